@@ -1,1 +1,21 @@
+//! The language spoken on ZooKeeper's wire and disk: records, their bytes, and nothing else.
+//!
+//! Everything decodes from a borrowed slice and encodes onto a `Vec<u8>`; field order in the code is
+//! field order on the wire. The crate is `no_std`: it cannot reach a socket, a file or a clock.
 #![no_std]
+extern crate alloc;
+
+pub mod acl;
+pub mod connect;
+pub mod error;
+pub mod event;
+pub mod frame;
+pub mod id;
+pub mod jute;
+pub mod op;
+pub mod password;
+pub mod path;
+pub mod reply;
+pub mod request;
+pub mod stat;
+pub mod txn;

@@ -1,0 +1,97 @@
+//! Access control lists.
+
+use crate::jute::{Reader, Result, Writer};
+use alloc::{borrow::Cow, string::String, vec::Vec};
+
+/// Permission bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Perms(pub i32);
+
+impl Perms {
+    pub const READ: Perms = Perms(1);
+    pub const WRITE: Perms = Perms(2);
+    pub const CREATE: Perms = Perms(4);
+    pub const DELETE: Perms = Perms(8);
+    pub const ADMIN: Perms = Perms(16);
+    pub const ALL: Perms = Perms(31);
+
+    /// Whether any of `wanted` is granted.
+    pub fn any_of(self, wanted: Perms) -> bool {
+        self.0 & wanted.0 != 0
+    }
+}
+
+/// Who somebody is, as an authentication scheme says it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Id {
+    /// `world`, `auth`, `digest`, `ip`, `super`, ...
+    pub scheme: String,
+    /// The scheme's name for them.
+    pub id: String,
+}
+
+impl Id {
+    /// From its two parts.
+    pub fn new(scheme: impl Into<String>, id: impl Into<String>) -> Id {
+        Id { scheme: scheme.into(), id: id.into() }
+    }
+}
+
+/// One entry of a znode's access control list.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Acl {
+    /// What is granted.
+    pub perms: Perms,
+    /// To whom.
+    pub id: Id,
+}
+
+impl Acl {
+    /// `world:anyone` with the given permissions.
+    pub fn world(perms: Perms) -> Acl {
+        Acl { perms, id: Id::new("world", "anyone") }
+    }
+
+    /// Appends the entry.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.i32(self.perms.0);
+        out.string(&self.id.scheme);
+        out.string(&self.id.id);
+    }
+}
+
+/// An entry as a client sent it: nothing is checked yet, and both strings may be null.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawAcl<'a> {
+    /// Permission bits; any value is legal.
+    pub perms: Perms,
+    /// Scheme.
+    pub scheme: Option<Cow<'a, str>>,
+    /// Id within the scheme.
+    pub id: Option<Cow<'a, str>>,
+}
+
+impl<'a> RawAcl<'a> {
+    /// Reads an entry.
+    pub fn read(r: &mut Reader<'a>) -> Result<Self> {
+        Ok(RawAcl { perms: Perms(r.i32()?), scheme: r.string()?, id: r.string()? })
+    }
+}
+
+/// Appends a list of entries.
+pub fn write_acls(out: &mut Vec<u8>, acls: &[Acl]) {
+    out.length(acls.len());
+    for acl in acls {
+        acl.write(out);
+    }
+}
+
+/// Reads a list from disk or from a reply, where entries are whole; null reads as empty.
+pub fn read_acls(r: &mut Reader<'_>) -> Result<Vec<Acl>> {
+    let list = r.vector(|r| {
+        let perms = Perms(r.i32()?);
+        let scheme = r.string()?.unwrap_or_default().into_owned();
+        Ok(Acl { perms, id: Id { scheme, id: r.string()?.unwrap_or_default().into_owned() } })
+    })?;
+    Ok(list.unwrap_or_default())
+}

@@ -1,0 +1,38 @@
+//! The error codes that a client can meet (`KeeperException.Code`).
+
+/// What a reply header's error field can say. Each variant is named as upstream names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(i32)]
+pub enum ErrorCode {
+    RuntimeInconsistency = -2,
+    MarshallingError = -5,
+    Unimplemented = -6,
+    BadArguments = -8,
+    UnknownSession = -12,
+    NewConfigNoQuorum = -13,
+    ReconfigInProgress = -14,
+    NoNode = -101,
+    NoAuth = -102,
+    BadVersion = -103,
+    NoChildrenForEphemerals = -108,
+    NodeExists = -110,
+    NotEmpty = -111,
+    SessionExpired = -112,
+    InvalidAcl = -114,
+    AuthFailed = -115,
+    SessionMoved = -118,
+    NotReadOnly = -119,
+    EphemeralOnLocalSession = -120,
+    NoWatcher = -121,
+    ReconfigDisabled = -123,
+    SessionClosedRequireSaslAuth = -124,
+    QuotaExceeded = -125,
+    ThrottledOp = -127,
+}
+
+impl ErrorCode {
+    /// The number on the wire.
+    pub fn code(self) -> i32 {
+        self as i32
+    }
+}

@@ -1,0 +1,51 @@
+//! Watch events.
+
+use crate::{
+    id::{Xid, Zxid},
+    jute::{Reader, Result, Writer},
+};
+use alloc::{borrow::Cow, vec::Vec};
+
+/// What happened to a znode. A server sends only these four.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(i32)]
+pub enum EventType {
+    NodeCreated = 1,
+    NodeDeleted = 2,
+    NodeDataChanged = 3,
+    NodeChildrenChanged = 4,
+}
+
+/// The state field of every event that a server sends.
+pub const SYNC_CONNECTED: i32 = 3;
+
+/// Appends a whole notification frame. `zxid` is that of the transaction, or `None` for events that catch
+/// a client up after a reconnect: upstream sends -1 there.
+pub fn write_frame(out: &mut Vec<u8>, zxid: Option<Zxid>, kind: EventType, path: &str) {
+    let start = crate::reply::begin_frame(out);
+    out.i32(Xid::NOTIFICATION.0);
+    out.i64(zxid.map_or(-1, Zxid::to_wire));
+    out.i32(0);
+    out.i32(kind as i32);
+    out.i32(SYNC_CONNECTED);
+    out.string(path);
+    crate::reply::end_frame(out, start);
+}
+
+/// A notification's body as a client reads it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WatcherEvent<'a> {
+    /// Event type number.
+    pub kind: i32,
+    /// Keeper state number.
+    pub state: i32,
+    /// The znode.
+    pub path: Cow<'a, str>,
+}
+
+impl<'a> WatcherEvent<'a> {
+    /// Reads the body that follows the reply header.
+    pub fn read(r: &mut Reader<'a>) -> Result<Self> {
+        Ok(WatcherEvent { kind: r.i32()?, state: r.i32()?, path: r.text()? })
+    }
+}

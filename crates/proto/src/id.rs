@@ -1,0 +1,129 @@
+//! Identities: bare integers on the wire, types here.
+
+use core::fmt;
+
+/// Transaction id: the epoch (whose reign) in the upper 32 bits, the count of writes in it in the lower.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Zxid(pub u64);
+
+impl Zxid {
+    /// Before the first transaction.
+    pub const ZERO: Zxid = Zxid(0);
+
+    /// Puts epoch and counter together.
+    pub fn new(epoch: Epoch, counter: u32) -> Zxid {
+        Zxid(u64::from(epoch.0) << 32 | u64::from(counter))
+    }
+
+    /// As written on the wire and on disk.
+    pub fn from_wire(value: i64) -> Zxid {
+        Zxid(value as u64)
+    }
+
+    /// As written on the wire and on disk.
+    pub fn to_wire(self) -> i64 {
+        self.0 as i64
+    }
+
+    /// Whose reign.
+    pub fn epoch(self) -> Epoch {
+        Epoch((self.0 >> 32) as u32)
+    }
+
+    /// The count of writes in its epoch.
+    pub fn counter(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// The zxid after this one. A full counter moves the epoch on, so the order never breaks.
+    pub fn next(self) -> Zxid {
+        Zxid(self.0 + 1)
+    }
+}
+
+impl fmt::Debug for Zxid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl fmt::Display for Zxid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "0x{:x}", self.0)
+    }
+}
+
+/// The reign of one leader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Epoch(pub u32);
+
+/// A server's number in its ensemble (`myid`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct ServerId(pub i64);
+
+/// A client session. The top byte is the id of the server that made it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct SessionId(pub i64);
+
+impl SessionId {
+    /// No session: what a client sends that wants a new one.
+    pub const NONE: SessionId = SessionId(0);
+
+    /// First session id of a server process: server id in the top byte, then 40 bits of a clock in
+    /// milliseconds, then a counter from 0. Upstream's layout, so that ids of an ensemble never meet.
+    pub fn first(server: ServerId, clock_ms: u64) -> SessionId {
+        let id = ((clock_ms << 24) >> 8) as i64 | server.0 << 56;
+        // i64::MIN marks container nodes in the owner field, so no session may have it.
+        SessionId(if id == i64::MIN { id + 1 } else { id })
+    }
+
+    /// The id handed out after this one.
+    pub fn next(self) -> SessionId {
+        SessionId(self.0.wrapping_add(1))
+    }
+}
+
+impl fmt::Debug for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "0x{:x}", self.0)
+    }
+}
+
+/// A client's number for a request, echoed in the reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Xid(pub i32);
+
+impl Xid {
+    /// Watch events.
+    pub const NOTIFICATION: Xid = Xid(-1);
+    /// Pings and their replies.
+    pub const PING: Xid = Xid(-2);
+    /// Auth packets.
+    pub const AUTH: Xid = Xid(-4);
+    /// Watches that a client sets again after a reconnect.
+    pub const SET_WATCHES: Xid = Xid(-8);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_counter_moves_the_epoch_on() {
+        let last = Zxid::new(Epoch(4), u32::MAX);
+        assert_eq!(last.next(), Zxid::new(Epoch(5), 0));
+        assert!(last < last.next());
+    }
+
+    #[test]
+    fn first_session_id_carries_the_server_and_the_clock() {
+        assert_eq!(SessionId::first(ServerId(1), 0x19eb46), SessionId(0x0100_0019_eb46_0000));
+        assert_eq!(SessionId::first(ServerId(128), 0), SessionId(i64::MIN + 1));
+    }
+}

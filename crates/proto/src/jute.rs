@@ -1,0 +1,196 @@
+//! Jute: ZooKeeper's record encoding. Big-endian, no tags, no padding; -1 as a length means null.
+
+use alloc::{borrow::Cow, string::String, vec::Vec};
+
+/// Why bytes could not be read as the record they should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum JuteError {
+    /// The record needs more bytes than there are.
+    #[error("the record ends early")]
+    Truncated,
+    /// A length below -1.
+    #[error("unreasonable length {0}")]
+    BadLength(i32),
+    /// Null where a value is needed.
+    #[error("null where a value is needed")]
+    Null,
+    /// A record type that nobody knows.
+    #[error("unknown type {0}")]
+    UnknownType(i32),
+}
+
+/// Result of reading a record.
+pub type Result<T> = core::result::Result<T, JuteError>;
+
+/// Reads values one after another from a slice, without copying.
+#[derive(Debug, Clone)]
+pub struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    /// Starts at the first byte of `bytes`.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Reader { rest: bytes }
+    }
+
+    /// The bytes not read yet.
+    pub fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// Takes `n` raw bytes.
+    pub fn take(&mut self, n: usize) -> Result<&'a [u8]> {
+        let (head, tail) = self.rest.split_at_checked(n).ok_or(JuteError::Truncated)?;
+        self.rest = tail;
+        Ok(head)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let (head, tail) = self.rest.split_first_chunk::<N>().ok_or(JuteError::Truncated)?;
+        self.rest = tail;
+        Ok(*head)
+    }
+
+    /// One byte; any non-zero value reads as true, as upstream does.
+    pub fn bool(&mut self) -> Result<bool> {
+        Ok(self.array::<1>()?[0] != 0)
+    }
+
+    /// A 32-bit integer.
+    pub fn i32(&mut self) -> Result<i32> {
+        Ok(i32::from_be_bytes(self.array()?))
+    }
+
+    /// A 64-bit integer.
+    pub fn i64(&mut self) -> Result<i64> {
+        Ok(i64::from_be_bytes(self.array()?))
+    }
+
+    /// A length or an element count: `None` for -1.
+    pub fn length(&mut self) -> Result<Option<usize>> {
+        match self.i32()? {
+            -1 => Ok(None),
+            n => usize::try_from(n).map(Some).map_err(|_| JuteError::BadLength(n)),
+        }
+    }
+
+    /// A buffer; null and empty are different values.
+    pub fn buffer(&mut self) -> Result<Option<&'a [u8]>> {
+        match self.length()? {
+            None => Ok(None),
+            Some(n) => self.take(n).map(Some),
+        }
+    }
+
+    /// A string. Malformed UTF-8 reads as U+FFFD, as Java's decoder does.
+    pub fn string(&mut self) -> Result<Option<Cow<'a, str>>> {
+        Ok(self.buffer()?.map(String::from_utf8_lossy))
+    }
+
+    /// A string that must not be null.
+    pub fn text(&mut self) -> Result<Cow<'a, str>> {
+        self.string()?.ok_or(JuteError::Null)
+    }
+
+    /// A vector. Nothing is allocated ahead for a count that the bytes do not back.
+    pub fn vector<T>(&mut self, mut one: impl FnMut(&mut Self) -> Result<T>) -> Result<Option<Vec<T>>> {
+        let Some(count) = self.length()? else { return Ok(None) };
+        let mut items = Vec::with_capacity(count.min(self.rest.len() / 4));
+        for _ in 0..count {
+            items.push(one(self)?);
+        }
+        Ok(Some(items))
+    }
+}
+
+/// Appends Jute values to a growing buffer.
+pub trait Writer {
+    /// Appends raw bytes.
+    fn raw(&mut self, bytes: &[u8]);
+
+    /// Appends one byte, 0 or 1.
+    fn bool(&mut self, value: bool) {
+        self.raw(&[u8::from(value)]);
+    }
+    /// Appends a 32-bit integer.
+    fn i32(&mut self, value: i32) {
+        self.raw(&value.to_be_bytes());
+    }
+    /// Appends a 64-bit integer.
+    fn i64(&mut self, value: i64) {
+        self.raw(&value.to_be_bytes());
+    }
+    /// Appends a length or count. Nothing that fits a frame or a record comes near the limit.
+    fn length(&mut self, length: usize) {
+        self.i32(i32::try_from(length).expect("a record's length fits in 31 bits"));
+    }
+    /// Appends a buffer, or null.
+    fn buffer(&mut self, bytes: Option<&[u8]>) {
+        match bytes {
+            None => self.i32(-1),
+            Some(bytes) => {
+                self.length(bytes.len());
+                self.raw(bytes);
+            }
+        }
+    }
+    /// Appends a string. Characters outside the basic plane go out as two three-byte surrogates: Java's
+    /// encoder works on UTF-16 units, and its clients and files expect those bytes.
+    fn string(&mut self, text: &str) {
+        if text.bytes().all(|b| b < 0xF0) {
+            self.buffer(Some(text.as_bytes()));
+            return;
+        }
+        let mut out = Vec::with_capacity(text.len() + 8);
+        for unit in text.encode_utf16() {
+            match unit {
+                0..0x80 => out.push(unit as u8),
+                0x80..0x800 => out.extend([0xC0 | (unit >> 6) as u8, 0x80 | (unit & 0x3F) as u8]),
+                _ => out.extend([
+                    0xE0 | (unit >> 12) as u8,
+                    0x80 | ((unit >> 6) & 0x3F) as u8,
+                    0x80 | (unit & 0x3F) as u8,
+                ]),
+            }
+        }
+        self.buffer(Some(&out));
+    }
+}
+
+impl Writer for Vec<u8> {
+    fn raw(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    #[test]
+    fn null_and_empty_are_different() {
+        let mut out = Vec::new();
+        out.buffer(None);
+        out.buffer(Some(b""));
+        let mut r = Reader::new(&out);
+        assert_eq!(r.buffer(), Ok(None));
+        assert_eq!(r.buffer(), Ok(Some(&b""[..])));
+        assert!(r.rest().is_empty());
+    }
+
+    #[test]
+    fn lengths_that_lie_are_refused() {
+        assert_eq!(Reader::new(&[0x7f, 0xff, 0xff, 0xff]).buffer(), Err(JuteError::Truncated));
+        assert_eq!(Reader::new(&[0xff, 0xff, 0xff, 0xfe]).buffer(), Err(JuteError::BadLength(-2)));
+        assert_eq!(Reader::new(&[0x7f, 0xff, 0xff, 0xff]).vector(|r| r.i32()), Err(JuteError::Truncated));
+    }
+
+    #[test]
+    fn astral_characters_are_written_as_surrogate_pairs() {
+        let mut out = Vec::new();
+        out.string("a\u{1F600}");
+        assert_eq!(out, vec![0, 0, 0, 7, b'a', 0xED, 0xA0, 0xBD, 0xED, 0xB8, 0x80]);
+    }
+}

@@ -1,0 +1,105 @@
+//! Path rules (`PathUtils.validatePath`), and the parts of a path.
+
+/// Whether `path` may name a znode: absolute, no empty, `.` or `..` part, no trailing slash but the
+/// root's own, no control or private characters.
+pub fn is_valid(path: &str) -> bool {
+    if path == "/" {
+        return true;
+    }
+    let Some(rest) = path.strip_prefix('/') else { return false };
+    rest.split('/').all(|part| !matches!(part, "" | "." | "..")) && !path.chars().any(is_forbidden)
+}
+
+fn is_forbidden(c: char) -> bool {
+    matches!(c, '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..='\u{ffff}' | '\u{10000}'..)
+}
+
+/// The znode above: everything before the last slash, the root for its children. `None` where there is
+/// no slash or a NUL, which upstream refuses before anything else.
+pub fn parent(path: &str) -> Option<&str> {
+    if path.as_bytes().contains(&0) {
+        return None;
+    }
+    match path.rfind('/')? {
+        0 => Some("/"),
+        at => Some(&path[..at]),
+    }
+}
+
+/// The last part of a path.
+pub fn name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// The root has two names upstream, "/" and the empty string; the tree knows it as "/".
+pub fn canonical(path: &str) -> &str {
+    if path.is_empty() { "/" } else { path }
+}
+
+/// Whether `path` is `ancestor` or below it.
+pub fn is_within(path: &str, ancestor: &str) -> bool {
+    ancestor == "/"
+        || path.strip_prefix(ancestor).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// The paths above `path`, nearest first, the root last.
+pub fn ancestors(path: &str) -> impl Iterator<Item = &str> {
+    core::iter::successors(if path == "/" { None } else { parent(path) }, |p| {
+        if *p == "/" { None } else { parent(p) }
+    })
+}
+
+/// Znodes that cannot be deleted.
+pub fn is_special(path: &str) -> bool {
+    matches!(path, "/" | "/zookeeper" | QUOTA_ROOT | CONFIG)
+}
+
+/// Below it are the quota nodes.
+pub const QUOTA_ROOT: &str = "/zookeeper/quota";
+/// Holds the ensemble's configuration.
+pub const CONFIG: &str = "/zookeeper/config";
+/// Name of the node that holds a quota's limits.
+pub const QUOTA_LIMITS: &str = "zookeeper_limits";
+/// Name of the node that holds a quota's usage.
+pub const QUOTA_STATS: &str = "zookeeper_stats";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    #[test]
+    fn validity_follows_upstream() {
+        for good in ["/", "/a", "/a/b.c", "/zookeeper/foo", "/a/...", "/ä€", "/\u{1f600}"] {
+            let astral = good.chars().any(|c| c as u32 > 0xffff);
+            assert_eq!(is_valid(good), !astral, "{good:?}");
+        }
+        for bad in [
+            "",
+            "a",
+            "/a/",
+            "//",
+            "/a//b",
+            "/.",
+            "/a/..",
+            "/a/./b",
+            "/\u{1}",
+            "/\u{7f}",
+            "/\u{f000}",
+            "/\u{fff0}",
+        ] {
+            assert!(!is_valid(bad), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn parents_and_ancestors() {
+        assert_eq!(parent("/a"), Some("/"));
+        assert_eq!(parent("/a/"), Some("/a"));
+        assert_eq!(parent("a"), None);
+        assert_eq!(parent("/a\0"), None);
+        assert_eq!(ancestors("/a/b/c").collect::<Vec<_>>(), ["/a/b", "/a", "/"]);
+        assert_eq!(ancestors("/").count(), 0);
+        assert!(is_within("/a/b", "/a") && is_within("/a", "/a") && !is_within("/ab", "/a"));
+    }
+}

@@ -1,0 +1,241 @@
+//! Replies: header and body, written as whole frames.
+
+use crate::{
+    acl::{Acl, write_acls},
+    error::ErrorCode,
+    id::{Xid, Zxid},
+    jute::{Reader, Result, Writer},
+    op::{self, Op},
+    request::MultiHeader,
+    stat::Stat,
+};
+use alloc::{string::String, sync::Arc, vec::Vec};
+
+/// A znode's data, shared with the tree; null and empty are different.
+pub type Data = Option<Arc<[u8]>>;
+
+/// What one operation of a multi came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OpResult {
+    /// create and createTTL with a plain flag.
+    Create(String),
+    /// create2, createTTL, createContainer.
+    Create2(String, Stat),
+    Delete,
+    SetData(Stat),
+    Check,
+    GetData(Data, Stat),
+    /// Names, encoded already.
+    GetChildren(Vec<u8>),
+    /// The code; 0 for operations that a later failure took back.
+    Error(i32),
+}
+
+/// The body of a successful reply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Body {
+    /// Header only.
+    None,
+    /// The path created, or echoed by sync.
+    Path(String),
+    /// The path created and its Stat.
+    PathStat(String, Stat),
+    /// exists, setData, setACL.
+    Stat(Stat),
+    /// getData.
+    Data(Data, Stat),
+    /// getChildren: the names as an encoded vector, taken from the tree in one pass.
+    Children(Vec<u8>),
+    /// getChildren2.
+    ChildrenStat(Vec<u8>, Stat),
+    /// getACL.
+    Acl(Vec<Acl>, Stat),
+    /// getAllChildrenNumber.
+    Count(i32),
+    /// getEphemerals, as an encoded vector.
+    Paths(Vec<u8>),
+    /// addWatch: its success looks like an error record that says 0.
+    WatchAdded,
+    /// whoAmI: scheme and user.
+    Identities(Vec<(String, String)>),
+    /// sasl: no mechanism is configured, so the token is null.
+    NullToken,
+    /// multi and multiRead.
+    Multi(Vec<OpResult>),
+    /// A multiRead whose list does not decode: the one reply with both an error and a body (an empty list).
+    BrokenMultiRead,
+}
+
+/// A whole reply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    /// The request's number.
+    pub xid: Xid,
+    /// `None` where upstream sends -1 (unknown operations).
+    pub zxid: Option<Zxid>,
+    /// The outcome. An error has no body.
+    pub result: core::result::Result<Body, ErrorCode>,
+}
+
+/// Reserves a frame's length; give the result to [`end_frame`].
+pub fn begin_frame(out: &mut Vec<u8>) -> usize {
+    out.i32(0);
+    out.len()
+}
+
+/// Fills in the length of the frame begun at `start`.
+pub fn end_frame(out: &mut [u8], start: usize) {
+    let length = i32::try_from(out.len() - start).expect("a frame's length fits in 31 bits");
+    out[start - 4..start].copy_from_slice(&length.to_be_bytes());
+}
+
+impl Reply {
+    /// Appends the whole frame.
+    pub fn write_frame(&self, out: &mut Vec<u8>) {
+        let start = begin_frame(out);
+        out.i32(self.xid.0);
+        out.i64(self.zxid.map_or(-1, Zxid::to_wire));
+        match &self.result {
+            Ok(body) => {
+                let broken = matches!(body, Body::BrokenMultiRead);
+                out.i32(if broken { ErrorCode::MarshallingError.code() } else { 0 });
+                body.write(out);
+            }
+            Err(code) => out.i32(code.code()),
+        }
+        end_frame(out, start);
+    }
+}
+
+impl Body {
+    /// Appends the body.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Body::None => {}
+            Body::Path(path) => out.string(path),
+            Body::PathStat(path, stat) => {
+                out.string(path);
+                stat.write(out);
+            }
+            Body::Stat(stat) => stat.write(out),
+            Body::Data(data, stat) => {
+                out.buffer(data.as_deref());
+                stat.write(out);
+            }
+            Body::Children(names) | Body::Paths(names) => out.raw(names),
+            Body::ChildrenStat(names, stat) => {
+                out.raw(names);
+                stat.write(out);
+            }
+            Body::Acl(acls, stat) => {
+                write_acls(out, acls);
+                stat.write(out);
+            }
+            Body::Count(count) => out.i32(*count),
+            Body::WatchAdded => out.i32(0),
+            Body::Identities(ids) => {
+                out.length(ids.len());
+                for (scheme, user) in ids {
+                    out.string(scheme);
+                    out.string(user);
+                }
+            }
+            Body::NullToken => out.buffer(None),
+            Body::Multi(results) => {
+                for result in results {
+                    result.write(out);
+                }
+                MultiHeader::END.write(out);
+            }
+            Body::BrokenMultiRead => MultiHeader::END.write(out),
+        }
+    }
+}
+
+impl OpResult {
+    fn write(&self, out: &mut Vec<u8>) {
+        let header = |code: i32, error| MultiHeader { code, done: false, error };
+        match self {
+            OpResult::Create(path) => {
+                header(Op::Create.code(), 0).write(out);
+                out.string(path);
+            }
+            OpResult::Create2(path, stat) => {
+                header(Op::Create2.code(), 0).write(out);
+                out.string(path);
+                stat.write(out);
+            }
+            OpResult::Delete => header(Op::Delete.code(), 0).write(out),
+            OpResult::SetData(stat) => {
+                header(Op::SetData.code(), 0).write(out);
+                stat.write(out);
+            }
+            OpResult::Check => header(Op::Check.code(), 0).write(out),
+            OpResult::GetData(data, stat) => {
+                header(Op::GetData.code(), 0).write(out);
+                out.buffer(data.as_deref());
+                stat.write(out);
+            }
+            OpResult::GetChildren(names) => {
+                header(Op::GetChildren.code(), 0).write(out);
+                out.raw(names);
+            }
+            OpResult::Error(code) => {
+                header(op::ERROR, *code).write(out);
+                out.i32(*code);
+            }
+        }
+    }
+}
+
+/// Reply header as a client reads it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReplyHeader {
+    /// The request's number, or -1 for notifications.
+    pub xid: Xid,
+    /// The server's last zxid.
+    pub zxid: i64,
+    /// 0 or an error code.
+    pub error: i32,
+}
+
+impl ReplyHeader {
+    /// Bytes on the wire.
+    pub const SIZE: usize = 16;
+
+    /// Reads the header; the body is what the reader has left.
+    pub fn read(r: &mut Reader<'_>) -> Result<Self> {
+        Ok(ReplyHeader { xid: Xid(r.i32()?), zxid: r.i64()?, error: r.i32()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    #[test]
+    fn a_failed_multi_has_the_bytes_of_java() {
+        let reply = Reply {
+            xid: Xid(5),
+            zxid: Some(Zxid(0x27)),
+            result: Ok(Body::Multi(vec![OpResult::Error(-103), OpResult::Error(-2)])),
+        };
+        let mut out = Vec::new();
+        reply.write_frame(&mut out);
+        let mut expected = vec![0, 0, 0, 0x33, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0x27, 0, 0, 0, 0];
+        for code in [0x99, 0xfe] {
+            expected.extend([0xff, 0xff, 0xff, 0xff, 0, 0xff, 0xff, 0xff, code, 0xff, 0xff, 0xff, code]);
+        }
+        expected.extend([0xff, 0xff, 0xff, 0xff, 1, 0xff, 0xff, 0xff, 0xff]);
+        assert_eq!(out, expected);
+    }
+
+    #[test]
+    fn an_error_reply_is_a_header_alone() {
+        let mut out = Vec::new();
+        Reply { xid: Xid(2), zxid: None, result: Err(ErrorCode::Unimplemented) }.write_frame(&mut out);
+        assert_eq!(out.len(), 20);
+        assert_eq!(out[4 + 4..4 + 12], [0xff; 8]);
+    }
+}
