@@ -1,2 +1,25 @@
+//! The replicated state: znodes and what hangs on them, changed by one function from agreed records.
+//!
+//! Nothing here knows of epochs, peers, connections or files. `no_std`: no clock, no sockets, no threads.
 #![no_std]
 extern crate alloc;
+
+pub mod acl_table;
+pub mod apply;
+pub mod children;
+pub mod digest;
+pub mod freeze;
+pub mod overlay;
+pub mod quota;
+pub mod table;
+pub mod tree;
+pub mod watch;
+pub mod znode;
+
+pub use acl_table::{AclId, AclRef};
+pub use apply::{Change, Outcome, TreeEvent};
+pub use freeze::FrozenTree;
+pub use overlay::{Overlay, PendingNode};
+pub use tree::Tree;
+pub use watch::{WatchMode, WatchTable, WatcherId};
+pub use znode::Znode;

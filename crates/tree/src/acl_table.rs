@@ -1,0 +1,114 @@
+//! Access control lists, stored once each and counted.
+
+use alloc::{sync::Arc, vec::Vec};
+use hashbrown::HashMap;
+use ostler_proto::acl::{Acl, Perms};
+use rustc_hash::FxBuildHasher;
+
+/// A list's number in the table. On disk it is a long, -1 for the open list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AclId(u32);
+
+impl AclId {
+    /// `world:anyone` may do all; it is never in the table.
+    pub const OPEN: AclId = AclId(u32::MAX);
+
+    /// As snapshots write it.
+    pub fn to_disk(self) -> i64 {
+        if self == AclId::OPEN { -1 } else { i64::from(self.0) }
+    }
+}
+
+/// A list; `None` is the open one, which nearly every znode has.
+pub type AclRef = Option<Arc<[Acl]>>;
+
+#[derive(Debug)]
+struct Entry {
+    acls: Arc<[Acl]>,
+    uses: u64,
+}
+
+/// The lists in use.
+#[derive(Debug, Default)]
+pub struct AclTable {
+    by_id: HashMap<AclId, Entry, FxBuildHasher>,
+    ids: HashMap<Arc<[Acl]>, AclId, FxBuildHasher>,
+    last: u32,
+}
+
+/// Whether a list is the open one.
+pub fn is_open(acls: &[Acl]) -> bool {
+    matches!(acls, [one] if one.perms == Perms::ALL && one.id.scheme == "world" && one.id.id == "anyone")
+}
+
+/// The list as a reference; the open one becomes `None`.
+pub fn to_ref(acls: Vec<Acl>) -> AclRef {
+    if is_open(&acls) { None } else { Some(acls.into()) }
+}
+
+impl AclTable {
+    /// The number of a list, one use more.
+    pub fn acquire(&mut self, acls: &[Acl]) -> AclId {
+        if is_open(acls) {
+            return AclId::OPEN;
+        }
+        if let Some(id) = self.ids.get(acls).copied() {
+            self.acquire_id(id);
+            return id;
+        }
+        self.last += 1;
+        assert!(self.last < AclId::OPEN.0, "four thousand million different ACLs were stored");
+        let id = AclId(self.last);
+        let acls: Arc<[Acl]> = acls.into();
+        self.ids.insert(acls.clone(), id);
+        self.by_id.insert(id, Entry { acls, uses: 1 });
+        id
+    }
+
+    fn acquire_id(&mut self, id: AclId) {
+        if let Some(entry) = self.by_id.get_mut(&id) {
+            entry.uses += 1;
+        }
+    }
+
+    /// One use less; a list that nobody uses is forgotten.
+    pub fn release(&mut self, id: AclId) {
+        let Some(entry) = self.by_id.get_mut(&id) else { return };
+        entry.uses -= 1;
+        if entry.uses == 0 {
+            self.ids.remove(&entry.acls);
+            self.by_id.remove(&id);
+        }
+    }
+
+    /// The list of a number.
+    pub fn get(&self, id: AclId) -> AclRef {
+        self.by_id.get(&id).map(|entry| entry.acls.clone())
+    }
+
+    /// All lists with their numbers, in order.
+    pub fn entries(&self) -> Vec<(AclId, Arc<[Acl]>)> {
+        let mut all: Vec<_> = self.by_id.iter().map(|(id, entry)| (*id, entry.acls.clone())).collect();
+        all.sort_by_key(|(id, _)| *id);
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_shared_and_forgotten_with_their_last_use() {
+        let mut table = AclTable::default();
+        let list = [Acl::world(Perms::READ)];
+        let id = table.acquire(&list);
+        assert_eq!(table.acquire(&list), id);
+        assert_eq!(table.acquire(&[Acl::world(Perms::ALL)]), AclId::OPEN);
+        table.release(id);
+        assert!(table.get(id).is_some());
+        table.release(id);
+        assert_eq!((table.get(id), table.entries().len()), (None, 0));
+        assert_ne!(table.acquire(&list), id);
+    }
+}

@@ -1,0 +1,322 @@
+//! The one way in which the tree changes: leader, follower and recovery all apply the same records here.
+
+use crate::{
+    acl_table::AclRef,
+    digest::DigestEntry,
+    quota::{self, QuotaNode},
+    tree::Tree,
+    znode::Znode,
+};
+use alloc::{sync::Arc, vec::Vec};
+use ostler_proto::{
+    error::ErrorCode,
+    id::{SessionId, Zxid},
+    path,
+    stat::{EphemeralOwner, Stat, StatPersisted},
+    txn::{CreateTxn, DIGEST_VERSION, Txn, TxnCreateKind, TxnHeader, TxnRecord},
+};
+
+/// What an applied transaction answers to the client that asked for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// A session began or ended.
+    Session,
+    /// A znode was created.
+    Created {
+        /// Its path.
+        path: Arc<str>,
+        /// The transaction's kind, which decides the form of a multi's answer.
+        kind: TxnCreateKind,
+        /// Its Stat.
+        stat: Stat,
+    },
+    /// A znode was deleted.
+    Deleted,
+    /// setData, with the new Stat.
+    DataSet(Stat),
+    /// setACL, with the new Stat.
+    AclSet(Stat),
+    /// A check inside a multi that held.
+    Checked,
+    /// Nothing was done, for this reason.
+    Failed(i32),
+    /// Each operation's outcome.
+    Multi(Vec<Outcome>),
+}
+
+/// What happened to a znode, for those who watch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// Also a change of the parent's children.
+    Created,
+    /// Also a change of the parent's children.
+    Deleted,
+    /// New data.
+    DataChanged,
+}
+
+/// One change, in the order in which they happened.
+#[derive(Debug, Clone)]
+pub struct TreeEvent {
+    /// The znode.
+    pub path: Arc<str>,
+    /// What happened.
+    pub change: Change,
+    /// The znode's ACL: only those who may read it are told.
+    pub acl: AclRef,
+    /// The parent's, for the children's change.
+    pub parent_acl: AclRef,
+    /// The transaction.
+    pub zxid: Zxid,
+}
+
+const DIGEST_LOG_INTERVAL: u64 = 128;
+const DIGEST_LOG_LENGTH: usize = 1024;
+
+impl Tree {
+    /// Applies a record. Events are appended in order. A record that does not fit the tree changes what it
+    /// can and answers with an error: replay over a fuzzy snapshot of Java's depends on that.
+    pub fn apply(&mut self, record: &TxnRecord<'_>, events: &mut Vec<TreeEvent>) -> Outcome {
+        let header = &record.header;
+        let outcome = self.apply_txn(header, &record.txn, events);
+        self.last_processed = self.last_processed.max(header.zxid);
+        self.compare_digest(record);
+        outcome
+    }
+
+    fn apply_txn(&mut self, header: &TxnHeader, txn: &Txn<'_>, events: &mut Vec<TreeEvent>) -> Outcome {
+        match txn {
+            Txn::CreateSession { timeout_ms } => {
+                self.sessions.insert(header.session, *timeout_ms);
+                Outcome::Session
+            }
+            Txn::CloseSession(paths) => {
+                let listed = paths.iter().flatten().map(|path| Arc::from(&**path)).collect();
+                self.close_session(header.session, listed, header.zxid, events);
+                Outcome::Session
+            }
+            Txn::Create(create) => self.create(header, create, events),
+            Txn::Delete { path, .. } => self.delete(path, header.zxid, events),
+            Txn::SetData { path, data, version, .. } => self.set_data(header, path, *data, *version, events),
+            Txn::SetAcl { path, acl, version } => self.set_acl(path, acl, *version),
+            Txn::Check { .. } => Outcome::Checked,
+            Txn::Error(code) => Outcome::Failed(*code),
+            Txn::Multi(txns) => self.apply_multi(header, txns, events),
+        }
+    }
+
+    /// A multi that failed is logged with the operations before the failure as they were meant; if any of
+    /// its parts is an error, none is done.
+    fn apply_multi(&mut self, header: &TxnHeader, txns: &[Txn<'_>], events: &mut Vec<TreeEvent>) -> Outcome {
+        if !txns.iter().any(|txn| matches!(txn, Txn::Error(_))) {
+            return Outcome::Multi(txns.iter().map(|txn| self.apply_txn(header, txn, events)).collect());
+        }
+        let mut failed = false;
+        let outcomes = txns.iter().map(|txn| match txn {
+            Txn::Error(code) => {
+                failed = true;
+                Outcome::Failed(*code)
+            }
+            _ if failed => Outcome::Failed(ErrorCode::RuntimeInconsistency.code()),
+            _ => Outcome::Failed(0),
+        });
+        Outcome::Multi(outcomes.collect())
+    }
+
+    fn create(&mut self, header: &TxnHeader, create: &CreateTxn<'_>, events: &mut Vec<TreeEvent>) -> Outcome {
+        let Some(parent_path) = path::parent(&create.path) else {
+            return Outcome::Failed(ErrorCode::BadArguments.code());
+        };
+        let Some(parent) = self.table.get(parent_path) else {
+            return Outcome::Failed(ErrorCode::NoNode.code());
+        };
+        let parent_acl = self.acls.get(parent.acl);
+        let cversion = match create.parent_cversion {
+            -1 => parent.stat.cversion.wrapping_add(1),
+            given => given,
+        };
+        self.change(parent_path, |parent| advance_children(&mut parent.stat, cversion, header.zxid));
+        let acl = self.acls.acquire(&create.acl);
+        if self.table.get(&create.path).is_some() {
+            // Replay over a fuzzy snapshot: the znode stays, but its ACL becomes the transaction's, so
+            // that it never refers to a list that the snapshot does not hold (ZOOKEEPER-4846).
+            let old = self.change(&create.path, |node| core::mem::replace(&mut node.acl, acl));
+            old.into_iter().for_each(|old| self.acls.release(old));
+            return Outcome::Failed(ErrorCode::NodeExists.code());
+        }
+        let owner = match create.kind {
+            TxnCreateKind::Container => EphemeralOwner::CONTAINER,
+            TxnCreateKind::Ttl(ttl_ms) => EphemeralOwner::ttl(ttl_ms),
+            _ if create.ephemeral => EphemeralOwner(header.session.0),
+            _ => EphemeralOwner::NONE,
+        };
+        let path: Arc<str> = (&*create.path).into();
+        let stat = StatPersisted::created(header.zxid, header.time_ms, owner);
+        let node = Znode::new(path.clone(), create.data.map(Arc::from), stat, acl);
+        let client_stat = node.client_stat(self.types);
+        let bytes = node.data_len() as i64;
+        self.put_new(node);
+        match quota::classify(&path) {
+            Some(QuotaNode::Limits(limited)) => self.quotas.insert(limited),
+            Some(QuotaNode::Stats(limited)) => self.recount_usage(limited),
+            None => {}
+        }
+        self.count_usage(&path, 1, bytes);
+        let acl = self.acls.get(acl);
+        events.push(TreeEvent {
+            path: path.clone(),
+            change: Change::Created,
+            acl,
+            parent_acl,
+            zxid: header.zxid,
+        });
+        Outcome::Created { path, kind: create.kind, stat: client_stat }
+    }
+
+    pub(crate) fn delete(&mut self, path: &str, zxid: Zxid, events: &mut Vec<TreeEvent>) -> Outcome {
+        // The parent's pzxid moves even where the child is gone already.
+        if let Some(parent) = path::parent(path) {
+            self.change(parent, |parent| parent.stat.pzxid = parent.stat.pzxid.max(zxid));
+        }
+        let Some(node) = self.take_out(path) else {
+            return Outcome::Failed(ErrorCode::NoNode.code());
+        };
+        let parent = path::parent(path).and_then(|parent| self.table.get(parent));
+        let parent_acl = parent.and_then(|parent| self.acls.get(parent.acl));
+        let acl = self.acls.get(node.acl);
+        self.acls.release(node.acl);
+        events.push(TreeEvent { path: node.path.clone(), change: Change::Deleted, acl, parent_acl, zxid });
+        Outcome::Deleted
+    }
+
+    /// Takes a znode out of the table and of every index. Its ACL's use is the caller's to release.
+    fn take_out(&mut self, path: &str) -> Option<Arc<Znode>> {
+        let node = self.table.remove(path)?;
+        if crate::digest::counts(path) {
+            self.digest = self.digest.wrapping_sub(u64::from(node.digest));
+        }
+        self.data_size -= (node.path.len() + node.data_len()) as i64;
+        if let Some(parent) = path::parent(path) {
+            self.families.remove(parent, path);
+            if let Some(parent) = self.table.get_mut(parent) {
+                parent.num_children -= 1;
+            }
+        }
+        self.forget_owner(&node);
+        if let Some(QuotaNode::Limits(limited)) = quota::classify(path) {
+            self.quotas.remove(limited);
+        }
+        self.count_usage(path, -1, -(node.data_len() as i64));
+        Some(node)
+    }
+
+    fn forget_owner(&mut self, node: &Znode) {
+        use ostler_proto::stat::NodeKind;
+        match node.stat.ephemeral_owner.kind(self.types) {
+            NodeKind::Persistent => {}
+            NodeKind::Container => {
+                self.containers.remove(&node.path);
+            }
+            NodeKind::Ttl(_) => {
+                self.ttls.remove(&node.path);
+            }
+            NodeKind::Ephemeral(session) => {
+                if let Some(paths) = self.ephemerals.get_mut(&session) {
+                    paths.remove(&node.path);
+                    if paths.is_empty() {
+                        self.ephemerals.remove(&session);
+                    }
+                }
+            }
+        }
+    }
+
+    fn set_data(
+        &mut self,
+        header: &TxnHeader,
+        path: &str,
+        data: Option<&[u8]>,
+        version: i32,
+        events: &mut Vec<TreeEvent>,
+    ) -> Outcome {
+        let types = self.types;
+        let changed = self.change(path, |node| {
+            let old_len = node.data_len() as i64;
+            node.set_data(data);
+            node.stat.mtime = header.time_ms;
+            node.stat.mzxid = header.zxid;
+            node.stat.version = version;
+            (node.path.clone(), node.acl, node.client_stat(types), node.data_len() as i64 - old_len)
+        });
+        let Some((path, acl, stat, grown)) = changed else {
+            return Outcome::Failed(ErrorCode::NoNode.code());
+        };
+        self.count_usage(&path, 0, grown);
+        let acl = self.acls.get(acl);
+        events.push(TreeEvent {
+            path,
+            change: Change::DataChanged,
+            acl,
+            parent_acl: None,
+            zxid: header.zxid,
+        });
+        Outcome::DataSet(stat)
+    }
+
+    fn set_acl(&mut self, path: &str, acl: &[ostler_proto::acl::Acl], version: i32) -> Outcome {
+        if self.table.get(path).is_none() {
+            return Outcome::Failed(ErrorCode::NoNode.code());
+        }
+        let (types, acl) = (self.types, self.acls.acquire(acl));
+        let changed = self.change(path, |node| {
+            node.stat.aversion = version;
+            (core::mem::replace(&mut node.acl, acl), node.client_stat(types))
+        });
+        let (old, stat) = changed.expect("the znode was found above");
+        self.acls.release(old);
+        Outcome::AclSet(stat)
+    }
+
+    /// Deletes the listed znodes, then any that the tree still has for the session.
+    fn close_session(
+        &mut self,
+        session: SessionId,
+        listed: Vec<Arc<str>>,
+        zxid: Zxid,
+        events: &mut Vec<TreeEvent>,
+    ) {
+        for path in listed {
+            self.delete(&path, zxid, events);
+        }
+        let left: Vec<Arc<str>> = self.ephemerals(session).cloned().collect();
+        for path in left {
+            self.delete(&path, zxid, events);
+        }
+        self.sessions.remove(&session);
+    }
+
+    fn compare_digest(&mut self, record: &TxnRecord<'_>) {
+        let zxid = record.header.zxid;
+        if zxid.0.is_multiple_of(DIGEST_LOG_INTERVAL) {
+            if self.digest_log.len() == DIGEST_LOG_LENGTH {
+                self.digest_log.pop_front();
+            }
+            self.digest_log.push_back(DigestEntry { zxid, digest: self.digest });
+        }
+        if let Some(digest) = record.digest
+            && digest.version == DIGEST_VERSION
+            && zxid > self.digest_trusted_after
+            && digest.tree != self.digest
+        {
+            self.digest_mismatches += 1;
+        }
+    }
+}
+
+/// A child was created: the parent's cversion and pzxid move forward together, never back.
+pub(crate) fn advance_children(stat: &mut StatPersisted, cversion: i32, zxid: Zxid) {
+    if cversion > stat.cversion {
+        stat.cversion = cversion;
+        stat.pzxid = zxid;
+    }
+}

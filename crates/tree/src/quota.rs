@@ -1,0 +1,133 @@
+//! Quotas: limits that operators set as ordinary znodes below /zookeeper/quota, and the usage that every
+//! server keeps there by itself.
+
+use alloc::{collections::BTreeSet, format, string::String, vec::Vec};
+use ostler_proto::path::{QUOTA_LIMITS, QUOTA_ROOT, QUOTA_STATS, ancestors};
+
+/// Numbers of a limits or a usage znode; -1 is "not set" (`StatsTrack`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QuotaNumbers {
+    /// Znodes.
+    pub count: i64,
+    /// Bytes of data.
+    pub bytes: i64,
+    /// Znodes, refused above.
+    pub count_hard: i64,
+    /// Bytes, refused above.
+    pub bytes_hard: i64,
+}
+
+impl QuotaNumbers {
+    /// Nothing set.
+    pub const UNSET: QuotaNumbers = QuotaNumbers { count: -1, bytes: -1, count_hard: -1, bytes_hard: -1 };
+
+    /// Parses `count=3,bytes=10=;byteHardLimit=5;countHardLimit=2`. What is no number counts as not set.
+    pub fn parse(text: &[u8]) -> QuotaNumbers {
+        let mut numbers = QuotaNumbers::UNSET;
+        let text = String::from_utf8_lossy(text);
+        for pair in text.split([',', ';']) {
+            let mut parts = pair.split('=');
+            let (Some(key), Some(value)) = (parts.next(), parts.next()) else { continue };
+            let value = value.parse().unwrap_or(-1);
+            match key {
+                "count" => numbers.count = value,
+                "bytes" => numbers.bytes = value,
+                "countHardLimit" => numbers.count_hard = value,
+                "byteHardLimit" => numbers.bytes_hard = value,
+                _ => {}
+            }
+        }
+        numbers
+    }
+
+    /// The text of a usage znode.
+    pub fn usage_text(count: i64, bytes: i64) -> String {
+        format!("count={count},bytes={bytes}")
+    }
+}
+
+/// Paths that have limits.
+#[derive(Debug, Default)]
+pub struct QuotaTable {
+    limited: BTreeSet<String>,
+}
+
+/// The quota nodes of a limited path.
+pub fn limits_path(limited: &str) -> String {
+    format!("{QUOTA_ROOT}{limited}/{QUOTA_LIMITS}")
+}
+
+/// The usage node of a limited path.
+pub fn stats_path(limited: &str) -> String {
+    format!("{QUOTA_ROOT}{limited}/{QUOTA_STATS}")
+}
+
+/// What a znode under /zookeeper/quota is.
+#[derive(Debug, PartialEq, Eq)]
+pub enum QuotaNode<'a> {
+    /// The limits of a path.
+    Limits(&'a str),
+    /// The usage of a path.
+    Stats(&'a str),
+}
+
+/// Tells whether `path` is a quota node, and whose.
+pub fn classify(path: &str) -> Option<QuotaNode<'_>> {
+    let (limited, name) = path.strip_prefix(QUOTA_ROOT)?.rsplit_once('/')?;
+    match name {
+        QUOTA_LIMITS => Some(QuotaNode::Limits(limited)),
+        QUOTA_STATS => Some(QuotaNode::Stats(limited)),
+        _ => None,
+    }
+}
+
+impl QuotaTable {
+    /// A limits znode appeared. A limit on the root is ignored, as upstream ignores it.
+    pub fn insert(&mut self, limited: &str) {
+        if !limited.is_empty() {
+            self.limited.insert(limited.into());
+        }
+    }
+
+    /// A limits znode went.
+    pub fn remove(&mut self, limited: &str) {
+        self.limited.remove(limited);
+    }
+
+    /// The nearest path at or above `path` that has limits.
+    pub fn limit_of<'p>(&self, path: &'p str) -> Option<&'p str> {
+        if self.limited.is_empty() {
+            return None;
+        }
+        core::iter::once(path).chain(ancestors(path)).find(|path| self.limited.contains(*path))
+    }
+
+    /// All limited paths.
+    pub fn paths(&self) -> Vec<String> {
+        self.limited.iter().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_read_as_the_admin_client_writes_them() {
+        let numbers = QuotaNumbers::parse(b"count=3,bytes=10=;byteHardLimit=5;countHardLimit=2");
+        assert_eq!(numbers, QuotaNumbers { count: 3, bytes: 10, count_hard: 2, bytes_hard: 5 });
+        assert_eq!(QuotaNumbers::parse(b"garbage,count=x").count, -1);
+    }
+
+    #[test]
+    fn the_nearest_limit_counts() {
+        let mut table = QuotaTable::default();
+        table.insert("/a");
+        table.insert("/a/b");
+        table.insert("");
+        assert_eq!(table.limit_of("/a/b/c"), Some("/a/b"));
+        assert_eq!(table.limit_of("/a/x"), Some("/a"));
+        assert_eq!(table.limit_of("/ab"), None);
+        assert_eq!(classify("/zookeeper/quota/a/b/zookeeper_limits"), Some(QuotaNode::Limits("/a/b")));
+    }
+}

@@ -1,0 +1,369 @@
+//! The tree: znodes, and the indexes over them.
+
+use crate::{
+    acl_table::{AclId, AclRef, AclTable},
+    children::Families,
+    digest::{self, DigestEntry},
+    freeze::FrozenTree,
+    quota::{self, QuotaNode, QuotaNumbers, QuotaTable},
+    table::ZnodeTable,
+    znode::Znode,
+};
+use alloc::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+    vec::Vec,
+};
+use ostler_proto::{
+    acl::{Acl, Perms},
+    id::{SessionId, Zxid},
+    path::{self, CONFIG, QUOTA_ROOT},
+    reply::Data,
+    stat::{ExtendedTypes, NodeKind, Stat, StatPersisted},
+};
+
+/// The replicated state of one member.
+#[derive(Debug)]
+pub struct Tree {
+    pub(crate) types: ExtendedTypes,
+    pub(crate) table: ZnodeTable,
+    pub(crate) families: Families,
+    pub(crate) acls: AclTable,
+    pub(crate) sessions: BTreeMap<SessionId, i32>,
+    pub(crate) ephemerals: BTreeMap<SessionId, BTreeSet<Arc<str>>>,
+    pub(crate) containers: BTreeSet<Arc<str>>,
+    pub(crate) ttls: BTreeSet<Arc<str>>,
+    pub(crate) quotas: QuotaTable,
+    pub(crate) digest: u64,
+    pub(crate) digest_log: VecDeque<DigestEntry>,
+    pub(crate) digest_mismatches: u64,
+    /// Digests are compared only above this: a fuzzy snapshot holds changes of later transactions.
+    pub(crate) digest_trusted_after: Zxid,
+    pub(crate) last_processed: Zxid,
+    /// Bytes of paths and data.
+    pub(crate) data_size: i64,
+}
+
+/// A snapshot that cannot be put together to a tree.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RestoreError {
+    /// A znode came before its parent.
+    #[error("znode {path} comes before its parent")]
+    NoParent {
+        /// The znode.
+        path: Arc<str>,
+    },
+    /// A znode's ACL number is not in the snapshot's table.
+    #[error("znode {path} has ACL number {acl}, which the snapshot does not define")]
+    NoAcl {
+        /// The znode.
+        path: Arc<str>,
+        /// The number.
+        acl: i64,
+    },
+}
+
+impl Tree {
+    /// A tree with nothing but the root: what a snapshot is restored into.
+    pub fn empty(types: ExtendedTypes) -> Tree {
+        Tree {
+            types,
+            table: ZnodeTable::default(),
+            families: Families::default(),
+            acls: AclTable::default(),
+            sessions: BTreeMap::new(),
+            ephemerals: BTreeMap::new(),
+            containers: BTreeSet::new(),
+            ttls: BTreeSet::new(),
+            quotas: QuotaTable::default(),
+            digest: 0,
+            digest_log: VecDeque::new(),
+            digest_mismatches: 0,
+            digest_trusted_after: Zxid::ZERO,
+            last_processed: Zxid::ZERO,
+            data_size: 0,
+        }
+    }
+
+    /// A new tree with its system znodes.
+    pub fn fresh(types: ExtendedTypes) -> Tree {
+        let mut tree = Tree::empty(types);
+        let data: Data = Some(Arc::from([].as_slice()));
+        let stat = StatPersisted::default();
+        for path in ["/", "/zookeeper", QUOTA_ROOT] {
+            tree.put_new(Znode::new(path.into(), data.clone(), stat, AclId::OPEN));
+        }
+        let acl = tree.acls.acquire(&[Acl::world(Perms::READ)]);
+        let stat = StatPersisted { aversion: -1, ..stat };
+        tree.put_new(Znode::new(CONFIG.into(), data, stat, acl));
+        tree
+    }
+
+    /// Adds a znode of a snapshot. `acls` is the snapshot's own table.
+    pub fn restore_node(
+        &mut self,
+        path: &str,
+        data: Option<&[u8]>,
+        stat: StatPersisted,
+        acl: (i64, Option<&[Acl]>),
+    ) -> Result<(), RestoreError> {
+        let path: Arc<str> = path.into();
+        let acl = match acl {
+            (-1, _) => AclId::OPEN,
+            (_, Some(acls)) => self.acls.acquire(acls),
+            (acl, None) => return Err(RestoreError::NoAcl { path, acl }),
+        };
+        if &*path != "/" && path::parent(&path).and_then(|parent| self.table.get(parent)).is_none() {
+            return Err(RestoreError::NoParent { path });
+        }
+        self.put_new(Znode::new(path, data.map(Arc::from), stat, acl));
+        Ok(())
+    }
+
+    /// Ends a restore: the sessions, the zxid, the quotas.
+    pub fn finish_restore(
+        &mut self,
+        zxid: Zxid,
+        sessions: impl IntoIterator<Item = (SessionId, i32)>,
+        digest_zxid: Option<Zxid>,
+    ) {
+        self.sessions.extend(sessions);
+        self.last_processed = zxid;
+        self.digest_trusted_after = digest_zxid.unwrap_or(zxid);
+        self.set_up_quotas();
+    }
+
+    /// Znodes of ephemeral owners that are no session any more are dropped, without a transaction: a fuzzy
+    /// snapshot of Java's can hold some. Returns their paths.
+    pub fn drop_orphaned_ephemerals(&mut self) -> Vec<Arc<str>> {
+        let orphans: Vec<Arc<str>> = self
+            .ephemerals
+            .iter()
+            .filter(|(session, _)| !self.sessions.contains_key(session))
+            .flat_map(|(_, paths)| paths.iter().cloned())
+            .collect();
+        for path in &orphans {
+            self.delete(path, self.last_processed, &mut Vec::new());
+        }
+        orphans
+    }
+
+    /// The znode at `path`; the root also answers to the empty path.
+    pub fn get(&self, path: &str) -> Option<&Znode> {
+        self.table.get(path::canonical(path))
+    }
+
+    /// A znode's Stat as clients see it.
+    pub fn stat(&self, node: &Znode) -> Stat {
+        node.client_stat(self.types)
+    }
+
+    /// A znode's ACL.
+    pub fn acl(&self, node: &Znode) -> AclRef {
+        self.acls.get(node.acl)
+    }
+
+    /// Names of a znode's children.
+    pub fn children(&self, path: &str) -> impl Iterator<Item = &str> {
+        self.families.of(path::canonical(path)).map(|child| path::name(child))
+    }
+
+    /// Znodes below `path`, at any depth.
+    pub fn count_below(&self, path: &str) -> usize {
+        let mut count = 0;
+        let mut rest: Vec<&str> = Vec::from([path::canonical(path)]);
+        while let Some(path) = rest.pop() {
+            let before = rest.len();
+            rest.extend(self.families.of(path).map(|child| &**child));
+            count += rest.len() - before;
+        }
+        count
+    }
+
+    /// Ephemerals of a session, in order.
+    pub fn ephemerals(&self, session: SessionId) -> impl Iterator<Item = &Arc<str>> {
+        self.ephemerals.get(&session).into_iter().flatten()
+    }
+
+    /// Sessions that have ephemerals, with them.
+    pub fn ephemerals_by_session(&self) -> impl Iterator<Item = (SessionId, &BTreeSet<Arc<str>>)> {
+        self.ephemerals.iter().map(|(session, paths)| (*session, paths))
+    }
+
+    /// Container znodes.
+    pub fn containers(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.containers.iter()
+    }
+
+    /// TTL znodes.
+    pub fn ttls(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.ttls.iter()
+    }
+
+    /// Sessions and their timeouts, ms.
+    pub fn sessions(&self) -> impl Iterator<Item = (SessionId, i32)> {
+        self.sessions.iter().map(|(session, timeout)| (*session, *timeout))
+    }
+
+    /// The nearest limited path at or above `path`, with its limits and its usage.
+    pub fn quota<'p>(&self, path: &'p str) -> Option<(&'p str, QuotaNumbers, QuotaNumbers)> {
+        let limited = self.quotas.limit_of(path)?;
+        let numbers = |path: &str| {
+            let node = self.table.get(path)?;
+            Some(QuotaNumbers::parse(node.data.as_deref().unwrap_or_default()))
+        };
+        Some((limited, numbers(&quota::limits_path(limited))?, numbers(&quota::stats_path(limited))?))
+    }
+
+    /// How owner fields are read.
+    pub fn types(&self) -> ExtendedTypes {
+        self.types
+    }
+
+    /// The last transaction applied.
+    pub fn last_processed(&self) -> Zxid {
+        self.last_processed
+    }
+
+    /// Digest of the tree as it is.
+    pub fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    /// The last digests at multiples of 128.
+    pub fn digest_log(&self) -> impl Iterator<Item = &DigestEntry> {
+        self.digest_log.iter()
+    }
+
+    /// Transactions after which the tree was not what the leader said.
+    pub fn digest_mismatches(&self) -> u64 {
+        self.digest_mismatches
+    }
+
+    /// Znodes; the root counts once.
+    pub fn node_count(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Ephemeral znodes.
+    pub fn ephemeral_count(&self) -> usize {
+        self.ephemerals.values().map(BTreeSet::len).sum()
+    }
+
+    /// Bytes of paths and data (`approximate_data_size`).
+    pub fn data_size(&self) -> i64 {
+        self.data_size
+    }
+
+    /// An exact view of this moment.
+    pub fn freeze(&self) -> FrozenTree {
+        FrozenTree::of(self)
+    }
+
+    pub(crate) fn table(&self) -> &ZnodeTable {
+        &self.table
+    }
+
+    pub(crate) fn acl_entries(&self) -> Vec<(AclId, Arc<[Acl]>)> {
+        self.acls.entries()
+    }
+
+    /// Puts a znode in and updates every index but the quota usage. Its parent must be there.
+    pub(crate) fn put_new(&mut self, node: Znode) {
+        let path = node.path.clone();
+        if digest::counts(&path) {
+            self.digest = self.digest.wrapping_add(u64::from(node.digest));
+        }
+        self.data_size += node_size(&node);
+        match node.stat.ephemeral_owner.kind(self.types) {
+            NodeKind::Persistent => {}
+            NodeKind::Ephemeral(session) => {
+                self.ephemerals.entry(session).or_default().insert(path.clone());
+            }
+            NodeKind::Container => {
+                self.containers.insert(path.clone());
+            }
+            NodeKind::Ttl(_) => {
+                self.ttls.insert(path.clone());
+            }
+        }
+        if &*path != "/"
+            && let Some(parent) = path::parent(&path).and_then(|parent| self.table.get_mut(parent))
+        {
+            parent.num_children += 1;
+            let parent = parent.path.clone();
+            self.families.insert(&parent, path);
+        }
+        let before = self.table.insert(node);
+        assert!(before.is_none(), "a znode was put where one is");
+    }
+
+    /// Changes a znode in place and keeps the digest right.
+    pub(crate) fn change<T>(&mut self, path: &str, change: impl FnOnce(&mut Znode) -> T) -> Option<T> {
+        let node = self.table.get_mut(path)?;
+        let (old_digest, old_size) = (node.digest, node_size(node));
+        let result = change(node);
+        node.digest = digest::node_digest(node.content_crc, &node.stat);
+        self.data_size += node_size(node) - old_size;
+        if digest::counts(path) {
+            let difference = u64::from(node.digest).wrapping_sub(u64::from(old_digest));
+            self.digest = self.digest.wrapping_add(difference);
+        }
+        Some(result)
+    }
+
+    /// Adds to the usage of the limited path above `path`, which no transaction does: the data of the
+    /// usage znode changes, its version and mzxid stay.
+    pub(crate) fn count_usage(&mut self, path: &str, count: i64, bytes: i64) {
+        let Some(limited) = self.quotas.limit_of(path) else { return };
+        let stats = quota::stats_path(limited);
+        let Some(node) = self.table.get(&stats) else { return };
+        let usage = QuotaNumbers::parse(node.data.as_deref().unwrap_or_default());
+        self.write_usage(&stats, usage.count + count, usage.bytes + bytes);
+    }
+
+    /// Counts the subtree of a limited path anew.
+    pub(crate) fn recount_usage(&mut self, limited: &str) {
+        let (mut count, mut bytes) = (0, 0);
+        let mut rest: Vec<&str> = Vec::from([path::canonical(limited)]);
+        while let Some(path) = rest.pop() {
+            if let Some(node) = self.table.get(path) {
+                count += 1;
+                bytes += node.data_len() as i64;
+                rest.extend(self.families.of(path).map(|child| &**child));
+            }
+        }
+        self.write_usage(&quota::stats_path(limited), count, bytes);
+    }
+
+    fn write_usage(&mut self, stats: &str, count: i64, bytes: i64) {
+        let text = QuotaNumbers::usage_text(count, bytes);
+        self.change(stats, |node| node.set_data(Some(text.as_bytes())));
+    }
+
+    fn set_up_quotas(&mut self) {
+        let mut limited: Vec<Arc<str>> = Vec::new();
+        let mut rest: Vec<Arc<str>> = Vec::from([QUOTA_ROOT.into()]);
+        while let Some(path) = rest.pop() {
+            rest.extend(self.families.of(&path).cloned());
+            if let Some(QuotaNode::Limits(of)) = quota::classify(&path) {
+                limited.push(of.into());
+            }
+        }
+        for path in limited {
+            self.quotas.insert(&path);
+            self.recount_usage(&path);
+        }
+    }
+}
+
+fn node_size(node: &Znode) -> i64 {
+    (node.path.len() + node.data_len()) as i64
+}
+
+impl Znode {
+    pub(crate) fn set_data(&mut self, data: Option<&[u8]>) {
+        self.data = data.map(Arc::from);
+        self.content_crc = digest::content_crc(&self.path, data);
+    }
+}

@@ -1,0 +1,382 @@
+//! Who watches what. Local to a server and never replicated; a watch belongs to a connection.
+
+use crate::apply::{Change, TreeEvent};
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    vec::Vec,
+};
+use hashbrown::HashMap;
+use ostler_proto::{event::EventType, path};
+use rustc_hash::FxBuildHasher;
+
+/// Whoever is told: the number of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WatcherId(pub u64);
+
+/// How long and how far a watch reaches. Since 3.9 the modes of a path add up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WatchMode {
+    /// Fires once.
+    Standard,
+    /// Stays.
+    Persistent,
+    /// Stays, and covers all that is below.
+    Recursive,
+}
+
+impl WatchMode {
+    fn bit(self) -> u8 {
+        match self {
+            WatchMode::Standard => 1,
+            WatchMode::Persistent => 2,
+            WatchMode::Recursive => 4,
+        }
+    }
+}
+
+const STANDARD: u8 = 1;
+const RECURSIVE: u8 = 4;
+
+/// What `removeWatches` and `checkWatches` ask for (`WatcherType`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WatcherKind {
+    Children,
+    Data,
+    Any,
+    Persistent,
+    PersistentRecursive,
+}
+
+impl WatcherKind {
+    /// From its number on the wire.
+    pub fn from_code(code: i32) -> Option<WatcherKind> {
+        Some(match code {
+            1 => WatcherKind::Children,
+            2 => WatcherKind::Data,
+            3 => WatcherKind::Any,
+            4 => WatcherKind::Persistent,
+            5 => WatcherKind::PersistentRecursive,
+            _ => return None,
+        })
+    }
+
+    /// Mode bits that it covers in the data and in the child table.
+    fn bits(self) -> (u8, u8) {
+        match self {
+            WatcherKind::Children => (0, WatchMode::Standard.bit()),
+            WatcherKind::Data => (WatchMode::Standard.bit(), 0),
+            WatcherKind::Any => (u8::MAX, u8::MAX),
+            WatcherKind::Persistent => (WatchMode::Persistent.bit(), WatchMode::Persistent.bit()),
+            WatcherKind::PersistentRecursive => (RECURSIVE, RECURSIVE),
+        }
+    }
+}
+
+/// Which of the two tables a standard watch is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WatchTarget {
+    /// The znode itself: getData and exists.
+    Data,
+    /// Its children: getChildren.
+    Children,
+}
+
+/// One event for one set of watchers.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Notification {
+    /// What they see.
+    pub kind: EventType,
+    /// Where.
+    pub path: Arc<str>,
+    /// Whom to tell.
+    pub watchers: Vec<WatcherId>,
+    /// Whether the parent's ACL decides who may know, not the znode's own.
+    pub by_parent_acl: bool,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    by_path: HashMap<Arc<str>, BTreeMap<WatcherId, u8>, FxBuildHasher>,
+    by_watcher: HashMap<WatcherId, BTreeSet<Arc<str>>, FxBuildHasher>,
+    recursive: usize,
+    entries: usize,
+}
+
+impl Table {
+    fn add(&mut self, path: &str, watcher: WatcherId, bits: u8) {
+        let (key, _) = match self.by_path.get_key_value(path) {
+            Some((key, _)) => (key.clone(), ()),
+            None => (Arc::from(path), ()),
+        };
+        let modes = self.by_path.entry(key.clone()).or_default().entry(watcher).or_default();
+        if *modes == 0 {
+            self.entries += 1;
+            self.by_watcher.entry(watcher).or_default().insert(key);
+        }
+        if bits & RECURSIVE & !*modes != 0 {
+            self.recursive += 1;
+        }
+        *modes |= bits;
+    }
+
+    fn modes(&self, path: &str, watcher: WatcherId) -> u8 {
+        self.by_path.get(path).and_then(|watchers| watchers.get(&watcher)).copied().unwrap_or(0)
+    }
+
+    fn remove(&mut self, path: &str, watcher: WatcherId, bits: u8) -> bool {
+        let Some(watchers) = self.by_path.get_mut(path) else { return false };
+        let Some(modes) = watchers.get_mut(&watcher) else { return false };
+        let removed = *modes & bits;
+        *modes &= !bits;
+        if removed & RECURSIVE != 0 {
+            self.recursive -= 1;
+        }
+        if *modes == 0 {
+            watchers.remove(&watcher);
+            self.entries -= 1;
+            if watchers.is_empty() {
+                self.by_path.remove(path);
+            }
+            self.unlist(watcher, path);
+        }
+        removed != 0
+    }
+
+    fn unlist(&mut self, watcher: WatcherId, path: &str) {
+        if let Some(paths) = self.by_watcher.get_mut(&watcher) {
+            paths.remove(path);
+            if paths.is_empty() {
+                self.by_watcher.remove(&watcher);
+            }
+        }
+    }
+
+    fn remove_watcher(&mut self, watcher: WatcherId) {
+        for path in self.by_watcher.remove(&watcher).into_iter().flatten() {
+            if let Some(watchers) = self.by_path.get_mut(&path) {
+                let modes = watchers.remove(&watcher).unwrap_or(0);
+                self.recursive -= usize::from(modes & RECURSIVE != 0);
+                self.entries -= usize::from(modes != 0);
+                if watchers.is_empty() {
+                    self.by_path.remove(&path);
+                }
+            }
+        }
+    }
+
+    /// Entries on `path` itself fire in any mode, and standard ones are used up; above it only recursive
+    /// ones fire. Each watcher is listed once.
+    fn fire(&mut self, path: &str) -> Vec<WatcherId> {
+        let mut fired: Vec<WatcherId> = Vec::new();
+        if let Some(watchers) = self.by_path.get_mut(path) {
+            fired.extend(watchers.keys().copied());
+            let mut spent = Vec::new();
+            watchers.retain(|watcher, modes| {
+                *modes &= !STANDARD;
+                if *modes == 0 {
+                    spent.push(*watcher);
+                }
+                *modes != 0
+            });
+            self.entries -= spent.len();
+            if watchers.is_empty() {
+                self.by_path.remove(path);
+            }
+            for watcher in spent {
+                self.unlist(watcher, path);
+            }
+        }
+        if self.recursive > 0 {
+            let direct = fired.len();
+            for ancestor in path::ancestors(path) {
+                let Some(watchers) = self.by_path.get(ancestor) else { continue };
+                fired.extend(
+                    watchers
+                        .iter()
+                        .filter(|(_, modes)| **modes & RECURSIVE != 0)
+                        .map(|(watcher, _)| *watcher),
+                );
+            }
+            if fired.len() > direct {
+                fired.sort_unstable();
+                fired.dedup();
+            }
+        }
+        fired
+    }
+}
+
+/// All watches of a server.
+#[derive(Debug, Default)]
+pub struct WatchTable {
+    data: Table,
+    child: Table,
+}
+
+impl WatchTable {
+    /// Leaves a one-shot watch.
+    pub fn add_standard(&mut self, target: WatchTarget, path: &str, watcher: WatcherId) {
+        match target {
+            WatchTarget::Data => self.data.add(path, watcher, STANDARD),
+            WatchTarget::Children => self.child.add(path, watcher, STANDARD),
+        }
+    }
+
+    /// addWatch. A recursive watch is in the data table alone, so it never sees changes of children lists.
+    pub fn add_persistent(&mut self, path: &str, watcher: WatcherId, recursive: bool) {
+        if recursive {
+            self.data.add(path, watcher, RECURSIVE);
+        } else {
+            self.data.add(path, watcher, WatchMode::Persistent.bit());
+            self.child.add(path, watcher, WatchMode::Persistent.bit());
+        }
+    }
+
+    /// removeWatches; whether there was any.
+    pub fn remove(&mut self, path: &str, watcher: WatcherId, kind: WatcherKind) -> bool {
+        let (data, child) = kind.bits();
+        let removed_data = self.data.remove(path, watcher, data);
+        let removed_child = self.child.remove(path, watcher, child);
+        removed_data || removed_child
+    }
+
+    /// checkWatches.
+    pub fn contains(&self, path: &str, watcher: WatcherId, kind: WatcherKind) -> bool {
+        let (data, child) = kind.bits();
+        self.data.modes(path, watcher) & data != 0 || self.child.modes(path, watcher) & child != 0
+    }
+
+    /// A connection is gone, and its watches with it.
+    pub fn remove_watcher(&mut self, watcher: WatcherId) {
+        self.data.remove_watcher(watcher);
+        self.child.remove_watcher(watcher);
+    }
+
+    /// Fires what a change fires, in upstream's order: the znode's own watchers, those of its children
+    /// (who hear of a deletion once), then those of the parent's children.
+    pub fn fire(&mut self, event: &TreeEvent, notifications: &mut Vec<Notification>) {
+        if self.data.by_path.is_empty() && self.child.by_path.is_empty() {
+            return;
+        }
+        let path = &event.path;
+        let mut tell = |kind, path: &Arc<str>, watchers: Vec<WatcherId>, by_parent_acl| {
+            if !watchers.is_empty() {
+                notifications.push(Notification { kind, path: path.clone(), watchers, by_parent_acl });
+            }
+        };
+        let kind = match event.change {
+            Change::Created => EventType::NodeCreated,
+            Change::Deleted => EventType::NodeDeleted,
+            Change::DataChanged => EventType::NodeDataChanged,
+        };
+        let told = self.data.fire(path);
+        if event.change == Change::Deleted {
+            let mut others = self.child.fire(path);
+            others.retain(|watcher| told.binary_search(watcher).is_err());
+            tell(kind, path, told, false);
+            tell(kind, path, others, false);
+        } else {
+            tell(kind, path, told, false);
+        }
+        if event.change != Change::DataChanged
+            && let Some(parent) = path::parent(path)
+            && !self.child.by_path.is_empty()
+        {
+            let watchers = self.child.fire(parent);
+            tell(EventType::NodeChildrenChanged, &Arc::from(parent), watchers, true);
+        }
+    }
+
+    /// Entries in both tables (`watch_count`).
+    pub fn count(&self) -> usize {
+        self.data.entries + self.child.entries
+    }
+
+    /// The data table by path, which is what the four-letter words show.
+    pub fn data_by_path(&self) -> BTreeMap<Arc<str>, Vec<WatcherId>> {
+        let entries = self.data.by_path.iter();
+        entries.map(|(path, watchers)| (path.clone(), watchers.keys().copied().collect())).collect()
+    }
+
+    /// Connections with a watch in the data table, paths watched there, and entries there.
+    pub fn data_summary(&self) -> (usize, usize, usize) {
+        (self.data.by_watcher.len(), self.data.by_path.len(), self.data.entries)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use ostler_proto::id::Zxid;
+
+    const A: WatcherId = WatcherId(1);
+    const B: WatcherId = WatcherId(2);
+
+    fn fire(table: &mut WatchTable, path: &str, change: Change) -> Vec<(EventType, Vec<WatcherId>)> {
+        let event = TreeEvent { path: path.into(), change, acl: None, parent_acl: None, zxid: Zxid(1) };
+        let mut out = Vec::new();
+        table.fire(&event, &mut out);
+        out.into_iter().map(|n| (n.kind, n.watchers)).collect()
+    }
+
+    #[test]
+    fn a_standard_watch_fires_once() {
+        let mut table = WatchTable::default();
+        table.add_standard(WatchTarget::Data, "/a", A);
+        table.add_standard(WatchTarget::Data, "/a", A);
+        assert_eq!(fire(&mut table, "/a", Change::DataChanged), [(EventType::NodeDataChanged, vec![A])]);
+        assert_eq!(fire(&mut table, "/a", Change::DataChanged), []);
+        assert_eq!(table.count(), 0);
+    }
+
+    #[test]
+    fn one_deletion_is_one_event_for_data_and_child_watchers() {
+        let mut table = WatchTable::default();
+        table.add_standard(WatchTarget::Data, "/a", A);
+        table.add_standard(WatchTarget::Children, "/a", A);
+        table.add_standard(WatchTarget::Children, "/a", B);
+        table.add_standard(WatchTarget::Children, "/", B);
+        let seen = fire(&mut table, "/a", Change::Deleted);
+        assert_eq!(
+            seen,
+            [
+                (EventType::NodeDeleted, vec![A]),
+                (EventType::NodeDeleted, vec![B]),
+                (EventType::NodeChildrenChanged, vec![B])
+            ]
+        );
+        assert_eq!(table.count(), 0);
+    }
+
+    #[test]
+    fn recursive_watches_see_descendants_but_no_lists() {
+        let mut table = WatchTable::default();
+        table.add_persistent("/a", A, true);
+        table.add_persistent("/a/b", A, false);
+        assert_eq!(
+            fire(&mut table, "/a/b", Change::Created),
+            [(EventType::NodeCreated, vec![A])],
+            "one event though two entries match"
+        );
+        assert_eq!(fire(&mut table, "/a/b/c", Change::Created).len(), 2);
+        assert_eq!(fire(&mut table, "/ab", Change::Created), []);
+        assert!(table.remove("/a", A, WatcherKind::PersistentRecursive));
+        assert!(!table.remove("/a", A, WatcherKind::Any));
+        assert_eq!(table.data.recursive, 0);
+    }
+
+    #[test]
+    fn modes_add_up_and_the_standard_one_goes_first() {
+        let mut table = WatchTable::default();
+        table.add_persistent("/a", A, false);
+        table.add_standard(WatchTarget::Data, "/a", A);
+        assert!(table.contains("/a", A, WatcherKind::Data));
+        fire(&mut table, "/a", Change::DataChanged);
+        assert!(!table.contains("/a", A, WatcherKind::Data));
+        assert!(table.contains("/a", A, WatcherKind::Persistent));
+        table.remove_watcher(A);
+        assert_eq!((table.count(), table.data.by_path.len(), table.child.by_path.len()), (0, 0, 0));
+    }
+}
