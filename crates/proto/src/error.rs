@@ -35,4 +35,36 @@ impl ErrorCode {
     pub fn code(self) -> i32 {
         self as i32
     }
+
+    /// The code of a number on the wire or in the log.
+    pub fn from_code(code: i32) -> Option<ErrorCode> {
+        ALL.into_iter().find(|error| error.code() == code)
+    }
 }
+
+const ALL: [ErrorCode; 24] = [
+    ErrorCode::RuntimeInconsistency,
+    ErrorCode::MarshallingError,
+    ErrorCode::Unimplemented,
+    ErrorCode::BadArguments,
+    ErrorCode::UnknownSession,
+    ErrorCode::NewConfigNoQuorum,
+    ErrorCode::ReconfigInProgress,
+    ErrorCode::NoNode,
+    ErrorCode::NoAuth,
+    ErrorCode::BadVersion,
+    ErrorCode::NoChildrenForEphemerals,
+    ErrorCode::NodeExists,
+    ErrorCode::NotEmpty,
+    ErrorCode::SessionExpired,
+    ErrorCode::InvalidAcl,
+    ErrorCode::AuthFailed,
+    ErrorCode::SessionMoved,
+    ErrorCode::NotReadOnly,
+    ErrorCode::EphemeralOnLocalSession,
+    ErrorCode::NoWatcher,
+    ErrorCode::ReconfigDisabled,
+    ErrorCode::SessionClosedRequireSaslAuth,
+    ErrorCode::QuotaExceeded,
+    ErrorCode::ThrottledOp,
+];

@@ -1,2 +1,32 @@
+//! One ensemble member as a deterministic value.
+//!
+//! What happens in the world is an [`Input`]; what the world shall do is an [`Effect`]. There is no clock,
+//! socket, file, thread or random number inside: the crate is `no_std`, so the compiler keeps it that way.
+//! A real server, a simulated one and an embedded one differ only in who calls [`Server::step`] and who
+//! carries out the effects.
 #![no_std]
 extern crate alloc;
+
+pub mod access;
+pub mod auth;
+mod commit;
+pub mod config;
+mod connect;
+pub mod effect;
+mod fifo;
+pub mod input;
+mod multi;
+mod prepare;
+mod propose;
+mod read;
+mod reaper;
+pub mod report;
+pub mod server;
+pub mod session;
+pub mod stats;
+mod watches;
+
+pub use config::CoreConfig;
+pub use effect::{CloseReason, Effect, PersistOp, Record};
+pub use input::{ClientRequest, ConnId, Input, Now};
+pub use server::Server;

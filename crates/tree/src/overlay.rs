@@ -3,7 +3,7 @@
 //! Prepare reads it and writes to it; an entry retires when its transaction is applied. A multi notes what
 //! it overwrote, so that a failure takes all of it back.
 
-use crate::{acl_table::AclRef, digest, tree::Tree, znode::Znode};
+use crate::{acl_table::AclRef, apply::advance_children, digest, tree::Tree, znode::Znode};
 use alloc::{
     collections::{BTreeSet, VecDeque},
     sync::Arc,
@@ -56,6 +56,18 @@ impl PendingNode {
     pub fn set_data(&mut self, path: &str, data: Option<&[u8]>) {
         self.data_len = data.map_or(0, <[u8]>::len);
         self.content_crc = digest::content_crc(path, data);
+    }
+
+    /// A pending create of a child. The counter and the pzxid move as they will when it is applied.
+    pub fn child_created(&mut self, cversion: i32, zxid: Zxid) {
+        self.num_children += 1;
+        advance_children(&mut self.stat, cversion, zxid);
+    }
+
+    /// A pending delete of a child.
+    pub fn child_deleted(&mut self, zxid: Zxid) {
+        self.num_children = self.num_children.saturating_sub(1);
+        self.stat.pzxid = self.stat.pzxid.max(zxid);
     }
 
     fn digest(&self) -> u64 {

@@ -1,0 +1,108 @@
+//! Who may do what: checks of ACLs, and what becomes of a list that a client sends.
+
+use crate::{auth, config::CoreConfig};
+use alloc::vec::Vec;
+use ostler_proto::{
+    acl::{Acl, Id, Perms, RawAcl},
+    error::ErrorCode,
+};
+use ostler_tree::AclRef;
+
+/// Whether somebody with these ids may do any of `wanted`. An open list, an empty one and `super` allow all.
+pub fn allows(config: &CoreConfig, acl: &AclRef, wanted: Perms, ids: &[Id]) -> bool {
+    let Some(acl) = acl else { return true };
+    if config.skip_acl || acl.is_empty() || ids.iter().any(|id| id.scheme == "super") {
+        return true;
+    }
+    acl.iter().filter(|entry| entry.perms.any_of(wanted)).any(|entry| {
+        let (scheme, wanted) = (&*entry.id.scheme, &*entry.id.id);
+        (scheme == "world" && wanted == "anyone")
+            || ids.iter().any(|id| id.scheme == scheme && auth::matches(scheme, &id.id, wanted))
+    })
+}
+
+/// Refuses with NOAUTH what [`allows`] does not allow.
+pub fn check(config: &CoreConfig, acl: &AclRef, wanted: Perms, ids: &[Id]) -> Result<(), ErrorCode> {
+    if allows(config, acl, wanted, ids) { Ok(()) } else { Err(ErrorCode::NoAuth) }
+}
+
+/// The list that is stored for the list that was sent: duplicates go, `auth` becomes the ids of the
+/// caller, everything else must be well formed.
+pub fn fix_up(config: &CoreConfig, sent: Option<&[RawAcl<'_>]>, ids: &[Id]) -> Result<Vec<Acl>, ErrorCode> {
+    let mut fixed: Vec<Acl> = Vec::new();
+    let mut seen: Vec<&RawAcl<'_>> = Vec::new();
+    for entry in sent.unwrap_or_default() {
+        if seen.contains(&entry) {
+            continue;
+        }
+        seen.push(entry);
+        let (Some(scheme), Some(id)) = (entry.scheme.as_deref(), entry.id.as_deref()) else {
+            return Err(ErrorCode::InvalidAcl);
+        };
+        match scheme {
+            "world" if id == "anyone" => fixed.push(Acl::world(entry.perms)),
+            "auth" => {
+                let before = fixed.len();
+                // Only ids that prove somebody count; an address does not.
+                let proven = ids.iter().filter(|id| id.scheme == "digest");
+                fixed.extend(proven.map(|id| Acl { perms: entry.perms, id: id.clone() }));
+                if fixed.len() == before {
+                    return Err(ErrorCode::InvalidAcl);
+                }
+            }
+            _ if auth::is_valid_id(config, scheme, id) => {
+                fixed.push(Acl { perms: entry.perms, id: Id::new(scheme, id) });
+            }
+            _ => return Err(ErrorCode::InvalidAcl),
+        }
+    }
+    if fixed.is_empty() { Err(ErrorCode::InvalidAcl) } else { Ok(fixed) }
+}
+
+/// What somebody without ADMIN sees of a list: the hashes of digest ids are hidden.
+pub fn mask(mut acls: Vec<Acl>) -> Vec<Acl> {
+    for acl in acls.iter_mut().filter(|acl| acl.id.scheme == "digest") {
+        if let Some(colon) = acl.id.id.find(':') {
+            acl.id.id.truncate(colon);
+            acl.id.id.push_str(":x");
+        }
+    }
+    acls
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(perms: i32, scheme: &'static str, id: &'static str) -> RawAcl<'static> {
+        RawAcl { perms: Perms(perms), scheme: Some(scheme.into()), id: Some(id.into()) }
+    }
+
+    #[test]
+    fn lists_are_fixed_up() {
+        let config = CoreConfig::default();
+        let ids = [Id::new("ip", "127.0.0.1"), Id::new("digest", "bob:h")];
+        let fix = |list: &[RawAcl<'_>]| fix_up(&config, Some(list), &ids);
+        let world = raw(31, "world", "anyone");
+        assert_eq!(fix(&[world.clone(), world.clone()]).unwrap(), [Acl::world(Perms::ALL)]);
+        assert_eq!(fix(&[raw(1, "auth", "")]).unwrap()[0].id, Id::new("digest", "bob:h"));
+        assert_eq!(fix(&[]), Err(ErrorCode::InvalidAcl));
+        assert_eq!(fix_up(&config, None, &ids), Err(ErrorCode::InvalidAcl));
+        assert_eq!(fix(&[raw(1, "world", "me")]), Err(ErrorCode::InvalidAcl));
+        assert_eq!(fix_up(&config, Some(&[raw(1, "auth", "")]), &ids[..1]), Err(ErrorCode::InvalidAcl));
+        let null = RawAcl { perms: Perms(1), scheme: None, id: Some("x".into()) };
+        assert_eq!(fix(&[null]), Err(ErrorCode::InvalidAcl));
+    }
+
+    #[test]
+    fn only_the_named_may() {
+        let config = CoreConfig::default();
+        let acl: AclRef = Some([Acl { perms: Perms::READ, id: Id::new("digest", "bob:h") }].into());
+        let bob = [Id::new("digest", "bob:h")];
+        assert!(allows(&config, &acl, Perms::READ, &bob));
+        assert!(!allows(&config, &acl, Perms::WRITE, &bob));
+        assert!(!allows(&config, &acl, Perms::READ, &[Id::new("digest", "eve:h")]));
+        assert!(allows(&config, &acl, Perms::WRITE, &[Id::new("super", "")]));
+        assert!(allows(&config, &None, Perms::WRITE, &[]));
+    }
+}

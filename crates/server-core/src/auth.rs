@@ -1,0 +1,144 @@
+//! Who a connection is.
+
+use crate::config::CoreConfig;
+use alloc::{format, string::String, string::ToString, vec::Vec};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use core::net::IpAddr;
+use ostler_proto::acl::Id;
+use sha1::{Digest, Sha1};
+
+/// The id of an authenticated digest user: the hash is over "user:password" as a whole.
+pub fn digest_id(auth: &str) -> String {
+    let user = auth.split(':').next().unwrap_or_default();
+    format!("{user}:{}", STANDARD.encode(Sha1::digest(auth.as_bytes())))
+}
+
+/// The ids that an auth packet proves, or nothing if it proves none.
+pub fn authenticate(
+    config: &CoreConfig,
+    address: IpAddr,
+    scheme: Option<&str>,
+    auth: Option<&[u8]>,
+) -> Option<Vec<Id>> {
+    match scheme? {
+        "digest" if config.digest_auth => {
+            let id = digest_id(&String::from_utf8_lossy(auth?));
+            let mut ids = Vec::new();
+            if config.super_digest.as_deref() == Some(&*id) {
+                ids.push(Id::new("super", ""));
+            }
+            ids.push(Id::new("digest", id));
+            Some(ids)
+        }
+        "ip" => Some(Vec::from([Id::new("ip", address.to_canonical().to_string())])),
+        _ => None,
+    }
+}
+
+/// What `whoAmI` shows of an id.
+pub fn user_name(id: &Id) -> String {
+    match &*id.scheme {
+        "digest" => id.id.split(':').next().unwrap_or_default().into(),
+        "super" => String::new(),
+        _ => id.id.clone(),
+    }
+}
+
+/// Whether an ACL entry's scheme is known and its id well formed (`AuthenticationProvider.isValid`).
+pub fn is_valid_id(config: &CoreConfig, scheme: &str, id: &str) -> bool {
+    match scheme {
+        // Java's split drops empty parts at the end.
+        "digest" if config.digest_auth => {
+            id.trim_end_matches(':').split(':').count() == 2 && id.contains(':')
+        }
+        "ip" => Network::parse(id).is_some(),
+        _ => false,
+    }
+}
+
+/// Whether an id of a connection is the one that an ACL entry means. Both have the same scheme.
+pub fn matches(scheme: &str, id: &str, wanted: &str) -> bool {
+    match scheme {
+        "ip" => match (Network::parse(wanted), id.parse::<IpAddr>()) {
+            (Some(network), Ok(address)) => network.contains(address),
+            _ => false,
+        },
+        _ => id == wanted,
+    }
+}
+
+/// An address, or an address and how many of its first bits count.
+struct Network {
+    address: IpAddr,
+    bits: u32,
+}
+
+impl Network {
+    fn parse(text: &str) -> Option<Network> {
+        let (address, bits) = match text.split_once('/') {
+            Some((address, bits)) => (address, Some(bits.parse().ok()?)),
+            None => (text, None),
+        };
+        let address: IpAddr = address.parse().ok()?;
+        let width = if address.is_ipv4() { 32 } else { 128 };
+        let bits = bits.unwrap_or(width);
+        (bits <= width).then_some(Network { address, bits })
+    }
+
+    fn contains(&self, other: IpAddr) -> bool {
+        let same = |a: u128, b: u128, width: u32| {
+            let ignored = width - self.bits;
+            ignored == width || a >> ignored == b >> ignored
+        };
+        match (self.address, other.to_canonical()) {
+            (IpAddr::V4(a), IpAddr::V4(b)) => same(a.to_bits().into(), b.to_bits().into(), 32),
+            (IpAddr::V6(a), IpAddr::V6(b)) => {
+                self.bits == 0 || a.to_bits() >> (128 - self.bits) == b.to_bits() >> (128 - self.bits)
+            }
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digests_are_those_of_java() {
+        assert_eq!(digest_id("bob:pw"), "bob:ikIaKsbtGweaHnb/jKn7OHqbunM=");
+        assert_eq!(digest_id("super:admin"), "super:xQJmxLMiHGwaqBvst5y6rkB6HQs=");
+    }
+
+    #[test]
+    fn ids_are_valid_as_upstream_decides() {
+        let config = CoreConfig::default();
+        for (scheme, id, valid) in [
+            ("digest", "a:b", true),
+            ("digest", ":b", true),
+            ("digest", "a:", false),
+            ("digest", "a:b:c", false),
+            ("digest", "a:b:", true),
+            ("digest", "a", false),
+            ("ip", "127.0.0.1", true),
+            ("ip", "10.0.0.0/8", true),
+            ("ip", "10.0.0.0/33", false),
+            ("ip", "::1/128", true),
+            ("ip", "host", false),
+            ("ip", "1.2.3", false),
+            ("world", "anyone", false),
+            ("nope", "a:b", false),
+        ] {
+            assert_eq!(is_valid_id(&config, scheme, id), valid, "{scheme}:{id}");
+        }
+    }
+
+    #[test]
+    fn networks_contain_by_their_first_bits() {
+        assert!(matches("ip", "10.1.2.3", "10.0.0.0/8"));
+        assert!(!matches("ip", "11.1.2.3", "10.0.0.0/8"));
+        assert!(matches("ip", "9.9.9.9", "0.0.0.0/0"));
+        assert!(matches("ip", "::1", "::/0") && !matches("ip", "::1", "0.0.0.0/0"));
+        assert!(matches("digest", "a:x", "a:x") && !matches("digest", "a:x", "a:y"));
+    }
+}

@@ -1,0 +1,253 @@
+//! What happens when the disks of a quorum have a proposal: it is applied, watchers are told, then the
+//! writer, then those who waited behind it.
+
+use crate::{
+    access,
+    config::CoreConfig,
+    effect::{CloseReason, Effect, PersistOp},
+    fifo::{AnswerForm, Waiting},
+    input::{ClientRequest, ConnId, Mono, Now},
+    server::{Outstanding, Phase, Server},
+};
+use alloc::{boxed::Box, vec::Vec};
+use ostler_proto::{
+    acl::Perms,
+    error::ErrorCode,
+    event::EventType,
+    id::{SessionId, Xid, Zxid},
+    op::Op,
+    reply::{Body, OpResult},
+    txn::{Txn, TxnCreateKind, TxnRecord},
+};
+use ostler_tree::{AclRef, Outcome, TreeEvent};
+use ostler_zab::PersistSeq;
+
+impl Server {
+    /// The disk has reached `seq`: this server's own acknowledgement of all proposals up to there.
+    pub(crate) fn persisted(&mut self, now: Now, seq: PersistSeq, effects: &mut Vec<Effect>) {
+        self.gate.reached(seq);
+        let mut committed = self.leader.committed();
+        while let Some(zxid) = self.gate.pop() {
+            committed = self.leader.acknowledge(self.config.server, zxid);
+        }
+        while self.outstanding.front().is_some_and(|proposal| proposal.zxid <= committed) {
+            if let Some(proposal) = self.outstanding.pop_front() {
+                self.commit(now, &proposal, effects);
+            }
+        }
+    }
+
+    fn commit(&mut self, now: Now, proposal: &Outstanding, effects: &mut Vec<Effect>) {
+        let record = TxnRecord::read(&proposal.record.0).expect("this server encoded the record");
+        let mut events = Vec::new();
+        let outcome = self.tree.apply(&record, &mut events);
+        self.overlay.retire(proposal.zxid);
+        self.stats.commits += 1;
+        for event in &events {
+            self.notify(event, effects);
+        }
+        let session = record.header.session;
+        let closed = matches!(record.txn, Txn::CloseSession(_));
+        let expired_conn = if closed { self.sessions.remove(session).and_then(|s| s.conn) } else { None };
+        if let Some(conn) = proposal.conn {
+            self.answer(now, conn, proposal.zxid, session, outcome, effects);
+        } else if let Some(conn) = expired_conn {
+            self.close(conn, CloseReason::SessionExpired, effects);
+        }
+        self.release_syncs(now, effects);
+        self.consider_snapshot(proposal.record.0.len(), effects);
+    }
+
+    /// Tells those who watch and may read. A watch of one who may not is used up all the same, as upstream
+    /// has it.
+    fn notify(&mut self, event: &TreeEvent, effects: &mut Vec<Effect>) {
+        let mut notifications = Vec::new();
+        self.watches.fire(event, &mut notifications);
+        for notification in notifications {
+            let acl = if notification.by_parent_acl { &event.parent_acl } else { &event.acl };
+            let conns: Vec<ConnId> = notification
+                .watchers
+                .into_iter()
+                .map(ConnId::from)
+                .filter(|conn| self.may_know(*conn, acl))
+                .collect();
+            self.count_notifications(notification.kind, &conns);
+            if !conns.is_empty() {
+                let (kind, path) = (notification.kind, notification.path);
+                effects.push(Effect::Notify { conns, zxid: Some(event.zxid), kind, path });
+            }
+        }
+    }
+
+    fn may_know(&self, conn: ConnId, acl: &AclRef) -> bool {
+        let Some(acls) = acl else { return true };
+        let ids = self.conns.get(&conn).map_or(&[][..], |state| &state.ids);
+        acls.is_empty() || access::allows(&self.config, acl, Perms::READ, ids)
+    }
+
+    fn count_notifications(&mut self, kind: EventType, conns: &[ConnId]) {
+        let summary = match kind {
+            EventType::NodeCreated => &mut self.stats.node_created_watches,
+            EventType::NodeDeleted => &mut self.stats.node_deleted_watches,
+            EventType::NodeDataChanged => &mut self.stats.node_changed_watches,
+            EventType::NodeChildrenChanged => &mut self.stats.node_children_watches,
+        };
+        summary.add(conns.len() as u64);
+        self.stats.packets_sent += conns.len() as u64;
+        for conn in conns {
+            if let Some(state) = self.conns.get_mut(conn) {
+                state.stats.sent += 1;
+            }
+        }
+    }
+
+    /// Answers the write at the head of a connection's fifo, then what waited behind it.
+    fn answer(
+        &mut self,
+        now: Now,
+        conn: ConnId,
+        committed: Zxid,
+        session: SessionId,
+        outcome: Outcome,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(state) = self.conns.get_mut(&conn) else { return };
+        let Some(Waiting::Write { xid, zxid, code, form, arrived }) = state.fifo.pop_front() else {
+            panic!("{committed} committed for {conn:?}, which waits for no write");
+        };
+        assert_eq!(zxid, committed, "writes of {conn:?} commit out of order");
+        let phase = state.phase;
+        match form {
+            AnswerForm::Connected => {
+                if let Phase::Opening { answer_read_only, .. } = phase {
+                    self.stats.latency_ms.add(now.mono.0.saturating_sub(arrived.0));
+                    self.connected(now, conn, session, answer_read_only, effects);
+                }
+            }
+            AnswerForm::Close => {
+                self.reply_write(now, conn, (xid, code, arrived), Ok(Body::None), effects);
+                self.close(conn, CloseReason::ClosedByClient, effects);
+            }
+            _ => self.reply_write(now, conn, (xid, code, arrived), body(outcome, form), effects),
+        }
+        self.drain(now, conn, effects);
+    }
+
+    fn reply_write(
+        &mut self,
+        now: Now,
+        conn: ConnId,
+        request: (Xid, i32, Mono),
+        result: Result<Body, i32>,
+        effects: &mut Vec<Effect>,
+    ) {
+        self.stats.update_latency_ms.add(now.mono.0.saturating_sub(request.2.0));
+        let result = result.map_err(|code| ErrorCode::from_code(code).unwrap_or(ErrorCode::MarshallingError));
+        self.reply(now, conn, request, result, effects);
+    }
+
+    /// Serves what waits at the head of a fifo up to the next write that is still outstanding.
+    fn drain(&mut self, now: Now, conn: ConnId, effects: &mut Vec<Effect>) {
+        loop {
+            let applied = self.tree.last_processed();
+            let Some(state) = self.conns.get_mut(&conn) else { return };
+            match state.fifo.front() {
+                Some(Waiting::Parked { .. }) => {
+                    let Some(Waiting::Parked { payload, arrived }) = state.fifo.pop_front() else { return };
+                    let request =
+                        ClientRequest::decode(&payload).expect("a parked request was decoded before");
+                    self.serve(now, conn, &request, arrived, effects);
+                }
+                Some(Waiting::Sync { after, .. }) if *after <= applied => {
+                    let Some(Waiting::Sync { xid, path, arrived, .. }) = state.fifo.pop_front() else {
+                        return;
+                    };
+                    let request = (xid, Op::Sync.code(), arrived);
+                    self.reply(now, conn, request, Ok(Body::Path(path.into())), effects);
+                }
+                _ => return,
+            }
+        }
+    }
+
+    fn release_syncs(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        let applied = self.tree.last_processed();
+        while self.syncs.front().is_some_and(|(after, _)| *after <= applied) {
+            if let Some((_, conn)) = self.syncs.pop_front() {
+                self.drain(now, conn, effects);
+            }
+        }
+    }
+
+    fn consider_snapshot(&mut self, record_len: usize, effects: &mut Vec<Effect>) {
+        if self.snapshots.is_due(&self.config, record_len) {
+            self.stats.snapshots += 1;
+            let seq = self.gate.issue();
+            effects.push(Effect::Persist { seq, op: PersistOp::RollLog });
+            effects.push(Effect::Snapshot(Box::new(self.tree.freeze())));
+        }
+    }
+}
+
+/// When the next snapshot is due.
+#[derive(Debug)]
+pub(crate) struct SnapshotPlan {
+    txns: u64,
+    log_bytes: u64,
+    /// Random parts of the limits, so that the servers of an ensemble do not write theirs at once.
+    spread: u64,
+    running: bool,
+    random: u64,
+}
+
+impl SnapshotPlan {
+    pub(crate) fn new(config: &CoreConfig, replayed: u64) -> Self {
+        let random = config.seed | 1;
+        SnapshotPlan { txns: replayed, log_bytes: 0, spread: random >> 11, running: false, random }
+    }
+
+    pub(crate) fn done(&mut self) {
+        self.running = false;
+    }
+
+    /// Counts a record; true when a snapshot is to begin now.
+    fn is_due(&mut self, config: &CoreConfig, record_len: usize) -> bool {
+        self.txns += 1;
+        self.log_bytes += record_len as u64;
+        let within = |limit: u64| limit / 2 + self.spread % (limit / 2 + 1);
+        let full = self.txns > within(config.snapshot_txns)
+            || config.snapshot_log_bytes.is_some_and(|limit| self.log_bytes > within(limit));
+        if !full || self.running {
+            return false;
+        }
+        (self.txns, self.log_bytes, self.running) = (0, 0, true);
+        // xorshift64: any spread will do, and the seed makes it repeatable.
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.spread = self.random >> 11;
+        true
+    }
+}
+
+fn body(outcome: Outcome, form: AnswerForm) -> Result<Body, i32> {
+    Ok(match outcome {
+        Outcome::Failed(code) => return Err(code),
+        Outcome::Created { path, .. } if form == AnswerForm::Path => Body::Path((*path).into()),
+        Outcome::Created { path, stat, .. } => Body::PathStat((*path).into(), stat),
+        Outcome::DataSet(stat) | Outcome::AclSet(stat) => Body::Stat(stat),
+        Outcome::Multi(outcomes) => Body::Multi(outcomes.into_iter().map(op_result).collect()),
+        Outcome::Deleted | Outcome::Checked | Outcome::Session => Body::None,
+    })
+}
+
+fn op_result(outcome: Outcome) -> OpResult {
+    match outcome {
+        Outcome::Created { path, kind: TxnCreateKind::Create, .. } => OpResult::Create((*path).into()),
+        Outcome::Created { path, stat, .. } => OpResult::Create2((*path).into(), stat),
+        Outcome::Deleted => OpResult::Delete,
+        Outcome::DataSet(stat) | Outcome::AclSet(stat) => OpResult::SetData(stat),
+        Outcome::Checked | Outcome::Session | Outcome::Multi(_) => OpResult::Check,
+        Outcome::Failed(code) => OpResult::Error(code),
+    }
+}

@@ -1,0 +1,44 @@
+//! The order of one session: replies leave in the order in which the requests came.
+//!
+//! A write is proposed at once and waits for its commit. A read waits only behind writes of its own
+//! session; with none outstanding it is served at once. What waits is kept as the bytes it came in.
+
+use crate::input::Mono;
+use alloc::{boxed::Box, collections::VecDeque};
+use ostler_proto::id::{Xid, Zxid};
+
+/// How a committed write is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AnswerForm {
+    /// create: the path.
+    Path,
+    /// create2, createContainer, createTTL: path and Stat.
+    PathStat,
+    /// The outcome tells.
+    ByOutcome,
+    /// createSession: the handshake's answer.
+    Connected,
+    /// closeSession: answer, then close.
+    Close,
+}
+
+/// A request that is not answered yet.
+#[derive(Debug)]
+pub(crate) enum Waiting {
+    /// Proposed; answered when it commits.
+    Write {
+        xid: Xid,
+        zxid: Zxid,
+        /// Operation number, for the counts.
+        code: i32,
+        form: AnswerForm,
+        arrived: Mono,
+    },
+    /// Answered once everything proposed before it has committed.
+    Sync { xid: Xid, after: Zxid, path: Box<str>, arrived: Mono },
+    /// Behind a write or a sync.
+    Parked { payload: Box<[u8]>, arrived: Mono },
+}
+
+/// A connection's unanswered requests.
+pub(crate) type Fifo = VecDeque<Waiting>;

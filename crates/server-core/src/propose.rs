@@ -1,0 +1,84 @@
+//! From a request to a proposal: prepared against the overlay, numbered, encoded once.
+
+use crate::{
+    effect::{Effect, PersistOp, Record},
+    input::{ClientRequest, ConnId, Now},
+    prepare::Preparer,
+    server::{Outstanding, Server},
+};
+use alloc::{sync::Arc, vec::Vec};
+use ostler_proto::{
+    error::ErrorCode,
+    id::{SessionId, Zxid},
+    request::Request,
+    txn::{DIGEST_VERSION, Txn, TxnDigest, TxnHeader, TxnRecord},
+};
+
+impl Server {
+    pub(crate) fn preparer(
+        &mut self,
+        zxid: Zxid,
+        now: Now,
+        session: SessionId,
+        conn: Option<ConnId>,
+    ) -> Preparer<'_> {
+        let ids = conn.and_then(|conn| self.conns.get(&conn)).map_or(&[][..], |state| &state.ids);
+        Preparer {
+            config: &self.config,
+            tree: &self.tree,
+            overlay: &mut self.overlay,
+            stats: &mut self.stats,
+            zxid,
+            time_ms: now.wall_ms,
+            session,
+            ids,
+        }
+    }
+
+    /// Proposes a client's write. One that fails its checks is proposed as an error: it keeps its place in
+    /// the order, and takes a zxid.
+    pub(crate) fn propose_request(
+        &mut self,
+        now: Now,
+        conn: ConnId,
+        session: SessionId,
+        request: &ClientRequest<'_>,
+        effects: &mut Vec<Effect>,
+    ) -> Zxid {
+        let cxid = request.xid.0;
+        if matches!(request.request, Request::CloseSession) {
+            return self.propose_close(now, session, cxid, Some(conn), effects);
+        }
+        let zxid = self.leader.next_zxid();
+        let prepared = self.preparer(zxid, now, session, Some(conn)).prepare(&request.request);
+        let txn = prepared.unwrap_or_else(|error: ErrorCode| Txn::Error(error.code()));
+        self.append(now, session, cxid, txn, Some(conn), effects)
+    }
+
+    /// Numbers and encodes a transaction that is already in the overlay, and sends it to the disk.
+    pub(crate) fn append(
+        &mut self,
+        now: Now,
+        session: SessionId,
+        cxid: i32,
+        txn: Txn<'_>,
+        conn: Option<ConnId>,
+        effects: &mut Vec<Effect>,
+    ) -> Zxid {
+        let zxid = self.leader.propose();
+        // An error transaction has no digest, nor has the empty form of closeSession: a reader would take
+        // the digest for its list.
+        let has_digest = self.config.digest && !matches!(txn, Txn::Error(_) | Txn::CloseSession(None));
+        let digest = has_digest.then(|| TxnDigest { version: DIGEST_VERSION, tree: self.overlay.digest() });
+        let header = TxnHeader { session, cxid, zxid, time_ms: now.wall_ms, code: txn.code() };
+        self.scratch.clear();
+        TxnRecord { header, txn, digest }.write(&mut self.scratch);
+        let record = Record(Arc::from(&self.scratch[..]));
+        let seq = self.gate.issue();
+        self.gate.hold(zxid);
+        effects.push(Effect::Persist { seq, op: PersistOp::Append { zxid, record: record.clone() } });
+        self.outstanding.push_back(Outstanding { zxid, record, conn });
+        self.stats.proposals += 1;
+        zxid
+    }
+}

@@ -1,0 +1,174 @@
+//! Reads, and everything else that is answered from local state.
+
+use crate::{
+    access, auth,
+    effect::{CloseReason, Effect},
+    input::{ClientRequest, ConnId, Mono, Now},
+    server::{Phase, Server},
+};
+use alloc::{string::String, vec::Vec};
+use ostler_proto::{
+    acl::{Acl, Perms},
+    error::ErrorCode,
+    id::Xid,
+    jute::Writer,
+    op::Op,
+    reply::{Body, OpResult, Reply},
+    request::{MultiReadOp, PathWatch, Request},
+    stat::Stat,
+};
+use ostler_tree::{Znode, watch::WatchTarget};
+
+type Answer = Result<Body, ErrorCode>;
+
+impl Server {
+    /// Serves a request that waits for nothing any more.
+    pub(crate) fn serve(
+        &mut self,
+        now: Now,
+        conn: ConnId,
+        request: &ClientRequest<'_>,
+        arrived: Mono,
+        effects: &mut Vec<Effect>,
+    ) {
+        if matches!(request.request, Request::Unimplemented) {
+            return self.refuse_unknown(conn, request.xid, effects);
+        }
+        let answer = self.read(conn, &request.request, effects);
+        self.stats.read_latency_ms.add(now.mono.0.saturating_sub(arrived.0));
+        let xid = if matches!(request.request, Request::Ping) { Xid::PING } else { request.xid };
+        self.reply(now, conn, (xid, request.code(), arrived), answer, effects);
+    }
+
+    /// An operation that nobody knows: upstream answers with zxid -1 and closes.
+    fn refuse_unknown(&mut self, conn: ConnId, xid: Xid, effects: &mut Vec<Effect>) {
+        self.stats.packets_sent += 1;
+        let reply = Reply { xid, zxid: None, result: Err(ErrorCode::Unimplemented) };
+        effects.push(Effect::Reply { conn, reply });
+        self.close(conn, CloseReason::Protocol, effects);
+    }
+
+    fn read(&mut self, conn: ConnId, request: &Request<'_>, effects: &mut Vec<Effect>) -> Answer {
+        match request {
+            Request::GetData(read) => self.get_data(conn, read),
+            Request::Exists(read) => self.exists(conn, read),
+            Request::GetChildren(read) => {
+                self.get_children(conn, read).map(|(names, _)| Body::Children(names))
+            }
+            Request::GetChildren2(read) => {
+                self.get_children(conn, read).map(|(names, stat)| Body::ChildrenStat(names, stat))
+            }
+            Request::GetAcl(path) => self.get_acl(conn, path),
+            Request::GetAllChildrenNumber(path) => {
+                self.readable(conn, path)?;
+                Ok(Body::Count(self.tree.count_below(path) as i32))
+            }
+            Request::GetEphemerals { prefix } => Ok(self.get_ephemerals(conn, prefix.as_deref())),
+            Request::WhoAmI => Ok(self.who_am_i(conn)),
+            Request::MultiRead(ops) => {
+                Ok(Body::Multi(ops.iter().map(|op| self.multi_read_op(conn, op)).collect()))
+            }
+            Request::Malformed(Op::MultiRead) => Ok(Body::BrokenMultiRead),
+            Request::Ping => Ok(Body::None),
+            Request::Sync(path) => Ok(Body::Path(path.clone().into_owned())),
+            Request::SetWatches(set) => Ok(self.set_watches(conn, set, effects)),
+            Request::AddWatch { path, mode } => self.add_watch(conn, path, *mode),
+            Request::CheckWatches { path, kind } => self.check_watches(conn, path, *kind),
+            Request::RemoveWatches { path, kind } => self.remove_watches(conn, path, *kind),
+            _ => Err(ErrorCode::MarshallingError),
+        }
+    }
+
+    /// The znode, if it is there and the caller may read it.
+    fn readable(&self, conn: ConnId, path: &str) -> Result<&Znode, ErrorCode> {
+        let node = self.tree.get(path).ok_or(ErrorCode::NoNode)?;
+        self.check_access(conn, &self.tree.acl(node), Perms::READ)?;
+        Ok(node)
+    }
+
+    fn get_data(&mut self, conn: ConnId, read: &PathWatch<'_>) -> Answer {
+        let node = self.readable(conn, &read.path)?;
+        let body = Body::Data(node.data.clone(), self.tree.stat(node));
+        if read.watch {
+            self.watches.add_standard(WatchTarget::Data, &read.path, conn.watcher());
+        }
+        Ok(body)
+    }
+
+    /// A missing znode can be watched too. One that is there must be readable (3.9.2 and later).
+    fn exists(&mut self, conn: ConnId, read: &PathWatch<'_>) -> Answer {
+        if read.path.contains('\0') {
+            return Err(ErrorCode::BadArguments);
+        }
+        let stat = match self.readable(conn, &read.path) {
+            Ok(node) => Ok(Body::Stat(self.tree.stat(node))),
+            Err(ErrorCode::NoNode) => Err(ErrorCode::NoNode),
+            Err(refused) => return Err(refused),
+        };
+        if read.watch {
+            self.watches.add_standard(WatchTarget::Data, &read.path, conn.watcher());
+        }
+        stat
+    }
+
+    fn get_children(&mut self, conn: ConnId, read: &PathWatch<'_>) -> Result<(Vec<u8>, Stat), ErrorCode> {
+        let node = self.readable(conn, &read.path)?;
+        let answer = (self.encode_children(node), self.tree.stat(node));
+        if read.watch {
+            self.watches.add_standard(WatchTarget::Children, &read.path, conn.watcher());
+        }
+        Ok(answer)
+    }
+
+    fn encode_children(&self, node: &Znode) -> Vec<u8> {
+        let mut names = Vec::with_capacity(4 + node.num_children as usize * 24);
+        names.length(node.num_children as usize);
+        for name in self.tree.children(&node.path) {
+            names.string(name);
+        }
+        names
+    }
+
+    /// Needs READ or ADMIN; without ADMIN the hashes of digest ids are hidden.
+    fn get_acl(&mut self, conn: ConnId, path: &str) -> Answer {
+        let node = self.tree.get(path).ok_or(ErrorCode::NoNode)?;
+        let acl = self.tree.acl(node);
+        self.check_access(conn, &acl, Perms(Perms::READ.0 | Perms::ADMIN.0))?;
+        let list = acl.as_ref().map_or_else(|| Vec::from([Acl::world(Perms::ALL)]), |acls| acls.to_vec());
+        let admin = self.check_access(conn, &acl, Perms::ADMIN).is_ok();
+        Ok(Body::Acl(if admin { list } else { access::mask(list) }, self.tree.stat(node)))
+    }
+
+    /// The caller's own ephemerals. The prefix is compared as text: "/a" covers "/ab" too.
+    fn get_ephemerals(&self, conn: ConnId, prefix: Option<&str>) -> Body {
+        let prefix = prefix.filter(|prefix| !prefix.trim().is_empty()).unwrap_or("/");
+        let session = self.conns.get(&conn).and_then(|state| state.session()).unwrap_or_default();
+        let paths: Vec<_> = self.tree.ephemerals(session).filter(|path| path.starts_with(prefix)).collect();
+        let mut out = Vec::new();
+        out.length(paths.len());
+        for path in paths {
+            out.string(path);
+        }
+        Body::Paths(out)
+    }
+
+    fn who_am_i(&self, conn: ConnId) -> Body {
+        let ids = self.conns.get(&conn).map_or(&[][..], |state| &state.ids);
+        let shown = ids.iter().map(|id| (String::from(&*id.scheme), auth::user_name(id)));
+        Body::Identities(shown.collect())
+    }
+
+    fn multi_read_op(&self, conn: ConnId, op: &MultiReadOp<'_>) -> OpResult {
+        let (MultiReadOp::GetData(path) | MultiReadOp::GetChildren(path)) = op;
+        match (self.readable(conn, path), op) {
+            (Err(error), _) => OpResult::Error(error.code()),
+            (Ok(node), MultiReadOp::GetData(_)) => OpResult::GetData(node.data.clone(), self.tree.stat(node)),
+            (Ok(node), MultiReadOp::GetChildren(_)) => OpResult::GetChildren(self.encode_children(node)),
+        }
+    }
+
+    /// Whether requests of a connection are taken.
+    pub fn is_open(&self, conn: ConnId) -> bool {
+        self.conns.get(&conn).is_some_and(|state| matches!(state.phase, Phase::Open { .. }))
+    }
+}

@@ -1,0 +1,82 @@
+//! Containers without children and TTL nodes past their time are deleted, a few at a time.
+
+use crate::{
+    effect::Effect,
+    input::{Mono, Now},
+    server::Server,
+};
+use alloc::{collections::VecDeque, sync::Arc, vec::Vec};
+use ostler_proto::{
+    id::SessionId,
+    stat::{NodeKind, StatPersisted},
+    txn::Txn,
+};
+use ostler_tree::Znode;
+
+/// What is to be deleted, and when.
+#[derive(Debug)]
+pub(crate) struct Reaper {
+    next_check: Mono,
+    next_delete: Mono,
+    doomed: VecDeque<Arc<str>>,
+}
+
+impl Reaper {
+    pub(crate) fn new(now: Mono, interval_ms: u64) -> Self {
+        Reaper { next_check: Mono(now.0 + interval_ms), next_delete: now, doomed: VecDeque::new() }
+    }
+
+    pub(crate) fn next_deadline(&self) -> Mono {
+        if self.doomed.is_empty() { self.next_check } else { self.next_check.min(self.next_delete) }
+    }
+}
+
+impl Server {
+    pub(crate) fn reap(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        if now.mono >= self.reaper.next_check {
+            self.reaper.next_check = Mono(now.mono.0 + self.config.reaper_interval_ms.max(1));
+            if self.reaper.doomed.is_empty() {
+                self.reaper.doomed = self.doomed(now).into();
+            }
+        }
+        let pause_ms = 60_000 / u64::from(self.config.reaper_max_per_minute.max(1));
+        while now.mono >= self.reaper.next_delete
+            && let Some(path) = self.reaper.doomed.pop_front()
+        {
+            self.reaper.next_delete = Mono(self.reaper.next_delete.0.max(now.mono.0) + pause_ms);
+            self.propose_reaping(now, &path, effects);
+        }
+    }
+
+    fn propose_reaping(&mut self, now: Now, path: &str, effects: &mut Vec<Effect>) {
+        let session = SessionId::NONE;
+        let zxid = self.leader.next_zxid();
+        let prepared = self.preparer(zxid, now, session, None).reap(path);
+        // Somebody was quicker: nobody asked, so nobody needs an answer or a place in the order.
+        if let Ok(txn @ Txn::Delete { .. }) = prepared {
+            self.append(now, session, 0, txn, None, effects);
+        }
+    }
+
+    fn doomed(&self, now: Now) -> Vec<Arc<str>> {
+        let candidates = self.tree.containers().chain(self.tree.ttls());
+        candidates
+            .filter(|path| self.tree.get(path).is_some_and(|node| self.is_doomed(node, now)))
+            .cloned()
+            .collect()
+    }
+
+    /// A container that has had children; one that never had, where a limit is set; a TTL node unchanged
+    /// for too long.
+    fn is_doomed(&self, node: &Znode, now: Now) -> bool {
+        let StatPersisted { cversion, mtime, ephemeral_owner, .. } = node.stat;
+        let age_ms = now.wall_ms - mtime;
+        let never_used_ms = self.config.container_max_never_used_ms;
+        node.num_children == 0
+            && match ephemeral_owner.kind(self.config.types) {
+                NodeKind::Container => cversion > 0 || (never_used_ms > 0 && age_ms > never_used_ms),
+                NodeKind::Ttl(ttl_ms) => age_ms > ttl_ms,
+                NodeKind::Persistent | NodeKind::Ephemeral(_) => false,
+            }
+    }
+}

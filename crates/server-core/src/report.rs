@@ -1,0 +1,135 @@
+//! Data for the four-letter words and the admin interface, taken in one moment.
+
+use crate::{
+    input::ConnId,
+    server::Server,
+    stats::{ConnStats, Stats},
+};
+use alloc::{string::String, vec::Vec};
+use core::net::IpAddr;
+use ostler_proto::id::{SessionId, Zxid};
+use ostler_tree::digest::DigestEntry;
+
+/// A connection as `cons` shows it.
+#[derive(Debug, Clone)]
+pub struct ConnReport {
+    /// Its number.
+    pub conn: ConnId,
+    /// Where it comes from.
+    pub address: IpAddr,
+    /// Its session and that session's timeout, after the handshake.
+    pub session: Option<(SessionId, i32)>,
+    /// Its counts.
+    pub stats: ConnStats,
+    /// Requests not answered yet.
+    pub outstanding: usize,
+}
+
+/// A server's state in numbers; cheap to take.
+#[derive(Debug, Clone)]
+pub struct Summary {
+    /// Counts.
+    pub stats: Stats,
+    /// Requests not answered yet, over all connections.
+    pub outstanding: usize,
+    /// The last transaction applied.
+    pub zxid: Zxid,
+    /// Znodes, the root twice as upstream counts it.
+    pub node_count: usize,
+    /// Watch entries.
+    pub watch_count: usize,
+    /// Ephemeral znodes.
+    pub ephemerals_count: usize,
+    /// Bytes of paths and data.
+    pub data_size: i64,
+    /// Sessions.
+    pub sessions: usize,
+    /// Connections.
+    pub connections: usize,
+    /// Transactions whose digest did not fit.
+    pub digest_mismatches: u64,
+}
+
+impl Server {
+    /// The numbers.
+    pub fn summary(&self) -> Summary {
+        Summary {
+            stats: self.stats.clone(),
+            outstanding: self.conns.values().map(|conn| conn.fifo.len()).sum(),
+            zxid: self.tree.last_processed(),
+            node_count: self.tree.node_count() + 1,
+            watch_count: self.watches.count(),
+            ephemerals_count: self.tree.ephemeral_count(),
+            data_size: self.tree.data_size(),
+            sessions: self.sessions.len(),
+            connections: self.conns.len(),
+            digest_mismatches: self.tree.digest_mismatches(),
+        }
+    }
+
+    /// All connections, in order of their numbers.
+    pub fn connections(&self) -> Vec<ConnReport> {
+        let mut all: Vec<ConnReport> = self
+            .conns
+            .iter()
+            .map(|(conn, state)| ConnReport {
+                conn: *conn,
+                address: state.address,
+                session: state
+                    .session()
+                    .map(|id| (id, self.sessions.get(id).map_or(0, |session| session.timeout_ms))),
+                stats: state.stats.clone(),
+                outstanding: state.fifo.len(),
+            })
+            .collect();
+        all.sort_by_key(|report| report.conn);
+        all
+    }
+
+    /// Sessions by the monotonic time at which they expire.
+    pub fn session_buckets(&self) -> Vec<(u64, Vec<SessionId>)> {
+        self.sessions.buckets().map(|(bucket, ids)| (bucket.0, ids.iter().copied().collect())).collect()
+    }
+
+    /// Ephemerals by session.
+    pub fn ephemerals(&self) -> Vec<(SessionId, Vec<String>)> {
+        let all = self.tree.ephemerals_by_session();
+        all.map(|(id, paths)| (id, paths.iter().map(|path| String::from(&**path)).collect())).collect()
+    }
+
+    /// Watched paths and the sessions that watch them.
+    pub fn watches_by_path(&self) -> Vec<(String, Vec<SessionId>)> {
+        let all = self.watches.data_by_path();
+        all.into_iter()
+            .map(|(path, watchers)| {
+                let sessions = watchers.into_iter().filter_map(|watcher| {
+                    self.conns.get(&ConnId::from(watcher)).and_then(|conn| conn.session())
+                });
+                (String::from(&*path), sessions.collect())
+            })
+            .collect()
+    }
+
+    /// Connections that watch, watched paths, watches.
+    pub fn watch_summary(&self) -> (usize, usize, usize) {
+        self.watches.data_summary()
+    }
+
+    /// The digest log.
+    pub fn digest_log(&self) -> Vec<DigestEntry> {
+        self.tree.digest_log().copied().collect()
+    }
+
+    /// Forgets the server's counts (`srst`).
+    pub fn reset_stats(&mut self) {
+        self.stats = Stats::default();
+    }
+
+    /// Forgets the connections' counts (`crst`).
+    pub fn reset_conn_stats(&mut self) {
+        for conn in self.conns.values_mut() {
+            let established_wall_ms = conn.stats.established_wall_ms;
+            conn.stats = ConnStats { established_wall_ms, ..ConnStats::default() };
+        }
+    }
+}

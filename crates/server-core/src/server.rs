@@ -1,0 +1,430 @@
+//! The door: one function that takes an input and gives effects.
+
+use crate::{
+    access, auth,
+    config::CoreConfig,
+    effect::{CloseReason, Effect, Record},
+    fifo::{AnswerForm, Fifo, Waiting},
+    input::{ClientRequest, ConnId, Input, Mono, Now},
+    reaper::Reaper,
+    session::Sessions,
+    stats::{ConnStats, Stats},
+};
+use alloc::{boxed::Box, collections::VecDeque, string::ToString, vec::Vec};
+use core::net::IpAddr;
+use hashbrown::HashMap;
+use ostler_proto::{
+    acl::Id,
+    error::ErrorCode,
+    id::{SessionId, Xid, Zxid},
+    op::Op,
+    reply::{Body, Reply},
+    request::Request,
+    txn::Txn,
+};
+use ostler_tree::{Overlay, Tree, WatchTable};
+use ostler_zab::{DiskGate, Leader, Majority};
+use rustc_hash::FxBuildHasher;
+
+/// Where a connection is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// No handshake yet.
+    Fresh,
+    /// Its new session waits for its commit.
+    Opening { session: SessionId, answer_read_only: bool },
+    /// Requests are taken.
+    Open { session: SessionId },
+    /// Nothing more is taken; answers still go out.
+    Closing { session: SessionId },
+}
+
+/// A client's connection.
+#[derive(Debug)]
+pub(crate) struct Conn {
+    pub(crate) address: IpAddr,
+    pub(crate) ids: Vec<Id>,
+    pub(crate) phase: Phase,
+    pub(crate) fifo: Fifo,
+    /// Requests that came before the handshake was answered.
+    pub(crate) held: Vec<Box<[u8]>>,
+    pub(crate) stats: ConnStats,
+}
+
+impl Conn {
+    pub(crate) fn session(&self) -> Option<SessionId> {
+        match self.phase {
+            Phase::Fresh => None,
+            Phase::Opening { session, .. } | Phase::Open { session } | Phase::Closing { session } => {
+                (session != SessionId::NONE).then_some(session)
+            }
+        }
+    }
+}
+
+/// A proposal that has not committed.
+#[derive(Debug)]
+pub(crate) struct Outstanding {
+    pub(crate) zxid: Zxid,
+    pub(crate) record: Record,
+    /// Who waits for it.
+    pub(crate) conn: Option<ConnId>,
+}
+
+/// One ensemble member. `applied <= committed <= proposed`, and every connection's fifo lists its writes in
+/// the order of their zxids.
+#[derive(Debug)]
+pub struct Server {
+    pub(crate) config: CoreConfig,
+    pub(crate) tree: Tree,
+    pub(crate) overlay: Overlay,
+    pub(crate) watches: WatchTable,
+    pub(crate) leader: Leader,
+    pub(crate) gate: DiskGate<Zxid>,
+    pub(crate) outstanding: VecDeque<Outstanding>,
+    pub(crate) conns: HashMap<ConnId, Conn, FxBuildHasher>,
+    pub(crate) syncs: VecDeque<(Zxid, ConnId)>,
+    pub(crate) sessions: Sessions,
+    pub(crate) next_session: SessionId,
+    pub(crate) reaper: Reaper,
+    pub(crate) snapshots: crate::commit::SnapshotPlan,
+    pub(crate) stats: Stats,
+    /// Reused for encoding records.
+    pub(crate) scratch: Vec<u8>,
+}
+
+impl Server {
+    /// A member that starts with a recovered tree. `replayed` is how many transactions its snapshot lacks.
+    /// All sessions start with a full timeout.
+    pub fn new(config: CoreConfig, tree: Tree, replayed: u64, now: Now) -> Server {
+        let mut sessions = Sessions::new(config.tick_time_ms.max(1));
+        for (id, timeout_ms) in tree.sessions() {
+            sessions.insert(now.mono, id, timeout_ms, None);
+        }
+        Server {
+            overlay: Overlay::new(&tree),
+            watches: WatchTable::default(),
+            leader: Leader::new(Majority::new([config.server]), tree.last_processed()),
+            gate: DiskGate::default(),
+            outstanding: VecDeque::new(),
+            conns: HashMap::default(),
+            syncs: VecDeque::new(),
+            sessions,
+            // The wall clock keeps ids apart across restarts of the machine, where upstream's monotonic
+            // clock begins again.
+            next_session: SessionId::first(config.server, now.wall_ms as u64),
+            reaper: Reaper::new(now.mono, config.reaper_interval_ms),
+            snapshots: crate::commit::SnapshotPlan::new(&config, replayed),
+            stats: Stats::default(),
+            scratch: Vec::new(),
+            tree,
+            config,
+        }
+    }
+
+    /// Takes one input; what is to be done about it is appended to `effects`.
+    pub fn step(&mut self, now: Now, input: Input<'_>, effects: &mut Vec<Effect>) {
+        match input {
+            Input::Accepted { conn, address } => self.accepted(now, conn, address),
+            Input::Connect { conn, request } => self.connect(now, conn, &request, effects),
+            Input::Request { conn, request } => self.request(now, conn, &request, effects),
+            Input::Disconnected { conn } => self.disconnected(conn),
+            Input::Persisted(seq) => self.persisted(now, seq, effects),
+            Input::SnapshotDone => self.snapshots.done(),
+            Input::Deadline => {
+                self.expire_sessions(now, effects);
+                self.reap(now, effects);
+            }
+        }
+    }
+
+    /// When the member next wants [`Input::Deadline`].
+    pub fn next_deadline(&self) -> Mono {
+        let expiry = self.sessions.next_deadline();
+        expiry.map_or(self.reaper.next_deadline(), |expiry| expiry.min(self.reaper.next_deadline()))
+    }
+
+    /// The tree as it is applied.
+    pub fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    fn accepted(&mut self, now: Now, conn: ConnId, address: IpAddr) {
+        let ids = Vec::from([Id::new("ip", address.to_canonical().to_string())]);
+        let stats = ConnStats { established_wall_ms: now.wall_ms, ..ConnStats::default() };
+        let state = Conn { address, ids, phase: Phase::Fresh, fifo: Fifo::new(), held: Vec::new(), stats };
+        let before = self.conns.insert(conn, state);
+        assert!(before.is_none(), "connection number {conn:?} was used twice");
+    }
+
+    fn disconnected(&mut self, conn: ConnId) {
+        self.watches.remove_watcher(conn.watcher());
+        let Some(state) = self.conns.remove(&conn) else { return };
+        if let Some(session) = state.session().and_then(|id| self.sessions.get_mut(id))
+            && session.conn == Some(conn)
+        {
+            session.conn = None;
+        }
+    }
+
+    /// A request in its order: auth at once, writes into the pipeline, the rest behind the session's own
+    /// writes or at once.
+    pub(crate) fn request(
+        &mut self,
+        now: Now,
+        conn: ConnId,
+        request: &ClientRequest<'_>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(state) = self.conns.get_mut(&conn) else { return };
+        let session = match state.phase {
+            Phase::Open { session } => session,
+            Phase::Opening { .. } => {
+                state.held.push(request.payload.into());
+                return;
+            }
+            // The shell sends the first frame as a handshake, so this is a bug there, not a client's.
+            Phase::Fresh | Phase::Closing { .. } => return,
+        };
+        state.stats.received += 1;
+        self.stats.packets_received += 1;
+        if let Request::Auth { scheme, auth } = &request.request {
+            return self.authenticate(conn, request.xid, scheme.as_deref(), *auth, effects);
+        }
+        if matches!(request.request, Request::Sasl) {
+            // No mechanism is configured: upstream answers with a null token, outside the order.
+            return self.reply_at_once(conn, request.xid, Ok(Body::NullToken), effects);
+        }
+        if !self.has_enforced_auth(conn) {
+            let refused = Err(ErrorCode::SessionClosedRequireSaslAuth);
+            self.reply_at_once(conn, request.xid, refused, effects);
+            return self.close(conn, CloseReason::AuthFailed, effects);
+        }
+        // A session that is unknown or ending gets no answer; its connection is closed with it.
+        if !self.sessions.touch(now.mono, session) {
+            return;
+        }
+        self.enqueue(now, conn, session, request, effects);
+    }
+
+    fn enqueue(
+        &mut self,
+        now: Now,
+        conn: ConnId,
+        session: SessionId,
+        request: &ClientRequest<'_>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let form = match &request.request {
+            Request::Create(create) if create.op == Op::Create => AnswerForm::Path,
+            Request::Create(_) => AnswerForm::PathStat,
+            Request::Delete(_)
+            | Request::SetData(_)
+            | Request::SetAcl { .. }
+            | Request::Multi(_)
+            | Request::Reconfig { .. } => AnswerForm::ByOutcome,
+            Request::Malformed(op) if is_write(*op) => AnswerForm::ByOutcome,
+            Request::CloseSession => AnswerForm::Close,
+            _ => return self.enqueue_read(now, conn, request, effects),
+        };
+        let zxid = self.propose_request(now, conn, session, request, effects);
+        if form == AnswerForm::Close {
+            self.set_phase(conn, Phase::Closing { session });
+        }
+        let (xid, code, arrived) = (request.xid, request.code(), now.mono);
+        self.wait(conn, Waiting::Write { xid, zxid, code, form, arrived });
+    }
+
+    fn enqueue_read(
+        &mut self,
+        now: Now,
+        conn: ConnId,
+        request: &ClientRequest<'_>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let proposed = self.leader.proposed();
+        let idle = self.conns.get(&conn).is_some_and(|state| state.fifo.is_empty());
+        match &request.request {
+            Request::Sync(path) if !idle || proposed > self.tree.last_processed() => {
+                let path = Box::from(&**path);
+                self.wait(conn, Waiting::Sync { xid: request.xid, after: proposed, path, arrived: now.mono });
+                self.syncs.push_back((proposed, conn));
+            }
+            _ if idle => self.serve(now, conn, request, now.mono, effects),
+            _ => {
+                let payload = request.payload.into();
+                self.wait(conn, Waiting::Parked { payload, arrived: now.mono });
+            }
+        }
+    }
+
+    fn wait(&mut self, conn: ConnId, waiting: Waiting) {
+        if let Some(state) = self.conns.get_mut(&conn) {
+            state.fifo.push_back(waiting);
+        }
+    }
+
+    pub(crate) fn set_phase(&mut self, conn: ConnId, phase: Phase) {
+        if let Some(state) = self.conns.get_mut(&conn) {
+            state.phase = phase;
+        }
+    }
+
+    /// Closes a connection once its queue is sent. Its session lives on unless it was closed too.
+    pub(crate) fn close(&mut self, conn: ConnId, reason: CloseReason, effects: &mut Vec<Effect>) {
+        self.watches.remove_watcher(conn.watcher());
+        if let Some(state) = self.conns.get_mut(&conn) {
+            let session = state.session().unwrap_or(SessionId::NONE);
+            state.phase = Phase::Closing { session };
+            effects.push(Effect::Close { conn, reason });
+        }
+    }
+
+    fn authenticate(
+        &mut self,
+        conn: ConnId,
+        xid: Xid,
+        scheme: Option<&str>,
+        auth: Option<&[u8]>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(state) = self.conns.get_mut(&conn) else { return };
+        let Some(ids) = auth::authenticate(&self.config, state.address, scheme, auth) else {
+            self.stats.auth_failed += 1;
+            self.reply_at_once(conn, xid, Err(ErrorCode::AuthFailed), effects);
+            return self.close(conn, CloseReason::AuthFailed, effects);
+        };
+        for id in ids {
+            if !state.ids.contains(&id) {
+                state.ids.push(id);
+            }
+        }
+        self.reply_at_once(conn, xid, Ok(Body::None), effects);
+    }
+
+    fn has_enforced_auth(&self, conn: ConnId) -> bool {
+        let schemes = &self.config.enforced_auth_schemes;
+        schemes.is_empty()
+            || self
+                .conns
+                .get(&conn)
+                .is_some_and(|state| state.ids.iter().any(|id| schemes.contains(&id.scheme)))
+    }
+
+    /// Answers outside the order of the session, with zxid 0, as upstream does for auth and sasl.
+    fn reply_at_once(
+        &mut self,
+        conn: ConnId,
+        xid: Xid,
+        result: Result<Body, ErrorCode>,
+        effects: &mut Vec<Effect>,
+    ) {
+        self.stats.packets_sent += 1;
+        if let Some(state) = self.conns.get_mut(&conn) {
+            state.stats.sent += 1;
+        }
+        effects.push(Effect::Reply { conn, reply: Reply { xid, zxid: Some(Zxid::ZERO), result } });
+    }
+
+    /// Answers in the order of the session.
+    pub(crate) fn reply(
+        &mut self,
+        now: Now,
+        conn: ConnId,
+        (xid, code, arrived): (Xid, i32, Mono),
+        result: Result<Body, ErrorCode>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let zxid = self.tree.last_processed();
+        let latency = now.mono.0.saturating_sub(arrived.0);
+        self.stats.packets_sent += 1;
+        self.stats.latency_ms.add(latency);
+        if let Some(state) = self.conns.get_mut(&conn) {
+            let stats = &mut state.stats;
+            stats.sent += 1;
+            stats.last_op = Some(code);
+            stats.last_cxid = xid.0;
+            stats.last_zxid = zxid.to_wire();
+            stats.last_response_mono_ms = now.mono.0;
+            stats.last_latency_ms = latency;
+            stats.latency_ms.add(latency);
+        }
+        effects.push(Effect::Reply { conn, reply: Reply { xid, zxid: Some(zxid), result } });
+    }
+
+    fn expire_sessions(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        for session in self.sessions.expire(now.mono) {
+            self.stats.stale_sessions_expired += 1;
+            self.propose_close(now, session, 0, None, effects);
+        }
+    }
+
+    /// Whether somebody may do something; an error otherwise.
+    pub(crate) fn check_access(
+        &self,
+        conn: ConnId,
+        acl: &ostler_tree::AclRef,
+        wanted: ostler_proto::acl::Perms,
+    ) -> Result<(), ErrorCode> {
+        let ids = self.conns.get(&conn).map_or(&[][..], |state| &state.ids);
+        access::check(&self.config, acl, wanted, ids)
+    }
+
+    /// Relations that hold between steps. Run after every step in tests and in the simulator.
+    pub fn invariants(&self) {
+        let (applied, committed, proposed) =
+            (self.tree.last_processed(), self.leader.committed(), self.leader.proposed());
+        assert!(applied <= proposed && committed <= proposed, "{applied} {committed} {proposed}");
+        assert_eq!(applied, committed, "everything committed is applied in the same step");
+        assert!(self.outstanding.iter().all(|waiting| waiting.zxid > committed));
+        assert_eq!(self.outstanding.is_empty(), self.overlay.is_empty() && applied == proposed);
+        for (conn, state) in self.conns.iter() {
+            let writes = state.fifo.iter().filter_map(|waiting| match waiting {
+                Waiting::Write { zxid, .. } => Some(*zxid),
+                _ => None,
+            });
+            assert!(writes.is_sorted(), "writes of {conn:?} are out of order");
+            let parked = matches!(state.fifo.front(), Some(Waiting::Parked { .. }));
+            assert!(!parked, "a read of {conn:?} waits for nothing");
+        }
+    }
+}
+
+fn is_write(op: Op) -> bool {
+    matches!(
+        op,
+        Op::Create
+            | Op::Create2
+            | Op::CreateContainer
+            | Op::CreateTtl
+            | Op::Delete
+            | Op::SetData
+            | Op::SetAcl
+            | Op::Multi
+            | Op::Reconfig
+    )
+}
+
+/// A close by the session's own client is a proposal like any other.
+impl Server {
+    pub(crate) fn propose_close(
+        &mut self,
+        now: Now,
+        session: SessionId,
+        cxid: i32,
+        conn: Option<ConnId>,
+        effects: &mut Vec<Effect>,
+    ) -> Zxid {
+        if let Some(state) = self.sessions.get_mut(session) {
+            state.closing = true;
+        }
+        let zxid = self.leader.next_zxid();
+        let paths = self.overlay.ephemerals(&self.tree, session, self.config.types);
+        for path in &paths {
+            self.preparer(zxid, now, session, conn).forget(path);
+        }
+        let listed = paths.iter().map(|path| alloc::borrow::Cow::Borrowed(&**path)).collect();
+        let txn = Txn::CloseSession(self.config.close_session_paths.then_some(listed));
+        self.append(now, session, cxid, txn, conn, effects)
+    }
+}

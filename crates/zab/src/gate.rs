@@ -1,0 +1,77 @@
+//! The disk gate: acts that must not precede the disk wait here for it.
+//!
+//! Everything that a member persists is numbered and done in order by one disk queue, so "the disk has
+//! reached n" releases all that waited for n or less.
+
+use alloc::collections::VecDeque;
+
+/// Number of a persistent act; the disk queue does them in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct PersistSeq(pub u64);
+
+/// What waits for the disk, in order.
+#[derive(Debug)]
+pub struct DiskGate<T> {
+    issued: PersistSeq,
+    durable: PersistSeq,
+    waiting: VecDeque<(PersistSeq, T)>,
+}
+
+impl<T> Default for DiskGate<T> {
+    fn default() -> Self {
+        DiskGate { issued: PersistSeq(0), durable: PersistSeq(0), waiting: VecDeque::new() }
+    }
+}
+
+impl<T> DiskGate<T> {
+    /// Numbers the next persistent act.
+    pub fn issue(&mut self) -> PersistSeq {
+        self.issued.0 += 1;
+        self.issued
+    }
+
+    /// Holds `what` back until all acts issued so far are durable.
+    pub fn hold(&mut self, what: T) {
+        self.waiting.push_back((self.issued, what));
+    }
+
+    /// The disk has reached `seq`; it never goes back, and never ahead of what was asked of it.
+    pub fn reached(&mut self, seq: PersistSeq) {
+        assert!(self.durable <= seq && seq <= self.issued, "the disk reports {seq:?} of {:?}", self.issued);
+        self.durable = seq;
+    }
+
+    /// The next that may go.
+    pub fn pop(&mut self) -> Option<T> {
+        let (seq, _) = self.waiting.front()?;
+        if *seq > self.durable {
+            return None;
+        }
+        self.waiting.pop_front().map(|(_, what)| what)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_passes_before_the_disk() {
+        let mut gate = DiskGate::default();
+        let first = gate.issue();
+        gate.hold("a");
+        let second = gate.issue();
+        gate.hold("b");
+        assert_eq!(gate.pop(), None);
+        gate.reached(first);
+        assert_eq!((gate.pop(), gate.pop()), (Some("a"), None));
+        gate.reached(second);
+        assert_eq!((gate.pop(), gate.pop()), (Some("b"), None));
+    }
+
+    #[test]
+    #[should_panic(expected = "the disk reports")]
+    fn a_disk_that_reports_what_it_was_not_asked_is_a_bug() {
+        DiskGate::<()>::default().reached(PersistSeq(1));
+    }
+}

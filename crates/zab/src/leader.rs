@@ -1,0 +1,89 @@
+//! Broadcast at the leader: proposals get their zxids here, and commit in order once a quorum has them on
+//! disk.
+//!
+//! `committed <= proposed`, and nobody acknowledges what was not proposed.
+
+use crate::quorum::Majority;
+use alloc::collections::BTreeMap;
+use ostler_proto::id::{ServerId, Zxid};
+
+/// A leader in its reign.
+#[derive(Debug)]
+pub struct Leader {
+    quorum: Majority,
+    acknowledged: BTreeMap<ServerId, Zxid>,
+    proposed: Zxid,
+    committed: Zxid,
+}
+
+impl Leader {
+    /// With a history that ends at `last`, all of it committed.
+    pub fn new(quorum: Majority, last: Zxid) -> Self {
+        Leader { quorum, acknowledged: BTreeMap::new(), proposed: last, committed: last }
+    }
+
+    /// The zxid that the next proposal will get.
+    pub fn next_zxid(&self) -> Zxid {
+        self.proposed.next()
+    }
+
+    /// A proposal was made with [`Leader::next_zxid`].
+    pub fn propose(&mut self) -> Zxid {
+        self.proposed = self.proposed.next();
+        self.proposed
+    }
+
+    /// The last proposal.
+    pub fn proposed(&self) -> Zxid {
+        self.proposed
+    }
+
+    /// The last commit.
+    pub fn committed(&self) -> Zxid {
+        self.committed
+    }
+
+    /// A server has everything up to `zxid` on disk. Returns the new commit point.
+    pub fn acknowledge(&mut self, from: ServerId, zxid: Zxid) -> Zxid {
+        assert!(zxid <= self.proposed, "{from:?} acknowledges {zxid}, but {} is the last", self.proposed);
+        let mark = self.acknowledged.entry(from).or_default();
+        *mark = (*mark).max(zxid);
+        let reached =
+            self.quorum.reached(|server| self.acknowledged.get(&server).copied().unwrap_or_default());
+        self.committed = self.committed.max(reached);
+        self.committed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quorum_of_disks_commits() {
+        let [one, two, three] = [1, 2, 3].map(ServerId);
+        let mut leader = Leader::new(Majority::new([one, two, three]), Zxid(10));
+        assert_eq!(leader.next_zxid(), Zxid(11));
+        assert_eq!((leader.propose(), leader.propose()), (Zxid(11), Zxid(12)));
+        assert_eq!(leader.acknowledge(one, Zxid(12)), Zxid(10));
+        assert_eq!(leader.acknowledge(two, Zxid(11)), Zxid(11));
+        assert_eq!(leader.acknowledge(ServerId(9), Zxid(12)), Zxid(11), "no vote, no commit");
+        assert_eq!(leader.acknowledge(three, Zxid(12)), Zxid(12));
+    }
+
+    #[test]
+    fn a_lone_server_is_a_quorum_of_one() {
+        let me = ServerId(1);
+        let mut leader = Leader::new(Majority::new([me]), Zxid::ZERO);
+        leader.propose();
+        assert_eq!(leader.committed(), Zxid::ZERO, "not before its disk has it");
+        assert_eq!(leader.acknowledge(me, Zxid(1)), Zxid(1));
+    }
+
+    #[test]
+    #[should_panic(expected = "acknowledges")]
+    fn nobody_acknowledges_what_was_not_proposed() {
+        let me = ServerId(1);
+        Leader::new(Majority::new([me]), Zxid::ZERO).acknowledge(me, Zxid(1));
+    }
+}
