@@ -1,1 +1,31 @@
-fn main() {}
+//! `ostler`: one program, a subcommand for each thing to do.
+
+mod bench;
+mod server;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// A coordination service that speaks ZooKeeper's protocol.
+#[derive(Parser)]
+#[command(name = "ostler", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Server(server::ServerArgs),
+    Bench(bench::Bench),
+}
+
+fn main() -> ExitCode {
+    match Cli::parse().command {
+        Command::Server(args) => server::run(&args),
+        Command::Bench(bench) => bench.run(),
+    }
+}

@@ -1,6 +1,6 @@
 //! What happens in the world.
 
-use core::net::IpAddr;
+use core::net::SocketAddr;
 use ostler_proto::{
     connect::ConnectRequest,
     id::Xid,
@@ -71,7 +71,7 @@ pub enum Input<'a> {
         /// Its connection.
         conn: ConnId,
         /// Where it comes from.
-        address: IpAddr,
+        peer: SocketAddr,
     },
     /// The first frame of a connection.
     Connect {

@@ -6,7 +6,7 @@ use crate::{
     stats::{ConnStats, Stats},
 };
 use alloc::{string::String, vec::Vec};
-use core::net::IpAddr;
+use core::net::SocketAddr;
 use ostler_proto::id::{SessionId, Zxid};
 use ostler_tree::digest::DigestEntry;
 
@@ -16,7 +16,7 @@ pub struct ConnReport {
     /// Its number.
     pub conn: ConnId,
     /// Where it comes from.
-    pub address: IpAddr,
+    pub peer: SocketAddr,
     /// Its session and that session's timeout, after the handshake.
     pub session: Option<(SessionId, i32)>,
     /// Its counts.
@@ -74,7 +74,7 @@ impl Server {
             .iter()
             .map(|(conn, state)| ConnReport {
                 conn: *conn,
-                address: state.address,
+                peer: state.peer,
                 session: state
                     .session()
                     .map(|id| (id, self.sessions.get(id).map_or(0, |session| session.timeout_ms))),

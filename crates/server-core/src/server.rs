@@ -11,7 +11,7 @@ use crate::{
     stats::{ConnStats, Stats},
 };
 use alloc::{boxed::Box, collections::VecDeque, string::ToString, vec::Vec};
-use core::net::IpAddr;
+use core::net::SocketAddr;
 use hashbrown::HashMap;
 use ostler_proto::{
     acl::Id,
@@ -42,7 +42,7 @@ pub(crate) enum Phase {
 /// A client's connection.
 #[derive(Debug)]
 pub(crate) struct Conn {
-    pub(crate) address: IpAddr,
+    pub(crate) peer: SocketAddr,
     pub(crate) ids: Vec<Id>,
     pub(crate) phase: Phase,
     pub(crate) fifo: Fifo,
@@ -125,7 +125,7 @@ impl Server {
     /// Takes one input; what is to be done about it is appended to `effects`.
     pub fn step(&mut self, now: Now, input: Input<'_>, effects: &mut Vec<Effect>) {
         match input {
-            Input::Accepted { conn, address } => self.accepted(now, conn, address),
+            Input::Accepted { conn, peer } => self.accepted(now, conn, peer),
             Input::Connect { conn, request } => self.connect(now, conn, &request, effects),
             Input::Request { conn, request } => self.request(now, conn, &request, effects),
             Input::Disconnected { conn } => self.disconnected(conn),
@@ -149,10 +149,10 @@ impl Server {
         &self.tree
     }
 
-    fn accepted(&mut self, now: Now, conn: ConnId, address: IpAddr) {
-        let ids = Vec::from([Id::new("ip", address.to_canonical().to_string())]);
+    fn accepted(&mut self, now: Now, conn: ConnId, peer: SocketAddr) {
+        let ids = Vec::from([Id::new("ip", peer.ip().to_canonical().to_string())]);
         let stats = ConnStats { established_wall_ms: now.wall_ms, ..ConnStats::default() };
-        let state = Conn { address, ids, phase: Phase::Fresh, fifo: Fifo::new(), held: Vec::new(), stats };
+        let state = Conn { peer, ids, phase: Phase::Fresh, fifo: Fifo::new(), held: Vec::new(), stats };
         let before = self.conns.insert(conn, state);
         assert!(before.is_none(), "connection number {conn:?} was used twice");
     }
@@ -289,7 +289,7 @@ impl Server {
         effects: &mut Vec<Effect>,
     ) {
         let Some(state) = self.conns.get_mut(&conn) else { return };
-        let Some(ids) = auth::authenticate(&self.config, state.address, scheme, auth) else {
+        let Some(ids) = auth::authenticate(&self.config, state.peer.ip(), scheme, auth) else {
             self.stats.auth_failed += 1;
             self.reply_at_once(conn, xid, Err(ErrorCode::AuthFailed), effects);
             return self.close(conn, CloseReason::AuthFailed, effects);

@@ -1,0 +1,21 @@
+//! The I/O shell around a member: configuration, sockets, the disk, and nothing of the protocol's logic.
+//!
+//! [`RunningServer::start`] takes a [`config::ServerConfig`] and gives a server that accepts clients; there
+//! is nothing global, so several fit in one process.
+
+pub mod admin;
+mod boot;
+mod client_conn;
+pub mod config;
+mod disk_thread;
+mod driver;
+mod error;
+mod listener;
+pub mod logging;
+mod outbox;
+mod recovery;
+mod snapshot_thread;
+mod timer_task;
+
+pub use boot::RunningServer;
+pub use error::ServerError;

@@ -1,0 +1,159 @@
+"""The servers that are compared: how each is started, in a folder of its own, and ended."""
+import atexit
+import glob
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+CHECKOUT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PEERS = os.path.expanduser(os.environ.get("OSTLER_PEERS") or "~/.cache/ostler-peers")
+
+
+class Failed(Exception):
+    """A server or the load generator gave up; the text says why."""
+
+
+class Java:
+    """ZooKeeper 3.9 as its own scripts start it: the JVM's defaults, and a heap."""
+
+    name = "java"
+
+    def __init__(self):
+        self.lib = os.path.join(PEERS, "zk39")
+        jars = glob.glob(os.path.join(self.lib, "zookeeper-3*.jar"))
+        if not jars:
+            raise Failed("no ZooKeeper 3.9 in %s: run interop/peers/get" % PEERS)
+        version = re.search(r"zookeeper-(3[\d.]*\d)", jars[0])
+        self.title = "ZooKeeper " + (version.group(1) if version else "3.9")
+
+    def command(self, heap):
+        return [
+            "java", "-Xmx" + heap, "-Dzookeeper.admin.enableServer=false", "-Dlevel=WARN",
+            "-Dlog4j2.configurationFile=" + os.path.join(self.lib, "log4j2.xml"), "-cp", os.path.join(self.lib, "*"),
+            "org.apache.zookeeper.server.quorum.QuorumPeerMain",
+        ]
+
+
+class Ostler:
+    """This checkout's server."""
+
+    name = "ostler"
+    title = "Ostler"
+
+    def __init__(self, program):
+        self.program = program
+
+    def command(self, heap):
+        return [self.program, "server"]
+
+
+class Bench:
+    """The load generator, pointed at one port."""
+
+    def __init__(self, program, port):
+        self.program, self.port = program, port
+        if not os.path.exists(program):
+            raise Failed("no %s: run cargo build --release" % program)
+
+    def __call__(self, *words, command=()):
+        line = [self.program, "bench", "--json", "--server", "127.0.0.1:%d" % self.port]
+        line += [str(word) for word in words] + (["--"] + list(command) if command else [])
+        done = subprocess.run(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        if done.returncode:
+            raise Failed("%s\n  of: %s" % (done.stderr.strip(), " ".join(line)))
+        report = json.loads(done.stdout)
+        if report["errors"]:
+            raise Failed("error replies %s\n  to: %s" % (report["errors"], " ".join(line)))
+        return report
+
+
+class Instance:
+    """One server on one data folder; it may be started several times."""
+
+    running = []
+
+    def __init__(self, candidate, bench, folder, heap="1g", settings=None):
+        self.candidate, self.bench, self.folder, self.heap = candidate, bench, folder, heap
+        self.data = os.path.join(folder, "data")
+        self.log = os.path.join(folder, "log")
+        os.makedirs(self.data, exist_ok=True)
+        self.pid = None
+        self.configure(settings or {})
+
+    def configure(self, settings):
+        """Writes zoo.cfg; takes effect at the next start."""
+        keys = {
+            "tickTime": 2000, "dataDir": self.data, "clientPort": self.bench.port,
+            "clientPortAddress": "127.0.0.1", "maxClientCnxns": 0, "admin.enableServer": "false", **settings,
+        }
+        self.config = os.path.join(self.folder, "zoo.cfg")
+        with open(self.config, "w") as f:
+            f.writelines("%s=%s\n" % item for item in keys.items())
+
+    def start(self):
+        """Starts the server and waits until it has served a request; the load generator's report."""
+        words = self.candidate.command(self.heap) + [self.config]
+        try:
+            report = self.bench("first-request", "--leave-running", "--seconds", 300, "--log", self.log, command=words)
+        except Failed as failure:
+            raise Failed("%s\n%s" % (failure, self.log_tail())) from None
+        self.pid = int(report["figures"]["pid"])
+        Instance.running.append(self)
+        return report
+
+    def time_first_request(self):
+        """Starts the server, times it, stops it."""
+        words = self.candidate.command(self.heap) + [self.config]
+        return self.bench("first-request", "--log", self.log, command=words)["figures"]["first_reply_after_ms"]
+
+    def log_tail(self):
+        try:
+            with open(self.log, errors="replace") as f:
+                return "  its log ends: " + f.read()[-800:]
+        except OSError:
+            return "  it left no log"
+
+    def rss(self):
+        """Bytes in core."""
+        with open("/proc/%d/status" % self.pid) as f:
+            return next(int(line.split()[1]) * 1024 for line in f if line.startswith("VmRSS:"))
+
+    def end(self, number=signal.SIGKILL):
+        """Ends the server and waits until it is gone."""
+        if self.pid is None:
+            return
+        try:
+            os.kill(self.pid, number)
+        except ProcessLookupError:
+            pass
+        until = time.monotonic() + 60
+        while self._alive():
+            if time.monotonic() > until:
+                raise Failed("server %d does not end" % self.pid)
+            time.sleep(0.001)
+        self.pid = None
+        Instance.running.remove(self)
+
+    def _alive(self):
+        # A killed process whose parent has not looked yet stays as a zombie, but first its threads must go:
+        # until then it keeps its port.
+        try:
+            with open("/proc/%d/stat" % self.pid) as f:
+                zombie = f.read().rsplit(")", 1)[1].split()[0] == "Z"
+            return not zombie or len(os.listdir("/proc/%d/task" % self.pid)) > 1
+        except OSError:
+            return False
+
+    def discard(self):
+        self.end()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@atexit.register
+def end_all():
+    for instance in list(Instance.running):
+        instance.end()

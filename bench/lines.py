@@ -1,0 +1,163 @@
+"""The lines of the comparison: what is done to a server, and which figures come out."""
+import time
+from dataclasses import dataclass, field
+
+HIGHER, LOWER = "higher", "lower"
+
+
+@dataclass
+class Size:
+    """How much of everything; --quick takes less."""
+
+    seconds: int = 10
+    jit_warmup: int = 10
+    znodes: int = 1_000_000
+    idle: int = 10_000
+    watchers: int = 2_000
+    hold: int = 15
+    snapshots: int = 2
+    rounds: int = 3
+    big_rounds: int = 2
+    big_heap: str = "4g"
+    rate: int = 1_000
+    snap_count: int = 20_000
+
+    @staticmethod
+    def quick():
+        return Size(seconds=3, jit_warmup=5, znodes=100_000, idle=2_000, hold=12, snapshots=1, rounds=1, big_rounds=1,
+                    big_heap="2g", snap_count=8_000)
+
+
+@dataclass
+class Figure:
+    """One number of a line. `better` says which way; `text` formats it."""
+
+    key: str
+    title: str
+    better: str
+    unit: str = ""
+
+
+@dataclass
+class Line:
+    number: str
+    run: object
+    figures: list = field(default_factory=list)
+    big: bool = False
+
+
+def mix(op):
+    def run(make, bench, size):
+        server = make()
+        server.start()
+        try:
+            # A JVM is given time to compile what the run needs.
+            bench("mix", "--ops", op + "=1", "--seconds", size.jit_warmup, "--warmup", 0)
+            report = bench("mix", "--ops", op + "=1", "--seconds", size.seconds)
+        finally:
+            server.discard()
+        return {"rate": report["ops_per_second"], "cpu": report["server_process"]["cpu_us_per_op"],
+                "p99": report["latency_us"]["p99"]}
+    return run
+
+
+def watch(make, bench, size):
+    server = make()
+    server.start()
+    try:
+        found = {}
+        for mode in ("one-shot", "persistent"):
+            words = ["watch", "--mode", mode, "--watchers", size.watchers, "--seconds", size.seconds]
+            report = bench(*words, "--warmup", size.jit_warmup)
+            found[mode] = report["ops_per_second"]
+            found[mode + "_last"] = report["rows"]["last"]["latency_us"]["p50"] / 1000
+    finally:
+        server.discard()
+    return found
+
+
+def million(make, bench, size):
+    server = make(heap=size.big_heap)
+    server.start()
+    try:
+        filled = bench("fill", "--nodes", size.znodes)
+        loaded = server.rss()
+        killed = time.monotonic()
+        server.end()
+        server.start()
+        back = time.monotonic() - killed
+        restarted = server.rss()
+    finally:
+        server.discard()
+    return {"fill": filled["figures"]["znodes_per_second"], "loaded": loaded / 2**20, "restarted": restarted / 2**20,
+            "back": back}
+
+
+def idle(make, bench, size):
+    server = make()
+    server.start()
+    try:
+        figures = bench("idle", "--sessions", size.idle, "--seconds", size.hold)["figures"]
+    finally:
+        server.discard()
+    return {"total": (figures["rss_held_bytes"] - figures["rss_empty_bytes"]) / 2**20,
+            "each": figures["rss_per_session_bytes"] / 1024}
+
+
+def first_request(make, bench, size):
+    server = make()
+    try:
+        return {"first": server.time_first_request()}
+    finally:
+        server.discard()
+
+
+def snapshot(make, bench, size):
+    server = make(heap=size.big_heap)
+    server.start()
+    try:
+        bench("fill", "--nodes", size.znodes)
+        server.end()
+        server.configure({"snapCount": size.snap_count})
+        server.start()
+        words = ["--rate", size.rate, "--snapshots", size.snapshots, "--warmup", size.jit_warmup]
+        report = bench("rate", *words, "--seconds", 40 * size.snapshots)
+    finally:
+        server.discard()
+    quiet, busy = (report["rows"][name]["latency_us"] for name in ("no snapshot", "snapshot"))
+    return {"quiet": quiet["p99"] / 1000, "busy": busy["p99"] / 1000 if busy else None,
+            "worst": busy["max"] / 1000 if busy else None,
+            "took": report["figures"]["snapshots_took_seconds"] / max(1, report["figures"]["snapshots"])}
+
+
+def lines(size):
+    znodes, idle_sessions = "{:,} znodes".format(size.znodes), "{:,} idle sessions".format(size.idle)
+    watchers = "{:,} watchers on one znode".format(size.watchers)
+    load = "16 sessions x 16 outstanding, 100 bytes"
+    return [
+        Line("1", mix("get"), [
+            Figure("rate", "getData, " + load, HIGHER, "/s"), Figure("cpu", "server CPU per getData", LOWER, "us"),
+            Figure("p99", "p99 of getData", LOWER, "us")]),
+        Line("2", mix("set"), [
+            Figure("rate", "setData with fsync, " + load, HIGHER, "/s"),
+            Figure("cpu", "server CPU per setData", LOWER, "us"), Figure("p99", "p99 of setData", LOWER, "us")]),
+        Line("3", watch, [
+            Figure("one-shot", watchers + ", one-shot: events", HIGHER, "/s"),
+            Figure("one-shot_last", "from the set to the last event, median", LOWER, "ms"),
+            Figure("persistent", watchers + ", persistent: events", HIGHER, "/s"),
+            Figure("persistent_last", "from the set to the last event, 4 sets at once, median", LOWER, "ms")]),
+        Line("4", million, [
+            Figure("fill", znodes + " of 100 bytes: creates", HIGHER, "/s"),
+            Figure("loaded", "memory after creating them", LOWER, "MiB"),
+            Figure("restarted", "memory after a restart with them", LOWER, "MiB"),
+            Figure("back", "from kill -9 until served again", LOWER, "s")], big=True),
+        Line("5", idle, [
+            Figure("total", idle_sessions + ": memory above an empty server", LOWER, "MiB"),
+            Figure("each", "memory per session", LOWER, "KiB")]),
+        Line("6", first_request, [Figure("first", "from exec to the first request served, empty folder", LOWER, "ms")]),
+        Line("7", snapshot, [
+            Figure("quiet", "p99 of setData at {:,}/s over {}, no snapshot".format(size.rate, znodes), LOWER, "ms"),
+            Figure("busy", "p99 while a snapshot is written", LOWER, "ms"),
+            Figure("worst", "slowest setData while a snapshot is written", LOWER, "ms"),
+            Figure("took", "time a snapshot takes", LOWER, "s")], big=True),
+    ]

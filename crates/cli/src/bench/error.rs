@@ -1,0 +1,54 @@
+//! What can end a run before its time.
+
+use ostler_proto::jute::JuteError;
+use std::{io, net::SocketAddr, time::Duration};
+
+/// Why there is no result.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BenchError {
+    #[error("nothing listens on {0}: start the server, or name another one with --server HOST:PORT")]
+    Refused(SocketAddr),
+    #[error("cannot connect to {server}: {cause}")]
+    Connect { server: SocketAddr, cause: io::Error },
+    #[error(
+        "{server} closed connection {number} before it granted a session: it may lack a quorum, or limit the \
+         connections of one address (maxClientCnxns=0 in zoo.cfg lifts that)"
+    )]
+    SessionRefused { server: SocketAddr, number: usize },
+    #[error("the server closed connection {number} in the middle of the run: {cause}; see the server's log")]
+    Lost { number: usize, cause: io::Error },
+    #[error("no reply for {} s: the server hangs, or has lost its quorum", .0.as_secs())]
+    Silent(Duration),
+    #[error(
+        "connection {number}: the reply to request {expected} was due and {got} came; the server broke the order"
+    )]
+    OutOfOrder { number: usize, expected: i32, got: i32 },
+    #[error("the server sent bytes that are no reply: {0}")]
+    Broken(#[from] JuteError),
+    #[error("the server sent a frame of {0} bytes")]
+    BrokenFrame(i32),
+    #[error("{what} {path} failed: {}", super::codes::name(*.code))]
+    Setup { what: &'static str, path: String, code: i32 },
+    #[error("{0}")]
+    Usage(String),
+    #[error("cannot find the server's process: {0}; give --pid")]
+    NoProcess(String),
+    #[error("the command {command} {what}")]
+    Command { command: String, what: String },
+    #[error("{what}: {cause}")]
+    Io { what: String, cause: io::Error },
+}
+
+/// Result of anything here.
+pub(crate) type Result<T> = std::result::Result<T, BenchError>;
+
+/// Says what was being done when an operating system call failed.
+pub(crate) trait While<T> {
+    fn during(self, what: impl Into<String>) -> Result<T>;
+}
+
+impl<T> While<T> for io::Result<T> {
+    fn during(self, what: impl Into<String>) -> Result<T> {
+        self.map_err(|cause| BenchError::Io { what: what.into(), cause })
+    }
+}

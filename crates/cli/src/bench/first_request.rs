@@ -1,0 +1,157 @@
+//! From exec to the first reply.
+
+use super::{
+    error::{BenchError, Result, While},
+    meter::Metered,
+    process::Process,
+    report::Report,
+    session::Target,
+    tally::Tally,
+    template::{self, Path},
+};
+use clap::Args;
+use ostler_proto::op::Op;
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::{
+    fs::File,
+    io,
+    net::TcpStream,
+    os::unix::process::CommandExt,
+    path::PathBuf,
+    process::{Child, Command, ExitStatus, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// How often a server that does not listen yet is tried.
+const RETRY: Duration = Duration::from_millis(1);
+
+/// Starts a server and times it until it has served its first request
+///
+/// The clock runs from exec until the reply to a getData. The server is stopped afterwards.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Give up after this time
+    #[arg(long, default_value_t = 120.0)]
+    seconds: f64,
+    /// The znode to ask for; it must exist
+    #[arg(long, default_value = "/")]
+    path: String,
+    /// Where the server's output goes
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+    /// Leave the server running; the report says its pid
+    #[arg(long)]
+    leave_running: bool,
+    /// The server's command, which must not fork into the background
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+pub(crate) fn run(options: &Options, target: Target) -> Result<Report> {
+    if TcpStream::connect(target.server).is_ok() {
+        return Err(BenchError::Usage(format!(
+            "something listens on {} already: stop it, or name another port with --server",
+            target.server
+        )));
+    }
+    let exec = Instant::now();
+    let mut child = options.spawn()?;
+    let served = wait_until_served(options, target, exec, &mut child);
+    let process = Process::of_pid(child.id());
+    if served.is_err() || !options.leave_running {
+        end(&mut child, &options.command[0])?;
+    }
+    let Served { listening, first_reply } = served?;
+
+    let mut tally = Tally::new();
+    tally.count(u64::try_from(first_reply.as_nanos()).unwrap_or(u64::MAX), 0);
+    let metered = Metered { seconds: first_reply.as_secs_f64(), server: None, client_cpu_us_per_op: None };
+    let mut report = Report::new("first request", target.server, options.command.join(" "), &tally, metered);
+    report.figure("listening_after", "ms", listening.as_secs_f64() * 1e3);
+    report.figure("first_reply_after", "ms", first_reply.as_secs_f64() * 1e3);
+    if options.leave_running {
+        let usage = process.ok().and_then(Process::usage);
+        report.figure("pid", "", f64::from(child.id()));
+        report.figure("rss", "bytes", usage.map_or(0.0, |usage| usage.rss as f64));
+    }
+    Ok(report)
+}
+
+impl Options {
+    fn spawn(&self) -> Result<Child> {
+        let output = || match &self.log {
+            None => Ok(Stdio::null()),
+            Some(path) => File::options().create(true).append(true).open(path).map(Stdio::from),
+        };
+        let open = || "cannot open the file of --log";
+        let mut command = Command::new(&self.command[0]);
+        command.args(&self.command[1..]).stdin(Stdio::null()).process_group(0);
+        command.stdout(output().during(open())?).stderr(output().during(open())?);
+        command.spawn().map_err(|cause| self.failure(format!("cannot be started: {cause}")))
+    }
+
+    fn failure(&self, what: String) -> BenchError {
+        BenchError::Command { command: self.command.join(" "), what }
+    }
+}
+
+/// Times since exec.
+struct Served {
+    listening: Duration,
+    first_reply: Duration,
+}
+
+fn wait_until_served(options: &Options, target: Target, exec: Instant, child: &mut Child) -> Result<Served> {
+    let request = template::read(Op::GetData, &Path::fixed(options.path.as_str()), false);
+    let mut listening = None;
+    loop {
+        if let Some(status) = child.try_wait().during("cannot wait for the server")? {
+            return Err(options.failure(describe_end(status)));
+        }
+        match target.open() {
+            Err(BenchError::Refused(_)) => {}
+            // It listens, and hangs up because it cannot serve yet.
+            Err(_) => drop(listening.get_or_insert_with(|| exec.elapsed())),
+            Ok(mut session) => {
+                let listening = listening.unwrap_or_else(|| exec.elapsed());
+                let (code, _) = session.call(&request)?;
+                let first_reply = exec.elapsed();
+                session.close();
+                return match code {
+                    0 => Ok(Served { listening, first_reply }),
+                    code => Err(BenchError::Setup { what: "getData", path: options.path.clone(), code }),
+                };
+            }
+        }
+        if exec.elapsed().as_secs_f64() > options.seconds {
+            return Err(options.failure(format!("did not serve within {} s", options.seconds)));
+        }
+        thread::sleep(RETRY);
+    }
+}
+
+fn describe_end(status: ExitStatus) -> String {
+    format!("ended before it served ({status}); --log FILE keeps what it said")
+}
+
+/// Ends the process group that was made for the server: politely, then by force.
+fn end(child: &mut Child, name: &str) -> Result<()> {
+    const POLITE: Duration = Duration::from_secs(10);
+    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let signal = |signal| match group.map(|group| kill_process_group(group, signal)) {
+        None | Some(Ok(()) | Err(rustix::io::Errno::SRCH)) => Ok(()),
+        Some(Err(cause)) => Err(io::Error::from(cause)).during(format!("cannot stop {name}")),
+    };
+    signal(Signal::TERM)?;
+    let deadline = Instant::now() + POLITE;
+    while child.try_wait().during("cannot wait for the server")?.is_none() {
+        if Instant::now() > deadline {
+            signal(Signal::KILL)?;
+            child.wait().during("cannot wait for the server")?;
+            break;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    Ok(())
+}

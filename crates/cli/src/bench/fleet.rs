@@ -1,0 +1,246 @@
+//! Many sessions driven by one thread. What arrived on a socket is taken with one read, all replies in it
+//! are handed over, and the requests that follow from them leave with one write.
+
+use super::{
+    error::{BenchError, Result, While},
+    session::{PATIENCE, Session},
+};
+use mio::{Events, Interest, Poll, Token};
+use ostler_proto::{
+    frame::{Split, split},
+    jute::Reader,
+    reply::ReplyHeader,
+};
+use std::{
+    io::{self, ErrorKind, Read, Write},
+    time::{Duration, Instant},
+};
+
+const READ_BUFFER: usize = 256 * 1024;
+const FRAME_LIMIT: usize = 64 << 20;
+const EVENTS: usize = 1024;
+
+/// Decides what is sent, and counts what comes back. Times are nanoseconds since the fleet was made.
+pub(crate) trait Driver {
+    /// A reply or a notification came on connection `link`.
+    fn reply(&mut self, link: usize, now: u64, header: ReplyHeader, body: &[u8]) -> Result<()>;
+
+    /// All that had arrived on `link` has been handed over: append what shall be sent now.
+    fn refill(&mut self, link: usize, now: u64, out: &mut Vec<u8>);
+}
+
+/// The sessions and the loop around them.
+pub(crate) struct Fleet {
+    poll: Poll,
+    events: Events,
+    links: Vec<Link>,
+    buffer: Vec<u8>,
+    start: Instant,
+    last_arrival: u64,
+    /// Sessions are being ended: a server that hangs up is right to.
+    closing: bool,
+}
+
+struct Link {
+    stream: mio::net::TcpStream,
+    /// The beginning of a frame whose rest has not arrived.
+    tail: Vec<u8>,
+    /// What the socket did not take yet.
+    out: Vec<u8>,
+    gone: bool,
+}
+
+/// Ignores what still comes while sessions are closed.
+struct Deaf;
+
+impl Driver for Deaf {
+    fn reply(&mut self, _: usize, _: u64, _: ReplyHeader, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+    fn refill(&mut self, _: usize, _: u64, _: &mut Vec<u8>) {}
+}
+
+impl Fleet {
+    /// Takes over sessions; nothing may be outstanding on them.
+    pub(crate) fn new(sessions: Vec<Session>) -> Result<Fleet> {
+        let poll = Poll::new().during("cannot create an event queue")?;
+        let mut links = Vec::with_capacity(sessions.len());
+        for (number, session) in sessions.into_iter().enumerate() {
+            session.stream.set_nonblocking(true).during("cannot make a socket nonblocking")?;
+            let mut stream = mio::net::TcpStream::from_std(session.into_stream());
+            poll.registry()
+                .register(&mut stream, Token(number), Interest::READABLE | Interest::WRITABLE)
+                .during("cannot watch a socket")?;
+            links.push(Link { stream, tail: Vec::new(), out: Vec::new(), gone: false });
+        }
+        Ok(Fleet {
+            poll,
+            events: Events::with_capacity(EVENTS),
+            links,
+            buffer: vec![0; READ_BUFFER],
+            start: Instant::now(),
+            last_arrival: 0,
+            closing: false,
+        })
+    }
+
+    /// How many sessions there are.
+    pub(crate) fn len(&self) -> usize {
+        self.links.len()
+    }
+
+    /// When the fleet was made: time 0 of its drivers.
+    pub(crate) fn start(&self) -> Instant {
+        self.start
+    }
+
+    /// Nanoseconds since the fleet was made.
+    pub(crate) fn now(&self) -> u64 {
+        nanos_since(self.start)
+    }
+
+    /// Sends what `fill` appends on connection `link`.
+    pub(crate) fn send(&mut self, link: usize, fill: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
+        let connection = &mut self.links[link];
+        fill(&mut connection.out);
+        connection.flush().map_err(|cause| BenchError::Lost { number: link, cause })
+    }
+
+    /// Lets the driver fill all connections for the first time.
+    pub(crate) fn refill_all(&mut self, driver: &mut impl Driver) -> Result<()> {
+        for link in 0..self.links.len() {
+            let now = self.now();
+            self.send(link, |out| driver.refill(link, now, out))?;
+        }
+        Ok(())
+    }
+
+    /// Ends all sessions, so that they do not live on in the server until they expire.
+    pub(crate) fn close(mut self) -> Result<()> {
+        const FAREWELL: Duration = Duration::from_secs(20);
+        self.closing = true;
+        let frame = super::template::close_session(i32::MAX);
+        for link in 0..self.links.len() {
+            if self.send(link, |out| out.extend_from_slice(&frame)).is_err() {
+                self.links[link].gone = true;
+            }
+        }
+        let deadline = Instant::now() + FAREWELL;
+        while self.links.iter().any(|link| !link.gone) && Instant::now() < deadline {
+            self.turn(&mut Deaf, Duration::from_millis(100))?;
+        }
+        Ok(())
+    }
+
+    /// Waits at most `timeout` for something to arrive and deals with all of it.
+    pub(crate) fn turn(&mut self, driver: &mut impl Driver, timeout: Duration) -> Result<()> {
+        match self.poll.poll(&mut self.events, Some(timeout)) {
+            Err(cause) if cause.kind() == ErrorKind::Interrupted => return Ok(()),
+            other => other.during("cannot wait for events")?,
+        }
+        for event in &self.events {
+            let number = event.token().0;
+            let link = &mut self.links[number];
+            let lost = |cause| BenchError::Lost { number, cause };
+            if event.is_readable() && !link.gone {
+                // Edge-triggered: a read that does not fill the buffer has emptied the socket, and the
+                // next arrival makes a new event. The end of the stream may have come with this one.
+                let ended = event.is_read_closed();
+                loop {
+                    match link.read(number, &mut self.buffer, driver, self.start, &mut self.last_arrival) {
+                        Ok(Arrived::More) => {}
+                        Ok(Arrived::Some) if ended => {}
+                        Ok(Arrived::Some | Arrived::Nothing) => break,
+                        Err(BenchError::Lost { .. }) if self.closing => {
+                            link.gone = true;
+                            break;
+                        }
+                        Err(error) => return Err(error),
+                    }
+                }
+                driver.refill(number, self.last_arrival, &mut link.out);
+            }
+            if !link.out.is_empty() && !link.gone {
+                link.flush().map_err(lost)?;
+            }
+        }
+        if self.now().saturating_sub(self.last_arrival) > PATIENCE.as_nanos() as u64 {
+            return Err(BenchError::Silent(PATIENCE));
+        }
+        Ok(())
+    }
+}
+
+/// What a read brought.
+enum Arrived {
+    Nothing,
+    /// All that there was.
+    Some,
+    /// A full buffer: there may be more.
+    More,
+}
+
+impl Link {
+    /// Reads once and hands over the replies in it.
+    fn read(
+        &mut self,
+        number: usize,
+        buffer: &mut Vec<u8>,
+        driver: &mut impl Driver,
+        start: Instant,
+        last_arrival: &mut u64,
+    ) -> Result<Arrived> {
+        let kept = self.tail.len();
+        if buffer.len() < kept + READ_BUFFER / 2 {
+            buffer.resize(kept + READ_BUFFER, 0);
+        }
+        let size = match self.stream.read(&mut buffer[kept..]) {
+            Ok(0) => {
+                let cause = io::Error::new(ErrorKind::UnexpectedEof, "end of stream");
+                return Err(BenchError::Lost { number, cause });
+            }
+            Ok(size) => size,
+            Err(cause) if cause.kind() == ErrorKind::WouldBlock => return Ok(Arrived::Nothing),
+            Err(cause) if cause.kind() == ErrorKind::Interrupted => return Ok(Arrived::More),
+            Err(cause) => return Err(BenchError::Lost { number, cause }),
+        };
+        *last_arrival = nanos_since(start);
+        let full = kept + size == buffer.len();
+        buffer[..kept].copy_from_slice(&self.tail);
+        self.tail.clear();
+        let mut rest = &buffer[..kept + size];
+        loop {
+            match split(rest, FRAME_LIMIT) {
+                Split::Frame { payload, used } => {
+                    let mut reader = Reader::new(payload);
+                    let header = ReplyHeader::read(&mut reader)?;
+                    driver.reply(number, *last_arrival, header, reader.rest())?;
+                    rest = &rest[used..];
+                }
+                Split::Incomplete { .. } => break,
+                Split::BadLength(length) => return Err(BenchError::BrokenFrame(length)),
+            }
+        }
+        self.tail.extend_from_slice(rest);
+        Ok(if full { Arrived::More } else { Arrived::Some })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let mut sent = 0;
+        while sent < self.out.len() {
+            match self.stream.write(&self.out[sent..]) {
+                Ok(size) => sent += size,
+                // The next writable event goes on from here.
+                Err(cause) if cause.kind() == ErrorKind::WouldBlock => break,
+                Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
+                Err(cause) => return Err(cause),
+            }
+        }
+        self.out.drain(..sent);
+        Ok(())
+    }
+}
+
+fn nanos_since(start: Instant) -> u64 {
+    u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,131 @@
+//! `ostler bench`: load for anything that speaks the ZooKeeper client protocol.
+//!
+//! One thread drives all sessions (`fleet`); each workload decides what they send and counts what comes
+//! back. It shares the machine with the server it measures, so it spends as little as it can per request.
+
+mod codes;
+mod error;
+mod fill;
+mod first_request;
+mod fleet;
+mod idle;
+mod meter;
+mod mix;
+mod ops;
+mod process;
+mod progress;
+mod rate;
+mod report;
+mod session;
+mod snapshots;
+mod tally;
+mod template;
+mod tree;
+mod watch;
+
+use clap::{Args, Subcommand};
+use error::{BenchError, Result};
+use process::Process;
+use report::Report;
+use session::Target;
+use std::{
+    net::{SocketAddr, ToSocketAddrs},
+    process::ExitCode,
+    time::Duration,
+};
+
+/// Put load on a server and measure it
+///
+/// Works against any server of the ZooKeeper client protocol. Where the server runs on this machine, its CPU
+/// time and memory are reported too.
+#[derive(Args)]
+pub(crate) struct Bench {
+    #[command(flatten)]
+    common: Common,
+    #[command(subcommand)]
+    workload: Workload,
+}
+
+#[derive(Args)]
+struct Common {
+    /// Where the server listens
+    #[arg(long, global = true, default_value = "127.0.0.1:2181", value_name = "HOST:PORT")]
+    server: String,
+    /// The server's process; found by itself where the server listens on a loopback address
+    #[arg(long, global = true)]
+    pid: Option<u32>,
+    /// Session timeout to ask for
+    #[arg(long, global = true, default_value_t = 30_000, value_name = "MS")]
+    session_timeout: u64,
+    /// Print the result as one JSON object
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Subcommand)]
+enum Workload {
+    Mix(mix::Options),
+    Watch(watch::Options),
+    Idle(idle::Options),
+    Fill(fill::Options),
+    Rate(rate::Options),
+    FirstRequest(first_request::Options),
+}
+
+impl Bench {
+    /// Runs the workload and prints what came out.
+    pub(crate) fn run(self) -> ExitCode {
+        match self.measure() {
+            Ok(report) => {
+                match serde_json::to_string(&report) {
+                    Ok(json) if self.common.json => println!("{json}"),
+                    _ => print!("{}", report.table()),
+                }
+                ExitCode::SUCCESS
+            }
+            Err(error) => {
+                eprintln!("ostler bench: {error}");
+                ExitCode::FAILURE
+            }
+        }
+    }
+
+    fn measure(&self) -> Result<Report> {
+        let target = self.common.target()?;
+        if let Workload::FirstRequest(options) = &self.workload {
+            return first_request::run(options, target);
+        }
+        let process = self.common.process(target.server)?;
+        match &self.workload {
+            Workload::Mix(options) => mix::run(options, target, process),
+            Workload::Watch(options) => watch::run(options, target, process),
+            Workload::Idle(options) => idle::run(options, target, process),
+            Workload::Fill(options) => fill::run(options, target, process),
+            Workload::Rate(options) => rate::run(options, target, process),
+            Workload::FirstRequest(options) => first_request::run(options, target),
+        }
+    }
+}
+
+impl Common {
+    fn target(&self) -> Result<Target> {
+        let unusable = |what: String| {
+            BenchError::Usage(format!("--server {}: {what}; HOST:PORT is needed", self.server))
+        };
+        let mut addresses = self.server.to_socket_addrs().map_err(|cause| unusable(cause.to_string()))?;
+        let server = addresses.next().ok_or_else(|| unusable("the name has no address".into()))?;
+        Ok(Target { server, timeout: Duration::from_millis(self.session_timeout) })
+    }
+
+    fn process(&self, server: SocketAddr) -> Result<Option<Process>> {
+        match self.pid {
+            Some(pid) => Process::of_pid(pid).map(Some),
+            None => Ok(Process::listening_on(server)),
+        }
+    }
+}
+
+/// `1 session`, `2 sessions`.
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}

@@ -1,0 +1,324 @@
+//! An open loop: requests leave on a fixed schedule, whatever the replies do, and latency runs from the
+//! time a request was due. A server that stalls therefore shows in every request that it held up.
+
+use super::{
+    counted,
+    error::{BenchError, Result, While},
+    fleet::{Driver, Fleet},
+    meter::{Meter, Metered},
+    ops::Places,
+    process::Process,
+    progress::Progress,
+    report::Report,
+    session::Target,
+    snapshots::Stretches,
+    tally::Tally,
+    template::{self, Template},
+    tree,
+};
+use clap::{Args, ValueEnum};
+use ostler_proto::{op::Op, reply::ReplyHeader};
+use std::{
+    io::{ErrorKind, Write},
+    net::TcpStream,
+    sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+const TURN: Duration = Duration::from_millis(100);
+
+/// Requests at a fixed rate, for their latency
+///
+/// Latency runs from the time a request was due to leave, so waiting behind a stall counts.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Requests per second
+    #[arg(long, default_value_t = 2000)]
+    rate: u32,
+    /// What to ask
+    #[arg(long, value_enum, default_value_t = Ask::Set)]
+    op: Ask,
+    /// Connections, each with a session; requests go round them
+    #[arg(long, default_value_t = 4)]
+    sessions: usize,
+    /// Bytes of data in a znode
+    #[arg(long, default_value_t = 100, value_name = "BYTES")]
+    value_size: usize,
+    /// Znodes that requests go round
+    #[arg(long, default_value_t = 1000)]
+    keys: u32,
+    /// How long to measure
+    #[arg(long, default_value_t = 30.0)]
+    seconds: f64,
+    /// Seconds of load before measuring
+    #[arg(long, default_value_t = 2.0, value_name = "SECONDS")]
+    warmup: f64,
+    /// Tell requests that met a snapshot from others, and end once the server has written this many; needs a
+    /// server on this machine that may be looked at
+    #[arg(long, value_name = "COUNT")]
+    snapshots: Option<usize>,
+    /// Znode to work under; it is removed at the end
+    #[arg(long, default_value = "/ostler-bench")]
+    root: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Ask {
+    Set,
+    Get,
+}
+
+pub(crate) fn run(options: &Options, target: Target, process: Option<Process>) -> Result<Report> {
+    if options.rate == 0 || options.sessions == 0 || options.keys == 0 {
+        return Err(BenchError::Usage("--rate, --sessions and --keys must be at least 1".into()));
+    }
+    if options.snapshots.is_some() {
+        let process = process.ok_or_else(|| BenchError::NoProcess("it does not listen here".into()))?;
+        process.check_open_files()?;
+    }
+    let places = Places { root: options.root.clone() };
+    let value = vec![b'x'; options.value_size];
+    let mut session = target.open()?;
+    tree::make_parents(&mut session, &places.keys_parent())?;
+    tree::make_keys(&mut session, &places.key(), options.keys, &value)?;
+    session.close();
+
+    let report = measure(options, target, process, &places, &value)?;
+    let mut session = target.open()?;
+    tree::remove(&mut session, &options.root)?;
+    session.close();
+    Ok(report)
+}
+
+fn measure(
+    options: &Options,
+    target: Target,
+    process: Option<Process>,
+    places: &Places,
+    value: &[u8],
+) -> Result<Report> {
+    let sessions = target.open_many(options.sessions, |_| {})?;
+    let streams = sessions
+        .iter()
+        .map(|session| session.stream.try_clone())
+        .collect::<std::io::Result<Vec<TcpStream>>>()
+        .during("cannot share a socket")?;
+    let mut fleet = Fleet::new(sessions)?;
+    let schedule = Schedule::of(options, &fleet);
+    let sender = Sender { schedule, backlog: vec![Vec::new(); streams.len()], streams, keys: options.keys };
+    let template = match options.op {
+        Ask::Set => template::set_data(&places.key(), value),
+        Ask::Get => template::read(Op::GetData, &places.key(), false),
+    };
+    let mut replies = Replies::new(schedule);
+    let signals = Signals::default();
+    let meter = Meter::start(process);
+
+    let (outcome, stretches) = thread::scope(|scope| {
+        let sending = scope.spawn(|| sender.run(&template, &signals));
+        let (over, seen) = (&signals.over, &signals.snapshots_seen);
+        let looking = process
+            .filter(|_| options.snapshots.is_some())
+            .map(|process| scope.spawn(move || Stretches::watch(process, schedule.start, over, seen)));
+        let received = receive(&mut fleet, &mut replies, &signals, options.snapshots);
+        signals.stop_sending.store(true, Ordering::Relaxed);
+        signals.over.store(true, Ordering::Relaxed);
+        let sent = sending.join().expect("the sender does not panic");
+        let stretches = looking.map(|thread| thread.join().expect("the watcher does not panic"));
+        (sent.and(received), stretches.unwrap_or_default())
+    });
+    outcome?;
+    let metered = meter.stop(replies.samples.len() as u64);
+    fleet.close()?;
+    Ok(report(options, target, &replies, &stretches, metered))
+}
+
+/// What the threads of a run tell each other.
+struct Signals {
+    stop_sending: AtomicBool,
+    /// How many requests were sent in all, once that is known.
+    sent: AtomicU64,
+    over: AtomicBool,
+    snapshots_seen: AtomicUsize,
+}
+
+impl Default for Signals {
+    fn default() -> Signals {
+        Signals {
+            stop_sending: AtomicBool::new(false),
+            sent: AtomicU64::new(u64::MAX),
+            over: AtomicBool::new(false),
+            snapshots_seen: AtomicUsize::new(0),
+        }
+    }
+}
+
+/// Takes replies until all requests are answered.
+fn receive(
+    fleet: &mut Fleet,
+    replies: &mut Replies,
+    signals: &Signals,
+    snapshots_wanted: Option<usize>,
+) -> Result<()> {
+    let mut progress = Progress::new("rate");
+    while (replies.samples.len() as u64) < signals.sent.load(Ordering::Acquire) {
+        fleet.turn(replies, TURN)?;
+        progress.show(replies.samples.len() as u64, "requests");
+        let seen = signals.snapshots_seen.load(Ordering::Relaxed);
+        if snapshots_wanted.is_some_and(|wanted| seen >= wanted) {
+            signals.stop_sending.store(true, Ordering::Relaxed);
+        }
+    }
+    Ok(())
+}
+
+fn report(
+    options: &Options,
+    target: Target,
+    replies: &Replies,
+    stretches: &Stretches,
+    metered: Metered,
+) -> Report {
+    let (mut quiet, mut busy) = (Tally::new(), Tally::new());
+    let warm = Duration::from_secs_f64(options.warmup).as_nanos() as u64 + replies.schedule.first;
+    for &Sample { due, done, error } in replies.samples.iter().filter(|sample| sample.due >= warm) {
+        let tally = if stretches.meet(due, done) { &mut busy } else { &mut quiet };
+        tally.count(done.saturating_sub(due), error);
+    }
+    let mut total = quiet.clone();
+    total.add(&busy);
+    let op = match options.op {
+        Ask::Set => "set",
+        Ask::Get => "get",
+    };
+    let sessions = counted(options.sessions, "session");
+    let settings = format!("{op} at {}/s from {sessions}, {} bytes", options.rate, options.value_size);
+    let mut report = Report::new("rate", target.server, settings, &total, metered);
+    if options.snapshots.is_some() {
+        report.row("no snapshot", &quiet);
+        report.row("snapshot", &busy);
+        report.figure("snapshots", "", stretches.count() as f64);
+        report.figure("snapshots_took", "seconds", stretches.seconds());
+    }
+    report
+}
+
+/// When which request leaves. Request `k` goes to session `k % sessions`, with xid `k / sessions + 1`.
+#[derive(Debug, Clone, Copy)]
+struct Schedule {
+    start: Instant,
+    /// Times here are nanoseconds since `start`.
+    first: u64,
+    rate: u64,
+    sessions: u64,
+    total: u64,
+}
+
+impl Schedule {
+    fn of(options: &Options, fleet: &Fleet) -> Schedule {
+        const LEAD: u64 = 20_000_000;
+        Schedule {
+            start: fleet.start(),
+            first: fleet.now() + LEAD,
+            rate: options.rate.into(),
+            sessions: options.sessions as u64,
+            total: ((options.warmup + options.seconds) * f64::from(options.rate)) as u64,
+        }
+    }
+
+    fn due(&self, request: u64) -> u64 {
+        self.first + (u128::from(request) * 1_000_000_000 / u128::from(self.rate)) as u64
+    }
+}
+
+/// The thread that sends. Its sockets are nonblocking: what one does not take waits in `backlog`.
+struct Sender {
+    schedule: Schedule,
+    streams: Vec<TcpStream>,
+    backlog: Vec<Vec<u8>>,
+    keys: u32,
+}
+
+impl Sender {
+    /// Sends until the schedule ends or it is told to stop.
+    fn run(mut self, template: &Template, signals: &Signals) -> Result<()> {
+        let mut sent = 0;
+        let outcome = self.send_all(template, &signals.stop_sending, &mut sent);
+        // Nobody waits for replies to requests that never left.
+        signals.sent.store(if outcome.is_ok() { sent } else { 0 }, Ordering::Release);
+        outcome
+    }
+
+    fn send_all(&mut self, template: &Template, stop: &AtomicBool, sent: &mut u64) -> Result<()> {
+        const RETRY: Duration = Duration::from_millis(1);
+        let schedule = self.schedule;
+        loop {
+            let now = schedule.start.elapsed();
+            let ending = stop.load(Ordering::Relaxed);
+            while !ending && *sent < schedule.total && u128::from(schedule.due(*sent)) <= now.as_nanos() {
+                let link = (*sent % schedule.sessions) as usize;
+                let xid = (*sent / schedule.sessions + 1) as i32;
+                let key = (*sent % u64::from(self.keys)) as u32;
+                template.append(&mut self.backlog[link], xid, &[key]);
+                *sent += 1;
+            }
+            self.flush()?;
+            let flushed = self.backlog.iter().all(Vec::is_empty);
+            if flushed && (ending || *sent == schedule.total) {
+                return Ok(());
+            }
+            let pause = Duration::from_nanos(schedule.due(*sent)).saturating_sub(schedule.start.elapsed());
+            thread::sleep(if flushed { pause } else { pause.min(RETRY) });
+        }
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        for (number, (stream, backlog)) in self.streams.iter_mut().zip(&mut self.backlog).enumerate() {
+            if backlog.is_empty() {
+                continue;
+            }
+            match stream.write(backlog) {
+                Ok(size) => drop(backlog.drain(..size)),
+                Err(cause) if matches!(cause.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+                Err(cause) => return Err(BenchError::Lost { number, cause }),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The driver: notes what came back; it sends nothing.
+struct Replies {
+    schedule: Schedule,
+    due_xids: Vec<i32>,
+    samples: Vec<Sample>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Sample {
+    due: u64,
+    done: u64,
+    error: i32,
+}
+
+impl Replies {
+    fn new(schedule: Schedule) -> Replies {
+        Replies { schedule, due_xids: vec![1; schedule.sessions as usize], samples: Vec::new() }
+    }
+}
+
+impl Driver for Replies {
+    fn reply(&mut self, link: usize, now: u64, header: ReplyHeader, _body: &[u8]) -> Result<()> {
+        let expected = self.due_xids[link];
+        if header.xid.0 != expected {
+            return Err(BenchError::OutOfOrder { number: link, expected, got: header.xid.0 });
+        }
+        self.due_xids[link] += 1;
+        let request = (expected as u64 - 1) * self.schedule.sessions + link as u64;
+        self.samples.push(Sample { due: self.schedule.due(request), done: now, error: header.error });
+        Ok(())
+    }
+
+    fn refill(&mut self, _link: usize, _now: u64, _out: &mut Vec<u8>) {}
+}

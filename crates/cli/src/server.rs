@@ -1,0 +1,98 @@
+//! `ostler server`: one node, with a zoo.cfg or without.
+
+use clap::Args;
+use ostler_server::{
+    RunningServer, ServerError,
+    config::{self, EMBEDDED_DATA_DIR, JVM_FLAG_VARIABLES, NoteLevel, ServerConfig},
+    logging,
+};
+use std::{path::PathBuf, process::ExitCode, time::Instant};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Run a server. Without a file: one node on 127.0.0.1:2181, its data in ./ostler-data.
+#[derive(Debug, Args)]
+pub(crate) struct ServerArgs {
+    /// A ZooKeeper configuration file.
+    zoo_cfg: Option<PathBuf>,
+    /// Log as JSON, a line each.
+    #[arg(long)]
+    log_json: bool,
+}
+
+/// What could not be started, as opposed to what failed later.
+const EXIT_NOT_STARTED: u8 = 2;
+
+/// Runs until SIGTERM or SIGINT.
+pub(crate) fn run(args: &ServerArgs) -> ExitCode {
+    let begun = Instant::now();
+    logging::start(args.log_json);
+    let config = match &args.zoo_cfg {
+        None => ServerConfig::embedded(EMBEDDED_DATA_DIR),
+        Some(path) => match load(path) {
+            Ok(config) => config,
+            Err(error) => return not_started(&error),
+        },
+    };
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return not_started(&ServerError::Thread(error)),
+    };
+    runtime.block_on(async {
+        let server = match RunningServer::start(&config).await {
+            Ok(server) => server,
+            Err(error) => return not_started(&error),
+        };
+        greet(&server, &config, begun);
+        match server.run_until(terminated()).await {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("ostler: stopped, nothing more was acknowledged: {error}");
+                ExitCode::FAILURE
+            }
+        }
+    })
+}
+
+fn load(path: &std::path::Path) -> Result<ServerConfig, config::ConfigError> {
+    let flags: Vec<(&str, String)> = JVM_FLAG_VARIABLES
+        .into_iter()
+        .filter_map(|name| std::env::var(name).ok().map(|text| (name, text)))
+        .collect();
+    let flags: Vec<(&str, &str)> = flags.iter().map(|(name, text)| (*name, &**text)).collect();
+    let loaded = config::load_with_flags(path, &flags)?;
+    for note in &loaded.notes {
+        let level = if note.level == NoteLevel::Warning { "warning" } else { "note" };
+        eprintln!("ostler: {level}: {note}");
+    }
+    Ok(loaded.config)
+}
+
+fn not_started(error: &dyn std::fmt::Display) -> ExitCode {
+    eprintln!("ostler: {error}");
+    ExitCode::from(EXIT_NOT_STARTED)
+}
+
+fn greet(server: &RunningServer, config: &ServerConfig, begun: Instant) {
+    let data = std::path::absolute(&config.data_dir).unwrap_or_else(|_| config.data_dir.clone());
+    let (address, port) = (server.address, server.address.port());
+    eprintln!("listening on {address}, ready after {} ms", begun.elapsed().as_millis());
+    eprintln!(
+        "data in {}, {} znodes loaded in {} ms",
+        data.display(),
+        server.znodes,
+        server.loaded_in.as_millis()
+    );
+    eprintln!("connect with any ZooKeeper client, for example: zkCli.sh -server 127.0.0.1:{port}");
+}
+
+async fn terminated() {
+    let (Ok(mut term), Ok(mut interrupt)) =
+        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = term.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+}

@@ -1,0 +1,139 @@
+//! The word `mntr`: lines `zk_<key>⇥<value>`, in the order in which a Java server prints them.
+
+use std::collections::HashMap;
+use std::fmt::{self, Display, Write};
+
+use super::java_text::{Double, mean_of_four_decimals};
+use super::metric_names::{METRICS, MetricKind, NAMESPACED_METRICS};
+use super::view::{MetricValue, Metrics, NamespaceQuota, Percentiles, ServerView, Summary};
+
+pub(super) fn write(out: &mut String, view: &ServerView) -> fmt::Result {
+    line(out, "version", &view.version)?;
+    line(out, "server_state", view.mode.name())?;
+    write_gauges(out, view)?;
+    write_quotas(out, &view.gauges.quotas)?;
+    write_metrics(out, &view.metrics)
+}
+
+fn line(out: &mut String, key: &str, value: impl Display) -> fmt::Result {
+    writeln!(out, "zk_{key}\t{value}")
+}
+
+fn write_gauges(out: &mut String, view: &ServerView) -> fmt::Result {
+    let gauges = &view.gauges;
+    let sizes = gauges.client_response_sizes;
+    line(out, "ephemerals_count", gauges.ephemerals_count)?;
+    line(out, "num_alive_connections", view.connections_alive)?;
+    line(out, "avg_latency", Double(mean_of_four_decimals(view.latency.sum_ms, view.latency.count)))?;
+    line(out, "outstanding_requests", view.outstanding)?;
+    line(out, "znode_count", view.znode_count)?;
+    line(out, "global_sessions", gauges.global_sessions)?;
+    line(out, "non_mtls_remote_conn_count", gauges.non_mtls_remote_conn_count)?;
+    line(out, "last_client_response_size", sizes.last)?;
+    line(out, "packets_sent", view.packets_sent)?;
+    line(out, "packets_received", view.packets_received)?;
+    line(out, "max_client_response_size", sizes.max)?;
+    line(out, "connection_drop_probability", Double(gauges.connection_drop_probability))?;
+    line(out, "watch_count", gauges.watch_count)?;
+    line(out, "auth_failed_count", gauges.auth_failed_count)?;
+    line(out, "min_latency", view.latency.min_ms)?;
+    line(out, "max_file_descriptor_count", gauges.max_file_descriptor_count)?;
+    line(out, "approximate_data_size", gauges.approximate_data_size)?;
+    line(out, "open_file_descriptor_count", gauges.open_file_descriptor_count)?;
+    line(out, "local_sessions", gauges.local_sessions)?;
+    line(out, "uptime", gauges.uptime_ms)?;
+    line(out, "max_latency", view.latency.max_ms)?;
+    line(out, "outstanding_tls_handshake", gauges.outstanding_tls_handshake)?;
+    line(out, "min_client_response_size", sizes.min)?;
+    line(out, "non_mtls_local_conn_count", gauges.non_mtls_local_conn_count)
+}
+
+type QuotaNumber = fn(&NamespaceQuota) -> Option<i64>;
+
+const QUOTA_SETS: [(&str, QuotaNumber); 4] = [
+    ("quota_bytes_limit_per_namespace", |quota| quota.bytes_limit),
+    ("quota_count_usage_per_namespace", |quota| quota.count_usage),
+    ("quota_count_limit_per_namespace", |quota| quota.count_limit),
+    ("quota_bytes_usage_per_namespace", |quota| quota.bytes_usage),
+];
+
+fn write_quotas(out: &mut String, quotas: &[NamespaceQuota]) -> fmt::Result {
+    for (set, number) in QUOTA_SETS {
+        for quota in quotas {
+            if let Some(value) = number(quota) {
+                line(out, &format!("{}_{set}", quota.namespace), value)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Upstream's groups follow each other: a kind's single metrics, then its sets, except that all sets of
+/// summaries come after all single summaries.
+fn write_metrics(out: &mut String, metrics: &Metrics) -> fmt::Result {
+    let values: HashMap<&str, MetricValue> = metrics.values.iter().copied().collect();
+    debug_assert!(
+        values.keys().all(|name| METRICS.iter().any(|(known, _)| known == name)),
+        "every metric that the server counts is in the table of names, or it would not be printed"
+    );
+    write_singles(out, &values, MetricKind::Counter)?;
+    write_sets(out, metrics, MetricKind::Counter)?;
+    write_singles(out, &values, MetricKind::Summary)?;
+    write_singles(out, &values, MetricKind::AdvancedSummary)?;
+    write_sets(out, metrics, MetricKind::Summary)?;
+    write_sets(out, metrics, MetricKind::AdvancedSummary)
+}
+
+fn write_singles(out: &mut String, values: &HashMap<&str, MetricValue>, kind: MetricKind) -> fmt::Result {
+    for (name, _) in METRICS.iter().filter(|(_, of)| *of == kind) {
+        let value = values.get(name).copied().unwrap_or_else(|| zero(kind));
+        write_value(out, name, value)?;
+    }
+    Ok(())
+}
+
+fn write_sets(out: &mut String, metrics: &Metrics, kind: MetricKind) -> fmt::Result {
+    for (set, _) in NAMESPACED_METRICS.iter().filter(|(_, of)| *of == kind) {
+        for member in metrics.namespaced.iter().filter(|member| member.set == *set) {
+            write_value(out, &format!("{}_{set}", member.key), member.value)?;
+        }
+    }
+    Ok(())
+}
+
+fn zero(kind: MetricKind) -> MetricValue {
+    match kind {
+        MetricKind::Counter => MetricValue::Counter(0),
+        MetricKind::Summary => MetricValue::Summary(Summary::default()),
+        MetricKind::AdvancedSummary => {
+            MetricValue::AdvancedSummary(Summary::default(), Percentiles::default())
+        }
+    }
+}
+
+fn write_value(out: &mut String, name: &str, value: MetricValue) -> fmt::Result {
+    match value {
+        MetricValue::Counter(count) => line(out, name, count),
+        MetricValue::Summary(summary) => write_summary(out, name, summary),
+        MetricValue::AdvancedSummary(summary, percentiles) => {
+            write_summary(out, name, summary)?;
+            write_percentiles(out, name, percentiles)
+        }
+    }
+}
+
+fn write_summary(out: &mut String, name: &str, summary: Summary) -> fmt::Result {
+    let mean = Double(mean_of_four_decimals(summary.sum, summary.count));
+    writeln!(out, "zk_avg_{name}\t{mean}")?;
+    writeln!(out, "zk_min_{name}\t{}", summary.min)?;
+    writeln!(out, "zk_max_{name}\t{}", summary.max)?;
+    writeln!(out, "zk_cnt_{name}\t{}", summary.count)?;
+    writeln!(out, "zk_sum_{name}\t{}", summary.sum)
+}
+
+fn write_percentiles(out: &mut String, name: &str, percentiles: Percentiles) -> fmt::Result {
+    writeln!(out, "zk_p50_{name}\t{}", percentiles.p50)?;
+    writeln!(out, "zk_p95_{name}\t{}", percentiles.p95)?;
+    writeln!(out, "zk_p99_{name}\t{}", percentiles.p99)?;
+    writeln!(out, "zk_p999_{name}\t{}", percentiles.p999)
+}

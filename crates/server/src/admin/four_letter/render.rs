@@ -1,0 +1,205 @@
+//! What each word prints.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Display, Write};
+
+use super::connections;
+use super::java_text::{Address, Date, Double, mean_of_four_decimals};
+use super::mntr;
+use super::view::{Mode, ServerView, TimeBucket};
+use super::word::Word;
+
+/// What words that need a served tree answer without one (a line; `hash` leaves the newline out).
+pub const NOT_SERVING: &str = "This ZooKeeper instance is not currently serving requests";
+
+/// The whole answer to a word, to be sent without framing.
+pub fn render(word: Word, view: &ServerView) -> String {
+    let mut out = String::new();
+    write_word(&mut out, word, view).expect("writing to a String cannot fail");
+    out
+}
+
+fn write_word(out: &mut String, word: Word, view: &ServerView) -> fmt::Result {
+    if !view.serving && !word.answers_without_tree() {
+        return write_not_serving(out, word);
+    }
+    match word {
+        Word::Conf => write_conf(out, view),
+        Word::Cons => write_cons(out, view),
+        Word::Crst => writeln!(out, "Connection stats reset."),
+        Word::Dirs => write_dirs(out, view),
+        Word::Dump => write_dump(out, view),
+        Word::Envi => write_envi(out, view),
+        Word::Gtmk | Word::Stmk => write!(out, "{}", view.trace_mask),
+        Word::Hash => write_hash(out, view),
+        Word::Isro => out.write_str(if view.mode == Mode::ReadOnly { "ro" } else { "rw" }),
+        Word::Mntr => mntr::write(out, view),
+        Word::Ruok => out.write_str("imok"),
+        Word::Srst => writeln!(out, "Server stats reset."),
+        Word::Srvr => {
+            write_version(out, view)?;
+            write_statistics(out, view)
+        }
+        Word::Stat => write_stat(out, view),
+        Word::Wchc => write_watches_by_session(out, view),
+        Word::Wchp => write_watches_by_path(out, view),
+        Word::Wchs => write_watch_summary(out, view),
+    }
+}
+
+fn write_not_serving(out: &mut String, word: Word) -> fmt::Result {
+    match word {
+        Word::Isro => out.write_str("null"),
+        Word::Hash => out.write_str(NOT_SERVING),
+        _ => writeln!(out, "{NOT_SERVING}"),
+    }
+}
+
+fn write_version(out: &mut String, view: &ServerView) -> fmt::Result {
+    writeln!(out, "Zookeeper version: {}", view.version)?;
+    if view.mode == Mode::ReadOnly {
+        writeln!(out, "READ-ONLY mode; serving only read-only clients")?;
+    }
+    Ok(())
+}
+
+fn write_statistics(out: &mut String, view: &ServerView) -> fmt::Result {
+    let latency = view.latency;
+    let mean = Double(mean_of_four_decimals(latency.sum_ms, latency.count));
+    writeln!(out, "Latency min/avg/max: {}/{mean}/{}", latency.min_ms, latency.max_ms)?;
+    writeln!(out, "Received: {}", view.packets_received)?;
+    writeln!(out, "Sent: {}", view.packets_sent)?;
+    writeln!(out, "Connections: {}", view.connections_alive)?;
+    writeln!(out, "Outstanding: {}", view.outstanding)?;
+    writeln!(out, "Zxid: 0x{:x}", view.zxid_last)?;
+    writeln!(out, "Mode: {}", view.mode.name())?;
+    writeln!(out, "Node count: {}", view.znode_count)?;
+    if view.mode == Mode::Leader {
+        let sizes = view.proposal_sizes;
+        writeln!(out, "Proposal sizes last/min/max: {}/{}/{}", sizes.last, sizes.min, sizes.max)?;
+    }
+    Ok(())
+}
+
+fn write_stat(out: &mut String, view: &ServerView) -> fmt::Result {
+    write_version(out, view)?;
+    writeln!(out, "Clients:")?;
+    for connection in &view.connections {
+        connections::write_brief(out, connection)?;
+    }
+    writeln!(out)?;
+    write_statistics(out, view)
+}
+
+fn write_cons(out: &mut String, view: &ServerView) -> fmt::Result {
+    for connection in &view.connections {
+        connections::write_full(out, connection)?;
+    }
+    writeln!(out)
+}
+
+fn write_conf(out: &mut String, view: &ServerView) -> fmt::Result {
+    let conf = &view.conf;
+    let secure_port = conf.secure_client_port.map_or(-1, i32::from);
+    writeln!(out, "clientPort={}", conf.client_port)?;
+    writeln!(out, "secureClientPort={secure_port}")?;
+    writeln!(out, "dataDir={}", conf.data_dir)?;
+    writeln!(out, "dataDirSize={}", view.dirs.data_dir_bytes)?;
+    writeln!(out, "dataLogDir={}", conf.data_log_dir)?;
+    writeln!(out, "dataLogSize={}", view.dirs.log_dir_bytes)?;
+    writeln!(out, "tickTime={}", conf.tick_time_ms)?;
+    writeln!(out, "maxClientCnxns={}", conf.max_client_cnxns)?;
+    writeln!(out, "minSessionTimeout={}", conf.min_session_timeout_ms)?;
+    writeln!(out, "maxSessionTimeout={}", conf.max_session_timeout_ms)?;
+    writeln!(out, "clientPortListenBacklog={}", conf.client_port_listen_backlog)?;
+    writeln!(out, "serverId={}", conf.server_id)
+}
+
+fn write_dirs(out: &mut String, view: &ServerView) -> fmt::Result {
+    writeln!(out, "datadir_size: {}", view.dirs.data_dir_bytes)?;
+    writeln!(out, "logdir_size: {}", view.dirs.log_dir_bytes)
+}
+
+fn write_dump(out: &mut String, view: &ServerView) -> fmt::Result {
+    writeln!(out, "SessionTracker dump:")?;
+    write_buckets(out, "Session", &view.session_expiry, |id| format!("0x{id:x}"))?;
+    writeln!(out, "ephemeral nodes dump:")?;
+    writeln!(out, "Sessions with Ephemerals ({}):", view.ephemerals.len())?;
+    for owner in &view.ephemerals {
+        writeln!(out, "0x{:x}:", owner.session_id)?;
+        for path in &owner.paths {
+            writeln!(out, "\t{path}")?;
+        }
+    }
+    writeln!(out, "Connections dump:")?;
+    write_buckets(out, "Connections", &view.connection_expiry, |connection| {
+        format!("ip: {} sessionId: 0x{:x}", Address(connection.remote), connection.session_id)
+    })
+}
+
+fn write_buckets<T, D: Display>(
+    out: &mut String,
+    what: &str,
+    buckets: &[TimeBucket<T>],
+    describe: impl Fn(&T) -> D,
+) -> fmt::Result {
+    let total: usize = buckets.iter().map(|bucket| bucket.members.len()).sum();
+    writeln!(out, "{what} Sets ({})/({total}):", buckets.len())?;
+    for bucket in buckets {
+        let at = Date { wall_ms: bucket.expires_at_wall_ms };
+        writeln!(out, "{} expire at {at}:", bucket.members.len())?;
+        for member in &bucket.members {
+            writeln!(out, "\t{}", describe(member))?;
+        }
+    }
+    Ok(())
+}
+
+fn write_envi(out: &mut String, view: &ServerView) -> fmt::Result {
+    writeln!(out, "Environment:")?;
+    for (key, value) in &view.environment {
+        writeln!(out, "{key}={value}")?;
+    }
+    Ok(())
+}
+
+fn write_hash(out: &mut String, view: &ServerView) -> fmt::Result {
+    for entry in &view.digests {
+        // A digest is an unsigned sum to us; Java keeps it in a signed long and prints it as such.
+        writeln!(out, "{:x}: {}", entry.zxid, entry.digest as i64)?;
+    }
+    Ok(())
+}
+
+fn write_watches_by_session(out: &mut String, view: &ServerView) -> fmt::Result {
+    for watcher in &view.watches {
+        writeln!(out, "0x{:x}", watcher.session_id)?;
+        for path in &watcher.paths {
+            writeln!(out, "\t{path}")?;
+        }
+    }
+    writeln!(out)
+}
+
+fn write_watches_by_path(out: &mut String, view: &ServerView) -> fmt::Result {
+    let mut sessions_of: BTreeMap<&str, BTreeSet<i64>> = BTreeMap::new();
+    for watcher in &view.watches {
+        for path in &watcher.paths {
+            sessions_of.entry(path).or_default().insert(watcher.session_id);
+        }
+    }
+    for (path, sessions) in sessions_of {
+        writeln!(out, "{path}")?;
+        for session_id in sessions {
+            writeln!(out, "\t0x{session_id:x}")?;
+        }
+    }
+    writeln!(out)
+}
+
+fn write_watch_summary(out: &mut String, view: &ServerView) -> fmt::Result {
+    let paths: BTreeSet<&String> = view.watches.iter().flat_map(|watcher| &watcher.paths).collect();
+    let total: usize = view.watches.iter().map(|watcher| watcher.paths.len()).sum();
+    writeln!(out, "{} connections watching {} paths", view.watches.len(), paths.len())?;
+    writeln!(out, "Total watches:{total}")
+}

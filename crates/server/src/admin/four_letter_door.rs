@@ -1,0 +1,313 @@
+//! Four-letter words at the client port: gathers what a word shows, and renders it.
+
+use crate::{
+    admin::four_letter::{
+        Conf, Connection, ConnectionSession, Dirs, EphemeralsOfSession, Gauges, Latency, MetricValue,
+        Metrics, ServerView, Summary, TELNET_CLOSE, TimeBucket, WatchesOfSession, Whitelist, Word,
+        ZxidDigest, full_version, refusal, render,
+    },
+    config::ServerConfig,
+    disk_thread::DiskQueue,
+    driver::Driver,
+    snapshot_thread::SnapshotQueue,
+};
+use ostler_proto::op::Op;
+use ostler_server_core::{report, stats};
+use ostler_storage::folders::DataFolders;
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Instant,
+};
+
+/// What the words need beside the core.
+#[derive(Debug)]
+pub(crate) struct FourLetterDoor {
+    whitelist: Whitelist,
+    conf: Conf,
+    folders: DataFolders,
+    disk: Arc<DiskQueue>,
+    snapshots: Arc<SnapshotQueue>,
+    started: Instant,
+    trace_mask: AtomicI64,
+}
+
+impl FourLetterDoor {
+    pub(crate) fn new(
+        config: &ServerConfig,
+        folders: &DataFolders,
+        disk: Arc<DiskQueue>,
+        snapshots: Arc<SnapshotQueue>,
+    ) -> Self {
+        let shown = |path: &Path| absolute(path).display().to_string();
+        let conf = Conf {
+            client_port: config.client_address.port(),
+            secure_client_port: None,
+            data_dir: shown(&folders.snapshots),
+            data_log_dir: shown(&folders.logs),
+            tick_time_ms: config.tick_time_ms,
+            max_client_cnxns: config.max_client_cnxns.unwrap_or(0),
+            min_session_timeout_ms: config.min_session_timeout_ms,
+            max_session_timeout_ms: config.max_session_timeout_ms,
+            client_port_listen_backlog: config
+                .client_port_listen_backlog
+                .map_or(-1, |backlog| backlog as i32),
+            server_id: 0,
+        };
+        FourLetterDoor {
+            whitelist: config.four_letter_whitelist.clone(),
+            conf,
+            folders: folders.clone(),
+            disk,
+            snapshots,
+            started: Instant::now(),
+            trace_mask: AtomicI64::new(crate::admin::four_letter::DEFAULT_TRACE_MASK),
+        }
+    }
+
+    /// The answer to the first four bytes of a connection, if they are a word.
+    pub(crate) fn answer(&self, driver: &Driver, first: [u8; 4], rest: &[u8]) -> Option<Vec<u8>> {
+        let code = i32::from_be_bytes(first);
+        if code == TELNET_CLOSE {
+            return Some(Vec::new());
+        }
+        let word = Word::from_length(code)?;
+        if !self.whitelist.allows(word) {
+            return Some(refusal(word).into_bytes());
+        }
+        match word {
+            Word::Srst => driver.inspect(|server| server.reset_stats()),
+            Word::Crst => driver.inspect(|server| server.reset_conn_stats()),
+            Word::Stmk => {
+                if let Some(mask) = rest.first_chunk::<8>() {
+                    self.trace_mask.store(i64::from_be_bytes(*mask), Ordering::Relaxed);
+                }
+            }
+            _ => {}
+        }
+        Some(render(word, &self.view(driver, word)).into_bytes())
+    }
+
+    /// Only what the word prints is gathered: some of it is long.
+    fn view(&self, driver: &Driver, word: Word) -> ServerView {
+        let now = driver.clock.now();
+        let summary = driver.inspect(|server| server.summary());
+        let mut view = ServerView {
+            serving: true,
+            version: full_version(BUILT_ON),
+            latency: latency(&summary.stats.latency_ms),
+            packets_received: summary.stats.packets_received,
+            packets_sent: summary.stats.packets_sent,
+            connections_alive: summary.connections as u64,
+            outstanding: summary.outstanding as u64,
+            zxid_last: summary.zxid.0,
+            znode_count: summary.node_count as u64,
+            conf: self.conf.clone(),
+            trace_mask: self.trace_mask.load(Ordering::Relaxed),
+            ..ServerView::default()
+        };
+        match word {
+            Word::Cons | Word::Stat => {
+                let connections = driver.inspect(|server| server.connections());
+                view.connections = connections.iter().map(connection).collect();
+            }
+            Word::Dirs | Word::Conf => view.dirs = self.dirs(),
+            Word::Dump => {
+                let (buckets, ephemerals) =
+                    driver.inspect(|server| (server.session_buckets(), server.ephemerals()));
+                let wall = |mono: u64| now.wall_ms + mono as i64 - now.mono.0 as i64;
+                let bucket = |(mono, ids): (u64, Vec<_>)| TimeBucket {
+                    expires_at_wall_ms: wall(mono),
+                    members: ids.into_iter().map(|id: ostler_proto::id::SessionId| id.0).collect(),
+                };
+                view.session_expiry = buckets.into_iter().map(bucket).collect();
+                let of = |(id, paths): (ostler_proto::id::SessionId, _)| EphemeralsOfSession {
+                    session_id: id.0,
+                    paths,
+                };
+                view.ephemerals = ephemerals.into_iter().map(of).collect();
+            }
+            Word::Wchc | Word::Wchp | Word::Wchs => view.watches = watches(driver),
+            Word::Hash => {
+                let digests = driver.inspect(|server| server.digest_log());
+                view.digests = digests
+                    .into_iter()
+                    .map(|entry| ZxidDigest { zxid: entry.zxid.0, digest: entry.digest })
+                    .collect();
+            }
+            Word::Envi => view.environment = environment(),
+            Word::Mntr => {
+                view.gauges = self.gauges(&summary);
+                view.metrics = self.metrics(&summary.stats, summary.digest_mismatches);
+            }
+            _ => {}
+        }
+        view
+    }
+
+    fn dirs(&self) -> Dirs {
+        Dirs {
+            data_dir_bytes: folder_size(&self.folders.snapshots),
+            log_dir_bytes: folder_size(&self.folders.logs),
+        }
+    }
+
+    fn gauges(&self, summary: &report::Summary) -> Gauges {
+        let limits = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+        Gauges {
+            uptime_ms: self.started.elapsed().as_millis() as u64,
+            watch_count: summary.watch_count as u64,
+            ephemerals_count: summary.ephemerals_count as u64,
+            approximate_data_size: summary.data_size.max(0) as u64,
+            global_sessions: summary.sessions as u64,
+            open_file_descriptor_count: std::fs::read_dir("/proc/self/fd")
+                .map_or(0, |all| all.count() as u64),
+            max_file_descriptor_count: limits.current.unwrap_or(u64::MAX),
+            auth_failed_count: summary.stats.auth_failed,
+            ..Gauges::default()
+        }
+    }
+
+    fn metrics(&self, stats: &stats::Stats, digest_mismatches: u64) -> Metrics {
+        let syncs = Summary {
+            min: 0,
+            max: self.disk.sync_ms_max.load(Ordering::Relaxed),
+            count: self.disk.syncs.load(Ordering::Relaxed),
+            sum: self.disk.sync_ms_sum.load(Ordering::Relaxed),
+        };
+        let counters = [
+            ("commit_count", stats.commits),
+            ("proposal_count", stats.proposals),
+            ("connection_request_count", stats.connection_requests),
+            ("connection_revalidate_count", stats.connection_revalidations),
+            ("stale_sessions_expired", stats.stale_sessions_expired),
+            ("digest_mismatches_count", digest_mismatches),
+            ("snapshot_error_count", self.snapshots.failed.load(Ordering::Relaxed)),
+        ];
+        let summaries = [
+            ("node_created_watch_count", &stats.node_created_watches),
+            ("node_deleted_watch_count", &stats.node_deleted_watches),
+            ("node_changed_watch_count", &stats.node_changed_watches),
+            ("node_children_watch_count", &stats.node_children_watches),
+        ];
+        let advanced = [("readlatency", &stats.read_latency_ms), ("updatelatency", &stats.update_latency_ms)];
+        let mut values: Vec<(&'static str, MetricValue)> =
+            counters.map(|(name, count)| (name, MetricValue::Counter(count))).into();
+        values.push(("fsynctime", MetricValue::Summary(syncs)));
+        values.extend(summaries.map(|(name, counts)| (name, MetricValue::Summary(metric(counts)))));
+        values.extend(
+            advanced.map(|(name, counts)| {
+                (name, MetricValue::AdvancedSummary(metric(counts), Default::default()))
+            }),
+        );
+        Metrics { values, ..Metrics::default() }
+    }
+}
+
+/// The day of the release, for the version line.
+const BUILT_ON: &str = "2026-11-21 00:00 UTC";
+
+fn metric(counts: &stats::Summary) -> Summary {
+    Summary { min: counts.min, max: counts.max, count: counts.count, sum: counts.sum }
+}
+
+fn latency(counts: &stats::Summary) -> Latency {
+    Latency { min_ms: counts.min, max_ms: counts.max, sum_ms: counts.sum, count: counts.count }
+}
+
+fn connection(report: &report::ConnReport) -> Connection {
+    let stats = &report.stats;
+    let session = report.session.map(|(id, timeout_ms)| ConnectionSession {
+        session_id: id.0,
+        last_operation: operation_name(stats.last_op),
+        established_ms: stats.established_wall_ms,
+        timeout_ms,
+        last_cxid: stats.last_cxid.into(),
+        last_zxid: stats.last_zxid,
+        last_response_ms: stats.last_response_mono_ms as i64,
+        last_latency_ms: stats.last_latency_ms,
+        min_latency_ms: stats.latency_ms.min,
+        avg_latency_ms: stats.latency_ms.sum.checked_div(stats.latency_ms.count).unwrap_or(0),
+        max_latency_ms: stats.latency_ms.max,
+    });
+    Connection {
+        remote: report.peer,
+        interest_ops: 1,
+        queued: report.outstanding as u64,
+        received: stats.received,
+        sent: stats.sent,
+        session,
+    }
+}
+
+/// Upstream's four letters for the last operation (`lop`).
+fn operation_name(code: Option<i32>) -> &'static str {
+    let Some(op) = code.and_then(Op::from_code) else { return "NA" };
+    match op {
+        Op::Ping => "PING",
+        Op::CreateSession => "SESS",
+        Op::Multi => "MULT",
+        Op::MultiRead => "MLTR",
+        Op::Create | Op::Create2 | Op::CreateContainer | Op::CreateTtl => "CREA",
+        Op::Delete | Op::DeleteContainer => "DELE",
+        Op::SetData => "SETD",
+        Op::Reconfig => "RECO",
+        Op::SetAcl => "SETA",
+        Op::CloseSession => "CLOS",
+        Op::Sync => "SYNC",
+        Op::Check => "CHEC",
+        Op::Exists => "EXIS",
+        Op::GetData => "GETD",
+        Op::SetWatches => "SETW",
+        Op::SetWatches2 => "STW2",
+        Op::AddWatch => "ADDW",
+        Op::GetAcl => "GETA",
+        Op::GetChildren | Op::GetChildren2 => "GETC",
+        Op::GetAllChildrenNumber => "GETACN",
+        Op::CheckWatches => "CHKW",
+        Op::RemoveWatches => "REMW",
+        Op::WhoAmI => "HOMI",
+        Op::GetEphemerals => "GETE",
+        Op::Auth | Op::Sasl => "NA",
+    }
+}
+
+fn watches(driver: &Driver) -> Vec<WatchesOfSession> {
+    let mut by_session: BTreeMap<i64, Vec<String>> = BTreeMap::new();
+    for (path, sessions) in driver.inspect(|server| server.watches_by_path()) {
+        for session in sessions {
+            by_session.entry(session.0).or_default().push(path.clone());
+        }
+    }
+    by_session.into_iter().map(|(session_id, paths)| WatchesOfSession { session_id, paths }).collect()
+}
+
+fn environment() -> Vec<(&'static str, String)> {
+    let system = rustix::system::uname();
+    let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
+    let variable = |name| std::env::var(name).unwrap_or_else(|_| "<NA>".into());
+    let folder = std::env::current_dir().map_or("<NA>".into(), |path| path.display().to_string());
+    Vec::from([
+        ("zookeeper.version", full_version(BUILT_ON)),
+        ("host.name", text(system.nodename())),
+        ("os.name", text(system.sysname())),
+        ("os.arch", text(system.machine())),
+        ("os.version", text(system.release())),
+        ("user.name", variable("USER")),
+        ("user.home", variable("HOME")),
+        ("user.dir", folder),
+    ])
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())
+}
+
+fn folder_size(folder: &Path) -> u64 {
+    let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
+    entries.flatten().filter_map(|entry| entry.metadata().ok()).map(|file| file.len()).sum()
+}

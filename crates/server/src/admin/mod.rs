@@ -1,0 +1,4 @@
+//! What an operator can ask a running server.
+
+pub mod four_letter;
+pub(crate) mod four_letter_door;

@@ -1,0 +1,248 @@
+//! From a configuration to a running server, and to its orderly end.
+
+use crate::{
+    admin::four_letter_door::FourLetterDoor,
+    client_conn::ConnLimits,
+    config::{ServerConfig, SnapshotCompression},
+    disk_thread::{self, DiskQueue},
+    driver::{Clock, Driver},
+    error::ServerError,
+    listener::{self, ConnCounts},
+    recovery,
+    snapshot_thread::{self, SnapshotQueue, SnapshotSettings},
+    timer_task,
+};
+use ostler_proto::{id::ServerId, stat::ExtendedTypes};
+use ostler_server_core::{CoreConfig, Server};
+use ostler_storage::{
+    disk::OsDisk,
+    folders::DataFolders,
+    lock::FolderLock,
+    names::Compression,
+    recover::{Origin, RecoverOptions},
+    txnlog::{LogOptions, TxnLog},
+};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+/// A server that has its port and its data, and accepts clients.
+#[derive(Debug)]
+pub struct RunningServer {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Znodes at the start, the root once.
+    pub znodes: usize,
+    /// How long its data took to load.
+    pub loaded_in: Duration,
+    disk: Arc<DiskQueue>,
+    disk_thread: JoinHandle<()>,
+    disk_failed: oneshot::Receiver<ServerError>,
+    stop: CancellationToken,
+    _lock: FolderLock,
+}
+
+impl RunningServer {
+    /// Takes the port, then the folder, then loads the data. Nothing on disk is touched before the port is
+    /// ours.
+    pub async fn start(config: &ServerConfig) -> Result<RunningServer, ServerError> {
+        let socket = bind(config)?;
+        let (folders, lock) = take_folders(config)?;
+        let begun = Instant::now();
+        let types = ExtendedTypes {
+            enabled: config.extended_types_enabled,
+            emulate_353: config.emulate_353_ttl_nodes,
+        };
+        let options =
+            RecoverOptions { trust_empty: config.snapshot_trust_empty, db_autocreate: config.db_autocreate };
+        let restored = recovery::restore(&OsDisk, &folders, options, types)?;
+        let settings = snapshot_settings(config, &folders);
+        if restored.recovered.origin == Origin::Fresh {
+            // Java refuses a folder that has logs but no snapshot, so there is one before the first log.
+            snapshot_thread::write(&restored.tree.freeze(), &settings)?;
+            folders.remove_initialize(&OsDisk)?;
+        }
+        let znodes = restored.tree.node_count();
+        let loaded_in = begun.elapsed();
+
+        let clock = Clock::start();
+        let core = Server::new(core_config(config), restored.tree, restored.recovered.records, clock.now());
+        let disk = Arc::new(DiskQueue::default());
+        let (snapshots, frozen) = SnapshotQueue::new();
+        let driver = Arc::new(Driver::new(core, clock, disk.clone(), snapshots.clone()));
+        let log = TxnLog::open(Arc::new(OsDisk), folders.logs.clone(), log_options(config));
+        let (disk_thread, disk_failed) = spawn_disk_thread(config, &disk, &driver, log)?;
+        spawn_snapshot_thread(&driver, &snapshots, frozen, settings.clone())?;
+
+        let stop = CancellationToken::new();
+        let door = Arc::new(FourLetterDoor::new(config, &folders, disk.clone(), snapshots));
+        let limits = Arc::new(conn_limits(config));
+        let counts = ConnCounts {
+            per_address: config.max_client_cnxns,
+            total: config.max_cnxns,
+            keep_alive: config.client_tcp_keep_alive,
+        };
+        let socket_error = |source| ServerError::Listen { address: config.client_address, source };
+        let socket = tokio::net::TcpListener::from_std(socket).map_err(socket_error)?;
+        let address = socket.local_addr().map_err(socket_error)?;
+        spawn_until(&stop, listener::run(socket, driver.clone(), limits, counts, door));
+        spawn_until(&stop, timer_task::run(driver.clone()));
+        spawn_until(&stop, purge_now_and_then(config.purge_interval_hours, settings));
+        Ok(RunningServer { address, znodes, loaded_in, disk, disk_thread, disk_failed, stop, _lock: lock })
+    }
+
+    /// Runs until `shutdown` resolves or the disk fails.
+    pub async fn run_until(mut self, shutdown: impl Future<Output = ()>) -> Result<(), ServerError> {
+        let failed = tokio::select! {
+            () = shutdown => None,
+            failed = &mut self.disk_failed => failed.ok(),
+        };
+        self.stop.cancel();
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        // What clients have sent is written to the log before the end; they find out at the next server.
+        self.disk.stop();
+        let thread = self.disk_thread;
+        let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+        match self.disk_failed.try_recv() {
+            Ok(error) => Err(error),
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+fn spawn_until(stop: &CancellationToken, task: impl Future<Output = ()> + Send + 'static) {
+    let stop = stop.clone();
+    tokio::spawn(async move { stop.run_until_cancelled(task).await });
+}
+
+fn bind(config: &ServerConfig) -> Result<std::net::TcpListener, ServerError> {
+    const BACKLOG: i32 = 1024;
+    let backlog = config.client_port_listen_backlog.map_or(BACKLOG, |backlog| backlog as i32);
+    let address = config.client_address;
+    let bound = listener::bind(address, backlog).or_else(|error| {
+        // A machine without IPv6 has no "all addresses" of it.
+        if address.is_ipv6() && address.ip().is_unspecified() && error.kind() != std::io::ErrorKind::AddrInUse
+        {
+            return listener::bind((Ipv4Addr::UNSPECIFIED, address.port()).into(), backlog);
+        }
+        Err(error)
+    });
+    bound.map_err(|source| ServerError::Listen { address, source })
+}
+
+fn take_folders(config: &ServerConfig) -> Result<(DataFolders, FolderLock), ServerError> {
+    let logs = (config.data_log_dir != config.data_dir).then_some(&*config.data_log_dir);
+    let folders = DataFolders::open(&OsDisk, &config.data_dir, logs, config.datadir_autocreate)?;
+    let lock = FolderLock::take(&folders)?;
+    Ok((folders, lock))
+}
+
+fn core_config(config: &ServerConfig) -> CoreConfig {
+    let mut schemes = config.enforce_auth_schemes.clone();
+    if !config.enforce_auth_enabled {
+        schemes.clear();
+    }
+    CoreConfig {
+        // Upstream's lone server has the number 1 in its session ids, whatever myid says.
+        server: ServerId(1),
+        tick_time_ms: config.tick_time_ms as u64,
+        session_timeout_min_ms: config.min_session_timeout_ms,
+        session_timeout_max_ms: config.max_session_timeout_ms,
+        types: ExtendedTypes {
+            enabled: config.extended_types_enabled,
+            emulate_353: config.emulate_353_ttl_nodes,
+        },
+        digest: config.digest_enabled,
+        super_digest: config.super_digest.clone(),
+        digest_auth: config.digest_auth_enabled,
+        skip_acl: config.skip_acl,
+        enforced_auth_schemes: schemes,
+        enforce_quota: config.enforce_quota,
+        reconfig: config.reconfig_enabled,
+        close_session_paths: config.close_session_txn_enabled,
+        reaper_interval_ms: config.containers.check_interval_ms,
+        reaper_max_per_minute: config.containers.max_per_minute,
+        container_max_never_used_ms: config.containers.max_never_used_interval_ms.unwrap_or(0) as i64,
+        snapshot_txns: config.snap_count.into(),
+        snapshot_log_bytes: config.snap_size_limit_kb.map(|kb| kb * 1024),
+        seed: std::process::id().into(),
+    }
+}
+
+fn log_options(config: &ServerConfig) -> LogOptions {
+    LogOptions {
+        prealloc_bytes: config.pre_alloc_size_kb * 1024,
+        size_limit_bytes: config.txn_log_size_limit_kb.map(|kb| kb * 1024),
+        sync: config.force_sync,
+    }
+}
+
+fn conn_limits(config: &ServerConfig) -> ConnLimits {
+    ConnLimits {
+        frame_max: config.jute_max_buffer as usize,
+        unanswered_max: config.global_outstanding_limit.max(1) as usize,
+        sessionless: Duration::from_millis(config.sessionless_cnxn_timeout_ms.into()),
+    }
+}
+
+fn snapshot_settings(config: &ServerConfig, folders: &DataFolders) -> SnapshotSettings {
+    SnapshotSettings {
+        folders: folders.clone(),
+        compression: match config.snapshot_compression {
+            SnapshotCompression::None => Compression::None,
+            SnapshotCompression::Gzip => Compression::Gz,
+            SnapshotCompression::Snappy => Compression::Snappy,
+        },
+        digest: config.digest_enabled,
+        last_processed: config.serialize_last_processed_zxid,
+        keep: config.purge_interval_hours.map(|_| config.snap_retain_count as usize),
+    }
+}
+
+type DiskThread = (JoinHandle<()>, oneshot::Receiver<ServerError>);
+
+fn spawn_disk_thread(
+    config: &ServerConfig,
+    queue: &Arc<DiskQueue>,
+    driver: &Arc<Driver>,
+    log: TxnLog,
+) -> Result<DiskThread, ServerError> {
+    let (failed, receiver) = oneshot::channel();
+    let (queue, driver) = (queue.clone(), driver.clone());
+    let warn_above = Duration::from_millis(config.fsync_warning_threshold_ms);
+    let thread = thread::Builder::new().name("disk".into()).spawn(move || {
+        if let Err(error) = disk_thread::run(&queue, &driver, log, warn_above) {
+            let _ = failed.send(error.into());
+        }
+    });
+    Ok((thread.map_err(ServerError::Thread)?, receiver))
+}
+
+fn spawn_snapshot_thread(
+    driver: &Arc<Driver>,
+    queue: &Arc<SnapshotQueue>,
+    frozen: std::sync::mpsc::Receiver<Box<ostler_tree::FrozenTree>>,
+    settings: SnapshotSettings,
+) -> Result<(), ServerError> {
+    let (driver, queue) = (driver.clone(), queue.clone());
+    let run = move || snapshot_thread::run(&queue, &frozen, &driver, &settings);
+    thread::Builder::new().name("snapshot".into()).spawn(run).map_err(ServerError::Thread)?;
+    Ok(())
+}
+
+async fn purge_now_and_then(interval_hours: Option<u32>, settings: SnapshotSettings) {
+    let Some(hours) = interval_hours else { return };
+    let mut ticks = tokio::time::interval(Duration::from_secs(3600 * u64::from(hours.max(1))));
+    loop {
+        ticks.tick().await;
+        let settings = settings.clone();
+        let _ = tokio::task::spawn_blocking(move || snapshot_thread::purge(&settings)).await;
+    }
+}

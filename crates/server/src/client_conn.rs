@@ -1,0 +1,273 @@
+//! One client's connection: bytes in, requests to the core; the outbox out. One task each.
+
+use crate::{
+    admin::four_letter_door::FourLetterDoor,
+    driver::Driver,
+    outbox::{Outbox, Sending},
+};
+use ostler_proto::{connect::ConnectRequest, frame};
+use ostler_server_core::{ClientRequest, CloseReason, ConnId, Input};
+use std::{cell::RefCell, io, net::SocketAddr, sync::Arc, time::Duration};
+use tokio::net::TcpStream;
+
+/// What bounds a connection.
+#[derive(Debug, Clone)]
+pub(crate) struct ConnLimits {
+    /// Bytes in a frame (`jute.maxbuffer`).
+    pub(crate) frame_max: usize,
+    /// Requests under way before no more are read.
+    pub(crate) unanswered_max: usize,
+    /// Time until the handshake.
+    pub(crate) sessionless: Duration,
+}
+
+/// Bytes of requests read while others are unanswered: above it the socket waits.
+const UNANSWERED_BYTES_MAX: usize = 8 << 20;
+const READ_SIZE: usize = 64 << 10;
+
+thread_local! {
+    /// Idle connections have no buffer of their own; each thread has one to read into.
+    static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_SIZE]);
+}
+
+/// Why a connection ended.
+#[derive(Debug)]
+enum End {
+    /// By either side, in order.
+    Closed,
+    /// The peer is gone or the socket failed.
+    Io(io::Error),
+    /// Bytes that are no frame, or a first frame that is no handshake.
+    Garbage(&'static str),
+}
+
+impl From<io::Error> for End {
+    fn from(error: io::Error) -> End {
+        End::Io(error)
+    }
+}
+
+struct ClientConn {
+    stream: TcpStream,
+    conn: ConnId,
+    outbox: Arc<Outbox>,
+    driver: Arc<Driver>,
+    limits: Arc<ConnLimits>,
+    door: Arc<FourLetterDoor>,
+    /// Bytes read that are no whole frame yet, or that wait for answers to leave first.
+    partial: Vec<u8>,
+    sending: Sending,
+    shaken_hands: bool,
+    bytes_since_idle: usize,
+}
+
+/// Serves a connection until its end.
+pub(crate) async fn serve(
+    stream: TcpStream,
+    peer: SocketAddr,
+    driver: Arc<Driver>,
+    limits: Arc<ConnLimits>,
+    door: Arc<FourLetterDoor>,
+) {
+    let (conn, outbox) = driver.accept(peer);
+    let mut client = ClientConn {
+        stream,
+        conn,
+        outbox,
+        driver,
+        limits,
+        door,
+        partial: Vec::new(),
+        sending: Sending::default(),
+        shaken_hands: false,
+        bytes_since_idle: 0,
+    };
+    let end = client.run().await;
+    client.driver.disconnected(conn);
+    match end {
+        End::Closed => {}
+        End::Io(error) => tracing::debug!(?conn, %peer, %error, "connection lost"),
+        End::Garbage(what) => tracing::warn!(?conn, %peer, what, "connection closed"),
+    }
+}
+
+impl ClientConn {
+    async fn run(&mut self) -> End {
+        match tokio::time::timeout(self.limits.sessionless, self.until_handshake()).await {
+            Err(_) => return End::Garbage("no handshake in time"),
+            Ok(Err(end)) => return end,
+            Ok(Ok(())) => {}
+        }
+        loop {
+            if let Err(end) = self.turn().await {
+                return end;
+            }
+        }
+    }
+
+    async fn until_handshake(&mut self) -> Result<(), End> {
+        while !self.shaken_hands {
+            self.turn().await?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the socket or the outbox, and deals with what there is.
+    async fn turn(&mut self) -> Result<(), End> {
+        self.flush().await?;
+        if !self.partial.is_empty() && self.may_read() && self.take_frames_of_partial()? {
+            return Ok(());
+        }
+        if self.may_read() {
+            self.sending.shrink();
+            tokio::select! {
+                biased;
+                ready = self.stream.readable() => {
+                    ready?;
+                    self.read()?;
+                }
+                () = self.outbox.woken() => {}
+            }
+        } else {
+            self.outbox.woken().await;
+        }
+        Ok(())
+    }
+
+    /// With too much unanswered the socket waits: TCP holds the client back.
+    fn may_read(&mut self) -> bool {
+        let unanswered = self.outbox.unanswered();
+        if unanswered == 0 {
+            self.bytes_since_idle = 0;
+        }
+        unanswered < self.limits.unanswered_max && self.bytes_since_idle < UNANSWERED_BYTES_MAX
+    }
+
+    /// Writes until the outbox is empty. While the peer takes nothing, nothing is read from it either.
+    async fn flush(&mut self) -> Result<(), End> {
+        loop {
+            let close = self.outbox.take(&mut self.sending);
+            while !self.sending.is_empty() {
+                let written = match self.sending.single() {
+                    Some(bytes) => self.stream.try_write(bytes),
+                    None => self.stream.try_write_vectored(&self.sending.slices()),
+                };
+                match written {
+                    Ok(0) => return Err(End::Closed),
+                    Ok(n) => self.sending.advance(n),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.stream.writable().await?,
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            if close.is_some() {
+                return Err(self.close().await);
+            }
+            if self.outbox.len() == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// What the client still sends is read and thrown away for a moment: closing over unread bytes would
+    /// reset the connection, and with it the last reply.
+    async fn close(&mut self) -> End {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let _ = self.stream.shutdown().await;
+        let mut rest = [0; 4096];
+        let drained = async { while matches!(self.stream.read(&mut rest).await, Ok(1..)) {} };
+        let _ = tokio::time::timeout(Duration::from_millis(200), drained).await;
+        End::Closed
+    }
+
+    fn read(&mut self) -> Result<(), End> {
+        SCRATCH.with_borrow_mut(|scratch| {
+            let n = match self.stream.try_read(scratch) {
+                Ok(0) => return Err(End::Closed),
+                Ok(n) => n,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error.into()),
+            };
+            self.bytes_since_idle += n;
+            if self.partial.is_empty() {
+                let used = self.take_frames(&scratch[..n])?;
+                self.partial.extend_from_slice(&scratch[used..n]);
+            } else {
+                self.partial.extend_from_slice(&scratch[..n]);
+                self.take_frames_of_partial()?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Whether anything was taken.
+    fn take_frames_of_partial(&mut self) -> Result<bool, End> {
+        let partial = std::mem::take(&mut self.partial);
+        let used = self.take_frames(&partial)?;
+        self.partial = partial;
+        self.partial.drain(..used);
+        if self.partial.is_empty() {
+            self.partial = Vec::new();
+        }
+        Ok(used > 0)
+    }
+
+    /// Hands whole frames to the core; returns how many bytes they were.
+    fn take_frames(&mut self, bytes: &[u8]) -> Result<usize, End> {
+        let mut used = 0;
+        if !self.shaken_hands {
+            used = self.handshake(bytes)?;
+            if !self.shaken_hands {
+                return Ok(used);
+            }
+        }
+        let mut requests = Vec::new();
+        let mut ends = Vec::new();
+        let mut at = used;
+        loop {
+            match frame::split(&bytes[at..], self.limits.frame_max) {
+                frame::Split::Frame { payload, used } => {
+                    // Less than a request header: upstream closes without an answer.
+                    let request =
+                        ClientRequest::decode(payload).map_err(|_| End::Garbage("no request header"))?;
+                    at += used;
+                    requests.push(request);
+                    ends.push(at);
+                }
+                frame::Split::Incomplete { .. } => break,
+                frame::Split::BadLength(_) if requests.is_empty() => {
+                    return Err(End::Garbage("a frame length below zero or above jute.maxbuffer"));
+                }
+                // What came before it is still served.
+                frame::Split::BadLength(_) => break,
+            }
+        }
+        if requests.is_empty() {
+            return Ok(used);
+        }
+        let taken = self.driver.requests(self.conn, &self.outbox, requests);
+        Ok(ends[taken - 1])
+    }
+
+    /// The first bytes: a four-letter word or the handshake.
+    fn handshake(&mut self, bytes: &[u8]) -> Result<usize, End> {
+        if let Some(word) = bytes.first_chunk::<4>()
+            && let Some(text) = self.door.answer(&self.driver, *word, &bytes[4..])
+        {
+            self.outbox.raw(&text);
+            self.outbox.close(CloseReason::ClosedByClient);
+            self.shaken_hands = true;
+            return Ok(bytes.len());
+        }
+        match frame::split(bytes, self.limits.frame_max) {
+            frame::Split::Incomplete { .. } => Ok(0),
+            frame::Split::BadLength(_) => Err(End::Garbage("a first frame of impossible length")),
+            frame::Split::Frame { payload, used } => {
+                let request = ConnectRequest::read(payload)
+                    .map_err(|_| End::Garbage("a first frame that is no handshake"))?;
+                self.shaken_hands = true;
+                self.driver.step(Input::Connect { conn: self.conn, request });
+                Ok(used)
+            }
+        }
+    }
+}

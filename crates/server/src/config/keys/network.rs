@@ -1,0 +1,69 @@
+use super::super::values::Kind::{Boolean, LooseBoolean, Text};
+use super::super::values::{ANY_INT, PORT, int_from};
+use super::Fate::{Obeyed, Refused, Replaced};
+use super::{JAVA_THREADS, Key, Section, bare_property, file, property};
+
+const NO_NETTY: &str = "Belongs to a Java network library; there is one connection layer here";
+const NO_TLS: &str = "TLS is not part of this build yet, so the port would not be what clients expect; \
+                      remove the line and use clientPort";
+
+pub(super) const SECTION: Section = Section { title: "Network", keys: KEYS };
+
+const KEYS: &[Key] = &[
+    file("clientPort", PORT, "", Obeyed("The port for clients; needed unless server.N names one")),
+    file(
+        "clientPortAddress",
+        Text,
+        "",
+        Obeyed("The host name or address to listen on; all interfaces without it"),
+    ),
+    file(
+        "clientPortListenBacklog",
+        ANY_INT,
+        "-1",
+        Obeyed("Connections that wait to be accepted; the system's own number below 1"),
+    ),
+    file("secureClientPort", PORT, "", Refused(NO_TLS)),
+    file("secureClientPortAddress", Text, "", Refused(NO_TLS)),
+    property("maxCnxns", ANY_INT, "0", Obeyed("Connections in all; no limit below 1")),
+    file("maxClientCnxns", ANY_INT, "60", Obeyed("Connections from one IP address; no limit below 1")),
+    property("clientTcpKeepAlive", LooseBoolean, "false", Obeyed("TCP keep-alive on client connections")),
+    property(
+        "nio.sessionlessCnxnTimeout",
+        int_from(1),
+        "10000",
+        Obeyed("Milliseconds after which a connection without a session is closed"),
+    ),
+    bare_property(
+        "jute.maxbuffer",
+        int_from(1),
+        "1048575",
+        Obeyed("Bytes of the largest packet and of the largest field in one"),
+    ),
+    property(
+        "jute.maxbuffer.extrasize",
+        ANY_INT,
+        "",
+        Obeyed(
+            "Bytes on top of jute.maxbuffer in snapshots and logs, 1024 at least; as much as jute.maxbuffer \
+             without it",
+        ),
+    ),
+    property("serverCnxnFactory", Text, "", Replaced(NO_NETTY)),
+    property("netty.advancedFlowControl.enabled", LooseBoolean, "false", Replaced(NO_NETTY))
+        .also(&["advancedFlowControlEnabled"]),
+    property("netty.server.outstandingHandshake.limit", ANY_INT, "-1", Replaced(NO_NETTY))
+        .also(&["outstandingHandshake.limit"]),
+    property("netty.server.earlyDropSecureConnectionHandshakes", LooseBoolean, "false", Replaced(NO_NETTY)),
+    property("nio.numSelectorThreads", ANY_INT, "", Replaced(JAVA_THREADS)),
+    property("nio.numWorkerThreads", ANY_INT, "", Replaced(JAVA_THREADS)),
+    property(
+        "nio.directBufferBytes",
+        ANY_INT,
+        "65536",
+        Replaced("Replies are written without a copy buffer"),
+    ),
+    property("nio.shutdownTimeout", ANY_INT, "5000", Replaced(JAVA_THREADS)),
+    property("intBufferStartingSizeBytes", ANY_INT, "1024", Replaced("Buffers grow as replies need them")),
+    file("quorumListenOnAllIPs", Boolean, "false", Replaced(super::ONE_NODE)),
+];

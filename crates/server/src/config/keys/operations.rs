@@ -1,0 +1,74 @@
+use super::super::values::Kind::{Boolean, Decimal, LooseBoolean, Text};
+use super::super::values::{ANY_INT, ANY_LONG, PORT};
+use super::Fate::{Absent, Obeyed, Replaced};
+use super::{Key, Section, bare_property, file, property};
+
+const NO_ADMIN: &str = "Belongs to the HTTP admin server, which this build does not have";
+const NO_JVM: &str = "There is no Java machine that could pause";
+const NO_PATH_STATS: &str = "Statistics per path are not part of this build";
+const MNTR: &str = "Metrics are read with the word mntr; exporters are not part of this build";
+
+pub(super) const SECTION: Section = Section { title: "Operation", keys: KEYS };
+
+const KEYS: &[Key] = &[
+    property(
+        "4lw.commands.whitelist",
+        Text,
+        "",
+        Obeyed("A comma list of four-letter words that may run, or *; srvr always may"),
+    ),
+    bare_property(
+        "readonlymode.enabled",
+        LooseBoolean,
+        "false",
+        Obeyed("The word isro may run; a single node never turns read-only itself"),
+    ),
+    file(
+        "reconfigEnabled",
+        Boolean,
+        "false",
+        Obeyed("Reconfiguration requests are looked at instead of refused"),
+    ),
+    property(
+        "admin.enableServer",
+        LooseBoolean,
+        "",
+        Absent("The HTTP admin server is not part of this build; use the four-letter words"),
+    ),
+    property("admin.serverAddress", Text, "0.0.0.0", Replaced(NO_ADMIN)),
+    property("admin.serverPort", PORT, "8080", Replaced(NO_ADMIN)),
+    property("admin.commandURL", Text, "/commands", Replaced(NO_ADMIN)),
+    property("admin.idleTimeout", ANY_INT, "30000", Replaced(NO_ADMIN)),
+    property("admin.httpVersion", ANY_INT, "11", Replaced(NO_ADMIN)),
+    property("admin.forceHttps", LooseBoolean, "false", Replaced(NO_ADMIN)),
+    property("admin.portUnification", LooseBoolean, "false", Replaced(NO_ADMIN)),
+    property("admin.needClientAuth", LooseBoolean, "false", Replaced(NO_ADMIN)),
+    property("admin.rateLimiterIntervalInMS", ANY_LONG, "300000", Replaced(NO_ADMIN)),
+    property("admin.snapshot.enabled", LooseBoolean, "true", Replaced(NO_ADMIN)),
+    property("admin.restore.enabled", LooseBoolean, "true", Replaced(NO_ADMIN)),
+    file("metricsProvider.className", Text, "", Absent(MNTR)),
+    file("metricsProvider.*", Text, "", Replaced(MNTR)),
+    property(
+        "audit.enable",
+        LooseBoolean,
+        "false",
+        Absent("An audit log is not part of this build; none is written"),
+    ),
+    property("audit.impl.class", Text, "", Replaced("Java classes cannot be loaded here")),
+    file("jvm.pause.monitor", Boolean, "false", Replaced(NO_JVM)),
+    file("jvm.pause.info-threshold.ms", ANY_LONG, "1000", Replaced(NO_JVM)),
+    file("jvm.pause.warn-threshold.ms", ANY_LONG, "10000", Replaced(NO_JVM)),
+    file("jvm.pause.sleep.time.ms", ANY_LONG, "500", Replaced(NO_JVM)),
+    property("jmx.log4j.disable", LooseBoolean, "false", Replaced("There is no JMX; see the word mntr")),
+    property("jmx.log4j.mbean", Text, "", Replaced("There is no JMX; see the word mntr")),
+    property("messageTracker.Enabled", LooseBoolean, "false", Replaced(super::ONE_NODE)),
+    property("messageTracker.BufferSize", ANY_INT, "10", Replaced(super::ONE_NODE)),
+    property("pathStats.enabled", LooseBoolean, "false", Absent(NO_PATH_STATS)),
+    property("pathStats.slotCapacity", ANY_INT, "60", Replaced(NO_PATH_STATS)),
+    property("pathStats.slotDuration", ANY_INT, "15", Replaced(NO_PATH_STATS)),
+    property("pathStats.maxDepth", ANY_INT, "6", Replaced(NO_PATH_STATS)),
+    property("pathStats.sampleRate", Decimal, "0.1", Replaced(NO_PATH_STATS)),
+    property("pathStats.initialDelay", ANY_LONG, "5", Replaced(NO_PATH_STATS)),
+    property("pathStats.delay", ANY_LONG, "5", Replaced(NO_PATH_STATS)),
+    property("pathStats.topPathMax", ANY_INT, "20", Replaced(NO_PATH_STATS)),
+];

@@ -1,0 +1,132 @@
+use super::super::values::ANY_INT;
+use super::super::values::Kind::{Boolean, LooseBoolean, OneOf, Text, YesNo};
+use super::Fate::{Absent, Obeyed, Refused, Replaced};
+use super::{Key, Section, file, property};
+
+const NO_TLS: &str = "TLS is not part of this build yet, so the connections it should protect would be plain text; \
+                      remove the line";
+const NO_QUORUM_AUTH: &str = "Authentication between servers is not part of this build yet; remove the line";
+const NO_KERBEROS: &str = "Kerberos is not part of this build";
+
+pub(super) const SECTION: Section = Section { title: "Access and encryption", keys: KEYS };
+
+const KEYS: &[Key] = &[
+    property(
+        "skipACL",
+        YesNo { otherwise: false },
+        "no",
+        Obeyed("yes: ACLs are not checked and everybody may do everything"),
+    ),
+    property(
+        "DigestAuthenticationProvider.enabled",
+        LooseBoolean,
+        "true",
+        Obeyed("The scheme digest can be used"),
+    ),
+    property(
+        "DigestAuthenticationProvider.superDigest",
+        Text,
+        "",
+        Obeyed("The digest super:… whose owner may do everything"),
+    ),
+    // An id made with another algorithm would silently match no ACL.
+    property(
+        "DigestAuthenticationProvider.digestAlg",
+        OneOf(&["SHA1", "SHA-1"]),
+        "SHA1",
+        Obeyed("The hash of the scheme digest"),
+    ),
+    property(
+        "enforce.auth.enabled",
+        LooseBoolean,
+        "false",
+        Obeyed("Connections without one of enforce.auth.schemes are refused"),
+    ),
+    property("enforce.auth.schemes", Text, "", Obeyed("A comma list of schemes, see enforce.auth.enabled")),
+    property(
+        "sessionRequireClientSASLAuth",
+        LooseBoolean,
+        "false",
+        Obeyed("As enforce.auth.enabled with the one scheme sasl"),
+    ),
+    property(
+        "allowSaslFailedClients",
+        LooseBoolean,
+        "false",
+        Obeyed("A client whose SASL exchange fails may stay"),
+    ),
+    property(
+        "authProvider.*",
+        Text,
+        "",
+        Absent("Java classes cannot be loaded here; the schemes are ip, digest and world"),
+    ),
+    property(
+        "X509AuthenticationProvider.superUser",
+        Text,
+        "",
+        Absent("There are no client certificates without TLS"),
+    ),
+    property(
+        "superUser",
+        Text,
+        "",
+        Absent("SASL logins are not part of this build, so no such user can exist"),
+    ),
+    property(
+        "superUser.*",
+        Text,
+        "",
+        Absent("SASL logins are not part of this build, so no such user can exist"),
+    ),
+    property("letAnySaslUserDoX", Text, "", Absent("SASL logins are not part of this build")),
+    property(
+        "SASLAuthenticationProvider.superPassword",
+        Text,
+        "",
+        Absent("SASL logins are not part of this build"),
+    ),
+    property("sasl.serverconfig", Text, "", Absent("SASL logins are not part of this build")),
+    property("ensembleAuthName", Text, "", Absent("The scheme ensemble is not part of this build")),
+    property(
+        "IPAuthenticationProvider.usexforwardedfor",
+        LooseBoolean,
+        "false",
+        Replaced("Counts for HTTP requests only; the scheme ip uses the address of the connection"),
+    ),
+    property("kerberos.canonicalizeHostNames", LooseBoolean, "false", Absent(NO_KERBEROS)),
+    property("kerberos.removeHostFromPrincipal", LooseBoolean, "false", Absent(NO_KERBEROS)),
+    property("kerberos.removeRealmFromPrincipal", LooseBoolean, "false", Absent(NO_KERBEROS)),
+    property("kerberos.minReLoginTimeMs", ANY_INT, "60000", Absent(NO_KERBEROS)),
+    property("kinit", Text, "", Absent(NO_KERBEROS)),
+    property("requireKerberosConfig", LooseBoolean, "false", Absent(NO_KERBEROS)),
+    property("security.auth_to_local", Text, "", Absent(NO_KERBEROS)),
+    property("server.principal", Text, "", Absent(NO_KERBEROS)),
+    property("server.realm", Text, "", Absent(NO_KERBEROS)),
+    // As -D these reach client programs too and do nothing in a server without a secure port, so only lines
+    // of the file count.
+    file("ssl.*", Text, "", Refused(NO_TLS)),
+    file("ssl.quorum.*", Text, "", Refused(NO_TLS)),
+    file("sslQuorum", Boolean, "false", Refused(NO_TLS)),
+    file(
+        "sslQuorumReloadCertFiles",
+        Boolean,
+        "false",
+        Replaced("There are no certificate files without TLS"),
+    ),
+    file("portUnification", Boolean, "false", Refused(NO_TLS)),
+    property("client.portUnification", LooseBoolean, "false", Refused(NO_TLS)),
+    property(
+        "client.certReload",
+        LooseBoolean,
+        "false",
+        Replaced("There are no certificate files without TLS"),
+    ),
+    property("fips-mode", LooseBoolean, "true", Replaced("Belongs to TLS, which this build does not have")),
+    file("quorum.auth.enableSasl", Boolean, "false", Refused(NO_QUORUM_AUTH)),
+    file("quorum.auth.learnerRequireSasl", Boolean, "false", Refused(NO_QUORUM_AUTH)),
+    file("quorum.auth.serverRequireSasl", Boolean, "false", Refused(NO_QUORUM_AUTH)),
+    file("quorum.auth.learner.saslLoginContext", Text, "QuorumLearner", Refused(NO_QUORUM_AUTH)),
+    file("quorum.auth.server.saslLoginContext", Text, "QuorumServer", Refused(NO_QUORUM_AUTH)),
+    file("quorum.auth.kerberos.servicePrincipal", Text, "zkquorum/localhost", Refused(NO_QUORUM_AUTH)),
+];

@@ -1,0 +1,51 @@
+//! zoo.cfg: the settings of a server, read once at the start.
+//!
+//! [`keys`] is the table of everything that can be written; `settings` checks what was written against it;
+//! [`ServerConfig`] is what the server reads.
+
+mod ensemble;
+mod error;
+mod jvm_flags;
+pub mod keys;
+mod properties;
+mod server_config;
+mod settings;
+mod values;
+
+#[cfg(test)]
+mod documentation_tests;
+#[cfg(test)]
+mod load_tests;
+
+use std::path::Path;
+
+pub use error::{ConfigError, Note, NoteLevel, Place};
+pub use jvm_flags::JVM_FLAG_VARIABLES;
+pub use server_config::{
+    Containers, DigestAlgorithm, EMBEDDED_DATA_DIR, EMBEDDED_PORT, ServerConfig, SnapshotCompression,
+};
+pub use values::Kind;
+
+use settings::Settings;
+
+/// A configuration, and what to tell the operator about it.
+#[derive(Debug)]
+pub struct Loaded {
+    pub config: ServerConfig,
+    pub notes: Vec<Note>,
+}
+
+/// Reads a zoo.cfg.
+pub fn load(path: &Path) -> Result<Loaded, ConfigError> {
+    load_with_flags(path, &[])
+}
+
+/// Reads a zoo.cfg on top of the `-D` properties in `jvm_flags`, pairs of an environment variable's name
+/// ([`JVM_FLAG_VARIABLES`]) and its text. The file wins over them, a later pair over an earlier one.
+pub fn load_with_flags(path: &Path, jvm_flags: &[(&str, &str)]) -> Result<Loaded, ConfigError> {
+    let mut settings = Settings::default();
+    settings.take(jvm_flags::entries(jvm_flags))?;
+    settings.take(properties::read_file(path)?)?;
+    let config = server_config::from_file(&path.display().to_string(), &mut settings)?;
+    Ok(Loaded { config, notes: settings.notes })
+}

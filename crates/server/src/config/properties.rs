@@ -1,0 +1,89 @@
+//! Reads key/value lines and remembers where each one stood.
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+use java_properties::{LineContent, PropertiesIter};
+
+use super::error::{ConfigError, Place};
+
+/// A setting as it was written.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) place: Place,
+    pub(super) key: String,
+    pub(super) value: String,
+}
+
+impl Entry {
+    pub(super) fn bad_value(&self, allowed: impl Into<String>) -> ConfigError {
+        ConfigError::BadValue {
+            place: self.place.clone(),
+            key: self.key.clone(),
+            value: self.value.clone(),
+            allowed: allowed.into(),
+        }
+    }
+
+    pub(super) fn refused(&self, reason: impl Into<String>) -> ConfigError {
+        ConfigError::Refused { place: self.place.clone(), key: self.key.clone(), reason: reason.into() }
+    }
+}
+
+/// The settings of a properties file, in file order.
+pub(super) fn read_file(path: &Path) -> Result<Vec<Entry>, ConfigError> {
+    let unreadable = |source| ConfigError::Unreadable { path: path.to_path_buf(), source };
+    let mut bytes = Vec::new();
+    BufReader::new(File::open(path).map_err(unreadable)?).read_to_end(&mut bytes).map_err(unreadable)?;
+    parse(&path.display().to_string(), &bytes)
+}
+
+/// The settings of a properties text; `file` names it in messages.
+pub(super) fn parse(file: &str, text: &[u8]) -> Result<Vec<Entry>, ConfigError> {
+    let file: Arc<str> = file.into();
+    let mut entries = Vec::new();
+    for line in PropertiesIter::new(text) {
+        let line = line.map_err(|error| ConfigError::Syntax {
+            place: Place::in_file(&file, error.line_number().unwrap_or(0)),
+            reason: error.to_string(),
+        })?;
+        let place = Place::in_file(&file, line.line_number());
+        if let LineContent::KVPair(key, value) = line.consume_content() {
+            // Upstream trims what the properties format leaves at the end of a value.
+            entries.push(Entry { place, key: key.trim().into(), value: value.trim().into() });
+        }
+    }
+    Ok(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_carry_the_line_they_start_on() {
+        let text = b"# comment\n\ntickTime = 2000  \n! more\ndataDir:/var/\\\n   lib/zk\nclientPort 2181\n";
+        let entries = parse("zoo.cfg", text).unwrap();
+        let shown: Vec<String> =
+            entries.iter().map(|entry| format!("{} {}={}", entry.place, entry.key, entry.value)).collect();
+        assert_eq!(
+            shown,
+            ["zoo.cfg:3 tickTime=2000", "zoo.cfg:5 dataDir=/var/lib/zk", "zoo.cfg:7 clientPort=2181"]
+        );
+    }
+
+    #[test]
+    fn windows_line_ends_are_line_ends() {
+        let entries = parse("zoo.cfg", b"a=1\r\nb=2\r\n").unwrap();
+        assert_eq!(entries[1].place.to_string(), "zoo.cfg:2");
+        assert_eq!(entries[1].value, "2");
+    }
+
+    #[test]
+    fn a_broken_escape_is_reported_with_its_line() {
+        let error = parse("zoo.cfg", b"a=1\nb=\\u00g0\n").unwrap_err().to_string();
+        assert!(error.starts_with("zoo.cfg:2: this line is not in the form key=value"), "{error}");
+    }
+}

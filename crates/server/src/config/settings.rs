@@ -1,0 +1,303 @@
+//! From written lines to checked values: every key is looked up in the table, its value read, and whatever is
+//! worth telling about it noted.
+
+use std::collections::BTreeMap;
+
+use super::error::{ConfigError, Note, NoteLevel, Place};
+use super::keys::{self, Fate, Key};
+use super::properties::Entry;
+use super::values::{Reading, Value};
+
+/// The values that count, by the table's name of the key, and what there is to say about them.
+#[derive(Default)]
+pub(super) struct Settings {
+    given: BTreeMap<&'static str, Given>,
+    /// Every line of a family of keys, in the order of writing.
+    families: Vec<(&'static Key, Entry)>,
+    pub(super) notes: Vec<Note>,
+}
+
+struct Given {
+    entry: Entry,
+    value: Value,
+}
+
+impl Settings {
+    /// Takes settings from `entries`; a later one of the same key wins, over those of earlier calls too.
+    pub(super) fn take(&mut self, entries: Vec<Entry>) -> Result<(), ConfigError> {
+        for entry in entries {
+            match keys::find(&entry.key) {
+                Some(key) => self.take_known(key, entry)?,
+                None => self.note_unknown(&entry),
+            }
+        }
+        Ok(())
+    }
+
+    fn take_known(&mut self, key: &'static Key, entry: Entry) -> Result<(), ConfigError> {
+        let value = self.read(key, &entry)?;
+        self.note_fate(key, &entry, &value)?;
+        if key.is_family() {
+            self.take_family_member(key, entry);
+        } else {
+            let earlier = self.given.insert(key.name, Given { entry: entry.clone(), value });
+            if let Some(earlier) = earlier {
+                self.note_repetition(&entry, &earlier.entry);
+            }
+        }
+        Ok(())
+    }
+
+    fn take_family_member(&mut self, key: &'static Key, entry: Entry) {
+        let same = self.families.iter().position(|(_, earlier)| earlier.key == entry.key);
+        if let Some(position) = same {
+            let (_, earlier) = self.families.remove(position);
+            self.note_repetition(&entry, &earlier);
+        }
+        self.families.push((key, entry));
+    }
+
+    fn read(&mut self, key: &Key, entry: &Entry) -> Result<Value, ConfigError> {
+        let reading = key
+            .kind
+            .read(&entry.value, key.is_java_property())
+            .map_err(|allowed| entry.bad_value(allowed))?;
+        match reading {
+            Reading::Clear(value) => Ok(value),
+            Reading::Unclear { value, counts_as, clear_ones } => {
+                let Entry { key, value: written, .. } = entry;
+                let text =
+                    format!("{key}={written} counts as {counts_as}, as in ZooKeeper; write {clear_ones}");
+                self.note(NoteLevel::Warning, &entry.place, text);
+                Ok(value)
+            }
+        }
+    }
+
+    fn note_fate(&mut self, key: &Key, entry: &Entry, value: &Value) -> Result<(), ConfigError> {
+        let asks_for_nothing = key.kind.is_bool() && *value == Value::Bool(false);
+        match key.fate {
+            Fate::Obeyed(_) => {}
+            _ if asks_for_nothing => {}
+            Fate::Replaced(says) => {
+                self.note(NoteLevel::Info, &entry.place, format!("{}: {says}", entry.key))
+            }
+            Fate::Absent(says) => {
+                self.note(NoteLevel::Warning, &entry.place, format!("{}: {says}", entry.key))
+            }
+            Fate::Refused(says) => return Err(entry.refused(says)),
+        }
+        Ok(())
+    }
+
+    fn note_unknown(&mut self, entry: &Entry) {
+        let advice =
+            keys::nearest(&entry.key).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+        let text = format!("{} is not a known key and has no effect{advice}", entry.key);
+        self.note(NoteLevel::Warning, &entry.place, text);
+    }
+
+    /// A file that overrides the flags of the start script is no slip, two lines of one file are.
+    fn note_repetition(&mut self, entry: &Entry, earlier: &Entry) {
+        if let (Some(_), Some(line)) = (entry.place.line(), earlier.place.line()) {
+            let text = format!("{} is set again; this line counts, line {line} does not", entry.key);
+            self.note(NoteLevel::Warning, &entry.place, text);
+        }
+    }
+
+    pub(super) fn note(&mut self, level: NoteLevel, place: &Place, text: String) {
+        self.notes.push(Note { level, place: place.clone(), text });
+    }
+
+    /// Where and how a key was written, if it was.
+    pub(super) fn entry(&self, name: &str) -> Option<&Entry> {
+        self.given.get(name).map(|given| &given.entry)
+    }
+
+    /// The lines of a family such as `server.N`.
+    pub(super) fn family(&self, name: &str) -> impl Iterator<Item = &Entry> {
+        self.families.iter().filter(move |(key, _)| key.name == name).map(|(_, entry)| entry)
+    }
+
+    pub(super) fn int(&self, name: &str) -> i64 {
+        match self.value_or_default(name) {
+            Some(Value::Int(number)) => number,
+            other => panic!("the table of keys has a whole number for {name}, not {other:?}"),
+        }
+    }
+
+    /// A number that the range of the key keeps within an unsigned one; what lies below counts as 0.
+    pub(super) fn unsigned(&self, name: &str) -> u32 {
+        u32::try_from(self.int(name).max(0)).unwrap_or(u32::MAX)
+    }
+
+    /// A number that means "no limit" below 1.
+    pub(super) fn limit(&self, name: &str) -> Option<u64> {
+        u64::try_from(self.int(name)).ok().filter(|&limit| limit > 0)
+    }
+
+    pub(super) fn bool(&self, name: &str) -> bool {
+        match self.value_or_default(name) {
+            Some(Value::Bool(value)) => value,
+            other => panic!("the table of keys has a boolean for {name}, not {other:?}"),
+        }
+    }
+
+    pub(super) fn text(&self, name: &str) -> Option<String> {
+        match self.value_or_default(name) {
+            Some(Value::Text(text)) => Some(text),
+            None => None,
+            other => panic!("the table of keys has a text for {name}, not {other:?}"),
+        }
+    }
+
+    fn value_or_default(&self, name: &str) -> Option<Value> {
+        if let Some(given) = self.given.get(name) {
+            return Some(given.value.clone());
+        }
+        let key = keys::find(name).expect("settings are asked for by their name in the table of keys");
+        match key.kind.read(key.default, key.is_java_property()) {
+            Ok(Reading::Clear(_)) if key.default.is_empty() => None,
+            Ok(Reading::Clear(value)) => Some(value),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::properties;
+    use super::*;
+
+    fn settings(text: &str) -> Result<Settings, ConfigError> {
+        let mut settings = Settings::default();
+        settings.take(properties::parse("zoo.cfg", text.as_bytes())?)?;
+        Ok(settings)
+    }
+
+    #[track_caller]
+    fn check_notes(text: &str, expected: &[&str]) {
+        let notes: Vec<String> = settings(text).unwrap().notes.iter().map(Note::to_string).collect();
+        assert_eq!(notes, expected);
+    }
+
+    #[track_caller]
+    fn check_error(text: &str, expected: &str) {
+        assert_eq!(settings(text).err().expect("an error").to_string(), expected);
+    }
+
+    #[test]
+    fn defaults_come_from_the_table() {
+        let settings = settings("").unwrap();
+        assert_eq!(settings.int("tickTime"), 3000);
+        assert!(settings.bool("forceSync") && !settings.bool("skipACL"));
+        assert_eq!(settings.text("dataDir"), None);
+        assert_eq!(settings.limit("txnLogSizeLimitInKb"), None);
+        assert_eq!(settings.limit("snapSizeLimitInKb"), Some(4_194_304));
+    }
+
+    #[test]
+    fn the_last_line_counts_and_says_so() {
+        assert_eq!(settings("tickTime=1\nzookeeper.tickTime=2").unwrap().int("tickTime"), 2);
+        check_notes(
+            "tickTime=1\n\ntickTime=2",
+            &["zoo.cfg:3: tickTime is set again; this line counts, line 1 does not"],
+        );
+        check_notes(
+            "superUser.a=x\nsuperUser.a=y",
+            &[
+                "zoo.cfg:1: superUser.a: SASL logins are not part of this build, so no such user can exist",
+                "zoo.cfg:2: superUser.a: SASL logins are not part of this build, so no such user can exist",
+                "zoo.cfg:2: superUser.a is set again; this line counts, line 1 does not",
+            ],
+        );
+    }
+
+    #[test]
+    fn unknown_keys_are_told_with_the_nearest_known_one() {
+        check_notes(
+            "tickTme=1\norg.example.thing=2",
+            &[
+                "zoo.cfg:1: tickTme is not a known key and has no effect; did you mean tickTime?",
+                "zoo.cfg:2: org.example.thing is not a known key and has no effect",
+            ],
+        );
+    }
+
+    #[test]
+    fn replaced_keys_say_what_there_is_instead() {
+        check_notes(
+            "initLimit=10\nrequestThrottleLimit=5",
+            &[
+                "zoo.cfg:1: initLimit: Counts between the servers of an ensemble; this build runs one node",
+                "zoo.cfg:2: requestThrottleLimit: There is no second queue in front of the requests; \
+                 globalOutstandingLimit stops reading instead",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_switch_that_is_off_is_not_worth_a_word() {
+        check_notes(
+            "admin.enableServer=false\naudit.enable=false\nsslQuorum=false\nquorum.auth.enableSasl=false",
+            &[],
+        );
+    }
+
+    #[test]
+    fn unclear_switches_are_told_as_java_takes_them() {
+        check_notes(
+            "enforceQuota=yes",
+            &["zoo.cfg:1: enforceQuota=yes counts as false, as in ZooKeeper; write true or false"],
+        );
+        assert!(!settings("skipACL=true").unwrap().bool("skipACL"));
+    }
+
+    #[test]
+    fn what_would_be_unsafe_to_ignore_is_refused() {
+        check_error(
+            "clientPort=1\nsecureClientPort=2281",
+            "zoo.cfg:2: secureClientPort: TLS is not part of this build yet, so the port would not be what clients \
+             expect; remove the line and use clientPort",
+        );
+        check_error(
+            "ssl.keyStore.location=/etc/zk.jks",
+            "zoo.cfg:1: ssl.keyStore.location: TLS is not part of this build yet, so the connections it should \
+             protect would be plain text; remove the line",
+        );
+        for line in [
+            "sslQuorum=true",
+            "portUnification=true",
+            "quorum.auth.enableSasl=true",
+            "client.portUnification=true",
+        ] {
+            assert!(matches!(settings(line), Err(ConfigError::Refused { .. })), "{line}");
+        }
+    }
+
+    #[test]
+    fn bad_values_say_what_is_allowed() {
+        check_error(
+            "tickTime=2s",
+            "zoo.cfg:1: tickTime=2s is not allowed; tickTime must be a whole number from 1 to 107374182",
+        );
+        check_error(
+            "tickTime=0",
+            "zoo.cfg:1: tickTime=0 is not allowed; tickTime must be a whole number from 1 to 107374182",
+        );
+        check_error(
+            "\nreconfigEnabled=on",
+            "zoo.cfg:2: reconfigEnabled=on is not allowed; reconfigEnabled must be true or false",
+        );
+        check_error(
+            "electionAlg=1",
+            "zoo.cfg:1: electionAlg=1 is not allowed; electionAlg must be a whole number from 3 to 3",
+        );
+        check_error("dataDir=", "zoo.cfg:1: dataDir= is not allowed; dataDir must be a path");
+        check_error(
+            "snapshot.compression.method=zstd",
+            "zoo.cfg:1: snapshot.compression.method=zstd is not allowed; snapshot.compression.method must be \
+             nothing, gz or snappy",
+        );
+    }
+}

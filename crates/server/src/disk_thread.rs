@@ -1,0 +1,97 @@
+//! The disk: one queue, one thread, one write and one sync for all that has gathered meanwhile.
+//!
+//! A write or sync that fails is the end: nothing is reported durable any more, and the process stops.
+
+use crate::driver::Driver;
+use ostler_server_core::{Input, PersistOp};
+use ostler_storage::{StorageError, txnlog::TxnLog};
+use ostler_zab::PersistSeq;
+use std::{
+    sync::{
+        Arc, Condvar, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+#[derive(Debug, Default)]
+struct Pending {
+    ops: Vec<(PersistSeq, PersistOp)>,
+    stopped: bool,
+}
+
+/// What waits for the disk.
+#[derive(Debug, Default)]
+pub(crate) struct DiskQueue {
+    pending: Mutex<Pending>,
+    filled: Condvar,
+    pub(crate) syncs: AtomicU64,
+    pub(crate) sync_ms_max: AtomicU64,
+    pub(crate) sync_ms_sum: AtomicU64,
+    pub(crate) slow_syncs: AtomicU64,
+}
+
+impl DiskQueue {
+    pub(crate) fn push(&self, seq: PersistSeq, op: PersistOp) {
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let was_empty = pending.ops.is_empty();
+        pending.ops.push((seq, op));
+        drop(pending);
+        if was_empty {
+            self.filled.notify_one();
+        }
+    }
+
+    /// Lets the thread finish what waits, then end.
+    pub(crate) fn stop(&self) {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner).stopped = true;
+        self.filled.notify_one();
+    }
+
+    /// Waits for something to do; `false` when there is nothing and nothing will come.
+    fn take(&self, ops: &mut Vec<(PersistSeq, PersistOp)>) -> bool {
+        let pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting = |pending: &mut Pending| pending.ops.is_empty() && !pending.stopped;
+        let mut pending = self.filled.wait_while(pending, waiting).unwrap_or_else(PoisonError::into_inner);
+        std::mem::swap(ops, &mut pending.ops);
+        !ops.is_empty()
+    }
+
+    fn count_sync(&self, took: Duration, warn_above: Duration) {
+        let ms = took.as_millis() as u64;
+        self.syncs.fetch_add(1, Ordering::Relaxed);
+        self.sync_ms_sum.fetch_add(ms, Ordering::Relaxed);
+        self.sync_ms_max.fetch_max(ms, Ordering::Relaxed);
+        if took > warn_above {
+            self.slow_syncs.fetch_add(1, Ordering::Relaxed);
+            tracing::warn!(ms, "syncing the transaction log took long: is the disk shared or failing?");
+        }
+    }
+}
+
+/// Runs until the queue is stopped. An error ends it at once.
+pub(crate) fn run(
+    queue: &DiskQueue,
+    driver: &Arc<Driver>,
+    mut log: TxnLog,
+    warn_above: Duration,
+) -> Result<(), StorageError> {
+    let mut ops = Vec::new();
+    while queue.take(&mut ops) {
+        let mut reached = None;
+        for (seq, op) in ops.drain(..) {
+            match op {
+                PersistOp::Append { zxid, record } => log.append(zxid, &record.0)?,
+                PersistOp::RollLog => log.roll(),
+            }
+            reached = Some(seq);
+        }
+        let begun = Instant::now();
+        log.commit()?;
+        queue.count_sync(begun.elapsed(), warn_above);
+        if let Some(seq) = reached {
+            driver.step(Input::Persisted(seq));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,205 @@
+//! The one place that locks the core and routes its effects. Routing only pushes to queues and never
+//! blocks; nobody awaits while holding the lock.
+
+use crate::{
+    disk_thread::DiskQueue,
+    outbox::{self, Outbox},
+    snapshot_thread::SnapshotQueue,
+};
+use ostler_server_core::{ClientRequest, CloseReason, ConnId, Effect, Input, Now, Server, input::Mono};
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Instant, SystemTime, UNIX_EPOCH},
+};
+use tokio::sync::Notify;
+
+/// The machine's clocks.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    start: Instant,
+}
+
+impl Clock {
+    pub(crate) fn start() -> Clock {
+        Clock { start: Instant::now() }
+    }
+
+    pub(crate) fn now(&self) -> Now {
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Now { mono: self.mono(), wall_ms: wall.as_millis() as i64 }
+    }
+
+    pub(crate) fn mono(&self) -> Mono {
+        Mono(self.start.elapsed().as_millis() as u64)
+    }
+
+    pub(crate) fn instant(&self, mono: Mono) -> Instant {
+        self.start + std::time::Duration::from_millis(mono.0)
+    }
+}
+
+#[derive(Debug)]
+struct Core {
+    server: Server,
+    effects: Vec<Effect>,
+    outboxes: HashMap<ConnId, Arc<Outbox>>,
+}
+
+/// A member that runs.
+#[derive(Debug)]
+pub(crate) struct Driver {
+    core: Mutex<Core>,
+    pub(crate) clock: Clock,
+    disk: Arc<DiskQueue>,
+    snapshots: Arc<SnapshotQueue>,
+    /// What the timer sleeps until, in monotonic milliseconds.
+    timer_until: AtomicU64,
+    pub(crate) timer: Notify,
+    next_conn: AtomicU64,
+}
+
+/// A batch stops when so much output waits for its connection: it goes out first.
+const OUTBOX_PAUSE: usize = 256 << 10;
+
+impl Driver {
+    pub(crate) fn new(
+        server: Server,
+        clock: Clock,
+        disk: Arc<DiskQueue>,
+        snapshots: Arc<SnapshotQueue>,
+    ) -> Driver {
+        let core = Core { server, effects: Vec::new(), outboxes: HashMap::new() };
+        Driver {
+            core: Mutex::new(core),
+            clock,
+            disk,
+            snapshots,
+            timer_until: AtomicU64::new(0),
+            timer: Notify::new(),
+            next_conn: AtomicU64::new(1),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Core> {
+        // A panic aborts the process, so a poisoned lock is never met.
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes one input.
+    pub(crate) fn step(&self, input: Input<'_>) {
+        let core = &mut *self.lock();
+        core.server.step(self.clock.now(), input, &mut core.effects);
+        self.route(core);
+        self.mind_timer(core);
+    }
+
+    /// Takes the requests of one connection under one lock. Returns how many were taken: fewer than all if
+    /// their answers pile up.
+    pub(crate) fn requests(&self, conn: ConnId, outbox: &Outbox, requests: Vec<ClientRequest<'_>>) -> usize {
+        let mut taken = 0;
+        let core = &mut *self.lock();
+        let now = self.clock.now();
+        for request in requests {
+            outbox.count_request();
+            core.server.step(now, Input::Request { conn, request }, &mut core.effects);
+            self.route(core);
+            taken += 1;
+            if outbox.len() > OUTBOX_PAUSE {
+                break;
+            }
+        }
+        taken
+    }
+
+    /// A new connection.
+    pub(crate) fn accept(&self, peer: std::net::SocketAddr) -> (ConnId, Arc<Outbox>) {
+        let conn = ConnId(self.next_conn.fetch_add(1, Ordering::Relaxed));
+        let outbox = Arc::new(Outbox::default());
+        let core = &mut *self.lock();
+        core.outboxes.insert(conn, outbox.clone());
+        core.server.step(self.clock.now(), Input::Accepted { conn, peer }, &mut core.effects);
+        (conn, outbox)
+    }
+
+    /// A connection that is gone.
+    pub(crate) fn disconnected(&self, conn: ConnId) {
+        let core = &mut *self.lock();
+        core.outboxes.remove(&conn);
+        core.server.step(self.clock.now(), Input::Disconnected { conn }, &mut core.effects);
+        self.route(core);
+    }
+
+    /// Looks at the member, or resets its counts, between steps.
+    pub(crate) fn inspect<T>(&self, look: impl FnOnce(&mut Server) -> T) -> T {
+        look(&mut self.lock().server)
+    }
+
+    /// When the member next wants to be woken.
+    pub(crate) fn next_deadline(&self) -> Mono {
+        let deadline = self.lock().server.next_deadline();
+        self.timer_until.store(deadline.0, Ordering::Relaxed);
+        deadline
+    }
+
+    fn mind_timer(&self, core: &Core) {
+        if core.server.next_deadline().0 < self.timer_until.load(Ordering::Relaxed) {
+            self.timer.notify_one();
+        }
+    }
+
+    fn route(&self, core: &mut Core) {
+        for effect in core.effects.drain(..) {
+            match effect {
+                Effect::Reply { conn, reply } => {
+                    if let Some(outbox) = core.outboxes.get(&conn) {
+                        outbox.reply(&reply);
+                    }
+                }
+                Effect::Notify { conns, zxid, kind, path } => {
+                    let frame = outbox::notification(zxid, kind, &path);
+                    for conn in conns {
+                        if let Some(outbox) = core.outboxes.get(&conn)
+                            && outbox.notify(&frame)
+                        {
+                            tracing::warn!(
+                                ?conn,
+                                "a client reads no notifications: its connection is closed"
+                            );
+                        }
+                    }
+                }
+                Effect::Connected { conn, response } => {
+                    if let Some(outbox) = core.outboxes.get(&conn) {
+                        outbox.connected(&response);
+                    }
+                }
+                Effect::Close { conn, reason } => {
+                    if let Some(outbox) = core.outboxes.get(&conn) {
+                        outbox.close(reason);
+                    }
+                    log_close(conn, reason);
+                }
+                Effect::Persist { seq, op } => self.disk.push(seq, op),
+                Effect::Snapshot(frozen) => self.snapshots.push(frozen),
+            }
+        }
+    }
+}
+
+fn log_close(conn: ConnId, reason: CloseReason) {
+    match reason {
+        CloseReason::ClosedByClient => tracing::debug!(?conn, "closed by its client"),
+        CloseReason::SessionExpired => tracing::info!(?conn, "closed: its session has expired"),
+        CloseReason::SessionMoved => tracing::info!(?conn, "closed: its session came back elsewhere"),
+        CloseReason::ClientAhead => tracing::warn!(
+            ?conn,
+            "refused: the client has seen a later zxid than this server has; is this the right data folder?"
+        ),
+        CloseReason::AuthFailed => tracing::warn!(?conn, "closed: authentication failed"),
+        CloseReason::Protocol => tracing::warn!(?conn, "closed: it sent what no client sends"),
+    }
+}

@@ -1,0 +1,39 @@
+//! Why a server does not start, or stops.
+
+use ostler_storage::StorageError;
+use std::{io, net::SocketAddr};
+
+/// Each says what happened, where, and what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// The client port cannot be had.
+    #[error("cannot listen on {address}: {}", listen_reason(.source))]
+    Listen {
+        /// The address asked for.
+        address: SocketAddr,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Files cannot be used.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// The system gives no thread.
+    #[error("cannot start a thread: {0}; raise the limit of processes or free some memory")]
+    Thread(#[source] io::Error),
+}
+
+fn listen_reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            "the port is in use; stop the process that holds it, or choose another clientPort".into()
+        }
+        io::ErrorKind::PermissionDenied => {
+            "permission denied; choose a clientPort from 1024 up, or run with the right to bind lower ones"
+                .into()
+        }
+        io::ErrorKind::AddrNotAvailable => {
+            "this machine does not have that address; correct clientPortAddress".into()
+        }
+        _ => error.to_string(),
+    }
+}

@@ -1,0 +1,16 @@
+//! Logs: for people on a terminal, JSON for machines.
+
+use tracing_subscriber::EnvFilter;
+
+/// Starts logging to standard error. `RUST_LOG` chooses what; by default everything from INFO up.
+pub fn start(json: bool) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let builder =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    // A second start in one process (several servers in a test) keeps the first one's settings.
+    let _ = if json {
+        builder.json().try_init()
+    } else {
+        builder.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).try_init()
+    };
+}

@@ -1,0 +1,257 @@
+//! What waits to be written to one connection.
+//!
+//! Everything for a client goes through its outbox, pushed while the core is locked: that alone gives each
+//! connection its order, a notification before any reply that shows the change.
+
+use ostler_proto::{
+    connect::ConnectResponse,
+    event::{self, EventType},
+    id::Zxid,
+    jute::Writer as _,
+    reply::{Body, Reply},
+};
+use ostler_server_core::CloseReason;
+use std::{
+    io::IoSlice,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+use tokio::sync::Notify;
+
+/// Data from here on is not copied into the buffer but shared with the znode until it is written.
+const SHARE_FROM: usize = 16 << 10;
+/// A client that reads no notifications is dropped when so much of them waits.
+const UNREAD_MAX: usize = 64 << 20;
+/// Buffers larger than this are given back after use: most connections are idle most of the time.
+const KEEP_MAX: usize = 16 << 10;
+
+#[derive(Debug)]
+enum Chunk {
+    Own(Vec<u8>),
+    Shared(Arc<[u8]>),
+}
+
+impl Chunk {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Chunk::Own(bytes) => bytes,
+            Chunk::Shared(bytes) => bytes,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Whole chunks before `tail`; only large data makes any.
+    full: Vec<Chunk>,
+    tail: Vec<u8>,
+    len: usize,
+    close: Option<CloseReason>,
+}
+
+/// The queue, and the call that wakes the connection's task.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    state: Mutex<State>,
+    wake: Notify,
+    unanswered: AtomicUsize,
+}
+
+impl Outbox {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic aborts the process, so a poisoned lock is never met.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Appends through `write`; wakes the task if nothing waited before.
+    fn push(&self, write: impl FnOnce(&mut State)) {
+        let mut state = self.lock();
+        let was_idle = state.len == 0 && state.close.is_none();
+        write(&mut state);
+        let full: usize = state.full.iter().map(|chunk| chunk.bytes().len()).sum();
+        state.len = full + state.tail.len();
+        drop(state);
+        if was_idle {
+            self.wake.notify_one();
+        }
+    }
+
+    pub(crate) fn connected(&self, response: &ConnectResponse) {
+        self.push(|state| response.write_frame(&mut state.tail));
+    }
+
+    pub(crate) fn reply(&self, reply: &Reply) {
+        self.unanswered.fetch_sub(1, Ordering::Relaxed);
+        self.push(|state| match &reply.result {
+            Ok(Body::Data(Some(data), stat)) if data.len() >= SHARE_FROM => {
+                let length = 16 + 4 + data.len() + 68;
+                let tail = &mut state.tail;
+                tail.length(length);
+                tail.i32(reply.xid.0);
+                tail.i64(reply.zxid.map_or(-1, Zxid::to_wire));
+                tail.i32(0);
+                tail.length(data.len());
+                let head = std::mem::take(tail);
+                state.full.push(Chunk::Own(head));
+                state.full.push(Chunk::Shared(data.clone()));
+                stat.write(&mut state.tail);
+            }
+            _ => reply.write_frame(&mut state.tail),
+        });
+    }
+
+    /// An encoded notification. True when the client has let too many of them wait.
+    pub(crate) fn notify(&self, frame: &[u8]) -> bool {
+        let mut overfull = false;
+        self.push(|state| {
+            overfull = state.len > UNREAD_MAX;
+            if overfull {
+                state.close = Some(CloseReason::Protocol);
+            } else {
+                state.tail.raw(frame);
+            }
+        });
+        overfull
+    }
+
+    pub(crate) fn close(&self, reason: CloseReason) {
+        self.push(|state| state.close = state.close.or(Some(reason)));
+    }
+
+    /// Text that is no frame (four-letter words).
+    pub(crate) fn raw(&self, bytes: &[u8]) {
+        self.push(|state| state.tail.raw(bytes));
+    }
+
+    /// Bytes that wait.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().len
+    }
+
+    /// Requests handed to the core and not answered yet.
+    pub(crate) fn unanswered(&self) -> usize {
+        self.unanswered.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn count_request(&self) {
+        self.unanswered.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Waits until something is pushed.
+    pub(crate) async fn woken(&self) {
+        self.wake.notified().await;
+    }
+
+    /// Takes all that waits into `sending`, and says whether the connection is to be closed after it.
+    pub(crate) fn take(&self, sending: &mut Sending) -> Option<CloseReason> {
+        let mut state = self.lock();
+        if state.len > 0 {
+            sending.chunks.append(&mut state.full);
+            let spare = std::mem::take(&mut sending.spare);
+            sending.chunks.push(Chunk::Own(std::mem::replace(&mut state.tail, spare)));
+            state.len = 0;
+        }
+        state.close
+    }
+}
+
+/// Bytes taken from an outbox and partly written.
+#[derive(Debug, Default)]
+pub(crate) struct Sending {
+    chunks: Vec<Chunk>,
+    /// Of the first chunk, already written.
+    written: usize,
+    spare: Vec<u8>,
+}
+
+impl Sending {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.chunks.is_empty()
+    }
+
+    /// What to write next, in one call.
+    pub(crate) fn slices(&self) -> Vec<IoSlice<'_>> {
+        let first = self.chunks.iter().take(1).map(|chunk| &chunk.bytes()[self.written..]);
+        let rest = self.chunks.iter().skip(1).take(63).map(Chunk::bytes);
+        first.chain(rest).map(IoSlice::new).collect()
+    }
+
+    /// The single chunk that nearly every write is.
+    pub(crate) fn single(&self) -> Option<&[u8]> {
+        match &self.chunks[..] {
+            [one] => Some(&one.bytes()[self.written..]),
+            _ => None,
+        }
+    }
+
+    /// `n` bytes were written.
+    pub(crate) fn advance(&mut self, n: usize) {
+        self.written += n;
+        let mut done = 0;
+        for chunk in &self.chunks {
+            let len = chunk.bytes().len();
+            if self.written < len {
+                break;
+            }
+            self.written -= len;
+            done += 1;
+        }
+        for chunk in self.chunks.drain(..done) {
+            if let Chunk::Own(mut bytes) = chunk
+                && bytes.capacity() <= KEEP_MAX
+            {
+                bytes.clear();
+                self.spare = bytes;
+            }
+        }
+    }
+
+    /// The connection has been idle: no buffer is kept for it.
+    pub(crate) fn shrink(&mut self) {
+        self.spare = Vec::new();
+        self.chunks.shrink_to_fit();
+    }
+}
+
+/// Encodes a notification once for all who get it.
+pub(crate) fn notification(zxid: Option<Zxid>, kind: EventType, path: &str) -> Vec<u8> {
+    let mut frame = Vec::with_capacity(path.len() + 36);
+    event::write_frame(&mut frame, zxid, kind, path);
+    frame
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ostler_proto::{id::Xid, stat::Stat};
+
+    fn data_reply(len: usize) -> Reply {
+        let data: Arc<[u8]> = vec![7; len].into();
+        Reply { xid: Xid(1), zxid: Some(Zxid(2)), result: Ok(Body::Data(Some(data), Stat::default())) }
+    }
+
+    #[test]
+    fn shared_data_makes_the_same_bytes_as_copied() {
+        for len in [0, SHARE_FROM - 1, SHARE_FROM, SHARE_FROM * 3] {
+            let reply = data_reply(len);
+            let (mut expected, outbox, mut sending) = (Vec::new(), Outbox::default(), Sending::default());
+            for _ in 0..2 {
+                reply.write_frame(&mut expected);
+                outbox.count_request();
+                outbox.reply(&reply);
+            }
+            assert_eq!(outbox.len(), expected.len());
+            assert_eq!((outbox.take(&mut sending), outbox.unanswered()), (None, 0));
+            let mut written = Vec::new();
+            while !sending.is_empty() {
+                let step: Vec<u8> = sending.slices().iter().flat_map(|slice| slice.iter().copied()).collect();
+                let n = step.len().min(1000);
+                written.extend(&step[..n]);
+                sending.advance(n);
+            }
+            assert!(written == expected, "{len} bytes of data");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! From files to a tree: what recovery reads is put together here.
+
+use ostler_proto::{
+    acl::Acl,
+    id::{SessionId, Zxid},
+    stat::ExtendedTypes,
+    txn::TxnRecord,
+};
+use ostler_storage::{
+    StorageError,
+    disk::Disk,
+    error::Refusal,
+    folders::DataFolders,
+    recover::{Origin, RecoverOptions, Recovered, RecoverySink, recover},
+    snapshot::{SnapshotNode, SnapshotSink, SnapshotTrailer},
+};
+use ostler_tree::Tree;
+use std::collections::HashMap;
+
+/// A tree in the making.
+struct TreeBuilder {
+    types: ExtendedTypes,
+    tree: Tree,
+    /// The snapshot's own numbers for its lists.
+    acls: HashMap<i64, Vec<Acl>>,
+    sessions: Vec<(SessionId, i32)>,
+}
+
+impl TreeBuilder {
+    fn new(types: ExtendedTypes) -> Self {
+        TreeBuilder { types, tree: Tree::fresh(types), acls: HashMap::new(), sessions: Vec::new() }
+    }
+}
+
+impl SnapshotSink for TreeBuilder {
+    fn session(&mut self, id: SessionId, timeout_ms: i32) -> Result<(), Refusal> {
+        self.sessions.push((id, timeout_ms));
+        Ok(())
+    }
+
+    fn acl(&mut self, index: i64, acl: Vec<Acl>) -> Result<(), Refusal> {
+        self.acls.insert(index, acl);
+        Ok(())
+    }
+
+    fn node(&mut self, node: SnapshotNode<'_>) -> Result<(), Refusal> {
+        if &*node.path == "/" {
+            self.tree = Tree::empty(self.types);
+        }
+        let acl = (node.acl, self.acls.get(&node.acl).map(Vec::as_slice));
+        self.tree.restore_node(&node.path, node.data, node.stat, acl).map_err(Refusal::from)
+    }
+}
+
+impl RecoverySink for TreeBuilder {
+    fn reset(&mut self) {
+        *self = TreeBuilder::new(self.types);
+    }
+
+    fn snapshot_loaded(&mut self, zxid: Zxid, trailer: SnapshotTrailer) -> Result<(), Refusal> {
+        let sessions = std::mem::take(&mut self.sessions);
+        self.tree.finish_restore(zxid, sessions, trailer.digest.map(|digest| digest.zxid));
+        self.acls = HashMap::new();
+        Ok(())
+    }
+
+    fn record(&mut self, zxid: Zxid, record: &[u8]) -> Result<(), Refusal> {
+        let record = TxnRecord::read(record)
+            .map_err(|error| Refusal::from(format!("transaction {zxid} does not decode: {error}")))?;
+        self.tree.apply(&record, &mut Vec::new());
+        Ok(())
+    }
+}
+
+/// What the files hold.
+pub(crate) struct Restored {
+    pub(crate) tree: Tree,
+    pub(crate) recovered: Recovered,
+}
+
+/// Reads the newest snapshot and the log after it. Ephemerals without a session, which a fuzzy snapshot of
+/// Java's can hold, are dropped.
+pub(crate) fn restore(
+    disk: &dyn Disk,
+    folders: &DataFolders,
+    options: RecoverOptions,
+    types: ExtendedTypes,
+) -> Result<Restored, StorageError> {
+    let mut builder = TreeBuilder::new(types);
+    let recovered = recover(disk, folders, options, &mut builder)?;
+    for note in &recovered.notes {
+        tracing::warn!("{note}");
+    }
+    if recovered.origin != Origin::Fresh {
+        let orphans = builder.tree.drop_orphaned_ephemerals();
+        if !orphans.is_empty() {
+            tracing::warn!(znodes = orphans.len(), "ephemerals of sessions that are gone were dropped");
+        }
+    }
+    Ok(Restored { tree: builder.tree, recovered })
+}

@@ -1,0 +1,119 @@
+//! Snapshots are written here, from a frozen tree, while the service goes on; old files are removed after.
+
+use crate::driver::Driver;
+use ostler_proto::txn::DIGEST_VERSION;
+use ostler_server_core::Input;
+use ostler_storage::{
+    StorageError,
+    disk::OsDisk,
+    folders::DataFolders,
+    names::Compression,
+    retention,
+    snapshot::{SnapshotDigest, SnapshotTrailer, SnapshotWriter},
+};
+use ostler_tree::FrozenTree;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+        mpsc::{Receiver, Sender, channel},
+    },
+    time::Instant,
+};
+
+/// Where frozen trees wait to be written.
+#[derive(Debug)]
+pub(crate) struct SnapshotQueue {
+    sender: Sender<Box<FrozenTree>>,
+    pub(crate) written: AtomicU64,
+    pub(crate) last_ms: AtomicU64,
+    pub(crate) failed: AtomicU64,
+}
+
+impl SnapshotQueue {
+    pub(crate) fn new() -> (Arc<SnapshotQueue>, Receiver<Box<FrozenTree>>) {
+        let (sender, receiver) = channel();
+        let queue = SnapshotQueue {
+            sender,
+            written: AtomicU64::new(0),
+            last_ms: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+        };
+        (Arc::new(queue), receiver)
+    }
+
+    pub(crate) fn push(&self, frozen: Box<FrozenTree>) {
+        // The thread ends only with the process.
+        let _ = self.sender.send(frozen);
+    }
+}
+
+/// How snapshots are written and kept.
+#[derive(Debug, Clone)]
+pub(crate) struct SnapshotSettings {
+    pub(crate) folders: DataFolders,
+    pub(crate) compression: Compression,
+    pub(crate) digest: bool,
+    pub(crate) last_processed: bool,
+    /// Snapshots to keep; `None` keeps all.
+    pub(crate) keep: Option<usize>,
+}
+
+/// Runs until the process ends.
+pub(crate) fn run(
+    queue: &SnapshotQueue,
+    receiver: &Receiver<Box<FrozenTree>>,
+    driver: &Arc<Driver>,
+    settings: &SnapshotSettings,
+) {
+    while let Ok(frozen) = receiver.recv() {
+        let (zxid, znodes, begun) = (frozen.zxid, frozen.len(), Instant::now());
+        match write(&frozen, settings) {
+            Ok(()) => {
+                let ms = begun.elapsed().as_millis() as u64;
+                queue.written.fetch_add(1, Ordering::Relaxed);
+                queue.last_ms.store(ms, Ordering::Relaxed);
+                tracing::info!(%zxid, znodes, ms, "snapshot written");
+            }
+            // The log has everything that the snapshot would have, so the service goes on.
+            Err(error) => {
+                queue.failed.fetch_add(1, Ordering::Relaxed);
+                tracing::error!(%zxid, %error, "the snapshot was not written; the log keeps growing until one is");
+            }
+        }
+        drop(frozen);
+        driver.step(Input::SnapshotDone);
+        purge(settings);
+    }
+}
+
+/// Removes what no kept snapshot needs.
+pub(crate) fn purge(settings: &SnapshotSettings) {
+    let Some(keep) = settings.keep else { return };
+    match retention::purge(&OsDisk, &settings.folders, keep) {
+        Ok(removed) if removed.is_empty() => {}
+        Ok(removed) => tracing::info!(files = removed.len(), "old snapshots and logs removed"),
+        Err(error) => tracing::warn!(%error, "old files were not removed"),
+    }
+}
+
+/// Writes a frozen tree as a snapshot and makes it durable.
+pub(crate) fn write(frozen: &FrozenTree, settings: &SnapshotSettings) -> Result<(), StorageError> {
+    let mut writer = SnapshotWriter::begin(
+        &OsDisk,
+        &settings.folders.snapshots,
+        frozen.zxid,
+        settings.compression,
+        frozen.sessions.iter().copied(),
+        frozen.acls.iter().map(|(id, acls)| (id.to_disk(), &**acls)),
+    )?;
+    for node in frozen.nodes() {
+        writer.node(&node.path, node.data.as_deref(), node.acl.to_disk(), &node.stat)?;
+    }
+    let digest = SnapshotDigest { zxid: frozen.zxid, version: DIGEST_VERSION, digest: frozen.digest };
+    writer.finish(SnapshotTrailer {
+        digest: settings.digest.then_some(digest),
+        last_processed: settings.last_processed.then_some(frozen.zxid),
+    })?;
+    Ok(())
+}

@@ -1,0 +1,150 @@
+//! The few things that are done with files, as a trait: the real disk here, a faulty one in tests.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io,
+    os::unix::fs::FileExt,
+    path::Path,
+};
+
+/// A file system. Paths are whole paths; nothing here follows a "current folder".
+///
+/// What survives a crash: bytes of a file after [`DiskFile::sync_data`]; its name (after a create, rename or
+/// remove) after [`Disk::sync_dir`] of its folder. Everything else may or may not.
+pub trait Disk: Send + Sync {
+    /// An empty file to write: made, or emptied where it exists.
+    fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
+    /// An existing file, to read.
+    fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
+    /// An existing file, to read and change.
+    fn open_to_change(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
+    /// Whether something of that name exists.
+    fn exists(&self, path: &Path) -> io::Result<bool>;
+    /// Replaces `to`, if it exists.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Removes a file.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Names in a folder, in any order.
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
+    /// Makes a folder and those above it.
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
+    /// Makes the names in a folder durable.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+}
+
+/// An open file.
+pub trait DiskFile: Send {
+    /// Length in bytes.
+    fn size(&self) -> io::Result<u64>;
+    /// Reads at most `into.len()` bytes; 0 at the end of the file.
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize>;
+    /// Writes all bytes, making the file longer where needed.
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+    /// Makes the file `size` bytes long with the new part reading as zeros, and reserves the space for it.
+    fn allocate(&self, size: u64) -> io::Result<()>;
+    /// Cuts the file.
+    fn truncate(&self, size: u64) -> io::Result<()>;
+    /// Makes the file's bytes and size durable.
+    fn sync_data(&self) -> io::Result<()>;
+}
+
+/// The operating system's.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OsDisk;
+
+impl Disk for OsDisk {
+    fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
+        Ok(Box::new(OsFile(file)))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        Ok(Box::new(OsFile(File::open(path)?)))
+    }
+
+    fn open_to_change(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        Ok(Box::new(OsFile(OpenOptions::new().read(true).write(true).open(path)?)))
+    }
+
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        path.try_exists()
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        // A name that is not UTF-8 is none of ours.
+        fs::read_dir(dir)?
+            .filter_map(|entry| entry.map(|entry| entry.file_name().into_string().ok()).transpose())
+            .collect()
+    }
+
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        fs::create_dir_all(dir)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        File::open(dir)?.sync_all()
+    }
+}
+
+struct OsFile(File);
+
+impl DiskFile for OsFile {
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        loop {
+            match self.0.read_at(into, offset) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                done => return done,
+            }
+        }
+    }
+
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.0.write_all_at(bytes, offset)
+    }
+
+    fn allocate(&self, size: u64) -> io::Result<()> {
+        let now = self.size()?;
+        if size <= now {
+            return Ok(());
+        }
+        let mode = rustix::fs::FallocateFlags::empty();
+        match rustix::io::retry_on_intr(|| rustix::fs::fallocate(&self.0, mode, now, size - now)) {
+            Ok(()) => Ok(()),
+            // A file system without reservations: a longer file with a hole, as Java makes it.
+            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => self.0.set_len(size),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn truncate(&self, size: u64) -> io::Result<()> {
+        self.0.set_len(size)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+}
+
+/// Fills `into` from `offset` on; fewer bytes only at the end of the file.
+pub(crate) fn read_full(file: &dyn DiskFile, into: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut done = 0;
+    while done < into.len() {
+        match file.read_at(&mut into[done..], offset + done as u64)? {
+            0 => break,
+            n => done += n,
+        }
+    }
+    Ok(done)
+}

@@ -1,0 +1,87 @@
+//! `acceptedEpoch` and `currentEpoch`: a decimal number each, without a newline, beside the snapshots.
+
+use crate::{
+    disk::{Disk, read_full},
+    error::{IoContext, Result, StorageError},
+};
+use ostler_proto::id::Epoch;
+use std::path::{Path, PathBuf};
+
+/// Which of the two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EpochFile {
+    /// The newest epoch that this server has promised a leader to follow.
+    Accepted,
+    /// The newest epoch whose history this server has.
+    Current,
+}
+
+impl EpochFile {
+    fn name(self) -> &'static str {
+        match self {
+            EpochFile::Accepted => "acceptedEpoch",
+            EpochFile::Current => "currentEpoch",
+        }
+    }
+}
+
+/// Reads an epoch; `None` where the file does not exist.
+pub fn read_epoch(disk: &dyn Disk, dir: &Path, which: EpochFile) -> Result<Option<Epoch>> {
+    read(disk, &dir.join(which.name()))
+}
+
+/// Reads what an interrupted [`write_epoch`] left in its temporary file.
+pub fn read_unfinished_epoch(disk: &dyn Disk, dir: &Path, which: EpochFile) -> Result<Option<Epoch>> {
+    read(disk, &unfinished(dir, which))
+}
+
+/// Writes an epoch, durably and all at once.
+pub fn write_epoch(disk: &dyn Disk, dir: &Path, which: EpochFile, epoch: Epoch) -> Result<()> {
+    let (path, unfinished) = (dir.join(which.name()), unfinished(dir, which));
+    let file = disk.create(&unfinished).during("create", &unfinished)?;
+    file.write_all_at(epoch.0.to_string().as_bytes(), 0).during("write", &unfinished)?;
+    file.sync_data().during("sync", &unfinished)?;
+    disk.rename(&unfinished, &path).during("rename", &unfinished)?;
+    disk.sync_dir(dir).during("sync", dir)
+}
+
+/// Upstream's name for it too.
+fn unfinished(dir: &Path, which: EpochFile) -> PathBuf {
+    dir.join(format!("{}.tmp", which.name()))
+}
+
+fn read(disk: &dyn Disk, path: &Path) -> Result<Option<Epoch>> {
+    if !disk.exists(path).during("look for", path)? {
+        return Ok(None);
+    }
+    let file = disk.open(path).during("open", path)?;
+    let mut bytes = [0; 32];
+    let size = read_full(&*file, &mut bytes, 0).during("read", path)?;
+    let content = String::from_utf8_lossy(&bytes[..size]);
+    match content.trim_end().parse() {
+        Ok(epoch) => Ok(Some(Epoch(epoch))),
+        Err(_) => Err(StorageError::BadEpoch { file: path.to_path_buf(), content: content.into_owned() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::OsDisk;
+
+    #[test]
+    fn epochs_survive() {
+        let dir = tempfile::tempdir().unwrap();
+        let read = |which| read_epoch(&OsDisk, dir.path(), which);
+        assert_eq!(read(EpochFile::Accepted).unwrap(), None);
+        write_epoch(&OsDisk, dir.path(), EpochFile::Accepted, Epoch(7)).unwrap();
+        write_epoch(&OsDisk, dir.path(), EpochFile::Accepted, Epoch(12)).unwrap();
+        assert_eq!(read(EpochFile::Accepted).unwrap(), Some(Epoch(12)));
+        assert_eq!(read(EpochFile::Current).unwrap(), None);
+        assert_eq!(std::fs::read(dir.path().join("acceptedEpoch")).unwrap(), b"12");
+        std::fs::write(dir.path().join("currentEpoch"), "3\n").unwrap();
+        assert_eq!(read(EpochFile::Current).unwrap(), Some(Epoch(3)), "a line end by hand is no harm");
+        std::fs::write(dir.path().join("currentEpoch"), "x").unwrap();
+        assert!(matches!(read(EpochFile::Current), Err(StorageError::BadEpoch { .. })));
+    }
+}

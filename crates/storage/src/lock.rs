@@ -1,0 +1,72 @@
+//! One process per folder: an advisory lock on a file, which goes with the process however it ends.
+
+use crate::{
+    error::{IoContext, Result, StorageError},
+    folders::DataFolders,
+};
+use std::{
+    fs::{File, OpenOptions, TryLockError},
+    io::{Read, Write},
+    path::Path,
+};
+
+/// The file's name. Java does not look at it.
+const LOCK_FILE: &str = "ostler.lock";
+
+/// Held as long as the folders are used.
+#[derive(Debug)]
+pub struct FolderLock {
+    _files: Vec<File>,
+}
+
+impl FolderLock {
+    /// Locks `dataDir`, and `dataLogDir` where it is another folder. Another holder's files are not touched.
+    pub fn take(folders: &DataFolders) -> Result<FolderLock> {
+        let mut files = vec![lock(&folders.data_dir)?];
+        if folders.data_log_dir != folders.data_dir {
+            files.push(lock(&folders.data_log_dir)?);
+        }
+        Ok(FolderLock { _files: files })
+    }
+}
+
+fn lock(folder: &Path) -> Result<File> {
+    let path = folder.join(LOCK_FILE);
+    // Not emptied on open: until the lock is ours, the content is the holder's.
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&path)
+        .during("open", &path)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut content = String::new();
+            let pid = file.read_to_string(&mut content).ok().and_then(|_| content.trim().parse().ok());
+            return Err(StorageError::Locked { folder: folder.to_path_buf(), pid });
+        }
+        Err(TryLockError::Error(error)) => return Err(StorageError::io("lock", &path, error)),
+    }
+    file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).during("write", &path)?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_one_is_told_who_has_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let folders = DataFolders::at(dir.path(), None);
+        let held = FolderLock::take(&folders).unwrap();
+        let error = FolderLock::take(&folders).unwrap_err();
+        let StorageError::Locked { pid, .. } = &error else { panic!("{error}") };
+        assert_eq!(*pid, Some(std::process::id()));
+        assert!(error.to_string().contains(dir.path().to_str().unwrap()));
+        drop(held);
+        FolderLock::take(&folders).unwrap();
+    }
+}

@@ -1,0 +1,349 @@
+//! How a server gets its state back: the newest snapshot that can be read, then the log after it.
+//!
+//! | snapshot | log | start |
+//! |---|---|---|
+//! | one can be read | any | from it, and the log after it |
+//! | none | there is one | refused, unless `trust_empty`: then the whole log |
+//! | none, or torn ones of zxid 0 | none | empty; trusted if `db_autocreate` or an `initialize` file says so |
+//! | some, none of them readable | none | refused |
+//!
+//! An older snapshot stands in for a newer bad one only if the log covers what is between. Nothing on disk is
+//! changed until everything has been read and applied; then what a crash left over is tidied: the torn tail is
+//! cut, files without content are removed.
+
+use crate::{
+    disk::Disk,
+    error::{IoContext, Refusal, Result, StorageError},
+    folders::DataFolders,
+    names::UNFINISHED,
+    snapshot::{SnapshotFile, SnapshotSink, SnapshotTrailer, find_snapshots, read_snapshot},
+    txnlog::{LogReader, TornTail, ZxidStep, cut_torn_tail, remove},
+};
+use ostler_proto::id::Zxid;
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
+
+/// Upstream gives up after so many bad snapshots.
+const SNAPSHOTS_TRIED: usize = 100;
+
+/// Takes what recovery reads. A snapshot first, if there is one: its parts (see [`SnapshotSink`]), then
+/// [`RecoverySink::snapshot_loaded`]; then the records of the log.
+pub trait RecoverySink: SnapshotSink {
+    /// What came so far was from a snapshot that turned out bad: back to the empty state.
+    fn reset(&mut self);
+    /// The snapshot is complete. A refusal makes it a bad one.
+    fn snapshot_loaded(&mut self, zxid: Zxid, trailer: SnapshotTrailer) -> std::result::Result<(), Refusal>;
+    /// The next record of the log. A refusal ends the recovery.
+    fn record(&mut self, zxid: Zxid, record: &[u8]) -> std::result::Result<(), Refusal>;
+}
+
+/// What is allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecoverOptions {
+    /// Logs without a snapshot are replayed from the start (`snapshot.trust.empty`).
+    pub trust_empty: bool,
+    /// Without any files, an empty tree is right (`db.autocreate`).
+    pub db_autocreate: bool,
+}
+
+impl Default for RecoverOptions {
+    fn default() -> Self {
+        RecoverOptions { trust_empty: false, db_autocreate: true }
+    }
+}
+
+/// What the state was made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// This snapshot and the log after it.
+    Snapshot(Zxid),
+    /// The log alone.
+    Log,
+    /// Nothing: a new, empty database. Once its first snapshot is durable, call
+    /// [`DataFolders::remove_initialize`].
+    Fresh,
+    /// Nothing, and nobody says that this is right: the server may have lost its data, so its vote must not
+    /// count (upstream's zxid -1).
+    Untrusted,
+}
+
+/// What [`recover`] did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recovered {
+    /// What the state was made from.
+    pub origin: Origin,
+    /// The highest zxid in the state.
+    pub last_zxid: Zxid,
+    /// How many records of the log were replayed.
+    pub records: u64,
+    /// What the operator should know; for the server's log.
+    pub notes: Vec<Note>,
+}
+
+/// Something unusual that recovery coped with. `Display` says it in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Note {
+    /// A snapshot could not be read.
+    SnapshotSkipped {
+        /// The snapshot.
+        file: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// The last, unacknowledged batch was incomplete and was cut off.
+    TornTail(TornTail),
+    /// A log file without any record was removed.
+    EmptyLogRemoved(PathBuf),
+    /// A half-written snapshot was removed.
+    UnfinishedRemoved(PathBuf),
+    /// A record with a lower zxid than one before it; it was replayed, as Java does.
+    ZxidBackwards(ZxidStep),
+    /// No snapshot; the log was trusted to go back to the first transaction.
+    EmptyTrusted,
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Note::SnapshotSkipped { file, reason } => {
+                write!(f, "{}: skipped this snapshot: {reason}", file.display())
+            }
+            Note::TornTail(torn) => write!(
+                f,
+                "{}: cut at byte {}: the last {} bytes are the remains of a write that a crash interrupted and that \
+                 was never acknowledged; the last transaction is {}",
+                torn.file.display(),
+                torn.offset,
+                torn.bytes,
+                torn.zxid_before
+            ),
+            Note::EmptyLogRemoved(file) => {
+                write!(f, "{}: removed: no transaction was ever written to it", file.display())
+            }
+            Note::UnfinishedRemoved(file) => {
+                write!(f, "{}: removed: a snapshot that was not completed", file.display())
+            }
+            Note::ZxidBackwards(step) => write!(
+                f,
+                "{}: transaction {} at byte {} comes after {}; replayed all the same",
+                step.file.display(),
+                step.zxid,
+                step.offset,
+                step.before
+            ),
+            Note::EmptyTrusted => {
+                write!(f, "no snapshot, but snapshot.trust.empty is set: replayed the log from its start")
+            }
+        }
+    }
+}
+
+/// Gets the state back into `sink`, which must be empty.
+pub fn recover(
+    disk: &dyn Disk,
+    folders: &DataFolders,
+    options: RecoverOptions,
+    sink: &mut dyn RecoverySink,
+) -> Result<Recovered> {
+    let mut notes = Vec::new();
+    let search = newest_usable(disk, &folders.snapshots, sink)?;
+    notes.extend(search.skipped.iter().map(Skipped::note));
+    let after = search.loaded.unwrap_or(Zxid::ZERO);
+    let mut log = LogReader::open(disk, &folders.logs, after)?;
+    let facts = Facts {
+        loaded: search.loaded,
+        lost_snapshot: search.skipped.iter().any(|skipped| skipped.file.zxid > Zxid::ZERO),
+        logs: log.has_files(),
+        trust_empty: options.trust_empty,
+        may_be_empty: options.db_autocreate || folders.has_initialize(disk)?,
+    };
+    let origin = match decide(facts) {
+        Start::From(origin) => origin,
+        Start::RefusedLogsOnly => {
+            return Err(StorageError::NoSnapshot {
+                logs: folders.logs.clone(),
+                snapshots: folders.snapshots.clone(),
+                details: search.details(),
+            });
+        }
+        Start::RefusedSnapshotsOnly => {
+            let (dir, details) = (folders.snapshots.clone(), search.details());
+            return Err(StorageError::NoUsableSnapshot { dir, details });
+        }
+    };
+    if origin == Origin::Log {
+        notes.push(Note::EmptyTrusted);
+    }
+    let records = replay(&mut log, sink)?;
+    let last_zxid = log.last();
+    search.check_covered(&folders.logs, last_zxid)?;
+    notes.extend(log.backwards().iter().cloned().map(Note::ZxidBackwards));
+    tidy(disk, folders, &log, &mut notes)?;
+    if !matches!(origin, Origin::Fresh) {
+        folders.remove_initialize(disk)?;
+    }
+    Ok(Recovered { origin, last_zxid, records, notes })
+}
+
+/// What the table of this module decides on.
+#[derive(Debug, Clone, Copy)]
+struct Facts {
+    loaded: Option<Zxid>,
+    /// A snapshot of something, not of an empty tree, cannot be read.
+    lost_snapshot: bool,
+    logs: bool,
+    trust_empty: bool,
+    may_be_empty: bool,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Start {
+    From(Origin),
+    RefusedLogsOnly,
+    RefusedSnapshotsOnly,
+}
+
+fn decide(facts: Facts) -> Start {
+    match facts {
+        Facts { loaded: Some(zxid), .. } => Start::From(Origin::Snapshot(zxid)),
+        Facts { logs: true, trust_empty: true, .. } => Start::From(Origin::Log),
+        Facts { logs: true, .. } => Start::RefusedLogsOnly,
+        Facts { lost_snapshot: true, .. } => Start::RefusedSnapshotsOnly,
+        Facts { may_be_empty: true, .. } => Start::From(Origin::Fresh),
+        Facts { .. } => Start::From(Origin::Untrusted),
+    }
+}
+
+struct Search {
+    loaded: Option<Zxid>,
+    skipped: Vec<Skipped>,
+}
+
+struct Skipped {
+    file: SnapshotFile,
+    reason: String,
+}
+
+impl Skipped {
+    fn note(&self) -> Note {
+        Note::SnapshotSkipped { file: self.file.path.clone(), reason: self.reason.clone() }
+    }
+}
+
+impl Search {
+    fn details(&self) -> String {
+        let each = |skipped: &Skipped| format!("; {}: {}", skipped.file.path.display(), skipped.reason);
+        self.skipped.iter().map(each).collect()
+    }
+
+    /// The log must reach what the newest bad snapshot contained. A snapshot at the very start of an epoch
+    /// (count 0) contains no transaction of it, and how far the epoch before went is not known.
+    fn check_covered(&self, logs: &Path, last: Zxid) -> Result<()> {
+        let lost = self.skipped.iter().find(|skipped| skipped.file.zxid.counter() > 0);
+        match lost {
+            Some(Skipped { file, reason }) if file.zxid > last => Err(StorageError::LogTooShort {
+                snapshot: file.path.clone(),
+                reason: reason.clone(),
+                dir: logs.to_path_buf(),
+                last,
+                needed: file.zxid,
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn newest_usable(disk: &dyn Disk, dir: &Path, sink: &mut dyn RecoverySink) -> Result<Search> {
+    let mut skipped = Vec::new();
+    for mut file in find_snapshots(disk, dir)? {
+        let tried = skipped.len() < SNAPSHOTS_TRIED;
+        let reason = match file.problem.take() {
+            Some(problem) => problem,
+            None if !tried => "there are too many bad ones before it".to_owned(),
+            None => match load(disk, &file, sink) {
+                Ok(()) => return Ok(Search { loaded: Some(file.zxid), skipped }),
+                Err(reason) => {
+                    sink.reset();
+                    reason
+                }
+            },
+        };
+        skipped.push(Skipped { file, reason });
+    }
+    Ok(Search { loaded: None, skipped })
+}
+
+fn load(
+    disk: &dyn Disk,
+    file: &SnapshotFile,
+    sink: &mut dyn RecoverySink,
+) -> std::result::Result<(), String> {
+    // The sink in its narrower role.
+    let trailer = read_snapshot(disk, file, sink).map_err(|error| match error {
+        StorageError::BadSnapshot { reason, .. } => reason,
+        other => other.to_string(),
+    })?;
+    sink.snapshot_loaded(file.zxid, trailer).map_err(|refusal| refusal.to_string())
+}
+
+fn replay(log: &mut LogReader<'_>, sink: &mut dyn RecoverySink) -> Result<u64> {
+    let mut records = 0;
+    while let Some(record) = log.next_record()? {
+        let (zxid, offset) = (record.zxid, record.offset);
+        if let Err(source) = sink.record(zxid, record.bytes) {
+            let file = log.file().map(Path::to_path_buf).unwrap_or_default();
+            return Err(StorageError::Refused { file, offset, zxid, source });
+        }
+        records += 1;
+    }
+    Ok(records)
+}
+
+/// Leaves the folders so that the next record's file cannot meet an old one of its name, and the torn tail
+/// does not become a puzzle in the middle of the log.
+fn tidy(disk: &dyn Disk, folders: &DataFolders, log: &LogReader<'_>, notes: &mut Vec<Note>) -> Result<()> {
+    for file in log.void_files() {
+        remove(disk, file)?;
+        notes.push(Note::EmptyLogRemoved(file.clone()));
+    }
+    if let Some(torn) = log.torn_tail() {
+        cut_torn_tail(disk, torn)?;
+        notes.push(Note::TornTail(torn.clone()));
+    }
+    let dir = &folders.snapshots;
+    for name in disk.list(dir).during("list", dir)? {
+        if name.starts_with(UNFINISHED) {
+            remove(disk, &dir.join(&name))?;
+            notes.push(Note::UnfinishedRemoved(dir.join(name)));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_combination_has_its_start() {
+        let bits = [false, true];
+        for loaded in [None, Some(Zxid(5))] {
+            for (lost_snapshot, logs) in bits.iter().flat_map(|a| bits.map(|b| (*a, b))) {
+                for (trust_empty, may_be_empty) in bits.iter().flat_map(|a| bits.map(|b| (*a, b))) {
+                    let facts = Facts { loaded, lost_snapshot, logs, trust_empty, may_be_empty };
+                    let expected = match (loaded, logs) {
+                        (Some(zxid), _) => Start::From(Origin::Snapshot(zxid)),
+                        (None, true) if trust_empty => Start::From(Origin::Log),
+                        (None, true) => Start::RefusedLogsOnly,
+                        (None, false) if lost_snapshot => Start::RefusedSnapshotsOnly,
+                        (None, false) if may_be_empty => Start::From(Origin::Fresh),
+                        (None, false) => Start::From(Origin::Untrusted),
+                    };
+                    assert_eq!(decide(facts), expected, "{facts:?}");
+                }
+            }
+        }
+    }
+}

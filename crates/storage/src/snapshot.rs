@@ -1,0 +1,56 @@
+//! Snapshots: files named `snapshot.<zxid of the last transaction in it>[.gz|.snappy]`.
+//!
+//! ```text
+//! file     = header sessions acls node* end seal digest? last?
+//! header   = "ZKSN" version:i32=2 dbid:i64=-1
+//! sessions = count:i32 (session:i64 timeout_ms:i32)*
+//! acls     = count:i32 (index:i64 vector<ACL>)*
+//! node     = path:string data:buffer acl:i64 StatPersisted       root first, parents before children
+//! end      = "/"                                                 the root's path is the empty string
+//! seal     = adler32:i64 "/"                                     over everything before it, seals included
+//! digest   = zxid:i64 version:i32=2 digest:i64 seal
+//! last     = zxid:i64 seal                                       ZooKeeper 3.9 and later
+//! ```
+//!
+//! A Java snapshot is fuzzy: it may contain effects of transactions after its zxid, which are then applied
+//! again. The digest belongs to its own zxid, which is above the file's for a fuzzy snapshot.
+//!
+//! The part between header and seal is also what a leader sends to a learner; [`body`] has it for any stream.
+
+pub mod body;
+mod find;
+mod reader;
+mod snappy;
+mod writer;
+
+pub use body::{SnapshotNode, SnapshotSink};
+pub use find::{SnapshotFile, find_snapshots, remove_snapshots_after};
+pub use reader::read_snapshot;
+pub use writer::SnapshotWriter;
+
+pub use crate::names::Compression;
+
+use ostler_proto::id::Zxid;
+
+/// "ZKSN", version 2, dbid -1.
+const HEADER: [u8; 16] = *b"ZKSN\0\0\0\x02\xff\xff\xff\xff\xff\xff\xff\xff";
+
+/// The tree's digest at a zxid, as snapshots carry it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SnapshotDigest {
+    /// After this transaction.
+    pub zxid: Zxid,
+    /// Format of the digest; 2 today.
+    pub version: i32,
+    /// The sum.
+    pub digest: u64,
+}
+
+/// What stands behind a snapshot's znodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SnapshotTrailer {
+    /// The digest; `None` where the file has none, or an empty one (zxid 0).
+    pub digest: Option<SnapshotDigest>,
+    /// The zxid at the end of the writing; 3.8 does not write it.
+    pub last_processed: Option<Zxid>,
+}

@@ -1,0 +1,309 @@
+//! Sessions, ACLs and znodes as bytes: what snapshot files and the leader's stream to a learner share.
+
+use crate::error::Refusal;
+use ostler_proto::{
+    acl::{Acl, read_acls, write_acls},
+    id::SessionId,
+    jute::{JuteError, Reader, Writer},
+    stat::StatPersisted,
+};
+use simd_adler32::Adler32;
+use std::{
+    borrow::Cow,
+    io::{self, Read, Write},
+};
+
+/// How much is gathered before it is hashed and written, and how much is read at a time.
+const CHUNK: usize = 1 << 18;
+/// No string or buffer in a snapshot is longer; frames and records end far below.
+const LONGEST: usize = 1 << 28;
+/// Data's length, ACL index and stat.
+const NODE_FIXED: usize = 8 + STAT;
+const STAT: usize = 60;
+
+/// A znode of a snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SnapshotNode<'a> {
+    /// Its path; the root's is "/" here.
+    pub path: Cow<'a, str>,
+    /// Its data; null and empty differ.
+    pub data: Option<&'a [u8]>,
+    /// Index of its list in the snapshot's ACLs; -1 for "world may do all".
+    pub acl: i64,
+    /// The rest of it, as stored.
+    pub stat: StatPersisted,
+}
+
+/// Takes the contents of a snapshot in the order of the file: sessions, ACLs, znodes.
+pub trait SnapshotSink {
+    /// A session.
+    fn session(&mut self, id: SessionId, timeout_ms: i32) -> Result<(), Refusal>;
+    /// A list that znodes refer to.
+    fn acl(&mut self, index: i64, acl: Vec<Acl>) -> Result<(), Refusal>;
+    /// A znode. Its parent came before, unless the snapshot is bad: refuse it then.
+    fn node(&mut self, node: SnapshotNode<'_>) -> Result<(), Refusal>;
+}
+
+/// Writes a snapshot's parts to a stream, with a checksum over all of it.
+pub struct BodyWriter<W> {
+    out: W,
+    buffer: Vec<u8>,
+    sum: Adler32,
+    flushed: u64,
+}
+
+impl<W: Write> BodyWriter<W> {
+    /// Onto `out`.
+    pub fn new(out: W) -> Self {
+        BodyWriter { out, buffer: Vec::with_capacity(2 * CHUNK), sum: Adler32::new(), flushed: 0 }
+    }
+
+    /// All sessions.
+    pub fn sessions(&mut self, sessions: impl ExactSizeIterator<Item = (SessionId, i32)>) -> io::Result<()> {
+        self.buffer.length(sessions.len());
+        for (id, timeout_ms) in sessions {
+            self.buffer.i64(id.0);
+            self.buffer.i32(timeout_ms);
+            self.flush_full()?;
+        }
+        Ok(())
+    }
+
+    /// All ACLs.
+    pub fn acls<'a>(&mut self, acls: impl ExactSizeIterator<Item = (i64, &'a [Acl])>) -> io::Result<()> {
+        self.buffer.length(acls.len());
+        for (index, acl) in acls {
+            self.buffer.i64(index);
+            write_acls(&mut self.buffer, acl);
+            self.flush_full()?;
+        }
+        Ok(())
+    }
+
+    /// A znode; the root first, parents before children.
+    pub fn node(
+        &mut self,
+        path: &str,
+        data: Option<&[u8]>,
+        acl: i64,
+        stat: &StatPersisted,
+    ) -> io::Result<()> {
+        self.buffer.string(if path == "/" { "" } else { path });
+        self.buffer.buffer(data);
+        self.buffer.i64(acl);
+        stat.write(&mut self.buffer);
+        self.flush_full()
+    }
+
+    /// The mark behind the last znode.
+    pub fn end(&mut self) -> io::Result<()> {
+        self.buffer.string("/");
+        self.flush_full()
+    }
+
+    /// Bytes so far.
+    pub fn written(&self) -> u64 {
+        self.flushed + self.buffer.len() as u64
+    }
+
+    /// Writes what is left and gives the stream back.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.flush_all()?;
+        Ok(self.out)
+    }
+
+    pub(super) fn raw(&mut self) -> &mut Vec<u8> {
+        &mut self.buffer
+    }
+
+    /// A checksum over everything so far.
+    pub(super) fn seal(&mut self) -> io::Result<()> {
+        self.flush_all()?;
+        let sum = self.sum.finish();
+        self.buffer.i64(i64::from(sum));
+        self.buffer.string("/");
+        Ok(())
+    }
+
+    fn flush_full(&mut self) -> io::Result<()> {
+        if self.buffer.len() >= CHUNK { self.flush_all() } else { Ok(()) }
+    }
+
+    fn flush_all(&mut self) -> io::Result<()> {
+        self.sum.write(&self.buffer);
+        self.out.write_all(&self.buffer)?;
+        self.flushed += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+/// Why a snapshot could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum BodyError {
+    /// The stream failed, ended early, or could not be decompressed.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// A value that cannot be.
+    #[error("{0}")]
+    Malformed(#[from] JuteError),
+    /// A length beyond reason.
+    #[error("a string or buffer of {0} bytes")]
+    TooLong(usize),
+    /// An ACL list that is null.
+    #[error("ACL {0} is null")]
+    NullAcl(i64),
+    /// The sink refused what it was given.
+    #[error("{0}")]
+    Refused(Refusal),
+}
+
+/// Reads a snapshot's parts from a stream, with a checksum over all that was taken.
+pub struct BodyReader<R> {
+    input: R,
+    buffer: Vec<u8>,
+    /// `start..filled` of the buffer is not taken yet; `hashed..start` is not in the checksum yet.
+    start: usize,
+    filled: usize,
+    hashed: usize,
+    sum: Adler32,
+}
+
+impl<R: Read> BodyReader<R> {
+    /// From `input`, which needs no buffering. It is read ahead of what is taken.
+    pub fn new(input: R) -> Self {
+        BodyReader { input, buffer: vec![0; CHUNK], start: 0, filled: 0, hashed: 0, sum: Adler32::new() }
+    }
+
+    /// Sessions, ACLs and znodes up to the end mark.
+    pub fn body(&mut self, sink: &mut dyn SnapshotSink) -> Result<(), BodyError> {
+        self.sessions(sink)?;
+        self.acls(sink)?;
+        while self.node(sink)? {}
+        Ok(())
+    }
+
+    fn sessions(&mut self, sink: &mut dyn SnapshotSink) -> Result<(), BodyError> {
+        for _ in 0..self.count()? {
+            let mut r = Reader::new(self.take(12)?);
+            let (id, timeout_ms) = (SessionId(r.i64()?), r.i32()?);
+            sink.session(id, timeout_ms).map_err(BodyError::Refused)?;
+        }
+        Ok(())
+    }
+
+    fn acls(&mut self, sink: &mut dyn SnapshotSink) -> Result<(), BodyError> {
+        for _ in 0..self.count()? {
+            let index = Reader::new(self.peek(8)?).i64()?;
+            let entries = Reader::new(&self.peek(12)?[8..]).length()?.ok_or(BodyError::NullAcl(index))?;
+            let mut size = 12;
+            for _ in 0..entries {
+                size += 4;
+                size += 4 + self.length_at(size)?.unwrap_or(0);
+                size += 4 + self.length_at(size)?.unwrap_or(0);
+                check_length(size)?;
+            }
+            let acl = read_acls(&mut Reader::new(&self.take(size)?[8..]))?;
+            sink.acl(index, acl).map_err(BodyError::Refused)?;
+        }
+        Ok(())
+    }
+
+    /// One znode; false at the end mark.
+    fn node(&mut self, sink: &mut dyn SnapshotSink) -> Result<bool, BodyError> {
+        let path_end = 4 + self.length_at(0)?.unwrap_or(0);
+        if path_end == 5 && self.peek(5)?[4] == b'/' {
+            self.take(5)?;
+            return Ok(false);
+        }
+        let data_end = path_end + 4 + self.length_at(path_end)?.unwrap_or(0);
+        let mut r = Reader::new(self.take(data_end + NODE_FIXED)?);
+        let path = match r.text()? {
+            Cow::Borrowed("") => Cow::Borrowed("/"),
+            path => path,
+        };
+        let (data, acl) = (r.buffer()?, r.i64()?);
+        let stat = StatPersisted::read(&mut r)?;
+        sink.node(SnapshotNode { path, data, acl, stat }).map_err(BodyError::Refused)?;
+        Ok(true)
+    }
+
+    /// A count; null counts as none.
+    fn count(&mut self) -> Result<usize, BodyError> {
+        Ok(Reader::new(self.take(4)?).length()?.unwrap_or(0))
+    }
+
+    /// The length that stands `at` bytes ahead.
+    fn length_at(&mut self, at: usize) -> Result<Option<usize>, BodyError> {
+        let length = Reader::new(&self.peek(at + 4)?[at..]).length()?;
+        check_length(length.unwrap_or(0))?;
+        Ok(length)
+    }
+
+    /// Takes `n` bytes.
+    pub fn take(&mut self, n: usize) -> Result<&[u8], BodyError> {
+        self.need(n)?;
+        self.start += n;
+        Ok(&self.buffer[self.start - n..self.start])
+    }
+
+    /// The next `n` bytes, without taking them.
+    pub fn peek(&mut self, n: usize) -> Result<&[u8], BodyError> {
+        self.need(n)?;
+        Ok(&self.buffer[self.start..self.start + n])
+    }
+
+    /// As many of the next `n` bytes as there are.
+    pub(super) fn peek_at_most(&mut self, n: usize) -> Result<&[u8], BodyError> {
+        while self.filled - self.start < n && self.read_more(n)? {}
+        Ok(&self.buffer[self.start..self.filled.min(self.start + n)])
+    }
+
+    /// The checksum of everything taken.
+    pub(super) fn checksum(&mut self) -> u32 {
+        self.hash_taken();
+        self.sum.finish()
+    }
+
+    fn need(&mut self, n: usize) -> Result<(), BodyError> {
+        while self.filled - self.start < n {
+            if !self.read_more(n)? {
+                return Err(JuteError::Truncated.into());
+            }
+        }
+        Ok(())
+    }
+
+    fn hash_taken(&mut self) {
+        self.sum.write(&self.buffer[self.hashed..self.start]);
+        self.hashed = self.start;
+    }
+
+    /// Reads once, with `n` bytes to be in the buffer in the end; false at the end of the input. The buffer
+    /// grows with what has really arrived, whatever lengths are claimed.
+    fn read_more(&mut self, n: usize) -> Result<bool, BodyError> {
+        if self.start + n > self.buffer.len() && self.start > 0 {
+            self.hash_taken();
+            self.buffer.copy_within(self.start..self.filled, 0);
+            self.filled -= self.start;
+            (self.start, self.hashed) = (0, 0);
+        }
+        if self.filled == self.buffer.len() {
+            self.buffer.resize(self.buffer.len() * 2, 0);
+        }
+        loop {
+            match self.input.read(&mut self.buffer[self.filled..]) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                got => {
+                    let got = got?;
+                    self.filled += got;
+                    return Ok(got > 0);
+                }
+            }
+        }
+    }
+}
+
+fn check_length(length: usize) -> Result<(), BodyError> {
+    if length > LONGEST { Err(BodyError::TooLong(length)) } else { Ok(()) }
+}

@@ -1,0 +1,134 @@
+//! Reading a snapshot file.
+
+use super::{
+    Compression, HEADER, SnapshotDigest, SnapshotFile, SnapshotSink, SnapshotTrailer,
+    body::{BodyError, BodyReader},
+    snappy::SnappyReader,
+};
+use crate::{
+    disk::{Disk, DiskFile},
+    error::{Result, StorageError},
+};
+use flate2::read::GzDecoder;
+use ostler_proto::{
+    id::Zxid,
+    jute::{JuteError, Reader},
+};
+use std::io::{self, BufReader, Read};
+
+/// A digest of a version below 2 is a string, never longer than this.
+const OLD_DIGEST: usize = 64;
+/// Checksum and "/".
+const SEAL: usize = 13;
+
+/// Streams a snapshot into `sink` and checks its seals. Whatever is wrong with it comes out as
+/// [`StorageError::BadSnapshot`], after which the sink holds a part of it.
+pub fn read_snapshot(
+    disk: &dyn Disk,
+    file: &SnapshotFile,
+    sink: &mut dyn SnapshotSink,
+) -> Result<SnapshotTrailer> {
+    read(disk, file, sink).map_err(|error| {
+        let reason = match error {
+            BodyError::Malformed(JuteError::Truncated) => "it ends early".to_owned(),
+            other => other.to_string(),
+        };
+        StorageError::BadSnapshot { file: file.path.clone(), reason }
+    })
+}
+
+fn read(
+    disk: &dyn Disk,
+    file: &SnapshotFile,
+    sink: &mut dyn SnapshotSink,
+) -> std::result::Result<SnapshotTrailer, BodyError> {
+    let input = FileReader { file: disk.open(&file.path)?, position: 0 };
+    match file.compression {
+        Compression::None => read_stream(input, sink),
+        Compression::Gz => read_stream(GzDecoder::new(input), sink),
+        Compression::Snappy => read_stream(SnappyReader::new(BufReader::with_capacity(1 << 18, input)), sink),
+    }
+}
+
+fn read_stream(
+    input: impl Read,
+    sink: &mut dyn SnapshotSink,
+) -> std::result::Result<SnapshotTrailer, BodyError> {
+    let mut reader = BodyReader::new(input);
+    if reader.take(HEADER.len())?[..4] != HEADER[..4] {
+        return Err(malformed("it does not start with a snapshot header (ZKSN)"));
+    }
+    reader.body(sink)?;
+    check_seal(&mut reader)?;
+    read_trailer(&mut reader)
+}
+
+/// The sections behind the znodes carry no tags; the file may end before either. Where only the second is
+/// there (Java with its digest switched off) the size tells.
+fn read_trailer<R: Read>(reader: &mut BodyReader<R>) -> std::result::Result<SnapshotTrailer, BodyError> {
+    let mut trailer = SnapshotTrailer::default();
+    if reader.peek_at_most(8 + SEAL + 1)?.len() > 8 + SEAL {
+        let Some(digest) = read_digest(reader)? else { return Ok(trailer) };
+        trailer.digest = Some(digest).filter(|digest| digest.zxid.to_wire() > 0);
+    }
+    if reader.peek_at_most(8 + SEAL)?.len() == 8 + SEAL {
+        trailer.last_processed = Some(Zxid::from_wire(Reader::new(reader.take(8)?).i64()?));
+        check_seal(reader)?;
+    }
+    Ok(trailer)
+}
+
+/// `None` if the file ends inside: everything before it is sealed, so upstream takes it as not there.
+fn read_digest<R: Read>(
+    reader: &mut BodyReader<R>,
+) -> std::result::Result<Option<SnapshotDigest>, BodyError> {
+    let mut r = Reader::new(reader.peek_at_most(12 + 4 + OLD_DIGEST + SEAL)?);
+    let available = r.rest().len();
+    let parsed = (|| {
+        let (zxid, version) = (Zxid::from_wire(r.i64()?), r.i32()?);
+        let digest = if version < 2 {
+            let hex = r.string()?.unwrap_or("0".into());
+            u64::from_str_radix(&hex, 16).map_err(|_| JuteError::UnknownType(version))?
+        } else {
+            r.i64()? as u64
+        };
+        let size = available - r.rest().len();
+        r.take(SEAL)?;
+        Ok((SnapshotDigest { zxid, version, digest }, size))
+    })();
+    match parsed {
+        Ok((digest, size)) => {
+            reader.take(size)?;
+            check_seal(reader)?;
+            Ok(Some(digest))
+        }
+        Err(JuteError::Truncated) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn check_seal<R: Read>(reader: &mut BodyReader<R>) -> std::result::Result<(), BodyError> {
+    let sum = u64::from(reader.checksum());
+    let seal = Reader::new(reader.take(SEAL)?).i64()?;
+    if seal as u64 != sum {
+        return Err(malformed("its contents do not fit its checksum"));
+    }
+    Ok(())
+}
+
+fn malformed(what: &'static str) -> BodyError {
+    BodyError::Io(io::Error::new(io::ErrorKind::InvalidData, what))
+}
+
+struct FileReader {
+    file: Box<dyn DiskFile>,
+    position: u64,
+}
+
+impl Read for FileReader {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let got = self.file.read_at(into, self.position)?;
+        self.position += got as u64;
+        Ok(got)
+    }
+}

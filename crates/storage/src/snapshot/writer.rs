@@ -1,0 +1,170 @@
+//! Writing a snapshot file.
+
+use super::{Compression, HEADER, SnapshotDigest, SnapshotTrailer, body::BodyWriter, snappy::SnappyWriter};
+use crate::{
+    disk::{Disk, DiskFile},
+    error::{IoContext, Result},
+    names::{snapshot_name, unfinished_name},
+};
+use flate2::write::GzEncoder;
+use ostler_proto::{
+    acl::Acl,
+    id::{SessionId, Zxid},
+    jute::Writer as _,
+    stat::StatPersisted,
+};
+use std::{
+    io::{self, BufWriter, Write},
+    path::{Path, PathBuf},
+};
+
+/// Writes one snapshot. It gets its name when it is complete and durable; dropped before, it leaves nothing.
+pub struct SnapshotWriter<'d> {
+    disk: &'d dyn Disk,
+    dir: PathBuf,
+    unfinished: PathBuf,
+    finished: PathBuf,
+    body: Option<BodyWriter<Encoder>>,
+}
+
+impl<'d> SnapshotWriter<'d> {
+    /// Starts the snapshot of `zxid` in `dir`, with its sessions and ACLs. The znodes follow.
+    pub fn begin<'a>(
+        disk: &'d dyn Disk,
+        dir: &Path,
+        zxid: Zxid,
+        compression: Compression,
+        sessions: impl ExactSizeIterator<Item = (SessionId, i32)>,
+        acls: impl ExactSizeIterator<Item = (i64, &'a [Acl])>,
+    ) -> Result<SnapshotWriter<'d>> {
+        let name = snapshot_name(zxid, compression);
+        let unfinished = dir.join(unfinished_name(&name));
+        let file = disk.create(&unfinished).during("create", &unfinished)?;
+        let mut writer =
+            SnapshotWriter { disk, dir: dir.to_path_buf(), finished: dir.join(name), unfinished, body: None };
+        let encoder = Encoder::new(compression, file).during("write", &writer.unfinished)?;
+        writer.body = Some(BodyWriter::new(encoder));
+        writer.write(|body| {
+            body.raw().raw(&HEADER);
+            body.sessions(sessions)?;
+            body.acls(acls)
+        })?;
+        Ok(writer)
+    }
+
+    /// A znode: the root ("/") first, parents before children.
+    pub fn node(&mut self, path: &str, data: Option<&[u8]>, acl: i64, stat: &StatPersisted) -> Result<()> {
+        self.write(|body| body.node(path, data, acl, stat))
+    }
+
+    /// Bytes so far, before compression: for callers that do not want to hold the disk all the time.
+    pub fn written(&self) -> u64 {
+        self.body.as_ref().map_or(0, BodyWriter::written)
+    }
+
+    /// Completes the file and gives it its name; an older file of that name is replaced. Without a digest an
+    /// empty one is written, as Java does: it needs the section to be there.
+    pub fn finish(mut self, trailer: SnapshotTrailer) -> Result<PathBuf> {
+        self.write(|body| {
+            body.end()?;
+            body.seal()?;
+            let none = SnapshotDigest { zxid: Zxid::ZERO, version: 2, digest: 0 };
+            let digest = trailer.digest.unwrap_or(none);
+            body.raw().i64(digest.zxid.to_wire());
+            body.raw().i32(digest.version);
+            body.raw().i64(digest.digest as i64);
+            body.seal()?;
+            if let Some(zxid) = trailer.last_processed {
+                body.raw().i64(zxid.to_wire());
+                body.seal()?;
+            }
+            Ok(())
+        })?;
+        if let Some(body) = self.body.take() {
+            let file = body.finish().and_then(Encoder::finish).during("write", &self.unfinished)?;
+            file.sync_data().during("sync", &self.unfinished)?;
+        }
+        self.disk.rename(&self.unfinished, &self.finished).during("rename", &self.unfinished)?;
+        self.disk.sync_dir(&self.dir).during("sync", &self.dir)?;
+        Ok(std::mem::take(&mut self.finished))
+    }
+
+    fn write(&mut self, part: impl FnOnce(&mut BodyWriter<Encoder>) -> io::Result<()>) -> Result<()> {
+        match &mut self.body {
+            Some(body) => part(body).during("write", &self.unfinished),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for SnapshotWriter<'_> {
+    fn drop(&mut self) {
+        // Not finished. Should this fail too, the next start removes the file.
+        if self.finished != Path::new("") {
+            self.body = None;
+            let _ = self.disk.remove(&self.unfinished);
+        }
+    }
+}
+
+/// The file behind its compression.
+enum Encoder {
+    Plain(FileWriter),
+    Gz(BufWriter<GzEncoder<FileWriter>>),
+    Snappy(SnappyWriter<BufWriter<FileWriter>>),
+}
+
+impl Encoder {
+    fn new(compression: Compression, file: Box<dyn DiskFile>) -> io::Result<Encoder> {
+        let file = FileWriter { file, position: 0 };
+        Ok(match compression {
+            Compression::None => Encoder::Plain(file),
+            Compression::Gz => {
+                Encoder::Gz(BufWriter::new(GzEncoder::new(file, flate2::Compression::default())))
+            }
+            Compression::Snappy => {
+                Encoder::Snappy(SnappyWriter::new(BufWriter::with_capacity(1 << 18, file))?)
+            }
+        })
+    }
+
+    fn finish(self) -> io::Result<Box<dyn DiskFile>> {
+        let file = match self {
+            Encoder::Plain(file) => file,
+            Encoder::Gz(gz) => gz.into_inner()?.finish()?,
+            Encoder::Snappy(snappy) => snappy.finish()?.into_inner()?,
+        };
+        Ok(file.file)
+    }
+}
+
+impl Write for Encoder {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Encoder::Plain(file) => file.write(bytes),
+            Encoder::Gz(gz) => gz.write(bytes),
+            Encoder::Snappy(snappy) => snappy.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+struct FileWriter {
+    file: Box<dyn DiskFile>,
+    position: u64,
+}
+
+impl Write for FileWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write_all_at(bytes, self.position)?;
+        self.position += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,64 @@
+//! The transaction log: files named `log.<zxid of the first record>`.
+//!
+//! ```text
+//! file   = header record* zeros*
+//! header = "ZKLG" version:i32=2 dbid:i64=0
+//! record = adler32:i64 length:i32 entry:[length bytes] 'B'
+//! entry  = TxnHeader txn TxnDigest?          (this crate looks at the header only)
+//! ```
+//!
+//! Numbers are big-endian; the checksum covers the entry and its upper 32 bits are 0. Files are made longer
+//! ahead of the data, so a length of 0 is where a file's data normally ends.
+//!
+//! # The end of a log
+//!
+//! A batch of records is acknowledged after it is synced, and the next batch is written after that. A crash
+//! can therefore damage the last, unacknowledged batch only; everything before it must read back as written.
+//! What stands where a record should be, and does not check out, is judged like this:
+//!
+//! | file | what is there | verdict |
+//! |---|---|---|
+//! | newest | zeros to the end, or nothing | clean end |
+//! | newest | damage, and no whole record after it | torn tail |
+//! | newest | damage with a hole (an unwritten sector), whole records after it | torn tail |
+//! | newest | damage without a hole, whole records after it | corrupt |
+//! | newest | damage more than one batch ([`BATCH_LIMIT`]) before the last data | corrupt |
+//! | older | length 0, or a record cut off, or no end byte | end of this file; the next one must continue |
+//! | older | wrong checksum, impossible length, bad header | corrupt |
+//!
+//! A torn tail is reported and, by recovery, cut; corruption is an error that names file and offset. The
+//! third row is the one where a crash and a disk error can look alike. A disk writes the sectors of a batch
+//! in any order, so after a power cut a sector in the middle may never have been written while later ones
+//! were. Such a sector reads as zeros, since log files are never overwritten. To blame a synced sector for it,
+//! the disk would have to lose a whole synced write, and then it could as well lose the very last one, which
+//! no reader can see. So a hole counts as torn, within one batch of the end; the writer keeps its batches below
+//! that bound. Any other damage in front of whole records was not made by a crash, and is refused: what follows
+//! may have been acknowledged.
+//!
+//! The rule for older files is upstream's: Java does not cut a torn tail, it goes on with a new file. That is
+//! safe to accept because zxids count up: the next file must continue where this one ends, else it is a gap.
+
+mod cut;
+mod file;
+mod reader;
+mod tail;
+mod writer;
+
+pub use cut::{Truncated, truncate_after};
+pub(crate) use cut::{cut_torn_tail, remove};
+pub use file::{Advance, FileEnd, LogFileReader, LogRecord};
+pub use reader::{LogReader, TornTail, ZxidStep};
+pub use writer::{LogOptions, TxnLog};
+
+/// "ZKLG", version 2, dbid 0.
+const HEADER: [u8; 16] = *b"ZKLG\0\0\0\x02\0\0\0\0\0\0\0\0";
+/// Checksum and length in front of an entry.
+const PREFIX: usize = 12;
+/// Behind an entry.
+const END_BYTE: u8 = b'B';
+/// Prefix and end byte.
+const FRAMING: usize = PREFIX + 1;
+
+/// The writer syncs at least once per so many bytes, so a crash leaves no more than this in doubt (or one
+/// record, if that is longer).
+pub const BATCH_LIMIT: usize = 4 << 20;

@@ -1,0 +1,216 @@
+//! One log file, record by record.
+
+use super::{END_BYTE, FRAMING, HEADER, PREFIX};
+use crate::{
+    disk::{Disk, DiskFile, read_full},
+    error::{IoContext, Result},
+};
+use ostler_proto::{id::Zxid, jute::Reader, txn::TxnHeader};
+use simd_adler32::{Adler32, adler32};
+use std::path::{Path, PathBuf};
+
+const BUFFER: usize = 1 << 20;
+/// A record said to be longer is checked against its checksum before memory is set aside for it.
+const TRUSTED_LENGTH: usize = 4 << 20;
+
+/// A record of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogRecord<'a> {
+    /// From its header.
+    pub zxid: Zxid,
+    /// Where it starts in its file.
+    pub offset: u64,
+    /// TxnHeader, txn and digest, as they were logged.
+    pub bytes: &'a [u8],
+}
+
+/// Why a file has no further record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileEnd {
+    /// The file ends after a record.
+    EndOfFile,
+    /// Length 0: never written.
+    Unwritten,
+    /// The file ends inside a record.
+    CutOff,
+    /// The byte after the record is not the end byte.
+    NoEndByte,
+    /// The record does not fit its checksum.
+    WrongChecksum,
+    /// A negative length.
+    BadLength(i32),
+    /// Too short for a transaction's header.
+    NoTransaction,
+    /// The file does not start as a log does.
+    BadHeader,
+}
+
+impl FileEnd {
+    /// In words.
+    pub fn reason(self) -> String {
+        match self {
+            FileEnd::EndOfFile => "the file ends".to_owned(),
+            FileEnd::Unwritten => "nothing was written".to_owned(),
+            FileEnd::CutOff => "the file ends inside a record".to_owned(),
+            FileEnd::NoEndByte => "a record's end byte is missing".to_owned(),
+            FileEnd::WrongChecksum => "a record does not fit its checksum".to_owned(),
+            FileEnd::BadLength(length) => format!("a record's length is {length}"),
+            FileEnd::NoTransaction => "a record is too short for a transaction".to_owned(),
+            FileEnd::BadHeader => "the file does not start with a log header (ZKLG)".to_owned(),
+        }
+    }
+}
+
+/// Where [`LogFileReader::advance`] came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Advance {
+    /// At a record; [`LogFileReader::record`] has it.
+    Record(Zxid),
+    /// At the end of what can be read; the offset is where the next record would start, 0 for a bad header.
+    End(FileEnd),
+}
+
+/// Reads one log file from its start. Only whole records with a correct checksum come out.
+pub struct LogFileReader {
+    path: PathBuf,
+    file: Box<dyn DiskFile>,
+    size: u64,
+    buffer: Vec<u8>,
+    /// Where `buffer[0]` is in the file.
+    base: u64,
+    /// `start..filled` of the buffer is not dealt with yet.
+    start: usize,
+    filled: usize,
+    /// The record at hand; its bytes end at `start`.
+    at_hand: Option<(Zxid, usize)>,
+    header_read: bool,
+}
+
+impl LogFileReader {
+    /// Opens a log file.
+    pub fn open(disk: &dyn Disk, path: &Path) -> Result<LogFileReader> {
+        let file = disk.open(path).during("open", path)?;
+        let size = file.size().during("read the size of", path)?;
+        let buffer = vec![0; BUFFER.min(size as usize)];
+        Ok(LogFileReader {
+            path: path.to_path_buf(),
+            file,
+            size,
+            buffer,
+            base: 0,
+            start: 0,
+            filled: 0,
+            at_hand: None,
+            header_read: false,
+        })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Behind the last record read: where the next one starts.
+    pub fn offset(&self) -> u64 {
+        self.base + self.start as u64
+    }
+
+    /// Goes to the next record.
+    pub fn advance(&mut self) -> Result<Advance> {
+        self.at_hand = None;
+        if !self.header_read {
+            // The magic counts; version and dbid do not, as upstream has it.
+            if self.fill(HEADER.len())? < HEADER.len() || self.buffer[..4] != HEADER[..4] {
+                return Ok(Advance::End(FileEnd::BadHeader));
+            }
+            self.start = HEADER.len();
+            self.header_read = true;
+        }
+        let rest = self.size - self.offset();
+        let have = self.fill(PREFIX)?;
+        if have < PREFIX {
+            return Ok(Advance::End(if have == 0 { FileEnd::EndOfFile } else { FileEnd::CutOff }));
+        }
+        let prefix = &self.buffer[self.start..self.start + PREFIX];
+        let checksum = u64::from_be_bytes(prefix[..8].try_into().expect("eight of twelve bytes"));
+        let length = i32::from_be_bytes(prefix[8..].try_into().expect("four of twelve bytes"));
+        let length = match usize::try_from(length) {
+            Ok(0) => return Ok(Advance::End(FileEnd::Unwritten)),
+            Ok(length) if (length + FRAMING) as u64 > rest => return Ok(Advance::End(FileEnd::CutOff)),
+            Ok(length) => length,
+            Err(_) => return Ok(Advance::End(FileEnd::BadLength(length))),
+        };
+        if length > TRUSTED_LENGTH && self.distant_checksum(length)? != checksum {
+            return Ok(Advance::End(FileEnd::WrongChecksum));
+        }
+        if self.fill(FRAMING + length)? < FRAMING + length {
+            return Ok(Advance::End(FileEnd::CutOff));
+        }
+        let entry_start = self.start + PREFIX;
+        let entry = &self.buffer[entry_start..entry_start + length];
+        // In upstream's order: a missing end byte is a milder verdict than a wrong checksum.
+        if self.buffer[entry_start + length] != END_BYTE {
+            return Ok(Advance::End(FileEnd::NoEndByte));
+        }
+        if u64::from(adler32(&entry)) != checksum {
+            return Ok(Advance::End(FileEnd::WrongChecksum));
+        }
+        let Ok(header) = TxnHeader::read(&mut Reader::new(entry)) else {
+            return Ok(Advance::End(FileEnd::NoTransaction));
+        };
+        self.start += FRAMING + length;
+        self.at_hand = Some((header.zxid, length));
+        Ok(Advance::Record(header.zxid))
+    }
+
+    /// The record that [`LogFileReader::advance`] came to.
+    pub fn record(&self) -> Option<LogRecord<'_>> {
+        let (zxid, length) = self.at_hand?;
+        let end = self.start - 1;
+        Some(LogRecord {
+            zxid,
+            offset: self.offset() - (length + FRAMING) as u64,
+            bytes: &self.buffer[end - length..end],
+        })
+    }
+
+    /// The open file and its size, to look at what comes after the last record.
+    pub(super) fn raw(&self) -> (&dyn DiskFile, u64) {
+        (&*self.file, self.size)
+    }
+
+    /// Gets `wanted` bytes into the buffer if the file has them; returns how many of them are there.
+    fn fill(&mut self, wanted: usize) -> Result<usize> {
+        if self.filled - self.start >= wanted {
+            return Ok(wanted);
+        }
+        self.buffer.copy_within(self.start..self.filled, 0);
+        self.base += self.start as u64;
+        self.filled -= self.start;
+        self.start = 0;
+        if self.buffer.len() < wanted {
+            self.buffer.resize(wanted, 0);
+        }
+        let offset = self.base + self.filled as u64;
+        let into = &mut self.buffer[self.filled..];
+        self.filled += read_full(&*self.file, into, offset).during("read", &self.path)?;
+        Ok(self.filled.min(wanted))
+    }
+
+    /// The checksum of an entry of `length` bytes, without keeping it.
+    fn distant_checksum(&self, length: usize) -> Result<u64> {
+        let mut sum = Adler32::new();
+        let mut piece = vec![0; BUFFER];
+        let (mut offset, mut left) = (self.offset() + PREFIX as u64, length);
+        while left > 0 {
+            let into = &mut piece[..left.min(BUFFER)];
+            let got = read_full(&*self.file, into, offset).during("read", &self.path)?;
+            if got == 0 {
+                break;
+            }
+            sum.write(&into[..got]);
+            (offset, left) = (offset + got as u64, left - got);
+        }
+        Ok(u64::from(sum.finish()))
+    }
+}

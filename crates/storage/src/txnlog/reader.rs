@@ -1,0 +1,222 @@
+//! All log files of a folder as one stream of records.
+
+use super::{
+    file::{Advance, FileEnd, LogFileReader, LogRecord},
+    tail::{self, Verdict},
+};
+use crate::{
+    disk::Disk,
+    error::{Result, StorageError},
+    names::{LogFile, log_files},
+};
+use ostler_proto::id::Zxid;
+use std::{
+    collections::VecDeque,
+    path::{Path, PathBuf},
+};
+
+/// The remains of a batch that a crash interrupted, at the end of the newest log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TornTail {
+    /// The newest log file.
+    pub file: PathBuf,
+    /// Where the first bad record starts; the file is to be cut here.
+    pub offset: u64,
+    /// The last good transaction.
+    pub zxid_before: Zxid,
+    /// How many bytes of the batch are there.
+    pub bytes: u64,
+}
+
+/// A record whose zxid is not above the one before it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ZxidStep {
+    /// The log file.
+    pub file: PathBuf,
+    /// Where the record starts.
+    pub offset: u64,
+    /// The highest zxid before it.
+    pub before: Zxid,
+    /// Its zxid.
+    pub zxid: Zxid,
+}
+
+/// Reads the records after a zxid, file after file, and checks that none is missing.
+pub struct LogReader<'d> {
+    disk: &'d dyn Disk,
+    files: VecDeque<LogFile>,
+    current: Option<LogFileReader>,
+    newest: PathBuf,
+    after: Zxid,
+    last: Zxid,
+    void: Vec<PathBuf>,
+    torn: Option<TornTail>,
+    backwards: Vec<ZxidStep>,
+}
+
+impl<'d> LogReader<'d> {
+    /// Starts after `after` (the snapshot's zxid; zero for everything) in the logs of `dir`.
+    pub fn open(disk: &'d dyn Disk, dir: &Path, after: Zxid) -> Result<LogReader<'d>> {
+        let mut files = log_files(disk, dir)?;
+        let void = split_void(disk, &mut files)?;
+        // A file covers everything up to the next one's name.
+        let start = files.iter().rposition(|file| file.first <= after.next()).unwrap_or(0);
+        let newest = files.last().map(|file| file.path.clone()).unwrap_or_default();
+        Ok(LogReader {
+            disk,
+            files: files.split_off(start).into(),
+            current: None,
+            newest,
+            after,
+            last: after,
+            void,
+            torn: None,
+            backwards: Vec::new(),
+        })
+    }
+
+    /// The next record; `None` at the end of the log.
+    pub fn next_record(&mut self) -> Result<Option<LogRecord<'_>>> {
+        while self.current.is_some() || self.open_next()? {
+            let Some(file) = &mut self.current else { break };
+            match file.advance()? {
+                // Covered by the snapshot.
+                Advance::Record(zxid) if zxid <= self.after => {}
+                Advance::Record(zxid) => {
+                    self.check_order(zxid)?;
+                    return Ok(self.current.as_ref().and_then(LogFileReader::record));
+                }
+                Advance::End(end) => {
+                    self.check_end(end)?;
+                    self.current = None;
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// The highest zxid so far; the one the reader started after, if there was no record yet.
+    pub fn last(&self) -> Zxid {
+        self.last
+    }
+
+    /// The file being read.
+    pub fn file(&self) -> Option<&Path> {
+        self.current.as_ref().map(LogFileReader::path)
+    }
+
+    /// Whether there is any log file with more than a header.
+    pub fn has_files(&self) -> bool {
+        self.newest != Path::new("")
+    }
+
+    /// Known once [`LogReader::next_record`] has said `None`.
+    pub fn torn_tail(&self) -> Option<&TornTail> {
+        self.torn.as_ref()
+    }
+
+    /// The newest files, as far as no record was ever written to them: a crash at their creation.
+    pub fn void_files(&self) -> &[PathBuf] {
+        &self.void
+    }
+
+    /// Records so far that stepped back. A repeated zxid is none: Java logs failures of malformed requests so.
+    pub fn backwards(&self) -> &[ZxidStep] {
+        &self.backwards
+    }
+
+    fn open_next(&mut self) -> Result<bool> {
+        let Some(next) = self.files.pop_front() else { return Ok(false) };
+        // The name is the first record's zxid: even if that record is torn, what came before it was there.
+        if next.first > self.last && !follows(self.last, next.first) {
+            return Err(StorageError::Gap { file: next.path, last: self.last, found: next.first });
+        }
+        self.current = Some(LogFileReader::open(self.disk, &next.path)?);
+        Ok(true)
+    }
+
+    fn check_order(&mut self, zxid: Zxid) -> Result<()> {
+        if zxid == self.last.next() {
+            self.last = zxid;
+            return Ok(());
+        }
+        let Some(file) = &self.current else { return Ok(()) };
+        if !follows(self.last, zxid) {
+            return Err(StorageError::Gap { file: file.path().to_path_buf(), last: self.last, found: zxid });
+        }
+        if zxid < self.last {
+            let offset = file.record().map_or(0, |record| record.offset);
+            let step = ZxidStep { file: file.path().to_path_buf(), offset, before: self.last, zxid };
+            self.backwards.push(step);
+        }
+        self.last = self.last.max(zxid);
+        Ok(())
+    }
+
+    fn check_end(&mut self, end: FileEnd) -> Result<()> {
+        let Some(file) = &self.current else { return Ok(()) };
+        let (path, offset) = (file.path().to_path_buf(), file.offset());
+        let reason = if path == self.newest {
+            match tail::judge(file, end, self.last)? {
+                Verdict::Clean => return Ok(()),
+                Verdict::Torn { bytes } => {
+                    self.torn = Some(TornTail { file: path, offset, zxid_before: self.last, bytes });
+                    return Ok(());
+                }
+                Verdict::Corrupt { reason } => reason,
+            }
+        } else {
+            match end {
+                FileEnd::EndOfFile | FileEnd::Unwritten | FileEnd::CutOff | FileEnd::NoEndByte => {
+                    return Ok(());
+                }
+                FileEnd::WrongChecksum
+                | FileEnd::BadLength(_)
+                | FileEnd::NoTransaction
+                | FileEnd::BadHeader => end.reason(),
+            }
+        };
+        Err(StorageError::Corrupt { file: path, offset, reason, last_good: self.last })
+    }
+}
+
+/// Takes the newest files off the list as long as they hold nothing.
+fn split_void(disk: &dyn Disk, files: &mut Vec<LogFile>) -> Result<Vec<PathBuf>> {
+    let mut void = Vec::new();
+    while let Some(newest) = files.last() {
+        if !tail::is_void(&mut LogFileReader::open(disk, &newest.path)?)? {
+            break;
+        }
+        void.extend(files.pop().map(|file| file.path));
+    }
+    Ok(void)
+}
+
+/// Whether `next` can come right after `last`: within an epoch the count has no holes, and a new epoch starts
+/// its count at 1 (at 0 where a full count overflowed). How far an old epoch went is not known.
+fn follows(last: Zxid, next: Zxid) -> bool {
+    if next.epoch() > last.epoch() { next.counter() <= 1 } else { next <= last.next() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_have_no_holes_within_an_epoch() {
+        let zxid = |epoch: u64, counter: u64| Zxid(epoch << 32 | counter);
+        for (last, next, ok) in [
+            (zxid(0, 0), zxid(0, 1), true),
+            (zxid(0, 0), zxid(0, 2), false),
+            (zxid(1, 7), zxid(1, 7), true),
+            (zxid(1, 7), zxid(1, 3), true),
+            (zxid(1, 7), zxid(2, 1), true),
+            (zxid(1, 7), zxid(4, 0), true),
+            (zxid(1, 7), zxid(2, 2), false),
+            (zxid(1, 7), zxid(0, 9), true),
+            (zxid(1, 0xffff_ffff), zxid(2, 0), true),
+        ] {
+            assert_eq!(follows(last, next), ok, "{last} {next}");
+        }
+    }
+}

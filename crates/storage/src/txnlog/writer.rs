@@ -1,0 +1,256 @@
+//! Appending to the log.
+
+use super::{
+    BATCH_LIMIT, END_BYTE, FRAMING, HEADER, PREFIX, Truncated,
+    file::{Advance, LogFileReader},
+    tail::{self, Verdict},
+    truncate_after,
+};
+use crate::{
+    disk::{Disk, DiskFile},
+    error::{IoContext, Result, StorageError},
+    names::log_name,
+};
+use ostler_proto::id::Zxid;
+use simd_adler32::adler32;
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// How near the end of a file the next piece is reserved; upstream's number.
+const MARGIN: u64 = 4096;
+/// A buffer that one giant batch has grown is given back.
+const KEPT_BUFFER: usize = 2 * BATCH_LIMIT;
+
+/// How the log is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogOptions {
+    /// How much longer a file is made when it runs out (`preAllocSize`); 0 for not ahead at all.
+    pub prealloc_bytes: u64,
+    /// A file longer than this is followed by a new one (`txnLogSizeLimitInKb`).
+    pub size_limit_bytes: Option<u64>,
+    /// Whether a commit waits for the disk (`forceSync`).
+    pub sync: bool,
+}
+
+impl Default for LogOptions {
+    fn default() -> Self {
+        LogOptions { prealloc_bytes: 64 << 20, size_limit_bytes: None, sync: true }
+    }
+}
+
+/// The writer. Each process run starts a file of its own with its first record.
+///
+/// After any error the log is poisoned and takes nothing more. In particular a failed sync is not tried
+/// again: the system may have dropped the pages and would then report success for data that is not there.
+pub struct TxnLog {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    options: LogOptions,
+    current: Option<CurrentFile>,
+    /// Framed records that are not written yet.
+    buffer: Vec<u8>,
+    last: Option<Zxid>,
+    roll: bool,
+    since_roll: u64,
+    poisoned: bool,
+}
+
+struct CurrentFile {
+    path: PathBuf,
+    file: Box<dyn DiskFile>,
+    /// Where the next write goes.
+    position: u64,
+    /// The file's size.
+    size: u64,
+    /// Its name is durable.
+    named: bool,
+}
+
+impl TxnLog {
+    /// For the logs in `dir`. Nothing is written before the first commit.
+    pub fn open(disk: Arc<dyn Disk>, dir: PathBuf, options: LogOptions) -> TxnLog {
+        TxnLog {
+            disk,
+            dir,
+            options,
+            current: None,
+            buffer: Vec::new(),
+            last: None,
+            roll: false,
+            since_roll: 0,
+            poisoned: false,
+        }
+    }
+
+    /// Takes a record. It is durable after the next [`TxnLog::commit`].
+    pub fn append(&mut self, zxid: Zxid, record: &[u8]) -> Result<()> {
+        self.guarded(|log| log.append_unguarded(zxid, record))
+    }
+
+    /// Writes what was appended, with one write and one sync.
+    pub fn commit(&mut self) -> Result<()> {
+        self.guarded(|log| {
+            log.flush()?;
+            if let (Some(limit), Some(current)) = (log.options.size_limit_bytes, &log.current)
+                && current.position > limit
+            {
+                log.roll = true;
+            }
+            Ok(())
+        })
+    }
+
+    /// Lets the next record start a new file.
+    pub fn roll(&mut self) {
+        self.roll = true;
+        self.since_roll = 0;
+    }
+
+    /// Bytes written since the last [`TxnLog::roll`]; the size limit's rolls do not count.
+    pub fn bytes_since_roll(&self) -> u64 {
+        self.since_roll
+    }
+
+    /// The file being written.
+    pub fn file(&self) -> Option<&Path> {
+        self.current.as_ref().map(|current| current.path.as_path())
+    }
+
+    /// Takes all transactions above `zxid` off the log, durably. The next record starts a new file.
+    pub fn truncate_after(&mut self, zxid: Zxid) -> Result<Truncated> {
+        self.guarded(|log| {
+            log.flush()?;
+            log.current = None;
+            log.last = None;
+            truncate_after(&*log.disk, &log.dir, zxid)
+        })
+    }
+
+    fn guarded<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        if self.poisoned {
+            return Err(StorageError::Poisoned { dir: self.dir.clone() });
+        }
+        let done = work(self);
+        self.poisoned = done.is_err();
+        done
+    }
+
+    fn append_unguarded(&mut self, zxid: Zxid, record: &[u8]) -> Result<()> {
+        // A repeated zxid (the failure of a malformed request, from a Java leader) stays in the file of its
+        // twin: a new file would have the name that the twin's file may have.
+        if self.roll && self.last.is_none_or(|last| zxid > last) {
+            self.flush()?;
+            self.current = None;
+            self.roll = false;
+        }
+        if self.current.is_none() {
+            self.current = Some(self.start_file(zxid)?);
+            self.buffer.extend_from_slice(&HEADER);
+        } else if self.buffer.len() + record.len() + FRAMING > BATCH_LIMIT {
+            self.flush()?;
+        }
+        frame(record, &mut self.buffer);
+        self.last = Some(self.last.map_or(zxid, |last| last.max(zxid)));
+        Ok(())
+    }
+
+    fn start_file(&self, zxid: Zxid) -> Result<CurrentFile> {
+        let path = self.dir.join(log_name(zxid));
+        if self.disk.exists(&path).during("look for", &path)? && holds_data(&*self.disk, &path)? {
+            return Err(StorageError::LogExists { file: path });
+        }
+        let file = self.disk.create(&path).during("create", &path)?;
+        Ok(CurrentFile { path, file, position: 0, size: 0, named: false })
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let Some(current) = &mut self.current else { return Ok(()) };
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        let length = self.buffer.len() as u64;
+        current.reserve(length, self.options.prealloc_bytes)?;
+        current.write(&self.buffer)?;
+        if self.options.sync {
+            current.file.sync_data().during("sync", &current.path)?;
+            if !current.named {
+                self.disk.sync_dir(&self.dir).during("sync", &self.dir)?;
+                current.named = true;
+            }
+        }
+        self.since_roll += length;
+        self.buffer.clear();
+        self.buffer.shrink_to(KEPT_BUFFER);
+        Ok(())
+    }
+}
+
+impl CurrentFile {
+    fn reserve(&mut self, length: u64, step: u64) -> Result<()> {
+        // A new file's header is already there when upstream looks at the size.
+        let position = self.position.max(HEADER.len() as u64);
+        let mut size = padded_size(position, self.size.max(HEADER.len() as u64), step);
+        if step > 0 && self.position + length > size {
+            size = padded_size(self.position + length, size, step);
+        }
+        if size > self.size && step > 0 {
+            self.file.allocate(size).during("reserve space for", &self.path)?;
+            self.size = size;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.file.write_all_at(bytes, self.position).during("write", &self.path)?;
+        self.position += bytes.len() as u64;
+        self.size = self.size.max(self.position);
+        Ok(())
+    }
+}
+
+/// The size upstream gives a file before a record is written at `position`.
+fn padded_size(position: u64, size: u64, step: u64) -> u64 {
+    if step == 0 || position + MARGIN < size {
+        size
+    } else if position > size {
+        (position + step) / step * step
+    } else {
+        size + step
+    }
+}
+
+fn frame(record: &[u8], out: &mut Vec<u8>) {
+    assert!(!record.is_empty(), "a record of length 0 would read as the end of the log");
+    let length = i32::try_from(record.len()).expect("a record is no longer than a frame, which has 31 bits");
+    out.reserve(PREFIX + record.len() + 1);
+    out.extend_from_slice(&u64::from(adler32(&record)).to_be_bytes());
+    out.extend_from_slice(&length.to_be_bytes());
+    out.extend_from_slice(record);
+    out.push(END_BYTE);
+}
+
+/// Whether a file holds a record, or anything that may have been one.
+fn holds_data(disk: &dyn Disk, path: &Path) -> Result<bool> {
+    let mut file = LogFileReader::open(disk, path)?;
+    match file.advance()? {
+        Advance::Record(_) => Ok(true),
+        Advance::End(end) => Ok(matches!(tail::judge(&file, end, Zxid::ZERO)?, Verdict::Corrupt { .. })),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_grow_as_upstream_pads_them() {
+        let step = 64 << 10;
+        assert_eq!(padded_size(16, 16, step), 65552);
+        assert_eq!(padded_size(61_000, 65552, step), 65552);
+        assert_eq!(padded_size(61_457, 65552, step), 65552 + step);
+        assert_eq!(padded_size(70_000, 65552, step), 131_072);
+        assert_eq!(padded_size(70_000, 65552, 0), 65552);
+    }
+}

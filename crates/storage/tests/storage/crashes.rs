@@ -1,0 +1,186 @@
+//! Power cuts: what was acknowledged is there afterwards, and the server can always go on.
+
+use crate::{
+    faulty_disk::{Fault, FaultyDisk},
+    sinks::{Contents, begin_snapshot, record},
+};
+use ostler_proto::id::Zxid;
+use ostler_storage::{
+    error::Result,
+    folders::DataFolders,
+    recover::{Origin, RecoverOptions, recover},
+    snapshot::SnapshotTrailer,
+    txnlog::{LogOptions, TxnLog},
+};
+use proptest::prelude::*;
+use std::{io, path::Path, sync::Arc};
+
+#[derive(Debug, Clone)]
+enum Step {
+    /// Sizes of the records of one batch.
+    Commit(Vec<usize>),
+    Roll,
+    /// Take back so many of the last transactions.
+    Truncate(u64),
+    Snapshot,
+    Crash {
+        /// The batch that the crash comes into.
+        unsynced: Vec<usize>,
+    },
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let sizes = || prop::collection::vec(prop_oneof![4 => 0..200usize, 1 => 200..3000usize], 1..8);
+    let step = prop_oneof![
+        6 => sizes().prop_map(Step::Commit),
+        1 => Just(Step::Roll),
+        1 => (0..6u64).prop_map(Step::Truncate),
+        1 => Just(Step::Snapshot),
+        4 => sizes().prop_map(|unsynced| Step::Crash { unsynced }),
+    ];
+    prop::collection::vec(step, 1..25)
+}
+
+struct Machine {
+    disk: FaultyDisk,
+    folders: DataFolders,
+    options: LogOptions,
+    log: TxnLog,
+    /// Acknowledged.
+    durable: Vec<(Zxid, Vec<u8>)>,
+    next: u64,
+    random: u64,
+}
+
+impl Machine {
+    fn new(prealloc_bytes: u64, seed: u64) -> Machine {
+        let disk = FaultyDisk::default();
+        let folders = DataFolders::at(Path::new("/data"), None);
+        let options = LogOptions { prealloc_bytes, size_limit_bytes: Some(8000), sync: true };
+        let log = TxnLog::open(Arc::new(disk.clone()), folders.logs.clone(), options);
+        Machine { disk, folders, options, log, durable: Vec::new(), next: 1, random: seed | 1 }
+    }
+
+    fn records(&self, sizes: &[usize]) -> Vec<(Zxid, Vec<u8>)> {
+        let numbered = sizes.iter().zip(self.next..);
+        numbered.map(|(size, zxid)| (Zxid(zxid), record(Zxid(zxid), *size))).collect()
+    }
+
+    fn commit(&mut self, records: &[(Zxid, Vec<u8>)]) -> Result<()> {
+        for (zxid, record) in records {
+            self.log.append(*zxid, record)?;
+        }
+        self.log.commit()
+    }
+
+    fn random(&mut self, below: usize) -> usize {
+        self.random = self.random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.random >> 33) as usize % below
+    }
+
+    fn step(&mut self, step: Step) {
+        match step {
+            Step::Commit(sizes) => {
+                let records = self.records(&sizes);
+                self.commit(&records).unwrap();
+                self.next += records.len() as u64;
+                self.durable.extend(records);
+            }
+            Step::Roll => self.log.roll(),
+            Step::Truncate(count) => {
+                self.next -= count.min(self.next - 1);
+                self.log.truncate_after(Zxid(self.next - 1)).unwrap();
+                self.durable.truncate(self.next as usize - 1);
+                let dir = &self.folders.snapshots;
+                ostler_storage::snapshot::remove_snapshots_after(&self.disk, dir, Zxid(self.next - 1))
+                    .unwrap();
+            }
+            Step::Snapshot => {
+                let writer = begin_snapshot(&self.disk, &self.folders.snapshots, self.next - 1).unwrap();
+                writer.finish(SnapshotTrailer::default()).unwrap();
+            }
+            Step::Crash { unsynced } => self.crash(&unsynced),
+        }
+    }
+
+    /// The power goes somewhere in the middle of a commit, or right after it.
+    fn crash(&mut self, unsynced: &[usize]) {
+        let in_doubt = self.records(unsynced);
+        let at = self.random(7);
+        self.disk.fail(Some(Fault { at, lasting: true, kind: io::ErrorKind::Other }));
+        let _ = self.commit(&in_doubt);
+        self.disk.fail(None);
+        let disk = self.disk.clone();
+        disk.crash(|below| self.random(below));
+        self.restart(&in_doubt);
+    }
+
+    fn restart(&mut self, in_doubt: &[(Zxid, Vec<u8>)]) {
+        let mut contents = Contents::default();
+        let options = RecoverOptions { trust_empty: true, db_autocreate: true };
+        let done = recover(&self.disk, &self.folders, options, &mut contents).unwrap();
+        let after = match done.origin {
+            Origin::Snapshot(zxid) => zxid.0 as usize,
+            _ => 0,
+        };
+        let acknowledged = &self.durable[after..];
+        assert!(contents.records.len() >= acknowledged.len(), "acknowledged records are gone: {done:?}");
+        let (old, new) = contents.records.split_at(acknowledged.len());
+        assert!(old == acknowledged, "{done:?}");
+        assert!(in_doubt.starts_with(new), "what was kept of the last batch is its beginning");
+        self.durable.extend_from_slice(new);
+        self.next = self.durable.len() as u64 + 1;
+
+        // Whatever was left over is gone now.
+        let again = recover(&self.disk, &self.folders, options, &mut Contents::default()).unwrap();
+        assert_eq!((again.last_zxid.0, again.last_zxid), (self.next - 1, done.last_zxid));
+        assert!(again.notes.iter().all(|note| matches!(note, ostler_storage::recover::Note::EmptyTrusted)));
+        let (disk, dir) = (Arc::new(self.disk.clone()), self.folders.logs.clone());
+        self.log = TxnLog::open(disk, dir, self.options);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn what_was_acknowledged_survives(
+        steps in steps(),
+        prealloc_bytes in prop_oneof![Just(0u64), Just(4096u64), Just(16384u64)],
+        seed: u64,
+    ) {
+        let mut machine = Machine::new(prealloc_bytes, seed);
+        for step in steps {
+            machine.step(step);
+        }
+        machine.crash(&[10]);
+    }
+}
+
+#[test]
+fn a_truncation_cut_short_leaves_no_gap() {
+    let mut seed = 1;
+    // Four files of three records; back to each zxid, with the power going at each change of the disk.
+    for keep in 0..=12 {
+        for at in 0..12 {
+            for _ in 0..4 {
+                seed += 1;
+                let mut machine = Machine::new(4096, seed);
+                for _ in 0..4 {
+                    machine.step(Step::Commit(vec![300, 300, 300]));
+                    machine.step(Step::Roll);
+                }
+                machine.disk.fail(Some(Fault { at, lasting: true, kind: io::ErrorKind::Other }));
+                let done = machine.log.truncate_after(Zxid(keep)).is_ok();
+                machine.disk.fail(None);
+                let disk = machine.disk.clone();
+                disk.crash(|below| machine.random(below));
+
+                let all = machine.durable.clone();
+                machine.durable.truncate(keep as usize);
+                machine.restart(&all[keep as usize..]);
+                assert!(!done || machine.durable.len() == keep as usize);
+            }
+        }
+    }
+}

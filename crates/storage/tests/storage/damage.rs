@@ -1,0 +1,299 @@
+//! Damaged logs: what is a torn tail, what is corruption, what is a gap.
+
+use crate::{
+    faulty_disk::FaultyDisk,
+    sinks::{drain, record},
+};
+use ostler_proto::id::Zxid;
+use ostler_storage::{
+    StorageError,
+    error::Result,
+    txnlog::{LogOptions, LogReader, TornTail, TxnLog},
+};
+use proptest::prelude::*;
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+type Records = Vec<(Zxid, Vec<u8>)>;
+
+fn logs() -> PathBuf {
+    PathBuf::from("/logs")
+}
+
+fn file(first: u64) -> PathBuf {
+    logs().join(format!("log.{first:x}"))
+}
+
+/// Writes files; each starts at a zxid and has records of the given sizes.
+fn write(files: &[(u64, &[usize])], prealloc_bytes: u64) -> (FaultyDisk, Records) {
+    let disk = FaultyDisk::default();
+    let mut all = Vec::new();
+    for (first, sizes) in files {
+        let options = LogOptions { prealloc_bytes, ..LogOptions::default() };
+        let mut log = TxnLog::open(Arc::new(disk.clone()), logs(), options);
+        for (size, zxid) in sizes.iter().zip(*first..) {
+            let record = record(Zxid(zxid), *size);
+            log.append(Zxid(zxid), &record).unwrap();
+            all.push((Zxid(zxid), record));
+        }
+        log.commit().unwrap();
+    }
+    (disk, all)
+}
+
+fn read(disk: &FaultyDisk) -> Result<(Records, Option<TornTail>)> {
+    let mut reader = LogReader::open(disk, &logs(), Zxid::ZERO)?;
+    let records = drain(&mut reader)?;
+    Ok((records, reader.torn_tail().cloned()))
+}
+
+fn change(disk: &FaultyDisk, path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = disk.bytes(path);
+    change(&mut bytes);
+    disk.put(path, &bytes);
+}
+
+/// Where each record of a file starts, and where the last one ends.
+fn starts(records: &Records) -> Vec<u64> {
+    let mut at = 16;
+    let mut starts = vec![at];
+    for (_, record) in records {
+        at += record.len() as u64 + 13;
+        starts.push(at);
+    }
+    starts
+}
+
+fn corrupt_at(result: Result<(Records, Option<TornTail>)>) -> (u64, Zxid, String) {
+    match result {
+        Err(StorageError::Corrupt { offset, last_good, reason, .. }) => (offset, last_good, reason),
+        other => panic!("not seen as corrupt: {other:?}"),
+    }
+}
+
+#[test]
+fn cut_anywhere_the_whole_records_before_are_there() {
+    let (disk, records) = write(&[(1, &[1, 40, 700, 3])], 0);
+    let whole = disk.bytes(&file(1));
+    let starts = starts(&records);
+    for size in 0..whole.len() {
+        disk.put(&file(1), &whole[..size]);
+        let (found, torn) = read(&disk).unwrap();
+        let intact = starts.iter().filter(|start| **start <= size as u64).count().saturating_sub(1);
+        assert_eq!(found, records[..intact], "cut at {size}");
+        let clean = size <= 16 || starts.contains(&(size as u64));
+        assert_eq!(torn.is_none(), clean, "cut at {size}: {torn:?}");
+        if let Some(torn) = torn {
+            assert_eq!((torn.offset, torn.zxid_before), (starts[intact], Zxid(intact as u64)));
+            assert_eq!(torn.offset + torn.bytes, whole[..size].trim_end_zeros());
+        }
+    }
+}
+
+trait TrimEnd {
+    fn trim_end_zeros(&self) -> u64;
+}
+
+impl TrimEnd for [u8] {
+    fn trim_end_zeros(&self) -> u64 {
+        self.iter().rposition(|byte| *byte != 0).map_or(0, |at| at as u64 + 1)
+    }
+}
+
+#[test]
+fn a_flipped_bit_never_goes_unnoticed() {
+    let (disk, records) = write(&[(1, &[1, 40, 700, 3])], 4096);
+    let whole = disk.bytes(&file(1));
+    let starts = starts(&records);
+    for at in 0..whole.len() {
+        for bit in [0, 3, 7] {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1 << bit;
+            disk.put(&file(1), &bytes);
+            let result = read(&disk);
+            match at as u64 {
+                0..4 => assert_eq!(corrupt_at(result).0, 0),
+                // Version and dbid: not looked at.
+                4..16 => assert_eq!(result.unwrap(), (records.clone(), None)),
+                at => {
+                    let hit = starts.iter().filter(|start| **start <= at).count() - 1;
+                    if hit + 1 < records.len() {
+                        let (offset, last_good, _) = corrupt_at(result);
+                        assert_eq!((offset, last_good), (starts[hit], Zxid(hit as u64)), "flip at {at}");
+                    } else {
+                        // The last record, or the zeros behind it.
+                        let (found, torn) = result.unwrap();
+                        assert_eq!(found, records[..hit.min(records.len())]);
+                        assert_eq!(torn.unwrap().offset, starts[hit.min(records.len())], "flip at {at}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn an_older_file_is_corrupt_where_a_newer_one_would_be_torn() {
+    let (disk, records) = write(&[(1, &[10, 10]), (3, &[10])], 4096);
+    let second = starts(&records[..2].to_vec())[1] as usize;
+    change(&disk, &file(1), |bytes| bytes[second + 30] ^= 1);
+    let error = read(&disk).unwrap_err().to_string();
+    assert!(error.contains("/logs/log.1: damaged at byte 92"), "{error}");
+    assert!(error.contains("Everything up to 0x1 is intact"), "{error}");
+    assert!(error.contains("truncate -s 92 /logs/log.1"), "{error}");
+}
+
+#[test]
+fn java_leaves_torn_tails_behind_and_goes_on_in_the_next_file() {
+    let (disk, records) = write(&[(1, &[10, 10]), (2, &[10, 10])], 0);
+    // The second record of the first file was cut off, and written again in the next file.
+    for cut in 1..76 {
+        let whole = disk.bytes(&file(1));
+        change(&disk, &file(1), |bytes| bytes.truncate(bytes.len() - cut));
+        let (found, torn) = read(&disk).unwrap();
+        assert_eq!((found, torn), ([&records[..1], &records[2..]].concat(), None));
+        disk.put(&file(1), &whole);
+    }
+}
+
+#[test]
+fn missing_files_are_a_gap() {
+    let (disk, _) = write(&[(1, &[10, 10]), (4, &[10])], 0);
+    let error = read(&disk).unwrap_err();
+    assert!(matches!(error, StorageError::Gap { last: Zxid(2), found: Zxid(4), .. }), "{error}");
+    assert!(error.to_string().contains("/logs/log.4"), "{error}");
+    // Also when the records that would show it are torn away.
+    change(&disk, &file(4), |bytes| bytes.truncate(40));
+    assert!(matches!(read(&disk), Err(StorageError::Gap { .. })));
+    // A snapshot of what is missing closes it.
+    let (disk, records) = write(&[(1, &[10, 10]), (4, &[10])], 0);
+    let found = drain(&mut LogReader::open(&disk, &logs(), Zxid(3)).unwrap()).unwrap();
+    assert_eq!(found, records[2..]);
+    assert!(drain(&mut LogReader::open(&disk, &logs(), Zxid(2)).unwrap()).is_err());
+}
+
+#[test]
+fn an_unwritten_sector_in_the_last_batch_is_torn_and_other_damage_there_is_not() {
+    let (disk, records) = write(&[(1, &[100, 3000, 100])], 16384);
+    let starts = starts(&records);
+    let whole = disk.bytes(&file(1));
+    change(&disk, &file(1), |bytes| bytes[1024..1536].fill(0));
+    let (found, torn) = read(&disk).unwrap();
+    assert_eq!(found, records[..1]);
+    assert_eq!(
+        torn.unwrap(),
+        TornTail { file: file(1), offset: starts[1], zxid_before: Zxid(1), bytes: starts[3] - starts[1] }
+    );
+    for (from, to) in [(1024, 1535), (1025, 1536), (1100, 1200)] {
+        disk.put(&file(1), &whole);
+        change(&disk, &file(1), |bytes| bytes[from..to].fill(0));
+        let (offset, last_good, reason) = corrupt_at(read(&disk));
+        assert_eq!((offset, last_good), (starts[1], Zxid(1)));
+        assert!(reason.contains(&format!("a whole record (0x3) follows at byte {}", starts[2])), "{reason}");
+    }
+}
+
+#[test]
+fn a_hole_more_than_a_batch_before_the_end_is_corruption() {
+    let sizes = [1_000_000; 6];
+    let (disk, records) = write(&[(1, &sizes)], 0);
+    change(&disk, &file(1), |bytes| bytes[1024..8192].fill(0));
+    let (offset, last_good, reason) = corrupt_at(read(&disk));
+    assert_eq!((offset, last_good), (16, Zxid(0)));
+    assert!(reason.contains("bytes of data follow"), "{reason}");
+    // The same hole near the end was made by a crash.
+    let last = starts(&records)[5] as usize;
+    let (disk, _) = write(&[(1, &sizes)], 0);
+    change(&disk, &file(1), |bytes| bytes[last + 5000..last + 6024].fill(0));
+    assert_eq!(read(&disk).unwrap().0, records[..5]);
+}
+
+#[test]
+fn records_longer_than_a_batch_are_read_and_may_be_torn() {
+    let (disk, records) = write(&[(1, &[10, 6_000_000])], 0);
+    assert_eq!(read(&disk).unwrap(), (records.clone(), None));
+    change(&disk, &file(1), |bytes| bytes.truncate(5_000_000));
+    let (found, torn) = read(&disk).unwrap();
+    assert_eq!(found, records[..1]);
+    assert!(torn.unwrap().bytes > 4_900_000);
+}
+
+#[test]
+fn files_that_are_no_logs_are_not_torn_logs() {
+    let (disk, _) = write(&[(1, &[10])], 0);
+    disk.put(&file(2), b"these are my notes, please do not delete them");
+    let (offset, last_good, reason) = corrupt_at(read(&disk));
+    assert_eq!((offset, last_good), (0, Zxid(1)));
+    assert!(reason.contains("ZKLG"), "{reason}");
+}
+
+#[test]
+fn newest_files_without_content_do_not_count() {
+    let (disk, records) = write(&[(1, &[10, 10])], 0);
+    disk.put(&file(3), b"");
+    disk.put(&file(4), b"ZKLG\0\0");
+    disk.put(&file(5), &[0; 70000]);
+    let mut reader = LogReader::open(&disk, &logs(), Zxid::ZERO).unwrap();
+    assert_eq!(drain(&mut reader).unwrap(), records);
+    assert_eq!(reader.void_files(), [file(5), file(4), file(3)]);
+    assert_eq!(reader.torn_tail(), None);
+    // In the middle they do: whoever wrote the later file had read this one.
+    let (disk, _) = write(&[(1, &[10, 10]), (3, &[10])], 0);
+    disk.put(&file(2), b"");
+    assert_eq!(corrupt_at(read(&disk)).0, 0);
+}
+
+#[test]
+fn repeated_zxids_are_read_and_steps_back_are_reported() {
+    let disk = FaultyDisk::default();
+    let mut log = TxnLog::open(Arc::new(disk.clone()), logs(), LogOptions::default());
+    for zxid in [1, 2, 2, 3, 2, 4] {
+        log.append(Zxid(zxid), &record(Zxid(zxid), 5)).unwrap();
+        log.commit().unwrap();
+    }
+    let mut reader = LogReader::open(&disk, &logs(), Zxid::ZERO).unwrap();
+    let zxids: Vec<u64> = drain(&mut reader).unwrap().iter().map(|(zxid, _)| zxid.0).collect();
+    assert_eq!(zxids, [1, 2, 2, 3, 2, 4]);
+    assert_eq!(reader.backwards().len(), 1);
+    assert_eq!((reader.backwards()[0].before, reader.backwards()[0].zxid), (Zxid(3), Zxid(2)));
+    assert_eq!(reader.last(), Zxid(4));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn what_is_written_is_read_from_anywhere(
+        batches in prop::collection::vec(prop::collection::vec(0..5000usize, 0..6), 1..12),
+        prealloc_bytes in prop_oneof![Just(0u64), Just(4096), Just(65536)],
+        limit in prop_oneof![Just(None), Just(Some(3000u64))],
+        from: prop::sample::Index,
+    ) {
+        let disk = FaultyDisk::default();
+        let options = LogOptions { prealloc_bytes, size_limit_bytes: limit, sync: true };
+        let mut log = TxnLog::open(Arc::new(disk.clone()), logs(), options);
+        let mut all = Vec::new();
+        for batch in &batches {
+            for size in batch {
+                let zxid = Zxid(all.len() as u64 + 1);
+                all.push((zxid, record(zxid, *size)));
+                log.append(zxid, &all[all.len() - 1].1).unwrap();
+            }
+            log.commit().unwrap();
+        }
+        let from = from.index(all.len() + 1);
+        let mut reader = LogReader::open(&disk, &logs(), Zxid(from as u64)).unwrap();
+        prop_assert_eq!(drain(&mut reader).unwrap(), &all[from..]);
+        prop_assert_eq!(reader.torn_tail(), None);
+    }
+
+    #[test]
+    fn garbage_does_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..3000), header: bool) {
+        let disk = FaultyDisk::default();
+        let start: &[u8] = if header { b"ZKLG\0\0\0\x02\0\0\0\0\0\0\0\0" } else { b"" };
+        disk.put(&file(1), &[start, &bytes].concat());
+        let _ = read(&disk);
+    }
+}

@@ -1,0 +1,267 @@
+//! A disk in memory that can crash and fail.
+//!
+//! A crash keeps what was synced. Of the rest, each sector and each change of a name is kept or lost by
+//! chance, in any combination, as real disks do it.
+
+use ostler_storage::disk::{Disk, DiskFile};
+use std::{
+    collections::BTreeMap,
+    io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard},
+};
+
+const SECTOR: usize = 512;
+
+/// Shared by clones.
+#[derive(Clone, Default)]
+pub(crate) struct FaultyDisk(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    /// As the running system sees names, and as a crash leaves them.
+    names: BTreeMap<PathBuf, usize>,
+    durable_names: BTreeMap<PathBuf, usize>,
+    /// Indexed by number; files are never forgotten, names are.
+    files: Vec<Content>,
+    fault: Option<Fault>,
+    changes: usize,
+}
+
+#[derive(Default, Clone)]
+struct Content {
+    now: Vec<u8>,
+    synced: Vec<u8>,
+}
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fault {
+    /// The n-th change (write, sync, create, ...), counted from 0.
+    pub at: usize,
+    /// And all after it, too.
+    pub lasting: bool,
+    /// How.
+    pub kind: io::ErrorKind,
+}
+
+impl FaultyDisk {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap()
+    }
+
+    /// Counts changes from 0 again and lets one of them fail.
+    pub(crate) fn fail(&self, fault: Option<Fault>) {
+        let mut state = self.state();
+        state.fault = fault;
+        state.changes = 0;
+    }
+
+    /// How many changes there were since [`FaultyDisk::fail`].
+    pub(crate) fn changes(&self) -> usize {
+        self.state().changes
+    }
+
+    /// Power off and on. `choose(n)` gives a number below n.
+    pub(crate) fn crash(&self, mut choose: impl FnMut(usize) -> usize) {
+        let mut state = self.state();
+        let all: Vec<PathBuf> = state.names.keys().chain(state.durable_names.keys()).cloned().collect();
+        let mut names = state.durable_names.clone();
+        for path in all {
+            let (now, durable) = (state.names.get(&path).copied(), state.durable_names.get(&path).copied());
+            if now != durable && choose(2) == 0 {
+                match now {
+                    Some(file) => names.insert(path, file),
+                    None => names.remove(&path),
+                };
+            }
+        }
+        for file in &mut state.files {
+            file.crash(&mut choose);
+        }
+        state.names = names.clone();
+        state.durable_names = names;
+    }
+
+    /// A file's bytes.
+    pub(crate) fn bytes(&self, path: &Path) -> Vec<u8> {
+        let state = self.state();
+        state.files[state.names[path]].now.clone()
+    }
+
+    /// Puts a file there, durably.
+    pub(crate) fn put(&self, path: &Path, bytes: &[u8]) {
+        let mut state = self.state();
+        let file = state.files.len();
+        state.files.push(Content { now: bytes.to_vec(), synced: bytes.to_vec() });
+        state.names.insert(path.to_path_buf(), file);
+        state.durable_names.insert(path.to_path_buf(), file);
+    }
+
+    /// All names.
+    pub(crate) fn names(&self) -> Vec<PathBuf> {
+        self.state().names.keys().cloned().collect()
+    }
+}
+
+impl Content {
+    fn crash(&mut self, choose: &mut impl FnMut(usize) -> usize) {
+        if self.now == self.synced {
+            return;
+        }
+        let longer = self.now.len().saturating_sub(self.synced.len());
+        let size = match choose(3) {
+            0 => self.now.len(),
+            1 if longer > 0 => self.synced.len() + choose(longer),
+            _ => self.synced.len(),
+        };
+        let mut left = self.synced.clone();
+        left.resize(size, 0);
+        for (at, sector) in left.chunks_mut(SECTOR).enumerate() {
+            let start = at * SECTOR;
+            let Some(new) = self.now.get(start..self.now.len().min(start + sector.len())) else { continue };
+            if choose(2) == 0 {
+                sector[..new.len()].copy_from_slice(new);
+            }
+        }
+        *self = Content { now: left.clone(), synced: left };
+    }
+}
+
+impl State {
+    fn change(&mut self) -> io::Result<()> {
+        let this = self.changes;
+        self.changes += 1;
+        match self.fault {
+            Some(fault) if this == fault.at || (fault.lasting && this > fault.at) => Err(fault.kind.into()),
+            _ => Ok(()),
+        }
+    }
+
+    fn file(&self, path: &Path) -> io::Result<usize> {
+        self.names.get(path).copied().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+}
+
+struct OpenFile {
+    disk: FaultyDisk,
+    file: usize,
+}
+
+impl Disk for FaultyDisk {
+    fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        let mut state = self.state();
+        state.change()?;
+        let file = match state.names.get(path) {
+            Some(file) => *file,
+            None => {
+                state.files.push(Content::default());
+                let file = state.files.len() - 1;
+                state.names.insert(path.to_path_buf(), file);
+                file
+            }
+        };
+        state.files[file].now.clear();
+        Ok(Box::new(OpenFile { disk: self.clone(), file }))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        let file = self.state().file(path)?;
+        Ok(Box::new(OpenFile { disk: self.clone(), file }))
+    }
+
+    fn open_to_change(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        self.open(path)
+    }
+
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        let state = self.state();
+        Ok(state.names.keys().any(|name| name.starts_with(path)))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        state.change()?;
+        let file = state.file(from)?;
+        state.names.remove(from);
+        state.names.insert(to.to_path_buf(), file);
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        state.change()?;
+        state.file(path)?;
+        state.names.remove(path);
+        Ok(())
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let state = self.state();
+        let here = state.names.keys().filter(|path| path.parent() == Some(dir));
+        Ok(here.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect())
+    }
+
+    fn create_dir_all(&self, _: &Path) -> io::Result<()> {
+        self.state().change()
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        state.change()?;
+        let state = &mut *state;
+        state.durable_names.retain(|path, _| path.parent() != Some(dir));
+        let here = state.names.iter().filter(|(path, _)| path.parent() == Some(dir));
+        state.durable_names.extend(here.map(|(path, file)| (path.clone(), *file)));
+        Ok(())
+    }
+}
+
+impl DiskFile for OpenFile {
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.disk.state().files[self.file].now.len() as u64)
+    }
+
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        let state = self.disk.state();
+        let rest = state.files[self.file].now.get(offset as usize..).unwrap_or_default();
+        let size = rest.len().min(into.len());
+        into[..size].copy_from_slice(&rest[..size]);
+        Ok(size)
+    }
+
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let mut state = self.disk.state();
+        let done = state.change();
+        // A write that fails may have got half-way.
+        let bytes = if done.is_err() { &bytes[..bytes.len() / 2] } else { bytes };
+        let now = &mut state.files[self.file].now;
+        let (start, end) = (offset as usize, offset as usize + bytes.len());
+        now.resize(now.len().max(end), 0);
+        now[start..end].copy_from_slice(bytes);
+        done
+    }
+
+    fn allocate(&self, size: u64) -> io::Result<()> {
+        let mut state = self.disk.state();
+        state.change()?;
+        let now = &mut state.files[self.file].now;
+        now.resize(now.len().max(size as usize), 0);
+        Ok(())
+    }
+
+    fn truncate(&self, size: u64) -> io::Result<()> {
+        let mut state = self.disk.state();
+        state.change()?;
+        state.files[self.file].now.truncate(size as usize);
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        let mut state = self.disk.state();
+        state.change()?;
+        let file = &mut state.files[self.file];
+        file.synced = file.now.clone();
+        Ok(())
+    }
+}

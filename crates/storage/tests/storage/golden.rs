@@ -1,0 +1,146 @@
+//! Files that Java ZooKeeper wrote (`tests/golden/README.md` says how), read, and written again byte by byte.
+
+use crate::{
+    faulty_disk::FaultyDisk,
+    sinks::{Contents, drain},
+};
+use ostler_proto::{
+    id::{Epoch, Zxid},
+    txn::{TxnDigest, TxnRecord},
+};
+use ostler_storage::{
+    disk::OsDisk,
+    epochs::{EpochFile, read_epoch, write_epoch},
+    folders::DataFolders,
+    recover::{Origin, RecoverOptions, recover},
+    snapshot::{Compression, SnapshotFile, SnapshotTrailer, SnapshotWriter, find_snapshots, read_snapshot},
+    txnlog::{LogOptions, LogReader, TxnLog},
+};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+fn golden(version: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(version)
+}
+
+fn read(file: &SnapshotFile) -> (Contents, SnapshotTrailer) {
+    let mut contents = Contents::default();
+    let trailer = read_snapshot(&OsDisk, file, &mut contents).unwrap();
+    (contents, trailer)
+}
+
+fn write(zxid: Zxid, contents: &Contents, trailer: SnapshotTrailer, compression: Compression) -> Vec<u8> {
+    let disk = FaultyDisk::default();
+    let sessions = contents.sessions.iter().copied();
+    let acls = contents.acls.iter().map(|(index, acl)| (*index, &acl[..]));
+    let mut writer =
+        SnapshotWriter::begin(&disk, Path::new("/d"), zxid, compression, sessions, acls).unwrap();
+    for node in &contents.nodes {
+        writer.node(&node.path, node.data.as_deref(), node.acl, &node.stat).unwrap();
+    }
+    let path = writer.finish(trailer).unwrap();
+    assert_eq!(disk.names(), [path.clone()]);
+    disk.bytes(&path)
+}
+
+#[test]
+fn plain_snapshots_go_both_ways() {
+    for version in ["3.8.0", "3.9.5", "quorum-3.9.5"] {
+        for file in find_snapshots(&OsDisk, &golden(version)).unwrap() {
+            assert_eq!(file.problem, None);
+            let (contents, trailer) = read(&file);
+            assert_eq!(contents.nodes[0].path, "/");
+            assert_eq!(trailer.last_processed.is_some(), version != "3.8.0");
+            if file.compression == Compression::None {
+                let again = write(file.zxid, &contents, trailer, Compression::None);
+                assert!(again == fs::read(&file.path).unwrap(), "{}", file.path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn compressed_snapshots_hold_what_the_plain_one_holds() {
+    for version in ["3.8.0", "3.9.5"] {
+        let files = find_snapshots(&OsDisk, &golden(version)).unwrap();
+        let with = |compression| {
+            files.iter().find(|file| file.zxid == Zxid(0x1a) && file.compression == compression).unwrap()
+        };
+        let plain = read(with(Compression::None));
+        assert_eq!(plain.0.sessions.len(), 1);
+        assert_eq!(plain.0.nodes.len(), 15);
+        for compression in [Compression::Gz, Compression::Snappy] {
+            assert_eq!(read(with(compression)), plain);
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("snapshot");
+            fs::write(&path, write(Zxid(0x1a), &plain.0, plain.1, compression)).unwrap();
+            let file = SnapshotFile { zxid: Zxid(0x1a), compression, path, problem: None };
+            assert_eq!(read(&file), plain);
+        }
+    }
+}
+
+#[test]
+fn logs_go_both_ways() {
+    let mut types = BTreeSet::new();
+    for (version, first, count) in [("3.8.0", 1, 26), ("3.9.5", 1, 26), ("quorum-3.9.5", 0x1_0000_0001, 3)] {
+        let mut reader = LogReader::open(&OsDisk, &golden(version), Zxid::ZERO).unwrap();
+        let records = drain(&mut reader).unwrap();
+        assert_eq!((records.len(), records[0].0), (count, Zxid(first)));
+        assert_eq!((reader.torn_tail(), reader.void_files(), reader.backwards()), (None, &[][..], &[][..]));
+
+        let disk = FaultyDisk::default();
+        let options = LogOptions { prealloc_bytes: 0, ..LogOptions::default() };
+        let mut log = TxnLog::open(Arc::new(disk.clone()), "/d".into(), options);
+        for (zxid, record) in &records {
+            let txn = TxnRecord::read(record).unwrap();
+            types.insert(txn.header.code);
+            assert!(matches!(txn.digest, None | Some(TxnDigest { version: 2, .. })));
+            log.append(*zxid, record).unwrap();
+        }
+        log.commit().unwrap();
+        let name = format!("log.{first:x}");
+        assert!(disk.bytes(&Path::new("/d").join(&name)) == fs::read(golden(version).join(name)).unwrap());
+    }
+    // All that Java logs: errors, sessions, creates, deletes, setData, setACL, multi, reconfig, container, TTL.
+    assert_eq!(types, BTreeSet::from([-11, -10, -1, 1, 2, 5, 7, 14, 15, 16, 19, 20, 21]));
+}
+
+#[test]
+fn a_java_folder_is_a_place_to_start_from() {
+    for version in ["3.8.0", "3.9.5", "quorum-3.9.5"] {
+        let dir = tempfile::tempdir().unwrap();
+        let folders = DataFolders::open(&OsDisk, dir.path(), None, true).unwrap();
+        for file in fs::read_dir(golden(version)).unwrap() {
+            let path = file.unwrap().path();
+            fs::copy(&path, folders.snapshots.join(path.file_name().unwrap())).unwrap();
+        }
+        let mut contents = Contents::default();
+        let done = recover(&OsDisk, &folders, RecoverOptions::default(), &mut contents).unwrap();
+        assert_eq!(done.notes, []);
+        if version == "quorum-3.9.5" {
+            assert_eq!((done.origin, done.last_zxid), (Origin::Snapshot(Zxid(0)), Zxid(0x1_0000_0003)));
+        } else {
+            assert_eq!((done.origin, done.last_zxid), (Origin::Snapshot(Zxid(0x1a)), Zxid(0x1a)));
+        }
+    }
+}
+
+#[test]
+fn epochs_go_both_ways() {
+    let dir = tempfile::tempdir().unwrap();
+    for which in [EpochFile::Accepted, EpochFile::Current] {
+        assert_eq!(read_epoch(&OsDisk, &golden("quorum-3.9.5"), which).unwrap(), Some(Epoch(1)));
+        write_epoch(&OsDisk, dir.path(), which, Epoch(1)).unwrap();
+    }
+    for name in ["acceptedEpoch", "currentEpoch"] {
+        assert_eq!(
+            fs::read(dir.path().join(name)).unwrap(),
+            fs::read(golden("quorum-3.9.5").join(name)).unwrap()
+        );
+    }
+}

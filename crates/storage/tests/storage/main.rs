@@ -1,0 +1,12 @@
+//! The storage crate from outside: golden files, crashes, faults, recovery.
+#![allow(clippy::unwrap_used)]
+
+mod crashes;
+mod damage;
+mod faults;
+mod faulty_disk;
+mod golden;
+mod recovery;
+mod retention;
+mod sinks;
+mod snapshots;

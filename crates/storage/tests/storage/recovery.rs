@@ -1,0 +1,265 @@
+//! Which state a server starts from, and what it is told.
+
+use crate::{
+    faulty_disk::FaultyDisk,
+    sinks::{Contents, begin_snapshot, record},
+};
+use ostler_proto::{id::Zxid, stat::StatPersisted};
+use ostler_storage::{
+    StorageError,
+    disk::OsDisk,
+    error::Result,
+    folders::DataFolders,
+    recover::{Note, Origin, RecoverOptions, Recovered, recover},
+    snapshot::SnapshotTrailer,
+    txnlog::{LogOptions, TxnLog},
+};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+const STRICT: RecoverOptions = RecoverOptions { trust_empty: false, db_autocreate: false };
+const EASY: RecoverOptions = RecoverOptions { trust_empty: true, db_autocreate: true };
+
+struct World {
+    disk: FaultyDisk,
+    folders: DataFolders,
+}
+
+impl World {
+    fn new() -> World {
+        World {
+            disk: FaultyDisk::default(),
+            folders: DataFolders::at(Path::new("/d"), Some(Path::new("/l"))),
+        }
+    }
+
+    /// A log file with the given zxids.
+    fn log(&self, zxids: std::ops::RangeInclusive<u64>) -> PathBuf {
+        let (disk, dir) = (Arc::new(self.disk.clone()), self.folders.logs.clone());
+        let mut log = TxnLog::open(disk, dir, LogOptions { prealloc_bytes: 0, ..LogOptions::default() });
+        for zxid in zxids {
+            log.append(Zxid(zxid), &record(Zxid(zxid), 20)).unwrap();
+        }
+        log.commit().unwrap();
+        log.file().unwrap().to_path_buf()
+    }
+
+    /// A snapshot with a root and a node named after its zxid.
+    fn snapshot(&self, zxid: u64) -> PathBuf {
+        let mut writer = begin_snapshot(&self.disk, &self.folders.snapshots, zxid).unwrap();
+        for path in ["/".to_owned(), format!("/{zxid:x}")] {
+            writer.node(&path, None, -1, &StatPersisted::default()).unwrap();
+        }
+        writer.finish(SnapshotTrailer::default()).unwrap()
+    }
+
+    fn damage(&self, path: &Path) {
+        let mut bytes = self.disk.bytes(path);
+        bytes[40] ^= 1;
+        self.disk.put(path, &bytes);
+    }
+
+    fn recover(&self, options: RecoverOptions) -> Result<(Recovered, Contents)> {
+        let before = self.files();
+        let mut contents = Contents { refuses: Some("/66"), ..Contents::default() };
+        match recover(&self.disk, &self.folders, options, &mut contents) {
+            Ok(done) => Ok((done, contents)),
+            Err(error) => {
+                assert!(self.files() == before, "an error changes nothing");
+                Err(error)
+            }
+        }
+    }
+
+    fn files(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        self.disk.names().into_iter().map(|path| (path.clone(), self.disk.bytes(&path))).collect()
+    }
+}
+
+fn zxids(contents: &Contents) -> Vec<u64> {
+    contents.records.iter().map(|(zxid, _)| zxid.0).collect()
+}
+
+#[test]
+fn nothing_at_all() {
+    let world = World::new();
+    assert_eq!(world.recover(STRICT).unwrap().0.origin, Origin::Untrusted);
+    assert_eq!(world.recover(RecoverOptions::default()).unwrap().0.origin, Origin::Fresh);
+    world.disk.put(Path::new("/l/initialize"), b"");
+    for _ in 0..2 {
+        // The file stays until the caller has a snapshot.
+        assert_eq!(world.recover(STRICT).unwrap().0.origin, Origin::Fresh);
+    }
+    world.folders.remove_initialize(&world.disk).unwrap();
+    assert_eq!(world.recover(STRICT).unwrap().0.origin, Origin::Untrusted);
+    world.disk.put(Path::new("/l/initialize"), b"");
+    world.snapshot(0);
+    assert_eq!(world.recover(STRICT).unwrap().0.origin, Origin::Snapshot(Zxid(0)));
+    assert!(!world.folders.has_initialize(&world.disk).unwrap());
+}
+
+#[test]
+fn the_newest_snapshot_and_the_log_after_it() {
+    let world = World::new();
+    world.snapshot(0);
+    world.snapshot(3);
+    world.log(1..=2);
+    world.log(3..=7);
+    let (done, contents) = world.recover(STRICT).unwrap();
+    assert_eq!((done.origin, done.last_zxid, done.records), (Origin::Snapshot(Zxid(3)), Zxid(7), 4));
+    assert_eq!(contents.nodes.last().unwrap().path, "/3");
+    assert_eq!((zxids(&contents), done.notes), (vec![4, 5, 6, 7], vec![]));
+}
+
+#[test]
+fn an_older_snapshot_stands_in_for_a_bad_one_if_the_log_covers_it() {
+    let world = World::new();
+    world.snapshot(1);
+    let bad = world.snapshot(5);
+    world.snapshot(0x66);
+    world.log(1..=0x66);
+    world.damage(&bad);
+    let (done, contents) = world.recover(STRICT).unwrap();
+    assert_eq!((done.origin, done.last_zxid), (Origin::Snapshot(Zxid(1)), Zxid(0x66)));
+    assert_eq!(contents.nodes.len(), 2, "nothing is left of the bad ones");
+    let words: Vec<String> = done.notes.iter().map(Note::to_string).collect();
+    assert_eq!(words.len(), 2);
+    assert_eq!(words[0], "/d/version-2/snapshot.66: skipped this snapshot: its parent is missing");
+    assert!(words[1].starts_with("/d/version-2/snapshot.5: skipped this snapshot: "), "{words:?}");
+}
+
+#[test]
+fn an_older_snapshot_is_no_help_where_the_log_has_a_gap() {
+    let world = World::new();
+    world.snapshot(1);
+    let bad = world.snapshot(5);
+    world.log(6..=8);
+    assert_eq!(world.recover(STRICT).unwrap().0.last_zxid, Zxid(8));
+    world.damage(&bad);
+    let error = world.recover(STRICT).unwrap_err();
+    assert!(matches!(error, StorageError::Gap { last: Zxid(1), found: Zxid(6), .. }), "{error}");
+}
+
+#[test]
+fn an_older_snapshot_is_no_help_where_the_log_ends_too_early() {
+    let world = World::new();
+    world.snapshot(1);
+    let bad = world.snapshot(5);
+    world.log(1..=4);
+    world.damage(&bad);
+    let error = world.recover(STRICT).unwrap_err();
+    assert!(matches!(error, StorageError::LogTooShort { last: Zxid(4), needed: Zxid(5), .. }), "{error}");
+    // A snapshot at the start of an epoch has no transaction of its own.
+    let world = World::new();
+    world.snapshot(1);
+    let bad = world.snapshot(2 << 32);
+    world.log(1..=4);
+    world.damage(&bad);
+    assert_eq!(world.recover(STRICT).unwrap().0.last_zxid, Zxid(4));
+}
+
+#[test]
+fn logs_without_a_snapshot_are_trusted_only_when_told_so() {
+    let world = World::new();
+    world.log(1..=4);
+    let error = world.recover(RecoverOptions::default()).unwrap_err();
+    assert!(matches!(error, StorageError::NoSnapshot { .. }), "{error}");
+    assert!(error.to_string().contains("snapshot.trust.empty=true"), "{error}");
+    let (done, contents) = world.recover(EASY).unwrap();
+    assert_eq!((done.origin, zxids(&contents)), (Origin::Log, vec![1, 2, 3, 4]));
+    assert_eq!(done.notes, [Note::EmptyTrusted]);
+    // The first transactions must be there.
+    let world = World::new();
+    world.log(2..=4);
+    assert!(matches!(world.recover(EASY), Err(StorageError::Gap { .. })));
+}
+
+#[test]
+fn snapshots_that_cannot_be_read_are_no_empty_database() {
+    let world = World::new();
+    let bad = world.snapshot(5);
+    world.damage(&bad);
+    let error = world.recover(EASY).unwrap_err();
+    assert!(matches!(error, StorageError::NoUsableSnapshot { .. }), "{error}");
+    assert!(error.to_string().contains("/d/version-2/snapshot.5: "), "{error}");
+    // Unless it was one: a first start that did not get far.
+    let world = World::new();
+    world.disk.put(Path::new("/d/version-2/snapshot.0"), b"ZKSN");
+    assert_eq!(world.recover(EASY).unwrap().0.origin, Origin::Fresh);
+}
+
+#[test]
+fn leftovers_of_a_crash_are_tidied_and_reported() {
+    let world = World::new();
+    world.snapshot(0);
+    let log = world.log(1..=3);
+    let whole = world.disk.bytes(&log);
+    world.disk.put(&log, &whole[..whole.len() - 5]);
+    world.disk.put(Path::new("/l/version-2/log.3"), b"");
+    world.disk.put(Path::new("/d/version-2/unfinished.snapshot.3"), b"ZKSN");
+    let (done, contents) = world.recover(STRICT).unwrap();
+    assert_eq!((zxids(&contents), done.last_zxid), (vec![1, 2], Zxid(2)));
+    let words: Vec<String> = done.notes.iter().map(Note::to_string).collect();
+    assert_eq!(words[0], "/l/version-2/log.3: removed: no transaction was ever written to it");
+    assert!(
+        words[1].starts_with("/l/version-2/log.1: cut at byte 202: the last 88 bytes are"),
+        "{}",
+        words[1]
+    );
+    assert!(words[1].ends_with("the last transaction is 0x2"), "{}", words[1]);
+    assert_eq!(words[2], "/d/version-2/unfinished.snapshot.3: removed: a snapshot that was not completed");
+    assert_eq!(world.recover(STRICT).unwrap().0.notes, []);
+    // The next transaction has the name free.
+    assert_eq!(world.log(3..=3), Path::new("/l/version-2/log.3"));
+    assert_eq!(zxids(&world.recover(STRICT).unwrap().1), [1, 2, 3]);
+}
+
+#[test]
+fn a_log_file_with_a_torn_first_record_goes() {
+    let world = World::new();
+    world.snapshot(0);
+    world.log(1..=2);
+    let log = world.log(3..=3);
+    let whole = world.disk.bytes(&log);
+    world.disk.put(&log, &whole[..60]);
+    let (done, _) = world.recover(STRICT).unwrap();
+    assert!(
+        matches!(&done.notes[..], [Note::TornTail(torn)] if torn.offset == 16 && torn.zxid_before == Zxid(2))
+    );
+    assert!(!world.disk.names().contains(&log));
+    world.log(3..=3);
+}
+
+#[test]
+fn damage_in_the_middle_refuses_the_start() {
+    let world = World::new();
+    world.snapshot(0);
+    let log = world.log(1..=3);
+    world.damage(&log);
+    let error = world.recover(EASY).unwrap_err();
+    assert!(matches!(error, StorageError::Corrupt { offset: 16, last_good: Zxid(0), .. }), "{error}");
+}
+
+#[test]
+fn folders_are_made_or_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let (data, logs) = (dir.path().join("a/data"), dir.path().join("logs"));
+    let error = DataFolders::open(&OsDisk, &data, Some(&logs), false).unwrap_err();
+    assert!(error.to_string().contains("logs/version-2 does not exist"), "{error}");
+    let folders = DataFolders::open(&OsDisk, &data, Some(&logs), true).unwrap();
+    assert!(folders.snapshots.ends_with("a/data/version-2") && folders.snapshots.is_dir());
+    assert!(folders.logs.ends_with("logs/version-2") && folders.logs.is_dir());
+    std::fs::write(folders.logs.join("snapshot.5.bak"), "").unwrap();
+    let error = DataFolders::open(&OsDisk, &data, Some(&logs), true).unwrap_err();
+    assert!(error.to_string().contains("is for transaction logs only, but holds snapshot.5.bak"), "{error}");
+    std::fs::remove_file(folders.logs.join("snapshot.5.bak")).unwrap();
+    std::fs::write(folders.snapshots.join("log.1"), "").unwrap();
+    assert!(matches!(
+        DataFolders::open(&OsDisk, &data, Some(&logs), true),
+        Err(StorageError::Misplaced { .. })
+    ));
+    // With one folder for both, both belong there.
+    DataFolders::open(&OsDisk, &data, None, true).unwrap();
+}

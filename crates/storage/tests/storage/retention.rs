@@ -1,0 +1,47 @@
+//! What is purged and what is kept.
+
+use crate::faulty_disk::FaultyDisk;
+use ostler_storage::{folders::DataFolders, retention::purge};
+use std::path::Path;
+
+#[test]
+fn the_newest_snapshots_and_the_logs_they_need_stay() {
+    let disk = FaultyDisk::default();
+    let folders = DataFolders::at(Path::new("/d"), None);
+    let put = |name: &str, valid: bool| {
+        let bytes: &[u8] = if valid { b"ZKSN......\0\0\0\x01/" } else { b"ZKSN" };
+        disk.put(&folders.snapshots.join(name), bytes);
+    };
+    for name in ["snapshot.0", "snapshot.10", "snapshot.20", "snapshot.30"] {
+        put(name, true);
+    }
+    // Neither counts: one is incomplete, one is not ours.
+    put("snapshot.2f", false);
+    put("snapshot.25.bak", true);
+    for name in ["log.1", "log.8", "log.11", "log.21", "acceptedEpoch"] {
+        put(name, false);
+    }
+    let names = |paths: Vec<std::path::PathBuf>| -> Vec<String> {
+        paths.iter().map(|path| path.file_name().unwrap().to_str().unwrap().to_owned()).collect()
+    };
+    // log.8 may go on behind 0x10.
+    assert_eq!(names(purge(&disk, &folders, 3).unwrap()), ["log.1", "snapshot.0"]);
+    assert_eq!(names(purge(&disk, &folders, 1).unwrap()), [""; 0], "three are kept whatever is asked");
+    put("snapshot.40", true);
+    put("snapshot.50", true);
+    let removed = names(purge(&disk, &folders, 3).unwrap());
+    assert_eq!(removed, ["log.8", "log.11", "snapshot.10", "snapshot.20", "snapshot.2f"]);
+    assert_eq!(
+        names(disk.names()),
+        ["acceptedEpoch", "log.21", "snapshot.25.bak", "snapshot.30", "snapshot.40", "snapshot.50"]
+    );
+}
+
+#[test]
+fn without_a_valid_snapshot_nothing_goes() {
+    let disk = FaultyDisk::default();
+    let folders = DataFolders::at(Path::new("/d"), None);
+    disk.put(&folders.snapshots.join("snapshot.5"), b"");
+    disk.put(&folders.logs.join("log.1"), b"");
+    assert!(purge(&disk, &folders, 3).unwrap().is_empty());
+}

@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+"""Curator 5.9: its recipes in one program (curator/Recipes.java), and a lock that outlives the kill of its holder."""
+import os
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from rig.outcome import conclude, expect, expect_equal  # noqa: E402
+from rig.peers import INTEROP, need, need_program  # noqa: E402
+from rig.program import Program  # noqa: E402
+from rig.server import Server, arguments, work_folder  # noqa: E402
+
+SESSION_S = 4
+
+
+def compile_recipes(folder, jars):
+    source = os.path.join(INTEROP, "clients", "curator", "Recipes.java")
+    cmd = [need_program("javac"), "-nowarn", "-proc:none", "-d", folder, "-cp", jars + "/*", source]
+    p = subprocess.run(cmd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    expect(p.returncode == 0, "javac failed: " + p.stdout[-1500:])
+
+
+def recipes(folder, jars, *words):
+    log = "-Dlog4j2.configurationFile=%s/log4j2.xml" % jars
+    return Program(["java", "-Xmx256m", "-XX:+UseSerialGC", "-Dlevel=OFF", log, "-cp", "%s:%s/*" % (folder, jars), "Recipes", *words])
+
+
+def check():
+    args = arguments(__doc__).parse_args()
+    jars, folder = need("zk39"), work_folder("curator")
+    compile_recipes(folder, jars)
+    port = str(args.port)
+    with Server(args.server, folder, args.port):
+        everything = recipes(folder, jars, port)
+        everything.wait_for(r"^all recipes work$", timeout=180)
+        print(everything.output, end="")
+        expect_equal(everything.finish(), 0, "exit code of the recipes")
+
+        holder = recipes(folder, jars, port, "hold", "/killed")
+        holder.wait_for(r"^holding$")
+        next_one = recipes(folder, jars, port, "hold", "/killed")
+        time.sleep(SESSION_S / 2)
+        expect("holding" not in next_one.output, "two programs hold one lock")
+        holder.kill()
+        next_one.wait_for(r"^holding$", timeout=3 * SESSION_S)
+        next_one.kill()
+    return "Curator's leader election, locks, counters, barrier, cache and session loss"
+
+
+if __name__ == "__main__":
+    conclude(check)

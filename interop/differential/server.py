@@ -1,0 +1,95 @@
+"""Starts and stops a server that is given as a command prefix; the path of a zoo.cfg is appended to it."""
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import time
+
+TICK = 10000
+# The reapers of containers and TTL nodes, and the expiry of sessions, follow clocks of their own; the test keeps
+# them out of reach so that the order of transactions depends on the requests alone.
+REAPER_INTERVAL = 86400000
+
+ZOO_CFG = """\
+tickTime=%(tick)d
+dataDir=%(data)s
+clientPort=%(port)d
+maxClientCnxns=0
+admin.enableServer=false
+4lw.commands.whitelist=*
+extendedTypesEnabled=true
+enforceQuota=true
+DigestAuthenticationProvider.superDigest=super:xQJmxLMiHGwaqBvst5y6rkB6HQs=
+znode.container.checkIntervalMs=%(reaper)d
+"""
+
+
+class Server:
+    def __init__(self, name, command, folder, port):
+        self.name = name
+        self.command = shlex.split(command)
+        self.folder = folder
+        self.port = port
+        self.data = os.path.join(folder, "data")
+        self.log = os.path.join(folder, "log")
+        self.process = None
+        os.makedirs(self.data)
+
+    def start(self, data=None):
+        """data: another folder to serve than its own."""
+        if self._reachable():
+            raise SystemExit("port %d is in use by something else; choose another with --port" % self.port)
+        config = os.path.join(self.folder, "zoo.cfg")
+        with open(config, "w") as f:
+            f.write(ZOO_CFG % {"tick": TICK, "data": data or self.data, "port": self.port, "reaper": REAPER_INTERVAL})
+        # Java reads the reaper's interval only as a bare system property, not from zoo.cfg, and decodes the bytes of
+        # a digest auth packet with the platform's charset.
+        java = "-Dznode.container.checkIntervalMs=%d -Dfile.encoding=UTF-8" % REAPER_INTERVAL
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(
+                self.command + [config], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder,
+                env={"LEVEL": "ERROR", **os.environ, "JAVA_TOOL_OPTIONS": java}, start_new_session=True,
+            )
+        return self
+
+    def _reachable(self):
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def wait_until_serving(self, seconds=60):
+        """Asks `srvr` until it is answered with a mode; a Java server that is still starting may leave a client hanging."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until and self.process.poll() is None:
+            if b"Mode:" in self._srvr():
+                return
+            time.sleep(0.05)
+        raise SystemExit("server %s (%s) does not serve on port %d; its last words:\n%s"
+                         % (self.name, " ".join(self.command), self.port, self.last_words()))
+
+    def _srvr(self):
+        answer = b""
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=1) as probe:
+                probe.sendall(b"srvr")
+                while chunk := probe.recv(4096):
+                    answer += chunk
+        except OSError:
+            pass
+        return answer
+
+    def last_words(self, size=3000):
+        with open(self.log, errors="replace") as f:
+            return f.read()[-size:]
+
+    def stop(self):
+        if self.process is None:
+            return
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGTERM)
+            try:
+                self.process.wait(20)
+            except subprocess.TimeoutExpired:
+                os.killpg(self.process.pid, signal.SIGKILL)
+                self.process.wait()
+        self.process = None

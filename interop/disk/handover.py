@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""A data folder moves between the server under test and Java servers, both ways and back again.
+
+One server fills it with everything that a folder can hold (contents.py), ends by kill -9 or in order, and another
+one opens it: tree, Stats, ACLs, zxid and sessions must be the same. Then the first opens what the second left. At last
+containers and TTL nodes are cleaned up, which shows that the kinds of the nodes came along.
+"""
+import glob
+import os
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from disk import contents  # noqa: E402
+from rig.outcome import Mismatch, Skip, conclude, expect, expect_equal  # noqa: E402
+from rig.peers import LAUNCHER, need  # noqa: E402
+from rig.server import Server, arguments, four_letter_word, work_folder  # noqa: E402
+
+SMALL = {"snapCount": 200, "preAllocSize": 64}
+VARIANTS = {
+    "plain": SMALL,
+    "gz": {**SMALL, "snapshot.compression.method": "gz"},
+    "snappy": {**SMALL, "snapshot.compression.method": "snappy"},
+    "log only": {"snapCount": 1000000},
+    "two folders": {**SMALL, "dataLogDir": "LOGS"},
+}
+QUICK = ("plain", "snappy")
+SUFFIX = {"gz": ["gz"], "snappy": ["snappy"]}
+
+
+class Handover:
+    def __init__(self, writer, reader, variant, port):
+        self.writer, self.reader, self.variant, self.port = writer, reader, variant, port
+        self.folder = work_folder("handover")
+        self.settings = {**contents.SETTINGS, **VARIANTS[variant]}
+        if "dataLogDir" in self.settings:
+            self.settings["dataLogDir"] = os.path.join(self.folder, "logs")
+
+    def server(self, cmd, **more):
+        return Server(cmd, self.folder, self.port, {**self.settings, **more})
+
+    def run(self):
+        with self.server(self.writer) as first:
+            known = contents.write(self.port)
+            if self.variant == "log only":
+                first.stop()  # the others end by kill -9
+        self._look_at_files()
+        if self.variant == "plain":
+            self._read_with_java_tools()
+        with self.server(self.reader) as second:
+            expect_equal(last_zxid(self.port), known.zxid, "zxid after opening")
+            contents.look(self.port, known)
+            contents.look_at_sessions(self.port, known, wait_for_expiry=self.variant == "plain")
+            after = self._tree()
+            self._look_at_log(second)
+        with self.server(self.writer) as third:
+            contents.look(self.port, known._replace(tree=after))
+            self._look_at_log(third)
+        time.sleep(contents.SHORT_TTL_MS / 1000)
+        cleaning = {"znode.container.checkIntervalMs": 300}
+        with self.server(self.reader, **cleaning):
+            contents.look_at_cleaning(self.port)
+
+    def _tree(self):
+        s = contents.Session(self.port)
+        s.add_auth("digest", contents.USER)
+        try:
+            return contents.dump(s)
+        finally:
+            s.close()
+
+    def _files(self, kind):
+        return glob.glob(self.folder + "/data/version-2/%s.*" % kind) + glob.glob(self.folder + "/logs/version-2/%s.*" % kind)
+
+    def _look_at_files(self):
+        """The writer did as its configuration says, or the check would show less than its name."""
+        snapshots = self._files("snapshot")
+        expect(self._files("log"), "no log file was written")
+        if self.variant == "log only":
+            return
+        expect(len(snapshots) > 2, "only %d snapshots with a snapCount of %d" % (len(snapshots), SMALL["snapCount"]))
+        suffix = SUFFIX.get(self.variant, [])
+        wrong = [f for f in snapshots if os.path.basename(f).split(".")[2:] != suffix]
+        expect(not wrong, "snapshot %s is not of the kind that the configuration asks for" % wrong[:1])
+
+    def _look_at_log(self, server):
+        with open(server.log, errors="replace") as f:
+            bad = [line.strip() for line in f if "Digests are not matching" in line]
+        expect(not bad, "%s found another digest: %s" % (server.words[0], bad[:1]))
+
+    def _read_with_java_tools(self):
+        """Java's own tools read the oldest, the newest and a middle log file, and the newest snapshot."""
+        try:
+            need("zk39")
+        except Skip:
+            return
+        tool = [LAUNCHER, "3.9", "-c", "org.apache.zookeeper.server."]
+        logs = sorted(self._files("log"), key=first_zxid)
+        for log in {logs[0], logs[len(logs) // 2], logs[-1]}:
+            java_tool(tool, "persistence.TxnLogToolkit", log)
+        newest = max(self._files("snapshot"), key=first_zxid)
+        text = java_tool(tool, "SnapshotFormatter", newest)
+        for owner in ("0x8000000000000000", "0xff0000000036ee80"):
+            expect(owner in text, "Java's SnapshotFormatter shows no node with owner %s in %s" % (owner, newest))
+
+
+def first_zxid(path):
+    return int(os.path.basename(path).split(".")[1], 16)
+
+
+def java_tool(tool, name, path):
+    p = subprocess.run(tool[:-1] + [tool[-1] + name, path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    expect(p.returncode == 0, "Java's %s cannot read %s: %s" % (name, os.path.basename(path), p.stdout[-300:]))
+    return p.stdout
+
+
+def last_zxid(port):
+    for line in four_letter_word(port, "srvr").splitlines():
+        if line.startswith("Zxid:"):
+            return int(line.split()[1], 16)
+    raise AssertionError("srvr shows no Zxid")
+
+
+def check():
+    parser = arguments(__doc__)
+    parser.add_argument("--peers", default="java3.9,java3.8", help="the servers to exchange with (default: %(default)s)")
+    parser.add_argument("--quick", action="store_true", help="fewer kinds of folder")
+    args = parser.parse_args()
+    done = 0
+    for peer in args.peers.split(","):
+        variants = QUICK if args.quick else tuple(VARIANTS)
+        if peer != args.peers.split(",")[0]:
+            variants = variants[:1] if args.quick else variants[:3]
+        for variant in variants:
+            for writer, reader in ((peer, args.server), (args.server, peer)):
+                began = time.monotonic()
+                name = "%s -> %s, %s" % (writer, reader, variant)
+                try:
+                    Handover(writer, reader, variant, args.port).run()
+                except Skip:
+                    raise
+                except Exception as what:
+                    raise Mismatch("%s: %s" % (name, what)) from what
+                print("%s: as before (%.1f s)" % (name, time.monotonic() - began), flush=True)
+                done += 1
+    return "%d folders handed over and back" % done
+
+
+if __name__ == "__main__":
+    conclude(check)

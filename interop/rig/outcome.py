@@ -1,0 +1,45 @@
+"""How every script here ends: exit 0 and a last line `ok ...`, 1 and `FAILED ...`, or 77 and `skipped: ...`."""
+import signal
+import sys
+import traceback
+
+OK, FAILED, SKIPPED = 0, 1, 77
+
+
+class Skip(Exception):
+    """This machine lacks something that the check needs."""
+
+
+class Mismatch(AssertionError):
+    """The server under test did something that ZooKeeper does not."""
+
+
+def expect(condition, text):
+    if not condition:
+        raise Mismatch(text)
+
+
+def expect_equal(got, wanted, what):
+    if got != wanted:
+        raise Mismatch("%s: got %r, expected %r" % (what, got, wanted))
+
+
+def conclude(check):
+    """Run a script's main function and turn its end into exit code and last line."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(FAILED))  # so that the servers are stopped at exit
+    try:
+        summary = check()
+    except Skip as why:
+        print("skipped: %s" % why, flush=True)
+        sys.exit(SKIPPED)
+    except Mismatch as what:
+        if what.__cause__:
+            traceback.print_exception(what.__cause__)
+        print("FAILED: %s" % what, flush=True)
+        sys.exit(FAILED)
+    except Exception as error:
+        traceback.print_exc()
+        print("FAILED: %s: %s" % (type(error).__name__, error), flush=True)
+        sys.exit(FAILED)
+    print("ok: %s" % summary, flush=True)
+    sys.exit(OK)

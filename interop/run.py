@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""Ostler among the real programs: clients, kazoo's tests, a comparison with Java, and data folders that move.
+
+    python3 interop/run.py [--server CMD] [--only clients,kazoo,differential,disk] [--quick]
+
+It first lets interop/peers/get bring what is missing. Then each check ends with one line, `ok|FAILED|skipped NAME
+(seconds) reason`; what a check printed is in target/interop/. A machine that lacks a program skips the checks with
+it, but where CI=true that is a failure.
+"""
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections import namedtuple
+
+from rig.outcome import FAILED, OK, SKIPPED, Skip
+from rig.peers import CHECKOUT, INTEROP, java_server
+from rig.server import arguments, command
+
+LOGS = os.path.join(CHECKOUT, "target", "interop")
+CI = os.environ.get("CI") == "true"
+LONGEST_S = {True: 300, False: 1500}  # of one check, quick and not
+
+Check = namedtuple("Check", "name script arguments")
+
+PEERS_OF = {
+    "clients": ["zk39", "zk38", "cli_mt", "node"], "kazoo": ["venv"], "differential": ["zk39"], "disk": ["zk39", "zk38"],
+}
+
+
+def checks(args):
+    """{part: its checks}."""
+    quick = ["--quick"] if args.quick else []
+    common = ["--server", args.server, "--port", str(args.port)]
+    parts = {
+        "clients": [
+            Check("java-shell-3.9", "clients/java_shell.py", common + ["--version", "3.9"]),
+            Check("java-shell-3.8", "clients/java_shell.py", common + ["--version", "3.8"]),
+            Check("curator", "clients/curator.py", common),
+            Check("c-shell", "clients/c_shell.py", common),
+            Check("npm-client", "clients/npm.py", common),
+            Check("rust-crate", "clients/rust_crate.py", common),
+        ],
+        "kazoo": [Check("kazoo-suite", "kazoo_suite.py", common + quick)],
+        "differential": [Check("differential", "differential/run.py", None)],
+        "disk": [
+            Check("handover", "disk/handover.py", common + quick),
+            Check("kill-9", "disk/kill9.py", common + ["--rounds", "10" if args.quick else str(args.rounds)]),
+        ],
+    }
+    return {name: parts[name] for name in args.only}
+
+
+def differential_arguments(args):
+    requests = "20000" if args.quick else str(args.requests)
+    return [
+        "--a", java_server("3.9"), "--b", shlex.join(command(args.server)), "--requests", requests, "--port", str(args.port),
+    ]
+
+
+def fetch_peers(parts):
+    wanted = dict.fromkeys(peer for part in parts for peer in PEERS_OF[part])
+    p = subprocess.run([sys.executable, os.path.join(INTEROP, "peers", "get"), *wanted], stdout=subprocess.PIPE, text=True)
+    for line in p.stdout.splitlines():
+        if line.startswith(("got", "missing")):
+            print(line, flush=True)
+
+
+def run(check, args):
+    """(outcome, reason) of one check."""
+    try:
+        words = check.arguments or differential_arguments(args)
+    except Skip as why:
+        return SKIPPED, str(why)
+    log_path = os.path.join(LOGS, check.name + ".log")
+    with open(log_path, "wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-u", os.path.join(INTEROP, check.script), *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            start_new_session=True,
+        )
+        limit = LONGEST_S[args.quick]
+        try:
+            code = process.wait(limit)
+        except subprocess.TimeoutExpired:
+            return FAILED, "not done after %d s; see %s" % (limit, shown(log_path))
+        finally:
+            end(process)
+    reason = re.sub(r"^(ok|FAILED|skipped): ", "", last_line(log_path))
+    if code in (OK, SKIPPED):
+        return code, reason
+    return FAILED, "%s; see %s" % (reason[:400], shown(log_path))
+
+
+def end(process):
+    """SIGTERM lets it stop its servers; then whatever is left of its group goes."""
+    for number, patience in ((signal.SIGTERM, 15), (signal.SIGKILL, 5)):
+        if process.poll() is None:
+            try:
+                os.killpg(process.pid, number)
+                process.wait(patience)
+            except (ProcessLookupError, subprocess.TimeoutExpired):
+                pass
+
+
+def shown(path):
+    return os.path.relpath(path, os.getcwd())
+
+
+def last_line(path):
+    with open(path, errors="replace") as f:
+        lines = [line.strip() for line in f if line.strip()]
+    return lines[-1] if lines else "no output"
+
+
+def part_names(text):
+    names = text.split(",")
+    unknown = [name for name in names if name not in PEERS_OF]
+    if unknown:
+        raise ValueError(unknown[0])
+    return names
+
+
+def main():
+    parser = arguments(__doc__)
+    parser.add_argument("--only", type=part_names, default=list(PEERS_OF), help="parts, of %s" % ",".join(PEERS_OF))
+    parser.add_argument("--quick", action="store_true", help="smaller parts of everything, under 8 minutes on 2 cores")
+    parser.add_argument("--requests", type=int, default=200_000, help="of the comparison (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=50, help="of kill -9 (default: %(default)s)")
+    args = parser.parse_args()
+    try:
+        command(args.server)
+    except Skip as why:
+        sys.exit("cannot start: %s" % why)
+    os.makedirs(LOGS, exist_ok=True)
+    fetch_peers(args.only)
+    count = {OK: 0, FAILED: 0, SKIPPED: 0}
+    for part in checks(args).values():
+        for check in part:
+            began = time.monotonic()
+            outcome, reason = run(check, args)
+            if outcome == SKIPPED and CI:
+                outcome, reason = FAILED, "skipped, which CI must not: " + reason
+            count[outcome] += 1
+            word = {OK: "ok", FAILED: "FAILED", SKIPPED: "skipped"}[outcome]
+            print("%s %s (%.0f s) %s" % (word, check.name, time.monotonic() - began, reason), flush=True)
+    print("%d passed, %d failed, %d skipped" % (count[OK], count[FAILED], count[SKIPPED]))
+    return FAILED if count[FAILED] else OK
+
+
+if __name__ == "__main__":
+    sys.exit(main())
