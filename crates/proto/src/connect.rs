@@ -1,7 +1,7 @@
 //! The handshake: the first frame in each direction, which has no header.
 
 use crate::{
-    id::{SessionId, Zxid},
+    id::SessionId,
     jute::{Reader, Result, Writer},
 };
 use alloc::vec::Vec;
@@ -14,8 +14,8 @@ pub type Password = [u8; 16];
 pub struct ConnectRequest<'a> {
     /// 0; nobody looks at it.
     pub protocol_version: i32,
-    /// The highest zxid that the client has seen.
-    pub last_zxid_seen: Zxid,
+    /// The highest zxid that the client has seen; compared as a signed number.
+    pub last_zxid_seen: i64,
     /// Session timeout wished for, ms.
     pub timeout_ms: i32,
     /// The session to attach to again, or none.
@@ -33,7 +33,7 @@ impl<'a> ConnectRequest<'a> {
         let mut r = Reader::new(payload);
         Ok(ConnectRequest {
             protocol_version: r.i32()?,
-            last_zxid_seen: Zxid::from_wire(r.i64()?),
+            last_zxid_seen: r.i64()?,
             timeout_ms: r.i32()?,
             session: SessionId(r.i64()?),
             password: r.buffer()?,
@@ -45,7 +45,7 @@ impl<'a> ConnectRequest<'a> {
     pub fn write_frame(&self, out: &mut Vec<u8>) {
         let start = crate::reply::begin_frame(out);
         out.i32(self.protocol_version);
-        out.i64(self.last_zxid_seen.to_wire());
+        out.i64(self.last_zxid_seen);
         out.i32(self.timeout_ms);
         out.i64(self.session.0);
         out.buffer(self.password);

@@ -58,11 +58,11 @@ pub enum Body {
     WatchAdded,
     /// whoAmI: scheme and user.
     Identities(Vec<(String, String)>),
-    /// sasl: no mechanism is configured, so the token is null.
-    NullToken,
+    /// A null: the token of a sasl reply where no mechanism is configured, and the path of a sync that had none.
+    Null,
     /// multi and multiRead.
     Multi(Vec<OpResult>),
-    /// A multiRead whose list does not decode: the one reply with both an error and a body (an empty list).
+    /// A multiRead of writes: the one reply with both an error and a body (an empty list).
     BrokenMultiRead,
 }
 
@@ -140,7 +140,7 @@ impl Body {
                     out.string(user);
                 }
             }
-            Body::NullToken => out.buffer(None),
+            Body::Null => out.buffer(None),
             Body::Multi(results) => {
                 for result in results {
                     result.write(out);

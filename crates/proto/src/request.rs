@@ -2,7 +2,7 @@
 
 use crate::{
     acl::RawAcl,
-    id::{Xid, Zxid},
+    id::Xid,
     jute::{JuteError, Reader, Result, Writer},
     op::{self, Op},
 };
@@ -72,6 +72,16 @@ impl<'a> PathVersion<'a> {
     fn read(r: &mut Reader<'a>) -> Result<Self> {
         Ok(PathVersion { path: r.text()?, version: r.i32()? })
     }
+
+    fn read_check(r: &mut Reader<'a>) -> Result<Self> {
+        Ok(PathVersion { path: null_is_invalid(r)?, version: r.i32()? })
+    }
+}
+
+/// setData, setACL and check call a null path a bad argument, as they do any invalid path; elsewhere a null
+/// path is a body that does not decode.
+fn null_is_invalid<'a>(r: &mut Reader<'a>) -> Result<Cow<'a, str>> {
+    Ok(r.string()?.unwrap_or_default())
 }
 
 /// setData.
@@ -87,7 +97,7 @@ pub struct SetData<'a> {
 
 impl<'a> SetData<'a> {
     fn read(r: &mut Reader<'a>) -> Result<Self> {
-        Ok(SetData { path: r.text()?, data: r.buffer()?, version: r.i32()? })
+        Ok(SetData { path: null_is_invalid(r)?, data: r.buffer()?, version: r.i32()? })
     }
 }
 
@@ -109,8 +119,8 @@ impl<'a> PathWatch<'a> {
 /// setWatches and setWatches2: what a client watches, after it has reconnected.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SetWatches<'a> {
-    /// The last change that the client knows of.
-    pub relative_zxid: Zxid,
+    /// The last change that the client knows of; compared as a signed number, so that -1 is before all.
+    pub relative_zxid: i64,
     /// Paths of each kind of watch.
     pub data: Vec<Cow<'a, str>>,
     pub exist: Vec<Cow<'a, str>>,
@@ -123,7 +133,7 @@ impl<'a> SetWatches<'a> {
     fn read(op: Op, r: &mut Reader<'a>) -> Result<Self> {
         let paths = |r: &mut Reader<'a>| Ok(r.vector(Reader::text)?.unwrap_or_default());
         let mut set = SetWatches {
-            relative_zxid: Zxid::from_wire(r.i64()?),
+            relative_zxid: r.i64()?,
             data: paths(r)?,
             exist: paths(r)?,
             child: paths(r)?,
@@ -169,10 +179,13 @@ pub enum Request<'a> {
     },
     GetChildren(PathWatch<'a>),
     GetChildren2(PathWatch<'a>),
-    Sync(Cow<'a, str>),
+    /// The path is echoed, null included.
+    Sync(Option<Cow<'a, str>>),
     Ping,
     Multi(Vec<MultiOp<'a>>),
     MultiRead(Vec<MultiReadOp<'a>>),
+    /// A multiRead of writes: it decodes, and fails at its first operation.
+    MultiReadOfWrites,
     Reconfig {
         current_config: i64,
     },
@@ -228,15 +241,17 @@ impl<'a> Request<'a> {
             Op::SetData => Request::SetData(SetData::read(r)?),
             Op::GetAcl => Request::GetAcl(r.text()?),
             Op::SetAcl => {
-                Request::SetAcl { path: r.text()?, acl: r.vector(RawAcl::read)?, version: r.i32()? }
+                Request::SetAcl { path: null_is_invalid(r)?, acl: r.vector(RawAcl::read)?, version: r.i32()? }
             }
             Op::GetChildren => Request::GetChildren(PathWatch::read(r)?),
             Op::GetChildren2 => Request::GetChildren2(PathWatch::read(r)?),
-            Op::Sync => Request::Sync(r.string()?.unwrap_or_default()),
+            Op::Sync => Request::Sync(r.string()?),
             Op::Ping => Request::Ping,
             Op::Multi => Request::Multi(read_multi(r)?),
-            // The op list of a multiRead is read leniently: see `MultiRead` in the server.
-            Op::MultiRead => Request::MultiRead(read_multi_read(r)?),
+            Op::MultiRead => {
+                let writes = read_multi(&mut r.clone()).is_ok_and(|ops| !ops.is_empty());
+                if writes { Request::MultiReadOfWrites } else { Request::MultiRead(read_multi_read(r)?) }
+            }
             Op::Reconfig => {
                 let _ = (r.string()?, r.string()?, r.string()?);
                 Request::Reconfig { current_config: r.i64()? }
@@ -312,7 +327,7 @@ fn read_multi<'a>(r: &mut Reader<'a>) -> Result<Vec<MultiOp<'a>>> {
             }
             Some(Op::Delete) => MultiOp::Delete(PathVersion::read(r)?),
             Some(Op::SetData) => MultiOp::SetData(SetData::read(r)?),
-            Some(Op::Check) => MultiOp::Check(PathVersion::read(r)?),
+            Some(Op::Check) => MultiOp::Check(PathVersion::read_check(r)?),
             _ => return Err(JuteError::UnknownType(header.code)),
         });
     }
@@ -320,8 +335,11 @@ fn read_multi<'a>(r: &mut Reader<'a>) -> Result<Vec<MultiOp<'a>>> {
 
 /// Inside a multi upstream takes the operation from the flags, not from the header: a TTL flag needs
 /// type 21, a container flag makes a container, type 21 without a TTL flag is a plain create. A flag that
-/// is no mode fails the whole request.
+/// is no mode, or a null ACL, fails the whole request.
 fn multi_create(mut create: Create<'_>) -> Result<Create<'_>> {
+    if create.acl.is_none() {
+        return Err(JuteError::Null);
+    }
     if !(0..=FLAG_MAX).contains(&create.flags) {
         return Err(JuteError::UnknownType(create.flags));
     }
@@ -386,7 +404,8 @@ mod tests {
 
     #[test]
     fn multi_takes_the_operation_from_the_flags() {
-        let create = |op, flags| Create { op, path: "/a".into(), data: None, acl: None, flags, ttl_ms: -1 };
+        let acl = || Some(Vec::new());
+        let create = |op, flags| Create { op, path: "/a".into(), data: None, acl: acl(), flags, ttl_ms: -1 };
         assert_eq!(multi_create(create(Op::Create, 4)).unwrap().op, Op::CreateContainer);
         assert_eq!(multi_create(create(Op::CreateTtl, 0)).unwrap().op, Op::Create);
         assert!(multi_create(create(Op::Create2, 5)).is_err());

@@ -36,11 +36,9 @@ pub fn fix_up(config: &CoreConfig, sent: Option<&[RawAcl<'_>]>, ids: &[Id]) -> R
             continue;
         }
         seen.push(entry);
-        let (Some(scheme), Some(id)) = (entry.scheme.as_deref(), entry.id.as_deref()) else {
-            return Err(ErrorCode::InvalidAcl);
-        };
+        let scheme = entry.scheme.as_deref().ok_or(ErrorCode::InvalidAcl)?;
         match scheme {
-            "world" if id == "anyone" => fixed.push(Acl::world(entry.perms)),
+            // The id does not matter here; kazoo sends null for an empty one.
             "auth" => {
                 let before = fixed.len();
                 // Only ids that prove somebody count; an address does not.
@@ -50,7 +48,13 @@ pub fn fix_up(config: &CoreConfig, sent: Option<&[RawAcl<'_>]>, ids: &[Id]) -> R
                     return Err(ErrorCode::InvalidAcl);
                 }
             }
-            _ if auth::is_valid_id(config, scheme, id) => {
+            "world" | "digest" | "ip" => {
+                // Upstream trips over a null id of a scheme it knows.
+                let id = entry.id.as_deref().ok_or(ErrorCode::MarshallingError)?;
+                let valid = (scheme == "world" && id == "anyone") || auth::is_valid_id(config, scheme, id);
+                if !valid {
+                    return Err(ErrorCode::InvalidAcl);
+                }
                 fixed.push(Acl { perms: entry.perms, id: Id::new(scheme, id) });
             }
             _ => return Err(ErrorCode::InvalidAcl),
@@ -92,6 +96,9 @@ mod tests {
         assert_eq!(fix_up(&config, Some(&[raw(1, "auth", "")]), &ids[..1]), Err(ErrorCode::InvalidAcl));
         let null = RawAcl { perms: Perms(1), scheme: None, id: Some("x".into()) };
         assert_eq!(fix(&[null]), Err(ErrorCode::InvalidAcl));
+        let null_id = |scheme| RawAcl { id: None, ..raw(1, scheme, "") };
+        assert_eq!(fix(&[null_id("auth")]).unwrap()[0].id, Id::new("digest", "bob:h"));
+        assert_eq!(fix(&[null_id("digest")]), Err(ErrorCode::MarshallingError));
     }
 
     #[test]

@@ -163,7 +163,7 @@ impl Server {
                         return;
                     };
                     let request = (xid, Op::Sync.code(), arrived);
-                    self.reply(now, conn, request, Ok(Body::Path(path.into())), effects);
+                    self.reply(now, conn, request, Ok(crate::read::sync_body(path.as_deref())), effects);
                 }
                 _ => return,
             }

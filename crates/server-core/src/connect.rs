@@ -24,7 +24,7 @@ impl Server {
     ) {
         self.stats.packets_received += 1;
         self.stats.connection_requests += 1;
-        if request.last_zxid_seen > self.tree.last_processed() {
+        if request.last_zxid_seen > self.tree.last_processed().to_wire() {
             // No answer: the client tries another server, which may have what it has seen.
             return self.close(conn, CloseReason::ClientAhead, effects);
         }

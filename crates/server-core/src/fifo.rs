@@ -35,7 +35,7 @@ pub(crate) enum Waiting {
         arrived: Mono,
     },
     /// Answered once everything proposed before it has committed.
-    Sync { xid: Xid, after: Zxid, path: Box<str>, arrived: Mono },
+    Sync { xid: Xid, after: Zxid, path: Option<Box<str>>, arrived: Mono },
     /// Behind a write or a sync.
     Parked { payload: Box<[u8]>, arrived: Mono },
 }

@@ -12,7 +12,6 @@ use ostler_proto::{
     error::ErrorCode,
     id::Xid,
     jute::Writer,
-    op::Op,
     reply::{Body, OpResult, Reply},
     request::{MultiReadOp, PathWatch, Request},
     stat::Stat,
@@ -61,16 +60,18 @@ impl Server {
             Request::GetAcl(path) => self.get_acl(conn, path),
             Request::GetAllChildrenNumber(path) => {
                 self.readable(conn, path)?;
-                Ok(Body::Count(self.tree.count_below(path) as i32))
+                // Asked for the empty path, upstream counts the root's entry under its other name too.
+                let extra = usize::from(path.is_empty());
+                Ok(Body::Count((self.tree.count_below(path) + extra) as i32))
             }
             Request::GetEphemerals { prefix } => Ok(self.get_ephemerals(conn, prefix.as_deref())),
             Request::WhoAmI => Ok(self.who_am_i(conn)),
             Request::MultiRead(ops) => {
                 Ok(Body::Multi(ops.iter().map(|op| self.multi_read_op(conn, op)).collect()))
             }
-            Request::Malformed(Op::MultiRead) => Ok(Body::BrokenMultiRead),
+            Request::MultiReadOfWrites => Ok(Body::BrokenMultiRead),
             Request::Ping => Ok(Body::None),
-            Request::Sync(path) => Ok(Body::Path(path.clone().into_owned())),
+            Request::Sync(path) => Ok(sync_body(path.as_deref())),
             Request::SetWatches(set) => Ok(self.set_watches(conn, set, effects)),
             Request::AddWatch { path, mode } => self.add_watch(conn, path, *mode),
             Request::CheckWatches { path, kind } => self.check_watches(conn, path, *kind),
@@ -171,4 +172,9 @@ impl Server {
     pub fn is_open(&self, conn: ConnId) -> bool {
         self.conns.get(&conn).is_some_and(|state| matches!(state.phase, Phase::Open { .. }))
     }
+}
+
+/// What a sync answers: the path that it was sent with.
+pub(crate) fn sync_body(path: Option<&str>) -> Body {
+    path.map_or(Body::Null, |path| Body::Path(path.into()))
 }

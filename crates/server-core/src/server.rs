@@ -191,9 +191,13 @@ impl Server {
         if let Request::Auth { scheme, auth } = &request.request {
             return self.authenticate(conn, request.xid, scheme.as_deref(), *auth, effects);
         }
-        if matches!(request.request, Request::Sasl) {
+        if matches!(request.request, Request::Malformed(Op::Auth)) {
+            // Upstream reads auth packets outside the pipeline, and gives the connection up.
+            return self.close(conn, CloseReason::Protocol, effects);
+        }
+        if matches!(request.request, Request::Sasl | Request::Malformed(Op::Sasl)) {
             // No mechanism is configured: upstream answers with a null token, outside the order.
-            return self.reply_at_once(conn, request.xid, Ok(Body::NullToken), effects);
+            return self.reply_at_once(conn, request.xid, Ok(Body::Null), effects);
         }
         if !self.has_enforced_auth(conn) {
             let refused = Err(ErrorCode::SessionClosedRequireSaslAuth);
@@ -246,7 +250,7 @@ impl Server {
         let idle = self.conns.get(&conn).is_some_and(|state| state.fifo.is_empty());
         match &request.request {
             Request::Sync(path) if !idle || proposed > self.tree.last_processed() => {
-                let path = Box::from(&**path);
+                let path = path.as_deref().map(Box::from);
                 self.wait(conn, Waiting::Sync { xid: request.xid, after: proposed, path, arrived: now.mono });
                 self.syncs.push_back((proposed, conn));
             }

@@ -22,7 +22,7 @@ impl Server {
         for path in &set.data {
             match self.tree.get(path) {
                 None => self.catch_up(conn, EventType::NodeDeleted, path, effects),
-                Some(node) if node.stat.mzxid > seen => {
+                Some(node) if node.stat.mzxid.to_wire() > seen => {
                     self.catch_up(conn, EventType::NodeDataChanged, path, effects);
                 }
                 Some(_) => self.watches.add_standard(WatchTarget::Data, path, watcher),
@@ -37,7 +37,7 @@ impl Server {
         for path in &set.child {
             match self.tree.get(path) {
                 None => self.catch_up(conn, EventType::NodeDeleted, path, effects),
-                Some(node) if node.stat.pzxid > seen => {
+                Some(node) if node.stat.pzxid.to_wire() > seen => {
                     self.catch_up(conn, EventType::NodeChildrenChanged, path, effects);
                 }
                 Some(_) => self.watches.add_standard(WatchTarget::Children, path, watcher),

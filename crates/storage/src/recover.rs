@@ -33,7 +33,7 @@ const SNAPSHOTS_TRIED: usize = 100;
 pub trait RecoverySink: SnapshotSink {
     /// What came so far was from a snapshot that turned out bad: back to the empty state.
     fn reset(&mut self);
-    /// The snapshot is complete. A refusal makes it a bad one.
+    /// The snapshot is complete; a digest without a zxid is left out. A refusal makes it a bad one.
     fn snapshot_loaded(&mut self, zxid: Zxid, trailer: SnapshotTrailer) -> std::result::Result<(), Refusal>;
     /// The next record of the log. A refusal ends the recovery.
     fn record(&mut self, zxid: Zxid, record: &[u8]) -> std::result::Result<(), Refusal>;
@@ -280,11 +280,11 @@ fn load(
     file: &SnapshotFile,
     sink: &mut dyn RecoverySink,
 ) -> std::result::Result<(), String> {
-    // The sink in its narrower role.
-    let trailer = read_snapshot(disk, file, sink).map_err(|error| match error {
+    let mut trailer = read_snapshot(disk, file, sink).map_err(|error| match error {
         StorageError::BadSnapshot { reason, .. } => reason,
         other => other.to_string(),
     })?;
+    trailer.digest = trailer.digest.filter(|digest| digest.zxid.to_wire() > 0);
     sink.snapshot_loaded(file.zxid, trailer).map_err(|refusal| refusal.to_string())
 }
 

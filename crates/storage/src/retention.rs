@@ -16,8 +16,8 @@ pub const RETAIN_AT_LEAST: usize = 3;
 /// older ones of both, oldest first. Returns what was removed.
 pub fn purge(disk: &dyn Disk, folders: &DataFolders, retain: usize) -> Result<Vec<PathBuf>> {
     let snapshots = find_snapshots(disk, &folders.snapshots)?;
-    let valid: Vec<_> = snapshots.iter().filter(|file| file.problem.is_none()).collect();
-    let Some(oldest) = valid.iter().take(retain.max(RETAIN_AT_LEAST)).last().map(|file| file.zxid) else {
+    let valid = snapshots.iter().filter(|file| file.problem.is_none());
+    let Some(oldest) = valid.take(retain.max(RETAIN_AT_LEAST)).map(|file| file.zxid).min() else {
         return Ok(Vec::new());
     };
     // The newest log that starts at or before the oldest snapshot goes on behind it.

@@ -35,6 +35,9 @@ use ostler_proto::id::Zxid;
 /// "ZKSN", version 2, dbid -1.
 const HEADER: [u8; 16] = *b"ZKSN\0\0\0\x02\xff\xff\xff\xff\xff\xff\xff\xff";
 
+/// The string "/": behind each checksum, and therefore at the end of every file.
+const SEAL_END: [u8; 5] = *b"\0\0\0\x01/";
+
 /// The tree's digest at a zxid, as snapshots carry it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SnapshotDigest {
@@ -49,7 +52,8 @@ pub struct SnapshotDigest {
 /// What stands behind a snapshot's znodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SnapshotTrailer {
-    /// The digest; `None` where the file has none, or an empty one (zxid 0).
+    /// The digest; `None` where the file has none. Java writes one of zxid 0 where it knows none, as after a
+    /// start without any log to replay.
     pub digest: Option<SnapshotDigest>,
     /// The zxid at the end of the writing; 3.8 does not write it.
     pub last_processed: Option<Zxid>,

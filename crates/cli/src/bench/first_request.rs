@@ -5,7 +5,7 @@ use super::{
     meter::Metered,
     process::Process,
     report::Report,
-    session::Target,
+    session::{PATIENCE, Target},
     tally::Tally,
     template::{self, Path},
 };
@@ -25,6 +25,10 @@ use std::{
 
 /// How often a server that does not listen yet is tried.
 const RETRY: Duration = Duration::from_millis(1);
+const RETRY_LISTENING: Duration = Duration::from_millis(5);
+/// How long the first attempt waits for a reply. Java now and then leaves a connection that came at the
+/// wrong moment of its start without any answer, so attempts are given up soon, and each later.
+const FIRST_PATIENCE: Duration = Duration::from_millis(250);
 
 /// Starts a server and times it until it has served its first request
 ///
@@ -105,29 +109,36 @@ struct Served {
 fn wait_until_served(options: &Options, target: Target, exec: Instant, child: &mut Child) -> Result<Served> {
     let request = template::read(Op::GetData, &Path::fixed(options.path.as_str()), false);
     let mut listening = None;
+    let mut attempt = Target { patience: FIRST_PATIENCE, ..target };
     loop {
         if let Some(status) = child.try_wait().during("cannot wait for the server")? {
             return Err(options.failure(describe_end(status)));
         }
-        match target.open() {
-            Err(BenchError::Refused(_)) => {}
-            // It listens, and hangs up because it cannot serve yet.
-            Err(_) => drop(listening.get_or_insert_with(|| exec.elapsed())),
-            Ok(mut session) => {
-                let listening = listening.unwrap_or_else(|| exec.elapsed());
-                let (code, _) = session.call(&request)?;
-                let first_reply = exec.elapsed();
-                session.close();
-                return match code {
-                    0 => Ok(Served { listening, first_reply }),
-                    code => Err(BenchError::Setup { what: "getData", path: options.path.clone(), code }),
-                };
-            }
+        let outcome = attempt.open().and_then(|mut session| Ok((session.call(&request)?.0, session)));
+        let now = exec.elapsed();
+        if !matches!(outcome, Err(BenchError::Refused(_))) {
+            listening.get_or_insert(now);
         }
-        if exec.elapsed().as_secs_f64() > options.seconds {
+        let pause = match outcome {
+            Ok((0, session)) => {
+                session.close();
+                return Ok(Served { listening: listening.unwrap_or(now), first_reply: now });
+            }
+            Ok((code, _)) => {
+                return Err(BenchError::Setup { what: "getData", path: options.path.clone(), code });
+            }
+            Err(BenchError::Refused(_)) => RETRY,
+            Err(BenchError::Silent(_)) => {
+                attempt.patience = (attempt.patience * 2).min(PATIENCE);
+                RETRY
+            }
+            // It listens, and hangs up because it cannot serve yet: it may log each time that it does.
+            Err(_) => RETRY_LISTENING,
+        };
+        if now.as_secs_f64() > options.seconds {
             return Err(options.failure(format!("did not serve within {} s", options.seconds)));
         }
-        thread::sleep(RETRY);
+        thread::sleep(pause);
     }
 }
 

@@ -27,7 +27,7 @@ use clap::{Args, Subcommand};
 use error::{BenchError, Result};
 use process::Process;
 use report::Report;
-use session::Target;
+use session::{PATIENCE, Target};
 use std::{
     net::{SocketAddr, ToSocketAddrs},
     process::ExitCode,
@@ -114,7 +114,8 @@ impl Common {
         };
         let mut addresses = self.server.to_socket_addrs().map_err(|cause| unusable(cause.to_string()))?;
         let server = addresses.next().ok_or_else(|| unusable("the name has no address".into()))?;
-        Ok(Target { server, timeout: Duration::from_millis(self.session_timeout) })
+        let timeout = Duration::from_millis(self.session_timeout);
+        Ok(Target { server, timeout, patience: PATIENCE })
     }
 
     fn process(&self, server: SocketAddr) -> Result<Option<Process>> {

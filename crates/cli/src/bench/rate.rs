@@ -48,14 +48,14 @@ pub(crate) struct Options {
     /// Znodes that requests go round
     #[arg(long, default_value_t = 1000)]
     keys: u32,
-    /// How long to measure
+    /// How long to measure; with --snapshots at least, and up to ten times as long
     #[arg(long, default_value_t = 30.0)]
     seconds: f64,
     /// Seconds of load before measuring
     #[arg(long, default_value_t = 2.0, value_name = "SECONDS")]
     warmup: f64,
-    /// Tell requests that met a snapshot from others, and end once the server has written this many; needs a
-    /// server on this machine that may be looked at
+    /// Tell requests that met a snapshot from others, and go on until the server has written this many; needs
+    /// a server on this machine that may be looked at
     #[arg(long, value_name = "COUNT")]
     snapshots: Option<usize>,
     /// Znode to work under; it is removed at the end
@@ -118,9 +118,9 @@ fn measure(
     let (outcome, stretches) = thread::scope(|scope| {
         let sending = scope.spawn(|| sender.run(&template, &signals));
         let (over, seen) = (&signals.over, &signals.snapshots_seen);
-        let looking = process
-            .filter(|_| options.snapshots.is_some())
-            .map(|process| scope.spawn(move || Stretches::watch(process, schedule.start, over, seen)));
+        let looking = process.filter(|_| options.snapshots.is_some()).map(|process| {
+            scope.spawn(move || Stretches::watch(process, schedule.start, schedule.warm, over, seen))
+        });
         let received = receive(&mut fleet, &mut replies, &signals, options.snapshots);
         signals.stop_sending.store(true, Ordering::Relaxed);
         signals.over.store(true, Ordering::Relaxed);
@@ -166,7 +166,7 @@ fn receive(
         fleet.turn(replies, TURN)?;
         progress.show(replies.samples.len() as u64, "requests");
         let seen = signals.snapshots_seen.load(Ordering::Relaxed);
-        if snapshots_wanted.is_some_and(|wanted| seen >= wanted) {
+        if snapshots_wanted.is_some_and(|wanted| seen >= wanted) && fleet.now() > replies.schedule.enough {
             signals.stop_sending.store(true, Ordering::Relaxed);
         }
     }
@@ -181,7 +181,7 @@ fn report(
     metered: Metered,
 ) -> Report {
     let (mut quiet, mut busy) = (Tally::new(), Tally::new());
-    let warm = Duration::from_secs_f64(options.warmup).as_nanos() as u64 + replies.schedule.first;
+    let warm = replies.schedule.warm;
     for &Sample { due, done, error } in replies.samples.iter().filter(|sample| sample.due >= warm) {
         let tally = if stretches.meet(due, done) { &mut busy } else { &mut quiet };
         tally.count(done.saturating_sub(due), error);
@@ -198,6 +198,7 @@ fn report(
     if options.snapshots.is_some() {
         report.row("no snapshot", &quiet);
         report.row("snapshot", &busy);
+        let stretches = stretches.after(warm);
         report.figure("snapshots", "", stretches.count() as f64);
         report.figure("snapshots_took", "seconds", stretches.seconds());
     }
@@ -210,6 +211,10 @@ struct Schedule {
     start: Instant,
     /// Times here are nanoseconds since `start`.
     first: u64,
+    /// Requests due earlier only warm the server up.
+    warm: u64,
+    /// A run that waits for snapshots may end from here on.
+    enough: u64,
     rate: u64,
     sessions: u64,
     total: u64,
@@ -218,12 +223,18 @@ struct Schedule {
 impl Schedule {
     fn of(options: &Options, fleet: &Fleet) -> Schedule {
         const LEAD: u64 = 20_000_000;
+        const LONGER_FOR_SNAPSHOTS: f64 = 10.0;
+        let first = fleet.now() + LEAD;
+        let after = |seconds| first + Duration::from_secs_f64(seconds).as_nanos() as u64;
+        let longer = if options.snapshots.is_some() { LONGER_FOR_SNAPSHOTS } else { 1.0 };
         Schedule {
             start: fleet.start(),
-            first: fleet.now() + LEAD,
+            first,
+            warm: after(options.warmup),
+            enough: after(options.warmup + options.seconds),
             rate: options.rate.into(),
             sessions: options.sessions as u64,
-            total: ((options.warmup + options.seconds) * f64::from(options.rate)) as u64,
+            total: ((options.warmup + options.seconds * longer) * f64::from(options.rate)) as u64,
         }
     }
 

@@ -6,7 +6,7 @@ use super::{
 };
 use ostler_proto::{
     connect::{ConnectRequest, ConnectResponse},
-    id::{SessionId, Zxid},
+    id::SessionId,
     jute::Reader,
     reply::ReplyHeader,
 };
@@ -31,6 +31,8 @@ pub(crate) struct Target {
     pub(crate) server: SocketAddr,
     /// Session timeout to ask for.
     pub(crate) timeout: Duration,
+    /// How long to wait for the server at each step.
+    pub(crate) patience: Duration,
 }
 
 /// An open session on a blocking socket.
@@ -87,7 +89,7 @@ impl Target {
         let mut frame = Vec::new();
         ConnectRequest {
             protocol_version: 0,
-            last_zxid_seen: Zxid::ZERO,
+            last_zxid_seen: 0,
             timeout_ms: i32::try_from(self.timeout.as_millis()).unwrap_or(i32::MAX),
             session: SessionId::NONE,
             password: Some(&[0; 16]),
@@ -103,10 +105,10 @@ impl Target {
             let last = u8::try_from(1 + number / PER_ADDRESS).unwrap_or(u8::MAX);
             socket.bind(&SocketAddr::new(IpAddr::V4(Ipv4Addr::new(127, 0, 0, last)), 0).into())?;
         }
-        socket.connect_timeout(&self.server.into(), PATIENCE)?;
+        socket.connect_timeout(&self.server.into(), self.patience)?;
         socket.set_tcp_nodelay(true)?;
-        socket.set_read_timeout(Some(PATIENCE))?;
-        socket.set_write_timeout(Some(PATIENCE))?;
+        socket.set_read_timeout(Some(self.patience))?;
+        socket.set_write_timeout(Some(self.patience))?;
         Ok(socket.into())
     }
 

@@ -15,10 +15,11 @@ const PERIOD: Duration = Duration::from_millis(10);
 pub(crate) struct Stretches(Vec<(u64, u64)>);
 
 impl Stretches {
-    /// Watches `process` until `stop`; `seen` counts the snapshots that are complete.
+    /// Watches `process` until `stop`; `seen` counts the snapshots that are complete and began after `warm`.
     pub(crate) fn watch(
         process: Process,
         start: Instant,
+        warm: u64,
         stop: &AtomicBool,
         seen: &AtomicUsize,
     ) -> Stretches {
@@ -31,7 +32,7 @@ impl Stretches {
                 (None, true) => begin = Some(now()),
                 (Some(from), false) => {
                     stretches.push((from, now()));
-                    seen.fetch_add(1, Ordering::Relaxed);
+                    seen.fetch_add(usize::from(from >= warm), Ordering::Relaxed);
                     begin = None;
                 }
                 _ => {}
@@ -40,6 +41,11 @@ impl Stretches {
         }
         stretches.extend(begin.map(|from| (from, now())));
         Stretches(stretches)
+    }
+
+    /// Leaves out what began before `warm`.
+    pub(crate) fn after(&self, warm: u64) -> Stretches {
+        Stretches(self.0.iter().copied().filter(|&(from, _)| from >= warm).collect())
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -86,5 +92,6 @@ mod tests {
         assert!(stretches.meet(11 * second, 11 * second));
         assert!(!stretches.meet(13 * second, 14 * second));
         assert_eq!((stretches.count(), stretches.seconds()), (1, 2.0));
+        assert_eq!(stretches.after(11 * second).count(), 0);
     }
 }

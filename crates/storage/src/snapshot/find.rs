@@ -1,6 +1,6 @@
 //! The snapshots of a folder.
 
-use super::{Compression, snappy};
+use super::{Compression, SEAL_END, snappy};
 use crate::{
     disk::{Disk, read_full},
     error::{IoContext, Result},
@@ -13,8 +13,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Every complete plain snapshot ends with a seal, and that with the string "/".
-const LAST_BYTES: [u8; 5] = *b"\0\0\0\x01/";
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
 /// A snapshot file in its folder.
@@ -66,8 +64,8 @@ fn first_look(disk: &dyn Disk, path: &Path, compression: Compression) -> io::Res
     match compression {
         Compression::None => {
             let size = file.size()?;
-            let last = &mut bytes[..LAST_BYTES.len()];
-            Ok(size >= 10 && read_full(&*file, last, size - 5)? == 5 && *last == LAST_BYTES)
+            let last = &mut bytes[..SEAL_END.len()];
+            Ok(size >= 10 && read_full(&*file, last, size - 5)? == 5 && *last == SEAL_END)
         }
         Compression::Gz => Ok(read_full(&*file, &mut bytes[..2], 0)? == 2 && bytes[..2] == GZIP_MAGIC),
         Compression::Snappy => Ok(read_full(&*file, &mut bytes, 0)? == 8 && bytes == snappy::MAGIC),

@@ -1,7 +1,7 @@
 //! Reading a snapshot file.
 
 use super::{
-    Compression, HEADER, SnapshotDigest, SnapshotFile, SnapshotSink, SnapshotTrailer,
+    Compression, HEADER, SEAL_END, SnapshotDigest, SnapshotFile, SnapshotSink, SnapshotTrailer,
     body::{BodyError, BodyReader},
     snappy::SnappyReader,
 };
@@ -19,7 +19,7 @@ use std::io::{self, BufReader, Read};
 /// A digest of a version below 2 is a string, never longer than this.
 const OLD_DIGEST: usize = 64;
 /// Checksum and "/".
-const SEAL: usize = 13;
+const SEAL: usize = 8 + SEAL_END.len();
 
 /// Streams a snapshot into `sink` and checks its seals. Whatever is wrong with it comes out as
 /// [`StorageError::BadSnapshot`], after which the sink holds a part of it.
@@ -69,7 +69,7 @@ fn read_trailer<R: Read>(reader: &mut BodyReader<R>) -> std::result::Result<Snap
     let mut trailer = SnapshotTrailer::default();
     if reader.peek_at_most(8 + SEAL + 1)?.len() > 8 + SEAL {
         let Some(digest) = read_digest(reader)? else { return Ok(trailer) };
-        trailer.digest = Some(digest).filter(|digest| digest.zxid.to_wire() > 0);
+        trailer.digest = Some(digest);
     }
     if reader.peek_at_most(8 + SEAL)?.len() == 8 + SEAL {
         trailer.last_processed = Some(Zxid::from_wire(Reader::new(reader.take(8)?).i64()?));
@@ -109,8 +109,8 @@ fn read_digest<R: Read>(
 
 fn check_seal<R: Read>(reader: &mut BodyReader<R>) -> std::result::Result<(), BodyError> {
     let sum = u64::from(reader.checksum());
-    let seal = Reader::new(reader.take(SEAL)?).i64()?;
-    if seal as u64 != sum {
+    let seal = reader.take(SEAL)?;
+    if seal[..8] != sum.to_be_bytes() || seal[8..] != SEAL_END {
         return Err(malformed("its contents do not fit its checksum"));
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! Writing a snapshot file.
 
-use super::{Compression, HEADER, SnapshotDigest, SnapshotTrailer, body::BodyWriter, snappy::SnappyWriter};
+use super::{Compression, HEADER, SnapshotTrailer, body::BodyWriter, snappy::SnappyWriter};
 use crate::{
     disk::{Disk, DiskFile},
     error::{IoContext, Result},
@@ -62,18 +62,20 @@ impl<'d> SnapshotWriter<'d> {
         self.body.as_ref().map_or(0, BodyWriter::written)
     }
 
-    /// Completes the file and gives it its name; an older file of that name is replaced. Without a digest an
-    /// empty one is written, as Java does: it needs the section to be there.
+    /// Completes the file and gives it its name; an older file of that name is replaced.
+    ///
+    /// Java expects the digest's section if its own digest is switched on, as it is by default, and cannot read
+    /// the file otherwise: so leave it out only where the digest is switched off in the configuration.
     pub fn finish(mut self, trailer: SnapshotTrailer) -> Result<PathBuf> {
         self.write(|body| {
             body.end()?;
             body.seal()?;
-            let none = SnapshotDigest { zxid: Zxid::ZERO, version: 2, digest: 0 };
-            let digest = trailer.digest.unwrap_or(none);
-            body.raw().i64(digest.zxid.to_wire());
-            body.raw().i32(digest.version);
-            body.raw().i64(digest.digest as i64);
-            body.seal()?;
+            if let Some(digest) = trailer.digest {
+                body.raw().i64(digest.zxid.to_wire());
+                body.raw().i32(digest.version);
+                body.raw().i64(digest.digest as i64);
+                body.seal()?;
+            }
             if let Some(zxid) = trailer.last_processed {
                 body.raw().i64(zxid.to_wire());
                 body.seal()?;
@@ -111,7 +113,7 @@ impl Drop for SnapshotWriter<'_> {
 enum Encoder {
     Plain(FileWriter),
     Gz(BufWriter<GzEncoder<FileWriter>>),
-    Snappy(SnappyWriter<BufWriter<FileWriter>>),
+    Snappy(Box<SnappyWriter<BufWriter<FileWriter>>>),
 }
 
 impl Encoder {
@@ -123,7 +125,7 @@ impl Encoder {
                 Encoder::Gz(BufWriter::new(GzEncoder::new(file, flate2::Compression::default())))
             }
             Compression::Snappy => {
-                Encoder::Snappy(SnappyWriter::new(BufWriter::with_capacity(1 << 18, file))?)
+                Encoder::Snappy(Box::new(SnappyWriter::new(BufWriter::with_capacity(1 << 18, file))?))
             }
         })
     }

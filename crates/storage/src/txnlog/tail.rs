@@ -86,7 +86,7 @@ pub(super) fn is_void(reader: &mut LogFileReader) -> Result<bool> {
 
 /// Behind the last byte that is not 0 in `from..size`.
 fn last_data(file: &dyn DiskFile, from: u64, size: u64) -> std::io::Result<Option<u64>> {
-    let mut chunk = vec![0; CHUNK];
+    let mut chunk = vec![0; CHUNK.min(size.saturating_sub(from) as usize)];
     let mut end = size;
     while end > from {
         let start = from.max(end.saturating_sub(CHUNK as u64));

@@ -141,7 +141,7 @@ impl Machine {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
     fn what_was_acknowledged_survives(

@@ -13,7 +13,11 @@ use ostler_storage::{
 use std::{io::ErrorKind, path::Path, sync::Arc};
 
 fn new_log(disk: &FaultyDisk) -> TxnLog {
-    TxnLog::open(Arc::new(disk.clone()), "/logs".into(), LogOptions::default())
+    TxnLog::open(
+        Arc::new(disk.clone()),
+        "/logs".into(),
+        LogOptions { prealloc_bytes: 8192, ..LogOptions::default() },
+    )
 }
 
 /// Three commits, the second one after a roll, until something fails. Returns how many were acknowledged.

@@ -33,6 +33,13 @@ fn read(file: &SnapshotFile) -> (Contents, SnapshotTrailer) {
     (contents, trailer)
 }
 
+/// The order of children is by chance in Java.
+fn read_sorted(file: &SnapshotFile) -> Contents {
+    let (mut contents, _) = read(file);
+    contents.nodes.sort_by(|a, b| a.path.cmp(&b.path));
+    contents
+}
+
 fn write(zxid: Zxid, contents: &Contents, trailer: SnapshotTrailer, compression: Compression) -> Vec<u8> {
     let disk = FaultyDisk::default();
     let sessions = contents.sessions.iter().copied();
@@ -43,7 +50,7 @@ fn write(zxid: Zxid, contents: &Contents, trailer: SnapshotTrailer, compression:
         writer.node(&node.path, node.data.as_deref(), node.acl, &node.stat).unwrap();
     }
     let path = writer.finish(trailer).unwrap();
-    assert_eq!(disk.names(), [path.clone()]);
+    assert_eq!(disk.names(), std::slice::from_ref(&path));
     disk.bytes(&path)
 }
 
@@ -70,16 +77,15 @@ fn compressed_snapshots_hold_what_the_plain_one_holds() {
         let with = |compression| {
             files.iter().find(|file| file.zxid == Zxid(0x1a) && file.compression == compression).unwrap()
         };
-        let plain = read(with(Compression::None));
-        assert_eq!(plain.0.sessions.len(), 1);
-        assert_eq!(plain.0.nodes.len(), 15);
+        let plain = read_sorted(with(Compression::None));
+        assert_eq!((plain.sessions.len(), plain.nodes.len()), (1, 15));
         for compression in [Compression::Gz, Compression::Snappy] {
-            assert_eq!(read(with(compression)), plain);
+            assert!(read_sorted(with(compression)) == plain);
             let dir = tempfile::tempdir().unwrap();
             let path = dir.path().join("snapshot");
-            fs::write(&path, write(Zxid(0x1a), &plain.0, plain.1, compression)).unwrap();
+            fs::write(&path, write(Zxid(0x1a), &plain, SnapshotTrailer::default(), compression)).unwrap();
             let file = SnapshotFile { zxid: Zxid(0x1a), compression, path, problem: None };
-            assert_eq!(read(&file), plain);
+            assert!(read(&file).0 == plain);
         }
     }
 }

@@ -204,7 +204,7 @@ fn leftovers_of_a_crash_are_tidied_and_reported() {
     let words: Vec<String> = done.notes.iter().map(Note::to_string).collect();
     assert_eq!(words[0], "/l/version-2/log.3: removed: no transaction was ever written to it");
     assert!(
-        words[1].starts_with("/l/version-2/log.1: cut at byte 202: the last 88 bytes are"),
+        words[1].starts_with("/l/version-2/log.1: cut at byte 174: the last 74 bytes are"),
         "{}",
         words[1]
     );
