@@ -157,3 +157,16 @@ class Instance:
 def end_all():
     for instance in list(Instance.running):
         instance.end()
+
+
+def end_strays(folder):
+    """Ends servers that an interrupted run was just starting: they have a zoo.cfg in its folder."""
+    inside = os.path.join(folder, "").encode()
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/cmdline" % pid, "rb") as f:
+                words = f.read().split(b"\0")
+            if any(word.startswith(inside) for word in words):
+                os.kill(int(pid), signal.SIGKILL)
+        except OSError:
+            pass

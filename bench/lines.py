@@ -2,6 +2,8 @@
 import time
 from dataclasses import dataclass, field
 
+from candidates import Failed
+
 HIGHER, LOWER = "higher", "lower"
 
 
@@ -121,13 +123,14 @@ def snapshot(make, bench, size):
         server.configure({"snapCount": size.snap_count})
         server.start()
         words = ["--rate", size.rate, "--snapshots", size.snapshots, "--warmup", size.jit_warmup]
-        report = bench("rate", *words, "--seconds", 40 * size.snapshots)
+        report = bench("rate", *words, "--seconds", 2 * size.seconds)
     finally:
         server.discard()
     quiet, busy = (report["rows"][name]["latency_us"] for name in ("no snapshot", "snapshot"))
-    return {"quiet": quiet["p99"] / 1000, "busy": busy["p99"] / 1000 if busy else None,
-            "worst": busy["max"] / 1000 if busy else None,
-            "took": report["figures"]["snapshots_took_seconds"] / max(1, report["figures"]["snapshots"])}
+    if not quiet or not busy:
+        raise Failed("the server wrote %s snapshot during the run" % ("no" if quiet else "nothing but one"))
+    return {"quiet": quiet["p99"] / 1000, "busy": busy["p99"] / 1000, "worst": busy["max"] / 1000,
+            "took": report["figures"]["snapshots_took_seconds"] / report["figures"]["snapshots"]}
 
 
 def lines(size):

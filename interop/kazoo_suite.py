@@ -71,8 +71,8 @@ class Run:
             chosen = " and ".join(filter(None, [chosen, "(%s)" % args.select]))
         cmd = [
             need("venv") + "/bin/python", "-m", "pytest", "-p", "rig.kazoo_plugin", "-p", "no:cacheprovider", "-q", "-ra",
-            "--tb=short", "--timeout=120", "--timeout-method=signal", "--maxfail=60", "--rootdir", os.path.dirname(tests[0].partition("::")[0]),
-            "--junitxml", self.xml, "-k", chosen, *tests,
+            "--tb=short", "--timeout=120", "--timeout-method=signal", "--maxfail=60", "--junitxml", self.xml,
+            "--rootdir", os.path.dirname(tests[0].partition("::")[0]), "-k", chosen, *tests,
         ]
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(cmd, env=env, cwd=folder, stdout=log, stderr=log, stdin=subprocess.DEVNULL)

@@ -7,6 +7,7 @@ It first lets interop/peers/get bring what is missing. Then each check ends with
 (seconds) reason`; what a check printed is in target/interop/. A machine that lacks a program skips the checks with
 it, but where CI=true that is a failure.
 """
+import argparse
 import os
 import re
 import shlex
@@ -88,7 +89,7 @@ def run(check, args):
             return FAILED, "not done after %d s; see %s" % (limit, shown(log_path))
         finally:
             end(process)
-    reason = re.sub(r"^(ok|FAILED|skipped): ", "", last_line(log_path))
+    reason = re.sub(r"^(ok|FAILED|skipped|%s): " % check.name, "", last_line(log_path))
     if code in (OK, SKIPPED):
         return code, reason
     return FAILED, "%s; see %s" % (reason[:400], shown(log_path))
@@ -110,8 +111,9 @@ def shown(path):
 
 
 def last_line(path):
+    """What a check says at its end, a mere count of itself aside."""
     with open(path, errors="replace") as f:
-        lines = [line.strip() for line in f if line.strip()]
+        lines = [line.strip() for line in f if line.strip() and not re.match(r"\d+ passed, ", line)]
     return lines[-1] if lines else "no output"
 
 
@@ -119,7 +121,7 @@ def part_names(text):
     names = text.split(",")
     unknown = [name for name in names if name not in PEERS_OF]
     if unknown:
-        raise ValueError(unknown[0])
+        raise argparse.ArgumentTypeError("no part %s; parts are %s" % (unknown[0], ",".join(PEERS_OF)))
     return names
 
 

@@ -23,7 +23,9 @@ def compile_recipes(folder, jars):
 
 def recipes(folder, jars, *words):
     log = "-Dlog4j2.configurationFile=%s/log4j2.xml" % jars
-    return Program(["java", "-Xmx256m", "-XX:+UseSerialGC", "-Dlevel=OFF", log, "-cp", "%s:%s/*" % (folder, jars), "Recipes", *words])
+    return Program([
+        "java", "-Xmx256m", "-XX:+UseSerialGC", "-Dlevel=OFF", log, "-cp", "%s:%s/*" % (folder, jars), "Recipes", *words,
+    ])
 
 
 def check():

@@ -9,7 +9,7 @@ from rig.peers import LAUNCHER, need  # noqa: E402
 from rig.program import Program, die_and_freeze  # noqa: E402
 from rig.server import Server, arguments, work_folder  # noqa: E402
 
-SESSION_MS = 4000
+SESSION_MS = 6000
 
 
 def shell(version, port):

@@ -37,8 +37,8 @@ def dump(side, connection):
                 if any(reply.get("err") for reply in (data, acl, children)):
                     tree[path] = (("error", tuple(r.get("err") for r in (data, acl, children))),)
                     continue
-                tree[path] = (("data", data["data"]), ("acl", acl["acl"]), ("stat", side.stat(data["stat"])),
-                              ("children", children["children"]))
+                tree[path] = side.fields((("data", data["data"]), ("acl", acl["acl"]), ("stat", data["stat"]),
+                                          ("children", children["children"])))
                 found += [(path if path != "/" else "") + "/" + child for child in children["children"]]
         level = found
     return tree

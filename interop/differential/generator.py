@@ -60,14 +60,15 @@ class Generator:
                 size -= 1
                 continue
             requests.append(request)
-            if request.ends:
+            if request.ends or request.name == "setACL":
+                # Java checks later requests of a burst against the old list until the new one is applied.
                 break
         return self.burst(slot) if not requests else (slot, requests)
 
     def one(self, slot):
         request = self.rng.choices(self.makers, self.weights)[0](slot)
         path = request.fields.get("path")
-        if request.op in protocol.WRITES and (in_area(path) or (path == "/" and request.name == "setACL")):
+        if request.op in protocol.WRITES and in_area(path):
             request.alone = True
         return request
 
@@ -237,7 +238,7 @@ class Generator:
         acl = (protocol.Acl(31 & ~self.rng.choice((1, 2, 4, 8)), "world", "anyone"),)
         self.tree.locked["/"] = True
         return Request("setACL", protocol.set_acl("/", acl, -1),
-                       {"path": "/", "acl": acl, "version": -1, "acl_open": False, "tags": ("setACL /",)}, alone=True)
+                       {"path": "/", "acl": acl, "version": -1, "acl_open": False, "tags": ("setACL /",)})
 
     def repair(self, slot):
         """Opens a locked node again, root first; works for sure only on the super session."""
@@ -245,7 +246,7 @@ class Generator:
             return self.get_acl(slot)
         path = "/" if "/" in self.tree.locked else self.rng.choice(list(self.tree.locked))
         fields = {"path": path, "acl": material.OPEN, "version": -1, "acl_open": True}
-        return Request("setACL", protocol.set_acl(path, material.OPEN, -1), fields, alone=path == "/")
+        return Request("setACL", protocol.set_acl(path, material.OPEN, -1), fields)
 
     def reconfig(self, slot):
         joining = self.rng.choice((None, "", "server.1=127.0.0.1:1:2;3", "nonsense"))

@@ -59,6 +59,8 @@ class Lockstep:
         for request, reply in replies:
             self.coverage.reply(request, reply)
             self.tree.apply_reply(request, reply, slot.number)
+        if self.keep_going:
+            self._even_out()
         ended = any(item in (CLOSED, SILENT) for pair in items for item in pair)
         if last.name == "closeSession" and last.ends:
             slot.end_session()
@@ -174,8 +176,6 @@ class Lockstep:
             self.check(items[0], items[1], slot, ping)
             if any(item in (CLOSED, SILENT) for pair in items for item in pair):
                 slot.detach()
-        if self.keep_going:
-            self._even_out()
 
     def _even_out(self):
         level = min(side.common(side.newest) for side in self.sides)
@@ -321,6 +321,8 @@ class Lockstep:
         request = self._request_of(a, index, requests)
         item = a[index] if index < len(a) else b[index]
         what = "event" if item[0] == ("kind", "event") else getattr(request, "name", str(request)[:20])
+        if field.endswith("zxid") and isinstance(one, int) and isinstance(two, int):
+            one, two = "a zxid", "-1" if two == -1 else "%+d" % (two - one)
         signature = "%-20s %-28s A: %-34s B: %s" % (what, field, _brief(one), _brief(two))
         self.found[signature] += 1
         if signature not in self.examples:

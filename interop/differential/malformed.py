@@ -39,7 +39,7 @@ class Malformed:
         """Null where a path, a scheme or an id belongs. Java runs into a null pointer, which is -5 for most."""
         rng = self.rng
         path = self.g.existing()
-        null_id = (protocol.Acl(31, rng.choice(("world", "digest", "ip")), None),)
+        null_id = (protocol.Acl(31, rng.choice(("world", "digest", "ip", "auth")), None),)
         name, body = rng.choice((
             ("create", protocol.create(None, b"", material.OPEN, 0)),
             ("create2", protocol.create(None, b"", material.OPEN, 2)),
@@ -60,7 +60,7 @@ class Malformed:
                                           (4, protocol.path_watch(None, False))])),
         ))
         # A multi that breaks off in Java's preparation leaves its changes pending for a moment.
-        fields = {"null": True, "tags": ("null string in %s" % name,)}
+        fields = {"path": path, "flags": 0, "acl_open": False, "null": True, "tags": ("null string in %s" % name,)}
         return Request(name, body, fields, alone=name == "multi")
 
     def frame(self, slot):

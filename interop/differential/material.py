@@ -72,7 +72,7 @@ def good_acl(rng):
         OPEN + OPEN,
         (Acl(1, "world", "anyone"), Acl(1, "world", "anyone"), Acl(ALL, "world", "anyone")),
         (Acl(3, "world", "anyone"), Acl(28, "world", "anyone")),
-        (Acl(ALL, "auth", rng.choice(("", "anything", None))),),
+        (Acl(ALL, "auth", rng.choice(("", "anything"))),),
         (Acl(1, "auth", ""), Acl(ALL, "world", "anyone")),
         (Acl(some, "auth", ""), Acl(ALL, "auth", ""), Acl(1, "world", "anyone")),
     )

@@ -119,7 +119,7 @@ class Multis:
         bad_flag = protocol.create(path + "/f", b"", material.OPEN, rng.choice((7, -1, 100)))
         ttl_flag = protocol.create(path + "/f", b"", material.OPEN, rng.choice((5, 6)))
         read = protocol.path_watch(path, False)
-        shape, body = rng.choice((
+        shapes = [
             ("no terminator", multi_header(1, False, -1) + good[2]),
             ("cut", cut[:rng.randrange(0, len(cut) - 9)]),
             ("bad flag", protocol.multi([(1, good[2]), (rng.choice((1, 15)), bad_flag)])),
@@ -127,12 +127,14 @@ class Multis:
             ("writes and reads mixed", protocol.multi([(1, good[2]), (4, read)])),
             ("reads only", protocol.multi([(rng.choice((4, 8)), read)])),
             ("unknown op", protocol.multi([(rng.choice((3, 7, 9, 14, 0, -1, 20)), read)])),
-            ("null ACL", protocol.multi([(1, protocol.create("/n", b"", None, 0))])),
             ("done in the first header", multi_header(rng.choice((1, 5, -1)), True, 7) + b"left over"),
             ("done is 2", b"\xff\xff\xff\xff\x02\0\0\0\0"),
             ("bytes after the terminator", protocol.multi([(13, protocol.path_version("/", -1))]) + b"more"),
             ("empty", b""),
-        ))
+        ]
+        if "nulls" not in self.g.skip:
+            shapes.append(("null ACL", protocol.multi([(1, protocol.create("/n", b"", None, 0))])))
+        shape, body = rng.choice(shapes)
         return Request("multi", body, {"shape": shape, "tags": ("multi: " + shape,)}, alone=True)
 
     def read(self, slot):

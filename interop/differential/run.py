@@ -13,15 +13,18 @@ from coverage import Coverage
 from dump import differences, dump
 from generator import Generator
 from lockstep import Different, Lockstep
+from material import OPEN
 from model import TTL, Slot
 from plant import KINDS, Plant
 from request import Request
-from server import Server
+from server import NotServing, Server
 from session_steps import SessionSteps
 from side import Side
 
 MAINTENANCE = 25     # steps between two rounds of the super session
 SESSION_STEP = 0.02  # chance that a step is about a connection
+EXAMPLES = 15
+KINDS_SHOWN = 60
 SKIPPABLE = ("malformed", "nulls", "quota", "astral", "sessions")
 
 
@@ -155,6 +158,7 @@ class Run:
         """Stops both, starts both on what they left, and resumes the sessions: their ephemerals must still be there.
 
         swapped: each server gets the folder of the other, so that both read what the other wrote."""
+        self._settle_quotas()
         for slot in self.slots:
             slot.detach()
         for server in self.servers:
@@ -168,6 +172,17 @@ class Run:
             self.steps.ensure(slot)
             self.lockstep.burst(slot, [Request("getEphemerals", protocol.ustring(""))], counted=False)
         self.lockstep.burst(visitor, [Request("closeSession", b"", ends=True)], counted=False)
+
+    def _settle_quotas(self):
+        """Makes every usage node anew, which counts its subtree.
+
+        Usage is no part of the log: what a server holds after a restart depends on where its last snapshot lies, unless
+        the numbers are at that moment what a fresh count gives."""
+        super_slot = self.slots[0]
+        for path in [p for p in self.lockstep.tree.order if p.endswith("/zookeeper_stats")]:
+            fields = {"path": path, "version": -1, "data": b"", "flags": 0, "acl": OPEN}
+            self._burst(super_slot, [Request("delete", protocol.path_version(path, -1), fields)])
+            self._burst(super_slot, [Request("create", protocol.create(path, b"", OPEN, 0), fields)])
 
     def _close_all_but_one(self):
         for slot in self.slots[1:]:
@@ -188,8 +203,8 @@ def main():
     report = None
     try:
         run.all()
-    except Different as difference:
-        report = str(difference)
+    except (Different, NotServing) as problem:
+        report = str(problem)
     finally:
         for server in run.servers:
             server.stop()
@@ -200,11 +215,13 @@ def finish(run, options, report, seconds, folder):
     found = run.lockstep.found
     print(run.coverage.table())
     if found:
-        print("\nDifferences by kind:")
-        for signature, count in found.most_common():
+        print("\nDifferences by kind, in the order of their first appearance (later ones may follow from earlier ones):")
+        for signature, count in list(found.items())[:KINDS_SHOWN]:
             print("  %6d  %s" % (count, signature))
-        print("\nFirst example of each of the ten most frequent:")
-        for signature, _ in found.most_common(10):
+        if len(found) > KINDS_SHOWN:
+            print("  and %d kinds more" % (len(found) - KINDS_SHOWN))
+        print("\nFirst example of each of the first %d:" % EXAMPLES)
+        for signature in list(found)[:EXAMPLES]:
             print(run.lockstep.examples[signature] + "\n")
     if report:
         print("\n" + report)

@@ -25,6 +25,10 @@ znode.container.checkIntervalMs=%(reaper)d
 """
 
 
+class NotServing(Exception):
+    """The server ended, or did not come up in time."""
+
+
 class Server:
     def __init__(self, name, command, folder, port):
         self.name = name
@@ -64,7 +68,7 @@ class Server:
             if b"Mode:" in self._srvr():
                 return
             time.sleep(0.05)
-        raise SystemExit("server %s (%s) does not serve on port %d; its last words:\n%s"
+        raise NotServing("server %s (%s) does not serve on port %d; its last words:\n%s"
                          % (self.name, " ".join(self.command), self.port, self.last_words()))
 
     def _srvr(self):

@@ -1,8 +1,17 @@
 """What one of the two servers calls things: its zxids, session ids and clock, and their translation to common names."""
 import time
 from bisect import bisect_right
+from itertools import groupby
 
 from protocol import Stat, password_of
+
+
+def in_auth_order(acl):
+    """Scheme "auth" becomes one entry per id of the connection, and those come in no specified order."""
+    if acl is None:
+        return None
+    groups = groupby(acl, key=lambda entry: (entry.perms, entry.scheme))
+    return tuple(entry for _, group in groups for entry in sorted(group, key=repr))
 
 
 class Side:
@@ -82,6 +91,8 @@ class Side:
             return self.common(value)
         if name == "stat":
             return self.stat(value)
+        if name == "acl":
+            return in_auth_order(value)
         if name == "results":
             return tuple(self.fields(result) for result in value)
         return value

@@ -12,7 +12,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from disk.load import Client, Visitors, join, start  # noqa: E402
 from rig.outcome import Mismatch, Skip, conclude, expect  # noqa: E402
-from rig.server import Server, arguments, command, work_folder  # noqa: E402
+from rig.server import Server, arguments, available, work_folder  # noqa: E402
 from rig.wire import Session  # noqa: E402
 
 CLIENTS = 4
@@ -25,17 +25,6 @@ def turns(server, peers):
     for peer in peers:
         order += [server, peer]
     return order
-
-
-def available(peers):
-    found, reasons = [], []
-    for peer in peers:
-        try:
-            command(peer)
-            found.append(peer)
-        except Skip as why:
-            reasons.append("%s: %s" % (peer, why))
-    return found, reasons
 
 
 def one_round(server, clients, visitors, port, load_for):
@@ -63,7 +52,7 @@ def check():
     parser.add_argument("--rounds", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
-    peers, missing = available([p for p in args.peers.split(",") if p])
+    peers, missing = available(args.peers)
     order = turns(args.server, peers)
     folder, chance = work_folder("kill9"), random.Random(args.seed)
     clients, visitors = [], Visitors()

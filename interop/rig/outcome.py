@@ -35,7 +35,7 @@ def conclude(check):
     except Mismatch as what:
         if what.__cause__:
             traceback.print_exception(what.__cause__)
-        print("FAILED: %s" % what, flush=True)
+        print("FAILED: %s" % " | ".join(str(what).split("\n")), flush=True)
         sys.exit(FAILED)
     except Exception as error:
         traceback.print_exc()

@@ -50,6 +50,18 @@ def command(text):
     return words
 
 
+def available(commands):
+    """Of comma-separated commands those that this machine can run, and why not the others."""
+    found, reasons = [], []
+    for text in filter(None, commands.split(",")):
+        try:
+            command(text)
+            found.append(text)
+        except Skip as why:
+            reasons.append("%s: %s" % (text, why))
+    return found, reasons
+
+
 def work_folder(name):
     """A fresh folder for one run, removed at the end; kept if OSTLER_KEEP is set."""
     path = tempfile.mkdtemp(prefix="ostler-%s-" % name)

@@ -1,1 +1,44 @@
-fn main() {}
+//! Tasks of this checkout: `cargo xtask test` sets up and runs every test.
+
+mod licences;
+mod metadata;
+mod outcome;
+mod program;
+mod steps;
+mod tally;
+mod test;
+mod tidy;
+
+use clap::{Parser, Subcommand};
+use std::{env, path::PathBuf, process::ExitCode};
+
+/// Tasks of this checkout.
+#[derive(Parser)]
+#[command(name = "cargo xtask", arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    Test(test::TestArgs),
+}
+
+fn main() -> ExitCode {
+    let Cli { task: Task::Test(args) } = Cli::parse();
+    match test::run(&args, &checkout()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("cargo xtask: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// The checkout that cargo runs this program for; the folder that it was built in where it runs by itself.
+fn checkout() -> PathBuf {
+    let xtask = env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    PathBuf::from(xtask).join("..").components().collect()
+}

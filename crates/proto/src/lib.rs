@@ -17,5 +17,6 @@ pub mod password;
 pub mod path;
 pub mod reply;
 pub mod request;
+pub mod shared;
 pub mod stat;
 pub mod txn;

@@ -7,12 +7,13 @@ use crate::{
     jute::{Reader, Result, Writer},
     op::{self, Op},
     request::MultiHeader,
+    shared::SharedBytes,
     stat::Stat,
 };
-use alloc::{string::String, sync::Arc, vec::Vec};
+use alloc::{string::String, vec::Vec};
 
 /// A znode's data, shared with the tree; null and empty are different.
-pub type Data = Option<Arc<[u8]>>;
+pub type Data = Option<SharedBytes>;
 
 /// What one operation of a multi came to.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 
 use crate::input::ConnId;
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
+use arcstr::ArcStr;
 use ostler_proto::{connect::ConnectResponse, event::EventType, id::Zxid, reply::Reply};
 use ostler_tree::FrozenTree;
 use ostler_zab::PersistSeq;
@@ -67,7 +68,7 @@ pub enum Effect {
         /// What happened.
         kind: EventType,
         /// Where.
-        path: Arc<str>,
+        path: ArcStr,
     },
     /// Send what is queued for a connection, then close it.
     Close {

@@ -5,7 +5,8 @@ use crate::{
     input::{Mono, Now},
     server::Server,
 };
-use alloc::{collections::VecDeque, sync::Arc, vec::Vec};
+use alloc::{collections::VecDeque, vec::Vec};
+use arcstr::ArcStr;
 use ostler_proto::{
     id::SessionId,
     stat::{NodeKind, StatPersisted},
@@ -18,7 +19,7 @@ use ostler_tree::Znode;
 pub(crate) struct Reaper {
     next_check: Mono,
     next_delete: Mono,
-    doomed: VecDeque<Arc<str>>,
+    doomed: VecDeque<ArcStr>,
 }
 
 impl Reaper {
@@ -58,7 +59,7 @@ impl Server {
         }
     }
 
-    fn doomed(&self, now: Now) -> Vec<Arc<str>> {
+    fn doomed(&self, now: Now) -> Vec<ArcStr> {
         let candidates = self.tree.containers().chain(self.tree.ttls());
         candidates
             .filter(|path| self.tree.get(path).is_some_and(|node| self.is_doomed(node, now)))

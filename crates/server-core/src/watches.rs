@@ -1,7 +1,8 @@
 //! Requests about watches.
 
 use crate::{effect::Effect, input::ConnId, server::Server};
-use alloc::{sync::Arc, vec::Vec};
+use alloc::vec::Vec;
+use arcstr::ArcStr;
 use ostler_proto::{error::ErrorCode, event::EventType, reply::Body, request::SetWatches};
 use ostler_tree::watch::{WatchTarget, WatcherKind};
 
@@ -55,7 +56,7 @@ impl Server {
     fn catch_up(&mut self, conn: ConnId, kind: EventType, path: &str, effects: &mut Vec<Effect>) {
         self.stats.packets_sent += 1;
         let conns = Vec::from([conn]);
-        effects.push(Effect::Notify { conns, zxid: None, kind, path: Arc::from(path) });
+        effects.push(Effect::Notify { conns, zxid: None, kind, path: ArcStr::from(path) });
     }
 
     /// Any path may be watched, whether it exists and may be read or not.

@@ -9,12 +9,13 @@ use ostler_proto::{
     id::Zxid,
     jute::Writer as _,
     reply::{Body, Reply},
+    shared::SharedBytes,
 };
 use ostler_server_core::CloseReason;
 use std::{
     io::IoSlice,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -30,7 +31,7 @@ const KEEP_MAX: usize = 16 << 10;
 #[derive(Debug)]
 enum Chunk {
     Own(Vec<u8>),
-    Shared(Arc<[u8]>),
+    Shared(SharedBytes),
 }
 
 impl Chunk {
@@ -228,7 +229,7 @@ mod tests {
     use ostler_proto::{id::Xid, stat::Stat};
 
     fn data_reply(len: usize) -> Reply {
-        let data: Arc<[u8]> = vec![7; len].into();
+        let data = SharedBytes::from(&vec![7; len][..]);
         Reply { xid: Xid(1), zxid: Some(Zxid(2)), result: Ok(Body::Data(Some(data), Stat::default())) }
     }
 

@@ -9,7 +9,8 @@
 //!
 //! An older snapshot stands in for a newer bad one only if the log covers what is between. Nothing on disk is
 //! changed until everything has been read and applied; then what a crash left over is tidied: the torn tail is
-//! cut, files without content are removed.
+//! cut, files without content are removed. And what was read is synced: if only the process died, it may still
+//! be in the system's memory alone, and clients will soon be told of it.
 
 use crate::{
     disk::Disk,
@@ -181,6 +182,7 @@ pub fn recover(
     search.check_covered(&folders.logs, last_zxid)?;
     notes.extend(log.backwards().iter().cloned().map(Note::ZxidBackwards));
     tidy(disk, folders, &log, &mut notes)?;
+    make_durable(disk, folders, search.snapshot.as_deref(), &log)?;
     if !matches!(origin, Origin::Fresh) {
         folders.remove_initialize(disk)?;
     }
@@ -218,6 +220,7 @@ fn decide(facts: Facts) -> Start {
 
 struct Search {
     loaded: Option<Zxid>,
+    snapshot: Option<PathBuf>,
     skipped: Vec<Skipped>,
 }
 
@@ -263,7 +266,9 @@ fn newest_usable(disk: &dyn Disk, dir: &Path, sink: &mut dyn RecoverySink) -> Re
             Some(problem) => problem,
             None if !tried => "there are too many bad ones before it".to_owned(),
             None => match load(disk, &file, sink) {
-                Ok(()) => return Ok(Search { loaded: Some(file.zxid), skipped }),
+                Ok(()) => {
+                    return Ok(Search { loaded: Some(file.zxid), snapshot: Some(file.path), skipped });
+                }
                 Err(reason) => {
                     sink.reset();
                     reason
@@ -272,7 +277,7 @@ fn newest_usable(disk: &dyn Disk, dir: &Path, sink: &mut dyn RecoverySink) -> Re
         };
         skipped.push(Skipped { file, reason });
     }
-    Ok(Search { loaded: None, skipped })
+    Ok(Search { loaded: None, snapshot: None, skipped })
 }
 
 fn load(
@@ -318,6 +323,23 @@ fn tidy(disk: &dyn Disk, folders: &DataFolders, log: &LogReader<'_>, notes: &mut
             remove(disk, &dir.join(&name))?;
             notes.push(Note::UnfinishedRemoved(dir.join(name)));
         }
+    }
+    Ok(())
+}
+
+fn make_durable(
+    disk: &dyn Disk,
+    folders: &DataFolders,
+    snapshot: Option<&Path>,
+    log: &LogReader<'_>,
+) -> Result<()> {
+    let cut_away = |path: &Path| log.torn_tail().is_some_and(|torn| torn.file == path);
+    let logs = log.files_read().iter().map(PathBuf::as_path).filter(|path| !cut_away(path));
+    for path in logs.chain(snapshot) {
+        disk.open(path).and_then(|file| file.sync_data()).during("sync", path)?;
+    }
+    for dir in [&folders.logs, &folders.snapshots] {
+        disk.sync_dir(dir).during("sync", dir)?;
     }
     Ok(())
 }

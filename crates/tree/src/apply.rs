@@ -8,10 +8,12 @@ use crate::{
     znode::Znode,
 };
 use alloc::{sync::Arc, vec::Vec};
+use arcstr::ArcStr;
 use ostler_proto::{
     error::ErrorCode,
     id::{SessionId, Zxid},
     path,
+    shared::SharedBytes,
     stat::{EphemeralOwner, Stat, StatPersisted},
     txn::{CreateTxn, DIGEST_VERSION, Txn, TxnCreateKind, TxnHeader, TxnRecord},
 };
@@ -24,7 +26,7 @@ pub enum Outcome {
     /// A znode was created.
     Created {
         /// Its path.
-        path: Arc<str>,
+        path: ArcStr,
         /// The transaction's kind, which decides the form of a multi's answer.
         kind: TxnCreateKind,
         /// Its Stat.
@@ -59,7 +61,7 @@ pub enum Change {
 #[derive(Debug, Clone)]
 pub struct TreeEvent {
     /// The znode.
-    pub path: Arc<str>,
+    pub path: ArcStr,
     /// What happened.
     pub change: Change,
     /// The znode's ACL: only those who may read it are told.
@@ -91,7 +93,7 @@ impl Tree {
                 Outcome::Session
             }
             Txn::CloseSession(paths) => {
-                let listed = paths.iter().flatten().map(|path| Arc::from(&**path)).collect();
+                let listed = paths.iter().flatten().map(|path| ArcStr::from(&**path)).collect();
                 self.close_session(header.session, listed, header.zxid, events);
                 Outcome::Session
             }
@@ -150,9 +152,9 @@ impl Tree {
             _ if create.ephemeral => EphemeralOwner(header.session.0),
             _ => EphemeralOwner::NONE,
         };
-        let path: Arc<str> = (&*create.path).into();
+        let path: ArcStr = (&*create.path).into();
         let stat = StatPersisted::created(header.zxid, header.time_ms, owner);
-        let node = Znode::new(path.clone(), create.data.map(Arc::from), stat, acl);
+        let node = Znode::new(path.clone(), create.data.map(SharedBytes::from), stat, acl);
         let client_stat = node.client_stat(self.types);
         let bytes = node.data_len() as i64;
         self.put_new(node);
@@ -281,14 +283,14 @@ impl Tree {
     fn close_session(
         &mut self,
         session: SessionId,
-        listed: Vec<Arc<str>>,
+        listed: Vec<ArcStr>,
         zxid: Zxid,
         events: &mut Vec<TreeEvent>,
     ) {
         for path in listed {
             self.delete(&path, zxid, events);
         }
-        let left: Vec<Arc<str>> = self.ephemerals(session).cloned().collect();
+        let left: Vec<ArcStr> = self.ephemerals(session).cloned().collect();
         for path in left {
             self.delete(&path, zxid, events);
         }

@@ -4,7 +4,8 @@
 //! paths), so a change to a long list never copies it.
 
 use crate::table::hash;
-use alloc::{sync::Arc, vec, vec::Vec};
+use alloc::{vec, vec::Vec};
+use arcstr::ArcStr;
 use hashbrown::{HashMap, HashTable};
 use rustc_hash::FxBuildHasher;
 
@@ -12,7 +13,7 @@ use rustc_hash::FxBuildHasher;
 /// insertion ever rehashes more than a small part of it.
 #[derive(Debug)]
 struct Names {
-    parts: Vec<HashTable<Arc<str>>>,
+    parts: Vec<HashTable<ArcStr>>,
     len: usize,
 }
 
@@ -28,7 +29,7 @@ impl Names {
         (hash >> 48) as usize % self.parts.len()
     }
 
-    fn insert(&mut self, child: Arc<str>) {
+    fn insert(&mut self, child: ArcStr) {
         let hash_value = hash(&child);
         let part = self.part(hash_value);
         let table = &mut self.parts[part];
@@ -60,7 +61,7 @@ impl Names {
         true
     }
 
-    fn iter(&self) -> impl Iterator<Item = &Arc<str>> {
+    fn iter(&self) -> impl Iterator<Item = &ArcStr> {
         self.parts.iter().flat_map(|part| part.iter())
     }
 }
@@ -68,12 +69,12 @@ impl Names {
 /// Children by parent; parents without any have no entry.
 #[derive(Debug, Default)]
 pub struct Families {
-    by_parent: HashMap<Arc<str>, Names, FxBuildHasher>,
+    by_parent: HashMap<ArcStr, Names, FxBuildHasher>,
 }
 
 impl Families {
     /// Adds a child.
-    pub fn insert(&mut self, parent: &Arc<str>, child: Arc<str>) {
+    pub fn insert(&mut self, parent: &ArcStr, child: ArcStr) {
         let names = match self.by_parent.get_mut(parent) {
             Some(names) => names,
             None => self.by_parent.entry(parent.clone()).or_insert_with(Names::new),
@@ -92,7 +93,7 @@ impl Families {
     }
 
     /// The children's whole paths, in no order that means anything.
-    pub fn of(&self, parent: &str) -> impl Iterator<Item = &Arc<str>> {
+    pub fn of(&self, parent: &str) -> impl Iterator<Item = &ArcStr> {
         self.by_parent.get(parent).into_iter().flat_map(Names::iter)
     }
 
@@ -110,7 +111,7 @@ mod tests {
     #[test]
     fn long_lists_keep_every_child() {
         let mut families = Families::default();
-        let parent: Arc<str> = "/p".into();
+        let parent: ArcStr = "/p".into();
         for n in 0..3000 {
             families.insert(&parent, format!("/p/{n}").into());
             families.insert(&parent, format!("/p/{n}").into());

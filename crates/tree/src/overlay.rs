@@ -6,9 +6,9 @@
 use crate::{acl_table::AclRef, apply::advance_children, digest, tree::Tree, znode::Znode};
 use alloc::{
     collections::{BTreeSet, VecDeque},
-    sync::Arc,
     vec::Vec,
 };
+use arcstr::ArcStr;
 use hashbrown::HashMap;
 use ostler_proto::{
     id::{SessionId, Zxid},
@@ -85,9 +85,9 @@ struct Entry {
 /// Pending changes over a tree.
 #[derive(Debug, Default)]
 pub struct Overlay {
-    entries: HashMap<Arc<str>, Entry, FxBuildHasher>,
+    entries: HashMap<ArcStr, Entry, FxBuildHasher>,
     /// What to retire, in the order of the transactions.
-    queue: VecDeque<(Zxid, Arc<str>)>,
+    queue: VecDeque<(Zxid, ArcStr)>,
     /// The tree's digest once all is applied.
     digest: u64,
     undo: Option<Undo>,
@@ -97,7 +97,7 @@ pub struct Overlay {
 struct Undo {
     digest: u64,
     queue_len: usize,
-    overwritten: Vec<(Arc<str>, Option<Entry>)>,
+    overwritten: Vec<(ArcStr, Option<Entry>)>,
 }
 
 impl Overlay {
@@ -130,7 +130,7 @@ impl Overlay {
         }
         let key = match self.entries.get_key_value(path) {
             Some((key, _)) => key.clone(),
-            None => tree.get(path).map_or_else(|| Arc::from(path), |node| node.path.clone()),
+            None => tree.get(path).map_or_else(|| ArcStr::from(path), |node| node.path.clone()),
         };
         let before = self.entries.insert(key.clone(), Entry { zxid, node });
         self.queue.push_back((zxid, key.clone()));
@@ -194,8 +194,8 @@ impl Overlay {
     }
 
     /// A session's ephemerals as they will be, in order.
-    pub fn ephemerals(&self, tree: &Tree, session: SessionId, types: ExtendedTypes) -> BTreeSet<Arc<str>> {
-        let mut paths: BTreeSet<Arc<str>> = tree.ephemerals(session).cloned().collect();
+    pub fn ephemerals(&self, tree: &Tree, session: SessionId, types: ExtendedTypes) -> BTreeSet<ArcStr> {
+        let mut paths: BTreeSet<ArcStr> = tree.ephemerals(session).cloned().collect();
         for (path, entry) in &self.entries {
             match &entry.node {
                 Some(node) if node.stat.ephemeral_owner.kind(types) == NodeKind::Ephemeral(session) => {

@@ -14,11 +14,13 @@ use alloc::{
     sync::Arc,
     vec::Vec,
 };
+use arcstr::ArcStr;
 use ostler_proto::{
     acl::{Acl, Perms},
     id::{SessionId, Zxid},
     path::{self, CONFIG, QUOTA_ROOT},
     reply::Data,
+    shared::SharedBytes,
     stat::{ExtendedTypes, NodeKind, Stat, StatPersisted},
 };
 
@@ -30,9 +32,9 @@ pub struct Tree {
     pub(crate) families: Families,
     pub(crate) acls: AclTable,
     pub(crate) sessions: BTreeMap<SessionId, i32>,
-    pub(crate) ephemerals: BTreeMap<SessionId, BTreeSet<Arc<str>>>,
-    pub(crate) containers: BTreeSet<Arc<str>>,
-    pub(crate) ttls: BTreeSet<Arc<str>>,
+    pub(crate) ephemerals: BTreeMap<SessionId, BTreeSet<ArcStr>>,
+    pub(crate) containers: BTreeSet<ArcStr>,
+    pub(crate) ttls: BTreeSet<ArcStr>,
     pub(crate) quotas: QuotaTable,
     pub(crate) digest: u64,
     pub(crate) digest_log: VecDeque<DigestEntry>,
@@ -51,13 +53,13 @@ pub enum RestoreError {
     #[error("znode {path} comes before its parent")]
     NoParent {
         /// The znode.
-        path: Arc<str>,
+        path: ArcStr,
     },
     /// A znode's ACL number is not in the snapshot's table.
     #[error("znode {path} has ACL number {acl}, which the snapshot does not define")]
     NoAcl {
         /// The znode.
-        path: Arc<str>,
+        path: ArcStr,
         /// The number.
         acl: i64,
     },
@@ -88,7 +90,7 @@ impl Tree {
     /// A new tree with its system znodes.
     pub fn fresh(types: ExtendedTypes) -> Tree {
         let mut tree = Tree::empty(types);
-        let data: Data = Some(Arc::from([].as_slice()));
+        let data: Data = Some(SharedBytes::from([].as_slice()));
         let stat = StatPersisted::default();
         for path in ["/", "/zookeeper", QUOTA_ROOT] {
             tree.put_new(Znode::new(path.into(), data.clone(), stat, AclId::OPEN));
@@ -107,16 +109,16 @@ impl Tree {
         stat: StatPersisted,
         acl: (i64, Option<&[Acl]>),
     ) -> Result<(), RestoreError> {
-        let path: Arc<str> = path.into();
+        let path: ArcStr = path.into();
         let acl = match acl {
             (-1, _) => AclId::OPEN,
             (_, Some(acls)) => self.acls.acquire(acls),
             (acl, None) => return Err(RestoreError::NoAcl { path, acl }),
         };
-        if &*path != "/" && path::parent(&path).and_then(|parent| self.table.get(parent)).is_none() {
+        if !self.attach(&path) {
             return Err(RestoreError::NoParent { path });
         }
-        self.put_new(Znode::new(path, data.map(Arc::from), stat, acl));
+        self.put_attached(Znode::new(path, data.map(SharedBytes::from), stat, acl));
         Ok(())
     }
 
@@ -135,8 +137,8 @@ impl Tree {
 
     /// Znodes of ephemeral owners that are no session any more are dropped, without a transaction: a fuzzy
     /// snapshot of Java's can hold some. Returns their paths.
-    pub fn drop_orphaned_ephemerals(&mut self) -> Vec<Arc<str>> {
-        let orphans: Vec<Arc<str>> = self
+    pub fn drop_orphaned_ephemerals(&mut self) -> Vec<ArcStr> {
+        let orphans: Vec<ArcStr> = self
             .ephemerals
             .iter()
             .filter(|(session, _)| !self.sessions.contains_key(session))
@@ -181,22 +183,22 @@ impl Tree {
     }
 
     /// Ephemerals of a session, in order.
-    pub fn ephemerals(&self, session: SessionId) -> impl Iterator<Item = &Arc<str>> {
+    pub fn ephemerals(&self, session: SessionId) -> impl Iterator<Item = &ArcStr> {
         self.ephemerals.get(&session).into_iter().flatten()
     }
 
     /// Sessions that have ephemerals, with them.
-    pub fn ephemerals_by_session(&self) -> impl Iterator<Item = (SessionId, &BTreeSet<Arc<str>>)> {
+    pub fn ephemerals_by_session(&self) -> impl Iterator<Item = (SessionId, &BTreeSet<ArcStr>)> {
         self.ephemerals.iter().map(|(session, paths)| (*session, paths))
     }
 
     /// Container znodes.
-    pub fn containers(&self) -> impl Iterator<Item = &Arc<str>> {
+    pub fn containers(&self) -> impl Iterator<Item = &ArcStr> {
         self.containers.iter()
     }
 
     /// TTL znodes.
-    pub fn ttls(&self) -> impl Iterator<Item = &Arc<str>> {
+    pub fn ttls(&self) -> impl Iterator<Item = &ArcStr> {
         self.ttls.iter()
     }
 
@@ -270,6 +272,24 @@ impl Tree {
 
     /// Puts a znode in and updates every index but the quota usage. Its parent must be there.
     pub(crate) fn put_new(&mut self, node: Znode) {
+        assert!(self.attach(&node.path), "a znode was put below nothing");
+        self.put_attached(node);
+    }
+
+    /// Enters a path into its parent's children; false where there is no parent.
+    fn attach(&mut self, path: &ArcStr) -> bool {
+        if path == "/" {
+            return true;
+        }
+        let Some(parent) = path::parent(path).and_then(|parent| self.table.get_mut(parent)) else {
+            return false;
+        };
+        parent.num_children += 1;
+        self.families.insert(&parent.path, path.clone());
+        true
+    }
+
+    fn put_attached(&mut self, node: Znode) {
         let path = node.path.clone();
         if digest::counts(&path) {
             self.digest = self.digest.wrapping_add(u64::from(node.digest));
@@ -286,13 +306,6 @@ impl Tree {
             NodeKind::Ttl(_) => {
                 self.ttls.insert(path.clone());
             }
-        }
-        if &*path != "/"
-            && let Some(parent) = path::parent(&path).and_then(|parent| self.table.get_mut(parent))
-        {
-            parent.num_children += 1;
-            let parent = parent.path.clone();
-            self.families.insert(&parent, path);
         }
         let before = self.table.insert(node);
         assert!(before.is_none(), "a znode was put where one is");
@@ -342,8 +355,8 @@ impl Tree {
     }
 
     fn set_up_quotas(&mut self) {
-        let mut limited: Vec<Arc<str>> = Vec::new();
-        let mut rest: Vec<Arc<str>> = Vec::from([QUOTA_ROOT.into()]);
+        let mut limited: Vec<ArcStr> = Vec::new();
+        let mut rest: Vec<ArcStr> = Vec::from([QUOTA_ROOT.into()]);
         while let Some(path) = rest.pop() {
             rest.extend(self.families.of(&path).cloned());
             if let Some(QuotaNode::Limits(of)) = quota::classify(&path) {
@@ -363,7 +376,7 @@ fn node_size(node: &Znode) -> i64 {
 
 impl Znode {
     pub(crate) fn set_data(&mut self, data: Option<&[u8]>) {
-        self.data = data.map(Arc::from);
+        self.data = data.map(SharedBytes::from);
         self.content_crc = digest::content_crc(&self.path, data);
     }
 }

@@ -3,9 +3,9 @@
 use crate::apply::{Change, TreeEvent};
 use alloc::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
     vec::Vec,
 };
+use arcstr::ArcStr;
 use hashbrown::HashMap;
 use ostler_proto::{event::EventType, path};
 use rustc_hash::FxBuildHasher;
@@ -88,7 +88,7 @@ pub struct Notification {
     /// What they see.
     pub kind: EventType,
     /// Where.
-    pub path: Arc<str>,
+    pub path: ArcStr,
     /// Whom to tell.
     pub watchers: Vec<WatcherId>,
     /// Whether the parent's ACL decides who may know, not the znode's own.
@@ -97,8 +97,8 @@ pub struct Notification {
 
 #[derive(Debug, Default)]
 struct Table {
-    by_path: HashMap<Arc<str>, BTreeMap<WatcherId, u8>, FxBuildHasher>,
-    by_watcher: HashMap<WatcherId, BTreeSet<Arc<str>>, FxBuildHasher>,
+    by_path: HashMap<ArcStr, BTreeMap<WatcherId, u8>, FxBuildHasher>,
+    by_watcher: HashMap<WatcherId, BTreeSet<ArcStr>, FxBuildHasher>,
     recursive: usize,
     entries: usize,
 }
@@ -107,7 +107,7 @@ impl Table {
     fn add(&mut self, path: &str, watcher: WatcherId, bits: u8) {
         let (key, _) = match self.by_path.get_key_value(path) {
             Some((key, _)) => (key.clone(), ()),
-            None => (Arc::from(path), ()),
+            None => (ArcStr::from(path), ()),
         };
         let modes = self.by_path.entry(key.clone()).or_default().entry(watcher).or_default();
         if *modes == 0 {
@@ -260,7 +260,7 @@ impl WatchTable {
             return;
         }
         let path = &event.path;
-        let mut tell = |kind, path: &Arc<str>, watchers: Vec<WatcherId>, by_parent_acl| {
+        let mut tell = |kind, path: &ArcStr, watchers: Vec<WatcherId>, by_parent_acl| {
             if !watchers.is_empty() {
                 notifications.push(Notification { kind, path: path.clone(), watchers, by_parent_acl });
             }
@@ -284,7 +284,7 @@ impl WatchTable {
             && !self.child.by_path.is_empty()
         {
             let watchers = self.child.fire(parent);
-            tell(EventType::NodeChildrenChanged, &Arc::from(parent), watchers, true);
+            tell(EventType::NodeChildrenChanged, &ArcStr::from(parent), watchers, true);
         }
     }
 
@@ -294,7 +294,7 @@ impl WatchTable {
     }
 
     /// The data table by path, which is what the four-letter words show.
-    pub fn data_by_path(&self) -> BTreeMap<Arc<str>, Vec<WatcherId>> {
+    pub fn data_by_path(&self) -> BTreeMap<ArcStr, Vec<WatcherId>> {
         let entries = self.data.by_path.iter();
         entries.map(|(path, watchers)| (path.clone(), watchers.keys().copied().collect())).collect()
     }

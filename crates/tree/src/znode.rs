@@ -1,7 +1,7 @@
 //! A znode.
 
 use crate::{acl_table::AclId, digest};
-use alloc::sync::Arc;
+use arcstr::ArcStr;
 use ostler_proto::{
     reply::Data,
     stat::{ExtendedTypes, Stat, StatPersisted},
@@ -12,7 +12,7 @@ use ostler_proto::{
 #[derive(Debug, Clone)]
 pub struct Znode {
     /// The whole path; the root's is "/". Shared with the parent's list of children.
-    pub path: Arc<str>,
+    pub path: ArcStr,
     /// Its data.
     pub data: Data,
     /// What is stored of its Stat.
@@ -30,7 +30,7 @@ pub struct Znode {
 
 impl Znode {
     /// A znode whose digest is right.
-    pub fn new(path: Arc<str>, data: Data, stat: StatPersisted, acl: AclId) -> Znode {
+    pub fn new(path: ArcStr, data: Data, stat: StatPersisted, acl: AclId) -> Znode {
         let content_crc = digest::content_crc(&path, data.as_deref());
         let digest = digest::node_digest(content_crc, &stat);
         Znode { path, data, stat, acl, num_children: 0, content_crc, digest }

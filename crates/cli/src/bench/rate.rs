@@ -178,7 +178,7 @@ fn report(
     target: Target,
     replies: &Replies,
     stretches: &Stretches,
-    metered: Metered,
+    mut metered: Metered,
 ) -> Report {
     let (mut quiet, mut busy) = (Tally::new(), Tally::new());
     let warm = replies.schedule.warm;
@@ -188,6 +188,9 @@ fn report(
     }
     let mut total = quiet.clone();
     total.add(&busy);
+    // The meter ran through the warm-up too, which has the same cost per request but is not counted.
+    let last = replies.samples.iter().map(|sample| sample.done).max().unwrap_or(warm);
+    metered.seconds = Duration::from_nanos(last.saturating_sub(warm)).as_secs_f64();
     let op = match options.op {
         Ask::Set => "set",
         Ask::Get => "get",

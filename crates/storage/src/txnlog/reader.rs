@@ -45,6 +45,7 @@ pub struct ZxidStep {
 pub struct LogReader<'d> {
     disk: &'d dyn Disk,
     files: VecDeque<LogFile>,
+    read: Vec<PathBuf>,
     current: Option<LogFileReader>,
     newest: PathBuf,
     after: Zxid,
@@ -65,6 +66,7 @@ impl<'d> LogReader<'d> {
         Ok(LogReader {
             disk,
             files: files.split_off(start).into(),
+            read: Vec::new(),
             current: None,
             newest,
             after,
@@ -110,6 +112,11 @@ impl<'d> LogReader<'d> {
         self.newest != Path::new("")
     }
 
+    /// The files that records were read from so far.
+    pub fn files_read(&self) -> &[PathBuf] {
+        &self.read
+    }
+
     /// Known once [`LogReader::next_record`] has said `None`.
     pub fn torn_tail(&self) -> Option<&TornTail> {
         self.torn.as_ref()
@@ -132,6 +139,7 @@ impl<'d> LogReader<'d> {
             return Err(StorageError::Gap { file: next.path, last: self.last, found: next.first });
         }
         self.current = Some(LogFileReader::open(self.disk, &next.path)?);
+        self.read.push(next.path);
         Ok(true)
     }
 

@@ -44,7 +44,9 @@ pub(super) fn judge(reader: &LogFileReader, end: FileEnd, last: Zxid) -> Result<
     }
     match next_record(&tail, last) {
         None => Ok(Verdict::Torn { bytes }),
-        Some((at, _)) if bytes <= BATCH_LIMIT as u64 && has_hole(&tail[..at], start) => {
+        Some((at, _))
+            if bytes <= BATCH_LIMIT as u64 && has_hole(&tail[..at + leading_zeros(&tail[at..])], start) =>
+        {
             Ok(Verdict::Torn { bytes })
         }
         Some((at, zxid)) => {
@@ -131,6 +133,11 @@ fn whole_record(bytes: &[u8]) -> Option<Zxid> {
     let entry = &rest[..length];
     let header = TxnHeader::read(&mut Reader::new(entry)).ok()?;
     (u64::from(adler32(&entry)) == checksum).then_some(header.zxid)
+}
+
+/// A record starts with zeros, so it is whole even if its first bytes are in a sector that was never written.
+fn leading_zeros(record: &[u8]) -> usize {
+    record.iter().take_while(|byte| **byte == 0).count()
 }
 
 /// Whether a sector of the damage, which starts at `start` in the file, was never written. Of the sector that

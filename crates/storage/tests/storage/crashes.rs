@@ -1,4 +1,4 @@
-//! Power cuts: what was acknowledged is there afterwards, and the server can always go on.
+//! Crashes of process and machine: what was acknowledged is there afterwards, and the server can always go on.
 
 use crate::{
     faulty_disk::{Fault, FaultyDisk},
@@ -23,9 +23,10 @@ enum Step {
     /// Take back so many of the last transactions.
     Truncate(u64),
     Snapshot,
+    /// The process dies while it commits this batch; or the machine does.
     Crash {
-        /// The batch that the crash comes into.
-        unsynced: Vec<usize>,
+        batch: Vec<usize>,
+        power: bool,
     },
 }
 
@@ -36,7 +37,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(Step::Roll),
         1 => (0..6u64).prop_map(Step::Truncate),
         1 => Just(Step::Snapshot),
-        4 => sizes().prop_map(|unsynced| Step::Crash { unsynced }),
+        4 => (sizes(), any::<bool>()).prop_map(|(batch, power)| Step::Crash { batch, power }),
     ];
     prop::collection::vec(step, 1..25)
 }
@@ -68,6 +69,9 @@ impl Machine {
 
     fn commit(&mut self, records: &[(Zxid, Vec<u8>)]) -> Result<()> {
         for (zxid, record) in records {
+            if self.random(8) == 0 {
+                self.log.roll();
+            }
             self.log.append(*zxid, record)?;
         }
         self.log.commit()
@@ -99,19 +103,22 @@ impl Machine {
                 let writer = begin_snapshot(&self.disk, &self.folders.snapshots, self.next - 1).unwrap();
                 writer.finish(SnapshotTrailer::default()).unwrap();
             }
-            Step::Crash { unsynced } => self.crash(&unsynced),
+            Step::Crash { batch, power } => self.crash(&batch, power),
         }
     }
 
-    /// The power goes somewhere in the middle of a commit, or right after it.
-    fn crash(&mut self, unsynced: &[usize]) {
-        let in_doubt = self.records(unsynced);
+    /// The end comes somewhere in the middle of a commit, or right after it. If only the process dies, the
+    /// next one sees what was written but not synced; what it makes of that must then last.
+    fn crash(&mut self, batch: &[usize], power: bool) {
+        let in_doubt = self.records(batch);
         let at = self.random(7);
         self.disk.fail(Some(Fault { at, lasting: true, kind: io::ErrorKind::Other }));
         let _ = self.commit(&in_doubt);
         self.disk.fail(None);
-        let disk = self.disk.clone();
-        disk.crash(|below| self.random(below));
+        if power {
+            let disk = self.disk.clone();
+            disk.crash(|below| self.random(below));
+        }
         self.restart(&in_doubt);
     }
 
@@ -153,7 +160,7 @@ proptest! {
         for step in steps {
             machine.step(step);
         }
-        machine.crash(&[10]);
+        machine.crash(&[10], true);
     }
 }
 

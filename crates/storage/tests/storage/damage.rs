@@ -197,6 +197,19 @@ fn an_unwritten_sector_in_the_last_batch_is_torn_and_other_damage_there_is_not()
 }
 
 #[test]
+fn a_hole_may_reach_into_the_zeros_that_the_next_record_starts_with() {
+    let framed = record(Zxid(1), 0).len() + 13;
+    for before_the_sector in 1..=4 {
+        let second = 1536 - before_the_sector - 16 - 100 - 2 * framed;
+        let (disk, records) = write(&[(1, &[100, second, 100])], 4096);
+        assert_eq!(starts(&records)[2] as usize, 1536 - before_the_sector);
+        change(&disk, &file(1), |bytes| bytes[1024..1536].fill(0));
+        let (found, torn) = read(&disk).unwrap();
+        assert_eq!((found, torn.unwrap().zxid_before), (records[..1].to_vec(), Zxid(1)));
+    }
+}
+
+#[test]
 fn a_hole_more_than_a_batch_before_the_end_is_corruption() {
     let sizes = [1_000_000; 6];
     let (disk, records) = write(&[(1, &sizes)], 0);

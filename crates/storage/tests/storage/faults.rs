@@ -106,6 +106,20 @@ fn a_repeated_zxid_stays_in_the_file_of_its_twin() {
 }
 
 #[test]
+fn a_giant_batch_is_synced_in_parts() {
+    let disk = FaultyDisk::default();
+    let mut log = new_log(&disk);
+    for zxid in 1..=5 {
+        log.append(Zxid(zxid), &record(Zxid(zxid), 1_000_000)).unwrap();
+        // After the create: allocate, write, sync, and the folder once.
+        assert_eq!(disk.changes(), if zxid < 5 { 1 } else { 5 });
+    }
+    log.commit().unwrap();
+    let mut reader = LogReader::open(&disk, Path::new("/logs"), Zxid::ZERO).unwrap();
+    assert_eq!(drain(&mut reader).unwrap().len(), 5);
+}
+
+#[test]
 fn nothing_is_synced_when_that_is_wanted() {
     let disk = FaultyDisk::default();
     let options = LogOptions { sync: false, prealloc_bytes: 0, ..LogOptions::default() };

@@ -1,0 +1,19 @@
+//! One member from outside: requests in, what clients see out, with a disk and a clock that the tests move.
+#![allow(clippy::unwrap_used)]
+
+mod access;
+mod catch_up;
+mod crashes;
+mod disk;
+mod member;
+mod multis;
+mod order;
+mod quotas;
+mod reaping;
+mod sequences;
+mod sessions;
+mod sight;
+mod snapshots;
+mod watches;
+mod wire;
+mod znodes;

@@ -1,0 +1,254 @@
+//! Requests as a client puts them on the wire.
+
+use ostler_proto::{
+    acl::{Acl, Perms, write_acls},
+    id::Xid,
+    jute::Writer,
+    op::{self, Op},
+    request::{MultiHeader, RequestHeader},
+};
+
+/// A request without its number: operation code and body.
+#[derive(Debug, Clone)]
+pub(crate) struct Ask {
+    pub(crate) code: i32,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Ask {
+    pub(crate) fn new(op: Op, write: impl FnOnce(&mut Vec<u8>)) -> Ask {
+        let mut body = Vec::new();
+        write(&mut body);
+        Ask { code: op.code(), body }
+    }
+
+    /// The frame's payload.
+    pub(crate) fn payload(&self, xid: Xid) -> Vec<u8> {
+        let mut out = Vec::new();
+        RequestHeader { xid, code: self.code }.write(&mut out);
+        out.extend(&self.body);
+        out
+    }
+}
+
+/// A znode to be created; the methods say how it differs from an empty, persistent, open one.
+#[derive(Debug, Clone)]
+pub(crate) struct Create {
+    op: Op,
+    path: String,
+    data: Option<Vec<u8>>,
+    acls: Vec<Acl>,
+    flags: i32,
+    ttl_ms: i64,
+}
+
+pub(crate) fn create(path: &str) -> Create {
+    let acls = vec![Acl::world(Perms::ALL)];
+    Create { op: Op::Create, path: path.into(), data: Some(Vec::new()), acls, flags: 0, ttl_ms: -1 }
+}
+
+impl Create {
+    pub(crate) fn data(mut self, data: &[u8]) -> Create {
+        self.data = Some(data.into());
+        self
+    }
+
+    pub(crate) fn no_data(mut self) -> Create {
+        self.data = None;
+        self
+    }
+
+    pub(crate) fn ephemeral(mut self) -> Create {
+        self.flags |= 1;
+        self
+    }
+
+    pub(crate) fn sequential(mut self) -> Create {
+        self.flags |= 2;
+        self
+    }
+
+    pub(crate) fn container(mut self) -> Create {
+        (self.op, self.flags) = (Op::CreateContainer, 4);
+        self
+    }
+
+    pub(crate) fn ttl(mut self, ttl_ms: i64) -> Create {
+        (self.op, self.flags, self.ttl_ms) = (Op::CreateTtl, 5, ttl_ms);
+        self
+    }
+
+    pub(crate) fn with_stat(mut self) -> Create {
+        self.op = Op::Create2;
+        self
+    }
+
+    pub(crate) fn acl(mut self, acls: &[Acl]) -> Create {
+        self.acls = acls.into();
+        self
+    }
+}
+
+impl From<Create> for Ask {
+    fn from(create: Create) -> Ask {
+        Ask::new(create.op, |out| {
+            out.string(&create.path);
+            out.buffer(create.data.as_deref());
+            write_acls(out, &create.acls);
+            out.i32(create.flags);
+            if create.op == Op::CreateTtl {
+                out.i64(create.ttl_ms);
+            }
+        })
+    }
+}
+
+fn path_version(op: Op, path: &str, version: i32) -> Ask {
+    Ask::new(op, |out| {
+        out.string(path);
+        out.i32(version);
+    })
+}
+
+fn path_watch(op: Op, path: &str, watch: bool) -> Ask {
+    Ask::new(op, |out| {
+        out.string(path);
+        out.bool(watch);
+    })
+}
+
+pub(crate) fn delete(path: &str) -> Ask {
+    delete_at(path, -1)
+}
+
+pub(crate) fn delete_at(path: &str, version: i32) -> Ask {
+    path_version(Op::Delete, path, version)
+}
+
+/// Only inside a multi.
+pub(crate) fn check(path: &str, version: i32) -> Ask {
+    path_version(Op::Check, path, version)
+}
+
+pub(crate) fn set(path: &str, data: &[u8]) -> Ask {
+    set_at(path, Some(data), -1)
+}
+
+pub(crate) fn set_at(path: &str, data: Option<&[u8]>, version: i32) -> Ask {
+    Ask::new(Op::SetData, |out| {
+        out.string(path);
+        out.buffer(data);
+        out.i32(version);
+    })
+}
+
+pub(crate) fn set_acl(path: &str, acls: &[Acl], version: i32) -> Ask {
+    Ask::new(Op::SetAcl, |out| {
+        out.string(path);
+        write_acls(out, acls);
+        out.i32(version);
+    })
+}
+
+pub(crate) fn get(path: &str) -> Ask {
+    path_watch(Op::GetData, path, false)
+}
+
+pub(crate) fn get_and_watch(path: &str) -> Ask {
+    path_watch(Op::GetData, path, true)
+}
+
+pub(crate) fn exists(path: &str) -> Ask {
+    path_watch(Op::Exists, path, false)
+}
+
+pub(crate) fn exists_and_watch(path: &str) -> Ask {
+    path_watch(Op::Exists, path, true)
+}
+
+pub(crate) fn children(path: &str) -> Ask {
+    path_watch(Op::GetChildren, path, false)
+}
+
+pub(crate) fn children_and_watch(path: &str) -> Ask {
+    path_watch(Op::GetChildren, path, true)
+}
+
+pub(crate) fn children2(path: &str, watch: bool) -> Ask {
+    path_watch(Op::GetChildren2, path, watch)
+}
+
+pub(crate) fn sync(path: &str) -> Ask {
+    Ask::new(Op::Sync, |out| out.string(path))
+}
+
+pub(crate) fn ping() -> Ask {
+    Ask::new(Op::Ping, |_| ())
+}
+
+pub(crate) fn close_session() -> Ask {
+    Ask::new(Op::CloseSession, |_| ())
+}
+
+/// An operation that nobody knows.
+pub(crate) fn unknown() -> Ask {
+    Ask { code: 77, body: Vec::new() }
+}
+
+pub(crate) fn auth(scheme: &str, proof: &[u8]) -> Ask {
+    Ask::new(Op::Auth, |out| {
+        out.i32(0);
+        out.string(scheme);
+        out.buffer(Some(proof));
+    })
+}
+
+/// addWatch with a persistent watch.
+pub(crate) fn watch_always(path: &str, recursive: bool) -> Ask {
+    Ask::new(Op::AddWatch, |out| {
+        out.string(path);
+        out.i32(recursive.into());
+    })
+}
+
+/// removeWatches; kinds are 1 children, 2 data, 3 any, 4 persistent, 5 recursive.
+pub(crate) fn remove_watches(path: &str, kind: i32) -> Ask {
+    path_version(Op::RemoveWatches, path, kind)
+}
+
+pub(crate) fn check_watches(path: &str, kind: i32) -> Ask {
+    path_version(Op::CheckWatches, path, kind)
+}
+
+/// What a client watches, after it has reconnected.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Watched<'a> {
+    pub(crate) data: &'a [&'a str],
+    pub(crate) exist: &'a [&'a str],
+    pub(crate) child: &'a [&'a str],
+    pub(crate) persistent: &'a [&'a str],
+    pub(crate) recursive: &'a [&'a str],
+}
+
+/// setWatches2 with the last zxid that the client has seen.
+pub(crate) fn set_watches(seen: i64, watched: &Watched<'_>) -> Ask {
+    Ask::new(Op::SetWatches2, |out| {
+        out.i64(seen);
+        for paths in [watched.data, watched.exist, watched.child, watched.persistent, watched.recursive] {
+            out.length(paths.len());
+            for path in paths {
+                out.string(path);
+            }
+        }
+    })
+}
+
+pub(crate) fn multi(asks: &[Ask]) -> Ask {
+    Ask::new(Op::Multi, |out| {
+        for ask in asks {
+            MultiHeader { code: ask.code, done: false, error: op::ERROR }.write(out);
+            out.extend(&ask.body);
+        }
+        MultiHeader::END.write(out);
+    })
+}

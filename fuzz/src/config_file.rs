@@ -1,0 +1,61 @@
+//! zoo.cfg, and the flags of a JVM that stand beside it.
+
+use ostler_server::config::{self, JVM_FLAG_VARIABLES};
+use std::{cell::OnceCell, fs, net::IpAddr, path::PathBuf};
+use tempfile::TempDir;
+
+thread_local! {
+    static FOLDER: OnceCell<TempDir> = const { OnceCell::new() };
+}
+
+/// The file up to the first zero byte, flags after it. A refusal names the file; nothing else may happen.
+pub fn check(bytes: &[u8]) {
+    let mut parts = bytes.splitn(2, |byte| *byte == 0);
+    let text = parts.next().unwrap_or_default();
+    let flags = String::from_utf8_lossy(parts.next().unwrap_or_default());
+    if may_ask_the_network(text) {
+        return;
+    }
+    let path = path();
+    fs::write(&path, text).expect("the temporary folder takes a small file");
+    match config::load_with_flags(&path, &[(JVM_FLAG_VARIABLES[1], &flags)]) {
+        Ok(loaded) => {
+            assert!(loaded.notes.iter().all(|note| !note.to_string().is_empty()));
+            let config = loaded.config;
+            assert!(config.min_session_timeout_ms <= config.max_session_timeout_ms);
+            assert!(config.tick_time_ms > 0);
+        }
+        Err(error) => {
+            let said = error.to_string();
+            let place = path.display().to_string();
+            assert!(said.contains(&place) || said.contains(JVM_FLAG_VARIABLES[1]), "{said}");
+        }
+    }
+}
+
+fn path() -> PathBuf {
+    FOLDER.with(|folder| {
+        let folder = folder.get_or_init(|| TempDir::new().expect("there is a temporary folder"));
+        folder.path().join("zoo.cfg")
+    })
+}
+
+/// Host names are looked up as the file is read. No test asks a name server, so only plain addresses pass.
+fn may_ask_the_network(text: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(text);
+    let names_host = |line: &str| line.contains("ddress") || line.contains("erver.") || line.contains("peer");
+    if !text.lines().any(names_host) {
+        // An escape can spell a key so that it is not seen here.
+        return text.contains("\\u") || text.contains("\\\n");
+    }
+    let plain = |part: &str| part.is_empty() || part.parse::<IpAddr>().is_ok() || part.parse::<u16>().is_ok();
+    let values = text.lines().filter(|line| names_host(line)).filter_map(|line| line.split_once(['=', ':', ' ']));
+    text.contains('\\')
+        || text.contains('\r')
+        || values.into_iter().any(|(_, value)| {
+            value.parse::<IpAddr>().is_err()
+                && !value
+                    .split([':', ';', ' ', '=', '|'])
+                    .all(|part| plain(part) || matches!(part, "participant" | "observer"))
+        })
+}

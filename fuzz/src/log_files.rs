@@ -1,0 +1,154 @@
+//! Transaction logs, as a server finds them at its start.
+
+use crate::{
+    ram_disk::RamDisk,
+    restored::{Restored, TYPES, check_tree},
+    script::Script,
+};
+use ostler_proto::id::Zxid;
+use ostler_storage::{
+    StorageError,
+    disk::Disk,
+    folders::DataFolders,
+    names::{Compression, log_name},
+    recover::{Note, RecoverOptions, Recovered, recover},
+    snapshot::{SnapshotTrailer, SnapshotWriter},
+    txnlog::{Advance, LogFileReader},
+};
+use ostler_tree::Tree;
+use simd_adler32::adler32;
+use std::path::Path;
+
+/// "ZKLG", version 2, dbid 0.
+pub const HEADER: [u8; 16] = *b"ZKLG\0\0\0\x02\0\0\0\0\0\0\0\0";
+const FRAMED: u8 = 1;
+const WITHOUT_SNAPSHOT: u8 = 2;
+const TWO_FILES: u8 = 4;
+
+/// The first byte says what the rest is: bytes of the files themselves, or records to be framed with the
+/// right checksums, so that what lies behind a checksum is reached too.
+///
+/// A recovery that succeeds must succeed again with the same result and nothing left to tidy; one that fails
+/// must have changed nothing.
+pub fn check(bytes: &[u8]) {
+    let mut script = Script::new(bytes);
+    let (disk, options) = lay_out(&mut script);
+    let folders = DataFolders::at(Path::new("/data"), None);
+    read_each_file(&disk, &folders);
+    let before = contents(&disk, &folders);
+
+    let mut restored = Restored::default();
+    match recover(&disk, &folders, options, &mut restored) {
+        Ok(recovered) => recovers_again(&disk, &folders, options, &restored, &recovered),
+        Err(error) => {
+            assert!(!error.to_string().is_empty());
+            assert!(before == contents(&disk, &folders), "a failed recovery changed files: {error}");
+        }
+    }
+}
+
+fn lay_out(script: &mut Script<'_>) -> (RamDisk, RecoverOptions) {
+    let flags = script.byte();
+    let disk = RamDisk::default();
+    let folders = DataFolders::at(Path::new("/data"), None);
+    let trust_empty = flags & WITHOUT_SNAPSHOT != 0;
+    if !trust_empty {
+        write_fresh_snapshot(&disk, &folders.snapshots).expect("memory does not fail");
+    }
+    if flags & TWO_FILES != 0 {
+        let second = log_name(Zxid(u64::from(script.byte())));
+        let size = usize::from(script.short());
+        let bytes = script.take(size);
+        disk.put(&folders.logs.join(second), file(flags, bytes));
+    }
+    disk.put(&folders.logs.join(log_name(Zxid(1))), file(flags, script.rest()));
+    (disk, RecoverOptions { trust_empty, db_autocreate: true })
+}
+
+fn file(flags: u8, bytes: &[u8]) -> Vec<u8> {
+    if flags & FRAMED == 0 { bytes.to_vec() } else { framed(&mut Script::new(bytes)) }
+}
+
+/// Records with their lengths in front; a length of 0 means that the rest is taken as it is.
+fn framed(script: &mut Script<'_>) -> Vec<u8> {
+    let mut file = HEADER.to_vec();
+    while !script.is_over() {
+        let length = usize::from(script.short());
+        let entry = script.take(length);
+        if entry.is_empty() {
+            file.extend_from_slice(script.rest());
+            break;
+        }
+        frame_record(entry, &mut file);
+    }
+    file
+}
+
+/// Appends a record as the log holds it.
+pub fn frame_record(entry: &[u8], file: &mut Vec<u8>) {
+    file.extend(u64::from(adler32(&entry)).to_be_bytes());
+    file.extend((entry.len() as u32).to_be_bytes());
+    file.extend_from_slice(entry);
+    file.push(b'B');
+}
+
+fn write_fresh_snapshot(disk: &dyn Disk, dir: &Path) -> Result<(), StorageError> {
+    let frozen = Tree::fresh(TYPES).freeze();
+    let acls = frozen.acls.iter().map(|(id, acls)| (id.to_disk(), &**acls));
+    let mut writer =
+        SnapshotWriter::begin(disk, dir, Zxid::ZERO, Compression::None, std::iter::empty(), acls)?;
+    for node in frozen.nodes() {
+        writer.node(&node.path, node.data.as_deref(), node.acl.to_disk(), &node.stat)?;
+    }
+    writer.finish(SnapshotTrailer::default()).map(drop)
+}
+
+/// Each record read must be one that is there, framed and in its place.
+fn read_each_file(disk: &RamDisk, folders: &DataFolders) {
+    for name in disk.list(&folders.logs).expect("memory does not fail") {
+        let path = folders.logs.join(name);
+        let Ok(mut reader) = LogFileReader::open(disk, &path) else { continue };
+        let bytes = whole(disk, &path);
+        let mut end = HEADER.len() as u64;
+        while let Ok(Advance::Record(zxid)) = reader.advance() {
+            let record = reader.record().expect("a record is at hand");
+            assert_eq!((record.zxid, record.offset), (zxid, end));
+            let mut expected = Vec::new();
+            frame_record(record.bytes, &mut expected);
+            assert_eq!(bytes[end as usize..][..expected.len()], expected);
+            end = reader.offset();
+        }
+    }
+}
+
+fn recovers_again(
+    disk: &RamDisk,
+    folders: &DataFolders,
+    options: RecoverOptions,
+    first: &Restored,
+    recovered: &Recovered,
+) {
+    check_tree(&first.tree);
+    let mut second = Restored::default();
+    let again = recover(disk, folders, options, &mut second).expect("a recovery that succeeded succeeds again");
+    assert_eq!((again.last_zxid, again.records), (recovered.last_zxid, recovered.records));
+    assert_eq!(first.records, second.records);
+    assert_eq!(first.tree.digest(), second.tree.digest());
+    let tidied = |note: &Note| {
+        matches!(note, Note::TornTail(_) | Note::EmptyLogRemoved(_) | Note::UnfinishedRemoved(_))
+    };
+    assert!(!again.notes.iter().any(tidied), "there was something left to tidy: {:?}", again.notes);
+    assert!(recovered.notes.iter().all(|note| !note.to_string().is_empty()));
+}
+
+fn contents(disk: &RamDisk, folders: &DataFolders) -> Vec<(String, Vec<u8>)> {
+    let names = disk.list(&folders.logs).expect("memory does not fail");
+    names.into_iter().map(|name| (name.clone(), whole(disk, &folders.logs.join(name)))).collect()
+}
+
+fn whole(disk: &RamDisk, path: &Path) -> Vec<u8> {
+    let file = disk.open(path).expect("the file was listed");
+    let mut bytes = vec![0; file.size().expect("memory does not fail") as usize];
+    file.read_at(&mut bytes, 0).expect("memory does not fail");
+    bytes
+}

@@ -1,0 +1,137 @@
+//! Snapshot files in their three forms.
+
+use crate::{
+    ram_disk::RamDisk,
+    restored::{KeptNode, Restored, check_tree},
+    script::Script,
+};
+use ostler_proto::{
+    acl::Acl,
+    id::{SessionId, Zxid},
+};
+use ostler_storage::{
+    names::snapshot_name,
+    snapshot::{Compression, SnapshotFile, SnapshotTrailer, SnapshotWriter, find_snapshots, read_snapshot},
+};
+use simd_adler32::adler32;
+use std::{io::Write, path::Path};
+
+const HEADER: [u8; 16] = *b"ZKSN\0\0\0\x02\xff\xff\xff\xff\xff\xff\xff\xff";
+const SEAL_END: [u8; 5] = *b"\0\0\0\x01/";
+/// The bytes are packed before they are read: a decompressor is not fooled by chance.
+const PACKED: u8 = 1;
+/// The bytes get a header and checksums: the parts behind those are reached too.
+const SEALED: u8 = 2;
+const DIR: &str = "/data/version-2";
+
+/// What can be read can be written, and reads the same again. The first byte says what the rest is.
+pub fn check(bytes: &[u8], compression: Compression) {
+    let mut script = Script::new(bytes);
+    let flags = script.byte();
+    let mut file = if flags & SEALED != 0 { sealed(&mut script) } else { script.rest().to_vec() };
+    if flags & PACKED != 0 {
+        file = packed(&file, compression);
+    }
+    let Some((read, trailer)) = load(file, compression) else { return };
+    let Some((again, trailer_again)) = load_written(&read, trailer, compression) else {
+        panic!("what was written is not read");
+    };
+    assert_eq!(trailer, trailer_again);
+    assert_eq!(contents(&read), contents(&again));
+    check_tree(&read.tree);
+    let mut tree = read;
+    tree.finish(Zxid(1), trailer);
+    tree.tree.drop_orphaned_ephemerals();
+    check_tree(&tree.tree);
+}
+
+/// A snapshot of one body and one trailer, each with its checksum.
+fn sealed(script: &mut Script<'_>) -> Vec<u8> {
+    let mut file = HEADER.to_vec();
+    let size = usize::from(script.short());
+    file.extend_from_slice(script.take(size));
+    file.extend_from_slice(&SEAL_END);
+    seal(&mut file);
+    for size in [20, 8] {
+        if !script.is_over() {
+            file.extend_from_slice(script.take(size));
+            seal(&mut file);
+        }
+    }
+    file
+}
+
+fn seal(file: &mut Vec<u8>) {
+    let sum = u64::from(adler32(&&file[..]));
+    file.extend(sum.to_be_bytes());
+    file.extend_from_slice(&SEAL_END);
+}
+
+/// As the writer packs it; plain bytes stay as they are.
+pub fn packed(bytes: &[u8], compression: Compression) -> Vec<u8> {
+    match compression {
+        Compression::None => bytes.to_vec(),
+        Compression::Gz => {
+            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            encoder.write_all(bytes).and_then(|()| encoder.finish()).expect("memory does not fail")
+        }
+        Compression::Snappy => {
+            let mut stream = b"\x82SNAPPY\0\0\0\0\x01\0\0\0\x01".to_vec();
+            let block = snap::raw::Encoder::new().compress_vec(bytes).expect("the block is small");
+            stream.extend((block.len() as u32).to_be_bytes());
+            stream.extend(block);
+            stream
+        }
+    }
+}
+
+fn load(bytes: Vec<u8>, compression: Compression) -> Option<(Restored, SnapshotTrailer)> {
+    let disk = RamDisk::default();
+    disk.put(&Path::new(DIR).join(snapshot_name(Zxid(1), compression)), bytes);
+    read_newest(&disk)
+}
+
+fn load_written(
+    read: &Restored,
+    trailer: SnapshotTrailer,
+    compression: Compression,
+) -> Option<(Restored, SnapshotTrailer)> {
+    let disk = RamDisk::default();
+    let sessions = read.sessions.iter().copied();
+    let acls = read.acls.iter().map(|(index, acl)| (*index, &**acl));
+    let mut writer = SnapshotWriter::begin(&disk, Path::new(DIR), Zxid(1), compression, sessions, acls).ok()?;
+    for node in &read.nodes {
+        writer.node(&node.path, node.data.as_deref(), node.acl, &node.stat).ok()?;
+    }
+    writer.finish(trailer).ok()?;
+    read_newest(&disk)
+}
+
+fn read_newest(disk: &RamDisk) -> Option<(Restored, SnapshotTrailer)> {
+    let found: Vec<SnapshotFile> = find_snapshots(disk, Path::new(DIR)).expect("memory does not fail");
+    let mut restored = Restored::default();
+    let trailer = read_snapshot(disk, found.first()?, &mut restored).ok()?;
+    Some((restored, trailer))
+}
+
+type Contents<'a> = (&'a [(SessionId, i32)], Vec<(i64, Vec<Acl>)>, Vec<KeptNode>);
+
+/// Characters outside the basic plane are written as Java writes them and read as Java reads them, which is
+/// not the same: they count as one and the same here.
+fn contents(read: &Restored) -> Contents<'_> {
+    let flat = |text: &str| {
+        let mut out = String::new();
+        for c in text.chars() {
+            if c > '\u{ffff}' { out.push_str("\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}") } else { out.push(c) }
+        }
+        out
+    };
+    let flat_acl = |acl: &Acl| {
+        let mut acl = acl.clone();
+        (acl.id.scheme, acl.id.id) = (flat(&acl.id.scheme), flat(&acl.id.id));
+        acl
+    };
+    let acls = read.acls.iter().map(|(index, acl)| (*index, acl.iter().map(flat_acl).collect())).collect();
+    let nodes = read.nodes.iter().map(|node| KeptNode { path: flat(&node.path), ..node.clone() }).collect();
+    (&read.sessions, acls, nodes)
+}

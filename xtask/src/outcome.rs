@@ -1,0 +1,81 @@
+//! What came of a step, and the line that says so.
+
+use crate::tally::Tally;
+use std::time::Duration;
+
+/// What came of a step.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Outcome {
+    /// The tests in it.
+    pub(crate) tally: Tally,
+    /// A few words behind the name.
+    pub(crate) reason: String,
+    /// What goes below the line: everything that a failed step printed.
+    pub(crate) details: String,
+}
+
+impl Outcome {
+    pub(crate) fn ok(reason: impl Into<String>) -> Outcome {
+        Outcome {
+            tally: Tally { passed: 1, ..Tally::default() },
+            reason: reason.into(),
+            ..Outcome::default()
+        }
+    }
+
+    pub(crate) fn failed(reason: impl Into<String>, details: String) -> Outcome {
+        Outcome { tally: Tally { failed: 1, ..Tally::default() }, reason: reason.into(), details }
+    }
+
+    pub(crate) fn skipped(reason: impl Into<String>) -> Outcome {
+        Outcome {
+            tally: Tally { skipped: 1, ..Tally::default() },
+            reason: reason.into(),
+            ..Outcome::default()
+        }
+    }
+
+    /// A list of complaints: none is a pass.
+    pub(crate) fn of_complaints(complaints: &[String], reason: String) -> Outcome {
+        match complaints.len() {
+            0 => Outcome::ok(reason),
+            1 => Outcome::failed("1 complaint", complaints.join("\n")),
+            n => Outcome::failed(format!("{n} complaints"), complaints.join("\n")),
+        }
+    }
+
+    /// Where nothing may be left out, what was skipped has failed.
+    pub(crate) fn without_skips(mut self) -> Outcome {
+        let skipped = std::mem::take(&mut self.tally.skipped);
+        if skipped > 0 {
+            self.tally.failed += skipped;
+            self.reason = format!("{skipped} skipped, which CI must not: {}", self.reason);
+        }
+        self
+    }
+
+    pub(crate) fn line(&self, name: &str, took: Duration) -> String {
+        let word = match self.tally {
+            Tally { failed: 1.., .. } => "FAILED",
+            Tally { passed: 0, skipped: 1.., .. } => "skipped",
+            _ => "ok",
+        };
+        format!("{word} {name} ({} s) {}", took.as_secs(), self.reason).trim_end().to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_say_the_worst() {
+        let line = |outcome: Outcome| outcome.line("fuzz", Duration::from_millis(2900));
+        assert_eq!(line(Outcome::ok("")), "ok fuzz (2 s)");
+        assert_eq!(line(Outcome::skipped("no fuzz/run")), "skipped fuzz (2 s) no fuzz/run");
+        assert_eq!(line(Outcome::failed("exit code 1", String::new())), "FAILED fuzz (2 s) exit code 1");
+        let some = Outcome { tally: Tally { passed: 3, skipped: 1, failed: 0 }, ..Outcome::default() };
+        assert_eq!(line(some.clone()), "ok fuzz (2 s)");
+        assert_eq!(line(some.without_skips()), "FAILED fuzz (2 s) 1 skipped, which CI must not:");
+    }
+}

@@ -1,0 +1,73 @@
+//! Running programs: what they print goes to one log per step, where it can be followed.
+
+use anyhow::{Context, Result};
+use std::{
+    env,
+    ffi::OsString,
+    fs::{self, File},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+/// Runs the programs of one step.
+pub(crate) struct Runner<'a> {
+    checkout: &'a Path,
+    log: PathBuf,
+}
+
+/// How a program ended.
+pub(crate) struct Finished {
+    pub(crate) success: bool,
+    /// What it printed, standard output and error together.
+    pub(crate) output: String,
+    /// In words, for the step's line.
+    pub(crate) status: String,
+}
+
+impl<'a> Runner<'a> {
+    pub(crate) fn new(checkout: &'a Path, step: &str) -> Runner<'a> {
+        Runner { checkout, log: checkout.join("target/xtask").join(format!("{step}.log")) }
+    }
+
+    pub(crate) fn checkout(&self) -> &Path {
+        self.checkout
+    }
+
+    pub(crate) fn cargo(&self, arguments: &[&str]) -> Result<Finished> {
+        self.run(Command::new(cargo_program()).args(arguments))
+    }
+
+    pub(crate) fn cargo_with(&self, variable: (&str, &str), arguments: &[&str]) -> Result<Finished> {
+        self.run(Command::new(cargo_program()).args(arguments).env(variable.0, variable.1))
+    }
+
+    /// Runs a program in the checkout, without input.
+    pub(crate) fn run(&self, command: &mut Command) -> Result<Finished> {
+        if let Some(folder) = self.log.parent() {
+            fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        }
+        let in_log = || format!("cannot write to {}", self.log.display());
+        let log = File::create(&self.log).with_context(in_log)?;
+        let status = command
+            .current_dir(self.checkout)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().with_context(in_log)?)
+            .stderr(log)
+            .status()
+            .with_context(|| format!("cannot run {}", command.get_program().display()))?;
+        let output = fs::read(&self.log).with_context(|| format!("cannot read {}", self.log.display()))?;
+        let output = String::from_utf8_lossy(&output).into_owned();
+        Ok(Finished { success: status.success(), output, status: status.to_string() })
+    }
+}
+
+/// The cargo that runs this program, of the same toolchain.
+pub(crate) fn cargo_program() -> OsString {
+    env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
+/// Whether a program is on the path.
+pub(crate) fn is_installed(name: &str) -> bool {
+    let folders = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&folders).any(|folder| folder.join(name).is_file())
+}

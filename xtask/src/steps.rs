@@ -1,0 +1,149 @@
+//! The steps of `cargo xtask test`, cheap ones first.
+
+use crate::{
+    licences, metadata,
+    outcome::Outcome,
+    program::{Finished, Runner, is_installed},
+    tally::Tally,
+    tidy,
+};
+use anyhow::Result;
+use std::process::Command;
+
+/// One thing that is checked.
+#[derive(Debug)]
+pub(crate) struct Step {
+    pub(crate) name: &'static str,
+    /// For `--list`.
+    pub(crate) what: &'static str,
+    /// Runs it, in its long form if asked to.
+    pub(crate) run: fn(&Runner<'_>, bool) -> Result<Outcome>,
+}
+
+pub(crate) const STEPS: [Step; 8] = [
+    Step { name: "fmt", what: "rustfmt has nothing to change", run: fmt },
+    Step {
+        name: "tidy",
+        what: "who imports whom, sizes, names and words of files, paths in documents",
+        run: tidy,
+    },
+    Step {
+        name: "licences",
+        what: "licences of all dependencies are on the list of deny.toml",
+        run: licences,
+    },
+    Step { name: "clippy", what: "clippy and the compiler have no warning, tests included", run: clippy },
+    Step { name: "test", what: "cargo test --workspace", run: test },
+    Step { name: "doc", what: "the documentation builds without a warning", run: doc },
+    Step { name: "fuzz", what: "fuzz targets for a bounded time (fuzz/run)", run: fuzz },
+    Step { name: "interop", what: "clients, Java ZooKeeper and its files (interop/run.py)", run: interop },
+];
+
+fn fmt(runner: &Runner<'_>, _: bool) -> Result<Outcome> {
+    Ok(pass_or_fail(runner.cargo(&["fmt", "--all", "--check"])?))
+}
+
+fn tidy(runner: &Runner<'_>, _: bool) -> Result<Outcome> {
+    let metadata = metadata::read(runner.checkout())?;
+    let (complaints, files) = tidy::check(runner.checkout(), &metadata)?;
+    Ok(Outcome::of_complaints(&complaints, format!("{files} files")))
+}
+
+fn licences(runner: &Runner<'_>, _: bool) -> Result<Outcome> {
+    let metadata = metadata::read(runner.checkout())?;
+    let allowed = licences::allowed(runner.checkout())?;
+    let complaints = licences::check(&metadata, &allowed);
+    Ok(Outcome::of_complaints(&complaints, format!("{} packages", metadata.packages.len())))
+}
+
+fn clippy(runner: &Runner<'_>, _: bool) -> Result<Outcome> {
+    let arguments = ["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    Ok(pass_or_fail(runner.cargo(&arguments)?))
+}
+
+fn test(runner: &Runner<'_>, _: bool) -> Result<Outcome> {
+    let finished = runner.cargo(&["test", "--locked", "--workspace", "--no-fail-fast"])?;
+    let tally = Tally::of_cargo(&finished.output).or_failed(finished.success);
+    Ok(counted(tally, finished))
+}
+
+fn doc(runner: &Runner<'_>, _: bool) -> Result<Outcome> {
+    let arguments = ["doc", "--locked", "--workspace", "--no-deps"];
+    Ok(pass_or_fail(runner.cargo_with(("RUSTDOCFLAGS", "-D warnings"), &arguments)?))
+}
+
+fn fuzz(runner: &Runner<'_>, full: bool) -> Result<Outcome> {
+    let script = runner.checkout().join("fuzz/run");
+    if !script.is_file() {
+        return Ok(Outcome::skipped("there is no fuzz/run in this checkout"));
+    }
+    let mut command = Command::new(script);
+    if full {
+        command.arg("--full");
+    }
+    Ok(by_closing_line(runner.run(&mut command)?))
+}
+
+fn interop(runner: &Runner<'_>, full: bool) -> Result<Outcome> {
+    if !is_installed("python3") {
+        return Ok(Outcome::skipped("there is no python3 on this machine"));
+    }
+    let built = runner.cargo(&["build", "--locked", "--release", "--package", "ostler"])?;
+    if !built.success {
+        return Ok(Outcome::failed("cargo build --release", built.output));
+    }
+    let mut command = Command::new("python3");
+    command.arg("interop/run.py");
+    if !full {
+        command.arg("--quick");
+    }
+    Ok(by_closing_line(runner.run(&mut command)?))
+}
+
+fn pass_or_fail(finished: Finished) -> Outcome {
+    if finished.success { Outcome::ok("") } else { Outcome::failed(finished.status, finished.output) }
+}
+
+/// A program that counts its tests itself and says so in its last line.
+fn by_closing_line(finished: Finished) -> Outcome {
+    match Tally::of_closing_line(&finished.output) {
+        Some(tally) => counted(tally.or_failed(finished.success), finished),
+        None => Outcome::failed(format!("{}, and it counted nothing", finished.status), finished.output),
+    }
+}
+
+/// All of the output after a failure; of a success, the lines that say what was skipped and why.
+fn counted(tally: Tally, finished: Finished) -> Outcome {
+    let details = if tally.failed > 0 {
+        finished.output
+    } else {
+        let skipped = finished.output.lines().filter(|line| line.starts_with("skipped "));
+        skipped.map(|line| format!("  {line}\n")).collect()
+    };
+    Outcome { tally, reason: tally.to_string(), details }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finished(success: bool, output: &str) -> Finished {
+        Finished { success, output: output.to_owned(), status: "exit status: 1".to_owned() }
+    }
+
+    #[test]
+    fn what_was_skipped_is_told() {
+        let output = "ok a (1 s)\nskipped b (0 s) no java\n1 passed, 0 failed, 1 skipped\n";
+        let outcome = by_closing_line(finished(true, output));
+        assert_eq!(outcome.tally, Tally { passed: 1, failed: 0, skipped: 1 });
+        assert_eq!(outcome.details, "  skipped b (0 s) no java\n");
+    }
+
+    #[test]
+    fn a_program_that_counts_nothing_has_failed() {
+        assert_eq!(by_closing_line(finished(true, "done\n")).tally.failed, 1);
+        let outcome = by_closing_line(finished(false, "panicked\n3 passed, 0 failed, 0 skipped\n"));
+        assert_eq!(outcome.tally, Tally { passed: 3, failed: 1, skipped: 0 });
+        assert!(outcome.details.starts_with("panicked"));
+    }
+}

@@ -1,0 +1,82 @@
+//! `cargo xtask test`: the steps one after the other, a line for each, and the sum.
+
+use crate::{
+    outcome::Outcome,
+    program::Runner,
+    steps::{STEPS, Step},
+    tally::Tally,
+};
+use anyhow::{Result, bail};
+use clap::Args;
+use std::{env, path::Path, time::Instant};
+
+/// Set up and run all tests.
+///
+/// One line per step, everything that a failed step printed, and at the end `N passed, M failed, K skipped`. What a
+/// step prints can be followed in target/xtask/STEP.log. With CI=true nothing may be skipped.
+#[derive(Debug, Args)]
+pub(crate) struct TestArgs {
+    /// Run only these steps.
+    #[arg(long, value_name = "STEP,...", value_delimiter = ',')]
+    only: Vec<String>,
+    /// The long forms of fuzz and interop: hours rather than minutes.
+    #[arg(long)]
+    full: bool,
+    /// Name the steps and end.
+    #[arg(long)]
+    list: bool,
+}
+
+/// Whether nothing failed.
+pub(crate) fn run(args: &TestArgs, checkout: &Path) -> Result<bool> {
+    let chosen = choose(&args.only)?;
+    if args.list {
+        for step in chosen {
+            println!("{:<9} {}", step.name, step.what);
+        }
+        return Ok(true);
+    }
+    let no_skips = env::var("CI").is_ok_and(|ci| ci == "true");
+    let mut sum = Tally::default();
+    for step in chosen {
+        let begun = Instant::now();
+        let runner = Runner::new(checkout, step.name);
+        let mut outcome = (step.run)(&runner, args.full)
+            .unwrap_or_else(|error| Outcome::failed(format!("{error:#}"), String::new()));
+        if no_skips {
+            outcome = outcome.without_skips();
+        }
+        println!("{}", outcome.line(step.name, begun.elapsed()));
+        if !outcome.details.is_empty() {
+            println!("{}", outcome.details.trim_end());
+        }
+        sum += outcome.tally;
+    }
+    println!("{sum}");
+    Ok(sum.failed == 0)
+}
+
+fn choose(only: &[String]) -> Result<Vec<&'static Step>> {
+    if let Some(unknown) = only.iter().find(|name| STEPS.iter().all(|step| step.name != **name)) {
+        let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
+        bail!("there is no step {unknown}; the steps are {}", names.join(", "));
+    }
+    let is_chosen = |step: &&Step| only.is_empty() || only.iter().any(|name| name == step.name);
+    Ok(STEPS.iter().filter(is_chosen).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_chosen_by_name_and_run_in_their_own_order() {
+        let names = |only: &[&str]| -> Vec<&str> {
+            let only: Vec<String> = only.iter().map(|name| (*name).to_owned()).collect();
+            choose(&only).unwrap().into_iter().map(|step| step.name).collect()
+        };
+        assert_eq!(names(&[]).len(), STEPS.len());
+        assert_eq!(names(&["test", "fmt"]), ["fmt", "test"]);
+        assert!(choose(&["tests".to_owned()]).unwrap_err().to_string().contains("no step tests"));
+    }
+}

@@ -1,0 +1,20 @@
+//! Checks of the code as text: what rustc and clippy do not look at.
+
+mod documents;
+mod floors;
+mod sources;
+
+use crate::metadata::Metadata;
+use anyhow::Result;
+use std::path::Path;
+
+/// One sentence per complaint, and how many files were looked at.
+pub(crate) fn check(checkout: &Path, metadata: &Metadata) -> Result<(Vec<String>, usize)> {
+    let files = sources::read(checkout)?;
+    let mut complaints = floors::check(metadata)?;
+    for file in &files {
+        complaints.extend(sources::check(file));
+        complaints.extend(documents::check(checkout, file));
+    }
+    Ok((complaints, files.len()))
+}
