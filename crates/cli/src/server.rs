@@ -40,7 +40,7 @@ pub(crate) fn run(args: &ServerArgs) -> ExitCode {
     runtime.block_on(async {
         let server = match RunningServer::start(&config).await {
             Ok(server) => server,
-            Err(error) => return not_started(&error),
+            Err(error) => return not_started(&located(error, args)),
         };
         greet(&server, &config, begun);
         match server.run_until(terminated()).await {
@@ -65,6 +65,17 @@ fn load(path: &std::path::Path) -> Result<ServerConfig, config::ConfigError> {
         eprintln!("ostler: {level}: {note}");
     }
     Ok(loaded.config)
+}
+
+/// Says which line of the file asked for what could not be had.
+fn located(error: ServerError, args: &ServerArgs) -> String {
+    let key = match &error {
+        ServerError::Listen { .. } => "clientPort",
+        ServerError::Storage(_) => "dataDir",
+        ServerError::Thread(_) => return error.to_string(),
+    };
+    let place = args.zoo_cfg.as_deref().and_then(|path| config::place_of(path, key));
+    place.map_or_else(|| error.to_string(), |place| format!("{place}: {key}: {error}"))
 }
 
 fn not_started(error: &dyn std::fmt::Display) -> ExitCode {

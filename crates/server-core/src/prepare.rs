@@ -222,19 +222,40 @@ impl Preparer<'_> {
         if path::is_valid(path) { self.node(path) } else { Err(ErrorCode::BadArguments) }
     }
 
-    /// A hard limit refuses; where only a soft one is set, nothing happens here. Usage is that of the
+    /// A hard limit refuses; where only a soft one is set, the operator is told. Usage is that of the
     /// applied tree, as upstream has it.
     fn check_quota(&mut self, path: &str, count: i64, bytes: i64) -> Result<(), ErrorCode> {
         if !self.config.enforce_quota {
             return Ok(());
         }
-        let Some((_, limits, usage)) = self.tree.quota(path) else { return Ok(()) };
-        let over = |growth: i64, used: i64, hard: i64| growth != 0 && hard > -1 && used + growth > hard;
-        if over(count, usage.count, limits.count_hard) || over(bytes, usage.bytes, limits.bytes_hard) {
-            self.stats.quota_exceeded += 1;
-            return Err(ErrorCode::QuotaExceeded);
+        let Some((limited, limits, usage)) = self.tree.quota(path) else { return Ok(()) };
+        let counted =
+            self.check_limit(limited, "znodes", count, usage.count, limits.count_hard, limits.count);
+        let sized = self.check_limit(limited, "bytes", bytes, usage.bytes, limits.bytes_hard, limits.bytes);
+        counted.and(sized)
+    }
+
+    /// The soft limit counts only where no hard one is set.
+    fn check_limit(
+        &mut self,
+        limited: &str,
+        what: &str,
+        growth: i64,
+        used: i64,
+        hard: i64,
+        soft: i64,
+    ) -> Result<(), ErrorCode> {
+        let limit = if hard > -1 { hard } else { soft };
+        if growth == 0 || limit < 0 || used + growth <= limit {
+            return Ok(());
         }
-        Ok(())
+        self.stats.quota_exceeded += 1;
+        // A client in a loop must not fill the log.
+        if self.stats.quota_exceeded.is_power_of_two() {
+            let (times, refused) = (self.stats.quota_exceeded, hard > -1);
+            tracing::warn!(limited, what, limit, wanted = used + growth, refused, times, "quota exceeded");
+        }
+        if hard > -1 { Err(ErrorCode::QuotaExceeded) } else { Ok(()) }
     }
 }
 

@@ -53,7 +53,7 @@ pub struct Stats {
     pub stale_sessions_expired: u64,
     /// Auth packets that proved nothing.
     pub auth_failed: u64,
-    /// Writes refused by a hard quota.
+    /// Writes beyond a quota: refused by a hard one, let through by a soft one.
     pub quota_exceeded: u64,
     /// Snapshots begun.
     pub snapshots: u64,

@@ -4,10 +4,11 @@ use crate::{
     acl_table::AclRef,
     digest::DigestEntry,
     quota::{self, QuotaNode},
+    table::SharedZnode,
     tree::Tree,
     znode::Znode,
 };
-use alloc::{sync::Arc, vec::Vec};
+use alloc::vec::Vec;
 use arcstr::ArcStr;
 use ostler_proto::{
     error::ErrorCode,
@@ -192,10 +193,10 @@ impl Tree {
     }
 
     /// Takes a znode out of the table and of every index. Its ACL's use is the caller's to release.
-    fn take_out(&mut self, path: &str) -> Option<Arc<Znode>> {
+    fn take_out(&mut self, path: &str) -> Option<SharedZnode> {
         let node = self.table.remove(path)?;
         if crate::digest::counts(path) {
-            self.digest = self.digest.wrapping_sub(u64::from(node.digest));
+            self.digest = self.digest.wrapping_sub(u64::from(node.digest()));
         }
         self.data_size -= (node.path.len() + node.data_len()) as i64;
         if let Some(parent) = path::parent(path) {

@@ -48,7 +48,7 @@ impl PendingNode {
             num_children: node.num_children,
             data_len: node.data_len(),
             acl: tree.acl(node),
-            content_crc: node.content_crc,
+            content_crc: node.content_crc(),
         }
     }
 
@@ -142,7 +142,7 @@ impl Overlay {
     fn digest_at(&self, tree: &Tree, path: &str) -> u64 {
         match self.entries.get(path) {
             Some(entry) => entry.node.as_ref().map_or(0, PendingNode::digest),
-            None => tree.get(path).map_or(0, |node| u64::from(node.digest)),
+            None => tree.get(path).map_or(0, |node| u64::from(node.digest())),
         }
     }
 

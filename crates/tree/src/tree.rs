@@ -292,7 +292,7 @@ impl Tree {
     fn put_attached(&mut self, node: Znode) {
         let path = node.path.clone();
         if digest::counts(&path) {
-            self.digest = self.digest.wrapping_add(u64::from(node.digest));
+            self.digest = self.digest.wrapping_add(u64::from(node.digest()));
         }
         self.data_size += node_size(&node);
         match node.stat.ephemeral_owner.kind(self.types) {
@@ -314,12 +314,13 @@ impl Tree {
     /// Changes a znode in place and keeps the digest right.
     pub(crate) fn change<T>(&mut self, path: &str, change: impl FnOnce(&mut Znode) -> T) -> Option<T> {
         let node = self.table.get_mut(path)?;
-        let (old_digest, old_size) = (node.digest, node_size(node));
+        let counts = digest::counts(path);
+        let old_digest = if counts { node.digest() } else { 0 };
+        let old_size = node_size(node);
         let result = change(node);
-        node.digest = digest::node_digest(node.content_crc, &node.stat);
         self.data_size += node_size(node) - old_size;
-        if digest::counts(path) {
-            let difference = u64::from(node.digest).wrapping_sub(u64::from(old_digest));
+        if counts {
+            let difference = u64::from(node.digest()).wrapping_sub(u64::from(old_digest));
             self.digest = self.digest.wrapping_add(difference);
         }
         Some(result)
@@ -377,6 +378,5 @@ fn node_size(node: &Znode) -> i64 {
 impl Znode {
     pub(crate) fn set_data(&mut self, data: Option<&[u8]>) {
         self.data = data.map(SharedBytes::from);
-        self.content_crc = digest::content_crc(&self.path, data);
     }
 }

@@ -21,19 +21,23 @@ pub struct Znode {
     pub acl: AclId,
     /// Direct children.
     pub num_children: u32,
-    /// CRC-32 of path and data: the digest's first part, kept so that a change of the Stat alone need not
-    /// read the data again.
-    pub(crate) content_crc: u32,
-    /// The znode's part of the tree's digest.
-    pub(crate) digest: u32,
 }
 
 impl Znode {
-    /// A znode whose digest is right.
+    /// A znode without children.
     pub fn new(path: ArcStr, data: Data, stat: StatPersisted, acl: AclId) -> Znode {
-        let content_crc = digest::content_crc(&path, data.as_deref());
-        let digest = digest::node_digest(content_crc, &stat);
-        Znode { path, data, stat, acl, num_children: 0, content_crc, digest }
+        Znode { path, data, stat, acl, num_children: 0 }
+    }
+
+    /// CRC-32 of path and data: the digest's first part.
+    pub(crate) fn content_crc(&self) -> u32 {
+        digest::content_crc(&self.path, self.data.as_deref())
+    }
+
+    /// The znode's part of the tree's digest. It is computed, not kept: a million znodes would keep eight
+    /// bytes each for something that only changes need.
+    pub(crate) fn digest(&self) -> u32 {
+        digest::node_digest(self.content_crc(), &self.stat)
     }
 
     /// What a client sees.
@@ -46,3 +50,6 @@ impl Znode {
         self.data.as_ref().map_or(0, |data| data.len())
     }
 }
+
+/// A million of them are held, each behind a count of eight bytes: the next size up would cost sixteen more.
+const _: () = assert!(size_of::<Znode>() <= 88);

@@ -49,3 +49,10 @@ pub fn load_with_flags(path: &Path, jvm_flags: &[(&str, &str)]) -> Result<Loaded
     let config = server_config::from_file(&path.display().to_string(), &mut settings)?;
     Ok(Loaded { config, notes: settings.notes })
 }
+
+/// Where a file sets a key, for errors that show only when the value is used. Best effort: `None` if the
+/// file cannot be read (again) or does not set it.
+pub fn place_of(path: &Path, key: &str) -> Option<Place> {
+    let entries = properties::read_file(path).ok()?;
+    entries.into_iter().rfind(|entry| entry.key == key).map(|entry| entry.place)
+}
