@@ -173,7 +173,8 @@ impl ClientConn {
     async fn close(&mut self) -> End {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
         let _ = self.stream.shutdown().await;
-        let mut rest = [0; 4096];
+        // On the heap: an array would be part of every connection's task for all its life.
+        let mut rest = vec![0; 4096];
         let drained = async { while matches!(self.stream.read(&mut rest).await, Ok(1..)) {} };
         let _ = tokio::time::timeout(Duration::from_millis(200), drained).await;
         End::Closed
@@ -269,5 +270,23 @@ impl ClientConn {
                 Ok(used)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ten thousand idle sessions are ten thousand of these.
+    #[test]
+    fn the_task_of_a_connection_is_small() {
+        fn size_of_future<A, F>(_: impl Fn(A) -> F) -> usize {
+            size_of::<F>()
+        }
+        type Args = (TcpStream, SocketAddr, Arc<Driver>, Arc<ConnLimits>, Arc<FourLetterDoor>);
+        let size = size_of_future(|(stream, peer, driver, limits, door): Args| {
+            serve(stream, peer, driver, limits, door)
+        });
+        assert!(size <= 2048, "{size} bytes");
     }
 }

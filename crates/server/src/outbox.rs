@@ -245,7 +245,7 @@ mod tests {
             }
             assert_eq!(outbox.len(), expected.len());
             assert_eq!((outbox.take(&mut sending), outbox.unanswered()), (None, 0));
-            let mut written = Vec::new();
+            let mut written: Vec<u8> = Vec::new();
             while !sending.is_empty() {
                 let step: Vec<u8> = sending.slices().iter().flat_map(|slice| slice.iter().copied()).collect();
                 let n = step.len().min(1000);
