@@ -383,7 +383,8 @@ class Generator:
         if roll < 0.92:
             # No SASL is configured: a null token and no error.
             tokens = (b"", b"x") if "nulls" in self.skip else (b"", b"x", None)
-            return Request("sasl", protocol.buffer(self.rng.choice(tokens)), first=True)
+            token = self.rng.choice(tokens)
+            return Request("sasl", protocol.buffer(token), {"token": token}, first=True, alone=token is None)
         scheme, data = self.rng.choice((
             ("world", b"anyone"), ("auth", b""), ("nope", b"x"), ("super", b"super:admin"), ("sasl", b"x"),
             ("x509", b"CN=a"), ("digest", None), (None, b"x"), ("", b""), ("Digest", b"a:b"), ("ensemble", b"a"),

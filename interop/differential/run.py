@@ -3,6 +3,7 @@
 import argparse
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -190,6 +191,7 @@ class Run:
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the servers are stopped too
     options = arguments()
     folder = options.folder or tempfile.mkdtemp(prefix="differential-")
     shutil.rmtree(folder, ignore_errors=True)

@@ -63,8 +63,8 @@ pub enum Body {
     Null,
     /// multi and multiRead.
     Multi(Vec<OpResult>),
-    /// A multiRead of writes: the one reply with both an error and a body (an empty list).
-    BrokenMultiRead,
+    /// A multiRead that breaks off: the one reply with both an error and a body.
+    BrokenMultiRead(Vec<OpResult>),
 }
 
 /// A whole reply.
@@ -98,7 +98,7 @@ impl Reply {
         out.i64(self.zxid.map_or(-1, Zxid::to_wire));
         match &self.result {
             Ok(body) => {
-                let broken = matches!(body, Body::BrokenMultiRead);
+                let broken = matches!(body, Body::BrokenMultiRead(_));
                 out.i32(if broken { ErrorCode::MarshallingError.code() } else { 0 });
                 body.write(out);
             }
@@ -142,13 +142,12 @@ impl Body {
                 }
             }
             Body::Null => out.buffer(None),
-            Body::Multi(results) => {
+            Body::Multi(results) | Body::BrokenMultiRead(results) => {
                 for result in results {
                     result.write(out);
                 }
                 MultiHeader::END.write(out);
             }
-            Body::BrokenMultiRead => MultiHeader::END.write(out),
         }
     }
 }

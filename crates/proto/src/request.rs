@@ -183,9 +183,12 @@ pub enum Request<'a> {
     Sync(Option<Cow<'a, str>>),
     Ping,
     Multi(Vec<MultiOp<'a>>),
-    MultiRead(Vec<MultiReadOp<'a>>),
-    /// A multiRead of writes: it decodes, and fails at its first operation.
-    MultiReadOfWrites,
+    MultiRead {
+        /// The reads up to the first that cannot be done: a write, or a null path.
+        ops: Vec<MultiReadOp<'a>>,
+        /// Whether there is one.
+        broken: bool,
+    },
     Reconfig {
         current_config: i64,
     },
@@ -250,7 +253,11 @@ impl<'a> Request<'a> {
             Op::Multi => Request::Multi(read_multi(r)?),
             Op::MultiRead => {
                 let writes = read_multi(&mut r.clone()).is_ok_and(|ops| !ops.is_empty());
-                if writes { Request::MultiReadOfWrites } else { Request::MultiRead(read_multi_read(r)?) }
+                if writes {
+                    Request::MultiRead { ops: Vec::new(), broken: true }
+                } else {
+                    read_multi_read(r)?
+                }
             }
             Op::Reconfig => {
                 let _ = (r.string()?, r.string()?, r.string()?);
@@ -356,18 +363,22 @@ fn multi_create(mut create: Create<'_>) -> Result<Create<'_>> {
     Ok(create)
 }
 
-fn read_multi_read<'a>(r: &mut Reader<'a>) -> Result<Vec<MultiReadOp<'a>>> {
-    let mut ops = Vec::new();
+fn read_multi_read<'a>(r: &mut Reader<'a>) -> Result<Request<'a>> {
+    let (mut ops, mut broken) = (Vec::new(), false);
     loop {
         let header = MultiHeader::read(r)?;
         if header.done {
-            return Ok(ops);
+            return Ok(Request::MultiRead { ops, broken });
         }
-        ops.push(match Op::from_code(header.code) {
-            Some(Op::GetData) => MultiReadOp::GetData(PathWatch::read(r)?.path),
-            Some(Op::GetChildren) => MultiReadOp::GetChildren(PathWatch::read(r)?.path),
-            _ => return Err(JuteError::UnknownType(header.code)),
-        });
+        let op = Op::from_code(header.code).filter(|op| matches!(op, Op::GetData | Op::GetChildren));
+        let op = op.ok_or(JuteError::UnknownType(header.code))?;
+        let path = r.string()?;
+        r.bool()?;
+        match path {
+            Some(path) if !broken && op == Op::GetData => ops.push(MultiReadOp::GetData(path)),
+            Some(path) if !broken => ops.push(MultiReadOp::GetChildren(path)),
+            _ => broken = true,
+        }
     }
 }
 

@@ -66,10 +66,10 @@ impl Server {
             }
             Request::GetEphemerals { prefix } => Ok(self.get_ephemerals(conn, prefix.as_deref())),
             Request::WhoAmI => Ok(self.who_am_i(conn)),
-            Request::MultiRead(ops) => {
-                Ok(Body::Multi(ops.iter().map(|op| self.multi_read_op(conn, op)).collect()))
+            Request::MultiRead { ops, broken } => {
+                let results = ops.iter().map(|op| self.multi_read_op(conn, op)).collect();
+                Ok(if *broken { Body::BrokenMultiRead(results) } else { Body::Multi(results) })
             }
-            Request::MultiReadOfWrites => Ok(Body::BrokenMultiRead),
             Request::Ping => Ok(Body::None),
             Request::Sync(path) => Ok(sync_body(path.as_deref())),
             Request::SetWatches(set) => Ok(self.set_watches(conn, set, effects)),
@@ -142,7 +142,10 @@ impl Server {
 
     /// The caller's own ephemerals. The prefix is compared as text: "/a" covers "/ab" too.
     fn get_ephemerals(&self, conn: ConnId, prefix: Option<&str>) -> Body {
-        let prefix = prefix.filter(|prefix| !prefix.trim().is_empty()).unwrap_or("/");
+        // Whether it means all is decided with Java's trim, which takes away everything up to the space; what
+        // is compared is the prefix as sent.
+        let means_all = |prefix: &str| matches!(prefix.trim_matches(|c| c <= ' '), "" | "/");
+        let prefix = prefix.filter(|prefix| !means_all(prefix)).unwrap_or("/");
         let session = self.conns.get(&conn).and_then(|state| state.session()).unwrap_or_default();
         let paths: Vec<_> = self.tree.ephemerals(session).filter(|path| path.starts_with(prefix)).collect();
         let mut out = Vec::new();

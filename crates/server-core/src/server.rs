@@ -191,11 +191,11 @@ impl Server {
         if let Request::Auth { scheme, auth } = &request.request {
             return self.authenticate(conn, request.xid, scheme.as_deref(), *auth, effects);
         }
-        if matches!(request.request, Request::Malformed(Op::Auth)) {
-            // Upstream reads auth packets outside the pipeline, and gives the connection up.
+        if matches!(request.request, Request::Malformed(Op::Auth | Op::Sasl)) {
+            // Upstream reads these packets outside the pipeline, and gives the connection up.
             return self.close(conn, CloseReason::Protocol, effects);
         }
-        if matches!(request.request, Request::Sasl | Request::Malformed(Op::Sasl)) {
+        if matches!(request.request, Request::Sasl) {
             // No mechanism is configured: upstream answers with a null token, outside the order.
             return self.reply_at_once(conn, request.xid, Ok(Body::Null), effects);
         }

@@ -1,10 +1,6 @@
 //! A disk that does nothing until the test says so, and what a member finds on it after a crash.
 
-use ostler_proto::{
-    id::Zxid,
-    stat::ExtendedTypes,
-    txn::TxnRecord,
-};
+use ostler_proto::{id::Zxid, stat::ExtendedTypes, txn::TxnRecord};
 use ostler_server_core::{PersistOp, Record};
 use ostler_tree::{FrozenTree, Tree};
 use ostler_zab::PersistSeq;
@@ -61,12 +57,6 @@ impl Disk {
     pub(crate) fn advance(&mut self, acts: usize) -> PersistSeq {
         self.reported += acts.min(self.waiting());
         PersistSeq(self.reported as u64)
-    }
-
-    /// The acts needed until `zxid` is on disk.
-    pub(crate) fn acts_until(&self, zxid: Zxid) -> usize {
-        let at = |act: &PersistOp| matches!(act, PersistOp::Append { zxid: at, .. } if *at == zxid);
-        self.acts[self.reported..].iter().position(at).map_or(0, |before| before + 1)
     }
 
     /// The records appended so far, in order.

@@ -9,6 +9,7 @@ mod member;
 mod multis;
 mod order;
 mod quotas;
+mod random;
 mod reaping;
 mod sequences;
 mod sessions;

@@ -17,7 +17,9 @@ use ostler_proto::{
     reply::{Body, Reply},
     stat::ExtendedTypes,
 };
-use ostler_server_core::{ClientRequest, ConnId, CoreConfig, Effect, Input, Now, Record, Server, input::Mono};
+use ostler_server_core::{
+    ClientRequest, ConnId, CoreConfig, Effect, Input, Now, Record, Server, input::Mono,
+};
 use ostler_tree::{FrozenTree, Tree};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -179,7 +181,8 @@ impl Member {
 
     /// Takes the answer to a handshake.
     pub(crate) fn connected(&mut self, conn: ConnId) -> Option<ConnectResponse> {
-        let at = self.sights.iter().position(|(to, seen)| *to == conn && matches!(seen, Sight::Connected(_)))?;
+        let at =
+            self.sights.iter().position(|(to, seen)| *to == conn && matches!(seen, Sight::Connected(_)))?;
         let (_, Sight::Connected(response)) = self.sights.remove(at) else { return None };
         (response.timeout_ms != 0).then_some(response)
     }

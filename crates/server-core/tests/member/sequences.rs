@@ -22,7 +22,8 @@ fn t2_every_sequential_creator_gets_its_own_number() {
     for client in &clients {
         let mine = m.seen(*client);
         assert_eq!(mine.len(), 5);
-        let mine: Vec<String> = mine.into_iter().map(|line| line.split_once(": ").unwrap().1.into()).collect();
+        let mine: Vec<String> =
+            mine.into_iter().map(|line| line.split_once(": ").unwrap().1.into()).collect();
         assert!(mine.is_sorted(), "a later request has a larger number");
         names.extend(mine);
     }
@@ -35,7 +36,7 @@ fn t2_numbers_count_all_creates_and_no_failures_or_deletes() {
     let mut m = Member::new();
     let a = m.join();
     m.ask(a, create("/q")).unwrap();
-    let mut next = |m: &mut Member| match m.ask(a, create("/q/n-").sequential()) {
+    let next = |m: &mut Member| match m.ask(a, create("/q/n-").sequential()) {
         Ok(Body::Path(path)) => path,
         other => panic!("{other:?}"),
     };

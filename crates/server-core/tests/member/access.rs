@@ -1,0 +1,156 @@
+//! Who may do and know what.
+
+use crate::{
+    member::{Client, Member},
+    wire::{
+        Watched, auth, children_and_watch, create, delete, exists_and_watch, get, get_and_watch, multi, set,
+        set_acl, set_watches, watch_always,
+    },
+};
+use ostler_proto::{
+    acl::{Acl, Id, Perms},
+    error::ErrorCode,
+};
+use ostler_server_core::{CoreConfig, auth::digest_id};
+
+fn bobs(perms: Perms) -> Acl {
+    Acl { perms, id: Id::new("digest", digest_id("bob:pw")) }
+}
+
+/// Bob, and somebody else.
+fn two(m: &mut Member) -> (Client, Client) {
+    let (bob, eve) = (m.join(), m.join());
+    m.send(bob, auth("digest", b"bob:pw"));
+    assert_eq!(m.seen(bob), ["-4: ok"]);
+    (bob, eve)
+}
+
+#[test]
+fn a_list_binds_those_it_does_not_name() {
+    let mut m = Member::new();
+    let (bob, eve) = two(&mut m);
+    m.ask(bob, create("/b").acl(&[bobs(Perms::ALL)])).unwrap();
+    for ask in
+        [get("/b"), set("/b", b""), create("/b/x").into(), set_acl("/b", &[Acl::world(Perms::ALL)], -1)]
+    {
+        assert_eq!(m.ask(eve, ask.clone()), Err(ErrorCode::NoAuth));
+        assert!(m.ask(bob, ask).is_ok());
+        m.ask(bob, set_acl("/b", &[bobs(Perms::ALL)], -1)).unwrap();
+    }
+    assert_eq!(m.ask(eve, delete("/b/x")), Err(ErrorCode::NoAuth));
+    m.ask(bob, delete("/b/x")).unwrap();
+    m.ask(eve, delete("/b")).unwrap();
+}
+
+#[test]
+fn the_list_that_counts_is_the_one_at_the_writes_place_in_the_order() {
+    let mut m = Member::new();
+    let (bob, eve) = two(&mut m);
+    m.send(bob, create("/b"));
+    m.send(eve, set("/b", b"1"));
+    m.send(bob, set_acl("/b", &[bobs(Perms::ALL)], 0));
+    m.send(eve, set("/b", b"2"));
+    m.send(eve, multi(&[create("/x").into(), set("/b", b"3")]));
+    m.send(bob, set_acl("/b", &[Acl::world(Perms::ALL)], 1));
+    m.send(eve, set("/b", b"4"));
+    m.flush();
+    assert_eq!(m.seen(eve), ["1: v1", "2: NoAuth", "3: (undone, NoAuth)", "4: v2"]);
+}
+
+#[test]
+fn auth_stands_for_those_who_proved_who_they_are() {
+    let mut m = Member::new();
+    let (bob, eve) = two(&mut m);
+    let auth_acl = Acl { perms: Perms::ALL, id: Id::new("auth", "") };
+    assert_eq!(m.ask(eve, create("/b").acl(std::slice::from_ref(&auth_acl))), Err(ErrorCode::InvalidAcl));
+    m.ask(bob, create("/b").acl(&[auth_acl])).unwrap();
+    assert_eq!(m.ask(eve, get("/b")), Err(ErrorCode::NoAuth));
+    // Ids belong to the connection, not to the session.
+    let bob = m.rejoin(bob, 10_000);
+    assert_eq!(m.ask(bob, get("/b")), Err(ErrorCode::NoAuth));
+    m.send(bob, auth("digest", b"bob:pw"));
+    m.ask(bob, get("/b")).unwrap();
+    m.crash(0);
+    let eve = m.join();
+    assert_eq!(m.ask(eve, get("/b")), Err(ErrorCode::NoAuth), "lists survive");
+}
+
+#[test]
+fn super_may_do_everything() {
+    let config = CoreConfig { super_digest: Some(digest_id("super:admin")), ..CoreConfig::default() };
+    let mut m = Member::with(config);
+    let (bob, root) = two(&mut m);
+    m.ask(bob, create("/b").acl(&[bobs(Perms::READ)])).unwrap();
+    assert_eq!(m.ask(bob, set("/b", b"")), Err(ErrorCode::NoAuth));
+    assert_eq!(m.ask(root, set("/zookeeper/config", b"")), Err(ErrorCode::NoAuth));
+    m.send(root, auth("digest", b"super:admin"));
+    m.ask(root, set("/b", b"")).unwrap();
+    m.ask(root, set("/zookeeper/config", b"")).unwrap();
+}
+
+#[test]
+fn a_proof_that_fails_ends_the_connection() {
+    let mut m = Member::new();
+    let a = m.join();
+    m.send(a, auth("nonsense", b"x"));
+    assert_eq!(m.seen(a), ["-4: AuthFailed", "closed: AuthFailed"]);
+    assert!(!m.server.is_open(a.conn));
+    let a = m.rejoin(a, 10_000);
+    m.ask(a, create("/a")).unwrap();
+}
+
+#[test]
+fn where_proof_is_demanded_nothing_else_is_served() {
+    let config = CoreConfig { enforced_auth_schemes: vec!["digest".into()], ..CoreConfig::default() };
+    let mut m = Member::with(config);
+    let (bob, eve) = two(&mut m);
+    m.ask(bob, create("/b")).unwrap();
+    m.send(eve, get("/b"));
+    assert_eq!(m.seen(eve), ["1: SessionClosedRequireSaslAuth", "closed: AuthFailed"]);
+}
+
+#[test]
+fn t4_who_may_not_read_a_znode_is_not_told_of_it() {
+    let mut m = Member::new();
+    let (bob, eve) = two(&mut m);
+    m.ask(bob, create("/open")).unwrap();
+    m.ask(bob, create("/turned")).unwrap();
+    for client in [bob, eve] {
+        m.send(client, exists_and_watch("/secret"));
+        m.send(client, get_and_watch("/turned"));
+        m.send(client, children_and_watch("/turned"));
+        m.send(client, watch_always("/open", true));
+    }
+    m.forget();
+    m.ask(bob, create("/secret").acl(&[bobs(Perms::ALL)])).unwrap();
+    m.ask(bob, set_acl("/turned", &[bobs(Perms::ALL)], -1)).unwrap();
+    m.ask(bob, set("/turned", b"")).unwrap();
+    // The parent's list decides over news of its children.
+    m.ask(bob, create("/turned/child")).unwrap();
+    m.ask(bob, create("/open/secret").acl(&[bobs(Perms::ALL)])).unwrap();
+    m.ask(bob, create("/open/plain")).unwrap();
+    m.ask(bob, delete("/open/secret")).unwrap();
+    let all = [
+        "created /secret",
+        "changed /turned",
+        "children of /turned",
+        "created /open/secret",
+        "created /open/plain",
+        "deleted /open/secret",
+    ];
+    assert_eq!(m.seen(bob), all);
+    assert_eq!(m.seen(eve), ["created /open/plain"]);
+    // The watch is used up all the same.
+    m.ask(bob, set_acl("/turned", &[Acl::world(Perms::ALL)], -1)).unwrap();
+    m.ask(bob, set("/turned", b"")).unwrap();
+    assert_eq!(m.seen(eve), [""; 0]);
+}
+
+#[test]
+fn t4_the_catch_up_after_a_reconnect_is_not_filtered() {
+    let mut m = Member::new();
+    let (bob, eve) = two(&mut m);
+    m.ask(bob, create("/secret").acl(&[bobs(Perms::ALL)])).unwrap();
+    m.send(eve, set_watches(-1, &Watched { exist: &["/secret"], ..Watched::default() }));
+    assert_eq!(m.seen(eve), ["created /secret", "-8: ok"]);
+}

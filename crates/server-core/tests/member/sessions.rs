@@ -1,0 +1,332 @@
+//! The handshake, sessions that come back, and how long they live.
+
+use crate::{
+    member::{Client, Member, TIMEOUT_MS},
+    wire::{close_session, create, exists, get, get_and_watch, ping, set},
+};
+use ostler_proto::{
+    connect::ConnectRequest,
+    id::{SessionId, Zxid},
+    password::password_of,
+};
+use ostler_server_core::{CoreConfig, Input};
+
+const TICK_MS: u64 = 2000;
+
+fn request(session: SessionId) -> ConnectRequest<'static> {
+    ConnectRequest {
+        protocol_version: 0,
+        last_zxid_seen: 0,
+        timeout_ms: TIMEOUT_MS,
+        session,
+        password: Some(&[0; 16]),
+        read_only: Some(false),
+    }
+}
+
+#[test]
+fn a_timeout_is_negotiated_within_the_limits() {
+    let mut m = Member::new();
+    for (asked, granted) in [
+        (10_000, 10_000),
+        (1, 4000),
+        (-5, 4000),
+        (0, 4000),
+        (4000, 4000),
+        (40_000, 40_000),
+        (i32::MAX, 40_000),
+    ] {
+        let conn = m.dial();
+        m.shake_hands(conn, asked, SessionId::NONE, &[0; 16]);
+        m.flush();
+        let response = m.connected(conn).unwrap();
+        assert_eq!(response.timeout_ms, granted);
+        assert_eq!(response.password, password_of(response.session));
+        let again = m.rejoin(Client { conn, session: response.session }, asked);
+        assert!(m.server.is_open(again.conn));
+    }
+}
+
+#[test]
+fn every_session_has_an_id_of_its_own_across_restarts() {
+    let mut m = Member::new();
+    let mut ids = std::collections::BTreeSet::new();
+    for _ in 0..5 {
+        for _ in 0..5 {
+            let client = m.join();
+            assert!(ids.insert(client.session));
+            if ids.len() % 2 == 0 {
+                m.ask(client, close_session()).unwrap();
+            }
+        }
+        m.crash(0);
+    }
+}
+
+#[test]
+fn old_clients_get_no_read_only_byte() {
+    let mut m = Member::new();
+    for (sent, answered) in [(None, None), (Some(false), Some(false)), (Some(true), Some(false))] {
+        let conn = m.dial();
+        let request = ConnectRequest { read_only: sent, ..request(SessionId::NONE) };
+        m.step(Input::Connect { conn, request });
+        m.flush();
+        assert_eq!(m.connected(conn).unwrap().read_only, answered);
+    }
+}
+
+#[test]
+fn t3_a_client_that_has_seen_more_is_not_served() {
+    let mut m = Member::new();
+    let a = m.join();
+    m.ask(a, create("/a")).unwrap();
+    for (ahead, served) in [(0, true), (1, false), (i64::MIN, true)] {
+        let conn = m.dial();
+        let last_zxid_seen = m.applied().to_wire() + ahead;
+        m.step(Input::Connect {
+            conn,
+            request: ConnectRequest { last_zxid_seen, ..request(SessionId::NONE) },
+        });
+        m.flush();
+        let expected = if served { "connected for 10000" } else { "closed: ClientAhead" };
+        assert_eq!(m.seen(conn), [expected]);
+    }
+}
+
+#[test]
+fn requests_sent_with_the_handshake_are_held_and_served_in_order() {
+    let mut m = Member::new();
+    let conn = m.dial();
+    m.shake_hands(conn, TIMEOUT_MS, SessionId::NONE, &[0; 16]);
+    m.send(conn, exists("/a"));
+    m.send(conn, create("/a").data(b"x"));
+    m.send(conn, get("/a"));
+    m.send(conn, ping());
+    assert_eq!(m.disk.waiting(), 1, "the session alone");
+    m.disk_does(1);
+    assert_eq!(m.seen(conn), ["connected for 10000", "1: NoNode"]);
+    m.flush();
+    assert_eq!(m.seen(conn), ["2: /a", "3: x v0", "-2: ok"]);
+}
+
+#[test]
+fn a_connection_that_is_lost_during_the_handshake_leaves_its_session_to_expire() {
+    let mut m = Member::new();
+    let conn = m.dial();
+    m.shake_hands(conn, TIMEOUT_MS, SessionId::NONE, &[0; 16]);
+    m.send(conn, create("/a"));
+    m.hang_up(Client { conn, session: SessionId::NONE });
+    m.flush();
+    assert_eq!(m.seen(conn), [""; 0]);
+    assert_eq!((m.has("/a"), m.server.summary().sessions), (false, 1));
+    m.pass(TIMEOUT_MS as u64 + TICK_MS);
+    m.flush();
+    assert_eq!((m.server.summary().sessions, m.server.tree().sessions().count()), (0, 0));
+}
+
+#[test]
+fn a_session_comes_back_with_its_password_and_goes_on() {
+    let mut m = Member::new();
+    let a = m.join();
+    m.ask(a, create("/e").ephemeral()).unwrap();
+    m.hang_up(a);
+    m.pass(5000);
+    let zxid = m.applied();
+    let a = m.rejoin(a, TIMEOUT_MS);
+    assert_eq!(m.disk.last(), zxid, "coming back is no transaction");
+    m.pass(9000);
+    m.flush();
+    assert!(m.has("/e"));
+    m.ask(a, set("/e", b"mine")).unwrap();
+    m.crash(0);
+    m.rejoin(a, TIMEOUT_MS);
+    assert_eq!(m.data("/e").as_deref(), Some("mine"));
+}
+
+#[test]
+fn a_session_does_not_open_with_a_wrong_password() {
+    let mut m = Member::new();
+    let a = m.join();
+    let conn = m.dial();
+    m.shake_hands(conn, TIMEOUT_MS, a.session, &[7; 16]);
+    assert_eq!(m.seen(conn), ["session is gone", "closed: SessionExpired"]);
+    assert_eq!(
+        m.seen(a),
+        ["closed: SessionMoved"],
+        "the old connection is closed before the password is looked at"
+    );
+    let conn = m.dial();
+    m.step(Input::Connect { conn, request: ConnectRequest { password: None, ..request(a.session) } });
+    assert_eq!(m.seen(conn), ["session is gone", "closed: SessionExpired"]);
+    m.rejoin(a, TIMEOUT_MS);
+}
+
+#[test]
+fn a_session_that_is_gone_or_going_does_not_come_back() {
+    let mut m = Member::new();
+    let (closed, closing, expired) = (m.join(), m.join(), m.join());
+    m.ask(closed, close_session()).unwrap();
+    m.forget();
+    let refused = |m: &mut Member, session| {
+        let conn = m.dial();
+        m.shake_hands(conn, TIMEOUT_MS, session, &password_of(session));
+        assert_eq!(m.seen(conn), ["session is gone", "closed: SessionExpired"]);
+    };
+    refused(&mut m, closed.session);
+    refused(&mut m, SessionId(12345));
+    m.send(closing, close_session());
+    refused(&mut m, closing.session);
+    m.flush();
+    m.pass(TIMEOUT_MS as u64 + TICK_MS);
+    // The end of the session is proposed, not committed.
+    refused(&mut m, expired.session);
+    m.flush();
+    refused(&mut m, expired.session);
+}
+
+#[test]
+fn a_session_that_comes_back_closes_its_old_connection() {
+    let mut m = Member::new();
+    let (old, other) = (m.join(), m.join());
+    m.ask(old, create("/a")).unwrap();
+    m.send(old, get_and_watch("/a"));
+    m.send(old, create("/sent-before"));
+    m.forget();
+    let new = m.rejoin(old, TIMEOUT_MS);
+    assert_eq!(m.seen(old), ["closed: SessionMoved"]);
+    let before = m.disk.last();
+    m.send(old, create("/sent-after"));
+    assert_eq!(m.disk.last(), before, "nothing more is taken from it");
+    m.flush();
+    m.send(new, exists("/sent-before"));
+    m.send(new, exists("/sent-after"));
+    assert_eq!(m.seen(new), ["1: v0", "2: NoNode"]);
+    m.ask(other, set("/a", b"")).unwrap();
+    assert_eq!(m.seen(new), [""; 0], "watches did not move");
+    // The end of the old connection is not the end of the session's new one.
+    m.hang_up(old);
+    m.pass(TIMEOUT_MS as u64 - 1);
+    m.send(new, ping());
+    m.pass(TIMEOUT_MS as u64 - 1);
+    m.flush();
+    assert!(m.server.is_open(new.conn));
+}
+
+/// How long a session lives after its last sign of life.
+fn life_of(m: &mut Member, session: SessionId) -> u64 {
+    let start = m.now.mono.0;
+    for _ in 0..100_000 {
+        if !m.server.tree().sessions().any(|(id, _)| id == session) {
+            return m.now.mono.0 - start;
+        }
+        m.pass(10);
+        m.flush();
+    }
+    panic!("session {session} lives for ever");
+}
+
+fn assert_within(life: u64, timeout_ms: u64) {
+    assert!((timeout_ms..=timeout_ms + TICK_MS + 10).contains(&life), "{life} ms of {timeout_ms}");
+}
+
+#[test]
+fn a_session_expires_between_its_timeout_and_a_tick_later() {
+    for (offset, timeout_ms) in [(0, 4000), (1, 4000), (1999, 5000), (777, 10_000), (1500, 39_999)] {
+        let mut m = Member::new();
+        m.pass(offset);
+        let a = m.join_for(timeout_ms);
+        assert_within(life_of(&mut m, a.session), timeout_ms as u64);
+        assert_eq!(m.seen(a), ["closed: SessionExpired"]);
+    }
+}
+
+#[test]
+fn every_request_is_a_sign_of_life() {
+    let mut m = Member::new();
+    let a = m.join();
+    for ask in [ping(), get("/missing"), create("/a").into(), create("/a").into()] {
+        m.pass(TIMEOUT_MS as u64 - 1);
+        m.send(a, ask);
+        m.flush();
+    }
+    assert_within(life_of(&mut m, a.session), TIMEOUT_MS as u64);
+}
+
+#[test]
+fn coming_back_is_a_sign_of_life_and_brings_the_new_timeout() {
+    for (first, then) in [(10_000, 30_000), (10_000, 10_000)] {
+        let mut m = Member::new();
+        let a = m.join_for(first);
+        m.hang_up(a);
+        m.pass(7000);
+        m.rejoin(a, then);
+        assert_within(life_of(&mut m, a.session), then as u64);
+    }
+}
+
+#[test]
+fn coming_back_with_a_shorter_timeout_shortens_the_session() {
+    let mut m = Member::new();
+    let a = m.join_for(40_000);
+    m.pass(1000);
+    let a = m.rejoin(a, 4000);
+    m.hang_up(a);
+    assert_within(life_of(&mut m, a.session), 4000);
+}
+
+#[test]
+fn after_a_restart_sessions_have_the_whole_timeout_that_they_were_created_with() {
+    let mut m = Member::new();
+    let a = m.join_for(10_000);
+    m.pass(3000);
+    m.rejoin(a, 30_000);
+    m.pass(7000);
+    m.crash(0);
+    assert_within(life_of(&mut m, a.session), 10_000);
+}
+
+#[test]
+fn requests_of_a_session_that_expires_are_dropped() {
+    let mut m = Member::new();
+    let a = m.join();
+    m.send(a, create("/in-time"));
+    m.pass(TIMEOUT_MS as u64 + TICK_MS);
+    let ending = m.disk.last();
+    m.send(a, create("/late"));
+    m.send(a, get("/in-time"));
+    assert_eq!(m.disk.last(), ending);
+    m.flush();
+    assert_eq!(m.seen(a), ["1: /in-time", "closed: SessionExpired"]);
+    assert!(m.has("/in-time") && !m.has("/late"));
+}
+
+#[test]
+fn a_slow_disk_does_not_expire_a_session_that_pings() {
+    let mut m = Member::new();
+    let a = m.join();
+    m.send(a, create("/slow"));
+    for _ in 0..10 {
+        m.pass(5000);
+        m.send(a, ping());
+    }
+    assert_eq!(m.seen(a), [""; 0]);
+    m.flush();
+    let mut expected = vec!["1: /slow".to_string()];
+    expected.extend(vec!["-2: ok".to_string(); 10]);
+    assert_eq!(m.seen(a), expected);
+}
+
+#[test]
+fn many_sessions_expire_at_once() {
+    let mut m = Member::with(CoreConfig::default());
+    let clients: Vec<_> = (0..50).map(|_| m.join()).collect();
+    for (n, client) in clients.iter().enumerate() {
+        m.send(*client, create(&format!("/e{n}")).ephemeral());
+    }
+    m.flush();
+    let zxid = m.applied();
+    m.pass(TIMEOUT_MS as u64 + TICK_MS);
+    m.flush();
+    assert_eq!(m.applied(), Zxid(zxid.0 + 50), "one transaction each");
+    assert_eq!(m.server.tree().node_count(), 4);
+}

@@ -1,0 +1,154 @@
+//! The orderly end.
+
+use crate::{
+    client::{Client, create, ends_within, op, path_watch, request, set_data},
+    gate,
+    neighbour::Neighbour,
+    server::{TestServer, config},
+};
+use std::{
+    io::{Read, Write},
+    net::{SocketAddr, TcpStream},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+#[test]
+fn what_was_written_is_there_after_a_restart() {
+    let _beside = gate::beside_others();
+    let dir = tempfile::tempdir().unwrap();
+    for round in 0..4 {
+        let server = TestServer::start_in(&config(dir.path())).unwrap();
+        // The root, /zookeeper, its quota and its config.
+        assert_eq!(server.znodes, 4 + round * 10);
+        let mut client = Client::open(server.address);
+        for at in 0..round * 10 {
+            assert!(client.exists(&format!("/znode-{at}")));
+        }
+        for at in round * 10..(round + 1) * 10 {
+            client.create(&format!("/znode-{at}"), b"data");
+        }
+        client.ask(op::CLOSE, &[]);
+        server.stop().unwrap();
+    }
+}
+
+/// A stopped server answers nobody: what it would read from its tree is old as soon as another one has the
+/// folder.
+#[test]
+fn a_stopped_server_has_let_its_clients_go() {
+    let _beside = gate::beside_others();
+    let dir = tempfile::tempdir().unwrap();
+    let mut server = TestServer::start_in(&config(dir.path())).unwrap();
+    let mut client = Client::open(server.address);
+    let ended = server.begin_stop();
+    let begun = Instant::now();
+    while !ended() {
+        assert!(begun.elapsed() < Duration::from_secs(10), "it does not stop");
+        thread::sleep(Duration::from_millis(5));
+    }
+    // The runtime still runs: whatever tasks the server left go on.
+    let _ = client.stream.write_all(&request(1, op::EXISTS, &path_watch("/", false)));
+    let mut first = [0; 1];
+    client.stream.set_read_timeout(Some(Duration::from_secs(3))).unwrap();
+    assert!(!matches!(client.stream.read(&mut first), Ok(1)), "it still answers");
+    assert!(ends_within(&mut client.stream, Duration::from_secs(5)), "the connection is still open");
+}
+
+#[test]
+fn the_port_is_free_after_the_end() {
+    let _beside = gate::beside_others();
+    let dir = tempfile::tempdir().unwrap();
+    let server = TestServer::start_in(&config(dir.path())).unwrap();
+    let address = server.address;
+    let client = Client::open(address);
+    server.stop().unwrap();
+    drop(client);
+    let mut again = config(dir.path());
+    again.client_address = address;
+    let server = TestServer::start_in(&again).unwrap();
+    Neighbour::of(server.address).content();
+    server.stop().unwrap();
+}
+
+/// Clients that never pause keep something in the disk's queue all the time.
+#[test]
+fn it_ends_while_clients_go_on_writing() {
+    let _beside = gate::beside_others();
+    let dir = tempfile::tempdir().unwrap();
+    let mut server = TestServer::start_in(&config(dir.path())).unwrap();
+    Client::open(server.address).create("/busy", b"");
+    let stop = Arc::new(AtomicBool::new(false));
+    let writers: Vec<_> = (0..4).map(|_| busy_writer(server.address, stop.clone())).collect();
+    thread::sleep(Duration::from_millis(500));
+
+    let ended = server.begin_stop();
+    let begun = Instant::now();
+    while !ended() && begun.elapsed() < Duration::from_secs(10) {
+        thread::sleep(Duration::from_millis(10));
+    }
+    let in_time = ended();
+    stop.store(true, Ordering::SeqCst);
+    for writer in writers {
+        writer.join().unwrap();
+    }
+    assert!(in_time, "it does not stop as long as clients write");
+}
+
+/// Writes without waiting, and reads what comes back beside.
+fn busy_writer(server: SocketAddr, stop: Arc<AtomicBool>) -> thread::JoinHandle<()> {
+    let client = Client::open(server);
+    let mut reader: TcpStream = client.stream.try_clone().unwrap();
+    reader.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    let reading = stop.clone();
+    let reads = thread::spawn(move || {
+        let mut bytes = [0; 64 << 10];
+        while !reading.load(Ordering::SeqCst) {
+            if matches!(reader.read(&mut bytes), Ok(0)) {
+                return;
+            }
+        }
+    });
+    thread::spawn(move || {
+        let mut client = client;
+        client.stream.set_write_timeout(Some(Duration::from_millis(100))).unwrap();
+        let one = request(1, op::SET_DATA, &set_data("/busy", b"0123456789"));
+        let many = one.repeat(50);
+        while !stop.load(Ordering::SeqCst) {
+            // A write that is cut short by its timeout would break the stream, so it ends this writer.
+            match client.stream.write_all(&many) {
+                Ok(()) => {}
+                Err(_) => break,
+            }
+        }
+        reads.join().unwrap();
+    })
+}
+
+/// Writes that were not answered may be there or not, but those before them are, and in order.
+#[test]
+fn a_stop_amid_writes_loses_nothing_that_was_answered() {
+    let _beside = gate::beside_others();
+    let dir = tempfile::tempdir().unwrap();
+    let server = TestServer::start_in(&config(dir.path())).unwrap();
+    let mut client = Client::open(server.address);
+    for at in 0..500 {
+        client.send(op::CREATE, &create(&format!("/znode-{at}"), b""));
+    }
+    let mut answered = 0;
+    for _ in 0..100 {
+        assert_eq!(client.reply().unwrap().error, 0);
+        answered += 1;
+    }
+    server.stop().unwrap();
+    let server = TestServer::start_in(&config(dir.path())).unwrap();
+    let mut observer = Client::open(server.address);
+    let there = (0..500).take_while(|at| observer.exists(&format!("/znode-{at}"))).count();
+    assert!(there >= answered, "{there} of {answered}");
+    assert!((there..500).all(|at| !observer.exists(&format!("/znode-{at}"))), "a hole in the order");
+    server.stop().unwrap();
+}

@@ -1,0 +1,92 @@
+//! Four-letter words at the client port.
+
+use crate::{
+    client::{Client, read_to_end, socket, write_if_open},
+    neighbour::Neighbour,
+    server::TestServer,
+};
+use ostler_server::admin::four_letter::{Whitelist, Word};
+use std::{io::Write, net::SocketAddr, thread, time::Duration};
+
+fn say(server: SocketAddr, pieces: &[&[u8]]) -> String {
+    let mut stream = socket(server);
+    for (at, piece) in pieces.iter().enumerate() {
+        if at > 0 {
+            // So that the pieces arrive as segments of their own.
+            thread::sleep(Duration::from_millis(50));
+        }
+        stream.write_all(piece).unwrap();
+    }
+    String::from_utf8(read_to_end(&mut stream)).unwrap()
+}
+
+#[test]
+fn the_default_list_has_srvr_only_and_others_are_refused_by_name() {
+    let server = TestServer::start();
+    let neighbour = Neighbour::of(server.address);
+    for word in Word::ALL.map(Word::name) {
+        let text = say(server.address, &[word.as_bytes()]);
+        if word == "srvr" {
+            assert!(text.starts_with("Zookeeper version: ") && text.contains("Mode: standalone"), "{text}");
+        } else {
+            assert_eq!(text, format!("{word} is not executed because it is not in the whitelist.\n"));
+        }
+    }
+    neighbour.content();
+}
+
+#[test]
+fn every_word_answers_and_closes() {
+    let all = |config: &mut ostler_server::config::ServerConfig| {
+        config.four_letter_whitelist = Whitelist::new(Some("*"), false);
+    };
+    let server = TestServer::start_with(all);
+    let neighbour = Neighbour::of(server.address);
+    for word in Word::ALL {
+        let argument = vec![0; word.argument_bytes()];
+        let text = say(server.address, &[&[word.name().as_bytes(), &argument].concat()]);
+        // A server without watches has none to show.
+        let may_be_empty = matches!(word, Word::Wchc | Word::Wchp);
+        assert!(!text.is_empty() || may_be_empty, "{}", word.name());
+    }
+    assert_eq!(say(server.address, &[b"ruok"]), "imok");
+    assert_eq!(say(server.address, &[b"stmk"]), say(server.address, &[b"gtmk"]), "without a new mask");
+    neighbour.content();
+}
+
+#[test]
+fn a_word_may_come_in_two_segments_and_with_more_behind_it() {
+    let server = TestServer::start();
+    let neighbour = Neighbour::of(server.address);
+    for cut in 1..4 {
+        let (head, tail) = b"srvr".split_at(cut);
+        assert!(say(server.address, &[head, tail]).contains("Mode: standalone"), "cut at {cut}");
+    }
+    for more in [&b"srvr\n"[..], b"srvr\r\n", b"srvrsrvrsrvr", &[b"srvr", &[7; 9000][..]].concat()] {
+        assert!(say(server.address, &[more]).contains("Mode: standalone"));
+    }
+    neighbour.content();
+}
+
+#[test]
+fn what_is_no_word_is_no_frame_either() {
+    let server = TestServer::start();
+    let neighbour = Neighbour::of(server.address);
+    for text in ["SRVR", "abcd", "GET / HTTP/1.1\r\n\r\n", "ruo\0", "\u{16}\u{3}\u{1}\u{2}"] {
+        let mut stream = socket(server.address);
+        write_if_open(&mut stream, text.as_bytes());
+        assert_eq!(read_to_end(&mut stream), b"", "{text:?}");
+    }
+    let mut stream = socket(server.address);
+    stream.write_all(&[0xff, 0xf4, 0xff, 0xfd]).unwrap();
+    assert_eq!(read_to_end(&mut stream), b"", "a telnet client's interrupt");
+    neighbour.content();
+}
+
+#[test]
+fn within_a_session_a_word_is_a_length() {
+    let server = TestServer::start();
+    let mut client = Client::open(server.address);
+    client.stream.write_all(b"srvr").unwrap();
+    assert_eq!(client.reply(), None);
+}
