@@ -90,8 +90,8 @@ pub fn write_acls(out: &mut Vec<u8>, acls: &[Acl]) {
 pub fn read_acls(r: &mut Reader<'_>) -> Result<Vec<Acl>> {
     let list = r.vector(|r| {
         let perms = Perms(r.i32()?);
-        let scheme = r.string()?.unwrap_or_default().into_owned();
-        Ok(Acl { perms, id: Id { scheme, id: r.string()?.unwrap_or_default().into_owned() } })
+        let scheme = r.stored_string()?.unwrap_or_default().into_owned();
+        Ok(Acl { perms, id: Id { scheme, id: r.stored_string()?.unwrap_or_default().into_owned() } })
     })?;
     Ok(list.unwrap_or_default())
 }

@@ -88,6 +88,30 @@ impl<'a> Reader<'a> {
         Ok(self.buffer()?.map(String::from_utf8_lossy))
     }
 
+    /// A string of a record that a server wrote: pairs of three-byte surrogates, as [`Writer::string`] makes
+    /// them, are the characters that they stand for.
+    pub fn stored_string(&mut self) -> Result<Option<Cow<'a, str>>> {
+        let Some(bytes) = self.buffer()? else { return Ok(None) };
+        if !bytes.contains(&0xED) {
+            return Ok(Some(String::from_utf8_lossy(bytes)));
+        }
+        let mut out = Vec::with_capacity(bytes.len());
+        let mut rest = bytes;
+        while let Some(first) = rest.first() {
+            if let [0xED, a @ 0xA0..=0xAF, b, 0xED, c @ 0xB0..=0xBF, d, ..] = rest {
+                let bits = |high: &u8, low: &u8| u32::from(high & 0x0F) << 6 | u32::from(low & 0x3F);
+                let code = 0x1_0000 + (bits(a, b) << 10) + (bits(c, d) & 0x3FF);
+                let character = char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER);
+                out.extend(character.encode_utf8(&mut [0; 4]).as_bytes());
+                rest = &rest[6..];
+            } else {
+                out.push(*first);
+                rest = &rest[1..];
+            }
+        }
+        Ok(Some(String::from_utf8_lossy(&out).into_owned().into()))
+    }
+
     /// A string that must not be null.
     pub fn text(&mut self) -> Result<Cow<'a, str>> {
         self.string()?.ok_or(JuteError::Null)
@@ -192,5 +216,9 @@ mod tests {
         let mut out = Vec::new();
         out.string("a\u{1F600}");
         assert_eq!(out, vec![0, 0, 0, 7, b'a', 0xED, 0xA0, 0xBD, 0xED, 0xB8, 0x80]);
+        assert_eq!(Reader::new(&out).stored_string().unwrap().unwrap(), "a\u{1F600}");
+        let mut out = Vec::new();
+        out.string("\u{10FFFF}\u{D7FF}x");
+        assert_eq!(Reader::new(&out).stored_string().unwrap().unwrap(), "\u{10FFFF}\u{D7FF}x");
     }
 }

@@ -3,7 +3,7 @@
 use crate::config::CoreConfig;
 use alloc::{format, string::String, string::ToString, vec::Vec};
 use base64::{Engine, engine::general_purpose::STANDARD};
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv4Addr};
 use ostler_proto::acl::Id;
 use sha1::{Digest, Sha1};
 
@@ -79,7 +79,7 @@ impl Network {
             Some((address, bits)) => (address, Some(bits.parse().ok()?)),
             None => (text, None),
         };
-        let address: IpAddr = address.parse().ok()?;
+        let address = parse_v4(address).map(IpAddr::V4).or_else(|| address.parse().ok())?;
         let width = if address.is_ipv4() { 32 } else { 128 };
         let bits = bits.unwrap_or(width);
         (bits <= width).then_some(Network { address, bits })
@@ -98,6 +98,13 @@ impl Network {
             _ => false,
         }
     }
+}
+
+/// Four numbers up to 255; upstream takes leading zeros.
+fn parse_v4(text: &str) -> Option<Ipv4Addr> {
+    let mut parts = text.split('.').map(|part| part.parse::<i32>().ok().and_then(|n| u8::try_from(n).ok()));
+    let address = Ipv4Addr::new(parts.next()??, parts.next()??, parts.next()??, parts.next()??);
+    parts.next().is_none().then_some(address)
 }
 
 #[cfg(test)]
@@ -122,6 +129,9 @@ mod tests {
             ("digest", "a", false),
             ("ip", "127.0.0.1", true),
             ("ip", "10.0.0.0/8", true),
+            ("ip", "127.0.0.01", true),
+            ("ip", "1.2.3.256", false),
+            ("ip", "1.2.3.4.5", false),
             ("ip", "10.0.0.0/33", false),
             ("ip", "::1/128", true),
             ("ip", "host", false),

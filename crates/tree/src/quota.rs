@@ -1,7 +1,12 @@
 //! Quotas: limits that operators set as ordinary znodes below /zookeeper/quota, and the usage that every
 //! server keeps there by itself.
 
-use alloc::{collections::BTreeSet, format, string::String, vec::Vec};
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    format,
+    string::String,
+    vec::Vec,
+};
 use ostler_proto::path::{QUOTA_LIMITS, QUOTA_ROOT, QUOTA_STATS, ancestors};
 
 /// Numbers of a limits or a usage znode; -1 is "not set" (`StatsTrack`).
@@ -43,6 +48,25 @@ impl QuotaNumbers {
     /// The text of a usage znode.
     pub fn usage_text(count: i64, bytes: i64) -> String {
         format!("count={count},bytes={bytes}")
+    }
+
+    /// The text of a usage znode after a change. Keys that a client has put there stay, as upstream has it.
+    pub fn grown_text(text: &[u8], count: i64, bytes: i64) -> String {
+        let text = String::from_utf8_lossy(text);
+        let pairs = text.split([',', ';']).filter_map(|pair| {
+            let mut parts = pair.split('=');
+            Some((parts.next()?, parts.next()?.parse::<i64>().unwrap_or(-1)))
+        });
+        let mut numbers: BTreeMap<&str, i64> = pairs.collect();
+        let mut take = |key| numbers.remove(key).unwrap_or(-1);
+        let mut grown = Self::usage_text(take("count") + count, take("bytes") + bytes);
+        if !numbers.is_empty() {
+            grown.push('=');
+        }
+        for (key, value) in numbers {
+            grown.push_str(&format!(";{key}={value}"));
+        }
+        grown
     }
 }
 
@@ -117,6 +141,7 @@ mod tests {
         let numbers = QuotaNumbers::parse(b"count=3,bytes=10=;byteHardLimit=5;countHardLimit=2");
         assert_eq!(numbers, QuotaNumbers { count: 3, bytes: 10, count_hard: 2, bytes_hard: 5 });
         assert_eq!(QuotaNumbers::parse(b"garbage,count=x").count, -1);
+        assert_eq!(QuotaNumbers::grown_text(b"count=3,bytes=4=;z=1;y=2", 1, -2), "count=4,bytes=2=;y=2;z=1");
     }
 
     #[test]

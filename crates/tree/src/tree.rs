@@ -332,8 +332,8 @@ impl Tree {
         let Some(limited) = self.quotas.limit_of(path) else { return };
         let stats = quota::stats_path(limited);
         let Some(node) = self.table.get(&stats) else { return };
-        let usage = QuotaNumbers::parse(node.data.as_deref().unwrap_or_default());
-        self.write_usage(&stats, usage.count + count, usage.bytes + bytes);
+        let text = QuotaNumbers::grown_text(node.data.as_deref().unwrap_or_default(), count, bytes);
+        self.write_usage(&stats, &text);
     }
 
     /// Counts the subtree of a limited path anew.
@@ -347,11 +347,10 @@ impl Tree {
                 rest.extend(self.families.of(path).map(|child| &**child));
             }
         }
-        self.write_usage(&quota::stats_path(limited), count, bytes);
+        self.write_usage(&quota::stats_path(limited), &QuotaNumbers::usage_text(count, bytes));
     }
 
-    fn write_usage(&mut self, stats: &str, count: i64, bytes: i64) {
-        let text = QuotaNumbers::usage_text(count, bytes);
+    fn write_usage(&mut self, stats: &str, text: &str) {
         self.change(stats, |node| node.set_data(Some(text.as_bytes())));
     }
 

@@ -13,7 +13,7 @@ use std::{cell::Cell, env, panic, sync::Once};
 use stream::Act;
 use world::World;
 
-const CASES: u64 = 2000;
+const CASES: u64 = 1500;
 
 fn run(seed: u64, acts: &[Act]) {
     let mut world = World::new(seed);
