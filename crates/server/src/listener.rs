@@ -88,6 +88,7 @@ pub(crate) async fn run(
     door: Arc<FourLetterDoor>,
 ) {
     let census = Arc::new(Mutex::new(Census::default()));
+    let mut refused = 0_u64;
     loop {
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
@@ -100,7 +101,11 @@ pub(crate) async fn run(
         };
         let address = peer.ip().to_canonical();
         let Some(place) = Place::take(&census, address, counts) else {
-            tracing::warn!(%address, "too many connections (maxClientCnxns, maxCnxns): closed");
+            refused += 1;
+            // Whoever opens a million connections must not fill the log too.
+            if refused.is_power_of_two() {
+                tracing::warn!(%address, refused, "too many connections (maxClientCnxns, maxCnxns): closed");
+            }
             continue;
         };
         prepare(&stream, counts.keep_alive);

@@ -18,8 +18,13 @@ use std::{
         atomic::{AtomicU64, Ordering},
         mpsc::{Receiver, Sender, channel},
     },
-    time::Instant,
+    thread,
+    time::{Duration, Instant},
 };
+
+/// Snapshots are nobody's hurry: at this pace they leave processor and disk to the service.
+const PACE_BYTES_PER_S: u64 = 64 << 20;
+const PACE_EVERY: u64 = 1 << 20;
 
 /// Where frozen trees wait to be written.
 #[derive(Debug)]
@@ -107,8 +112,15 @@ pub(crate) fn write(frozen: &FrozenTree, settings: &SnapshotSettings) -> Result<
         frozen.sessions.iter().copied(),
         frozen.acls.iter().map(|(id, acls)| (id.to_disk(), &**acls)),
     )?;
+    let begun = Instant::now();
+    let mut paced = 0;
     for node in frozen.nodes() {
         writer.node(&node.path, node.data.as_deref(), node.acl.to_disk(), &node.stat)?;
+        if writer.written() - paced >= PACE_EVERY {
+            paced = writer.written();
+            let due = Duration::from_micros(paced * 1_000_000 / PACE_BYTES_PER_S);
+            thread::sleep(due.saturating_sub(begun.elapsed()));
+        }
     }
     let digest = SnapshotDigest { zxid: frozen.zxid, version: DIGEST_VERSION, digest: frozen.digest };
     writer.finish(SnapshotTrailer {

@@ -118,7 +118,7 @@ enum Encoder {
 
 impl Encoder {
     fn new(compression: Compression, file: Box<dyn DiskFile>) -> io::Result<Encoder> {
-        let file = FileWriter { file, position: 0 };
+        let file = FileWriter { file, position: 0, unsettled: 0 };
         Ok(match compression {
             Compression::None => Encoder::Plain(file),
             Compression::Gz => {
@@ -157,12 +157,22 @@ impl Write for Encoder {
 struct FileWriter {
     file: Box<dyn DiskFile>,
     position: u64,
+    unsettled: usize,
 }
+
+/// A snapshot is synced as it grows. Left to the end, all of it would go to the disk at once, and a sync of
+/// the transaction log would wait for it.
+const SETTLE_EVERY: usize = 4 << 20;
 
 impl Write for FileWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.file.write_all_at(bytes, self.position)?;
         self.position += bytes.len() as u64;
+        self.unsettled += bytes.len();
+        if self.unsettled >= SETTLE_EVERY {
+            self.file.sync_data()?;
+            self.unsettled = 0;
+        }
         Ok(bytes.len())
     }
 
