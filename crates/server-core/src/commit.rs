@@ -112,6 +112,9 @@ impl Server {
         effects: &mut Vec<Effect>,
     ) {
         let Some(state) = self.conns.get_mut(&conn) else { return };
+        if matches!(state.phase, Phase::Closed { .. }) {
+            return;
+        }
         let Some(Waiting::Write { xid, zxid, code, form, arrived }) = state.fifo.pop_front() else {
             panic!("{committed} committed for {conn:?}, which waits for no write");
         };

@@ -158,19 +158,6 @@ impl Preparer<'_> {
         Ok(Txn::Delete { reaped: false, path: delete.path.clone() })
     }
 
-    /// The reaper's delete, checked again in its place in the order.
-    pub(crate) fn reap<'a>(&mut self, path: &'a str) -> Prepared<'a> {
-        let node = self.node(path)?;
-        if node.num_children > 0 {
-            return Err(ErrorCode::NotEmpty);
-        }
-        if let NodeKind::Ephemeral(_) = node.stat.ephemeral_owner.kind(self.config.types) {
-            return Err(ErrorCode::BadVersion);
-        }
-        self.forget(path);
-        Ok(Txn::Delete { reaped: true, path: path.into() })
-    }
-
     /// Notes that a znode will be gone.
     pub(crate) fn forget(&mut self, path: &str) {
         if let Some(parent_path) = path::parent(path)
@@ -246,14 +233,22 @@ impl Preparer<'_> {
         soft: i64,
     ) -> Result<(), ErrorCode> {
         let limit = if hard > -1 { hard } else { soft };
-        if growth == 0 || limit < 0 || used + growth <= limit {
+        if growth == 0 || limit < 0 || used.wrapping_add(growth) <= limit {
             return Ok(());
         }
         self.stats.quota_exceeded += 1;
         // A client in a loop must not fill the log.
         if self.stats.quota_exceeded.is_power_of_two() {
             let (times, refused) = (self.stats.quota_exceeded, hard > -1);
-            tracing::warn!(limited, what, limit, wanted = used + growth, refused, times, "quota exceeded");
+            tracing::warn!(
+                limited,
+                what,
+                limit,
+                wanted = used.wrapping_add(growth),
+                refused,
+                times,
+                "quota exceeded"
+            );
         }
         if hard > -1 { Err(ErrorCode::QuotaExceeded) } else { Ok(()) }
     }

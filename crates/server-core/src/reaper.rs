@@ -12,7 +12,6 @@ use ostler_proto::{
     stat::{NodeKind, StatPersisted},
     txn::Txn,
 };
-use ostler_tree::Znode;
 
 /// What is to be deleted, and when.
 #[derive(Debug)]
@@ -50,30 +49,36 @@ impl Server {
     }
 
     fn propose_reaping(&mut self, now: Now, path: &str, effects: &mut Vec<Effect>) {
+        // Since it was found another may have taken its place, or used it again. Upstream looks only for
+        // children and ephemerals here, and deletes a persistent znode that has the path by now.
+        let node = self.overlay.get(&self.tree, path);
+        if !node.is_some_and(|node| self.is_doomed(&node.stat, node.num_children, now)) {
+            return;
+        }
         let session = SessionId::NONE;
         let zxid = self.leader.next_zxid();
-        let prepared = self.preparer(zxid, now, session, None).reap(path);
-        // Somebody was quicker: nobody asked, so nobody needs an answer or a place in the order.
-        if let Ok(txn @ Txn::Delete { .. }) = prepared {
-            self.append(now, session, 0, txn, None, effects);
-        }
+        self.preparer(zxid, now, session, None).forget(path);
+        let txn = Txn::Delete { reaped: true, path: path.into() };
+        self.append(now, session, 0, txn, None, effects);
     }
 
     fn doomed(&self, now: Now) -> Vec<ArcStr> {
         let candidates = self.tree.containers().chain(self.tree.ttls());
         candidates
-            .filter(|path| self.tree.get(path).is_some_and(|node| self.is_doomed(node, now)))
+            .filter(|path| {
+                self.tree.get(path).is_some_and(|node| self.is_doomed(&node.stat, node.num_children, now))
+            })
             .cloned()
             .collect()
     }
 
     /// A container that has had children; one that never had, where a limit is set; a TTL node unchanged
     /// for too long.
-    fn is_doomed(&self, node: &Znode, now: Now) -> bool {
-        let StatPersisted { cversion, mtime, ephemeral_owner, .. } = node.stat;
+    fn is_doomed(&self, stat: &StatPersisted, num_children: u32, now: Now) -> bool {
+        let StatPersisted { cversion, mtime, ephemeral_owner, .. } = *stat;
         let age_ms = now.wall_ms - mtime;
         let never_used_ms = self.config.container_max_never_used_ms;
-        node.num_children == 0
+        num_children == 0
             && match ephemeral_owner.kind(self.config.types) {
                 NodeKind::Container => cversion > 0 || (never_used_ms > 0 && age_ms > never_used_ms),
                 NodeKind::Ttl(ttl_ms) => age_ms > ttl_ms,

@@ -35,8 +35,10 @@ pub(crate) enum Phase {
     Opening { session: SessionId, answer_read_only: bool },
     /// Requests are taken.
     Open { session: SessionId },
-    /// Nothing more is taken; answers still go out.
+    /// The client has closed its session: nothing more is taken; answers still go out.
     Closing { session: SessionId },
+    /// Nothing is taken and nothing goes out any more.
+    Closed { session: SessionId },
 }
 
 /// A client's connection.
@@ -55,9 +57,10 @@ impl Conn {
     pub(crate) fn session(&self) -> Option<SessionId> {
         match self.phase {
             Phase::Fresh => None,
-            Phase::Opening { session, .. } | Phase::Open { session } | Phase::Closing { session } => {
-                (session != SessionId::NONE).then_some(session)
-            }
+            Phase::Opening { session, .. }
+            | Phase::Open { session }
+            | Phase::Closing { session }
+            | Phase::Closed { session } => (session != SessionId::NONE).then_some(session),
         }
     }
 }
@@ -184,7 +187,7 @@ impl Server {
                 return;
             }
             // The shell sends the first frame as a handshake, so this is a bug there, not a client's.
-            Phase::Fresh | Phase::Closing { .. } => return,
+            Phase::Fresh | Phase::Closing { .. } | Phase::Closed { .. } => return,
         };
         state.stats.received += 1;
         self.stats.packets_received += 1;
@@ -274,14 +277,19 @@ impl Server {
         }
     }
 
-    /// Closes a connection once its queue is sent. Its session lives on unless it was closed too.
+    /// Closes a connection once what was answered is sent. What it still waits for is not answered: its
+    /// watches are gone, so an answer could show a change before its event. Its session lives on unless it
+    /// was closed too.
     pub(crate) fn close(&mut self, conn: ConnId, reason: CloseReason, effects: &mut Vec<Effect>) {
         self.watches.remove_watcher(conn.watcher());
-        if let Some(state) = self.conns.get_mut(&conn) {
-            let session = state.session().unwrap_or(SessionId::NONE);
-            state.phase = Phase::Closing { session };
-            effects.push(Effect::Close { conn, reason });
+        let Some(state) = self.conns.get_mut(&conn) else { return };
+        if matches!(state.phase, Phase::Closed { .. }) {
+            return;
         }
+        state.phase = Phase::Closed { session: state.session().unwrap_or(SessionId::NONE) };
+        state.fifo.clear();
+        state.held.clear();
+        effects.push(Effect::Close { conn, reason });
     }
 
     fn authenticate(

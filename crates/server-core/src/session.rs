@@ -54,18 +54,19 @@ impl Sessions {
 
     /// A sign of life. False for sessions that are unknown or about to end.
     pub fn touch(&mut self, now: Mono, id: SessionId) -> bool {
-        let tick_ms = self.tick_ms;
-        let Some(session) = self.by_id.get_mut(&id) else { return false };
+        let Some(session) = self.by_id.get(&id) else { return false };
         if session.closing {
             return false;
         }
-        let expires = now.0 + session.timeout_ms as u64;
+        let bucket = self.bucket(now, session.timeout_ms);
+        let before = session.bucket;
         // Most touches stay in the same bucket and end here.
-        if expires >= session.bucket.0 {
-            let before = core::mem::replace(&mut session.bucket, Mono((expires / tick_ms + 1) * tick_ms));
-            let bucket = session.bucket;
+        if bucket != before {
             self.leave_bucket(before, id);
             self.buckets.entry(bucket).or_default().insert(id);
+            if let Some(session) = self.by_id.get_mut(&id) {
+                session.bucket = bucket;
+            }
         }
         true
     }

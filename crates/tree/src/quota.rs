@@ -50,7 +50,8 @@ impl QuotaNumbers {
         format!("count={count},bytes={bytes}")
     }
 
-    /// The text of a usage znode after a change. Keys that a client has put there stay, as upstream has it.
+    /// The text of a usage znode after a change. Keys that a client has put there stay, and numbers
+    /// wrap around, as upstream has both: a client can write anything here, and must not stop a server with it.
     pub fn grown_text(text: &[u8], count: i64, bytes: i64) -> String {
         let text = String::from_utf8_lossy(text);
         let pairs = text.split([',', ';']).filter_map(|pair| {
@@ -59,7 +60,8 @@ impl QuotaNumbers {
         });
         let mut numbers: BTreeMap<&str, i64> = pairs.collect();
         let mut take = |key| numbers.remove(key).unwrap_or(-1);
-        let mut grown = Self::usage_text(take("count") + count, take("bytes") + bytes);
+        let mut grown =
+            Self::usage_text(take("count").wrapping_add(count), take("bytes").wrapping_add(bytes));
         if !numbers.is_empty() {
             grown.push('=');
         }

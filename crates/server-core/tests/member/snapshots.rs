@@ -60,6 +60,20 @@ fn one_snapshot_at_a_time() {
 }
 
 #[test]
+fn the_next_snapshot_counts_from_the_last() {
+    let mut m = Member::with(every(100));
+    let a = m.join();
+    for snapshots in 1..=5 {
+        let start = m.applied().0;
+        while m.snapshots.len() < snapshots {
+            write(&mut m, a, 1);
+        }
+        m.step(Input::SnapshotDone);
+        assert!((50..=101).contains(&(m.applied().0 - start)));
+    }
+}
+
+#[test]
 fn what_was_replayed_counts() {
     let config = every(100);
     let tree = ostler_tree::Tree::fresh(config.types);

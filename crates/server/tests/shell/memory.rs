@@ -129,12 +129,12 @@ fn an_answer_longer_than_a_frame_can_be_does_not_stop_the_server() {
 
 #[test]
 fn notifications_that_nobody_reads() {
-    const DEAF: usize = 10;
+    const DEAF: usize = 5;
     let _alone = gate::alone();
     let server = TestServer::start_unguarded(|_| {});
     let neighbour = Neighbour::of(server.address);
     let mut owner = Client::open(server.address);
-    let path = format!("/{}", "n".repeat(60_000));
+    let path = format!("/{}", "n".repeat(500_000));
     owner.create(&path, b"");
     let mut deaf: Vec<Client> = (0..DEAF).map(|_| Client::open_for(server.address, 40_000)).collect();
     for client in &mut deaf {
@@ -142,11 +142,11 @@ fn notifications_that_nobody_reads() {
     }
     let memory = MemoryMeter::start();
     let change = set_data(&path, b"");
-    for _ in 0..60 {
-        for _ in 0..50 {
+    for _ in 0..20 {
+        for _ in 0..20 {
             owner.send(op::SET_DATA, &change);
         }
-        for _ in 0..50 {
+        for _ in 0..20 {
             assert_eq!(owner.reply().unwrap().error, 0);
         }
     }

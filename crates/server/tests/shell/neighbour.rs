@@ -53,7 +53,7 @@ impl Neighbour {
     pub(crate) fn content(self) {
         self.stop.store(true, Ordering::SeqCst);
         let (rounds, longest) = self.thread.join().expect("the neighbour was served");
-        assert!(rounds > 1);
+        assert!(rounds > 0);
         assert!(longest < ANSWERED_WITHIN, "the neighbour waited {longest:?}");
     }
 }

@@ -7,6 +7,7 @@
 mod model;
 mod stream;
 mod watchers;
+mod witness;
 mod world;
 
 use std::{cell::Cell, env, panic, sync::Once};

@@ -3,82 +3,76 @@
 use super::{
     model::{Answer, Event, Model, Stamp},
     stream::{self, Act, Dice, Intent},
-    watchers::{Kind, Watchers},
+    watchers::Watchers,
 };
-use crate::{
-    disk,
-    member::Member,
-    sight::{Sight, decode_names},
-};
+use crate::{disk, member::Member, sight::Sight};
 use ostler_proto::{
     connect::ConnectRequest,
-    error::ErrorCode,
     id::{SessionId, Xid, Zxid},
-    jute::Writer,
     password::password_of,
-    reply::{Body, Reply},
+    reply::Body,
     txn::{Txn, TxnRecord},
 };
-use ostler_server_core::{CloseReason, ConnId, CoreConfig, Input, Record};
+use ostler_server_core::{ConnId, CoreConfig, Input, Record};
 use ostler_tree::FrozenTree;
 use std::collections::{BTreeMap, VecDeque};
 
 /// A request on its way.
 #[derive(Debug)]
-struct Sent {
-    xid: Xid,
-    intent: Intent,
+pub(super) struct Sent {
+    pub(super) xid: Xid,
+    pub(super) intent: Intent,
     /// For writes, once they are proposed: their place, and what the model answers.
-    due: Option<(Zxid, Answer)>,
+    pub(super) due: Option<(Zxid, Answer)>,
     /// What was proposed when it was sent.
-    after: Zxid,
+    pub(super) after: Zxid,
     /// A setWatches whose events have begun to come.
-    begun: bool,
+    pub(super) begun: bool,
 }
 
 /// A connection whose end has not been seen.
 #[derive(Debug)]
-struct Line {
-    client: usize,
-    session: Option<SessionId>,
-    sent: VecDeque<Sent>,
+pub(super) struct Line {
+    pub(super) client: usize,
+    pub(super) session: Option<SessionId>,
+    pub(super) sent: VecDeque<Sent>,
 }
 
 /// What is known of a session; times on the wall clock.
 #[derive(Debug)]
-struct Life {
-    timeout_ms: i64,
-    touched_ms: i64,
-    conn: Option<ConnId>,
-    closing: bool,
-    expired: bool,
+pub(super) struct Life {
+    pub(super) timeout_ms: i64,
+    pub(super) touched_ms: i64,
+    pub(super) conn: Option<ConnId>,
+    pub(super) closing: bool,
+    pub(super) expired: bool,
     /// The last zxid that its client was shown.
-    seen: Zxid,
+    pub(super) seen: Zxid,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
-struct Slot {
-    conn: Option<ConnId>,
-    session: Option<SessionId>,
+pub(super) struct Slot {
+    pub(super) conn: Option<ConnId>,
+    pub(super) session: Option<SessionId>,
 }
 
 /// The tree after a transaction, and what it tells watchers.
-struct State {
-    model: Model,
-    events: Vec<Event>,
+pub(super) struct State {
+    pub(super) model: Model,
+    pub(super) events: Vec<Event>,
 }
 
 pub(super) struct World {
-    m: Member,
-    slots: [Slot; stream::CLIENTS],
-    lines: BTreeMap<ConnId, Line>,
-    lives: BTreeMap<SessionId, Life>,
-    watchers: Watchers,
+    pub(super) m: Member,
+    pub(super) slots: [Slot; stream::CLIENTS],
+    pub(super) lines: BTreeMap<ConnId, Line>,
+    pub(super) lives: BTreeMap<SessionId, Life>,
+    pub(super) watchers: Watchers,
     /// By zxid, from the last one applied on.
-    states: BTreeMap<Zxid, State>,
-    applied: Zxid,
+    pub(super) states: BTreeMap<Zxid, State>,
+    pub(super) applied: Zxid,
     /// Snapshots, and what they must hold.
-    snapshots: Vec<(FrozenTree, Model)>,
+    pub(super) snapshots: Vec<(FrozenTree, Model)>,
 }
 
 impl World {
@@ -198,7 +192,7 @@ impl World {
         self.m.hang_up(crate::member::Client { conn, session });
     }
 
-    fn touch(&mut self, session: SessionId) {
+    pub(super) fn touch(&mut self, session: SessionId) {
         let now = self.m.now.wall_ms;
         if let Some(life) = self.lives.get_mut(&session).filter(|life| !life.closing) {
             life.touched_ms = now;
@@ -347,7 +341,7 @@ impl World {
     }
 
     /// Transactions up to `zxid` have committed.
-    fn advance(&mut self, zxid: Zxid) {
+    pub(super) fn advance(&mut self, zxid: Zxid) {
         assert!(zxid >= self.applied, "{zxid} was shown after {}", self.applied);
         while self.applied < zxid {
             self.applied = self.applied.next();
@@ -355,144 +349,6 @@ impl World {
                 self.watchers.fire(self.applied, event);
             }
         }
-    }
-
-    fn seen(&mut self, conn: ConnId, sight: &Sight, rest: &[(ConnId, Sight)]) {
-        match sight {
-            Sight::Connected(response) if response.timeout_ms == 0 => {}
-            Sight::Connected(response) => self.connected(conn, response.session),
-            Sight::Event { zxid, kind, path } => {
-                match zxid {
-                    Some(zxid) => self.advance(*zxid),
-                    None => self.begin_catch_up(conn, rest),
-                }
-                self.watchers.seen(conn, (*zxid, *kind, path.clone()));
-            }
-            Sight::Reply(reply) => self.replied(conn, reply),
-            Sight::Closed(reason) => self.closed(conn, *reason),
-        }
-    }
-
-    fn connected(&mut self, conn: ConnId, session: SessionId) {
-        let line = self.lines.get_mut(&conn).unwrap();
-        line.session = Some(session);
-        self.slots[line.client].session = Some(session);
-        let life = self.lives.get_mut(&session).unwrap();
-        life.conn = Some(conn);
-        if life.expired {
-            // It has expired before it was granted: what was held is dropped.
-            line.sent.retain(|sent| sent.due.is_some());
-        } else if !line.sent.is_empty() {
-            self.touch(session);
-        }
-    }
-
-    fn closed(&mut self, conn: ConnId, reason: CloseReason) {
-        self.watchers.leave(conn);
-        let line = self.lines.remove(&conn).unwrap();
-        let slot = &mut self.slots[line.client];
-        if slot.conn == Some(conn) {
-            slot.conn = None;
-        }
-        let Some(session) = line.session else { panic!("{conn:?} is closed: {reason:?}") };
-        let ended = !self.states[&self.m.disk.durable()].model.sessions.contains_key(&session);
-        match reason {
-            CloseReason::ClosedByClient => assert!(ended),
-            CloseReason::SessionExpired => {}
-            CloseReason::SessionMoved => {
-                let life = self.lives.get_mut(&session).unwrap();
-                if life.conn == Some(conn) {
-                    life.conn = None;
-                }
-            }
-            other => panic!("{conn:?} is closed: {other:?}"),
-        }
-    }
-
-    /// The events of a setWatches come before its reply, which says at which zxid it was served.
-    fn begin_catch_up(&mut self, conn: ConnId, rest: &[(ConnId, Sight)]) {
-        if self.lines[&conn].sent.front().is_some_and(|sent| sent.begun) {
-            return;
-        }
-        let reply = rest.iter().find_map(|(to, sight)| match sight {
-            Sight::Reply(reply) if *to == conn => Some(reply),
-            _ => None,
-        });
-        self.advance(reply.and_then(|reply| reply.zxid).expect("a reply follows the events"));
-        self.set_watches(conn);
-    }
-
-    fn set_watches(&mut self, conn: ConnId) {
-        let sent = self.lines.get_mut(&conn).unwrap().sent.front_mut().unwrap();
-        let Intent::SetWatches { seen, data, exist, child } = &sent.intent else {
-            panic!("{sent:?} has nothing to catch up")
-        };
-        sent.begun = true;
-        self.watchers.set(conn, &self.states[&self.applied].model, *seen, [data, exist, child]);
-    }
-
-    fn replied(&mut self, conn: ConnId, reply: &Reply) {
-        let zxid = reply.zxid.expect("only unknown operations are answered without a zxid");
-        self.advance(zxid);
-        let front = self.lines[&conn].sent.front().expect("somebody asked");
-        if matches!(front.intent, Intent::SetWatches { .. }) && !front.begun {
-            self.set_watches(conn);
-        }
-        self.watchers.assert_all_told(conn);
-        let line = self.lines.get_mut(&conn).unwrap();
-        let sent = line.sent.pop_front().unwrap();
-        assert_eq!(reply.xid, sent.xid);
-        let next_write = line.sent.iter().find_map(|later| later.due.as_ref()).map(|(zxid, _)| *zxid);
-        assert!(
-            next_write.is_none_or(|next| zxid < next),
-            "{sent:?} was answered at {zxid}, after {next_write:?}"
-        );
-        let life = self.lives.get_mut(&line.session.unwrap()).unwrap();
-        assert!(zxid >= life.seen, "{sent:?} was answered at {zxid}, after {}", life.seen);
-        life.seen = zxid;
-        self.assert_answer(conn, zxid, sent, sorted(reply.result.clone()));
-    }
-
-    fn assert_answer(&mut self, conn: ConnId, zxid: Zxid, sent: Sent, answer: Answer) {
-        let expected = match &sent.intent {
-            Intent::Write(_) | Intent::Close => {
-                let (due, expected) = sent.due.expect("a write is answered after its proposal");
-                assert_eq!(zxid, due, "a write is answered with its own zxid");
-                expected
-            }
-            Intent::Read { read, path, watch } => {
-                let expected = self.states[&zxid].model.read(*read, path);
-                let exists = *read == stream::Read::Exists;
-                if *watch && (expected.is_ok() || exists) {
-                    let data = exists || *read == stream::Read::Data;
-                    self.watchers.add(conn, if data { Kind::Data } else { Kind::Child }, path);
-                }
-                expected
-            }
-            Intent::Sync(path) => {
-                assert!(zxid >= sent.after, "a sync waits for all that was proposed before it");
-                Ok(Body::Path(path.clone()))
-            }
-            Intent::Ping | Intent::SetWatches { .. } => Ok(Body::None),
-            Intent::AddWatch { path, recursive } => {
-                let kind = if *recursive { Kind::Recursive } else { Kind::Persistent };
-                self.watchers.add(conn, kind, path);
-                Ok(Body::WatchAdded)
-            }
-            Intent::RemoveWatches { path, kind } => {
-                use Kind::{Child, Data, Persistent, Recursive};
-                let kinds: &[Kind] = match kind {
-                    1 => &[Child],
-                    2 => &[Data],
-                    3 => &[Data, Child, Persistent, Recursive],
-                    4 => &[Persistent],
-                    _ => &[Recursive],
-                };
-                let removed = self.watchers.remove(conn, kinds, path);
-                if removed { Ok(Body::None) } else { Err(ErrorCode::NoWatcher) }
-            }
-        };
-        assert_eq!(answer, expected, "the answer to {:?} at {zxid}", sent.intent);
     }
 
     /// A request is answered in the step in which nothing is left that it has to wait for.
@@ -522,19 +378,4 @@ impl World {
             assert!(idle <= life.timeout_ms + tick_ms, "session {id} lives {idle} ms of {}", life.timeout_ms);
         }
     }
-}
-
-/// With names in order: servers send them in none.
-fn sorted(answer: Answer) -> Answer {
-    let sort = |names: Vec<u8>| {
-        let (names, mut out) = (decode_names(&names), Vec::new());
-        out.length(names.len());
-        names.iter().for_each(|name| out.string(name));
-        out
-    };
-    answer.map(|body| match body {
-        Body::Children(names) => Body::Children(sort(names)),
-        Body::ChildrenStat(names, stat) => Body::ChildrenStat(sort(names), stat),
-        other => other,
-    })
 }
