@@ -270,7 +270,7 @@ impl<'a> Request<'a> {
                 Request::Auth { scheme: r.string()?, auth: r.buffer()? }
             }
             Op::Sasl => {
-                r.buffer()?;
+                r.buffer()?.ok_or(JuteError::Null)?;
                 Request::Sasl
             }
             Op::SetWatches | Op::SetWatches2 => Request::SetWatches(SetWatches::read(op, r)?),

@@ -36,7 +36,7 @@ impl Server {
     }
 
     /// Proposes a client's write. One that fails its checks is proposed as an error: it keeps its place in
-    /// the order, and takes a zxid.
+    /// the order, and takes a zxid. `None` for what upstream trips over instead of checking it.
     pub(crate) fn propose_request(
         &mut self,
         now: Now,
@@ -44,15 +44,20 @@ impl Server {
         session: SessionId,
         request: &ClientRequest<'_>,
         effects: &mut Vec<Effect>,
-    ) -> Zxid {
+    ) -> Option<Zxid> {
         let cxid = request.xid.0;
         if matches!(request.request, Request::CloseSession) {
-            return self.propose_close(now, session, cxid, Some(conn), effects);
+            return Some(self.propose_close(now, session, cxid, Some(conn), effects));
         }
         let zxid = self.leader.next_zxid();
         let prepared = self.preparer(zxid, now, session, Some(conn)).prepare(&request.request);
-        let txn = prepared.unwrap_or_else(|error: ErrorCode| Txn::Error(error.code()));
-        self.append(now, session, cxid, txn, Some(conn), effects)
+        let malformed_multi = matches!(request.request, Request::Malformed(_));
+        let txn = match prepared {
+            Ok(txn) => txn,
+            Err(ErrorCode::MarshallingError) if !malformed_multi => return None,
+            Err(error) => Txn::Error(error.code()),
+        };
+        Some(self.append(now, session, cxid, txn, Some(conn), effects))
     }
 
     /// Numbers and encodes a transaction that is already in the overlay, and sends it to the disk.

@@ -230,11 +230,15 @@ impl Server {
             | Request::SetAcl { .. }
             | Request::Multi(_)
             | Request::Reconfig { .. } => AnswerForm::ByOutcome,
-            Request::Malformed(op) if is_write(*op) => AnswerForm::ByOutcome,
+            // Any other write that does not decode is answered in its place, but no transaction comes of it:
+            // upstream logs an error with a zxid that is taken already.
+            Request::Malformed(Op::Multi) => AnswerForm::ByOutcome,
             Request::CloseSession => AnswerForm::Close,
             _ => return self.enqueue_read(now, conn, request, effects),
         };
-        let zxid = self.propose_request(now, conn, session, request, effects);
+        let Some(zxid) = self.propose_request(now, conn, session, request, effects) else {
+            return self.enqueue_read(now, conn, request, effects);
+        };
         if form == AnswerForm::Close {
             self.set_phase(conn, Phase::Closing { session });
         }
@@ -400,21 +404,6 @@ impl Server {
             assert!(!parked, "a read of {conn:?} waits for nothing");
         }
     }
-}
-
-fn is_write(op: Op) -> bool {
-    matches!(
-        op,
-        Op::Create
-            | Op::Create2
-            | Op::CreateContainer
-            | Op::CreateTtl
-            | Op::Delete
-            | Op::SetData
-            | Op::SetAcl
-            | Op::Multi
-            | Op::Reconfig
-    )
 }
 
 /// A close by the session's own client is a proposal like any other.
