@@ -71,7 +71,7 @@ fn load(path: &std::path::Path) -> Result<ServerConfig, config::ConfigError> {
 fn located(error: ServerError, args: &ServerArgs) -> String {
     let key = match &error {
         ServerError::Listen { .. } => "clientPort",
-        ServerError::Storage(_) => "dataDir",
+        ServerError::Storage(_) | ServerError::NoDatabase { .. } => "dataDir",
         ServerError::Thread(_) => return error.to_string(),
     };
     let place = args.zoo_cfg.as_deref().and_then(|path| config::place_of(path, key));

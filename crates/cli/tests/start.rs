@@ -211,6 +211,7 @@ fn what_has_no_effect_is_told_and_it_starts() {
     let told = |start: &str| server.greeting.iter().any(|line| line.starts_with(start));
     assert!(told(&format!("ostler: warning: {}:4: tickTme ", path.display())), "{:#?}", server.greeting);
     assert!(told(&format!("ostler: note: {}:5: initLimit", path.display())), "{:#?}", server.greeting);
+    assert!(Client::open(server.address).exists("/"));
     server.terminate();
 }
 
@@ -271,6 +272,19 @@ fn sigterm_and_sigint_end_it_with_code_0() {
         server.signal(signal);
         assert_eq!(server.ended().code(), Some(0), "{signal:?}");
         assert_eq!(client.reply(), None, "the client sees the end");
+    }
+}
+
+/// Whoever has read the greeting may stop the server, however soon.
+#[test]
+fn sigterm_right_after_the_greeting_ends_it_with_code_0() {
+    let folder = Folder::new();
+    let path = folder.zoo_cfg("");
+    for round in 0..20 {
+        let mut server = Ostler::start(&path);
+        server.signal(Signal::TERM);
+        let status = server.ended();
+        assert_eq!(status.code(), Some(0), "start {round} ended with {status}");
     }
 }
 

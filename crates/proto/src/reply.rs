@@ -27,7 +27,7 @@ pub enum OpResult {
     Check,
     GetData(Data, Stat),
     /// Names, encoded already.
-    GetChildren(Vec<u8>),
+    GetChildren(SharedBytes),
     /// The code; 0 for operations that a later failure took back.
     Error(i32),
 }
@@ -46,9 +46,9 @@ pub enum Body {
     /// getData.
     Data(Data, Stat),
     /// getChildren: the names as an encoded vector, taken from the tree in one pass.
-    Children(Vec<u8>),
+    Children(SharedBytes),
     /// getChildren2.
-    ChildrenStat(Vec<u8>, Stat),
+    ChildrenStat(SharedBytes, Stat),
     /// getACL.
     Acl(Vec<Acl>, Stat),
     /// getAllChildrenNumber.
@@ -123,7 +123,8 @@ impl Body {
                 out.buffer(data.as_deref());
                 stat.write(out);
             }
-            Body::Children(names) | Body::Paths(names) => out.raw(names),
+            Body::Children(names) => out.raw(names),
+            Body::Paths(paths) => out.raw(paths),
             Body::ChildrenStat(names, stat) => {
                 out.raw(names);
                 stat.write(out);

@@ -156,6 +156,9 @@ pub struct Stat {
 }
 
 impl Stat {
+    /// Bytes on the wire.
+    pub const SIZE: usize = 68;
+
     /// What a client sees of a stored stat. The stored cversion counts creates only; a client sees creates
     /// and deletes, which is twice the creates less the children still there.
     pub fn of(stored: &StatPersisted, data_length: usize, num_children: u32, types: ExtendedTypes) -> Stat {

@@ -7,18 +7,42 @@ use crate::{
     server::{Phase, Server},
 };
 use alloc::{string::String, vec::Vec};
+use arcstr::ArcStr;
 use ostler_proto::{
     acl::{Acl, Perms},
     error::ErrorCode,
-    id::Xid,
+    id::{Xid, Zxid},
     jute::Writer,
     reply::{Body, OpResult, Reply},
     request::{MultiReadOp, PathWatch, Request},
-    stat::Stat,
+    shared::SharedBytes,
+    stat::{Stat, StatPersisted},
 };
 use ostler_tree::{Znode, watch::WatchTarget};
 
 type Answer = Result<Body, ErrorCode>;
+
+/// Shorter lists are encoded anew each time.
+const KEEP_LIST_FROM: usize = 16 << 10;
+
+/// The last long list of children that was asked for.
+#[derive(Debug)]
+pub(crate) struct EncodedList {
+    path: ArcStr,
+    czxid: Zxid,
+    pzxid: Zxid,
+    cversion: i32,
+    names: SharedBytes,
+}
+
+impl EncodedList {
+    /// Whether it is that znode's list as it is now: every change of the list moves one of the three.
+    fn is_of(&self, node: &Znode) -> bool {
+        let stat = &node.stat;
+        self.path == node.path
+            && (self.czxid, self.pzxid, self.cversion) == (stat.czxid, stat.pzxid, stat.cversion)
+    }
+}
 
 impl Server {
     /// Serves a request that waits for nothing any more.
@@ -112,7 +136,7 @@ impl Server {
         stat
     }
 
-    fn get_children(&mut self, conn: ConnId, read: &PathWatch<'_>) -> Result<(Vec<u8>, Stat), ErrorCode> {
+    fn get_children(&mut self, conn: ConnId, read: &PathWatch<'_>) -> Result<(SharedBytes, Stat), ErrorCode> {
         let node = self.readable(conn, &read.path)?;
         let answer = (self.encode_children(node), self.tree.stat(node));
         if read.watch {
@@ -121,11 +145,24 @@ impl Server {
         Ok(answer)
     }
 
-    fn encode_children(&self, node: &Znode) -> Vec<u8> {
+    /// The names of a znode's children as a reply has them. A long list is kept, so that the same question
+    /// asked again and again takes neither time nor memory for it.
+    fn encode_children(&self, node: &Znode) -> SharedBytes {
+        if let Some(list) = &*self.last_list.borrow()
+            && list.is_of(node)
+        {
+            return list.names.clone();
+        }
         let mut names = Vec::with_capacity(4 + node.num_children as usize * 24);
         names.length(node.num_children as usize);
         for name in self.tree.children(&node.path) {
             names.string(name);
+        }
+        let names = SharedBytes::from(&names[..]);
+        if names.len() >= KEEP_LIST_FROM {
+            let StatPersisted { czxid, pzxid, cversion, .. } = node.stat;
+            let list = EncodedList { path: node.path.clone(), czxid, pzxid, cversion, names: names.clone() };
+            self.last_list.replace(Some(list));
         }
         names
     }

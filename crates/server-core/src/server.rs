@@ -6,12 +6,13 @@ use crate::{
     effect::{CloseReason, Effect, Record},
     fifo::{AnswerForm, Fifo, Waiting},
     input::{ClientRequest, ConnId, Input, Mono, Now},
+    read::EncodedList,
     reaper::Reaper,
     session::Sessions,
     stats::{ConnStats, Stats},
 };
 use alloc::{boxed::Box, collections::VecDeque, string::ToString, vec::Vec};
-use core::net::SocketAddr;
+use core::{cell::RefCell, net::SocketAddr};
 use hashbrown::HashMap;
 use ostler_proto::{
     acl::Id,
@@ -94,6 +95,8 @@ pub struct Server {
     pub(crate) stats: Stats,
     /// Reused for encoding records.
     pub(crate) scratch: Vec<u8>,
+    /// Behind a cell: it is no state, only something not computed twice.
+    pub(crate) last_list: RefCell<Option<EncodedList>>,
 }
 
 impl Server {
@@ -120,6 +123,7 @@ impl Server {
             snapshots: crate::commit::SnapshotPlan::new(&config, replayed),
             stats: Stats::default(),
             scratch: Vec::new(),
+            last_list: RefCell::new(None),
             tree,
             config,
         }

@@ -62,6 +62,9 @@ impl RunningServer {
             RecoverOptions { trust_empty: config.snapshot_trust_empty, db_autocreate: config.db_autocreate };
         let restored = recovery::restore(&OsDisk, &folders, options, types)?;
         let settings = snapshot_settings(config, &folders);
+        if restored.recovered.origin == Origin::Untrusted {
+            return Err(ServerError::NoDatabase { folder: folders.snapshots });
+        }
         if restored.recovered.origin == Origin::Fresh {
             // Java refuses a folder that has logs but no snapshot, so there is one before the first log.
             snapshot_thread::write(&restored.tree.freeze(), &settings)?;

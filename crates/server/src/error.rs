@@ -1,7 +1,7 @@
 //! Why a server does not start, or stops.
 
 use ostler_storage::StorageError;
-use std::{io, net::SocketAddr};
+use std::{io, net::SocketAddr, path::PathBuf};
 
 /// Each says what happened, where, and what to do.
 #[derive(Debug, thiserror::Error)]
@@ -13,6 +13,16 @@ pub enum ServerError {
         address: SocketAddr,
         /// What the system says.
         source: io::Error,
+    },
+    /// There is no database, and nobody said that this is right.
+    #[error(
+        "{} holds no database, and db.autocreate is off: put the data folder in place, or, if the server is to \
+         start empty, create an empty file named `initialize` in dataLogDir",
+        .folder.display()
+    )]
+    NoDatabase {
+        /// Where it should be.
+        folder: PathBuf,
     },
     /// Files cannot be used.
     #[error(transparent)]

@@ -8,8 +8,9 @@ use ostler_proto::{
     event::{self, EventType},
     id::Zxid,
     jute::Writer as _,
-    reply::{Body, Reply},
+    reply::{Body, Reply, ReplyHeader},
     shared::SharedBytes,
+    stat::Stat,
 };
 use ostler_server_core::CloseReason;
 use std::{
@@ -52,6 +53,22 @@ struct State {
     close: Option<CloseReason>,
 }
 
+impl State {
+    /// Writes a successful reply's frame length and header; a body of so many bytes follows.
+    fn begin(&mut self, reply: &Reply, body: usize) {
+        self.tail.length(ReplyHeader::SIZE + body);
+        self.tail.i32(reply.xid.0);
+        self.tail.i64(reply.zxid.map_or(-1, Zxid::to_wire));
+        self.tail.i32(0);
+    }
+
+    fn share(&mut self, bytes: &SharedBytes) {
+        let head = std::mem::take(&mut self.tail);
+        self.full.push(Chunk::Own(head));
+        self.full.push(Chunk::Shared(bytes.clone()));
+    }
+}
+
 /// The queue, and the call that wakes the connection's task.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
@@ -87,16 +104,18 @@ impl Outbox {
         self.unanswered.fetch_sub(1, Ordering::Relaxed);
         self.push(|state| match &reply.result {
             Ok(Body::Data(Some(data), stat)) if data.len() >= SHARE_FROM => {
-                let length = 16 + 4 + data.len() + 68;
-                let tail = &mut state.tail;
-                tail.length(length);
-                tail.i32(reply.xid.0);
-                tail.i64(reply.zxid.map_or(-1, Zxid::to_wire));
-                tail.i32(0);
-                tail.length(data.len());
-                let head = std::mem::take(tail);
-                state.full.push(Chunk::Own(head));
-                state.full.push(Chunk::Shared(data.clone()));
+                state.begin(reply, 4 + data.len() + Stat::SIZE);
+                state.tail.length(data.len());
+                state.share(data);
+                stat.write(&mut state.tail);
+            }
+            Ok(Body::Children(names)) if names.len() >= SHARE_FROM => {
+                state.begin(reply, names.len());
+                state.share(names);
+            }
+            Ok(Body::ChildrenStat(names, stat)) if names.len() >= SHARE_FROM => {
+                state.begin(reply, names.len() + Stat::SIZE);
+                state.share(names);
                 stat.write(&mut state.tail);
             }
             _ => reply.write_frame(&mut state.tail),
@@ -226,19 +245,24 @@ pub(crate) fn notification(zxid: Option<Zxid>, kind: EventType, path: &str) -> V
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ostler_proto::{id::Xid, stat::Stat};
+    use ostler_proto::id::Xid;
 
-    fn data_reply(len: usize) -> Reply {
-        let data = SharedBytes::from(&vec![7; len][..]);
-        Reply { xid: Xid(1), zxid: Some(Zxid(2)), result: Ok(Body::Data(Some(data), Stat::default())) }
+    fn replies(len: usize) -> [Reply; 3] {
+        let bytes = SharedBytes::from(&vec![7; len][..]);
+        let stat = Stat::default();
+        let bodies = [
+            Body::Data(Some(bytes.clone()), stat),
+            Body::Children(bytes.clone()),
+            Body::ChildrenStat(bytes, stat),
+        ];
+        bodies.map(|body| Reply { xid: Xid(1), zxid: Some(Zxid(2)), result: Ok(body) })
     }
 
     #[test]
     fn shared_data_makes_the_same_bytes_as_copied() {
         for len in [0, SHARE_FROM - 1, SHARE_FROM, SHARE_FROM * 3] {
-            let reply = data_reply(len);
             let (mut expected, outbox, mut sending) = (Vec::new(), Outbox::default(), Sending::default());
-            for _ in 0..2 {
+            for reply in replies(len) {
                 reply.write_frame(&mut expected);
                 outbox.count_request();
                 outbox.reply(&reply);

@@ -16,7 +16,6 @@ pub const EMBEDDED_PORT: u16 = 2181;
 
 const EMBEDDED_TICK_TIME_MS: i32 = 2000;
 /// Java's own minimum for what it adds to the largest packet.
-const MIN_EXTRA_BUFFER: u32 = 1024;
 const MIN_SNAP_COUNT: u32 = 2;
 const MIN_SNAP_RETAIN_COUNT: u32 = 3;
 
@@ -37,8 +36,6 @@ pub struct ServerConfig {
     pub sessionless_cnxn_timeout_ms: u32,
     /// The largest packet, and the largest field in one.
     pub jute_max_buffer: u32,
-    /// What records in snapshots and logs may have on top of it.
-    pub jute_max_buffer_extra: u32,
 
     /// Without `version-2`.
     pub data_dir: PathBuf,
@@ -65,9 +62,6 @@ pub struct ServerConfig {
     pub min_session_timeout_ms: i32,
     pub max_session_timeout_ms: i32,
     pub global_outstanding_limit: u32,
-    /// Requests longer than this share `large_request_max_bytes`; None: no request counts as large.
-    pub large_request_threshold: Option<u32>,
-    pub large_request_max_bytes: u32,
     pub enforce_quota: bool,
     pub extended_types_enabled: bool,
     pub emulate_353_ttl_nodes: bool,
@@ -151,8 +145,6 @@ fn assemble(
 ) -> ServerConfig {
     let limit_u32 = |name| settings.limit(name).and_then(|limit| u32::try_from(limit).ok());
     let jute_max_buffer = settings.unsigned("jute.maxbuffer");
-    let extra =
-        settings.entry("jute.maxbuffer.extrasize").map(|_| settings.unsigned("jute.maxbuffer.extrasize"));
     let readonly_mode_enabled = settings.bool("readonlymode.enabled");
     let whitelist = settings.text("4lw.commands.whitelist");
     ServerConfig {
@@ -163,7 +155,6 @@ fn assemble(
         client_tcp_keep_alive: settings.bool("clientTcpKeepAlive"),
         sessionless_cnxn_timeout_ms: settings.unsigned("nio.sessionlessCnxnTimeout"),
         jute_max_buffer,
-        jute_max_buffer_extra: extra.unwrap_or(jute_max_buffer).max(MIN_EXTRA_BUFFER),
         data_log_dir: settings.text("dataLogDir").map_or_else(|| data_dir.clone(), PathBuf::from),
         data_dir,
         datadir_autocreate: settings.bool("datadir.autocreate"),
@@ -185,8 +176,6 @@ fn assemble(
         min_session_timeout_ms: timeouts.min_ms,
         max_session_timeout_ms: timeouts.max_ms,
         global_outstanding_limit: settings.unsigned("globalOutstandingLimit"),
-        large_request_threshold: limit_u32("largeRequestThreshold"),
-        large_request_max_bytes: settings.unsigned("largeRequestMaxBytes"),
         enforce_quota: settings.bool("enforceQuota"),
         extended_types_enabled: settings.bool("extendedTypesEnabled"),
         emulate_353_ttl_nodes: settings.bool("emulate353TTLNodes"),

@@ -266,7 +266,7 @@ impl Model {
             let (names, mut out) = (self.names(path), Vec::new());
             out.length(names.len());
             names.iter().for_each(|name| out.string(name));
-            out
+            SharedBytes::from(&out[..])
         };
         Ok(match read {
             Read::Exists => Body::Stat(stat),

@@ -13,6 +13,7 @@ use ostler_proto::{
     jute::Writer,
     reply::{Body, Reply},
 };
+use ostler_proto::shared::SharedBytes;
 use ostler_server_core::{CloseReason, ConnId};
 
 impl World {
@@ -157,11 +158,11 @@ impl World {
 
 /// With names in order: servers send them in none.
 fn sorted(answer: Answer) -> Answer {
-    let sort = |names: Vec<u8>| {
+    let sort = |names: SharedBytes| {
         let (names, mut out) = (decode_names(&names), Vec::new());
         out.length(names.len());
         names.iter().for_each(|name| out.string(name));
-        out
+        SharedBytes::from(&out[..])
     };
     answer.map(|body| match body {
         Body::Children(names) => Body::Children(sort(names)),

@@ -7,6 +7,8 @@ const NO_CONNECTION_THROTTLE: &str =
     "Throttling of new connections is not part of this build; maxCnxns and maxClientCnxns limit them";
 const NO_REQUEST_THROTTLE: &str =
     "There is no second queue in front of the requests; globalOutstandingLimit stops reading instead";
+const NO_LARGE_REQUESTS: &str =
+    "Requests of any size are bounded per connection: 8 MiB unanswered, then no more is read";
 const NO_CACHE: &str = "Replies are made straight from the tree; there is no reply cache to size";
 const ONE_WATCH_TABLE: &str = "There is one watch table, and closed connections leave it at once";
 
@@ -26,20 +28,10 @@ const KEYS: &[Key] = &[
         "globalOutstandingLimit",
         ANY_INT,
         "1000",
-        Obeyed("Requests in the server from which on no more are read from busy connections"),
+        Obeyed("Unanswered requests of a connection from which on no more are read from it"),
     ),
-    property(
-        "largeRequestThreshold",
-        ANY_INT,
-        "-1",
-        Obeyed("Bytes from which on a request counts as large; none does below 1"),
-    ),
-    property(
-        "largeRequestMaxBytes",
-        int_from(1),
-        "104857600",
-        Obeyed("Bytes that all large requests together may have"),
-    ),
+    property("largeRequestThreshold", ANY_INT, "-1", Replaced(NO_LARGE_REQUESTS)),
+    property("largeRequestMaxBytes", int_from(1), "104857600", Replaced(NO_LARGE_REQUESTS)),
     property("enforceQuota", LooseBoolean, "false", Obeyed("Writes over a hard quota fail")),
     property("extendedTypesEnabled", LooseBoolean, "false", Obeyed("TTL znodes can be created")),
     property(

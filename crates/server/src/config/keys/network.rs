@@ -44,10 +44,7 @@ const KEYS: &[Key] = &[
         "jute.maxbuffer.extrasize",
         ANY_INT,
         "",
-        Obeyed(
-            "Bytes on top of jute.maxbuffer in snapshots and logs, 1024 at least; as much as jute.maxbuffer \
-             without it",
-        ),
+        Replaced("Fields in logs and snapshots may be as long as their checksum confirms, up to 256 MiB"),
     ),
     property("serverCnxnFactory", Text, "", Replaced(NO_NETTY)),
     property("netty.advancedFlowControl.enabled", LooseBoolean, "false", Replaced(NO_NETTY))
