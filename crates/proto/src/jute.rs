@@ -85,7 +85,10 @@ impl<'a> Reader<'a> {
 
     /// A string. Malformed UTF-8 reads as U+FFFD, as Java's decoder does.
     pub fn string(&mut self) -> Result<Option<Cow<'a, str>>> {
-        Ok(self.buffer()?.map(String::from_utf8_lossy))
+        Ok(self.buffer()?.map(|bytes| match str::from_utf8(bytes) {
+            Ok(text) => Cow::Borrowed(text),
+            Err(_) => String::from_utf8_lossy(bytes),
+        }))
     }
 
     /// A string of a record that a server wrote: pairs of three-byte surrogates, as [`Writer::string`] makes

@@ -6,8 +6,19 @@ pub fn is_valid(path: &str) -> bool {
     if path == "/" {
         return true;
     }
-    let Some(rest) = path.strip_prefix('/') else { return false };
-    rest.split('/').all(|part| !matches!(part, "" | "." | "..")) && !path.chars().any(is_forbidden)
+    if !path.starts_with('/') || path.ends_with('/') {
+        return false;
+    }
+    // Most paths are plain ASCII, for which the bytes tell all.
+    let (mut plain, mut before) = (true, b'/');
+    let mut suspicious = false;
+    for byte in path.bytes().skip(1) {
+        plain &= matches!(byte, 0x20..=0x7e);
+        suspicious |= before == b'/' && matches!(byte, b'/' | b'.');
+        before = byte;
+    }
+    let parts_are_fine = || path[1..].split('/').all(|part| !matches!(part, "" | "." | ".."));
+    (plain || !path.chars().any(is_forbidden)) && (!suspicious || parts_are_fine())
 }
 
 fn is_forbidden(c: char) -> bool {

@@ -7,6 +7,7 @@ use crate::{
     snapshot_thread::SnapshotQueue,
 };
 use ostler_server_core::{ClientRequest, CloseReason, ConnId, Effect, Input, Now, Server, input::Mono};
+use rustc_hash::FxBuildHasher;
 use std::{
     collections::HashMap,
     sync::{
@@ -46,7 +47,7 @@ impl Clock {
 struct Core {
     server: Server,
     effects: Vec<Effect>,
-    outboxes: HashMap<ConnId, Arc<Outbox>>,
+    outboxes: HashMap<ConnId, Arc<Outbox>, FxBuildHasher>,
 }
 
 /// A member that runs.
@@ -72,7 +73,7 @@ impl Driver {
         disk: Arc<DiskQueue>,
         snapshots: Arc<SnapshotQueue>,
     ) -> Driver {
-        let core = Core { server, effects: Vec::new(), outboxes: HashMap::new() };
+        let core = Core { server, effects: Vec::new(), outboxes: HashMap::default() };
         Driver {
             core: Mutex::new(core),
             clock,

@@ -27,7 +27,8 @@ pub struct PendingNode {
     pub data_len: usize,
     /// Who may do what.
     pub acl: AclRef,
-    content_crc: u32,
+    /// CRC of path and data; `None` while they are those of the tree, so that it is computed only if needed.
+    content_crc: Option<u32>,
 }
 
 impl PendingNode {
@@ -38,7 +39,7 @@ impl PendingNode {
             num_children: 0,
             data_len: data.map_or(0, <[u8]>::len),
             acl,
-            content_crc: digest::content_crc(path, data),
+            content_crc: Some(digest::content_crc(path, data)),
         }
     }
 
@@ -48,14 +49,14 @@ impl PendingNode {
             num_children: node.num_children,
             data_len: node.data_len(),
             acl: tree.acl(node),
-            content_crc: node.content_crc(),
+            content_crc: None,
         }
     }
 
     /// Pending new data.
     pub fn set_data(&mut self, path: &str, data: Option<&[u8]>) {
         self.data_len = data.map_or(0, <[u8]>::len);
-        self.content_crc = digest::content_crc(path, data);
+        self.content_crc = Some(digest::content_crc(path, data));
     }
 
     /// A pending create of a child. The counter and the pzxid move as they will when it is applied.
@@ -70,8 +71,10 @@ impl PendingNode {
         self.stat.pzxid = self.stat.pzxid.max(zxid);
     }
 
-    fn digest(&self) -> u64 {
-        u64::from(digest::node_digest(self.content_crc, &self.stat))
+    /// `applied` is the tree's znode at the same path, whose content this one has until it is given another.
+    fn digest(&self, applied: Option<&Znode>) -> u64 {
+        let content = self.content_crc.or_else(|| applied.map(Znode::content_crc)).unwrap_or_default();
+        u64::from(digest::node_digest(content, &self.stat))
     }
 }
 
@@ -123,26 +126,23 @@ impl Overlay {
 
     /// Notes what the transaction `zxid` makes of `path`: a znode, or nothing.
     pub fn put(&mut self, tree: &Tree, zxid: Zxid, path: &str, node: Option<PendingNode>) {
+        let applied = tree.get(path);
         if digest::counts(path) {
-            let old = self.digest_at(tree, path);
-            let new = node.as_ref().map_or(0, PendingNode::digest);
+            let old = match self.entries.get(path) {
+                Some(entry) => entry.node.as_ref().map_or(0, |node| node.digest(applied)),
+                None => applied.map_or(0, |node| u64::from(node.digest())),
+            };
+            let new = node.as_ref().map_or(0, |node| node.digest(applied));
             self.digest = self.digest.wrapping_sub(old).wrapping_add(new);
         }
         let key = match self.entries.get_key_value(path) {
             Some((key, _)) => key.clone(),
-            None => tree.get(path).map_or_else(|| ArcStr::from(path), |node| node.path.clone()),
+            None => applied.map_or_else(|| ArcStr::from(path), |node| node.path.clone()),
         };
         let before = self.entries.insert(key.clone(), Entry { zxid, node });
         self.queue.push_back((zxid, key.clone()));
         if let Some(undo) = &mut self.undo {
             undo.overwritten.push((key, before));
-        }
-    }
-
-    fn digest_at(&self, tree: &Tree, path: &str) -> u64 {
-        match self.entries.get(path) {
-            Some(entry) => entry.node.as_ref().map_or(0, PendingNode::digest),
-            None => tree.get(path).map_or(0, |node| u64::from(node.digest())),
         }
     }
 

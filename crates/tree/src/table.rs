@@ -59,9 +59,11 @@ impl ZnodeTable {
     /// The znode at `path`, to be changed. A view that shares it keeps the old one.
     pub fn get_mut(&mut self, path: &str) -> Option<&mut Znode> {
         let hash = hash(path);
-        // Looking first keeps a miss from copying a shared shard.
         let shard = &mut self.shards[shard_of(hash)];
-        shard.find(hash, |node| *node.path == *path)?;
+        if Arc::get_mut(shard).is_none() {
+            // Looking first keeps a miss from copying a shared shard.
+            shard.find(hash, |node| *node.path == *path)?;
+        }
         let node = Arc::make_mut(shard).find_mut(hash, |node| *node.path == *path)?;
         Some(SharedZnode::make_mut(node))
     }

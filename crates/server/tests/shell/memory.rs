@@ -2,6 +2,7 @@
 
 use crate::{
     client::{Client, add_watch, create, op, path_watch, request, set_data, socket, write_if_open},
+    crowds::connections_fall_to,
     gate::{self, MemoryMeter},
     neighbour::Neighbour,
     server::TestServer,
@@ -129,7 +130,7 @@ fn an_answer_longer_than_a_frame_can_be_does_not_stop_the_server() {
 
 #[test]
 fn notifications_that_nobody_reads() {
-    const DEAF: usize = 5;
+    const DEAF: usize = 2;
     let _alone = gate::alone();
     let server = TestServer::start_unguarded(|_| {});
     let neighbour = Neighbour::of(server.address);
@@ -142,7 +143,7 @@ fn notifications_that_nobody_reads() {
     }
     let memory = MemoryMeter::start();
     let change = set_data(&path, b"");
-    for _ in 0..20 {
+    for _ in 0..8 {
         for _ in 0..20 {
             owner.send(op::SET_DATA, &change);
         }
@@ -152,6 +153,8 @@ fn notifications_that_nobody_reads() {
     }
     // 64 MB may wait for each before it is given up, and as much may be on its way out.
     assert!(memory.peak_growth_mb() < 130 * DEAF as u64 + 100, "{} MB", memory.peak_growth_mb());
+    drop(owner);
+    assert!(connections_fall_to(server.address, 1), "the connections of the deaf clients stay");
     neighbour.content();
 }
 

@@ -1,10 +1,8 @@
 //! Clients that take their time, to write, to read or to say anything at all.
 
 use crate::{
-    client::{
-        Client, add_watch, create, ends_within, handshake, op, path_watch, read_frame, reply, request,
-        set_data, socket,
-    },
+    client::{Client, create, ends_within, handshake, op, path_watch, read_frame, reply, request, socket},
+    crowds,
     neighbour::Neighbour,
     server::TestServer,
 };
@@ -85,46 +83,6 @@ fn a_session_that_expires_while_its_client_does_not_read_is_let_go() {
     for _ in 0..100 {
         deaf.send(op::GET_DATA, &path_watch("/large", false));
     }
-    assert!(connections_fall_to(server.address, 2), "the connection of the expired session stays");
+    assert!(crowds::connections_fall_to(server.address, 2), "the connection of the expired session stays");
     neighbour.content();
-}
-
-/// The limit of what waits unread for one client is far below this test's notifications.
-#[test]
-fn a_client_that_reads_no_notifications_is_let_go() {
-    const LONG: usize = 500_000;
-    const CHANGES: usize = 200;
-    let server = TestServer::start();
-    let neighbour = Neighbour::of(server.address);
-    let mut owner = Client::open(server.address);
-    let path = format!("/{}", "n".repeat(LONG));
-    owner.create(&path, b"");
-    let mut deaf = Client::open_for(server.address, 40_000);
-    // Persistent.
-    assert_eq!(deaf.ask(op::ADD_WATCH, &add_watch(&path, 0)).error, 0);
-    let change = set_data(&path, b"");
-    for _ in 0..CHANGES / 20 {
-        for _ in 0..20 {
-            owner.send(op::SET_DATA, &change);
-        }
-        for _ in 0..20 {
-            assert_eq!(owner.reply().unwrap().error, 0);
-        }
-    }
-    drop(owner);
-    assert!(connections_fall_to(server.address, 1), "the connection of the deaf client stays");
-    neighbour.content();
-}
-
-/// Whether, within a few seconds, the server counts no more than so many connections besides the one that
-/// asks.
-fn connections_fall_to(server: std::net::SocketAddr, expected: usize) -> bool {
-    let begun = Instant::now();
-    while begun.elapsed() < Duration::from_secs(10) {
-        if crate::crowds::connections(server) <= expected {
-            return true;
-        }
-        thread::sleep(Duration::from_millis(50));
-    }
-    false
 }
