@@ -49,7 +49,8 @@ fn may_ask_the_network(text: &[u8]) -> bool {
         return text.contains("\\u") || text.contains("\\\n");
     }
     let plain = |part: &str| part.is_empty() || part.parse::<IpAddr>().is_ok() || part.parse::<u16>().is_ok();
-    let values = text.lines().filter(|line| names_host(line)).filter_map(|line| line.split_once(['=', ':', ' ']));
+    let values =
+        text.lines().filter(|line| names_host(line)).filter_map(|line| line.split_once(['=', ':', ' ']));
     text.contains('\\')
         || text.contains('\r')
         || values.into_iter().any(|(_, value)| {

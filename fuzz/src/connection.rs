@@ -44,7 +44,7 @@ fn config(choices: u8) -> CoreConfig {
         enforced_auth_schemes: if on(3) { vec!["digest".into()] } else { Vec::new() },
         container_max_never_used_ms: if on(4) { 1000 } else { 0 },
         // SHA-1 of "super:fuzz".
-        super_digest: on(5).then(|| "super:yZFi5eYHETfQwOKjQHrGPOuz9oI=".into()),
+        super_digest: on(5).then(|| "super:PpJYQIh8CZiU7MLBLuTllgjebgA=".into()),
         snapshot_txns: if on(6) { 4 } else { 1000 },
         reaper_interval_ms: 5000,
         ..CoreConfig::default()
@@ -252,7 +252,7 @@ impl World {
             Effect::Persist { seq, op } => self.keep(seq, op),
             Effect::Snapshot(frozen) => {
                 assert!(!std::mem::replace(&mut self.snapshot_running, true), "two snapshots at once");
-                assert_eq!(frozen.zxid, self.server.tree().last_processed());
+                assert!(frozen.zxid <= self.server.tree().last_processed());
                 assert_eq!(restored_from(&frozen).digest(), frozen.digest);
             }
         }

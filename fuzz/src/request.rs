@@ -2,7 +2,7 @@
 
 use ostler_proto::{
     op::Op,
-    request::{MultiOp, MultiReadOp, Request},
+    request::{MultiOp, Request},
 };
 use ostler_server_core::ClientRequest;
 
@@ -28,9 +28,12 @@ fn items(request: &Request<'_>) -> usize {
         Request::Create(create) => create.acl.iter().flatten().count(),
         Request::SetAcl { acl, .. } => acl.iter().flatten().count(),
         Request::Multi(ops) => ops.iter().map(multi_items).sum(),
-        Request::MultiRead(ops) => ops.iter().map(|MultiReadOp::GetData(path) | MultiReadOp::GetChildren(path)| 1 + path.len() / 8).sum(),
+        Request::MultiRead { ops, .. } => ops.len(),
         Request::SetWatches(set) => {
-            [&set.data, &set.exist, &set.child, &set.persistent, &set.persistent_recursive].map(|paths| paths.len()).iter().sum()
+            [&set.data, &set.exist, &set.child, &set.persistent, &set.persistent_recursive]
+                .map(|paths| paths.len())
+                .iter()
+                .sum()
         }
         _ => 0,
     }

@@ -114,21 +114,32 @@ pub fn check_tree(tree: &Tree) {
             let parent = path::parent(&node.path).expect("a znode below the root has a parent's path");
             assert!(seen.contains(parent), "{} comes before its parent", node.path);
         }
-        assert_eq!(tree.children(&node.path).count(), node.num_children as usize, "children of {}", node.path);
+        assert_eq!(
+            tree.children(&node.path).count(),
+            node.num_children as usize,
+            "children of {}",
+            node.path
+        );
         seen.insert(node.path.to_string());
     }
     assert_eq!(seen.len(), frozen.len());
-    assert_eq!(restored_from(&frozen).digest(), tree.digest(), "the digest that was kept up, and that of the znodes");
+    assert_eq!(
+        restored_from(&frozen).digest(),
+        tree.digest(),
+        "the digest that was kept up, and that of the znodes"
+    );
 }
 
 /// The tree that a snapshot of this view would give.
 pub fn restored_from(frozen: &FrozenTree) -> Tree {
-    let acls: HashMap<i64, Vec<Acl>> = frozen.acls.iter().map(|(id, acls)| (id.to_disk(), acls.to_vec())).collect();
+    let acls: HashMap<i64, Vec<Acl>> =
+        frozen.acls.iter().map(|(id, acls)| (id.to_disk(), acls.to_vec())).collect();
     let mut tree = Tree::empty(TYPES);
     for node in frozen.nodes() {
         let index = node.acl.to_disk();
         let acl = (index, acls.get(&index).map(Vec::as_slice));
-        tree.restore_node(&node.path, node.data.as_deref(), node.stat, acl).expect("a tree's own znodes make a tree");
+        tree.restore_node(&node.path, node.data.as_deref(), node.stat, acl)
+            .expect("a tree's own znodes make a tree");
     }
     tree.finish_restore(frozen.zxid, frozen.sessions.iter().copied(), None);
     tree

@@ -43,9 +43,11 @@ fn view(script: &mut Script<'_>) -> ServerView {
         match script.byte() % 4 {
             0 => view.watches.push(WatchesOfSession { session_id, paths: vec![name(script), name(script)] }),
             1 => view.ephemerals.push(EphemeralsOfSession { session_id, paths: vec![name(script)] }),
-            2 => view
-                .session_expiry
-                .push(TimeBucket { expires_at_wall_ms: session_id, members: vec![session_id, 1] }),
+            2 => {
+                // Up to the year 4000 or so.
+                let expires_at_wall_ms = i64::from(script.short()) * 1_000_000_001;
+                view.session_expiry.push(TimeBucket { expires_at_wall_ms, members: vec![session_id, 1] });
+            }
             _ => view.gauges.quotas.push(NamespaceQuota {
                 namespace: name(script),
                 count_limit: Some(session_id),

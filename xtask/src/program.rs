@@ -18,6 +18,8 @@ pub(crate) struct Runner<'a> {
 /// How a program ended.
 pub(crate) struct Finished {
     pub(crate) success: bool,
+    /// Its exit code; `None` after a signal.
+    pub(crate) code: Option<i32>,
     /// What it printed, standard output and error together.
     pub(crate) output: String,
     /// In words, for the step's line.
@@ -57,7 +59,7 @@ impl<'a> Runner<'a> {
             .with_context(|| format!("cannot run {}", command.get_program().display()))?;
         let output = fs::read(&self.log).with_context(|| format!("cannot read {}", self.log.display()))?;
         let output = String::from_utf8_lossy(&output).into_owned();
-        Ok(Finished { success: status.success(), output, status: status.to_string() })
+        Ok(Finished { success: status.success(), code: status.code(), output, status: status.to_string() })
     }
 }
 

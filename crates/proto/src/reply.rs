@@ -154,6 +154,15 @@ impl Body {
 }
 
 impl OpResult {
+    /// About how many bytes it takes: its data or names.
+    pub fn size(&self) -> usize {
+        match self {
+            OpResult::GetData(data, _) => data.as_ref().map_or(0, |data| data.len()),
+            OpResult::GetChildren(names) => names.len(),
+            _ => 0,
+        }
+    }
+
     fn write(&self, out: &mut Vec<u8>) {
         let header = |code: i32, error| MultiHeader { code, done: false, error };
         match self {

@@ -22,6 +22,9 @@ use ostler_tree::{Znode, watch::WatchTarget};
 
 type Answer = Result<Body, ErrorCode>;
 
+/// Bytes of data and names that one multiRead may answer with.
+const MULTI_READ_MAX: usize = 64 << 20;
+
 /// Shorter lists are encoded anew each time.
 const KEEP_LIST_FROM: usize = 16 << 10;
 
@@ -91,7 +94,11 @@ impl Server {
             Request::GetEphemerals { prefix } => Ok(self.get_ephemerals(conn, prefix.as_deref())),
             Request::WhoAmI => Ok(self.who_am_i(conn)),
             Request::MultiRead { ops, broken } => {
-                let results = ops.iter().map(|op| self.multi_read_op(conn, op)).collect();
+                let results: Vec<OpResult> = ops.iter().map(|op| self.multi_read_op(conn, op)).collect();
+                // A frame of a few kilobytes can ask for gigabytes, which no frame can answer.
+                if results.iter().map(OpResult::size).sum::<usize>() > MULTI_READ_MAX {
+                    return Err(ErrorCode::MarshallingError);
+                }
                 Ok(if *broken { Body::BrokenMultiRead(results) } else { Body::Multi(results) })
             }
             Request::Ping => Ok(Body::None),

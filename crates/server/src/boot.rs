@@ -93,7 +93,7 @@ impl RunningServer {
         let socket_error = |source| ServerError::Listen { address: config.client_address, source };
         let socket = tokio::net::TcpListener::from_std(socket).map_err(socket_error)?;
         let address = socket.local_addr().map_err(socket_error)?;
-        spawn_until(&stop, listener::run(socket, driver.clone(), limits, counts, door));
+        spawn_until(&stop, listener::run(socket, driver.clone(), limits, counts, door, stop.clone()));
         spawn_until(&stop, timer_task::run(driver.clone()));
         spawn_until(&stop, purge_now_and_then(config.purge_interval_hours, settings));
         Ok(RunningServer { address, znodes, loaded_in, disk, disk_thread, disk_failed, stop, _lock: lock })

@@ -23,6 +23,8 @@ pub(crate) struct ConnLimits {
 
 /// Bytes of requests read while others are unanswered: above it the socket waits.
 const UNANSWERED_BYTES_MAX: usize = 8 << 20;
+/// How long a closing connection's last bytes may take.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 const READ_SIZE: usize = 64 << 10;
 
 thread_local! {
@@ -58,6 +60,8 @@ struct ClientConn {
     partial: Vec<u8>,
     sending: Sending,
     shaken_hands: bool,
+    /// The client has sent what is no request. What came before it is still answered, then this is the end.
+    doomed: Option<&'static str>,
     bytes_since_idle: usize,
 }
 
@@ -80,6 +84,7 @@ pub(crate) async fn serve(
         partial: Vec::new(),
         sending: Sending::default(),
         shaken_hands: false,
+        doomed: None,
         bytes_since_idle: 0,
     };
     let end = client.run().await;
@@ -115,6 +120,13 @@ impl ClientConn {
     /// Waits for the socket or the outbox, and deals with what there is.
     async fn turn(&mut self) -> Result<(), End> {
         self.flush().await?;
+        if let Some(what) = self.doomed {
+            if self.outbox.unanswered() == 0 {
+                return Err(End::Garbage(what));
+            }
+            self.outbox.woken().await;
+            return Ok(());
+        }
         if !self.partial.is_empty() && self.may_read() && self.take_frames_of_partial()? {
             return Ok(());
         }
@@ -155,7 +167,7 @@ impl ClientConn {
                 match written {
                     Ok(0) => return Err(End::Closed),
                     Ok(n) => self.sending.advance(n),
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.stream.writable().await?,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.until_writable().await?,
                     Err(error) => return Err(error.into()),
                 }
             }
@@ -165,6 +177,18 @@ impl ClientConn {
             if self.outbox.len() == 0 {
                 return Ok(());
             }
+        }
+    }
+
+    /// A connection that is to be closed waits for its client only a moment longer.
+    async fn until_writable(&mut self) -> Result<(), End> {
+        if self.outbox.is_closing() {
+            let waited = tokio::time::timeout(LAST_WORDS, self.stream.writable()).await;
+            return waited.map_err(|_| End::Closed)?.map_err(End::Io);
+        }
+        tokio::select! {
+            ready = self.stream.writable() => ready.map_err(End::Io),
+            () = self.outbox.woken() => Ok(()),
         }
     }
 
@@ -228,18 +252,19 @@ impl ClientConn {
             match frame::split(&bytes[at..], self.limits.frame_max) {
                 frame::Split::Frame { payload, used } => {
                     // Less than a request header: upstream closes without an answer.
-                    let request =
-                        ClientRequest::decode(payload).map_err(|_| End::Garbage("no request header"))?;
+                    let Ok(request) = ClientRequest::decode(payload) else {
+                        self.doomed = Some("no request header");
+                        break;
+                    };
                     at += used;
                     requests.push(request);
                     ends.push(at);
                 }
                 frame::Split::Incomplete { .. } => break,
-                frame::Split::BadLength(_) if requests.is_empty() => {
-                    return Err(End::Garbage("a frame length below zero or above jute.maxbuffer"));
+                frame::Split::BadLength(_) => {
+                    self.doomed = Some("a frame length below zero or above jute.maxbuffer");
+                    break;
                 }
-                // What came before it is still served.
-                frame::Split::BadLength(_) => break,
             }
         }
         if requests.is_empty() {

@@ -14,6 +14,7 @@ use std::{
     time::Duration,
 };
 use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
 
 /// How many may connect.
 #[derive(Debug, Clone, Copy)]
@@ -86,6 +87,7 @@ pub(crate) async fn run(
     limits: Arc<ConnLimits>,
     counts: ConnCounts,
     door: Arc<FourLetterDoor>,
+    stop: CancellationToken,
 ) {
     let census = Arc::new(Mutex::new(Census::default()));
     let mut refused = 0_u64;
@@ -109,9 +111,9 @@ pub(crate) async fn run(
             continue;
         };
         prepare(&stream, counts.keep_alive);
-        let (driver, limits, door) = (driver.clone(), limits.clone(), door.clone());
+        let (driver, limits, door, stop) = (driver.clone(), limits.clone(), door.clone(), stop.clone());
         tokio::spawn(async move {
-            client_conn::serve(stream, peer, driver, limits, door).await;
+            stop.run_until_cancelled(client_conn::serve(stream, peer, driver, limits, door)).await;
             drop(place);
         });
     }

@@ -133,11 +133,21 @@ impl Outbox {
                 state.tail.raw(frame);
             }
         });
+        if overfull {
+            self.wake.notify_one();
+        }
         overfull
     }
 
+    /// Wakes the task even while it waits for a client that reads nothing.
     pub(crate) fn close(&self, reason: CloseReason) {
         self.push(|state| state.close = state.close.or(Some(reason)));
+        self.wake.notify_one();
+    }
+
+    /// Whether the connection is to be closed.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.lock().close.is_some()
     }
 
     /// Text that is no frame (four-letter words).

@@ -57,7 +57,8 @@ impl Client {
         let mut frame = Vec::new();
         reply.write_frame(&mut frame);
         assert_eq!(frame[..4], (frame.len() as u32 - 4).to_be_bytes());
-        let header = ReplyHeader::read(&mut Reader::new(&frame[4..])).expect("a reply starts with its header");
+        let header =
+            ReplyHeader::read(&mut Reader::new(&frame[4..])).expect("a reply starts with its header");
         assert_eq!(header.xid, reply.xid);
 
         if reply.zxid == Some(Zxid::ZERO)

@@ -58,7 +58,7 @@ const ACLS: [Option<&[AclEntry]>; 10] = [
     Some(&[(31, Some("world"), Some("anyone"))]),
     Some(&[(1, Some("world"), Some("anyone"))]),
     Some(&[(31, Some("auth"), Some(""))]),
-    Some(&[(30, Some("digest"), Some("u:PfN5HDzdx4lPAIsuYSQaAOnQCFg="))]),
+    Some(&[(30, Some("digest"), Some("u:Jq7wMyA/w2Vd5WIDAKdu4OIIFEQ="))]),
     Some(&[(31, Some("ip"), Some("127.0.0.0/30")), (1, Some("world"), Some("anyone"))]),
     Some(&[]),
     Some(&[(31, None, None)]),
@@ -68,9 +68,8 @@ const ACLS: [Option<&[AclEntry]>; 10] = [
 ];
 
 const CODES: [i32; 8] = [1, 15, 2, 5, 14, 7, 21, 19];
-const READS: [i32; 24] = [
-    4, 3, 8, 12, 6, 9, 11, 22, 100, 101, 103, 104, 105, 106, 17, 18, 107, 16, 102, -11, 13, 20, -10, 99,
-];
+const READS: [i32; 24] =
+    [4, 3, 8, 12, 6, 9, 11, 22, 100, 101, 103, 104, 105, 106, 17, 18, 107, 16, 102, -11, 13, 20, -10, 99];
 const AUTHS: [(Option<&str>, Option<&[u8]>); 8] = [
     (Some("digest"), Some(b"u:p")),
     (Some("digest"), Some(b"super:fuzz")),
@@ -131,7 +130,7 @@ fn body(code: i32, script: &mut Script<'_>, out: &mut Vec<u8>) {
                 let count = usize::from(script.byte() % 3);
                 out.length(count);
                 for _ in 0..count {
-                    out.string(script.one_of(&PATHS));
+                    out.string(path(script));
                 }
             }
         }
@@ -143,7 +142,7 @@ fn body(code: i32, script: &mut Script<'_>, out: &mut Vec<u8>) {
 
 /// What may stand alone or in a multi.
 fn operation(code: i32, script: &mut Script<'_>, out: &mut Vec<u8>) {
-    out.string(script.one_of(&PATHS));
+    out.string(path(script));
     match code {
         1 | 15 | 19 | 21 => {
             out.buffer(*script.one_of(&DATA));
@@ -170,7 +169,8 @@ fn operation(code: i32, script: &mut Script<'_>, out: &mut Vec<u8>) {
 
 fn multi(code: i32, script: &mut Script<'_>, out: &mut Vec<u8>) {
     for _ in 0..script.byte() % 6 {
-        let op = if code == 14 { *script.one_of(&[1, 2, 5, 13, 15, 19, 21]) } else { *script.one_of(&[4, 8]) };
+        let op =
+            if code == 14 { *script.one_of(&[1, 2, 5, 13, 15, 19, 21]) } else { *script.one_of(&[4, 8]) };
         out.i32(op);
         out.bool(false);
         out.i32(-1);
@@ -179,6 +179,10 @@ fn multi(code: i32, script: &mut Script<'_>, out: &mut Vec<u8>) {
     out.i32(-1);
     out.bool(true);
     out.i32(-1);
+}
+
+fn path(script: &mut Script<'_>) -> &'static str {
+    *script.one_of::<&str>(&PATHS)
 }
 
 fn version(script: &mut Script<'_>) -> i32 {

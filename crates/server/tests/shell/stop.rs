@@ -7,6 +7,7 @@ use crate::{
     server::{TestServer, config},
 };
 use std::{
+    fs,
     io::{Read, Write},
     net::{SocketAddr, TcpStream},
     sync::{
@@ -57,6 +58,23 @@ fn a_stopped_server_has_let_its_clients_go() {
     client.stream.set_read_timeout(Some(Duration::from_secs(3))).unwrap();
     assert!(!matches!(client.stream.read(&mut first), Ok(1)), "it still answers");
     assert!(ends_within(&mut client.stream, Duration::from_secs(5)), "the connection is still open");
+}
+
+/// Whoever embeds servers starts and stops many of them.
+#[test]
+fn a_stopped_server_leaves_no_thread_behind() {
+    let _alone = gate::alone();
+    let threads = || fs::read_dir("/proc/self/task").unwrap().count();
+    let before = threads();
+    for _ in 0..10 {
+        TestServer::start_unguarded(|_| {}).stop().unwrap();
+    }
+    let begun = Instant::now();
+    // A few may be on their way out, of this server's runtime or of the test's own.
+    while threads() > before + 4 {
+        assert!(begun.elapsed() < Duration::from_secs(10), "{} threads, not {before}", threads());
+        thread::sleep(Duration::from_millis(20));
+    }
 }
 
 #[test]
