@@ -182,7 +182,7 @@ fn multi(code: i32, script: &mut Script<'_>, out: &mut Vec<u8>) {
 }
 
 fn path(script: &mut Script<'_>) -> &'static str {
-    *script.one_of::<&str>(&PATHS)
+    script.one_of::<&str>(&PATHS)
 }
 
 fn version(script: &mut Script<'_>) -> i32 {
