@@ -372,7 +372,7 @@ fn connections(seeds: &Seeds) -> io::Result<()> {
     let handshake = handshake(SessionId::NONE, Some(false));
     let mut raw = vec![0, 0, handshake.len() as u8];
     raw.extend(&handshake);
-    raw.extend([0xf4, 0]);
+    raw.push(0xf4);
     for (_, payload) in requests() {
         raw.extend([1, payload.len() as u8]);
         raw.extend(payload);

@@ -7,13 +7,13 @@ use super::{
     world::{Sent, World},
 };
 use crate::sight::{Sight, decode_names};
+use ostler_proto::shared::SharedBytes;
 use ostler_proto::{
     error::ErrorCode,
     id::{SessionId, Zxid},
     jute::Writer,
     reply::{Body, Reply},
 };
-use ostler_proto::shared::SharedBytes;
 use ostler_server_core::{CloseReason, ConnId};
 
 impl World {
