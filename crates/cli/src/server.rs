@@ -6,8 +6,8 @@ use ostler_server::{
     config::{self, EMBEDDED_DATA_DIR, JVM_FLAG_VARIABLES, NoteLevel, ServerConfig},
     logging,
 };
-use std::{path::PathBuf, process::ExitCode, time::Instant};
-use tokio::signal::unix::{SignalKind, signal};
+use std::{io, path::PathBuf, process::ExitCode, time::Instant};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Run a server. Without a file: one node on 127.0.0.1:2181, its data in ./ostler-data.
 #[derive(Debug, Args)]
@@ -38,12 +38,17 @@ pub(crate) fn run(args: &ServerArgs) -> ExitCode {
         Err(error) => return not_started(&ServerError::Thread(error)),
     };
     runtime.block_on(async {
+        // Listened for from the start: whoever reads the greeting may send one at once.
+        let terminated = match Termination::listen() {
+            Ok(terminated) => terminated,
+            Err(error) => return not_started(&format!("cannot listen for signals: {error}")),
+        };
         let server = match RunningServer::start(&config).await {
             Ok(server) => server,
             Err(error) => return not_started(&located(error, args)),
         };
         greet(&server, &config, begun);
-        match server.run_until(terminated()).await {
+        match server.run_until(terminated.received()).await {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("ostler: stopped, nothing more was acknowledged: {error}");
@@ -96,14 +101,22 @@ fn greet(server: &RunningServer, config: &ServerConfig, begun: Instant) {
     eprintln!("connect with any ZooKeeper client, for example: zkCli.sh -server 127.0.0.1:{port}");
 }
 
-async fn terminated() {
-    let (Ok(mut term), Ok(mut interrupt)) =
-        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
-    else {
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = term.recv() => {}
-        _ = interrupt.recv() => {}
+/// SIGTERM and SIGINT.
+struct Termination {
+    term: Signal,
+    interrupt: Signal,
+}
+
+impl Termination {
+    fn listen() -> io::Result<Self> {
+        let (term, interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        Ok(Termination { term, interrupt })
+    }
+
+    async fn received(mut self) {
+        tokio::select! {
+            _ = self.term.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
     }
 }

@@ -24,7 +24,7 @@ use ostler_storage::{
 };
 use std::{
     net::{Ipv4Addr, SocketAddr},
-    sync::Arc,
+    sync::{Arc, atomic::AtomicBool},
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
@@ -42,6 +42,8 @@ pub struct RunningServer {
     pub loaded_in: Duration,
     disk: Arc<DiskQueue>,
     disk_thread: JoinHandle<()>,
+    snapshots: Arc<SnapshotQueue>,
+    snapshot_thread: JoinHandle<()>,
     disk_failed: oneshot::Receiver<ServerError>,
     stop: CancellationToken,
     _lock: FolderLock,
@@ -67,7 +69,7 @@ impl RunningServer {
         }
         if restored.recovered.origin == Origin::Fresh {
             // Java refuses a folder that has logs but no snapshot, so there is one before the first log.
-            snapshot_thread::write(&restored.tree.freeze(), &settings)?;
+            snapshot_thread::write(&restored.tree.freeze(), &settings, &AtomicBool::new(false))?;
             folders.remove_initialize(&OsDisk)?;
         }
         let znodes = restored.tree.node_count();
@@ -80,10 +82,10 @@ impl RunningServer {
         let driver = Arc::new(Driver::new(core, clock, disk.clone(), snapshots.clone()));
         let log = TxnLog::open(Arc::new(OsDisk), folders.logs.clone(), log_options(config));
         let (disk_thread, disk_failed) = spawn_disk_thread(config, &disk, &driver, log)?;
-        spawn_snapshot_thread(&driver, &snapshots, frozen, settings.clone())?;
+        let snapshot_thread = spawn_snapshot_thread(&driver, &snapshots, frozen, settings.clone())?;
 
         let stop = CancellationToken::new();
-        let door = Arc::new(FourLetterDoor::new(config, &folders, disk.clone(), snapshots));
+        let door = Arc::new(FourLetterDoor::new(config, &folders, disk.clone(), snapshots.clone()));
         let limits = Arc::new(conn_limits(config));
         let counts = ConnCounts {
             per_address: config.max_client_cnxns,
@@ -96,7 +98,18 @@ impl RunningServer {
         spawn_until(&stop, listener::run(socket, driver.clone(), limits, counts, door, stop.clone()));
         spawn_until(&stop, timer_task::run(driver.clone()));
         spawn_until(&stop, purge_now_and_then(config.purge_interval_hours, settings));
-        Ok(RunningServer { address, znodes, loaded_in, disk, disk_thread, disk_failed, stop, _lock: lock })
+        Ok(RunningServer {
+            address,
+            znodes,
+            loaded_in,
+            disk,
+            disk_thread,
+            snapshots,
+            snapshot_thread,
+            disk_failed,
+            stop,
+            _lock: lock,
+        })
     }
 
     /// Runs until `shutdown` resolves or the disk fails.
@@ -106,13 +119,15 @@ impl RunningServer {
             failed = &mut self.disk_failed => failed.ok(),
         };
         self.stop.cancel();
+        self.snapshots.stop();
         if let Some(error) = failed {
             return Err(error);
         }
         // What clients have sent is written to the log before the end; they find out at the next server.
         self.disk.stop();
-        let thread = self.disk_thread;
-        let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+        let threads = [self.disk_thread, self.snapshot_thread];
+        let joined = move || threads.into_iter().for_each(|thread| drop(thread.join()));
+        let _ = tokio::task::spawn_blocking(joined).await;
         match self.disk_failed.try_recv() {
             Ok(error) => Err(error),
             Err(_) => Ok(()),
@@ -231,13 +246,12 @@ fn spawn_disk_thread(
 fn spawn_snapshot_thread(
     driver: &Arc<Driver>,
     queue: &Arc<SnapshotQueue>,
-    frozen: std::sync::mpsc::Receiver<Box<ostler_tree::FrozenTree>>,
+    frozen: std::sync::mpsc::Receiver<Option<Box<ostler_tree::FrozenTree>>>,
     settings: SnapshotSettings,
-) -> Result<(), ServerError> {
+) -> Result<JoinHandle<()>, ServerError> {
     let (driver, queue) = (driver.clone(), queue.clone());
     let run = move || snapshot_thread::run(&queue, &frozen, &driver, &settings);
-    thread::Builder::new().name("snapshot".into()).spawn(run).map_err(ServerError::Thread)?;
-    Ok(())
+    thread::Builder::new().name("snapshot".into()).spawn(run).map_err(ServerError::Thread)
 }
 
 async fn purge_now_and_then(interval_hours: Option<u32>, settings: SnapshotSettings) {

@@ -24,11 +24,18 @@ struct TreeBuilder {
     /// The snapshot's own numbers for its lists.
     acls: HashMap<i64, Vec<Acl>>,
     sessions: Vec<(SessionId, i32)>,
+    has_root: bool,
 }
 
 impl TreeBuilder {
     fn new(types: ExtendedTypes) -> Self {
-        TreeBuilder { types, tree: Tree::fresh(types), acls: HashMap::new(), sessions: Vec::new() }
+        TreeBuilder {
+            types,
+            tree: Tree::fresh(types),
+            acls: HashMap::new(),
+            sessions: Vec::new(),
+            has_root: false,
+        }
     }
 }
 
@@ -44,8 +51,10 @@ impl SnapshotSink for TreeBuilder {
     }
 
     fn node(&mut self, node: SnapshotNode<'_>) -> Result<(), Refusal> {
-        if &*node.path == "/" {
+        // The first root takes the place of the empty database; a second one is refused like any other.
+        if &*node.path == "/" && !self.has_root {
             self.tree = Tree::empty(self.types);
+            self.has_root = true;
         }
         let acl = (node.acl, self.acls.get(&node.acl).map(Vec::as_slice));
         self.tree.restore_node(&node.path, node.data, node.stat, acl).map_err(Refusal::from)

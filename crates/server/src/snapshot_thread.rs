@@ -15,7 +15,7 @@ use ostler_tree::FrozenTree;
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
         mpsc::{Receiver, Sender, channel},
     },
     thread,
@@ -29,17 +29,20 @@ const PACE_EVERY: u64 = 1 << 20;
 /// Where frozen trees wait to be written.
 #[derive(Debug)]
 pub(crate) struct SnapshotQueue {
-    sender: Sender<Box<FrozenTree>>,
+    /// `None` ends the thread.
+    sender: Sender<Option<Box<FrozenTree>>>,
+    stopped: AtomicBool,
     pub(crate) written: AtomicU64,
     pub(crate) last_ms: AtomicU64,
     pub(crate) failed: AtomicU64,
 }
 
 impl SnapshotQueue {
-    pub(crate) fn new() -> (Arc<SnapshotQueue>, Receiver<Box<FrozenTree>>) {
+    pub(crate) fn new() -> (Arc<SnapshotQueue>, Receiver<Option<Box<FrozenTree>>>) {
         let (sender, receiver) = channel();
         let queue = SnapshotQueue {
             sender,
+            stopped: AtomicBool::new(false),
             written: AtomicU64::new(0),
             last_ms: AtomicU64::new(0),
             failed: AtomicU64::new(0),
@@ -48,8 +51,14 @@ impl SnapshotQueue {
     }
 
     pub(crate) fn push(&self, frozen: Box<FrozenTree>) {
-        // The thread ends only with the process.
-        let _ = self.sender.send(frozen);
+        // The thread ends only when it is told to.
+        let _ = self.sender.send(Some(frozen));
+    }
+
+    /// Ends the thread, and gives up the snapshot that it is writing: the log has all of it.
+    pub(crate) fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+        let _ = self.sender.send(None);
     }
 }
 
@@ -64,16 +73,16 @@ pub(crate) struct SnapshotSettings {
     pub(crate) keep: Option<usize>,
 }
 
-/// Runs until the process ends.
+/// Runs until the queue is stopped.
 pub(crate) fn run(
     queue: &SnapshotQueue,
-    receiver: &Receiver<Box<FrozenTree>>,
+    receiver: &Receiver<Option<Box<FrozenTree>>>,
     driver: &Arc<Driver>,
     settings: &SnapshotSettings,
 ) {
-    while let Ok(frozen) = receiver.recv() {
+    while let Ok(Some(frozen)) = receiver.recv() {
         let (zxid, znodes, begun) = (frozen.zxid, frozen.len(), Instant::now());
-        match write(&frozen, settings) {
+        match write(&frozen, settings, &queue.stopped) {
             Ok(()) => {
                 let ms = begun.elapsed().as_millis() as u64;
                 queue.written.fetch_add(1, Ordering::Relaxed);
@@ -102,8 +111,12 @@ pub(crate) fn purge(settings: &SnapshotSettings) {
     }
 }
 
-/// Writes a frozen tree as a snapshot and makes it durable.
-pub(crate) fn write(frozen: &FrozenTree, settings: &SnapshotSettings) -> Result<(), StorageError> {
+/// Writes a frozen tree as a snapshot and makes it durable, unless it is `stopped` half way.
+pub(crate) fn write(
+    frozen: &FrozenTree,
+    settings: &SnapshotSettings,
+    stopped: &AtomicBool,
+) -> Result<(), StorageError> {
     let mut writer = SnapshotWriter::begin(
         &OsDisk,
         &settings.folders.snapshots,
@@ -120,6 +133,10 @@ pub(crate) fn write(frozen: &FrozenTree, settings: &SnapshotSettings) -> Result<
             paced = writer.written();
             let due = Duration::from_micros(paced * 1_000_000 / PACE_BYTES_PER_S);
             thread::sleep(due.saturating_sub(begun.elapsed()));
+            if stopped.load(Ordering::Relaxed) {
+                // Dropped unfinished, the writer removes its file.
+                return Ok(());
+            }
         }
     }
     let digest = SnapshotDigest { zxid: frozen.zxid, version: DIGEST_VERSION, digest: frozen.digest };

@@ -192,8 +192,26 @@ impl Tree {
         Outcome::Deleted
     }
 
-    /// Takes a znode out of the table and of every index. Its ACL's use is the caller's to release.
+    /// Takes a znode out, with all that is below it. Only replay over a fuzzy snapshot of Java's, or over
+    /// damaged files, meets a deleted znode that still has children.
     fn take_out(&mut self, path: &str) -> Option<SharedZnode> {
+        let mut below: Vec<ArcStr> = self.families.of(path).cloned().collect();
+        let mut at = 0;
+        while at < below.len() {
+            let children: Vec<ArcStr> = self.families.of(&below[at]).cloned().collect();
+            below.extend(children);
+            at += 1;
+        }
+        for path in below.iter().rev() {
+            if let Some(node) = self.take_out_one(path) {
+                self.acls.release(node.acl);
+            }
+        }
+        self.take_out_one(path)
+    }
+
+    /// Takes a znode out of the table and of every index. Its ACL's use is the caller's to release.
+    fn take_out_one(&mut self, path: &str) -> Option<SharedZnode> {
         let node = self.table.remove(path)?;
         if crate::digest::counts(path) {
             self.digest = self.digest.wrapping_sub(u64::from(node.digest()));

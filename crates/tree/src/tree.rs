@@ -55,6 +55,12 @@ pub enum RestoreError {
         /// The znode.
         path: ArcStr,
     },
+    /// A znode came twice, or there was no root before it.
+    #[error("znode {path} comes twice")]
+    Twice {
+        /// The znode.
+        path: ArcStr,
+    },
     /// A znode's ACL number is not in the snapshot's table.
     #[error("znode {path} has ACL number {acl}, which the snapshot does not define")]
     NoAcl {
@@ -110,6 +116,9 @@ impl Tree {
         acl: (i64, Option<&[Acl]>),
     ) -> Result<(), RestoreError> {
         let path: ArcStr = path.into();
+        if self.table.get(&path).is_some() {
+            return Err(RestoreError::Twice { path });
+        }
         let acl = match acl {
             (-1, _) => AclId::OPEN,
             (_, Some(acls)) => self.acls.acquire(acls),
