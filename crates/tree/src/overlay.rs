@@ -183,11 +183,6 @@ impl Overlay {
         }
     }
 
-    /// The tree changed by other means than pending transactions (a restore).
-    pub fn reset(&mut self, tree: &Tree) {
-        *self = Overlay::new(tree);
-    }
-
     /// Whether nothing is pending.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()

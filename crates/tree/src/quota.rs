@@ -5,7 +5,6 @@ use alloc::{
     collections::{BTreeMap, BTreeSet},
     format,
     string::String,
-    vec::Vec,
 };
 use ostler_proto::path::{QUOTA_LIMITS, QUOTA_ROOT, QUOTA_STATS, ancestors};
 
@@ -126,11 +125,6 @@ impl QuotaTable {
             return None;
         }
         core::iter::once(path).chain(ancestors(path)).find(|path| self.limited.contains(*path))
-    }
-
-    /// All limited paths.
-    pub fn paths(&self) -> Vec<String> {
-        self.limited.iter().cloned().collect()
     }
 }
 
