@@ -6,8 +6,11 @@ use ostler_server::{
     config::{self, EMBEDDED_DATA_DIR, JVM_FLAG_VARIABLES, NoteLevel, ServerConfig},
     logging,
 };
-use std::{io, path::PathBuf, process::ExitCode, time::Instant};
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use std::{io, num::NonZero, path::PathBuf, process::ExitCode, time::Instant};
+use tokio::{
+    runtime::Builder,
+    signal::unix::{Signal, SignalKind, signal},
+};
 
 /// Run a server. Without a file: one node on 127.0.0.1:2181, its data in ./ostler-data.
 #[derive(Debug, Args)]
@@ -33,7 +36,8 @@ pub(crate) fn run(args: &ServerArgs) -> ExitCode {
             Err(error) => return not_started(&error),
         },
     };
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let threads = runtime_threads(std::thread::available_parallelism().map_or(1, NonZero::get));
+    let runtime = match Builder::new_multi_thread().worker_threads(threads).enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return not_started(&ServerError::Thread(error)),
     };
@@ -56,6 +60,12 @@ pub(crate) fn run(args: &ServerArgs) -> ExitCode {
             }
         }
     })
+}
+
+/// Threads that serve clients. The member itself does one thing at a time, so beyond a few they would only
+/// wait for each other; and the disk and the kernel's side of the network need cores too.
+fn runtime_threads(cores: usize) -> usize {
+    (cores / 2).clamp(1, 4)
 }
 
 fn load(path: &std::path::Path) -> Result<ServerConfig, config::ConfigError> {

@@ -26,10 +26,8 @@ impl Server {
     /// The disk has reached `seq`: this server's own acknowledgement of all proposals up to there.
     pub(crate) fn persisted(&mut self, now: Now, seq: PersistSeq, effects: &mut Vec<Effect>) {
         self.gate.reached(seq);
-        let mut committed = self.leader.committed();
-        while let Some(zxid) = self.gate.pop() {
-            committed = self.leader.acknowledge(self.config.server, zxid);
-        }
+        let Some(durable) = core::iter::from_fn(|| self.gate.pop()).last() else { return };
+        let committed = self.leader.acknowledge(self.config.server, durable);
         while self.outstanding.front().is_some_and(|proposal| proposal.zxid <= committed) {
             if let Some(proposal) = self.outstanding.pop_front() {
                 self.commit(now, &proposal, effects);
@@ -94,11 +92,6 @@ impl Server {
         };
         summary.add(conns.len() as u64);
         self.stats.packets_sent += conns.len() as u64;
-        for conn in conns {
-            if let Some(state) = self.conns.get_mut(conn) {
-                state.stats.sent += 1;
-            }
-        }
     }
 
     /// Answers the write at the head of a connection's fifo, then what waited behind it.

@@ -64,7 +64,8 @@ pub struct Stats {
 pub struct ConnStats {
     /// Requests taken in.
     pub received: u64,
-    /// Replies and notifications given out.
+    /// Replies given out. Notifications are counted where they are queued: a change that thousands watch
+    /// need not look each of them up here.
     pub sent: u64,
     /// Operation number of the last reply; `None` before the first.
     pub last_op: Option<i32>,

@@ -81,7 +81,7 @@ impl RunningServer {
         let (snapshots, frozen) = SnapshotQueue::new();
         let driver = Arc::new(Driver::new(core, clock, disk.clone(), snapshots.clone()));
         let log = TxnLog::open(Arc::new(OsDisk), folders.logs.clone(), log_options(config));
-        let (disk_thread, disk_failed) = spawn_disk_thread(config, &disk, &driver, log)?;
+        let (disk_thread, disk_failed) = spawn_disk_thread(config, &disk, log)?;
         let snapshot_thread = spawn_snapshot_thread(&driver, &snapshots, frozen, settings.clone())?;
 
         let stop = CancellationToken::new();
@@ -96,6 +96,7 @@ impl RunningServer {
         let socket = tokio::net::TcpListener::from_std(socket).map_err(socket_error)?;
         let address = socket.local_addr().map_err(socket_error)?;
         spawn_until(&stop, listener::run(socket, driver.clone(), limits, counts, door, stop.clone()));
+        spawn_until(&stop, disk_thread::report(disk.clone(), driver.clone()));
         spawn_until(&stop, timer_task::run(driver.clone()));
         spawn_until(&stop, purge_now_and_then(config.purge_interval_hours, settings));
         Ok(RunningServer {
@@ -229,14 +230,13 @@ type DiskThread = (JoinHandle<()>, oneshot::Receiver<ServerError>);
 fn spawn_disk_thread(
     config: &ServerConfig,
     queue: &Arc<DiskQueue>,
-    driver: &Arc<Driver>,
     log: TxnLog,
 ) -> Result<DiskThread, ServerError> {
     let (failed, receiver) = oneshot::channel();
-    let (queue, driver) = (queue.clone(), driver.clone());
+    let queue = queue.clone();
     let warn_above = Duration::from_millis(config.fsync_warning_threshold_ms);
     let thread = thread::Builder::new().name("disk".into()).spawn(move || {
-        if let Err(error) = disk_thread::run(&queue, &driver, log, warn_above) {
+        if let Err(error) = disk_thread::run(&queue, log, warn_above) {
             let _ = failed.send(error.into());
         }
     });

@@ -7,8 +7,20 @@ use crate::{
 };
 use ostler_proto::{connect::ConnectRequest, frame};
 use ostler_server_core::{ClientRequest, CloseReason, ConnId, Input};
-use std::{cell::RefCell, io, net::SocketAddr, sync::Arc, time::Duration};
-use tokio::net::TcpStream;
+use std::{
+    cell::RefCell,
+    future::poll_fn,
+    io,
+    net::SocketAddr,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncRead, ReadBuf},
+    net::TcpStream,
+};
 
 /// What bounds a connection.
 #[derive(Debug, Clone)]
@@ -47,6 +59,17 @@ impl From<io::Error> for End {
     fn from(error: io::Error) -> End {
         End::Io(error)
     }
+}
+
+/// Reads into this thread's buffer, which is the caller's until it awaits again. Unlike waiting for
+/// `readable` and trying, this remembers that a short read has emptied the socket, and saves the call that
+/// would only say so.
+fn poll_read(stream: &mut TcpStream, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+    SCRATCH.with_borrow_mut(|scratch| {
+        let mut buffer = ReadBuf::new(scratch);
+        ready!(Pin::new(stream).poll_read(cx, &mut buffer))?;
+        Poll::Ready(Ok(buffer.filled().len()))
+    })
 }
 
 struct ClientConn {
@@ -134,10 +157,7 @@ impl ClientConn {
             self.sending.shrink();
             tokio::select! {
                 biased;
-                ready = self.stream.readable() => {
-                    ready?;
-                    self.read()?;
-                }
+                read = poll_fn(|cx| poll_read(&mut self.stream, cx)) => self.arrived(read?)?,
                 () = self.outbox.woken() => {}
             }
         } else {
@@ -204,14 +224,12 @@ impl ClientConn {
         End::Closed
     }
 
-    fn read(&mut self) -> Result<(), End> {
+    /// Deals with the first `n` bytes of this thread's buffer.
+    fn arrived(&mut self, n: usize) -> Result<(), End> {
+        if n == 0 {
+            return Err(End::Closed);
+        }
         SCRATCH.with_borrow_mut(|scratch| {
-            let n = match self.stream.try_read(scratch) {
-                Ok(0) => return Err(End::Closed),
-                Ok(n) => n,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) => return Err(error.into()),
-            };
             self.bytes_since_idle += n;
             if self.partial.is_empty() {
                 let used = self.take_frames(&scratch[..n])?;

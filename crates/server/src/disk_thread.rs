@@ -1,6 +1,9 @@
 //! The disk: one queue, one thread, one write and one sync for all that has gathered meanwhile.
 //!
 //! A write or sync that fails is the end: nothing is reported durable any more, and the process stops.
+//!
+//! The thread only says how far it has come; the member hears of it on the runtime's threads. There its
+//! state is warm, and the connections that are answered are woken without crossing threads.
 
 use crate::driver::Driver;
 use ostler_server_core::{Input, PersistOp};
@@ -13,6 +16,7 @@ use std::{
     },
     time::{Duration, Instant},
 };
+use tokio::sync::Notify;
 
 #[derive(Debug, Default)]
 struct Pending {
@@ -25,6 +29,9 @@ struct Pending {
 pub(crate) struct DiskQueue {
     pending: Mutex<Pending>,
     filled: Condvar,
+    /// The last act that is on disk.
+    durable: AtomicU64,
+    advanced: Notify,
     pub(crate) syncs: AtomicU64,
     pub(crate) sync_ms_max: AtomicU64,
     pub(crate) sync_ms_sum: AtomicU64,
@@ -48,6 +55,11 @@ impl DiskQueue {
         self.filled.notify_one();
     }
 
+    fn reached(&self, seq: PersistSeq) {
+        self.durable.store(seq.0, Ordering::Release);
+        self.advanced.notify_one();
+    }
+
     /// Waits for something to do; `false` when there is nothing and nothing will come.
     fn take(&self, ops: &mut Vec<(PersistSeq, PersistOp)>) -> bool {
         let pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
@@ -69,10 +81,17 @@ impl DiskQueue {
     }
 }
 
+/// Tells the member what is on disk. Runs until it is dropped.
+pub(crate) async fn report(queue: Arc<DiskQueue>, driver: Arc<Driver>) {
+    loop {
+        queue.advanced.notified().await;
+        driver.step(Input::Persisted(PersistSeq(queue.durable.load(Ordering::Acquire))));
+    }
+}
+
 /// Runs until the queue is stopped. An error ends it at once.
 pub(crate) fn run(
     queue: &DiskQueue,
-    driver: &Arc<Driver>,
     mut log: TxnLog,
     warn_above: Duration,
 ) -> Result<(), StorageError> {
@@ -90,7 +109,7 @@ pub(crate) fn run(
         log.commit()?;
         queue.count_sync(begun.elapsed(), warn_above);
         if let Some(seq) = reached {
-            driver.step(Input::Persisted(seq));
+            queue.reached(seq);
         }
     }
     Ok(())

@@ -3,9 +3,10 @@
 
 use crate::{
     disk_thread::DiskQueue,
-    outbox::{self, Outbox},
+    outbox::Outbox,
     snapshot_thread::SnapshotQueue,
 };
+use ostler_proto::event;
 use ostler_server_core::{ClientRequest, CloseReason, ConnId, Effect, Input, Now, Server, input::Mono};
 use rustc_hash::FxBuildHasher;
 use std::{
@@ -47,7 +48,7 @@ impl Clock {
 struct Core {
     server: Server,
     effects: Vec<Effect>,
-    outboxes: HashMap<ConnId, Arc<Outbox>, FxBuildHasher>,
+    outboxes: Outboxes,
 }
 
 /// A member that runs.
@@ -139,6 +140,18 @@ impl Driver {
         look(&mut self.lock().server)
     }
 
+    /// How many notifications a connection has been given.
+    pub(crate) fn notified(&self, conn: ConnId) -> u64 {
+        self.lock().outboxes.get(&conn).map_or(0, |outbox| outbox.notified())
+    }
+
+    /// Forgets the connections' counts (`crst`).
+    pub(crate) fn reset_conn_stats(&self) {
+        let core = &mut *self.lock();
+        core.server.reset_conn_stats();
+        core.outboxes.values().for_each(|outbox| outbox.reset_notified());
+    }
+
     /// When the member next wants to be woken.
     pub(crate) fn next_deadline(&self) -> Mono {
         let deadline = self.lock().server.next_deadline();
@@ -153,32 +166,28 @@ impl Driver {
     }
 
     fn route(&self, core: &mut Core) {
+        let mut fan = Fan::default();
         for effect in core.effects.drain(..) {
             match effect {
                 Effect::Reply { conn, reply } => {
+                    fan.before_others_to(conn, &core.outboxes);
                     if let Some(outbox) = core.outboxes.get(&conn) {
                         outbox.reply(&reply);
                     }
                 }
                 Effect::Notify { conns, zxid, kind, path } => {
-                    let frame = outbox::notification(zxid, kind, &path);
-                    for conn in conns {
-                        if let Some(outbox) = core.outboxes.get(&conn)
-                            && outbox.notify(&frame)
-                        {
-                            tracing::warn!(
-                                ?conn,
-                                "a client reads no notifications: its connection is closed"
-                            );
-                        }
-                    }
+                    fan.add(conns, &core.outboxes);
+                    event::write_frame(&mut fan.frames, zxid, kind, &path);
+                    fan.count += 1;
                 }
                 Effect::Connected { conn, response } => {
+                    fan.before_others_to(conn, &core.outboxes);
                     if let Some(outbox) = core.outboxes.get(&conn) {
                         outbox.connected(&response);
                     }
                 }
                 Effect::Close { conn, reason } => {
+                    fan.before_others_to(conn, &core.outboxes);
                     if let Some(outbox) = core.outboxes.get(&conn) {
                         outbox.close(reason);
                     }
@@ -188,6 +197,54 @@ impl Driver {
                 Effect::Snapshot(frozen) => self.snapshots.push(frozen),
             }
         }
+        fan.send(&core.outboxes);
+    }
+}
+
+type Outboxes = HashMap<ConnId, Arc<Outbox>, FxBuildHasher>;
+
+/// Notifications that the same connections get one after the other: commits that come together often have
+/// the same watchers, and then each of them is looked up and woken once.
+#[derive(Default)]
+struct Fan {
+    /// In ascending order.
+    conns: Vec<ConnId>,
+    frames: Vec<u8>,
+    count: u64,
+}
+
+impl Fan {
+    /// Frames that a connection gets at once.
+    const FRAMES_MAX: usize = 16 << 10;
+
+    /// Makes room for one more notification to these.
+    fn add(&mut self, mut conns: Vec<ConnId>, outboxes: &Outboxes) {
+        conns.sort_unstable();
+        if conns != self.conns || self.frames.len() > Fan::FRAMES_MAX {
+            self.send(outboxes);
+            self.conns = conns;
+        }
+    }
+
+    /// Something else is for this connection, and must not overtake.
+    fn before_others_to(&mut self, conn: ConnId, outboxes: &Outboxes) {
+        if !self.frames.is_empty() && self.conns.binary_search(&conn).is_ok() {
+            self.send(outboxes);
+        }
+    }
+
+    fn send(&mut self, outboxes: &Outboxes) {
+        if self.frames.is_empty() {
+            return;
+        }
+        for conn in &self.conns {
+            if let Some(outbox) = outboxes.get(conn)
+                && outbox.notify(&self.frames, self.count)
+            {
+                tracing::warn!(?conn, "a client reads no notifications: its connection is closed");
+            }
+        }
+        (self.frames, self.count) = (Vec::new(), 0);
     }
 }
 

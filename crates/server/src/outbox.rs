@@ -5,7 +5,6 @@
 
 use ostler_proto::{
     connect::ConnectResponse,
-    event::{self, EventType},
     id::Zxid,
     jute::Writer as _,
     reply::{Body, Reply, ReplyHeader},
@@ -51,6 +50,8 @@ struct State {
     tail: Vec<u8>,
     len: usize,
     close: Option<CloseReason>,
+    /// Notifications pushed.
+    notified: u64,
 }
 
 impl State {
@@ -122,15 +123,16 @@ impl Outbox {
         });
     }
 
-    /// An encoded notification. True when the client has let too many of them wait.
-    pub(crate) fn notify(&self, frame: &[u8]) -> bool {
+    /// So many encoded notifications. True when the client has let too many of them wait.
+    pub(crate) fn notify(&self, frames: &[u8], count: u64) -> bool {
         let mut overfull = false;
         self.push(|state| {
             overfull = state.len > UNREAD_MAX;
             if overfull {
                 state.close = Some(CloseReason::Protocol);
             } else {
-                state.tail.raw(frame);
+                state.tail.raw(frames);
+                state.notified += count;
             }
         });
         if overfull {
@@ -167,6 +169,15 @@ impl Outbox {
 
     pub(crate) fn count_request(&self) {
         self.unanswered.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notifications given out so far.
+    pub(crate) fn notified(&self) -> u64 {
+        self.lock().notified
+    }
+
+    pub(crate) fn reset_notified(&self) {
+        self.lock().notified = 0;
     }
 
     /// Waits until something is pushed.
@@ -243,13 +254,6 @@ impl Sending {
         self.spare = Vec::new();
         self.chunks.shrink_to_fit();
     }
-}
-
-/// Encodes a notification once for all who get it.
-pub(crate) fn notification(zxid: Option<Zxid>, kind: EventType, path: &str) -> Vec<u8> {
-    let mut frame = Vec::with_capacity(path.len() + 36);
-    event::write_frame(&mut frame, zxid, kind, path);
-    frame
 }
 
 #[cfg(test)]

@@ -81,7 +81,7 @@ impl FourLetterDoor {
         }
         match word {
             Word::Srst => driver.inspect(|server| server.reset_stats()),
-            Word::Crst => driver.inspect(|server| server.reset_conn_stats()),
+            Word::Crst => driver.reset_conn_stats(),
             Word::Stmk => {
                 if let Some(mask) = rest.first_chunk::<8>() {
                     self.trace_mask.store(i64::from_be_bytes(*mask), Ordering::Relaxed);
@@ -113,7 +113,7 @@ impl FourLetterDoor {
         match word {
             Word::Cons | Word::Stat => {
                 let connections = driver.inspect(|server| server.connections());
-                view.connections = connections.iter().map(connection).collect();
+                view.connections = connections.iter().map(|report| connection(driver, report)).collect();
             }
             Word::Dirs | Word::Conf => view.dirs = self.dirs(),
             Word::Dump => {
@@ -219,7 +219,7 @@ fn latency(counts: &stats::Summary) -> Latency {
     Latency { min_ms: counts.min, max_ms: counts.max, sum_ms: counts.sum, count: counts.count }
 }
 
-fn connection(report: &report::ConnReport) -> Connection {
+fn connection(driver: &Driver, report: &report::ConnReport) -> Connection {
     let stats = &report.stats;
     let session = report.session.map(|(id, timeout_ms)| ConnectionSession {
         session_id: id.0,
@@ -239,7 +239,7 @@ fn connection(report: &report::ConnReport) -> Connection {
         interest_ops: 1,
         queued: report.outstanding as u64,
         received: stats.received,
-        sent: stats.sent,
+        sent: stats.sent + driver.notified(report.conn),
         session,
     }
 }
