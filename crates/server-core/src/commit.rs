@@ -37,13 +37,14 @@ impl Server {
 
     fn commit(&mut self, now: Now, proposal: &Outstanding, effects: &mut Vec<Effect>) {
         let record = TxnRecord::read(&proposal.record.0).expect("this server encoded the record");
-        let mut events = Vec::new();
+        let mut events = core::mem::take(&mut self.events);
         let outcome = self.tree.apply(&record, &mut events);
         self.overlay.retire(proposal.zxid);
         self.stats.commits += 1;
-        for event in &events {
-            self.notify(event, effects);
+        for event in events.drain(..) {
+            self.notify(&event, effects);
         }
+        self.events = events;
         let session = record.header.session;
         let closed = matches!(record.txn, Txn::CloseSession(_));
         let expired_conn = if closed { self.sessions.remove(session).and_then(|s| s.conn) } else { None };

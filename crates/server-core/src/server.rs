@@ -23,7 +23,7 @@ use ostler_proto::{
     request::Request,
     txn::Txn,
 };
-use ostler_tree::{Overlay, Tree, WatchTable};
+use ostler_tree::{Overlay, Tree, TreeEvent, WatchTable};
 use ostler_zab::{DiskGate, Leader, Majority};
 use rustc_hash::FxBuildHasher;
 
@@ -95,6 +95,8 @@ pub struct Server {
     pub(crate) stats: Stats,
     /// Reused for encoding records.
     pub(crate) scratch: Vec<u8>,
+    /// Reused for what a record changes.
+    pub(crate) events: Vec<TreeEvent>,
     /// Behind a cell: it is no state, only something not computed twice.
     pub(crate) last_list: RefCell<Option<EncodedList>>,
 }
@@ -123,6 +125,7 @@ impl Server {
             snapshots: crate::commit::SnapshotPlan::new(&config, replayed),
             stats: Stats::default(),
             scratch: Vec::new(),
+            events: Vec::new(),
             last_list: RefCell::new(None),
             tree,
             config,

@@ -96,6 +96,7 @@ impl RunningServer {
         let socket = tokio::net::TcpListener::from_std(socket).map_err(socket_error)?;
         let address = socket.local_addr().map_err(socket_error)?;
         spawn_until(&stop, listener::run(socket, driver.clone(), limits, counts, door, stop.clone()));
+        spawn_until(&stop, disk_thread::gather(disk.clone()));
         spawn_until(&stop, disk_thread::report(disk.clone(), driver.clone()));
         spawn_until(&stop, timer_task::run(driver.clone()));
         spawn_until(&stop, purge_now_and_then(config.purge_interval_hours, settings));

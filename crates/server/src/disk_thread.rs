@@ -11,7 +11,7 @@ use ostler_storage::{StorageError, txnlog::TxnLog};
 use ostler_zab::PersistSeq;
 use std::{
     sync::{
-        Arc, Condvar, Mutex, PoisonError,
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -21,6 +21,10 @@ use tokio::sync::Notify;
 #[derive(Debug, Default)]
 struct Pending {
     ops: Vec<(PersistSeq, PersistOp)>,
+    /// The thread may take them.
+    released: bool,
+    /// The thread waits to be woken.
+    asleep: bool,
     stopped: bool,
 }
 
@@ -28,7 +32,8 @@ struct Pending {
 #[derive(Debug, Default)]
 pub(crate) struct DiskQueue {
     pending: Mutex<Pending>,
-    filled: Condvar,
+    wake: Condvar,
+    gathering: Notify,
     /// The last act that is on disk.
     durable: AtomicU64,
     advanced: Notify,
@@ -39,20 +44,35 @@ pub(crate) struct DiskQueue {
 }
 
 impl DiskQueue {
+    fn lock(&self) -> MutexGuard<'_, Pending> {
+        // A panic aborts the process, so a poisoned lock is never met.
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn push(&self, seq: PersistSeq, op: PersistOp) {
-        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pending = self.lock();
         let was_empty = pending.ops.is_empty();
         pending.ops.push((seq, op));
         drop(pending);
         if was_empty {
-            self.filled.notify_one();
+            self.gathering.notify_one();
+        }
+    }
+
+    fn release(&self) {
+        let mut pending = self.lock();
+        pending.released = true;
+        let asleep = std::mem::take(&mut pending.asleep);
+        drop(pending);
+        if asleep {
+            self.wake.notify_one();
         }
     }
 
     /// Lets the thread finish what waits, then end.
     pub(crate) fn stop(&self) {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner).stopped = true;
-        self.filled.notify_one();
+        self.lock().stopped = true;
+        self.wake.notify_one();
     }
 
     fn reached(&self, seq: PersistSeq) {
@@ -62,9 +82,12 @@ impl DiskQueue {
 
     /// Waits for something to do; `false` when there is nothing and nothing will come.
     fn take(&self, ops: &mut Vec<(PersistSeq, PersistOp)>) -> bool {
-        let pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
-        let waiting = |pending: &mut Pending| pending.ops.is_empty() && !pending.stopped;
-        let mut pending = self.filled.wait_while(pending, waiting).unwrap_or_else(PoisonError::into_inner);
+        let mut pending = self.lock();
+        while !pending.released && !pending.stopped {
+            pending.asleep = true;
+            pending = self.wake.wait(pending).unwrap_or_else(PoisonError::into_inner);
+        }
+        pending.released = false;
         std::mem::swap(ops, &mut pending.ops);
         !ops.is_empty()
     }
@@ -78,6 +101,16 @@ impl DiskQueue {
             self.slow_syncs.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(ms, "syncing the transaction log took long: is the disk shared or failing?");
         }
+    }
+}
+
+/// Releases what has gathered to the thread, once every connection that is ready has had its turn: their
+/// writes share a sync. Runs until it is dropped.
+pub(crate) async fn gather(queue: Arc<DiskQueue>) {
+    loop {
+        queue.gathering.notified().await;
+        tokio::task::yield_now().await;
+        queue.release();
     }
 }
 

@@ -213,9 +213,7 @@ impl Tree {
     /// Takes a znode out of the table and of every index. Its ACL's use is the caller's to release.
     fn take_out_one(&mut self, path: &str) -> Option<SharedZnode> {
         let node = self.table.remove(path)?;
-        if crate::digest::counts(path) {
-            self.digest = self.digest.wrapping_sub(u64::from(node.digest()));
-        }
+        self.digest = self.digest.wrapping_sub(u64::from(node.digest()));
         self.data_size -= (node.path.len() + node.data_len()) as i64;
         if let Some(parent) = path::parent(path) {
             self.families.remove(parent, path);

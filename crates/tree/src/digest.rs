@@ -9,17 +9,50 @@ pub fn counts(path: &str) -> bool {
     !path.starts_with("/zookeeper/")
 }
 
-/// CRC-32 of path and data. The root's path is empty here.
+/// Whole znodes up to this size are hashed in one piece, which is several times as fast as three small ones.
+const ONE_PIECE: usize = 512;
+
+/// A znode's digest; 0 for one that does not count.
+pub fn of_znode(path: &str, data: Option<&[u8]>, stat: &StatPersisted) -> u32 {
+    if !counts(path) {
+        return 0;
+    }
+    let (name, data) = (hashed_path(path), data.unwrap_or_default());
+    let stat_bytes = hashed_stat(stat);
+    let mut piece = [0; ONE_PIECE];
+    let mut end = 0;
+    for part in [name, data, &stat_bytes] {
+        let Some(place) = piece.get_mut(end..end + part.len()) else {
+            return node_digest(content_crc(path, Some(data)), stat);
+        };
+        place.copy_from_slice(part);
+        end += part.len();
+    }
+    crc32fast::hash(&piece[..end])
+}
+
+/// The root's path is empty here.
+fn hashed_path(path: &str) -> &[u8] {
+    if path == "/" { b"" } else { path.as_bytes() }
+}
+
+/// CRC-32 of path and data.
 pub fn content_crc(path: &str, data: Option<&[u8]>) -> u32 {
     let mut hasher = Hasher::new();
-    hasher.update(if path == "/" { b"" } else { path.as_bytes() });
+    hasher.update(hashed_path(path));
     hasher.update(data.unwrap_or_default());
     hasher.finalize()
 }
 
-/// A znode's digest: the content's CRC carried on over 60 bytes of Stat. The field order is the digest's
-/// own and differs from the one on disk.
+/// A znode's digest: the content's CRC carried on over 60 bytes of Stat.
 pub fn node_digest(content_crc: u32, stat: &StatPersisted) -> u32 {
+    let mut hasher = Hasher::new_with_initial(content_crc);
+    hasher.update(&hashed_stat(stat));
+    hasher.finalize()
+}
+
+/// The field order is the digest's own and differs from the one on disk.
+fn hashed_stat(stat: &StatPersisted) -> [u8; 60] {
     let mut bytes = [0; 60];
     let longs = [stat.czxid.to_wire(), stat.mzxid.to_wire(), stat.pzxid.to_wire(), stat.ctime, stat.mtime];
     for (slot, value) in bytes.chunks_exact_mut(8).zip(longs) {
@@ -30,9 +63,7 @@ pub fn node_digest(content_crc: u32, stat: &StatPersisted) -> u32 {
         slot.copy_from_slice(&value.to_be_bytes());
     }
     bytes[52..].copy_from_slice(&stat.ephemeral_owner.0.to_be_bytes());
-    let mut hasher = Hasher::new_with_initial(content_crc);
-    hasher.update(&bytes);
-    hasher.finalize()
+    bytes
 }
 
 /// One line of the digest log (`hash` four-letter word).
@@ -51,8 +82,18 @@ mod tests {
     #[test]
     fn a_fresh_tree_has_the_digest_of_java() {
         let stat = StatPersisted::default();
-        let root = node_digest(content_crc("/", Some(b"")), &stat);
-        let zookeeper = node_digest(content_crc("/zookeeper", Some(b"")), &stat);
-        assert_eq!((root, zookeeper), (0x0412_8908, 0x4db4_4d58));
+        let digest = |path| of_znode(path, Some(b""), &stat);
+        assert_eq!((digest("/"), digest("/zookeeper")), (0x0412_8908, 0x4db4_4d58));
+        assert_eq!(digest("/zookeeper/config"), 0, "it changes without a transaction");
+    }
+
+    #[test]
+    fn a_znode_has_one_digest_whatever_its_size() {
+        let stat = StatPersisted { version: 7, mtime: 9, ..StatPersisted::default() };
+        for size in [0, 1, 100, ONE_PIECE - 62, ONE_PIECE - 61, ONE_PIECE, 100_000] {
+            let data = alloc::vec![b'x'; size];
+            let in_parts = node_digest(content_crc("/a", Some(&data)), &stat);
+            assert_eq!(of_znode("/a", Some(&data), &stat), in_parts, "{size} bytes");
+        }
     }
 }

@@ -9,7 +9,7 @@ use alloc::{
     vec::Vec,
 };
 use arcstr::ArcStr;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, hash_map::Entry::Occupied};
 use ostler_proto::{
     id::{SessionId, Zxid},
     stat::{ExtendedTypes, NodeKind, StatPersisted},
@@ -72,9 +72,12 @@ impl PendingNode {
     }
 
     /// `applied` is the tree's znode at the same path, whose content this one has until it is given another.
-    fn digest(&self, applied: Option<&Znode>) -> u64 {
-        let content = self.content_crc.or_else(|| applied.map(Znode::content_crc)).unwrap_or_default();
-        u64::from(digest::node_digest(content, &self.stat))
+    fn digest<'t>(&self, path: &str, applied: impl FnOnce() -> Option<&'t Znode>) -> u32 {
+        if !digest::counts(path) {
+            return 0;
+        }
+        let content = self.content_crc.or_else(|| applied().map(Znode::content_crc)).unwrap_or_default();
+        digest::node_digest(content, &self.stat)
     }
 }
 
@@ -83,6 +86,8 @@ struct Entry {
     zxid: Zxid,
     /// `None`: will be deleted.
     node: Option<PendingNode>,
+    /// Its part of the tree's digest.
+    digest: u32,
 }
 
 /// Pending changes over a tree.
@@ -126,24 +131,27 @@ impl Overlay {
 
     /// Notes what the transaction `zxid` makes of `path`: a znode, or nothing.
     pub fn put(&mut self, tree: &Tree, zxid: Zxid, path: &str, node: Option<PendingNode>) {
-        let applied = tree.get(path);
-        if digest::counts(path) {
-            let old = match self.entries.get(path) {
-                Some(entry) => entry.node.as_ref().map_or(0, |node| node.digest(applied)),
-                None => applied.map_or(0, |node| u64::from(node.digest())),
-            };
-            let new = node.as_ref().map_or(0, |node| node.digest(applied));
-            self.digest = self.digest.wrapping_sub(old).wrapping_add(new);
+        if let Some((key, entry)) = self.entries.get_key_value_mut(path) {
+            let digest = node.as_ref().map_or(0, |node| node.digest(path, || tree.get(path)));
+            let (key, old) = (key.clone(), entry.digest);
+            let before = core::mem::replace(entry, Entry { zxid, node, digest });
+            self.note(zxid, key, Some(before), (old, digest));
+        } else {
+            let applied = tree.get(path);
+            let digest = node.as_ref().map_or(0, |node| node.digest(path, || applied));
+            let key = applied.map_or_else(|| ArcStr::from(path), |node| node.path.clone());
+            let old = applied.map_or(0, Znode::digest);
+            self.entries.insert(key.clone(), Entry { zxid, node, digest });
+            self.note(zxid, key, None, (old, digest));
         }
-        let key = match self.entries.get_key_value(path) {
-            Some((key, _)) => key.clone(),
-            None => applied.map_or_else(|| ArcStr::from(path), |node| node.path.clone()),
-        };
-        let before = self.entries.insert(key.clone(), Entry { zxid, node });
-        self.queue.push_back((zxid, key.clone()));
+    }
+
+    fn note(&mut self, zxid: Zxid, path: ArcStr, before: Option<Entry>, (old, new): (u32, u32)) {
+        self.digest = self.digest.wrapping_sub(old.into()).wrapping_add(new.into());
         if let Some(undo) = &mut self.undo {
-            undo.overwritten.push((key, before));
+            undo.overwritten.push((path.clone(), before));
         }
+        self.queue.push_back((zxid, path));
     }
 
     /// From here on [`Overlay::roll_back`] can undo.
@@ -177,8 +185,10 @@ impl Overlay {
         {
             let Some((noted, path)) = self.queue.pop_front() else { break };
             // A later transaction may have overwritten the entry.
-            if self.entries.get(&path).is_some_and(|entry| entry.zxid == noted) {
-                self.entries.remove(&path);
+            if let Occupied(entry) = self.entries.entry(path)
+                && entry.get().zxid == noted
+            {
+                entry.remove();
             }
         }
     }

@@ -3,7 +3,7 @@
 use crate::{
     acl_table::{AclId, AclRef, AclTable},
     children::Families,
-    digest::{self, DigestEntry},
+    digest::DigestEntry,
     freeze::FrozenTree,
     quota::{self, QuotaNode, QuotaNumbers, QuotaTable},
     table::ZnodeTable,
@@ -300,9 +300,7 @@ impl Tree {
 
     fn put_attached(&mut self, node: Znode) {
         let path = node.path.clone();
-        if digest::counts(&path) {
-            self.digest = self.digest.wrapping_add(u64::from(node.digest()));
-        }
+        self.digest = self.digest.wrapping_add(u64::from(node.digest()));
         self.data_size += node_size(&node);
         match node.stat.ephemeral_owner.kind(self.types) {
             NodeKind::Persistent => {}
@@ -323,15 +321,13 @@ impl Tree {
     /// Changes a znode in place and keeps the digest right.
     pub(crate) fn change<T>(&mut self, path: &str, change: impl FnOnce(&mut Znode) -> T) -> Option<T> {
         let node = self.table.get_mut(path)?;
-        let counts = digest::counts(path);
-        let old_digest = if counts { node.digest() } else { 0 };
+        let old_digest = node.digest();
         let old_size = node_size(node);
         let result = change(node);
         self.data_size += node_size(node) - old_size;
-        if counts {
-            let difference = u64::from(node.digest()).wrapping_sub(u64::from(old_digest));
-            self.digest = self.digest.wrapping_add(difference);
-        }
+        node.hash();
+        let difference = u64::from(node.digest()).wrapping_sub(u64::from(old_digest));
+        self.digest = self.digest.wrapping_add(difference);
         Some(result)
     }
 

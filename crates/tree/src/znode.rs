@@ -21,12 +21,14 @@ pub struct Znode {
     pub acl: AclId,
     /// Direct children.
     pub num_children: u32,
+    digest: u32,
 }
 
 impl Znode {
     /// A znode without children.
     pub fn new(path: ArcStr, data: Data, stat: StatPersisted, acl: AclId) -> Znode {
-        Znode { path, data, stat, acl, num_children: 0 }
+        let digest = digest::of_znode(&path, data.as_deref(), &stat);
+        Znode { path, data, stat, acl, num_children: 0, digest }
     }
 
     /// CRC-32 of path and data: the digest's first part.
@@ -34,10 +36,14 @@ impl Znode {
         digest::content_crc(&self.path, self.data.as_deref())
     }
 
-    /// The znode's part of the tree's digest. It is computed, not kept: a million znodes would keep eight
-    /// bytes each for something that only changes need.
+    /// The znode's part of the tree's digest, as of the last [`Znode::hash`].
     pub(crate) fn digest(&self) -> u32 {
-        digest::node_digest(self.content_crc(), &self.stat)
+        self.digest
+    }
+
+    /// Brings the digest up to date after a change.
+    pub(crate) fn hash(&mut self) {
+        self.digest = digest::of_znode(&self.path, self.data.as_deref(), &self.stat);
     }
 
     /// What a client sees.
