@@ -112,6 +112,11 @@ impl DiskFile for RamFile {
         Ok(())
     }
 
+    fn clear(&self) -> io::Result<bool> {
+        self.bytes().fill(0);
+        Ok(true)
+    }
+
     fn truncate(&self, size: u64) -> io::Result<()> {
         self.bytes().truncate(size as usize);
         Ok(())

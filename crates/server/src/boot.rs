@@ -20,7 +20,7 @@ use ostler_storage::{
     lock::FolderLock,
     names::Compression,
     recover::{Origin, RecoverOptions},
-    txnlog::{LogOptions, TxnLog},
+    txnlog::{LogOptions, SpareLog, TxnLog},
 };
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -63,7 +63,8 @@ impl RunningServer {
         let options =
             RecoverOptions { trust_empty: config.snapshot_trust_empty, db_autocreate: config.db_autocreate };
         let restored = recovery::restore(&OsDisk, &folders, options, types)?;
-        let settings = snapshot_settings(config, &folders);
+        let log = TxnLog::open(Arc::new(OsDisk), folders.logs.clone(), log_options(config));
+        let settings = snapshot_settings(config, &folders, log.spare());
         if restored.recovered.origin == Origin::Untrusted {
             return Err(ServerError::NoDatabase { folder: folders.snapshots });
         }
@@ -80,7 +81,6 @@ impl RunningServer {
         let disk = Arc::new(DiskQueue::default());
         let (snapshots, frozen) = SnapshotQueue::new();
         let driver = Arc::new(Driver::new(core, clock, disk.clone(), snapshots.clone()));
-        let log = TxnLog::open(Arc::new(OsDisk), folders.logs.clone(), log_options(config));
         let (disk_thread, disk_failed) = spawn_disk_thread(config, &disk, log)?;
         let snapshot_thread = spawn_snapshot_thread(&driver, &snapshots, frozen, settings.clone())?;
 
@@ -212,8 +212,9 @@ fn conn_limits(config: &ServerConfig) -> ConnLimits {
     }
 }
 
-fn snapshot_settings(config: &ServerConfig, folders: &DataFolders) -> SnapshotSettings {
+fn snapshot_settings(config: &ServerConfig, folders: &DataFolders, spare: Arc<SpareLog>) -> SnapshotSettings {
     SnapshotSettings {
+        spare,
         folders: folders.clone(),
         compression: match config.snapshot_compression {
             SnapshotCompression::None => Compression::None,

@@ -123,11 +123,7 @@ pub(crate) async fn report(queue: Arc<DiskQueue>, driver: Arc<Driver>) {
 }
 
 /// Runs until the queue is stopped. An error ends it at once.
-pub(crate) fn run(
-    queue: &DiskQueue,
-    mut log: TxnLog,
-    warn_above: Duration,
-) -> Result<(), StorageError> {
+pub(crate) fn run(queue: &DiskQueue, mut log: TxnLog, warn_above: Duration) -> Result<(), StorageError> {
     let mut ops = Vec::new();
     while queue.take(&mut ops) {
         let mut reached = None;

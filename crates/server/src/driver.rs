@@ -1,11 +1,7 @@
 //! The one place that locks the core and routes its effects. Routing only pushes to queues and never
 //! blocks; nobody awaits while holding the lock.
 
-use crate::{
-    disk_thread::DiskQueue,
-    outbox::Outbox,
-    snapshot_thread::SnapshotQueue,
-};
+use crate::{disk_thread::DiskQueue, outbox::Outbox, snapshot_thread::SnapshotQueue};
 use ostler_proto::event;
 use ostler_server_core::{ClientRequest, CloseReason, ConnId, Effect, Input, Now, Server, input::Mono};
 use rustc_hash::FxBuildHasher;

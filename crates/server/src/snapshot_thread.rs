@@ -10,6 +10,7 @@ use ostler_storage::{
     names::Compression,
     retention,
     snapshot::{SnapshotDigest, SnapshotTrailer, SnapshotWriter},
+    txnlog::SpareLog,
 };
 use ostler_tree::FrozenTree;
 use std::{
@@ -71,6 +72,8 @@ pub(crate) struct SnapshotSettings {
     pub(crate) last_processed: bool,
     /// Snapshots to keep; `None` keeps all.
     pub(crate) keep: Option<usize>,
+    /// What becomes of old logs.
+    pub(crate) spare: Arc<SpareLog>,
 }
 
 /// Runs until the queue is stopped.
@@ -104,7 +107,7 @@ pub(crate) fn run(
 /// Removes what no kept snapshot needs.
 pub(crate) fn purge(settings: &SnapshotSettings) {
     let Some(keep) = settings.keep else { return };
-    match retention::purge(&OsDisk, &settings.folders, keep) {
+    match retention::purge(&OsDisk, &settings.folders, keep, &settings.spare) {
         Ok(removed) if removed.is_empty() => {}
         Ok(removed) => tracing::info!(files = removed.len(), "old snapshots and logs removed"),
         Err(error) => tracing::warn!(%error, "old files were not removed"),

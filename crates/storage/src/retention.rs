@@ -6,6 +6,7 @@ use crate::{
     folders::DataFolders,
     names::log_files,
     snapshot::find_snapshots,
+    txnlog::SpareLog,
 };
 use std::path::PathBuf;
 
@@ -13,8 +14,13 @@ use std::path::PathBuf;
 pub const RETAIN_AT_LEAST: usize = 3;
 
 /// Keeps the `retain` newest snapshots that look valid, and every log file that one of them needs; removes the
-/// older ones of both, oldest first. Returns what was removed.
-pub fn purge(disk: &dyn Disk, folders: &DataFolders, retain: usize) -> Result<Vec<PathBuf>> {
+/// older ones of both, oldest first. Returns what was removed. One of the logs may become the spare.
+pub fn purge(
+    disk: &dyn Disk,
+    folders: &DataFolders,
+    retain: usize,
+    spare: &SpareLog,
+) -> Result<Vec<PathBuf>> {
     let snapshots = find_snapshots(disk, &folders.snapshots)?;
     let valid = snapshots.iter().filter(|file| file.problem.is_none());
     let Some(oldest) = valid.take(retain.max(RETAIN_AT_LEAST)).map(|file| file.zxid).min() else {
@@ -23,13 +29,16 @@ pub fn purge(disk: &dyn Disk, folders: &DataFolders, retain: usize) -> Result<Ve
     // The newest log that starts at or before the oldest snapshot goes on behind it.
     let logs = log_files(disk, &folders.logs)?;
     let needed = logs.iter().rposition(|file| file.first <= oldest).unwrap_or(0);
-    let logs = logs.into_iter().take(needed).map(|file| file.path);
-    let old = snapshots.into_iter().rev().filter(|file| file.zxid < oldest).map(|file| file.path);
-
     let mut removed = Vec::new();
-    for path in logs.chain(old) {
-        disk.remove(&path).during("remove", &path)?;
-        removed.push(path);
+    for log in logs.into_iter().take(needed) {
+        if !spare.keep(disk, &log.path)? {
+            disk.remove(&log.path).during("remove", &log.path)?;
+        }
+        removed.push(log.path);
+    }
+    for old in snapshots.into_iter().rev().filter(|file| file.zxid < oldest) {
+        disk.remove(&old.path).during("remove", &old.path)?;
+        removed.push(old.path);
     }
     Ok(removed)
 }

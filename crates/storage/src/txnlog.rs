@@ -29,7 +29,8 @@
 //! A torn tail is reported and, by recovery, cut; corruption is an error that names file and offset. The
 //! third row is the one where a crash and a disk error can look alike. A disk writes the sectors of a batch
 //! in any order, so after a power cut a sector in the middle may never have been written while later ones
-//! were. Such a sector reads as zeros, since log files are never overwritten. To blame a synced sector for it,
+//! were. Such a sector reads as zeros, since log files are never overwritten (one that is used again, [`SpareLog`], is cleared and
+//! synced first). To blame a synced sector for it,
 //! the disk would have to lose a whole synced write, and then it could as well lose the very last one, which
 //! no reader can see. So a hole counts as torn, within one batch of the end; the writer keeps its batches below
 //! that bound. Any other damage in front of whole records was not made by a crash, and is refused: what follows
@@ -41,6 +42,7 @@
 mod cut;
 mod file;
 mod reader;
+mod spare;
 mod tail;
 mod writer;
 
@@ -48,6 +50,7 @@ pub use cut::{Truncated, truncate_after};
 pub(crate) use cut::{cut_torn_tail, remove};
 pub use file::{Advance, FileEnd, LogFileReader, LogRecord};
 pub use reader::{LogReader, TornTail, ZxidStep};
+pub use spare::SpareLog;
 pub use writer::{LogOptions, TxnLog};
 
 /// "ZKLG", version 2, dbid 0.

@@ -3,6 +3,7 @@
 use super::{
     BATCH_LIMIT, END_BYTE, FRAMING, HEADER, PREFIX, Truncated,
     file::{Advance, LogFileReader},
+    spare::SpareLog,
     tail::{self, Verdict},
     truncate_after,
 };
@@ -48,6 +49,7 @@ pub struct TxnLog {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
     options: LogOptions,
+    spare: Arc<SpareLog>,
     current: Option<CurrentFile>,
     /// Framed records that are not written yet.
     buffer: Vec<u8>,
@@ -73,6 +75,7 @@ impl TxnLog {
     pub fn open(disk: Arc<dyn Disk>, dir: PathBuf, options: LogOptions) -> TxnLog {
         TxnLog {
             disk,
+            spare: Arc::new(SpareLog::new(dir.clone())),
             dir,
             options,
             current: None,
@@ -82,6 +85,11 @@ impl TxnLog {
             since_roll: 0,
             poisoned: false,
         }
+    }
+
+    /// Where logs that nobody needs any more can be left for this one to use.
+    pub fn spare(&self) -> Arc<SpareLog> {
+        self.spare.clone()
     }
 
     /// Takes a record. It is durable after the next [`TxnLog::commit`].
@@ -160,6 +168,12 @@ impl TxnLog {
         let path = self.dir.join(log_name(zxid));
         if self.disk.exists(&path).during("look for", &path)? && holds_data(&*self.disk, &path)? {
             return Err(StorageError::LogExists { file: path });
+        }
+        if self.options.prealloc_bytes > 0
+            && let Some(file) = self.spare.take(&*self.disk, &path)?
+        {
+            let size = file.size().during("read the size of", &path)?;
+            return Ok(CurrentFile { path, file, position: 0, size, named: false });
         }
         let file = self.disk.create(&path).during("create", &path)?;
         Ok(CurrentFile { path, file, position: 0, size: 0, named: false })

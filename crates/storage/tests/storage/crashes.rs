@@ -9,7 +9,8 @@ use ostler_storage::{
     error::Result,
     folders::DataFolders,
     recover::{Origin, RecoverOptions, recover},
-    snapshot::SnapshotTrailer,
+    retention::{RETAIN_AT_LEAST, purge},
+    snapshot::{SnapshotTrailer, find_snapshots},
     txnlog::{LogOptions, TxnLog},
 };
 use proptest::prelude::*;
@@ -23,6 +24,10 @@ enum Step {
     /// Take back so many of the last transactions.
     Truncate(u64),
     Snapshot,
+    /// Old files go, or the machine dies meanwhile.
+    Purge {
+        crash: bool,
+    },
     /// The process dies while it commits this batch; or the machine does.
     Crash {
         batch: Vec<usize>,
@@ -36,10 +41,11 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         6 => sizes().prop_map(Step::Commit),
         1 => Just(Step::Roll),
         1 => (0..6u64).prop_map(Step::Truncate),
-        1 => Just(Step::Snapshot),
+        2 => Just(Step::Snapshot),
+        2 => prop::bool::weighted(0.3).prop_map(|crash| Step::Purge { crash }),
         4 => (sizes(), any::<bool>()).prop_map(|(batch, power)| Step::Crash { batch, power }),
     ];
-    prop::collection::vec(step, 1..25)
+    prop::collection::vec(step, 1..40)
 }
 
 struct Machine {
@@ -50,6 +56,8 @@ struct Machine {
     /// Acknowledged.
     durable: Vec<(Zxid, Vec<u8>)>,
     next: u64,
+    /// What was purged up to here is gone.
+    floor: u64,
     random: u64,
 }
 
@@ -59,7 +67,7 @@ impl Machine {
         let folders = DataFolders::at(Path::new("/data"), None);
         let options = LogOptions { prealloc_bytes, size_limit_bytes: Some(8000), sync: true };
         let log = TxnLog::open(Arc::new(disk.clone()), folders.logs.clone(), options);
-        Machine { disk, folders, options, log, durable: Vec::new(), next: 1, random: seed | 1 }
+        Machine { disk, folders, options, log, durable: Vec::new(), next: 1, floor: 0, random: seed | 1 }
     }
 
     fn records(&self, sizes: &[usize]) -> Vec<(Zxid, Vec<u8>)> {
@@ -92,7 +100,7 @@ impl Machine {
             }
             Step::Roll => self.log.roll(),
             Step::Truncate(count) => {
-                self.next -= count.min(self.next - 1);
+                self.next -= count.min(self.next - 1 - self.floor);
                 self.log.truncate_after(Zxid(self.next - 1)).unwrap();
                 self.durable.truncate(self.next as usize - 1);
                 let dir = &self.folders.snapshots;
@@ -103,7 +111,27 @@ impl Machine {
                 let writer = begin_snapshot(&self.disk, &self.folders.snapshots, self.next - 1).unwrap();
                 writer.finish(SnapshotTrailer::default()).unwrap();
             }
+            Step::Purge { crash } => self.purge(crash),
             Step::Crash { batch, power } => self.crash(&batch, power),
+        }
+    }
+
+    fn purge(&mut self, crash: bool) {
+        let kept = find_snapshots(&self.disk, &self.folders.snapshots).unwrap();
+        if let Some(oldest) = kept.iter().take(RETAIN_AT_LEAST).map(|file| file.zxid.0).min() {
+            self.floor = self.floor.max(oldest);
+        }
+        if crash {
+            let at = self.random(12);
+            self.disk.fail(Some(Fault { at, lasting: true, kind: io::ErrorKind::Other }));
+        }
+        let done = purge(&self.disk, &self.folders, RETAIN_AT_LEAST, &self.log.spare());
+        assert!(crash || done.is_ok(), "{done:?}");
+        if crash {
+            self.disk.fail(None);
+            let disk = self.disk.clone();
+            disk.crash(|below| self.random(below));
+            self.restart(&[]);
         }
     }
 

@@ -250,6 +250,13 @@ impl DiskFile for OpenFile {
         Ok(())
     }
 
+    fn clear(&self) -> io::Result<bool> {
+        let mut state = self.disk.state();
+        state.change()?;
+        state.files[self.file].now.fill(0);
+        Ok(true)
+    }
+
     fn truncate(&self, size: u64) -> io::Result<()> {
         let mut state = self.disk.state();
         state.change()?;

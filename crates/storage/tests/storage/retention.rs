@@ -1,8 +1,12 @@
 //! What is purged and what is kept.
 
 use crate::faulty_disk::FaultyDisk;
-use ostler_storage::{folders::DataFolders, retention::purge};
-use std::path::Path;
+use ostler_storage::{folders::DataFolders, retention, txnlog::SpareLog};
+use std::path::{Path, PathBuf};
+
+fn purge(disk: &FaultyDisk, folders: &DataFolders, retain: usize) -> Vec<PathBuf> {
+    retention::purge(disk, folders, retain, &SpareLog::new(folders.logs.clone())).unwrap()
+}
 
 #[test]
 fn the_newest_snapshots_and_the_logs_they_need_stay() {
@@ -21,19 +25,27 @@ fn the_newest_snapshots_and_the_logs_they_need_stay() {
     for name in ["log.1", "log.8", "log.11", "log.21", "acceptedEpoch"] {
         put(name, false);
     }
-    let names = |paths: Vec<std::path::PathBuf>| -> Vec<String> {
+    let names = |paths: Vec<PathBuf>| -> Vec<String> {
         paths.iter().map(|path| path.file_name().unwrap().to_str().unwrap().to_owned()).collect()
     };
     // log.8 may go on behind 0x10.
-    assert_eq!(names(purge(&disk, &folders, 3).unwrap()), ["log.1", "snapshot.0"]);
-    assert_eq!(names(purge(&disk, &folders, 1).unwrap()), [""; 0], "three are kept whatever is asked");
+    assert_eq!(names(purge(&disk, &folders, 3)), ["log.1", "snapshot.0"]);
+    assert_eq!(names(purge(&disk, &folders, 1)), [""; 0], "three are kept whatever is asked");
     put("snapshot.40", true);
     put("snapshot.50", true);
-    let removed = names(purge(&disk, &folders, 3).unwrap());
+    let removed = names(purge(&disk, &folders, 3));
     assert_eq!(removed, ["log.8", "log.11", "snapshot.10", "snapshot.20", "snapshot.2f"]);
     assert_eq!(
         names(disk.names()),
-        ["acceptedEpoch", "log.21", "snapshot.25.bak", "snapshot.30", "snapshot.40", "snapshot.50"]
+        [
+            "acceptedEpoch",
+            "log.21",
+            "snapshot.25.bak",
+            "snapshot.30",
+            "snapshot.40",
+            "snapshot.50",
+            "spare-log"
+        ]
     );
 }
 
@@ -43,5 +55,5 @@ fn without_a_valid_snapshot_nothing_goes() {
     let folders = DataFolders::at(Path::new("/d"), None);
     disk.put(&folders.snapshots.join("snapshot.5"), b"");
     disk.put(&folders.logs.join("log.1"), b"");
-    assert!(purge(&disk, &folders, 3).unwrap().is_empty());
+    assert!(purge(&disk, &folders, 3).is_empty());
 }
