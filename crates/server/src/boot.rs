@@ -28,8 +28,7 @@ use std::{
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
-use tokio::sync::oneshot;
-use tokio_util::sync::CancellationToken;
+use tokio::{sync::oneshot, task::JoinSet};
 
 /// A server that has its port and its data, and accepts clients.
 #[derive(Debug)]
@@ -45,7 +44,7 @@ pub struct RunningServer {
     snapshots: Arc<SnapshotQueue>,
     snapshot_thread: JoinHandle<()>,
     disk_failed: oneshot::Receiver<ServerError>,
-    stop: CancellationToken,
+    tasks: JoinSet<()>,
     _lock: FolderLock,
 }
 
@@ -84,7 +83,6 @@ impl RunningServer {
         let (disk_thread, disk_failed) = spawn_disk_thread(config, &disk, log)?;
         let snapshot_thread = spawn_snapshot_thread(&driver, &snapshots, frozen, settings.clone())?;
 
-        let stop = CancellationToken::new();
         let door = Arc::new(FourLetterDoor::new(config, &folders, disk.clone(), snapshots.clone()));
         let limits = Arc::new(conn_limits(config));
         let counts = ConnCounts {
@@ -95,11 +93,12 @@ impl RunningServer {
         let socket_error = |source| ServerError::Listen { address: config.client_address, source };
         let socket = tokio::net::TcpListener::from_std(socket).map_err(socket_error)?;
         let address = socket.local_addr().map_err(socket_error)?;
-        spawn_until(&stop, listener::run(socket, driver.clone(), limits, counts, door, stop.clone()));
-        spawn_until(&stop, disk_thread::gather(disk.clone()));
-        spawn_until(&stop, disk_thread::report(disk.clone(), driver.clone()));
-        spawn_until(&stop, timer_task::run(driver.clone()));
-        spawn_until(&stop, purge_now_and_then(config.purge_interval_hours, settings));
+        let mut tasks = JoinSet::new();
+        tasks.spawn(listener::run(socket, driver.clone(), limits, counts, door));
+        tasks.spawn(disk_thread::gather(disk.clone()));
+        tasks.spawn(disk_thread::report(disk.clone(), driver.clone()));
+        tasks.spawn(timer_task::run(driver.clone()));
+        tasks.spawn(purge_now_and_then(config.purge_interval_hours, settings));
         Ok(RunningServer {
             address,
             znodes,
@@ -109,7 +108,7 @@ impl RunningServer {
             snapshots,
             snapshot_thread,
             disk_failed,
-            stop,
+            tasks,
             _lock: lock,
         })
     }
@@ -120,7 +119,7 @@ impl RunningServer {
             () = shutdown => None,
             failed = &mut self.disk_failed => failed.ok(),
         };
-        self.stop.cancel();
+        self.tasks.shutdown().await;
         self.snapshots.stop();
         if let Some(error) = failed {
             return Err(error);
@@ -135,11 +134,6 @@ impl RunningServer {
             Err(_) => Ok(()),
         }
     }
-}
-
-fn spawn_until(stop: &CancellationToken, task: impl Future<Output = ()> + Send + 'static) {
-    let stop = stop.clone();
-    tokio::spawn(async move { stop.run_until_cancelled(task).await });
 }
 
 fn bind(config: &ServerConfig) -> Result<std::net::TcpListener, ServerError> {

@@ -1,12 +1,14 @@
 //! The one place that locks the core and routes its effects. Routing only pushes to queues and never
 //! blocks; nobody awaits while holding the lock.
 
-use crate::{disk_thread::DiskQueue, outbox::Outbox, snapshot_thread::SnapshotQueue};
-use ostler_proto::event;
+use crate::{
+    disk_thread::DiskQueue,
+    fan_out::{FanOut, Outboxes},
+    outbox::Outbox,
+    snapshot_thread::SnapshotQueue,
+};
 use ostler_server_core::{ClientRequest, CloseReason, ConnId, Effect, Input, Now, Server, input::Mono};
-use rustc_hash::FxBuildHasher;
 use std::{
-    collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -70,7 +72,7 @@ impl Driver {
         disk: Arc<DiskQueue>,
         snapshots: Arc<SnapshotQueue>,
     ) -> Driver {
-        let core = Core { server, effects: Vec::new(), outboxes: HashMap::default() };
+        let core = Core { server, effects: Vec::new(), outboxes: Outboxes::default() };
         Driver {
             core: Mutex::new(core),
             clock,
@@ -162,7 +164,7 @@ impl Driver {
     }
 
     fn route(&self, core: &mut Core) {
-        let mut fan = Fan::default();
+        let mut fan = FanOut::default();
         for effect in core.effects.drain(..) {
             match effect {
                 Effect::Reply { conn, reply } => {
@@ -172,9 +174,7 @@ impl Driver {
                     }
                 }
                 Effect::Notify { conns, zxid, kind, path } => {
-                    fan.add(conns, &core.outboxes);
-                    event::write_frame(&mut fan.frames, zxid, kind, &path);
-                    fan.count += 1;
+                    fan.add(conns, (zxid, kind, &path), &core.outboxes);
                 }
                 Effect::Connected { conn, response } => {
                     fan.before_others_to(conn, &core.outboxes);
@@ -194,53 +194,6 @@ impl Driver {
             }
         }
         fan.send(&core.outboxes);
-    }
-}
-
-type Outboxes = HashMap<ConnId, Arc<Outbox>, FxBuildHasher>;
-
-/// Notifications that the same connections get one after the other: commits that come together often have
-/// the same watchers, and then each of them is looked up and woken once.
-#[derive(Default)]
-struct Fan {
-    /// In ascending order.
-    conns: Vec<ConnId>,
-    frames: Vec<u8>,
-    count: u64,
-}
-
-impl Fan {
-    /// Frames that a connection gets at once.
-    const FRAMES_MAX: usize = 16 << 10;
-
-    /// Makes room for one more notification to these.
-    fn add(&mut self, mut conns: Vec<ConnId>, outboxes: &Outboxes) {
-        conns.sort_unstable();
-        if conns != self.conns || self.frames.len() > Fan::FRAMES_MAX {
-            self.send(outboxes);
-            self.conns = conns;
-        }
-    }
-
-    /// Something else is for this connection, and must not overtake.
-    fn before_others_to(&mut self, conn: ConnId, outboxes: &Outboxes) {
-        if !self.frames.is_empty() && self.conns.binary_search(&conn).is_ok() {
-            self.send(outboxes);
-        }
-    }
-
-    fn send(&mut self, outboxes: &Outboxes) {
-        if self.frames.is_empty() {
-            return;
-        }
-        for conn in &self.conns {
-            if let Some(outbox) = outboxes.get(conn)
-                && outbox.notify(&self.frames, self.count)
-            {
-                tracing::warn!(?conn, "a client reads no notifications: its connection is closed");
-            }
-        }
-        (self.frames, self.count) = (Vec::new(), 0);
     }
 }
 

@@ -10,6 +10,7 @@ pub mod config;
 mod disk_thread;
 mod driver;
 mod error;
+mod fan_out;
 mod listener;
 pub mod logging;
 mod outbox;

@@ -13,8 +13,10 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
-use tokio::net::{TcpListener, TcpStream};
-use tokio_util::sync::CancellationToken;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    task::JoinSet,
+};
 
 /// How many may connect.
 #[derive(Debug, Clone, Copy)]
@@ -80,19 +82,23 @@ pub(crate) fn bind(address: SocketAddr, backlog: i32) -> io::Result<std::net::Tc
     Ok(socket.into())
 }
 
-/// Accepts until the process ends.
+/// Accepts until it is dropped; the connections end with it.
 pub(crate) async fn run(
     listener: TcpListener,
     driver: Arc<Driver>,
     limits: Arc<ConnLimits>,
     counts: ConnCounts,
     door: Arc<FourLetterDoor>,
-    stop: CancellationToken,
 ) {
     let census = Arc::new(Mutex::new(Census::default()));
     let mut refused = 0_u64;
+    let mut conns = JoinSet::new();
     loop {
-        let (stream, peer) = match listener.accept().await {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            Some(_) = conns.join_next() => continue,
+        };
+        let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
                 // Out of descriptors, most likely: the ones in use go on, and some will be given back.
@@ -111,9 +117,9 @@ pub(crate) async fn run(
             continue;
         };
         prepare(&stream, counts.keep_alive);
-        let (driver, limits, door, stop) = (driver.clone(), limits.clone(), door.clone(), stop.clone());
-        tokio::spawn(async move {
-            stop.run_until_cancelled(client_conn::serve(stream, peer, driver, limits, door)).await;
+        let (driver, limits, door) = (driver.clone(), limits.clone(), door.clone());
+        conns.spawn(async move {
+            client_conn::serve(stream, peer, driver, limits, door).await;
             drop(place);
         });
     }

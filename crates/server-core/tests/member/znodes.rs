@@ -4,7 +4,7 @@ use crate::{
     member::{Client, Member, TIMEOUT_MS},
     wire::{close_session, create, delete, multi, set},
 };
-use ostler_proto::{error::ErrorCode, id::Zxid};
+use ostler_proto::{error::ErrorCode, id::Zxid, stat::EphemeralOwner};
 use ostler_server_core::CoreConfig;
 
 #[test]
@@ -111,7 +111,7 @@ fn t1_the_ephemerals_of_a_closing_session_are_those_at_its_place_in_the_order() 
         assert_eq!(m.seen(b), ["1: (ok, /stolen)", "2: /new"]);
         assert!(m.has("/new") && m.has("/stolen") && !m.has("/deleted"));
         assert_eq!(m.server.ephemerals(), [(b.session, vec!["/stolen".to_string()])]);
-        assert_eq!(m.server.tree().get("/new").unwrap().stat.ephemeral_owner.0, 0);
+        assert_eq!({ m.server.tree().get("/new").unwrap().stat.ephemeral_owner }, EphemeralOwner::NONE);
     }
 }
 
@@ -121,7 +121,7 @@ fn t1_an_ephemeral_has_an_owner_and_no_children() {
     let (a, b) = (m.join(), m.join());
     m.send(a, create("/e").ephemeral().with_stat());
     assert_eq!(m.ask(b, create("/e/x")), Err(ErrorCode::NoChildrenForEphemerals));
-    assert_eq!(m.server.tree().get("/e").unwrap().stat.ephemeral_owner.0, a.session.0);
+    assert_eq!({ m.server.tree().get("/e").unwrap().stat.ephemeral_owner }, EphemeralOwner(a.session.0));
     m.ask(b, delete("/e")).unwrap();
     m.ask(b, create("/e")).unwrap();
     m.ask(a, close_session()).unwrap();

@@ -54,8 +54,10 @@ pub(super) struct Date {
 
 impl fmt::Display for Date {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let date =
-            OffsetDateTime::from_unix_timestamp(self.wall_ms.div_euclid(1000)).map_err(|_| fmt::Error)?;
+        // Clocks can be wrong by more than a calendar holds; the word that prints them must still answer.
+        let Ok(date) = OffsetDateTime::from_unix_timestamp(self.wall_ms.div_euclid(1000)) else {
+            return write!(f, "{} ms since 1970", self.wall_ms);
+        };
         f.write_str(&date.format(DATE).map_err(|_| fmt::Error)?)
     }
 }
@@ -115,6 +117,7 @@ mod tests {
     #[test]
     fn dates_look_like_java_dates() {
         assert_eq!(Date { wall_ms: 1_795_304_159_999 }.to_string(), "Sat Nov 21 23:35:59 UTC 2026");
+        assert_eq!(Date { wall_ms: i64::MAX }.to_string(), "9223372036854775807 ms since 1970");
         assert_eq!(Date { wall_ms: 0 }.to_string(), "Thu Jan 01 00:00:00 UTC 1970");
     }
 

@@ -1,0 +1,108 @@
+//! Notifications on their way from one step to many connections.
+
+use crate::outbox::Outbox;
+use ostler_proto::{
+    event::{self, EventType},
+    id::Zxid,
+};
+use ostler_server_core::ConnId;
+use rustc_hash::FxBuildHasher;
+use std::{collections::HashMap, sync::Arc};
+
+/// Every connection's.
+pub(crate) type Outboxes = HashMap<ConnId, Arc<Outbox>, FxBuildHasher>;
+
+/// Notifications that the same connections get one after the other: commits that come together often have
+/// the same watchers, and then each of them is looked up and woken once.
+#[derive(Default)]
+pub(crate) struct FanOut {
+    /// In ascending order.
+    conns: Vec<ConnId>,
+    frames: Vec<u8>,
+    count: u64,
+}
+
+impl FanOut {
+    /// Frames that a connection gets at once.
+    const FRAMES_MAX: usize = 16 << 10;
+
+    /// One more notification, to these.
+    pub(crate) fn add(
+        &mut self,
+        mut conns: Vec<ConnId>,
+        (zxid, kind, path): (Option<Zxid>, EventType, &str),
+        outboxes: &Outboxes,
+    ) {
+        conns.sort_unstable();
+        if conns != self.conns || self.frames.len() > FanOut::FRAMES_MAX {
+            self.send(outboxes);
+            self.conns = conns;
+        }
+        event::write_frame(&mut self.frames, zxid, kind, path);
+        self.count += 1;
+    }
+
+    /// Something else is for this connection, and must not overtake.
+    pub(crate) fn before_others_to(&mut self, conn: ConnId, outboxes: &Outboxes) {
+        if !self.frames.is_empty() && self.conns.binary_search(&conn).is_ok() {
+            self.send(outboxes);
+        }
+    }
+
+    pub(crate) fn send(&mut self, outboxes: &Outboxes) {
+        if self.frames.is_empty() {
+            return;
+        }
+        for conn in &self.conns {
+            if let Some(outbox) = outboxes.get(conn)
+                && outbox.notify(&self.frames, self.count)
+            {
+                tracing::warn!(?conn, "a client reads no notifications: its connection is closed");
+            }
+        }
+        (self.frames, self.count) = (Vec::new(), 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outbox::Sending;
+
+    fn frame(zxid: u64) -> Vec<u8> {
+        let mut frame = Vec::new();
+        event::write_frame(&mut frame, Some(Zxid(zxid)), EventType::NodeDataChanged, "/a");
+        frame
+    }
+
+    fn taken(outboxes: &Outboxes, conn: u64) -> Vec<u8> {
+        let mut sending = Sending::default();
+        outboxes[&ConnId(conn)].take(&mut sending);
+        let slices = sending.slices();
+        slices.iter().flat_map(|slice| slice.to_vec()).collect()
+    }
+
+    #[test]
+    fn nothing_overtakes_and_nothing_is_lost() {
+        let outboxes: Outboxes = (1..=3).map(|n| (ConnId(n), Arc::new(Outbox::default()))).collect();
+        let mut fan = FanOut::default();
+        let mut tell = |fan: &mut FanOut, conns: &[u64], zxid| {
+            let conns = conns.iter().copied().map(ConnId).collect();
+            fan.add(conns, (Some(Zxid(zxid)), EventType::NodeDataChanged, "/a"), &outboxes);
+        };
+        tell(&mut fan, &[2, 1], 7);
+        tell(&mut fan, &[1, 2], 8);
+        assert_eq!(taken(&outboxes, 1), b"", "they go together");
+        fan.before_others_to(ConnId(3), &outboxes);
+        assert_eq!(taken(&outboxes, 1), b"", "what is for others need not wait for them");
+        fan.before_others_to(ConnId(1), &outboxes);
+        outboxes[&ConnId(1)].raw(b"reply");
+        assert_eq!(taken(&outboxes, 1), [frame(7), frame(8), b"reply".to_vec()].concat());
+        tell(&mut fan, &[2], 9);
+        tell(&mut fan, &[3], 10);
+        fan.send(&outboxes);
+        assert_eq!(taken(&outboxes, 2), [frame(7), frame(8), frame(9)].concat());
+        assert_eq!(taken(&outboxes, 3), frame(10));
+        assert_eq!((1..=3).map(|n| outboxes[&ConnId(n)].notified()).sum::<u64>(), 6);
+    }
+}
