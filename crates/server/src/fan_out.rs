@@ -86,7 +86,7 @@ mod tests {
     fn nothing_overtakes_and_nothing_is_lost() {
         let outboxes: Outboxes = (1..=3).map(|n| (ConnId(n), Arc::new(Outbox::default()))).collect();
         let mut fan = FanOut::default();
-        let mut tell = |fan: &mut FanOut, conns: &[u64], zxid| {
+        let tell = |fan: &mut FanOut, conns: &[u64], zxid| {
             let conns = conns.iter().copied().map(ConnId).collect();
             fan.add(conns, (Some(Zxid(zxid)), EventType::NodeDataChanged, "/a"), &outboxes);
         };
