@@ -7,6 +7,7 @@ extern crate alloc;
 
 pub mod acl;
 pub mod connect;
+pub mod election;
 pub mod error;
 pub mod event;
 pub mod frame;
@@ -15,6 +16,7 @@ pub mod jute;
 pub mod op;
 pub mod password;
 pub mod path;
+pub mod quorum_packet;
 pub mod reply;
 pub mod request;
 pub mod shared;

@@ -8,11 +8,8 @@ use ostler_proto::{
     request::{Request, RequestHeader},
 };
 use ostler_tree::WatcherId;
+pub use ostler_zab::Mono;
 use ostler_zab::PersistSeq;
-
-/// Milliseconds of a clock that never goes back; its zero means nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Mono(pub u64);
 
 /// The time, passed in with every step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

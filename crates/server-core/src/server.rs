@@ -24,7 +24,7 @@ use ostler_proto::{
     txn::Txn,
 };
 use ostler_tree::{Overlay, Tree, TreeEvent, WatchTable};
-use ostler_zab::{DiskGate, Leader, Majority};
+use ostler_zab::{DiskGate, Electorate, Leader, Quorum};
 use rustc_hash::FxBuildHasher;
 
 /// Where a connection is in its life.
@@ -112,7 +112,7 @@ impl Server {
         Server {
             overlay: Overlay::new(&tree),
             watches: WatchTable::default(),
-            leader: Leader::new(Majority::new([config.server]), tree.last_processed()),
+            leader: Leader::new(Electorate::of(Quorum::majority([config.server])), tree.last_processed()),
             gate: DiskGate::default(),
             outstanding: VecDeque::new(),
             conns: HashMap::default(),

@@ -3,14 +3,14 @@
 //!
 //! `committed <= proposed`, and nobody acknowledges what was not proposed.
 
-use crate::quorum::Majority;
+use crate::quorum::Electorate;
 use alloc::collections::BTreeMap;
 use ostler_proto::id::{ServerId, Zxid};
 
 /// A leader in its reign.
 #[derive(Debug)]
 pub struct Leader {
-    quorum: Majority,
+    electorate: Electorate,
     acknowledged: BTreeMap<ServerId, Zxid>,
     proposed: Zxid,
     committed: Zxid,
@@ -18,8 +18,8 @@ pub struct Leader {
 
 impl Leader {
     /// With a history that ends at `last`, all of it committed.
-    pub fn new(quorum: Majority, last: Zxid) -> Self {
-        Leader { quorum, acknowledged: BTreeMap::new(), proposed: last, committed: last }
+    pub fn new(electorate: Electorate, last: Zxid) -> Self {
+        Leader { electorate, acknowledged: BTreeMap::new(), proposed: last, committed: last }
     }
 
     /// The zxid that the next proposal will get.
@@ -49,7 +49,7 @@ impl Leader {
         let mark = self.acknowledged.entry(from).or_default();
         *mark = (*mark).max(zxid);
         let reached =
-            self.quorum.reached(|server| self.acknowledged.get(&server).copied().unwrap_or_default());
+            self.electorate.reached(|server| self.acknowledged.get(&server).copied().unwrap_or_default());
         self.committed = self.committed.max(reached);
         self.committed
     }
@@ -58,11 +58,12 @@ impl Leader {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::quorum::Quorum;
 
     #[test]
     fn a_quorum_of_disks_commits() {
         let [one, two, three] = [1, 2, 3].map(ServerId);
-        let mut leader = Leader::new(Majority::new([one, two, three]), Zxid(10));
+        let mut leader = Leader::new(Electorate::of(Quorum::majority([one, two, three])), Zxid(10));
         assert_eq!(leader.next_zxid(), Zxid(11));
         assert_eq!((leader.propose(), leader.propose()), (Zxid(11), Zxid(12)));
         assert_eq!(leader.acknowledge(one, Zxid(12)), Zxid(10));
@@ -74,7 +75,7 @@ mod tests {
     #[test]
     fn a_lone_server_is_a_quorum_of_one() {
         let me = ServerId(1);
-        let mut leader = Leader::new(Majority::new([me]), Zxid::ZERO);
+        let mut leader = Leader::new(Electorate::of(Quorum::majority([me])), Zxid::ZERO);
         leader.propose();
         assert_eq!(leader.committed(), Zxid::ZERO, "not before its disk has it");
         assert_eq!(leader.acknowledge(me, Zxid(1)), Zxid(1));
@@ -84,6 +85,6 @@ mod tests {
     #[should_panic(expected = "acknowledges")]
     fn nobody_acknowledges_what_was_not_proposed() {
         let me = ServerId(1);
-        Leader::new(Majority::new([me]), Zxid::ZERO).acknowledge(me, Zxid(1));
+        Leader::new(Electorate::of(Quorum::majority([me])), Zxid::ZERO).acknowledge(me, Zxid(1));
     }
 }

@@ -5,10 +5,14 @@
 #![no_std]
 extern crate alloc;
 
+pub mod election;
 pub mod gate;
 pub mod leader;
 pub mod quorum;
+pub mod time;
 
+pub use election::{Election, ElectionOutput, ElectionTiming};
 pub use gate::{DiskGate, PersistSeq};
 pub use leader::Leader;
-pub use quorum::Majority;
+pub use quorum::{Electorate, Quorum};
+pub use time::Mono;

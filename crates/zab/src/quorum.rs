@@ -1,37 +1,125 @@
-//! Quorums.
+//! Quorums: who decides.
 
-use alloc::{collections::BTreeSet, vec::Vec};
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    vec::Vec,
+};
 use ostler_proto::id::{ServerId, Zxid};
 
-/// More than half of the voters decide.
+/// How the voters of one configuration decide.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Majority {
-    voters: BTreeSet<ServerId>,
+pub enum Quorum {
+    /// More than half of the voters.
+    Majority(BTreeSet<ServerId>),
+    /// Groups of weighted voters: more than half of the groups, each won by more than half of its weight.
+    Groups {
+        /// Each voter's group.
+        groups: BTreeMap<ServerId, u64>,
+        /// Weights other than 1.
+        weights: BTreeMap<ServerId, u64>,
+    },
 }
 
-impl Majority {
-    /// Of these voters.
-    pub fn new(voters: impl IntoIterator<Item = ServerId>) -> Self {
+impl Quorum {
+    /// More than half of these.
+    pub fn majority(voters: impl IntoIterator<Item = ServerId>) -> Self {
         let voters: BTreeSet<ServerId> = voters.into_iter().collect();
         assert!(!voters.is_empty(), "an ensemble has at least one voter");
-        Majority { voters }
+        Quorum::Majority(voters)
     }
 
-    /// How many make a quorum: floor(n/2) + 1.
-    pub fn size(&self) -> usize {
-        self.voters.len() / 2 + 1
+    /// Who votes, in ascending order.
+    pub fn voters(&self) -> impl Iterator<Item = ServerId> {
+        let (voters, groups) = match self {
+            Quorum::Majority(voters) => (Some(voters), None),
+            Quorum::Groups { groups, .. } => (None, Some(groups)),
+        };
+        voters.into_iter().flatten().copied().chain(groups.into_iter().flat_map(BTreeMap::keys).copied())
     }
 
     /// Whether a server votes.
     pub fn votes(&self, server: ServerId) -> bool {
-        self.voters.contains(&server)
+        match self {
+            Quorum::Majority(voters) => voters.contains(&server),
+            Quorum::Groups { groups, .. } => groups.contains_key(&server),
+        }
+    }
+
+    /// What a voter's vote weighs; one that weighs nothing never leads.
+    pub fn weight(&self, server: ServerId) -> u64 {
+        match self {
+            Quorum::Groups { weights, .. } => weights.get(&server).copied().unwrap_or(1),
+            Quorum::Majority(_) => 1,
+        }
+    }
+
+    /// Whether these decide.
+    pub fn is_quorum(&self, of: impl Fn(ServerId) -> bool) -> bool {
+        match self {
+            Quorum::Majority(voters) => voters.iter().filter(|voter| of(**voter)).count() > voters.len() / 2,
+            Quorum::Groups { groups, .. } => {
+                let mut tallies: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+                for (voter, group) in groups {
+                    let (won, all) = tallies.entry(*group).or_default();
+                    *all += self.weight(*voter);
+                    *won += if of(*voter) { self.weight(*voter) } else { 0 };
+                }
+                // A group without weight does not count.
+                let counted = || tallies.values().filter(|(_, all)| *all > 0);
+                counted().filter(|(won, all)| *won > all / 2).count() > counted().count() / 2
+            }
+        }
     }
 
     /// The highest zxid that a quorum has reached, given how far each server has.
     pub fn reached(&self, of: impl Fn(ServerId) -> Zxid) -> Zxid {
-        let mut marks: Vec<Zxid> = self.voters.iter().map(|voter| of(*voter)).collect();
+        let mut marks: Vec<Zxid> = self.voters().map(&of).collect();
         marks.sort_unstable_by(|a, b| b.cmp(a));
-        marks[self.size() - 1]
+        if let Quorum::Majority(voters) = self {
+            return marks[voters.len() / 2];
+        }
+        let reached = marks.into_iter().find(|mark| self.is_quorum(|server| of(server) >= *mark));
+        reached.unwrap_or_default()
+    }
+}
+
+/// The configurations that must agree: one, or two while the ensemble changes from one to the other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Electorate {
+    /// In force.
+    pub current: Quorum,
+    /// Proposed and not in force yet.
+    pub next: Option<Quorum>,
+}
+
+impl Electorate {
+    /// A single configuration.
+    pub fn of(current: Quorum) -> Self {
+        Electorate { current, next: None }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Quorum> {
+        core::iter::once(&self.current).chain(&self.next)
+    }
+
+    /// Whoever votes in any of them, in ascending order.
+    pub fn voters(&self) -> BTreeSet<ServerId> {
+        self.all().flat_map(Quorum::voters).collect()
+    }
+
+    /// Whether a server votes in any of them.
+    pub fn votes(&self, server: ServerId) -> bool {
+        self.all().any(|quorum| quorum.votes(server))
+    }
+
+    /// Whether these decide in each of them.
+    pub fn is_quorum(&self, of: impl Fn(ServerId) -> bool) -> bool {
+        self.all().all(|quorum| quorum.is_quorum(&of))
+    }
+
+    /// The highest zxid that a quorum of each has reached.
+    pub fn reached(&self, of: impl Fn(ServerId) -> Zxid) -> Zxid {
+        self.all().map(|quorum| quorum.reached(&of)).min().unwrap_or_default()
     }
 }
 
@@ -39,13 +127,42 @@ impl Majority {
 mod tests {
     use super::*;
 
+    fn ids(ids: &[i64]) -> impl Iterator<Item = ServerId> {
+        ids.iter().copied().map(ServerId)
+    }
+
     #[test]
-    fn a_majority_is_more_than_half() {
+    fn e7_a_majority_is_more_than_half() {
         for (voters, size) in [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3)] {
-            assert_eq!(Majority::new((0..voters).map(ServerId)).size(), size);
+            let quorum = Quorum::majority((0..voters).map(ServerId));
+            assert!(quorum.is_quorum(|server| server.0 < size));
+            assert!(!quorum.is_quorum(|server| server.0 < size - 1));
         }
-        let three = Majority::new([1, 2, 3].map(ServerId));
-        let marks = |server: ServerId| Zxid([9, 4, 7][server.0 as usize - 1]);
-        assert_eq!(three.reached(marks), Zxid(7));
+    }
+
+    #[test]
+    fn a_quorum_has_reached_what_enough_of_it_have() {
+        let marks = |server: ServerId| Zxid([9, 4, 7, 1, 2, 3][server.0 as usize - 1]);
+        assert_eq!(Quorum::majority(ids(&[1, 2, 3])).reached(marks), Zxid(7));
+        let groups = [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3), (6, 3)].map(|(id, group)| (ServerId(id), group));
+        let weights = [(ServerId(2), 0), (ServerId(4), 0)].into();
+        let quorum = Quorum::Groups { groups: groups.into(), weights };
+        // 1 and 3 win two of three groups.
+        assert_eq!(quorum.reached(marks), Zxid(7));
+        assert!(quorum.is_quorum(|server| [1, 3].contains(&server.0)));
+        assert!(!quorum.is_quorum(|server| [1, 2, 4, 5].contains(&server.0)), "5 alone does not win its group");
+        assert_eq!((quorum.weight(ServerId(4)), quorum.weight(ServerId(5))), (0, 1));
+    }
+
+    #[test]
+    fn while_it_changes_both_configurations_must_agree() {
+        let electorate = Electorate {
+            current: Quorum::majority(ids(&[1, 2, 3])),
+            next: Some(Quorum::majority(ids(&[3, 4, 5]))),
+        };
+        assert!(!electorate.is_quorum(|server| server.0 <= 3));
+        assert!(electorate.is_quorum(|server| server.0 >= 2 && server.0 <= 4));
+        assert_eq!(electorate.reached(|server| Zxid(server.0 as u64)), Zxid(2));
+        assert!(electorate.voters().into_iter().eq(ids(&[1, 2, 3, 4, 5])));
     }
 }

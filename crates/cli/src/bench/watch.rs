@@ -120,10 +120,15 @@ impl Load {
         let mut next_ping = Instant::now() + self.ping_period;
         let ping = template::ping();
         while Instant::now() < end {
-            while self.fan.may_set() {
+            if self.fan.may_set() {
                 let now = self.fleet.now();
                 let fan = &mut self.fan;
-                self.fleet.send(WRITER, |out| fan.set(now, out))?;
+                // All that may go leaves with one write.
+                self.fleet.send(WRITER, |out| {
+                    while fan.may_set() {
+                        fan.set(now, out);
+                    }
+                })?;
             }
             self.fleet.turn(&mut self.fan, TURN)?;
             progress.show(self.fan.events.ops(), "events");

@@ -1,0 +1,438 @@
+//! Fast leader election: who leads next, from votes alone.
+//!
+//! Everybody votes for itself first. A better candidate is adopted and told to all; once a quorum backs one
+//! candidate and nothing better comes, it is elected. The first in the order of [`Candidate`] has every
+//! transaction that a quorum has, so no committed one is lost. That two servers can still believe in
+//! different leaders for a moment is Zab's to deal with: only one of them gets a quorum of followers.
+//!
+//! As upstream has it (`FastLeaderElection`), on the wire too, with one difference: upstream waits a fixed
+//! time for better votes after a quorum has agreed. Here that wait ends as soon as nobody is left who could
+//! send one: every voter has backed the candidate in this round, or is known to be out of reach.
+
+mod record;
+
+pub use record::{ElectionRecord, Entry, Happening, Rule, Verdict, Why};
+
+use crate::{quorum::Electorate, time::Mono};
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    string::String,
+    vec::Vec,
+};
+use ostler_proto::{
+    election::{Candidate, NOTIFICATION_VERSION, Notification, PeerState},
+    id::{Epoch, ServerId},
+};
+
+/// How long things wait, in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ElectionTiming {
+    /// After the first vote, until it is sent again (`minNotificationInterval`). Doubles each time.
+    pub resend_min: u64,
+    /// At most (`maxNotificationInterval`).
+    pub resend_max: u64,
+    /// After a quorum has agreed, for better votes (`finalizeWait`).
+    pub settle: u64,
+}
+
+impl Default for ElectionTiming {
+    fn default() -> Self {
+        ElectionTiming { resend_min: 200, resend_max: 60_000, settle: 200 }
+    }
+}
+
+/// What shall be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ElectionOutput {
+    /// Tell a server.
+    Send {
+        /// Whom.
+        to: ServerId,
+        /// What.
+        notification: Notification,
+    },
+    /// The election is over.
+    Elected {
+        /// Who leads.
+        leader: ServerId,
+    },
+}
+
+/// A vote that was received.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Ballot {
+    candidate: Candidate,
+    round: u64,
+    state: PeerState,
+}
+
+/// Between elections: what others are told who ask.
+#[derive(Debug, Clone, Copy)]
+struct Settled {
+    state: PeerState,
+    candidate: Option<Candidate>,
+    round: u64,
+}
+
+#[derive(Debug)]
+struct Looking {
+    /// The vote for oneself; `None` for one who cannot be elected.
+    own: Option<Candidate>,
+    proposal: Option<Candidate>,
+    /// The ballot box: the last vote of each voter in this round.
+    ballots: BTreeMap<ServerId, Ballot>,
+    /// Votes of those who have a leader.
+    elsewhere: BTreeMap<ServerId, Ballot>,
+    resend_at: Mono,
+    resend_after: u64,
+    /// A quorum has agreed; until then something better may come.
+    settle_until: Option<Mono>,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Looking(Looking),
+    Settled(Settled),
+}
+
+/// One server's side of all its elections.
+#[derive(Debug)]
+pub struct Election {
+    me: ServerId,
+    observer: bool,
+    timing: ElectionTiming,
+    /// The logical clock: the number of this election. Lives as long as the process.
+    round: u64,
+    phase: Phase,
+    /// Voters to whom there is no connection, as far as is known.
+    unreachable: BTreeSet<ServerId>,
+    /// Sent along with every vote.
+    config: String,
+    record: ElectionRecord,
+}
+
+impl Election {
+    /// For one server. It is settled on nobody until [`Election::look`].
+    pub fn new(me: ServerId, observer: bool, timing: ElectionTiming, config: String) -> Self {
+        let settled = Settled { state: PeerState::Looking, candidate: None, round: 0 };
+        Election {
+            me,
+            observer,
+            timing,
+            round: 0,
+            phase: Phase::Settled(settled),
+            unreachable: BTreeSet::new(),
+            config,
+            record: ElectionRecord::default(),
+        }
+    }
+
+    /// The number of the current or last election.
+    pub fn round(&self) -> u64 {
+        self.round
+    }
+
+    /// What happened in the current or last election.
+    pub fn record(&self) -> &ElectionRecord {
+        &self.record
+    }
+
+    /// Whether a leader is sought.
+    pub fn is_looking(&self) -> bool {
+        matches!(self.phase, Phase::Looking(_))
+    }
+
+    /// When [`Election::deadline`] is due.
+    pub fn next_deadline(&self) -> Option<Mono> {
+        match &self.phase {
+            Phase::Looking(looking) => {
+                Some(looking.settle_until.unwrap_or(looking.resend_at).min(looking.resend_at))
+            }
+            Phase::Settled(_) => None,
+        }
+    }
+
+    /// Begins an election. `own` is the vote for oneself; `None` for an observer, and for a server whose
+    /// database is not trusted.
+    pub fn look(
+        &mut self,
+        now: Mono,
+        own: Option<Candidate>,
+        electorate: &Electorate,
+        out: &mut Vec<ElectionOutput>,
+    ) {
+        self.round += 1;
+        self.record = ElectionRecord::begin(now, self.round, own);
+        self.phase = Phase::Looking(Looking {
+            own,
+            proposal: own,
+            ballots: BTreeMap::new(),
+            elsewhere: BTreeMap::new(),
+            resend_at: now.after(self.timing.resend_min),
+            resend_after: self.timing.resend_min,
+            settle_until: None,
+        });
+        self.tell_all(now, electorate, out);
+        self.consider(now, electorate, out);
+    }
+
+    /// Synchronised with the leader: from now on the vote names the new epoch, as the leader's own does, so
+    /// that whoever comes later finds all votes equal.
+    pub fn established(&mut self, epoch: Epoch) {
+        if let Phase::Settled(Settled { candidate: Some(candidate), .. }) = &mut self.phase {
+            candidate.epoch = epoch;
+        }
+    }
+
+    /// The configuration that votes carry from now on.
+    pub fn set_config(&mut self, config: String) {
+        self.config = config;
+    }
+
+    /// A connection to a voter has come, or cannot be had.
+    pub fn link(
+        &mut self,
+        now: Mono,
+        peer: ServerId,
+        up: bool,
+        electorate: &Electorate,
+        out: &mut Vec<ElectionOutput>,
+    ) {
+        let changed = if up { self.unreachable.remove(&peer) } else { self.unreachable.insert(peer) };
+        if !changed || !self.is_looking() {
+            return;
+        }
+        self.record.add(now, if up { Happening::Reached { peer } } else { Happening::Lost { peer } });
+        if up {
+            self.tell(peer, out);
+        }
+        self.consider(now, electorate, out);
+    }
+
+    /// A vote has come.
+    pub fn notified(
+        &mut self,
+        now: Mono,
+        from: ServerId,
+        vote: &Notification,
+        electorate: &Electorate,
+        out: &mut Vec<ElectionOutput>,
+    ) {
+        if !electorate.votes(from) {
+            // An observer, or a server that is to join: it only wants to know.
+            self.record.received(now, from, vote, Verdict::Ignored(Why::NoVoter));
+            return self.tell(from, out);
+        }
+        let Phase::Looking(looking) = &mut self.phase else {
+            if vote.state == PeerState::Looking {
+                self.tell(from, out);
+            }
+            return;
+        };
+        let Some(candidate) = vote.candidate else {
+            return self.record.received(now, from, vote, Verdict::Ignored(Why::BacksNobody));
+        };
+        if !electorate.votes(candidate.id) {
+            return self.record.received(now, from, vote, Verdict::Ignored(Why::CandidateDoesNotVote));
+        }
+        let ballot = Ballot { candidate, round: vote.round, state: vote.state };
+        match vote.state {
+            PeerState::Observing => self.record.received(now, from, vote, Verdict::Ignored(Why::NoVoter)),
+            PeerState::Looking if looking.own.is_none() && !self.observer => {
+                self.record.received(now, from, vote, Verdict::Ignored(Why::Untrusted));
+            }
+            PeerState::Looking => self.count(now, from, vote, ballot, electorate, out),
+            PeerState::Following | PeerState::Leading => {
+                self.record.received(now, from, vote, Verdict::Counted);
+                self.join(now, from, ballot, electorate, out);
+            }
+        }
+    }
+
+    /// A time that [`Election::next_deadline`] named has come.
+    pub fn deadline(&mut self, now: Mono, electorate: &Electorate, out: &mut Vec<ElectionOutput>) {
+        let Phase::Looking(looking) = &mut self.phase else { return };
+        if looking.settle_until.is_some_and(|until| until <= now)
+            && let Some(candidate) = looking.proposal
+        {
+            return self.elect(now, candidate, self.round, out);
+        }
+        if looking.resend_at <= now {
+            // Nobody writes to an observer of his own accord: it has to ask until somebody has a leader.
+            if !self.observer {
+                looking.resend_after = (looking.resend_after * 2).min(self.timing.resend_max);
+            }
+            looking.resend_at = now.after(looking.resend_after);
+            self.tell_all(now, electorate, out);
+        }
+    }
+
+    /// A vote of another who looks.
+    fn count(
+        &mut self,
+        now: Mono,
+        from: ServerId,
+        vote: &Notification,
+        ballot: Ballot,
+        electorate: &Electorate,
+        out: &mut Vec<ElectionOutput>,
+    ) {
+        let Phase::Looking(looking) = &mut self.phase else { return };
+        let theirs = ballot.candidate;
+        if ballot.round < self.round {
+            // It learns the round from the answer.
+            self.record.received(now, from, vote, Verdict::Ignored(Why::EarlierRound));
+            return self.tell(from, out);
+        }
+        let later = ballot.round > self.round;
+        if later {
+            self.round = ballot.round;
+            looking.ballots.clear();
+        }
+        let best = if later { looking.own } else { looking.proposal };
+        let rule = beats(theirs, best, electorate);
+        let adopted = if rule.is_some() { Some(theirs) } else { best };
+        let changed = later || adopted != looking.proposal;
+        looking.proposal = adopted;
+        looking.ballots.insert(from, ballot);
+        let verdict = match (rule, later) {
+            (Some(rule), later) => Verdict::Adopted { rule, later_round: later },
+            (None, true) => Verdict::LaterRound,
+            (None, false) if adopted == Some(theirs) => Verdict::Counted,
+            (None, false) => Verdict::Worse,
+        };
+        self.record.received(now, from, vote, verdict);
+        if changed {
+            looking.settle_until = None;
+            self.tell_all(now, electorate, out);
+        }
+        self.consider(now, electorate, out);
+    }
+
+    /// A vote of one who has a leader: that leader is joined once a quorum says so, and itself does.
+    fn join(
+        &mut self,
+        now: Mono,
+        from: ServerId,
+        ballot: Ballot,
+        electorate: &Electorate,
+        out: &mut Vec<ElectionOutput>,
+    ) {
+        let (me, round) = (self.me, self.round);
+        let Phase::Looking(looking) = &mut self.phase else { return };
+        let leads = |votes: &BTreeMap<ServerId, Ballot>| {
+            let leader = ballot.candidate.id;
+            if leader == me {
+                return ballot.round == round;
+            }
+            votes.get(&leader).is_some_and(|vote| vote.state == PeerState::Leading)
+        };
+        if ballot.round == round {
+            looking.ballots.insert(from, ballot);
+            // Votes of this round that were counted before their senders had elected must fit whole.
+            let same = |vote: &Ballot| match vote.state {
+                PeerState::Looking => vote.candidate == ballot.candidate && vote.round == ballot.round,
+                _ => vote.candidate.id == ballot.candidate.id,
+            };
+            let agreed = electorate.is_quorum(|server| looking.ballots.get(&server).is_some_and(same));
+            if agreed && leads(&looking.ballots) {
+                return self.elect(now, ballot.candidate, round, out);
+            }
+        }
+        looking.elsewhere.insert(from, ballot);
+        let same = |vote: &Ballot| {
+            (vote.candidate.id, vote.candidate.epoch) == (ballot.candidate.id, ballot.candidate.epoch)
+        };
+        let agreed = electorate.is_quorum(|server| looking.elsewhere.get(&server).is_some_and(same));
+        if agreed && leads(&looking.elsewhere) {
+            self.elect(now, ballot.candidate, ballot.round, out);
+        }
+    }
+
+    /// Whether a quorum backs the proposal, and whether anything better can still come.
+    fn consider(&mut self, now: Mono, electorate: &Electorate, out: &mut Vec<ElectionOutput>) {
+        let (me, round) = (self.me, self.round);
+        let Phase::Looking(looking) = &mut self.phase else { return };
+        let Some(candidate) = looking.proposal else { return };
+        if self.observer {
+            // An observer's own voice is none: it hears from those who have a leader.
+            return;
+        }
+        let backs = |server: ServerId| {
+            server == me
+                || looking
+                    .ballots
+                    .get(&server)
+                    .is_some_and(|vote| vote.candidate == candidate && vote.round == round)
+        };
+        if !electorate.is_quorum(backs) {
+            looking.settle_until = None;
+            return;
+        }
+        let certain =
+            electorate.voters().into_iter().all(|voter| backs(voter) || self.unreachable.contains(&voter));
+        if certain {
+            return self.elect(now, candidate, round, out);
+        }
+        if looking.settle_until.is_none() {
+            looking.settle_until = Some(now.after(self.timing.settle));
+            self.record.add(now, Happening::Agreed { candidate });
+        }
+    }
+
+    fn elect(&mut self, now: Mono, candidate: Candidate, round: u64, out: &mut Vec<ElectionOutput>) {
+        let state = match (candidate.id == self.me, self.observer) {
+            (true, _) => PeerState::Leading,
+            (false, false) => PeerState::Following,
+            (false, true) => PeerState::Observing,
+        };
+        if let Phase::Looking(looking) = &self.phase {
+            let votes = looking.ballots.iter().chain(&looking.elsewhere);
+            let votes = votes.map(|(server, ballot)| (*server, ballot.candidate)).collect();
+            self.record.add(now, Happening::Elected { candidate, state, votes });
+        }
+        self.round = round;
+        self.phase = Phase::Settled(Settled { state, candidate: Some(candidate), round });
+        out.push(ElectionOutput::Elected { leader: candidate.id });
+    }
+
+    fn vote(&self) -> Notification {
+        let (state, candidate, round) = match &self.phase {
+            Phase::Looking(looking) => (PeerState::Looking, looking.proposal, self.round),
+            Phase::Settled(settled) => (settled.state, settled.candidate, settled.round),
+        };
+        let config = self.config.clone();
+        Notification { state, candidate, round, version: NOTIFICATION_VERSION, config }
+    }
+
+    fn tell(&self, to: ServerId, out: &mut Vec<ElectionOutput>) {
+        if to != self.me {
+            out.push(ElectionOutput::Send { to, notification: self.vote() });
+        }
+    }
+
+    fn tell_all(&mut self, now: Mono, electorate: &Electorate, out: &mut Vec<ElectionOutput>) {
+        let vote = self.vote();
+        self.record.add(now, Happening::Told { candidate: vote.candidate, round: vote.round });
+        let others = electorate.voters().into_iter().filter(|voter| *voter != self.me);
+        out.extend(others.map(|to| ElectionOutput::Send { to, notification: vote.clone() }));
+    }
+}
+
+/// The rule by which a candidate is better than what is backed now, if it is.
+fn beats(new: Candidate, current: Option<Candidate>, electorate: &Electorate) -> Option<Rule> {
+    if electorate.current.weight(new.id) == 0 {
+        return None;
+    }
+    let Some(current) = current else { return Some(Rule::FirstHeard) };
+    if new <= current {
+        return None;
+    }
+    Some(if new.epoch > current.epoch {
+        Rule::LaterEpoch
+    } else if new.zxid > current.zxid {
+        Rule::LaterZxid
+    } else {
+        Rule::LargerId
+    })
+}

@@ -1,0 +1,5 @@
+//! Elections among several servers, over a network that delays and loses.
+
+mod occasions;
+mod random;
+mod world;

@@ -1,0 +1,251 @@
+//! The occasions of an election, one after the other.
+
+use crate::world::{World, candidate};
+use ostler_proto::{
+    election::{Notification, PeerState},
+    id::{Epoch, ServerId},
+};
+use ostler_zab::{
+    Election, ElectionOutput, ElectionTiming, Electorate, Mono, Quorum,
+    election::{Happening, Rule, Verdict, Why},
+};
+
+fn fresh(world: &mut World, id: i64) {
+    world.start(id, Some(candidate(0, 0, id)));
+}
+
+#[test]
+fn e8_servers_that_start_in_turn_elect_the_second_and_the_third_joins() {
+    let mut world = World::new(&[1, 2, 3], 1);
+    fresh(&mut world, 1);
+    world.run(5_000);
+    assert_eq!(world.leaders(), [(1, None)], "one of three decides nothing");
+    fresh(&mut world, 2);
+    world.run(10);
+    assert_eq!(world.leader(), Some(2), "the third is known to be out of reach: nobody waits for it");
+    fresh(&mut world, 3);
+    world.run(10);
+    assert_eq!(world.leader(), Some(2), "a larger id does not unseat a leader");
+    assert_eq!(world.peers[&3].state, PeerState::Following);
+}
+
+#[test]
+fn e8_servers_that_start_at_once_with_equal_data_elect_the_largest_id() {
+    let mut world = World::new(&[1, 2, 3], 2);
+    for id in 1..=3 {
+        fresh(&mut world, id);
+    }
+    world.run(300);
+    assert_eq!(world.leader(), Some(3));
+    assert_eq!(world.peers[&3].state, PeerState::Leading);
+}
+
+#[test]
+fn e9_a_follower_that_returns_finds_the_leader_and_disturbs_nobody() {
+    let mut world = World::new(&[1, 2, 3], 3);
+    for id in 1..=3 {
+        fresh(&mut world, id);
+    }
+    world.run(300);
+    world.stop(1);
+    world.run(1_000);
+    let rounds = |world: &World| [2, 3].map(|id| world.peers[&id].election.round());
+    let before = rounds(&world);
+    // It comes back with more in its log than anybody, and still has to follow.
+    world.start(1, Some(candidate(9, 9, 1)));
+    world.run(10);
+    assert_eq!(world.leader(), Some(3));
+    assert_eq!(rounds(&world), before);
+    assert_eq!(world.peers[&1].election.round(), before[0], "it has taken over the round of the vote");
+}
+
+#[test]
+fn e10_when_the_leader_dies_the_best_of_the_rest_leads_and_the_dead_one_returns_as_a_follower() {
+    let mut world = World::new(&[1, 2, 3], 4);
+    world.start(1, Some(candidate(1, 7, 1)));
+    world.start(2, Some(candidate(1, 6, 2)));
+    world.start(3, Some(candidate(1, 8, 3)));
+    world.run(300);
+    assert_eq!(world.leader(), Some(3));
+    world.stop(3);
+    let died = world.now;
+    world.look(1);
+    world.look(2);
+    while world.leader().is_none() {
+        world.run(1);
+    }
+    assert_eq!(world.leader(), Some(1), "its log goes further, though its id is smaller");
+    assert!(world.now - died <= 20, "nobody waits for the dead: {} ms", world.now - died);
+    for id in [1, 2] {
+        world.peers.get_mut(&id).unwrap().election.established(Epoch(2));
+    }
+    world.start(3, Some(candidate(1, 8, 3)));
+    world.run(10);
+    assert_eq!(world.leader(), Some(1));
+}
+
+#[test]
+fn e3_an_observer_learns_who_leads_and_elects_nobody() {
+    let mut world = World::new(&[1, 2, 3], 5);
+    world.start(4, None);
+    fresh(&mut world, 1);
+    world.run(1_000);
+    assert_eq!(world.leaders(), [(1, None), (4, None)], "an observer's voice does not make a majority");
+    fresh(&mut world, 2);
+    world.run(1_000);
+    assert_eq!(world.leader(), Some(2));
+    assert_eq!(world.peers[&4].state, PeerState::Observing);
+}
+
+#[test]
+fn a_server_that_cannot_be_heard_is_waited_for_only_a_moment() {
+    let mut world = World::new(&[1, 2, 3], 6);
+    // 3 is there and connected, but nothing of it arrives.
+    world.cut = [(3, 1), (3, 2)].into();
+    for id in 1..=3 {
+        fresh(&mut world, id);
+    }
+    world.run(100);
+    assert_eq!(world.leaders()[..2], [(1, None), (2, None)], "it may still say something better");
+    world.run(150);
+    assert_eq!(world.leaders()[..2], [(1, Some(2)), (2, Some(2))]);
+}
+
+#[test]
+fn a_vote_that_was_lost_is_sent_again() {
+    let mut world = World::new(&[1, 2], 7);
+    world.cut = [(1, 2), (2, 1)].into();
+    fresh(&mut world, 1);
+    fresh(&mut world, 2);
+    world.run(100);
+    assert_eq!(world.leader(), None);
+    world.cut.clear();
+    world.run(400);
+    assert_eq!(world.leader(), Some(2));
+}
+
+/// One server and votes by hand.
+struct Hand {
+    election: Election,
+    electorate: Electorate,
+    out: Vec<ElectionOutput>,
+}
+
+impl Hand {
+    /// Server 2 of three, with epoch 1 and counter 5.
+    fn looking() -> Hand {
+        let electorate = Electorate::of(Quorum::majority([1, 2, 3].map(ServerId)));
+        let mut election = Election::new(ServerId(2), false, ElectionTiming::default(), String::new());
+        let mut out = Vec::new();
+        election.look(Mono(0), Some(candidate(1, 5, 2)), &electorate, &mut out);
+        Hand { election, electorate, out }
+    }
+
+    fn hear(&mut self, from: i64, state: PeerState, round: u64, for_whom: (u32, u32, i64)) -> Verdict {
+        let candidate = Some(candidate(for_whom.0, for_whom.1, for_whom.2));
+        let vote = Notification { state, candidate, round, version: 2, config: String::new() };
+        self.out.clear();
+        self.election.notified(Mono(1), ServerId(from), &vote, &self.electorate, &mut self.out);
+        let entries = self.election.record().entries.iter().rev();
+        entries
+            .filter_map(|entry| match entry.what {
+                Happening::Received { verdict, .. } => Some(verdict),
+                _ => None,
+            })
+            .next()
+            .unwrap()
+    }
+
+    /// To whom, and whom this server backs now.
+    fn sent(&self) -> Vec<(i64, i64)> {
+        let sent = self.out.iter().filter_map(|output| match output {
+            ElectionOutput::Send { to, notification } => Some((to.0, notification.candidate?.id.0)),
+            ElectionOutput::Elected { .. } => None,
+        });
+        sent.collect()
+    }
+}
+
+use PeerState::{Following, Leading, Looking};
+
+#[test]
+fn e4_e5_the_first_vote_is_for_oneself_and_goes_to_everybody() {
+    let hand = Hand::looking();
+    assert_eq!(hand.sent(), [(1, 2), (3, 2)]);
+    let ElectionOutput::Send { notification, .. } = &hand.out[0] else { panic!("a vote") };
+    assert_eq!(notification.round, 1);
+    assert_eq!((notification.state, notification.candidate), (Looking, Some(candidate(1, 5, 2))));
+}
+
+#[test]
+fn e6_the_rules_of_a_ballot() {
+    let adopted = |rule| Verdict::Adopted { rule, later_round: false };
+    for (round, for_whom, verdict, told) in [
+        (1, (2, 0, 1), adopted(Rule::LaterEpoch), vec![(1, 1), (3, 1)]),
+        (1, (1, 6, 1), adopted(Rule::LaterZxid), vec![(1, 1), (3, 1)]),
+        (1, (1, 5, 3), adopted(Rule::LargerId), vec![(1, 3), (3, 3)]),
+        (1, (1, 5, 1), Verdict::Worse, vec![]),
+        (1, (1, 4, 3), Verdict::Worse, vec![]),
+        (1, (0, 9, 3), Verdict::Worse, vec![]),
+        (1, (1, 5, 2), Verdict::Counted, vec![]),
+        (0, (9, 9, 3), Verdict::Ignored(Why::EarlierRound), vec![(1, 2)]),
+        (4, (1, 4, 1), Verdict::LaterRound, vec![(1, 2), (3, 2)]),
+        (4, (1, 6, 1), Verdict::Adopted { rule: Rule::LaterZxid, later_round: true }, vec![(1, 1), (3, 1)]),
+        (1, (1, 9, 8), Verdict::Ignored(Why::CandidateDoesNotVote), vec![]),
+    ] {
+        let mut hand = Hand::looking();
+        let found = hand.hear(1, Looking, round, for_whom);
+        assert_eq!((found, hand.sent()), (verdict, told), "round {round}, {for_whom:?}");
+        assert_eq!(hand.election.round(), round.max(1));
+    }
+}
+
+#[test]
+fn e6_a_later_round_empties_the_ballot_box() {
+    let mut hand = Hand::looking();
+    hand.hear(1, Looking, 1, (1, 5, 2));
+    assert!(hand.election.next_deadline() <= Some(Mono(201)), "1 and 2 agree; 3 may still come");
+    hand.hear(3, Looking, 2, (1, 4, 3));
+    hand.out.clear();
+    hand.election.deadline(Mono(250), &hand.electorate, &mut hand.out);
+    assert!(hand.election.is_looking(), "1 has not voted in this round");
+}
+
+#[test]
+fn a_leader_is_joined_only_if_it_says_itself_that_it_leads() {
+    let mut hand = Hand::looking();
+    hand.hear(1, Following, 7, (1, 9, 3));
+    hand.hear(3, Following, 7, (1, 9, 3));
+    assert!(hand.election.is_looking(), "a quorum follows 3, which does not lead");
+    hand.hear(3, Leading, 7, (1, 9, 3));
+    assert_eq!(hand.out, [ElectionOutput::Elected { leader: ServerId(3) }]);
+}
+
+#[test]
+fn settled_servers_must_name_the_same_epoch() {
+    let mut hand = Hand::looking();
+    hand.hear(3, Leading, 7, (2, 0, 3));
+    hand.hear(1, Following, 7, (1, 9, 3));
+    assert!(hand.election.is_looking(), "1 follows an earlier reign of 3");
+    hand.hear(1, Following, 7, (2, 0, 3));
+    assert!(!hand.election.is_looking());
+}
+
+#[test]
+fn a_candidate_without_weight_is_never_backed() {
+    let mut hand = Hand::looking();
+    let groups = [1, 2, 3].map(|id| (ServerId(id), 1)).into();
+    let current = Quorum::Groups { groups, weights: [(ServerId(3), 0)].into() };
+    hand.electorate = Electorate::of(current);
+    assert_eq!(hand.hear(3, Looking, 1, (5, 5, 3)), Verdict::Worse);
+}
+
+#[test]
+fn a_server_that_is_not_trusted_backs_nobody_but_joins_a_leader() {
+    let mut hand = Hand::looking();
+    hand.election.look(Mono(2), None, &hand.electorate, &mut hand.out);
+    assert_eq!(hand.hear(1, Looking, 2, (1, 5, 1)), Verdict::Ignored(Why::Untrusted));
+    hand.hear(1, Following, 2, (1, 5, 3));
+    hand.hear(3, Leading, 2, (1, 5, 3));
+    assert!(!hand.election.is_looking());
+}

@@ -1,0 +1,187 @@
+//! Servers that do nothing but elect, and the network between them.
+
+use ostler_proto::{
+    election::{Candidate, Notification, PeerState},
+    id::{Epoch, ServerId, Zxid},
+};
+use ostler_zab::{Election, ElectionOutput, ElectionTiming, Electorate, Mono, Quorum};
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(crate) const CONFIG: &str = "version=0";
+
+/// One server.
+pub(crate) struct Peer {
+    pub(crate) election: Election,
+    pub(crate) own: Option<Candidate>,
+    /// Whom it takes for the leader since its last election.
+    pub(crate) leader: Option<i64>,
+    pub(crate) state: PeerState,
+}
+
+/// Time jumps from one event to the next.
+pub(crate) struct World {
+    pub(crate) peers: BTreeMap<i64, Peer>,
+    pub(crate) electorate: Electorate,
+    pub(crate) now: u64,
+    /// What is under way: when it arrives, and a number that keeps the order.
+    wire: BTreeMap<(u64, u64), (i64, i64, Notification)>,
+    /// No message on a link overtakes another.
+    link_free: BTreeMap<(i64, i64), u64>,
+    /// Links that carry nothing.
+    pub(crate) cut: BTreeSet<(i64, i64)>,
+    sent: u64,
+    random: u64,
+    /// The longest that a message is under way.
+    pub(crate) delay_max: u64,
+}
+
+pub(crate) fn candidate(epoch: u32, counter: u32, id: i64) -> Candidate {
+    let epoch = Epoch(epoch);
+    Candidate { epoch, zxid: Zxid::new(epoch, counter), id: ServerId(id) }
+}
+
+impl World {
+    pub(crate) fn new(voters: &[i64], seed: u64) -> World {
+        World {
+            peers: BTreeMap::new(),
+            electorate: Electorate::of(Quorum::majority(voters.iter().copied().map(ServerId))),
+            now: 1000,
+            wire: BTreeMap::new(),
+            link_free: BTreeMap::new(),
+            cut: BTreeSet::new(),
+            sent: 0,
+            random: seed | 1,
+            delay_max: 3,
+        }
+    }
+
+    pub(crate) fn random(&mut self, below: u64) -> u64 {
+        self.random = self.random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.random >> 33) % below
+    }
+
+    /// A process starts and looks for a leader.
+    pub(crate) fn start(&mut self, id: i64, own: Option<Candidate>) {
+        let observer = !self.electorate.votes(ServerId(id));
+        let timing = ElectionTiming::default();
+        let election = Election::new(ServerId(id), observer, timing, CONFIG.into());
+        self.peers.insert(id, Peer { election, own, leader: None, state: PeerState::Looking });
+        for other in self.others(id) {
+            self.link(id, other);
+            self.link(other, id);
+        }
+        for absent in self.electorate.voters() {
+            if !self.peers.contains_key(&absent.0) {
+                self.act(id, |peer, now, electorate, out| {
+                    peer.election.link(now, absent, false, electorate, out)
+                });
+            }
+        }
+        self.look(id);
+    }
+
+    /// A process dies; its connections close.
+    pub(crate) fn stop(&mut self, id: i64) {
+        self.peers.remove(&id);
+        self.wire.retain(|_, (from, to, _)| *from != id && *to != id);
+        for other in self.others(id) {
+            self.act(other, |peer, now, electorate, out| {
+                peer.election.link(now, ServerId(id), false, electorate, out);
+            });
+        }
+    }
+
+    /// A server has no leader any more.
+    pub(crate) fn look(&mut self, id: i64) {
+        self.act(id, |peer, now, electorate, out| {
+            (peer.leader, peer.state) = (None, PeerState::Looking);
+            peer.election.look(now, peer.own, electorate, out);
+        });
+    }
+
+    fn others(&self, id: i64) -> Vec<i64> {
+        self.peers.keys().copied().filter(|other| *other != id).collect()
+    }
+
+    fn link(&mut self, at: i64, to: i64) {
+        self.act(at, |peer, now, electorate, out| {
+            peer.election.link(now, ServerId(to), true, electorate, out)
+        });
+    }
+
+    fn act(
+        &mut self,
+        id: i64,
+        act: impl FnOnce(&mut Peer, Mono, &Electorate, &mut Vec<ElectionOutput>),
+    ) {
+        let mut out = Vec::new();
+        let peer = self.peers.get_mut(&id).unwrap();
+        act(peer, Mono(self.now), &self.electorate, &mut out);
+        for output in out {
+            match output {
+                ElectionOutput::Send { to, notification } => self.send(id, to.0, notification),
+                ElectionOutput::Elected { leader } => {
+                    let peer = self.peers.get_mut(&id).unwrap();
+                    peer.leader = Some(leader.0);
+                    peer.state = if leader.0 == id {
+                        PeerState::Leading
+                    } else if self.electorate.votes(ServerId(id)) {
+                        PeerState::Following
+                    } else {
+                        PeerState::Observing
+                    };
+                }
+            }
+        }
+    }
+
+    fn send(&mut self, from: i64, to: i64, notification: Notification) {
+        if !self.peers.contains_key(&to) || self.cut.contains(&(from, to)) {
+            return;
+        }
+        let delay = self.random(self.delay_max) + 1;
+        let free = self.link_free.entry((from, to)).or_default();
+        *free = (*free).max(self.now + delay);
+        self.sent += 1;
+        self.wire.insert((*free, self.sent), (from, to, notification));
+    }
+
+    /// The next thing that happens; `false` when nothing is left to happen before `until`.
+    fn turn(&mut self, until: u64) -> bool {
+        let arrival = self.wire.keys().next().map(|(at, _)| *at);
+        let deadlines = self.peers.iter();
+        let deadline = deadlines
+            .filter_map(|(id, peer)| peer.election.next_deadline().map(|at| (at.0, *id)))
+            .min();
+        let next = [arrival, deadline.map(|(at, _)| at)].into_iter().flatten().min();
+        let Some(next) = next.filter(|next| *next <= until) else { return false };
+        self.now = self.now.max(next);
+        if arrival == Some(next) {
+            let (_, (from, to, vote)) = self.wire.pop_first().unwrap();
+            self.act(to, |peer, now, electorate, out| {
+                peer.election.notified(now, ServerId(from), &vote, electorate, out);
+            });
+        } else if let Some((_, id)) = deadline {
+            self.act(id, |peer, now, electorate, out| peer.election.deadline(now, electorate, out));
+        }
+        true
+    }
+
+    /// Lets time pass.
+    pub(crate) fn run(&mut self, ms: u64) {
+        let until = self.now + ms;
+        while self.turn(until) {}
+        self.now = until;
+    }
+
+    /// Whom each server takes for the leader.
+    pub(crate) fn leaders(&self) -> Vec<(i64, Option<i64>)> {
+        self.peers.iter().map(|(id, peer)| (*id, peer.leader)).collect()
+    }
+
+    /// Whom all servers take for the leader.
+    pub(crate) fn leader(&self) -> Option<i64> {
+        let leaders: BTreeSet<Option<i64>> = self.peers.values().map(|peer| peer.leader).collect();
+        if leaders.len() == 1 { leaders.into_iter().next().flatten() } else { None }
+    }
+}
