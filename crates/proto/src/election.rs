@@ -135,11 +135,7 @@ mod tests {
     fn vote() -> Notification {
         Notification {
             state: PeerState::Looking,
-            candidate: Some(Candidate {
-                epoch: Epoch(5),
-                zxid: Zxid::new(Epoch(5), 9),
-                id: ServerId(3),
-            }),
+            candidate: Some(Candidate { epoch: Epoch(5), zxid: Zxid::new(Epoch(5), 9), id: ServerId(3) }),
             round: 7,
             version: NOTIFICATION_VERSION,
             config: "version=0".into(),

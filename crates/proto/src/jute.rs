@@ -165,7 +165,7 @@ pub trait Writer {
     /// Appends a string. Characters outside the basic plane go out as two three-byte surrogates: Java's
     /// encoder works on UTF-16 units, and its clients and files expect those bytes.
     fn string(&mut self, text: &str) {
-        if text.bytes().all(|b| b < 0xF0) {
+        if text.bytes().fold(0, u8::max) < 0xF0 {
             self.buffer(Some(text.as_bytes()));
             return;
         }

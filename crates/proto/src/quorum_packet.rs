@@ -272,20 +272,12 @@ impl<'a> Packet<'a> {
             SYNC => Packet::Sync,
             INFORM => Packet::Inform { zxid, record: bytes.into() },
             COMMITANDACTIVATE => Packet::CommitAndActivate { zxid, leader: ServerId(r.i64()?) },
-            INFORMANDACTIVATE => Packet::InformAndActivate {
-                zxid,
-                leader: ServerId(r.i64()?),
-                record: r.rest().into(),
-            },
-            NEWLEADER => {
-                Packet::NewLeader { epoch: zxid.epoch(), config: String::from_utf8_lossy(bytes) }
+            INFORMANDACTIVATE => {
+                Packet::InformAndActivate { zxid, leader: ServerId(r.i64()?), record: r.rest().into() }
             }
-            FOLLOWERINFO => {
-                Packet::FollowerInfo { accepted: zxid.epoch(), info: LearnerInfo::read(bytes)? }
-            }
-            OBSERVERINFO => {
-                Packet::ObserverInfo { accepted: zxid.epoch(), info: LearnerInfo::read(bytes)? }
-            }
+            NEWLEADER => Packet::NewLeader { epoch: zxid.epoch(), config: String::from_utf8_lossy(bytes) },
+            FOLLOWERINFO => Packet::FollowerInfo { accepted: zxid.epoch(), info: LearnerInfo::read(bytes)? },
+            OBSERVERINFO => Packet::ObserverInfo { accepted: zxid.epoch(), info: LearnerInfo::read(bytes)? },
             UPTODATE => Packet::UpToDate,
             DIFF => Packet::Diff(zxid),
             TRUNC => Packet::Trunc(zxid),
@@ -295,9 +287,7 @@ impl<'a> Packet<'a> {
                 let protocol = if bytes.is_empty() { PROTOCOL_VERSION } else { r.i32()? };
                 Packet::LeaderInfo { epoch: zxid.epoch(), protocol }
             }
-            ACKEPOCH => {
-                Packet::AckEpoch { last: zxid, current: u32::try_from(r.i32()?).ok().map(Epoch) }
-            }
+            ACKEPOCH => Packet::AckEpoch { last: zxid, current: u32::try_from(r.i32()?).ok().map(Epoch) },
             _ => return Err(JuteError::UnknownType(code)),
         })
     }
@@ -429,11 +419,7 @@ mod tests {
 
     #[test]
     fn the_handshake_has_the_bytes_of_java() {
-        let info = LearnerInfo {
-            server: Some(ServerId(3)),
-            protocol: PROTOCOL_VERSION,
-            config_version: 0,
-        };
+        let info = LearnerInfo { server: Some(ServerId(3)), protocol: PROTOCOL_VERSION, config_version: 0 };
         for (packet, expected) in [
             (
                 Packet::FollowerInfo { accepted: Epoch(0), info },
@@ -506,20 +492,14 @@ mod tests {
 
     #[test]
     fn broken_streams_are_told_before_memory_is_spent_on_them() {
-        let bad = |text: &str| split(&hex(text), LIMIT, true);
-        assert_eq!(bad("00000014 0000000000000000"), PacketSplit::Bad(PacketError::Type(20)));
-        assert_eq!(
-            bad("00000002 0000000000000000 7fffffff"),
-            PacketSplit::Bad(PacketError::Length(i32::MAX))
-        );
-        assert_eq!(bad("00000002 0000000000000000 fffffffe"), PacketSplit::Bad(PacketError::Length(-2)));
-        assert_eq!(
-            bad("00000003 0000000000000000 ffffffff 7fffffff"),
-            PacketSplit::Bad(PacketError::Data(3))
-        );
-        assert_eq!(
-            bad("00000005 0000000000000000 00000003 000000 ffffffff"),
-            PacketSplit::Bad(PacketError::Data(5))
-        );
+        for (text, error) in [
+            ("00000014 0000000000000000", PacketError::Type(20)),
+            ("00000002 0000000000000000 7fffffff", PacketError::Length(i32::MAX)),
+            ("00000002 0000000000000000 fffffffe", PacketError::Length(-2)),
+            ("00000003 0000000000000000 ffffffff 7fffffff", PacketError::Data(3)),
+            ("00000005 0000000000000000 00000003 000000 ffffffff", PacketError::Data(5)),
+        ] {
+            assert_eq!(split(&hex(text), LIMIT, true), PacketSplit::Bad(error), "{text}");
+        }
     }
 }

@@ -82,7 +82,7 @@ impl Preparer<'_> {
         let mut parent = self.node(parent_path)?;
         self.check(&parent, Perms::CREATE)?;
         let path: Cow<'a, str> = if mode.sequential {
-            format!("{}{:010}", create.path, parent.stat.cversion).into()
+            format!("{}{:010}", create.path, parent.stat().cversion).into()
         } else {
             create.path.clone()
         };
@@ -92,12 +92,12 @@ impl Preparer<'_> {
         if self.overlay.get(self.tree, &path).is_some() {
             return Err(ErrorCode::NodeExists);
         }
-        if let NodeKind::Ephemeral(_) = parent.stat.ephemeral_owner.kind(self.config.types) {
+        if let NodeKind::Ephemeral(_) = parent.stat().ephemeral_owner.kind(self.config.types) {
             return Err(ErrorCode::NoChildrenForEphemerals);
         }
         self.check_quota(&path, 1, create.data.map_or(0, <[u8]>::len) as i64)?;
 
-        let parent_cversion = parent.stat.cversion.wrapping_add(1);
+        let parent_cversion = parent.stat().cversion.wrapping_add(1);
         parent.child_created(parent_cversion, self.zxid);
         let parent_path = path::parent(&path).unwrap_or("/");
         self.overlay.put(self.tree, self.zxid, parent_path, Some(parent));
@@ -150,7 +150,7 @@ impl Preparer<'_> {
         let parent = self.node(parent_path)?;
         self.check(&parent, Perms::DELETE)?;
         let node = self.node(path)?;
-        check_version(node.stat.version, delete.version)?;
+        check_version(node.stat().version, delete.version)?;
         if node.num_children > 0 {
             return Err(ErrorCode::NotEmpty);
         }
@@ -175,11 +175,8 @@ impl Preparer<'_> {
         self.check(&node, Perms::WRITE)?;
         let grown = set.data.map_or(0, <[u8]>::len) as i64 - node.data_len as i64;
         self.check_quota(path, 0, grown)?;
-        let version = check_version(node.stat.version, set.version)?;
-        node.stat.version = version;
-        node.stat.mzxid = self.zxid;
-        node.stat.mtime = self.time_ms;
-        node.set_data(path, set.data);
+        let version = check_version(node.stat().version, set.version)?;
+        node.set_data(path, set.data, version, self.zxid, self.time_ms);
         self.put(path, Some(node));
         Ok(Txn::SetData { reconfig: false, path: set.path.clone(), data: set.data, version })
     }
@@ -191,9 +188,8 @@ impl Preparer<'_> {
         let acl = access::fix_up(self.config, acl, self.ids)?;
         let mut node = self.node(path)?;
         self.check(&node, Perms::ADMIN)?;
-        let version = check_version(node.stat.aversion, version)?;
-        node.stat.aversion = version;
-        node.acl = acl_table::to_ref(acl.clone());
+        let version = check_version(node.stat().aversion, version)?;
+        node.set_acl(acl_table::to_ref(acl.clone()), version);
         self.put(path, Some(node));
         Ok(Txn::SetAcl { path: path.clone(), acl: acl.into(), version })
     }
@@ -201,7 +197,7 @@ impl Preparer<'_> {
     pub(crate) fn check_op<'a>(&mut self, check: &PathVersion<'a>) -> Prepared<'a> {
         let node = self.valid_node(&check.path)?;
         self.check(&node, Perms::READ)?;
-        let version = check_version(node.stat.version, check.version)?;
+        let version = check_version(node.stat().version, check.version)?;
         Ok(Txn::Check { path: check.path.clone(), version })
     }
 

@@ -52,7 +52,7 @@ impl Server {
         // Since it was found another may have taken its place, or used it again. Upstream looks only for
         // children and ephemerals here, and deletes a persistent znode that has the path by now.
         let node = self.overlay.get(&self.tree, path);
-        if !node.is_some_and(|node| self.is_doomed(&node.stat, node.num_children, now)) {
+        if !node.is_some_and(|node| self.is_doomed(node.stat(), node.num_children, now)) {
             return;
         }
         let session = SessionId::NONE;

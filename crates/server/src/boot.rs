@@ -24,7 +24,10 @@ use ostler_storage::{
 };
 use std::{
     net::{Ipv4Addr, SocketAddr},
-    sync::{Arc, atomic::AtomicBool},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64},
+    },
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
@@ -63,7 +66,8 @@ impl RunningServer {
             RecoverOptions { trust_empty: config.snapshot_trust_empty, db_autocreate: config.db_autocreate };
         let restored = recovery::restore(&OsDisk, &folders, options, types)?;
         let log = TxnLog::open(Arc::new(OsDisk), folders.logs.clone(), log_options(config));
-        let settings = snapshot_settings(config, &folders, log.spare());
+        let disk = Arc::new(DiskQueue::default());
+        let settings = snapshot_settings(config, &folders, log.spare(), disk.bytes.clone());
         if restored.recovered.origin == Origin::Untrusted {
             return Err(ServerError::NoDatabase { folder: folders.snapshots });
         }
@@ -77,7 +81,6 @@ impl RunningServer {
 
         let clock = Clock::start();
         let core = Server::new(core_config(config), restored.tree, restored.recovered.records, clock.now());
-        let disk = Arc::new(DiskQueue::default());
         let (snapshots, frozen) = SnapshotQueue::new();
         let driver = Arc::new(Driver::new(core, clock, disk.clone(), snapshots.clone()));
         let (disk_thread, disk_failed) = spawn_disk_thread(config, &disk, log)?;
@@ -206,8 +209,14 @@ fn conn_limits(config: &ServerConfig) -> ConnLimits {
     }
 }
 
-fn snapshot_settings(config: &ServerConfig, folders: &DataFolders, spare: Arc<SpareLog>) -> SnapshotSettings {
+fn snapshot_settings(
+    config: &ServerConfig,
+    folders: &DataFolders,
+    spare: Arc<SpareLog>,
+    log_bytes: Arc<AtomicU64>,
+) -> SnapshotSettings {
     SnapshotSettings {
+        log_bytes,
         spare,
         folders: folders.clone(),
         compression: match config.snapshot_compression {

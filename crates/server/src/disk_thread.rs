@@ -37,6 +37,8 @@ pub(crate) struct DiskQueue {
     /// The last act that is on disk.
     durable: AtomicU64,
     advanced: Notify,
+    /// Bytes of records.
+    pub(crate) bytes: Arc<AtomicU64>,
     pub(crate) syncs: AtomicU64,
     pub(crate) sync_ms_max: AtomicU64,
     pub(crate) sync_ms_sum: AtomicU64,
@@ -126,14 +128,18 @@ pub(crate) async fn report(queue: Arc<DiskQueue>, driver: Arc<Driver>) {
 pub(crate) fn run(queue: &DiskQueue, mut log: TxnLog, warn_above: Duration) -> Result<(), StorageError> {
     let mut ops = Vec::new();
     while queue.take(&mut ops) {
-        let mut reached = None;
+        let (mut reached, mut bytes) = (None, 0);
         for (seq, op) in ops.drain(..) {
             match op {
-                PersistOp::Append { zxid, record } => log.append(zxid, &record.0)?,
+                PersistOp::Append { zxid, record } => {
+                    log.append(zxid, &record.0)?;
+                    bytes += record.0.len() as u64;
+                }
                 PersistOp::RollLog => log.roll(),
             }
             reached = Some(seq);
         }
+        queue.bytes.fetch_add(bytes, Ordering::Relaxed);
         let begun = Instant::now();
         log.commit()?;
         queue.count_sync(begun.elapsed(), warn_above);

@@ -24,8 +24,12 @@ use std::{
 };
 
 /// Snapshots are nobody's hurry: at this pace they leave processor and disk to the service.
-const PACE_BYTES_PER_S: u64 = 64 << 20;
-const PACE_EVERY: u64 = 1 << 20;
+const PACE_BYTES_PER_S: u64 = 16 << 20;
+/// What is logged meanwhile has to be replayed after a crash, so the snapshot of a busy server hurries by so
+/// many bytes for each byte logged.
+const HURRY: u64 = 4;
+const PACE_MAX_BYTES_PER_S: u64 = 64 << 20;
+const PACE_EVERY: u64 = 256 << 10;
 
 /// Where frozen trees wait to be written.
 #[derive(Debug)]
@@ -72,6 +76,8 @@ pub(crate) struct SnapshotSettings {
     pub(crate) last_processed: bool,
     /// Snapshots to keep; `None` keeps all.
     pub(crate) keep: Option<usize>,
+    /// Bytes logged by this process.
+    pub(crate) log_bytes: Arc<AtomicU64>,
     /// What becomes of old logs.
     pub(crate) spare: Arc<SpareLog>,
 }
@@ -114,6 +120,24 @@ pub(crate) fn purge(settings: &SnapshotSettings) {
     }
 }
 
+/// How fast a snapshot may grow.
+struct Pace {
+    begun: Instant,
+    logged: u64,
+}
+
+impl Pace {
+    /// How much too early so many bytes are. At most a moment: the log may grow meanwhile.
+    fn early(&self, written: u64, logged: u64) -> Option<Duration> {
+        const MOMENT: Duration = Duration::from_millis(50);
+        let at = |pace: u64, bytes: u64| Duration::from_micros(bytes * 1_000_000 / pace);
+        let urged = (logged - self.logged) * HURRY;
+        let due = at(PACE_BYTES_PER_S, written.saturating_sub(urged)).max(at(PACE_MAX_BYTES_PER_S, written));
+        let early = due.saturating_sub(self.begun.elapsed());
+        (!early.is_zero()).then_some(early.min(MOMENT))
+    }
+}
+
 /// Writes a frozen tree as a snapshot and makes it durable, unless it is `stopped` half way.
 pub(crate) fn write(
     frozen: &FrozenTree,
@@ -128,14 +152,17 @@ pub(crate) fn write(
         frozen.sessions.iter().copied(),
         frozen.acls.iter().map(|(id, acls)| (id.to_disk(), &**acls)),
     )?;
-    let begun = Instant::now();
+    let pace = Pace { begun: Instant::now(), logged: settings.log_bytes.load(Ordering::Relaxed) };
     let mut paced = 0;
     for node in frozen.nodes() {
         writer.node(&node.path, node.data.as_deref(), node.acl.to_disk(), &node.stat)?;
         if writer.written() - paced >= PACE_EVERY {
             paced = writer.written();
-            let due = Duration::from_micros(paced * 1_000_000 / PACE_BYTES_PER_S);
-            thread::sleep(due.saturating_sub(begun.elapsed()));
+            while !stopped.load(Ordering::Relaxed)
+                && let Some(early) = pace.early(paced, settings.log_bytes.load(Ordering::Relaxed))
+            {
+                thread::sleep(early);
+            }
             if stopped.load(Ordering::Relaxed) {
                 // Dropped unfinished, the writer removes its file.
                 return Ok(());

@@ -102,8 +102,8 @@ impl Disk for OsDisk {
 
 /// Space that is given back at once: a file system that tells its device of each freed block (`discard`)
 /// makes everybody's syncs wait meanwhile, for tens of milliseconds per log file.
-const GIVEN_BACK_AT_ONCE: u64 = 4 << 20;
-const GIVEN_BACK_EVERY: Duration = Duration::from_millis(10);
+const GIVEN_BACK_AT_ONCE: u64 = 1 << 20;
+const GIVEN_BACK_EVERY: Duration = Duration::from_millis(20);
 
 /// Frees a nameless file's space bit by bit.
 fn give_back(file: &File) -> io::Result<()> {

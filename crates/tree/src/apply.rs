@@ -138,7 +138,7 @@ impl Tree {
             -1 => parent.stat.cversion.wrapping_add(1),
             given => given,
         };
-        self.change(parent_path, |parent| advance_children(&mut parent.stat, cversion, header.zxid));
+        self.change_stat(parent_path, |parent| advance_children(parent, cversion, header.zxid));
         let acl = self.acls.acquire(&create.acl);
         if self.table.get(&create.path).is_some() {
             // Replay over a fuzzy snapshot: the znode stays, but its ACL becomes the transaction's, so
@@ -179,7 +179,7 @@ impl Tree {
     pub(crate) fn delete(&mut self, path: &str, zxid: Zxid, events: &mut Vec<TreeEvent>) -> Outcome {
         // The parent's pzxid moves even where the child is gone already.
         if let Some(parent) = path::parent(path) {
-            self.change(parent, |parent| parent.stat.pzxid = parent.stat.pzxid.max(zxid));
+            self.change_stat(parent, |parent| parent.pzxid = parent.pzxid.max(zxid));
         }
         let Some(node) = self.take_out(path) else {
             return Outcome::Failed(ErrorCode::NoNode.code());

@@ -23,7 +23,7 @@ pub fn of_znode(path: &str, data: Option<&[u8]>, stat: &StatPersisted) -> u32 {
     let mut end = 0;
     for part in [name, data, &stat_bytes] {
         let Some(place) = piece.get_mut(end..end + part.len()) else {
-            return node_digest(content_crc(path, Some(data)), stat);
+            return in_parts(&[name, data, &stat_bytes]);
         };
         place.copy_from_slice(part);
         end += part.len();
@@ -31,24 +31,26 @@ pub fn of_znode(path: &str, data: Option<&[u8]>, stat: &StatPersisted) -> u32 {
     crc32fast::hash(&piece[..end])
 }
 
+fn in_parts(parts: &[&[u8]]) -> u32 {
+    let mut hasher = Hasher::new();
+    parts.iter().for_each(|part| hasher.update(part));
+    hasher.finalize()
+}
+
 /// The root's path is empty here.
 fn hashed_path(path: &str) -> &[u8] {
     if path == "/" { b"" } else { path.as_bytes() }
 }
 
-/// CRC-32 of path and data.
-pub fn content_crc(path: &str, data: Option<&[u8]>) -> u32 {
-    let mut hasher = Hasher::new();
-    hasher.update(hashed_path(path));
-    hasher.update(data.unwrap_or_default());
-    hasher.finalize()
-}
-
-/// A znode's digest: the content's CRC carried on over 60 bytes of Stat.
-pub fn node_digest(content_crc: u32, stat: &StatPersisted) -> u32 {
-    let mut hasher = Hasher::new_with_initial(content_crc);
-    hasher.update(&hashed_stat(stat));
-    hasher.finalize()
+/// The digest after a change of the Stat alone, whatever the size of the data: a CRC is linear, so what changes
+/// in it depends on the changed bits only.
+pub fn with_stat(digest: u32, old: &StatPersisted, new: &StatPersisted) -> u32 {
+    let mut changed = hashed_stat(old);
+    changed.iter_mut().zip(hashed_stat(new)).for_each(|(old, new)| *old ^= new);
+    // The CRC register starts and ends inverted; here it must be neither.
+    let mut hasher = Hasher::new_with_initial(u32::MAX);
+    hasher.update(&changed);
+    digest ^ !hasher.finalize()
 }
 
 /// The field order is the digest's own and differs from the one on disk.
@@ -92,8 +94,17 @@ mod tests {
         let stat = StatPersisted { version: 7, mtime: 9, ..StatPersisted::default() };
         for size in [0, 1, 100, ONE_PIECE - 62, ONE_PIECE - 61, ONE_PIECE, 100_000] {
             let data = alloc::vec![b'x'; size];
-            let in_parts = node_digest(content_crc("/a", Some(&data)), &stat);
-            assert_eq!(of_znode("/a", Some(&data), &stat), in_parts, "{size} bytes");
+            let whole = in_parts(&[b"/a", &data, &hashed_stat(&stat)]);
+            assert_eq!(of_znode("/a", Some(&data), &stat), whole, "{size} bytes");
         }
+    }
+
+    #[test]
+    fn a_change_of_the_stat_needs_no_data() {
+        let old = StatPersisted { version: 7, mtime: 9, ..StatPersisted::default() };
+        let new = StatPersisted { cversion: 1, pzxid: Zxid(77), ..old };
+        let before = of_znode("/a", Some(b"data"), &old);
+        assert_eq!(with_stat(before, &old, &new), of_znode("/a", Some(b"data"), &new));
+        assert_eq!(with_stat(before, &old, &old), before);
     }
 }

@@ -16,19 +16,20 @@ use ostler_proto::{
 };
 use rustc_hash::FxBuildHasher;
 
-/// A znode as it will be. Its data is not here: what prepare needs of it is its length and its CRC.
+/// A znode as it will be. Its data is not here: what prepare needs of it is its length and its digest.
 #[derive(Debug, Clone)]
 pub struct PendingNode {
-    /// Stored Stat.
-    pub stat: StatPersisted,
+    stat: StatPersisted,
     /// Direct children.
     pub num_children: u32,
     /// Bytes of data.
     pub data_len: usize,
     /// Who may do what.
     pub acl: AclRef,
-    /// CRC of path and data; `None` while they are those of the tree, so that it is computed only if needed.
-    content_crc: Option<u32>,
+    /// Of path, data and Stat. Means nothing where the path does not count.
+    digest: u32,
+    /// The tree's znode that this one was read from: its path and its digest.
+    origin: Option<(ArcStr, u32)>,
 }
 
 impl PendingNode {
@@ -39,7 +40,8 @@ impl PendingNode {
             num_children: 0,
             data_len: data.map_or(0, <[u8]>::len),
             acl,
-            content_crc: Some(digest::content_crc(path, data)),
+            digest: digest::of_znode(path, data, &stat),
+            origin: None,
         }
     }
 
@@ -49,35 +51,47 @@ impl PendingNode {
             num_children: node.num_children,
             data_len: node.data_len(),
             acl: tree.acl(node),
-            content_crc: None,
+            digest: node.digest(),
+            origin: Some((node.path.clone(), node.digest())),
         }
     }
 
-    /// Pending new data.
-    pub fn set_data(&mut self, path: &str, data: Option<&[u8]>) {
+    /// Stored Stat.
+    pub fn stat(&self) -> &StatPersisted {
+        &self.stat
+    }
+
+    fn change_stat(&mut self, change: impl FnOnce(&mut StatPersisted)) {
+        let old = self.stat;
+        change(&mut self.stat);
+        self.digest = digest::with_stat(self.digest, &old, &self.stat);
+    }
+
+    /// A pending setData.
+    pub fn set_data(&mut self, path: &str, data: Option<&[u8]>, version: i32, zxid: Zxid, time_ms: i64) {
+        self.stat.version = version;
+        self.stat.mzxid = zxid;
+        self.stat.mtime = time_ms;
         self.data_len = data.map_or(0, <[u8]>::len);
-        self.content_crc = Some(digest::content_crc(path, data));
+        self.digest = digest::of_znode(path, data, &self.stat);
+    }
+
+    /// A pending setACL.
+    pub fn set_acl(&mut self, acl: AclRef, version: i32) {
+        self.acl = acl;
+        self.change_stat(|stat| stat.aversion = version);
     }
 
     /// A pending create of a child. The counter and the pzxid move as they will when it is applied.
     pub fn child_created(&mut self, cversion: i32, zxid: Zxid) {
         self.num_children += 1;
-        advance_children(&mut self.stat, cversion, zxid);
+        self.change_stat(|stat| advance_children(stat, cversion, zxid));
     }
 
     /// A pending delete of a child.
     pub fn child_deleted(&mut self, zxid: Zxid) {
         self.num_children = self.num_children.saturating_sub(1);
-        self.stat.pzxid = self.stat.pzxid.max(zxid);
-    }
-
-    /// `applied` is the tree's znode at the same path, whose content this one has until it is given another.
-    fn digest<'t>(&self, path: &str, applied: impl FnOnce() -> Option<&'t Znode>) -> u32 {
-        if !digest::counts(path) {
-            return 0;
-        }
-        let content = self.content_crc.or_else(|| applied().map(Znode::content_crc)).unwrap_or_default();
-        digest::node_digest(content, &self.stat)
+        self.change_stat(|stat| stat.pzxid = stat.pzxid.max(zxid));
     }
 }
 
@@ -130,20 +144,19 @@ impl Overlay {
     }
 
     /// Notes what the transaction `zxid` makes of `path`: a znode, or nothing.
-    pub fn put(&mut self, tree: &Tree, zxid: Zxid, path: &str, node: Option<PendingNode>) {
-        if let Some((key, entry)) = self.entries.get_key_value_mut(path) {
-            let digest = node.as_ref().map_or(0, |node| node.digest(path, || tree.get(path)));
-            let (key, old) = (key.clone(), entry.digest);
-            let before = core::mem::replace(entry, Entry { zxid, node, digest });
-            self.note(zxid, key, Some(before), (old, digest));
-        } else {
-            let applied = tree.get(path);
-            let digest = node.as_ref().map_or(0, |node| node.digest(path, || applied));
-            let key = applied.map_or_else(|| ArcStr::from(path), |node| node.path.clone());
-            let old = applied.map_or(0, Znode::digest);
-            self.entries.insert(key.clone(), Entry { zxid, node, digest });
-            self.note(zxid, key, None, (old, digest));
+    pub fn put(&mut self, tree: &Tree, zxid: Zxid, path: &str, mut node: Option<PendingNode>) {
+        let digest = node.as_ref().filter(|_| digest::counts(path)).map_or(0, |node| node.digest);
+        let origin = node.as_mut().and_then(|node| node.origin.take());
+        let entry = Entry { zxid, node, digest };
+        if let Some((key, before)) = self.entries.get_key_value_mut(path) {
+            let (key, old) = (key.clone(), before.digest);
+            let before = core::mem::replace(before, entry);
+            return self.note(zxid, key, Some(before), (old, digest));
         }
+        let applied = || tree.get(path).map(|node| (node.path.clone(), node.digest()));
+        let (key, old) = origin.or_else(applied).unwrap_or_else(|| (ArcStr::from(path), 0));
+        self.entries.insert(key.clone(), entry);
+        self.note(zxid, key, None, (old, digest));
     }
 
     fn note(&mut self, zxid: Zxid, path: ArcStr, before: Option<Entry>, (old, new): (u32, u32)) {
@@ -203,7 +216,7 @@ impl Overlay {
         let mut paths: BTreeSet<ArcStr> = tree.ephemerals(session).cloned().collect();
         for (path, entry) in &self.entries {
             match &entry.node {
-                Some(node) if node.stat.ephemeral_owner.kind(types) == NodeKind::Ephemeral(session) => {
+                Some(node) if { node.stat.ephemeral_owner }.kind(types) == NodeKind::Ephemeral(session) => {
                     paths.insert(path.clone());
                 }
                 _ => {

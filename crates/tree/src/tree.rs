@@ -331,6 +331,14 @@ impl Tree {
         Some(result)
     }
 
+    /// Changes a znode's Stat and keeps the digest right, whatever the size of the data.
+    pub(crate) fn change_stat(&mut self, path: &str, change: impl FnOnce(&mut StatPersisted)) {
+        let Some(node) = self.table.get_mut(path) else { return };
+        let old = node.digest();
+        node.change_stat(change);
+        self.digest = self.digest.wrapping_sub(old.into()).wrapping_add(node.digest().into());
+    }
+
     /// Adds to the usage of the limited path above `path`, which no transaction does: the data of the
     /// usage znode changes, its version and mzxid stay.
     pub(crate) fn count_usage(&mut self, path: &str, count: i64, bytes: i64) {

@@ -31,12 +31,7 @@ impl Znode {
         Znode { path, data, stat, acl, num_children: 0, digest }
     }
 
-    /// CRC-32 of path and data: the digest's first part.
-    pub(crate) fn content_crc(&self) -> u32 {
-        digest::content_crc(&self.path, self.data.as_deref())
-    }
-
-    /// The znode's part of the tree's digest, as of the last [`Znode::hash`].
+    /// The znode's part of the tree's digest, as of the last [`Znode::hash`] or [`Znode::change_stat`].
     pub(crate) fn digest(&self) -> u32 {
         self.digest
     }
@@ -44,6 +39,15 @@ impl Znode {
     /// Brings the digest up to date after a change.
     pub(crate) fn hash(&mut self) {
         self.digest = digest::of_znode(&self.path, self.data.as_deref(), &self.stat);
+    }
+
+    /// Changes the Stat alone, and the digest with it.
+    pub(crate) fn change_stat(&mut self, change: impl FnOnce(&mut StatPersisted)) {
+        let old = self.stat;
+        change(&mut self.stat);
+        if digest::counts(&self.path) {
+            self.digest = digest::with_stat(self.digest, &old, &self.stat);
+        }
     }
 
     /// What a client sees.

@@ -144,13 +144,17 @@ mod tests {
     fn a_quorum_has_reached_what_enough_of_it_have() {
         let marks = |server: ServerId| Zxid([9, 4, 7, 1, 2, 3][server.0 as usize - 1]);
         assert_eq!(Quorum::majority(ids(&[1, 2, 3])).reached(marks), Zxid(7));
-        let groups = [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3), (6, 3)].map(|(id, group)| (ServerId(id), group));
+        let groups =
+            [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3), (6, 3)].map(|(id, group)| (ServerId(id), group));
         let weights = [(ServerId(2), 0), (ServerId(4), 0)].into();
         let quorum = Quorum::Groups { groups: groups.into(), weights };
         // 1 and 3 win two of three groups.
         assert_eq!(quorum.reached(marks), Zxid(7));
         assert!(quorum.is_quorum(|server| [1, 3].contains(&server.0)));
-        assert!(!quorum.is_quorum(|server| [1, 2, 4, 5].contains(&server.0)), "5 alone does not win its group");
+        assert!(
+            !quorum.is_quorum(|server| [1, 2, 4, 5].contains(&server.0)),
+            "5 alone does not win its group"
+        );
         assert_eq!((quorum.weight(ServerId(4)), quorum.weight(ServerId(5))), (0, 1));
     }
 

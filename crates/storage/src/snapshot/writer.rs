@@ -162,7 +162,7 @@ struct FileWriter {
 
 /// A snapshot is synced as it grows. Left to the end, all of it would go to the disk at once, and a sync of
 /// the transaction log would wait for it.
-const SETTLE_EVERY: usize = 4 << 20;
+const SETTLE_EVERY: usize = 256 << 10;
 
 impl Write for FileWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

@@ -109,11 +109,7 @@ impl World {
         });
     }
 
-    fn act(
-        &mut self,
-        id: i64,
-        act: impl FnOnce(&mut Peer, Mono, &Electorate, &mut Vec<ElectionOutput>),
-    ) {
+    fn act(&mut self, id: i64, act: impl FnOnce(&mut Peer, Mono, &Electorate, &mut Vec<ElectionOutput>)) {
         let mut out = Vec::new();
         let peer = self.peers.get_mut(&id).unwrap();
         act(peer, Mono(self.now), &self.electorate, &mut out);
@@ -150,9 +146,8 @@ impl World {
     fn turn(&mut self, until: u64) -> bool {
         let arrival = self.wire.keys().next().map(|(at, _)| *at);
         let deadlines = self.peers.iter();
-        let deadline = deadlines
-            .filter_map(|(id, peer)| peer.election.next_deadline().map(|at| (at.0, *id)))
-            .min();
+        let deadline =
+            deadlines.filter_map(|(id, peer)| peer.election.next_deadline().map(|at| (at.0, *id))).min();
         let next = [arrival, deadline.map(|(at, _)| at)].into_iter().flatten().min();
         let Some(next) = next.filter(|next| *next <= until) else { return false };
         self.now = self.now.max(next);
