@@ -122,6 +122,10 @@ impl DiskFile for RamFile {
         Ok(())
     }
 
+    fn write_back(&self, _: u64, _: u64) -> io::Result<()> {
+        Ok(())
+    }
+
     fn sync_data(&self) -> io::Result<()> {
         Ok(())
     }

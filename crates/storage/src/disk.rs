@@ -48,6 +48,8 @@ pub trait DiskFile: Send {
     fn clear(&self) -> io::Result<bool>;
     /// Cuts the file.
     fn truncate(&self, size: u64) -> io::Result<()>;
+    /// Lets these bytes go to the disk in their own time, from now on. Says nothing of when they are durable.
+    fn write_back(&self, offset: u64, length: u64) -> io::Result<()>;
     /// Makes the file's bytes and size durable.
     fn sync_data(&self) -> io::Result<()>;
 }
@@ -163,6 +165,12 @@ impl DiskFile for OsFile {
 
     fn truncate(&self, size: u64) -> io::Result<()> {
         self.0.set_len(size)
+    }
+
+    fn write_back(&self, offset: u64, length: u64) -> io::Result<()> {
+        // Linux starts to write what is to be dropped from memory.
+        let advice = rustix::fs::Advice::DontNeed;
+        Ok(rustix::fs::fadvise(&self.0, offset, std::num::NonZero::new(length), advice)?)
     }
 
     fn sync_data(&self) -> io::Result<()> {

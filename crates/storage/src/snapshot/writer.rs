@@ -118,7 +118,7 @@ enum Encoder {
 
 impl Encoder {
     fn new(compression: Compression, file: Box<dyn DiskFile>) -> io::Result<Encoder> {
-        let file = FileWriter { file, position: 0, unsettled: 0 };
+        let file = FileWriter { file, position: 0, settled: 0 };
         Ok(match compression {
             Compression::None => Encoder::Plain(file),
             Compression::Gz => {
@@ -157,21 +157,21 @@ impl Write for Encoder {
 struct FileWriter {
     file: Box<dyn DiskFile>,
     position: u64,
-    unsettled: usize,
+    settled: u64,
 }
 
-/// A snapshot is synced as it grows. Left to the end, all of it would go to the disk at once, and a sync of
-/// the transaction log would wait for it.
-const SETTLE_EVERY: usize = 256 << 10;
+/// A snapshot goes to the disk as it grows. Left to the end, all of it would go at once, and a sync of the
+/// transaction log would wait for it. Nor is it synced before its end: that makes the disk empty its cache,
+/// and the log wait again.
+const SETTLE_EVERY: u64 = 256 << 10;
 
 impl Write for FileWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.file.write_all_at(bytes, self.position)?;
         self.position += bytes.len() as u64;
-        self.unsettled += bytes.len();
-        if self.unsettled >= SETTLE_EVERY {
-            self.file.sync_data()?;
-            self.unsettled = 0;
+        if self.position - self.settled >= SETTLE_EVERY {
+            self.file.write_back(self.settled, self.position - self.settled)?;
+            self.settled = self.position;
         }
         Ok(bytes.len())
     }

@@ -264,6 +264,10 @@ impl DiskFile for OpenFile {
         Ok(())
     }
 
+    fn write_back(&self, _: u64, _: u64) -> io::Result<()> {
+        self.disk.state().change()
+    }
+
     fn sync_data(&self) -> io::Result<()> {
         let mut state = self.disk.state();
         state.change()?;

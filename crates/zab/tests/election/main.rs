@@ -1,4 +1,5 @@
 //! Elections among several servers, over a network that delays and loses.
+#![expect(clippy::unwrap_used)]
 
 mod occasions;
 mod random;
