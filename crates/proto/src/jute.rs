@@ -91,28 +91,9 @@ impl<'a> Reader<'a> {
         }))
     }
 
-    /// A string of a record that a server wrote: pairs of three-byte surrogates, as [`Writer::string`] makes
-    /// them, are the characters that they stand for.
+    /// A string of a record that a server wrote.
     pub fn stored_string(&mut self) -> Result<Option<Cow<'a, str>>> {
-        let Some(bytes) = self.buffer()? else { return Ok(None) };
-        if !bytes.contains(&0xED) {
-            return Ok(Some(String::from_utf8_lossy(bytes)));
-        }
-        let mut out = Vec::with_capacity(bytes.len());
-        let mut rest = bytes;
-        while let Some(first) = rest.first() {
-            if let [0xED, a @ 0xA0..=0xAF, b, 0xED, c @ 0xB0..=0xBF, d, ..] = rest {
-                let bits = |high: &u8, low: &u8| u32::from(high & 0x0F) << 6 | u32::from(low & 0x3F);
-                let code = 0x1_0000 + (bits(a, b) << 10) + (bits(c, d) & 0x3FF);
-                let character = char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER);
-                out.extend(character.encode_utf8(&mut [0; 4]).as_bytes());
-                rest = &rest[6..];
-            } else {
-                out.push(*first);
-                rest = &rest[1..];
-            }
-        }
-        Ok(Some(String::from_utf8_lossy(&out).into_owned().into()))
+        Ok(self.buffer()?.map(stored_text))
     }
 
     /// A string that must not be null.
@@ -129,6 +110,29 @@ impl<'a> Reader<'a> {
         }
         Ok(Some(items))
     }
+}
+
+/// The text of bytes that a server wrote: pairs of three-byte surrogates, as [`Writer::string`] makes them, are
+/// the characters that they stand for.
+pub fn stored_text(bytes: &[u8]) -> Cow<'_, str> {
+    if !bytes.contains(&0xED) {
+        return String::from_utf8_lossy(bytes);
+    }
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some(first) = rest.first() {
+        if let [0xED, a @ 0xA0..=0xAF, b, 0xED, c @ 0xB0..=0xBF, d, ..] = rest {
+            let bits = |high: &u8, low: &u8| u32::from(high & 0x0F) << 6 | u32::from(low & 0x3F);
+            let code = 0x1_0000 + (bits(a, b) << 10) + (bits(c, d) & 0x3FF);
+            let character = char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER);
+            out.extend(character.encode_utf8(&mut [0; 4]).as_bytes());
+            rest = &rest[6..];
+        } else {
+            out.push(*first);
+            rest = &rest[1..];
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned().into()
 }
 
 /// Appends Jute values to a growing buffer.

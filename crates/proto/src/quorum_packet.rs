@@ -5,7 +5,7 @@
 use crate::{
     acl::Id,
     id::{Epoch, ServerId, SessionId, Zxid},
-    jute::{JuteError, Reader, Writer},
+    jute::{JuteError, Reader, Writer, stored_text},
 };
 use alloc::{borrow::Cow, string::String, vec::Vec};
 
@@ -199,7 +199,7 @@ fn read_parts<'a>(r: &mut Reader<'a>, limit: usize) -> Result<Option<Parts<'a>>,
     for _ in 0..count.max(0) {
         let Some(scheme) = read_buffer(r, limit)? else { return Ok(None) };
         let Some(id) = read_buffer(r, limit)? else { return Ok(None) };
-        let text = |bytes: Option<&[u8]>| String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned();
+        let text = |bytes: Option<&[u8]>| stored_text(bytes.unwrap_or_default()).into_owned();
         ids.push(Id { scheme: text(scheme), id: text(id) });
     }
     Ok(Some((code, Zxid::from_wire(zxid), data, ids)))
@@ -390,9 +390,13 @@ impl LearnerInfo {
     }
 
     fn write(&self, out: &mut Vec<u8>, code: i32, accepted: Epoch) {
-        begin(out, code, Zxid::new(accepted, 0).to_wire());
+        let zxid = Zxid::new(accepted, 0).to_wire();
+        let Some(server) = self.server else {
+            return whole(out, code, zxid, None);
+        };
+        begin(out, code, zxid);
         out.length(20);
-        out.i64(self.server.map_or(i64::MAX, |server| server.0));
+        out.i64(server.0);
         out.i32(self.protocol);
         out.i64(self.config_version as i64);
         out.i32(-1);

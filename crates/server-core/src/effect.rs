@@ -1,15 +1,12 @@
 //! What the world shall do.
 
 use crate::input::ConnId;
-use alloc::{boxed::Box, sync::Arc, vec::Vec};
+use alloc::{boxed::Box, vec::Vec};
 use arcstr::ArcStr;
 use ostler_proto::{connect::ConnectResponse, event::EventType, id::Zxid, reply::Reply};
 use ostler_tree::FrozenTree;
 use ostler_zab::PersistSeq;
-
-/// An agreed record, encoded once; the log and every peer share the bytes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record(pub Arc<[u8]>);
+pub use ostler_zab::Record;
 
 /// Why a connection is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

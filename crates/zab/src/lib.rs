@@ -7,12 +7,15 @@ extern crate alloc;
 
 pub mod election;
 pub mod gate;
+pub mod history;
 pub mod leader;
 pub mod quorum;
+pub mod sync;
 pub mod time;
 
 pub use election::{Election, ElectionOutput, ElectionTiming};
 pub use gate::{DiskGate, PersistSeq};
+pub use history::{History, HistoryLimits, Record};
 pub use leader::Leader;
 pub use quorum::{Electorate, Quorum};
 pub use time::Mono;

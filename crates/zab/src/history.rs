@@ -1,0 +1,93 @@
+//! The last committed records, for learners that missed only these.
+
+use alloc::{collections::VecDeque, sync::Arc};
+use ostler_proto::id::Zxid;
+
+/// An agreed record, encoded once; the log and every peer share the bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record(pub Arc<[u8]>);
+
+/// What is kept in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HistoryLimits {
+    /// Records (`commitLogCount`).
+    pub records: usize,
+    /// Bytes of records.
+    pub bytes: usize,
+}
+
+/// Committed records without a gap, oldest first.
+#[derive(Debug)]
+pub struct History {
+    records: VecDeque<(Zxid, Record)>,
+    bytes: usize,
+    limits: HistoryLimits,
+    /// The last committed, also while nothing is kept.
+    last: Zxid,
+}
+
+impl History {
+    /// Nothing kept yet; `last` is the last that was committed.
+    pub fn new(limits: HistoryLimits, last: Zxid) -> Self {
+        History { records: VecDeque::new(), bytes: 0, limits, last }
+    }
+
+    /// One more was committed.
+    pub fn push(&mut self, zxid: Zxid, record: Record) {
+        assert!(zxid > self.last, "{zxid} is committed after {}", self.last);
+        self.last = zxid;
+        self.bytes += record.0.len();
+        self.records.push_back((zxid, record));
+        while self.records.len() > self.limits.records || self.bytes > self.limits.bytes {
+            let Some((_, oldest)) = self.records.pop_front() else { break };
+            self.bytes -= oldest.0.len();
+        }
+    }
+
+    /// The last committed.
+    pub fn last(&self) -> Zxid {
+        self.last
+    }
+
+    /// The oldest that is kept; the last committed if none is.
+    pub fn first(&self) -> Zxid {
+        self.records.front().map_or(self.last, |(zxid, _)| *zxid)
+    }
+
+    /// The newest at or below `zxid`, and the records after `zxid`.
+    pub fn around(&self, zxid: Zxid) -> (Option<Zxid>, impl Iterator<Item = &(Zxid, Record)>) {
+        let after = self.records.partition_point(|(kept, _)| *kept <= zxid);
+        let before = after.checked_sub(1).map(|at| self.records[at].0);
+        (before, self.records.range(after..))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(size: usize) -> Record {
+        Record(Arc::from(&[0; 100][..size]))
+    }
+
+    #[test]
+    fn the_newest_are_kept_within_both_limits() {
+        let mut history = History::new(HistoryLimits { records: 3, bytes: 100 }, Zxid(4));
+        assert_eq!((history.first(), history.last()), (Zxid(4), Zxid(4)));
+        for zxid in 5..=9 {
+            history.push(Zxid(zxid), record(20));
+        }
+        assert_eq!((history.first(), history.last()), (Zxid(7), Zxid(9)));
+        history.push(Zxid(10), record(80));
+        assert_eq!(history.first(), Zxid(9), "two of them are 100 bytes");
+        let (before, after) = history.around(Zxid(9));
+        assert_eq!((before, after.map(|(zxid, _)| *zxid).collect()), (Some(Zxid(9)), alloc::vec![Zxid(10)]));
+        assert_eq!(history.around(Zxid(8)).0, None);
+    }
+
+    #[test]
+    #[should_panic(expected = "is committed after")]
+    fn commits_go_forward() {
+        History::new(HistoryLimits { records: 3, bytes: 100 }, Zxid(4)).push(Zxid(4), record(1));
+    }
+}
