@@ -85,7 +85,7 @@ impl DiskQueue {
     /// Waits for something to do; `false` when there is nothing and nothing will come.
     fn take(&self, ops: &mut Vec<(PersistSeq, PersistOp)>) -> bool {
         let mut pending = self.lock();
-        while !pending.released && !pending.stopped {
+        while !pending.stopped && (!pending.released || pending.ops.is_empty()) {
             pending.asleep = true;
             pending = self.wake.wait(pending).unwrap_or_else(PoisonError::into_inner);
         }

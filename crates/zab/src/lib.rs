@@ -9,6 +9,7 @@ pub mod election;
 pub mod gate;
 pub mod history;
 pub mod leader;
+pub mod leading;
 pub mod quorum;
 pub mod sync;
 pub mod time;

@@ -10,7 +10,7 @@ use crate::{
 };
 use std::{
     path::{Path, PathBuf},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{Mutex, PoisonError, TryLockError},
 };
 
 /// No name that upstream would take for a log's.
@@ -23,19 +23,22 @@ const NAME: &str = "spare-log";
 #[derive(Debug)]
 pub struct SpareLog {
     dir: PathBuf,
-    ready: AtomicBool,
+    /// Whether there is a spare. Locked while one is made: two at once would take each other's name.
+    ready: Mutex<bool>,
 }
 
 impl SpareLog {
     /// For the logs in `dir`.
     pub fn new(dir: PathBuf) -> SpareLog {
-        SpareLog { dir, ready: AtomicBool::new(false) }
+        SpareLog { dir, ready: Mutex::new(false) }
     }
 
     /// Keeps a log that nobody needs as the spare. `false` if it was left where it is: there is a spare, or
     /// files here cannot be cleared.
     pub fn keep(&self, disk: &dyn Disk, old: &Path) -> Result<bool> {
-        if self.ready.load(Ordering::Acquire) {
+        // Nothing in here panics half-way: an error leaves no spare.
+        let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+        if *ready {
             return Ok(false);
         }
         // Its old name must be gone for good before its records are.
@@ -48,13 +51,19 @@ impl SpareLog {
             return Ok(true);
         }
         file.sync_data().during("sync", &spare)?;
-        self.ready.store(true, Ordering::Release);
+        *ready = true;
         Ok(true)
     }
 
-    /// Gives the spare, if there is one, the name of a new log. The name is not durable yet.
+    /// Gives the spare, if there is one, the name of a new log. The name is not durable yet. Nobody waits for a
+    /// spare that is being made.
     pub(crate) fn take(&self, disk: &dyn Disk, log: &Path) -> Result<Option<Box<dyn DiskFile>>> {
-        if !self.ready.swap(false, Ordering::AcqRel) {
+        let mut ready = match self.ready.try_lock() {
+            Ok(ready) => ready,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return Ok(None),
+        };
+        if !std::mem::take(&mut *ready) {
             return Ok(None);
         }
         let spare = self.dir.join(NAME);

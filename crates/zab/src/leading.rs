@@ -1,0 +1,441 @@
+//! A reign from its first follower on: discovery, synchronisation, and who is still there (Zab's phases 1 and 2).
+//!
+//! The new epoch is one above the highest that a quorum has accepted, so no two leaders ever get one epoch; a
+//! leader whose history is not the newest of that quorum gives way; and the reign begins when a quorum has the
+//! leader's history on disk. Nothing is promised before it is durable: the host reports each save.
+
+use crate::{quorum::Electorate, time::Mono};
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    vec::Vec,
+};
+use ostler_proto::id::{Epoch, ServerId, Zxid};
+
+/// A learner's connection; the shell never uses a number twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkId(pub u64);
+
+/// What a server has on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// The highest epoch that it has accepted.
+    pub accepted: Epoch,
+    /// The epoch of the last leader whose history it has.
+    pub current: Epoch,
+    /// The last transaction in its log.
+    pub last: Zxid,
+}
+
+/// How long a leader waits, in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeadingTiming {
+    /// For each step until the reign begins (`initLimit`).
+    pub init: u64,
+    /// For any word of a learner (`syncLimit`).
+    pub sync: u64,
+}
+
+/// What a learner has said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FromLearner {
+    /// FOLLOWERINFO or OBSERVERINFO.
+    Info {
+        /// Who.
+        id: ServerId,
+        /// It does not vote.
+        observer: bool,
+        /// The highest epoch that it has accepted.
+        accepted: Epoch,
+    },
+    /// The epoch is accepted, durably.
+    AckEpoch {
+        /// The last transaction in its log.
+        last: Zxid,
+        /// `None` if it had accepted the epoch before: then it counts for nothing.
+        current: Option<Epoch>,
+    },
+    /// Everything up to here is on its disk.
+    Ack(Zxid),
+    /// Anything else: it lives.
+    Sign,
+}
+
+/// What shall be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeadingOutput {
+    /// Make this the accepted epoch, durably, then call [`Leading::accepted_saved`].
+    SaveAccepted(Epoch),
+    /// Make this the current epoch, durably, then call [`Leading::current_saved`].
+    SaveCurrent(Epoch),
+    /// Propose the epoch to a learner.
+    LeaderInfo {
+        /// To whom.
+        link: LinkId,
+        /// Which.
+        epoch: Epoch,
+    },
+    /// Send what a learner lacks, and NEWLEADER after it.
+    Synchronise {
+        /// To whom.
+        link: LinkId,
+        /// The last transaction in its log.
+        last: Zxid,
+    },
+    /// The reign has begun.
+    Established(Epoch),
+    /// Tell a learner that it may serve.
+    UpToDate(LinkId),
+    /// A learner of an established reign has a proposal on disk.
+    Acknowledged {
+        /// Who.
+        from: ServerId,
+        /// Up to where.
+        zxid: Zxid,
+    },
+    /// Close a learner's connection.
+    Refuse {
+        /// Which.
+        link: LinkId,
+        /// Why.
+        why: Refusal,
+    },
+    /// The reign is over, or never began.
+    StepDown(StepDown),
+}
+
+/// Why a learner is sent away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// Another connection of the same id lives.
+    SameId(ServerId),
+    /// Its history is newer than the leader's: it should lead.
+    Ahead {
+        /// The epoch of its history.
+        current: Epoch,
+        /// Its last transaction.
+        last: Zxid,
+    },
+    /// It has said nothing for too long.
+    Silent,
+    /// What it said does not belong here.
+    OutOfTurn,
+}
+
+/// Why a leader gives up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StepDown {
+    /// Too few followers came.
+    NoFollowers,
+    /// Too few accepted the epoch.
+    EpochNotAccepted,
+    /// Too few took over the history.
+    NotSynchronised,
+    /// Too few are left.
+    QuorumLost,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LearnerStage {
+    /// Waits for the epoch.
+    Greeted,
+    /// Was told the epoch.
+    EpochSent,
+    /// Has accepted it; this is its last transaction.
+    EpochAcked(Zxid),
+    /// Is being sent the history.
+    Syncing,
+    /// Has the history.
+    Synced,
+    /// Serves.
+    Active,
+}
+
+#[derive(Debug)]
+struct Learner {
+    id: ServerId,
+    observer: bool,
+    stage: LearnerStage,
+    heard: Mono,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// Gathers followers; the highest epoch accepted by anybody so far.
+    Discovery { highest: Epoch },
+    /// Gathers promises to follow no earlier epoch.
+    Epoch { saved: bool, acks: BTreeSet<ServerId> },
+    /// Gathers those who have the history.
+    Sync { saved: bool, acks: BTreeSet<ServerId> },
+    /// Proposes.
+    Broadcast,
+}
+
+/// A leader, from its election to its end.
+#[derive(Debug)]
+pub struct Leading {
+    me: ServerId,
+    own: Standing,
+    epoch: Epoch,
+    electorate: Electorate,
+    timing: LeadingTiming,
+    stage: Stage,
+    /// When the stage has lasted too long.
+    deadline: Mono,
+    learners: BTreeMap<LinkId, Learner>,
+}
+
+impl Leading {
+    /// Elected.
+    pub fn new(
+        now: Mono,
+        me: ServerId,
+        own: Standing,
+        electorate: Electorate,
+        timing: LeadingTiming,
+        out: &mut Vec<LeadingOutput>,
+    ) -> Leading {
+        let mut leading = Leading {
+            me,
+            own,
+            epoch: own.accepted,
+            electorate,
+            timing,
+            stage: Stage::Discovery { highest: own.accepted },
+            deadline: now.after(timing.init),
+            learners: BTreeMap::new(),
+        };
+        leading.consider_epoch(now, out);
+        leading
+    }
+
+    /// The epoch of the reign, once it has one.
+    pub fn epoch(&self) -> Option<Epoch> {
+        (!matches!(self.stage, Stage::Discovery { .. })).then_some(self.epoch)
+    }
+
+    /// Whether the reign has begun.
+    pub fn is_established(&self) -> bool {
+        matches!(self.stage, Stage::Broadcast)
+    }
+
+    /// Learners that get what is proposed: from the moment they are synchronised with.
+    pub fn forwarding(&self) -> impl Iterator<Item = (LinkId, bool)> {
+        use LearnerStage::{Active, Synced, Syncing};
+        let live = self.learners.iter().filter(|(_, of)| matches!(of.stage, Syncing | Synced | Active));
+        live.map(|(link, of)| (*link, of.observer))
+    }
+
+    /// A learner has spoken.
+    pub fn heard(&mut self, now: Mono, link: LinkId, what: FromLearner, out: &mut Vec<LeadingOutput>) {
+        if let FromLearner::Info { id, observer, accepted } = what {
+            return self.greeted(now, link, id, observer, accepted, out);
+        }
+        let Some(learner) = self.learners.get_mut(&link) else {
+            return out.push(LeadingOutput::Refuse { link, why: Refusal::OutOfTurn });
+        };
+        learner.heard = now;
+        match what {
+            FromLearner::AckEpoch { last, current } => self.epoch_acked(now, link, last, current, out),
+            FromLearner::Ack(zxid) => self.acked(link, zxid, out),
+            FromLearner::Info { .. } | FromLearner::Sign => {}
+        }
+    }
+
+    /// A connection is gone.
+    pub fn disconnected(&mut self, link: LinkId) {
+        self.learners.remove(&link);
+    }
+
+    /// The accepted epoch is on disk.
+    pub fn accepted_saved(&mut self, now: Mono, out: &mut Vec<LeadingOutput>) {
+        let Stage::Epoch { saved, .. } = &mut self.stage else { return };
+        *saved = true;
+        for (link, learner) in &mut self.learners {
+            if learner.stage == LearnerStage::Greeted {
+                learner.stage = LearnerStage::EpochSent;
+                out.push(LeadingOutput::LeaderInfo { link: *link, epoch: self.epoch });
+            }
+        }
+        self.consider_history(now, out);
+    }
+
+    /// The current epoch is on disk, and with it this server's own part in the quorum.
+    pub fn current_saved(&mut self, out: &mut Vec<LeadingOutput>) {
+        let Stage::Sync { saved, .. } = &mut self.stage else { return };
+        *saved = true;
+        self.consider_reign(out);
+    }
+
+    /// Looks at who is still there; to be called every half tick.
+    pub fn tick(&mut self, now: Mono, out: &mut Vec<LeadingOutput>) {
+        let silent: Vec<LinkId> = self
+            .learners
+            .iter()
+            // Until it is synchronised a learner may be busy for as long as a step may take.
+            .filter(|(_, of)| {
+                let patience = if of.stage == LearnerStage::Active {
+                    self.timing.sync
+                } else {
+                    self.timing.init + self.timing.sync
+                };
+                of.heard.after(patience) <= now
+            })
+            .map(|(link, _)| *link)
+            .collect();
+        for link in silent {
+            self.learners.remove(&link);
+            out.push(LeadingOutput::Refuse { link, why: Refusal::Silent });
+        }
+        let lost = match self.stage {
+            Stage::Broadcast => {
+                let there = |server| server == self.me || self.follows(server);
+                (!self.electorate.is_quorum(there)).then_some(StepDown::QuorumLost)
+            }
+            _ if now < self.deadline => None,
+            Stage::Discovery { .. } => Some(StepDown::NoFollowers),
+            Stage::Epoch { .. } => Some(StepDown::EpochNotAccepted),
+            Stage::Sync { .. } => Some(StepDown::NotSynchronised),
+        };
+        out.extend(lost.map(LeadingOutput::StepDown));
+    }
+
+    fn follows(&self, server: ServerId) -> bool {
+        use LearnerStage::{Active, Synced};
+        let mut learners = self.learners.values();
+        learners.any(|of| of.id == server && !of.observer && matches!(of.stage, Synced | Active))
+    }
+
+    fn greeted(
+        &mut self,
+        now: Mono,
+        link: LinkId,
+        id: ServerId,
+        observer: bool,
+        accepted: Epoch,
+        out: &mut Vec<LeadingOutput>,
+    ) {
+        // A learner that comes back closes its old connection first, or is silent on it for long. Whoever is heard
+        // on one while another comes with the same id is a second server.
+        let twice = self.learners.values().any(|other| other.id == id) || id == self.me;
+        if twice || self.learners.contains_key(&link) {
+            return out.push(LeadingOutput::Refuse { link, why: Refusal::SameId(id) });
+        }
+        let mut stage = LearnerStage::Greeted;
+        if let Stage::Discovery { highest } = &mut self.stage {
+            *highest = (*highest).max(accepted);
+        } else if !matches!(self.stage, Stage::Epoch { saved: false, .. }) {
+            stage = LearnerStage::EpochSent;
+            out.push(LeadingOutput::LeaderInfo { link, epoch: self.epoch });
+        }
+        self.learners.insert(link, Learner { id, observer, stage, heard: now });
+        self.consider_epoch(now, out);
+    }
+
+    /// A quorum is there: the epoch is one above the highest that any of them has accepted.
+    fn consider_epoch(&mut self, now: Mono, out: &mut Vec<LeadingOutput>) {
+        let Stage::Discovery { highest } = self.stage else { return };
+        let here =
+            |server| server == self.me || self.learners.values().any(|of| of.id == server && !of.observer);
+        if !self.electorate.is_quorum(here) {
+            return;
+        }
+        self.epoch = Epoch(highest.0 + 1);
+        self.deadline = now.after(self.timing.init);
+        self.stage = Stage::Epoch { saved: false, acks: BTreeSet::new() };
+        out.push(LeadingOutput::SaveAccepted(self.epoch));
+    }
+
+    fn epoch_acked(
+        &mut self,
+        now: Mono,
+        link: LinkId,
+        last: Zxid,
+        current: Option<Epoch>,
+        out: &mut Vec<LeadingOutput>,
+    ) {
+        let Some(learner) = self.learners.get_mut(&link) else { return };
+        if learner.stage != LearnerStage::EpochSent {
+            return out.push(LeadingOutput::Refuse { link, why: Refusal::OutOfTurn });
+        }
+        if let Stage::Epoch { acks, .. } = &mut self.stage {
+            if let Some(current) = current {
+                if (current, last) > (self.own.current, self.own.last) {
+                    self.learners.remove(&link);
+                    return out.push(LeadingOutput::Refuse { link, why: Refusal::Ahead { current, last } });
+                }
+                if !learner.observer {
+                    acks.insert(learner.id);
+                }
+            }
+            learner.stage = LearnerStage::EpochAcked(last);
+            return self.consider_history(now, out);
+        }
+        // The history is settled: a late one needs no comparison.
+        learner.stage = LearnerStage::Syncing;
+        out.push(LeadingOutput::Synchronise { link, last });
+    }
+
+    /// A quorum has promised to follow no earlier epoch, and none of it knows more than this server.
+    fn consider_history(&mut self, now: Mono, out: &mut Vec<LeadingOutput>) {
+        let Stage::Epoch { saved: true, acks } = &self.stage else { return };
+        if !self.electorate.is_quorum(|server| server == self.me || acks.contains(&server)) {
+            return;
+        }
+        self.deadline = now.after(self.timing.init);
+        self.stage = Stage::Sync { saved: false, acks: BTreeSet::new() };
+        out.push(LeadingOutput::SaveCurrent(self.epoch));
+        for (link, learner) in &mut self.learners {
+            if let LearnerStage::EpochAcked(last) = learner.stage {
+                learner.stage = LearnerStage::Syncing;
+                out.push(LeadingOutput::Synchronise { link: *link, last });
+            }
+        }
+    }
+
+    fn acked(&mut self, link: LinkId, zxid: Zxid, out: &mut Vec<LeadingOutput>) {
+        let Some(learner) = self.learners.get_mut(&link) else { return };
+        match learner.stage {
+            LearnerStage::Syncing => {
+                learner.stage = LearnerStage::Synced;
+                if zxid == Zxid::new(self.epoch, 0)
+                    && !learner.observer
+                    && let Stage::Sync { acks, .. } = &mut self.stage
+                {
+                    acks.insert(learner.id);
+                }
+                if self.is_established() {
+                    self.up_to_date(out);
+                } else {
+                    self.consider_reign(out);
+                }
+            }
+            // The second acknowledgement of the reign itself has counter 0.
+            LearnerStage::Synced | LearnerStage::Active if zxid.counter() == 0 => {}
+            LearnerStage::Synced | LearnerStage::Active => {
+                out.push(LeadingOutput::Acknowledged { from: learner.id, zxid });
+            }
+            _ => out.push(LeadingOutput::Refuse { link, why: Refusal::OutOfTurn }),
+        }
+    }
+
+    /// A quorum has the history on disk.
+    fn consider_reign(&mut self, out: &mut Vec<LeadingOutput>) {
+        let Stage::Sync { saved, acks } = &self.stage else { return };
+        let has = |server: ServerId| (server == self.me && *saved) || acks.contains(&server);
+        if !self.electorate.is_quorum(has) {
+            return;
+        }
+        self.stage = Stage::Broadcast;
+        out.push(LeadingOutput::Established(self.epoch));
+        self.up_to_date(out);
+    }
+
+    fn up_to_date(&mut self, out: &mut Vec<LeadingOutput>) {
+        for (link, learner) in &mut self.learners {
+            if learner.stage == LearnerStage::Synced {
+                learner.stage = LearnerStage::Active;
+                out.push(LeadingOutput::UpToDate(*link));
+            }
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! How a reign begins, goes on and ends.
+
+use ostler_proto::id::{Epoch, ServerId, Zxid};
+use ostler_zab::{
+    Electorate, Mono, Quorum,
+    leading::{FromLearner, Leading, LeadingOutput, LeadingTiming, LinkId, Refusal, Standing, StepDown},
+};
+
+const TIMING: LeadingTiming = LeadingTiming { init: 1000, sync: 500 };
+const OWN: Standing = Standing { accepted: Epoch(4), current: Epoch(3), last: Zxid(0x3_0000_0009) };
+
+/// Server 3 of three leads; link n is server n.
+struct Reign {
+    leading: Leading,
+    now: u64,
+    out: Vec<LeadingOutput>,
+}
+
+impl Reign {
+    fn new(voters: &[i64]) -> Reign {
+        let electorate = Electorate::of(Quorum::majority(voters.iter().copied().map(ServerId)));
+        let mut out = Vec::new();
+        let leading = Leading::new(Mono(0), ServerId(3), OWN, electorate, TIMING, &mut out);
+        Reign { leading, now: 0, out }
+    }
+
+    fn took(&mut self) -> Vec<LeadingOutput> {
+        std::mem::take(&mut self.out)
+    }
+
+    fn hear(&mut self, link: u64, what: FromLearner) -> Vec<LeadingOutput> {
+        self.leading.heard(Mono(self.now), LinkId(link), what, &mut self.out);
+        self.took()
+    }
+
+    fn greet(&mut self, link: u64, accepted: u32) -> Vec<LeadingOutput> {
+        let info =
+            FromLearner::Info { id: ServerId(link as i64), observer: link > 3, accepted: Epoch(accepted) };
+        self.hear(link, info)
+    }
+
+    fn accepted_saved(&mut self) -> Vec<LeadingOutput> {
+        self.leading.accepted_saved(Mono(self.now), &mut self.out);
+        self.took()
+    }
+
+    fn current_saved(&mut self) -> Vec<LeadingOutput> {
+        self.leading.current_saved(&mut self.out);
+        self.took()
+    }
+
+    fn tick(&mut self, now: u64) -> Vec<LeadingOutput> {
+        self.now = now;
+        self.leading.tick(Mono(now), &mut self.out);
+        self.took()
+    }
+
+    /// With server 1 as follower.
+    fn established() -> Reign {
+        let mut reign = Reign::new(&[1, 2, 3]);
+        reign.greet(1, 4);
+        reign.accepted_saved();
+        reign.hear(1, ack_epoch(3, 5));
+        reign.hear(1, FromLearner::Ack(begin(5)));
+        reign.current_saved();
+        assert!(reign.leading.is_established());
+        reign
+    }
+}
+
+fn ack_epoch(current: u32, counter: u32) -> FromLearner {
+    let current = Epoch(current);
+    FromLearner::AckEpoch { last: Zxid::new(current, counter), current: Some(current) }
+}
+
+fn begin(epoch: u32) -> Zxid {
+    Zxid::new(Epoch(epoch), 0)
+}
+
+const ONE: LinkId = LinkId(1);
+
+#[test]
+fn e2_a_reign_begins_with_an_epoch_that_no_quorum_has_seen() {
+    let mut reign = Reign::new(&[1, 2, 3]);
+    assert_eq!(reign.took(), [], "alone it is no quorum");
+    assert_eq!(reign.greet(1, 7), [LeadingOutput::SaveAccepted(Epoch(8))]);
+    assert_eq!(reign.accepted_saved(), [LeadingOutput::LeaderInfo { link: ONE, epoch: Epoch(8) }]);
+    let last = Zxid(0x3_0000_0005);
+    assert_eq!(
+        reign.hear(1, ack_epoch(3, 5)),
+        [LeadingOutput::SaveCurrent(Epoch(8)), LeadingOutput::Synchronise { link: ONE, last }]
+    );
+    assert_eq!(reign.hear(1, FromLearner::Ack(begin(8))), [], "the leader's own disk is not there yet");
+    assert_eq!(reign.current_saved(), [LeadingOutput::Established(Epoch(8)), LeadingOutput::UpToDate(ONE)]);
+}
+
+#[test]
+fn nothing_is_proposed_before_the_epoch_is_on_disk() {
+    let mut reign = Reign::new(&[1, 2, 3]);
+    reign.greet(1, 4);
+    assert_eq!(reign.greet(2, 4), [], "the second follower waits like the first");
+    assert_eq!(reign.accepted_saved().len(), 2);
+}
+
+#[test]
+fn a_lone_voter_is_its_own_quorum_and_goes_the_same_way() {
+    let mut reign = Reign::new(&[3]);
+    assert_eq!(reign.took(), [LeadingOutput::SaveAccepted(Epoch(5))]);
+    assert_eq!(reign.accepted_saved(), [LeadingOutput::SaveCurrent(Epoch(5))]);
+    assert_eq!(reign.current_saved(), [LeadingOutput::Established(Epoch(5))]);
+}
+
+#[test]
+fn a_leader_gives_way_to_a_follower_that_knows_more() {
+    for ahead in [ack_epoch(3, 10), ack_epoch(4, 0)] {
+        let mut reign = Reign::new(&[1, 2, 3]);
+        reign.greet(1, 4);
+        reign.accepted_saved();
+        let out = reign.hear(1, ahead);
+        assert!(matches!(out[..], [LeadingOutput::Refuse { link: ONE, why: Refusal::Ahead { .. } }]));
+        assert_eq!(reign.tick(999), []);
+        assert_eq!(reign.tick(1000), [LeadingOutput::StepDown(StepDown::EpochNotAccepted)]);
+    }
+}
+
+#[test]
+fn observers_and_repeated_promises_do_not_count() {
+    let mut reign = Reign::new(&[1, 2, 3]);
+    assert_eq!(reign.greet(4, 9), [], "an observer is no quorum with the leader, but its epoch is heeded");
+    assert_eq!(reign.greet(1, 4), [LeadingOutput::SaveAccepted(Epoch(10))]);
+    reign.accepted_saved();
+    let again = FromLearner::AckEpoch { last: Zxid(0x3_0000_0005), current: None };
+    assert_eq!(reign.hear(1, again), [], "it may have promised this epoch to another");
+    assert_eq!(reign.hear(4, ack_epoch(3, 5)), []);
+}
+
+#[test]
+fn a_late_learner_joins_without_a_wait() {
+    let mut reign = Reign::established();
+    let link = LinkId(2);
+    assert_eq!(reign.greet(2, 1), [LeadingOutput::LeaderInfo { link, epoch: Epoch(5) }]);
+    let last = Zxid(0x9_0000_0001);
+    let out = reign.hear(2, ack_epoch(9, 1));
+    assert_eq!(out, [LeadingOutput::Synchronise { link, last }], "the history is settled, whatever it has");
+    assert_eq!(reign.leading.forwarding().count(), 2);
+    assert_eq!(reign.hear(2, FromLearner::Ack(begin(5))), [LeadingOutput::UpToDate(link)]);
+    assert_eq!(reign.hear(2, FromLearner::Ack(begin(5))), [], "the second acknowledgement says nothing new");
+    let zxid = Zxid(0x5_0000_0001);
+    let from = ServerId(2);
+    assert_eq!(reign.hear(2, FromLearner::Ack(zxid)), [LeadingOutput::Acknowledged { from, zxid }]);
+}
+
+#[test]
+fn an_acknowledgement_of_another_reign_does_not_make_this_one() {
+    let mut reign = Reign::new(&[1, 2, 3]);
+    reign.greet(1, 4);
+    reign.accepted_saved();
+    reign.hear(1, ack_epoch(3, 5));
+    reign.current_saved();
+    assert_eq!(reign.hear(1, FromLearner::Ack(begin(4))), []);
+    assert!(!reign.leading.is_established());
+    assert_eq!(reign.tick(1000), [LeadingOutput::StepDown(StepDown::NotSynchronised)]);
+}
+
+#[test]
+fn e11_a_silent_follower_is_dropped_and_a_lost_quorum_ends_the_reign() {
+    let mut reign = Reign::established();
+    reign.now = 400;
+    assert_eq!(reign.hear(1, FromLearner::Sign), []);
+    assert_eq!(reign.tick(899), []);
+    assert_eq!(
+        reign.tick(900),
+        [
+            LeadingOutput::Refuse { link: ONE, why: Refusal::Silent },
+            LeadingOutput::StepDown(StepDown::QuorumLost)
+        ]
+    );
+    let mut reign = Reign::established();
+    reign.leading.disconnected(ONE);
+    assert_eq!(reign.tick(1), [LeadingOutput::StepDown(StepDown::QuorumLost)]);
+}
+
+#[test]
+fn nobody_comes() {
+    let mut reign = Reign::new(&[1, 2, 3]);
+    assert_eq!(reign.tick(1000), [LeadingOutput::StepDown(StepDown::NoFollowers)]);
+}
+
+#[test]
+fn two_servers_with_one_id_are_told_apart() {
+    let mut reign = Reign::established();
+    for id in [1, 3] {
+        let info = FromLearner::Info { id: ServerId(id), observer: false, accepted: Epoch(5) };
+        let refused = LeadingOutput::Refuse { link: LinkId(9), why: Refusal::SameId(ServerId(id)) };
+        assert_eq!(reign.hear(9, info), [refused]);
+    }
+    assert!(reign.leading.is_established());
+}
+
+#[test]
+fn words_out_of_turn_end_the_connection() {
+    let refused = [LeadingOutput::Refuse { link: ONE, why: Refusal::OutOfTurn }];
+    let mut reign = Reign::new(&[1, 2, 3]);
+    assert_eq!(reign.hear(1, FromLearner::Ack(Zxid(1))), refused, "no greeting");
+    reign.greet(1, 4);
+    assert_eq!(reign.hear(1, ack_epoch(3, 5)), refused, "no epoch was proposed");
+    assert_eq!(reign.hear(1, FromLearner::Ack(begin(5))), refused, "nothing was sent");
+}
