@@ -10,6 +10,7 @@ pub mod gate;
 pub mod history;
 pub mod leader;
 pub mod leading;
+pub mod learning;
 pub mod quorum;
 pub mod sync;
 pub mod time;

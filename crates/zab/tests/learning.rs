@@ -1,0 +1,175 @@
+//! How a learner takes over a history and goes along with its leader.
+
+use ostler_proto::id::{Epoch, Zxid};
+use ostler_zab::{
+    Record,
+    leading::Standing,
+    learning::{FromLeader as From, HangUp, Learning, LearningOutput as Out},
+};
+use std::sync::Arc;
+
+const OWN: Standing = Standing { accepted: Epoch(4), current: Epoch(3), last: Zxid(0x3_0000_0009) };
+
+fn at(epoch: u32, counter: u32) -> Zxid {
+    Zxid::new(Epoch(epoch), counter)
+}
+
+fn record() -> Record {
+    Record(Arc::from(&b"record"[..]))
+}
+
+fn proposal(zxid: Zxid) -> From {
+    From::Proposal(zxid, record())
+}
+
+fn append(zxid: Zxid) -> Out {
+    Out::Append(zxid, record())
+}
+
+fn hear(learning: &mut Learning, words: impl IntoIterator<Item = From>) -> Vec<Out> {
+    let mut out = Vec::new();
+    words.into_iter().for_each(|word| learning.heard(word, &mut out));
+    out
+}
+
+fn following() -> Learning {
+    let mut learning = Learning::new(OWN, false);
+    hear(&mut learning, [From::LeaderInfo(Epoch(5)), From::Diff, From::NewLeader(Epoch(5)), From::UpToDate]);
+    assert!(learning.is_following());
+    learning
+}
+
+#[test]
+fn the_epoch_is_saved_before_it_is_promised() {
+    let mut learning = Learning::new(OWN, false);
+    assert_eq!(
+        hear(&mut learning, [From::LeaderInfo(Epoch(5))]),
+        [Out::SaveAccepted(Epoch(5)), Out::AckEpoch { last: OWN.last, current: Some(Epoch(3)) }]
+    );
+    let mut learning = Learning::new(OWN, false);
+    let again = hear(&mut learning, [From::LeaderInfo(Epoch(4))]);
+    assert_eq!(again, [Out::AckEpoch { last: OWN.last, current: None }], "a promise counts once");
+    let mut learning = Learning::new(OWN, false);
+    let stale = HangUp::StaleEpoch { proposed: Epoch(3), accepted: Epoch(4) };
+    assert_eq!(hear(&mut learning, [From::LeaderInfo(Epoch(3))]), [Out::HangUp(stale)]);
+    assert_eq!(hear(&mut learning, [From::LeaderInfo(Epoch(9))]), [], "it is gone");
+}
+
+#[test]
+fn all_that_precedes_newleader_is_saved_before_it_is_acknowledged() {
+    let mut learning = Learning::new(OWN, false);
+    hear(&mut learning, [From::LeaderInfo(Epoch(5))]);
+    let history = [
+        From::Diff,
+        proposal(at(3, 10)),
+        From::Commit(at(3, 10)),
+        proposal(at(4, 1)),
+        From::Ping(at(5, 0)),
+        From::NewLeader(Epoch(5)),
+        From::Ping(at(5, 0)),
+    ];
+    assert_eq!(
+        hear(&mut learning, history),
+        [
+            append(at(3, 10)),
+            Out::Commit(at(3, 10)),
+            append(at(4, 1)),
+            Out::SaveCurrent(Epoch(5)),
+            Out::Ack(at(5, 0)),
+            Out::Ack(at(4, 1)),
+        ]
+    );
+    assert_eq!(
+        hear(&mut learning, [proposal(at(5, 1)), From::Commit(at(4, 1)), From::UpToDate]),
+        [
+            append(at(5, 1)),
+            Out::Ack(at(5, 1)),
+            Out::Commit(at(4, 1)),
+            Out::Ack(at(5, 0)),
+            Out::Serve(Epoch(5)),
+        ]
+    );
+}
+
+#[test]
+fn e10_what_was_never_committed_is_taken_back() {
+    let mut learning = Learning::new(OWN, false);
+    let words = [From::LeaderInfo(Epoch(5)), From::Trunc(at(3, 7)), proposal(at(4, 1))];
+    let out = hear(&mut learning, words);
+    assert_eq!(out[2..], [Out::Truncate(at(3, 7)), append(at(4, 1))]);
+    let mut learning = Learning::new(OWN, false);
+    let words = [From::LeaderInfo(Epoch(5)), From::Snap(at(4, 70)), proposal(at(4, 71))];
+    let out = hear(&mut learning, words);
+    assert_eq!(out[2..], [Out::Install(at(4, 70)), append(at(4, 71))]);
+}
+
+#[test]
+fn proposals_are_logged_acknowledged_and_committed_in_order() {
+    let mut learning = following();
+    let words = [proposal(at(5, 1)), proposal(at(5, 2)), From::Commit(at(5, 1)), From::Ping(at(5, 2))];
+    assert_eq!(
+        hear(&mut learning, words),
+        [
+            append(at(5, 1)),
+            Out::Ack(at(5, 1)),
+            append(at(5, 2)),
+            Out::Ack(at(5, 2)),
+            Out::Commit(at(5, 1)),
+            Out::Pong(at(5, 2)),
+        ]
+    );
+    let unmatched = HangUp::UnmatchedCommit { expected: at(5, 2), committed: at(5, 3) };
+    assert_eq!(hear(&mut learning, [From::Commit(at(5, 3))]), [Out::HangUp(unmatched)]);
+}
+
+#[test]
+fn a_gap_ends_the_connection() {
+    let mut learning = following();
+    let twice = HangUp::Gap { last: at(5, 1), next: at(5, 1) };
+    let out = hear(&mut learning, [proposal(at(5, 1)), proposal(at(5, 1))]);
+    assert_eq!(out[2..], [Out::HangUp(twice)]);
+    let mut learning = following();
+    let back = HangUp::Gap { last: OWN.last, next: at(2, 1) };
+    assert_eq!(hear(&mut learning, [From::Inform(at(2, 1), record())]), [Out::HangUp(back)]);
+    let mut learning = following();
+    hear(&mut learning, [proposal(at(5, 1))]);
+    let gap = HangUp::Gap { last: at(5, 1), next: at(5, 3) };
+    assert_eq!(hear(&mut learning, [proposal(at(5, 3))]), [Out::HangUp(gap)]);
+}
+
+#[test]
+fn e1_an_observer_logs_and_applies_and_acknowledges_no_proposal() {
+    let mut learning = Learning::new(OWN, true);
+    let words = [
+        From::LeaderInfo(Epoch(5)),
+        From::Diff,
+        proposal(at(4, 1)),
+        From::Commit(at(4, 1)),
+        From::NewLeader(Epoch(5)),
+        From::UpToDate,
+        From::Inform(at(5, 1), record()),
+    ];
+    let out = hear(&mut learning, words);
+    assert_eq!(out[2..4], [append(at(4, 1)), Out::Commit(at(4, 1))]);
+    assert_eq!(out[8..], [append(at(5, 1)), Out::Commit(at(5, 1))]);
+    let acks = out.iter().filter(|output| matches!(output, Out::Ack(zxid) if zxid.counter() > 0));
+    assert_eq!(acks.count(), 0);
+}
+
+#[test]
+fn words_out_of_turn_end_the_connection() {
+    for words in [
+        vec![From::Diff],
+        vec![From::LeaderInfo(Epoch(5)), proposal(at(5, 1))],
+        vec![From::LeaderInfo(Epoch(5)), From::Diff, From::UpToDate],
+        vec![From::LeaderInfo(Epoch(5)), From::Diff, From::NewLeader(Epoch(6))],
+        vec![From::LeaderInfo(Epoch(5)), From::Diff, From::Diff],
+    ] {
+        let mut learning = Learning::new(OWN, false);
+        assert_eq!(
+            hear(&mut learning, words.clone()).pop(),
+            Some(Out::HangUp(HangUp::OutOfTurn)),
+            "{words:?}"
+        );
+    }
+}
