@@ -1,0 +1,145 @@
+//! What a leader's outputs do to the world.
+
+use crate::{
+    disk::Act,
+    member::{Held, Role},
+    world::{Wire, World},
+};
+use ostler_proto::id::{Epoch, Zxid};
+use ostler_zab::{
+    History, HistoryLimits, Leader, Record,
+    leading::{LeadingOutput, LinkId},
+    learning::FromLeader,
+    sync::{Reach, SyncPlan, plan, plan_from_log},
+};
+use std::sync::Arc;
+
+fn record(value: u64) -> Record {
+    Record(Arc::from(value.to_be_bytes().as_slice()))
+}
+
+impl World {
+    pub(crate) fn lead(&mut self, id: i64, outputs: Vec<LeadingOutput>) {
+        for output in outputs {
+            match output {
+                LeadingOutput::SaveAccepted(epoch) => {
+                    self.member(id).save(Act::SaveAccepted(epoch));
+                    self.member(id).hold(Held::AcceptedSaved);
+                }
+                LeadingOutput::SaveCurrent(epoch) => {
+                    self.member(id).save(Act::SaveCurrent(epoch));
+                    self.member(id).hold(Held::CurrentSaved);
+                }
+                LeadingOutput::LeaderInfo { link, epoch } => self.tell(link, FromLeader::LeaderInfo(epoch)),
+                LeadingOutput::Synchronise { link, last } => self.synchronise(id, link, last),
+                LeadingOutput::Established(epoch) => self.established(id, epoch),
+                LeadingOutput::UpToDate(link) => self.tell(link, FromLeader::UpToDate),
+                LeadingOutput::Acknowledged { from, zxid } => self.acknowledged(id, from.0, zxid),
+                LeadingOutput::Refuse { link, .. } => self.close(link),
+                LeadingOutput::StepDown(_) => return self.look(id),
+            }
+        }
+    }
+
+    fn established(&mut self, id: i64, epoch: Epoch) {
+        let electorate = self.electorate.clone();
+        let member = self.member(id);
+        // The new reign's first zxid is the one after counter 0.
+        let broadcast_from = Zxid::new(epoch, 0);
+        member.applied = member.standing.last;
+        member.election.established(epoch);
+        let log = member.log.clone();
+        if let Role::Leading { broadcast, .. } = &mut member.role {
+            *broadcast = Some(Leader::new(electorate, broadcast_from));
+        }
+        self.truth.established(id, epoch, &log);
+    }
+
+    /// A client asks for a write. `false` if this is no leader that serves.
+    pub(crate) fn propose_at(&mut self, id: i64) -> bool {
+        self.values += 1;
+        let value = self.values;
+        let member = self.member(id);
+        let Role::Leading { leading, broadcast: Some(broadcast) } = &mut member.role else { return false };
+        let zxid = broadcast.propose();
+        let links: Vec<LinkId> = leading.forwarding().map(|(link, _)| link).collect();
+        member.save(Act::Append(zxid, value));
+        member.hold(Held::Own(zxid));
+        for link in links {
+            self.tell(link, FromLeader::Proposal(zxid, record(value)));
+        }
+        true
+    }
+
+    pub(crate) fn acknowledged(&mut self, id: i64, from: i64, zxid: Zxid) {
+        let member = self.member(id);
+        let Role::Leading { leading, broadcast: Some(broadcast) } = &mut member.role else { return };
+        let before = broadcast.committed();
+        let after = broadcast.acknowledge(ostler_proto::id::ServerId(from), zxid);
+        let epoch = leading.epoch().unwrap();
+        let links: Vec<LinkId> = leading.forwarding().map(|(link, _)| link).collect();
+        for counter in before.counter()..after.counter() {
+            let zxid = Zxid::new(epoch, counter + 1);
+            let member = self.member(id);
+            member.applied = zxid;
+            let value = member.value_at(zxid).unwrap();
+            let log = member.log.clone();
+            self.truth.committed(id, epoch, (zxid, value));
+            self.truth.applied(id, &log, zxid);
+            for link in &links {
+                self.tell(*link, FromLeader::Commit(zxid));
+            }
+        }
+    }
+
+    /// The whole way of a learner to this history: the table decides, some of it is in memory, the rest on disk.
+    fn synchronise(&mut self, id: i64, link: LinkId, peer: Zxid) {
+        let in_memory = 1 + self.random(8) as usize;
+        let member = self.member(id);
+        let Role::Leading { leading, broadcast } = &member.role else { return };
+        let epoch = leading.epoch().unwrap();
+        let committed = match broadcast {
+            Some(broadcast) => broadcast.committed(),
+            None => member.standing.last,
+        };
+        let log: Vec<(Zxid, u64)> =
+            member.log.iter().copied().filter(|(zxid, _)| *zxid <= committed).collect();
+        let outstanding: Vec<(Zxid, u64)> =
+            member.log.iter().copied().filter(|(zxid, _)| *zxid > committed).collect();
+        let last = log.last().map_or(Zxid::ZERO, |(zxid, _)| *zxid);
+
+        let mut history = History::new(HistoryLimits { records: in_memory, bytes: 1 << 20 }, Zxid::ZERO);
+        log.iter().for_each(|(zxid, value)| history.push(*zxid, record(*value)));
+        let reach = Reach { first: history.first(), last, applied: last };
+        let (before, mut after) = history.around(peer);
+        let mut planned = plan(peer, reach, before, after.next().map(|(zxid, _)| *zxid));
+        if planned == SyncPlan::AskLog {
+            let before = log.iter().map(|(zxid, _)| *zxid).filter(|zxid| *zxid <= peer).max();
+            let next = log.iter().map(|(zxid, _)| *zxid).find(|zxid| *zxid > peer);
+            // Sometimes the log is too long to be worth it.
+            planned = if in_memory > 6 { SyncPlan::Snap } else { plan_from_log(peer, reach, before, next) };
+        }
+        let from = match planned {
+            SyncPlan::Diff { after, .. } => {
+                self.tell(link, FromLeader::Diff);
+                after
+            }
+            SyncPlan::Trunc { to } => {
+                self.tell(link, FromLeader::Trunc(to));
+                to
+            }
+            SyncPlan::Snap | SyncPlan::AskLog => {
+                self.send(link, true, Wire::Snapshot(last, log.clone()));
+                last
+            }
+        };
+        for (zxid, value) in log.into_iter().filter(|(zxid, _)| *zxid > from) {
+            self.tell(link, FromLeader::Proposal(zxid, record(value)));
+            self.tell(link, FromLeader::Commit(zxid));
+        }
+        for (zxid, value) in outstanding {
+            self.tell(link, FromLeader::Proposal(zxid, record(value)));
+        }
+        self.tell(link, FromLeader::NewLeader(epoch));
+    }
+}

@@ -1,0 +1,58 @@
+//! What must be true, whatever happens.
+
+use crate::disk::Log;
+use ostler_proto::id::{Epoch, Zxid};
+use std::collections::BTreeMap;
+
+/// The one history, as established leaders have committed it.
+#[derive(Debug, Default)]
+pub(crate) struct Truth {
+    committed: Log,
+    reigns: BTreeMap<Epoch, i64>,
+}
+
+impl Truth {
+    /// A reign begins: nobody else has had its epoch, and nothing that was committed is missing from its history.
+    pub(crate) fn established(&mut self, leader: i64, epoch: Epoch, history: &Log) {
+        let before = self.reigns.insert(epoch, leader);
+        assert_eq!(before, None, "{epoch:?} has two leaders: {leader} and another");
+        assert!(
+            history.starts_with(&self.committed),
+            "{leader} leads {epoch:?} without what was committed:\nhas  {history:?}\nlost {:?}",
+            self.committed
+        );
+        self.committed = history.clone();
+    }
+
+    /// A leader has committed one more. One whose reign is over may still learn that a quorum had it: then its
+    /// successor has it too.
+    pub(crate) fn committed(&mut self, leader: i64, epoch: Epoch, entry: (Zxid, u64)) {
+        assert_eq!(self.reigns.get(&epoch), Some(&leader), "{leader} commits in the reign of another");
+        if self.reigns.keys().next_back() == Some(&epoch) {
+            self.committed.push(entry);
+        } else {
+            assert!(
+                self.committed.contains(&entry),
+                "{leader} commits {entry:?}, which its successor has not"
+            );
+        }
+    }
+
+    /// Somebody has applied up to `zxid`: the log that it did so from is the history.
+    pub(crate) fn applied(&self, who: i64, log: &Log, zxid: Zxid) {
+        if self.committed.last().is_none_or(|(last, _)| *last < zxid) {
+            // A history that is taken over from a leader whose reign has not begun.
+            return;
+        }
+        let upto = |log: &Log| log.iter().take_while(|(z, _)| *z <= zxid).copied().collect::<Log>();
+        assert_eq!(upto(log), upto(&self.committed), "{who} has applied another history up to {zxid}");
+    }
+
+    pub(crate) fn history(&self) -> &Log {
+        &self.committed
+    }
+
+    pub(crate) fn reigns(&self) -> usize {
+        self.reigns.len()
+    }
+}
