@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 pub(crate) enum Role {
     Looking,
     Leading {
-        leading: Leading,
+        leading: Box<Leading>,
         /// Numbers proposals and counts acknowledgements, once the reign has begun.
         broadcast: Option<Leader>,
     },

@@ -218,7 +218,7 @@ impl World {
             let (now, mut out) = (self.now, Vec::new());
             let electorate = self.electorate.clone();
             let leading = start_reign(now, self.member(id), &electorate, &mut out);
-            self.member(id).role = Role::Leading { leading, broadcast: None };
+            self.member(id).role = Role::Leading { leading: Box::new(leading), broadcast: None };
             self.lead(id, out);
         } else {
             let heard = self.now;
