@@ -7,7 +7,9 @@ use crate::{
     outbox::Outbox,
     snapshot_thread::SnapshotQueue,
 };
-use ostler_server_core::{ClientRequest, CloseReason, ConnId, Effect, Input, Now, Server, input::Mono};
+use ostler_server_core::{
+    ClientRequest, CloseReason, ConnId, Effect, Input, Now, Server, input::Mono, report::ConnReport,
+};
 use std::{
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -138,9 +140,17 @@ impl Driver {
         look(&mut self.lock().server)
     }
 
-    /// How many notifications a connection has been given.
-    pub(crate) fn notified(&self, conn: ConnId) -> u64 {
-        self.lock().outboxes.get(&conn).map_or(0, |outbox| outbox.notified())
+    /// All connections of one moment, each with the notifications that it has been given.
+    pub(crate) fn connections(&self) -> Vec<(ConnReport, u64)> {
+        let core = &*self.lock();
+        let notified = |conn| core.outboxes.get(&conn).map_or(0, |outbox| outbox.notified());
+        let reports = core.server.connections().into_iter();
+        reports
+            .map(|report| {
+                let count = notified(report.conn);
+                (report, count)
+            })
+            .collect()
     }
 
     /// Forgets the connections' counts (`crst`).

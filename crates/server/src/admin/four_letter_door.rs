@@ -112,8 +112,9 @@ impl FourLetterDoor {
         };
         match word {
             Word::Cons | Word::Stat => {
-                let connections = driver.inspect(|server| server.connections());
-                view.connections = connections.iter().map(|report| connection(driver, report)).collect();
+                let connections = driver.connections();
+                view.connections =
+                    connections.iter().map(|(report, notified)| connection(report, *notified)).collect();
             }
             Word::Dirs | Word::Conf => view.dirs = self.dirs(),
             Word::Dump => {
@@ -219,7 +220,7 @@ fn latency(counts: &stats::Summary) -> Latency {
     Latency { min_ms: counts.min, max_ms: counts.max, sum_ms: counts.sum, count: counts.count }
 }
 
-fn connection(driver: &Driver, report: &report::ConnReport) -> Connection {
+fn connection(report: &report::ConnReport, notified: u64) -> Connection {
     let stats = &report.stats;
     let session = report.session.map(|(id, timeout_ms)| ConnectionSession {
         session_id: id.0,
@@ -239,7 +240,7 @@ fn connection(driver: &Driver, report: &report::ConnReport) -> Connection {
         interest_ops: 1,
         queued: report.outstanding as u64,
         received: stats.received,
-        sent: stats.sent + driver.notified(report.conn),
+        sent: stats.sent + notified,
         session,
     }
 }
