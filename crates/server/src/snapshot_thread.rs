@@ -29,7 +29,9 @@ const PACE_BYTES_PER_S: u64 = 16 << 20;
 /// many bytes for each byte logged.
 const HURRY: u64 = 4;
 const PACE_MAX_BYTES_PER_S: u64 = 64 << 20;
-const PACE_EVERY: u64 = 256 << 10;
+const PACE_EVERY: u64 = 32 << 10;
+/// The thread's share of a busy processor, as `nice` counts it: a tenth of what serves clients.
+const NICENESS: i32 = 10;
 
 /// Where frozen trees wait to be written.
 #[derive(Debug)]
@@ -89,6 +91,8 @@ pub(crate) fn run(
     driver: &Arc<Driver>,
     settings: &SnapshotSettings,
 ) {
+    // Linux takes "this process" for the calling thread alone. Where it is refused the pace has to do.
+    let _ = rustix::process::setpriority_process(None, NICENESS);
     while let Ok(Some(frozen)) = receiver.recv() {
         let (zxid, znodes, begun) = (frozen.zxid, frozen.len(), Instant::now());
         match write(&frozen, settings, &queue.stopped) {

@@ -33,8 +33,8 @@ impl SpareLog {
         SpareLog { dir, ready: Mutex::new(false) }
     }
 
-    /// Keeps a log that nobody needs as the spare. `false` if it was left where it is: there is a spare, or
-    /// files here cannot be cleared.
+    /// Keeps a log that nobody needs as the spare, or removes it where files cannot be cleared. `false` if it was
+    /// left where it is, as there is a spare already.
     pub fn keep(&self, disk: &dyn Disk, old: &Path) -> Result<bool> {
         // Nothing in here panics half-way: an error leaves no spare.
         let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);

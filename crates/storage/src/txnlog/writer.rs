@@ -21,6 +21,10 @@ use std::{
 
 /// How near the end of a file the next piece is reserved; upstream's number.
 const MARGIN: u64 = 4096;
+/// How far ahead zeros are written into reserved space. A sync of bytes that were written before has only those
+/// bytes to make durable; in space that is merely reserved the file system must note each time what is in use, and
+/// that waits for what else it is writing: a snapshot, say.
+const ZEROS: [u8; 256 << 10] = [0; 256 << 10];
 /// A buffer that one giant batch has grown is given back.
 const KEPT_BUFFER: usize = 2 * BATCH_LIMIT;
 
@@ -66,6 +70,8 @@ struct CurrentFile {
     position: u64,
     /// The file's size.
     size: u64,
+    /// Up to here the file's bytes were written, by records or ahead of them.
+    filled: u64,
     /// Its name is durable.
     named: bool,
 }
@@ -173,10 +179,10 @@ impl TxnLog {
             && let Some(file) = self.spare.take(&*self.disk, &path)?
         {
             let size = file.size().during("read the size of", &path)?;
-            return Ok(CurrentFile { path, file, position: 0, size, named: false });
+            return Ok(CurrentFile { path, file, position: 0, size, filled: 0, named: false });
         }
         let file = self.disk.create(&path).during("create", &path)?;
-        Ok(CurrentFile { path, file, position: 0, size: 0, named: false })
+        Ok(CurrentFile { path, file, position: 0, size: 0, filled: 0, named: false })
     }
 
     fn flush(&mut self) -> Result<()> {
@@ -220,6 +226,19 @@ impl CurrentFile {
         self.file.write_all_at(bytes, self.position).during("write", &self.path)?;
         self.position += bytes.len() as u64;
         self.size = self.size.max(self.position);
+        self.fill_ahead()
+    }
+
+    fn fill_ahead(&mut self) -> Result<()> {
+        if self.position <= self.filled {
+            return Ok(());
+        }
+        let ahead = (self.size - self.position).min(ZEROS.len() as u64);
+        if ahead == 0 {
+            return Ok(());
+        }
+        self.file.write_all_at(&ZEROS[..ahead as usize], self.position).during("write", &self.path)?;
+        self.filled = self.position + ahead;
         Ok(())
     }
 }

@@ -39,8 +39,8 @@ fn any_failed_change_closes_the_log_for_good() {
     let counting = FaultyDisk::default();
     assert!(three_commits(&mut new_log(&counting)).1.is_none());
     let changes = counting.changes();
-    // Two files (create, allocate, write, sync, sync the folder) and a third commit (write, sync).
-    assert_eq!(changes, 12);
+    // Two files (create, allocate, write, zeros ahead, sync, sync the folder) and a third commit (write, sync).
+    assert_eq!(changes, 14);
     for kind in [ErrorKind::Other, ErrorKind::StorageFull] {
         for at in 0..changes {
             let disk = FaultyDisk::default();
@@ -111,8 +111,8 @@ fn a_giant_batch_is_synced_in_parts() {
     let mut log = new_log(&disk);
     for zxid in 1..=5 {
         log.append(Zxid(zxid), &record(Zxid(zxid), 1_000_000)).unwrap();
-        // After the create: allocate, write, sync, and the folder once.
-        assert_eq!(disk.changes(), if zxid < 5 { 1 } else { 5 });
+        // After the create: allocate, write, zeros ahead, sync, and the folder once.
+        assert_eq!(disk.changes(), if zxid < 5 { 1 } else { 6 });
     }
     log.commit().unwrap();
     let mut reader = LogReader::open(&disk, Path::new("/logs"), Zxid::ZERO).unwrap();
