@@ -87,7 +87,7 @@ fn located(error: ServerError, args: &ServerArgs) -> String {
     let key = match &error {
         ServerError::Listen { .. } => "clientPort",
         ServerError::Storage(_) | ServerError::NoDatabase { .. } => "dataDir",
-        ServerError::Thread(_) => return error.to_string(),
+        ServerError::Thread(_) | ServerError::ListenForPeers { .. } => return error.to_string(),
     };
     let place = args.zoo_cfg.as_deref().and_then(|path| config::place_of(path, key));
     place.map_or_else(|| error.to_string(), |place| format!("{place}: {key}: {error}"))

@@ -4,18 +4,20 @@
 use crate::{
     access,
     config::CoreConfig,
-    effect::{CloseReason, Effect, PersistOp},
+    effect::{CloseReason, Effect, PeerMessage, PersistOp},
+    ensemble::Held,
     fifo::{AnswerForm, Waiting},
     input::{ClientRequest, ConnId, Mono, Now},
-    server::{Outstanding, Phase, Server},
+    server::{Outstanding, Phase, Server, Syncing},
 };
 use alloc::{boxed::Box, vec::Vec};
 use ostler_proto::{
     acl::Perms,
     error::ErrorCode,
     event::EventType,
-    id::{SessionId, Xid, Zxid},
+    id::{ServerId, SessionId, Xid, Zxid},
     op::Op,
+    quorum_packet::Packet,
     reply::{Body, OpResult},
     txn::{Txn, TxnCreateKind, TxnRecord},
 };
@@ -26,17 +28,36 @@ impl Server {
     /// The disk has reached `seq`: this server's own acknowledgement of all proposals up to there.
     pub(crate) fn persisted(&mut self, now: Now, seq: PersistSeq, effects: &mut Vec<Effect>) {
         self.gate.reached(seq);
-        let Some(durable) = core::iter::from_fn(|| self.gate.pop()).last() else { return };
-        let committed = self.leader.acknowledge(self.config.server, durable);
+        let term = self.term();
+        let mut own = None;
+        while let Some(held) = self.gate.pop() {
+            match held {
+                Held::Own { term: of, zxid } => own = if of == term { Some(zxid) } else { own },
+                Held::Step { term: of, step } if of == term => self.released(now, step, effects),
+                Held::Step { .. } => {}
+            }
+        }
+        // What was held back may have ended the reign.
+        if let Some(durable) = own.filter(|_| self.term() == term) {
+            self.acknowledged(now, self.config.server, durable, effects);
+        }
+    }
+
+    /// A server has everything up to `zxid` on disk. What a quorum has commits.
+    pub(crate) fn acknowledged(&mut self, now: Now, from: ServerId, zxid: Zxid, effects: &mut Vec<Effect>) {
+        let Some(leader) = &mut self.leader else { return };
+        let committed = leader.acknowledge(from, zxid);
         while self.outstanding.front().is_some_and(|proposal| proposal.zxid <= committed) {
             if let Some(proposal) = self.outstanding.pop_front() {
+                self.tell_commit(&proposal, effects);
                 self.commit(now, &proposal, effects);
             }
         }
     }
 
-    fn commit(&mut self, now: Now, proposal: &Outstanding, effects: &mut Vec<Effect>) {
-        let record = TxnRecord::read(&proposal.record.0).expect("this server encoded the record");
+    /// Applies a transaction, tells its watchers, answers whoever waits for it here.
+    pub(crate) fn commit(&mut self, now: Now, proposal: &Outstanding, effects: &mut Vec<Effect>) {
+        let record = TxnRecord::read(&proposal.record.0).expect("a record is checked before it is logged");
         let mut events = core::mem::take(&mut self.events);
         let outcome = self.tree.apply(&record, &mut events);
         self.overlay.retire(proposal.zxid);
@@ -46,9 +67,10 @@ impl Server {
         }
         self.events = events;
         let session = record.header.session;
+        let conn = proposal.conn.or_else(|| self.who_forwarded(now, &record));
         let closed = matches!(record.txn, Txn::CloseSession(_));
         let expired_conn = if closed { self.sessions.remove(session).and_then(|s| s.conn) } else { None };
-        if let Some(conn) = proposal.conn {
+        if let Some(conn) = conn {
             self.answer(now, conn, proposal.zxid, session, outcome, effects);
         } else if let Some(conn) = expired_conn {
             self.close(conn, CloseReason::SessionExpired, effects);
@@ -112,7 +134,7 @@ impl Server {
         let Some(Waiting::Write { xid, zxid, code, form, arrived }) = state.fifo.pop_front() else {
             panic!("{committed} committed for {conn:?}, which waits for no write");
         };
-        assert_eq!(zxid, committed, "writes of {conn:?} commit out of order");
+        assert_eq!(zxid.unwrap_or(committed), committed, "writes of {conn:?} commit out of order");
         let phase = state.phase;
         match form {
             AnswerForm::Connected => {
@@ -125,7 +147,14 @@ impl Server {
                 self.reply_write(now, conn, (xid, code, arrived), Ok(Body::None), effects);
                 self.close(conn, CloseReason::ClosedByClient, effects);
             }
-            _ => self.reply_write(now, conn, (xid, code, arrived), body(outcome, form), effects),
+            _ => {
+                let moved =
+                    matches!(outcome, Outcome::Failed(code) if code == ErrorCode::SessionMoved.code());
+                self.reply_write(now, conn, (xid, code, arrived), body(outcome, form), effects);
+                if moved {
+                    self.close(conn, CloseReason::SessionMoved, effects);
+                }
+            }
         }
         self.drain(now, conn, effects);
     }
@@ -144,7 +173,7 @@ impl Server {
     }
 
     /// Serves what waits at the head of a fifo up to the next write that is still outstanding.
-    fn drain(&mut self, now: Now, conn: ConnId, effects: &mut Vec<Effect>) {
+    pub(crate) fn drain(&mut self, now: Now, conn: ConnId, effects: &mut Vec<Effect>) {
         loop {
             let applied = self.tree.last_processed();
             let Some(state) = self.conns.get_mut(&conn) else { return };
@@ -170,10 +199,29 @@ impl Server {
     fn release_syncs(&mut self, now: Now, effects: &mut Vec<Effect>) {
         let applied = self.tree.last_processed();
         while self.syncs.front().is_some_and(|(after, _)| *after <= applied) {
-            if let Some((_, conn)) = self.syncs.pop_front() {
-                self.drain(now, conn, effects);
+            match self.syncs.pop_front() {
+                Some((_, Syncing::Client(conn))) => self.drain(now, conn, effects),
+                Some((_, Syncing::Learner(link))) => {
+                    effects.push(Effect::ToPeer { link, message: PeerMessage::Packet(Packet::Sync) });
+                }
+                None => {}
             }
         }
+    }
+
+    /// The leader has sent all that was proposed before the oldest sync that was forwarded to it.
+    pub(crate) fn synced(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        let Some((_, Syncing::Client(conn))) = self.syncs.pop_front() else { return };
+        let Some(state) = self.conns.get_mut(&conn) else { return };
+        for waiting in &mut state.fifo {
+            if let Waiting::Sync { after, .. } = waiting
+                && *after == Zxid(u64::MAX)
+            {
+                *after = Zxid::ZERO;
+                break;
+            }
+        }
+        self.drain(now, conn, effects);
     }
 
     fn consider_snapshot(&mut self, record_len: usize, effects: &mut Vec<Effect>) {

@@ -4,7 +4,7 @@ use crate::{
     effect::{CloseReason, Effect},
     fifo::{AnswerForm, Waiting},
     input::{ConnId, Now},
-    server::{Phase, Server},
+    server::{Phase, Pipeline, Server},
 };
 use ostler_proto::{
     connect::{ConnectRequest, ConnectResponse},
@@ -24,6 +24,9 @@ impl Server {
     ) {
         self.stats.packets_received += 1;
         self.stats.connection_requests += 1;
+        if self.pipeline().is_none() {
+            return self.close(conn, CloseReason::NotServing, effects);
+        }
         if request.last_zxid_seen > self.tree.last_processed().to_wire() {
             // No answer: the client tries another server, which may have what it has seen.
             return self.close(conn, CloseReason::ClientAhead, effects);
@@ -48,7 +51,14 @@ impl Server {
         let session = self.unused_session();
         self.sessions.insert(now.mono, session, timeout_ms, Some(conn));
         self.set_phase(conn, Phase::Opening { session, answer_read_only });
-        let zxid = self.append(now, session, 0, Txn::CreateSession { timeout_ms }, Some(conn), effects);
+        let zxid = match self.pipeline() {
+            Some(Pipeline::Forward(leader)) => {
+                let body = timeout_ms.to_be_bytes();
+                self.forward_op(leader, conn, (session, 0, Op::CreateSession.code()), &body, effects);
+                None
+            }
+            _ => Some(self.append(now, session, 0, Txn::CreateSession { timeout_ms }, Some(conn), effects)),
+        };
         let (code, form, arrived) = (Op::CreateSession.code(), AnswerForm::Connected, now.mono);
         if let Some(state) = self.conns.get_mut(&conn) {
             state.fifo.push_back(Waiting::Write { xid: Xid(0), zxid, code, form, arrived });
@@ -85,19 +95,66 @@ impl Server {
             }
         }
         let read_only = request.read_only.map(|_| false);
-        let known = self.sessions.get(session).is_some_and(|state| !state.closing);
-        if !known || !password::opens(session, request.password) {
-            self.stats.packets_sent += 1;
-            effects.push(Effect::Connected { conn, response: ConnectResponse::expired(read_only) });
-            return self.close(conn, CloseReason::SessionExpired, effects);
+        if !password::opens(session, request.password) {
+            return self.expired(conn, read_only, effects);
         }
+        if let Some(Pipeline::Forward(leader)) = self.pipeline() {
+            self.set_phase(conn, Phase::Opening { session, answer_read_only: read_only.is_some() });
+            return self.ask_leader(leader, conn, session, timeout_ms, effects);
+        }
+        if !self.sessions.get(session).is_some_and(|state| !state.closing) {
+            return self.expired(conn, read_only, effects);
+        }
+        self.reopened(now, conn, session, timeout_ms, read_only.is_some(), effects);
+    }
+
+    fn expired(&mut self, conn: ConnId, read_only: Option<bool>, effects: &mut alloc::vec::Vec<Effect>) {
+        self.stats.packets_sent += 1;
+        effects.push(Effect::Connected { conn, response: ConnectResponse::expired(read_only) });
+        self.close(conn, CloseReason::SessionExpired, effects);
+    }
+
+    fn reopened(
+        &mut self,
+        now: Now,
+        conn: ConnId,
+        session: SessionId,
+        timeout_ms: i32,
+        answer_read_only: bool,
+        effects: &mut alloc::vec::Vec<Effect>,
+    ) {
         self.stats.connection_revalidations += 1;
+        if self.sessions.get(session).is_none() {
+            // The leader knows it; its transaction is on the way here.
+            self.sessions.insert(now.mono, session, timeout_ms, Some(conn));
+        }
         if let Some(state) = self.sessions.get_mut(session) {
             state.conn = Some(conn);
             state.timeout_ms = timeout_ms;
+            state.owner = None;
         }
         self.sessions.touch(now.mono, session);
-        self.connected(now, conn, session, read_only.is_some(), effects);
+        self.connected(now, conn, session, answer_read_only, effects);
+    }
+
+    /// The leader has said whether a session lives that a client came back with.
+    pub(crate) fn revalidated(
+        &mut self,
+        now: Now,
+        conn: ConnId,
+        (session, timeout_ms): (SessionId, i32),
+        valid: bool,
+        effects: &mut alloc::vec::Vec<Effect>,
+    ) {
+        let Some(Phase::Opening { answer_read_only, .. }) = self.conns.get(&conn).map(|state| state.phase)
+        else {
+            return;
+        };
+        if valid {
+            self.reopened(now, conn, session, timeout_ms, answer_read_only, effects);
+        } else {
+            self.expired(conn, answer_read_only.then_some(false), effects);
+        }
     }
 
     /// Answers the handshake and takes the requests that came with it.

@@ -3,10 +3,17 @@
 use crate::input::ConnId;
 use alloc::{boxed::Box, vec::Vec};
 use arcstr::ArcStr;
-use ostler_proto::{connect::ConnectResponse, event::EventType, id::Zxid, reply::Reply};
+use ostler_proto::{
+    connect::ConnectResponse,
+    election::Notification,
+    event::EventType,
+    id::{Epoch, ServerId, Zxid},
+    quorum_packet::Packet,
+    reply::Reply,
+};
 use ostler_tree::FrozenTree;
-use ostler_zab::PersistSeq;
 pub use ostler_zab::Record;
+use ostler_zab::{PersistSeq, leading::LinkId};
 
 /// Why a connection is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +30,8 @@ pub enum CloseReason {
     AuthFailed,
     /// It sent what no client sends.
     Protocol,
+    /// This server has no leader at the moment.
+    NotServing,
 }
 
 /// A persistent act.
@@ -37,6 +46,21 @@ pub enum PersistOp {
     },
     /// Start a new log file with the next record.
     RollLog,
+    /// Save the accepted epoch.
+    SaveAccepted(Epoch),
+    /// Save the current epoch.
+    SaveCurrent(Epoch),
+    /// Take everything after `to` off the disk. With `reload`, read the tree anew then, for [`Input::Reloaded`].
+    ///
+    /// [`Input::Reloaded`]: crate::Input::Reloaded
+    Truncate {
+        /// The last transaction that stays.
+        to: Zxid,
+        /// The server's [`Effect::Dial`] term, if the tree has some of what goes.
+        reload: Option<u64>,
+    },
+    /// Write a tree that has come from the leader, and take everything after it off the disk.
+    Install(Box<FrozenTree>),
 }
 
 /// Everything that a member asks for.
@@ -82,5 +106,57 @@ pub enum Effect {
         op: PersistOp,
     },
     /// Write a snapshot, in the background.
+    Snapshot(Box<FrozenTree>),
+    /// Send a vote.
+    SendVote {
+        /// To whom.
+        to: ServerId,
+        /// What.
+        notification: Notification,
+    },
+    /// Connect to the leader's quorum port, for [`Input::LeaderLink`] or [`Input::LeaderUnreachable`].
+    ///
+    /// [`Input::LeaderLink`]: crate::Input::LeaderLink
+    /// [`Input::LeaderUnreachable`]: crate::Input::LeaderUnreachable
+    Dial {
+        /// To be given back with the answer.
+        term: u64,
+        /// Who leads.
+        leader: ServerId,
+    },
+    /// Send something to a learner, or to the leader.
+    ToPeer {
+        /// On which connection.
+        link: LinkId,
+        /// What.
+        message: PeerMessage,
+    },
+    /// Read committed records from the log on disk, for [`Input::LogRead`].
+    ///
+    /// [`Input::LogRead`]: crate::Input::LogRead
+    ReadLog {
+        /// To be given back with the answer.
+        term: u64,
+        /// The learner that lacks them.
+        link: LinkId,
+        /// The last that it has.
+        after: Zxid,
+        /// The last that is wanted.
+        through: Zxid,
+    },
+    /// Close a connection of the quorum port once what is queued is sent.
+    HangUp(LinkId),
+}
+
+/// What is sent on the quorum port.
+#[derive(Debug)]
+pub enum PeerMessage {
+    /// A packet.
+    Packet(Packet<'static>),
+    /// A proposal, whose bytes all learners share.
+    Proposal(Zxid, Record),
+    /// A proposal and its commit in one.
+    Inform(Zxid, Record),
+    /// SNAP and the tree.
     Snapshot(Box<FrozenTree>),
 }

@@ -28,7 +28,8 @@ pub(crate) enum Waiting {
     /// Proposed; answered when it commits.
     Write {
         xid: Xid,
-        zxid: Zxid,
+        /// `None` where the leader numbers it: it is known by its session and xid when it commits.
+        zxid: Option<Zxid>,
         /// Operation number, for the counts.
         code: i32,
         form: AnswerForm,
@@ -42,3 +43,10 @@ pub(crate) enum Waiting {
 
 /// A connection's unanswered requests.
 pub(crate) type Fifo = VecDeque<Waiting>;
+
+impl Waiting {
+    /// Whether this is a write that went to the leader under this number.
+    pub(crate) fn is_forwarded(&self, cxid: i32) -> bool {
+        matches!(self, Waiting::Write { xid, zxid: None, .. } if xid.0 == cxid)
+    }
+}

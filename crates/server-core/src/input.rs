@@ -1,15 +1,18 @@
 //! What happens in the world.
 
+use alloc::{boxed::Box, vec::Vec};
 use core::net::SocketAddr;
 use ostler_proto::{
     connect::ConnectRequest,
-    id::Xid,
+    election::Notification,
+    id::{ServerId, Xid, Zxid},
     jute::Result,
+    quorum_packet::Packet,
     request::{Request, RequestHeader},
 };
-use ostler_tree::WatcherId;
+use ostler_tree::{Tree, WatcherId};
 pub use ostler_zab::Mono;
-use ostler_zab::PersistSeq;
+use ostler_zab::{PersistSeq, Record, leading::LinkId};
 
 /// The time, passed in with every step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -95,4 +98,74 @@ pub enum Input<'a> {
     SnapshotDone,
     /// The time that [`crate::Server::next_deadline`] named has come.
     Deadline,
+    /// A vote has come.
+    Vote {
+        /// From whom.
+        from: ServerId,
+        /// What.
+        notification: Notification,
+    },
+    /// A connection to a server's election port has come, is gone, or cannot be had.
+    ElectionLink {
+        /// Whose.
+        peer: ServerId,
+        /// Whether there is one.
+        up: bool,
+    },
+    /// The leader that was dialled has answered.
+    LeaderLink {
+        /// Of the [`Effect::Dial`](crate::Effect::Dial).
+        term: u64,
+        /// The connection.
+        link: LinkId,
+    },
+    /// The leader that was dialled did not answer.
+    LeaderUnreachable {
+        /// Of the [`Effect::Dial`](crate::Effect::Dial).
+        term: u64,
+    },
+    /// A packet from a learner, or from the leader.
+    Peer {
+        /// On which connection.
+        link: LinkId,
+        /// What.
+        packet: Packet<'a>,
+    },
+    /// A whole tree has come from the leader.
+    Snap {
+        /// On which connection.
+        link: LinkId,
+        /// The tree.
+        tree: Box<Tree>,
+    },
+    /// The disk has taken back what a [`PersistOp::Truncate`](crate::PersistOp::Truncate) named; this is left.
+    Reloaded {
+        /// Of that act.
+        term: u64,
+        /// What is left.
+        tree: Box<Tree>,
+    },
+    /// What an [`Effect::ReadLog`](crate::Effect::ReadLog) found.
+    LogRead {
+        /// The learner that lacks it.
+        link: LinkId,
+        /// Of the effect.
+        term: u64,
+        /// `None` if the log does not reach back so far, or a snapshot is less to send.
+        read: Option<LogPart>,
+    },
+    /// A connection of the quorum port is gone.
+    PeerGone {
+        /// Which.
+        link: LinkId,
+    },
+}
+
+/// A part of the log on disk.
+#[derive(Debug)]
+pub struct LogPart {
+    /// The newest record at or below the zxid that was asked for.
+    pub before: Option<Zxid>,
+    /// All after it, without a gap.
+    pub records: Vec<(Zxid, Record)>,
 }

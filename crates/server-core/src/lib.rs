@@ -13,6 +13,7 @@ mod commit;
 pub mod config;
 mod connect;
 pub mod effect;
+pub mod ensemble;
 mod fifo;
 pub mod input;
 mod multi;
@@ -27,6 +28,7 @@ pub mod stats;
 mod watches;
 
 pub use config::CoreConfig;
-pub use effect::{CloseReason, Effect, PersistOp, Record};
-pub use input::{ClientRequest, ConnId, Input, Now};
+pub use effect::{CloseReason, Effect, PeerMessage, PersistOp, Record};
+pub use ensemble::EnsembleConfig;
+pub use input::{ClientRequest, ConnId, Input, LogPart, Now};
 pub use server::Server;

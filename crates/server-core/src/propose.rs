@@ -1,28 +1,50 @@
 //! From a request to a proposal: prepared against the overlay, numbered, encoded once.
 
 use crate::{
-    effect::{Effect, PersistOp, Record},
+    effect::{Effect, PeerMessage, PersistOp, Record},
+    ensemble::Held,
     input::{ClientRequest, ConnId, Now},
     prepare::Preparer,
     server::{Outstanding, Server},
 };
 use alloc::{sync::Arc, vec::Vec};
 use ostler_proto::{
+    acl::Id,
     error::ErrorCode,
     id::{SessionId, Zxid},
     request::Request,
     txn::{DIGEST_VERSION, Txn, TxnDigest, TxnHeader, TxnRecord},
 };
 
+/// On whose behalf something is written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Asker<'a> {
+    /// A client here.
+    Client(ConnId),
+    /// Somebody with these identities.
+    Ids(&'a [Id]),
+}
+
+impl Asker<'_> {
+    pub(crate) const NOBODY: Asker<'static> = Asker::Ids(&[]);
+
+    pub(crate) fn of(conn: Option<ConnId>) -> Asker<'static> {
+        conn.map_or(Asker::NOBODY, Asker::Client)
+    }
+}
+
 impl Server {
-    pub(crate) fn preparer(
-        &mut self,
+    pub(crate) fn preparer<'s>(
+        &'s mut self,
         zxid: Zxid,
         now: Now,
         session: SessionId,
-        conn: Option<ConnId>,
-    ) -> Preparer<'_> {
-        let ids = conn.and_then(|conn| self.conns.get(&conn)).map_or(&[][..], |state| &state.ids);
+        asker: Asker<'s>,
+    ) -> Preparer<'s> {
+        let ids = match asker {
+            Asker::Client(conn) => self.conns.get(&conn).map_or(&[][..], |state| &state.ids),
+            Asker::Ids(ids) => ids,
+        };
         Preparer {
             config: &self.config,
             tree: &self.tree,
@@ -49,8 +71,13 @@ impl Server {
         if matches!(request.request, Request::CloseSession) {
             return Some(self.propose_close(now, session, cxid, Some(conn), effects));
         }
-        let zxid = self.leader.next_zxid();
-        let prepared = self.preparer(zxid, now, session, Some(conn)).prepare(&request.request);
+        let zxid = self.next_zxid();
+        if self.sessions.get(session).is_some_and(|session| session.owner.is_some()) {
+            // It lives at another server by now.
+            let moved = Txn::Error(ErrorCode::SessionMoved.code());
+            return Some(self.append(now, session, cxid, moved, Some(conn), effects));
+        }
+        let prepared = self.preparer(zxid, now, session, Asker::Client(conn)).prepare(&request.request);
         let malformed_multi = matches!(request.request, Request::Malformed(_));
         let txn = match prepared {
             Ok(txn) => txn,
@@ -70,7 +97,8 @@ impl Server {
         conn: Option<ConnId>,
         effects: &mut Vec<Effect>,
     ) -> Zxid {
-        let zxid = self.leader.propose();
+        let leader = self.leader.as_mut().expect("only a server that reigns proposes");
+        let zxid = leader.propose();
         // An error transaction has no digest, nor has the empty form of closeSession: a reader would take
         // the digest for its list.
         let has_digest = self.config.digest && !matches!(txn, Txn::Error(_) | Txn::CloseSession(None));
@@ -80,8 +108,9 @@ impl Server {
         TxnRecord { header, txn, digest }.write(&mut self.scratch);
         let record = Record(Arc::from(&self.scratch[..]));
         let seq = self.gate.issue();
-        self.gate.hold(zxid);
+        self.gate.hold(Held::Own { term: self.term(), zxid });
         effects.push(Effect::Persist { seq, op: PersistOp::Append { zxid, record: record.clone() } });
+        self.tell_followers(|| PeerMessage::Proposal(zxid, record.clone()), effects);
         self.outstanding.push_back(Outstanding { zxid, record, conn });
         self.stats.proposals += 1;
         zxid

@@ -3,6 +3,7 @@
 use crate::{
     effect::Effect,
     input::{Mono, Now},
+    propose::Asker,
     server::Server,
 };
 use alloc::{collections::VecDeque, vec::Vec};
@@ -56,8 +57,8 @@ impl Server {
             return;
         }
         let session = SessionId::NONE;
-        let zxid = self.leader.next_zxid();
-        self.preparer(zxid, now, session, None).forget(path);
+        let zxid = self.next_zxid();
+        self.preparer(zxid, now, session, Asker::NOBODY).forget(path);
         let txn = Txn::Delete { reaped: true, path: path.into() };
         self.append(now, session, 0, txn, None, effects);
     }

@@ -4,8 +4,10 @@ use crate::{
     access, auth,
     config::CoreConfig,
     effect::{CloseReason, Effect, Record},
+    ensemble::{Ensemble, EnsembleConfig, Held},
     fifo::{AnswerForm, Fifo, Waiting},
     input::{ClientRequest, ConnId, Input, Mono, Now},
+    propose::Asker,
     read::EncodedList,
     reaper::Reaper,
     session::Sessions,
@@ -24,7 +26,7 @@ use ostler_proto::{
     txn::Txn,
 };
 use ostler_tree::{Overlay, Tree, TreeEvent, WatchTable};
-use ostler_zab::{DiskGate, Electorate, Leader, Quorum};
+use ostler_zab::{DiskGate, Electorate, Leader, Quorum, leading::LinkId};
 use rustc_hash::FxBuildHasher;
 
 /// Where a connection is in its life.
@@ -66,6 +68,23 @@ impl Conn {
     }
 }
 
+/// Who waits for all that was proposed before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Syncing {
+    /// A client here.
+    Client(ConnId),
+    /// A learner, for a client of its own.
+    Learner(LinkId),
+}
+
+/// What becomes of a write.
+pub(crate) enum Pipeline {
+    /// This server proposes it.
+    Propose,
+    /// The leader does.
+    Forward(LinkId),
+}
+
 /// A proposal that has not committed.
 #[derive(Debug)]
 pub(crate) struct Outstanding {
@@ -83,11 +102,15 @@ pub struct Server {
     pub(crate) tree: Tree,
     pub(crate) overlay: Overlay,
     pub(crate) watches: WatchTable,
-    pub(crate) leader: Leader,
-    pub(crate) gate: DiskGate<Zxid>,
+    /// Numbers proposals and counts acknowledgements, while this server reigns.
+    pub(crate) leader: Option<Leader>,
+    /// Its part in an ensemble; a lone server has none.
+    pub(crate) ensemble: Option<Box<Ensemble>>,
+    pub(crate) gate: DiskGate<Held>,
+    /// Logged or on the way there, and not committed.
     pub(crate) outstanding: VecDeque<Outstanding>,
     pub(crate) conns: HashMap<ConnId, Conn, FxBuildHasher>,
-    pub(crate) syncs: VecDeque<(Zxid, ConnId)>,
+    pub(crate) syncs: VecDeque<(Zxid, Syncing)>,
     pub(crate) sessions: Sessions,
     pub(crate) next_session: SessionId,
     pub(crate) reaper: Reaper,
@@ -112,7 +135,11 @@ impl Server {
         Server {
             overlay: Overlay::new(&tree),
             watches: WatchTable::default(),
-            leader: Leader::new(Electorate::of(Quorum::majority([config.server])), tree.last_processed()),
+            leader: Some(Leader::new(
+                Electorate::of(Quorum::majority([config.server])),
+                tree.last_processed(),
+            )),
+            ensemble: None,
             gate: DiskGate::default(),
             outstanding: VecDeque::new(),
             conns: HashMap::default(),
@@ -132,6 +159,21 @@ impl Server {
         }
     }
 
+    /// A member of an ensemble that starts with a recovered tree. It begins to look for a leader at its first
+    /// [`Input::Deadline`].
+    pub fn member(
+        config: CoreConfig,
+        ensemble: EnsembleConfig,
+        tree: Tree,
+        replayed: u64,
+        now: Now,
+    ) -> Server {
+        let mut server = Server::new(config, tree, replayed, now);
+        server.leader = None;
+        server.ensemble = Some(Box::new(Ensemble::new(&server.config, ensemble, &server.tree)));
+        server
+    }
+
     /// Takes one input; what is to be done about it is appended to `effects`.
     pub fn step(&mut self, now: Now, input: Input<'_>, effects: &mut Vec<Effect>) {
         match input {
@@ -142,16 +184,52 @@ impl Server {
             Input::Persisted(seq) => self.persisted(now, seq, effects),
             Input::SnapshotDone => self.snapshots.done(),
             Input::Deadline => {
-                self.expire_sessions(now, effects);
-                self.reap(now, effects);
+                self.mind_ensemble(now, effects);
+                if self.leader.is_some() {
+                    self.expire_sessions(now, effects);
+                    self.reap(now, effects);
+                }
             }
+            Input::Vote { from, notification } => self.voted(now, from, &notification, effects),
+            Input::ElectionLink { peer, up } => self.election_link(now, peer, up, effects),
+            Input::LeaderLink { term, link } => self.leader_link(now, term, link, effects),
+            Input::LeaderUnreachable { term } => self.leader_unreachable(now, term, effects),
+            Input::Peer { link, packet } => self.peer(now, link, packet, effects),
+            Input::Snap { link, tree } => self.snap(now, link, *tree, effects),
+            Input::Reloaded { term, tree } => self.reloaded(term, *tree),
+            Input::LogRead { link, term, read } => self.log_read(link, term, read, effects),
+            Input::PeerGone { link } => self.peer_gone(now, link, effects),
         }
     }
 
     /// When the member next wants [`Input::Deadline`].
     pub fn next_deadline(&self) -> Mono {
-        let expiry = self.sessions.next_deadline();
-        expiry.map_or(self.reaper.next_deadline(), |expiry| expiry.min(self.reaper.next_deadline()))
+        let ensemble = self.ensemble.as_ref().map(|ensemble| ensemble.next_deadline());
+        let own = self.leader.is_some().then(|| {
+            let expiry = self.sessions.next_deadline();
+            expiry.map_or(self.reaper.next_deadline(), |expiry| expiry.min(self.reaper.next_deadline()))
+        });
+        ensemble.into_iter().chain(own).min().unwrap_or(Mono(u64::MAX))
+    }
+
+    /// What becomes of writes; `None` while nobody is known to reign, and no client is served.
+    pub(crate) fn pipeline(&self) -> Option<Pipeline> {
+        match (&self.leader, &self.ensemble) {
+            (Some(_), _) => Some(Pipeline::Propose),
+            (None, Some(ensemble)) => ensemble.following().map(Pipeline::Forward),
+            (None, None) => None,
+        }
+    }
+
+    /// The last proposal that this server knows of.
+    pub(crate) fn proposed(&self) -> Zxid {
+        self.outstanding.back().map_or(self.tree.last_processed(), |proposal| proposal.zxid)
+    }
+
+    /// The zxid of the next proposal.
+    pub(crate) fn next_zxid(&self) -> Zxid {
+        let leader = self.leader.as_ref().expect("only a server that reigns prepares writes");
+        leader.next_zxid()
     }
 
     /// The tree as it is applied.
@@ -218,6 +296,7 @@ impl Server {
         if !self.sessions.touch(now.mono, session) {
             return;
         }
+        self.note_touch(session);
         self.enqueue(now, conn, session, request, effects);
     }
 
@@ -243,8 +322,18 @@ impl Server {
             Request::CloseSession => AnswerForm::Close,
             _ => return self.enqueue_read(now, conn, request, effects),
         };
-        let Some(zxid) = self.propose_request(now, conn, session, request, effects) else {
-            return self.enqueue_read(now, conn, request, effects);
+        let zxid = match self.pipeline() {
+            Some(Pipeline::Propose) => {
+                let Some(zxid) = self.propose_request(now, conn, session, request, effects) else {
+                    return self.enqueue_read(now, conn, request, effects);
+                };
+                Some(zxid)
+            }
+            Some(Pipeline::Forward(leader)) => {
+                self.forward(leader, conn, session, request, effects);
+                None
+            }
+            None => return,
         };
         if form == AnswerForm::Close {
             self.set_phase(conn, Phase::Closing { session });
@@ -260,13 +349,22 @@ impl Server {
         request: &ClientRequest<'_>,
         effects: &mut Vec<Effect>,
     ) {
-        let proposed = self.leader.proposed();
+        let proposed = self.proposed();
         let idle = self.conns.get(&conn).is_some_and(|state| state.fifo.is_empty());
         match &request.request {
+            Request::Sync(path) if let Some(Pipeline::Forward(leader)) = self.pipeline() => {
+                let path = path.as_deref().map(Box::from);
+                // Until the leader has answered.
+                let after = Zxid(u64::MAX);
+                self.wait(conn, Waiting::Sync { xid: request.xid, after, path, arrived: now.mono });
+                self.syncs.push_back((after, Syncing::Client(conn)));
+                let session = self.conns.get(&conn).and_then(Conn::session).unwrap_or(SessionId::NONE);
+                self.forward(leader, conn, session, request, effects);
+            }
             Request::Sync(path) if !idle || proposed > self.tree.last_processed() => {
                 let path = path.as_deref().map(Box::from);
                 self.wait(conn, Waiting::Sync { xid: request.xid, after: proposed, path, arrived: now.mono });
-                self.syncs.push_back((proposed, conn));
+                self.syncs.push_back((proposed, Syncing::Client(conn)));
             }
             _ if idle => self.serve(now, conn, request, now.mono, effects),
             _ => {
@@ -395,15 +493,18 @@ impl Server {
 
     /// Relations that hold between steps. Run after every step in tests and in the simulator.
     pub fn invariants(&self) {
-        let (applied, committed, proposed) =
-            (self.tree.last_processed(), self.leader.committed(), self.leader.proposed());
-        assert!(applied <= proposed && committed <= proposed, "{applied} {committed} {proposed}");
-        assert_eq!(applied, committed, "everything committed is applied in the same step");
-        assert!(self.outstanding.iter().all(|waiting| waiting.zxid > committed));
-        assert_eq!(self.outstanding.is_empty(), self.overlay.is_empty() && applied == proposed);
+        let applied = self.tree.last_processed();
+        assert!(self.outstanding.iter().map(|waiting| waiting.zxid).is_sorted());
+        assert!(self.outstanding.iter().all(|waiting| waiting.zxid > applied));
+        if let Some(leader) = &self.leader {
+            let (committed, proposed) = (leader.committed(), leader.proposed());
+            assert!(applied <= proposed && committed <= proposed, "{applied} {committed} {proposed}");
+            assert_eq!(applied, committed, "everything committed is applied in the same step");
+            assert_eq!(self.outstanding.is_empty(), self.overlay.is_empty() && applied == proposed);
+        }
         for (conn, state) in self.conns.iter() {
             let writes = state.fifo.iter().filter_map(|waiting| match waiting {
-                Waiting::Write { zxid, .. } => Some(*zxid),
+                Waiting::Write { zxid, .. } => *zxid,
                 _ => None,
             });
             assert!(writes.is_sorted(), "writes of {conn:?} are out of order");
@@ -426,10 +527,10 @@ impl Server {
         if let Some(state) = self.sessions.get_mut(session) {
             state.closing = true;
         }
-        let zxid = self.leader.next_zxid();
+        let zxid = self.next_zxid();
         let paths = self.overlay.ephemerals(&self.tree, session, self.config.types);
         for path in &paths {
-            self.preparer(zxid, now, session, conn).forget(path);
+            self.preparer(zxid, now, session, Asker::of(conn)).forget(path);
         }
         let listed = paths.iter().map(|path| alloc::borrow::Cow::Borrowed(&**path)).collect();
         let txn = Txn::CloseSession(self.config.close_session_paths.then_some(listed));

@@ -7,6 +7,7 @@ use alloc::{
 };
 use hashbrown::HashMap;
 use ostler_proto::id::SessionId;
+use ostler_zab::leading::LinkId;
 use rustc_hash::FxBuildHasher;
 
 /// A live session.
@@ -18,6 +19,8 @@ pub struct Session {
     pub conn: Option<ConnId>,
     /// Its end has been proposed.
     pub closing: bool,
+    /// At a leader: the learner that it is at, if it is at one.
+    pub owner: Option<LinkId>,
     bucket: Mono,
 }
 
@@ -44,7 +47,7 @@ impl Sessions {
     pub fn insert(&mut self, now: Mono, id: SessionId, timeout_ms: i32, conn: Option<ConnId>) {
         let bucket = self.bucket(now, timeout_ms);
         self.buckets.entry(bucket).or_default().insert(id);
-        let before = self.by_id.insert(id, Session { timeout_ms, conn, closing: false, bucket });
+        let before = self.by_id.insert(id, Session { timeout_ms, conn, closing: false, owner: None, bucket });
         if let Some(before) = before
             && before.bucket != bucket
         {

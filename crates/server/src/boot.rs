@@ -3,31 +3,32 @@
 use crate::{
     admin::four_letter_door::FourLetterDoor,
     client_conn::ConnLimits,
-    config::{ServerConfig, SnapshotCompression},
-    disk_thread::{self, DiskQueue},
-    driver::{Clock, Driver},
+    config::{EnsembleSettings, ServerConfig, SnapshotCompression},
+    disk_thread::{self, DiskQueue, DiskWork},
+    driver::{Clock, Doors, Driver},
     error::ServerError,
     listener::{self, ConnCounts},
+    peers::{ElectionDoor, QuorumDoor},
     recovery,
     snapshot_thread::{self, SnapshotQueue, SnapshotSettings},
     timer_task,
 };
 use ostler_proto::{id::ServerId, stat::ExtendedTypes};
-use ostler_server_core::{CoreConfig, Server};
+use ostler_server_core::{CoreConfig, EnsembleConfig, Server};
 use ostler_storage::{
     disk::OsDisk,
+    epochs::{EpochFile, read_epoch},
     folders::DataFolders,
     lock::FolderLock,
     names::Compression,
     recover::{Origin, RecoverOptions},
     txnlog::{LogOptions, SpareLog, TxnLog},
 };
+use ostler_tree::Tree;
+use ostler_zab::{ElectionTiming, Electorate, HistoryLimits, leading::LeadingTiming};
 use std::{
     net::{Ipv4Addr, SocketAddr},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64},
-    },
+    sync::{Arc, atomic::AtomicU64},
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
@@ -73,17 +74,35 @@ impl RunningServer {
         }
         if restored.recovered.origin == Origin::Fresh {
             // Java refuses a folder that has logs but no snapshot, so there is one before the first log.
-            snapshot_thread::write(&restored.tree.freeze(), &settings, &AtomicBool::new(false))?;
+            snapshot_thread::write_at_once(&restored.tree.freeze(), &settings)?;
             folders.remove_initialize(&OsDisk)?;
         }
         let znodes = restored.tree.node_count();
         let loaded_in = begun.elapsed();
 
         let clock = Clock::start();
-        let core = Server::new(core_config(config), restored.tree, restored.recovered.records, clock.now());
+        let replayed = restored.recovered.records;
+        let core = match &config.ensemble {
+            None => Server::new(core_config(config), restored.tree, replayed, clock.now()),
+            Some(ensemble) => {
+                let member = ensemble_config(config, ensemble, &folders, &restored.tree)?;
+                Server::member(core_config(config), member, restored.tree, replayed, clock.now())
+            }
+        };
         let (snapshots, frozen) = SnapshotQueue::new();
-        let driver = Arc::new(Driver::new(core, clock, disk.clone(), snapshots.clone()));
-        let (disk_thread, disk_failed) = spawn_disk_thread(config, &disk, log)?;
+        let doors = config.ensemble.as_ref().map(|ensemble| Doors {
+            election: ElectionDoor::new((**ensemble).clone()),
+            quorum: QuorumDoor::new(
+                (**ensemble).clone(),
+                folders.clone(),
+                types,
+                config.jute_max_buffer as usize,
+            ),
+        });
+        let driver = Arc::new(Driver::new(core, clock, disk.clone(), snapshots.clone(), doors.clone()));
+        let warn_above = Duration::from_millis(config.fsync_warning_threshold_ms);
+        let work = DiskWork { log, settings: settings.clone(), types, warn_above };
+        let (disk_thread, disk_failed) = spawn_disk_thread(&disk, &driver, work)?;
         let snapshot_thread = spawn_snapshot_thread(&driver, &snapshots, frozen, settings.clone())?;
 
         let door = Arc::new(FourLetterDoor::new(config, &folders, disk.clone(), snapshots.clone()));
@@ -100,6 +119,9 @@ impl RunningServer {
         tasks.spawn(listener::run(socket, driver.clone(), limits, counts, door));
         tasks.spawn(disk_thread::gather(disk.clone()));
         tasks.spawn(disk_thread::report(disk.clone(), driver.clone()));
+        if let Some(doors) = &doors {
+            open_doors(doors, &driver, &mut tasks).await?;
+        }
         tasks.spawn(timer_task::run(driver.clone()));
         tasks.spawn(purge_now_and_then(config.purge_interval_hours, settings));
         Ok(RunningServer {
@@ -168,7 +190,7 @@ fn core_config(config: &ServerConfig) -> CoreConfig {
     }
     CoreConfig {
         // Upstream's lone server has the number 1 in its session ids, whatever myid says.
-        server: ServerId(1),
+        server: config.ensemble.as_ref().map_or(ServerId(1), |ensemble| ensemble.me),
         tick_time_ms: config.tick_time_ms as u64,
         session_timeout_min_ms: config.min_session_timeout_ms,
         session_timeout_max_ms: config.max_session_timeout_ms,
@@ -191,6 +213,54 @@ fn core_config(config: &ServerConfig) -> CoreConfig {
         snapshot_log_bytes: config.snap_size_limit_kb.map(|kb| kb * 1024),
         seed: std::process::id().into(),
     }
+}
+
+/// How much committed history is kept in memory for learners, whatever its number of records.
+const HISTORY_BYTES: usize = 64 << 20;
+
+fn ensemble_config(
+    config: &ServerConfig,
+    ensemble: &EnsembleSettings,
+    folders: &DataFolders,
+    tree: &Tree,
+) -> Result<EnsembleConfig, ServerError> {
+    let epoch = |which| read_epoch(&OsDisk, &folders.snapshots, which);
+    // A folder of a server that was in no ensemble has neither file: the last transaction tells.
+    let current = epoch(EpochFile::Current)?.unwrap_or(tree.last_processed().epoch());
+    let accepted = epoch(EpochFile::Accepted)?.unwrap_or(current);
+    let tick = config.tick_time_ms as u64;
+    Ok(EnsembleConfig {
+        observer: ensemble.is_observer(),
+        electorate: Electorate::of(ensemble.quorum.clone()),
+        text: ensemble.text(),
+        version: 0,
+        election: ElectionTiming {
+            resend_min: ensemble.notification_min_ms.into(),
+            resend_max: ensemble.notification_max_ms.into(),
+            ..ElectionTiming::default()
+        },
+        timing: LeadingTiming {
+            init: tick * u64::from(ensemble.init_limit),
+            sync: tick * u64::from(ensemble.sync_limit),
+        },
+        history: HistoryLimits { records: ensemble.commit_log_count as usize, bytes: HISTORY_BYTES },
+        accepted,
+        current,
+    })
+}
+
+/// Listens on the ports for the other servers.
+async fn open_doors(doors: &Doors, driver: &Arc<Driver>, tasks: &mut JoinSet<()>) -> Result<(), ServerError> {
+    doors.election.serve(driver);
+    doors.quorum.serve(driver);
+    let failed = |(address, source)| ServerError::ListenForPeers { address, source };
+    for listener in doors.quorum.listen().await.map_err(failed)? {
+        tasks.spawn(doors.quorum.clone().accept(listener));
+    }
+    for listener in doors.election.listen().await.map_err(failed)? {
+        tasks.spawn(doors.election.clone().accept(listener));
+    }
+    Ok(())
 }
 
 fn log_options(config: &ServerConfig) -> LogOptions {
@@ -233,15 +303,14 @@ fn snapshot_settings(
 type DiskThread = (JoinHandle<()>, oneshot::Receiver<ServerError>);
 
 fn spawn_disk_thread(
-    config: &ServerConfig,
     queue: &Arc<DiskQueue>,
-    log: TxnLog,
+    driver: &Arc<Driver>,
+    work: DiskWork,
 ) -> Result<DiskThread, ServerError> {
     let (failed, receiver) = oneshot::channel();
-    let queue = queue.clone();
-    let warn_above = Duration::from_millis(config.fsync_warning_threshold_ms);
+    let (queue, driver) = (queue.clone(), driver.clone());
     let thread = thread::Builder::new().name("disk".into()).spawn(move || {
-        if let Err(error) = disk_thread::run(&queue, log, warn_above) {
+        if let Err(error) = disk_thread::run(&queue, &driver, work) {
             let _ = failed.send(error.into());
         }
     });

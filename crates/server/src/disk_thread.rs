@@ -5,9 +5,21 @@
 //! The thread only says how far it has come; the member hears of it on the runtime's threads. There its
 //! state is warm, and the connections that are answered are woken without crossing threads.
 
-use crate::driver::Driver;
+use crate::{
+    driver::Driver,
+    recovery,
+    snapshot_thread::{self, SnapshotSettings},
+};
+use ostler_proto::stat::ExtendedTypes;
 use ostler_server_core::{Input, PersistOp};
-use ostler_storage::{StorageError, txnlog::TxnLog};
+use ostler_storage::{
+    StorageError,
+    disk::OsDisk,
+    epochs::{EpochFile, write_epoch},
+    recover::RecoverOptions,
+    snapshot::remove_snapshots_after,
+    txnlog::TxnLog,
+};
 use ostler_zab::PersistSeq;
 use std::{
     sync::{
@@ -124,28 +136,69 @@ pub(crate) async fn report(queue: Arc<DiskQueue>, driver: Arc<Driver>) {
     }
 }
 
+/// What the thread writes to, and what for.
+pub(crate) struct DiskWork {
+    pub(crate) log: TxnLog,
+    pub(crate) settings: SnapshotSettings,
+    pub(crate) types: ExtendedTypes,
+    pub(crate) warn_above: Duration,
+}
+
 /// Runs until the queue is stopped. An error ends it at once.
-pub(crate) fn run(queue: &DiskQueue, mut log: TxnLog, warn_above: Duration) -> Result<(), StorageError> {
+pub(crate) fn run(queue: &DiskQueue, driver: &Driver, mut work: DiskWork) -> Result<(), StorageError> {
     let mut ops = Vec::new();
     while queue.take(&mut ops) {
         let (mut reached, mut bytes) = (None, 0);
         for (seq, op) in ops.drain(..) {
             match op {
                 PersistOp::Append { zxid, record } => {
-                    log.append(zxid, &record.0)?;
+                    work.log.append(zxid, &record.0)?;
                     bytes += record.0.len() as u64;
                 }
-                PersistOp::RollLog => log.roll(),
+                PersistOp::RollLog => work.log.roll(),
+                op => work.rare(driver, op)?,
             }
             reached = Some(seq);
         }
         queue.bytes.fetch_add(bytes, Ordering::Relaxed);
         let begun = Instant::now();
-        log.commit()?;
-        queue.count_sync(begun.elapsed(), warn_above);
+        work.log.commit()?;
+        queue.count_sync(begun.elapsed(), work.warn_above);
         if let Some(seq) = reached {
             queue.reached(seq);
         }
     }
     Ok(())
+}
+
+impl DiskWork {
+    /// What changes with the leader only. All that was asked before is durable first.
+    fn rare(&mut self, driver: &Driver, op: PersistOp) -> Result<(), StorageError> {
+        self.log.commit()?;
+        let (snapshots, logs) = (&self.settings.folders.snapshots, &self.settings.folders.logs);
+        match op {
+            PersistOp::SaveAccepted(epoch) => write_epoch(&OsDisk, snapshots, EpochFile::Accepted, epoch)?,
+            PersistOp::SaveCurrent(epoch) => write_epoch(&OsDisk, snapshots, EpochFile::Current, epoch)?,
+            PersistOp::Truncate { to, reload } => {
+                remove_snapshots_after(&OsDisk, snapshots, to)?;
+                let cut = self.log.truncate_after(to)?;
+                tracing::info!(%to, files = cut.removed.len(), cut = ?cut.cut, "the log was cut back");
+                if let Some(term) = reload {
+                    let options = RecoverOptions { trust_empty: true, db_autocreate: true };
+                    let folders = &self.settings.folders;
+                    let restored = recovery::restore(&OsDisk, folders, options, self.types)?;
+                    driver.step(Input::Reloaded { term, tree: Box::new(restored.tree) });
+                }
+            }
+            PersistOp::Install(frozen) => {
+                // Another tree of that zxid would be replaced; later ones are not this leader's.
+                remove_snapshots_after(&OsDisk, snapshots, frozen.zxid)?;
+                snapshot_thread::write_at_once(&frozen, &self.settings)?;
+                self.log.truncate_after(frozen.zxid)?;
+                tracing::info!(zxid = %frozen.zxid, logs = %logs.display(), "the leader's tree is on disk");
+            }
+            PersistOp::Append { .. } | PersistOp::RollLog => {}
+        }
+        Ok(())
+    }
 }

@@ -5,12 +5,17 @@ use crate::{
     disk_thread::DiskQueue,
     fan_out::{FanOut, Outboxes},
     outbox::Outbox,
+    peers::{ElectionDoor, PeerOutbox, QuorumDoor},
     snapshot_thread::SnapshotQueue,
 };
+use ostler_proto::quorum_packet::Packet;
 use ostler_server_core::{
-    ClientRequest, CloseReason, ConnId, Effect, Input, Now, Server, input::Mono, report::ConnReport,
+    ClientRequest, CloseReason, ConnId, Effect, Input, Now, Server, ensemble::MemberMode, input::Mono,
+    report::ConnReport,
 };
+use ostler_zab::leading::LinkId;
 use std::{
+    collections::BTreeMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -49,6 +54,14 @@ struct Core {
     server: Server,
     effects: Vec<Effect>,
     outboxes: Outboxes,
+    links: BTreeMap<LinkId, Arc<PeerOutbox>>,
+}
+
+/// The ways to the other servers.
+#[derive(Debug, Clone)]
+pub(crate) struct Doors {
+    pub(crate) election: Arc<ElectionDoor>,
+    pub(crate) quorum: Arc<QuorumDoor>,
 }
 
 /// A member that runs.
@@ -62,6 +75,9 @@ pub(crate) struct Driver {
     timer_until: AtomicU64,
     pub(crate) timer: Notify,
     next_conn: AtomicU64,
+    doors: Option<Doors>,
+    next_link: AtomicU64,
+    reloaded: Notify,
 }
 
 /// A batch stops when so much output waits for its connection: it goes out first.
@@ -73,8 +89,10 @@ impl Driver {
         clock: Clock,
         disk: Arc<DiskQueue>,
         snapshots: Arc<SnapshotQueue>,
+        doors: Option<Doors>,
     ) -> Driver {
-        let core = Core { server, effects: Vec::new(), outboxes: Outboxes::default() };
+        let core =
+            Core { server, effects: Vec::new(), outboxes: Outboxes::default(), links: BTreeMap::new() };
         Driver {
             core: Mutex::new(core),
             clock,
@@ -83,6 +101,9 @@ impl Driver {
             timer_until: AtomicU64::new(0),
             timer: Notify::new(),
             next_conn: AtomicU64::new(1),
+            doors,
+            next_link: AtomicU64::new(1),
+            reloaded: Notify::new(),
         }
     }
 
@@ -93,10 +114,64 @@ impl Driver {
 
     /// Takes one input.
     pub(crate) fn step(&self, input: Input<'_>) {
+        let reloaded = matches!(input, Input::Reloaded { .. });
+        {
+            let core = &mut *self.lock();
+            core.server.step(self.clock.now(), input, &mut core.effects);
+            self.route(core);
+            self.mind_timer(core);
+        }
+        if reloaded {
+            self.reloaded.notify_waiters();
+        }
+    }
+
+    /// Takes packets of one connection of the quorum port under one lock: all that `work` gives it.
+    pub(crate) fn peer_packets<T>(
+        &self,
+        link: LinkId,
+        work: impl FnOnce(&mut dyn FnMut(Packet<'_>)) -> T,
+    ) -> T {
         let core = &mut *self.lock();
-        core.server.step(self.clock.now(), input, &mut core.effects);
+        let now = self.clock.now();
+        let (server, effects) = (&mut core.server, &mut core.effects);
+        let done = work(&mut |packet| server.step(now, Input::Peer { link, packet }, effects));
         self.route(core);
         self.mind_timer(core);
+        done
+    }
+
+    /// Waits until the disk has read the tree anew, if it is doing that.
+    pub(crate) async fn until_reloaded(&self) {
+        loop {
+            let reloaded = self.reloaded.notified();
+            tokio::pin!(reloaded);
+            // Counts from here on, also before it is waited for.
+            reloaded.as_mut().enable();
+            if !self.lock().server.is_reloading() {
+                return;
+            }
+            reloaded.await;
+        }
+    }
+
+    /// A new connection of the quorum port.
+    pub(crate) fn add_link(&self) -> (LinkId, Arc<PeerOutbox>) {
+        let id = LinkId(self.next_link.fetch_add(1, Ordering::Relaxed));
+        let outbox = Arc::new(PeerOutbox::default());
+        self.lock().links.insert(id, outbox.clone());
+        (id, outbox)
+    }
+
+    /// A connection of the quorum port is gone.
+    pub(crate) fn peer_gone(&self, link: LinkId) {
+        self.lock().links.remove(&link);
+        self.step(Input::PeerGone { link });
+    }
+
+    /// What this server does for clients; `None` for a lone one.
+    pub(crate) fn mode(&self) -> Option<MemberMode> {
+        self.lock().server.mode()
     }
 
     /// Takes the requests of one connection under one lock. Returns how many were taken: fewer than all if
@@ -201,6 +276,31 @@ impl Driver {
                 }
                 Effect::Persist { seq, op } => self.disk.push(seq, op),
                 Effect::Snapshot(frozen) => self.snapshots.push(frozen),
+                Effect::ToPeer { link, message } => {
+                    if let Some(outbox) = core.links.get(&link) {
+                        outbox.push(message);
+                    }
+                }
+                Effect::HangUp(link) => {
+                    if let Some(outbox) = core.links.remove(&link) {
+                        outbox.close();
+                    }
+                }
+                Effect::SendVote { to, notification } => {
+                    if let Some(doors) = &self.doors {
+                        doors.election.send(to, &notification);
+                    }
+                }
+                Effect::Dial { term, leader } => {
+                    if let Some(doors) = &self.doors {
+                        doors.quorum.dial(term, leader);
+                    }
+                }
+                Effect::ReadLog { term, link, after, through } => {
+                    if let Some(doors) = &self.doors {
+                        doors.quorum.read_log(term, link, after, through);
+                    }
+                }
             }
         }
         fan.send(&core.outboxes);
@@ -217,6 +317,7 @@ fn log_close(conn: ConnId, reason: CloseReason) {
             "refused: the client has seen a later zxid than this server has; is this the right data folder?"
         ),
         CloseReason::AuthFailed => tracing::warn!(?conn, "closed: authentication failed"),
+        CloseReason::NotServing => tracing::debug!(?conn, "closed: this server has no leader"),
         CloseReason::Protocol => tracing::warn!(?conn, "closed: it sent what no client sends"),
     }
 }

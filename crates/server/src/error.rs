@@ -14,6 +14,16 @@ pub enum ServerError {
         /// What the system says.
         source: io::Error,
     },
+    /// A port for other servers cannot be had.
+    #[error(
+        "cannot listen on {address} for the other servers: {source}; is the port in use, or not this machine's?"
+    )]
+    ListenForPeers {
+        /// The address of this server's server.N line.
+        address: String,
+        /// What the system says.
+        source: io::Error,
+    },
     /// There is no database, and nobody said that this is right.
     #[error(
         "{} holds no database, and db.autocreate is off: put the data folder in place, or, if the server is to \

@@ -14,6 +14,7 @@ mod fan_out;
 mod listener;
 pub mod logging;
 mod outbox;
+mod peers;
 mod recovery;
 mod snapshot_thread;
 mod timer_task;

@@ -3,6 +3,7 @@
 use ostler_proto::{
     acl::Acl,
     id::{SessionId, Zxid},
+    jute::JuteError,
     stat::ExtendedTypes,
     txn::TxnRecord,
 };
@@ -12,10 +13,16 @@ use ostler_storage::{
     error::Refusal,
     folders::DataFolders,
     recover::{Origin, RecoverOptions, Recovered, RecoverySink, recover},
-    snapshot::{SnapshotNode, SnapshotSink, SnapshotTrailer},
+    snapshot::{
+        SnapshotNode, SnapshotSink, SnapshotTrailer,
+        body::{BodyError, BodyReader, BodyWriter},
+    },
 };
-use ostler_tree::Tree;
-use std::collections::HashMap;
+use ostler_tree::{FrozenTree, Tree};
+use std::{
+    collections::HashMap,
+    io::{self, Read, Write},
+};
 
 /// A tree in the making.
 struct TreeBuilder {
@@ -80,6 +87,41 @@ impl RecoverySink for TreeBuilder {
         Ok(())
     }
 }
+
+/// Reads the tree that a leader sends: the parts of a snapshot without header and seals, then a signature. What was
+/// read beyond it comes back too.
+pub(crate) fn read_stream(
+    input: impl Read,
+    zxid: Zxid,
+    types: ExtendedTypes,
+) -> Result<(Tree, Vec<u8>), BodyError> {
+    let mut builder = TreeBuilder::new(types);
+    let mut reader = BodyReader::new(input);
+    reader.body(&mut builder)?;
+    if reader.take(4 + SIGNATURE.len())?[4..] != *SIGNATURE.as_bytes() {
+        return Err(BodyError::Malformed(JuteError::Truncated));
+    }
+    builder.tree.finish_restore(zxid, std::mem::take(&mut builder.sessions), None);
+    Ok((builder.tree, reader.into_rest()))
+}
+
+/// Writes a tree for a learner.
+pub(crate) fn write_stream(frozen: &FrozenTree, out: impl Write) -> io::Result<()> {
+    let mut writer = BodyWriter::new(out);
+    writer.sessions(frozen.sessions.iter().copied())?;
+    writer.acls(frozen.acls.iter().map(|(id, acls)| (id.to_disk(), &**acls)))?;
+    for node in frozen.nodes() {
+        writer.node(&node.path, node.data.as_deref(), node.acl.to_disk(), &node.stat)?;
+    }
+    writer.end()?;
+    let mut out = writer.finish()?;
+    out.write_all(&(SIGNATURE.len() as i32).to_be_bytes())?;
+    out.write_all(SIGNATURE.as_bytes())?;
+    out.flush()
+}
+
+/// What stands behind a tree on the wire.
+const SIGNATURE: &str = "BenWasHere";
 
 /// What the files hold.
 pub(crate) struct Restored {

@@ -142,11 +142,29 @@ impl Pace {
     }
 }
 
-/// Writes a frozen tree as a snapshot and makes it durable, unless it is `stopped` half way.
-pub(crate) fn write(
+/// Writes a frozen tree as a snapshot and makes it durable, at its pace, unless it is `stopped` half way.
+fn write(frozen: &FrozenTree, settings: &SnapshotSettings, stopped: &AtomicBool) -> Result<(), StorageError> {
+    let pace = Pace { begun: Instant::now(), logged: settings.log_bytes.load(Ordering::Relaxed) };
+    write_paced(frozen, settings, |written| {
+        while !stopped.load(Ordering::Relaxed)
+            && let Some(early) = pace.early(written, settings.log_bytes.load(Ordering::Relaxed))
+        {
+            thread::sleep(early);
+        }
+        !stopped.load(Ordering::Relaxed)
+    })
+}
+
+/// Writes a frozen tree as a snapshot and makes it durable, as fast as it goes: somebody waits for it.
+pub(crate) fn write_at_once(frozen: &FrozenTree, settings: &SnapshotSettings) -> Result<(), StorageError> {
+    write_paced(frozen, settings, |_| true)
+}
+
+/// Asks now and then, with the bytes written so far, whether to go on.
+fn write_paced(
     frozen: &FrozenTree,
     settings: &SnapshotSettings,
-    stopped: &AtomicBool,
+    go_on: impl Fn(u64) -> bool,
 ) -> Result<(), StorageError> {
     let mut writer = SnapshotWriter::begin(
         &OsDisk,
@@ -156,18 +174,12 @@ pub(crate) fn write(
         frozen.sessions.iter().copied(),
         frozen.acls.iter().map(|(id, acls)| (id.to_disk(), &**acls)),
     )?;
-    let pace = Pace { begun: Instant::now(), logged: settings.log_bytes.load(Ordering::Relaxed) };
     let mut paced = 0;
     for node in frozen.nodes() {
         writer.node(&node.path, node.data.as_deref(), node.acl.to_disk(), &node.stat)?;
         if writer.written() - paced >= PACE_EVERY {
             paced = writer.written();
-            while !stopped.load(Ordering::Relaxed)
-                && let Some(early) = pace.early(paced, settings.log_bytes.load(Ordering::Relaxed))
-            {
-                thread::sleep(early);
-            }
-            if stopped.load(Ordering::Relaxed) {
+            if !go_on(paced) {
                 // Dropped unfinished, the writer removes its file.
                 return Ok(());
             }

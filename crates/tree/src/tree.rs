@@ -236,6 +236,12 @@ impl Tree {
         self.last_processed
     }
 
+    /// A reign begins; its first transaction will come after `zxid`.
+    pub fn begin_epoch(&mut self, zxid: Zxid) {
+        assert!(zxid >= self.last_processed, "{zxid} begins a reign after {}", self.last_processed);
+        self.last_processed = zxid;
+    }
+
     /// Digest of the tree as it is.
     pub fn digest(&self) -> u64 {
         self.digest

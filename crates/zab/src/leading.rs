@@ -225,6 +225,11 @@ impl Leading {
         live.map(|(link, of)| (*link, of.observer))
     }
 
+    /// All connections of learners.
+    pub fn links(&self) -> impl Iterator<Item = LinkId> {
+        self.learners.keys().copied()
+    }
+
     /// A learner has spoken.
     pub fn heard(&mut self, now: Mono, link: LinkId, what: FromLearner, out: &mut Vec<LeadingOutput>) {
         if let FromLearner::Info { id, observer, accepted } = what {

@@ -3,7 +3,7 @@
 use crate::{
     admin::four_letter::{
         Conf, Connection, ConnectionSession, Dirs, EphemeralsOfSession, Gauges, Latency, MetricValue,
-        Metrics, ServerView, Summary, TELNET_CLOSE, TimeBucket, WatchesOfSession, Whitelist, Word,
+        Metrics, Mode, ServerView, Summary, TELNET_CLOSE, TimeBucket, WatchesOfSession, Whitelist, Word,
         ZxidDigest, full_version, refusal, render,
     },
     config::ServerConfig,
@@ -12,7 +12,7 @@ use crate::{
     snapshot_thread::SnapshotQueue,
 };
 use ostler_proto::op::Op;
-use ostler_server_core::{report, stats};
+use ostler_server_core::{ensemble::MemberMode, report, stats};
 use ostler_storage::folders::DataFolders;
 use std::{
     collections::BTreeMap,
@@ -56,7 +56,7 @@ impl FourLetterDoor {
             client_port_listen_backlog: config
                 .client_port_listen_backlog
                 .map_or(-1, |backlog| backlog as i32),
-            server_id: 0,
+            server_id: config.ensemble.as_ref().map_or(0, |ensemble| ensemble.me.0),
         };
         FourLetterDoor {
             whitelist: config.four_letter_whitelist.clone(),
@@ -96,8 +96,15 @@ impl FourLetterDoor {
     fn view(&self, driver: &Driver, word: Word) -> ServerView {
         let now = driver.clock.now();
         let summary = driver.inspect(|server| server.summary());
+        let member = driver.mode();
         let mut view = ServerView {
-            serving: true,
+            serving: member != Some(MemberMode::Looking),
+            mode: match member {
+                None | Some(MemberMode::Looking) => Mode::Standalone,
+                Some(MemberMode::Leader) => Mode::Leader,
+                Some(MemberMode::Follower) => Mode::Follower,
+                Some(MemberMode::Observer) => Mode::Observer,
+            },
             version: full_version(BUILT_ON),
             latency: latency(&summary.stats.latency_ms),
             packets_received: summary.stats.packets_received,

@@ -113,7 +113,7 @@ fn the_smallest_file_has_upstreams_defaults_but_purges() {
         four_letter_whitelist: whitelist,
         readonly_mode_enabled: false,
         reconfig_enabled: false,
-        server_id: 0,
+        ensemble: None,
     };
     assert_eq!(config, expected);
 }
@@ -195,7 +195,7 @@ fn every_obeyed_setting_arrives() {
         four_letter_whitelist: config.four_letter_whitelist.clone(),
         readonly_mode_enabled: true,
         reconfig_enabled: true,
-        server_id: 0,
+        ensemble: None,
     };
     assert_eq!(config, expected);
     assert_eq!(config.four_letter_whitelist.words(), [Word::Isro, Word::Mntr, Word::Ruok, Word::Srvr]);

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
-use super::ensemble::{self, OnlyServer};
+use super::ensemble::{self, Asked, EnsembleSettings, OnlyServer};
 use super::error::{ConfigError, NoteLevel};
 use super::properties::Entry;
 use super::settings::Settings;
@@ -82,8 +82,8 @@ pub struct ServerConfig {
     pub four_letter_whitelist: Whitelist,
     pub readonly_mode_enabled: bool,
     pub reconfig_enabled: bool,
-    /// 0 for a server that is in no ensemble.
-    pub server_id: i64,
+    /// `None` for a server that is in no ensemble.
+    pub ensemble: Option<Box<EnsembleSettings>>,
 }
 
 /// How containers and TTL znodes are looked after.
@@ -121,19 +121,25 @@ impl ServerConfig {
 
 /// The settings of a zoo.cfg; `file` names it in messages.
 pub(super) fn from_file(file: &str, settings: &mut Settings) -> Result<ServerConfig, ConfigError> {
-    let only_server = ensemble::only_server(settings)?;
     let data_dir = settings.text("dataDir").ok_or_else(|| ConfigError::Missing {
         file: file.into(),
         key: "dataDir",
         example: "dataDir=/var/lib/zookeeper",
     })?;
-    let client_address = client_address(file, settings, only_server.as_ref())?;
+    let asked = ensemble::asked(settings, data_dir.as_ref())?;
+    let client_address = client_address(file, settings, asked.own())?;
     let timeouts = SessionTimeouts::from_settings(settings)?;
     let schemes = enforced_schemes(settings)?;
-    note_only_server(settings, only_server);
+    if let Asked::One(own) = &asked {
+        note_only_server(settings, own);
+    }
     note_raised(settings, "snapCount", MIN_SNAP_COUNT);
     note_raised(settings, "autopurge.snapRetainCount", MIN_SNAP_RETAIN_COUNT);
-    Ok(assemble(settings, client_address, data_dir.into(), timeouts, schemes))
+    let mut config = assemble(settings, client_address, data_dir.into(), timeouts, schemes);
+    if let Asked::Ensemble(ensemble, _) = asked {
+        config.ensemble = Some(ensemble);
+    }
+    Ok(config)
 }
 
 fn assemble(
@@ -197,7 +203,7 @@ fn assemble(
         four_letter_whitelist: Whitelist::new(whitelist.as_deref(), readonly_mode_enabled),
         readonly_mode_enabled,
         reconfig_enabled: settings.bool("reconfigEnabled"),
-        server_id: 0,
+        ensemble: None,
     }
 }
 
@@ -336,8 +342,7 @@ fn check_scheme(settings: &mut Settings, entry: &Entry, scheme: &str) -> Result<
     }
 }
 
-fn note_only_server(settings: &mut Settings, only_server: Option<OnlyServer>) {
-    let Some(OnlyServer { entry, .. }) = only_server else { return };
+fn note_only_server(settings: &mut Settings, OnlyServer { entry, .. }: &OnlyServer) {
     let text = format!(
         "{}: the only server runs as a single node; its quorum and election ports are not used",
         entry.key

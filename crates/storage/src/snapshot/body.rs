@@ -240,6 +240,12 @@ impl<R: Read> BodyReader<R> {
         Ok(length)
     }
 
+    /// What was read and not taken.
+    pub fn into_rest(mut self) -> Vec<u8> {
+        self.buffer.truncate(self.filled);
+        self.buffer.split_off(self.start)
+    }
+
     /// Takes `n` bytes.
     pub fn take(&mut self, n: usize) -> Result<&[u8], BodyError> {
         self.need(n)?;

@@ -11,24 +11,36 @@ const KEYS: &[Key] = &[
         Text,
         "",
         Obeyed(
-            "One line is a single node, and the client port behind its ; is obeyed; more lines are an error, as \
-             ensembles are not part of this build yet",
+            "A server of the ensemble; this one is the one that dataDir/myid names. A single line is a single node, \
+             and the client port behind its ; is obeyed",
         ),
     ),
-    file("group.N", Text, "", Replaced(ONE_NODE)),
-    file("weight.N", Text, "", Replaced(ONE_NODE)),
+    file(
+        "group.N",
+        Text,
+        "",
+        Obeyed("The voters of group N, joined by colons: more than half of the groups decide"),
+    ),
+    file("weight.N", Text, "", Obeyed("What the vote of server N weighs in its group")),
     file(
         "standaloneEnabled",
         Boolean,
         "true",
-        Obeyed(
-            "false asks for an ensemble, of one server if need be; that is an error, as ensembles are not part of \
-             this build yet",
-        ),
+        Obeyed("false makes an ensemble even of a single server.N line"),
     ),
     file("dynamicConfigFile", Path, "", Obeyed("The file that has the server.N lines in place of this one")),
-    file("initLimit", ANY_INT, "", Replaced(ONE_NODE)),
-    file("syncLimit", ANY_INT, "", Replaced(ONE_NODE)),
+    file(
+        "initLimit",
+        ANY_INT,
+        "10",
+        Obeyed("Ticks that a learner may take to connect and to take over the leader's history"),
+    ),
+    file(
+        "syncLimit",
+        ANY_INT,
+        "5",
+        Obeyed("Ticks of silence between leader and learner before either gives the other up"),
+    ),
     file("connectToLearnerMasterLimit", ANY_INT, "0", Replaced(ONE_NODE)),
     file("electionAlg", Int { min: 3, max: 3 }, "3", Replaced(ONE_NODE)),
     file("peerType", OneOf(&["participant", "observer"]), "participant", Replaced(ONE_NODE)),
@@ -54,8 +66,20 @@ const KEYS: &[Key] = &[
     file("oraclePath", Path, "", Replaced(ONE_NODE)),
     property("leaderServes", YesNo { otherwise: true }, "yes", Replaced(ONE_NODE)),
     property("forceSnapshotSync", LooseBoolean, "false", Replaced(ONE_NODE)),
-    property("commitLogCount", ANY_INT, "500", Replaced(ONE_NODE)),
-    property("snapshotSizeFactor", Decimal, "0.33", Replaced(ONE_NODE)),
+    property(
+        "commitLogCount",
+        ANY_INT,
+        "500",
+        Obeyed("Committed transactions that are kept in memory for learners that missed them"),
+    ),
+    property(
+        "snapshotSizeFactor",
+        Decimal,
+        "0.33",
+        Obeyed(
+            "A learner gets transactions from the log on disk if they are less than this part of a snapshot",
+        ),
+    ),
     property("enableEagerACLCheck", LooseBoolean, "false", Replaced(ONE_NODE)),
     property("leader.maxConcurrentSnapSyncs", ANY_INT, "10", Replaced(ONE_NODE))
         .also(&["maxConcurrentSnapSyncs"]),
@@ -80,10 +104,25 @@ const KEYS: &[Key] = &[
         "false",
         Replaced(ONE_NODE),
     ),
-    property("cnxTimeout", ANY_INT, "5000", Replaced(ONE_NODE)),
+    property(
+        "cnxTimeout",
+        ANY_INT,
+        "5000",
+        Obeyed("Milliseconds that connecting to another server may take"),
+    ),
     property("quorumCnxnTimeoutMs", ANY_INT, "-1", Replaced(ONE_NODE)),
     property("electionPortBindRetry", ANY_INT, "3", Replaced(ONE_NODE)),
     property("tcpKeepAlive", LooseBoolean, "false", Replaced(ONE_NODE)),
-    property("fastleader.minNotificationInterval", ANY_INT, "200", Replaced(ONE_NODE)),
-    property("fastleader.maxNotificationInterval", ANY_INT, "60000", Replaced(ONE_NODE)),
+    property(
+        "fastleader.minNotificationInterval",
+        ANY_INT,
+        "200",
+        Obeyed("Milliseconds until an unanswered vote is sent again; doubles each time"),
+    ),
+    property(
+        "fastleader.maxNotificationInterval",
+        ANY_INT,
+        "60000",
+        Obeyed("Milliseconds between repetitions of a vote at most"),
+    ),
 ];

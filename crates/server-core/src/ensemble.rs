@@ -1,0 +1,422 @@
+//! A server's part in an ensemble: it looks for a leader, reigns, or goes along with one that does.
+//!
+//! What is agreed on stays in one place, whoever leads: `tree` has what is committed, `outstanding` what is
+//! logged after it. A reign that ends leaves both; only what was prepared and not logged is forgotten.
+
+mod following;
+mod forwarding;
+mod reign;
+
+use crate::{
+    config::CoreConfig,
+    effect::{CloseReason, Effect},
+    input::{ConnId, Mono, Now},
+    server::Server,
+};
+use alloc::{
+    boxed::Box,
+    collections::{BTreeMap, VecDeque},
+    string::String,
+    vec::Vec,
+};
+use ostler_proto::{
+    election::{Candidate, Notification},
+    id::{Epoch, ServerId, SessionId, Zxid},
+    quorum_packet::{LearnerInfo, PROTOCOL_VERSION, Packet},
+    txn::TxnRecord,
+};
+use ostler_tree::{Overlay, Tree};
+use ostler_zab::{
+    Election, ElectionOutput, ElectionTiming, Electorate, History, HistoryLimits,
+    leading::{FromLearner, Leading, LeadingTiming, LinkId, Standing},
+    learning::Learning,
+};
+
+/// What a member needs to know of its ensemble.
+#[derive(Debug, Clone)]
+pub struct EnsembleConfig {
+    /// It does not vote.
+    pub observer: bool,
+    /// Who votes.
+    pub electorate: Electorate,
+    /// The configuration as servers tell it each other.
+    pub text: String,
+    /// Its version.
+    pub version: u64,
+    /// How long an election waits.
+    pub election: ElectionTiming,
+    /// How long a leader and its learners wait for each other.
+    pub timing: LeadingTiming,
+    /// Committed records kept in memory for learners that missed them.
+    pub history: HistoryLimits,
+    /// The accepted epoch on disk.
+    pub accepted: Epoch,
+    /// The current epoch on disk.
+    pub current: Epoch,
+}
+
+/// What waits for the disk.
+#[derive(Debug)]
+pub(crate) enum Held {
+    /// This server's own acknowledgement as a leader.
+    Own { term: u64, zxid: Zxid },
+    /// Anything else.
+    Step { term: u64, step: Step },
+}
+
+/// What may happen once the disk has come so far.
+#[derive(Debug)]
+pub(crate) enum Step {
+    AcceptedSaved,
+    CurrentSaved,
+    /// To the leader.
+    Send(Packet<'static>),
+}
+
+/// Its role at the moment.
+#[derive(Debug)]
+enum Role {
+    /// No leader is known.
+    Looking,
+    /// Elected; it reigns once a quorum has its history.
+    Leading(Box<Leading>),
+    /// A leader is known, and is being connected to.
+    Dialling,
+    /// Connected.
+    Learning(Box<Learner>),
+}
+
+#[derive(Debug)]
+struct Learner {
+    link: LinkId,
+    learning: Learning,
+    heard: Mono,
+}
+
+/// Learners that call before this server leads: the others may be a moment ahead of it.
+const EARLY_MAX: usize = 100;
+
+/// The state of a member that a lone server does not have.
+#[derive(Debug)]
+pub(crate) struct Ensemble {
+    config: EnsembleConfig,
+    me: ServerId,
+    tick_ms: u64,
+    election: Election,
+    accepted: Epoch,
+    current: Epoch,
+    role: Role,
+    leader: Option<ServerId>,
+    /// Counts the searches for a leader. What was begun in an earlier one is void.
+    term: u64,
+    next_tick: Mono,
+    early: Vec<(LinkId, FromLearner)>,
+    history: History,
+    /// Learners for whom the log on disk is being read, and what they get after it.
+    delayed: BTreeMap<LinkId, Delayed>,
+    /// The tree is being read anew.
+    reloading: bool,
+    /// Sessions heard of since the leader's last heartbeat, and their timeouts.
+    touched: BTreeMap<SessionId, i32>,
+    /// Connections that wait for the leader's word on their session.
+    revalidating: BTreeMap<SessionId, VecDeque<(ConnId, i32)>>,
+}
+
+#[derive(Debug)]
+struct Delayed {
+    peer: Zxid,
+    then: Vec<crate::effect::PeerMessage>,
+}
+
+impl Ensemble {
+    pub(crate) fn new(core: &CoreConfig, config: EnsembleConfig, tree: &Tree) -> Ensemble {
+        Ensemble {
+            me: core.server,
+            tick_ms: core.tick_time_ms.max(2),
+            election: Election::new(core.server, config.observer, config.election, config.text.clone()),
+            accepted: config.accepted,
+            current: config.current,
+            role: Role::Looking,
+            leader: None,
+            term: 0,
+            next_tick: Mono(0),
+            early: Vec::new(),
+            history: History::new(config.history, tree.last_processed()),
+            delayed: BTreeMap::new(),
+            reloading: false,
+            touched: BTreeMap::new(),
+            revalidating: BTreeMap::new(),
+            config,
+        }
+    }
+
+    pub(crate) fn next_deadline(&self) -> Mono {
+        if self.term == 0 {
+            // It has not begun to look.
+            return Mono(0);
+        }
+        self.election.next_deadline().map_or(self.next_tick, |due| due.min(self.next_tick))
+    }
+
+    /// The connection to the leader, while clients are served.
+    pub(crate) fn following(&self) -> Option<LinkId> {
+        match &self.role {
+            Role::Learning(learner) if learner.learning.is_following() => Some(learner.link),
+            _ => None,
+        }
+    }
+
+    /// What this server does, in upstream's words.
+    pub(crate) fn mode(&self) -> MemberMode {
+        match &self.role {
+            Role::Leading(leading) if leading.is_established() => MemberMode::Leader,
+            Role::Learning(learner) if learner.learning.is_following() => {
+                if self.config.observer {
+                    MemberMode::Observer
+                } else {
+                    MemberMode::Follower
+                }
+            }
+            _ => MemberMode::Looking,
+        }
+    }
+
+    fn leading(&mut self) -> Option<&mut Leading> {
+        match &mut self.role {
+            Role::Leading(leading) => Some(leading),
+            _ => None,
+        }
+    }
+}
+
+/// What a member does for clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemberMode {
+    /// Nothing: it has no leader.
+    Looking,
+    /// It leads.
+    Leader,
+    /// It follows, and votes.
+    Follower,
+    /// It follows, and does not vote.
+    Observer,
+}
+
+impl Server {
+    /// The current search for a leader, or the last.
+    pub(crate) fn term(&self) -> u64 {
+        self.ensemble.as_ref().map_or(0, |ensemble| ensemble.term)
+    }
+
+    /// Whether the tree is being read anew from disk. What a leader says meanwhile is about the new tree.
+    pub fn is_reloading(&self) -> bool {
+        self.ensemble.as_ref().is_some_and(|ensemble| ensemble.reloading)
+    }
+
+    /// What a member does for clients; `None` for a lone server.
+    pub fn mode(&self) -> Option<MemberMode> {
+        self.ensemble.as_ref().map(|ensemble| ensemble.mode())
+    }
+
+    /// What this server has on disk, once all that was asked of the disk is done.
+    fn standing(&self) -> Standing {
+        let (accepted, current) = self
+            .ensemble
+            .as_ref()
+            .map_or_else(Default::default, |ensemble| (ensemble.accepted, ensemble.current));
+        Standing { accepted, current, last: self.proposed() }
+    }
+
+    /// Time has come for something.
+    pub(crate) fn mind_ensemble(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        let Some(ensemble) = &mut self.ensemble else { return };
+        if ensemble.term == 0 {
+            return self.look(now, effects);
+        }
+        if ensemble.election.next_deadline().is_some_and(|due| due <= now.mono) {
+            let mut out = Vec::new();
+            ensemble.election.deadline(now.mono, &ensemble.config.electorate, &mut out);
+            self.elect(now, out, effects);
+        }
+        let Some(ensemble) = &mut self.ensemble else { return };
+        if ensemble.next_tick <= now.mono {
+            ensemble.next_tick = now.mono.after(ensemble.tick_ms / 2);
+            match &ensemble.role {
+                Role::Leading(_) => self.tick_leading(now, effects),
+                Role::Learning(_) => self.tick_learning(now, effects),
+                Role::Looking | Role::Dialling => {}
+            }
+        }
+    }
+
+    /// There is no leader any more, or never was: clients are sent away, and one is sought.
+    pub(crate) fn look(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        self.leave_role(effects);
+        self.leader = None;
+        self.close_clients(effects);
+        self.overlay = Overlay::new(&self.tree);
+        let standing = self.standing();
+        let Some(ensemble) = &mut self.ensemble else { return };
+        ensemble.term += 1;
+        ensemble.leader = None;
+        ensemble.next_tick = now.mono.after(ensemble.tick_ms / 2);
+        let own = (!ensemble.config.observer).then_some(Candidate {
+            epoch: standing.current,
+            zxid: standing.last,
+            id: ensemble.me,
+        });
+        tracing::info!(last = %standing.last, epoch = standing.current.0, "looking for a leader");
+        let mut out = Vec::new();
+        ensemble.election.look(now.mono, own, &ensemble.config.electorate, &mut out);
+        self.elect(now, out, effects);
+    }
+
+    fn leave_role(&mut self, effects: &mut Vec<Effect>) {
+        let Some(ensemble) = &mut self.ensemble else { return };
+        match core::mem::replace(&mut ensemble.role, Role::Looking) {
+            Role::Leading(leading) => effects.extend(leading.links().map(Effect::HangUp)),
+            Role::Learning(learner) => effects.push(Effect::HangUp(learner.link)),
+            Role::Looking | Role::Dialling => {}
+        }
+        ensemble.delayed.clear();
+        ensemble.reloading = false;
+        ensemble.touched.clear();
+        ensemble.revalidating.clear();
+    }
+
+    fn close_clients(&mut self, effects: &mut Vec<Effect>) {
+        let mut conns: Vec<ConnId> = self.conns.keys().copied().collect();
+        conns.sort_unstable();
+        for conn in conns {
+            self.close(conn, CloseReason::NotServing, effects);
+        }
+        self.syncs.clear();
+        for proposal in &mut self.outstanding {
+            proposal.conn = None;
+        }
+    }
+
+    /// All sessions start with a full timeout, at nobody in particular.
+    fn restart_sessions(&mut self, now: Now) {
+        self.sessions = crate::session::Sessions::new(self.config.tick_time_ms.max(1));
+        for (id, timeout_ms) in self.tree.sessions() {
+            self.sessions.insert(now.mono, id, timeout_ms, None);
+        }
+    }
+
+    pub(crate) fn voted(&mut self, now: Now, from: ServerId, vote: &Notification, effects: &mut Vec<Effect>) {
+        let Some(ensemble) = &mut self.ensemble else { return };
+        let mut out = Vec::new();
+        ensemble.election.notified(now.mono, from, vote, &ensemble.config.electorate, &mut out);
+        self.elect(now, out, effects);
+    }
+
+    pub(crate) fn election_link(&mut self, now: Now, peer: ServerId, up: bool, effects: &mut Vec<Effect>) {
+        let Some(ensemble) = &mut self.ensemble else { return };
+        let mut out = Vec::new();
+        ensemble.election.link(now.mono, peer, up, &ensemble.config.electorate, &mut out);
+        self.elect(now, out, effects);
+    }
+
+    fn elect(&mut self, now: Now, outputs: Vec<ElectionOutput>, effects: &mut Vec<Effect>) {
+        for output in outputs {
+            match output {
+                ElectionOutput::Send { to, notification } => {
+                    effects.push(Effect::SendVote { to, notification });
+                }
+                ElectionOutput::Elected { leader } => self.elected(now, leader, effects),
+            }
+        }
+    }
+
+    fn elected(&mut self, now: Now, leader: ServerId, effects: &mut Vec<Effect>) {
+        let Some(ensemble) = &mut self.ensemble else { return };
+        tracing::info!(leader = leader.0, round = ensemble.election.round(), "elected");
+        ensemble.leader = Some(leader);
+        if leader == ensemble.me {
+            return self.begin_leading(now, effects);
+        }
+        // They took this server for the leader.
+        effects.extend(ensemble.early.drain(..).map(|(link, _)| Effect::HangUp(link)));
+        ensemble.role = Role::Dialling;
+        effects.push(Effect::Dial { term: ensemble.term, leader });
+    }
+
+    /// Applies what is logged, up to here. Nobody waits for it.
+    fn apply_logged(&mut self, through: Zxid) {
+        while let Some(proposal) = self.outstanding.front()
+            && proposal.zxid <= through
+        {
+            let Some(proposal) = self.outstanding.pop_front() else { return };
+            let record =
+                TxnRecord::read(&proposal.record.0).expect("a record is checked before it is logged");
+            let mut events = Vec::new();
+            self.tree.apply(&record, &mut events);
+            if let Some(ensemble) = &mut self.ensemble {
+                ensemble.history.push(proposal.zxid, proposal.record);
+            }
+        }
+    }
+
+    pub(crate) fn peer(&mut self, now: Now, link: LinkId, packet: Packet<'_>, effects: &mut Vec<Effect>) {
+        let Some(ensemble) = &mut self.ensemble else { return };
+        match &ensemble.role {
+            Role::Leading(_) => self.from_learner(now, link, packet, effects),
+            Role::Learning(learner) if learner.link == link => self.from_leader(now, packet, effects),
+            Role::Looking if ensemble.early.len() < EARLY_MAX => {
+                match learner_info(&packet, &ensemble.config) {
+                    Some(info) => ensemble.early.push((link, info)),
+                    None => effects.push(Effect::HangUp(link)),
+                }
+            }
+            _ => effects.push(Effect::HangUp(link)),
+        }
+    }
+
+    pub(crate) fn peer_gone(&mut self, now: Now, link: LinkId, effects: &mut Vec<Effect>) {
+        let Some(ensemble) = &mut self.ensemble else { return };
+        ensemble.early.retain(|(early, _)| *early != link);
+        ensemble.delayed.remove(&link);
+        match &mut ensemble.role {
+            Role::Leading(leading) => leading.disconnected(link),
+            Role::Learning(learner) if learner.link == link => {
+                tracing::warn!("the connection to the leader is gone");
+                self.look(now, effects);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A learner's first word; `None` if it is none, or the learner's configuration is newer than this one.
+fn learner_info(packet: &Packet<'_>, config: &EnsembleConfig) -> Option<FromLearner> {
+    let (accepted, info, observer) = match packet {
+        Packet::FollowerInfo { accepted, info } => (*accepted, info, false),
+        Packet::ObserverInfo { accepted, info } => (*accepted, info, true),
+        _ => return None,
+    };
+    if info.config_version > config.version {
+        tracing::warn!(
+            server = info.server.map(|server| server.0),
+            theirs = info.config_version,
+            ours = config.version,
+            "a learner was sent away: it has a newer configuration than this server"
+        );
+        return None;
+    }
+    Some(FromLearner::Info { id: info.server?, observer, accepted })
+}
+
+fn own_info(ensemble: &Ensemble) -> Packet<'static> {
+    let info = LearnerInfo {
+        server: Some(ensemble.me),
+        protocol: PROTOCOL_VERSION,
+        config_version: ensemble.config.version,
+    };
+    let accepted = ensemble.accepted;
+    if ensemble.config.observer {
+        Packet::ObserverInfo { accepted, info }
+    } else {
+        Packet::FollowerInfo { accepted, info }
+    }
+}

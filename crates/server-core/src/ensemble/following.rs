@@ -1,0 +1,241 @@
+//! The learner's side: the leader's history is taken over, then what it proposes.
+
+use super::{Held, Learner, Role, Step, own_info};
+use crate::{
+    effect::{Effect, PeerMessage, PersistOp},
+    input::{ConnId, Now},
+    server::{Outstanding, Server},
+};
+use alloc::{boxed::Box, sync::Arc, vec::Vec};
+use ostler_proto::{
+    id::{Epoch, Zxid},
+    quorum_packet::Packet,
+    txn::{Txn, TxnRecord},
+};
+use ostler_tree::{Overlay, Tree};
+use ostler_zab::{
+    History, Record,
+    leading::LinkId,
+    learning::{FromLeader, Learning, LearningOutput},
+};
+
+impl Server {
+    pub(crate) fn leader_link(&mut self, now: Now, term: u64, link: LinkId, effects: &mut Vec<Effect>) {
+        let standing = self.standing();
+        let Some(ensemble) = &mut self.ensemble else { return };
+        if ensemble.term != term || !matches!(ensemble.role, Role::Dialling) {
+            return effects.push(Effect::HangUp(link));
+        }
+        let learning = Learning::new(standing, ensemble.config.observer);
+        ensemble.role = Role::Learning(Box::new(Learner { link, learning, heard: now.mono }));
+        effects.push(Effect::ToPeer { link, message: PeerMessage::Packet(own_info(ensemble)) });
+    }
+
+    pub(crate) fn leader_unreachable(&mut self, now: Now, term: u64, effects: &mut Vec<Effect>) {
+        let Some(ensemble) = &self.ensemble else { return };
+        if ensemble.term == term && matches!(ensemble.role, Role::Dialling) {
+            self.look(now, effects);
+        }
+    }
+
+    pub(super) fn tick_learning(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        let Some(ensemble) = &self.ensemble else { return };
+        let Role::Learning(learner) = &ensemble.role else { return };
+        let timing = ensemble.config.timing;
+        let patience = if learner.learning.is_following() { timing.sync } else { timing.init + timing.sync };
+        if learner.heard.after(patience) <= now.mono {
+            tracing::warn!(ms = patience, "the leader is silent");
+            self.look(now, effects);
+        }
+    }
+
+    pub(super) fn from_leader(&mut self, now: Now, packet: Packet<'_>, effects: &mut Vec<Effect>) {
+        if let Some(Role::Learning(learner)) = self.ensemble.as_mut().map(|ensemble| &mut ensemble.role) {
+            learner.heard = now.mono;
+        }
+        let record = |bytes: &[u8]| Record(Arc::from(bytes));
+        let said = match packet {
+            Packet::LeaderInfo { epoch, .. } => FromLeader::LeaderInfo(epoch),
+            Packet::Diff(_) => {
+                // What is logged here is the beginning of the leader's history: so it is committed.
+                self.apply_logged(Zxid(u64::MAX));
+                FromLeader::Diff
+            }
+            Packet::Trunc(to) => FromLeader::Trunc(to),
+            Packet::Proposal { zxid, record: bytes } => FromLeader::Proposal(zxid, record(&bytes)),
+            Packet::Commit(zxid) | Packet::CommitAndActivate { zxid, .. } => FromLeader::Commit(zxid),
+            Packet::Inform { zxid, record: bytes }
+            | Packet::InformAndActivate { zxid, record: bytes, .. } => {
+                FromLeader::Inform(zxid, record(&bytes))
+            }
+            Packet::NewLeader { epoch, .. } => FromLeader::NewLeader(epoch),
+            Packet::UpToDate => FromLeader::UpToDate,
+            Packet::Ping { zxid, .. } => FromLeader::Ping(zxid),
+            Packet::Sync => return self.synced(now, effects),
+            Packet::Revalidated { session, valid } => {
+                let waiting = self.ensemble.as_mut().and_then(|ensemble| {
+                    let queue = ensemble.revalidating.get_mut(&session)?;
+                    let first = queue.pop_front();
+                    if queue.is_empty() {
+                        ensemble.revalidating.remove(&session);
+                    }
+                    first
+                });
+                if let Some((conn, timeout_ms)) = waiting {
+                    self.revalidated(now, conn, (session, timeout_ms), valid, effects);
+                }
+                return;
+            }
+            _ => {
+                tracing::warn!("the leader sends what no leader sends");
+                return self.look(now, effects);
+            }
+        };
+        self.learn(now, said, effects);
+    }
+
+    fn learn(&mut self, now: Now, said: FromLeader, effects: &mut Vec<Effect>) {
+        let mut out = Vec::new();
+        if let Some(Role::Learning(learner)) = self.ensemble.as_mut().map(|ensemble| &mut ensemble.role) {
+            learner.learning.heard(said, &mut out);
+        }
+        for output in out {
+            match output {
+                LearningOutput::SaveAccepted(epoch) => self.save_accepted(epoch, effects),
+                LearningOutput::SaveCurrent(epoch) => self.save_current(epoch, effects),
+                LearningOutput::AckEpoch { last, current } => {
+                    self.answer_leader(Packet::AckEpoch { last, current });
+                }
+                LearningOutput::Ack(zxid) => self.answer_leader(Packet::Ack(zxid)),
+                LearningOutput::Truncate(to) => self.truncate(to, effects),
+                // The tree came with the packet.
+                LearningOutput::Install(_) => {}
+                LearningOutput::Append(zxid, record) => {
+                    if !self.log_proposal(zxid, record, effects) {
+                        tracing::error!(%zxid, "the leader proposes what does not decode");
+                        return self.look(now, effects);
+                    }
+                }
+                LearningOutput::Commit(zxid) => self.commit_next(now, zxid, effects),
+                LearningOutput::Serve(epoch) => self.serve_clients(now, epoch),
+                LearningOutput::Pong(zxid) => self.pong(zxid, effects),
+                LearningOutput::HangUp(why) => {
+                    tracing::warn!(?why, "this server leaves its leader");
+                    return self.look(now, effects);
+                }
+            }
+        }
+        self.answers_without_disk(now, effects);
+    }
+
+    /// Waits for the disk.
+    fn answer_leader(&mut self, packet: Packet<'static>) {
+        let term = self.term();
+        self.gate.hold(Held::Step { term, step: Step::Send(packet) });
+    }
+
+    /// What waits for nothing that is not on disk already may go at once.
+    fn answers_without_disk(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        let term = self.term();
+        while let Some(held) = self.gate.pop() {
+            if let Held::Step { term: of, step } = held
+                && of == term
+            {
+                self.released(now, step, effects);
+            }
+        }
+    }
+
+    fn log_proposal(&mut self, zxid: Zxid, record: Record, effects: &mut Vec<Effect>) -> bool {
+        if !TxnRecord::read(&record.0).is_ok_and(|read| read.header.zxid == zxid) {
+            return false;
+        }
+        let op = PersistOp::Append { zxid, record: record.clone() };
+        effects.push(Effect::Persist { seq: self.gate.issue(), op });
+        self.outstanding.push_back(Outstanding { zxid, record, conn: None });
+        true
+    }
+
+    fn commit_next(&mut self, now: Now, zxid: Zxid, effects: &mut Vec<Effect>) {
+        let Some(proposal) = self.outstanding.pop_front() else { return };
+        assert_eq!(proposal.zxid, zxid, "what is committed is what was logged first");
+        self.commit(now, &proposal, effects);
+        if let Some(ensemble) = &mut self.ensemble {
+            ensemble.history.push(zxid, proposal.record);
+        }
+    }
+
+    /// Back to `to`: what was logged after it was never committed.
+    fn truncate(&mut self, to: Zxid, effects: &mut Vec<Effect>) {
+        while self.outstanding.back().is_some_and(|proposal| proposal.zxid > to) {
+            self.outstanding.pop_back();
+        }
+        self.apply_logged(to);
+        // A restart applies the whole log, for it cannot know what was committed.
+        let reload = (self.tree.last_processed() > to).then(|| self.term());
+        if let Some(ensemble) = &mut self.ensemble {
+            ensemble.reloading = reload.is_some();
+        }
+        effects.push(Effect::Persist { seq: self.gate.issue(), op: PersistOp::Truncate { to, reload } });
+    }
+
+    pub(crate) fn reloaded(&mut self, term: u64, tree: Tree) {
+        if term == self.term()
+            && let Some(ensemble) = &mut self.ensemble
+        {
+            ensemble.reloading = false;
+            self.replace_tree(tree);
+        }
+    }
+
+    pub(crate) fn snap(&mut self, now: Now, link: LinkId, tree: Tree, effects: &mut Vec<Effect>) {
+        let Some(ensemble) = &mut self.ensemble else { return };
+        let Role::Learning(learner) = &mut ensemble.role else { return };
+        if learner.link != link {
+            return;
+        }
+        learner.heard = now.mono;
+        let at = tree.last_processed();
+        self.outstanding.clear();
+        self.replace_tree(tree);
+        let op = PersistOp::Install(Box::new(self.tree.freeze()));
+        effects.push(Effect::Persist { seq: self.gate.issue(), op });
+        self.learn(now, FromLeader::Snap(at), effects);
+    }
+
+    fn replace_tree(&mut self, tree: Tree) {
+        self.tree = tree;
+        self.overlay = Overlay::new(&self.tree);
+        if let Some(ensemble) = &mut self.ensemble {
+            ensemble.history = History::new(ensemble.config.history, self.tree.last_processed());
+        }
+    }
+
+    fn serve_clients(&mut self, now: Now, epoch: Epoch) {
+        self.restart_sessions(now);
+        let Some(ensemble) = &mut self.ensemble else { return };
+        ensemble.election.established(epoch);
+        let leader = ensemble.leader.map(|leader| leader.0);
+        tracing::info!(leader, epoch = epoch.0, "following");
+    }
+
+    fn pong(&mut self, zxid: Zxid, effects: &mut Vec<Effect>) {
+        let Some(ensemble) = &mut self.ensemble else { return };
+        let Role::Learning(learner) = &ensemble.role else { return };
+        let touched = core::mem::take(&mut ensemble.touched).into_iter().collect();
+        let packet = Packet::Ping { zxid, touched: Some(touched) };
+        effects.push(Effect::ToPeer { link: learner.link, message: PeerMessage::Packet(packet) });
+    }
+
+    /// The connection here that waits for a write which the leader has numbered, if it is one of this server's.
+    pub(crate) fn who_forwarded(&mut self, now: Now, record: &TxnRecord<'_>) -> Option<ConnId> {
+        self.ensemble.as_ref()?.following()?;
+        let session = record.header.session;
+        let conn = self.sessions.get(session).and_then(|session| session.conn);
+        if let Txn::CreateSession { timeout_ms } = record.txn {
+            self.sessions.insert(now.mono, session, timeout_ms, conn);
+        }
+        let front = self.conns.get(&conn?)?.fifo.front()?;
+        front.is_forwarded(record.header.cxid).then_some(conn?)
+    }
+}

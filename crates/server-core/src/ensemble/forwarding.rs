@@ -1,0 +1,204 @@
+//! What clients of learners ask: on its way to the leader, and at the leader.
+
+use crate::{
+    effect::{CloseReason, Effect, PeerMessage},
+    input::{ClientRequest, ConnId, Now},
+    propose::Asker,
+    server::{Server, Syncing},
+};
+use alloc::{borrow::Cow, vec::Vec};
+use ostler_proto::{
+    acl::Id,
+    error::ErrorCode,
+    id::SessionId,
+    op::Op,
+    quorum_packet::Packet,
+    request::{Request, RequestHeader},
+    txn::Txn,
+};
+use ostler_zab::leading::LinkId;
+
+/// A request of a learner's client.
+struct Forwarded<'a> {
+    link: LinkId,
+    session: SessionId,
+    cxid: i32,
+    ids: &'a [Id],
+}
+
+impl Server {
+    /// Sends a client's request on to the leader.
+    pub(crate) fn forward(
+        &mut self,
+        leader: LinkId,
+        conn: ConnId,
+        session: SessionId,
+        request: &ClientRequest<'_>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Ok((header, body)) = RequestHeader::read(request.payload) else { return };
+        self.forward_op(leader, conn, (session, header.xid.0, header.code), body, effects);
+    }
+
+    pub(crate) fn forward_op(
+        &mut self,
+        leader: LinkId,
+        conn: ConnId,
+        (session, cxid, code): (SessionId, i32, i32),
+        body: &[u8],
+        effects: &mut Vec<Effect>,
+    ) {
+        let ids = match self.conns.get(&conn) {
+            Some(state) if code != Op::CreateSession.code() => state.ids.clone(),
+            _ => Vec::new(),
+        };
+        let packet = Packet::Request { session, cxid, code, body: Cow::Owned(body.into()), ids };
+        effects.push(Effect::ToPeer { link: leader, message: PeerMessage::Packet(packet) });
+    }
+
+    /// Asks the leader whether a session lives that a client has come back with.
+    pub(crate) fn ask_leader(
+        &mut self,
+        leader: LinkId,
+        conn: ConnId,
+        session: SessionId,
+        timeout_ms: i32,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(ensemble) = &mut self.ensemble else { return };
+        ensemble.revalidating.entry(session).or_default().push_back((conn, timeout_ms));
+        let packet = Packet::Revalidate { session, timeout_ms };
+        effects.push(Effect::ToPeer { link: leader, message: PeerMessage::Packet(packet) });
+    }
+
+    /// At a learner: the leader hears of this session with the next heartbeat.
+    pub(crate) fn note_touch(&mut self, session: SessionId) {
+        if self.leader.is_some() {
+            return;
+        }
+        if let Some(ensemble) = &mut self.ensemble
+            && let Some(state) = self.sessions.get(session)
+        {
+            ensemble.touched.insert(session, state.timeout_ms);
+        }
+    }
+
+    pub(super) fn asked_by_learner(
+        &mut self,
+        now: Now,
+        link: LinkId,
+        packet: Packet<'_>,
+        effects: &mut Vec<Effect>,
+    ) {
+        // A reign that has not begun, or has just ended, answers nothing.
+        if self.leader.is_none() {
+            return;
+        }
+        match packet {
+            Packet::Ping { touched: Some(touched), .. } => self.touched_at_learner(now, &touched),
+            Packet::Revalidate { session, timeout_ms } => {
+                self.revalidate(now, link, session, timeout_ms, effects);
+            }
+            Packet::Request { session, cxid, code, body, ids } => {
+                let from = Forwarded { link, session, cxid, ids: &ids };
+                self.forwarded(now, &from, code, &body, effects);
+            }
+            _ => {}
+        }
+    }
+
+    fn revalidate(
+        &mut self,
+        now: Now,
+        link: LinkId,
+        session: SessionId,
+        timeout_ms: i32,
+        effects: &mut Vec<Effect>,
+    ) {
+        let valid = self.sessions.touch(now.mono, session);
+        let mut here = None;
+        if valid && let Some(state) = self.sessions.get_mut(session) {
+            state.timeout_ms = timeout_ms;
+            state.owner = Some(link);
+            here = state.conn.take();
+        }
+        if let Some(conn) = here {
+            self.close(conn, CloseReason::SessionMoved, effects);
+        }
+        let message = PeerMessage::Packet(Packet::Revalidated { session, valid });
+        effects.push(Effect::ToPeer { link, message });
+    }
+
+    fn forwarded(
+        &mut self,
+        now: Now,
+        from: &Forwarded<'_>,
+        code: i32,
+        body: &[u8],
+        effects: &mut Vec<Effect>,
+    ) {
+        let session = from.session;
+        match Request::read(code, body) {
+            _ if code == Op::CreateSession.code() => {
+                let Ok(bytes) = <[u8; 4]>::try_from(body) else { return };
+                let timeout_ms = i32::from_be_bytes(bytes);
+                self.sessions.insert(now.mono, session, timeout_ms, None);
+                if let Some(state) = self.sessions.get_mut(session) {
+                    state.owner = Some(from.link);
+                }
+                self.append(now, session, from.cxid, Txn::CreateSession { timeout_ms }, None, effects);
+            }
+            Request::Sync(_) => self.sync_for_learner(from.link, effects),
+            request => {
+                let txn_error = self.session_error(now, from);
+                self.propose_forwarded(now, from, &request, txn_error, effects);
+            }
+        }
+    }
+
+    /// Answered once all that was proposed before has been sent.
+    fn sync_for_learner(&mut self, link: LinkId, effects: &mut Vec<Effect>) {
+        match self.outstanding.back() {
+            Some(last) => self.syncs.push_back((last.zxid, Syncing::Learner(link))),
+            None => effects.push(Effect::ToPeer { link, message: PeerMessage::Packet(Packet::Sync) }),
+        }
+    }
+
+    /// Whether the session may write through this learner. The first to write after a change of leaders owns it.
+    fn session_error(&mut self, now: Now, from: &Forwarded<'_>) -> Option<ErrorCode> {
+        if !self.sessions.touch(now.mono, from.session) {
+            return Some(ErrorCode::SessionExpired);
+        }
+        let state = self.sessions.get_mut(from.session)?;
+        match state.owner {
+            None if state.conn.is_none() => {
+                state.owner = Some(from.link);
+                None
+            }
+            Some(owner) if owner == from.link => None,
+            _ => Some(ErrorCode::SessionMoved),
+        }
+    }
+
+    fn propose_forwarded(
+        &mut self,
+        now: Now,
+        from: &Forwarded<'_>,
+        request: &Request<'_>,
+        error: Option<ErrorCode>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let (session, cxid) = (from.session, from.cxid);
+        if matches!(request, Request::CloseSession) && error.is_none() {
+            self.propose_close(now, session, cxid, None, effects);
+            return;
+        }
+        let zxid = self.next_zxid();
+        let prepared = match error {
+            Some(error) => Err(error),
+            None => self.preparer(zxid, now, session, Asker::Ids(from.ids)).prepare(request),
+        };
+        let txn = prepared.unwrap_or_else(|error| Txn::Error(error.code()));
+        self.append(now, session, cxid, txn, None, effects);
+    }
+}

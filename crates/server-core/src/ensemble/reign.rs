@@ -1,0 +1,304 @@
+//! The leader's side: learners are brought to its history, then get what it proposes.
+
+use super::{Delayed, Held, Role, Step, learner_info};
+use crate::{
+    effect::{Effect, PeerMessage, PersistOp},
+    input::{LogPart, Now},
+    server::{Outstanding, Server},
+};
+use alloc::{boxed::Box, vec::Vec};
+use ostler_proto::{
+    id::{Epoch, SessionId, Zxid},
+    quorum_packet::{PROTOCOL_VERSION, Packet},
+};
+use ostler_tree::Overlay;
+use ostler_zab::{
+    Leader, Record,
+    leading::{FromLearner, Leading, LeadingOutput, LinkId},
+    sync::{Reach, SyncPlan, plan, plan_from_log},
+};
+
+impl Server {
+    pub(super) fn begin_leading(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        // A leader's log is the history: whoever elected it has all that may have been committed, or gets it.
+        self.apply_logged(Zxid(u64::MAX));
+        let standing = self.standing();
+        let Some(ensemble) = &mut self.ensemble else { return };
+        let (electorate, timing) = (ensemble.config.electorate.clone(), ensemble.config.timing);
+        let mut out = Vec::new();
+        let mut leading = Leading::new(now.mono, ensemble.me, standing, electorate, timing, &mut out);
+        for (link, info) in core::mem::take(&mut ensemble.early) {
+            leading.heard(now.mono, link, info, &mut out);
+        }
+        ensemble.role = Role::Leading(Box::new(leading));
+        self.lead(now, out, effects);
+    }
+
+    pub(super) fn tick_leading(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        let zxid = self.proposed();
+        let mut out = Vec::new();
+        let Some(leading) = self.ensemble.as_mut().and_then(|ensemble| ensemble.leading()) else { return };
+        leading.tick(now.mono, &mut out);
+        for (link, _) in leading.forwarding() {
+            let message = PeerMessage::Packet(Packet::Ping { zxid, touched: None });
+            effects.push(Effect::ToPeer { link, message });
+        }
+        self.lead(now, out, effects);
+    }
+
+    fn lead(&mut self, now: Now, outputs: Vec<LeadingOutput>, effects: &mut Vec<Effect>) {
+        let send = |link, packet| Effect::ToPeer { link, message: PeerMessage::Packet(packet) };
+        for output in outputs {
+            match output {
+                LeadingOutput::SaveAccepted(epoch) => self.save_accepted(epoch, effects),
+                LeadingOutput::SaveCurrent(epoch) => self.save_current(epoch, effects),
+                LeadingOutput::LeaderInfo { link, epoch } => {
+                    effects.push(send(link, Packet::LeaderInfo { epoch, protocol: PROTOCOL_VERSION }));
+                }
+                LeadingOutput::Synchronise { link, last } => self.synchronise(link, last, effects),
+                LeadingOutput::Established(epoch) => self.begin_reign(now, epoch),
+                LeadingOutput::UpToDate(link) => effects.push(send(link, Packet::UpToDate)),
+                LeadingOutput::Acknowledged { from, zxid } => {
+                    if zxid > self.proposed() {
+                        // Said of what was never proposed: it counts for nothing.
+                        tracing::warn!(server = from.0, %zxid, "a follower acknowledges what was not proposed");
+                    } else {
+                        self.acknowledged(now, from, zxid, effects);
+                    }
+                }
+                LeadingOutput::Refuse { link, why } => {
+                    tracing::warn!(?link, ?why, "a learner was sent away");
+                    effects.push(Effect::HangUp(link));
+                }
+                LeadingOutput::StepDown(why) => {
+                    tracing::warn!(?why, "this server gives up to lead");
+                    return self.look(now, effects);
+                }
+            }
+        }
+    }
+
+    pub(super) fn save_accepted(&mut self, epoch: Epoch, effects: &mut Vec<Effect>) {
+        let term = self.term();
+        if let Some(ensemble) = &mut self.ensemble {
+            ensemble.accepted = epoch;
+        }
+        effects.push(Effect::Persist { seq: self.gate.issue(), op: PersistOp::SaveAccepted(epoch) });
+        self.gate.hold(Held::Step { term, step: Step::AcceptedSaved });
+    }
+
+    pub(super) fn save_current(&mut self, epoch: Epoch, effects: &mut Vec<Effect>) {
+        let term = self.term();
+        if let Some(ensemble) = &mut self.ensemble {
+            ensemble.current = epoch;
+        }
+        effects.push(Effect::Persist { seq: self.gate.issue(), op: PersistOp::SaveCurrent(epoch) });
+        self.gate.hold(Held::Step { term, step: Step::CurrentSaved });
+    }
+
+    /// The disk has come so far.
+    pub(crate) fn released(&mut self, now: Now, step: Step, effects: &mut Vec<Effect>) {
+        let Some(ensemble) = &mut self.ensemble else { return };
+        let mut out = Vec::new();
+        match (step, &mut ensemble.role) {
+            (Step::AcceptedSaved, Role::Leading(leading)) => leading.accepted_saved(now.mono, &mut out),
+            (Step::CurrentSaved, Role::Leading(leading)) => leading.current_saved(&mut out),
+            (Step::Send(packet), Role::Learning(learner)) => {
+                effects.push(Effect::ToPeer { link: learner.link, message: PeerMessage::Packet(packet) });
+            }
+            _ => {}
+        }
+        self.lead(now, out, effects);
+    }
+
+    fn begin_reign(&mut self, now: Now, epoch: Epoch) {
+        let first = Zxid::new(epoch, 0);
+        self.tree.begin_epoch(first);
+        self.overlay = Overlay::new(&self.tree);
+        self.restart_sessions(now);
+        let Some(ensemble) = &mut self.ensemble else { return };
+        ensemble.election.established(epoch);
+        self.leader = Some(Leader::new(ensemble.config.electorate.clone(), first));
+        tracing::info!(epoch = epoch.0, "leading");
+    }
+
+    pub(super) fn from_learner(
+        &mut self,
+        now: Now,
+        link: LinkId,
+        packet: Packet<'_>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let said = match &packet {
+            Packet::FollowerInfo { .. } | Packet::ObserverInfo { .. } => {
+                let config = self.ensemble.as_ref().map(|ensemble| &ensemble.config);
+                match config.and_then(|config| learner_info(&packet, config)) {
+                    Some(info) => info,
+                    None => return effects.push(Effect::HangUp(link)),
+                }
+            }
+            Packet::AckEpoch { last, current } => FromLearner::AckEpoch { last: *last, current: *current },
+            Packet::Ack(zxid) => FromLearner::Ack(*zxid),
+            _ => FromLearner::Sign,
+        };
+        let mut out = Vec::new();
+        if let Some(leading) = self.ensemble.as_mut().and_then(|ensemble| ensemble.leading()) {
+            leading.heard(now.mono, link, said, &mut out);
+        }
+        self.lead(now, out, effects);
+        self.asked_by_learner(now, link, packet, effects);
+    }
+
+    /// Sends what a learner lacks: from memory, from the log on disk, or the whole tree. All that is proposed
+    /// from now on follows by itself.
+    fn synchronise(&mut self, link: LinkId, peer: Zxid, effects: &mut Vec<Effect>) {
+        let applied = self.tree.last_processed();
+        let Some(ensemble) = &mut self.ensemble else { return };
+        let history = &ensemble.history;
+        let reach = Reach { first: history.first(), last: history.last(), applied };
+        let (before, mut after) = history.around(peer);
+        let next = after.next().map(|(zxid, _)| *zxid);
+        drop(after);
+        let planned = plan(peer, reach, before, next);
+        if planned == SyncPlan::AskLog {
+            let through = history.last();
+            ensemble.delayed.insert(link, Delayed { peer, then: Vec::new() });
+            effects.push(Effect::ReadLog { term: ensemble.term, link, after: peer, through });
+        } else {
+            self.send_plan(link, planned, None, effects);
+        }
+        self.finish_sync(link, effects);
+    }
+
+    /// The log on disk has been read for a learner; `None` if it does not help.
+    pub(crate) fn log_read(
+        &mut self,
+        link: LinkId,
+        term: u64,
+        read: Option<LogPart>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let applied = self.tree.last_processed();
+        let Some(ensemble) = &mut self.ensemble else { return };
+        if ensemble.term != term {
+            return;
+        }
+        let Some(delayed) = ensemble.delayed.remove(&link) else { return };
+        match read {
+            Some(part) => {
+                let last = part.records.last().map_or(delayed.peer, |(zxid, _)| *zxid);
+                let reach = Reach { first: ensemble.history.first(), last, applied };
+                let next = part.records.first().map(|(zxid, _)| *zxid);
+                let planned = plan_from_log(delayed.peer, reach, part.before, next);
+                // A tree of now would have what waits to follow it.
+                if planned == SyncPlan::Snap {
+                    return self.snapshot_late(link, delayed.then, effects);
+                }
+                self.send_plan(link, planned, Some(&part.records), effects);
+                effects.extend(delayed.then.into_iter().map(|message| Effect::ToPeer { link, message }));
+            }
+            None => self.snapshot_late(link, delayed.then, effects),
+        }
+    }
+
+    /// A tree of this moment has all that was committed while the log was read. Of what waited, only NEWLEADER
+    /// and what is not committed yet goes after it.
+    fn snapshot_late(&mut self, link: LinkId, then: Vec<PeerMessage>, effects: &mut Vec<Effect>) {
+        self.send_plan(link, SyncPlan::Snap, None, effects);
+        let applied = self.tree.last_processed();
+        let follows = |message: &PeerMessage| match message {
+            PeerMessage::Proposal(zxid, _) | PeerMessage::Inform(zxid, _) => *zxid > applied,
+            PeerMessage::Packet(Packet::Commit(zxid)) => *zxid > applied,
+            _ => true,
+        };
+        let then = then.into_iter().filter(follows);
+        effects.extend(then.map(|message| Effect::ToPeer { link, message }));
+    }
+
+    fn send_plan(
+        &mut self,
+        link: LinkId,
+        planned: SyncPlan,
+        from_log: Option<&[(Zxid, Record)]>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let send = |message| Effect::ToPeer { link, message };
+        tracing::info!(?link, plan = ?planned, "synchronising a learner");
+        let from = match planned {
+            SyncPlan::Diff { after, through } => {
+                effects.push(send(PeerMessage::Packet(Packet::Diff(through))));
+                after
+            }
+            SyncPlan::Trunc { to } => {
+                effects.push(send(PeerMessage::Packet(Packet::Trunc(to))));
+                to
+            }
+            SyncPlan::Snap | SyncPlan::AskLog => {
+                effects.push(send(PeerMessage::Snapshot(Box::new(self.tree.freeze()))));
+                return;
+            }
+        };
+        let Some(ensemble) = &self.ensemble else { return };
+        // What was committed while the log was read waits to follow.
+        let kept = from_log.is_none().then(|| ensemble.history.around(from).1);
+        let read = from_log.into_iter().flatten().filter(|(zxid, _)| *zxid > from);
+        for (zxid, record) in read.chain(kept.into_iter().flatten()) {
+            effects.push(send(PeerMessage::Proposal(*zxid, record.clone())));
+            effects.push(send(PeerMessage::Packet(Packet::Commit(*zxid))));
+        }
+    }
+
+    /// What is proposed and not committed, and NEWLEADER.
+    fn finish_sync(&mut self, link: LinkId, effects: &mut Vec<Effect>) {
+        let Some(ensemble) = &mut self.ensemble else { return };
+        let Role::Leading(leading) = &ensemble.role else { return };
+        let Some(epoch) = leading.epoch() else { return };
+        let observer = leading.forwarding().any(|(of, observer)| of == link && observer);
+        let outstanding = self.outstanding.iter().filter(|_| !observer);
+        let mut messages: Vec<PeerMessage> = outstanding
+            .map(|proposal| PeerMessage::Proposal(proposal.zxid, proposal.record.clone()))
+            .collect();
+        let config = ensemble.config.text.clone().into();
+        messages.push(PeerMessage::Packet(Packet::NewLeader { epoch, config }));
+        match ensemble.delayed.get_mut(&link) {
+            Some(delayed) => delayed.then.append(&mut messages),
+            None => effects.extend(messages.into_iter().map(|message| Effect::ToPeer { link, message })),
+        }
+    }
+
+    /// A proposal for all who vote.
+    pub(crate) fn tell_followers(&mut self, message: impl Fn() -> PeerMessage, effects: &mut Vec<Effect>) {
+        let Some(ensemble) = &mut self.ensemble else { return };
+        let Role::Leading(leading) = &ensemble.role else { return };
+        for (link, _) in leading.forwarding().filter(|(_, observer)| !observer) {
+            match ensemble.delayed.get_mut(&link) {
+                Some(delayed) => delayed.then.push(message()),
+                None => effects.push(Effect::ToPeer { link, message: message() }),
+            }
+        }
+    }
+
+    /// A commit for all.
+    pub(crate) fn tell_commit(&mut self, proposal: &Outstanding, effects: &mut Vec<Effect>) {
+        let Some(ensemble) = &mut self.ensemble else { return };
+        let Role::Leading(leading) = &ensemble.role else { return };
+        for (link, observer) in leading.forwarding() {
+            let message = if observer {
+                PeerMessage::Inform(proposal.zxid, proposal.record.clone())
+            } else {
+                PeerMessage::Packet(Packet::Commit(proposal.zxid))
+            };
+            match ensemble.delayed.get_mut(&link) {
+                Some(delayed) => delayed.then.push(message),
+                None => effects.push(Effect::ToPeer { link, message }),
+            }
+        }
+    }
+
+    /// Sessions that learners have heard of live on.
+    pub(super) fn touched_at_learner(&mut self, now: Now, touched: &[(SessionId, i32)]) {
+        for (session, _) in touched {
+            self.sessions.touch(now.mono, *session);
+        }
+    }
+}

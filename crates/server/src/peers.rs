@@ -1,0 +1,13 @@
+//! The other servers of the ensemble: bytes on the election port and the quorum port, in and out.
+//!
+//! Nothing is decided here. What comes goes to the core; what the core wants sent is queued by the driver.
+
+mod addresses;
+mod election_door;
+mod link;
+mod quorum_door;
+mod tree_stream;
+
+pub(crate) use election_door::ElectionDoor;
+pub(crate) use link::PeerOutbox;
+pub(crate) use quorum_door::QuorumDoor;

@@ -1,0 +1,295 @@
+//! The election port: one connection for each pair of servers, kept by the one with the larger id.
+//!
+//! A server with a smaller id that wants to talk connects, says who it is, and hangs up: the other connects back.
+
+use super::addresses::{self, Port};
+use crate::{config::EnsembleSettings, driver::Driver};
+use ostler_proto::{election::Notification, id::ServerId, jute::Writer as _};
+use ostler_server_core::Input;
+use std::{
+    collections::HashMap,
+    io,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{
+        TcpListener, TcpStream,
+        tcp::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    runtime::Handle,
+    sync::Notify,
+    time::timeout,
+};
+
+/// The first number of a greeting: one address, or several.
+const GREETING: i64 = -65536;
+const GREETING_WITH_ADDRESSES: i64 = -65535;
+/// The longest message that upstream takes.
+const MESSAGE_MAX: i32 = 512 << 10;
+const ADDRESS_MAX: i32 = 2048;
+const GREETING_WITHIN: Duration = Duration::from_secs(5);
+
+/// The newest vote that a server has not been sent: an older one says nothing any more.
+#[derive(Debug, Default)]
+struct VoteBox {
+    next: Mutex<Option<Vec<u8>>>,
+    wake: Notify,
+    closed: Notify,
+}
+
+impl VoteBox {
+    fn lock(&self) -> MutexGuard<'_, Option<Vec<u8>>> {
+        self.next.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn put(&self, vote: Vec<u8>) {
+        *self.lock() = Some(vote);
+        self.wake.notify_one();
+    }
+}
+
+#[derive(Debug, Default)]
+struct Peer {
+    link: Option<(u64, Arc<VoteBox>)>,
+    dialling: bool,
+    /// To be sent once there is a connection.
+    waiting: Option<Vec<u8>>,
+}
+
+/// This server's end of all elections.
+#[derive(Debug)]
+pub(crate) struct ElectionDoor {
+    settings: EnsembleSettings,
+    peers: Mutex<HashMap<ServerId, Peer>>,
+    links: std::sync::atomic::AtomicU64,
+    runtime: Handle,
+    driver: OnceLock<Weak<Driver>>,
+}
+
+impl ElectionDoor {
+    pub(crate) fn new(settings: EnsembleSettings) -> Arc<ElectionDoor> {
+        Arc::new(ElectionDoor {
+            settings,
+            peers: Mutex::default(),
+            links: Default::default(),
+            runtime: Handle::current(),
+            driver: OnceLock::new(),
+        })
+    }
+
+    pub(crate) fn serve(&self, driver: &Arc<Driver>) {
+        let _ = self.driver.set(Arc::downgrade(driver));
+    }
+
+    /// Listens at this server's own addresses.
+    pub(crate) async fn listen(&self) -> Result<Vec<TcpListener>, (String, io::Error)> {
+        match self.settings.server(self.settings.me) {
+            Some(own) => addresses::listen(own, Port::Election).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<ServerId, Peer>> {
+        // A panic aborts the process, so a poisoned lock is never met.
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn step(&self, input: Input<'_>) {
+        if let Some(driver) = self.driver.get().and_then(Weak::upgrade) {
+            driver.step(input);
+        }
+    }
+
+    /// Sends a vote, over a new connection if need be. Never blocks.
+    pub(crate) fn send(self: &Arc<Self>, to: ServerId, vote: &Notification) {
+        let mut message = vec![0; 4];
+        vote.write(&mut message);
+        let length = (message.len() - 4) as i32;
+        message[..4].copy_from_slice(&length.to_be_bytes());
+        let mut peers = self.lock();
+        let peer = peers.entry(to).or_default();
+        match &peer.link {
+            Some((_, votes)) => votes.put(message),
+            None => {
+                peer.waiting = Some(message);
+                self.dial(to, peer);
+            }
+        }
+    }
+
+    fn dial(self: &Arc<Self>, to: ServerId, peer: &mut Peer) {
+        if !std::mem::replace(&mut peer.dialling, true) {
+            let door = self.clone();
+            self.runtime.spawn(async move { door.dialled(to).await });
+        }
+    }
+
+    async fn dialled(self: Arc<Self>, to: ServerId) {
+        let connected = self.connect(to).await;
+        self.lock().entry(to).or_default().dialling = false;
+        match connected {
+            // The other connects back.
+            Ok(stream) if to > self.settings.me => drop(stream),
+            Ok(stream) => self.install(to, stream),
+            Err(error) => {
+                tracing::debug!(server = to.0, %error, "a server's election port cannot be reached");
+                self.step(Input::ElectionLink { peer: to, up: false });
+            }
+        }
+    }
+
+    async fn connect(&self, to: ServerId) -> io::Result<TcpStream> {
+        let unknown = || io::Error::new(io::ErrorKind::NotFound, "it is not in the configuration");
+        let server = self.settings.server(to).ok_or_else(unknown)?;
+        let within = Duration::from_millis(self.settings.connect_timeout_ms.into());
+        let mut stream = addresses::connect(server, Port::Election, within).await?;
+        stream.write_all(&self.greeting()).await?;
+        Ok(stream)
+    }
+
+    fn greeting(&self) -> Vec<u8> {
+        let own = self.settings.server(self.settings.me).and_then(|server| server.addresses.first());
+        let address = own.map_or_else(String::new, |own| format!("{}:{}", own.host, own.election_port));
+        let mut greeting = Vec::new();
+        greeting.i64(GREETING);
+        greeting.i64(self.settings.me.0);
+        greeting.buffer(Some(address.as_bytes()));
+        greeting
+    }
+
+    /// Takes connections until it is dropped.
+    pub(crate) async fn accept(self: Arc<Self>, listener: TcpListener) {
+        loop {
+            match listener.accept().await {
+                Ok((stream, from)) => {
+                    let door = self.clone();
+                    tokio::spawn(async move {
+                        if let Err(error) = door.greeted(stream).await {
+                            tracing::warn!(%from, %error, "a connection to the election port was closed");
+                        }
+                    });
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "the election port takes no connection");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            }
+        }
+    }
+
+    async fn greeted(self: Arc<Self>, mut stream: TcpStream) -> io::Result<()> {
+        stream.set_nodelay(true)?;
+        let late = |_| io::Error::new(io::ErrorKind::TimedOut, "it did not say who it is");
+        let id = timeout(GREETING_WITHIN, read_greeting(&mut stream)).await.map_err(late).flatten()?;
+        let me = self.settings.me;
+        if id == me {
+            let same = "it has this server's own id: does another server have the same myid?";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, same));
+        }
+        if self.settings.server(id).is_none() {
+            let text = format!("server {} is not in the configuration: is it of another ensemble?", id.0);
+            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+        }
+        if id > me {
+            self.install(id, stream);
+            return Ok(());
+        }
+        // This side has to connect.
+        drop(stream);
+        let mut peers = self.lock();
+        let peer = peers.entry(id).or_default();
+        if let Some((_, old)) = peer.link.take() {
+            old.closed.notify_one();
+        }
+        self.dial(id, peer);
+        Ok(())
+    }
+
+    fn install(self: &Arc<Self>, id: ServerId, stream: TcpStream) {
+        let votes = Arc::new(VoteBox::default());
+        let number = self.links.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        {
+            let mut peers = self.lock();
+            let peer = peers.entry(id).or_default();
+            if let Some(waiting) = peer.waiting.take() {
+                votes.put(waiting);
+            }
+            if let Some((_, old)) = peer.link.replace((number, votes.clone())) {
+                old.closed.notify_one();
+            }
+        }
+        let door = self.clone();
+        self.runtime.spawn(async move {
+            door.step(Input::ElectionLink { peer: id, up: true });
+            let (read, write) = stream.into_split();
+            let ended = tokio::select! {
+                ended = door.read_votes(id, read) => ended,
+                ended = write_votes(&votes, write) => ended,
+                () = votes.closed.notified() => Ok(()),
+            };
+            if let Err(error) = ended {
+                tracing::debug!(server = id.0, %error, "a connection of the election port ended");
+            }
+            door.ended(id, number);
+        });
+    }
+
+    fn ended(&self, id: ServerId, number: u64) {
+        let mut peers = self.lock();
+        let peer = peers.entry(id).or_default();
+        if peer.link.as_ref().is_some_and(|(of, _)| *of == number) {
+            peer.link = None;
+            drop(peers);
+            self.step(Input::ElectionLink { peer: id, up: false });
+        }
+    }
+
+    async fn read_votes(&self, from: ServerId, mut read: OwnedReadHalf) -> io::Result<()> {
+        let mut message = Vec::new();
+        loop {
+            let length = read.read_i32().await?;
+            if !(1..=MESSAGE_MAX).contains(&length) {
+                let text = format!("a message of {length} bytes");
+                return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+            }
+            message.resize(length as usize, 0);
+            read.read_exact(&mut message).await?;
+            match Notification::read(&message) {
+                Ok(notification) => self.step(Input::Vote { from, notification }),
+                Err(error) => tracing::warn!(server = from.0, %error, "a vote was left unread"),
+            }
+        }
+    }
+}
+
+async fn write_votes(votes: &VoteBox, mut write: OwnedWriteHalf) -> io::Result<()> {
+    loop {
+        let next = votes.lock().take();
+        match next {
+            Some(vote) => write.write_all(&vote).await?,
+            None => votes.wake.notified().await,
+        }
+    }
+}
+
+async fn read_greeting(stream: &mut TcpStream) -> io::Result<ServerId> {
+    let bad = |text: String| io::Error::new(io::ErrorKind::InvalidData, text);
+    let first = stream.read_i64().await?;
+    if first >= 0 {
+        // The oldest form: the id alone.
+        return Ok(ServerId(first));
+    }
+    if first != GREETING && first != GREETING_WITH_ADDRESSES {
+        return Err(bad(format!("it greets with {first:#x}, which is no version of the protocol")));
+    }
+    let id = stream.read_i64().await?;
+    let length = stream.read_i32().await?;
+    if !(1..=ADDRESS_MAX).contains(&length) {
+        return Err(bad(format!("it greets with an address of {length} bytes")));
+    }
+    let mut address = vec![0; length as usize];
+    stream.read_exact(&mut address).await?;
+    Ok(ServerId(id))
+}

@@ -1,0 +1,227 @@
+//! A connection of the quorum port: packets in, to the core; what is queued, out.
+
+use super::tree_stream;
+use crate::driver::Driver;
+use ostler_proto::{
+    quorum_packet::{Packet, PacketSplit, split},
+    stat::ExtendedTypes,
+};
+use ostler_server_core::{Input, PeerMessage};
+use ostler_tree::FrozenTree;
+use ostler_zab::leading::LinkId;
+use std::{
+    borrow::Cow,
+    io,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{
+        TcpStream,
+        tcp::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    sync::Notify,
+};
+
+/// A learner that takes so little that this much waits for it is sent away: it will be brought up to date anew.
+const WAITING_MAX: usize = 512 << 20;
+const READ_SIZE: usize = 256 << 10;
+
+#[derive(Debug)]
+enum Segment {
+    Bytes(Vec<u8>),
+    Tree(Box<FrozenTree>),
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// What goes before `tail`; only a tree makes any.
+    before: Vec<Segment>,
+    tail: Vec<u8>,
+    closed: bool,
+}
+
+/// What waits to be sent on one connection.
+#[derive(Debug, Default)]
+pub(crate) struct PeerOutbox {
+    state: Mutex<State>,
+    wake: Notify,
+}
+
+impl PeerOutbox {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic aborts the process, so a poisoned lock is never met.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn push(&self, message: PeerMessage) {
+        let mut state = self.lock();
+        if state.closed {
+            return;
+        }
+        let idle = state.tail.is_empty() && state.before.is_empty();
+        match message {
+            PeerMessage::Packet(packet) => packet.write(&mut state.tail),
+            PeerMessage::Proposal(zxid, record) => {
+                Packet::Proposal { zxid, record: Cow::Borrowed(&record.0) }.write(&mut state.tail);
+            }
+            PeerMessage::Inform(zxid, record) => {
+                Packet::Inform { zxid, record: Cow::Borrowed(&record.0) }.write(&mut state.tail);
+            }
+            PeerMessage::Snapshot(frozen) => {
+                Packet::Snap(frozen.zxid).write(&mut state.tail);
+                let head = std::mem::take(&mut state.tail);
+                state.before.push(Segment::Bytes(head));
+                state.before.push(Segment::Tree(frozen));
+            }
+        }
+        state.closed |= state.tail.len() > WAITING_MAX;
+        let closed = state.closed;
+        drop(state);
+        if idle || closed {
+            self.wake.notify_one();
+        }
+    }
+
+    pub(crate) fn close(&self) {
+        self.lock().closed = true;
+        self.wake.notify_one();
+    }
+
+    /// What to send next; `None` at the end.
+    async fn next(&self) -> Option<Vec<Segment>> {
+        loop {
+            {
+                let mut state = self.lock();
+                if state.tail.len() > WAITING_MAX {
+                    return None;
+                }
+                let mut segments = std::mem::take(&mut state.before);
+                if !state.tail.is_empty() {
+                    segments.push(Segment::Bytes(std::mem::take(&mut state.tail)));
+                }
+                if !segments.is_empty() {
+                    return Some(segments);
+                }
+                if state.closed {
+                    return None;
+                }
+            }
+            self.wake.notified().await;
+        }
+    }
+}
+
+/// A connection as its task knows it.
+pub(super) struct Link {
+    pub(super) id: LinkId,
+    pub(super) outbox: Arc<PeerOutbox>,
+    pub(super) driver: Arc<Driver>,
+    /// Whether the other side is a learner.
+    pub(super) to_leader: bool,
+    /// Bytes of data in a packet.
+    pub(super) data_max: usize,
+    pub(super) types: ExtendedTypes,
+}
+
+impl Link {
+    /// Serves a connection to its end.
+    pub(super) async fn run(&self, stream: TcpStream) {
+        let (read, write) = stream.into_split();
+        let ended = tokio::select! {
+            ended = self.read(read) => ended,
+            ended = write_all(&self.outbox, write) => ended,
+        };
+        if let Err(error) = ended {
+            tracing::info!(link = self.id.0, %error, "a connection of the quorum port ended");
+        }
+        self.driver.peer_gone(self.id);
+    }
+
+    async fn read(&self, mut read: OwnedReadHalf) -> io::Result<()> {
+        let mut buffer = Vec::with_capacity(READ_SIZE);
+        loop {
+            if read.read_buf(&mut buffer).await? == 0 {
+                return Ok(());
+            }
+            self.packets(&mut buffer, &mut read).await?;
+        }
+    }
+
+    /// Takes the whole packets off the front of `buffer`.
+    async fn packets(&self, buffer: &mut Vec<u8>, read: &mut OwnedReadHalf) -> io::Result<()> {
+        let mut used = 0;
+        loop {
+            let taken = self.driver.peer_packets(self.id, |step| {
+                take_packets(&buffer[used..], self.data_max, self.to_leader, step)
+            })?;
+            used += taken.used;
+            match taken.stopped_at {
+                None => break,
+                Some(StopAt::Tree(zxid)) => {
+                    let rest = buffer.split_off(used);
+                    (buffer.clear(), used = 0);
+                    let (tree, after) = tree_stream::receive(rest, read, zxid, self.types).await?;
+                    self.driver.step(Input::Snap { link: self.id, tree: Box::new(tree) });
+                    *buffer = after;
+                }
+                // What follows is about the tree that is left.
+                Some(StopAt::Cut) => self.driver.until_reloaded().await,
+            }
+        }
+        buffer.drain(..used);
+        Ok(())
+    }
+}
+
+/// How far a buffer was read.
+pub(crate) struct Taken {
+    used: usize,
+    stopped_at: Option<StopAt>,
+}
+
+/// What has to be dealt with before the next packet.
+enum StopAt {
+    Tree(ostler_proto::id::Zxid),
+    Cut,
+}
+
+fn take_packets(
+    bytes: &[u8],
+    data_max: usize,
+    to_leader: bool,
+    mut step: impl FnMut(Packet<'_>),
+) -> io::Result<Taken> {
+    let mut used = 0;
+    loop {
+        match split(&bytes[used..], data_max, to_leader) {
+            PacketSplit::Packet(Packet::Snap(zxid), size) => {
+                return Ok(Taken { used: used + size, stopped_at: Some(StopAt::Tree(zxid)) });
+            }
+            PacketSplit::Packet(packet @ Packet::Trunc(_), size) => {
+                step(packet);
+                return Ok(Taken { used: used + size, stopped_at: Some(StopAt::Cut) });
+            }
+            PacketSplit::Packet(packet, size) => {
+                step(packet);
+                used += size;
+            }
+            PacketSplit::Incomplete => return Ok(Taken { used, stopped_at: None }),
+            PacketSplit::Bad(error) => {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, error.to_string()));
+            }
+        }
+    }
+}
+
+async fn write_all(outbox: &PeerOutbox, mut write: OwnedWriteHalf) -> io::Result<()> {
+    while let Some(segments) = outbox.next().await {
+        for segment in segments {
+            match segment {
+                Segment::Bytes(bytes) => write.write_all(&bytes).await?,
+                Segment::Tree(frozen) => tree_stream::send(frozen, &mut write).await?,
+            }
+        }
+    }
+    write.shutdown().await
+}
