@@ -27,13 +27,15 @@ impl Disk {
         if let PersistOp::Append { zxid, .. } = &act {
             assert_eq!(*zxid, self.last().next(), "every write takes the next zxid");
         }
+        let lone = matches!(act, PersistOp::Append { .. } | PersistOp::RollLog);
+        assert!(lone, "{act:?} is for members of an ensemble");
         self.acts.push(act);
     }
 
     fn zxid_after(&self, acts: usize) -> Zxid {
         let appended = self.acts[..acts].iter().rev().find_map(|act| match act {
             PersistOp::Append { zxid, .. } => Some(*zxid),
-            PersistOp::RollLog => None,
+            _ => None,
         });
         appended.unwrap_or(self.start)
     }
@@ -63,7 +65,7 @@ impl Disk {
     pub(crate) fn records(&self) -> impl Iterator<Item = (Zxid, &Record)> {
         self.acts.iter().filter_map(|act| match act {
             PersistOp::Append { zxid, record } => Some((*zxid, record)),
-            PersistOp::RollLog => None,
+            _ => None,
         })
     }
 
@@ -73,7 +75,7 @@ impl Disk {
         let end = self.reported + unreported.min(self.waiting());
         let records = self.acts[..end].iter().filter_map(|act| match act {
             PersistOp::Append { record, .. } => Some(record.clone()),
-            PersistOp::RollLog => None,
+            _ => None,
         });
         records.collect()
     }

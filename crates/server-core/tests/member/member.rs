@@ -113,6 +113,7 @@ impl Member {
             }
             Effect::Persist { seq, op } => self.disk.push(seq, op),
             Effect::Snapshot(frozen) => self.snapshots.push(*frozen),
+            other => panic!("a lone server has nobody to {other:?}"),
         }
     }
 

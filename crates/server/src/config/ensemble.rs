@@ -175,7 +175,7 @@ fn ensemble(
     let me = my_id(first, data_dir)?;
     let Some(at) = servers.iter().position(|server| server.id == me) else {
         return Err(first.refused(format!(
-            "and the other server.N lines have none for {}, the number in {}; add it or correct the file",
+            "no server.N line is for {}, the number in {}; add the line or correct that file",
             me.0,
             data_dir.join("myid").display()
         )));
@@ -183,7 +183,7 @@ fn ensemble(
     let own = OnlyServer { entry: lines.servers[at].clone(), client: servers[at].client.clone() };
     servers.sort_by_key(|server| server.id);
     if servers.iter().all(|server| server.observer) {
-        return Err(first.refused("is an observer like all others; somebody has to vote"));
+        return Err(first.refused("every server is an observer; somebody has to vote"));
     }
     let quorum = quorum(lines, &servers)?;
     let positive = |name: &str| u32::try_from(settings.int(name)).unwrap_or(0);

@@ -6,6 +6,8 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::admin::four_letter::Word;
+use ostler_proto::id::ServerId;
+use ostler_zab::Quorum;
 
 /// A folder with a zoo.cfg in it; messages name the file by its path, which the checks cut off.
 struct File {
@@ -248,26 +250,79 @@ fn the_client_port_of_the_only_server_is_obeyed() {
     );
 }
 
+/// An ensemble's server, with its number.
+fn member_file(myid: &str, lines: &str) -> File {
+    let file = File::new("");
+    std::fs::write(file.dir.path().join("myid"), myid).unwrap();
+    let text = format!("dataDir={}\nclientPort=2181\n{lines}", file.dir.path().display());
+    std::fs::write(file.dir.path().join("zoo.cfg"), text).unwrap();
+    file
+}
+
+fn ensemble(myid: &str, lines: &str) -> EnsembleSettings {
+    *member_file(myid, lines).load().unwrap().config.ensemble.unwrap()
+}
+
+#[track_caller]
+fn check_member_error(myid: &str, lines: &str, expected: &str) {
+    let file = member_file(myid, lines);
+    assert_eq!(file.without_folder(file.load().unwrap_err()), expected);
+}
+
 #[test]
-fn an_ensemble_is_refused() {
-    let one_node = "this build runs one node; ensembles are not part of it yet; remove the server.N lines or start \
-                    a single node";
-    check_error_of_lines(
-        "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2",
-        &format!("zoo.cfg:4: server.2: {one_node}"),
+fn several_servers_are_an_ensemble() {
+    let settings = ensemble("2\n", "server.2=b:1:2\nserver.1=a:1:2;2181\nserver.3=c:1:2:observer");
+    assert_eq!((settings.me, settings.is_observer()), (ServerId(2), false));
+    assert_eq!(settings.quorum, Quorum::majority([ServerId(1), ServerId(2)]));
+    assert_eq!((settings.init_limit, settings.sync_limit), (10, 5));
+    assert_eq!(
+        settings.text(),
+        "server.1=a:1:2:participant;0.0.0.0:2181\nserver.2=b:1:2:participant\nserver.3=c:1:2:observer\nversion=0"
     );
-    check_error_of_lines(
-        "server.1=a:1:2\nserver.2=b:1:2:observer",
-        &format!("zoo.cfg:4: server.2: {one_node}"),
+    let alone = ensemble("1", "standaloneEnabled=false\nserver.1=a:1:2");
+    assert_eq!(alone.quorum, Quorum::majority([ServerId(1)]));
+}
+
+#[test]
+fn groups_and_weights_make_a_weighted_quorum() {
+    let servers = "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2";
+    let settings = ensemble("1", &format!("{servers}\ngroup.1=1:2\ngroup.2=3\nweight.3=0"));
+    assert_eq!(settings.quorum.weight(ServerId(3)), 0);
+    assert!(settings.text().ends_with("\ngroup.1=1:2\ngroup.2=3\nweight.3=0\nversion=0"));
+    check_member_error(
+        "1",
+        &format!("{servers}\ngroup.1=1:2"),
+        "zoo.cfg:6: group.1: leaves server.3 in no group; with groups every voter has one",
     );
-    check_error_of_lines("server.1=a:1:2:observer", &format!("zoo.cfg:3: server.1: {one_node}"));
+}
+
+#[test]
+fn an_ensemble_needs_to_know_which_server_this_is() {
+    let servers = "server.1=a:1:2\nserver.2=b:1:2";
     check_error_of_lines(
-        "standaloneEnabled=false\nserver.1=a:1:2",
-        &format!("zoo.cfg:4: server.1: {one_node}"),
+        servers,
+        "zoo.cfg:3: server.1: describes an ensemble, so /d/myid must hold this server's number: No such file or \
+         directory (os error 2)",
+    );
+    check_member_error(
+        "one",
+        servers,
+        "zoo.cfg:3: server.1: describes an ensemble, and myid holds no number",
+    );
+    check_member_error(
+        "7",
+        servers,
+        "zoo.cfg:3: server.1: no server.N line is for 7, the number in myid; add the line or correct that file",
+    );
+    check_member_error(
+        "1",
+        "server.1=a:1:2:observer",
+        "zoo.cfg:3: server.1: every server is an observer; somebody has to vote",
     );
     check_error_of_lines(
         "standaloneEnabled=false",
-        "zoo.cfg:3: standaloneEnabled: asks for an ensemble, which is not part of this build yet; remove the line",
+        "zoo.cfg:3: standaloneEnabled: asks for an ensemble, but there is no server.N line; add them or remove this \
+         one",
     );
 }
 
@@ -281,7 +336,7 @@ fn the_dynamic_file_is_followed() {
 
     std::fs::write(&dynamic, "server.1=h:1:2;2181\nserver.2=h:3:4;2182\n").unwrap();
     let error = File::new(&named).load().unwrap_err();
-    assert!(file.without_folder(error).starts_with("zoo.cfg.dynamic:2: server.2: this build runs one node"));
+    assert!(file.without_folder(error).starts_with("zoo.cfg.dynamic:1: server.1: describes an ensemble"));
 
     std::fs::write(&dynamic, "clientPort=2181\n").unwrap();
     let error = File::new(&named).load().unwrap_err();

@@ -227,12 +227,9 @@ mod tests {
     #[test]
     fn replaced_keys_say_what_there_is_instead() {
         check_notes(
-            "initLimit=10\nrequestThrottleLimit=5",
-            &[
-                "zoo.cfg:1: initLimit: Counts between the servers of an ensemble; this build runs one node",
-                "zoo.cfg:2: requestThrottleLimit: There is no second queue in front of the requests; \
-                 globalOutstandingLimit stops reading instead",
-            ],
+            "requestThrottleLimit=5",
+            &["zoo.cfg:1: requestThrottleLimit: There is no second queue in front of the requests; \
+                 globalOutstandingLimit stops reading instead"],
         );
     }
 
