@@ -1,10 +1,16 @@
 """Several servers of any make that form one ensemble on this machine."""
 import os
+import signal
 import time
 
-from rig.server import NotServing, Server, four_letter_word
+from rig.outcome import Mismatch, expect
+from rig.server import NotServing, Server, command, four_letter_word
+from rig.tree import differences, dump
+from rig.wire import NODE_EXISTS, ConnectionLost, Refused, Session
 
 PORTS_PER_SERVER = 3
+BARRIER = "/barrier"
+OWN_NODES = ("/zookeeper/config", BARRIER)  # these may differ while trees are compared
 
 
 class Member(Server):
@@ -21,8 +27,19 @@ class Member(Server):
 
     def become(self, cmd):
         """The same data folder, under another program from the next start on."""
-        from rig.server import command
         self.words = command(cmd)
+
+    def pause(self):
+        self.signal(signal.SIGSTOP)
+
+    def resume(self):
+        self.signal(signal.SIGCONT)
+
+    def look_alive(self):
+        """A server that runs must not end by itself."""
+        code = self.process.poll() if self.process else None
+        if code is not None:
+            raise Mismatch("server %d ended by itself with %s: %s" % (self.number, code, self.log_tail()))
 
     def srvr(self):
         """{key: value} of srvr; empty while it does not serve."""
@@ -42,22 +59,50 @@ class Member(Server):
             return {}
         return dict(line.split("\t", 1) for line in text.splitlines() if "\t" in line)
 
+    def digest_mismatches(self):
+        """As counted since its start; None while it does not answer."""
+        count = self.mntr().get("zk_digest_mismatches_count")
+        return None if count is None else int(count)
+
+    def digests(self):
+        """{zxid: digest of the tree} of the last zxids that it kept one for."""
+        lines = [line.split(":") for line in four_letter_word(self.port, "hash").splitlines() if ":" in line]
+        return {line[0].strip(): line[-1].strip() for line in lines}
+
+    def tree(self):
+        """All nodes, after every write that was committed before this call."""
+        session = Session(self.port, 30000)
+        try:
+            # A write that comes back is behind all others; a sync alone would trust a leader that may be none any more.
+            try:
+                session.create(BARRIER)
+            except Refused as e:
+                if e.code != NODE_EXISTS:
+                    raise
+            session.set(BARRIER, b"%d" % self.number)
+            nodes = dump(session)
+            session.close()
+        finally:
+            session.drop()
+        return {path: node for path, node in nodes.items() if path not in OWN_NODES}
+
 
 class Cluster:
-    """`makes`: the command of each server, in the order of their numbers."""
+    """`makes`: the command of each server, in the order of their numbers. `links`: see links.py; without, all are direct."""
 
-    def __init__(self, makes, folder, base_port, settings=None, observers=()):
+    def __init__(self, makes, folder, base_port, settings=None, observers=(), links=None):
         self.members = {}
         numbers = range(1, len(makes) + 1)
-        keys = {"initLimit": 20, "syncLimit": 10, **(settings or {})}
-        for n in numbers:
-            role = ":observer" if n in observers else ""
-            at = base_port + PORTS_PER_SERVER * n
-            keys["server.%d" % n] = "127.0.0.1:%d:%d%s" % (at + 1, at + 2, role)
+        own = {n: base_port + PORTS_PER_SERVER * n for n in numbers}  # client port, then those for the others
         for n, make in zip(numbers, makes):
-            home = os.path.join(folder, "server-%d" % n)
-            port = base_port + PORTS_PER_SERVER * n
-            self.members[n] = Member(make, home, port, n, keys)
+            keys = {"initLimit": 20, "syncLimit": 10, **(settings or {})}
+            for m in numbers:
+                role = ":observer" if m in observers else ""
+                ports = (own[m] + 1, own[m] + 2)
+                if links and m != n:
+                    ports = [links.to(n, m, port) for port in ports]
+                keys["server.%d" % m] = "127.0.0.1:%d:%d%s" % (*ports, role)
+            self.members[n] = Member(make, os.path.join(folder, "server-%d" % n), own[n], n, keys)
 
     def __getitem__(self, number):
         return self.members[number]
@@ -73,22 +118,46 @@ class Cluster:
     def running(self):
         return [member for member in self.members.values() if member.process is not None]
 
-    def leader(self):
-        for member in self.running():
+    def leader(self, among=None):
+        for member in among or self.running():
             if member.mode() == "leader":
                 return member
         return None
 
-    def wait_quorum(self, timeout=60, all_serve=True):
-        """Waits until there is a leader and, if asked, every running server serves; the leader."""
+    def wait_quorum(self, timeout=60, all_serve=True, among=None):
+        """Waits until there is a leader and, if asked, every running server serves; the leader.
+
+        `among`: look at these only.
+        """
         until = time.monotonic() + timeout
+        modes = {}
         while time.monotonic() < until:
-            modes = [member.mode() for member in self.running()]
-            if modes.count("leader") == 1 and (not all_serve or None not in modes):
-                return self.leader()
+            looked_at = among or self.running()
+            modes = {member.number: member.mode() for member in looked_at}
+            for member in looked_at:
+                member.look_alive()
+            leaders = [n for n, mode in modes.items() if mode == "leader"]
+            if len(leaders) == 1 and (not all_serve or None not in modes.values()):
+                return self.members[leaders[0]]
             time.sleep(0.02)
         logs = "".join("\n--- server %d: %s" % (m.number, m.log_tail(600)) for m in self.running())
         raise NotServing("no quorum within %d s, modes %s%s" % (timeout, modes, logs))
+
+    def look_same(self):
+        """Every running server has the same tree, and had the same digest wherever two of them kept one."""
+        members = self.running()
+        trees = {member.number: patiently(member.tree) for member in members}
+        first = members[0].number
+        for n, tree in trees.items():
+            lines = differences(trees[first], tree)
+            expect(not lines, "server %d has another tree than server %d:\n  %s" % (n, first, "\n  ".join(lines)))
+        seen = {}
+        for member in members:
+            for zxid, digest in member.digests().items():
+                n, other = seen.setdefault(zxid, (member.number, digest))
+                expect(digest == other, "digest at zxid %s: %s at server %d, %s at server %d" % (
+                    zxid, digest, member.number, other, n))
+        return len(trees[first])
 
     def stop(self):
         for member in self.members.values():
@@ -99,3 +168,15 @@ class Cluster:
 
     def __exit__(self, *_):
         self.stop()
+
+
+def patiently(ask, timeout=30):
+    """The answer of `ask`, which is repeated while connections to servers fail."""
+    until = time.monotonic() + timeout
+    while True:
+        try:
+            return ask()
+        except (ConnectionLost, OSError):
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.02)

@@ -11,7 +11,7 @@ use crate::{
     config::CoreConfig,
     effect::{CloseReason, Effect},
     input::{ConnId, Mono, Now},
-    server::Server,
+    server::{Outstanding, Server},
 };
 use alloc::{
     boxed::Box,
@@ -249,6 +249,18 @@ impl Server {
         }
     }
 
+    /// A reign ends before its counter is full, and the next begins at 0. If it can be it ends while nothing is under
+    /// way; upstream ends it in the middle of a write.
+    pub(crate) fn mind_counter(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        const NEARLY_FULL: u32 = u32::MAX - 2_000_000;
+        const FULL: u32 = u32::MAX - 1_000_000;
+        let Some(counter) = self.leader.as_ref().map(|leader| leader.proposed().counter()) else { return };
+        if counter >= FULL || (counter >= NEARLY_FULL && self.outstanding.is_empty()) {
+            tracing::warn!(counter, "the counter of this reign is nearly full: a new one is to begin");
+            self.look(now, effects);
+        }
+    }
+
     /// There is no leader any more, or never was: clients are sent away, and one is sought.
     pub(crate) fn look(&mut self, now: Now, effects: &mut Vec<Effect>) {
         self.leave_role(effects);
@@ -342,6 +354,13 @@ impl Server {
         effects.push(Effect::Dial { term: ensemble.term, leader });
     }
 
+    /// What is committed is kept for a while, for learners that miss it.
+    pub(crate) fn remember(&mut self, committed: Outstanding) {
+        if let Some(ensemble) = &mut self.ensemble {
+            ensemble.history.push(committed.zxid, committed.record);
+        }
+    }
+
     /// Applies what is logged, up to here. Nobody waits for it.
     fn apply_logged(&mut self, through: Zxid) {
         while let Some(proposal) = self.outstanding.front()
@@ -352,9 +371,7 @@ impl Server {
                 TxnRecord::read(&proposal.record.0).expect("a record is checked before it is logged");
             let mut events = Vec::new();
             self.tree.apply(&record, &mut events);
-            if let Some(ensemble) = &mut self.ensemble {
-                ensemble.history.push(proposal.zxid, proposal.record);
-            }
+            self.remember(proposal);
         }
     }
 

@@ -215,7 +215,9 @@ fn core_config(config: &ServerConfig) -> CoreConfig {
     }
 }
 
-/// How much committed history is kept in memory for learners, whatever its number of records.
+/// How much committed history is kept in memory for learners. Upstream's 500 records are gone in a moment under
+/// load, and then every learner that was away reads from the disk or gets the whole tree.
+const HISTORY_RECORDS: usize = 200_000;
 const HISTORY_BYTES: usize = 64 << 20;
 
 fn ensemble_config(
@@ -243,7 +245,10 @@ fn ensemble_config(
             init: tick * u64::from(ensemble.init_limit),
             sync: tick * u64::from(ensemble.sync_limit),
         },
-        history: HistoryLimits { records: ensemble.commit_log_count as usize, bytes: HISTORY_BYTES },
+        history: HistoryLimits {
+            records: HISTORY_RECORDS.max(ensemble.commit_log_count as usize),
+            bytes: HISTORY_BYTES,
+        },
         accepted,
         current,
     })

@@ -28,11 +28,7 @@ use error::{BenchError, Result};
 use process::Process;
 use report::Report;
 use session::{PATIENCE, Target};
-use std::{
-    net::{SocketAddr, ToSocketAddrs},
-    process::ExitCode,
-    time::Duration,
-};
+use std::{net::ToSocketAddrs, process::ExitCode, time::Duration};
 
 /// Put load on a server and measure it
 ///
@@ -48,8 +44,8 @@ pub(crate) struct Bench {
 
 #[derive(Args)]
 struct Common {
-    /// Where the server listens
-    #[arg(long, global = true, default_value = "127.0.0.1:2181", value_name = "HOST:PORT")]
+    /// Where the server listens; several servers of an ensemble joined by commas, and sessions go round them
+    #[arg(long, global = true, default_value = "127.0.0.1:2181", value_name = "HOST:PORT,...")]
     server: String,
     /// The server's process; found by itself where the server listens on a loopback address
     #[arg(long, global = true)]
@@ -95,7 +91,7 @@ impl Bench {
         if let Workload::FirstRequest(options) = &self.workload {
             return first_request::run(options, target);
         }
-        let process = self.common.process(target.server)?;
+        let process = self.common.process(target)?;
         match &self.workload {
             Workload::Mix(options) => mix::run(options, target, process),
             Workload::Watch(options) => watch::run(options, target, process),
@@ -112,16 +108,21 @@ impl Common {
         let unusable = |what: String| {
             BenchError::Usage(format!("--server {}: {what}; HOST:PORT is needed", self.server))
         };
-        let mut addresses = self.server.to_socket_addrs().map_err(|cause| unusable(cause.to_string()))?;
-        let server = addresses.next().ok_or_else(|| unusable("the name has no address".into()))?;
+        let mut servers = Vec::new();
+        for server in self.server.split(',') {
+            let mut addresses = server.to_socket_addrs().map_err(|cause| unusable(cause.to_string()))?;
+            servers.push(addresses.next().ok_or_else(|| unusable("the name has no address".into()))?);
+        }
+        // They are the target for as long as the program runs.
+        let (server, others) = (servers[0], &*servers.leak());
         let timeout = Duration::from_millis(self.session_timeout);
-        Ok(Target { server, timeout, patience: PATIENCE })
+        Ok(Target { server, others: &others[1..], timeout, patience: PATIENCE })
     }
 
-    fn process(&self, server: SocketAddr) -> Result<Option<Process>> {
+    fn process(&self, target: Target) -> Result<Option<Process>> {
         match self.pid {
             Some(pid) => Process::of_pid(pid).map(Some),
-            None => Ok(Process::listening_on(server)),
+            None => Ok(Process::listening_on(target.server).map(|process| process.with(target.others))),
         }
     }
 }

@@ -3,10 +3,11 @@
 use super::error::{BenchError, Result, While};
 use std::{fs, net::SocketAddr, path::PathBuf, time::Duration};
 
-/// A local process.
+/// A local process, or those of the servers of one ensemble.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Process {
     pid: u32,
+    others: &'static [u32],
 }
 
 /// What it has used up to now.
@@ -21,7 +22,7 @@ pub(crate) struct Usage {
 impl Process {
     /// The process with this id, if it exists.
     pub(crate) fn of_pid(pid: u32) -> Result<Process> {
-        let process = Process { pid };
+        let process = Process { pid, others: &[] };
         match process.usage() {
             Some(_) => Ok(process),
             None => Err(BenchError::NoProcess(format!("there is no process {pid}"))),
@@ -30,7 +31,7 @@ impl Process {
 
     /// This process.
     pub(crate) fn current() -> Process {
-        Process { pid: std::process::id() }
+        Process { pid: std::process::id(), others: &[] }
     }
 
     /// The process that listens on a loopback port of this machine, if it may be seen.
@@ -45,7 +46,7 @@ impl Process {
         let wanted = PathBuf::from(format!("socket:[{inode}]"));
         let pids = fs::read_dir("/proc").ok()?;
         pids.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-            .map(|pid| Process { pid })
+            .map(|pid| Process { pid, others: &[] })
             .find(|process| process.open_files().any(|file| file == wanted))
     }
 
@@ -53,12 +54,22 @@ impl Process {
         self.pid
     }
 
-    /// What it has used; `None` if it is gone.
+    /// Together with the processes that listen at `servers`, as far as they can be found.
+    pub(crate) fn with(self, servers: &[SocketAddr]) -> Process {
+        let others: Vec<u32> =
+            servers.iter().filter_map(|server| Process::listening_on(*server)).map(Process::pid).collect();
+        // They are looked at for as long as the program runs.
+        Process { others: others.leak(), ..self }
+    }
+
+    /// What they have used together; `None` if one is gone.
     pub(crate) fn usage(self) -> Option<Usage> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).ok()?;
-        let statm = fs::read_to_string(format!("/proc/{}/statm", self.pid)).ok()?;
-        let pages: u64 = statm.split(' ').nth(1)?.parse().ok()?;
-        Some(Usage { cpu: cpu_of_stat(&stat)?, rss: pages * rustix::param::page_size() as u64 })
+        let mut sum = usage_of(self.pid)?;
+        for pid in self.others {
+            let usage = usage_of(*pid)?;
+            sum = Usage { cpu: sum.cpu + usage.cpu, rss: sum.rss + usage.rss };
+        }
+        Some(sum)
     }
 
     /// What its descriptors refer to.
@@ -75,6 +86,13 @@ impl Process {
             .map(|_| ())
             .during(format!("cannot look at the open files of process {}", self.pid))
     }
+}
+
+fn usage_of(pid: u32) -> Option<Usage> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let statm = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
+    let pages: u64 = statm.split(' ').nth(1)?.parse().ok()?;
+    Some(Usage { cpu: cpu_of_stat(&stat)?, rss: pages * rustix::param::page_size() as u64 })
 }
 
 /// The socket's inode, if a line of `/proc/net/tcp` is a listener on `port`.

@@ -29,6 +29,8 @@ const PER_ADDRESS: usize = 20_000;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Target {
     pub(crate) server: SocketAddr,
+    /// More servers of the same ensemble: sessions go round all of them.
+    pub(crate) others: &'static [SocketAddr],
     /// Session timeout to ask for.
     pub(crate) timeout: Duration,
     /// How long to wait for the server at each step.
@@ -75,10 +77,18 @@ impl Target {
         Ok(sessions)
     }
 
+    /// The server of a session.
+    fn at(self, number: usize) -> SocketAddr {
+        match number % (1 + self.others.len()) {
+            0 => self.server,
+            other => self.others[other - 1],
+        }
+    }
+
     fn greet(self, number: usize) -> Result<TcpStream> {
         let mut stream = self.connect(number).map_err(|cause| match cause.kind() {
-            ErrorKind::ConnectionRefused => BenchError::Refused(self.server),
-            _ => BenchError::Connect { server: self.server, cause },
+            ErrorKind::ConnectionRefused => BenchError::Refused(self.at(number)),
+            _ => BenchError::Connect { server: self.at(number), cause },
         })?;
         stream.write_all(&self.connect_frame()).map_err(|_| self.refused(number))?;
         Ok(stream)
@@ -100,12 +110,13 @@ impl Target {
     }
 
     fn connect(self, number: usize) -> io::Result<TcpStream> {
-        let socket = Socket::new(Domain::for_address(self.server), Type::STREAM, None)?;
-        if number >= PER_ADDRESS && self.server.ip().is_loopback() && self.server.is_ipv4() {
+        let server = self.at(number);
+        let socket = Socket::new(Domain::for_address(server), Type::STREAM, None)?;
+        if number >= PER_ADDRESS && server.ip().is_loopback() && server.is_ipv4() {
             let last = u8::try_from(1 + number / PER_ADDRESS).unwrap_or(u8::MAX);
             socket.bind(&SocketAddr::new(IpAddr::V4(Ipv4Addr::new(127, 0, 0, last)), 0).into())?;
         }
-        socket.connect_timeout(&self.server.into(), self.patience)?;
+        socket.connect_timeout(&server.into(), self.patience)?;
         socket.set_tcp_nodelay(true)?;
         socket.set_read_timeout(Some(self.patience))?;
         socket.set_write_timeout(Some(self.patience))?;
@@ -126,7 +137,7 @@ impl Target {
     }
 
     fn refused(self, number: usize) -> BenchError {
-        BenchError::SessionRefused { server: self.server, number }
+        BenchError::SessionRefused { server: self.at(number), number }
     }
 }
 

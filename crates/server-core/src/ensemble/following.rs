@@ -56,11 +56,7 @@ impl Server {
         let record = |bytes: &[u8]| Record(Arc::from(bytes));
         let said = match packet {
             Packet::LeaderInfo { epoch, .. } => FromLeader::LeaderInfo(epoch),
-            Packet::Diff(_) => {
-                // What is logged here is the beginning of the leader's history: so it is committed.
-                self.apply_logged(Zxid(u64::MAX));
-                FromLeader::Diff
-            }
+            Packet::Diff(_) => return self.take_diff(now, effects),
             Packet::Trunc(to) => FromLeader::Trunc(to),
             Packet::Proposal { zxid, record: bytes } => FromLeader::Proposal(zxid, record(&bytes)),
             Packet::Commit(zxid) | Packet::CommitAndActivate { zxid, .. } => FromLeader::Commit(zxid),
@@ -160,8 +156,15 @@ impl Server {
         let Some(proposal) = self.outstanding.pop_front() else { return };
         assert_eq!(proposal.zxid, zxid, "what is committed is what was logged first");
         self.commit(now, &proposal, effects);
-        if let Some(ensemble) = &mut self.ensemble {
-            ensemble.history.push(zxid, proposal.record);
+        self.remember(proposal);
+    }
+
+    /// What is logged here is the beginning of the leader's history: so it is committed.
+    fn take_diff(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        let term = self.term();
+        self.learn(now, FromLeader::Diff, effects);
+        if self.term() == term {
+            self.apply_logged(Zxid(u64::MAX));
         }
     }
 

@@ -70,7 +70,9 @@ const KEYS: &[Key] = &[
         "commitLogCount",
         ANY_INT,
         "500",
-        Obeyed("Committed transactions that are kept in memory for learners that missed them"),
+        Obeyed(
+            "Committed transactions kept in memory for learners that missed them; at least 200,000, within 64 MiB",
+        ),
     ),
     property(
         "snapshotSizeFactor",

@@ -1,0 +1,128 @@
+"""What lies between the servers of an ensemble: each sees the others through ports of its own, which can go silent.
+
+    links = Links(3, 27020)
+    cluster = Cluster(makes, folder, 27000, links=links)
+    links.cut(1, 2)      # nothing that 1 sends reaches 2, on connections of either; nobody is told
+    links.heal()         # what was held back arrives
+
+Clients are not between servers: they reach every server at any time. Java servers also connect back to addresses that
+others greet them with, past these ports: cut links between servers under test only.
+"""
+import asyncio
+import itertools
+import multiprocessing
+import os
+import signal
+
+PORTS_PER_LINK = 2  # quorum and election
+
+
+class Links:
+    def __init__(self, size, base_port):
+        self.numbers = range(1, size + 1)
+        pairs = list(itertools.permutations(self.numbers, 2))
+        self.at = {pair: base_port + PORTS_PER_LINK * n for n, pair in enumerate(pairs)}
+        self.used, self.routes, self.process = {}, [], None
+        self.control, self.other_end = multiprocessing.Pipe()
+
+    def to(self, seen_by, number, port):
+        """The port at which `seen_by` reaches port `port` of server `number`."""
+        pair = (seen_by, number)
+        here = self.at[pair] + self.used.get(pair, 0)
+        self.used[pair] = self.used.get(pair, 0) + 1
+        self.routes.append((here, port, pair))
+        return here
+
+    def start(self):
+        self.process = multiprocessing.Process(target=_serve, args=(self.routes, self.numbers, self.other_end), daemon=True)
+        self.process.start()
+        self.control.recv()  # it listens
+        return self
+
+    def cut(self, source, sink):
+        self._say([(source, sink)], False)
+
+    def cut_off(self, number, both_ways=True):
+        """A server from all others; one way: they do not hear it any more."""
+        others = [n for n in self.numbers if n != number]
+        self.part([number], others, both_ways)
+
+    def part(self, some, others, both_ways=True):
+        ways = list(itertools.product(some, others))
+        self._say(ways + [(b, a) for a, b in ways] if both_ways else ways, False)
+
+    def heal(self):
+        self._say(list(itertools.permutations(self.numbers, 2)), True)
+
+    def _say(self, ways, is_open):
+        self.control.send((ways, is_open))
+        self.control.recv()
+
+    def stop(self):
+        if self.process:
+            self.process.kill()
+            self.process.join()
+            self.process = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+
+def _serve(routes, numbers, control):
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    asyncio.run(_forward_all(routes, numbers, control))
+
+
+async def _forward_all(routes, numbers, control):
+    ways = {pair: asyncio.Event() for pair in itertools.permutations(numbers, 2)}
+    for way in ways.values():
+        way.set()
+
+    def obey():
+        try:
+            changed, is_open = control.recv()
+        except EOFError:
+            os._exit(0)
+        for pair in changed:
+            ways[pair].set() if is_open else ways[pair].clear()
+        control.send(None)
+
+    def server(port, pair):
+        there, back = ways[pair], ways[pair[::-1]]
+
+        async def connected(reader, writer):
+            await there.wait()
+            await back.wait()
+            try:
+                far_reader, far_writer = await asyncio.open_connection("127.0.0.1", port)
+            except OSError:
+                writer.transport.abort()
+                return
+            await asyncio.gather(_forward(reader, far_writer, there), _forward(far_reader, writer, back))
+
+        return connected
+
+    for here, port, pair in routes:
+        await asyncio.start_server(server(port, pair), "127.0.0.1", here)
+    asyncio.get_running_loop().add_reader(control.fileno(), obey)
+    control.send(None)
+    await asyncio.Event().wait()
+
+
+async def _forward(source, sink, way):
+    """All bytes and then the end. A sink that failed is noticed by whoever reads from that side."""
+    try:
+        while data := await source.read(1 << 16):
+            await way.wait()
+            try:
+                sink.write(data)
+                await sink.drain()
+            except OSError:
+                pass
+    except OSError:
+        pass
+    await way.wait()
+    sink.close()

@@ -1,0 +1,226 @@
+#!/usr/bin/env python3
+"""An ensemble under load while servers are killed, stopped for a while, and cut off from each other.
+
+Each round does one harm, waits for a quorum where there must be one, makes it good, and waits until all serve again and
+every client writes. Every few rounds the load pauses: all trees must be equal, with equal digests wherever two servers
+kept one for the same zxid, and everything acknowledged must be there in order (load.py says how). The seed decides the
+harms and their moments.
+"""
+import os
+import random
+import sys
+import time
+from collections import Counter
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from ensemble.cluster import Cluster  # noqa: E402
+from ensemble.links import Links  # noqa: E402
+from ensemble.load import SETTINGS, Load  # noqa: E402
+from rig.outcome import Mismatch, conclude, expect, expect_equal  # noqa: E402
+from rig.server import NotServing, arguments, work_folder  # noqa: E402
+
+TICK_MS, SYNC_LIMIT, INIT_LIMIT = 200, 10, 30
+SYNC_S = TICK_MS * SYNC_LIMIT / 1000
+LINK_PORTS = 30  # from the first port
+LOOK_EVERY = 10
+
+
+class Storm:
+    """`harms`: names of the methods that may be used, all but those that need links without them."""
+
+    def __init__(self, cluster, load, links, chance):
+        self.cluster, self.load, self.links, self.chance = cluster, load, links, chance
+        self.mismatches = Counter()
+
+    # ---- harms ----
+    def kill_leader(self):
+        self._kill_some([self.cluster.leader()])
+
+    def kill_follower(self):
+        self._kill_some([self.chance.choice(self._followers())])
+
+    def kill_minority(self):
+        members = list(self.cluster.members.values())
+        self._kill_some(self.chance.sample(members, (len(members) - 1) // 2))
+
+    def kill_all(self):
+        members = list(self.cluster.members.values())
+        self._kill(members)
+        self.chance.shuffle(members)
+        for member in members:
+            member.start()
+
+    def kill_follower_then_leader(self):
+        """The follower comes back while a new leader takes over."""
+        follower, leader = self.chance.choice(self._followers()), self.cluster.leader()
+        self._kill([follower, leader])
+        follower.start()
+        self.cluster.wait_quorum(among=self._others([leader]))
+        leader.start()
+
+    def stop_leader(self):
+        """Longer than syncLimit: there is a new one when it wakes."""
+        leader = self.cluster.leader()
+        leader.pause()
+        try:
+            self.cluster.wait_quorum(among=self._others([leader]))
+        finally:
+            leader.resume()
+
+    def stop_leader_shortly(self):
+        self._stop_shortly(self.cluster.leader())
+
+    def stop_follower_shortly(self):
+        """Its clients come back elsewhere; what they had sent to it must not be written when it wakes."""
+        self._stop_shortly(self.chance.choice(self._followers()))
+
+    def cut_off_leader(self):
+        """Its clients still reach it."""
+        leader = self.cluster.leader()
+        self.links.cut_off(leader.number)
+        self.cluster.wait_quorum(among=self._others([leader]))
+        time.sleep(self.chance.uniform(0, SYNC_S))
+
+    def silence_leader(self):
+        """It hears the others, they do not hear it."""
+        leader = self.cluster.leader()
+        self.links.cut_off(leader.number, both_ways=False)
+        self.cluster.wait_quorum(among=self._others([leader]))
+
+    def deafen_leader(self):
+        """The others hear it, it does not hear them: they may well elect it again and again."""
+        number = self.cluster.leader().number
+        self.links.part([n for n in self.links.numbers if n != number], [number], both_ways=False)
+        time.sleep(self.chance.uniform(0.5, 2) * SYNC_S)
+
+    def leave_leader_a_minority(self):
+        leader = self.cluster.leader()
+        company = self.chance.sample(self._followers(), (len(self.cluster.members) - 1) // 2 - 1)
+        majority = self._others([leader, *company])
+        self.links.part([leader.number, *(m.number for m in company)], [m.number for m in majority])
+        self.cluster.wait_quorum(among=majority)
+
+    def cut_off_follower(self):
+        follower = self.chance.choice(self._followers())
+        self.links.cut_off(follower.number, both_ways=self.chance.random() < 0.5)
+        time.sleep(self.chance.uniform(0.1, 1.5) * SYNC_S)
+
+    def cut_some_links(self):
+        """Any links, any directions: only what is left afterwards counts."""
+        for pair in self.links.at:
+            if self.chance.random() < 0.3:
+                self.links.cut(*pair)
+        time.sleep(self.chance.uniform(0.1, 1.5) * SYNC_S)
+
+    # ---- their parts ----
+    def _followers(self):
+        return [m for m in self.cluster.members.values() if m.mode() == "follower"]
+
+    def _others(self, harmed):
+        return [m for m in self.cluster.members.values() if m not in harmed]
+
+    def _kill(self, members):
+        for member in members:
+            self.count_mismatches(member)
+        for member in members:
+            member.kill()
+
+    def _kill_some(self, members):
+        self._kill(members)
+        self.cluster.wait_quorum(among=self._others(members))
+        time.sleep(self.chance.uniform(0, 0.3))
+        for member in members:
+            member.start()
+
+    def _stop_shortly(self, member):
+        member.pause()
+        time.sleep(self.chance.uniform(0.6, 0.95) * SYNC_S)
+        member.resume()
+
+    def count_mismatches(self, member):
+        """A kill forgets the count."""
+        self.mismatches[member.number] += member.digest_mismatches() or 0
+
+    # ---- rounds ----
+    def harms(self):
+        names = ["kill_leader"] * 4 + ["kill_follower"] * 2 + ["kill_all", "kill_follower_then_leader", "stop_leader",
+                                                               "stop_leader_shortly", "stop_follower_shortly"]
+        if len(self.cluster.members) >= 5:
+            names += ["kill_minority"] * 2 + ["leave_leader_a_minority"] * 2
+        else:
+            names.remove("kill_follower_then_leader")  # no quorum is left
+        return names + ["cut_off_leader", "silence_leader", "deafen_leader", "cut_off_follower", "cut_some_links"]
+
+    def round(self, harm):
+        time.sleep(self.chance.uniform(0.05, 0.5))  # a random moment of the load
+        getattr(self, harm)()
+        self.links.heal()
+        self.cluster.wait_quorum()
+        self.load.wait_progress()
+
+    def look(self):
+        """All is there, everywhere, and the load goes on."""
+        self.load.stop()
+        member = self.chance.choice(self.cluster.running())
+        self.load.check(member.port)
+        self.cluster.look_same()
+        for member in self.cluster.running():
+            expect_equal(member.digest_mismatches(), 0, "digest mismatches of server %d" % member.number)
+        expect_equal(dict(+self.mismatches), {}, "digest mismatches before kills")
+        expect_equal(self.load.expired, 0, "sessions that ended although their clients came back in time")
+
+
+def plan(storm, rounds, chance):
+    """Every harm comes early and about as often as it is listed."""
+    deck = []
+    for _ in range(rounds):
+        if not deck:
+            deck = storm.harms()
+            chance.shuffle(deck)
+        yield deck.pop()
+
+
+def check():
+    parser = arguments(__doc__)
+    parser.add_argument("--size", type=int, default=3, help="servers: 3 or 5 (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--quick", action="store_true", help="20 rounds")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="", help="these harms, comma-separated, in this order")
+    parser.add_argument("--clients", type=int, default=4)
+    args = parser.parse_args()
+    rounds, chance = 20 if args.quick else args.rounds, random.Random(args.seed)
+    settings = {**SETTINGS, "tickTime": TICK_MS, "syncLimit": SYNC_LIMIT, "initLimit": INIT_LIMIT, "snapCount": 5000,
+                "preAllocSize": 1024}
+    print("seed %d, %d servers, %d rounds" % (args.seed, args.size, rounds), flush=True)
+    with Links(args.size, args.port + LINK_PORTS) as links, \
+            Cluster([args.server] * args.size, work_folder("storm"), args.port, settings, links=links) as cluster:
+        links.start()
+        cluster.start().wait_quorum()
+        load = Load(cluster.ports(), args.clients, args.seed)
+        storm = Storm(cluster, load, links, chance)
+        only = list(filter(None, args.only.split(",")))
+        harms = [only[n % len(only)] for n in range(rounds)] if only else plan(storm, rounds, chance)
+        load.start()
+        for n, harm in enumerate(harms, 1):
+            began, before = time.monotonic(), load.acknowledged
+            try:
+                storm.round(harm)
+                if n % LOOK_EVERY == 0 or n == rounds:
+                    storm.look()
+            except (Mismatch, AssertionError, NotServing) as what:
+                raise Mismatch("round %d of seed %d, %s: %s" % (n, args.seed, harm, what)) from what
+            print("round %d, %s: %d more writes (%.1f s)%s" % (
+                n, harm, load.acknowledged - before, time.monotonic() - began,
+                "; all there, all equal" if n % LOOK_EVERY == 0 or n == rounds else ""), flush=True)
+            if n % LOOK_EVERY == 0 and n < rounds:
+                load.start()
+        expect(load.acknowledged > rounds * 100, "only %d writes were acknowledged" % load.acknowledged)
+        return "seed %d, %d servers, %d rounds: %d writes acknowledged, none lost; %d reconnections, %d unanswered writes " \
+            "kept, %d sessions of visitors; trees equal, no digest mismatch" % (
+                args.seed, args.size, rounds, load.acknowledged, load.reconnected, sum(c.kept for c in load.clients),
+                load.visitor.total)
+
+
+if __name__ == "__main__":
+    conclude(check)
