@@ -169,6 +169,20 @@ class Storm:
         expect_equal(dict(+self.mismatches), {}, "digest mismatches before kills")
         expect_equal(self.load.expired, 0, "sessions that ended although their clients came back in time")
 
+    def show(self):
+        """After a failure: who is what, and whether the trees differ."""
+        self.links.heal()
+        for one in self.load.all:
+            one.stopping = True
+        for member in self.cluster.running():
+            about = member.srvr()
+            print("server %d: %s at %s, %s nodes" % (member.number, about.get("Mode"), about.get("Zxid"), about.get("Node count")))
+        try:
+            self.cluster.wait_quorum(30)
+            print("%d nodes, the same at all servers" % self.cluster.look_same())
+        except Exception as what:
+            print(what, flush=True)
+
 
 def plan(storm, rounds, chance):
     """Every harm comes early and about as often as it is listed."""
@@ -209,6 +223,7 @@ def check():
                 if n % LOOK_EVERY == 0 or n == rounds:
                     storm.look()
             except (Mismatch, AssertionError, NotServing) as what:
+                storm.show()
                 raise Mismatch("round %d of seed %d, %s: %s" % (n, args.seed, harm, what)) from what
             print("round %d, %s: %d more writes (%.1f s)%s" % (
                 n, harm, load.acknowledged - before, time.monotonic() - began,

@@ -13,6 +13,7 @@ pub mod event;
 pub mod frame;
 pub mod id;
 pub mod jute;
+pub mod membership;
 pub mod op;
 pub mod password;
 pub mod path;

@@ -85,6 +85,19 @@ fn null_is_invalid<'a>(r: &mut Reader<'a>) -> Result<Cow<'a, str>> {
 }
 
 /// setData.
+/// A change of the ensemble.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reconfig<'a> {
+    /// Servers to add or change: `server.N=spec`, joined by commas.
+    pub joining: Option<Cow<'a, str>>,
+    /// Ids of servers to remove, joined by commas.
+    pub leaving: Option<Cow<'a, str>>,
+    /// All servers, in place of both.
+    pub members: Option<Cow<'a, str>>,
+    /// The version that is to be changed; -1 for any.
+    pub current_config: i64,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetData<'a> {
     /// The znode.
@@ -189,9 +202,7 @@ pub enum Request<'a> {
         /// Whether there is one.
         broken: bool,
     },
-    Reconfig {
-        current_config: i64,
-    },
+    Reconfig(Reconfig<'a>),
     CheckWatches {
         path: Cow<'a, str>,
         kind: i32,
@@ -259,10 +270,12 @@ impl<'a> Request<'a> {
                     read_multi_read(r)?
                 }
             }
-            Op::Reconfig => {
-                let _ = (r.string()?, r.string()?, r.string()?);
-                Request::Reconfig { current_config: r.i64()? }
-            }
+            Op::Reconfig => Request::Reconfig(Reconfig {
+                joining: r.string()?,
+                leaving: r.string()?,
+                members: r.string()?,
+                current_config: r.i64()?,
+            }),
             Op::CheckWatches => Request::CheckWatches { path: r.text()?, kind: r.i32()? },
             Op::RemoveWatches => Request::RemoveWatches { path: r.text()?, kind: r.i32()? },
             Op::Auth => {

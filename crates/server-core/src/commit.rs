@@ -17,6 +17,7 @@ use ostler_proto::{
     event::EventType,
     id::{ServerId, SessionId, Xid, Zxid},
     op::Op,
+    path,
     quorum_packet::Packet,
     reply::{Body, OpResult},
     txn::{Txn, TxnCreateKind, TxnRecord},
@@ -78,6 +79,9 @@ impl Server {
         }
         self.release_syncs(now, effects);
         self.consider_snapshot(proposal.record.0.len(), effects);
+        if let Txn::SetData { reconfig: true, data, .. } = &record.txn {
+            self.reconfigured(now, data.unwrap_or_default(), effects);
+        }
     }
 
     /// Tells those who watch and may read. A watch of one who may not is used up all the same, as upstream
@@ -147,6 +151,15 @@ impl Server {
             AnswerForm::Close => {
                 self.reply_write(now, conn, (xid, code, arrived), Ok(Body::None), effects);
                 self.close(conn, CloseReason::ClosedByClient, effects);
+            }
+            AnswerForm::Reconfig => {
+                let config = self.tree.get(path::CONFIG).and_then(|node| node.data.clone());
+                let result = match outcome {
+                    Outcome::DataSet(stat) => Ok(Body::Data(config, stat)),
+                    Outcome::Failed(code) => Err(code),
+                    _ => Ok(Body::None),
+                };
+                self.reply_write(now, conn, (xid, code, arrived), result, effects);
             }
             _ => {
                 let moved =

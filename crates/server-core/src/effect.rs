@@ -8,6 +8,7 @@ use ostler_proto::{
     election::Notification,
     event::EventType,
     id::{Epoch, ServerId, Zxid},
+    membership::Membership,
     quorum_packet::Packet,
     reply::Reply,
 };
@@ -59,6 +60,13 @@ pub enum PersistOp {
         /// The server's [`Effect::Dial`] term, if the tree has some of what goes.
         reload: Option<u64>,
     },
+    /// Write a configuration into the files beside zoo.cfg: the one in force, or one that may come to be.
+    SaveConfig {
+        /// Which.
+        membership: Membership,
+        /// It is in force.
+        active: bool,
+    },
     /// Write a tree that has come from the leader, and take everything after it off the disk.
     Install(Box<FrozenTree>),
 }
@@ -107,6 +115,8 @@ pub enum Effect {
     },
     /// Write a snapshot, in the background.
     Snapshot(Box<FrozenTree>),
+    /// These are the servers that may have to be reached from now on.
+    Servers(Vec<Membership>),
     /// Send a vote.
     SendVote {
         /// To whom.

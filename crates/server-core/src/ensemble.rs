@@ -5,6 +5,7 @@
 
 mod following;
 mod forwarding;
+mod reconfig;
 mod reign;
 
 use crate::{
@@ -16,12 +17,13 @@ use crate::{
 use alloc::{
     boxed::Box,
     collections::{BTreeMap, VecDeque},
-    string::String,
+    string::ToString,
     vec::Vec,
 };
 use ostler_proto::{
     election::{Candidate, Notification},
     id::{Epoch, ServerId, SessionId, Zxid},
+    membership::Membership,
     quorum_packet::{LearnerInfo, PROTOCOL_VERSION, Packet},
     txn::TxnRecord,
 };
@@ -35,14 +37,10 @@ use ostler_zab::{
 /// What a member needs to know of its ensemble.
 #[derive(Debug, Clone)]
 pub struct EnsembleConfig {
-    /// It does not vote.
-    pub observer: bool,
-    /// Who votes.
-    pub electorate: Electorate,
-    /// The configuration as servers tell it each other.
-    pub text: String,
-    /// Its version.
-    pub version: u64,
+    /// The configuration in force.
+    pub membership: Membership,
+    /// One that was proposed, and may be in force elsewhere.
+    pub pending: Option<Membership>,
     /// How long an election waits.
     pub election: ElectionTiming,
     /// How long a leader and its learners wait for each other.
@@ -100,6 +98,8 @@ const EARLY_MAX: usize = 100;
 #[derive(Debug)]
 pub(crate) struct Ensemble {
     config: EnsembleConfig,
+    /// Who decides, under `config`.
+    electorate: Electorate,
     me: ServerId,
     tick_ms: u64,
     election: Election,
@@ -130,10 +130,13 @@ struct Delayed {
 
 impl Ensemble {
     pub(crate) fn new(core: &CoreConfig, config: EnsembleConfig, tree: &Tree) -> Ensemble {
+        let observer = !config.membership.votes(core.server);
+        let text = config.membership.to_string();
         Ensemble {
             me: core.server,
             tick_ms: core.tick_time_ms.max(2),
-            election: Election::new(core.server, config.observer, config.election, config.text.clone()),
+            election: Election::new(core.server, observer, config.election, text),
+            electorate: reconfig::electorate(&config),
             accepted: config.accepted,
             current: config.current,
             role: Role::Looking,
@@ -171,7 +174,7 @@ impl Ensemble {
         match &self.role {
             Role::Leading(leading) if leading.is_established() => MemberMode::Leader,
             Role::Learning(learner) if learner.learning.is_following() => {
-                if self.config.observer {
+                if self.is_observer() {
                     MemberMode::Observer
                 } else {
                     MemberMode::Follower
@@ -179,6 +182,11 @@ impl Ensemble {
             }
             _ => MemberMode::Looking,
         }
+    }
+
+    /// It does not vote.
+    fn is_observer(&self) -> bool {
+        !self.config.membership.votes(self.me)
     }
 
     fn leading(&mut self) -> Option<&mut Leading> {
@@ -235,7 +243,7 @@ impl Server {
         }
         if ensemble.election.next_deadline().is_some_and(|due| due <= now.mono) {
             let mut out = Vec::new();
-            ensemble.election.deadline(now.mono, &ensemble.config.electorate, &mut out);
+            ensemble.election.deadline(now.mono, &ensemble.electorate, &mut out);
             self.elect(now, out, effects);
         }
         let Some(ensemble) = &mut self.ensemble else { return };
@@ -272,14 +280,14 @@ impl Server {
         ensemble.term += 1;
         ensemble.leader = None;
         ensemble.next_tick = now.mono.after(ensemble.tick_ms / 2);
-        let own = (!ensemble.config.observer).then_some(Candidate {
+        let own = (!ensemble.is_observer()).then_some(Candidate {
             epoch: standing.current,
             zxid: standing.last,
             id: ensemble.me,
         });
         tracing::info!(last = %standing.last, epoch = standing.current.0, "looking for a leader");
         let mut out = Vec::new();
-        ensemble.election.look(now.mono, own, &ensemble.config.electorate, &mut out);
+        ensemble.election.look(now.mono, own, &ensemble.electorate, &mut out);
         self.elect(now, out, effects);
     }
 
@@ -319,14 +327,14 @@ impl Server {
     pub(crate) fn voted(&mut self, now: Now, from: ServerId, vote: &Notification, effects: &mut Vec<Effect>) {
         let Some(ensemble) = &mut self.ensemble else { return };
         let mut out = Vec::new();
-        ensemble.election.notified(now.mono, from, vote, &ensemble.config.electorate, &mut out);
+        ensemble.election.notified(now.mono, from, vote, &ensemble.electorate, &mut out);
         self.elect(now, out, effects);
     }
 
     pub(crate) fn election_link(&mut self, now: Now, peer: ServerId, up: bool, effects: &mut Vec<Effect>) {
         let Some(ensemble) = &mut self.ensemble else { return };
         let mut out = Vec::new();
-        ensemble.election.link(now.mono, peer, up, &ensemble.config.electorate, &mut out);
+        ensemble.election.link(now.mono, peer, up, &ensemble.electorate, &mut out);
         self.elect(now, out, effects);
     }
 
@@ -381,7 +389,7 @@ impl Server {
             Role::Leading(_) => self.from_learner(now, link, packet, effects),
             Role::Learning(learner) if learner.link == link => self.from_leader(now, packet, effects),
             Role::Looking if ensemble.early.len() < EARLY_MAX => {
-                match learner_info(&packet, &ensemble.config) {
+                match learner_info(&packet, ensemble.config.membership.version) {
                     Some(info) => ensemble.early.push((link, info)),
                     None => effects.push(Effect::HangUp(link)),
                 }
@@ -406,17 +414,17 @@ impl Server {
 }
 
 /// A learner's first word; `None` if it is none, or the learner's configuration is newer than this one.
-fn learner_info(packet: &Packet<'_>, config: &EnsembleConfig) -> Option<FromLearner> {
+fn learner_info(packet: &Packet<'_>, version: u64) -> Option<FromLearner> {
     let (accepted, info, observer) = match packet {
         Packet::FollowerInfo { accepted, info } => (*accepted, info, false),
         Packet::ObserverInfo { accepted, info } => (*accepted, info, true),
         _ => return None,
     };
-    if info.config_version > config.version {
+    if info.config_version > version {
         tracing::warn!(
             server = info.server.map(|server| server.0),
             theirs = info.config_version,
-            ours = config.version,
+            ours = version,
             "a learner was sent away: it has a newer configuration than this server"
         );
         return None;
@@ -428,10 +436,10 @@ fn own_info(ensemble: &Ensemble) -> Packet<'static> {
     let info = LearnerInfo {
         server: Some(ensemble.me),
         protocol: PROTOCOL_VERSION,
-        config_version: ensemble.config.version,
+        config_version: ensemble.config.membership.version,
     };
     let accepted = ensemble.accepted;
-    if ensemble.config.observer {
+    if ensemble.is_observer() {
         Packet::ObserverInfo { accepted, info }
     } else {
         Packet::FollowerInfo { accepted, info }

@@ -16,6 +16,8 @@ pub(crate) enum AnswerForm {
     PathStat,
     /// The outcome tells.
     ByOutcome,
+    /// reconfig: the new configuration and the Stat of its znode.
+    Reconfig,
     /// createSession: the handshake's answer.
     Connected,
     /// closeSession: answer, then close.

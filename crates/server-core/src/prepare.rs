@@ -57,8 +57,6 @@ impl Preparer<'_> {
             Request::SetData(set) => self.set_data(set),
             Request::SetAcl { path, acl, version } => self.set_acl(path, acl.as_deref(), *version),
             Request::Multi(ops) => Ok(self.multi(ops)),
-            Request::Reconfig { .. } if !self.config.reconfig => Err(ErrorCode::ReconfigDisabled),
-            Request::Reconfig { .. } => Err(ErrorCode::Unimplemented),
             _ => Err(ErrorCode::MarshallingError),
         }
     }

@@ -77,6 +77,9 @@ impl Server {
             let moved = Txn::Error(ErrorCode::SessionMoved.code());
             return Some(self.append(now, session, cxid, moved, Some(conn), effects));
         }
+        if let Request::Reconfig(change) = &request.request {
+            return Some(self.propose_reconfig(now, (session, cxid), change, Asker::Client(conn), effects));
+        }
         let prepared = self.preparer(zxid, now, session, Asker::Client(conn)).prepare(&request.request);
         let malformed_multi = matches!(request.request, Request::Malformed(_));
         let txn = match prepared {

@@ -314,11 +314,10 @@ impl Server {
         let form = match &request.request {
             Request::Create(create) if create.op == Op::Create => AnswerForm::Path,
             Request::Create(_) => AnswerForm::PathStat,
-            Request::Delete(_)
-            | Request::SetData(_)
-            | Request::SetAcl { .. }
-            | Request::Multi(_)
-            | Request::Reconfig { .. } => AnswerForm::ByOutcome,
+            Request::Delete(_) | Request::SetData(_) | Request::SetAcl { .. } | Request::Multi(_) => {
+                AnswerForm::ByOutcome
+            }
+            Request::Reconfig(_) => AnswerForm::Reconfig,
             // Any other write that does not decode is answered in its place, but no transaction comes of it:
             // upstream logs an error with a zxid that is taken already.
             Request::Malformed(Op::Multi) => AnswerForm::ByOutcome,

@@ -4,11 +4,12 @@ use crate::{
     admin::four_letter_door::FourLetterDoor,
     client_conn::ConnLimits,
     config::{EnsembleSettings, ServerConfig, SnapshotCompression},
+    config_files::ConfigFiles,
     disk_thread::{self, DiskQueue, DiskWork},
     driver::{Clock, Doors, Driver},
     error::ServerError,
     listener::{self, ConnCounts},
-    peers::{ElectionDoor, QuorumDoor},
+    peers::{AddressBook, ElectionDoor, QuorumDoor},
     recovery,
     snapshot_thread::{self, SnapshotQueue, SnapshotSettings},
     timer_task,
@@ -25,7 +26,7 @@ use ostler_storage::{
     txnlog::{LogOptions, SpareLog, TxnLog},
 };
 use ostler_tree::Tree;
-use ostler_zab::{ElectionTiming, Electorate, HistoryLimits, leading::LeadingTiming};
+use ostler_zab::{ElectionTiming, HistoryLimits, leading::LeadingTiming};
 use std::{
     net::{Ipv4Addr, SocketAddr},
     sync::{Arc, atomic::AtomicU64},
@@ -90,18 +91,21 @@ impl RunningServer {
             }
         };
         let (snapshots, frozen) = SnapshotQueue::new();
-        let doors = config.ensemble.as_ref().map(|ensemble| Doors {
-            election: ElectionDoor::new((**ensemble).clone()),
-            quorum: QuorumDoor::new(
-                (**ensemble).clone(),
-                folders.clone(),
-                types,
-                config.jute_max_buffer as usize,
-            ),
+        let doors = config.ensemble.as_ref().map(|ensemble| {
+            let all = [&ensemble.membership].into_iter().chain(&ensemble.pending);
+            let book = Arc::new(AddressBook::new(all, config.reconfig_enabled));
+            let (settings, frame_max) = ((**ensemble).clone(), config.jute_max_buffer as usize);
+            Doors {
+                election: ElectionDoor::new(settings.clone(), book.clone()),
+                quorum: QuorumDoor::new(settings, book.clone(), folders.clone(), types, frame_max),
+                book,
+            }
         });
         let driver = Arc::new(Driver::new(core, clock, disk.clone(), snapshots.clone(), doors.clone()));
         let warn_above = Duration::from_millis(config.fsync_warning_threshold_ms);
-        let work = DiskWork { log, settings: settings.clone(), types, warn_above };
+        let files = |ensemble: &EnsembleSettings| (ConfigFiles::beside(ensemble.file.clone()), ensemble.me);
+        let config_files = config.ensemble.as_deref().filter(|_| config.reconfig_enabled).map(files);
+        let work = DiskWork { log, settings: settings.clone(), types, warn_above, config_files };
         let (disk_thread, disk_failed) = spawn_disk_thread(&disk, &driver, work)?;
         let snapshot_thread = spawn_snapshot_thread(&driver, &snapshots, frozen, settings.clone())?;
 
@@ -232,10 +236,8 @@ fn ensemble_config(
     let accepted = epoch(EpochFile::Accepted)?.unwrap_or(current);
     let tick = config.tick_time_ms as u64;
     Ok(EnsembleConfig {
-        observer: ensemble.is_observer(),
-        electorate: Electorate::of(ensemble.quorum.clone()),
-        text: ensemble.text(),
-        version: 0,
+        membership: ensemble.membership.clone(),
+        pending: ensemble.pending.clone(),
         election: ElectionTiming {
             resend_min: ensemble.notification_min_ms.into(),
             resend_max: ensemble.notification_max_ms.into(),

@@ -6,11 +6,12 @@
 //! state is warm, and the connections that are answered are woken without crossing threads.
 
 use crate::{
+    config_files::ConfigFiles,
     driver::Driver,
     recovery,
     snapshot_thread::{self, SnapshotSettings},
 };
-use ostler_proto::stat::ExtendedTypes;
+use ostler_proto::{id::ServerId, stat::ExtendedTypes};
 use ostler_server_core::{Input, PersistOp};
 use ostler_storage::{
     StorageError,
@@ -142,6 +143,8 @@ pub(crate) struct DiskWork {
     pub(crate) settings: SnapshotSettings,
     pub(crate) types: ExtendedTypes,
     pub(crate) warn_above: Duration,
+    /// Where a configuration that changes is kept, and this server's number.
+    pub(crate) config_files: Option<(ConfigFiles, ServerId)>,
 }
 
 /// Runs until the queue is stopped. An error ends it at once.
@@ -196,6 +199,15 @@ impl DiskWork {
                 snapshot_thread::write_at_once(&frozen, &self.settings)?;
                 self.log.truncate_after(frozen.zxid)?;
                 tracing::info!(zxid = %frozen.zxid, logs = %logs.display(), "the leader's tree is on disk");
+            }
+            PersistOp::SaveConfig { membership, active } => {
+                if let Some((files, me)) = &self.config_files {
+                    let own_client = membership.servers.get(me).is_some_and(|member| member.client.is_some());
+                    match active {
+                        true => files.save_active(&membership, own_client)?,
+                        false => files.save_next(&membership)?,
+                    }
+                }
             }
             PersistOp::Append { .. } | PersistOp::RollLog => {}
         }

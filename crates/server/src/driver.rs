@@ -5,7 +5,7 @@ use crate::{
     disk_thread::DiskQueue,
     fan_out::{FanOut, Outboxes},
     outbox::Outbox,
-    peers::{ElectionDoor, PeerOutbox, QuorumDoor},
+    peers::{AddressBook, ElectionDoor, PeerOutbox, QuorumDoor},
     snapshot_thread::SnapshotQueue,
 };
 use ostler_proto::quorum_packet::Packet;
@@ -62,6 +62,7 @@ struct Core {
 pub(crate) struct Doors {
     pub(crate) election: Arc<ElectionDoor>,
     pub(crate) quorum: Arc<QuorumDoor>,
+    pub(crate) book: Arc<AddressBook>,
 }
 
 /// A member that runs.
@@ -284,6 +285,11 @@ impl Driver {
                 Effect::HangUp(link) => {
                     if let Some(outbox) = core.links.remove(&link) {
                         outbox.close();
+                    }
+                }
+                Effect::Servers(all) => {
+                    if let Some(doors) = &self.doors {
+                        doors.book.replace(&all);
                     }
                 }
                 Effect::SendVote { to, notification } => {

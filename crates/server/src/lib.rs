@@ -7,6 +7,7 @@ pub mod admin;
 mod boot;
 mod client_conn;
 pub mod config;
+mod config_files;
 mod disk_thread;
 mod driver;
 mod error;

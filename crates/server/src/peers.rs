@@ -2,12 +2,14 @@
 //!
 //! Nothing is decided here. What comes goes to the core; what the core wants sent is queued by the driver.
 
+mod address_book;
 mod addresses;
 mod election_door;
 mod link;
 mod quorum_door;
 mod tree_stream;
 
+pub(crate) use address_book::AddressBook;
 pub(crate) use election_door::ElectionDoor;
 pub(crate) use link::PeerOutbox;
 pub(crate) use quorum_door::QuorumDoor;

@@ -224,7 +224,7 @@ impl StorageError {
 }
 
 /// Adds what was tried, and on what, to the system's words.
-pub(crate) trait IoContext<T> {
+pub trait IoContext<T> {
     fn during(self, action: &'static str, path: &Path) -> Result<T>;
 }
 

@@ -282,6 +282,16 @@ impl Tree {
         Outcome::DataSet(stat)
     }
 
+    /// Shows a configuration in `/zookeeper/config`, without a transaction: each server does so on its own.
+    pub fn show_config(&mut self, text: &str, version: Zxid, time_ms: i64) {
+        self.change(path::CONFIG, |node| {
+            node.set_data(Some(text.as_bytes()));
+            node.stat.mtime = time_ms;
+            node.stat.mzxid = version;
+            node.stat.version = -1;
+        });
+    }
+
     fn set_acl(&mut self, path: &str, acl: &[ostler_proto::acl::Acl], version: i32) -> Outcome {
         if self.table.get(path).is_none() {
             return Outcome::Failed(ErrorCode::NoNode.code());

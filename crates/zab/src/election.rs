@@ -184,9 +184,9 @@ impl Election {
         }
     }
 
-    /// The configuration that votes carry from now on.
-    pub fn set_config(&mut self, config: String) {
-        self.config = config;
+    /// The configuration that votes carry from now on, and whether this server votes under it.
+    pub fn set_config(&mut self, config: String, observer: bool) {
+        (self.config, self.observer) = (config, observer);
     }
 
     /// A connection to a voter has come, or cannot be had.

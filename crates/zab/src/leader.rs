@@ -22,6 +22,16 @@ impl Leader {
         Leader { electorate, acknowledged: BTreeMap::new(), proposed: last, committed: last }
     }
 
+    /// From now on these decide.
+    pub fn set_electorate(&mut self, electorate: Electorate) {
+        self.electorate = electorate;
+    }
+
+    /// Up to where a server has acknowledged.
+    pub fn acknowledged_by(&self, server: ServerId) -> Zxid {
+        self.acknowledged.get(&server).copied().unwrap_or_default()
+    }
+
     /// The zxid that the next proposal will get.
     pub fn next_zxid(&self) -> Zxid {
         self.proposed.next()

@@ -208,6 +208,17 @@ impl Leading {
         leading
     }
 
+    /// From now on these decide.
+    pub fn set_electorate(&mut self, electorate: Electorate) {
+        self.electorate = electorate;
+    }
+
+    /// Learners that have the history: whether or not they vote.
+    pub fn synced(&self) -> impl Iterator<Item = ServerId> {
+        use LearnerStage::{Active, Synced};
+        self.learners.values().filter(|of| matches!(of.stage, Synced | Active)).map(|of| of.id)
+    }
+
     /// The epoch of the reign, once it has one.
     pub fn epoch(&self) -> Option<Epoch> {
         (!matches!(self.stage, Stage::Discovery { .. })).then_some(self.epoch)

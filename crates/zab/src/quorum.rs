@@ -4,7 +4,10 @@ use alloc::{
     collections::{BTreeMap, BTreeSet},
     vec::Vec,
 };
-use ostler_proto::id::{ServerId, Zxid};
+use ostler_proto::{
+    id::{ServerId, Zxid},
+    membership::Membership,
+};
 
 /// How the voters of one configuration decide.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +29,18 @@ impl Quorum {
         let voters: BTreeSet<ServerId> = voters.into_iter().collect();
         assert!(!voters.is_empty(), "an ensemble has at least one voter");
         Quorum::Majority(voters)
+    }
+
+    /// As a configuration has it: a majority, unless it has groups.
+    pub fn of(membership: &Membership) -> Self {
+        if membership.groups.is_empty() {
+            return Quorum::majority(membership.voters());
+        }
+        let groups = membership.groups.iter().filter(|(id, _)| membership.votes(**id));
+        Quorum::Groups {
+            groups: groups.map(|(id, group)| (*id, *group)).collect(),
+            weights: membership.weights.clone(),
+        }
     }
 
     /// Who votes, in ascending order.

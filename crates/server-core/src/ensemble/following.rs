@@ -1,6 +1,6 @@
 //! The learner's side: the leader's history is taken over, then what it proposes.
 
-use super::{Held, Learner, Role, Step, own_info};
+use super::{Held, Learner, Role, Step, own_info, reconfig::is_reconfig};
 use crate::{
     effect::{Effect, PeerMessage, PersistOp},
     input::{ConnId, Now},
@@ -26,7 +26,7 @@ impl Server {
         if ensemble.term != term || !matches!(ensemble.role, Role::Dialling) {
             return effects.push(Effect::HangUp(link));
         }
-        let learning = Learning::new(standing, ensemble.config.observer);
+        let learning = Learning::new(standing, ensemble.is_observer());
         ensemble.role = Role::Learning(Box::new(Learner { link, learning, heard: now.mono }));
         effects.push(Effect::ToPeer { link, message: PeerMessage::Packet(own_info(ensemble)) });
     }
@@ -64,7 +64,10 @@ impl Server {
             | Packet::InformAndActivate { zxid, record: bytes, .. } => {
                 FromLeader::Inform(zxid, record(&bytes))
             }
-            Packet::NewLeader { epoch, .. } => FromLeader::NewLeader(epoch),
+            Packet::NewLeader { epoch, config } => {
+                self.heard_config(&config, effects);
+                FromLeader::NewLeader(epoch)
+            }
             Packet::UpToDate => FromLeader::UpToDate,
             Packet::Ping { zxid, .. } => FromLeader::Ping(zxid),
             Packet::Sync => return self.synced(now, effects),
@@ -113,7 +116,7 @@ impl Server {
                     }
                 }
                 LearningOutput::Commit(zxid) => self.commit_next(now, zxid, effects),
-                LearningOutput::Serve(epoch) => self.serve_clients(now, epoch),
+                LearningOutput::Serve(epoch) => self.serve_clients(now, epoch, effects),
                 LearningOutput::Pong(zxid) => self.pong(zxid, effects),
                 LearningOutput::HangUp(why) => {
                     tracing::warn!(?why, "this server leaves its leader");
@@ -145,6 +148,9 @@ impl Server {
     fn log_proposal(&mut self, zxid: Zxid, record: Record, effects: &mut Vec<Effect>) -> bool {
         if !TxnRecord::read(&record.0).is_ok_and(|read| read.header.zxid == zxid) {
             return false;
+        }
+        if is_reconfig(&record) {
+            self.heard_reconfig(&record, effects);
         }
         let op = PersistOp::Append { zxid, record: record.clone() };
         effects.push(Effect::Persist { seq: self.gate.issue(), op });
@@ -214,12 +220,13 @@ impl Server {
         }
     }
 
-    fn serve_clients(&mut self, now: Now, epoch: Epoch) {
+    fn serve_clients(&mut self, now: Now, epoch: Epoch, effects: &mut Vec<Effect>) {
         self.restart_sessions(now);
         let Some(ensemble) = &mut self.ensemble else { return };
         ensemble.election.established(epoch);
         let leader = ensemble.leader.map(|leader| leader.0);
         tracing::info!(leader, epoch = epoch.0, "following");
+        self.adopt_pending(now, effects);
     }
 
     fn pong(&mut self, zxid: Zxid, effects: &mut Vec<Effect>) {

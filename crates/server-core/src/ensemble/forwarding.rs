@@ -193,6 +193,10 @@ impl Server {
             self.propose_close(now, session, cxid, None, effects);
             return;
         }
+        if let (Request::Reconfig(change), None) = (request, error) {
+            self.propose_reconfig(now, (session, cxid), change, Asker::Ids(from.ids), effects);
+            return;
+        }
         let zxid = self.next_zxid();
         let prepared = match error {
             Some(error) => Err(error),

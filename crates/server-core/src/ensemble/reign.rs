@@ -1,12 +1,12 @@
 //! The leader's side: learners are brought to its history, then get what it proposes.
 
-use super::{Delayed, Held, Role, Step, learner_info};
+use super::{Delayed, Held, Role, Step, learner_info, reconfig::is_reconfig};
 use crate::{
     effect::{Effect, PeerMessage, PersistOp},
     input::{LogPart, Now},
     server::{Outstanding, Server},
 };
-use alloc::{boxed::Box, vec::Vec};
+use alloc::{borrow::Cow, boxed::Box, string::ToString, vec::Vec};
 use ostler_proto::{
     id::{Epoch, SessionId, Zxid},
     quorum_packet::{PROTOCOL_VERSION, Packet},
@@ -24,7 +24,7 @@ impl Server {
         self.apply_logged(Zxid(u64::MAX));
         let standing = self.standing();
         let Some(ensemble) = &mut self.ensemble else { return };
-        let (electorate, timing) = (ensemble.config.electorate.clone(), ensemble.config.timing);
+        let (electorate, timing) = (ensemble.electorate.clone(), ensemble.config.timing);
         let mut out = Vec::new();
         let mut leading = Leading::new(now.mono, ensemble.me, standing, electorate, timing, &mut out);
         for (link, info) in core::mem::take(&mut ensemble.early) {
@@ -56,7 +56,7 @@ impl Server {
                     effects.push(send(link, Packet::LeaderInfo { epoch, protocol: PROTOCOL_VERSION }));
                 }
                 LeadingOutput::Synchronise { link, last } => self.synchronise(link, last, effects),
-                LeadingOutput::Established(epoch) => self.begin_reign(now, epoch),
+                LeadingOutput::Established(epoch) => self.begin_reign(now, epoch, effects),
                 LeadingOutput::UpToDate(link) => effects.push(send(link, Packet::UpToDate)),
                 LeadingOutput::Acknowledged { from, zxid } => {
                     if zxid > self.proposed() {
@@ -111,15 +111,16 @@ impl Server {
         self.lead(now, out, effects);
     }
 
-    fn begin_reign(&mut self, now: Now, epoch: Epoch) {
+    fn begin_reign(&mut self, now: Now, epoch: Epoch, effects: &mut Vec<Effect>) {
         let first = Zxid::new(epoch, 0);
         self.tree.begin_epoch(first);
         self.overlay = Overlay::new(&self.tree);
         self.restart_sessions(now);
         let Some(ensemble) = &mut self.ensemble else { return };
         ensemble.election.established(epoch);
-        self.leader = Some(Leader::new(ensemble.config.electorate.clone(), first));
+        self.leader = Some(Leader::new(ensemble.electorate.clone(), first));
         tracing::info!(epoch = epoch.0, "leading");
+        self.adopt_pending(now, effects);
     }
 
     pub(super) fn from_learner(
@@ -131,8 +132,8 @@ impl Server {
     ) {
         let said = match &packet {
             Packet::FollowerInfo { .. } | Packet::ObserverInfo { .. } => {
-                let config = self.ensemble.as_ref().map(|ensemble| &ensemble.config);
-                match config.and_then(|config| learner_info(&packet, config)) {
+                let version = self.ensemble.as_ref().map_or(0, |ensemble| ensemble.config.membership.version);
+                match learner_info(&packet, version) {
                     Some(info) => info,
                     None => return effects.push(Effect::HangUp(link)),
                 }
@@ -250,6 +251,7 @@ impl Server {
 
     /// What is proposed and not committed, and NEWLEADER.
     fn finish_sync(&mut self, link: LinkId, effects: &mut Vec<Effect>) {
+        self.number_first_config();
         let Some(ensemble) = &mut self.ensemble else { return };
         let Role::Leading(leading) = &ensemble.role else { return };
         let Some(epoch) = leading.epoch() else { return };
@@ -258,7 +260,7 @@ impl Server {
         let mut messages: Vec<PeerMessage> = outstanding
             .map(|proposal| PeerMessage::Proposal(proposal.zxid, proposal.record.clone()))
             .collect();
-        let config = ensemble.config.text.clone().into();
+        let config = ensemble.config.latest().to_string().into();
         messages.push(PeerMessage::Packet(Packet::NewLeader { epoch, config }));
         match ensemble.delayed.get_mut(&link) {
             Some(delayed) => delayed.then.append(&mut messages),
@@ -280,13 +282,19 @@ impl Server {
 
     /// A commit for all.
     pub(crate) fn tell_commit(&mut self, proposal: &Outstanding, effects: &mut Vec<Effect>) {
+        let activate = is_reconfig(&proposal.record).then(|| self.designated_leader());
         let Some(ensemble) = &mut self.ensemble else { return };
         let Role::Leading(leading) = &ensemble.role else { return };
         for (link, observer) in leading.forwarding() {
-            let message = if observer {
-                PeerMessage::Inform(proposal.zxid, proposal.record.clone())
-            } else {
-                PeerMessage::Packet(Packet::Commit(proposal.zxid))
+            let (zxid, record) = (proposal.zxid, &proposal.record);
+            let message = match (activate, observer) {
+                (None, true) => PeerMessage::Inform(zxid, record.clone()),
+                (None, false) => PeerMessage::Packet(Packet::Commit(zxid)),
+                (Some(leader), true) => {
+                    let record = Cow::Owned(record.0.to_vec());
+                    PeerMessage::Packet(Packet::InformAndActivate { zxid, leader, record })
+                }
+                (Some(leader), false) => PeerMessage::Packet(Packet::CommitAndActivate { zxid, leader }),
             };
             match ensemble.delayed.get_mut(&link) {
                 Some(delayed) => delayed.then.push(message),

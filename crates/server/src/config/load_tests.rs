@@ -7,7 +7,6 @@ use tempfile::TempDir;
 use super::*;
 use crate::admin::four_letter::Word;
 use ostler_proto::id::ServerId;
-use ostler_zab::Quorum;
 
 /// A folder with a zoo.cfg in it; messages name the file by its path, which the checks cut off.
 struct File {
@@ -272,27 +271,27 @@ fn check_member_error(myid: &str, lines: &str, expected: &str) {
 #[test]
 fn several_servers_are_an_ensemble() {
     let settings = ensemble("2\n", "server.2=b:1:2\nserver.1=a:1:2;2181\nserver.3=c:1:2:observer");
-    assert_eq!((settings.me, settings.is_observer()), (ServerId(2), false));
-    assert_eq!(settings.quorum, Quorum::majority([ServerId(1), ServerId(2)]));
+    assert_eq!(settings.me, ServerId(2));
+    assert!(settings.membership.voters().eq([ServerId(1), ServerId(2)]));
     assert_eq!((settings.init_limit, settings.sync_limit), (10, 5));
     assert_eq!(
-        settings.text(),
+        settings.membership.to_string(),
         "server.1=a:1:2:participant;0.0.0.0:2181\nserver.2=b:1:2:participant\nserver.3=c:1:2:observer\nversion=0"
     );
     let alone = ensemble("1", "standaloneEnabled=false\nserver.1=a:1:2");
-    assert_eq!(alone.quorum, Quorum::majority([ServerId(1)]));
+    assert!(alone.membership.voters().eq([ServerId(1)]));
 }
 
 #[test]
 fn groups_and_weights_make_a_weighted_quorum() {
     let servers = "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2";
     let settings = ensemble("1", &format!("{servers}\ngroup.1=1:2\ngroup.2=3\nweight.3=0"));
-    assert_eq!(settings.quorum.weight(ServerId(3)), 0);
-    assert!(settings.text().ends_with("\ngroup.1=1:2\ngroup.2=3\nweight.3=0\nversion=0"));
+    let text = settings.membership.to_string();
+    assert!(text.ends_with("\ngroup.1=1:2\ngroup.2=3\nweight.3=0\nversion=0"));
     check_member_error(
         "1",
         &format!("{servers}\ngroup.1=1:2"),
-        "zoo.cfg:6: group.1: leaves server.3 in no group; with groups every voter has one",
+        "zoo.cfg:6: group.1: server.3 is in no group; with groups every voter has one",
     );
 }
 

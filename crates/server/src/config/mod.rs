@@ -19,7 +19,7 @@ mod load_tests;
 
 use std::path::Path;
 
-pub use ensemble::{ClientPart, EnsembleServer, EnsembleSettings, PeerAddress};
+pub use ensemble::EnsembleSettings;
 pub use error::{ConfigError, Note, NoteLevel, Place};
 pub use jvm_flags::JVM_FLAG_VARIABLES;
 pub use server_config::{

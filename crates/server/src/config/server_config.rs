@@ -126,7 +126,7 @@ pub(super) fn from_file(file: &str, settings: &mut Settings) -> Result<ServerCon
         key: "dataDir",
         example: "dataDir=/var/lib/zookeeper",
     })?;
-    let asked = ensemble::asked(settings, data_dir.as_ref())?;
+    let asked = ensemble::asked(file, settings, data_dir.as_ref())?;
     let client_address = client_address(file, settings, asked.own())?;
     let timeouts = SessionTimeouts::from_settings(settings)?;
     let schemes = enforced_schemes(settings)?;

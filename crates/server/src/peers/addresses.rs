@@ -1,6 +1,6 @@
 //! Where the others are. Names are looked up at every attempt: a server that moves keeps its name.
 
-use crate::config::{EnsembleServer, PeerAddress};
+use ostler_proto::membership::{Member, PeerAddress};
 use std::{io, net::SocketAddr, time::Duration};
 use tokio::{
     net::{TcpListener, TcpStream, lookup_host},
@@ -24,7 +24,7 @@ impl Port {
 }
 
 /// Connects to the first address of a server that answers.
-pub(super) async fn connect(server: &EnsembleServer, port: Port, within: Duration) -> io::Result<TcpStream> {
+pub(super) async fn connect(server: &Member, port: Port, within: Duration) -> io::Result<TcpStream> {
     let mut failure = io::Error::new(io::ErrorKind::NotFound, "it has no address");
     for address in &server.addresses {
         match connect_to(bare(&address.host), port.of(address), within).await {
@@ -53,10 +53,7 @@ async fn connect_to(host: &str, port: u16, within: Duration) -> io::Result<TcpSt
 }
 
 /// Listens at each address of this server.
-pub(super) async fn listen(
-    server: &EnsembleServer,
-    port: Port,
-) -> Result<Vec<TcpListener>, (String, io::Error)> {
+pub(super) async fn listen(server: &Member, port: Port) -> Result<Vec<TcpListener>, (String, io::Error)> {
     let mut listeners = Vec::new();
     for address in &server.addresses {
         let (host, port) = (bare(&address.host), port.of(address));

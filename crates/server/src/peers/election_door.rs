@@ -2,7 +2,10 @@
 //!
 //! A server with a smaller id that wants to talk connects, says who it is, and hangs up: the other connects back.
 
-use super::addresses::{self, Port};
+use super::{
+    address_book::AddressBook,
+    addresses::{self, Port},
+};
 use crate::{config::EnsembleSettings, driver::Driver};
 use ostler_proto::{election::Notification, id::ServerId, jute::Writer as _};
 use ostler_server_core::Input;
@@ -62,6 +65,7 @@ struct Peer {
 #[derive(Debug)]
 pub(crate) struct ElectionDoor {
     settings: EnsembleSettings,
+    book: Arc<AddressBook>,
     peers: Mutex<HashMap<ServerId, Peer>>,
     links: std::sync::atomic::AtomicU64,
     runtime: Handle,
@@ -69,9 +73,10 @@ pub(crate) struct ElectionDoor {
 }
 
 impl ElectionDoor {
-    pub(crate) fn new(settings: EnsembleSettings) -> Arc<ElectionDoor> {
+    pub(crate) fn new(settings: EnsembleSettings, book: Arc<AddressBook>) -> Arc<ElectionDoor> {
         Arc::new(ElectionDoor {
             settings,
+            book,
             peers: Mutex::default(),
             links: Default::default(),
             runtime: Handle::current(),
@@ -85,8 +90,8 @@ impl ElectionDoor {
 
     /// Listens at this server's own addresses.
     pub(crate) async fn listen(&self) -> Result<Vec<TcpListener>, (String, io::Error)> {
-        match self.settings.server(self.settings.me) {
-            Some(own) => addresses::listen(own, Port::Election).await,
+        match self.book.find(self.settings.me) {
+            Some(own) => addresses::listen(&own, Port::Election).await,
             None => Ok(Vec::new()),
         }
     }
@@ -142,15 +147,16 @@ impl ElectionDoor {
 
     async fn connect(&self, to: ServerId) -> io::Result<TcpStream> {
         let unknown = || io::Error::new(io::ErrorKind::NotFound, "it is not in the configuration");
-        let server = self.settings.server(to).ok_or_else(unknown)?;
+        let server = self.book.find(to).ok_or_else(unknown)?;
         let within = Duration::from_millis(self.settings.connect_timeout_ms.into());
-        let mut stream = addresses::connect(server, Port::Election, within).await?;
+        let mut stream = addresses::connect(&server, Port::Election, within).await?;
         stream.write_all(&self.greeting()).await?;
         Ok(stream)
     }
 
     fn greeting(&self) -> Vec<u8> {
-        let own = self.settings.server(self.settings.me).and_then(|server| server.addresses.first());
+        let own = self.book.find(self.settings.me);
+        let own = own.as_ref().and_then(|member| member.addresses.first());
         let address = own.map_or_else(String::new, |own| format!("{}:{}", own.host, own.election_port));
         let mut greeting = Vec::new();
         greeting.i64(GREETING);
@@ -182,13 +188,14 @@ impl ElectionDoor {
     async fn greeted(self: Arc<Self>, mut stream: TcpStream) -> io::Result<()> {
         stream.set_nodelay(true)?;
         let late = |_| io::Error::new(io::ErrorKind::TimedOut, "it did not say who it is");
-        let id = timeout(GREETING_WITHIN, read_greeting(&mut stream)).await.map_err(late).flatten()?;
+        let (id, address) =
+            timeout(GREETING_WITHIN, read_greeting(&mut stream)).await.map_err(late).flatten()?;
         let me = self.settings.me;
         if id == me {
             let same = "it has this server's own id: does another server have the same myid?";
             return Err(io::Error::new(io::ErrorKind::InvalidData, same));
         }
-        if self.settings.server(id).is_none() {
+        if !self.book.heard_of(id, address) {
             let text = format!("server {} is not in the configuration: is it of another ensemble?", id.0);
             return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         }
@@ -274,12 +281,13 @@ async fn write_votes(votes: &VoteBox, mut write: OwnedWriteHalf) -> io::Result<(
     }
 }
 
-async fn read_greeting(stream: &mut TcpStream) -> io::Result<ServerId> {
+/// Who calls, and where its election port is, if it says so.
+async fn read_greeting(stream: &mut TcpStream) -> io::Result<(ServerId, Option<(String, u16)>)> {
     let bad = |text: String| io::Error::new(io::ErrorKind::InvalidData, text);
     let first = stream.read_i64().await?;
     if first >= 0 {
         // The oldest form: the id alone.
-        return Ok(ServerId(first));
+        return Ok((ServerId(first), None));
     }
     if first != GREETING && first != GREETING_WITH_ADDRESSES {
         return Err(bad(format!("it greets with {first:#x}, which is no version of the protocol")));
@@ -291,5 +299,10 @@ async fn read_greeting(stream: &mut TcpStream) -> io::Result<ServerId> {
     }
     let mut address = vec![0; length as usize];
     stream.read_exact(&mut address).await?;
-    Ok(ServerId(id))
+    let address = String::from_utf8_lossy(&address);
+    // Of several the first will do: all are tried once a configuration names them.
+    let first = address.split('|').next().and_then(|first| first.rsplit_once(':'));
+    let first = first.and_then(|(host, port)| Some((host.to_string(), port.parse().ok()?)));
+    // "Everywhere" is no place to call back.
+    Ok((ServerId(id), first.filter(|(host, _)| host != "0.0.0.0" && host != "[::]")))
 }

@@ -1,6 +1,7 @@
 //! The quorum port: learners call here; and the way to the leader's.
 
 use super::{
+    address_book::AddressBook,
     addresses::{self, Port},
     link::Link,
 };
@@ -33,6 +34,7 @@ const REFUSED_FOR: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(crate) struct QuorumDoor {
     settings: EnsembleSettings,
+    book: Arc<AddressBook>,
     folders: DataFolders,
     types: ExtendedTypes,
     data_max: usize,
@@ -43,12 +45,14 @@ pub(crate) struct QuorumDoor {
 impl QuorumDoor {
     pub(crate) fn new(
         settings: EnsembleSettings,
+        book: Arc<AddressBook>,
         folders: DataFolders,
         types: ExtendedTypes,
         frame_max: usize,
     ) -> Arc<QuorumDoor> {
         Arc::new(QuorumDoor {
             settings,
+            book,
             folders,
             types,
             // A record is a request and what the servers add to it; a multi of many may grow.
@@ -68,8 +72,8 @@ impl QuorumDoor {
 
     /// Listens at this server's own addresses.
     pub(crate) async fn listen(&self) -> Result<Vec<TcpListener>, (String, io::Error)> {
-        match self.settings.server(self.settings.me) {
-            Some(own) => addresses::listen(own, Port::Quorum).await,
+        match self.book.find(self.settings.me) {
+            Some(own) => addresses::listen(&own, Port::Quorum).await,
             None => Ok(Vec::new()),
         }
     }
@@ -121,11 +125,11 @@ impl QuorumDoor {
 
     async fn connect(&self, leader: ServerId) -> io::Result<TcpStream> {
         let unknown = || io::Error::new(io::ErrorKind::NotFound, "it is not in the configuration");
-        let server = self.settings.server(leader).ok_or_else(unknown)?;
+        let server = self.book.find(leader).ok_or_else(unknown)?;
         let within = Duration::from_millis(self.settings.connect_timeout_ms.into());
         let begun = Instant::now();
         loop {
-            match addresses::connect(server, Port::Quorum, within).await {
+            match addresses::connect(&server, Port::Quorum, within).await {
                 Err(_) if begun.elapsed() < REFUSED_FOR => tokio::time::sleep(AGAIN_AFTER).await,
                 done => return done,
             }

@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""Ensembles of Ostler and Java servers under load while leaders are killed: all trees are the same, all the time.
+
+All eight choices of the server under test and Java 3.9 for three servers, and some with Java 3.8. The load is that of
+load.py, whose acknowledged writes must all be there, and clients that do a bit of everything (wander.py). A server
+compares the digest that comes with each transaction with that of its own tree: none may differ, except at a server
+that took a snapshot from a Java leader. Java sends that while it changes, and counts the difference until the
+follower has caught up; these are printed.
+"""
+import os
+import random
+import re
+import sys
+import time
+from collections import Counter
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from ensemble import wander  # noqa: E402
+from ensemble.cluster import Cluster  # noqa: E402
+from ensemble.load import SETTINGS, Load  # noqa: E402
+from rig.outcome import Mismatch, Skip, conclude, expect, expect_equal  # noqa: E402
+from rig.server import NotServing, arguments, available, work_folder  # noqa: E402
+
+TICK_MS = 300
+KEYS = {**SETTINGS, "tickTime": TICK_MS, "snapCount": 3000, "preAllocSize": 1024, "znode.container.checkIntervalMs": 500}
+HARMS = ["leader", "leader after a follower", "follower", "leader after a follower", "all", "leader"]
+WANDERERS = 2
+# In the log of a Java leader: to whom it sends what.
+LEARNER = re.compile(r"Synchronizing with Learner sid: (\d+) .*peerLastZxid=(0x[0-9a-f]+)|Sending snapshot last zxid of peer is (0x[0-9a-f]+)")
+
+
+def is_java(cmd):
+    return cmd.startswith("java")
+
+
+class Trial:
+    def __init__(self, makes, port, seed):
+        self.makes, self.chance, self.seed = makes, random.Random(seed), seed
+        self.cluster = Cluster(makes, work_folder("mixed"), port, KEYS)
+        self.led = Counter()
+        self.forgiven = Counter()  # digest mismatches after a snapshot from a Java leader
+
+    def run(self, harms):
+        with self.cluster:
+            self._start(self.cluster.members.values())
+            self._note_leader()
+            self.load = load = Load(self.cluster.ports(), 3, self.seed)
+            wander.prepare(self.cluster.ports()[0])
+            load.all += [wander.Wanderer(self.cluster.ports(), n, self.seed) for n in range(WANDERERS)]
+            load.start()
+            for harm in harms:
+                load.wait_progress()
+                time.sleep(self.chance.uniform(0, 0.5))  # a random moment of the load
+                began = time.monotonic()
+                self._harm(harm)
+                self.cluster.wait_quorum()
+                print("  %s killed and back (%.1f s)" % (harm, time.monotonic() - began), flush=True)
+            load.wait_progress()
+            load.stop()
+            for member in self.cluster.running():
+                load.check(member.port)
+            nodes = self.cluster.look_same()
+            for member in self.cluster.running():
+                self._count_mismatches(member)
+        wandered = [one for one in load.all if isinstance(one, wander.Wanderer)]
+        expect_equal(load.expired, 0, "sessions that ended although their clients came back in time")
+        return "%d writes acknowledged, %d of all kinds (%d refused), %d nodes; led by %s%s" % (
+            load.acknowledged, sum(w.total for w in wandered), sum(w.refused for w in wandered), nodes,
+            ", ".join("%s %dx" % item for item in sorted(self.led.items())),
+            "; digest mismatches after a Java leader's snapshot: %s" % dict(self.forgiven) if self.forgiven else "")
+
+    def make_of(self, member):
+        return "Java" if is_java(self.makes[member.number - 1]) else "Ostler"
+
+    def _harm(self, harm):
+        members = list(self.cluster.members.values())
+        leader = self.cluster.leader()
+        followers = [m for m in members if m is not leader]
+        if harm == "leader after a follower":
+            # The one that stayed has more than the one that comes back: it must lead.
+            stays = min(followers, key=lambda m: self.led[self.make_of(m)])
+            late = [m for m in followers if m is not stays]
+            self._kill(late)
+            self.load.wait_progress()
+            self._kill([leader])
+            self._start(late)
+            self._note_leader([stays, *late])
+            self._start([leader])
+            return
+        victims = {"leader": [leader], "follower": [self.chance.choice(followers)], "all": members}[harm]
+        self._kill(victims)
+        rest = [m for m in members if m not in victims]
+        if harm == "leader":
+            self._note_leader(rest)
+        self._start(victims)
+        if harm == "all":
+            self._note_leader(members)
+
+    def _kill(self, members):
+        for member in members:
+            self._count_mismatches(member)
+        for member in members:
+            member.kill()
+
+    def _start(self, members):
+        for member in members:
+            member.start()
+
+    def _note_leader(self, among=None):
+        self.led[self.make_of(self.cluster.wait_quorum(among=among))] += 1
+
+    # ---- digests ----
+    def _given_snapshots(self):
+        """Servers that a Java leader ever sent a snapshot: what it lacked then stays with their data."""
+        given = set()
+        for member in self.cluster.members.values():
+            learners = {}  # its last zxid -> number
+            for number, has, sent in LEARNER.findall(member.log_text()):
+                if number:
+                    learners[has] = int(number)
+                else:
+                    given.add(learners.get(sent))
+        return given
+
+    def _count_mismatches(self, member):
+        """In this life of a server: a kill forgets the count."""
+        count = member.digest_mismatches()
+        if not count:
+            return
+        name = "server %d (%s)" % (member.number, self.makes[member.number - 1])
+        expect(member.number in self._given_snapshots(), "%s counted %d digest mismatches" % (name, count))
+        self.forgiven[name] += count
+
+
+def choices(server, peers, quick):
+    """Lists of three commands."""
+    for peer in peers:
+        if peer == "java3.9" and not quick:
+            for n in range(8):
+                yield [peer if n >> bit & 1 else server for bit in range(3)]
+        else:
+            yield [server, peer, peer]
+            yield [peer, server, server]
+
+
+def check():
+    parser = arguments(__doc__)
+    parser.add_argument("--peers", default="java3.9,java3.8", help="the servers to mix with (default: %(default)s)")
+    parser.add_argument("--quick", action="store_true", help="fewer choices")
+    parser.add_argument("--makes", default="", help="this choice alone: three commands, comma-separated")
+    parser.add_argument("--kills", type=int, default=len(HARMS), help="for each choice (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args()
+    peers, missing = available(args.peers)
+    os.environ.setdefault("LEVEL", "INFO")  # of Java's log, which then tells how learners are synchronised
+    wanted = [args.makes.split(",")] if args.makes else list(choices(args.server, peers, args.quick))
+    harms = [HARMS[n % len(HARMS)] for n in range(args.kills)]
+    for makes in wanted:
+        name = " ".join("Ostler" if make == args.server else make for make in makes)
+        began = time.monotonic()
+        try:
+            summary = Trial(makes, args.port, args.seed).run(harms)
+        except (Mismatch, AssertionError, NotServing) as what:
+            raise Mismatch("seed %d, %s: %s" % (args.seed, name, what)) from what
+        print("%s: %s (%.1f s)" % (name, summary, time.monotonic() - began), flush=True)
+    summary = "%d mixed ensembles, %d kills each: nothing acknowledged lost, trees equal, no digest mismatch" % (
+        len(wanted), len(harms))
+    if missing:
+        raise Skip("%s; not tried with %s" % (summary, "; ".join(missing)))
+    return summary
+
+
+if __name__ == "__main__":
+    conclude(check)
