@@ -54,6 +54,10 @@ impl Server {
             learner.heard = now.mono;
         }
         let record = |bytes: &[u8]| Record(Arc::from(bytes));
+        let designated = match &packet {
+            Packet::CommitAndActivate { leader, .. } | Packet::InformAndActivate { leader, .. } => Some(*leader),
+            _ => None,
+        };
         let said = match packet {
             Packet::LeaderInfo { epoch, .. } => FromLeader::LeaderInfo(epoch),
             Packet::Diff(_) => return self.take_diff(now, effects),
@@ -90,7 +94,13 @@ impl Server {
                 return self.look(now, effects);
             }
         };
+        let term = self.term();
         self.learn(now, said, effects);
+        // A leader that is not to lead any more leaves it to its followers to go.
+        let leader = self.ensemble.as_ref().and_then(|ensemble| ensemble.leader);
+        if designated.is_some() && designated != leader && self.term() == term {
+            self.look(now, effects);
+        }
     }
 
     fn learn(&mut self, now: Now, said: FromLeader, effects: &mut Vec<Effect>) {
