@@ -51,6 +51,7 @@ impl Server {
             if let Some(proposal) = self.outstanding.pop_front() {
                 self.tell_commit(&proposal, effects);
                 self.commit(now, &proposal, effects);
+                self.remember(proposal);
             }
         }
     }

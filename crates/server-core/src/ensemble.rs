@@ -11,7 +11,7 @@ use crate::{
     config::CoreConfig,
     effect::{CloseReason, Effect},
     input::{ConnId, Mono, Now},
-    server::Server,
+    server::{Outstanding, Server},
 };
 use alloc::{
     boxed::Box,
@@ -352,9 +352,14 @@ impl Server {
                 TxnRecord::read(&proposal.record.0).expect("a record is checked before it is logged");
             let mut events = Vec::new();
             self.tree.apply(&record, &mut events);
-            if let Some(ensemble) = &mut self.ensemble {
-                ensemble.history.push(proposal.zxid, proposal.record);
-            }
+            self.remember(proposal);
+        }
+    }
+
+    /// What is applied is kept for learners that lack it.
+    pub(crate) fn remember(&mut self, proposal: Outstanding) {
+        if let Some(ensemble) = &mut self.ensemble {
+            ensemble.history.push(proposal.zxid, proposal.record);
         }
     }
 

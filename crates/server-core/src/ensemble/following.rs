@@ -160,9 +160,7 @@ impl Server {
         let Some(proposal) = self.outstanding.pop_front() else { return };
         assert_eq!(proposal.zxid, zxid, "what is committed is what was logged first");
         self.commit(now, &proposal, effects);
-        if let Some(ensemble) = &mut self.ensemble {
-            ensemble.history.push(zxid, proposal.record);
-        }
+        self.remember(proposal);
     }
 
     /// Back to `to`: what was logged after it was never committed.
