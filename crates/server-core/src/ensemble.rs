@@ -115,11 +115,19 @@ pub(crate) struct Ensemble {
     /// Learners for whom the log on disk is being read, and what they get after it.
     delayed: BTreeMap<LinkId, Delayed>,
     /// The tree is being read anew.
-    reloading: bool,
+    reloading: Option<Reload>,
     /// Sessions heard of since the leader's last heartbeat, and their timeouts.
     touched: BTreeMap<SessionId, i32>,
     /// Connections that wait for the leader's word on their session.
     revalidating: BTreeMap<SessionId, VecDeque<(ConnId, i32)>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Reload {
+    /// The last transaction that the leader believes is left.
+    to: Zxid,
+    /// The leader is lost meanwhile. What this server has will be known only then, so it looks for a leader then.
+    look: bool,
 }
 
 #[derive(Debug)]
@@ -146,7 +154,7 @@ impl Ensemble {
             early: Vec::new(),
             history: History::new(config.history, tree.last_processed()),
             delayed: BTreeMap::new(),
-            reloading: false,
+            reloading: None,
             touched: BTreeMap::new(),
             revalidating: BTreeMap::new(),
             config,
@@ -218,7 +226,7 @@ impl Server {
 
     /// Whether the tree is being read anew from disk. What a leader says meanwhile is about the new tree.
     pub fn is_reloading(&self) -> bool {
-        self.ensemble.as_ref().is_some_and(|ensemble| ensemble.reloading)
+        self.ensemble.as_ref().is_some_and(|ensemble| ensemble.reloading.is_some())
     }
 
     /// What a member does for clients; `None` for a lone server.
@@ -280,6 +288,10 @@ impl Server {
         ensemble.term += 1;
         ensemble.leader = None;
         ensemble.next_tick = now.mono.after(ensemble.tick_ms / 2);
+        if let Some(reload) = &mut ensemble.reloading {
+            reload.look = true;
+            return;
+        }
         let own = (!ensemble.is_observer()).then_some(Candidate {
             epoch: standing.current,
             zxid: standing.last,
@@ -299,7 +311,6 @@ impl Server {
             Role::Looking | Role::Dialling => {}
         }
         ensemble.delayed.clear();
-        ensemble.reloading = false;
         ensemble.touched.clear();
         ensemble.revalidating.clear();
     }

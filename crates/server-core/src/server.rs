@@ -196,7 +196,7 @@ impl Server {
             Input::LeaderUnreachable { term } => self.leader_unreachable(now, term, effects),
             Input::Peer { link, packet } => self.peer(now, link, packet, effects),
             Input::Snap { link, tree } => self.snap(now, link, *tree, effects),
-            Input::Reloaded { term, tree } => self.reloaded(term, *tree),
+            Input::Reloaded { tree, .. } => self.reloaded(now, *tree, effects),
             Input::LogRead { link, term, read } => self.log_read(link, term, read, effects),
             Input::PeerGone { link } => self.peer_gone(now, link, effects),
         }

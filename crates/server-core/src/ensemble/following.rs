@@ -1,6 +1,6 @@
 //! The learner's side: the leader's history is taken over, then what it proposes.
 
-use super::{Held, Learner, Role, Step, own_info, reconfig::is_reconfig};
+use super::{Held, Learner, Reload, Role, Step, own_info, reconfig::is_reconfig};
 use crate::{
     effect::{Effect, PeerMessage, PersistOp},
     input::{ConnId, Now},
@@ -55,7 +55,9 @@ impl Server {
         }
         let record = |bytes: &[u8]| Record(Arc::from(bytes));
         let designated = match &packet {
-            Packet::CommitAndActivate { leader, .. } | Packet::InformAndActivate { leader, .. } => Some(*leader),
+            Packet::CommitAndActivate { leader, .. } | Packet::InformAndActivate { leader, .. } => {
+                Some(*leader)
+            }
             _ => None,
         };
         let said = match packet {
@@ -116,7 +118,12 @@ impl Server {
                     self.answer_leader(Packet::AckEpoch { last, current });
                 }
                 LearningOutput::Ack(zxid) => self.answer_leader(Packet::Ack(zxid)),
-                LearningOutput::Truncate(to) => self.truncate(to, effects),
+                LearningOutput::Truncate(to) => {
+                    if !self.truncate(to, effects) {
+                        tracing::warn!(%to, "the leader cuts to what this server does not have");
+                        return self.look(now, effects);
+                    }
+                }
                 // The tree came with the packet.
                 LearningOutput::Install(_) => {}
                 LearningOutput::Append(zxid, record) => {
@@ -184,26 +191,32 @@ impl Server {
         }
     }
 
-    /// Back to `to`: what was logged after it was never committed.
-    fn truncate(&mut self, to: Zxid, effects: &mut Vec<Effect>) {
+    /// Back to `to`: what was logged after it was never committed. False if it is known already that less is left.
+    fn truncate(&mut self, to: Zxid, effects: &mut Vec<Effect>) -> bool {
         while self.outstanding.back().is_some_and(|proposal| proposal.zxid > to) {
             self.outstanding.pop_back();
         }
         self.apply_logged(to);
         // A restart applies the whole log, for it cannot know what was committed.
-        let reload = (self.tree.last_processed() > to).then(|| self.term());
+        let last = self.tree.last_processed();
+        let reload = (last > to).then(|| self.term());
         if let Some(ensemble) = &mut self.ensemble {
-            ensemble.reloading = reload.is_some();
+            ensemble.reloading = reload.map(|_| Reload { to, look: false });
         }
         effects.push(Effect::Persist { seq: self.gate.issue(), op: PersistOp::Truncate { to, reload } });
+        last >= to
     }
 
-    pub(crate) fn reloaded(&mut self, term: u64, tree: Tree) {
-        if term == self.term()
-            && let Some(ensemble) = &mut self.ensemble
-        {
-            ensemble.reloading = false;
-            self.replace_tree(tree);
+    /// A tree that came whole from a leader may have been more than the log: less than `to` can be left of it.
+    pub(crate) fn reloaded(&mut self, now: Now, tree: Tree, effects: &mut Vec<Effect>) {
+        let Some(reload) = self.ensemble.as_mut().and_then(|ensemble| ensemble.reloading.take()) else {
+            return;
+        };
+        let last = tree.last_processed();
+        self.replace_tree(tree);
+        if reload.look || last != reload.to {
+            tracing::info!(%last, to = %reload.to, "the log was cut back, and the leader is left");
+            self.look(now, effects);
         }
     }
 

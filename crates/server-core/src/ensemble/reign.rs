@@ -37,9 +37,11 @@ impl Server {
     pub(super) fn tick_leading(&mut self, now: Now, effects: &mut Vec<Effect>) {
         let zxid = self.proposed();
         let mut out = Vec::new();
-        let Some(leading) = self.ensemble.as_mut().and_then(|ensemble| ensemble.leading()) else { return };
+        let Some(ensemble) = &mut self.ensemble else { return };
+        let Role::Leading(leading) = &mut ensemble.role else { return };
         leading.tick(now.mono, &mut out);
-        for (link, _) in leading.forwarding() {
+        // The first word after the epoch is how the history is brought, which may wait for the log to be read.
+        for (link, _) in leading.forwarding().filter(|(link, _)| !ensemble.delayed.contains_key(link)) {
             let message = PeerMessage::Packet(Packet::Ping { zxid, touched: None });
             effects.push(Effect::ToPeer { link, message });
         }

@@ -1,0 +1,135 @@
+//! What a client is shown, held against the history.
+
+use crate::{
+    client::{Client, Intent, Watch},
+    truth::{Truth, sorted},
+    world::World,
+};
+use ostler_proto::{
+    error::ErrorCode,
+    event::EventType,
+    id::{Xid, Zxid},
+    jute::Reader,
+    reply::{Body, Reply},
+    txn::{Txn, TxnRecord},
+};
+
+const FAILURES: [ErrorCode; 7] = [
+    ErrorCode::NoNode,
+    ErrorCode::NodeExists,
+    ErrorCode::NotEmpty,
+    ErrorCode::BadVersion,
+    ErrorCode::NoChildrenForEphemerals,
+    ErrorCode::SessionMoved,
+    ErrorCode::SessionExpired,
+];
+
+impl World {
+    pub(crate) fn client_answered(&mut self, client: usize, reply: &Reply) {
+        self.trace(|| format!("client {client} gets {reply:?}"));
+        let (truth, of) = (&self.truth, &mut self.clients[client]);
+        let sent = of.sent.pop_front().expect("only what was asked is answered");
+        let session = of.session.expect("only a session gets answers");
+        assert_eq!(reply.xid, sent.xid, "replies come in the order of the requests");
+        let zxid = reply.zxid.expect("every known request has a zxid");
+        assert!(zxid >= of.seen, "client {client} was at {} and is at {zxid}", of.seen);
+        of.seen = zxid;
+        watches_are_told_first(truth, of, zxid);
+        if let Err(error) = &reply.result {
+            assert!(FAILURES.contains(error), "{sent:?} gives {error:?}");
+        }
+        match &sent.intent {
+            Intent::Write(_) | Intent::Close => {
+                let happened = truth.write_of(session, reply.xid.0);
+                assert_eq!(happened, Some(zxid), "{sent:?} of {session:?} is acknowledged at {zxid}");
+                assert!(zxid > sent.floor, "{sent:?} comes before what was known when it was sent");
+                check_write(truth, zxid, reply);
+                self.acknowledged = self.acknowledged.max(zxid);
+                self.count(if reply.result.is_ok() { "write" } else { "failed write" });
+            }
+            Intent::Get(path, watch) | Intent::Exists(path, watch) | Intent::Children(path, watch) => {
+                check_read(truth, path, zxid, reply);
+                let gets_watch = reply.result.is_ok() || matches!(sent.intent, Intent::Exists(..));
+                if *watch && gets_watch {
+                    let of_children = matches!(sent.intent, Intent::Children(..));
+                    of.watches.push(Watch { path: path.clone(), of_children, since: zxid });
+                }
+                self.count("read");
+            }
+            Intent::Sync => {
+                assert!(!self.calm || zxid >= sent.floor, "{sent:?} was answered at {zxid}");
+                self.count("sync");
+            }
+            Intent::Ping => assert_eq!(reply.xid, Xid::PING),
+        }
+        let of = &mut self.clients[client];
+        if sent.intent == Intent::Close {
+            of.session = None;
+        }
+        of.outcome = Some(reply.clone());
+    }
+
+    pub(crate) fn client_notified(&mut self, client: usize, zxid: Option<Zxid>, kind: EventType, path: &str) {
+        let (truth, of) = (&self.truth, &mut self.clients[client]);
+        let zxid = zxid.expect("nobody here catches up");
+        assert!(zxid > of.seen, "{path} changed at {zxid}, and the client was at {} before", of.seen);
+        assert!(truth.changed_at(path, zxid), "{path} did not change at {zxid}");
+        let watched = of.watches.len();
+        of.watches.retain(|watch| {
+            let told = match kind {
+                EventType::NodeChildrenChanged => watch.of_children,
+                EventType::NodeDeleted => true,
+                EventType::NodeCreated | EventType::NodeDataChanged => !watch.of_children,
+            };
+            let over = watch.path == path && told;
+            if over {
+                let due = truth.first_change(path, watch.of_children, watch.since);
+                assert_eq!(due, Some(zxid), "{watch:?} is told of the first change");
+            }
+            !over
+        });
+        assert!(of.watches.len() < watched, "client {client} did not watch {path} for {kind:?}");
+        self.count("event");
+    }
+}
+
+fn watches_are_told_first(truth: &Truth, of: &Client, zxid: Zxid) {
+    for watch in &of.watches {
+        let due = truth.first_change(&watch.path, watch.of_children, watch.since);
+        assert!(due.is_none_or(|due| due > zxid), "{watch:?} was not told of {due:?}, but {zxid} is shown");
+    }
+}
+
+fn check_write(truth: &Truth, zxid: Zxid, reply: &Reply) {
+    let record = truth.record(zxid).expect("what is acknowledged is in the history");
+    let record = TxnRecord::read(&record.0).unwrap();
+    match (&record.txn, &reply.result) {
+        (Txn::Error(code), Err(error)) => assert_eq!(*code, error.code()),
+        (Txn::Create(create), Ok(Body::Path(path) | Body::PathStat(path, _))) => {
+            assert_eq!(*create.path, **path);
+        }
+        (Txn::SetData { version, .. }, Ok(Body::Stat(stat))) => assert_eq!(*version, stat.version),
+        (Txn::Delete { .. } | Txn::CloseSession(_), Ok(Body::None)) | (Txn::Multi(_), Ok(Body::Multi(_))) => {
+        }
+        // The session is over already, or lives elsewhere; the connection is closed all the same.
+        (Txn::Error(_), Ok(Body::None)) => {}
+        (txn, result) => panic!("{txn:?} is answered with {result:?}"),
+    }
+}
+
+fn check_read(truth: &Truth, path: &str, zxid: Zxid, reply: &Reply) {
+    let there = truth.at(path, zxid);
+    match (&reply.result, there) {
+        (Err(ErrorCode::NoNode), None) => {}
+        (Ok(Body::Data(data, stat)), Some(seen)) => {
+            let data = data.as_ref().map_or(Vec::new(), |data| data.to_vec());
+            assert_eq!((&data, stat), (&seen.data, &seen.stat), "{path} at {zxid}");
+        }
+        (Ok(Body::Stat(stat)), Some(seen)) => assert_eq!(*stat, seen.stat, "{path} at {zxid}"),
+        (Ok(Body::Children(names)), Some(seen)) => {
+            let names = Reader::new(names).vector(|r| r.text().map(|name| name.into_owned())).unwrap();
+            assert_eq!(sorted(names.unwrap()), seen.children, "children of {path} at {zxid}");
+        }
+        (result, there) => panic!("{path} is {there:?} at {zxid}, and is shown as {result:?}"),
+    }
+}

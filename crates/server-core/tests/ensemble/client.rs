@@ -1,0 +1,262 @@
+//! Clients: they keep their sessions, ask for this and that at once, lose their connections and come back elsewhere.
+
+use crate::{
+    network::{Conn, Parcel, Route},
+    wire::{self, Ask},
+    world::{Event, World},
+};
+use ostler_proto::{
+    connect::ConnectRequest,
+    id::{SessionId, Xid, Zxid},
+    op::Op,
+    password::password_of,
+};
+use ostler_server_core::{ConnId, Input};
+use std::collections::VecDeque;
+
+/// What a client has asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Intent {
+    Write(String),
+    Get(String, bool),
+    Exists(String, bool),
+    Children(String, bool),
+    Sync,
+    Ping,
+    Close,
+}
+
+#[derive(Debug)]
+pub(crate) struct Sent {
+    pub(crate) xid: Xid,
+    pub(crate) intent: Intent,
+    /// What some client had been told of when this was sent.
+    pub(crate) floor: Zxid,
+}
+
+#[derive(Debug)]
+pub(crate) struct Watch {
+    pub(crate) path: String,
+    pub(crate) of_children: bool,
+    pub(crate) since: Zxid,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Client {
+    pub(crate) session: Option<SessionId>,
+    pub(crate) timeout_ms: u64,
+    pub(crate) conn: Option<ConnId>,
+    /// The handshake is done.
+    pub(crate) open: bool,
+    pub(crate) last_xid: i32,
+    pub(crate) seen: Zxid,
+    pub(crate) sent: VecDeque<Sent>,
+    pub(crate) watches: Vec<Watch>,
+    pub(crate) heard: u64,
+    pub(crate) spoke: u64,
+    pub(crate) away_until: u64,
+    /// It never comes back.
+    pub(crate) retired: bool,
+    /// A test says what it does.
+    pub(crate) driven: bool,
+    /// The last outcome, for a test that waits for it.
+    pub(crate) outcome: Option<ostler_proto::reply::Reply>,
+}
+
+const PATHS: [&str; 8] = ["/a", "/b", "/c", "/a/x", "/a/y", "/b/x", "/c/x", "/d"];
+const UNANSWERED_MAX: usize = 8;
+
+impl World {
+    pub(crate) fn client_acts(&mut self, client: usize) {
+        let pause = self.chance.between(5, 60);
+        self.after(pause, Event::Client(client));
+        let of = &self.clients[client];
+        if of.retired || of.away_until > self.now {
+            return;
+        }
+        let Some(conn) = of.conn else {
+            if !of.driven {
+                let ids = self.ids();
+                let member = self.chance.pick(&ids);
+                self.connect(client, member);
+            }
+            return;
+        };
+        let (silent, idle) = (self.now - of.heard, self.now - of.spoke);
+        if silent > (of.timeout_ms * 2 / 3).max(500) {
+            return self.hang_up_client(client);
+        }
+        if !of.open {
+            return;
+        }
+        if idle > of.timeout_ms / 4 {
+            return self.ask(client, Intent::Ping, wire::ping());
+        }
+        let closing = of.sent.iter().any(|sent| sent.intent == Intent::Close);
+        if closing || of.driven || self.quiet || of.sent.len() >= UNANSWERED_MAX {
+            return;
+        }
+        match self.chance.below(200) {
+            0 => self.hang_up_client(client),
+            1 => {
+                self.trace(|| format!("client {client} goes away"));
+                let timeout_ms = self.clients[client].timeout_ms;
+                let away = self.chance.below(timeout_ms * 2);
+                self.clients[client].away_until = self.now + away;
+                if self.chance.one_in(2) {
+                    self.hang_up_client(client);
+                }
+            }
+            2 => self.ask(client, Intent::Close, wire::close_session()),
+            3..=5 => {
+                // To another server while the old connection lives on.
+                let _ = conn;
+                let ids = self.ids();
+                let member = self.chance.pick(&ids);
+                self.forget_connection(client);
+                self.connect(client, member);
+            }
+            _ => {
+                let many = if self.chance.one_in(10) { 5 } else { 1 };
+                for _ in 0..many {
+                    let (intent, ask) = self.some_intent(client);
+                    self.ask(client, intent, ask);
+                }
+            }
+        }
+    }
+
+    fn some_intent(&mut self, client: usize) -> (Intent, Ask) {
+        let path = self.chance.pick(&PATHS);
+        let watch = self.chance.one_in(3) && self.clients[client].watches.len() < 6;
+        let data = format!("{client} {}", self.clients[client].last_xid);
+        let data = data.as_bytes();
+        let version = if self.chance.one_in(3) { self.chance.below(4) as i32 } else { -1 };
+        let write = |ask: Ask| (Intent::Write(path.into()), ask);
+        match self.chance.below(17) {
+            0..=2 => write(wire::create(path).data(data).into()),
+            3 => write(wire::create(path).data(data).with_stat().into()),
+            4 => write(wire::create(&format!("/e{client}")).ephemeral().into()),
+            5 => write(wire::create("/d/n-").sequential().into()),
+            6 => write(wire::create("/b/e-").ephemeral().sequential().with_stat().into()),
+            7 => write(wire::delete_at(path, version)),
+            8 => write(wire::multi(&[
+                wire::set(path, data),
+                wire::create("/d/m-").sequential().into(),
+                wire::create(path).into(),
+            ])),
+            9 => write(wire::multi(&[wire::set(path, data), wire::create("/d/m-").sequential().into()])),
+            10..=11 => write(wire::set_at(path, Some(data), version)),
+            12 => (
+                Intent::Exists(path.into(), watch),
+                if watch { wire::exists_and_watch(path) } else { wire::exists(path) },
+            ),
+            13 => (
+                Intent::Children(path.into(), watch),
+                if watch { wire::children_and_watch(path) } else { wire::children(path) },
+            ),
+            14 => (Intent::Sync, wire::sync(path)),
+            _ => (
+                Intent::Get(path.into(), watch),
+                if watch { wire::get_and_watch(path) } else { wire::get(path) },
+            ),
+        }
+    }
+
+    pub(crate) fn ask(&mut self, client: usize, intent: Intent, ask: Ask) {
+        let (now, floor) = (self.now, self.acknowledged);
+        let of = &mut self.clients[client];
+        let Some(conn) = of.conn else { return };
+        let xid = if Op::from_code(ask.code) == Some(Op::Ping) {
+            Xid::PING
+        } else {
+            // A client goes on counting when it comes back.
+            of.last_xid += 1;
+            Xid(of.last_xid)
+        };
+        of.spoke = now;
+        of.sent.push_back(Sent { xid, intent, floor });
+        let payload = ask.payload(xid);
+        let lane = self.net.conns[&conn].up;
+        self.send(lane, Parcel::Request(payload));
+    }
+
+    /// Calls a member; nobody answers where none is up.
+    pub(crate) fn connect(&mut self, client: usize, member: i64) {
+        let Some(server) = &mut self.nodes.get_mut(&member).unwrap().server else { return };
+        let conn = ConnId(self.net.number());
+        // The port is open, whatever the process does.
+        let now = ostler_server_core::Now { mono: ostler_server_core::input::Mono(self.now), wall_ms: 0 };
+        server.step(now, Input::Accepted { conn, peer: ([10, 0, 0, 1], 40_000).into() }, &mut Vec::new());
+        let process = (member, self.nodes[&member].life);
+        let up = self.net.lane(Route::ToServer(conn), None, Some(process));
+        let down = self.net.lane(Route::ToClient(conn), Some(process), None);
+        self.net.conns.insert(conn, Conn { client, member: process, up, down, gone: false });
+        let asked_ms = self.chance.between(8, 30) as i32 * 100;
+        let of = &mut self.clients[client];
+        if of.session.is_none() {
+            (of.seen, of.last_xid, of.timeout_ms) = (Zxid::ZERO, 0, asked_ms as u64);
+        }
+        (of.conn, of.open, of.heard, of.spoke) = (Some(conn), false, self.now, self.now);
+        let session = of.session.unwrap_or(SessionId::NONE);
+        let password = if of.session.is_some() { password_of(session) } else { [0; 16] };
+        let request = ConnectRequest {
+            protocol_version: 0,
+            last_zxid_seen: of.seen.to_wire(),
+            timeout_ms: of.timeout_ms as i32,
+            session,
+            password: Some(&password),
+            read_only: Some(false),
+        };
+        let mut frame = Vec::new();
+        request.write_frame(&mut frame);
+        self.trace(|| format!("client {client} connects to {member} as {session:?}, {conn:?}"));
+        self.send(up, Parcel::Connect(frame[4..].into()));
+    }
+
+    pub(crate) fn hang_up_client(&mut self, client: usize) {
+        if let Some(conn) = self.clients[client].conn {
+            let up = self.net.conns[&conn].up;
+            self.send(up, Parcel::End);
+        }
+        self.forget_connection(client);
+    }
+
+    /// What was not answered may have happened or not.
+    pub(crate) fn forget_connection(&mut self, client: usize) {
+        let of = &mut self.clients[client];
+        (of.conn, of.open) = (None, false);
+        of.sent.clear();
+        of.watches.clear();
+    }
+
+    pub(crate) fn client_gets(&mut self, conn: ConnId, parcel: Parcel) {
+        let client = self.net.conns[&conn].client;
+        if self.clients[client].conn != Some(conn) {
+            return;
+        }
+        self.clients[client].heard = self.now;
+        match parcel {
+            Parcel::Connected(response) if response.timeout_ms == 0 => {
+                self.count("session refused");
+                let session = self.clients[client].session.take();
+                assert!(session.is_some(), "a new session is not refused");
+                self.forget_connection(client);
+            }
+            Parcel::Connected(response) => {
+                let of = &mut self.clients[client];
+                let before = of.session.replace(response.session);
+                assert!(before.is_none_or(|before| before == response.session));
+                assert_eq!(response.password, password_of(response.session));
+                of.timeout_ms = response.timeout_ms as u64;
+                of.open = true;
+                self.count(if before.is_some() { "session back" } else { "session" });
+                self.trace(|| format!("client {client} has {:?}", response.session));
+            }
+            Parcel::Reply(reply) => self.client_answered(client, &reply),
+            Parcel::Event { zxid, kind, path } => self.client_notified(client, zxid, kind, &path),
+            Parcel::End => self.forget_connection(client),
+            parcel => panic!("a client gets {parcel:?}"),
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! After all is healed: one leads, the others follow, and all have the same.
+
+use crate::{
+    client::{Client, Intent},
+    wire::{self, Ask},
+    world::{Event, World},
+};
+use ostler_proto::reply::Reply;
+use std::collections::BTreeSet;
+
+impl World {
+    /// A client that does what the test says, with a session at a member.
+    pub(crate) fn join(&mut self, member: i64) -> usize {
+        let client = self.clients.len();
+        self.clients.push(Client { driven: true, ..Client::default() });
+        self.after(1, Event::Client(client));
+        self.connect(client, member);
+        let joined = self.run_until(4_000, |world| world.clients[client].open);
+        assert!(joined, "{member} gives no session");
+        client
+    }
+
+    /// Asks and waits for the answer.
+    pub(crate) fn answer(&mut self, client: usize, intent: Intent, ask: Ask) -> Option<Reply> {
+        self.clients[client].outcome = None;
+        self.ask(client, intent, ask);
+        let xid = self.clients[client].sent.back()?.xid;
+        let answered = |world: &World| {
+            world.clients[client].outcome.as_ref().is_some_and(|reply| reply.xid == xid)
+                || world.clients[client].conn.is_none()
+        };
+        self.run_until(4_000, answered);
+        self.clients[client].outcome.take().filter(|reply| reply.xid == xid)
+    }
+
+    pub(crate) fn write(&mut self, client: usize, ask: impl Into<Ask>) -> Option<Reply> {
+        self.answer(client, Intent::Write(String::new()), ask.into())
+    }
+
+    pub(crate) fn all_serve(&self) -> bool {
+        let ids = self.ids();
+        self.leader().is_some_and(|leader| {
+            let epoch = self.epoch_of(leader);
+            ids.iter().all(|id| self.serves(*id) && self.epoch_of(*id) <= epoch)
+        })
+    }
+
+    pub(crate) fn must_come_back(&mut self) {
+        self.heal();
+        let back = self.run_until(15_000, World::all_serve);
+        let modes: Vec<_> = self.ids().into_iter().map(|id| (id, self.mode(id))).collect();
+        assert!(back, "nobody leads, or somebody does not follow: {modes:?}");
+        self.run(2_000);
+        self.every_member_takes_a_write();
+        self.sessions_end_and_stay();
+        self.all_have_the_same();
+    }
+
+    fn every_member_takes_a_write(&mut self) {
+        for id in self.ids() {
+            let client = self.join(id);
+            let reply = self.write(client, wire::create(&format!("/probe{id}")).ephemeral());
+            assert!(reply.is_some_and(|reply| reply.result.is_ok()), "{id} takes no write");
+        }
+    }
+
+    /// Half of the clients go without a word; the others do nothing but stay.
+    fn sessions_end_and_stay(&mut self) {
+        self.quiet = true;
+        for client in (0..self.clients.len()).filter(|client| client % 2 == 0) {
+            self.clients[client].retired = true;
+        }
+        self.run(1_500);
+        let here = |world: &World| {
+            let live = world.clients.iter().filter(|client| !client.retired && client.open);
+            live.filter_map(|client| client.session).collect::<BTreeSet<_>>()
+        };
+        let live = here(self);
+        self.run(6_000);
+        assert!(live.is_subset(&here(self)), "a session of a client that is there was ended");
+        let live = here(self);
+        for node in self.nodes.values() {
+            let tree = node.server.as_ref().unwrap().tree();
+            let sessions: BTreeSet<_> = tree.sessions().map(|(session, _)| session).collect();
+            assert_eq!(sessions, live, "sessions that have clients live, and no others");
+            for (owner, paths) in tree.ephemerals_by_session() {
+                assert!(live.contains(&owner), "{paths:?} outlive their session");
+            }
+        }
+    }
+
+    fn all_have_the_same(&mut self) {
+        let last = self.truth.last();
+        for (id, node) in &self.nodes {
+            let tree = node.server.as_ref().unwrap().tree();
+            self.truth.applied(*id, tree);
+            assert!(tree.last_processed() >= last, "{id} lags behind: {}", tree.last_processed());
+            assert_eq!(tree.node_count(), self.truth.tree().node_count(), "{id}");
+            assert_eq!(node.disk.waiting(), 0);
+            let (on_disk, _) = node.disk.stored.recover();
+            self.truth.applied(*id, &on_disk);
+            assert_eq!(on_disk.last_processed().max(last), last.max(tree.last_processed()), "{id}");
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! Connections: each direction is a lane in which nothing overtakes; lanes stall, die and end.
+
+use crate::world::{Event, World};
+use ostler_proto::{
+    connect::ConnectResponse, election::Notification, event::EventType, id::Zxid, reply::Reply,
+};
+use ostler_server_core::ConnId;
+use ostler_tree::FrozenTree;
+use ostler_zab::leading::LinkId;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// A process: a member and the number of its life.
+pub(crate) type Process = (i64, u64);
+
+/// What is under way.
+#[derive(Debug)]
+pub(crate) enum Parcel {
+    Vote(Notification),
+    Packet(Vec<u8>),
+    Tree(Box<FrozenTree>),
+    Connect(Vec<u8>),
+    Request(Vec<u8>),
+    Connected(ConnectResponse),
+    Reply(Reply),
+    Event {
+        zxid: Option<Zxid>,
+        kind: EventType,
+        path: String,
+    },
+    /// The other side has hung up.
+    End,
+}
+
+/// What a lane is part of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Route {
+    Vote { from: i64 },
+    Peer { link: LinkId, to_leader: bool },
+    ToServer(ConnId),
+    ToClient(ConnId),
+}
+
+#[derive(Debug)]
+pub(crate) struct Lane {
+    pub(crate) route: Route,
+    from: Option<Process>,
+    pub(crate) to: Option<Process>,
+    parcels: VecDeque<(u64, Parcel)>,
+    last: u64,
+    scheduled: bool,
+    /// Nothing arrives any more, and nobody is told.
+    dead: bool,
+    /// It has met a cut, and outlasts that.
+    stalled: bool,
+    /// The receiver waits for its disk first.
+    pub(crate) held: bool,
+}
+
+/// A learner's connection to its leader.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) learner: Process,
+    pub(crate) leader: Process,
+    pub(crate) up: u64,
+    pub(crate) down: u64,
+    /// Who sends no more: learner, leader.
+    pub(crate) closed: [bool; 2],
+    /// Who has been told of its end.
+    pub(crate) gone: [bool; 2],
+}
+
+impl Link {
+    /// 0 for the learner, 1 for the leader.
+    pub(crate) fn side(&self, id: i64) -> usize {
+        usize::from(self.leader.0 == id)
+    }
+
+    pub(crate) fn lane_from(&self, side: usize) -> u64 {
+        [self.up, self.down][side]
+    }
+}
+
+/// A client's connection.
+#[derive(Debug)]
+pub(crate) struct Conn {
+    pub(crate) client: usize,
+    pub(crate) member: Process,
+    pub(crate) up: u64,
+    pub(crate) down: u64,
+    /// The member has been told of its end.
+    pub(crate) gone: bool,
+}
+
+/// A connection of two election ports; the smaller id first.
+#[derive(Debug)]
+pub(crate) struct Election {
+    pub(crate) lanes: (u64, u64),
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Net {
+    count: u64,
+    pub(crate) lanes: BTreeMap<u64, Lane>,
+    pub(crate) links: BTreeMap<LinkId, Link>,
+    pub(crate) conns: BTreeMap<ConnId, Conn>,
+    pub(crate) elections: BTreeMap<(i64, i64), Election>,
+    /// The newest vote for a server to which there is no connection yet.
+    pub(crate) votes: BTreeMap<(i64, i64), Notification>,
+    /// Pairs between which nothing passes, in this direction.
+    pub(crate) cut: BTreeSet<(i64, i64)>,
+}
+
+impl Net {
+    pub(crate) fn number(&mut self) -> u64 {
+        self.count += 1;
+        self.count
+    }
+
+    pub(crate) fn lane(&mut self, route: Route, from: Option<Process>, to: Option<Process>) -> u64 {
+        let number = self.number();
+        let lane = Lane {
+            route,
+            from,
+            to,
+            parcels: VecDeque::new(),
+            last: 0,
+            scheduled: false,
+            dead: false,
+            stalled: false,
+            held: false,
+        };
+        self.lanes.insert(number, lane);
+        number
+    }
+
+    pub(crate) fn is_cut(&self, from: Option<Process>, to: Option<Process>) -> bool {
+        from.zip(to).is_some_and(|((from, _), (to, _))| self.cut.contains(&(from, to)))
+    }
+
+    pub(crate) fn kill(&mut self, lane: u64) {
+        if let Some(lane) = self.lanes.get_mut(&lane) {
+            lane.dead = true;
+            lane.parcels.clear();
+        }
+    }
+}
+
+impl World {
+    pub(crate) fn send(&mut self, lane: u64, parcel: Parcel) {
+        let slow = self.chance.one_in(30);
+        let delay = self.chance.between(1, if slow { 150 } else { 5 });
+        let Some(of) = self.net.lanes.get_mut(&lane).filter(|of| !of.dead) else { return };
+        of.last = of.last.max(self.now + delay);
+        of.parcels.push_back((of.last, parcel));
+        self.mind_lane(lane);
+    }
+
+    fn mind_lane(&mut self, lane: u64) {
+        let Some(of) = self.net.lanes.get_mut(&lane).filter(|of| !of.scheduled) else { return };
+        if let Some((at, _)) = of.parcels.front() {
+            of.scheduled = true;
+            let delay = at.saturating_sub(self.now);
+            self.after(delay, Event::Lane(lane));
+        }
+    }
+
+    pub(crate) fn lane_due(&mut self, lane: u64) {
+        let Some(of) = self.net.lanes.get_mut(&lane) else { return };
+        of.scheduled = false;
+        let (from, to) = (of.from, of.to);
+        if of.dead || to.is_some_and(|to| !self.lives(to)) {
+            return self.net.kill(lane);
+        }
+        if self.net.is_cut(from, to) && !self.outlasts_cut(lane) {
+            if let (Route::Vote { from }, Some((to, _))) = (self.net.lanes[&lane].route, to) {
+                self.break_election((from.min(to), from.max(to)), 500);
+            }
+            return self.net.kill(lane);
+        }
+        let waits = self.net.is_cut(from, to) || self.is_held(lane, to);
+        let Some(of) = self.net.lanes.get_mut(&lane) else { return };
+        if waits || of.parcels.front().is_some_and(|(at, _)| *at > self.now) {
+            let delay = if waits { 20 } else { of.parcels[0].0 - self.now };
+            of.scheduled = true;
+            return self.after(delay, Event::Lane(lane));
+        }
+        let Some((_, parcel)) = of.parcels.pop_front() else { return };
+        let (route, to) = (of.route, of.to);
+        self.arrived(lane, route, to, parcel);
+        self.mind_lane(lane);
+    }
+
+    /// TCP tries again for long: what a short cut holds up arrives after it, or the connection is lost without a
+    /// word.
+    fn outlasts_cut(&mut self, lane: u64) -> bool {
+        let lucky = self.chance.one_in(2);
+        let Some(of) = self.net.lanes.get_mut(&lane) else { return false };
+        let first = !std::mem::replace(&mut of.stalled, true);
+        !first || lucky
+    }
+
+    fn is_held(&mut self, lane: u64, to: Option<Process>) -> bool {
+        let Some((id, _)) = to else { return false };
+        let reloading = self.nodes[&id].server.as_ref().is_some_and(|server| server.is_reloading());
+        let Some(of) = self.net.lanes.get_mut(&lane) else { return false };
+        of.held &= reloading;
+        of.held
+    }
+
+    /// What a process had sent when it died: some of it is on its way, and then the end.
+    pub(crate) fn cut_short(&mut self, lane: u64) {
+        let Some(of) = self.net.lanes.get_mut(&lane).filter(|of| !of.dead) else { return };
+        let kept = self.chance.below(of.parcels.len() as u64 + 1) as usize;
+        of.parcels.truncate(kept);
+        self.send(lane, Parcel::End);
+    }
+
+    /// A process ends its side of a link, once what it has sent is on its way.
+    pub(crate) fn hang_up(&mut self, id: i64, link: LinkId) {
+        let Some(of) = self.net.links.get_mut(&link) else { return };
+        let side = of.side(id);
+        if std::mem::replace(&mut of.closed[side], true) {
+            return;
+        }
+        let (lane, life) = (of.lane_from(side), self.nodes[&id].life);
+        self.send(lane, Parcel::End);
+        let delay = self.chance.between(1, 10);
+        self.after(delay, Event::Gone { id, life, link });
+    }
+
+    /// One side of a link is over: by its own will, or because the other side's end has come.
+    pub(crate) fn link_gone(&mut self, id: i64, link: LinkId) {
+        let Some(of) = self.net.links.get_mut(&link) else { return };
+        let side = of.side(id);
+        if std::mem::replace(&mut of.gone[side], true) {
+            return;
+        }
+        let incoming = of.lane_from(1 - side);
+        self.net.kill(incoming);
+        let of = &self.net.links[&link];
+        if !of.closed[side] {
+            let lane = of.lane_from(side);
+            self.send(lane, Parcel::End);
+        }
+        if let Some(of) = self.net.links.get_mut(&link) {
+            of.closed[side] = true;
+        }
+        self.step(id, ostler_server_core::Input::PeerGone { link });
+    }
+}

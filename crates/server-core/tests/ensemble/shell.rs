@@ -1,0 +1,272 @@
+//! What a server's shell does: inputs go in, effects are carried out.
+
+use crate::{
+    disk::Told,
+    network::{Election, Link, Parcel, Route},
+    world::{Event, World},
+};
+use ostler_proto::{id::ServerId, quorum_packet::Packet};
+use ostler_server_core::{CloseReason, ConnId, Effect, Input, PeerMessage, PersistOp, ensemble::MemberMode};
+use ostler_zab::leading::LinkId;
+use std::borrow::Cow;
+
+/// How long a leader's port is tried.
+const REFUSED_FOR: u64 = 300;
+const CONNECT_TIMEOUT: u64 = 400;
+
+impl World {
+    pub(crate) fn step(&mut self, id: i64, input: Input<'_>) {
+        let now = self.time_of(id);
+        let mut effects = Vec::new();
+        let server = self.node(id).server.as_mut().unwrap();
+        let before = server.mode();
+        server.step(now, input, &mut effects);
+        server.invariants();
+        assert_eq!(server.tree().digest_mismatches(), 0, "the tree of {id} is what its leader predicted");
+        let mode = server.mode();
+        if before != mode {
+            self.trace(|| format!("{id} is {mode:?}"));
+        }
+        for effect in &effects {
+            if let Effect::Persist { op, .. } = effect {
+                self.note_log(id, op);
+            }
+        }
+        if mode != Some(MemberMode::Looking) {
+            self.observe(id);
+        }
+        for effect in effects {
+            self.carry_out(id, effect);
+        }
+        self.mind_deadline(id);
+    }
+
+    fn note_log(&mut self, id: i64, op: &PersistOp) {
+        self.trace(|| match op {
+            PersistOp::Append { zxid, .. } => format!("{id} logs {zxid}"),
+            PersistOp::Install(frozen) => format!("{id} installs {}", frozen.zxid),
+            op => format!("{id} does {op:?}"),
+        });
+        match op {
+            PersistOp::Truncate { reload: Some(_), .. } => self.count("cut and reload"),
+            PersistOp::Truncate { .. } => self.count("cut"),
+            PersistOp::Install(_) => self.count("install"),
+            _ => {}
+        }
+        let log = &mut self.node(id).log;
+        match op {
+            PersistOp::Append { zxid, record } => {
+                let before = log.insert(*zxid, record.clone());
+                assert!(before.is_none(), "{id} logs {zxid} twice");
+            }
+            PersistOp::Truncate { to, .. } => log.retain(|zxid, _| zxid <= to),
+            PersistOp::Install(frozen) => log.retain(|zxid, _| *zxid <= frozen.zxid),
+            PersistOp::RollLog
+            | PersistOp::SaveAccepted(_)
+            | PersistOp::SaveCurrent(_)
+            | PersistOp::SaveConfig { .. } => {}
+        }
+    }
+
+    /// What a member that serves has applied is committed: a quorum has it on disk, and so have all others in time.
+    fn observe(&mut self, id: i64) {
+        let node = &self.nodes[&id];
+        let Some(server) = &node.server else { return };
+        let applied = server.tree().last_processed();
+        if server.mode() == Some(MemberMode::Leader) {
+            self.truth.reigns_in(applied.epoch(), (id, node.life));
+        }
+        if applied > self.truth.last() {
+            let after = self.truth.last().next();
+            for (zxid, record) in node.log.range(after..=applied) {
+                let voters = self.nodes.values().filter(|node| !node.observer);
+                let durable = voters.filter(|voter| voter.disk.stored.has(*zxid, record)).count() as i64;
+                assert!(
+                    durable > self.shape.voters / 2,
+                    "{id} has applied {zxid}, which {durable} of {} have on disk",
+                    self.shape.voters
+                );
+                self.truth.commit(*zxid, record);
+            }
+        }
+        self.truth.applied(id, server.tree());
+    }
+
+    fn carry_out(&mut self, id: i64, effect: Effect) {
+        let life = self.nodes[&id].life;
+        match effect {
+            Effect::Connected { conn, response } => self.to_client(conn, Parcel::Connected(response)),
+            Effect::Reply { conn, reply } => self.to_client(conn, Parcel::Reply(reply)),
+            Effect::Notify { conns, zxid, kind, path } => {
+                for conn in conns {
+                    self.to_client(conn, Parcel::Event { zxid, kind, path: path.to_string() });
+                }
+            }
+            Effect::Close { conn, reason } => {
+                if reason == CloseReason::SessionMoved {
+                    self.count("session moved");
+                }
+                self.to_client(conn, Parcel::End);
+                let delay = self.chance.between(1, 10);
+                self.after(delay, Event::ConnGone { conn });
+            }
+            Effect::Persist { seq, op } => {
+                self.node(id).disk.push(seq, op);
+                self.mind_disk(id);
+            }
+            Effect::Snapshot(frozen) => {
+                let delay = self.chance.between(5, 400);
+                self.after(delay, Event::SnapshotDone { id, life, frozen });
+            }
+            Effect::SendVote { to, notification } => {
+                self.net.votes.insert((id, to.0), notification);
+                self.post_vote(id, to.0);
+            }
+            Effect::Dial { term, leader } => {
+                let (since, delay) = (self.now, self.chance.between(1, 5));
+                self.after(delay, Event::Dial { id, life, term, leader: leader.0, since });
+            }
+            Effect::ToPeer { link, message } => self.to_peer(id, link, message),
+            Effect::ReadLog { term, link, after, through } => {
+                let delay = self.chance.between(1, 200);
+                self.after(delay, Event::LogRead { id, life, term, link, after, through });
+            }
+            Effect::HangUp(link) => self.hang_up(id, link),
+            Effect::Servers(_) => {}
+        }
+    }
+
+    fn to_client(&mut self, conn: ConnId, parcel: Parcel) {
+        let lane = self.net.conns[&conn].down;
+        self.send(lane, parcel);
+    }
+
+    /// The member learns that a client's connection is over.
+    pub(crate) fn conn_gone(&mut self, conn: ConnId) {
+        let Some(of) = self.net.conns.get_mut(&conn) else { return };
+        let (id, down, up) = (of.member.0, of.down, of.up);
+        if !std::mem::replace(&mut of.gone, true) {
+            self.net.kill(up);
+            self.send(down, Parcel::End);
+            self.step(id, Input::Disconnected { conn });
+        }
+    }
+
+    fn to_peer(&mut self, id: i64, link: LinkId, message: PeerMessage) {
+        let Some(of) = self.net.links.get(&link) else { return };
+        let side = of.side(id);
+        if of.closed[side] {
+            return;
+        }
+        let lane = of.lane_from(side);
+        let mut bytes = Vec::new();
+        match message {
+            PeerMessage::Packet(packet) => packet.write(&mut bytes),
+            PeerMessage::Proposal(zxid, record) => {
+                Packet::Proposal { zxid, record: Cow::Borrowed(&record.0) }.write(&mut bytes);
+            }
+            PeerMessage::Inform(zxid, record) => {
+                Packet::Inform { zxid, record: Cow::Borrowed(&record.0) }.write(&mut bytes);
+            }
+            PeerMessage::Snapshot(frozen) => return self.send(lane, Parcel::Tree(frozen)),
+        }
+        self.send(lane, Parcel::Packet(bytes));
+    }
+
+    pub(crate) fn mind_disk(&mut self, id: i64) {
+        let node = &self.nodes[&id];
+        if node.syncing || node.disk.waiting() == 0 {
+            return;
+        }
+        let (life, longest) = (node.life, node.sync_ms);
+        let delay = self.chance.between(1, longest);
+        self.node(id).syncing = true;
+        self.after(delay, Event::Sync { id, life });
+    }
+
+    pub(crate) fn synced(&mut self, id: i64) {
+        let waiting = self.nodes[&id].disk.waiting() as u64;
+        let count = self.chance.between(1, waiting) as usize;
+        self.node(id).syncing = false;
+        for told in self.node(id).disk.sync(count) {
+            match told {
+                Told::Reloaded(term, tree) => self.step(id, Input::Reloaded { term, tree: Box::new(tree) }),
+                Told::Persisted(seq) => self.step(id, Input::Persisted(seq)),
+            }
+        }
+        self.mind_disk(id);
+    }
+
+    /// Calls the leader's port, which is open whatever the leader thinks that it is.
+    pub(crate) fn dial(&mut self, id: i64, term: u64, leader: i64, since: u64) {
+        let life = self.nodes[&id].life;
+        let cut = self.net.cut.contains(&(id, leader)) || self.net.cut.contains(&(leader, id));
+        let patience = if cut { CONNECT_TIMEOUT } else { REFUSED_FOR };
+        if cut || self.nodes[&leader].server.is_none() {
+            if self.now >= since + patience {
+                return self.step(id, Input::LeaderUnreachable { term });
+            }
+            return self.after(20, Event::Dial { id, life, term, leader, since });
+        }
+        let link = LinkId(self.net.number());
+        let (learner, leader) = ((id, life), (leader, self.nodes[&leader].life));
+        let up = self.net.lane(Route::Peer { link, to_leader: true }, Some(learner), Some(leader));
+        let down = self.net.lane(Route::Peer { link, to_leader: false }, Some(leader), Some(learner));
+        let of = Link { learner, leader, up, down, closed: [false; 2], gone: [false; 2] };
+        self.net.links.insert(link, of);
+        self.step(id, Input::LeaderLink { term, link });
+    }
+
+    /// Sends the newest vote, over a new connection if need be.
+    fn post_vote(&mut self, from: i64, to: i64) {
+        let (key, life) = ((from.min(to), from.max(to)), self.nodes[&from].life);
+        let Some(of) = self.net.elections.get(&key) else {
+            let delay = self.chance.between(1, 5);
+            return self.after(delay, Event::DialElection { id: from, life, to });
+        };
+        let lane = if from < to { of.lanes.0 } else { of.lanes.1 };
+        if let Some(vote) = self.net.votes.remove(&(from, to)) {
+            self.trace(|| {
+                format!("{from} votes {:?} {:?} round {} to {to}", vote.state, vote.candidate, vote.round)
+            });
+            self.send(lane, Parcel::Vote(vote));
+        }
+    }
+
+    pub(crate) fn dial_election(&mut self, id: i64, to: i64) {
+        let (key, life) = ((id.min(to), id.max(to)), self.nodes[&id].life);
+        if self.net.elections.contains_key(&key) {
+            return self.post_vote(id, to);
+        }
+        let cut = self.net.cut.contains(&(id, to)) || self.net.cut.contains(&(to, id));
+        if cut || self.nodes[&to].server.is_none() {
+            let delay = if cut { CONNECT_TIMEOUT } else { 2 };
+            return self.after(delay, Event::Election { id, life, peer: to, up: false });
+        }
+        let (low, high) = ((key.0, self.nodes[&key.0].life), (key.1, self.nodes[&key.1].life));
+        let there = self.net.lane(Route::Vote { from: key.0 }, Some(low), Some(high));
+        let back = self.net.lane(Route::Vote { from: key.1 }, Some(high), Some(low));
+        self.net.elections.insert(key, Election { lanes: (there, back) });
+        self.election_link(id, to, true);
+        let (peer_life, delay) = (self.nodes[&to].life, self.chance.between(1, 5));
+        self.after(delay, Event::Election { id: to, life: peer_life, peer: id, up: true });
+    }
+
+    pub(crate) fn election_link(&mut self, id: i64, peer: i64, up: bool) {
+        self.step(id, Input::ElectionLink { peer: ServerId(peer), up });
+        if up {
+            self.post_vote(id, peer);
+        }
+    }
+
+    /// A connection of two election ports breaks; both find out some time.
+    pub(crate) fn break_election(&mut self, (low, high): (i64, i64), longest: u64) {
+        let Some(of) = self.net.elections.remove(&(low, high)) else { return };
+        self.net.kill(of.lanes.0);
+        self.net.kill(of.lanes.1);
+        for (id, peer) in [(low, high), (high, low)] {
+            let (life, delay) = (self.nodes[&id].life, self.chance.between(1, longest));
+            self.after(delay, Event::Election { id, life, peer, up: false });
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! What must be true of the one history, whoever shows it.
+
+use crate::disk::follows;
+use ostler_proto::{
+    id::{Epoch, SessionId, Zxid},
+    stat::{ExtendedTypes, Stat},
+    txn::{Txn, TxnRecord},
+};
+use ostler_server_core::Record;
+use ostler_tree::{Change, Tree};
+use std::collections::BTreeMap;
+
+/// A znode at one time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) data: Vec<u8>,
+    pub(crate) stat: Stat,
+    pub(crate) children: Vec<String>,
+}
+
+type Sessions = Vec<(SessionId, i32)>;
+
+/// The history as members that serve have committed it, and the tree that comes of it.
+pub(crate) struct Truth {
+    records: BTreeMap<Zxid, Record>,
+    tree: Tree,
+    /// Digest and sessions of the tree.
+    trees: BTreeMap<Zxid, (u64, Sessions)>,
+    leaders: BTreeMap<Epoch, (i64, u64)>,
+    /// Every znode at every time; `None` while it is not there.
+    znodes: BTreeMap<String, Vec<(Zxid, Option<Seen>)>>,
+    changes: BTreeMap<String, Vec<Zxid>>,
+    child_changes: BTreeMap<String, Vec<Zxid>>,
+    writes: BTreeMap<(SessionId, i32), Zxid>,
+    last_cxid: BTreeMap<SessionId, i32>,
+    /// Sessions that are over, and whether their time was.
+    pub(crate) ended: BTreeMap<SessionId, bool>,
+}
+
+impl Truth {
+    pub(crate) fn new() -> Truth {
+        let tree = Tree::fresh(ExtendedTypes::default());
+        let mut truth = Truth {
+            records: BTreeMap::new(),
+            trees: BTreeMap::from([(Zxid::ZERO, (tree.digest(), Vec::new()))]),
+            tree,
+            leaders: BTreeMap::new(),
+            znodes: BTreeMap::new(),
+            changes: BTreeMap::new(),
+            child_changes: BTreeMap::new(),
+            writes: BTreeMap::new(),
+            last_cxid: BTreeMap::new(),
+            ended: BTreeMap::new(),
+        };
+        truth.look_at("/", Zxid::ZERO);
+        truth
+    }
+
+    pub(crate) fn last(&self) -> Zxid {
+        self.tree.last_processed()
+    }
+
+    pub(crate) fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    pub(crate) fn reigns(&self) -> usize {
+        self.leaders.len()
+    }
+
+    pub(crate) fn record(&self, zxid: Zxid) -> Option<&Record> {
+        self.records.get(&zxid)
+    }
+
+    /// A member reigns: nobody else has had its epoch.
+    pub(crate) fn reigns_in(&mut self, epoch: Epoch, member: (i64, u64)) {
+        let leader = *self.leaders.entry(epoch).or_insert(member);
+        assert_eq!(leader, member, "{epoch:?} has two leaders");
+    }
+
+    /// One more is committed.
+    pub(crate) fn commit(&mut self, zxid: Zxid, record: &Record) {
+        let last = self.last();
+        assert!(follows(last, zxid), "{zxid} is committed after {last}");
+        let (read, mut events) = (TxnRecord::read(&record.0).unwrap(), Vec::new());
+        assert_eq!(read.header.zxid, zxid);
+        self.tree.apply(&read, &mut events);
+        assert_eq!(self.tree.digest_mismatches(), 0, "{zxid} does what its leader predicted");
+        self.trees.insert(zxid, (self.tree.digest(), self.tree.sessions().collect()));
+        for event in &events {
+            self.changes.entry(event.path.to_string()).or_default().push(zxid);
+            self.look_at(&event.path, zxid);
+            if event.change != Change::DataChanged {
+                let parent = parent(&event.path);
+                self.child_changes.entry(parent.into()).or_default().push(zxid);
+                self.look_at(parent, zxid);
+            }
+        }
+        self.in_order(&read);
+        self.records.insert(zxid, record.clone());
+    }
+
+    fn look_at(&mut self, path: &str, zxid: Zxid) {
+        let seen = self.tree.get(path).map(|node| Seen {
+            data: node.data.as_ref().map_or(Vec::new(), |data| data.to_vec()),
+            stat: self.tree.stat(node),
+            children: sorted(self.tree.children(path).map(str::to_owned).collect()),
+        });
+        let times = self.znodes.entry(path.to_owned()).or_default();
+        if times.last().is_some_and(|(at, _)| *at == zxid) {
+            times.pop();
+        }
+        times.push((zxid, seen));
+    }
+
+    /// A session's writes happen in the order in which it sent them, each once, and none after its end.
+    fn in_order(&mut self, record: &TxnRecord<'_>) {
+        let (session, cxid) = (record.header.session, record.header.cxid);
+        let failed = matches!(record.txn, Txn::Error(_));
+        if session == SessionId::NONE {
+            return;
+        }
+        if !failed {
+            assert!(
+                !self.ended.contains_key(&session),
+                "{} is of a session that is over",
+                record.header.zxid
+            );
+        }
+        if matches!(record.txn, Txn::CloseSession(_)) {
+            self.ended.insert(session, cxid == 0);
+        }
+        if cxid != 0 {
+            let last = self.last_cxid.entry(session).or_default();
+            assert!(failed || cxid > *last, "request {cxid} of {session} happened after {last}");
+            *last = (*last).max(cxid);
+            self.writes.insert((session, cxid), record.header.zxid);
+        }
+    }
+
+    /// What a member has applied that serves clients.
+    pub(crate) fn applied(&self, who: i64, tree: &Tree) {
+        let zxid = tree.last_processed();
+        let (at, (digest, sessions)) = self.trees.range(..=zxid).next_back().unwrap();
+        assert_eq!(tree.digest(), *digest, "{who} is at {zxid} with another tree than that of {at}");
+        assert!(tree.sessions().eq(sessions.iter().copied()), "{who} has other sessions at {zxid}");
+    }
+
+    pub(crate) fn write_of(&self, session: SessionId, xid: i32) -> Option<Zxid> {
+        self.writes.get(&(session, xid)).copied()
+    }
+
+    pub(crate) fn at(&self, path: &str, zxid: Zxid) -> Option<&Seen> {
+        let times = self.znodes.get(path)?;
+        let after = times.partition_point(|(at, _)| *at <= zxid);
+        times[..after].last()?.1.as_ref()
+    }
+
+    /// The first change after `since` that a watch waits for.
+    pub(crate) fn first_change(&self, path: &str, of_children: bool, since: Zxid) -> Option<Zxid> {
+        let first = |changes: &BTreeMap<String, Vec<Zxid>>| {
+            let changes = changes.get(path)?;
+            changes.get(changes.partition_point(|zxid| *zxid <= since)).copied()
+        };
+        if !of_children {
+            return first(&self.changes);
+        }
+        let gone = |zxid: &Zxid| self.at(path, *zxid).is_none();
+        let own = self.changes.get(path).into_iter().flatten();
+        let deleted = own.filter(|zxid| **zxid > since).find(|zxid| gone(zxid)).copied();
+        first(&self.child_changes).into_iter().chain(deleted).min()
+    }
+
+    pub(crate) fn changed_at(&self, path: &str, zxid: Zxid) -> bool {
+        let at = |changes: &BTreeMap<String, Vec<Zxid>>| {
+            changes.get(path).is_some_and(|changes| changes.binary_search(&zxid).is_ok())
+        };
+        at(&self.changes) || at(&self.child_changes)
+    }
+}
+
+pub(crate) fn sorted(mut names: Vec<String>) -> Vec<String> {
+    names.sort_unstable();
+    names
+}
+
+fn parent(path: &str) -> &str {
+    match path.rfind('/') {
+        Some(0) | None => "/",
+        Some(at) => &path[..at],
+    }
+}

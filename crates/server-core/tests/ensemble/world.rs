@@ -1,0 +1,354 @@
+//! Time, and what happens in it.
+
+use crate::{
+    chance::Chance,
+    client::Client,
+    disk::Disk,
+    network::{Net, Parcel, Process, Route},
+    truth::Truth,
+};
+use ostler_proto::{
+    connect::ConnectRequest,
+    id::{Epoch, ServerId, Zxid},
+    membership::Membership,
+    quorum_packet::{Packet, PacketSplit, split},
+};
+use ostler_server_core::{
+    ClientRequest, CoreConfig, EnsembleConfig, Input, Now, Record, Server, ensemble::MemberMode, input::Mono,
+};
+use ostler_tree::FrozenTree;
+use ostler_zab::{
+    ElectionTiming, HistoryLimits,
+    leading::{LeadingTiming, LinkId},
+};
+use std::collections::BTreeMap;
+
+pub(crate) const TICK_MS: u64 = 100;
+const TIMING: LeadingTiming = LeadingTiming { init: 1500, sync: 500 };
+const START_MS: u64 = 1_000;
+
+#[derive(Debug)]
+pub(crate) enum Event {
+    Lane(u64),
+    Deadline { id: i64, life: u64 },
+    Sync { id: i64, life: u64 },
+    SnapshotDone { id: i64, life: u64, frozen: Box<FrozenTree> },
+    LogRead { id: i64, life: u64, term: u64, link: LinkId, after: Zxid, through: Zxid },
+    Dial { id: i64, life: u64, term: u64, leader: i64, since: u64 },
+    DialElection { id: i64, life: u64, to: i64 },
+    Election { id: i64, life: u64, peer: i64, up: bool },
+    Gone { id: i64, life: u64, link: LinkId },
+    ConnGone { conn: ostler_server_core::ConnId },
+    Client(usize),
+}
+
+/// A member, up or down.
+pub(crate) struct Node {
+    pub(crate) server: Option<Server>,
+    pub(crate) observer: bool,
+    /// The number of its process: what was meant for an earlier one is lost.
+    pub(crate) life: u64,
+    pub(crate) disk: Disk,
+    /// The log as it will be on disk once all acts are done.
+    pub(crate) log: BTreeMap<Zxid, Record>,
+    pub(crate) paused_until: u64,
+    /// How long a sync may take.
+    pub(crate) sync_ms: u64,
+    pub(crate) syncing: bool,
+    pub(crate) wake: Option<u64>,
+}
+
+/// What a seed decides once.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shape {
+    pub(crate) voters: i64,
+    pub(crate) observers: i64,
+    pub(crate) clients: usize,
+    /// Committed records that a leader keeps in memory.
+    pub(crate) history: usize,
+    pub(crate) snapshot_txns: u64,
+}
+
+impl Shape {
+    fn membership(&self) -> Membership {
+        let role = |id| if id <= self.voters { "participant" } else { "observer" };
+        let lines =
+            (1..=self.voters + self.observers).map(|id| format!("server.{id}=h{id}:1:2:{}\n", role(id)));
+        Membership::parse(&lines.collect::<String>()).unwrap()
+    }
+}
+
+pub(crate) struct World {
+    pub(crate) shape: Shape,
+    pub(crate) chance: Chance,
+    pub(crate) now: u64,
+    events: BTreeMap<(u64, u64), Event>,
+    count: u64,
+    pub(crate) nodes: BTreeMap<i64, Node>,
+    pub(crate) net: Net,
+    pub(crate) clients: Vec<Client>,
+    pub(crate) truth: Truth,
+    /// The last write that any client knows of.
+    pub(crate) acknowledged: Zxid,
+    /// Nothing bad happens any more.
+    pub(crate) calm: bool,
+    /// Clients only keep their sessions.
+    pub(crate) quiet: bool,
+    pub(crate) tally: BTreeMap<&'static str, u64>,
+    pub(crate) traced: bool,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, shape: Shape) -> World {
+        let node = |id: i64| Node {
+            server: None,
+            observer: id > shape.voters,
+            life: 0,
+            disk: Disk::new(),
+            log: BTreeMap::new(),
+            paused_until: 0,
+            sync_ms: 10,
+            syncing: false,
+            wake: None,
+        };
+        World {
+            shape,
+            chance: Chance::new(seed),
+            now: START_MS,
+            events: BTreeMap::new(),
+            count: 0,
+            nodes: (1..=shape.voters + shape.observers).map(|id| (id, node(id))).collect(),
+            net: Net::default(),
+            clients: (0..shape.clients).map(|_| Client::default()).collect(),
+            truth: Truth::new(),
+            acknowledged: Zxid::ZERO,
+            calm: false,
+            quiet: false,
+            tally: BTreeMap::new(),
+            traced: std::env::var("SIM_TRACE").is_ok(),
+        }
+    }
+
+    pub(crate) fn trace(&self, line: impl FnOnce() -> String) {
+        if self.traced {
+            println!("{:>6} {}", self.now, line());
+        }
+    }
+
+    pub(crate) fn count(&mut self, what: &'static str) {
+        *self.tally.entry(what).or_default() += 1;
+    }
+
+    pub(crate) fn after(&mut self, delay: u64, event: Event) {
+        self.count += 1;
+        self.events.insert((self.now + delay, self.count), event);
+    }
+
+    pub(crate) fn node(&mut self, id: i64) -> &mut Node {
+        self.nodes.get_mut(&id).unwrap()
+    }
+
+    pub(crate) fn ids(&self) -> Vec<i64> {
+        self.nodes.keys().copied().collect()
+    }
+
+    pub(crate) fn lives(&self, (id, life): Process) -> bool {
+        self.nodes[&id].life == life && self.nodes[&id].server.is_some()
+    }
+
+    pub(crate) fn time_of(&self, id: i64) -> Now {
+        // No two clocks agree.
+        Now { mono: Mono(self.now), wall_ms: 1_700_000_000_000 + self.now as i64 + 13 * id }
+    }
+
+    /// A process starts on what the disk has.
+    pub(crate) fn boot(&mut self, id: i64) {
+        let (now, shape) = (self.time_of(id), self.shape);
+        let seed = self.chance.below(1 << 40);
+        let node = self.node(id);
+        let (tree, replayed) = node.disk.stored.recover();
+        node.life += 1;
+        node.log = node.disk.stored.log.iter().cloned().collect();
+        (node.syncing, node.wake, node.paused_until) = (false, None, 0);
+        let core = CoreConfig {
+            server: ServerId(id),
+            tick_time_ms: TICK_MS,
+            session_timeout_min_ms: 300,
+            session_timeout_max_ms: 10_000,
+            snapshot_txns: shape.snapshot_txns,
+            seed,
+            ..CoreConfig::default()
+        };
+        let ensemble = EnsembleConfig {
+            membership: shape.membership(),
+            pending: None,
+            election: ElectionTiming { resend_max: 2_000, ..ElectionTiming::default() },
+            timing: TIMING,
+            history: HistoryLimits { records: shape.history, bytes: 1 << 20 },
+            accepted: node.disk.stored.accepted,
+            current: node.disk.stored.current,
+        };
+        let (last, life) = (tree.last_processed(), node.life);
+        node.server = Some(Server::member(core, ensemble, tree, replayed, now));
+        self.trace(|| format!("{id} starts, life {life}, at {last}"));
+        self.mind_deadline(id);
+    }
+
+    pub(crate) fn mind_deadline(&mut self, id: i64) {
+        let (now, node) = (self.now, self.node(id));
+        let Some(server) = &node.server else { return };
+        let due = server.next_deadline().0.max(now);
+        if due < u64::MAX && node.wake.is_none_or(|wake| wake > due) {
+            node.wake = Some(due);
+            let life = node.life;
+            self.after(due - now, Event::Deadline { id, life });
+        }
+    }
+
+    pub(crate) fn run(&mut self, ms: u64) {
+        let until = self.now + ms;
+        while let Some(entry) = self.events.first_entry() {
+            if entry.key().0 > until {
+                break;
+            }
+            let ((at, _), event) = entry.remove_entry();
+            self.now = at;
+            self.happen(event);
+        }
+        self.now = until;
+    }
+
+    /// Runs until something is so; false if it takes too long.
+    pub(crate) fn run_until(&mut self, ms: u64, is_so: impl Fn(&World) -> bool) -> bool {
+        let until = self.now + ms;
+        while self.now < until {
+            if is_so(self) {
+                return true;
+            }
+            self.run(20);
+        }
+        is_so(self)
+    }
+
+    fn whose(&self, event: &Event) -> Option<Process> {
+        match event {
+            Event::Deadline { id, life }
+            | Event::Sync { id, life }
+            | Event::SnapshotDone { id, life, .. }
+            | Event::LogRead { id, life, .. }
+            | Event::Dial { id, life, .. }
+            | Event::DialElection { id, life, .. }
+            | Event::Election { id, life, .. }
+            | Event::Gone { id, life, .. } => Some((*id, *life)),
+            Event::Lane(lane) => self.net.lanes.get(lane)?.to,
+            Event::ConnGone { conn } => self.net.conns.get(conn).map(|of| of.member),
+            Event::Client(_) => None,
+        }
+    }
+
+    fn happen(&mut self, event: Event) {
+        if let Some(process) = self.whose(&event) {
+            if !self.lives(process) {
+                return;
+            }
+            // A process that does not run finds everything later.
+            let until = self.nodes[&process.0].paused_until;
+            if until > self.now {
+                return self.after(until - self.now, event);
+            }
+        }
+        match event {
+            Event::Lane(lane) => self.lane_due(lane),
+            Event::Deadline { id, .. } => self.woken(id),
+            Event::Sync { id, .. } => self.synced(id),
+            Event::SnapshotDone { id, frozen, .. } => {
+                self.node(id).disk.snapshot_done(*frozen);
+                self.step(id, Input::SnapshotDone);
+            }
+            Event::LogRead { id, term, link, after, through, .. } => {
+                let lucky = !self.chance.one_in(5);
+                let read = self.node(id).disk.stored.log_part(after, through).filter(|_| lucky);
+                self.count(if read.is_some() { "log read" } else { "log unread" });
+                self.step(id, Input::LogRead { link, term, read });
+            }
+            Event::Dial { id, term, leader, since, .. } => self.dial(id, term, leader, since),
+            Event::DialElection { id, to, .. } => self.dial_election(id, to),
+            Event::Election { id, peer, up, .. } => self.election_link(id, peer, up),
+            Event::Gone { id, link, .. } => self.link_gone(id, link),
+            Event::ConnGone { conn } => self.conn_gone(conn),
+            Event::Client(client) => self.client_acts(client),
+        }
+    }
+
+    fn woken(&mut self, id: i64) {
+        let now = self.now;
+        let node = self.node(id);
+        if node.wake.is_some_and(|wake| wake <= now) {
+            node.wake = None;
+        }
+        if node.server.as_ref().is_some_and(|server| server.next_deadline().0 <= now) {
+            self.step(id, Input::Deadline);
+            let server = self.nodes[&id].server.as_ref().unwrap();
+            assert!(server.next_deadline().0 > now, "{id} is woken and wants to be woken again at once");
+        }
+        self.mind_deadline(id);
+    }
+
+    /// Something has come to the end of its lane.
+    pub(crate) fn arrived(&mut self, lane: u64, route: Route, to: Option<Process>, parcel: Parcel) {
+        let id = to.map_or(0, |(id, _)| id);
+        match (route, parcel) {
+            (Route::Vote { from }, Parcel::Vote(notification)) => {
+                self.step(id, Input::Vote { from: ServerId(from), notification });
+            }
+            (Route::Peer { link, to_leader }, Parcel::Packet(bytes)) => {
+                let PacketSplit::Packet(packet, size) = split(&bytes, 1 << 26, to_leader) else {
+                    panic!("what was written cannot be read: {bytes:?}");
+                };
+                assert_eq!(size, bytes.len());
+                self.trace(|| format!("{id} gets {packet:?} on {}", link.0));
+                let cuts = matches!(packet, Packet::Trunc(_));
+                self.step(id, Input::Peer { link, packet });
+                if cuts && let Some(of) = self.net.lanes.get_mut(&lane) {
+                    of.held = true;
+                }
+            }
+            (Route::Peer { link, .. }, Parcel::Tree(frozen)) => {
+                self.trace(|| format!("{id} gets a tree of {} on {}", frozen.zxid, link.0));
+                let tree = Box::new(crate::disk::thaw(&frozen));
+                self.step(id, Input::Snap { link, tree });
+            }
+            (Route::Peer { link, .. }, Parcel::End) => self.link_gone(id, link),
+            (Route::ToServer(conn), Parcel::Connect(payload)) => {
+                let request = ConnectRequest::read(&payload).unwrap();
+                self.step(id, Input::Connect { conn, request });
+            }
+            (Route::ToServer(conn), Parcel::Request(payload)) => {
+                let request = ClientRequest::decode(&payload).unwrap();
+                self.step(id, Input::Request { conn, request });
+            }
+            (Route::ToServer(conn), Parcel::End) => self.conn_gone(conn),
+            (Route::ToClient(conn), parcel) => self.client_gets(conn, parcel),
+            (route, parcel) => panic!("{parcel:?} on {route:?}"),
+        }
+    }
+
+    pub(crate) fn mode(&self, id: i64) -> Option<MemberMode> {
+        self.nodes[&id].server.as_ref().and_then(Server::mode)
+    }
+
+    /// The member that reigns in the latest epoch.
+    pub(crate) fn leader(&self) -> Option<i64> {
+        let reigning = |id: &i64| self.mode(*id) == Some(MemberMode::Leader);
+        self.nodes.keys().copied().filter(reigning).max_by_key(|id| self.epoch_of(*id))
+    }
+
+    pub(crate) fn epoch_of(&self, id: i64) -> Epoch {
+        let server = self.nodes[&id].server.as_ref();
+        server.map_or(Epoch::default(), |server| server.tree().last_processed().epoch())
+    }
+
+    pub(crate) fn serves(&self, id: i64) -> bool {
+        self.mode(id).is_some_and(|mode| mode != MemberMode::Looking)
+    }
+}
