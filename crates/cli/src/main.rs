@@ -1,6 +1,7 @@
 //! `ostler`: one program, a subcommand for each thing to do.
 
 mod bench;
+mod ensemble;
 mod server;
 
 use clap::{Parser, Subcommand};
@@ -20,12 +21,14 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Server(server::ServerArgs),
+    Ensemble(ensemble::EnsembleArgs),
     Bench(bench::Bench),
 }
 
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Server(args) => server::run(&args),
+        Command::Ensemble(args) => ensemble::run(&args),
         Command::Bench(bench) => bench.run(),
     }
 }

@@ -6,10 +6,11 @@ use ostler_server::{
     config::{self, EMBEDDED_DATA_DIR, JVM_FLAG_VARIABLES, NoteLevel, ServerConfig},
     logging,
 };
+use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use std::{io, num::NonZero, path::PathBuf, process::ExitCode, time::Instant};
 use tokio::{
     runtime::Builder,
-    signal::unix::{Signal, SignalKind, signal},
+    signal::unix::{self, SignalKind, signal},
 };
 
 /// Run a server. Without a file: one node on 127.0.0.1:2181, its data in ./ostler-data.
@@ -20,6 +21,9 @@ pub(crate) struct ServerArgs {
     /// Log as JSON, a line each.
     #[arg(long)]
     log_json: bool,
+    /// The process that starts this one: the server ends with it
+    #[arg(long, hide = true, value_name = "PID")]
+    end_with: Option<i32>,
 }
 
 /// What could not be started, as opposed to what failed later.
@@ -29,6 +33,11 @@ const EXIT_NOT_STARTED: u8 = 2;
 pub(crate) fn run(args: &ServerArgs) -> ExitCode {
     let begun = Instant::now();
     logging::start(args.log_json);
+    if let Some(parent) = args.end_with
+        && let Err(error) = end_with(parent)
+    {
+        return not_started(&error);
+    }
     let config = match &args.zoo_cfg {
         None => ServerConfig::embedded(EMBEDDED_DATA_DIR),
         Some(path) => match load(path) {
@@ -60,6 +69,18 @@ pub(crate) fn run(args: &ServerArgs) -> ExitCode {
             }
         }
     })
+}
+
+/// Has the kernel kill this process when its parent is gone, whichever way that ends. Even a paused one: what was
+/// acknowledged is on disk anyway.
+fn end_with(parent: i32) -> Result<(), String> {
+    set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(|error| format!("cannot be made to end with process {parent}: {error}"))?;
+    // It may have ended before.
+    match getppid().map(Pid::as_raw_pid) {
+        Some(now) if now == parent => Ok(()),
+        _ => Err(format!("process {parent}, which it should end with, did not start it or is gone")),
+    }
 }
 
 /// Threads that serve clients. The member itself does one thing at a time, so beyond a few they would only
@@ -113,8 +134,8 @@ fn greet(server: &RunningServer, config: &ServerConfig, begun: Instant) {
 
 /// SIGTERM and SIGINT.
 struct Termination {
-    term: Signal,
-    interrupt: Signal,
+    term: unix::Signal,
+    interrupt: unix::Signal,
 }
 
 impl Termination {

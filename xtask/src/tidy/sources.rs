@@ -19,7 +19,8 @@ const LINES_MAX: usize = 700;
 const CODE: [&str; 5] = ["rs", "py", "js", "java", "sh"];
 const DOCUMENT: &str = "md";
 /// Folders of what tools and servers leave behind.
-const NOT_OURS: [&str; 6] = ["target", "node_modules", "__pycache__", "corpus", "artifacts", "ostler-data"];
+const NOT_OURS: [&str; 7] =
+    ["target", "node_modules", "__pycache__", "corpus", "artifacts", "ostler-data", "ostler-ensemble"];
 /// Hidden folders that are ours.
 const HIDDEN: [&str; 2] = [".ci", ".cargo"];
 /// Names that say nothing of what is inside.

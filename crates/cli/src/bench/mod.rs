@@ -12,7 +12,7 @@ mod idle;
 mod meter;
 mod mix;
 mod ops;
-mod process;
+pub(crate) mod process;
 mod progress;
 mod rate;
 mod report;

@@ -1,0 +1,215 @@
+//! `ostler ensemble`: several servers in one terminal, for trying things out.
+
+mod error;
+mod folders;
+mod frame;
+mod group;
+mod inquiry;
+mod journal;
+mod lines;
+mod member;
+mod process;
+mod screen;
+
+use clap::Args;
+use error::{EnsembleError, While};
+use folders::Place;
+use frame::{Heading, frame};
+use group::Group;
+use lines::Lines;
+use screen::{Key, Said, Screen};
+use std::{
+    io::{self, IsTerminal, Write},
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
+use tokio::{
+    runtime::Builder,
+    signal::unix::{Signal, SignalKind, signal},
+    sync::mpsc,
+    time::{MissedTickBehavior, interval},
+};
+
+/// Run several servers in this terminal, as one ensemble for trying things out
+///
+/// Each server is a process of its own with its own zoo.cfg, data and log. Keys kill, start and pause them, and the
+/// screen shows who leads. Where the output is no terminal, a line is printed at each change of a server's state.
+/// All servers end with this command.
+#[derive(Debug, Args)]
+pub(crate) struct EnsembleArgs {
+    /// How many [default: as many as the folder has, or 3]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=i64::from(folders::SERVERS_MAX)))]
+    servers: Option<u16>,
+    /// Where they have their folders, server-1 and so on. What is there is kept and used again
+    #[arg(long, default_value = "ostler-ensemble")]
+    folder: PathBuf,
+    /// The first server's client port, the others' follow; theirs for each other are 100 and 200 above [default: as
+    /// in the folder, or 2181]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    port: Option<u16>,
+}
+
+/// What could not be started, as opposed to what failed later.
+const EXIT_NOT_STARTED: u8 = 2;
+const LOOKED_AT_EVERY: Duration = Duration::from_millis(200);
+
+/// Runs until SIGTERM, SIGINT or SIGHUP, or the key for it.
+pub(crate) fn run(args: &EnsembleArgs) -> ExitCode {
+    let places = match folders::prepare(&args.folder, args.servers, args.port) {
+        Ok(places) => places,
+        Err(error) => return failed(&error, ExitCode::from(EXIT_NOT_STARTED)),
+    };
+    // One thread, this one: servers end when the thread ends that has started them.
+    let runtime = match Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(cause) => {
+            let what = "cannot start".into();
+            return failed(&EnsembleError::Io { what, cause }, ExitCode::from(EXIT_NOT_STARTED));
+        }
+    };
+    match runtime.block_on(all(args, places)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failed(&error, ExitCode::FAILURE),
+    }
+}
+
+fn failed(error: &EnsembleError, code: ExitCode) -> ExitCode {
+    // Whoever read this may be gone.
+    let _ = writeln!(io::stderr(), "ostler ensemble: {error}");
+    code
+}
+
+async fn all(args: &EnsembleArgs, places: Vec<Place>) -> Result<(), EnsembleError> {
+    let mut signals = Signals::listen().during(|| "cannot listen for signals".into())?;
+    let live = io::stdout().is_terminal() && io::stdin().is_terminal();
+    let heading = Heading { greeting: greeting(&args.folder, &places, live), pausing: false };
+    let mut group = Group::start(places)?;
+    let watched = watch(&mut group, heading, live, &mut signals).await;
+    let ended = if watched.is_ok() && live { say(&["ending all servers…".into()]) } else { Ok(()) };
+    // Another signal, and they are killed at once.
+    tokio::select! {
+        () = group.end() => {}
+        () = signals.received() => {}
+    }
+    watched.and(ended)
+}
+
+/// In three lines: what runs where, how to connect, how to end it.
+fn greeting(folder: &Path, places: &[Place], live: bool) -> Vec<String> {
+    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    let addresses: Vec<String> = places.iter().map(|place| place.clients.to_string()).collect();
+    let end = if live { "q or Ctrl-C ends" } else { "SIGTERM or SIGINT ends" };
+    Vec::from([
+        format!("data and logs in {}", folder.display()),
+        format!("connect with zkCli.sh -server {}", addresses.join(",")),
+        format!("{end} all servers; their data stays"),
+    ])
+}
+
+fn say(lines: &[String]) -> Result<(), EnsembleError> {
+    let mut out = io::stdout().lock();
+    lines.iter().try_for_each(|line| writeln!(out, "{line}")).during(cannot_show)
+}
+
+fn cannot_show() -> String {
+    "cannot write to the output".into()
+}
+
+/// Where it is shown.
+enum Face {
+    Screen(Screen, Heading),
+    Lines(Lines),
+}
+
+impl Face {
+    fn show(&mut self, group: &Group) -> io::Result<()> {
+        match self {
+            Face::Screen(screen, heading) => {
+                let size = screen.size()?;
+                screen.paint(size, frame(group, heading, (size.0.into(), size.1.into())))
+            }
+            Face::Lines(lines) => lines.show(group, &mut io::stdout().lock()),
+        }
+    }
+
+    /// Does what a key asks for; false ends it all.
+    fn obey(&mut self, key: Key, group: &mut Group) -> bool {
+        let Face::Screen(_, heading) = self else { return true };
+        let pausing = std::mem::take(&mut heading.pausing);
+        match key {
+            Key::End => return false,
+            Key::Server(id) if pausing => group.pause_or_continue(id),
+            Key::Server(id) => group.kill_or_start(id),
+            Key::Leader if !pausing => group.kill_leader(),
+            Key::Pause if !pausing => heading.pausing = true,
+            Key::Leader | Key::Pause | Key::Other => {}
+        }
+        true
+    }
+}
+
+/// Shows the servers and obeys the keys, until it is to end.
+async fn watch(
+    group: &mut Group,
+    heading: Heading,
+    live: bool,
+    signals: &mut Signals,
+) -> Result<(), EnsembleError> {
+    say(&heading.greeting)?;
+    let (mut face, mut keys) = if live {
+        let screen = Screen::take().during(|| "cannot use the terminal".into())?;
+        (Face::Screen(screen, heading), Some(screen::keys().during(|| "cannot read keys".into())?))
+    } else {
+        (Face::Lines(Lines::default()), None)
+    };
+    let mut ticks = interval(LOOKED_AT_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    loop {
+        tokio::select! {
+            () = signals.received() => return Ok(()),
+            said = next(&mut keys) => match said {
+                Some(Some(key)) if face.obey(key, group) => {}
+                Some(None) => {}
+                // The key to end, or no terminal any more.
+                Some(Some(_)) | None => return Ok(()),
+            },
+            answered = group.answer() => group.take(answered),
+            _ = ticks.tick() => group.look(),
+        }
+        face.show(group).during(cannot_show)?;
+        if !live && group.all_down() {
+            return Err(EnsembleError::AllEnded(group.logs()));
+        }
+    }
+}
+
+/// What the terminal says next; for ever nothing where there is none.
+async fn next(keys: &mut Option<mpsc::UnboundedReceiver<Said>>) -> Option<Said> {
+    match keys {
+        Some(keys) => keys.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Those that end it.
+struct Signals {
+    all: [Signal; 3],
+}
+
+impl Signals {
+    fn listen() -> io::Result<Signals> {
+        let [term, interrupt, hangup] =
+            [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()].map(signal);
+        Ok(Signals { all: [term?, interrupt?, hangup?] })
+    }
+
+    async fn received(&mut self) {
+        let [term, interrupt, hangup] = &mut self.all;
+        tokio::select! {
+            _ = term.recv() => {}
+            _ = interrupt.recv() => {}
+            _ = hangup.recv() => {}
+        }
+    }
+}

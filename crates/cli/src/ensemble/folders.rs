@@ -1,0 +1,311 @@
+//! The folders of an ensemble: a zoo.cfg, a myid, a log and the data of each server. What is there is kept.
+
+use super::EnsembleError;
+use crate::bench::process::Process;
+use ostler_proto::id::ServerId;
+use ostler_server::config::{self, EnsembleSettings, ServerConfig};
+use std::{
+    fs::{self, File},
+    io::{ErrorKind, Write},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener},
+    path::{Path, PathBuf},
+};
+
+pub(super) const SERVERS: u16 = 3;
+pub(super) const SERVERS_MAX: u16 = 9;
+const FIRST_PORT: u16 = 2181;
+/// From a server's client port to its ports for the others.
+const TO_QUORUM_PORT: u16 = 100;
+const TO_ELECTION_PORT: u16 = 200;
+
+/// A server's place on this machine.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    pub(super) id: u16,
+    pub(super) zoo_cfg: PathBuf,
+    /// What the server writes to standard output and standard error.
+    pub(super) log: PathBuf,
+    /// Where its clients connect.
+    pub(super) clients: SocketAddr,
+    pub(super) votes: bool,
+    /// The epoch that the server is in, as a number in text.
+    pub(super) current_epoch: PathBuf,
+}
+
+/// An address that a server will listen at.
+struct Door {
+    host: String,
+    port: u16,
+    what: &'static str,
+    id: u16,
+}
+
+/// Finds the ensemble in `folder`, or makes one there. Nothing is written before its ports are known to be free.
+pub(super) fn prepare(
+    folder: &Path,
+    servers: Option<u16>,
+    port: Option<u16>,
+) -> Result<Vec<Place>, EnsembleError> {
+    let during =
+        |cause| EnsembleError::Io { what: format!("cannot use the folder {}", folder.display()), cause };
+    let folder = std::path::absolute(folder).map_err(during)?;
+    if zoo_cfg(&folder, 1).exists() {
+        let (places, doors) = read(&folder)?;
+        check_asked(&folder, &places, servers, port)?;
+        check_free(&doors, "end what listens there, or give the zoo.cfg files other ports")?;
+        return Ok(places);
+    }
+    let (servers, port) = (servers.unwrap_or(SERVERS), port.unwrap_or(FIRST_PORT));
+    let last = u32::from(port) + u32::from(TO_ELECTION_PORT + servers - 1);
+    if last > u16::MAX.into() {
+        return Err(EnsembleError::NoRoom { port, last });
+    }
+    check_free(&new_doors(servers, port), "end what listens there, or choose other ports with --port")?;
+    // The first one last: with it, all are there.
+    for id in (1..=servers).rev() {
+        write(&folder, id, servers, port)?;
+    }
+    Ok(read(&folder)?.0)
+}
+
+fn server_folder(folder: &Path, id: u16) -> PathBuf {
+    folder.join(format!("server-{id}"))
+}
+
+fn zoo_cfg(folder: &Path, id: u16) -> PathBuf {
+    server_folder(folder, id).join("zoo.cfg")
+}
+
+fn new_doors(servers: u16, port: u16) -> Vec<Door> {
+    let door = |port, what, id| Door { host: Ipv4Addr::LOCALHOST.to_string(), port, what, id };
+    let of = |id| {
+        let clients = port + id - 1;
+        [
+            door(clients, "clients", id),
+            door(clients + TO_QUORUM_PORT, "followers", id),
+            door(clients + TO_ELECTION_PORT, "votes", id),
+        ]
+    };
+    (1..=servers).flat_map(of).collect()
+}
+
+fn write(folder: &Path, id: u16, servers: u16, port: u16) -> Result<(), EnsembleError> {
+    let home = server_folder(folder, id);
+    let data = home.to_str().ok_or_else(|| EnsembleError::Unwritable(home.clone()))?.replace('\\', "\\\\");
+    let mut text = format!(
+        "# Server {id} of {servers}, written by `ostler ensemble`. Yours to change: it is kept.\n\
+         # Short limits, so that a lost leader is missed soon: sessions live from 1 to 10 s here.\n\
+         tickTime=500\n\
+         initLimit=20\n\
+         syncLimit=4\n\
+         dataDir={data}\n\
+         clientPort={clients}\n\
+         clientPortAddress=127.0.0.1\n\
+         maxClientCnxns=0\n\
+         preAllocSize=4096\n\
+         autopurge.purgeInterval=1\n\
+         4lw.commands.whitelist=*\n",
+        clients = port + id - 1,
+    );
+    if servers == 1 {
+        text += "standaloneEnabled=false\n";
+    }
+    for other in 1..=servers {
+        let clients = port + other - 1;
+        let (quorum, election) = (clients + TO_QUORUM_PORT, clients + TO_ELECTION_PORT);
+        text += &format!("server.{other}=127.0.0.1:{quorum}:{election}\n");
+    }
+    let during = |path: PathBuf| {
+        move |cause| EnsembleError::Io { what: format!("cannot write {}", path.display()), cause }
+    };
+    fs::create_dir_all(&home).map_err(during(home.clone()))?;
+    let myid = home.join("myid");
+    fs::write(&myid, format!("{id}\n")).map_err(during(myid.clone()))?;
+    let path = zoo_cfg(folder, id);
+    match File::create_new(&path).and_then(|mut file| file.write_all(text.as_bytes())) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            Err(EnsembleError::Remains { there: path, lacking: zoo_cfg(folder, 1) })
+        }
+        done => done.map_err(during(path)),
+    }
+}
+
+/// All servers that the first one's file names, each as its own file has it.
+fn read(folder: &Path) -> Result<(Vec<Place>, Vec<Door>), EnsembleError> {
+    let count = settings(&zoo_cfg(folder, 1), 1)?.1.servers.len();
+    let (mut places, mut doors) = (Vec::new(), Vec::new());
+    for id in 1..=count as u16 {
+        let path = zoo_cfg(folder, id);
+        let (config, ensemble) = settings(&path, id)?;
+        let clients = config.client_address;
+        let current_epoch = config.data_dir.join("version-2/currentEpoch");
+        let own = ensemble.server(ServerId(id.into()));
+        let log = server_folder(folder, id).join("server.log");
+        let votes = own.is_some_and(|own| !own.observer);
+        places.push(Place { id, zoo_cfg: path, log, clients: reachable(clients), votes, current_epoch });
+        doors.push(Door { host: clients.ip().to_string(), port: clients.port(), what: "clients", id });
+        for address in own.into_iter().flat_map(|own| &own.addresses) {
+            let host = &address.host;
+            let door = |port, what| Door { host: host.clone(), port, what, id };
+            doors.extend([door(address.quorum_port, "followers"), door(address.election_port, "votes")]);
+        }
+    }
+    Ok((places, doors))
+}
+
+fn settings(zoo_cfg: &Path, id: u16) -> Result<(ServerConfig, EnsembleSettings), EnsembleError> {
+    let mut config = config::load(zoo_cfg)?.config;
+    match config.ensemble.take() {
+        Some(ensemble) if ensemble.me == ServerId(id.into()) => Ok((config, *ensemble)),
+        _ => Err(EnsembleError::NotServer { zoo_cfg: zoo_cfg.to_owned(), id }),
+    }
+}
+
+/// Where to reach who listens there.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        // It stands for both; a machine may have only the older one.
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+fn check_asked(
+    folder: &Path,
+    places: &[Place],
+    servers: Option<u16>,
+    port: Option<u16>,
+) -> Result<(), EnsembleError> {
+    let there = places.len();
+    if let Some(wanted) = servers.filter(|wanted| usize::from(*wanted) != there) {
+        return Err(EnsembleError::OtherSize { folder: folder.to_owned(), there, wanted });
+    }
+    let first = places[0].clients.port();
+    match port {
+        Some(wanted) if wanted != first => {
+            Err(EnsembleError::OtherPort { zoo_cfg: zoo_cfg(folder, 1), there: first, wanted })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_free(doors: &[Door], remedy: &'static str) -> Result<(), EnsembleError> {
+    // Held until all are checked: two servers may ask for the same.
+    let mut held = Vec::new();
+    for door in doors {
+        let bound = TcpListener::bind((door.host.as_str(), door.port)).or_else(|error| {
+            let everywhere = door.host == Ipv6Addr::UNSPECIFIED.to_string();
+            if everywhere && error.kind() != ErrorKind::AddrInUse {
+                return TcpListener::bind((Ipv4Addr::UNSPECIFIED, door.port));
+            }
+            Err(error)
+        });
+        held.push(bound.map_err(|cause| {
+            let Door { host, port, what, id } = door;
+            let address = format!("{host}:{port}, for {what} of server {id},");
+            match cause.kind() {
+                ErrorKind::AddrInUse => EnsembleError::InUse { address, by: user_of(*port), remedy },
+                _ => EnsembleError::Io { what: format!("{address} cannot be listened at"), cause },
+            }
+        })?);
+    }
+    Ok(())
+}
+
+fn user_of(port: u16) -> String {
+    Process::listening_on((Ipv4Addr::LOCALHOST, port).into())
+        .map_or_else(String::new, |process| format!(" by process {}", process.pid()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU16, Ordering};
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new() -> Folder {
+            static NEXT: AtomicU16 = AtomicU16::new(0);
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let name = format!("ostler-ensemble-folders-{}-{number}", std::process::id());
+            Folder(std::env::temp_dir().join(name))
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    /// Ports of an ensemble of three that nobody uses, as far as can be told, and no other test here.
+    fn free_port() -> u16 {
+        static NEXT: AtomicU16 = AtomicU16::new(0);
+        let begin = std::process::id() as u16 % 30;
+        let next = || 30_000 + (begin + NEXT.fetch_add(1, Ordering::Relaxed)) % 30 * SERVERS;
+        std::iter::repeat_with(next).find(|port| check_free(&new_doors(SERVERS, *port), "").is_ok()).unwrap()
+    }
+
+    #[test]
+    fn an_ensemble_is_made_and_found_again() {
+        let (folder, port) = (Folder::new(), free_port());
+        let made = prepare(&folder.0, None, Some(port)).unwrap();
+        assert_eq!(made.iter().map(|place| place.id).collect::<Vec<_>>(), [1, 2, 3]);
+        assert_eq!(made[2].clients, SocketAddr::from(([127, 0, 0, 1], port + 2)));
+        assert!(made.iter().all(|place| place.votes));
+        assert_eq!(fs::read_to_string(folder.0.join("server-2/myid")).unwrap(), "2\n");
+
+        let mine = fs::read_to_string(&made[1].zoo_cfg).unwrap() + "snapCount=1000\n";
+        fs::write(&made[1].zoo_cfg, &mine).unwrap();
+        for (servers, port) in [(None, None), (Some(3), Some(port))] {
+            let found = prepare(&folder.0, servers, port).unwrap();
+            assert_eq!(found[1].clients, made[1].clients);
+        }
+        assert_eq!(fs::read_to_string(&made[1].zoo_cfg).unwrap(), mine, "it is kept");
+
+        let other_size = prepare(&folder.0, Some(5), None).unwrap_err().to_string();
+        assert!(other_size.contains("an ensemble of 3, not of 5"), "{other_size}");
+        let other_port = prepare(&folder.0, None, Some(port + 1)).unwrap_err().to_string();
+        assert!(other_port.contains(&format!("client port {port}, not {}", port + 1)), "{other_port}");
+    }
+
+    #[test]
+    fn one_server_is_an_ensemble_too() {
+        let folder = Folder::new();
+        assert_eq!(prepare(&folder.0, Some(1), Some(free_port())).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_port_in_use_is_named_and_nothing_is_written() {
+        let (folder, port) = (Folder::new(), free_port());
+        let holder = TcpListener::bind((Ipv4Addr::LOCALHOST, port + TO_ELECTION_PORT + 1)).unwrap();
+        let said = prepare(&folder.0, None, Some(port)).unwrap_err().to_string();
+        let address = holder.local_addr().unwrap();
+        assert!(
+            said.starts_with(&format!("{address}, for votes of server 2, is in use by process ")),
+            "{said}"
+        );
+        assert!(!folder.0.exists());
+    }
+
+    #[test]
+    fn ports_beyond_the_last_are_refused() {
+        let said = prepare(&Folder::new().0, Some(3), Some(65_500)).unwrap_err().to_string();
+        assert!(said.contains("65702"), "{said}");
+    }
+
+    #[test]
+    fn what_remains_of_another_ensemble_is_not_overwritten() {
+        let (folder, port) = (Folder::new(), free_port());
+        prepare(&folder.0, None, Some(port)).unwrap();
+        fs::remove_file(zoo_cfg(&folder.0, 1)).unwrap();
+        let said = prepare(&folder.0, None, Some(port)).unwrap_err().to_string();
+        assert!(
+            said.contains("server-3/zoo.cfg is there") && said.contains("server-1/zoo.cfg is not"),
+            "{said}"
+        );
+    }
+}

@@ -1,0 +1,214 @@
+//! A server of the ensemble as seen from here.
+
+use super::{
+    folders::Place,
+    inquiry::{Answer, Mode, Serving},
+    journal::LogTail,
+    process::ServerProcess,
+};
+use std::{fmt, time::Instant};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    Down,
+    Paused,
+    /// It does not listen yet.
+    Starting,
+    /// It listens, and has no leader.
+    Looking,
+    /// It has not answered for some time.
+    Silent,
+    Serving(Mode),
+}
+
+impl State {
+    pub(super) fn is_serving(self) -> bool {
+        matches!(self, State::Serving(_))
+    }
+
+    /// Whether it can take part in an election.
+    pub(super) fn is_up(self) -> bool {
+        !matches!(self, State::Down | State::Paused)
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            State::Down => "down",
+            State::Paused => "paused",
+            State::Starting => "starting",
+            State::Looking => "looking",
+            State::Silent => "silent",
+            State::Serving(Mode::Leader) => "leader",
+            State::Serving(Mode::Follower) => "follower",
+            State::Serving(Mode::Observer) => "observer",
+            State::Serving(Mode::Standalone) => "alone",
+        })
+    }
+}
+
+/// Answers that may be missing before a server counts as silent.
+const MISSING_MAX: u32 = 3;
+
+/// A server's state, and what it last said.
+#[derive(Debug)]
+pub(super) struct Health {
+    pub(super) state: State,
+    pub(super) since: Instant,
+    /// Of when it last served, in this run.
+    pub(super) serving: Option<Serving>,
+    /// As the server's folder has it.
+    pub(super) noted_epoch: Option<u64>,
+    missing: u32,
+}
+
+impl Health {
+    pub(super) fn new(now: Instant) -> Health {
+        Health { state: State::Down, since: now, serving: None, noted_epoch: None, missing: 0 }
+    }
+
+    fn turn(&mut self, state: State, now: Instant) {
+        if self.state != state {
+            (self.state, self.since) = (state, now);
+        }
+        self.missing = 0;
+    }
+
+    pub(super) fn started(&mut self, now: Instant) {
+        self.serving = None;
+        self.turn(State::Starting, now);
+    }
+
+    pub(super) fn ended(&mut self, now: Instant) {
+        self.turn(State::Down, now);
+    }
+
+    /// It is stopped. It stays so in here until it answers again.
+    pub(super) fn paused(&mut self, now: Instant) {
+        self.turn(State::Paused, now);
+    }
+
+    pub(super) fn answered(&mut self, answer: Answer, now: Instant) {
+        match answer {
+            // After a start the port is not there at once, and a paused one's port stays.
+            Answer::Refused if self.state == State::Starting => {}
+            Answer::Refused | Answer::Silent => {
+                self.missing += 1;
+                if self.missing >= MISSING_MAX {
+                    self.turn(State::Silent, now);
+                }
+            }
+            Answer::NotServing => self.turn(State::Looking, now),
+            Answer::Serving(serving) => {
+                self.turn(State::Serving(serving.mode), now);
+                self.serving = Some(serving);
+            }
+        }
+    }
+
+    /// The upper half of a zxid is the epoch in which it was given out. A server is in a later one than that of its
+    /// last zxid until it has applied something of the new leader, but then it has written down the new epoch.
+    pub(super) fn epoch(&self) -> Option<u64> {
+        let of_zxid = self.serving.as_ref().map(|serving| serving.zxid >> 32);
+        of_zxid.max(self.noted_epoch)
+    }
+}
+
+/// A server: its place, its process while there is one, and how it is.
+#[derive(Debug)]
+pub(super) struct Member {
+    pub(super) place: Place,
+    pub(super) process: Option<ServerProcess>,
+    pub(super) health: Health,
+    /// How the last process ended.
+    pub(super) last_end: Option<String>,
+    /// It was told to pause.
+    pub(super) paused: bool,
+    /// It was told to end.
+    pub(super) killed: bool,
+    pub(super) log: LogTail,
+    /// A question is on its way.
+    pub(super) asked: bool,
+}
+
+impl Member {
+    pub(super) fn new(place: Place) -> Member {
+        let log = LogTail::new(&place.log);
+        let health = Health::new(Instant::now());
+        Member {
+            place,
+            process: None,
+            health,
+            last_end: None,
+            paused: false,
+            killed: false,
+            log,
+            asked: false,
+        }
+    }
+
+    pub(super) fn pid(&self) -> Option<u32> {
+        self.process.as_ref().map(ServerProcess::pid)
+    }
+
+    pub(super) fn is_leader(&self) -> bool {
+        self.health.state == State::Serving(Mode::Leader)
+    }
+}
+
+/// The leader; of two, one that does not know of its end yet is not meant.
+pub(super) fn leader(members: &[Member]) -> Option<&Member> {
+    members.iter().filter(|member| member.is_leader()).max_by_key(|member| member.health.epoch())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn serving(mode: Mode) -> Answer {
+        Answer::Serving(Serving { mode, zxid: 0x2_0000_0001, connections: 0, sessions: Some(0) })
+    }
+
+    #[test]
+    fn states_follow_from_what_is_seen() {
+        let now = Instant::now();
+        let mut health = Health::new(now);
+        health.started(now);
+        for _ in 0..2 * MISSING_MAX {
+            health.answered(Answer::Refused, now);
+        }
+        assert_eq!(health.state, State::Starting);
+        health.answered(Answer::NotServing, now);
+        assert_eq!((health.state, health.epoch()), (State::Looking, None));
+        health.answered(serving(Mode::Leader), now);
+        assert_eq!((health.state, health.epoch()), (State::Serving(Mode::Leader), Some(2)));
+        for _ in 1..MISSING_MAX {
+            health.answered(Answer::Silent, now);
+        }
+        assert!(health.state.is_serving(), "one that is late is not silent yet");
+        health.answered(Answer::Silent, now);
+        assert_eq!(health.state, State::Silent);
+        health.paused(now);
+        health.answered(serving(Mode::Follower), now);
+        assert_eq!(health.state, State::Serving(Mode::Follower));
+        health.ended(now);
+        assert_eq!((health.state, health.epoch()), (State::Down, Some(2)));
+        health.started(now);
+        assert_eq!(health.epoch(), None);
+        health.answered(serving(Mode::Follower), now);
+        health.noted_epoch = Some(3);
+        assert_eq!(health.epoch(), Some(3), "nothing of the new leader is applied yet");
+    }
+
+    #[test]
+    fn the_time_in_a_state_begins_when_it_begins() {
+        let (now, later) = (Instant::now(), Instant::now() + std::time::Duration::from_secs(5));
+        let mut health = Health::new(now);
+        health.answered(Answer::NotServing, now);
+        health.answered(Answer::NotServing, later);
+        assert_eq!(health.since, now);
+        health.answered(serving(Mode::Follower), later);
+        assert_eq!(health.since, later);
+    }
+}
