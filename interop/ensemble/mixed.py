@@ -46,7 +46,7 @@ class Trial:
             self._note_leader()
             self.load = load = Load(self.cluster.ports(), 3, self.seed)
             wander.prepare(self.cluster.ports()[0])
-            load.all += [wander.Wanderer(self.cluster.ports(), n, self.seed) for n in range(WANDERERS)]
+            load.all += [wander.Wanderer(self.cluster.ports(), n, self.seed, "java3.8" in self.makes) for n in range(WANDERERS)]
             load.start()
             for harm in harms:
                 load.wait_progress()

@@ -34,7 +34,10 @@ def prepare(port):
 
 
 class Wanderer:
-    def __init__(self, ports, number, seed=0):
+    """`beside_38`: Java 3.8 cannot apply a create2 within a multi that a leader of another version proposes."""
+
+    def __init__(self, ports, number, seed=0, beside_38=False):
+        self.beside_38 = beside_38
         self.ports, self.random = list(ports), random.Random("wander %d %d" % (seed, number))
         self.stopping, self.problem = False, None
         self.total = self.refused = 0
@@ -128,7 +131,8 @@ class Wanderer:
     def _part_of_multi(self):
         kind = self.random.random()
         if kind < 0.5:
-            return self._create()
+            op, body = self._create()
+            return (CREATE if op == CREATE2 and self.beside_38 else op), body
         if kind < 0.9:
             return self._simple()
         return CHECK, path_version(self._path(), self._version())

@@ -255,7 +255,7 @@ impl Election {
         if looking.settle_until.is_some_and(|until| until <= now)
             && let Some(candidate) = looking.proposal
         {
-            return self.elect(now, candidate, self.round, out);
+            return self.elect_and_tell(now, candidate, self.round, electorate, out);
         }
         if looking.resend_at <= now {
             // Nobody writes to an observer of his own accord: it has to ask until somebody has a leader.
@@ -305,6 +305,10 @@ impl Election {
         if changed {
             looking.settle_until = None;
             self.tell_all(now, electorate, out);
+        } else if verdict == Verdict::Worse {
+            // It may have begun to look just now, and have missed what was told before. Upstream leaves it to the
+            // repetition of the vote.
+            self.tell(from, out);
         }
         self.consider(now, electorate, out);
     }
@@ -334,7 +338,9 @@ impl Election {
                 PeerState::Looking => vote.candidate == ballot.candidate && vote.round == ballot.round,
                 _ => vote.candidate.id == ballot.candidate.id,
             };
-            let agreed = electorate.is_quorum(|server| looking.ballots.get(&server).is_some_and(same));
+            let own = looking.proposal == Some(ballot.candidate);
+            let agreed = electorate
+                .is_quorum(|server| (server == me && own) || looking.ballots.get(&server).is_some_and(same));
             if agreed && leads(&looking.ballots) {
                 return self.elect(now, ballot.candidate, round, out);
             }
@@ -372,12 +378,27 @@ impl Election {
         let certain =
             electorate.voters().into_iter().all(|voter| backs(voter) || self.unreachable.contains(&voter));
         if certain {
-            return self.elect(now, candidate, round, out);
+            return self.elect_and_tell(now, candidate, round, electorate, out);
         }
         if looking.settle_until.is_none() {
             looking.settle_until = Some(now.after(self.timing.settle));
             self.record.add(now, Happening::Agreed { candidate });
         }
+    }
+
+    /// Decided here: the others learn of it at once, for one that began late may count on this voice.
+    fn elect_and_tell(
+        &mut self,
+        now: Mono,
+        candidate: Candidate,
+        round: u64,
+        electorate: &Electorate,
+        out: &mut Vec<ElectionOutput>,
+    ) {
+        self.elect(now, candidate, round, out);
+        let elected = out.pop();
+        self.tell_all(now, electorate, out);
+        out.extend(elected);
     }
 
     fn elect(&mut self, now: Mono, candidate: Candidate, round: u64, out: &mut Vec<ElectionOutput>) {

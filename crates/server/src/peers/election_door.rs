@@ -10,7 +10,7 @@ use crate::{config::EnsembleSettings, driver::Driver};
 use ostler_proto::{election::Notification, id::ServerId, jute::Writer as _};
 use ostler_server_core::Input;
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     io,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
     time::Duration,
@@ -34,23 +34,38 @@ const MESSAGE_MAX: i32 = 512 << 10;
 const ADDRESS_MAX: i32 = 2048;
 const GREETING_WITHIN: Duration = Duration::from_secs(5);
 
-/// The newest vote that a server has not been sent: an older one says nothing any more.
+/// Votes that a server has not been sent, oldest first. Upstream keeps the newest alone, but a vote that counts in
+/// the other's ballot box may be the one before.
 #[derive(Debug, Default)]
 struct VoteBox {
-    next: Mutex<Option<Vec<u8>>>,
+    votes: Mutex<VecDeque<Vec<u8>>>,
     wake: Notify,
     closed: Notify,
 }
 
+/// More say nothing that the last ones do not say.
+const VOTES_MAX: usize = 8;
+
 impl VoteBox {
-    fn lock(&self) -> MutexGuard<'_, Option<Vec<u8>>> {
-        self.next.lock().unwrap_or_else(PoisonError::into_inner)
+    fn with(votes: VecDeque<Vec<u8>>) -> VoteBox {
+        VoteBox { votes: Mutex::new(votes), ..VoteBox::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Vec<u8>>> {
+        self.votes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn put(&self, vote: Vec<u8>) {
-        *self.lock() = Some(vote);
+        put(&mut self.lock(), vote);
         self.wake.notify_one();
     }
+}
+
+fn put(votes: &mut VecDeque<Vec<u8>>, vote: Vec<u8>) {
+    if votes.len() == VOTES_MAX {
+        votes.pop_front();
+    }
+    votes.push_back(vote);
 }
 
 #[derive(Debug, Default)]
@@ -58,7 +73,19 @@ struct Peer {
     link: Option<(u64, Arc<VoteBox>)>,
     dialling: bool,
     /// To be sent once there is a connection.
-    waiting: Option<Vec<u8>>,
+    waiting: VecDeque<Vec<u8>>,
+}
+
+impl Peer {
+    /// Ends the connection; what was not sent on it waits for the next.
+    fn unlink(&mut self) {
+        if let Some((_, old)) = self.link.take() {
+            old.closed.notify_one();
+            for vote in std::mem::take(&mut *old.lock()) {
+                put(&mut self.waiting, vote);
+            }
+        }
+    }
 }
 
 /// This server's end of all elections.
@@ -118,7 +145,7 @@ impl ElectionDoor {
         match &peer.link {
             Some((_, votes)) => votes.put(message),
             None => {
-                peer.waiting = Some(message);
+                put(&mut peer.waiting, message);
                 self.dial(to, peer);
             }
         }
@@ -207,26 +234,21 @@ impl ElectionDoor {
         drop(stream);
         let mut peers = self.lock();
         let peer = peers.entry(id).or_default();
-        if let Some((_, old)) = peer.link.take() {
-            old.closed.notify_one();
-        }
+        peer.unlink();
         self.dial(id, peer);
         Ok(())
     }
 
     fn install(self: &Arc<Self>, id: ServerId, stream: TcpStream) {
-        let votes = Arc::new(VoteBox::default());
         let number = self.links.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        {
+        let votes = {
             let mut peers = self.lock();
             let peer = peers.entry(id).or_default();
-            if let Some(waiting) = peer.waiting.take() {
-                votes.put(waiting);
-            }
-            if let Some((_, old)) = peer.link.replace((number, votes.clone())) {
-                old.closed.notify_one();
-            }
-        }
+            peer.unlink();
+            let votes = Arc::new(VoteBox::with(std::mem::take(&mut peer.waiting)));
+            peer.link = Some((number, votes.clone()));
+            votes
+        };
         let door = self.clone();
         self.runtime.spawn(async move {
             door.step(Input::ElectionLink { peer: id, up: true });
@@ -273,7 +295,7 @@ impl ElectionDoor {
 
 async fn write_votes(votes: &VoteBox, mut write: OwnedWriteHalf) -> io::Result<()> {
     loop {
-        let next = votes.lock().take();
+        let next = votes.lock().pop_front();
         match next {
             Some(vote) => write.write_all(&vote).await?,
             None => votes.wake.notified().await,

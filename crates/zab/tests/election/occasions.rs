@@ -184,9 +184,9 @@ fn e6_the_rules_of_a_ballot() {
         (1, (2, 0, 1), adopted(Rule::LaterEpoch), vec![(1, 1), (3, 1)]),
         (1, (1, 6, 1), adopted(Rule::LaterZxid), vec![(1, 1), (3, 1)]),
         (1, (1, 5, 3), adopted(Rule::LargerId), vec![(1, 3), (3, 3)]),
-        (1, (1, 5, 1), Verdict::Worse, vec![]),
-        (1, (1, 4, 3), Verdict::Worse, vec![]),
-        (1, (0, 9, 3), Verdict::Worse, vec![]),
+        (1, (1, 5, 1), Verdict::Worse, vec![(1, 2)]),
+        (1, (1, 4, 3), Verdict::Worse, vec![(1, 2)]),
+        (1, (0, 9, 3), Verdict::Worse, vec![(1, 2)]),
         (1, (1, 5, 2), Verdict::Counted, vec![]),
         (0, (9, 9, 3), Verdict::Ignored(Why::EarlierRound), vec![(1, 2)]),
         (4, (1, 4, 1), Verdict::LaterRound, vec![(1, 2), (3, 2)]),
@@ -209,6 +209,27 @@ fn e6_a_later_round_empties_the_ballot_box() {
     hand.out.clear();
     hand.election.deadline(Mono(250), &hand.electorate, &mut hand.out);
     assert!(hand.election.is_looking(), "1 has not voted in this round");
+}
+
+#[test]
+fn who_is_elected_by_the_others_counts_its_own_voice() {
+    let mut hand = Hand::looking();
+    hand.hear(1, Following, 1, (1, 5, 2));
+    assert_eq!(hand.out, [ElectionOutput::Elected { leader: ServerId(2) }], "2 and 1 of three");
+}
+
+#[test]
+fn who_decides_tells_the_others_before_it_goes_on() {
+    let mut hand = Hand::looking();
+    hand.election.link(Mono(2), ServerId(3), false, &hand.electorate, &mut hand.out);
+    hand.hear(1, Looking, 1, (1, 5, 2));
+    assert_eq!(hand.sent(), [(1, 2), (3, 2)]);
+    let states = hand.out.iter().filter_map(|output| match output {
+        ElectionOutput::Send { notification, .. } => Some(notification.state),
+        ElectionOutput::Elected { .. } => None,
+    });
+    assert!(states.eq([Leading, Leading]));
+    assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(2) }));
 }
 
 #[test]
