@@ -411,10 +411,12 @@ impl Leading {
     fn acked(&mut self, link: LinkId, zxid: Zxid, out: &mut Vec<LeadingOutput>) {
         let Some(learner) = self.learners.get_mut(&link) else { return };
         match learner.stage {
+            // A Java follower acknowledges what came with the history in a thread of its own, which may be ahead of
+            // its word on the history itself (ZOOKEEPER-4685).
+            LearnerStage::Syncing if zxid != Zxid::new(self.epoch, 0) => {}
             LearnerStage::Syncing => {
                 learner.stage = LearnerStage::Synced;
-                if zxid == Zxid::new(self.epoch, 0)
-                    && !learner.observer
+                if !learner.observer
                     && let Stage::Sync { acks, .. } = &mut self.stage
                 {
                     acks.insert(learner.id);

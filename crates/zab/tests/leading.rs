@@ -162,6 +162,20 @@ fn an_acknowledgement_of_another_reign_does_not_make_this_one() {
     assert_eq!(reign.tick(1000), [LeadingOutput::StepDown(StepDown::NotSynchronised)]);
 }
 
+/// Java's followers acknowledge what came with the history in a thread of its own.
+#[test]
+fn an_acknowledgement_that_overtakes_that_of_the_history_does_no_harm() {
+    let mut reign = Reign::new(&[1, 2, 3]);
+    reign.greet(1, 4);
+    reign.accepted_saved();
+    reign.hear(1, ack_epoch(3, 5));
+    reign.current_saved();
+    assert_eq!(reign.hear(1, FromLearner::Ack(Zxid::new(Epoch(3), 6))), []);
+    assert!(!reign.leading.is_established());
+    reign.hear(1, FromLearner::Ack(begin(5)));
+    assert!(reign.leading.is_established());
+}
+
 #[test]
 fn e11_a_silent_follower_is_dropped_and_a_lost_quorum_ends_the_reign() {
     let mut reign = Reign::established();

@@ -132,14 +132,14 @@ fn write(folder: &Path, id: u16, servers: u16, port: u16) -> Result<(), Ensemble
 
 /// All servers that the first one's file names, each as its own file has it.
 fn read(folder: &Path) -> Result<(Vec<Place>, Vec<Door>), EnsembleError> {
-    let count = settings(&zoo_cfg(folder, 1), 1)?.1.servers.len();
+    let count = settings(&zoo_cfg(folder, 1), 1)?.1.membership.servers.len();
     let (mut places, mut doors) = (Vec::new(), Vec::new());
     for id in 1..=count as u16 {
         let path = zoo_cfg(folder, id);
         let (config, ensemble) = settings(&path, id)?;
         let clients = config.client_address;
         let current_epoch = config.data_dir.join("version-2/currentEpoch");
-        let own = ensemble.server(ServerId(id.into()));
+        let own = ensemble.membership.servers.get(&ServerId(id.into()));
         let log = server_folder(folder, id).join("server.log");
         let votes = own.is_some_and(|own| !own.observer);
         places.push(Place { id, zoo_cfg: path, log, clients: reachable(clients), votes, current_epoch });
