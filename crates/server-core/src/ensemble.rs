@@ -47,6 +47,8 @@ pub struct EnsembleConfig {
     pub timing: LeadingTiming,
     /// Committed records kept in memory for learners that missed them.
     pub history: HistoryLimits,
+    /// Nothing on disk is right: this server is new.
+    pub may_start_empty: bool,
     /// The accepted epoch on disk.
     pub accepted: Epoch,
     /// The current epoch on disk.
@@ -292,6 +294,8 @@ impl Server {
             reload.look = true;
             return;
         }
+        let nothing = Standing { accepted: Epoch(0), current: Epoch(0), last: Zxid::ZERO };
+        ensemble.election.set_fresh(standing == nothing && !ensemble.config.may_start_empty);
         let own = (!ensemble.is_observer()).then_some(Candidate {
             epoch: standing.current,
             zxid: standing.last,
@@ -338,7 +342,16 @@ impl Server {
     pub(crate) fn voted(&mut self, now: Now, from: ServerId, vote: &Notification, effects: &mut Vec<Effect>) {
         let Some(ensemble) = &mut self.ensemble else { return };
         let mut out = Vec::new();
+        let had_voice = !ensemble.election.has_no_voice();
         ensemble.election.notified(now.mono, from, vote, &ensemble.electorate, &mut out);
+        if had_voice && ensemble.election.has_no_voice() {
+            tracing::warn!(
+                server = from.0,
+                "the data folder is empty, but another server of the ensemble has data: this server's vote does not \
+                 count before it has copied them from a leader. If it is new here, stop it, create an empty file \
+                 named `initialize` in its data folder, and start it again"
+            );
+        }
         self.elect(now, out, effects);
     }
 

@@ -66,6 +66,7 @@ impl RunningServer {
         };
         let options =
             RecoverOptions { trust_empty: config.snapshot_trust_empty, db_autocreate: config.db_autocreate };
+        let may_start_empty = folders.has_initialize(&OsDisk)?;
         let restored = recovery::restore(&OsDisk, &folders, options, types)?;
         let log = TxnLog::open(Arc::new(OsDisk), folders.logs.clone(), log_options(config));
         let disk = Arc::new(DiskQueue::default());
@@ -86,7 +87,8 @@ impl RunningServer {
         let core = match &config.ensemble {
             None => Server::new(core_config(config), restored.tree, replayed, clock.now()),
             Some(ensemble) => {
-                let member = ensemble_config(config, ensemble, &folders, &restored.tree)?;
+                let mut member = ensemble_config(config, ensemble, &folders, &restored.tree)?;
+                member.may_start_empty = may_start_empty;
                 Server::member(core_config(config), member, restored.tree, replayed, clock.now())
             }
         };
@@ -251,6 +253,7 @@ fn ensemble_config(
             records: HISTORY_RECORDS.max(ensemble.commit_log_count as usize),
             bytes: HISTORY_BYTES,
         },
+        may_start_empty: false,
         accepted,
         current,
     })

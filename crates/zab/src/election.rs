@@ -21,7 +21,7 @@ use alloc::{
 };
 use ostler_proto::{
     election::{Candidate, NOTIFICATION_VERSION, Notification, PeerState},
-    id::{Epoch, ServerId},
+    id::{Epoch, ServerId, Zxid},
 };
 
 /// How long things wait, in milliseconds.
@@ -100,6 +100,8 @@ enum Phase {
 pub struct Election {
     me: ServerId,
     observer: bool,
+    /// There is nothing on disk: it may have been there, and been acknowledged.
+    fresh: bool,
     timing: ElectionTiming,
     /// The logical clock: the number of this election. Lives as long as the process.
     round: u64,
@@ -118,6 +120,7 @@ impl Election {
         Election {
             me,
             observer,
+            fresh: false,
             timing,
             round: 0,
             phase: Phase::Settled(settled),
@@ -125,6 +128,17 @@ impl Election {
             config,
             record: ElectionRecord::default(),
         }
+    }
+
+    /// Whether nothing is on disk, and nobody has said that this is right. Such a server votes with others that have
+    /// nothing, and only joins where somebody has something: it may have lost what a quorum relies on.
+    pub fn set_fresh(&mut self, fresh: bool) {
+        self.fresh = fresh;
+    }
+
+    /// Whether this server has given up its vote in this election.
+    pub fn has_no_voice(&self) -> bool {
+        !self.observer && matches!(&self.phase, Phase::Looking(looking) if looking.own.is_none())
     }
 
     /// The number of the current or last election.
@@ -279,6 +293,11 @@ impl Election {
     ) {
         let Phase::Looking(looking) = &mut self.phase else { return };
         let theirs = ballot.candidate;
+        if self.fresh && (theirs.epoch > Epoch(0) || theirs.zxid > Zxid::ZERO) {
+            (looking.own, looking.proposal, looking.settle_until) = (None, None, None);
+            self.record.received(now, from, vote, Verdict::Ignored(Why::Untrusted));
+            return self.tell_all(now, electorate, out);
+        }
         if ballot.round < self.round {
             // It learns the round from the answer.
             self.record.received(now, from, vote, Verdict::Ignored(Why::EarlierRound));

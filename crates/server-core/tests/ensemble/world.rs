@@ -185,6 +185,7 @@ impl World {
             election: ElectionTiming { resend_max: 2_000, ..ElectionTiming::default() },
             timing: TIMING,
             history: HistoryLimits { records: shape.history, bytes: 1 << 20 },
+            may_start_empty: false,
             accepted: node.disk.stored.accepted,
             current: node.disk.stored.current,
         };

@@ -261,6 +261,24 @@ fn a_candidate_without_weight_is_never_backed() {
     assert_eq!(hand.hear(3, Looking, 1, (5, 5, 3)), Verdict::Worse);
 }
 
+/// Upstream lets it vote: what it has acknowledged and lost may then be lost for all.
+#[test]
+fn a_server_with_nothing_has_no_voice_where_others_have_something() {
+    let mut hand = Hand::looking();
+    hand.election.set_fresh(true);
+    hand.election.look(Mono(2), Some(candidate(0, 0, 2)), &hand.electorate, &mut hand.out);
+    assert_eq!(hand.hear(1, Looking, 2, (0, 0, 1)), Verdict::Worse, "1 has nothing either");
+    assert!(!hand.election.has_no_voice());
+    hand.out.clear();
+    assert_eq!(hand.hear(3, Looking, 2, (1, 5, 3)), Verdict::Ignored(Why::Untrusted));
+    assert!(hand.election.has_no_voice() && hand.election.is_looking());
+    let nobody = |output: &ElectionOutput| matches!(output, ElectionOutput::Send { notification, .. } if notification.candidate.is_none());
+    assert!(hand.out.len() == 2 && hand.out.iter().all(nobody));
+    hand.hear(1, Following, 2, (1, 5, 3));
+    hand.hear(3, Leading, 2, (1, 5, 3));
+    assert!(!hand.election.is_looking(), "it joins a leader");
+}
+
 #[test]
 fn a_server_that_is_not_trusted_backs_nobody_but_joins_a_leader() {
     let mut hand = Hand::looking();
