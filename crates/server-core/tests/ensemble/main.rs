@@ -11,6 +11,7 @@ mod client;
 mod disk;
 mod ending;
 mod faults;
+mod history;
 mod network;
 mod shell;
 mod truth;

@@ -53,14 +53,14 @@ impl World {
             PersistOp::Install(_) => self.count("install"),
             _ => {}
         }
-        let log = &mut self.node(id).log;
+        if let PersistOp::Append { zxid, record } = op {
+            self.truth.propose(*zxid, record);
+        }
+        let node = self.node(id);
         match op {
-            PersistOp::Append { zxid, record } => {
-                let before = log.insert(*zxid, record.clone());
-                assert!(before.is_none(), "{id} logs {zxid} twice");
-            }
-            PersistOp::Truncate { to, .. } => log.retain(|zxid, _| zxid <= to),
-            PersistOp::Install(frozen) => log.retain(|zxid, _| *zxid <= frozen.zxid),
+            PersistOp::Append { zxid, .. } => node.history.push(*zxid),
+            PersistOp::Truncate { to, .. } => node.history.cut(*to),
+            PersistOp::Install(_) => node.history = node.incoming.take().unwrap(),
             PersistOp::RollLog | PersistOp::SaveAccepted(_) | PersistOp::SaveCurrent(_) => {}
         }
     }
@@ -74,19 +74,19 @@ impl World {
             self.truth.reigns_in(applied.epoch(), (id, node.life));
         }
         if applied > self.truth.last() {
-            let after = self.truth.last().next();
-            for (zxid, record) in node.log.range(after..=applied) {
+            for zxid in node.history.after(self.truth.last()).take_while(|zxid| *zxid <= applied) {
+                let record = self.truth.proposal(zxid);
                 let voters = self.nodes.values().filter(|node| !node.observer);
-                let durable = voters.filter(|voter| voter.disk.stored.has(*zxid, record)).count() as i64;
+                let durable = voters.filter(|voter| voter.disk.stored.has(zxid, &record)).count() as i64;
                 assert!(
                     durable > self.shape.voters / 2,
                     "{id} has applied {zxid}, which {durable} of {} have on disk",
                     self.shape.voters
                 );
-                self.truth.commit(*zxid, record);
+                self.truth.commit(zxid, &record);
             }
         }
-        self.truth.applied(id, server.tree());
+        self.truth.applied(id, server.tree(), &node.history);
     }
 
     fn carry_out(&mut self, id: i64, effect: Effect) {
@@ -108,12 +108,14 @@ impl World {
                 self.after(delay, Event::ConnGone { conn });
             }
             Effect::Persist { seq, op } => {
-                self.node(id).disk.push(seq, op);
+                let history = matches!(op, PersistOp::Install(_)).then(|| self.nodes[&id].history.clone());
+                self.node(id).disk.push(seq, op, history);
                 self.mind_disk(id);
             }
             Effect::Snapshot(frozen) => {
                 let delay = self.chance.between(5, 400);
-                self.after(delay, Event::SnapshotDone { id, life, frozen });
+                let history = self.nodes[&id].history.upto(frozen.zxid);
+                self.after(delay, Event::SnapshotDone { id, life, frozen, history });
             }
             Effect::SendVote { to, notification } => {
                 self.net.votes.insert((id, to.0), notification);
@@ -164,7 +166,10 @@ impl World {
             PeerMessage::Inform(zxid, record) => {
                 Packet::Inform { zxid, record: Cow::Borrowed(&record.0) }.write(&mut bytes);
             }
-            PeerMessage::Snapshot(frozen) => return self.send(lane, Parcel::Tree(frozen)),
+            PeerMessage::Snapshot(frozen) => {
+                let history = self.nodes[&id].history.upto(frozen.zxid);
+                return self.send(lane, Parcel::Tree(frozen, history));
+            }
         }
         self.send(lane, Parcel::Packet(bytes));
     }
@@ -186,7 +191,10 @@ impl World {
         self.node(id).syncing = false;
         for told in self.node(id).disk.sync(count) {
             match told {
-                Told::Reloaded(term, tree) => self.step(id, Input::Reloaded { term, tree: Box::new(tree) }),
+                Told::Reloaded(term, tree, history) => {
+                    self.node(id).history = history;
+                    self.step(id, Input::Reloaded { term, tree: Box::new(tree) });
+                }
                 Told::Persisted(seq) => self.step(id, Input::Persisted(seq)),
             }
         }

@@ -4,6 +4,7 @@ use crate::{
     chance::Chance,
     client::Client,
     disk::Disk,
+    history::History,
     network::{Net, Parcel, Process, Route},
     truth::Truth,
 };
@@ -13,7 +14,7 @@ use ostler_proto::{
     quorum_packet::{Packet, PacketSplit, split},
 };
 use ostler_server_core::{
-    ClientRequest, CoreConfig, EnsembleConfig, Input, Now, Record, Server, ensemble::MemberMode, input::Mono,
+    ClientRequest, CoreConfig, EnsembleConfig, Input, Now, Server, ensemble::MemberMode, input::Mono,
 };
 use ostler_tree::FrozenTree;
 use ostler_zab::{
@@ -31,7 +32,7 @@ pub(crate) enum Event {
     Lane(u64),
     Deadline { id: i64, life: u64 },
     Sync { id: i64, life: u64 },
-    SnapshotDone { id: i64, life: u64, frozen: Box<FrozenTree> },
+    SnapshotDone { id: i64, life: u64, frozen: Box<FrozenTree>, history: History },
     LogRead { id: i64, life: u64, term: u64, link: LinkId, after: Zxid, through: Zxid },
     Dial { id: i64, life: u64, term: u64, leader: i64, since: u64 },
     DialElection { id: i64, life: u64, to: i64 },
@@ -48,8 +49,10 @@ pub(crate) struct Node {
     /// The number of its process: what was meant for an earlier one is lost.
     pub(crate) life: u64,
     pub(crate) disk: Disk,
-    /// The log as it will be on disk once all acts are done.
-    pub(crate) log: BTreeMap<Zxid, Record>,
+    /// What it will have on disk once all acts are done.
+    pub(crate) history: History,
+    /// What is in the tree that comes next.
+    pub(crate) incoming: Option<History>,
     pub(crate) paused_until: u64,
     /// How long a sync may take.
     pub(crate) sync_ms: u64,
@@ -95,7 +98,8 @@ impl World {
             observer: id > shape.voters,
             life: 0,
             disk: Disk::new(),
-            log: BTreeMap::new(),
+            history: History::default(),
+            incoming: None,
             paused_until: 0,
             sync_ms: 10,
             syncing: false,
@@ -156,9 +160,9 @@ impl World {
         let (now, shape) = (self.time_of(id), self.shape);
         let seed = self.chance.below(1 << 40);
         let node = self.node(id);
-        let (tree, replayed) = node.disk.stored.recover();
+        let (tree, replayed, history) = node.disk.stored.recover();
         node.life += 1;
-        node.log = node.disk.stored.log.iter().cloned().collect();
+        node.history = history;
         (node.syncing, node.wake, node.paused_until) = (false, None, 0);
         let core = CoreConfig {
             server: ServerId(id),
@@ -253,8 +257,8 @@ impl World {
             Event::Lane(lane) => self.lane_due(lane),
             Event::Deadline { id, .. } => self.woken(id),
             Event::Sync { id, .. } => self.synced(id),
-            Event::SnapshotDone { id, frozen, .. } => {
-                self.node(id).disk.snapshot_done(*frozen);
+            Event::SnapshotDone { id, frozen, history, .. } => {
+                self.node(id).disk.snapshot_done(*frozen, history);
                 self.step(id, Input::SnapshotDone);
             }
             Event::LogRead { id, term, link, after, through, .. } => {
@@ -305,9 +309,10 @@ impl World {
                     of.held = true;
                 }
             }
-            (Route::Peer { link, .. }, Parcel::Tree(frozen)) => {
+            (Route::Peer { link, .. }, Parcel::Tree(frozen, history)) => {
                 self.trace(|| format!("{id} gets a tree of {} on {}", frozen.zxid, link.0));
                 let tree = Box::new(crate::disk::thaw(&frozen));
+                self.node(id).incoming = Some(history);
                 self.step(id, Input::Snap { link, tree });
             }
             (Route::Peer { link, .. }, Parcel::End) => self.link_gone(id, link),
