@@ -13,7 +13,10 @@ use crate::{
     snapshot_thread::{self, SnapshotQueue, SnapshotSettings},
     timer_task,
 };
-use ostler_proto::{id::ServerId, stat::ExtendedTypes};
+use ostler_proto::{
+    id::{ServerId, Zxid},
+    stat::ExtendedTypes,
+};
 use ostler_server_core::{CoreConfig, EnsembleConfig, Server};
 use ostler_storage::{
     disk::OsDisk,
@@ -85,7 +88,11 @@ impl RunningServer {
         let core = match &config.ensemble {
             None => Server::new(core_config(config), restored.tree, replayed, clock.now()),
             Some(ensemble) => {
-                let member = ensemble_config(config, ensemble, &folders, &restored.tree)?;
+                let log_from = match restored.recovered.origin {
+                    Origin::Snapshot(zxid) => zxid,
+                    Origin::Log | Origin::Fresh | Origin::Untrusted => Zxid::ZERO,
+                };
+                let member = ensemble_config(config, ensemble, &folders, &restored.tree, log_from)?;
                 Server::member(core_config(config), member, restored.tree, replayed, clock.now())
             }
         };
@@ -223,6 +230,7 @@ fn ensemble_config(
     ensemble: &EnsembleSettings,
     folders: &DataFolders,
     tree: &Tree,
+    log_from: Zxid,
 ) -> Result<EnsembleConfig, ServerError> {
     let epoch = |which| read_epoch(&OsDisk, &folders.snapshots, which);
     // A folder of a server that was in no ensemble has neither file: the last transaction tells.
@@ -246,6 +254,7 @@ fn ensemble_config(
         history: HistoryLimits { records: ensemble.commit_log_count as usize, bytes: HISTORY_BYTES },
         accepted,
         current,
+        log_from,
     })
 }
 
