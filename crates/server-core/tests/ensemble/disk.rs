@@ -84,7 +84,7 @@ impl Stored {
         (tree, replayed, history)
     }
 
-    fn newest_snapshot(&self) -> Zxid {
+    pub(crate) fn newest_snapshot(&self) -> Zxid {
         self.snapshots.last_key_value().map_or(Zxid::ZERO, |(zxid, _)| *zxid)
     }
 

@@ -5,7 +5,10 @@ use crate::{
     network::{Election, Link, Parcel, Route},
     world::{Event, World},
 };
-use ostler_proto::{id::ServerId, quorum_packet::Packet};
+use ostler_proto::{
+    id::{ServerId, Zxid},
+    quorum_packet::Packet,
+};
 use ostler_server_core::{CloseReason, ConnId, Effect, Input, PeerMessage, PersistOp, ensemble::MemberMode};
 use ostler_zab::leading::LinkId;
 use std::borrow::Cow;
@@ -32,7 +35,9 @@ impl World {
                 self.note_log(id, op);
             }
         }
-        if mode != Some(MemberMode::Looking) {
+        if mode == Some(MemberMode::Looking) {
+            self.node(id).checked = Zxid::ZERO;
+        } else {
             self.observe(id);
         }
         for effect in effects {
@@ -86,7 +91,10 @@ impl World {
                 self.truth.commit(zxid, &record);
             }
         }
-        self.truth.applied(id, server.tree(), &node.history);
+        if applied != node.checked {
+            self.truth.applied(id, server.tree(), &node.history);
+            self.node(id).checked = applied;
+        }
     }
 
     fn carry_out(&mut self, id: i64, effect: Effect) {

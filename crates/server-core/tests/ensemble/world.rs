@@ -58,6 +58,8 @@ pub(crate) struct Node {
     pub(crate) sync_ms: u64,
     pub(crate) syncing: bool,
     pub(crate) wake: Option<u64>,
+    /// Found to be right so far.
+    pub(crate) checked: Zxid,
 }
 
 /// What a seed decides once.
@@ -69,6 +71,8 @@ pub(crate) struct Shape {
     /// Committed records that a leader keeps in memory.
     pub(crate) history: usize,
     pub(crate) snapshot_txns: u64,
+    /// The longest that a client thinks.
+    pub(crate) pace_ms: u64,
 }
 
 pub(crate) struct World {
@@ -87,6 +91,7 @@ pub(crate) struct World {
     pub(crate) calm: bool,
     /// Clients only keep their sessions.
     pub(crate) quiet: bool,
+    pub(crate) quiet_until: u64,
     pub(crate) tally: BTreeMap<&'static str, u64>,
     pub(crate) traced: bool,
 }
@@ -104,6 +109,7 @@ impl World {
             sync_ms: 10,
             syncing: false,
             wake: None,
+            checked: Zxid::ZERO,
         };
         World {
             shape,
@@ -118,6 +124,7 @@ impl World {
             acknowledged: Zxid::ZERO,
             calm: false,
             quiet: false,
+            quiet_until: 0,
             tally: BTreeMap::new(),
             traced: std::env::var("SIM_TRACE").is_ok(),
         }
@@ -164,6 +171,7 @@ impl World {
         node.life += 1;
         node.history = history;
         (node.syncing, node.wake, node.paused_until) = (false, None, 0);
+        node.checked = Zxid::ZERO;
         let core = CoreConfig {
             server: ServerId(id),
             tick_time_ms: TICK_MS,
@@ -183,6 +191,7 @@ impl World {
             history: HistoryLimits { records: shape.history, bytes: 1 << 20 },
             accepted: node.disk.stored.accepted,
             current: node.disk.stored.current,
+            log_from: node.disk.stored.newest_snapshot(),
         };
         let (last, life) = (tree.last_processed(), node.life);
         node.server = Some(Server::member(core, ensemble, tree, replayed, now));
