@@ -156,6 +156,10 @@ impl Disk {
         self.queue.len()
     }
 
+    pub(crate) fn has_epoch_waiting(&self) -> bool {
+        self.queue.iter().any(|(_, op, _)| matches!(op, PersistOp::SaveAccepted(_)))
+    }
+
     /// So many acts are done.
     pub(crate) fn sync(&mut self, count: usize) -> Vec<Told> {
         let (mut told, mut reached) = (Vec::new(), None);

@@ -76,7 +76,12 @@ impl World {
         let Some(server) = &node.server else { return };
         let applied = server.tree().last_processed();
         if server.mode() == Some(MemberMode::Leader) {
-            self.truth.reigns_in(applied.epoch(), (id, node.life));
+            let epoch = applied.epoch();
+            if self.truth.reigns_in(epoch, (id, node.life)) {
+                let voters = self.nodes.values().filter(|node| !node.observer);
+                let kept = voters.filter(|voter| voter.disk.stored.current >= epoch).count() as i64;
+                assert!(kept > self.shape.voters / 2, "{id} reigns in {epoch:?}, which {kept} have on disk");
+            }
         }
         if applied > self.truth.last() {
             for zxid in node.history.after(self.truth.last()).take_while(|zxid| *zxid <= applied) {
@@ -167,7 +172,10 @@ impl World {
         let lane = of.lane_from(side);
         let mut bytes = Vec::new();
         match message {
-            PeerMessage::Packet(packet) => packet.write(&mut bytes),
+            PeerMessage::Packet(packet) => {
+                self.is_on_disk(id, &packet);
+                packet.write(&mut bytes);
+            }
             PeerMessage::Proposal(zxid, record) => {
                 Packet::Proposal { zxid, record: Cow::Borrowed(&record.0) }.write(&mut bytes);
             }
@@ -180,6 +188,19 @@ impl World {
             }
         }
         self.send(lane, Parcel::Packet(bytes));
+    }
+
+    /// Nothing is promised before it is on disk.
+    fn is_on_disk(&self, id: i64, packet: &Packet<'_>) {
+        let disk = &self.nodes[&id].disk;
+        let kept = match packet {
+            Packet::LeaderInfo { epoch, .. } => disk.stored.accepted >= *epoch,
+            Packet::AckEpoch { .. } => !disk.has_epoch_waiting(),
+            Packet::Ack(zxid) if zxid.counter() == 0 => disk.stored.current >= zxid.epoch(),
+            Packet::Ack(zxid) => disk.stored.has(*zxid, &self.truth.proposal(*zxid)),
+            _ => true,
+        };
+        assert!(kept, "{id} says {packet:?} before it is on disk");
     }
 
     pub(crate) fn mind_disk(&mut self, id: i64) {

@@ -91,10 +91,11 @@ impl Truth {
         self.proposed[&zxid].clone()
     }
 
-    /// A member reigns: nobody else has had its epoch.
-    pub(crate) fn reigns_in(&mut self, epoch: Epoch, member: (i64, u64)) {
-        let leader = *self.leaders.entry(epoch).or_insert(member);
-        assert_eq!(leader, member, "{epoch:?} has two leaders");
+    /// A member reigns: nobody else has had its epoch. True if that is new.
+    pub(crate) fn reigns_in(&mut self, epoch: Epoch, member: (i64, u64)) -> bool {
+        let before = self.leaders.insert(epoch, member);
+        assert!(before.is_none_or(|before| before == member), "{epoch:?} has two leaders");
+        before.is_none()
     }
 
     /// One more is committed.
