@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Ostler among the real programs: clients, kazoo's tests, a comparison with Java, and data folders that move.
 
-    python3 interop/run.py [--server CMD] [--only clients,kazoo,differential,disk] [--quick]
+    python3 interop/run.py [--server CMD] [--only clients,kazoo,differential,disk,ensemble] [--quick]
 
 It first lets interop/peers/get bring what is missing. Then each check ends with one line, `ok|FAILED|skipped NAME
 (seconds) reason`; what a check printed is in target/interop/. A machine that lacks a program skips the checks with
@@ -29,6 +29,7 @@ Check = namedtuple("Check", "name script arguments")
 
 PEERS_OF = {
     "clients": ["zk39", "zk38", "cli_mt", "node"], "kazoo": ["venv"], "differential": ["zk39"], "disk": ["zk39", "zk38"],
+    "ensemble": ["zk39", "zk38"],
 }
 
 
@@ -50,6 +51,15 @@ def checks(args):
         "disk": [
             Check("handover", "disk/handover.py", common + quick),
             Check("kill-9", "disk/kill9.py", common + ["--rounds", "10" if args.quick else str(args.rounds)]),
+        ],
+        "ensemble": [
+            Check("ensemble-load", "ensemble/load.py", common),
+            Check("storm-3", "ensemble/storm.py", common + ["--size", "3"] + quick),
+            Check("storm-5", "ensemble/storm.py", common + ["--size", "5", "--rounds", "10" if args.quick else "100"]),
+            Check("mixed", "ensemble/mixed.py", common + (["--kills", "2"] if args.quick else []) + quick),
+            Check("migrate", "ensemble/migrate.py", common),
+            Check("failover", "ensemble/failover.py", common + ["--rounds", "5" if args.quick else "50"]),
+            Check("catch-up", "ensemble/catchup.py", common + ["--writes", "100000" if args.quick else "1000000"]),
         ],
     }
     return {name: parts[name] for name in args.only}

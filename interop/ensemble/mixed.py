@@ -27,6 +27,7 @@ HARMS = ["leader", "leader after a follower", "follower", "leader after a follow
 WANDERERS = 2
 # In the log of a Java leader: to whom it sends what.
 LEARNER = re.compile(r"Synchronizing with Learner sid: (\d+) .*peerLastZxid=(0x[0-9a-f]+)|Sending snapshot last zxid of peer is (0x[0-9a-f]+)")
+FIRST_MISMATCH = re.compile(r"First digest mismatch on txn: .{0,200}", re.S)
 
 
 def is_java(cmd):
@@ -128,7 +129,8 @@ class Trial:
         if not count:
             return
         name = "server %d (%s)" % (member.number, self.makes[member.number - 1])
-        expect(member.number in self._given_snapshots(), "%s counted %d digest mismatches" % (name, count))
+        expect(member.number in self._given_snapshots(), "%s counted %d digest mismatches%s" % (
+            name, count, "".join("\n  " + line for line in FIRST_MISMATCH.findall(member.log_text())[-1:])))
         self.forgiven[name] += count
 
 

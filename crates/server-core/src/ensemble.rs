@@ -53,6 +53,9 @@ pub struct EnsembleConfig {
     pub accepted: Epoch,
     /// The current epoch on disk.
     pub current: Epoch,
+    /// The log on disk lacks nothing from here on: the snapshot that the tree was recovered from. Before that a
+    /// whole tree may have taken the place of records.
+    pub log_from: Zxid,
 }
 
 /// What waits for the disk.
@@ -114,6 +117,8 @@ pub(crate) struct Ensemble {
     next_tick: Mono,
     early: Vec<(LinkId, FromLearner)>,
     history: History,
+    /// The log on disk lacks nothing from here on.
+    log_from: Zxid,
     /// Learners for whom the log on disk is being read, and what they get after it.
     delayed: BTreeMap<LinkId, Delayed>,
     /// The tree is being read anew.
@@ -155,6 +160,7 @@ impl Ensemble {
             next_tick: Mono(0),
             early: Vec::new(),
             history: History::new(config.history, tree.last_processed()),
+            log_from: config.log_from,
             delayed: BTreeMap::new(),
             reloading: None,
             touched: BTreeMap::new(),

@@ -14,7 +14,10 @@ use crate::{
     snapshot_thread::{self, SnapshotQueue, SnapshotSettings},
     timer_task,
 };
-use ostler_proto::{id::ServerId, stat::ExtendedTypes};
+use ostler_proto::{
+    id::{ServerId, Zxid},
+    stat::ExtendedTypes,
+};
 use ostler_server_core::{CoreConfig, EnsembleConfig, Server};
 use ostler_storage::{
     disk::OsDisk,
@@ -87,7 +90,11 @@ impl RunningServer {
         let core = match &config.ensemble {
             None => Server::new(core_config(config), restored.tree, replayed, clock.now()),
             Some(ensemble) => {
-                let mut member = ensemble_config(config, ensemble, &folders, &restored.tree)?;
+                let log_from = match restored.recovered.origin {
+                    Origin::Snapshot(zxid) => zxid,
+                    Origin::Log | Origin::Fresh | Origin::Untrusted => Zxid::ZERO,
+                };
+                let mut member = ensemble_config(config, ensemble, &folders, &restored.tree, log_from)?;
                 member.may_start_empty = may_start_empty;
                 Server::member(core_config(config), member, restored.tree, replayed, clock.now())
             }
@@ -231,6 +238,7 @@ fn ensemble_config(
     ensemble: &EnsembleSettings,
     folders: &DataFolders,
     tree: &Tree,
+    log_from: Zxid,
 ) -> Result<EnsembleConfig, ServerError> {
     let epoch = |which| read_epoch(&OsDisk, &folders.snapshots, which);
     // A folder of a server that was in no ensemble has neither file: the last transaction tells.
@@ -256,6 +264,7 @@ fn ensemble_config(
         may_start_empty: false,
         accepted,
         current,
+        log_from,
     })
 }
 

@@ -240,6 +240,7 @@ impl Server {
         self.overlay = Overlay::new(&self.tree);
         if let Some(ensemble) = &mut self.ensemble {
             ensemble.history = History::new(ensemble.config.history, self.tree.last_processed());
+            ensemble.log_from = self.tree.last_processed();
         }
     }
 

@@ -163,7 +163,8 @@ impl Server {
         let next = after.next().map(|(zxid, _)| *zxid);
         drop(after);
         let planned = plan(peer, reach, before, next);
-        if planned == SyncPlan::AskLog {
+        // Where records are missing between two reigns, nothing in the log shows it.
+        if planned == SyncPlan::AskLog && peer >= ensemble.log_from {
             let through = history.last();
             ensemble.delayed.insert(link, Delayed { peer, then: Vec::new() });
             effects.push(Effect::ReadLog { term: ensemble.term, link, after: peer, through });

@@ -66,7 +66,9 @@ impl World {
         if sent.intent == Intent::Close {
             of.session = None;
         }
-        of.outcome = Some(reply.clone());
+        if reply.xid != Xid::PING {
+            of.outcome = Some(reply.clone());
+        }
     }
 
     pub(crate) fn client_notified(&mut self, client: usize, zxid: Option<Zxid>, kind: EventType, path: &str) {

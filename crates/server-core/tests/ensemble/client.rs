@@ -55,6 +55,7 @@ pub(crate) struct Client {
     pub(crate) heard: u64,
     pub(crate) spoke: u64,
     pub(crate) away_until: u64,
+    pub(crate) thinks_until: u64,
     /// It never comes back.
     pub(crate) retired: bool,
     /// A test says what it does.
@@ -72,6 +73,11 @@ impl World {
         self.after(pause, Event::Client(client));
         let of = &self.clients[client];
         if of.retired || of.away_until > self.now {
+            return;
+        }
+        // Nobody who was not there comes in a lull: that would be a transaction.
+        let lull = self.quiet_until > self.now;
+        if lull && of.conn.is_none() {
             return;
         }
         let Some(conn) = of.conn else {
@@ -93,9 +99,13 @@ impl World {
             return self.ask(client, Intent::Ping, wire::ping());
         }
         let closing = of.sent.iter().any(|sent| sent.intent == Intent::Close);
-        if closing || of.driven || self.quiet || of.sent.len() >= UNANSWERED_MAX {
+        if closing || of.driven || self.quiet || lull || of.sent.len() >= UNANSWERED_MAX {
             return;
         }
+        if self.clients[client].thinks_until > self.now {
+            return;
+        }
+        self.clients[client].thinks_until = self.now + self.chance.below(self.shape.pace_ms);
         match self.chance.below(200) {
             0 => self.hang_up_client(client),
             1 => {

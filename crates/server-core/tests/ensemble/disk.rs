@@ -1,5 +1,6 @@
 //! A member's disk: acts are queued and done in order; a crash loses some of those that were not reported done.
 
+use crate::history::History;
 use ostler_proto::{
     id::{Epoch, Zxid},
     stat::ExtendedTypes,
@@ -20,17 +21,17 @@ pub(crate) struct Stored {
     pub(crate) accepted: Epoch,
     pub(crate) current: Epoch,
     pub(crate) log: Vec<(Zxid, Record)>,
-    pub(crate) snapshots: BTreeMap<Zxid, FrozenTree>,
+    pub(crate) snapshots: BTreeMap<Zxid, (FrozenTree, History)>,
 }
 
 impl Stored {
     fn new() -> Stored {
         let fresh = Tree::fresh(ExtendedTypes::default()).freeze();
-        let snapshots = BTreeMap::from([(fresh.zxid, fresh)]);
+        let snapshots = BTreeMap::from([(fresh.zxid, (fresh, History::default()))]);
         Stored { accepted: Epoch::default(), current: Epoch::default(), log: Vec::new(), snapshots }
     }
 
-    fn carry_out(&mut self, op: PersistOp) {
+    fn carry_out(&mut self, op: PersistOp, history: Option<History>) {
         match op {
             PersistOp::Append { zxid, record } => {
                 let last = self.log.last().map_or(Zxid::ZERO, |(zxid, _)| *zxid);
@@ -46,43 +47,44 @@ impl Stored {
             }
             PersistOp::Install(frozen) => {
                 let zxid = frozen.zxid;
-                self.install(*frozen);
+                self.install(*frozen, history.unwrap());
                 self.log.retain(|(logged, _)| *logged <= zxid);
             }
         }
     }
 
-    fn install(&mut self, frozen: FrozenTree) {
+    fn install(&mut self, frozen: FrozenTree, history: History) {
         self.snapshots.retain(|zxid, _| *zxid <= frozen.zxid);
-        self.snapshots.insert(frozen.zxid, frozen);
+        self.snapshots.insert(frozen.zxid, (frozen, history));
     }
 
     /// Whether a transaction cannot be lost here any more.
     pub(crate) fn has(&self, zxid: Zxid, record: &Record) -> bool {
         match self.log.binary_search_by_key(&zxid, |(logged, _)| *logged) {
             Ok(at) => self.log[at].1 == *record,
-            Err(_) => self.snapshots.last_key_value().is_some_and(|(snapshot, _)| *snapshot >= zxid),
+            Err(_) => self.snapshots.last_key_value().is_some_and(|(_, (_, history))| history.has(zxid)),
         }
     }
 
-    /// The tree that a start finds, and how many records of the log are in it.
-    pub(crate) fn recover(&self) -> (Tree, u64) {
-        let mut tree = match self.snapshots.last_key_value() {
-            Some((_, frozen)) => thaw(frozen),
-            None => Tree::fresh(ExtendedTypes::default()),
+    /// The tree that a start finds, how many records of the log are in it, and which transactions.
+    pub(crate) fn recover(&self) -> (Tree, u64, History) {
+        let (mut tree, mut history) = match self.snapshots.last_key_value() {
+            Some((_, (frozen, history))) => (thaw(frozen), history.clone()),
+            None => (Tree::fresh(ExtendedTypes::default()), History::default()),
         };
         let mut replayed = 0;
         for (zxid, record) in self.log.iter().filter(|(zxid, _)| *zxid > self.newest_snapshot()) {
             let last = tree.last_processed();
             assert!(follows(last, *zxid), "the log goes on with {zxid} after {last}");
             tree.apply(&TxnRecord::read(&record.0).unwrap(), &mut Vec::new());
+            history.push(*zxid);
             replayed += 1;
         }
         assert_eq!(tree.digest_mismatches(), 0, "replay gives the tree that the leader predicted");
-        (tree, replayed)
+        (tree, replayed, history)
     }
 
-    fn newest_snapshot(&self) -> Zxid {
+    pub(crate) fn newest_snapshot(&self) -> Zxid {
         self.snapshots.last_key_value().map_or(Zxid::ZERO, |(zxid, _)| *zxid)
     }
 
@@ -131,12 +133,12 @@ pub(crate) fn thaw(frozen: &FrozenTree) -> Tree {
 /// The disk and its queue.
 pub(crate) struct Disk {
     pub(crate) stored: Stored,
-    queue: VecDeque<(PersistSeq, PersistOp)>,
+    queue: VecDeque<(PersistSeq, PersistOp, Option<History>)>,
 }
 
 /// What the member is told.
 pub(crate) enum Told {
-    Reloaded(u64, Tree),
+    Reloaded(u64, Tree, History),
     Persisted(PersistSeq),
 }
 
@@ -145,27 +147,32 @@ impl Disk {
         Disk { stored: Stored::new(), queue: VecDeque::new() }
     }
 
-    pub(crate) fn push(&mut self, seq: PersistSeq, op: PersistOp) {
-        self.queue.push_back((seq, op));
+    /// `history` is what is in a tree that is to be installed.
+    pub(crate) fn push(&mut self, seq: PersistSeq, op: PersistOp, history: Option<History>) {
+        self.queue.push_back((seq, op, history));
     }
 
     pub(crate) fn waiting(&self) -> usize {
         self.queue.len()
     }
 
+    pub(crate) fn has_epoch_waiting(&self) -> bool {
+        self.queue.iter().any(|(_, op, _)| matches!(op, PersistOp::SaveAccepted(_)))
+    }
+
     /// So many acts are done.
     pub(crate) fn sync(&mut self, count: usize) -> Vec<Told> {
         let (mut told, mut reached) = (Vec::new(), None);
-        for (seq, op) in self.queue.drain(..count.min(self.queue.len())) {
+        for (seq, op, history) in self.queue.drain(..count.min(self.queue.len())) {
             let reload = match &op {
                 PersistOp::Truncate { to, reload } => reload.map(|term| (term, *to)),
                 _ => None,
             };
-            self.stored.carry_out(op);
+            self.stored.carry_out(op, history);
             if let Some((term, to)) = reload {
-                let (tree, _) = self.stored.recover();
-                assert_eq!(tree.last_processed(), to, "what was to stay is there");
-                told.push(Told::Reloaded(term, tree));
+                let (tree, _, history) = self.stored.recover();
+                assert!(tree.last_processed() <= to, "what was to go is gone");
+                told.push(Told::Reloaded(term, tree, history));
             }
             reached = Some(seq);
         }
@@ -174,19 +181,21 @@ impl Disk {
     }
 
     /// A snapshot in the background is complete.
-    pub(crate) fn snapshot_done(&mut self, frozen: FrozenTree) {
-        self.stored.snapshots.insert(frozen.zxid, frozen);
+    pub(crate) fn snapshot_done(&mut self, frozen: FrozenTree, history: History) {
+        self.stored.snapshots.insert(frozen.zxid, (frozen, history));
         self.stored.purge();
     }
 
     /// Power off: of what waits, the first `count` acts happen to be done, and one may be half done.
     pub(crate) fn crash(&mut self, count: usize, half: bool) {
-        for (_, op) in self.queue.drain(..count.min(self.queue.len())) {
-            self.stored.carry_out(op);
+        for (_, op, history) in self.queue.drain(..count.min(self.queue.len())) {
+            self.stored.carry_out(op, history);
         }
         match self.queue.pop_front() {
-            Some((_, PersistOp::Install(frozen))) if half => self.stored.install(*frozen),
-            Some((_, PersistOp::Truncate { to, .. })) if half => {
+            Some((_, PersistOp::Install(frozen), history)) if half => {
+                self.stored.install(*frozen, history.unwrap());
+            }
+            Some((_, PersistOp::Truncate { to, .. }, _)) if half => {
                 self.stored.snapshots.retain(|zxid, _| *zxid <= to);
             }
             _ => {}

@@ -67,6 +67,7 @@ impl World {
     /// Half of the clients go without a word; the others do nothing but stay.
     fn sessions_end_and_stay(&mut self) {
         self.quiet = true;
+        self.clients.iter_mut().for_each(|client| client.away_until = 0);
         for client in (0..self.clients.len()).filter(|client| client % 2 == 0) {
             self.clients[client].retired = true;
         }
@@ -93,12 +94,12 @@ impl World {
         let last = self.truth.last();
         for (id, node) in &self.nodes {
             let tree = node.server.as_ref().unwrap().tree();
-            self.truth.applied(*id, tree);
+            self.truth.applied(*id, tree, &node.history);
             assert!(tree.last_processed() >= last, "{id} lags behind: {}", tree.last_processed());
             assert_eq!(tree.node_count(), self.truth.tree().node_count(), "{id}");
             assert_eq!(node.disk.waiting(), 0);
-            let (on_disk, _) = node.disk.stored.recover();
-            self.truth.applied(*id, &on_disk);
+            let (on_disk, _, history) = node.disk.stored.recover();
+            self.truth.applied(*id, &on_disk, &history);
             assert_eq!(on_disk.last_processed().max(last), last.max(tree.last_processed()), "{id}");
         }
     }

@@ -63,7 +63,7 @@ impl World {
         let ids = self.ids();
         let id = self.chance.pick(&ids);
         let other = self.chance.pick(&ids);
-        match self.chance.below(16) {
+        match self.chance.below(18) {
             0..=2 => self.crash(id),
             3 => {
                 if let Some(leader) = self.leader() {
@@ -87,6 +87,7 @@ impl World {
                 self.pause(id, ms);
             }
             13 => self.node(id).sync_ms = 300,
+            16..=17 => self.leave_a_tail(),
             14 => ids.iter().for_each(|id| self.node(*id).sync_ms = 10),
             _ => match self.chance.below(3) {
                 0 => ids.into_iter().for_each(|id| self.crash(id)),
@@ -103,6 +104,26 @@ impl World {
         }
     }
 
+    /// A leader logs what nobody else gets, and comes back, as it is or anew, to one that knows nothing of it.
+    fn leave_a_tail(&mut self) {
+        let Some(leader) = self.leader() else { return };
+        self.isolate(leader, true, true);
+        let burst = self.chance.between(20, 300);
+        self.run(burst);
+        let (lull, next) = (self.chance.between(1000, 3000), self.chance.between(800, 1600));
+        self.quiet_until = self.now + lull + next;
+        if self.chance.one_in(2) {
+            self.crash(leader);
+        }
+        self.run(next);
+        self.net.cut.clear();
+        if self.nodes[&leader].server.is_none() {
+            self.boot(leader);
+        }
+        let pause = self.chance.below(lull);
+        self.run(pause);
+    }
+
     /// Some clients' connections die without a word.
     fn lose_clients(&mut self) {
         let lanes: Vec<u64> = self.net.conns.values().filter(|of| !of.gone).map(|of| of.up).collect();
@@ -116,6 +137,7 @@ impl World {
     pub(crate) fn heal(&mut self) {
         self.trace(|| "all is healed".into());
         self.calm = true;
+        self.quiet_until = 0;
         self.net.cut.clear();
         for id in self.ids() {
             let now = self.now;

@@ -11,6 +11,7 @@ mod client;
 mod disk;
 mod ending;
 mod faults;
+mod history;
 mod network;
 mod shell;
 mod truth;
@@ -19,6 +20,14 @@ mod truth;
 mod wire;
 mod world;
 
+use std::{
+    collections::BTreeMap,
+    num::NonZero,
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 use world::{Shape, World};
 
 /// Says which seed it was.
@@ -39,6 +48,7 @@ fn shape(seed: u64) -> Shape {
         clients: [3, 4, 6][seed as usize % 3],
         history: [4, 15, 500][(seed / 2) as usize % 3],
         snapshot_txns: [20, 60, 400][(seed / 3) as usize % 3],
+        pace_ms: [1, 150, 500][(seed / 5) as usize % 3],
     }
 }
 
@@ -47,7 +57,7 @@ fn run(seed: u64) -> World {
     let _seed = Seed(seed);
     let mut world = World::new(seed, shape(seed));
     world.start_all();
-    for _ in 0..30 {
+    for _ in 0..25 {
         let pause = world.chance.between(50, 1200);
         world.run(pause);
         world.fault();
@@ -56,19 +66,32 @@ fn run(seed: u64) -> World {
     world
 }
 
+/// What happened how often.
+type Tally = BTreeMap<&'static str, u64>;
+
 #[test]
 fn ensembles_keep_what_they_promise() {
     let seeds = std::env::var("SIM_SEEDS").unwrap_or("0..60".into());
     let (from, to) = seeds.split_once("..").unwrap();
-    let mut tally = std::collections::BTreeMap::<&str, u64>::new();
-    for seed in from.parse().unwrap()..to.parse().unwrap() {
-        let world = run(seed);
-        *tally.entry("reigns").or_default() += world.truth.reigns() as u64;
-        *tally.entry("transactions").or_default() += world.truth.len() as u64;
-        for (what, count) in world.tally {
-            *tally.entry(what).or_default() += count;
+    let (next, end) = (AtomicU64::new(from.parse().unwrap()), to.parse().unwrap());
+    let tally = Mutex::new(Tally::new());
+    let work = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= end {
+                return;
+            }
+            let world = run(seed);
+            let mut tally = tally.lock().unwrap();
+            *tally.entry("reigns").or_default() += world.truth.reigns() as u64;
+            *tally.entry("transactions").or_default() += world.truth.len() as u64;
+            for (what, count) in world.tally {
+                *tally.entry(what).or_default() += count;
+            }
         }
-    }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+    std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
     println!("{tally:?}");
 }
 

@@ -1,6 +1,9 @@
 //! Connections: each direction is a lane in which nothing overtakes; lanes stall, die and end.
 
-use crate::world::{Event, World};
+use crate::{
+    history::History,
+    world::{Event, World},
+};
 use ostler_proto::{
     connect::ConnectResponse, election::Notification, event::EventType, id::Zxid, reply::Reply,
 };
@@ -17,7 +20,8 @@ pub(crate) type Process = (i64, u64);
 pub(crate) enum Parcel {
     Vote(Notification),
     Packet(Vec<u8>),
-    Tree(Box<FrozenTree>),
+    /// And what is in it.
+    Tree(Box<FrozenTree>, History),
     Connect(Vec<u8>),
     Request(Vec<u8>),
     Connected(ConnectResponse),

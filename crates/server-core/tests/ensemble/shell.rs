@@ -5,7 +5,10 @@ use crate::{
     network::{Election, Link, Parcel, Route},
     world::{Event, World},
 };
-use ostler_proto::{id::ServerId, quorum_packet::Packet};
+use ostler_proto::{
+    id::{ServerId, Zxid},
+    quorum_packet::Packet,
+};
 use ostler_server_core::{CloseReason, ConnId, Effect, Input, PeerMessage, PersistOp, ensemble::MemberMode};
 use ostler_zab::leading::LinkId;
 use std::borrow::Cow;
@@ -32,7 +35,9 @@ impl World {
                 self.note_log(id, op);
             }
         }
-        if mode != Some(MemberMode::Looking) {
+        if mode == Some(MemberMode::Looking) {
+            self.node(id).checked = Zxid::ZERO;
+        } else {
             self.observe(id);
         }
         for effect in effects {
@@ -53,14 +58,14 @@ impl World {
             PersistOp::Install(_) => self.count("install"),
             _ => {}
         }
-        let log = &mut self.node(id).log;
+        if let PersistOp::Append { zxid, record } = op {
+            self.truth.propose(*zxid, record);
+        }
+        let node = self.node(id);
         match op {
-            PersistOp::Append { zxid, record } => {
-                let before = log.insert(*zxid, record.clone());
-                assert!(before.is_none(), "{id} logs {zxid} twice");
-            }
-            PersistOp::Truncate { to, .. } => log.retain(|zxid, _| zxid <= to),
-            PersistOp::Install(frozen) => log.retain(|zxid, _| *zxid <= frozen.zxid),
+            PersistOp::Append { zxid, .. } => node.history.push(*zxid),
+            PersistOp::Truncate { to, .. } => node.history.cut(*to),
+            PersistOp::Install(_) => node.history = node.incoming.take().unwrap(),
             PersistOp::RollLog
             | PersistOp::SaveAccepted(_)
             | PersistOp::SaveCurrent(_)
@@ -74,22 +79,30 @@ impl World {
         let Some(server) = &node.server else { return };
         let applied = server.tree().last_processed();
         if server.mode() == Some(MemberMode::Leader) {
-            self.truth.reigns_in(applied.epoch(), (id, node.life));
+            let epoch = applied.epoch();
+            if self.truth.reigns_in(epoch, (id, node.life)) {
+                let voters = self.nodes.values().filter(|node| !node.observer);
+                let kept = voters.filter(|voter| voter.disk.stored.current >= epoch).count() as i64;
+                assert!(kept > self.shape.voters / 2, "{id} reigns in {epoch:?}, which {kept} have on disk");
+            }
         }
         if applied > self.truth.last() {
-            let after = self.truth.last().next();
-            for (zxid, record) in node.log.range(after..=applied) {
+            for zxid in node.history.after(self.truth.last()).take_while(|zxid| *zxid <= applied) {
+                let record = self.truth.proposal(zxid);
                 let voters = self.nodes.values().filter(|node| !node.observer);
-                let durable = voters.filter(|voter| voter.disk.stored.has(*zxid, record)).count() as i64;
+                let durable = voters.filter(|voter| voter.disk.stored.has(zxid, &record)).count() as i64;
                 assert!(
                     durable > self.shape.voters / 2,
                     "{id} has applied {zxid}, which {durable} of {} have on disk",
                     self.shape.voters
                 );
-                self.truth.commit(*zxid, record);
+                self.truth.commit(zxid, &record);
             }
         }
-        self.truth.applied(id, server.tree());
+        if applied != node.checked {
+            self.truth.applied(id, server.tree(), &node.history);
+            self.node(id).checked = applied;
+        }
     }
 
     fn carry_out(&mut self, id: i64, effect: Effect) {
@@ -111,12 +124,14 @@ impl World {
                 self.after(delay, Event::ConnGone { conn });
             }
             Effect::Persist { seq, op } => {
-                self.node(id).disk.push(seq, op);
+                let history = matches!(op, PersistOp::Install(_)).then(|| self.nodes[&id].history.clone());
+                self.node(id).disk.push(seq, op, history);
                 self.mind_disk(id);
             }
             Effect::Snapshot(frozen) => {
                 let delay = self.chance.between(5, 400);
-                self.after(delay, Event::SnapshotDone { id, life, frozen });
+                let history = self.nodes[&id].history.upto(frozen.zxid);
+                self.after(delay, Event::SnapshotDone { id, life, frozen, history });
             }
             Effect::SendVote { to, notification } => {
                 self.net.votes.insert((id, to.0), notification);
@@ -161,16 +176,35 @@ impl World {
         let lane = of.lane_from(side);
         let mut bytes = Vec::new();
         match message {
-            PeerMessage::Packet(packet) => packet.write(&mut bytes),
+            PeerMessage::Packet(packet) => {
+                self.is_on_disk(id, &packet);
+                packet.write(&mut bytes);
+            }
             PeerMessage::Proposal(zxid, record) => {
                 Packet::Proposal { zxid, record: Cow::Borrowed(&record.0) }.write(&mut bytes);
             }
             PeerMessage::Inform(zxid, record) => {
                 Packet::Inform { zxid, record: Cow::Borrowed(&record.0) }.write(&mut bytes);
             }
-            PeerMessage::Snapshot(frozen) => return self.send(lane, Parcel::Tree(frozen)),
+            PeerMessage::Snapshot(frozen) => {
+                let history = self.nodes[&id].history.upto(frozen.zxid);
+                return self.send(lane, Parcel::Tree(frozen, history));
+            }
         }
         self.send(lane, Parcel::Packet(bytes));
+    }
+
+    /// Nothing is promised before it is on disk.
+    fn is_on_disk(&self, id: i64, packet: &Packet<'_>) {
+        let disk = &self.nodes[&id].disk;
+        let kept = match packet {
+            Packet::LeaderInfo { epoch, .. } => disk.stored.accepted >= *epoch,
+            Packet::AckEpoch { .. } => !disk.has_epoch_waiting(),
+            Packet::Ack(zxid) if zxid.counter() == 0 => disk.stored.current >= zxid.epoch(),
+            Packet::Ack(zxid) => disk.stored.has(*zxid, &self.truth.proposal(*zxid)),
+            _ => true,
+        };
+        assert!(kept, "{id} says {packet:?} before it is on disk");
     }
 
     pub(crate) fn mind_disk(&mut self, id: i64) {
@@ -190,7 +224,10 @@ impl World {
         self.node(id).syncing = false;
         for told in self.node(id).disk.sync(count) {
             match told {
-                Told::Reloaded(term, tree) => self.step(id, Input::Reloaded { term, tree: Box::new(tree) }),
+                Told::Reloaded(term, tree, history) => {
+                    self.node(id).history = history;
+                    self.step(id, Input::Reloaded { term, tree: Box::new(tree) });
+                }
                 Told::Persisted(seq) => self.step(id, Input::Persisted(seq)),
             }
         }

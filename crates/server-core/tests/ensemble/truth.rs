@@ -1,6 +1,6 @@
 //! What must be true of the one history, whoever shows it.
 
-use crate::disk::follows;
+use crate::history::History;
 use ostler_proto::{
     id::{Epoch, SessionId, Zxid},
     stat::{ExtendedTypes, Stat},
@@ -22,7 +22,10 @@ type Sessions = Vec<(SessionId, i32)>;
 
 /// The history as members that serve have committed it, and the tree that comes of it.
 pub(crate) struct Truth {
-    records: BTreeMap<Zxid, Record>,
+    /// All that was ever proposed.
+    proposed: BTreeMap<Zxid, Record>,
+    history: History,
+    committed: usize,
     tree: Tree,
     /// Digest and sessions of the tree.
     trees: BTreeMap<Zxid, (u64, Sessions)>,
@@ -41,7 +44,9 @@ impl Truth {
     pub(crate) fn new() -> Truth {
         let tree = Tree::fresh(ExtendedTypes::default());
         let mut truth = Truth {
-            records: BTreeMap::new(),
+            proposed: BTreeMap::new(),
+            history: History::default(),
+            committed: 0,
             trees: BTreeMap::from([(Zxid::ZERO, (tree.digest(), Vec::new()))]),
             tree,
             leaders: BTreeMap::new(),
@@ -65,7 +70,7 @@ impl Truth {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.records.len()
+        self.committed
     }
 
     pub(crate) fn reigns(&self) -> usize {
@@ -73,19 +78,30 @@ impl Truth {
     }
 
     pub(crate) fn record(&self, zxid: Zxid) -> Option<&Record> {
-        self.records.get(&zxid)
+        self.proposed.get(&zxid).filter(|_| self.history.has(zxid))
     }
 
-    /// A member reigns: nobody else has had its epoch.
-    pub(crate) fn reigns_in(&mut self, epoch: Epoch, member: (i64, u64)) {
-        let leader = *self.leaders.entry(epoch).or_insert(member);
-        assert_eq!(leader, member, "{epoch:?} has two leaders");
+    /// Somebody logs a record: no zxid is ever given to two.
+    pub(crate) fn propose(&mut self, zxid: Zxid, record: &Record) {
+        let known = self.proposed.entry(zxid).or_insert_with(|| record.clone());
+        assert_eq!(known, record, "{zxid} is two transactions");
+    }
+
+    pub(crate) fn proposal(&self, zxid: Zxid) -> Record {
+        self.proposed[&zxid].clone()
+    }
+
+    /// A member reigns: nobody else has had its epoch. True if that is new.
+    pub(crate) fn reigns_in(&mut self, epoch: Epoch, member: (i64, u64)) -> bool {
+        let before = self.leaders.insert(epoch, member);
+        assert!(before.is_none_or(|before| before == member), "{epoch:?} has two leaders");
+        before.is_none()
     }
 
     /// One more is committed.
     pub(crate) fn commit(&mut self, zxid: Zxid, record: &Record) {
-        let last = self.last();
-        assert!(follows(last, zxid), "{zxid} is committed after {last}");
+        self.history.push(zxid);
+        self.committed += 1;
         let (read, mut events) = (TxnRecord::read(&record.0).unwrap(), Vec::new());
         assert_eq!(read.header.zxid, zxid);
         self.tree.apply(&read, &mut events);
@@ -101,7 +117,6 @@ impl Truth {
             }
         }
         self.in_order(&read);
-        self.records.insert(zxid, record.clone());
     }
 
     fn look_at(&mut self, path: &str, zxid: Zxid) {
@@ -143,8 +158,13 @@ impl Truth {
     }
 
     /// What a member has applied that serves clients.
-    pub(crate) fn applied(&self, who: i64, tree: &Tree) {
+    pub(crate) fn applied(&self, who: i64, tree: &Tree, history: &History) {
         let zxid = tree.last_processed();
+        assert!(
+            history.agrees(&self.history, zxid),
+            "{who} has {history:?} at {zxid}, not {:?}",
+            self.history
+        );
         let (at, (digest, sessions)) = self.trees.range(..=zxid).next_back().unwrap();
         assert_eq!(tree.digest(), *digest, "{who} is at {zxid} with another tree than that of {at}");
         assert!(tree.sessions().eq(sessions.iter().copied()), "{who} has other sessions at {zxid}");

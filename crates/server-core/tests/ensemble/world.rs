@@ -4,6 +4,7 @@ use crate::{
     chance::Chance,
     client::Client,
     disk::Disk,
+    history::History,
     network::{Net, Parcel, Process, Route},
     truth::Truth,
 };
@@ -14,7 +15,7 @@ use ostler_proto::{
     quorum_packet::{Packet, PacketSplit, split},
 };
 use ostler_server_core::{
-    ClientRequest, CoreConfig, EnsembleConfig, Input, Now, Record, Server, ensemble::MemberMode, input::Mono,
+    ClientRequest, CoreConfig, EnsembleConfig, Input, Now, Server, ensemble::MemberMode, input::Mono,
 };
 use ostler_tree::FrozenTree;
 use ostler_zab::{
@@ -32,7 +33,7 @@ pub(crate) enum Event {
     Lane(u64),
     Deadline { id: i64, life: u64 },
     Sync { id: i64, life: u64 },
-    SnapshotDone { id: i64, life: u64, frozen: Box<FrozenTree> },
+    SnapshotDone { id: i64, life: u64, frozen: Box<FrozenTree>, history: History },
     LogRead { id: i64, life: u64, term: u64, link: LinkId, after: Zxid, through: Zxid },
     Dial { id: i64, life: u64, term: u64, leader: i64, since: u64 },
     DialElection { id: i64, life: u64, to: i64 },
@@ -49,13 +50,17 @@ pub(crate) struct Node {
     /// The number of its process: what was meant for an earlier one is lost.
     pub(crate) life: u64,
     pub(crate) disk: Disk,
-    /// The log as it will be on disk once all acts are done.
-    pub(crate) log: BTreeMap<Zxid, Record>,
+    /// What it will have on disk once all acts are done.
+    pub(crate) history: History,
+    /// What is in the tree that comes next.
+    pub(crate) incoming: Option<History>,
     pub(crate) paused_until: u64,
     /// How long a sync may take.
     pub(crate) sync_ms: u64,
     pub(crate) syncing: bool,
     pub(crate) wake: Option<u64>,
+    /// Found to be right so far.
+    pub(crate) checked: Zxid,
 }
 
 /// What a seed decides once.
@@ -67,6 +72,8 @@ pub(crate) struct Shape {
     /// Committed records that a leader keeps in memory.
     pub(crate) history: usize,
     pub(crate) snapshot_txns: u64,
+    /// The longest that a client thinks.
+    pub(crate) pace_ms: u64,
 }
 
 impl Shape {
@@ -94,6 +101,7 @@ pub(crate) struct World {
     pub(crate) calm: bool,
     /// Clients only keep their sessions.
     pub(crate) quiet: bool,
+    pub(crate) quiet_until: u64,
     pub(crate) tally: BTreeMap<&'static str, u64>,
     pub(crate) traced: bool,
 }
@@ -105,11 +113,13 @@ impl World {
             observer: id > shape.voters,
             life: 0,
             disk: Disk::new(),
-            log: BTreeMap::new(),
+            history: History::default(),
+            incoming: None,
             paused_until: 0,
             sync_ms: 10,
             syncing: false,
             wake: None,
+            checked: Zxid::ZERO,
         };
         World {
             shape,
@@ -124,6 +134,7 @@ impl World {
             acknowledged: Zxid::ZERO,
             calm: false,
             quiet: false,
+            quiet_until: 0,
             tally: BTreeMap::new(),
             traced: std::env::var("SIM_TRACE").is_ok(),
         }
@@ -166,10 +177,11 @@ impl World {
         let (now, shape) = (self.time_of(id), self.shape);
         let seed = self.chance.below(1 << 40);
         let node = self.node(id);
-        let (tree, replayed) = node.disk.stored.recover();
+        let (tree, replayed, history) = node.disk.stored.recover();
         node.life += 1;
-        node.log = node.disk.stored.log.iter().cloned().collect();
+        node.history = history;
         (node.syncing, node.wake, node.paused_until) = (false, None, 0);
+        node.checked = Zxid::ZERO;
         let core = CoreConfig {
             server: ServerId(id),
             tick_time_ms: TICK_MS,
@@ -188,6 +200,7 @@ impl World {
             may_start_empty: false,
             accepted: node.disk.stored.accepted,
             current: node.disk.stored.current,
+            log_from: node.disk.stored.newest_snapshot(),
         };
         let (last, life) = (tree.last_processed(), node.life);
         node.server = Some(Server::member(core, ensemble, tree, replayed, now));
@@ -262,8 +275,8 @@ impl World {
             Event::Lane(lane) => self.lane_due(lane),
             Event::Deadline { id, .. } => self.woken(id),
             Event::Sync { id, .. } => self.synced(id),
-            Event::SnapshotDone { id, frozen, .. } => {
-                self.node(id).disk.snapshot_done(*frozen);
+            Event::SnapshotDone { id, frozen, history, .. } => {
+                self.node(id).disk.snapshot_done(*frozen, history);
                 self.step(id, Input::SnapshotDone);
             }
             Event::LogRead { id, term, link, after, through, .. } => {
@@ -314,9 +327,10 @@ impl World {
                     of.held = true;
                 }
             }
-            (Route::Peer { link, .. }, Parcel::Tree(frozen)) => {
+            (Route::Peer { link, .. }, Parcel::Tree(frozen, history)) => {
                 self.trace(|| format!("{id} gets a tree of {} on {}", frozen.zxid, link.0));
                 let tree = Box::new(crate::disk::thaw(&frozen));
+                self.node(id).incoming = Some(history);
                 self.step(id, Input::Snap { link, tree });
             }
             (Route::Peer { link, .. }, Parcel::End) => self.link_gone(id, link),

@@ -1,0 +1,52 @@
+//! Which transactions somebody has, in few words: a reign's are counted without a gap.
+
+use ostler_proto::id::{Epoch, Zxid};
+use std::collections::BTreeMap;
+
+/// The last count of each reign.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct History(BTreeMap<Epoch, u32>);
+
+impl History {
+    pub(crate) fn push(&mut self, zxid: Zxid) {
+        let last = self.0.last_key_value().map_or(Epoch::default(), |(epoch, _)| *epoch);
+        assert!(zxid.epoch() >= last, "{zxid} comes after {last:?}");
+        let count = self.0.entry(zxid.epoch()).or_default();
+        assert_eq!(zxid.counter(), *count + 1, "{zxid} leaves a gap");
+        *count += 1;
+    }
+
+    pub(crate) fn cut(&mut self, to: Zxid) {
+        self.0.retain(|epoch, _| *epoch <= to.epoch());
+        if let Some(count) = self.0.get_mut(&to.epoch()) {
+            *count = (*count).min(to.counter());
+        }
+        self.0.retain(|_, count| *count > 0);
+    }
+
+    pub(crate) fn upto(&self, zxid: Zxid) -> History {
+        let mut history = self.clone();
+        history.cut(zxid);
+        history
+    }
+
+    /// Whether both have the same up to here.
+    pub(crate) fn agrees(&self, other: &History, upto: Zxid) -> bool {
+        let counts = |of: &History| {
+            let earlier = of.0.range(..upto.epoch()).map(|(epoch, count)| (*epoch, *count));
+            let same = of.0.get(&upto.epoch()).map(|count| (upto.epoch(), (*count).min(upto.counter())));
+            earlier.chain(same).filter(|(_, count)| *count > 0).collect::<Vec<_>>()
+        };
+        counts(self) == counts(other)
+    }
+
+    pub(crate) fn has(&self, zxid: Zxid) -> bool {
+        self.0.get(&zxid.epoch()).is_some_and(|count| zxid.counter() <= *count)
+    }
+
+    pub(crate) fn after(&self, zxid: Zxid) -> impl Iterator<Item = Zxid> {
+        let reigns = self.0.range(zxid.epoch()..);
+        let all = reigns.flat_map(|(epoch, count)| (1..=*count).map(|n| Zxid::new(*epoch, n)));
+        all.filter(move |of| *of > zxid)
+    }
+}
