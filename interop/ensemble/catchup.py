@@ -47,8 +47,8 @@ class Writer(threading.Thread):
             while not self.stopping:
                 size = WINDOW if self.pace is None else max(1, self.pace // 50)
                 began = time.monotonic()
-                self._send([(SET_DATA, set_body("%s/%d" % (self.root, (self.total + n) % (NODES // WRITERS)), b"%0100d" % self.total))
-                            for n in range(size)])
+                paths = ["%s/%d" % (self.root, (self.total + n) % (NODES // WRITERS)) for n in range(size)]
+                self._send([(SET_DATA, set_body(path, b"%0100d" % self.total)) for path in paths])
                 if self.pace is not None:
                     time.sleep(max(0, size / self.pace - (time.monotonic() - began)))  # the pace is the load
         except (*LOST, AssertionError) as e:
@@ -127,7 +127,8 @@ def check():
             look(threads)
             time.sleep(0.05)
         seconds = time.monotonic() - began
-        print("%d writes without the follower in %.1f s (%.0f per second)" % (args.writes, seconds, args.writes / seconds), flush=True)
+        print("%d writes without the follower in %.1f s (%.0f per second)" % (
+            args.writes, seconds, args.writes / seconds), flush=True)
         for writer in writers:
             writer.pace = PACE
         probe.take()
@@ -146,8 +147,8 @@ def check():
         seconds = time.monotonic() - began
         meanwhile = probe.take()
         by = how(leader, offset)
-        print("the follower serves after %.1f s and is level after %.1f s, by %s; meanwhile: %s" % (serves, seconds, by, meanwhile),
-              flush=True)
+        print("the follower serves after %.1f s and is level after %.1f s, by %s; meanwhile: %s" % (
+            serves, seconds, by, meanwhile), flush=True)
         for thread in threads:
             thread.stopping = True
         for thread in threads:

@@ -64,8 +64,8 @@ class Link(Session):
         if reply.error in ENDED:
             raise ConnectionLost("error %d" % reply.error)
         # The answer to auth tells no zxid.
-        expect(reply.zxid >= before or reply.xid == AUTH_XID, "an answer of zxid 0x%x after one of 0x%x, session 0x%x at port %d" % (
-            reply.zxid, before, self.id, self.port))
+        expect(reply.zxid >= before or reply.xid == AUTH_XID,
+               "an answer of zxid 0x%x after one of 0x%x, session 0x%x at port %d" % (reply.zxid, before, self.id, self.port))
         return reply
 
 

@@ -26,7 +26,8 @@ KEYS = {**SETTINGS, "tickTime": TICK_MS, "snapCount": 3000, "preAllocSize": 1024
 HARMS = ["leader", "leader after a follower", "follower", "leader after a follower", "all", "leader"]
 WANDERERS = 2
 # In the log of a Java leader: to whom it sends what.
-LEARNER = re.compile(r"Synchronizing with Learner sid: (\d+) .*peerLastZxid=(0x[0-9a-f]+)|Sending snapshot last zxid of peer is (0x[0-9a-f]+)")
+LEARNER = re.compile(r"Synchronizing with Learner sid: (\d+) .*peerLastZxid=(0x[0-9a-f]+)"
+                     r"|Sending snapshot last zxid of peer is (0x[0-9a-f]+)")
 FIRST_MISMATCH = re.compile(r"First digest mismatch on txn: .{0,200}", re.S)
 
 

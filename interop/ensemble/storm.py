@@ -26,11 +26,10 @@ LOOK_EVERY = 10
 
 
 class Storm:
-    """`harms`: names of the methods that may be used, all but those that need links without them."""
-
     def __init__(self, cluster, load, links, chance):
         self.cluster, self.load, self.links, self.chance = cluster, load, links, chance
         self.mismatches = Counter()
+        self.longest_without_leader = 0.0  # after kills
 
     # ---- harms ----
     def kill_leader(self):
@@ -51,11 +50,13 @@ class Storm:
             member.start()
 
     def kill_follower_then_leader(self):
-        """The follower comes back while a new leader takes over."""
+        """The follower comes back behind the others, while a new leader is sought."""
         follower, leader = self.chance.choice(self._followers()), self.cluster.leader()
-        self._kill([follower, leader])
+        self._kill([follower])
+        self.load.wait_progress()
+        self._kill([leader])
         follower.start()
-        self.cluster.wait_quorum(among=self._others([leader]))
+        self._wait_leader(self._others([leader]))
         leader.start()
 
     def stop_leader(self):
@@ -127,10 +128,15 @@ class Storm:
 
     def _kill_some(self, members):
         self._kill(members)
-        self.cluster.wait_quorum(among=self._others(members))
+        self._wait_leader(self._others(members))
         time.sleep(self.chance.uniform(0, 0.3))
         for member in members:
             member.start()
+
+    def _wait_leader(self, among):
+        began = time.monotonic()
+        self.cluster.wait_quorum(among=among)
+        self.longest_without_leader = max(self.longest_without_leader, time.monotonic() - began)
 
     def _stop_shortly(self, member):
         member.pause()
@@ -143,12 +149,11 @@ class Storm:
 
     # ---- rounds ----
     def harms(self):
-        names = ["kill_leader"] * 4 + ["kill_follower"] * 2 + ["kill_all", "kill_follower_then_leader", "stop_leader",
-                                                               "stop_leader_shortly", "stop_follower_shortly"]
+        """Names of the methods above, each as often as it shall come."""
+        names = ["kill_leader"] * 4 + ["kill_follower"] * 2 + ["kill_follower_then_leader"] * 2
+        names += ["kill_all", "stop_leader", "stop_leader_shortly", "stop_follower_shortly"]
         if len(self.cluster.members) >= 5:
             names += ["kill_minority"] * 2 + ["leave_leader_a_minority"] * 2
-        else:
-            names.remove("kill_follower_then_leader")  # no quorum is left
         return names + ["cut_off_leader", "silence_leader", "deafen_leader", "cut_off_follower", "cut_some_links"]
 
     def round(self, harm):
@@ -176,7 +181,8 @@ class Storm:
             one.stopping = True
         for member in self.cluster.running():
             about = member.srvr()
-            print("server %d: %s at %s, %s nodes" % (member.number, about.get("Mode"), about.get("Zxid"), about.get("Node count")))
+            print("server %d: %s at %s, %s nodes" % (
+                member.number, about.get("Mode"), about.get("Zxid"), about.get("Node count")))
         try:
             self.cluster.wait_quorum(30)
             print("%d nodes, the same at all servers" % self.cluster.look_same())
@@ -232,9 +238,9 @@ def check():
                 load.start()
         expect(load.acknowledged > rounds * 100, "only %d writes were acknowledged" % load.acknowledged)
         return "seed %d, %d servers, %d rounds: %d writes acknowledged, none lost; %d reconnections, %d unanswered writes " \
-            "kept, %d sessions of visitors; trees equal, no digest mismatch" % (
+            "kept, %d sessions of visitors; trees equal, no digest mismatch; at most %.1f s without a leader after a kill" % (
                 args.seed, args.size, rounds, load.acknowledged, load.reconnected, sum(c.kept for c in load.clients),
-                load.visitor.total)
+                load.visitor.total, storm.longest_without_leader)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ ACLS = [
     [(31, "digest", digest_id(USER))], [(31, "auth", "")],
 ]
 TTLS_MS = (600, 3600_000)
+NEVER = (-1, -2, -3, -5, -6)  # errors of a server that does not understand
 
 
 def prepare(port):
@@ -68,7 +69,7 @@ class Wanderer:
                         error = session.receive().error
                     except Mismatch as what:
                         raise Mismatch("%s, opcodes %s, body %r" % (what, [op for op, _ in batch], body)) from what
-                    expect(-130 < error <= 0 and error not in (-1, -2, -3, -5, -6), "opcode %d was answered with %d" % (op, error))
+                    expect(-130 < error <= 0 and error not in NEVER, "opcode %d was answered with %d" % (op, error))
                     self.total += 1
                     self.refused += error != 0
             if self.random.random() < 0.7 or self.stopping:
@@ -109,7 +110,8 @@ class Wanderer:
             return CREATE, create_body(path + "-", data, SEQUENTIAL, acl)
         if kind < 0.80:
             return CREATE_CONTAINER, create_body(path, data, CONTAINER, acl)
-        return CREATE_TTL, create_body(path, data, self.random.choice([TTL, TTL, SEQUENTIAL_TTL]), acl, self.random.choice(TTLS_MS))
+        flags, ttl = self.random.choice([TTL, TTL, SEQUENTIAL_TTL]), self.random.choice(TTLS_MS)
+        return CREATE_TTL, create_body(path, data, flags, acl, ttl)
 
     def _simple(self):
         kind = self.random.random()

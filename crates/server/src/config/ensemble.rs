@@ -26,6 +26,8 @@ pub struct EnsembleSettings {
     pub commit_log_count: u32,
     /// A learner gets records from the log on disk if they are less than this part of a snapshot; `None` is never.
     pub snapshot_size_factor: Option<u32>,
+    /// Other servers may come in on any address of the machine.
+    pub listen_on_all: bool,
     /// How long connecting to another server may take.
     pub connect_timeout_ms: u32,
     /// `fastleader.minNotificationInterval`
@@ -109,6 +111,7 @@ fn ensemble(file: &str, settings: &Settings, lines: &Lines, data_dir: &Path) -> 
         sync_limit: positive("syncLimit").max(1),
         commit_log_count: positive("commitLogCount"),
         snapshot_size_factor: percent(settings.text("snapshotSizeFactor")),
+        listen_on_all: settings.bool("quorumListenOnAllIPs"),
         connect_timeout_ms: positive("cnxTimeout").max(1),
         notification_min_ms: positive("fastleader.minNotificationInterval").max(1),
         notification_max_ms: positive("fastleader.maxNotificationInterval").max(1),

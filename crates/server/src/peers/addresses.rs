@@ -56,7 +56,7 @@ async fn connect_to(host: &str, port: u16, within: Duration) -> io::Result<TcpSt
 pub(super) async fn listen(server: &Member, port: Port) -> Result<Vec<TcpListener>, (String, io::Error)> {
     let mut listeners = Vec::new();
     for address in &server.addresses {
-        let (host, port) = (bare(&address.host), port.of(address));
+        let (host, port) = (if on_all { "0.0.0.0" } else { bare(&address.host) }, port.of(address));
         let failed = |error| (format!("{host}:{port}"), error);
         let resolved: Vec<SocketAddr> = lookup_host((host, port)).await.map_err(failed)?.collect();
         let first = resolved.first().copied().ok_or_else(|| {

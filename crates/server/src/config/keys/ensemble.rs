@@ -1,7 +1,7 @@
 use super::super::values::Kind::{Boolean, Decimal, Int, LooseBoolean, OneOf, Path, Text, YesNo};
 use super::super::values::{ANY_INT, ANY_LONG, PORT};
-use super::Fate::{Obeyed, Replaced};
-use super::{Key, ONE_NODE, Section, bare_property, either_property, file, property};
+use super::Fate::{Absent, Obeyed, Replaced};
+use super::{BETWEEN_SERVERS, Key, Section, bare_property, either_property, file, property};
 
 pub(super) const SECTION: Section = Section { title: "Ensemble", keys: KEYS };
 
@@ -41,31 +41,41 @@ const KEYS: &[Key] = &[
         "5",
         Obeyed("Ticks of silence between leader and learner before either gives the other up"),
     ),
-    file("connectToLearnerMasterLimit", ANY_INT, "0", Replaced(ONE_NODE)),
-    file("electionAlg", Int { min: 3, max: 3 }, "3", Replaced(ONE_NODE)),
-    file("peerType", OneOf(&["participant", "observer"]), "participant", Replaced(ONE_NODE)),
-    file("observerMasterPort", PORT, "0", Replaced(ONE_NODE)),
+    file("connectToLearnerMasterLimit", ANY_INT, "0", Replaced(BETWEEN_SERVERS)),
+    file("electionAlg", Int { min: 3, max: 3 }, "3", Replaced(BETWEEN_SERVERS)),
+    file(
+        "peerType",
+        OneOf(&["participant", "observer"]),
+        "participant",
+        Replaced("The role in the server.N line counts"),
+    ),
+    file("observerMasterPort", PORT, "0", Absent("Observers that follow a follower; they follow the leader")),
     file(
         "localSessionsEnabled",
         Boolean,
         "false",
-        Replaced("A single node keeps every session for itself anyway"),
+        Absent("Sessions that only one server knows; all servers know every session"),
     ),
     file(
         "localSessionsUpgradingEnabled",
         Boolean,
         "false",
-        Replaced("A single node keeps every session for itself anyway"),
+        Absent("Sessions that only one server knows; all servers know every session"),
     ),
-    file("syncEnabled", Boolean, "true", Replaced(ONE_NODE)),
-    property("observer.syncEnabled", LooseBoolean, "true", Replaced(ONE_NODE)),
-    file("quorum.cnxn.threads.size", ANY_INT, "20", Replaced(ONE_NODE)),
-    property("multiAddress.enabled", LooseBoolean, "false", Replaced(ONE_NODE)),
-    property("multiAddress.reachabilityCheckTimeoutMs", ANY_INT, "1000", Replaced(ONE_NODE)),
-    property("multiAddress.reachabilityCheckEnabled", LooseBoolean, "true", Replaced(ONE_NODE)),
-    file("oraclePath", Path, "", Replaced(ONE_NODE)),
-    property("leaderServes", YesNo { otherwise: true }, "yes", Replaced(ONE_NODE)),
-    property("forceSnapshotSync", LooseBoolean, "false", Replaced(ONE_NODE)),
+    file("syncEnabled", Boolean, "true", Replaced(BETWEEN_SERVERS)),
+    property("observer.syncEnabled", LooseBoolean, "true", Replaced(BETWEEN_SERVERS)),
+    file("quorum.cnxn.threads.size", ANY_INT, "20", Replaced(BETWEEN_SERVERS)),
+    property(
+        "multiAddress.enabled",
+        LooseBoolean,
+        "false",
+        Replaced("Several addresses of a server are always understood, and tried one after the other"),
+    ),
+    property("multiAddress.reachabilityCheckTimeoutMs", ANY_INT, "1000", Replaced(BETWEEN_SERVERS)),
+    property("multiAddress.reachabilityCheckEnabled", LooseBoolean, "true", Replaced(BETWEEN_SERVERS)),
+    file("oraclePath", Path, "", Absent("An oracle that decides between two servers")),
+    property("leaderServes", YesNo { otherwise: true }, "yes", Replaced("A leader always serves clients")),
+    property("forceSnapshotSync", LooseBoolean, "false", Absent("Bringing every learner a whole tree")),
     property(
         "commitLogCount",
         ANY_INT,
@@ -82,29 +92,29 @@ const KEYS: &[Key] = &[
             "A learner gets transactions from the log on disk if they are less than this part of a snapshot",
         ),
     ),
-    property("enableEagerACLCheck", LooseBoolean, "false", Replaced(ONE_NODE)),
-    property("leader.maxConcurrentSnapSyncs", ANY_INT, "10", Replaced(ONE_NODE))
+    property("enableEagerACLCheck", LooseBoolean, "false", Replaced(BETWEEN_SERVERS)),
+    property("leader.maxConcurrentSnapSyncs", ANY_INT, "10", Replaced(BETWEEN_SERVERS))
         .also(&["maxConcurrentSnapSyncs"]),
-    property("leader.maxConcurrentDiffSyncs", ANY_INT, "100", Replaced(ONE_NODE))
+    property("leader.maxConcurrentDiffSyncs", ANY_INT, "100", Replaced(BETWEEN_SERVERS))
         .also(&["maxConcurrentDiffSyncs"]),
-    property("leader.maxTimeToWaitForEpoch", ANY_INT, "-1", Replaced(ONE_NODE))
+    property("leader.maxTimeToWaitForEpoch", ANY_INT, "-1", Replaced(BETWEEN_SERVERS))
         .also(&["maxTimeToWaitForEpoch"]),
-    property("leader.ackLoggingFrequency", ANY_INT, "1000", Replaced(ONE_NODE)),
-    either_property("leader.closeSocketAsync", LooseBoolean, "false", Replaced(ONE_NODE)),
-    either_property("learner.closeSocketAsync", LooseBoolean, "false", Replaced(ONE_NODE)),
-    either_property("learner.asyncSending", LooseBoolean, "false", Replaced(ONE_NODE)),
-    bare_property("leader.nodelay", LooseBoolean, "true", Replaced(ONE_NODE)),
-    bare_property("follower.nodelay", LooseBoolean, "true", Replaced(ONE_NODE)),
-    property("leaderConnectDelayDuringRetryMs", ANY_INT, "100", Replaced(ONE_NODE)),
-    property("observer.reconnectDelayMs", ANY_LONG, "0", Replaced(ONE_NODE)),
-    property("observer.election.DelayMs", ANY_LONG, "200", Replaced(ONE_NODE)),
-    property("observerMaster.sizeLimit", ANY_INT, "33554432", Replaced(ONE_NODE)),
-    property("follower.skipLearnerRequestToNextProcessor", LooseBoolean, "false", Replaced(ONE_NODE)),
+    property("leader.ackLoggingFrequency", ANY_INT, "1000", Replaced(BETWEEN_SERVERS)),
+    either_property("leader.closeSocketAsync", LooseBoolean, "false", Replaced(BETWEEN_SERVERS)),
+    either_property("learner.closeSocketAsync", LooseBoolean, "false", Replaced(BETWEEN_SERVERS)),
+    either_property("learner.asyncSending", LooseBoolean, "false", Replaced(BETWEEN_SERVERS)),
+    bare_property("leader.nodelay", LooseBoolean, "true", Replaced(BETWEEN_SERVERS)),
+    bare_property("follower.nodelay", LooseBoolean, "true", Replaced(BETWEEN_SERVERS)),
+    property("leaderConnectDelayDuringRetryMs", ANY_INT, "100", Replaced(BETWEEN_SERVERS)),
+    property("observer.reconnectDelayMs", ANY_LONG, "0", Replaced(BETWEEN_SERVERS)),
+    property("observer.election.DelayMs", ANY_LONG, "200", Replaced(BETWEEN_SERVERS)),
+    property("observerMaster.sizeLimit", ANY_INT, "33554432", Replaced(BETWEEN_SERVERS)),
+    property("follower.skipLearnerRequestToNextProcessor", LooseBoolean, "false", Replaced(BETWEEN_SERVERS)),
     property(
         "forward_learner_requests_to_commit_processor_disabled",
         LooseBoolean,
         "false",
-        Replaced(ONE_NODE),
+        Replaced(BETWEEN_SERVERS),
     ),
     property(
         "cnxTimeout",
@@ -112,9 +122,9 @@ const KEYS: &[Key] = &[
         "5000",
         Obeyed("Milliseconds that connecting to another server may take"),
     ),
-    property("quorumCnxnTimeoutMs", ANY_INT, "-1", Replaced(ONE_NODE)),
-    property("electionPortBindRetry", ANY_INT, "3", Replaced(ONE_NODE)),
-    property("tcpKeepAlive", LooseBoolean, "false", Replaced(ONE_NODE)),
+    property("quorumCnxnTimeoutMs", ANY_INT, "-1", Replaced(BETWEEN_SERVERS)),
+    property("electionPortBindRetry", ANY_INT, "3", Replaced(BETWEEN_SERVERS)),
+    property("tcpKeepAlive", LooseBoolean, "false", Replaced(BETWEEN_SERVERS)),
     property(
         "fastleader.minNotificationInterval",
         ANY_INT,

@@ -62,5 +62,10 @@ const KEYS: &[Key] = &[
     ),
     property("nio.shutdownTimeout", ANY_INT, "5000", Replaced(JAVA_THREADS)),
     property("intBufferStartingSizeBytes", ANY_INT, "1024", Replaced("Buffers grow as replies need them")),
-    file("quorumListenOnAllIPs", Boolean, "false", Replaced(super::ONE_NODE)),
+    file(
+        "quorumListenOnAllIPs",
+        Boolean,
+        "false",
+        Obeyed("The ports for the other servers are opened on all addresses of the machine"),
+    ),
 ];
