@@ -53,7 +53,11 @@ async fn connect_to(host: &str, port: u16, within: Duration) -> io::Result<TcpSt
 }
 
 /// Listens at each address of this server.
-pub(super) async fn listen(server: &Member, port: Port) -> Result<Vec<TcpListener>, (String, io::Error)> {
+pub(super) async fn listen(
+    server: &Member,
+    port: Port,
+    on_all: bool,
+) -> Result<Vec<TcpListener>, (String, io::Error)> {
     let mut listeners = Vec::new();
     for address in &server.addresses {
         let (host, port) = (if on_all { "0.0.0.0" } else { bare(&address.host) }, port.of(address));
