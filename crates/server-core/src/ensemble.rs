@@ -346,6 +346,9 @@ impl Server {
     }
 
     pub(crate) fn voted(&mut self, now: Now, from: ServerId, vote: &Notification, effects: &mut Vec<Effect>) {
+        if self.adopt_newer(now, &vote.config, effects) {
+            return;
+        }
         let Some(ensemble) = &mut self.ensemble else { return };
         let mut out = Vec::new();
         let had_voice = !ensemble.election.has_no_voice();

@@ -242,8 +242,8 @@ fn ensemble_config(
 ) -> Result<EnsembleConfig, ServerError> {
     let epoch = |which| read_epoch(&OsDisk, &folders.snapshots, which);
     // A folder of a server that was in no ensemble has neither file: the last transaction tells.
-    let current = epoch(EpochFile::Current)?.unwrap_or(tree.last_processed().epoch());
-    let accepted = epoch(EpochFile::Accepted)?.unwrap_or(current);
+    let current = epoch(EpochFile::Current)?.unwrap_or_default().max(tree.last_processed().epoch());
+    let accepted = epoch(EpochFile::Accepted)?.unwrap_or_default().max(current);
     let tick = config.tick_time_ms as u64;
     Ok(EnsembleConfig {
         membership: ensemble.membership.clone(),

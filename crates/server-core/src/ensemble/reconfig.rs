@@ -170,6 +170,26 @@ impl Server {
         }
     }
 
+    /// A server that looks for a leader hears of a newer configuration than its own, which may not even have the
+    /// servers that decide now: it begins anew under that one. True if it does.
+    pub(super) fn adopt_newer(&mut self, now: Now, text: &str, effects: &mut Vec<Effect>) -> bool {
+        let Some(ensemble) = &self.ensemble else { return false };
+        if !self.config.reconfig || !ensemble.election.is_looking() {
+            return false;
+        }
+        let Ok(membership) = Membership::parse(text) else { return false };
+        let own = &ensemble.config.membership;
+        if membership.version <= own.version {
+            return false;
+        }
+        let same = membership.lines() == own.lines();
+        self.put_in_force(membership, effects);
+        if !same {
+            self.look(now, effects);
+        }
+        !same
+    }
+
     /// The reign has begun with the configuration that came with it.
     pub(super) fn adopt_pending(&mut self, now: Now, effects: &mut Vec<Effect>) {
         let pending = self.ensemble.as_mut().and_then(|ensemble| ensemble.config.pending.clone());
@@ -197,13 +217,21 @@ impl Server {
     /// From now on this configuration decides. A server whose part in it is another begins anew.
     fn activate(&mut self, now: Now, membership: Membership, effects: &mut Vec<Effect>) {
         let designated = self.designated_leader();
-        let Some(ensemble) = &mut self.ensemble else { return };
+        let Some(ensemble) = &self.ensemble else { return };
         let observed = ensemble.is_observer();
-        tracing::info!(
-            version = membership.version,
-            servers = membership.servers.len(),
-            "a new configuration"
-        );
+        let gives_way = self.leader.is_some() && designated != ensemble.me;
+        self.put_in_force(membership, effects);
+        self.show_config(now);
+        let observes = self.ensemble.as_ref().is_some_and(|ensemble| ensemble.is_observer());
+        if gives_way || observes != observed {
+            self.look(now, effects);
+        }
+    }
+
+    fn put_in_force(&mut self, membership: Membership, effects: &mut Vec<Effect>) {
+        let Some(ensemble) = &mut self.ensemble else { return };
+        let version = alloc::format!("{:x}", membership.version);
+        tracing::info!(version, servers = membership.servers.len(), "a configuration is in force");
         effects.push(Effect::Servers(Vec::from([membership.clone()])));
         let op = PersistOp::SaveConfig { membership: membership.clone(), active: true };
         effects.push(Effect::Persist { seq: self.gate.issue(), op });
@@ -211,12 +239,7 @@ impl Server {
         ensemble.config.pending = None;
         let observer = ensemble.is_observer();
         ensemble.election.set_config(ensemble.config.membership.to_string(), observer);
-        let gives_way = self.leader.is_some() && designated != ensemble.me;
         self.electorate_changed();
-        self.show_config(now);
-        if gives_way || observer != observed {
-            self.look(now, effects);
-        }
     }
 
     /// Who shall lead under the newest configuration: this leader if it votes there, else who has most of its log.

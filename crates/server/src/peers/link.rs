@@ -13,6 +13,7 @@ use std::{
     borrow::Cow,
     io,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -21,11 +22,14 @@ use tokio::{
         tcp::{OwnedReadHalf, OwnedWriteHalf},
     },
     sync::Notify,
+    time::timeout,
 };
 
 /// A learner that takes so little that this much waits for it is sent away: it will be brought up to date anew.
 const WAITING_MAX: usize = 512 << 20;
 const READ_SIZE: usize = 256 << 10;
+/// A connection on which nothing is said is closed.
+const FIRST_WORD_WITHIN: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
 enum Segment {
@@ -140,12 +144,14 @@ impl Link {
 
     async fn read(&self, mut read: OwnedReadHalf) -> io::Result<()> {
         let mut buffer = Vec::with_capacity(READ_SIZE);
-        loop {
-            if read.read_buf(&mut buffer).await? == 0 {
-                return Ok(());
-            }
+        // Who has said something is watched by the core from then on.
+        let late = |_| io::Error::new(io::ErrorKind::TimedOut, "it did not say who it is");
+        let mut got = timeout(FIRST_WORD_WITHIN, read.read_buf(&mut buffer)).await.map_err(late)??;
+        while got > 0 {
             self.packets(&mut buffer, &mut read).await?;
+            got = read.read_buf(&mut buffer).await?;
         }
+        Ok(())
     }
 
     /// Takes the whole packets off the front of `buffer`.

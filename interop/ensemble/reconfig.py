@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""An ensemble that changes while it works: a server joins, the leader leaves, a server is replaced by another.
+
+    python3 interop/ensemble/reconfig.py [--server CMD] [--port N]
+
+Clients write all the while. Each change must commit, every server must show the new configuration, and no write may
+fail but by a lost connection.
+"""
+import os
+import struct
+import sys
+import time
+
+if __name__ == "__main__":
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from ensemble.cluster import PORTS_PER_SERVER, Cluster, Member  # noqa: E402
+from ensemble.load import SETTINGS, Load  # noqa: E402
+from rig.outcome import Mismatch, conclude  # noqa: E402
+from rig.server import arguments, work_folder  # noqa: E402
+from rig.wire import ConnectionLost, Refused, Session, SessionExpired, string  # noqa: E402
+
+RECONFIG, NO_QUORUM_YET, IN_PROGRESS = 16, -13, -14
+KEYS = {**SETTINGS, "reconfigEnabled": "true", "skipACL": "yes", "standaloneEnabled": "false", "initLimit": 20, "syncLimit": 10}
+
+
+class Changing(Member):
+    """A member whose zoo.cfg is its own after the first start: it is rewritten at each change."""
+
+    def _write_config(self):
+        path = os.path.join(self.folder, "zoo.cfg")
+        return path if os.path.exists(path) else super()._write_config()
+
+
+class Changes:
+    def __init__(self, make, folder, base_port):
+        self.make, self.folder, self.base = make, folder, base_port
+        self.cluster = Cluster([], folder, base_port)
+
+    def port(self, number):
+        return self.base + PORTS_PER_SERVER * number
+
+    def spec(self, number):
+        at = self.port(number)
+        return "127.0.0.1:%d:%d:participant;127.0.0.1:%d" % (at + 1, at + 2, at)
+
+    def add(self, number, known):
+        """Starts a server that knows these, itself among them."""
+        keys = {**KEYS, **{"server.%d" % n: self.spec(n) for n in known}}
+        home = os.path.join(self.folder, "server-%d" % number)
+        self.cluster.members[number] = Changing(self.make, home, self.port(number), number, keys).start()
+
+    def change(self, joining=None, leaving=None, timeout=30):
+        """Asks a server that stays; lost connections apart, the first answer counts. The new configuration."""
+        until = time.monotonic() + timeout
+        body = string(joining) + string(leaving) + string(None) + struct.pack(">q", -1)
+        while time.monotonic() < until:
+            for member in self.cluster.running():
+                if str(member.number) == leaving:
+                    continue
+                try:
+                    session = Session(member.port)
+                    session.call(RECONFIG, body, "reconfig joining %s leaving %s" % (joining, leaving))
+                    session.close()
+                    return
+                except Refused as answer:
+                    if answer.code not in (NO_QUORUM_YET, IN_PROGRESS):
+                        raise
+                except (ConnectionLost, SessionExpired, OSError):
+                    if self._shown(joining, leaving):
+                        return
+        raise Mismatch("no answer to reconfig joining %s leaving %s" % (joining, leaving))
+
+    def config(self, member):
+        session = Session(member.port)
+        try:
+            return session.get("/zookeeper/config")[0].decode()
+        finally:
+            session.close()
+
+    def _shown(self, joining, leaving):
+        for member in self.cluster.running():
+            try:
+                text = self.config(member)
+                if (joining is None or joining in text) and (leaving is None or "server.%s=" % leaving not in text):
+                    return True
+            except (ConnectionLost, SessionExpired, OSError):
+                pass
+        return False
+
+    def wait_shown(self, numbers, timeout=30):
+        """Until every one of these shows just these."""
+        wanted = ["server.%d=%s" % (n, self.spec(n)) for n in sorted(numbers)]
+        until = time.monotonic() + timeout
+        while time.monotonic() < until:
+            try:
+                texts = [self.config(self.cluster[n]) for n in numbers]
+                if all(text.splitlines()[:-1] == wanted for text in texts) and len(set(texts)) == 1:
+                    return
+            except (ConnectionLost, SessionExpired, OSError):
+                pass
+        raise Mismatch("servers %s do not show their configuration" % numbers)
+
+
+def check():
+    args = arguments(__doc__).parse_args()
+    changes = Changes(args.server, work_folder("reconfig"), args.port)
+    cluster = changes.cluster
+    try:
+        for n in (1, 2, 3):
+            changes.add(n, (1, 2, 3))
+        cluster.wait_quorum()
+        load = Load([changes.port(n) for n in (1, 2, 3)], clients=4)
+        for one in load.all:
+            one.ports = [changes.port(n) for n in (1, 2, 3, 4, 5)]
+        load.start()
+        load.wait_progress()
+
+        changes.add(4, (1, 2, 3, 4))
+        changes.change(joining="server.4=" + changes.spec(4))
+        changes.wait_shown((1, 2, 3, 4))
+        load.wait_progress()
+        print("server 4 has joined", flush=True)
+
+        leader = cluster.wait_quorum().number
+        changes.change(leaving=str(leader))
+        staying = [n for n in (1, 2, 3, 4) if n != leader]
+        changes.wait_shown(staying)
+        cluster[leader].kill()
+        load.wait_progress()
+        print("server %d, which led, has left" % leader, flush=True)
+
+        gone = min(staying)
+        changes.add(5, staying + [5])
+        changes.change(joining="server.5=" + changes.spec(5), leaving=str(gone))
+        staying = [n for n in staying if n != gone] + [5]
+        changes.wait_shown(staying)
+        cluster[gone].kill()
+        print("server 5 has taken the place of server %d" % gone, flush=True)
+
+        load.stop()
+        load.check(changes.port(staying[0]))
+        return "joined, left and replaced under load; %d writes acknowledged, none lost, longest gap %.0f ms" % (
+            load.acknowledged, load.longest_gap() * 1000)
+    finally:
+        cluster.stop()
+
+
+if __name__ == "__main__":
+    conclude(check)
