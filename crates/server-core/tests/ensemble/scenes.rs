@@ -105,7 +105,7 @@ fn whoever_loses_its_leader_while_it_reloads_votes_with_what_is_left() {
         if world.run_until(1_500, reloads) {
             cut += 1;
             world.crash(next);
-            let pause = world.chance.below(900);
+            let pause = world.chance.below(3_000);
             world.run(pause);
         }
         world.must_come_back();

@@ -211,8 +211,11 @@ impl World {
         if node.syncing || node.disk.waiting() == 0 {
             return;
         }
-        // To read a tree anew takes long.
-        let (life, longest) = (node.life, if node.disk.reloads_next() { 700 } else { node.sync_ms });
+        // To read a tree anew may take longer than a learner has patience.
+        let reload_ms =
+            if node.disk.reloads_next() { [100, 4_000][self.chance.below(2) as usize] } else { 0 };
+        let node = &self.nodes[&id];
+        let (life, longest) = (node.life, node.sync_ms.max(reload_ms));
         let delay = self.chance.between(1, longest);
         self.node(id).syncing = true;
         self.after(delay, Event::Sync { id, life });
