@@ -112,3 +112,25 @@ fn whoever_loses_its_leader_while_it_reloads_votes_with_what_is_left() {
     }
     assert!(cut > 0, "in none of them was anything cut");
 }
+
+/// A write that is stuck on its way through a follower comes when its session has lived at the leader meanwhile.
+#[test]
+fn a_late_write_through_another_server_does_not_happen() {
+    for seed in 0..20 {
+        let mut world = three(seed);
+        let leader = world.leader().unwrap();
+        let [follower, _] = others(&world, leader);
+        let client = world.join(follower);
+        world.write(client, wire::create("/a"));
+        world.net.cut.insert((follower, leader));
+        burst(&mut world, client, 1);
+        world.run(30);
+        world.forget_connection(client);
+        world.connect(client, leader);
+        assert!(world.run_until(300, |world| world.clients[client].open));
+        assert!(world.write(client, wire::set("/a", b"later")).is_some());
+        world.hang_up_client(client);
+        world.run(30);
+        world.must_come_back();
+    }
+}
