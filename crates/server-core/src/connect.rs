@@ -5,6 +5,7 @@ use crate::{
     fifo::{AnswerForm, Waiting},
     input::{ConnId, Now},
     server::{Phase, Pipeline, Server},
+    session::Owner,
 };
 use ostler_proto::{
     connect::{ConnectRequest, ConnectResponse},
@@ -131,7 +132,7 @@ impl Server {
         if let Some(state) = self.sessions.get_mut(session) {
             state.conn = Some(conn);
             state.timeout_ms = timeout_ms;
-            state.owner = None;
+            state.owner = Owner::Here;
         }
         self.sessions.touch(now.mono, session);
         self.connected(now, conn, session, answer_read_only, effects);

@@ -6,6 +6,7 @@ use crate::{
     input::{ClientRequest, ConnId, Now},
     prepare::Preparer,
     server::{Outstanding, Server},
+    session::Owner,
 };
 use alloc::{sync::Arc, vec::Vec};
 use ostler_proto::{
@@ -72,7 +73,7 @@ impl Server {
             return Some(self.propose_close(now, session, cxid, Some(conn), effects));
         }
         let zxid = self.next_zxid();
-        if self.sessions.get(session).is_some_and(|session| session.owner.is_some()) {
+        if self.sessions.get(session).is_some_and(|session| matches!(session.owner, Owner::Learner(_))) {
             // It lives at another server by now.
             let moved = Txn::Error(ErrorCode::SessionMoved.code());
             return Some(self.append(now, session, cxid, moved, Some(conn), effects));

@@ -10,6 +10,17 @@ use ostler_proto::id::SessionId;
 use ostler_zab::leading::LinkId;
 use rustc_hash::FxBuildHasher;
 
+/// At a leader: whose client a session's is. Requests that come another way are late, and fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owner {
+    /// Whoever writes first.
+    Nobody,
+    /// This server's, also after its connection is gone.
+    Here,
+    /// A learner's.
+    Learner(LinkId),
+}
+
 /// A live session.
 #[derive(Debug)]
 pub struct Session {
@@ -20,7 +31,7 @@ pub struct Session {
     /// Its end has been proposed.
     pub closing: bool,
     /// At a leader: the learner that it is at, if it is at one.
-    pub owner: Option<LinkId>,
+    pub owner: Owner,
     bucket: Mono,
 }
 
@@ -47,7 +58,8 @@ impl Sessions {
     pub fn insert(&mut self, now: Mono, id: SessionId, timeout_ms: i32, conn: Option<ConnId>) {
         let bucket = self.bucket(now, timeout_ms);
         self.buckets.entry(bucket).or_default().insert(id);
-        let before = self.by_id.insert(id, Session { timeout_ms, conn, closing: false, owner: None, bucket });
+        let owner = if conn.is_some() { Owner::Here } else { Owner::Nobody };
+        let before = self.by_id.insert(id, Session { timeout_ms, conn, closing: false, owner, bucket });
         if let Some(before) = before
             && before.bucket != bucket
         {

@@ -5,6 +5,7 @@ use crate::{
     input::{ClientRequest, ConnId, Now},
     propose::Asker,
     server::{Server, Syncing},
+    session::Owner,
 };
 use alloc::{borrow::Cow, vec::Vec};
 use ostler_proto::{
@@ -119,7 +120,7 @@ impl Server {
         let mut here = None;
         if valid && let Some(state) = self.sessions.get_mut(session) {
             state.timeout_ms = timeout_ms;
-            state.owner = Some(link);
+            state.owner = Owner::Learner(link);
             here = state.conn.take();
         }
         if let Some(conn) = here {
@@ -144,7 +145,7 @@ impl Server {
                 let timeout_ms = i32::from_be_bytes(bytes);
                 self.sessions.insert(now.mono, session, timeout_ms, None);
                 if let Some(state) = self.sessions.get_mut(session) {
-                    state.owner = Some(from.link);
+                    state.owner = Owner::Learner(from.link);
                 }
                 self.append(now, session, from.cxid, Txn::CreateSession { timeout_ms }, None, effects);
             }
@@ -171,11 +172,11 @@ impl Server {
         }
         let state = self.sessions.get_mut(from.session)?;
         match state.owner {
-            None if state.conn.is_none() => {
-                state.owner = Some(from.link);
+            Owner::Nobody => {
+                state.owner = Owner::Learner(from.link);
                 None
             }
-            Some(owner) if owner == from.link => None,
+            Owner::Learner(owner) if owner == from.link => None,
             _ => Some(ErrorCode::SessionMoved),
         }
     }

@@ -160,6 +160,10 @@ impl Disk {
         self.queue.iter().any(|(_, op, _)| matches!(op, PersistOp::SaveAccepted(_)))
     }
 
+    pub(crate) fn reloads_next(&self) -> bool {
+        matches!(self.queue.front(), Some((_, PersistOp::Truncate { reload: Some(_), .. }, _)))
+    }
+
     /// So many acts are done.
     pub(crate) fn sync(&mut self, count: usize) -> Vec<Told> {
         let (mut told, mut reached) = (Vec::new(), None);

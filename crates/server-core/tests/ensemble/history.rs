@@ -30,6 +30,10 @@ impl History {
         history
     }
 
+    pub(crate) fn last(&self) -> Zxid {
+        self.0.last_key_value().map_or(Zxid::ZERO, |(epoch, count)| Zxid::new(*epoch, *count))
+    }
+
     /// Whether both have the same up to here.
     pub(crate) fn agrees(&self, other: &History, upto: Zxid) -> bool {
         let counts = |of: &History| {

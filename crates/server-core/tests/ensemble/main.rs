@@ -13,6 +13,7 @@ mod ending;
 mod faults;
 mod history;
 mod network;
+mod scenes;
 mod shell;
 mod truth;
 #[allow(dead_code)]
@@ -93,23 +94,4 @@ fn ensembles_keep_what_they_promise() {
     let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
     std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
     println!("{tally:?}");
-}
-
-#[test]
-fn a_write_goes_through_a_follower_and_outlives_the_leader() {
-    let mut world = World::new(7, Shape { clients: 0, observers: 0, ..shape(0) });
-    world.start_all();
-    assert!(world.run_until(5_000, World::all_serve));
-    let leader = world.leader().unwrap();
-    let follower = world.ids().into_iter().find(|id| *id != leader).unwrap();
-    let client = world.join(follower);
-    let reply = world.write(client, wire::create("/a").data(b"1")).unwrap();
-    assert!(reply.result.is_ok(), "{reply:?}");
-    world.crash(leader);
-    assert!(world.run_until(5_000, |world| world.leader().is_some_and(|id| id != leader)));
-    let next = world.leader().unwrap();
-    let client = world.join(next);
-    let reply = world.answer(client, client::Intent::Get("/a".into(), false), wire::get("/a")).unwrap();
-    assert!(reply.result.is_ok(), "{reply:?}");
-    world.must_come_back();
 }

@@ -199,7 +199,10 @@ impl World {
         let disk = &self.nodes[&id].disk;
         let kept = match packet {
             Packet::LeaderInfo { epoch, .. } => disk.stored.accepted >= *epoch,
-            Packet::AckEpoch { .. } => !disk.has_epoch_waiting(),
+            Packet::AckEpoch { last, .. } => {
+                let ends_there = last.counter() == 0 || self.nodes[&id].history.last() == *last;
+                ends_there && !disk.has_epoch_waiting()
+            }
             Packet::Ack(zxid) if zxid.counter() == 0 => disk.stored.current >= zxid.epoch(),
             Packet::Ack(zxid) => disk.stored.has(*zxid, &self.truth.proposal(*zxid)),
             _ => true,
@@ -212,7 +215,11 @@ impl World {
         if node.syncing || node.disk.waiting() == 0 {
             return;
         }
-        let (life, longest) = (node.life, node.sync_ms);
+        // To read a tree anew may take longer than a learner has patience.
+        let reload_ms =
+            if node.disk.reloads_next() { [100, 4_000][self.chance.below(2) as usize] } else { 0 };
+        let node = &self.nodes[&id];
+        let (life, longest) = (node.life, node.sync_ms.max(reload_ms));
         let delay = self.chance.between(1, longest);
         self.node(id).syncing = true;
         self.after(delay, Event::Sync { id, life });

@@ -239,7 +239,7 @@ impl World {
             if is_so(self) {
                 return true;
             }
-            self.run(20);
+            self.run(5);
         }
         is_so(self)
     }
