@@ -48,7 +48,7 @@ fn shape(seed: u64) -> Shape {
         observers: i64::from(seed % 3 == 1),
         clients: [3, 4, 6][seed as usize % 3],
         history: [4, 15, 500][(seed / 2) as usize % 3],
-        snapshot_txns: [20, 60, 400][(seed / 3) as usize % 3],
+        snapshot_txns: [2, 20, 200][(seed / 3) as usize % 3],
         pace_ms: [1, 150, 500][(seed / 5) as usize % 3],
     }
 }

@@ -126,7 +126,8 @@ impl World {
                 self.mind_disk(id);
             }
             Effect::Snapshot(frozen) => {
-                let delay = self.chance.between(5, 400);
+                let slow = self.chance.one_in(4);
+                let delay = self.chance.between(5, if slow { 3_000 } else { 100 });
                 let history = self.nodes[&id].history.upto(frozen.zxid);
                 self.after(delay, Event::SnapshotDone { id, life, frozen, history });
             }
