@@ -72,7 +72,7 @@ type Tally = BTreeMap<&'static str, u64>;
 
 #[test]
 fn ensembles_keep_what_they_promise() {
-    let seeds = std::env::var("SIM_SEEDS").unwrap_or("0..60".into());
+    let seeds = std::env::var("SIM_SEEDS").unwrap_or("0..40".into());
     let (from, to) = seeds.split_once("..").unwrap();
     let (next, end) = (AtomicU64::new(from.parse().unwrap()), to.parse().unwrap());
     let tally = Mutex::new(Tally::new());

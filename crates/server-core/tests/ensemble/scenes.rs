@@ -7,7 +7,7 @@ use crate::{
 };
 
 fn three(seed: u64) -> World {
-    let (history, snapshot_txns) = if seed % 2 == 0 { (4, 20) } else { (500, 2) };
+    let (history, snapshot_txns) = if seed.is_multiple_of(2) { (4, 20) } else { (500, 2) };
     let shape = Shape { voters: 3, observers: 0, clients: 0, history, snapshot_txns, pace_ms: 1 };
     let mut world = World::new(seed, shape);
     world.start_all();
