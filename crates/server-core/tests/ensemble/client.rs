@@ -80,14 +80,14 @@ impl World {
         if lull && of.conn.is_none() {
             return;
         }
-        let Some(conn) = of.conn else {
+        if of.conn.is_none() {
             if !of.driven {
                 let ids = self.ids();
                 let member = self.chance.pick(&ids);
                 self.connect(client, member);
             }
             return;
-        };
+        }
         let (silent, idle) = (self.now - of.heard, self.now - of.spoke);
         if silent > (of.timeout_ms * 2 / 3).max(500) {
             return self.hang_up_client(client);
@@ -120,7 +120,6 @@ impl World {
             2 => self.ask(client, Intent::Close, wire::close_session()),
             3..=5 => {
                 // To another server while the old connection lives on.
-                let _ = conn;
                 let ids = self.ids();
                 let member = self.chance.pick(&ids);
                 self.forget_connection(client);

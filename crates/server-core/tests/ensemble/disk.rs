@@ -138,7 +138,7 @@ pub(crate) struct Disk {
 
 /// What the member is told.
 pub(crate) enum Told {
-    Reloaded(u64, Tree, History),
+    Reloaded(u64, Box<Tree>, History),
     Persisted(PersistSeq),
 }
 
@@ -176,7 +176,7 @@ impl Disk {
             if let Some((term, to)) = reload {
                 let (tree, _, history) = self.stored.recover();
                 assert!(tree.last_processed() <= to, "what was to go is gone");
-                told.push(Told::Reloaded(term, tree, history));
+                told.push(Told::Reloaded(term, Box::new(tree), history));
             }
             reached = Some(seq);
         }

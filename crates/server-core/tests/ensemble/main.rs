@@ -48,7 +48,7 @@ fn shape(seed: u64) -> Shape {
         observers: i64::from(seed % 3 == 1),
         clients: [3, 4, 6][seed as usize % 3],
         history: [4, 15, 500][(seed / 2) as usize % 3],
-        snapshot_txns: [20, 60, 400][(seed / 3) as usize % 3],
+        snapshot_txns: [2, 20, 200][(seed / 3) as usize % 3],
         pace_ms: [1, 150, 500][(seed / 5) as usize % 3],
     }
 }
@@ -72,7 +72,7 @@ type Tally = BTreeMap<&'static str, u64>;
 
 #[test]
 fn ensembles_keep_what_they_promise() {
-    let seeds = std::env::var("SIM_SEEDS").unwrap_or("0..60".into());
+    let seeds = std::env::var("SIM_SEEDS").unwrap_or("0..40".into());
     let (from, to) = seeds.split_once("..").unwrap();
     let (next, end) = (AtomicU64::new(from.parse().unwrap()), to.parse().unwrap());
     let tally = Mutex::new(Tally::new());

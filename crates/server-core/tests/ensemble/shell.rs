@@ -108,18 +108,18 @@ impl World {
     fn carry_out(&mut self, id: i64, effect: Effect) {
         let life = self.nodes[&id].life;
         match effect {
-            Effect::Connected { conn, response } => self.to_client(conn, Parcel::Connected(response)),
-            Effect::Reply { conn, reply } => self.to_client(conn, Parcel::Reply(reply)),
+            Effect::Connected { conn, response } => self.tell_client(conn, Parcel::Connected(response)),
+            Effect::Reply { conn, reply } => self.tell_client(conn, Parcel::Reply(reply)),
             Effect::Notify { conns, zxid, kind, path } => {
                 for conn in conns {
-                    self.to_client(conn, Parcel::Event { zxid, kind, path: path.to_string() });
+                    self.tell_client(conn, Parcel::Event { zxid, kind, path: path.to_string() });
                 }
             }
             Effect::Close { conn, reason } => {
                 if reason == CloseReason::SessionMoved {
                     self.count("session moved");
                 }
-                self.to_client(conn, Parcel::End);
+                self.tell_client(conn, Parcel::End);
                 let delay = self.chance.between(1, 10);
                 self.after(delay, Event::ConnGone { conn });
             }
@@ -129,7 +129,8 @@ impl World {
                 self.mind_disk(id);
             }
             Effect::Snapshot(frozen) => {
-                let delay = self.chance.between(5, 400);
+                let slow = self.chance.one_in(4);
+                let delay = self.chance.between(5, if slow { 3_000 } else { 100 });
                 let history = self.nodes[&id].history.upto(frozen.zxid);
                 self.after(delay, Event::SnapshotDone { id, life, frozen, history });
             }
@@ -141,7 +142,7 @@ impl World {
                 let (since, delay) = (self.now, self.chance.between(1, 5));
                 self.after(delay, Event::Dial { id, life, term, leader: leader.0, since });
             }
-            Effect::ToPeer { link, message } => self.to_peer(id, link, message),
+            Effect::ToPeer { link, message } => self.tell_peer(id, link, message),
             Effect::ReadLog { term, link, after, through } => {
                 let delay = self.chance.between(1, 200);
                 self.after(delay, Event::LogRead { id, life, term, link, after, through });
@@ -151,7 +152,7 @@ impl World {
         }
     }
 
-    fn to_client(&mut self, conn: ConnId, parcel: Parcel) {
+    fn tell_client(&mut self, conn: ConnId, parcel: Parcel) {
         let lane = self.net.conns[&conn].down;
         self.send(lane, parcel);
     }
@@ -167,7 +168,7 @@ impl World {
         }
     }
 
-    fn to_peer(&mut self, id: i64, link: LinkId, message: PeerMessage) {
+    fn tell_peer(&mut self, id: i64, link: LinkId, message: PeerMessage) {
         let Some(of) = self.net.links.get(&link) else { return };
         let side = of.side(id);
         if of.closed[side] {
@@ -233,7 +234,7 @@ impl World {
             match told {
                 Told::Reloaded(term, tree, history) => {
                     self.node(id).history = history;
-                    self.step(id, Input::Reloaded { term, tree: Box::new(tree) });
+                    self.step(id, Input::Reloaded { term, tree });
                 }
                 Told::Persisted(seq) => self.step(id, Input::Persisted(seq)),
             }

@@ -276,6 +276,11 @@ impl World {
             Event::Deadline { id, .. } => self.woken(id),
             Event::Sync { id, .. } => self.synced(id),
             Event::SnapshotDone { id, frozen, history, .. } => {
+                assert!(
+                    self.nodes[&id].history.agrees(&history, frozen.zxid),
+                    "a snapshot of {} at {id} has what was cut off meanwhile",
+                    frozen.zxid
+                );
                 self.node(id).disk.snapshot_done(*frozen, history);
                 self.step(id, Input::SnapshotDone);
             }
