@@ -99,7 +99,7 @@ impl RunningServer {
                 Server::member(core_config(config), member, restored.tree, replayed, clock.now())
             }
         };
-        let (snapshots, frozen) = SnapshotQueue::new();
+        let (snapshots, frozen) = SnapshotQueue::new(settings.cuts.clone());
         let doors = config.ensemble.as_ref().map(|ensemble| {
             let all = [&ensemble.membership].into_iter().chain(&ensemble.pending);
             let book = Arc::new(AddressBook::new(all, config.reconfig_enabled));
@@ -307,6 +307,7 @@ fn snapshot_settings(
     SnapshotSettings {
         log_bytes,
         spare,
+        cuts: Arc::default(),
         folders: folders.clone(),
         compression: match config.snapshot_compression {
             SnapshotCompression::None => Compression::None,
@@ -339,7 +340,7 @@ fn spawn_disk_thread(
 fn spawn_snapshot_thread(
     driver: &Arc<Driver>,
     queue: &Arc<SnapshotQueue>,
-    frozen: std::sync::mpsc::Receiver<Option<Box<ostler_tree::FrozenTree>>>,
+    frozen: std::sync::mpsc::Receiver<Option<snapshot_thread::Frozen>>,
     settings: SnapshotSettings,
 ) -> Result<JoinHandle<()>, ServerError> {
     let (driver, queue) = (driver.clone(), queue.clone());

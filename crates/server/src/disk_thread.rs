@@ -183,6 +183,7 @@ impl DiskWork {
             PersistOp::SaveAccepted(epoch) => write_epoch(&OsDisk, snapshots, EpochFile::Accepted, epoch)?,
             PersistOp::SaveCurrent(epoch) => write_epoch(&OsDisk, snapshots, EpochFile::Current, epoch)?,
             PersistOp::Truncate { to, reload } => {
+                self.settings.cuts.add();
                 remove_snapshots_after(&OsDisk, snapshots, to)?;
                 let cut = self.log.truncate_after(to)?;
                 tracing::info!(%to, files = cut.removed.len(), cut = ?cut.cut, "the log was cut back");
@@ -194,6 +195,7 @@ impl DiskWork {
                 }
             }
             PersistOp::Install(frozen) => {
+                self.settings.cuts.add();
                 // Another tree of that zxid would be replaced; later ones are not this leader's.
                 remove_snapshots_after(&OsDisk, snapshots, frozen.zxid)?;
                 snapshot_thread::write_at_once(&frozen, &self.settings)?;

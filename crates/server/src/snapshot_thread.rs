@@ -15,7 +15,7 @@ use ostler_storage::{
 use ostler_tree::FrozenTree;
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
         mpsc::{Receiver, Sender, channel},
     },
@@ -33,11 +33,45 @@ const PACE_EVERY: u64 = 32 << 10;
 /// The thread's share of a busy processor, as `nice` counts it: a tenth of what serves clients.
 const NICENESS: i32 = 10;
 
+/// How often the log was cut back. A tree that was frozen before a cut may have what was cut off: it must not become
+/// a snapshot after it.
+#[derive(Debug, Default)]
+pub(crate) struct Cuts {
+    count: AtomicU64,
+    /// Held while a snapshot gets its name, so that no cut comes between the look at the count and that.
+    finishing: Mutex<()>,
+}
+
+impl Cuts {
+    fn count(&self) -> u64 {
+        self.count.load(Ordering::Acquire)
+    }
+
+    fn finishing(&self) -> MutexGuard<'_, ()> {
+        // A panic aborts the process, so a poisoned lock is never met.
+        self.finishing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// To be called before snapshots of what is cut off are removed: no more of them come from then on.
+    pub(crate) fn add(&self) {
+        let _none_finishes = self.finishing();
+        self.count.fetch_add(1, Ordering::Release);
+    }
+}
+
+/// A tree to be written, and how many cuts there were when it was frozen.
+#[derive(Debug)]
+pub(crate) struct Frozen {
+    tree: Box<FrozenTree>,
+    cuts: u64,
+}
+
 /// Where frozen trees wait to be written.
 #[derive(Debug)]
 pub(crate) struct SnapshotQueue {
     /// `None` ends the thread.
-    sender: Sender<Option<Box<FrozenTree>>>,
+    sender: Sender<Option<Frozen>>,
+    cuts: Arc<Cuts>,
     stopped: AtomicBool,
     pub(crate) written: AtomicU64,
     pub(crate) last_ms: AtomicU64,
@@ -45,10 +79,11 @@ pub(crate) struct SnapshotQueue {
 }
 
 impl SnapshotQueue {
-    pub(crate) fn new() -> (Arc<SnapshotQueue>, Receiver<Option<Box<FrozenTree>>>) {
+    pub(crate) fn new(cuts: Arc<Cuts>) -> (Arc<SnapshotQueue>, Receiver<Option<Frozen>>) {
         let (sender, receiver) = channel();
         let queue = SnapshotQueue {
             sender,
+            cuts,
             stopped: AtomicBool::new(false),
             written: AtomicU64::new(0),
             last_ms: AtomicU64::new(0),
@@ -59,7 +94,8 @@ impl SnapshotQueue {
 
     pub(crate) fn push(&self, frozen: Box<FrozenTree>) {
         // The thread ends only when it is told to.
-        let _ = self.sender.send(Some(frozen));
+        let cuts = self.cuts.count();
+        let _ = self.sender.send(Some(Frozen { tree: frozen, cuts }));
     }
 
     /// Ends the thread, and gives up the snapshot that it is writing: the log has all of it.
@@ -82,19 +118,20 @@ pub(crate) struct SnapshotSettings {
     pub(crate) log_bytes: Arc<AtomicU64>,
     /// What becomes of old logs.
     pub(crate) spare: Arc<SpareLog>,
+    pub(crate) cuts: Arc<Cuts>,
 }
 
 /// Runs until the queue is stopped.
 pub(crate) fn run(
     queue: &SnapshotQueue,
-    receiver: &Receiver<Option<Box<FrozenTree>>>,
+    receiver: &Receiver<Option<Frozen>>,
     driver: &Arc<Driver>,
     settings: &SnapshotSettings,
 ) {
     // Linux takes "this process" for the calling thread alone. Where it is refused the pace has to do.
     let _ = rustix::process::setpriority_process(None, NICENESS);
     while let Ok(Some(frozen)) = receiver.recv() {
-        let (zxid, znodes, begun) = (frozen.zxid, frozen.len(), Instant::now());
+        let (zxid, znodes, begun) = (frozen.tree.zxid, frozen.tree.len(), Instant::now());
         match write(&frozen, settings, &queue.stopped) {
             Ok(()) => {
                 let ms = begun.elapsed().as_millis() as u64;
@@ -143,29 +180,39 @@ impl Pace {
 }
 
 /// Writes a frozen tree as a snapshot and makes it durable, at its pace, unless it is `stopped` half way.
-fn write(frozen: &FrozenTree, settings: &SnapshotSettings, stopped: &AtomicBool) -> Result<(), StorageError> {
+fn write(frozen: &Frozen, settings: &SnapshotSettings, stopped: &AtomicBool) -> Result<(), StorageError> {
     let pace = Pace { begun: Instant::now(), logged: settings.log_bytes.load(Ordering::Relaxed) };
-    write_paced(frozen, settings, |written| {
+    let go_on = |written| {
         while !stopped.load(Ordering::Relaxed)
             && let Some(early) = pace.early(written, settings.log_bytes.load(Ordering::Relaxed))
         {
             thread::sleep(early);
         }
         !stopped.load(Ordering::Relaxed)
-    })
+    };
+    if let Some((writer, trailer)) = write_paced(&frozen.tree, settings, go_on)? {
+        let _no_cut = settings.cuts.finishing();
+        if settings.cuts.count() == frozen.cuts {
+            writer.finish(trailer)?;
+        }
+    }
+    Ok(())
 }
 
 /// Writes a frozen tree as a snapshot and makes it durable, as fast as it goes: somebody waits for it.
 pub(crate) fn write_at_once(frozen: &FrozenTree, settings: &SnapshotSettings) -> Result<(), StorageError> {
-    write_paced(frozen, settings, |_| true)
+    if let Some((writer, trailer)) = write_paced(frozen, settings, |_| true)? {
+        writer.finish(trailer)?;
+    }
+    Ok(())
 }
 
-/// Asks now and then, with the bytes written so far, whether to go on.
+/// All but the end of a snapshot. Asks now and then, with the bytes written so far, whether to go on.
 fn write_paced(
     frozen: &FrozenTree,
     settings: &SnapshotSettings,
     go_on: impl Fn(u64) -> bool,
-) -> Result<(), StorageError> {
+) -> Result<Option<(SnapshotWriter<'static>, SnapshotTrailer)>, StorageError> {
     let mut writer = SnapshotWriter::begin(
         &OsDisk,
         &settings.folders.snapshots,
@@ -181,14 +228,14 @@ fn write_paced(
             paced = writer.written();
             if !go_on(paced) {
                 // Dropped unfinished, the writer removes its file.
-                return Ok(());
+                return Ok(None);
             }
         }
     }
     let digest = SnapshotDigest { zxid: frozen.zxid, version: DIGEST_VERSION, digest: frozen.digest };
-    writer.finish(SnapshotTrailer {
+    let trailer = SnapshotTrailer {
         digest: settings.digest.then_some(digest),
         last_processed: settings.last_processed.then_some(frozen.zxid),
-    })?;
-    Ok(())
+    };
+    Ok(Some((writer, trailer)))
 }
