@@ -402,7 +402,7 @@ fn cause(search: &Search) -> String {
         Cause::EpochNotAccepted => "gives up to lead: no quorum has promised its epoch.".into(),
         Cause::NotSynchronised => "gives up to lead: no quorum has taken over its history.".into(),
         Cause::QuorumLost => "leads no longer: no quorum follows it.".into(),
-        Cause::Reconfigured => "a new configuration changes who leads, or this server's part.".into(),
+        Cause::Reconfigured => "there is a new configuration.".into(),
         Cause::CutBack => {
             "has cut its log back, and its leader is lost since, or believed more was left.".into()
         }
