@@ -2,6 +2,7 @@
 
 mod bench;
 mod ensemble;
+mod explain;
 mod server;
 
 use clap::{Parser, Subcommand};
@@ -23,6 +24,7 @@ enum Command {
     Server(server::ServerArgs),
     Ensemble(ensemble::EnsembleArgs),
     Bench(bench::Bench),
+    Explain(explain::Explain),
 }
 
 fn main() -> ExitCode {
@@ -30,5 +32,6 @@ fn main() -> ExitCode {
         Command::Server(args) => server::run(&args),
         Command::Ensemble(args) => ensemble::run(&args),
         Command::Bench(bench) => bench.run(),
+        Command::Explain(explain) => explain.run(),
     }
 }

@@ -64,6 +64,7 @@ impl Server {
         let outcome = self.tree.apply(&record, &mut events);
         self.overlay.retire(proposal.zxid);
         self.stats.commits += 1;
+        self.note_commit(now, proposal.zxid);
         for event in events.drain(..) {
             self.notify(&event, effects);
         }

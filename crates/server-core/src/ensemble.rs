@@ -3,6 +3,7 @@
 //! What is agreed on stays in one place, whoever leads: `tree` has what is committed, `outstanding` what is
 //! logged after it. A reign that ends leaves both; only what was prepared and not logged is forgotten.
 
+pub mod chronicle;
 mod following;
 mod forwarding;
 mod reconfig;
@@ -33,6 +34,8 @@ use ostler_zab::{
     leading::{FromLearner, Leading, LeadingTiming, LinkId, Standing},
     learning::Learning,
 };
+
+use chronicle::Why;
 
 /// What a member needs to know of its ensemble.
 #[derive(Debug, Clone)]
@@ -127,6 +130,7 @@ pub(crate) struct Ensemble {
     touched: BTreeMap<SessionId, i32>,
     /// Connections that wait for the leader's word on their session.
     revalidating: BTreeMap<SessionId, VecDeque<(ConnId, i32)>>,
+    chronicle: chronicle::Chronicle,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -165,6 +169,7 @@ impl Ensemble {
             reloading: None,
             touched: BTreeMap::new(),
             revalidating: BTreeMap::new(),
+            chronicle: chronicle::Chronicle::default(),
             config,
         }
     }
@@ -255,7 +260,7 @@ impl Server {
     pub(crate) fn mind_ensemble(&mut self, now: Now, effects: &mut Vec<Effect>) {
         let Some(ensemble) = &mut self.ensemble else { return };
         if ensemble.term == 0 {
-            return self.look(now, effects);
+            return self.look(now, Why::Started, effects);
         }
         if ensemble.election.next_deadline().is_some_and(|due| due <= now.mono) {
             let mut out = Vec::new();
@@ -281,12 +286,13 @@ impl Server {
         let Some(counter) = self.leader.as_ref().map(|leader| leader.proposed().counter()) else { return };
         if counter >= FULL || (counter >= NEARLY_FULL && self.outstanding.is_empty()) {
             tracing::warn!(counter, "the counter of this reign is nearly full: a new one is to begin");
-            self.look(now, effects);
+            self.look(now, Why::CounterFull, effects);
         }
     }
 
     /// There is no leader any more, or never was: clients are sent away, and one is sought.
-    pub(crate) fn look(&mut self, now: Now, effects: &mut Vec<Effect>) {
+    pub(crate) fn look(&mut self, now: Now, why: Why, effects: &mut Vec<Effect>) {
+        self.note_search(now, why);
         self.leave_role(effects);
         self.leader = None;
         self.close_clients(effects);
@@ -386,6 +392,7 @@ impl Server {
         let Some(ensemble) = &mut self.ensemble else { return };
         tracing::info!(leader = leader.0, round = ensemble.election.round(), "elected");
         ensemble.leader = Some(leader);
+        ensemble.note_elected(now.mono);
         if leader == ensemble.me {
             return self.begin_leading(now, effects);
         }
@@ -439,7 +446,7 @@ impl Server {
             Role::Leading(leading) => leading.disconnected(link),
             Role::Learning(learner) if learner.link == link => {
                 tracing::warn!("the connection to the leader is gone");
-                self.look(now, effects);
+                self.look(now, Why::LeaderGone, effects);
             }
             _ => {}
         }

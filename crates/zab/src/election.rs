@@ -324,9 +324,9 @@ impl Election {
         if changed {
             looking.settle_until = None;
             self.tell_all(now, electorate, out);
-        } else if verdict == Verdict::Worse {
+        } else if verdict == Verdict::Worse && Some(theirs) < looking.proposal {
             // It may have begun to look just now, and have missed what was told before. Upstream leaves it to the
-            // repetition of the vote.
+            // repetition of the vote. Weights may make each vote worse than the other: one of the two is silent.
             self.tell(from, out);
         }
         self.consider(now, electorate, out);

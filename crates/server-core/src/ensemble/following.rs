@@ -1,6 +1,6 @@
 //! The learner's side: the leader's history is taken over, then what it proposes.
 
-use super::{Held, Learner, Reload, Role, Step, own_info, reconfig::is_reconfig};
+use super::{Held, Learner, Reload, Role, Step, chronicle::Why, own_info, reconfig::is_reconfig};
 use crate::{
     effect::{Effect, PeerMessage, PersistOp},
     input::{ConnId, Now},
@@ -28,13 +28,14 @@ impl Server {
         }
         let learning = Learning::new(standing, ensemble.is_observer());
         ensemble.role = Role::Learning(Box::new(Learner { link, learning, heard: now.mono }));
+        ensemble.chronicle.connected(now.mono);
         effects.push(Effect::ToPeer { link, message: PeerMessage::Packet(own_info(ensemble)) });
     }
 
     pub(crate) fn leader_unreachable(&mut self, now: Now, term: u64, effects: &mut Vec<Effect>) {
         let Some(ensemble) = &self.ensemble else { return };
         if ensemble.term == term && matches!(ensemble.role, Role::Dialling) {
-            self.look(now, effects);
+            self.look(now, Why::LeaderUnreachable, effects);
         }
     }
 
@@ -45,7 +46,7 @@ impl Server {
         let patience = if learner.learning.is_following() { timing.sync } else { timing.init + timing.sync };
         if learner.heard.after(patience) <= now.mono {
             tracing::warn!(ms = patience, "the leader is silent");
-            self.look(now, effects);
+            self.look(now, Why::LeaderSilent { ms: patience }, effects);
         }
     }
 
@@ -93,7 +94,7 @@ impl Server {
             }
             _ => {
                 tracing::warn!("the leader sends what no leader sends");
-                return self.look(now, effects);
+                return self.look(now, Why::LeaderBroken, effects);
             }
         };
         let term = self.term();
@@ -101,7 +102,7 @@ impl Server {
         // A leader that is not to lead any more leaves it to its followers to go.
         let leader = self.ensemble.as_ref().and_then(|ensemble| ensemble.leader);
         if designated.is_some() && designated != leader && self.term() == term {
-            self.look(now, effects);
+            self.look(now, Why::Reconfigured, effects);
         }
     }
 
@@ -111,6 +112,7 @@ impl Server {
             learner.learning.heard(said, &mut out);
         }
         for output in out {
+            self.note_learning(now, &output);
             match output {
                 LearningOutput::SaveAccepted(epoch) => self.save_accepted(epoch, effects),
                 LearningOutput::SaveCurrent(epoch) => self.save_current(epoch, effects),
@@ -121,7 +123,7 @@ impl Server {
                 LearningOutput::Truncate(to) => {
                     if !self.truncate(to, effects) {
                         tracing::warn!(%to, "the leader cuts to what this server does not have");
-                        return self.look(now, effects);
+                        return self.look(now, Why::LeaderBroken, effects);
                     }
                 }
                 // The tree came with the packet.
@@ -129,7 +131,7 @@ impl Server {
                 LearningOutput::Append(zxid, record) => {
                     if !self.log_proposal(zxid, record, effects) {
                         tracing::error!(%zxid, "the leader proposes what does not decode");
-                        return self.look(now, effects);
+                        return self.look(now, Why::LeaderBroken, effects);
                     }
                 }
                 LearningOutput::Commit(zxid) => self.commit_next(now, zxid, effects),
@@ -137,7 +139,7 @@ impl Server {
                 LearningOutput::Pong(zxid) => self.pong(zxid, effects),
                 LearningOutput::HangUp(why) => {
                     tracing::warn!(?why, "this server leaves its leader");
-                    return self.look(now, effects);
+                    return self.look(now, Why::Left(why), effects);
                 }
             }
         }
@@ -216,7 +218,7 @@ impl Server {
         self.replace_tree(tree);
         if reload.look || last != reload.to {
             tracing::info!(%last, to = %reload.to, "the log was cut back, and the leader is left");
-            self.look(now, effects);
+            self.look(now, Why::CutBack, effects);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Changing the ensemble while it works. From its proposal on, quorums of the old and of the new configuration are
 //! both needed; from its commit on, the new one alone decides.
 
-use super::{EnsembleConfig, Role};
+use super::{EnsembleConfig, Role, chronicle::Why};
 use crate::{
     access,
     effect::{Effect, PersistOp, Record},
@@ -185,7 +185,7 @@ impl Server {
         let same = membership.lines() == own.lines();
         self.put_in_force(membership, effects);
         if !same {
-            self.look(now, effects);
+            self.look(now, Why::Reconfigured, effects);
         }
         !same
     }
@@ -224,7 +224,7 @@ impl Server {
         self.show_config(now);
         let observes = self.ensemble.as_ref().is_some_and(|ensemble| ensemble.is_observer());
         if gives_way || observes != observed {
-            self.look(now, effects);
+            self.look(now, Why::Reconfigured, effects);
         }
     }
 

@@ -1,6 +1,6 @@
 //! The leader's side: learners are brought to its history, then get what it proposes.
 
-use super::{Delayed, Held, Role, Step, learner_info, reconfig::is_reconfig};
+use super::{Delayed, Held, Role, Step, chronicle::Why, learner_info, reconfig::is_reconfig};
 use crate::{
     effect::{Effect, PeerMessage, PersistOp},
     input::{LogPart, Now},
@@ -51,6 +51,7 @@ impl Server {
     fn lead(&mut self, now: Now, outputs: Vec<LeadingOutput>, effects: &mut Vec<Effect>) {
         let send = |link, packet| Effect::ToPeer { link, message: PeerMessage::Packet(packet) };
         for output in outputs {
+            self.note_leading(now, &output);
             match output {
                 LeadingOutput::SaveAccepted(epoch) => self.save_accepted(epoch, effects),
                 LeadingOutput::SaveCurrent(epoch) => self.save_current(epoch, effects),
@@ -74,7 +75,7 @@ impl Server {
                 }
                 LeadingOutput::StepDown(why) => {
                     tracing::warn!(?why, "this server gives up to lead");
-                    return self.look(now, effects);
+                    return self.look(now, Why::SteppedDown(why), effects);
                 }
             }
         }

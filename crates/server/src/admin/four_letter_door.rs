@@ -1,6 +1,7 @@
 //! Four-letter words at the client port: gathers what a word shows, and renders it.
 
 use crate::{
+    admin::elections::Elections,
     admin::four_letter::{
         Conf, Connection, ConnectionSession, Dirs, EphemeralsOfSession, Gauges, Latency, MetricValue,
         Metrics, Mode, ServerView, Summary, TELNET_CLOSE, TimeBucket, WatchesOfSession, Whitelist, Word,
@@ -138,6 +139,12 @@ impl FourLetterDoor {
                     paths,
                 };
                 view.ephemerals = ephemerals.into_iter().map(of).collect();
+            }
+            Word::Elec => {
+                let lone =
+                    Elections { server: self.conf.server_id, now_ms: now.wall_ms, ..Elections::default() };
+                let elections = driver.inspect(|server| server.elections());
+                view.elections = elections.map_or(lone, |all| Elections::of(all, now.wall_ms));
             }
             Word::Wchc | Word::Wchp | Word::Wchs => view.watches = watches(driver),
             Word::Hash => {

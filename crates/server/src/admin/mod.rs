@@ -1,4 +1,7 @@
 //! What an operator can ask a running server.
 
+pub mod elections;
+#[cfg(test)]
+mod elections_tests;
 pub mod four_letter;
 pub(crate) mod four_letter_door;

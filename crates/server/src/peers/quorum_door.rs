@@ -171,7 +171,12 @@ impl QuorumDoor {
             if bytes > limit {
                 return Ok(None);
             }
-            part.records.push((record.zxid, Record(record.bytes.into())));
+            let zxid = record.zxid;
+            part.records.push((zxid, Record(record.bytes.into())));
+            // To find the end of the log would be to read all the space that is reserved behind it.
+            if zxid == through {
+                break;
+            }
         }
         let reaches =
             part.before == Some(after) && part.records.last().is_some_and(|(zxid, _)| *zxid == through);

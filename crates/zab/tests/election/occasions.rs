@@ -288,3 +288,33 @@ fn a_server_that_is_not_trusted_backs_nobody_but_joins_a_leader() {
     hand.hear(3, Leading, 2, (1, 5, 3));
     assert!(!hand.election.is_looking());
 }
+
+/// A server without weight may have the longest log, and holds on to its own vote.
+#[test]
+fn two_that_take_each_others_vote_for_worse_do_not_go_on_telling() {
+    let quorum = Quorum::Groups {
+        groups: [1, 2, 3].map(|id| (ServerId(id), 1)).into(),
+        weights: [(ServerId(1), 0)].into(),
+    };
+    let electorate = Electorate::of(quorum);
+    let mut servers = [(1, 9), (2, 5)].map(|(id, counter)| {
+        let mut election = Election::new(ServerId(id), false, ElectionTiming::default(), String::new());
+        let mut out = Vec::new();
+        election.look(Mono(0), Some(candidate(1, counter, id)), &electorate, &mut out);
+        (election, out)
+    });
+    for _ in 0..20 {
+        let sent = servers.each_mut().map(|(_, out)| std::mem::take(out));
+        for (output, from) in
+            sent.into_iter().zip(1..).flat_map(|(out, from)| out.into_iter().map(move |one| (one, from)))
+        {
+            let ElectionOutput::Send { to, notification } = output else {
+                panic!("nobody is elected by one")
+            };
+            if let Some((election, out)) = servers.get_mut(to.0 as usize - 1) {
+                election.notified(Mono(1), ServerId(from), &notification, &electorate, out);
+            }
+        }
+    }
+    assert!(servers.iter().all(|(_, out)| out.is_empty()), "votes go to and fro until the next deadline");
+}

@@ -29,6 +29,7 @@ fn write_word(out: &mut String, word: Word, view: &ServerView) -> fmt::Result {
         Word::Crst => writeln!(out, "Connection stats reset."),
         Word::Dirs => write_dirs(out, view),
         Word::Dump => write_dump(out, view),
+        Word::Elec => write_elections(out, view),
         Word::Envi => write_envi(out, view),
         Word::Gtmk | Word::Stmk => write!(out, "{}", view.trace_mask),
         Word::Hash => write_hash(out, view),
@@ -153,6 +154,10 @@ fn write_buckets<T, D: Display>(
         }
     }
     Ok(())
+}
+
+fn write_elections(out: &mut String, view: &ServerView) -> fmt::Result {
+    writeln!(out, "{}", serde_json::to_string(&view.elections).map_err(|_| fmt::Error)?)
 }
 
 fn write_envi(out: &mut String, view: &ServerView) -> fmt::Result {

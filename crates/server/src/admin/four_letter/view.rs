@@ -1,6 +1,7 @@
 //! What the words print, as plain data. The server fills the parts that a word needs and leaves the rest
 //! empty.
 
+use crate::admin::elections::Elections;
 use std::net::SocketAddr;
 
 /// A snapshot of the server for one word. The comment of each part names the words that print it.
@@ -42,6 +43,8 @@ pub struct ServerView {
     pub connection_expiry: Vec<TimeBucket<ConnectionId>>,
     /// `wchc wchp wchs`: the data watches (child watches are in no word).
     pub watches: Vec<WatchesOfSession>,
+    /// `elec`
+    pub elections: Elections,
     /// `hash`: oldest first.
     pub digests: Vec<ZxidDigest>,
     /// `envi`: in the order of [`ENVIRONMENT_KEYS`].

@@ -15,6 +15,8 @@ pub enum Word {
     Crst,
     Dirs,
     Dump,
+    /// Ostler's own: upstream has no such word.
+    Elec,
     Envi,
     Gtmk,
     Hash,
@@ -31,12 +33,13 @@ pub enum Word {
 }
 
 impl Word {
-    pub const ALL: [Word; 18] = [
+    pub const ALL: [Word; 19] = [
         Word::Conf,
         Word::Cons,
         Word::Crst,
         Word::Dirs,
         Word::Dump,
+        Word::Elec,
         Word::Envi,
         Word::Gtmk,
         Word::Hash,
@@ -60,6 +63,7 @@ impl Word {
             Word::Crst => "crst",
             Word::Dirs => "dirs",
             Word::Dump => "dump",
+            Word::Elec => "elec",
             Word::Envi => "envi",
             Word::Gtmk => "gtmk",
             Word::Hash => "hash",
@@ -89,7 +93,7 @@ impl Word {
 
     /// Whether the word answers while no tree is being served.
     pub fn answers_without_tree(self) -> bool {
-        matches!(self, Word::Ruok | Word::Envi | Word::Gtmk | Word::Stmk)
+        matches!(self, Word::Ruok | Word::Elec | Word::Envi | Word::Gtmk | Word::Stmk)
     }
 }
 

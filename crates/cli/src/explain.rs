@@ -1,0 +1,72 @@
+//! `ostler explain`: what servers did, in words, from their own records.
+
+mod ask;
+mod moments;
+mod occasion;
+mod page;
+mod summary;
+#[cfg(test)]
+mod tests;
+mod timeline;
+mod words;
+
+use ask::Witness;
+use clap::{Args, Subcommand};
+use page::Page;
+use std::process::ExitCode;
+
+/// Explain what servers did
+#[derive(Args)]
+pub(crate) struct Explain {
+    #[command(subcommand)]
+    subject: Subject,
+}
+
+#[derive(Subcommand)]
+enum Subject {
+    Election(ElectionArgs),
+}
+
+/// How the leader came to lead: who voted for whom and why, and how long it took
+///
+/// Asks every server for its record of the last elections and puts the records together. The servers must allow the
+/// word elec: 4lw.commands.whitelist=srvr,elec in zoo.cfg.
+#[derive(Args)]
+struct ElectionArgs {
+    /// The client ports of the ensemble, joined by commas; whoever does not answer is left out
+    #[arg(required = true, value_delimiter = ',', value_name = "HOST:PORT,...")]
+    servers: Vec<String>,
+    /// How many elections to explain, the latest at the end
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    last: usize,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Explain {
+    /// Asks, and prints what came out.
+    pub(crate) fn run(self) -> ExitCode {
+        let Subject::Election(args) = self.subject;
+        let (witnesses, silent) = ask::all(&args.servers);
+        let occasions = occasion::occasions(&witnesses);
+        let page = Page::new(&occasions[occasions.len().saturating_sub(args.last)..], &witnesses, &silent);
+        match serde_json::to_string(&page) {
+            Ok(json) if args.json => println!("{json}"),
+            _ => print!("{page}"),
+        }
+        if occasions.is_empty() {
+            eprintln!("ostler explain: {}", nothing(&witnesses));
+            return ExitCode::FAILURE;
+        }
+        ExitCode::SUCCESS
+    }
+}
+
+fn nothing(witnesses: &[Witness]) -> &'static str {
+    if witnesses.is_empty() {
+        "no server answered, so there is nothing to explain"
+    } else {
+        "the servers that answered have taken part in no election"
+    }
+}

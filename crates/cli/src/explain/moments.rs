@@ -1,0 +1,412 @@
+//! One server's records as lines of plain English.
+
+use super::{
+    occasion::Part,
+    timeline::{Line, Mark},
+    words::{capitalised, clock, duration, list, name, servers, standing, whom},
+};
+use ostler_server::admin::elections::{
+    BallotOf, Better, Cause, How, Ignored, Judged, Moment, Search, State, Vote, What,
+};
+
+/// All lines of one server for one occasion, in order.
+pub(super) fn lines(part: &Part<'_>) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for search in part.searches {
+        let mut teller =
+            Teller { part: *part, search, backed: None, round: 0, heard: Vec::new(), lines: Vec::new() };
+        teller.tell();
+        lines.append(&mut teller.lines);
+    }
+    lines
+}
+
+/// A vote that has been told of: sender, vote, round and verdict.
+type Heard = (i64, State, Option<Vote>, u64, Judged);
+
+/// Of somebody's leader it does not matter by which vote it was elected.
+fn says_the_same(before: &Heard, now: &Heard) -> bool {
+    let leader = |heard: &Heard| (heard.0, heard.1, heard.2.map(|vote| vote.id), heard.4);
+    before == now || (now.1 != State::Looking && leader(before) == leader(now))
+}
+
+struct Teller<'a> {
+    part: Part<'a>,
+    search: &'a Search,
+    /// Whom the server backs.
+    backed: Option<Vote>,
+    round: u64,
+    heard: Vec<Heard>,
+    lines: Vec<Line>,
+}
+
+impl Teller<'_> {
+    fn me(&self) -> i64 {
+        self.part.server()
+    }
+
+    fn say(&mut self, ms: u64, text: String) {
+        self.say_linked(ms, text, None, None);
+    }
+
+    fn say_linked(&mut self, ms: u64, text: String, mark: Option<Mark>, after: Option<Mark>) {
+        let at = self.part.wall(self.search, ms);
+        self.lines.push(Line { at, server: self.me(), text: capitalised(&text), mark, after });
+    }
+
+    fn tell(&mut self) {
+        self.say(0, cause(self.search));
+        let mut moments = &self.search.moments[..];
+        while let Some((moment, rest)) = moments.split_first() {
+            // Votes that say nothing new are told of once.
+            let repeats = rest.iter().take_while(|next| self.is_repeated(moment, next)).count();
+            let next = &rest[repeats..];
+            moments = if self.moment(moment, &rest[..repeats], next.first()) { &next[1..] } else { next };
+        }
+        if self.search.left_out > 0 {
+            let at = self.search.elected.map_or(0, |elected| elected.ms);
+            self.say(at, format!("({} more votes were not kept)", self.search.left_out));
+        }
+        self.phases();
+    }
+
+    fn is_repeated(&self, moment: &Moment, next: &Moment) -> bool {
+        matches!((&moment.what, &next.what), (What::Told { .. }, What::Told { .. }))
+            && moment.what == next.what
+    }
+
+    /// Tells of one moment, and of its repetitions. Whether `next` was told of as well: that everybody learns of a new
+    /// vote.
+    fn moment(&mut self, moment: &Moment, repeats: &[Moment], next: Option<&Moment>) -> bool {
+        let me = self.me();
+        let told = match next.map(|next| &next.what) {
+            Some(What::Told { round, vote }) => Some((*round, *vote)),
+            _ => None,
+        };
+        match &moment.what {
+            What::Began { round, own } => {
+                (self.backed, self.round) = (*own, *round);
+                let text = match own {
+                    Some(vote) => {
+                        format!("votes for {}, and tells all others. Round {round}.", whom(me, *vote))
+                    }
+                    None => "has no vote: asks the others who leads.".into(),
+                };
+                self.say_linked(moment.ms, text, told.map(|told| self.mark(told)), None);
+                return told.is_some();
+            }
+            What::Told { vote: None, .. } => {
+                self.say(moment.ms, "has no vote: asks the others who leads.".into());
+            }
+            What::Told { round, vote } => {
+                let until = repeats.last().map(|last| clock(self.part.wall(self.search, last.ms)));
+                let text = match until {
+                    Some(until) => {
+                        format!("repeats its vote, {} times until {until}.", repeats.len() + 1)
+                    }
+                    None => "repeats its vote.".into(),
+                };
+                let mark = self.mark((*round, *vote));
+                self.say_linked(moment.ms, text, Some(mark), None);
+            }
+            What::Received { from, state, round, vote, verdict } => {
+                let heard = (*from, *state, *vote, *round, *verdict);
+                if self.heard.iter().any(|before| says_the_same(before, &heard)) {
+                    return false;
+                }
+                self.heard.push(heard);
+                return self.received(moment.ms, heard, told);
+            }
+            What::Reached { peer } => self.say(moment.ms, format!("server {peer} can be reached now.")),
+            What::Lost { peer } => self.say(moment.ms, format!("server {peer} cannot be reached.")),
+            What::Agreed { vote } => {
+                let text = format!(
+                    "a quorum votes for {}. Waits up to {} ms for a better vote.",
+                    if vote.id == me { "it".into() } else { format!("server {}", vote.id) },
+                    self.part.witness.elections.settle_ms
+                );
+                self.say(moment.ms, text);
+            }
+            What::Elected { vote, ballots } => {
+                let text = self.elected(moment.ms, *vote, ballots);
+                let mark = (vote.id == me).then_some(Mark::Elected(me));
+                let text = if told.is_some() { format!("{text} Tells all others.") } else { text };
+                self.say_linked(moment.ms, text, mark, None);
+                return told.is_some();
+            }
+        }
+        false
+    }
+
+    fn mark(&self, (round, vote): (u64, Option<Vote>)) -> Mark {
+        Mark::Told(self.me(), vote.map(|vote| vote.id), round)
+    }
+
+    fn received(
+        &mut self,
+        ms: u64,
+        (from, state, vote, round, verdict): Heard,
+        told: Option<(u64, Option<Vote>)>,
+    ) -> bool {
+        let after = (state == State::Looking).then_some(Mark::Told(from, vote.map(|vote| vote.id), round));
+        let mut changed = false;
+        let text = match (verdict, vote) {
+            (Judged::Ignored { why }, _) => self.ignored(from, round, vote, why),
+            (_, None) => format!("server {from} backs nobody."),
+            (Judged::Adopted { rule, later_round }, Some(vote)) => {
+                changed = true;
+                let text = self.adopted(from, vote, rule, later_round.then_some(round));
+                (self.backed, self.round) = (Some(vote), round);
+                text
+            }
+            (Judged::LaterRound, Some(vote)) => {
+                changed = true;
+                let own = told.and_then(|(_, vote)| vote);
+                (self.backed, self.round) = (own, round);
+                let text = format!(
+                    "joins round {round}, a later one, where server {from} votes for {}",
+                    whom(from, vote),
+                );
+                match own {
+                    Some(own) => format!("{text}. Its own vote, for {}, is better.", whom(self.me(), own)),
+                    None => format!("{text}."),
+                }
+            }
+            (Judged::Counted, Some(vote)) => counted(from, state, vote),
+            (Judged::Worse, Some(vote)) => {
+                let why = self.backed.map_or("no better", |backed| shortcoming(vote, backed));
+                format!("keeps its vote against that of server {from} for {}: {why}.", whom(from, vote))
+            }
+        };
+        let spreads = changed && told.is_some();
+        let mark = if spreads { told.map(|told| self.mark(told)) } else { None };
+        let text = if spreads { format!("{text} Tells all others.") } else { text };
+        self.say_linked(ms, text, mark, after);
+        spreads
+    }
+
+    fn ignored(&self, from: i64, round: u64, vote: Option<Vote>, why: Ignored) -> String {
+        let why = match (why, vote) {
+            (Ignored::NoVoter, _) => "it has no vote and only asks".into(),
+            (Ignored::BacksNobody, _) | (Ignored::CandidateDoesNotVote, None) => "it backs nobody".into(),
+            (Ignored::CandidateDoesNotVote, Some(vote)) => {
+                format!("server {}, which it backs, has no vote here", vote.id)
+            }
+            (Ignored::EarlierRound, _) => {
+                format!("it is in round {round}, which is over; tells it of round {}", self.round)
+            }
+            (Ignored::Untrusted, _) => {
+                "this server's own folder is empty or not to be trusted, so it takes no part".into()
+            }
+        };
+        format!("does not count what server {from} says: {why}.")
+    }
+
+    fn adopted(&self, from: i64, vote: Vote, rule: Better, later_round: Option<u64>) -> String {
+        let me = self.me();
+        let before = self.backed.map_or_else(String::new, |backed| {
+            format!("{} {}", name(me, backed).replace("itself", "its own"), standing(backed))
+        });
+        let why = match rule {
+            Better::FirstHeard => "the first candidate that it hears of".into(),
+            Better::LaterEpoch => format!("a later epoch than {before}"),
+            Better::LaterZxid => format!("the same epoch and a later zxid than {before}"),
+            Better::LargerId => "epoch and zxid are the same, so the larger id wins".into(),
+        };
+        let joins = later_round.map_or_else(String::new, |round| {
+            format!("joins round {round}, which is later than its own, and ")
+        });
+        let to = if vote.id == me { "itself".into() } else { format!("server {}", vote.id) };
+        format!(
+            "server {from} votes for {}: {why}. {}",
+            whom(from, vote),
+            capitalised(&format!("{joins}changes its vote to {to}."))
+        )
+    }
+
+    /// The end of the votes, and why it did not wait longer.
+    fn elected(&self, ms: u64, vote: Vote, ballots: &[BallotOf]) -> String {
+        let (me, elections) = (self.me(), &self.part.witness.elections);
+        if let Some(sayers) = self.joined(ms, vote) {
+            let own = if self.backed == Some(vote) { " and its own vote" } else { "" };
+            let sayers = servers(&sayers);
+            return match vote.id == me {
+                true => format!("leads, for a quorum follows it already: {sayers}{own}."),
+                false => format!(
+                    "server {} leads by the word of {sayers}{own}, a quorum: there is nothing to elect.",
+                    vote.id
+                ),
+            };
+        }
+        let backers = backers(me, &elections.voters, vote, ballots);
+        let others: Vec<i64> =
+            elections.voters.iter().copied().filter(|voter| !backers.contains(voter)).collect();
+        let agreed = self.search.moments.iter().rev().find_map(|moment| match moment.what {
+            What::Agreed { .. } => Some(moment.ms),
+            _ => None,
+        });
+        let waited = agreed.map(|agreed| ms.saturating_sub(agreed)).filter(|ms| *ms >= elections.settle_ms);
+        let why = match (others.is_empty(), waited) {
+            (true, _) => "all voters agree, so there is nothing to wait for".into(),
+            (false, Some(waited)) => format!("{waited} ms have brought no better vote"),
+            (false, None) => {
+                format!("{} cannot be reached, so no better vote can come and nobody waits", servers(&others))
+            }
+        };
+        format!(
+            "elects {}: {} of {} voters back{} it ({}); {why}.",
+            name(me, vote),
+            backers.len(),
+            elections.voters.len(),
+            if backers.len() == 1 { "s" } else { "" },
+            list(&backers),
+        )
+    }
+
+    /// Who said that there is this leader already, if that decided: then it was the last vote, in the same moment.
+    fn joined(&self, ms: u64, vote: Vote) -> Option<Vec<i64>> {
+        let moments = &self.search.moments;
+        let end = moments.iter().position(|moment| matches!(moment.what, What::Elected { .. }))?;
+        let Moment { ms: last, what: What::Received { state, verdict: Judged::Counted, .. } } =
+            moments[..end].last()?
+        else {
+            return None;
+        };
+        if *last != ms || !matches!(state, State::Leading | State::Following) {
+            return None;
+        }
+        let says = |heard: &&Heard| {
+            matches!(heard.1, State::Leading | State::Following) && heard.2.is_some_and(|of| of.id == vote.id)
+        };
+        let mut sayers: Vec<i64> = self.heard.iter().filter(says).map(|heard| heard.0).collect();
+        sayers.sort_unstable();
+        sayers.dedup();
+        Some(sayers)
+    }
+
+    fn phases(&mut self) {
+        let search = self.search;
+        let Some(elected) = search.elected else { return };
+        let (leader, me) = (elected.leader, self.me());
+        if let Some(ms) = search.connected_ms {
+            self.say_linked(
+                ms,
+                format!("is connected to server {leader}."),
+                None,
+                Some(Mark::Elected(leader)),
+            );
+        }
+        let Some(discovered) = search.discovered else { return };
+        let (ms, epoch) = (discovered.ms, discovered.epoch);
+        if leader == me {
+            let text = format!("a quorum promises to follow no leader of an epoch before {epoch}.");
+            self.say_linked(ms, text, None, Some(Mark::Promised(epoch)));
+        } else {
+            let text = format!("promises server {leader} to follow no leader of an epoch before {epoch}.");
+            self.say_linked(ms, text, Some(Mark::Promised(epoch)), Some(Mark::Elected(leader)));
+        }
+        if let Some(takeover) = search.takeover {
+            let text = match takeover.how {
+                How::Truncated => format!(
+                    "takes back what its log has after zxid {:#x}, up to {:#x}: it was never committed.",
+                    takeover.last.0, search.last.0
+                ),
+                How::Snapshot => format!("gets the leader's whole tree, as of zxid {:#x}.", takeover.last.0),
+            };
+            self.say(takeover.ms, text);
+        }
+        if let Some(ms) = search.synchronised_ms {
+            let (text, mark, after) = if leader == me {
+                let text = "a quorum has its history on disk: leads, and serves clients.";
+                (text, Some(Mark::Reign(epoch)), None)
+            } else {
+                (
+                    "has the leader's history on disk: follows, and serves clients.",
+                    None,
+                    Some(Mark::Reign(epoch)),
+                )
+            };
+            self.say_linked(ms, format!("{text} Epoch {epoch}."), mark, after);
+        }
+        if let Some(commit) = search.first_commit {
+            let (mark, after) = match leader == me {
+                true => (Some(Mark::Commit(epoch)), None),
+                false => (None, Some(Mark::Commit(epoch))),
+            };
+            let text = format!("its first commit in this reign: zxid {:#x}.", commit.zxid.0);
+            self.say_linked(commit.ms, text, mark, after);
+        }
+    }
+}
+
+/// Voters whose votes were for `vote`, the one that counts them included.
+pub(super) fn backers(me: i64, voters: &[i64], vote: Vote, ballots: &[BallotOf]) -> Vec<i64> {
+    let others = ballots.iter().filter(|ballot| ballot.vote.id == vote.id).map(|ballot| ballot.voter);
+    let mut backers: Vec<i64> = others.chain(voters.contains(&me).then_some(me)).collect();
+    backers.sort_unstable();
+    backers.dedup();
+    backers
+}
+
+fn counted(from: i64, state: State, vote: Vote) -> String {
+    match state {
+        State::Looking => {
+            format!("counts the vote of server {from} for {}: the same candidate.", name(from, vote))
+        }
+        State::Leading => format!("server {from} says that it leads."),
+        State::Following | State::Observing => {
+            format!("server {from} says that server {} leads.", vote.id)
+        }
+    }
+}
+
+/// In what a vote falls short of another.
+fn shortcoming(vote: Vote, of: Vote) -> &'static str {
+    if vote.epoch < of.epoch {
+        "an earlier epoch"
+    } else if vote.zxid < of.zxid {
+        "an earlier zxid"
+    } else if vote.id < of.id {
+        "a smaller id"
+    } else {
+        "no better"
+    }
+}
+
+fn cause(search: &Search) -> String {
+    let before = search.before.map_or_else(|| "the leader".into(), |id| format!("server {id}"));
+    let why = match search.why {
+        Cause::Started => "it starts.".into(),
+        Cause::LeaderGone => match search.silent_ms {
+            Some(ms) => {
+                format!("the connection to {before} is gone, last heard of {} before.", duration(ms as i64))
+            }
+            None => format!("the connection to {before} is gone."),
+        },
+        Cause::LeaderUnreachable => format!("{before}, just elected, cannot be reached."),
+        Cause::LeaderSilent { ms } => format!("{before} has said nothing for {}.", duration(ms as i64)),
+        Cause::LeaderBroken => format!("{before} has sent what no leader sends."),
+        Cause::StaleEpoch { proposed, accepted } => {
+            format!(
+                "{before} proposes epoch {proposed}, but it has promised epoch {accepted} to another leader."
+            )
+        }
+        Cause::OutOfTurn => format!("{before} has said something out of turn."),
+        Cause::Gap { last, next } => {
+            format!("{before} has sent zxid {:#x}, which does not follow {:#x}.", next.0, last.0)
+        }
+        Cause::UnmatchedCommit { expected, committed } => {
+            format!("{before} commits zxid {:#x}, but {:#x} is next.", committed.0, expected.0)
+        }
+        Cause::NoFollowers => "gives up to lead: no quorum has connected to it.".into(),
+        Cause::EpochNotAccepted => "gives up to lead: no quorum has promised its epoch.".into(),
+        Cause::NotSynchronised => "gives up to lead: no quorum has taken over its history.".into(),
+        Cause::QuorumLost => "leads no longer: no quorum follows it.".into(),
+        Cause::Reconfigured => "there is a new configuration.".into(),
+        Cause::CutBack => {
+            "has cut its log back, and its leader is lost since, or believed more was left.".into()
+        }
+        Cause::CounterFull => "ends its own reign: nearly all zxids of the epoch are used.".into(),
+    };
+    format!("{why} Looks for a leader.")
+}

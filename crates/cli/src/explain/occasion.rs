@@ -1,0 +1,153 @@
+//! Which records of several servers belong together.
+//!
+//! A server's searches up to the one that led it to a leader are one story: what failed before belongs to it. Stories
+//! that end in the same epoch are one election, as far as they began before its reign did. Whoever came later did not
+//! elect: it joined, and that is an occasion of its own.
+
+use super::ask::Witness;
+use ostler_server::admin::elections::{Elected, Search};
+
+/// One server's share: its searches, of which only the last can have succeeded.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Part<'a> {
+    pub(crate) witness: &'a Witness,
+    pub(crate) searches: &'a [Search],
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A quorum made a leader.
+    Formed { leader: i64, epoch: u32 },
+    /// A server came to a leader that was there.
+    Joined { leader: i64, epoch: u32 },
+    /// There is none yet.
+    Open,
+}
+
+#[derive(Debug)]
+pub(crate) struct Occasion<'a> {
+    pub(crate) kind: Kind,
+    /// By the servers' numbers.
+    pub(crate) parts: Vec<Part<'a>>,
+    /// Nothing later is known of its leader or epoch.
+    pub(crate) lasts: bool,
+}
+
+impl Part<'_> {
+    pub(crate) fn server(&self) -> i64 {
+        self.witness.elections.server
+    }
+
+    /// The search that decided, or that goes on.
+    pub(crate) fn decisive(&self) -> &Search {
+        self.searches.last().expect("a part has a search")
+    }
+
+    pub(crate) fn first(&self) -> &Search {
+        self.searches.first().expect("a part has a search")
+    }
+
+    /// On the common clock.
+    pub(crate) fn began(&self) -> i64 {
+        self.wall(self.first(), 0)
+    }
+
+    /// A moment of one of its searches, on the common clock.
+    pub(crate) fn wall(&self, search: &Search, ms: u64) -> i64 {
+        search.began_ms - self.witness.ahead_ms + ms as i64
+    }
+
+    pub(crate) fn synchronised(&self) -> Option<i64> {
+        let search = self.decisive();
+        Some(self.wall(search, search.synchronised_ms?))
+    }
+
+    /// Its server has not looked for a leader since.
+    fn is_latest(&self) -> bool {
+        self.witness.elections.searches.last().is_some_and(|last| std::ptr::eq(last, self.decisive()))
+    }
+
+    /// Who led it into which epoch.
+    fn end(&self) -> Option<(u32, i64)> {
+        let search = self.decisive();
+        let Elected { leader, .. } = search.elected?;
+        search.synchronised_ms?;
+        Some((search.discovered?.epoch, leader))
+    }
+}
+
+impl<'a> Occasion<'a> {
+    /// The part of the leader, if it has answered and has not forgotten.
+    pub(crate) fn leader(&self) -> Option<&Part<'a>> {
+        let Kind::Formed { leader, .. } = self.kind else { return None };
+        self.parts.iter().find(|part| part.server() == leader)
+    }
+
+    /// When the reign began, or the joiner was part of it.
+    pub(crate) fn settled(&self) -> Option<i64> {
+        match self.leader() {
+            Some(leader) => leader.synchronised(),
+            None => self.parts.iter().filter_map(Part::synchronised).min(),
+        }
+    }
+}
+
+/// All that the witnesses know of, the earliest first.
+pub(crate) fn occasions(witnesses: &[Witness]) -> Vec<Occasion<'_>> {
+    let mut ended: Vec<(u32, i64, Part<'_>)> = Vec::new();
+    let mut open = Vec::new();
+    for part in witnesses.iter().flat_map(parts) {
+        match part.end() {
+            Some((epoch, leader)) => ended.push((epoch, leader, part)),
+            None => open.push(part),
+        }
+    }
+    let mut reigns: Vec<(u32, i64)> = ended.iter().map(|(epoch, leader, _)| (*epoch, *leader)).collect();
+    reigns.sort_unstable();
+    reigns.dedup();
+    let mut occasions = Vec::new();
+    for (epoch, leader) in reigns {
+        let parts = ended.iter().filter(|(of, by, _)| (*of, *by) == (epoch, leader));
+        reign(epoch, leader, parts.map(|(_, _, part)| *part).collect(), &mut occasions);
+    }
+    occasions.sort_by_key(|occasion| (occasion.settled(), occasion.parts.first().map(Part::server)));
+    if !open.is_empty() {
+        open.sort_by_key(Part::server);
+        occasions.push(Occasion { kind: Kind::Open, parts: open, lasts: true });
+    }
+    occasions
+}
+
+/// A server's stories. The last one may be without an end.
+fn parts(witness: &Witness) -> impl Iterator<Item = Part<'_>> {
+    let stories = witness.elections.searches.split_inclusive(|search| search.synchronised_ms.is_some());
+    stories.map(move |searches| Part { witness, searches })
+}
+
+/// One election, and those who joined its leader later.
+fn reign<'a>(epoch: u32, leader: i64, mut parts: Vec<Part<'a>>, occasions: &mut Vec<Occasion<'a>>) {
+    parts.sort_by_key(Part::server);
+    let of_leader = parts.iter().find(|part| part.server() == leader);
+    let begun = match of_leader {
+        Some(part) => part.synchronised(),
+        None => parts.iter().filter_map(Part::synchronised).min(),
+    };
+    let took_part = |part: &Part<'_>| begun.is_none_or(|begun| part.began() <= begun);
+    let (mut founders, mut joined): (Vec<Part<'_>>, Vec<Part<'_>>) = parts.into_iter().partition(took_part);
+    // Without the leader's word, a single server may as well have joined.
+    if founders.len() == 1 && founders[0].server() != leader {
+        joined.append(&mut founders);
+    }
+    if !founders.is_empty() {
+        let lasts = match founders.iter().find(|part| part.server() == leader) {
+            Some(part) => part.is_latest(),
+            None => founders.iter().any(Part::is_latest),
+        };
+        occasions.push(Occasion { kind: Kind::Formed { leader, epoch }, parts: founders, lasts });
+    }
+    occasions.extend(joined.into_iter().map(|part| Occasion {
+        kind: Kind::Joined { leader, epoch },
+        parts: vec![part],
+        lasts: part.is_latest(),
+    }));
+}

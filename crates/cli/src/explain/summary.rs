@@ -1,0 +1,116 @@
+//! An occasion in one sentence.
+
+use super::{
+    moments::backers,
+    occasion::{Kind, Occasion, Part},
+    words::{capitalised, clock, duration, list, servers},
+};
+use ostler_server::admin::elections::{Cause, How, What};
+
+pub(super) fn summary(occasion: &Occasion<'_>) -> String {
+    match occasion.kind {
+        Kind::Formed { leader, epoch } => formed(occasion, leader, epoch),
+        Kind::Joined { leader, epoch } => joined(occasion, leader, epoch),
+        Kind::Open => open(&occasion.parts),
+    }
+}
+
+fn formed(occasion: &Occasion<'_>, leader: i64, epoch: u32) -> String {
+    let since = occasion.settled().unwrap_or_default();
+    let (verb, when) = if occasion.lasts { ("leads", "since") } else { ("led", "from") };
+    let mut text = format!("Server {leader} {verb} epoch {epoch} {when} {}", clock(since));
+    if let Some((backers, voters)) = ballots(occasion) {
+        text += &format!(": {backers} of {voters} voters backed it");
+    }
+    let (from, of_what) = start(&occasion.parts);
+    text += &format!("; {} from {of_what} to its reign", duration(since - from));
+    let commit = occasion.leader().and_then(|part| {
+        let search = part.decisive();
+        Some(part.wall(search, search.first_commit?.ms))
+    });
+    match commit {
+        Some(commit) => text += &format!(", {} to the first commit.", duration(commit - from)),
+        None if occasion.leader().is_some() => text += ", in which nothing has been committed yet.",
+        None => text += ".",
+    }
+    text
+}
+
+/// Backers and voters, as the leader counted them, or else somebody who elected it.
+fn ballots(occasion: &Occasion<'_>) -> Option<(usize, usize)> {
+    let counted = |part: &Part<'_>| {
+        let (me, voters) = (part.server(), &part.witness.elections.voters);
+        part.decisive().moments.iter().find_map(|moment| match &moment.what {
+            What::Elected { vote, ballots } => {
+                Some((backers(me, voters, *vote, ballots).len(), voters.len()))
+            }
+            _ => None,
+        })
+    };
+    occasion.leader().and_then(counted).or_else(|| occasion.parts.iter().find_map(counted))
+}
+
+/// Since when there was no leader, or enough servers for one, and what that moment was.
+fn start(parts: &[Part<'_>]) -> (i64, String) {
+    let began = |part: &&Part<'_>| part.began();
+    let lost = parts.iter().filter(|part| part.first().why != Cause::Started).min_by_key(began);
+    if let Some(part) = lost {
+        let search = part.first();
+        let what = match (search.why, search.before) {
+            (Cause::QuorumLost | Cause::CounterFull, _) => {
+                format!("the end of server {}'s reign", part.server())
+            }
+            (_, Some(before)) if before != part.server() => format!("the loss of server {before}"),
+            _ => format!("server {}'s attempt to lead", part.server()),
+        };
+        return (part.began(), what);
+    }
+    match parts.iter().max_by_key(began) {
+        Some(last) => (last.began(), format!("the start of server {}", last.server())),
+        None => (0, String::new()),
+    }
+}
+
+fn joined(occasion: &Occasion<'_>, leader: i64, epoch: u32) -> String {
+    let Some(part) = occasion.parts.first() else { return String::new() };
+    let search = part.decisive();
+    let since = occasion.settled().unwrap_or_default();
+    let (verb, when) = if occasion.lasts { ("follows", "since") } else { ("followed", "from") };
+    let from = match part.first().why {
+        Cause::Started => "its start".into(),
+        _ => part
+            .first()
+            .before
+            .map_or("the loss of its leader".into(), |id| format!("the loss of server {id}")),
+    };
+    let mut text = format!(
+        "Server {} {verb} server {leader} in epoch {epoch} {when} {}: there was a leader, so nobody was elected; {} \
+         from {from} until it served clients.",
+        part.server(),
+        clock(since),
+        duration(since - part.began()),
+    );
+    if let Some(takeover) = search.takeover {
+        text += &match takeover.how {
+            How::Truncated => format!(
+                " What it had logged after zxid {:#x}, up to {:#x}, was never committed and is gone.",
+                takeover.last.0, search.last.0
+            ),
+            How::Snapshot => " It got the leader's whole tree.".into(),
+        };
+    }
+    text
+}
+
+fn open(parts: &[Part<'_>]) -> String {
+    let looking: Vec<i64> = parts.iter().map(Part::server).collect();
+    let since = parts.iter().map(Part::began).min().unwrap_or_default();
+    let voters = parts.first().map_or(&[][..], |part| &part.witness.elections.voters);
+    let verb = if looking.len() == 1 { "looks" } else { "look" };
+    let who = capitalised(&servers(&looking));
+    format!(
+        "{who} {verb} for a leader since {}: it takes a quorum of the voters {}.",
+        clock(since),
+        list(voters)
+    )
+}

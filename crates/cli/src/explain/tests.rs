@@ -1,0 +1,447 @@
+//! Made-up records of servers, and what becomes of them.
+
+use super::{
+    ask::{Silence, Witness},
+    occasion::{Kind, occasions},
+    page::Page,
+    timeline::{Line, Mark, merge},
+};
+use expect_test::{Expect, expect};
+use ostler_server::admin::elections::{
+    BallotOf, Better, Cause, Commit, Discovered, Elected, Elections, Hex, How, Ignored, Judged, Moment,
+    Search, State, TakenOver, Vote, What,
+};
+use std::io;
+
+/// 2026-11-21 12:00:00 UTC.
+const NOON: i64 = 1_795_262_400_000;
+
+fn vote(epoch: u32, zxid: u64, id: i64) -> Vote {
+    Vote { epoch, zxid: Hex(zxid), id }
+}
+
+fn search(began: i64, why: Cause, last: u64) -> Search {
+    Search {
+        began_ms: NOON + began,
+        why,
+        before: None,
+        silent_ms: None,
+        last: Hex(last),
+        elected: None,
+        connected_ms: None,
+        discovered: None,
+        takeover: None,
+        synchronised_ms: None,
+        first_commit: None,
+        moments: Vec::new(),
+        left_out: 0,
+    }
+}
+
+fn lost(began: i64, leader: i64, last: u64) -> Search {
+    Search { before: Some(leader), silent_ms: Some(40), ..search(began, Cause::LeaderGone, last) }
+}
+
+/// With an end: elected, promised, synchronised and committed at these milliseconds.
+fn ended(search: Search, leader: i64, role: State, epoch: u32, at: [u64; 4]) -> Search {
+    Search {
+        elected: Some(Elected { ms: at[0], leader, role }),
+        connected_ms: (role != State::Leading).then_some(at[0] + 1),
+        discovered: Some(Discovered { ms: at[1], epoch }),
+        synchronised_ms: Some(at[2]),
+        first_commit: Some(Commit { ms: at[3], zxid: Hex(u64::from(epoch) << 32 | 1) }),
+        ..search
+    }
+}
+
+fn with(search: Search, moments: Vec<(u64, What)>) -> Search {
+    let moments = moments.into_iter().map(|(ms, what)| Moment { ms, what }).collect();
+    Search { moments, ..search }
+}
+
+fn told(vote: Vote, round: u64) -> What {
+    What::Told { round, vote: Some(vote) }
+}
+
+fn heard(from: i64, state: State, vote: Vote, round: u64, verdict: Judged) -> What {
+    What::Received { from, state, round, vote: Some(vote), verdict }
+}
+
+fn witness(server: i64, searches: Vec<Search>) -> Witness {
+    let elections =
+        Elections { server, now_ms: NOON + 60_000, voters: vec![1, 2, 3], settle_ms: 200, searches };
+    Witness { elections, ahead_ms: 0, unsure_ms: 2 }
+}
+
+/// Server 1 is dead; 2 notices first, and 3 takes over.
+fn takeover() -> [Witness; 2] {
+    let (two, three) = (vote(1, 0x1_0000_0005, 2), vote(1, 0x1_0000_0007, 3));
+    let ballots = |from| vec![BallotOf { voter: from, vote: three }];
+    let of_two = vec![
+        (0, What::Began { round: 2, own: Some(two) }),
+        (0, told(two, 2)),
+        (1, What::Lost { peer: 1 }),
+        (
+            3,
+            heard(
+                3,
+                State::Looking,
+                three,
+                2,
+                Judged::Adopted { rule: Better::LaterZxid, later_round: false },
+            ),
+        ),
+        (3, told(three, 2)),
+        (3, What::Elected { vote: three, ballots: ballots(3) }),
+        (3, told(three, 2)),
+    ];
+    let of_three = vec![
+        (0, What::Began { round: 2, own: Some(three) }),
+        (0, told(three, 2)),
+        (1, heard(2, State::Looking, two, 2, Judged::Worse)),
+        (1, told(three, 2)),
+        (2, What::Lost { peer: 1 }),
+        (2, heard(2, State::Looking, three, 2, Judged::Counted)),
+        (2, What::Elected { vote: three, ballots: ballots(2) }),
+    ];
+    let two = ended(lost(220, 1, 0x1_0000_0005), 3, State::Following, 2, [3, 6, 11, 15]);
+    let three = ended(lost(221, 1, 0x1_0000_0007), 3, State::Leading, 2, [2, 6, 9, 13]);
+    [witness(2, vec![with(two, of_two)]), witness(3, vec![with(three, of_three)])]
+}
+
+fn page(witnesses: &[Witness], silent: &[(String, Silence)], expected: &Expect) {
+    expected.assert_eq(&Page::new(&occasions(witnesses), witnesses, silent).to_string());
+}
+
+#[test]
+fn a_dead_leader() {
+    let dead = Silence::Unreachable(io::ErrorKind::ConnectionRefused.into());
+    page(
+        &takeover(),
+        &[("127.0.0.1:2181".into(), dead)],
+        &expect![[r#"
+            Server 3 leads epoch 2 since 12:00:00.230: 2 of 3 voters backed it; 10 ms from the loss of server 1 to its reign, 14
+            ms to the first commit.
+
+            2026-11-21 UTC
+            12:00:00.220  server 2  The connection to server 1 is gone, last heard of 40 ms before. Looks for a leader.
+            12:00:00.220  server 2  Votes for itself (epoch 1, zxid 0x100000005), and tells all others. Round 2.
+            12:00:00.221  server 2  Server 1 cannot be reached.
+            12:00:00.221  server 3  The connection to server 1 is gone, last heard of 40 ms before. Looks for a leader.
+            12:00:00.221  server 3  Votes for itself (epoch 1, zxid 0x100000007), and tells all others. Round 2.
+            12:00:00.222  server 3  Keeps its vote against that of server 2 for itself (epoch 1, zxid 0x100000005): an earlier
+                                    zxid.
+            12:00:00.222  server 3  Repeats its vote.
+            12:00:00.223  server 2  Server 3 votes for itself (epoch 1, zxid 0x100000007): the same epoch and a later zxid than
+                                    its own (epoch 1, zxid 0x100000005). Changes its vote to server 3. Tells all others.
+            12:00:00.223  server 2  Elects server 3: 2 of 3 voters back it (2 and 3); server 1 cannot be reached, so no better
+                                    vote can come and nobody waits. Tells all others.
+            12:00:00.223  server 3  Server 1 cannot be reached.
+            12:00:00.223  server 3  Counts the vote of server 2 for server 3: the same candidate.
+            12:00:00.223  server 3  Elects itself: 2 of 3 voters back it (2 and 3); server 1 cannot be reached, so no better
+                                    vote can come and nobody waits.
+            12:00:00.224  server 2  Is connected to server 3.
+            12:00:00.226  server 2  Promises server 3 to follow no leader of an epoch before 2.
+            12:00:00.227  server 3  A quorum promises to follow no leader of an epoch before 2.
+            12:00:00.230  server 3  A quorum has its history on disk: leads, and serves clients. Epoch 2.
+            12:00:00.231  server 2  Has the leader's history on disk: follows, and serves clients. Epoch 2.
+            12:00:00.234  server 3  Its first commit in this reign: zxid 0x200000001.
+            12:00:00.235  server 2  Its first commit in this reign: zxid 0x200000001.
+
+            Phases in ms          server 2    server 3
+              detect                    40          40
+              elect                      3           2
+              discover                   3           4
+              synchronise                5           3
+              first commit               4           4
+
+            Ballot boxes at the end
+              server 2      round 2: 2 and 3 for server 3 (epoch 1, zxid 0x100000007)
+              server 3      round 2: 2 and 3 for server 3 (epoch 1, zxid 0x100000007)
+
+            Note: 127.0.0.1:2181 did not answer: connection refused.
+        "#]],
+    );
+}
+
+/// The same with a wrong clock at 3: nothing moves.
+#[test]
+fn a_wrong_clock_is_corrected() {
+    let [two, mut three] = takeover();
+    let right = Page::new(&occasions(&[two.clone(), three.clone()]), &[], &[]).to_string();
+    three.ahead_ms = 5_000;
+    three.elections.searches[0].began_ms += 5_000;
+    let witnesses = [two, three];
+    let text = Page::new(&occasions(&witnesses), &witnesses, &[]).to_string();
+    let note = "\nNote: the clock of server 3 is 5000 ms ahead of that of the first server; its times are corrected.\n";
+    assert_eq!(text, right + note);
+}
+
+#[test]
+fn the_dead_one_comes_back() {
+    let own = vote(1, 0x1_0000_0009, 1);
+    let leads = |from, state| heard(from, state, vote(2, 0x1_0000_0007, 3), 2, Judged::Counted);
+    let moments = vec![
+        (0, What::Began { round: 1, own: Some(own) }),
+        (0, told(own, 1)),
+        (2, leads(2, State::Following)),
+        (4, leads(3, State::Leading)),
+        (4, What::Elected { vote: vote(2, 0x1_0000_0007, 3), ballots: Vec::new() }),
+    ];
+    let back = ended(search(9_000, Cause::Started, 0x1_0000_0009), 3, State::Following, 2, [4, 7, 12, 900]);
+    let how = TakenOver { ms: 8, how: How::Truncated, last: Hex(0x1_0000_0007) };
+    let back = Search { takeover: Some(how), ..with(back, moments) };
+    let [two, three] = takeover();
+    let witnesses = [witness(1, vec![back]), two, three];
+    let occasions = occasions(&witnesses);
+    let kinds: Vec<Kind> = occasions.iter().map(|occasion| occasion.kind).collect();
+    assert_eq!(kinds, [Kind::Formed { leader: 3, epoch: 2 }, Kind::Joined { leader: 3, epoch: 2 }]);
+    expect![[r#"
+        Server 1 follows server 3 in epoch 2 since 12:00:09.012: there was a leader, so nobody was elected; 12 ms from its
+        start until it served clients. What it had logged after zxid 0x100000007, up to 0x100000009, was never committed and
+        is gone.
+
+        2026-11-21 UTC
+        12:00:09.000  server 1  It starts. Looks for a leader.
+        12:00:09.000  server 1  Votes for itself (epoch 1, zxid 0x100000009), and tells all others. Round 1.
+        12:00:09.002  server 1  Server 2 says that server 3 leads.
+        12:00:09.004  server 1  Server 3 says that it leads.
+        12:00:09.004  server 1  Server 3 leads by the word of servers 2 and 3, a quorum: there is nothing to elect.
+        12:00:09.005  server 1  Is connected to server 3.
+        12:00:09.007  server 1  Promises server 3 to follow no leader of an epoch before 2.
+        12:00:09.008  server 1  Takes back what its log has after zxid 0x100000007, up to 0x100000009: it was never
+                                committed.
+        12:00:09.012  server 1  Has the leader's history on disk: follows, and serves clients. Epoch 2.
+        12:00:09.900  server 1  Its first commit in this reign: zxid 0x200000001.
+
+        Phases in ms          server 1
+          detect                     -
+          elect                      4
+          discover                   3
+          synchronise                5
+          first commit             888
+
+        Ballot boxes at the end
+          server 1      round 1: 1 for server 3 (epoch 2, zxid 0x100000007)
+    "#]].assert_eq(&Page::new(&occasions[1..], &witnesses, &[]).to_string());
+}
+
+#[test]
+fn what_failed_before_belongs_to_it() {
+    let elected = Some(Elected { ms: 1, leader: 1, role: State::Following });
+    let failed = Search { elected, ..lost(210, 1, 5) };
+    let [mut two, three] = takeover();
+    two.elections.searches[0].why = Cause::LeaderUnreachable;
+    two.elections.searches.insert(0, failed);
+    let witnesses = [two, three];
+    let occasions = occasions(&witnesses);
+    let [occasion] = &occasions[..] else { panic!("{occasions:?}") };
+    assert_eq!(occasion.parts[0].searches.len(), 2);
+    let text = Page::new(&occasions, &witnesses, &[]).to_string();
+    let summary = text.replace('\n', " ");
+    assert!(summary.contains("20 ms from the loss of server 1 to its reign, 24 ms to the first"), "{text}");
+    assert!(text.contains("  failed attempts           10           -\n"), "{text}");
+    assert!(text.contains("Server 1, just elected, cannot be reached."), "{text}");
+}
+
+#[test]
+fn without_the_leaders_word_those_who_elected_it_tell() {
+    let [two, three] = takeover();
+    let mut one = two.clone();
+    one.elections.server = 1;
+    drop(three);
+    let witnesses = [one, two];
+    let occasions = occasions(&witnesses);
+    assert_eq!(occasions[0].kind, Kind::Formed { leader: 3, epoch: 2 });
+    assert!(occasions[0].leader().is_none());
+    let text = Page::new(&occasions, &witnesses, &[]).to_string();
+    assert!(
+        text.starts_with("Server 3 leads epoch 2 since 12:00:00.231: 2 of 3 voters backed it; 11 ms"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_reign_that_is_over_is_told_in_the_past() {
+    let [two, mut three] = takeover();
+    three.elections.searches.push(search(5_000, Cause::QuorumLost, 0x2_0000_0001));
+    let witnesses = [two, three];
+    let text = Page::new(&occasions(&witnesses), &witnesses, &[]).to_string();
+    assert!(text.starts_with("Server 3 led epoch 2 from 12:00:00.230: "), "{text}");
+    let open = "Server 3 looks for a leader since 12:00:05.000: it takes a quorum of the voters 1, 2 and 3.";
+    assert!(text.contains(open), "{text}");
+}
+
+#[test]
+fn a_lone_server_says_so() {
+    let lone = Elections { server: 7, ..Elections::default() };
+    let witnesses = [Witness { elections: lone, ahead_ms: 0, unsure_ms: 2 }];
+    page(
+        &witnesses,
+        &[("a:1".into(), Silence::NotAllowed), ("b:2".into(), Silence::Unknown)],
+        &expect![[r#"
+            Note: a:1 does not allow the word elec: add it to 4lw.commands.whitelist in its zoo.cfg.
+            Note: b:2 does not know the word elec: it is no Ostler server, or an older one.
+            Note: server 7 runs alone and takes part in no election.
+        "#]],
+    );
+}
+
+/// Every other word that a record can have.
+#[test]
+fn all_that_can_happen_has_words() {
+    let causes = [
+        Cause::LeaderUnreachable,
+        Cause::LeaderSilent { ms: 4_000 },
+        Cause::LeaderBroken,
+        Cause::StaleEpoch { proposed: 2, accepted: 3 },
+        Cause::OutOfTurn,
+        Cause::Gap { last: Hex(5), next: Hex(7) },
+        Cause::UnmatchedCommit { expected: Hex(5), committed: Hex(7) },
+        Cause::NoFollowers,
+        Cause::EpochNotAccepted,
+        Cause::NotSynchronised,
+        Cause::QuorumLost,
+        Cause::CounterFull,
+        Cause::Reconfigured,
+        Cause::CutBack,
+    ];
+    let mut searches: Vec<Search> = causes
+        .into_iter()
+        .zip(0..)
+        .map(|(why, at)| Search { before: Some(3), ..search(at, why, 9) })
+        .collect();
+    let (own, better) = (vote(4, 9, 1), vote(5, 1, 3));
+    let looking = |from, vote, round, verdict| heard(from, State::Looking, vote, round, verdict);
+    let ignored = |from, why| looking(from, own, 1, Judged::Ignored { why });
+    let adopted = |rule, later_round| Judged::Adopted { rule, later_round };
+    let what = [
+        What::Began { round: 3, own: Some(own) },
+        told(own, 3),
+        told(own, 3),
+        told(own, 3),
+        looking(2, vote(3, 9, 2), 3, Judged::Worse),
+        looking(2, vote(4, 8, 2), 3, Judged::Worse),
+        looking(2, vote(4, 9, 0), 3, Judged::Worse),
+        ignored(4, Ignored::NoVoter),
+        ignored(4, Ignored::NoVoter),
+        ignored(2, Ignored::BacksNobody),
+        ignored(2, Ignored::CandidateDoesNotVote),
+        ignored(2, Ignored::EarlierRound),
+        ignored(2, Ignored::Untrusted),
+        What::Told { round: 3, vote: None },
+        What::Reached { peer: 2 },
+        looking(2, vote(3, 9, 2), 4, Judged::LaterRound),
+        told(own, 4),
+        looking(2, better, 5, adopted(Better::LaterEpoch, true)),
+        told(better, 5),
+        What::Agreed { vote: better },
+        What::Elected { vote: better, ballots: vec![BallotOf { voter: 2, vote: better }] },
+    ];
+    let times = (0..what.len() as u64 - 1).chain([250]);
+    searches.push(with(search(100, Cause::Started, 9), times.zip(what).collect()));
+    let observer = vec![
+        (0, What::Began { round: 1, own: None }),
+        (1, looking(2, better, 1, adopted(Better::FirstHeard, false))),
+        (
+            9,
+            What::Elected {
+                vote: better,
+                ballots: (1..=3).map(|voter| BallotOf { voter, vote: better }).collect(),
+            },
+        ),
+    ];
+    searches.push(with(Search { left_out: 12, ..search(400, Cause::Started, 9) }, observer));
+    page(
+        &[witness(1, searches)],
+        &[],
+        &expect![[r#"
+            Server 1 looks for a leader since 12:00:00.000: it takes a quorum of the voters 1, 2 and 3.
+
+            2026-11-21 UTC
+            12:00:00.000  server 1  Server 3, just elected, cannot be reached. Looks for a leader.
+            12:00:00.001  server 1  Server 3 has said nothing for 4000 ms. Looks for a leader.
+            12:00:00.002  server 1  Server 3 has sent what no leader sends. Looks for a leader.
+            12:00:00.003  server 1  Server 3 proposes epoch 2, but it has promised epoch 3 to another leader. Looks for a
+                                    leader.
+            12:00:00.004  server 1  Server 3 has said something out of turn. Looks for a leader.
+            12:00:00.005  server 1  Server 3 has sent zxid 0x7, which does not follow 0x5. Looks for a leader.
+            12:00:00.006  server 1  Server 3 commits zxid 0x7, but 0x5 is next. Looks for a leader.
+            12:00:00.007  server 1  Gives up to lead: no quorum has connected to it. Looks for a leader.
+            12:00:00.008  server 1  Gives up to lead: no quorum has promised its epoch. Looks for a leader.
+            12:00:00.009  server 1  Gives up to lead: no quorum has taken over its history. Looks for a leader.
+            12:00:00.010  server 1  Leads no longer: no quorum follows it. Looks for a leader.
+            12:00:00.011  server 1  Ends its own reign: nearly all zxids of the epoch are used. Looks for a leader.
+            12:00:00.012  server 1  There is a new configuration. Looks for a leader.
+            12:00:00.013  server 1  Has cut its log back, and its leader is lost since, or believed more was left. Looks for a
+                                    leader.
+            12:00:00.100  server 1  It starts. Looks for a leader.
+            12:00:00.100  server 1  Votes for itself (epoch 4, zxid 0x9), and tells all others. Round 3.
+            12:00:00.102  server 1  Repeats its vote, 2 times until 12:00:00.103.
+            12:00:00.104  server 1  Keeps its vote against that of server 2 for itself (epoch 3, zxid 0x9): an earlier epoch.
+            12:00:00.105  server 1  Keeps its vote against that of server 2 for itself (epoch 4, zxid 0x8): an earlier zxid.
+            12:00:00.106  server 1  Keeps its vote against that of server 2 for server 0 (epoch 4, zxid 0x9): a smaller id.
+            12:00:00.107  server 1  Does not count what server 4 says: it has no vote and only asks.
+            12:00:00.109  server 1  Does not count what server 2 says: it backs nobody.
+            12:00:00.110  server 1  Does not count what server 2 says: server 1, which it backs, has no vote here.
+            12:00:00.111  server 1  Does not count what server 2 says: it is in round 1, which is over; tells it of round 3.
+            12:00:00.112  server 1  Does not count what server 2 says: this server's own folder is empty or not to be trusted,
+                                    so it takes no part.
+            12:00:00.113  server 1  Has no vote: asks the others who leads.
+            12:00:00.114  server 1  Server 2 can be reached now.
+            12:00:00.115  server 1  Joins round 4, a later one, where server 2 votes for itself (epoch 3, zxid 0x9). Its own
+                                    vote, for itself (epoch 4, zxid 0x9), is better. Tells all others.
+            12:00:00.117  server 1  Server 2 votes for server 3 (epoch 5, zxid 0x1): a later epoch than its own (epoch 4, zxid
+                                    0x9). Joins round 5, which is later than its own, and changes its vote to server 3. Tells
+                                    all others.
+            12:00:00.119  server 1  A quorum votes for server 3. Waits up to 200 ms for a better vote.
+            12:00:00.350  server 1  Elects server 3: 2 of 3 voters back it (1 and 2); 231 ms have brought no better vote.
+            12:00:00.400  server 1  It starts. Looks for a leader.
+            12:00:00.400  server 1  Has no vote: asks the others who leads.
+            12:00:00.401  server 1  Server 2 votes for server 3 (epoch 5, zxid 0x1): the first candidate that it hears of.
+                                    Changes its vote to server 3.
+            12:00:00.409  server 1  Elects server 3: 3 of 3 voters back it (1, 2 and 3); all voters agree, so there is nothing
+                                    to wait for.
+            12:00:00.409  server 1  (12 more votes were not kept)
+
+            Phases in ms          server 1
+              detect                     -
+              failed attempts          400
+              elect                      -
+              discover                   -
+              synchronise                -
+              first commit               -
+
+            Ballot boxes at the end
+              server 1      round 1: 1, 2 and 3 for server 3 (epoch 5, zxid 0x1)
+        "#]],
+    );
+}
+
+fn line(at: i64, server: i64, text: &str, mark: Option<Mark>, after: Option<Mark>) -> Line {
+    Line { at, server, text: text.into(), mark, after }
+}
+
+#[test]
+fn causes_come_first_if_the_clocks_allow_it() {
+    let mark = || Some(Mark::Reign(2));
+    for (leader_at, slack, expected) in [
+        (10, 3, [("leads", 10), ("follows", 10), ("commits", 11)]),
+        (12, 3, [("leads", 12), ("follows", 12), ("commits", 12)]),
+        (20, 3, [("follows", 10), ("commits", 11), ("leads", 20)]),
+    ] {
+        let follower = vec![line(10, 1, "follows", None, mark()), line(11, 1, "commits", None, None)];
+        let leader = vec![line(leader_at, 2, "leads", mark(), None)];
+        let merged = merge(vec![follower, leader], slack);
+        let told: Vec<(&str, i64)> = merged.iter().map(|line| (&*line.text, line.at)).collect();
+        assert_eq!(told, expected, "leader at {leader_at}");
+    }
+}
+
+#[test]
+fn two_that_wait_for_each_other_are_told_all_the_same() {
+    let (first, second) = (|| Some(Mark::Elected(1)), || Some(Mark::Elected(2)));
+    let one = vec![line(1, 1, "a", first(), second())];
+    let two = vec![line(1, 2, "b", second(), first())];
+    assert_eq!(merge(vec![one, two], 2).len(), 2);
+}

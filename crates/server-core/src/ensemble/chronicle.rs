@@ -1,0 +1,359 @@
+//! What a member remembers of its last elections, so that they can be explained.
+
+use super::{Ensemble, Role};
+use crate::{
+    input::{Mono, Now},
+    server::Server,
+};
+use alloc::{collections::VecDeque, vec::Vec};
+use ostler_proto::{
+    election::PeerState,
+    id::{Epoch, ServerId, Zxid},
+};
+use ostler_zab::{
+    election::ElectionRecord,
+    leading::{LeadingOutput, StepDown},
+    learning::{HangUp, LearningOutput},
+};
+
+/// A member that never finds a leader for long must not fill its memory.
+const KEPT: usize = 16;
+
+/// Why a leader is sought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// The server has started.
+    Started,
+    /// The connection to the leader is gone.
+    LeaderGone,
+    /// No connection to the leader could be had.
+    LeaderUnreachable,
+    /// The leader has said nothing for so long.
+    LeaderSilent {
+        /// Milliseconds.
+        ms: u64,
+    },
+    /// The leader sent what no leader sends.
+    LeaderBroken,
+    /// What the leader wants does not fit what this server has promised or has.
+    Left(HangUp),
+    /// This server led, or was to lead.
+    SteppedDown(StepDown),
+    /// The zxids of this server's reign were nearly used up.
+    CounterFull,
+    /// There is a new configuration: another leader, another part of this server, or other voters.
+    Reconfigured,
+    /// The log was cut back for a leader that is lost since, or that believed more would be left.
+    CutBack,
+}
+
+/// How the leader's history came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Takeover {
+    /// Everything after this was taken back, then what was missing came.
+    Truncated(Zxid),
+    /// As a whole tree.
+    Snapshot(Zxid),
+}
+
+/// Where an election ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outcome {
+    /// When.
+    pub at: Mono,
+    /// Who leads.
+    pub leader: ServerId,
+    /// What this server is to do.
+    pub role: PeerState,
+}
+
+/// One search for a leader, up to the first commit of the reign that it led to. Each phase has a time once it is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Search {
+    /// Why.
+    pub why: Why,
+    /// When. All other times are on the same monotonic clock.
+    pub began: Now,
+    /// Who led before.
+    pub before: Option<ServerId>,
+    /// When that leader was last heard of; a leader never hears of itself.
+    pub last_word: Option<Mono>,
+    /// The last transaction in the log.
+    pub last: Zxid,
+    /// The votes.
+    pub votes: ElectionRecord,
+    /// The end of the votes.
+    pub elected: Option<Outcome>,
+    /// A learner has its connection to the leader.
+    pub connected: Option<Mono>,
+    /// A learner has promised the epoch; a leader has the promises of a quorum.
+    pub discovered: Option<(Mono, Epoch)>,
+    /// What a learner had to do beside adding what it lacked.
+    pub takeover: Option<(Mono, Takeover)>,
+    /// The reign has begun, and the server takes part in it.
+    pub synchronised: Option<Mono>,
+    /// The first transaction that was committed here from then on.
+    pub first_commit: Option<(Mono, Zxid)>,
+}
+
+/// A member's last elections.
+#[derive(Debug, Clone)]
+pub struct Elections {
+    /// The member.
+    pub me: ServerId,
+    /// Who votes.
+    pub voters: Vec<ServerId>,
+    /// How long an election waits for a better vote, in milliseconds.
+    pub settle_ms: u64,
+    /// The oldest first; the last one may be under way.
+    pub searches: Vec<Search>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Chronicle {
+    searches: VecDeque<Search>,
+}
+
+impl Chronicle {
+    fn begin(&mut self, search: Search) {
+        if self.searches.len() == KEPT {
+            self.searches.pop_front();
+        }
+        self.searches.push_back(search);
+    }
+
+    fn current(&mut self) -> Option<&mut Search> {
+        self.searches.back_mut()
+    }
+
+    pub(super) fn connected(&mut self, at: Mono) {
+        if let Some(search) = self.current() {
+            search.connected = Some(at);
+        }
+    }
+
+    fn discovered(&mut self, at: Mono, epoch: Epoch) {
+        if let Some(search) = self.current() {
+            search.discovered = Some((at, epoch));
+        }
+    }
+
+    fn takeover(&mut self, at: Mono, what: Takeover) {
+        if let Some(search) = self.current() {
+            search.takeover = Some((at, what));
+        }
+    }
+
+    fn synchronised(&mut self, at: Mono) {
+        if let Some(search) = self.current() {
+            search.synchronised = Some(at);
+        }
+    }
+
+    fn committed(&mut self, at: Mono, zxid: Zxid) {
+        if let Some(search) = self.current()
+            && search.synchronised.is_some()
+            && search.first_commit.is_none()
+        {
+            search.first_commit = Some((at, zxid));
+        }
+    }
+}
+
+impl Ensemble {
+    /// To be called as soon as the leader is known.
+    pub(super) fn note_elected(&mut self, at: Mono) {
+        let Some(leader) = self.leader else { return };
+        let role = match (leader == self.me, self.is_observer()) {
+            (true, _) => PeerState::Leading,
+            (false, false) => PeerState::Following,
+            (false, true) => PeerState::Observing,
+        };
+        let votes = self.election.record().clone();
+        if let Some(search) = self.chronicle.current() {
+            search.elected = Some(Outcome { at, leader, role });
+            search.votes = votes;
+        }
+    }
+}
+
+impl Server {
+    /// To be called while the role is still the old one.
+    pub(super) fn note_search(&mut self, now: Now, why: Why) {
+        let last = self.standing().last;
+        let Some(ensemble) = &mut self.ensemble else { return };
+        let last_word = match &ensemble.role {
+            Role::Learning(learner) => Some(learner.heard),
+            _ => None,
+        };
+        // What is heard next would take the place of the votes of a search that has no end.
+        if ensemble.election.is_looking()
+            && let Some(unfinished) = ensemble.chronicle.current()
+        {
+            unfinished.votes = ensemble.election.record().clone();
+        }
+        ensemble.chronicle.begin(Search {
+            why,
+            began: now,
+            before: ensemble.leader,
+            last_word,
+            last,
+            votes: ElectionRecord::default(),
+            elected: None,
+            connected: None,
+            discovered: None,
+            takeover: None,
+            synchronised: None,
+            first_commit: None,
+        });
+    }
+
+    pub(super) fn note_leading(&mut self, now: Now, output: &LeadingOutput) {
+        let Some(ensemble) = &mut self.ensemble else { return };
+        match output {
+            // A quorum has promised to follow no earlier epoch.
+            LeadingOutput::SaveCurrent(epoch) => ensemble.chronicle.discovered(now.mono, *epoch),
+            LeadingOutput::Established(_) => ensemble.chronicle.synchronised(now.mono),
+            _ => {}
+        }
+    }
+
+    pub(super) fn note_learning(&mut self, now: Now, output: &LearningOutput) {
+        let Some(ensemble) = &mut self.ensemble else { return };
+        let at = now.mono;
+        match output {
+            LearningOutput::AckEpoch { .. } => ensemble.chronicle.discovered(at, ensemble.accepted),
+            LearningOutput::Truncate(to) => ensemble.chronicle.takeover(at, Takeover::Truncated(*to)),
+            LearningOutput::Install(of) => ensemble.chronicle.takeover(at, Takeover::Snapshot(*of)),
+            LearningOutput::Serve(_) => ensemble.chronicle.synchronised(at),
+            _ => {}
+        }
+    }
+
+    pub(crate) fn note_commit(&mut self, now: Now, zxid: Zxid) {
+        if let Some(ensemble) = &mut self.ensemble {
+            ensemble.chronicle.committed(now.mono, zxid);
+        }
+    }
+
+    /// This member's last elections; `None` for a lone server.
+    pub fn elections(&self) -> Option<Elections> {
+        let ensemble = self.ensemble.as_ref()?;
+        let mut searches: Vec<Search> = ensemble.chronicle.searches.iter().cloned().collect();
+        if let Some(running) = searches.last_mut().filter(|_| ensemble.election.is_looking()) {
+            running.votes = ensemble.election.record().clone();
+        }
+        Some(Elections {
+            me: ensemble.me,
+            voters: ensemble.electorate.voters().into_iter().collect(),
+            settle_ms: ensemble.config.election.settle,
+            searches,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CoreConfig, Effect, EnsembleConfig, Input, PersistOp};
+    use alloc::{format, string::String};
+    use ostler_proto::membership::Membership;
+    use ostler_tree::Tree;
+    use ostler_zab::{ElectionTiming, HistoryLimits, election::Happening, leading::LeadingTiming};
+
+    const WALL_MS: i64 = 1_800_000_000_000;
+
+    fn at(ms: u64) -> Now {
+        Now { mono: Mono(ms), wall_ms: WALL_MS + ms as i64 }
+    }
+
+    fn member(voters: &[i64]) -> Server {
+        let core = CoreConfig { server: ServerId(1), ..CoreConfig::default() };
+        let servers = voters.iter().map(|id| format!("server.{id}=10.0.0.{id}:2888:3888\n"));
+        let ensemble = EnsembleConfig {
+            membership: Membership::parse(&servers.collect::<String>()).unwrap(),
+            pending: None,
+            election: ElectionTiming::default(),
+            timing: LeadingTiming { init: 1_000, sync: 500 },
+            history: HistoryLimits { records: 100, bytes: 1 << 20 },
+            may_start_empty: false,
+            accepted: Epoch(3),
+            current: Epoch(3),
+            log_from: Zxid::ZERO,
+        };
+        let tree = Tree::fresh(core.types);
+        Server::member(core, ensemble, tree, 0, at(0))
+    }
+
+    /// Lets the disk be done with everything, a millisecond after it was asked. The last moment.
+    fn settle(server: &mut Server, mut effects: Vec<Effect>, mut ms: u64) -> u64 {
+        while !effects.is_empty() {
+            ms += 1;
+            for effect in core::mem::take(&mut effects) {
+                if let Effect::Persist { seq, op } = effect {
+                    assert!(matches!(op, PersistOp::SaveAccepted(_) | PersistOp::SaveCurrent(_)));
+                    server.step(at(ms), Input::Persisted(seq), &mut effects);
+                }
+            }
+        }
+        ms
+    }
+
+    #[test]
+    fn a_voter_of_its_own_goes_through_all_phases() {
+        let mut server = member(&[1]);
+        let mut effects = Vec::new();
+        server.step(at(10), Input::Deadline, &mut effects);
+        let end = settle(&mut server, effects, 10);
+        let elections = server.elections().unwrap();
+        assert_eq!((elections.me, elections.voters), (ServerId(1), Vec::from([ServerId(1)])));
+        let [search] = &elections.searches[..] else { panic!("{:#?}", elections.searches) };
+        assert_eq!((search.why, search.began, search.before), (Why::Started, at(10), None));
+        let outcome = Outcome { at: Mono(10), leader: ServerId(1), role: PeerState::Leading };
+        assert_eq!(search.elected, Some(outcome));
+        assert!(matches!(search.votes.entries[0].what, Happening::Began { round: 1, .. }));
+        let (discovered, epoch) = search.discovered.unwrap();
+        assert_eq!(epoch, Epoch(4));
+        let synchronised = search.synchronised.unwrap();
+        assert!(Mono(10) < discovered && discovered < synchronised && synchronised <= Mono(end));
+        assert_eq!(search.first_commit, None, "nobody has written");
+
+        server.note_commit(at(91), Zxid::new(Epoch(4), 1));
+        server.note_commit(at(92), Zxid::new(Epoch(4), 2));
+        let first = server.elections().unwrap().searches[0].first_commit;
+        assert_eq!(first, Some((Mono(91), Zxid::new(Epoch(4), 1))), "the first of this reign");
+    }
+
+    #[test]
+    fn votes_are_shown_while_the_election_goes_on() {
+        let mut server = member(&[1, 2, 3]);
+        let mut effects = Vec::new();
+        server.step(at(10), Input::Deadline, &mut effects);
+        server.step(at(12), Input::ElectionLink { peer: ServerId(3), up: false }, &mut effects);
+        let searches = server.elections().unwrap().searches;
+        assert_eq!(searches[0].elected, None);
+        let last = &searches[0].votes.entries.last().unwrap().what;
+        assert_eq!(*last, Happening::Lost { peer: ServerId(3) });
+    }
+
+    #[test]
+    fn the_oldest_is_forgotten() {
+        let mut server = member(&[1]);
+        let mut effects = Vec::new();
+        server.step(at(0), Input::Deadline, &mut effects);
+        for ms in 1..=100 {
+            server.look(at(ms), Why::CounterFull, &mut effects);
+        }
+        let searches = server.elections().unwrap().searches;
+        assert_eq!(searches.len(), KEPT);
+        assert_eq!(searches[0].began, at(100 - KEPT as u64 + 1));
+        assert_eq!(searches[0].before, Some(ServerId(1)));
+    }
+
+    #[test]
+    fn a_lone_server_has_none() {
+        let core = CoreConfig::default();
+        let tree = Tree::fresh(core.types);
+        assert!(Server::new(core, tree, 0, at(0)).elections().is_none());
+    }
+}
