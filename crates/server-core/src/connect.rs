@@ -103,7 +103,7 @@ impl Server {
             self.set_phase(conn, Phase::Opening { session, answer_read_only: read_only.is_some() });
             return self.ask_leader(leader, conn, session, timeout_ms, effects);
         }
-        if !self.sessions.get(session).is_some_and(|state| !state.closing) {
+        if self.sessions.get(session).is_none_or(|state| state.closing) {
             return self.expired(conn, read_only, effects);
         }
         self.reopened(now, conn, session, timeout_ms, read_only.is_some(), effects);

@@ -167,6 +167,8 @@ pub enum PeerMessage {
     Proposal(Zxid, Record),
     /// A proposal and its commit in one.
     Inform(Zxid, Record),
+    /// Committed records: a proposal and a commit for each.
+    History(Vec<(Zxid, Record)>),
     /// SNAP and the tree.
     Snapshot(Box<FrozenTree>),
 }

@@ -426,8 +426,8 @@ impl Server {
     pub(crate) fn peer(&mut self, now: Now, link: LinkId, packet: Packet<'_>, effects: &mut Vec<Effect>) {
         let Some(ensemble) = &mut self.ensemble else { return };
         match &ensemble.role {
-            Role::Leading(_) => self.from_learner(now, link, packet, effects),
-            Role::Learning(learner) if learner.link == link => self.from_leader(now, packet, effects),
+            Role::Leading(_) => self.learner_says(now, link, packet, effects),
+            Role::Learning(learner) if learner.link == link => self.leader_says(now, packet, effects),
             Role::Looking if ensemble.early.len() < EARLY_MAX => {
                 match learner_info(&packet, ensemble.config.membership.version) {
                     Some(info) => ensemble.early.push((link, info)),

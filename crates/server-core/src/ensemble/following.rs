@@ -50,7 +50,7 @@ impl Server {
         }
     }
 
-    pub(super) fn from_leader(&mut self, now: Now, packet: Packet<'_>, effects: &mut Vec<Effect>) {
+    pub(super) fn leader_says(&mut self, now: Now, packet: Packet<'_>, effects: &mut Vec<Effect>) {
         if let Some(Role::Learning(learner)) = self.ensemble.as_mut().map(|ensemble| &mut ensemble.role) {
             learner.heard = now.mono;
         }

@@ -126,7 +126,7 @@ impl Server {
         self.adopt_pending(now, effects);
     }
 
-    pub(super) fn from_learner(
+    pub(super) fn learner_says(
         &mut self,
         now: Now,
         link: LinkId,
@@ -247,9 +247,9 @@ impl Server {
         // What was committed while the log was read waits to follow.
         let kept = from_log.is_none().then(|| ensemble.history.around(from).1);
         let read = from_log.into_iter().flatten().filter(|(zxid, _)| *zxid > from);
-        for (zxid, record) in read.chain(kept.into_iter().flatten()) {
-            effects.push(send(PeerMessage::Proposal(*zxid, record.clone())));
-            effects.push(send(PeerMessage::Packet(Packet::Commit(*zxid))));
+        let records: Vec<(Zxid, Record)> = read.chain(kept.into_iter().flatten()).cloned().collect();
+        if !records.is_empty() {
+            effects.push(send(PeerMessage::History(records)));
         }
     }
 

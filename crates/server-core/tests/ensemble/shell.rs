@@ -187,6 +187,13 @@ impl World {
             PeerMessage::Inform(zxid, record) => {
                 Packet::Inform { zxid, record: Cow::Borrowed(&record.0) }.write(&mut bytes);
             }
+            PeerMessage::History(records) => {
+                for (zxid, record) in records {
+                    self.tell_peer(id, link, PeerMessage::Proposal(zxid, record));
+                    self.tell_peer(id, link, PeerMessage::Packet(Packet::Commit(zxid)));
+                }
+                return;
+            }
             PeerMessage::Snapshot(frozen) => {
                 let history = self.nodes[&id].history.upto(frozen.zxid);
                 return self.send(lane, Parcel::Tree(frozen, history));

@@ -3,10 +3,11 @@
 use super::tree_stream;
 use crate::driver::Driver;
 use ostler_proto::{
+    id::Zxid,
     quorum_packet::{Packet, PacketSplit, split},
     stat::ExtendedTypes,
 };
-use ostler_server_core::{Input, PeerMessage};
+use ostler_server_core::{Input, PeerMessage, Record};
 use ostler_tree::FrozenTree;
 use ostler_zab::leading::LinkId;
 use std::{
@@ -35,6 +36,8 @@ const FIRST_WORD_WITHIN: Duration = Duration::from_secs(30);
 enum Segment {
     Bytes(Vec<u8>),
     Tree(Box<FrozenTree>),
+    /// Committed records; encoded when they are sent, not while the core waits.
+    History(Vec<(Zxid, Record)>),
 }
 
 #[derive(Debug, Default)]
@@ -71,6 +74,11 @@ impl PeerOutbox {
             }
             PeerMessage::Inform(zxid, record) => {
                 Packet::Inform { zxid, record: Cow::Borrowed(&record.0) }.write(&mut state.tail);
+            }
+            PeerMessage::History(records) => {
+                let head = std::mem::take(&mut state.tail);
+                state.before.push(Segment::Bytes(head));
+                state.before.push(Segment::History(records));
             }
             PeerMessage::Snapshot(frozen) => {
                 Packet::Snap(frozen.zxid).write(&mut state.tail);
@@ -166,7 +174,8 @@ impl Link {
                 None => break,
                 Some(StopAt::Tree(zxid)) => {
                     let rest = buffer.split_off(used);
-                    (buffer.clear(), used = 0);
+                    buffer.clear();
+                    used = 0;
                     let (tree, after) = tree_stream::receive(rest, read, zxid, self.types).await?;
                     self.driver.step(Input::Snap { link: self.id, tree: Box::new(tree) });
                     *buffer = after;
@@ -188,7 +197,7 @@ pub(crate) struct Taken {
 
 /// What has to be dealt with before the next packet.
 enum StopAt {
-    Tree(ostler_proto::id::Zxid),
+    Tree(Zxid),
     Cut,
 }
 
@@ -220,12 +229,27 @@ fn take_packets(
     }
 }
 
+/// Each with its commit, some at a time.
+async fn write_history(records: &[(Zxid, Record)], write: &mut OwnedWriteHalf) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    for some in records.chunks(500) {
+        bytes.clear();
+        for (zxid, record) in some {
+            Packet::Proposal { zxid: *zxid, record: Cow::Borrowed(&record.0) }.write(&mut bytes);
+            Packet::Commit(*zxid).write(&mut bytes);
+        }
+        write.write_all(&bytes).await?;
+    }
+    Ok(())
+}
+
 async fn write_all(outbox: &PeerOutbox, mut write: OwnedWriteHalf) -> io::Result<()> {
     while let Some(segments) = outbox.next().await {
         for segment in segments {
             match segment {
                 Segment::Bytes(bytes) => write.write_all(&bytes).await?,
                 Segment::Tree(frozen) => tree_stream::send(frozen, &mut write).await?,
+                Segment::History(records) => write_history(&records, &mut write).await?,
             }
         }
     }

@@ -24,7 +24,7 @@ const MARGIN: u64 = 4096;
 /// How far ahead zeros are written into reserved space. A sync of bytes that were written before has only those
 /// bytes to make durable; in space that is merely reserved the file system must note each time what is in use, and
 /// that waits for what else it is writing: a snapshot, say.
-const ZEROS: [u8; 256 << 10] = [0; 256 << 10];
+static ZEROS: [u8; 256 << 10] = [0; 256 << 10];
 /// A buffer that one giant batch has grown is given back.
 const KEPT_BUFFER: usize = 2 * BATCH_LIMIT;
 
