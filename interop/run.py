@@ -58,6 +58,7 @@ def checks(args):
             Check("storm-5", "ensemble/storm.py", common + ["--size", "5", "--rounds", "10" if args.quick else "100"]),
             Check("mixed", "ensemble/mixed.py", common + (["--kills", "2"] if args.quick else []) + quick),
             Check("migrate", "ensemble/migrate.py", common),
+            Check("reconfig", "ensemble/reconfig.py", common),
             Check("failover", "ensemble/failover.py", common + ["--rounds", "5" if args.quick else "50"]),
             Check("catch-up", "ensemble/catchup.py", common + (["--writes", "100000", "--nodes", "10000"] if args.quick else [])),
         ],

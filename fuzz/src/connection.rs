@@ -255,6 +255,7 @@ impl World {
                 assert!(frozen.zxid <= self.server.tree().last_processed());
                 assert_eq!(restored_from(&frozen).digest(), frozen.digest);
             }
+            other => panic!("a lone server has nobody to {other:?}"),
         }
     }
 
@@ -274,6 +275,7 @@ impl World {
                 self.last_zxid = zxid;
                 Some(record)
             }
+            other => panic!("{other:?} is for members of an ensemble"),
         };
         self.pending.push_back((seq, record));
     }

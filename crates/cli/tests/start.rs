@@ -206,11 +206,15 @@ fn a_file_that_lacks_something_or_is_not_there_is_named() {
 #[test]
 fn what_has_no_effect_is_told_and_it_starts() {
     let folder = Folder::new();
-    let path = folder.zoo_cfg("tickTme=2000\ninitLimit=10");
+    let path = folder.zoo_cfg("tickTme=2000\nmaxResponseCacheSize=10");
     let server = Ostler::start(&path);
     let told = |start: &str| server.greeting.iter().any(|line| line.starts_with(start));
     assert!(told(&format!("ostler: warning: {}:4: tickTme ", path.display())), "{:#?}", server.greeting);
-    assert!(told(&format!("ostler: note: {}:5: initLimit", path.display())), "{:#?}", server.greeting);
+    assert!(
+        told(&format!("ostler: note: {}:5: maxResponseCacheSize", path.display())),
+        "{:#?}",
+        server.greeting
+    );
     assert!(Client::open(server.address).exists("/"));
     server.terminate();
 }
