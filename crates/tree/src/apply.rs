@@ -326,7 +326,8 @@ impl Tree {
 
     fn compare_digest(&mut self, record: &TxnRecord<'_>) {
         let zxid = record.header.zxid;
-        if zxid.0.is_multiple_of(DIGEST_LOG_INTERVAL) {
+        // Until a fuzzy snapshot's range is passed the tree is none that ever was.
+        if zxid.0.is_multiple_of(DIGEST_LOG_INTERVAL) && zxid > self.digest_trusted_after {
             if self.digest_log.len() == DIGEST_LOG_LENGTH {
                 self.digest_log.pop_front();
             }

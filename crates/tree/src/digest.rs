@@ -80,6 +80,11 @@ pub struct DigestEntry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
+    use ostler_proto::{
+        id::SessionId,
+        txn::{Txn, TxnHeader, TxnRecord},
+    };
 
     #[test]
     fn a_fresh_tree_has_the_digest_of_java() {
@@ -87,6 +92,20 @@ mod tests {
         let digest = |path| of_znode(path, Some(b""), &stat);
         assert_eq!((digest("/"), digest("/zookeeper")), (0x0412_8908, 0x4db4_4d58));
         assert_eq!(digest("/zookeeper/config"), 0, "it changes without a transaction");
+    }
+
+    #[test]
+    fn what_a_fuzzy_snapshot_may_have_changed_is_not_in_the_log_of_digests() {
+        let mut tree = crate::Tree::fresh(Default::default());
+        tree.finish_restore(Zxid(100), [], Some(Zxid(200)));
+        for zxid in [128, 256] {
+            let txn = Txn::CreateSession { timeout_ms: 1 };
+            let header =
+                TxnHeader { session: SessionId(1), cxid: 0, zxid: Zxid(zxid), time_ms: 0, code: txn.code() };
+            tree.apply(&TxnRecord { header, txn, digest: None }, &mut Vec::new());
+        }
+        let logged: Vec<Zxid> = tree.digest_log().map(|entry| entry.zxid).collect();
+        assert_eq!(logged, [Zxid(256)]);
     }
 
     #[test]
