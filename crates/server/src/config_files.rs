@@ -4,7 +4,7 @@
 use ostler_proto::membership::Membership;
 use ostler_storage::{
     StorageError,
-    disk::{Disk, OsDisk},
+    disk::{OsDisk, replace_text},
     error::IoContext,
 };
 use std::{
@@ -35,22 +35,19 @@ impl ConfigFiles {
 
     /// A configuration was proposed: it is kept before that is acknowledged.
     pub(crate) fn save_next(&self, membership: &Membership) -> Result<(), StorageError> {
-        let version = format!("version={:x}", membership.version);
-        let mut lines = membership.lines();
-        lines.push(version);
-        write_durably(&self.with(".dynamic.next"), &lines.join("\n"))
+        replace_text(&OsDisk, &self.with(".dynamic.next"), &membership.to_string())
     }
 
     /// A configuration is in force: zoo.cfg names its file from now on.
     pub(crate) fn save_active(&self, membership: &Membership, own_client: bool) -> Result<(), StorageError> {
         let dynamic = self.with(&format!(".dynamic.{:x}", membership.version));
-        write_durably(&dynamic, &membership.lines().join("\n"))?;
+        replace_text(&OsDisk, &dynamic, &membership.lines().join("\n"))?;
         let text = fs::read_to_string(&self.zoo_cfg).during("read", &self.zoo_cfg)?;
         let backup = self.with(".bak");
         if !backup.exists() {
-            write_durably(&backup, &text)?;
+            replace_text(&OsDisk, &backup, &text)?;
         }
-        write_durably(&self.zoo_cfg, &renamed(&text, &dynamic, own_client))?;
+        replace_text(&OsDisk, &self.zoo_cfg, &renamed(&text, &dynamic, own_client))?;
         let next = self.with(".dynamic.next");
         if next.exists() {
             fs::remove_file(&next).during("remove", &next)?;
@@ -70,19 +67,6 @@ fn renamed(text: &str, dynamic: &Path, own_client: bool) -> String {
     let mut lines: Vec<String> = text.lines().filter(moves).map(Into::into).collect();
     lines.push(format!("dynamicConfigFile={}", dynamic.display()));
     lines.join("\n") + "\n"
-}
-
-/// Under another name first, so that a crash leaves the old text or the new one.
-fn write_durably(path: &Path, text: &str) -> Result<(), StorageError> {
-    let mut unfinished = path.to_path_buf().into_os_string();
-    unfinished.push(".tmp");
-    let unfinished = PathBuf::from(unfinished);
-    let file = OsDisk.create(&unfinished).during("create", &unfinished)?;
-    file.write_all_at(text.as_bytes(), 0).during("write", &unfinished)?;
-    file.sync_data().during("sync", &unfinished)?;
-    OsDisk.rename(&unfinished, path).during("rename", &unfinished)?;
-    let dir = path.parent().unwrap_or(Path::new("/"));
-    OsDisk.sync_dir(dir).during("sync", dir)
 }
 
 #[cfg(test)]

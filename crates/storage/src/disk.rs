@@ -1,10 +1,11 @@
 //! The few things that are done with files, as a trait: the real disk here, a faulty one in tests.
 
+use crate::error::{IoContext, StorageError};
 use std::{
     fs::{self, File, OpenOptions},
     io,
     os::unix::fs::FileExt,
-    path::Path,
+    path::{Path, PathBuf},
     thread,
     time::Duration,
 };
@@ -176,6 +177,25 @@ impl DiskFile for OsFile {
     fn sync_data(&self) -> io::Result<()> {
         self.0.sync_data()
     }
+}
+
+/// Gives a small file this text, durably and all at once: a crash leaves the old text or the new one, and maybe what
+/// [`unfinished`] names. Upstream does it so too.
+pub fn replace_text(disk: &dyn Disk, path: &Path, text: &str) -> Result<(), StorageError> {
+    let unfinished = unfinished(path);
+    let file = disk.create(&unfinished).during("create", &unfinished)?;
+    file.write_all_at(text.as_bytes(), 0).during("write", &unfinished)?;
+    file.sync_data().during("sync", &unfinished)?;
+    disk.rename(&unfinished, path).during("rename", &unfinished)?;
+    let dir = path.parent().unwrap_or(Path::new("/"));
+    disk.sync_dir(dir).during("sync", dir)
+}
+
+/// Where [`replace_text`] writes first.
+pub(crate) fn unfinished(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".tmp");
+    name.into()
 }
 
 /// Fills `into` from `offset` on; fewer bytes only at the end of the file.

@@ -1,11 +1,11 @@
 //! `acceptedEpoch` and `currentEpoch`: a decimal number each, without a newline, beside the snapshots.
 
 use crate::{
-    disk::{Disk, read_full},
+    disk::{Disk, read_full, replace_text, unfinished},
     error::{IoContext, Result, StorageError},
 };
 use ostler_proto::id::Epoch;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Which of the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,22 +32,12 @@ pub fn read_epoch(disk: &dyn Disk, dir: &Path, which: EpochFile) -> Result<Optio
 
 /// Reads what an interrupted [`write_epoch`] left in its temporary file.
 pub fn read_unfinished_epoch(disk: &dyn Disk, dir: &Path, which: EpochFile) -> Result<Option<Epoch>> {
-    read(disk, &unfinished(dir, which))
+    read(disk, &unfinished(&dir.join(which.name())))
 }
 
 /// Writes an epoch, durably and all at once.
 pub fn write_epoch(disk: &dyn Disk, dir: &Path, which: EpochFile, epoch: Epoch) -> Result<()> {
-    let (path, unfinished) = (dir.join(which.name()), unfinished(dir, which));
-    let file = disk.create(&unfinished).during("create", &unfinished)?;
-    file.write_all_at(epoch.0.to_string().as_bytes(), 0).during("write", &unfinished)?;
-    file.sync_data().during("sync", &unfinished)?;
-    disk.rename(&unfinished, &path).during("rename", &unfinished)?;
-    disk.sync_dir(dir).during("sync", dir)
-}
-
-/// Upstream's name for it too.
-fn unfinished(dir: &Path, which: EpochFile) -> PathBuf {
-    dir.join(format!("{}.tmp", which.name()))
+    replace_text(disk, &dir.join(which.name()), &epoch.0.to_string())
 }
 
 fn read(disk: &dyn Disk, path: &Path) -> Result<Option<Epoch>> {

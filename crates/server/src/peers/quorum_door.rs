@@ -84,7 +84,7 @@ impl QuorumDoor {
             match listener.accept().await {
                 Ok((stream, from)) => {
                     let _ = stream.set_nodelay(true);
-                    let Some((link, _)) = self.link(true) else { return };
+                    let Some(link) = self.link(true) else { return };
                     tracing::debug!(%from, link = link.id.0, "a learner calls");
                     tokio::spawn(async move { link.run(stream).await });
                 }
@@ -96,11 +96,10 @@ impl QuorumDoor {
         }
     }
 
-    fn link(&self, to_leader: bool) -> Option<(Link, LinkId)> {
+    fn link(&self, to_leader: bool) -> Option<Link> {
         let driver = self.driver()?;
         let (id, outbox) = driver.add_link();
-        let link = Link { id, outbox, driver, to_leader, data_max: self.data_max, types: self.types };
-        Some((link, id))
+        Some(Link { id, outbox, driver, to_leader, data_max: self.data_max, types: self.types })
     }
 
     /// Connects to the leader, and tells the core how that went. Never blocks.
@@ -111,8 +110,8 @@ impl QuorumDoor {
             let Some(driver) = door.driver() else { return };
             match connected {
                 Ok(stream) => {
-                    let Some((link, id)) = door.link(false) else { return };
-                    driver.step(Input::LeaderLink { term, link: id });
+                    let Some(link) = door.link(false) else { return };
+                    driver.step(Input::LeaderLink { term, link: link.id });
                     link.run(stream).await;
                 }
                 Err(error) => {
