@@ -180,7 +180,7 @@ impl DiskFile for OsFile {
 }
 
 /// Gives a small file this text, durably and all at once: a crash leaves the old text or the new one, and maybe what
-/// [`unfinished`] names. Upstream does it so too.
+/// its `.tmp` file beside it. Upstream does it so too.
 pub fn replace_text(disk: &dyn Disk, path: &Path, text: &str) -> Result<(), StorageError> {
     let unfinished = unfinished(path);
     let file = disk.create(&unfinished).during("create", &unfinished)?;
