@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """An ensemble that changes while it works: a server joins, the leader leaves, a server is replaced by another.
 
-    python3 interop/ensemble/reconfig.py [--server CMD] [--port N]
+    python3 interop/ensemble/reconfig.py [--server CMD] [--port N] [--makes CMD,CMD,CMD,CMD,CMD]
 
-Clients write all the while. Each change must commit, every server must show the new configuration, and no write may
+Five servers take part, three of them from the start; any may be Java's (java3.9). Clients write all the while. Each change must commit, every server must show the new configuration, and no write may
 fail but by a lost connection.
 """
 import os
@@ -32,8 +32,8 @@ class Changing(Member):
 
 
 class Changes:
-    def __init__(self, make, folder, base_port):
-        self.make, self.folder, self.base = make, folder, base_port
+    def __init__(self, makes, folder, base_port):
+        self.makes, self.folder, self.base = makes, folder, base_port
         self.cluster = Cluster([], folder, base_port)
 
     def port(self, number):
@@ -47,7 +47,7 @@ class Changes:
         """Starts a server that knows these, itself among them."""
         keys = {**KEYS, **{"server.%d" % n: self.spec(n) for n in known}}
         home = os.path.join(self.folder, "server-%d" % number)
-        self.cluster.members[number] = Changing(self.make, home, self.port(number), number, keys).start()
+        self.cluster.members[number] = Changing(self.makes[number - 1], home, self.port(number), number, keys).start()
 
     def change(self, joining=None, leaving=None, timeout=30):
         """Asks a server that stays; lost connections apart, the first answer counts. The new configuration."""
@@ -102,8 +102,11 @@ class Changes:
 
 
 def check():
-    args = arguments(__doc__).parse_args()
-    changes = Changes(args.server, work_folder("reconfig"), args.port)
+    parser = arguments(__doc__)
+    parser.add_argument("--makes", help="the commands of servers 1 to 5, comma-separated (default: the server five times)")
+    args = parser.parse_args()
+    makes = args.makes.split(",") if args.makes else [args.server] * 5
+    changes = Changes(makes, work_folder("reconfig"), args.port)
     cluster = changes.cluster
     try:
         for n in (1, 2, 3):
