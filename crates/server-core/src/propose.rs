@@ -4,7 +4,7 @@ use crate::{
     effect::{Effect, PeerMessage, PersistOp, Record},
     ensemble::Held,
     input::{ClientRequest, ConnId, Now},
-    prepare::Preparer,
+    prepare::{Ephemerals, Preparer},
     server::{Outstanding, Server},
     session::Owner,
 };
@@ -54,6 +54,7 @@ impl Server {
             zxid,
             time_ms: now.wall_ms,
             session,
+            ephemerals: Ephemerals::Allowed,
             ids,
         }
     }
@@ -81,7 +82,10 @@ impl Server {
         if let Request::Reconfig(change) = &request.request {
             return Some(self.propose_reconfig(now, (session, cxid), change, Asker::Client(conn), effects));
         }
-        let prepared = self.preparer(zxid, now, session, Asker::Client(conn)).prepare(&request.request);
+        let ephemerals = self.may_have_ephemerals(session, &request.request);
+        let mut preparer = self.preparer(zxid, now, session, Asker::Client(conn));
+        preparer.ephemerals = ephemerals;
+        let prepared = preparer.prepare(&request.request);
         let malformed_multi = matches!(request.request, Request::Malformed(_));
         let txn = match prepared {
             Ok(txn) => txn,
