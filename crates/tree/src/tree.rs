@@ -216,6 +216,11 @@ impl Tree {
         self.sessions.iter().map(|(session, timeout)| (*session, *timeout))
     }
 
+    /// How many there are.
+    pub fn session_count(&self) -> usize {
+        self.sessions.len()
+    }
+
     /// Whether there is such a session.
     pub fn has_session(&self, session: SessionId) -> bool {
         self.sessions.contains_key(&session)

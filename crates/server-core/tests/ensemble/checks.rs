@@ -29,7 +29,7 @@ const FAILURES: [ErrorCode; 8] = [
 impl World {
     pub(crate) fn client_answered(&mut self, client: usize, reply: &Reply) {
         self.trace(|| format!("client {client} gets {reply:?}"));
-        let (truth, of) = (&self.truth, &mut self.clients[client]);
+        let of = &mut self.clients[client];
         let sent = of.sent.pop_front().expect("only what was asked is answered");
         let session = of.session.expect("only a session gets answers");
         assert_eq!(reply.xid, sent.xid, "replies come in the order of the requests");

@@ -86,6 +86,8 @@ fn a_session_that_all_servers_know_waits_for_a_leader() {
         let reader = world.call(left, true);
         world.run(200);
         assert_eq!(world.clients[reader].open, local != LocalSessions::Off, "new ones are local ones");
+        let told = world.tally.get("no session without a leader");
+        assert_eq!(told.is_some(), local == LocalSessions::Off);
         world.heal();
         assert!(world.run_until(8_000, World::all_serve));
         assert!(world.clients[reader].conn.is_none(), "with a leader all begins anew");
