@@ -520,6 +520,12 @@ impl Server {
             assert_eq!(applied, committed, "everything committed is applied in the same step");
             assert_eq!(self.outstanding.is_empty(), self.overlay.is_empty() && applied == proposed);
         }
+        for (_, local) in self.sessions.buckets(Scope::Local) {
+            for id in local {
+                assert!(!self.tree.has_session(*id), "{id} is a local session that all servers know");
+                assert!(self.tree.ephemerals(*id).next().is_none(), "{id} is local and has ephemerals");
+            }
+        }
         for (conn, state) in self.conns.iter() {
             let writes = state.fifo.iter().filter_map(|waiting| match waiting {
                 Waiting::Write { zxid, .. } => *zxid,

@@ -97,6 +97,25 @@ fn a_session_that_all_servers_know_waits_for_a_leader() {
     }
 }
 
+/// Without local sessions nobody here knows which sessions live, but for those in the tree.
+#[test]
+fn without_local_sessions_a_password_is_enough() {
+    let mut world = three_read_only(4, LocalSessions::Off);
+    let left = lose_the_quorum(&mut world);
+    let client = world.call(left, true);
+    world.run(100);
+    let session = ostler_proto::id::SessionId(0x0700_0000_0000_0001);
+    world.clients[client].session = Some(session);
+    world.connect(client, left);
+    assert!(world.run_until(1_000, |world| world.clients[client].open));
+    let read = world.answer(client, Intent::Get("/".into(), false), wire::get("/")).unwrap();
+    assert!(read.result.is_ok());
+    let closed = world.answer(client, Intent::Close, wire::close_session()).unwrap();
+    assert_eq!(closed.result, Err(ErrorCode::NotReadOnly));
+    assert!(world.clients[client].open);
+    world.must_come_back();
+}
+
 #[test]
 fn a_reader_that_does_not_speak_loses_its_session() {
     let mut world = three_read_only(3, LocalSessions::Fixed);
