@@ -33,12 +33,12 @@ def wait(what, is_so, timeout=20):
 
 
 class Trial:
-    """`makes`: the last one's server leads."""
+    """`makes`: the last one's server leads. `observer`: the first one's does not vote."""
 
-    def __init__(self, makes, port, upgrades):
+    def __init__(self, makes, port, upgrades, observer=False):
         keys = {**KEYS, "localSessionsUpgradingEnabled": str(upgrades).lower()}
-        self.makes, self.upgrades = makes, upgrades
-        self.cluster = Cluster(makes, work_folder("local-sessions"), port, keys)
+        self.makes, self.upgrades, self.observer = makes, upgrades, observer
+        self.cluster = Cluster(makes, work_folder("local-sessions"), port, keys, observers=(1,) if observer else ())
         self.count = 0
 
     def run(self):
@@ -187,7 +187,7 @@ class Trial:
 
     def _outlives_its_server(self):
         """Every role's: the session and its ephemeral are there when its server is killed at once."""
-        for number in (1, len(self.makes)):
+        for number in (1,) if self.observer else (1, len(self.makes)):
             member = self.cluster[number]
             session = patiently(lambda: Session(member.port, 20_000))
             path = self._name("outlives")
@@ -223,13 +223,16 @@ def check():
     choices = [[own] * 3] if not peers else [["java3.9", own, own], [own, own, "java3.9"], ["java3.9", "java3.9", own]]
     if peers and not args.quick:
         choices += [[own] * 3, ["java3.9"] * 3]
-    for makes in choices:
+    observers = [] if args.quick or not peers else [["java3.9", own, own], [own, "java3.9", "java3.9"]]
+    for makes, observer in [(makes, False) for makes in choices] + [(makes, True) for makes in observers]:
         for upgrades in ([True] if args.quick else [True, False]):
             began = time.monotonic()
-            nodes = Trial(makes, args.port, upgrades).run()
+            nodes = Trial(makes, args.port, upgrades, observer).run()
             names = " ".join("Ostler" if make == own else make for make in makes)
-            print("%s, upgrades %s: %d nodes (%.1f s)" % (names, upgrades, nodes, time.monotonic() - began), flush=True)
-    summary = "local sessions in %d ensembles: no transaction, no move, ephemerals by upgrade" % len(choices)
+            print("%s%s, upgrades %s: %d nodes (%.1f s)" % (
+                names, " (the first observes)" * observer, upgrades, nodes, time.monotonic() - began), flush=True)
+    count = len(choices) + len(observers)
+    summary = "local sessions in %d ensembles: no transaction, no move, ephemerals by upgrade" % count
     if missing:
         raise Skip("%s; not tried with %s" % (summary, "; ".join(missing)))
     return summary

@@ -6,7 +6,7 @@
 pub mod chronicle;
 mod following;
 mod forwarding;
-mod local_sessions;
+pub(crate) mod local_sessions;
 mod read_only;
 mod reconfig;
 mod reign;

@@ -80,7 +80,7 @@ impl Server {
         request: &Request<'_>,
         effects: &mut Vec<Effect>,
     ) -> Option<ErrorCode> {
-        if !self.sessions.is_local(session) || !asks_for_ephemeral(request) {
+        if !asks_for_ephemeral(request) || !self.sessions.is_local(session) {
             return None;
         }
         if self.local_sessions() == LocalSessions::Upgradeable {
@@ -107,19 +107,6 @@ impl Server {
         if let Some(state) = self.conns.get_mut(&conn) {
             state.fifo.push_back(waiting);
         }
-    }
-
-    /// At a leader: whether a session of a client here may have ephemerals.
-    pub(crate) fn may_have_ephemerals(&self, session: SessionId, request: &Request<'_>) -> Ephemerals {
-        if !self.sessions.is_local(session) {
-            return Ephemerals::Allowed;
-        }
-        let upgrades = asks_for_ephemeral(request);
-        Ephemerals::Refused(if upgrades {
-            ErrorCode::EphemeralOnLocalSession
-        } else {
-            ErrorCode::SessionExpired
-        })
     }
 
     /// At a leader: whether a session may write through a learner. The first to write after a change of leaders owns
@@ -192,6 +179,18 @@ impl Server {
                 self.close(conn, CloseReason::SessionExpired, effects);
             }
         }
+    }
+}
+
+/// At a leader: whether a session of a client of its own may have ephemerals.
+pub(crate) fn may_have_ephemerals(scope: Scope, request: &Request<'_>) -> Ephemerals {
+    match scope {
+        Scope::Global => Ephemerals::Allowed,
+        // It would have been upgraded if it could be.
+        Scope::Local if asks_for_ephemeral(request) => {
+            Ephemerals::Refused(ErrorCode::EphemeralOnLocalSession)
+        }
+        Scope::Local => Ephemerals::Refused(ErrorCode::SessionExpired),
     }
 }
 
