@@ -73,6 +73,9 @@ impl Server {
         let conn = proposal.conn.or_else(|| self.who_forwarded(now, &record));
         let closed = matches!(record.txn, Txn::CloseSession(_));
         let expired_conn = if closed { self.sessions.remove(session).and_then(|s| s.conn) } else { None };
+        if closed {
+            self.note_ended(now, session);
+        }
         if let Some(conn) = conn {
             self.answer(now, conn, proposal.zxid, session, outcome, effects);
         } else if let Some(conn) = expired_conn {
@@ -148,6 +151,10 @@ impl Server {
                     self.stats.latency_ms.add(now.mono.0.saturating_sub(arrived.0));
                     self.connected(now, conn, session, answer_read_only, effects);
                 }
+            }
+            AnswerForm::Upgraded => {}
+            AnswerForm::Refused(error) => {
+                self.reply_write(now, conn, (xid, code, arrived), Err(error.code()), effects);
             }
             AnswerForm::Close => {
                 self.reply_write(now, conn, (xid, code, arrived), Ok(Body::None), effects);

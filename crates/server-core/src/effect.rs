@@ -33,6 +33,8 @@ pub enum CloseReason {
     Protocol,
     /// This server has no leader at the moment.
     NotServing,
+    /// This server serves only clients that are content to read, and no session that all servers know.
+    ReadOnly,
 }
 
 /// A persistent act.

@@ -6,6 +6,8 @@
 pub mod chronicle;
 mod following;
 mod forwarding;
+pub(crate) mod local_sessions;
+mod read_only;
 mod reconfig;
 mod reign;
 
@@ -14,6 +16,7 @@ use crate::{
     effect::{CloseReason, Effect},
     input::{ConnId, Mono, Now},
     server::{Outstanding, Server},
+    session::Sessions,
 };
 use alloc::{
     boxed::Box,
@@ -36,6 +39,8 @@ use ostler_zab::{
 };
 
 use chronicle::Why;
+pub use local_sessions::LocalSessions;
+use read_only::ReadOnly;
 
 /// What a member needs to know of its ensemble.
 #[derive(Debug, Clone)]
@@ -50,6 +55,11 @@ pub struct EnsembleConfig {
     pub timing: LeadingTiming,
     /// Committed records kept in memory for learners that missed them.
     pub history: HistoryLimits,
+    /// Whether new sessions are made known to all servers.
+    pub local_sessions: LocalSessions,
+    /// How long, in ms, this server looks for a leader before it begins to serve those who only read; `None` is for
+    /// ever.
+    pub read_only_after_ms: Option<u64>,
     /// Nothing on disk is right: this server is new.
     pub may_start_empty: bool,
     /// The accepted epoch on disk.
@@ -130,6 +140,8 @@ pub(crate) struct Ensemble {
     touched: BTreeMap<SessionId, i32>,
     /// Connections that wait for the leader's word on their session.
     revalidating: BTreeMap<SessionId, VecDeque<(ConnId, i32)>>,
+    read_only: ReadOnly,
+    ended: local_sessions::Ended,
     chronicle: chronicle::Chronicle,
 }
 
@@ -169,6 +181,8 @@ impl Ensemble {
             reloading: None,
             touched: BTreeMap::new(),
             revalidating: BTreeMap::new(),
+            read_only: ReadOnly::No,
+            ended: local_sessions::Ended::default(),
             chronicle: chronicle::Chronicle::default(),
             config,
         }
@@ -179,7 +193,8 @@ impl Ensemble {
             // It has not begun to look.
             return Mono(0);
         }
-        self.election.next_deadline().map_or(self.next_tick, |due| due.min(self.next_tick))
+        let deadlines = self.election.next_deadline().into_iter().chain(self.read_only.next_deadline());
+        deadlines.fold(self.next_tick, Mono::min)
     }
 
     /// The connection to the leader, while clients are served.
@@ -201,6 +216,7 @@ impl Ensemble {
                     MemberMode::Follower
                 }
             }
+            _ if self.is_read_only() => MemberMode::ReadOnly,
             _ => MemberMode::Looking,
         }
     }
@@ -223,6 +239,8 @@ impl Ensemble {
 pub enum MemberMode {
     /// Nothing: it has no leader.
     Looking,
+    /// It has no leader, and serves those who only read.
+    ReadOnly,
     /// It leads.
     Leader,
     /// It follows, and votes.
@@ -268,6 +286,10 @@ impl Server {
             self.elect(now, out, effects);
         }
         let Some(ensemble) = &mut self.ensemble else { return };
+        if ensemble.read_only.is_due(now.mono) {
+            self.begin_read_only(now);
+        }
+        let Some(ensemble) = &mut self.ensemble else { return };
         if ensemble.next_tick <= now.mono {
             ensemble.next_tick = now.mono.after(ensemble.tick_ms / 2);
             match &ensemble.role {
@@ -295,7 +317,7 @@ impl Server {
         self.note_search(now, why);
         self.leave_role(effects);
         self.leader = None;
-        self.close_clients(effects);
+        self.end_service(effects);
         self.overlay = Overlay::new(&self.tree);
         let standing = self.standing();
         let Some(ensemble) = &mut self.ensemble else { return };
@@ -314,6 +336,7 @@ impl Server {
             id: ensemble.me,
         });
         tracing::info!(last = %standing.last, epoch = standing.current.0, "looking for a leader");
+        ensemble.read_only.look(now.mono, ensemble.config.read_only_after_ms);
         let mut out = Vec::new();
         ensemble.election.look(now.mono, own, &ensemble.electorate, &mut out);
         self.elect(now, out, effects);
@@ -331,6 +354,15 @@ impl Server {
         ensemble.revalidating.clear();
     }
 
+    /// Clients are sent away. What only this server knew of their sessions is forgotten.
+    fn end_service(&mut self, effects: &mut Vec<Effect>) {
+        self.close_clients(effects);
+        self.sessions = Sessions::new(self.config.tick_time_ms.max(1));
+        if let Some(ensemble) = &mut self.ensemble {
+            ensemble.read_only = ReadOnly::No;
+        }
+    }
+
     fn close_clients(&mut self, effects: &mut Vec<Effect>) {
         let mut conns: Vec<ConnId> = self.conns.keys().copied().collect();
         conns.sort_unstable();
@@ -345,7 +377,7 @@ impl Server {
 
     /// All sessions start with a full timeout, at nobody in particular.
     fn restart_sessions(&mut self, now: Now) {
-        self.sessions = crate::session::Sessions::new(self.config.tick_time_ms.max(1));
+        self.sessions = Sessions::new(self.config.tick_time_ms.max(1));
         for (id, timeout_ms) in self.tree.sessions() {
             self.sessions.insert(now.mono, id, timeout_ms, None);
         }
@@ -393,6 +425,8 @@ impl Server {
         tracing::info!(leader = leader.0, round = ensemble.election.round(), "elected");
         ensemble.leader = Some(leader);
         ensemble.note_elected(now.mono);
+        self.end_service(effects);
+        let Some(ensemble) = &mut self.ensemble else { return };
         if leader == ensemble.me {
             return self.begin_leading(now, effects);
         }

@@ -3,6 +3,7 @@
 use crate::{
     input::ConnId,
     server::Server,
+    session::Scope,
     stats::{ConnStats, Stats},
 };
 use alloc::{string::String, vec::Vec};
@@ -42,8 +43,10 @@ pub struct Summary {
     pub ephemerals_count: usize,
     /// Bytes of paths and data.
     pub data_size: i64,
-    /// Sessions.
+    /// Sessions that all servers know.
     pub sessions: usize,
+    /// Sessions that only this one knows.
+    pub local_sessions: usize,
     /// Connections.
     pub connections: usize,
     /// Transactions whose digest did not fit.
@@ -61,7 +64,8 @@ impl Server {
             watch_count: self.watches.count(),
             ephemerals_count: self.tree.ephemeral_count(),
             data_size: self.tree.data_size(),
-            sessions: self.sessions.len(),
+            sessions: self.tree.session_count(),
+            local_sessions: self.sessions.count(Scope::Local),
             connections: self.conns.len(),
             digest_mismatches: self.tree.digest_mismatches(),
         }
@@ -87,8 +91,18 @@ impl Server {
     }
 
     /// Sessions by the monotonic time at which they expire.
-    pub fn session_buckets(&self) -> Vec<(u64, Vec<SessionId>)> {
-        self.sessions.buckets().map(|(bucket, ids)| (bucket.0, ids.iter().copied().collect())).collect()
+    pub fn session_buckets(&self, scope: Scope) -> Vec<(u64, Vec<SessionId>)> {
+        self.sessions.buckets(scope).map(|(bucket, ids)| (bucket.0, ids.iter().copied().collect())).collect()
+    }
+
+    /// At a server that keeps no global session alive: those that it knows, and their timeouts in ms.
+    pub fn learnt_sessions(&self) -> Option<Vec<(SessionId, i32)>> {
+        self.leader.is_none().then(|| self.tree.sessions().collect())
+    }
+
+    /// Sessions that only this server knows by the time at which they expire, if there can be any.
+    pub fn local_session_buckets(&self) -> Option<Vec<(u64, Vec<SessionId>)>> {
+        self.has_local_sessions().then(|| self.session_buckets(Scope::Local))
     }
 
     /// Ephemerals by session.

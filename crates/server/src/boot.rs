@@ -233,6 +233,10 @@ fn core_config(config: &ServerConfig) -> CoreConfig {
 const HISTORY_RECORDS: usize = 200_000;
 const HISTORY_BYTES: usize = 64 << 20;
 
+/// A server without a leader serves nobody at all for a tick, and at least for so long: most elections are over by
+/// then.
+const READ_ONLY_AFTER_MIN_MS: u64 = 2_000;
+
 fn ensemble_config(
     config: &ServerConfig,
     ensemble: &EnsembleSettings,
@@ -261,6 +265,8 @@ fn ensemble_config(
             records: HISTORY_RECORDS.max(ensemble.commit_log_count as usize),
             bytes: HISTORY_BYTES,
         },
+        local_sessions: ensemble.local_sessions,
+        read_only_after_ms: config.readonly_mode_enabled.then_some(tick.max(READ_ONLY_AFTER_MIN_MS)),
         may_start_empty: false,
         accepted,
         current,

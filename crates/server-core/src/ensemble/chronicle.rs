@@ -271,6 +271,8 @@ mod tests {
         let core = CoreConfig { server: ServerId(1), ..CoreConfig::default() };
         let servers = voters.iter().map(|id| format!("server.{id}=10.0.0.{id}:2888:3888\n"));
         let ensemble = EnsembleConfig {
+            local_sessions: crate::ensemble::LocalSessions::Off,
+            read_only_after_ms: None,
             membership: Membership::parse(&servers.collect::<String>()).unwrap(),
             pending: None,
             election: ElectionTiming::default(),

@@ -5,19 +5,39 @@ use crate::{
     wire::{self, Ask},
     world::{Event, World},
 };
-use ostler_proto::reply::Reply;
+use ostler_proto::{id::SessionId, reply::Reply};
+use ostler_server_core::{ensemble::LocalSessions, session::Scope};
 use std::collections::BTreeSet;
 
 impl World {
     /// A client that does what the test says, with a session at a member.
     pub(crate) fn join(&mut self, member: i64) -> usize {
-        let client = self.clients.len();
-        self.clients.push(Client { driven: true, ..Client::default() });
-        self.after(1, Event::Client(client));
-        self.connect(client, member);
+        let client = self.call(member, false);
         let joined = self.run_until(4_000, |world| world.clients[client].open);
         assert!(joined, "{member} gives no session");
         client
+    }
+
+    /// A client that a test drives calls a member.
+    pub(crate) fn call(&mut self, member: i64, reader: bool) -> usize {
+        let client = self.clients.len();
+        self.clients.push(Client { driven: true, reader, ..Client::default() });
+        self.after(1, Event::Client(client));
+        self.connect(client, member);
+        client
+    }
+
+    /// A client loses its connection and calls a member. Whether it has its session there.
+    pub(crate) fn come_back(&mut self, client: usize, member: i64) -> bool {
+        self.hang_up_client(client);
+        self.run(30);
+        let before = self.clients[client].session;
+        self.connect(client, member);
+        self.run_until(1_000, |world| {
+            let of = &world.clients[client];
+            of.open || of.conn.is_none()
+        });
+        self.clients[client].open && self.clients[client].session == before
     }
 
     /// Asks and waits for the answer.
@@ -59,7 +79,10 @@ impl World {
     fn every_member_takes_a_write(&mut self) {
         for id in self.ids() {
             let client = self.join(id);
-            let reply = self.write(client, wire::create(&format!("/probe{id}")).ephemeral());
+            let probe = wire::create(&format!("/probe{id}"));
+            self.clients[client].asked_for_ephemeral = self.shape.local != LocalSessions::Fixed;
+            let probe = if self.clients[client].asked_for_ephemeral { probe.ephemeral() } else { probe };
+            let reply = self.write(client, probe);
             assert!(reply.is_some_and(|reply| reply.result.is_ok()), "{id} takes no write");
         }
     }
@@ -80,14 +103,37 @@ impl World {
         self.run(6_000);
         assert!(live.is_subset(&here(self)), "a session of a client that is there was ended");
         let live = here(self);
+        let local = self.local_sessions();
+        for client in self.clients.iter().filter(|client| !client.retired && client.open) {
+            let is_local = client.session.is_some_and(|session| local.contains(&session));
+            let stays_local = match self.shape.local {
+                LocalSessions::Off => false,
+                LocalSessions::Upgradeable => !client.asked_for_ephemeral,
+                LocalSessions::Fixed => true,
+            };
+            assert!(is_local || !stays_local, "{client:?} has never needed a global session");
+        }
         for node in self.nodes.values() {
             let tree = node.server.as_ref().unwrap().tree();
             let sessions: BTreeSet<_> = tree.sessions().map(|(session, _)| session).collect();
-            assert_eq!(sessions, live, "sessions that have clients live, and no others");
+            let all: BTreeSet<_> = sessions.union(&local).copied().collect();
+            assert_eq!(all, live, "sessions that have clients live, and no others");
+            assert!(sessions.is_disjoint(&local), "a session is known to all or to one");
             for (owner, paths) in tree.ephemerals_by_session() {
                 assert!(live.contains(&owner), "{paths:?} outlive their session");
             }
         }
+    }
+
+    /// Sessions that only one server knows.
+    fn local_sessions(&self) -> BTreeSet<SessionId> {
+        let servers = self.nodes.values().filter_map(|node| node.server.as_ref());
+        let buckets = servers.flat_map(|server| server.session_buckets(Scope::Local));
+        let mut all = BTreeSet::new();
+        for session in buckets.flat_map(|(_, sessions)| sessions) {
+            assert!(all.insert(session), "{session:?} is a local session of two");
+        }
+        all
     }
 
     fn all_have_the_same(&mut self) {

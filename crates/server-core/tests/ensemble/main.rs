@@ -12,7 +12,9 @@ mod disk;
 mod ending;
 mod faults;
 mod history;
+mod local_sessions;
 mod network;
+mod read_only;
 mod scenes;
 mod shell;
 mod truth;
@@ -21,6 +23,7 @@ mod truth;
 mod wire;
 mod world;
 
+use ostler_server_core::ensemble::LocalSessions;
 use std::{
     collections::BTreeMap,
     num::NonZero,
@@ -50,6 +53,9 @@ fn shape(seed: u64) -> Shape {
         history: [4, 15, 500][(seed / 2) as usize % 3],
         snapshot_txns: [2, 20, 200][(seed / 3) as usize % 3],
         pace_ms: [1, 150, 500][(seed / 5) as usize % 3],
+        local: [LocalSessions::Off, LocalSessions::Upgradeable, LocalSessions::Fixed]
+            [(seed / 4) as usize % 3],
+        read_only_after_ms: [None, Some(300)][(seed / 7) as usize % 2],
     }
 }
 

@@ -91,6 +91,8 @@ pub(crate) struct Conn {
     pub(crate) member: Process,
     pub(crate) up: u64,
     pub(crate) down: u64,
+    /// The member has no leader; whether all that it shows is committed.
+    pub(crate) shown: Option<bool>,
     /// The member has been told of its end.
     pub(crate) gone: bool,
 }

@@ -5,17 +5,44 @@ use crate::{
     wire,
     world::{Shape, World},
 };
+use ostler_server_core::ensemble::LocalSessions;
+
+fn shape(seed: u64) -> Shape {
+    let (history, snapshot_txns) = if seed.is_multiple_of(2) { (4, 20) } else { (500, 2) };
+    Shape {
+        voters: 3,
+        observers: 0,
+        clients: 0,
+        history,
+        snapshot_txns,
+        pace_ms: 1,
+        local: LocalSessions::Off,
+        read_only_after_ms: None,
+    }
+}
 
 fn three(seed: u64) -> World {
-    let (history, snapshot_txns) = if seed.is_multiple_of(2) { (4, 20) } else { (500, 2) };
-    let shape = Shape { voters: 3, observers: 0, clients: 0, history, snapshot_txns, pace_ms: 1 };
+    started(seed, shape(seed))
+}
+
+fn started(seed: u64, shape: Shape) -> World {
     let mut world = World::new(seed, shape);
     world.start_all();
     assert!(world.run_until(5_000, World::all_serve));
     world
 }
 
-fn others(world: &World, than: i64) -> [i64; 2] {
+/// With local sessions.
+pub(crate) fn three_local(seed: u64, local: LocalSessions) -> World {
+    started(seed, Shape { local, ..shape(seed) })
+}
+
+/// Servers that serve readers without a quorum, and an observer.
+pub(crate) fn three_read_only(seed: u64, local: LocalSessions) -> World {
+    started(seed, Shape { local, observers: 1, read_only_after_ms: Some(300), ..shape(seed) })
+}
+
+pub(crate) fn others(world: &World, than: i64) -> [i64; 2] {
     let others: Vec<i64> = world.ids().into_iter().filter(|id| *id != than).collect();
     [others[0], others[1]]
 }

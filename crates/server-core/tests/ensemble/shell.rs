@@ -35,7 +35,7 @@ impl World {
                 self.note_log(id, op);
             }
         }
-        if mode == Some(MemberMode::Looking) {
+        if !self.serves(id) {
             self.node(id).checked = Zxid::ZERO;
         } else {
             self.observe(id);
@@ -105,10 +105,30 @@ impl World {
         }
     }
 
+    /// Whether all that a member without a leader has applied is committed. If not it has it in its log: after a
+    /// restart, or an election that came to nothing.
+    fn shows_what_is_committed(&mut self, id: i64) -> bool {
+        let node = &self.nodes[&id];
+        let applied = node.server.as_ref().unwrap().tree().last_processed();
+        let shown = node.history.upto(applied);
+        let proven = shown.last() <= self.truth.last() && self.truth.has_all_of(&shown);
+        assert!(proven || node.history.has(shown.last()), "{id} shows what it has not logged");
+        self.count(if proven { "read-only session" } else { "read-only session, tail shown" });
+        proven
+    }
+
     fn carry_out(&mut self, id: i64, effect: Effect) {
         let life = self.nodes[&id].life;
         match effect {
-            Effect::Connected { conn, response } => self.tell_client(conn, Parcel::Connected(response)),
+            Effect::Connected { conn, response } => {
+                let read_only = self.mode(id) == Some(MemberMode::ReadOnly);
+                assert_eq!(response.read_only, Some(read_only), "{id} says what it is");
+                if read_only {
+                    let proven = self.shows_what_is_committed(id);
+                    self.net.conns.get_mut(&conn).unwrap().shown = Some(proven);
+                }
+                self.tell_client(conn, Parcel::Connected(response));
+            }
             Effect::Reply { conn, reply } => self.tell_client(conn, Parcel::Reply(reply)),
             Effect::Notify { conns, zxid, kind, path } => {
                 for conn in conns {

@@ -15,7 +15,9 @@ use ostler_proto::{
     quorum_packet::{Packet, PacketSplit, split},
 };
 use ostler_server_core::{
-    ClientRequest, CoreConfig, EnsembleConfig, Input, Now, Server, ensemble::MemberMode, input::Mono,
+    ClientRequest, CoreConfig, EnsembleConfig, Input, Now, Server,
+    ensemble::{LocalSessions, MemberMode},
+    input::Mono,
 };
 use ostler_tree::FrozenTree;
 use ostler_zab::{
@@ -74,6 +76,8 @@ pub(crate) struct Shape {
     pub(crate) snapshot_txns: u64,
     /// The longest that a client thinks.
     pub(crate) pace_ms: u64,
+    pub(crate) local: LocalSessions,
+    pub(crate) read_only_after_ms: Option<u64>,
 }
 
 impl Shape {
@@ -129,7 +133,7 @@ impl World {
             count: 0,
             nodes: (1..=shape.voters + shape.observers).map(|id| (id, node(id))).collect(),
             net: Net::default(),
-            clients: (0..shape.clients).map(|_| Client::default()).collect(),
+            clients: (0..shape.clients).map(|n| Client { reader: n % 2 == 1, ..Client::default() }).collect(),
             truth: Truth::new(),
             acknowledged: Zxid::ZERO,
             calm: false,
@@ -197,6 +201,8 @@ impl World {
             election: ElectionTiming { resend_max: 2_000, ..ElectionTiming::default() },
             timing: TIMING,
             history: HistoryLimits { records: shape.history, bytes: 1 << 20 },
+            local_sessions: shape.local,
+            read_only_after_ms: shape.read_only_after_ms,
             may_start_empty: false,
             accepted: node.disk.stored.accepted,
             current: node.disk.stored.current,
@@ -369,6 +375,6 @@ impl World {
     }
 
     pub(crate) fn serves(&self, id: i64) -> bool {
-        self.mode(id).is_some_and(|mode| mode != MemberMode::Looking)
+        self.mode(id).is_some_and(|mode| !matches!(mode, MemberMode::Looking | MemberMode::ReadOnly))
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     snapshot_thread::SnapshotQueue,
 };
 use ostler_proto::op::Op;
-use ostler_server_core::{ensemble::MemberMode, report, stats};
+use ostler_server_core::{ensemble::MemberMode, report, session::Scope, stats};
 use ostler_storage::folders::DataFolders;
 use std::{
     collections::BTreeMap,
@@ -105,6 +105,7 @@ impl FourLetterDoor {
                 Some(MemberMode::Leader) => Mode::Leader,
                 Some(MemberMode::Follower) => Mode::Follower,
                 Some(MemberMode::Observer) => Mode::Observer,
+                Some(MemberMode::ReadOnly) => Mode::ReadOnly,
             },
             version: full_version(BUILT_ON),
             latency: latency(&summary.stats.latency_ms),
@@ -126,14 +127,19 @@ impl FourLetterDoor {
             }
             Word::Dirs | Word::Conf => view.dirs = self.dirs(),
             Word::Dump => {
-                let (buckets, ephemerals) =
-                    driver.inspect(|server| (server.session_buckets(), server.ephemerals()));
+                let (buckets, learnt, local, ephemerals) = driver.inspect(|server| {
+                    let global = server.session_buckets(Scope::Global);
+                    (global, server.learnt_sessions(), server.local_session_buckets(), server.ephemerals())
+                });
                 let wall = |mono: u64| now.wall_ms + mono as i64 - now.mono.0 as i64;
                 let bucket = |(mono, ids): (u64, Vec<_>)| TimeBucket {
                     expires_at_wall_ms: wall(mono),
                     members: ids.into_iter().map(|id: ostler_proto::id::SessionId| id.0).collect(),
                 };
                 view.session_expiry = buckets.into_iter().map(bucket).collect();
+                view.learnt_sessions =
+                    learnt.map(|all| all.into_iter().map(|(id, timeout_ms)| (id.0, timeout_ms)).collect());
+                view.local_session_expiry = local.map(|all| all.into_iter().map(bucket).collect());
                 let of = |(id, paths): (ostler_proto::id::SessionId, _)| EphemeralsOfSession {
                     session_id: id.0,
                     paths,
@@ -179,6 +185,7 @@ impl FourLetterDoor {
             ephemerals_count: summary.ephemerals_count as u64,
             approximate_data_size: summary.data_size.max(0) as u64,
             global_sessions: summary.sessions as u64,
+            local_sessions: summary.local_sessions as u64,
             open_file_descriptor_count: std::fs::read_dir("/proc/self/fd")
                 .map_or(0, |all| all.count() as u64),
             max_file_descriptor_count: limits.current.unwrap_or(u64::MAX),

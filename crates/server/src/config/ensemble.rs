@@ -5,6 +5,7 @@ use super::properties::{self, Entry};
 use super::settings::Settings;
 use ostler_proto::id::ServerId;
 use ostler_proto::membership::{ClientAddress, Member, Membership, MembershipError};
+use ostler_server_core::ensemble::LocalSessions;
 use std::path::{Path, PathBuf};
 
 /// A server's part in an ensemble.
@@ -16,6 +17,8 @@ pub struct EnsembleSettings {
     pub membership: Membership,
     /// A configuration that was proposed when this server stopped.
     pub pending: Option<Membership>,
+    /// Whether new sessions are made known to all servers.
+    pub local_sessions: LocalSessions,
     /// The zoo.cfg.
     pub file: PathBuf,
     /// Ticks for a learner to connect and take over the leader's history.
@@ -106,6 +109,7 @@ fn ensemble(file: &str, settings: &Settings, lines: &Lines, data_dir: &Path) -> 
         me,
         membership,
         pending: settings.bool("reconfigEnabled").then(|| pending(file)).flatten(),
+        local_sessions: local_sessions(settings),
         file: file.into(),
         init_limit: positive("initLimit").max(1),
         sync_limit: positive("syncLimit").max(1),
@@ -117,6 +121,14 @@ fn ensemble(file: &str, settings: &Settings, lines: &Lines, data_dir: &Path) -> 
         notification_max_ms: positive("fastleader.maxNotificationInterval").max(1),
     };
     Ok(Asked::Ensemble(Box::new(settings), own))
+}
+
+fn local_sessions(settings: &Settings) -> LocalSessions {
+    match (settings.bool("localSessionsEnabled"), settings.bool("localSessionsUpgradingEnabled")) {
+        (false, _) => LocalSessions::Off,
+        (true, false) => LocalSessions::Fixed,
+        (true, true) => LocalSessions::Upgradeable,
+    }
 }
 
 /// The version of a dynamic file is the end of its name.

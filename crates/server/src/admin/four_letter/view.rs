@@ -37,6 +37,11 @@ pub struct ServerView {
     pub dirs: Dirs,
     /// `dump`: sessions by the time at which they expire unless they are heard of, earliest first.
     pub session_expiry: Vec<TimeBucket<i64>>,
+    /// `dump`: at a server that is not the one to end them, in place of `session_expiry`: sessions and their timeouts
+    /// in ms.
+    pub learnt_sessions: Option<Vec<(i64, i32)>>,
+    /// `dump`: as `session_expiry`, of sessions that no other server knows; None where there are none.
+    pub local_session_expiry: Option<Vec<TimeBucket<i64>>>,
     /// `dump`
     pub ephemerals: Vec<EphemeralsOfSession>,
     /// `dump`: connections by the time at which they are closed for silence, earliest first.

@@ -54,13 +54,19 @@ const KEYS: &[Key] = &[
         "localSessionsEnabled",
         Boolean,
         "false",
-        Absent("Sessions that only one server knows; all servers know every session"),
+        Obeyed(
+            "New sessions are known to the server that the client is connected to alone, cost no transaction and cannot \
+             move; a single node ignores this",
+        ),
     ),
     file(
         "localSessionsUpgradingEnabled",
         Boolean,
         "false",
-        Absent("Sessions that only one server knows; all servers know every session"),
+        Obeyed(
+            "A local session that asks for an ephemeral is made known to all servers first; without this it gets an \
+             error",
+        ),
     ),
     file("syncEnabled", Boolean, "true", Replaced(BETWEEN_SERVERS)),
     property("observer.syncEnabled", LooseBoolean, "true", Replaced(BETWEEN_SERVERS)),
