@@ -30,7 +30,7 @@ use ostler_proto::{
 };
 use ostler_tree::{Overlay, Tree};
 use ostler_zab::{
-    Election, ElectionOutput, ElectionTiming, Electorate, History, HistoryLimits,
+    Election, ElectionOutput, ElectionTiming, Electorate, History, HistoryLimits, ReignLength,
     leading::{FromLearner, Leading, LeadingTiming, LinkId, Standing},
     learning::Learning,
 };
@@ -48,6 +48,8 @@ pub struct EnsembleConfig {
     pub election: ElectionTiming,
     /// How long a leader and its learners wait for each other.
     pub timing: LeadingTiming,
+    /// How many proposals a reign makes.
+    pub reign: ReignLength,
     /// Committed records kept in memory for learners that missed them.
     pub history: HistoryLimits,
     /// Nothing on disk is right: this server is new.
@@ -281,11 +283,10 @@ impl Server {
     /// A reign ends before its counter is full, and the next begins at 0. If it can be it ends while nothing is under
     /// way; upstream ends it in the middle of a write.
     pub(crate) fn mind_counter(&mut self, now: Now, effects: &mut Vec<Effect>) {
-        const NEARLY_FULL: u32 = u32::MAX - 2_000_000;
-        const FULL: u32 = u32::MAX - 1_000_000;
-        let Some(counter) = self.leader.as_ref().map(|leader| leader.proposed().counter()) else { return };
-        if counter >= FULL || (counter >= NEARLY_FULL && self.outstanding.is_empty()) {
-            tracing::warn!(counter, "the counter of this reign is nearly full: a new one is to begin");
+        let (Some(leader), Some(ensemble)) = (&self.leader, &self.ensemble) else { return };
+        if leader.is_over(ensemble.config.reign) {
+            let proposed = leader.proposed();
+            tracing::warn!(%proposed, "this reign has counted nearly as far as it can: a new one is to begin");
             self.look(now, Why::CounterFull, effects);
         }
     }

@@ -200,9 +200,7 @@ impl Server {
             Input::LogRead { link, term, read } => self.log_read(link, term, read, effects),
             Input::PeerGone { link } => self.peer_gone(now, link, effects),
         }
-        if self.ensemble.is_some() {
-            self.mind_counter(now, effects);
-        }
+        self.mind_counter(now, effects);
     }
 
     /// When the member next wants [`Input::Deadline`].

@@ -29,7 +29,7 @@ use ostler_storage::{
     txnlog::{LogOptions, SpareLog, TxnLog},
 };
 use ostler_tree::Tree;
-use ostler_zab::{ElectionTiming, HistoryLimits, leading::LeadingTiming};
+use ostler_zab::{ElectionTiming, HistoryLimits, ReignLength, leading::LeadingTiming};
 use std::{
     net::{Ipv4Addr, SocketAddr},
     sync::{Arc, atomic::AtomicU64},
@@ -257,6 +257,7 @@ fn ensemble_config(
             init: tick * u64::from(ensemble.init_limit),
             sync: tick * u64::from(ensemble.sync_limit),
         },
+        reign: ReignLength::default(),
         history: HistoryLimits {
             records: HISTORY_RECORDS.max(ensemble.commit_log_count as usize),
             bytes: HISTORY_BYTES,

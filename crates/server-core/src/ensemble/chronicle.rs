@@ -259,7 +259,9 @@ mod tests {
     use alloc::{format, string::String};
     use ostler_proto::membership::Membership;
     use ostler_tree::Tree;
-    use ostler_zab::{ElectionTiming, HistoryLimits, election::Happening, leading::LeadingTiming};
+    use ostler_zab::{
+        ElectionTiming, HistoryLimits, ReignLength, election::Happening, leading::LeadingTiming,
+    };
 
     const WALL_MS: i64 = 1_800_000_000_000;
 
@@ -275,6 +277,7 @@ mod tests {
             pending: None,
             election: ElectionTiming::default(),
             timing: LeadingTiming { init: 1_000, sync: 500 },
+            reign: ReignLength::default(),
             history: HistoryLimits { records: 100, bytes: 1 << 20 },
             may_start_empty: false,
             accepted: Epoch(3),

@@ -21,6 +21,7 @@ mod truth;
 mod wire;
 mod world;
 
+use ostler_zab::ReignLength;
 use std::{
     collections::BTreeMap,
     num::NonZero,
@@ -49,6 +50,8 @@ fn shape(seed: u64) -> Shape {
         clients: [3, 4, 6][seed as usize % 3],
         history: [4, 15, 500][(seed / 2) as usize % 3],
         snapshot_txns: [2, 20, 200][(seed / 3) as usize % 3],
+        reign: [ReignLength::default(), ReignLength { enough: 100, most: 120 }, ReignLength::default()]
+            [(seed / 4) as usize % 3],
         pace_ms: [1, 150, 500][(seed / 5) as usize % 3],
     }
 }

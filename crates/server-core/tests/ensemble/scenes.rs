@@ -5,10 +5,15 @@ use crate::{
     wire,
     world::{Shape, World},
 };
+use ostler_zab::ReignLength;
 
 fn three(seed: u64) -> World {
+    three_that_reign(seed, ReignLength::default())
+}
+
+fn three_that_reign(seed: u64, reign: ReignLength) -> World {
     let (history, snapshot_txns) = if seed.is_multiple_of(2) { (4, 20) } else { (500, 2) };
-    let shape = Shape { voters: 3, observers: 0, clients: 0, history, snapshot_txns, pace_ms: 1 };
+    let shape = Shape { voters: 3, observers: 0, clients: 0, history, snapshot_txns, reign, pace_ms: 1 };
     let mut world = World::new(seed, shape);
     world.start_all();
     assert!(world.run_until(5_000, World::all_serve));
@@ -135,6 +140,42 @@ fn a_late_write_through_another_server_does_not_happen() {
         assert!(world.write(client, wire::set("/a", b"later")).is_some());
         world.hang_up_client(client);
         world.run(30);
+        world.must_come_back();
+    }
+}
+
+/// Reigns of 30 writes, or of 40 while writes are always under way. What was under way at the end of one happens or
+/// not, its client loses the connection and nothing else, and the next reign counts from 0.
+#[test]
+fn a_reign_that_has_counted_far_enough_makes_way_for_the_next() {
+    for seed in 0..12 {
+        let mut world = three_that_reign(seed, ReignLength { enough: 30, most: 40 });
+        let leader = world.leader().unwrap();
+        let epoch = world.epoch_of(leader);
+        let members = [leader, others(&world, leader)[0]];
+        let clients = members.map(|member| world.join(member));
+        world.write(clients[0], wire::create("/a"));
+        let sessions = clients.map(|client| world.clients[client].session);
+        for _ in 0..12 {
+            for (client, member) in clients.into_iter().zip(members) {
+                if world.clients[client].conn.is_none() {
+                    assert!(
+                        world.run_until(2_000, |world| world.serves(member)),
+                        "the next reign begins soon"
+                    );
+                    world.connect(client, member);
+                    assert!(world.run_until(1_000, |world| world.clients[client].open));
+                }
+                burst(&mut world, client, 15);
+            }
+            let pause = world.chance.between(1, 200);
+            world.run(pause);
+        }
+        world.run(1_000);
+        assert_eq!(sessions, clients.map(|client| world.clients[client].session), "sessions live on");
+        let reigns = world.epoch_of(world.leader().unwrap()).0 - epoch.0;
+        assert!(reigns >= 3, "360 writes were asked for in {reigns} reigns");
+        assert!(world.node(leader).history.longest_reign() <= 40 + 15, "no reign was too long");
         world.must_come_back();
     }
 }

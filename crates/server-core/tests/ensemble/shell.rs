@@ -35,10 +35,12 @@ impl World {
                 self.note_log(id, op);
             }
         }
+        // The step that ends a reign may commit first.
+        if mode != Some(MemberMode::Looking) || before != mode {
+            self.observe(id);
+        }
         if mode == Some(MemberMode::Looking) {
             self.node(id).checked = Zxid::ZERO;
-        } else {
-            self.observe(id);
         }
         for effect in effects {
             self.carry_out(id, effect);

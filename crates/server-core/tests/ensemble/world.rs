@@ -19,7 +19,7 @@ use ostler_server_core::{
 };
 use ostler_tree::FrozenTree;
 use ostler_zab::{
-    ElectionTiming, HistoryLimits,
+    ElectionTiming, HistoryLimits, ReignLength,
     leading::{LeadingTiming, LinkId},
 };
 use std::collections::BTreeMap;
@@ -72,6 +72,7 @@ pub(crate) struct Shape {
     /// Committed records that a leader keeps in memory.
     pub(crate) history: usize,
     pub(crate) snapshot_txns: u64,
+    pub(crate) reign: ReignLength,
     /// The longest that a client thinks.
     pub(crate) pace_ms: u64,
 }
@@ -196,6 +197,7 @@ impl World {
             pending: None,
             election: ElectionTiming { resend_max: 2_000, ..ElectionTiming::default() },
             timing: TIMING,
+            reign: shape.reign,
             history: HistoryLimits { records: shape.history, bytes: 1 << 20 },
             may_start_empty: false,
             accepted: node.disk.stored.accepted,
