@@ -35,6 +35,15 @@ pub enum CloseReason {
     NotServing,
 }
 
+/// Whom a learner follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LearnerMaster {
+    /// The leader, at its quorum port.
+    Leader(ServerId),
+    /// A follower, at its port for observers.
+    Follower(ServerId),
+}
+
 /// A persistent act.
 #[derive(Debug)]
 pub enum PersistOp {
@@ -124,15 +133,15 @@ pub enum Effect {
         /// What.
         notification: Notification,
     },
-    /// Connect to the leader's quorum port, for [`Input::LeaderLink`] or [`Input::LeaderUnreachable`].
+    /// Connect to whom this server is to follow, for [`Input::LeaderLink`] or [`Input::LeaderUnreachable`].
     ///
     /// [`Input::LeaderLink`]: crate::Input::LeaderLink
     /// [`Input::LeaderUnreachable`]: crate::Input::LeaderUnreachable
     Dial {
         /// To be given back with the answer.
         term: u64,
-        /// Who leads.
-        leader: ServerId,
+        /// Whom.
+        to: LearnerMaster,
     },
     /// Send something to a learner, or to the leader.
     ToPeer {

@@ -6,6 +6,8 @@
 pub mod chronicle;
 mod following;
 mod forwarding;
+mod learner_master;
+mod observer_master;
 mod reconfig;
 mod reign;
 
@@ -36,6 +38,9 @@ use ostler_zab::{
 };
 
 use chronicle::Why;
+pub use learner_master::Observing;
+use learner_master::Wandering;
+use observer_master::ObserverMaster;
 
 /// What a member needs to know of its ensemble.
 #[derive(Debug, Clone)]
@@ -48,6 +53,8 @@ pub struct EnsembleConfig {
     pub election: ElectionTiming,
     /// How long a leader and its learners wait for each other.
     pub timing: LeadingTiming,
+    /// What concerns observers.
+    pub observing: Observing,
     /// How many proposals a reign makes.
     pub reign: ReignLength,
     /// Committed records kept in memory for learners that missed them.
@@ -99,6 +106,17 @@ struct Learner {
     link: LinkId,
     learning: Learning,
     heard: Mono,
+    /// Whom the leader names with a change of the ensemble, while that is taken.
+    suggested: Option<ServerId>,
+    /// A follower's observers, once it serves.
+    master: Option<ObserverMaster>,
+}
+
+/// Who waits for the leader's word on a session.
+#[derive(Debug, Clone, Copy)]
+enum Asking {
+    Client(ConnId),
+    Observer(LinkId),
 }
 
 /// Learners that call before this server leads: the others may be a moment ahead of it.
@@ -130,8 +148,9 @@ pub(crate) struct Ensemble {
     reloading: Option<Reload>,
     /// Sessions heard of since the leader's last heartbeat, and their timeouts.
     touched: BTreeMap<SessionId, i32>,
-    /// Connections that wait for the leader's word on their session.
-    revalidating: BTreeMap<SessionId, VecDeque<(ConnId, i32)>>,
+    /// Who waits for the leader's word on a session, with its timeout.
+    revalidating: BTreeMap<SessionId, VecDeque<(Asking, i32)>>,
+    wandering: Wandering,
     chronicle: chronicle::Chronicle,
 }
 
@@ -171,6 +190,7 @@ impl Ensemble {
             reloading: None,
             touched: BTreeMap::new(),
             revalidating: BTreeMap::new(),
+            wandering: Wandering::new(core.server, core.seed),
             chronicle: chronicle::Chronicle::default(),
             config,
         }
@@ -181,7 +201,8 @@ impl Ensemble {
             // It has not begun to look.
             return Mono(0);
         }
-        self.election.next_deadline().map_or(self.next_tick, |due| due.min(self.next_tick))
+        let due = self.election.next_deadline().into_iter().chain(self.wandering.next_deadline());
+        due.fold(self.next_tick, Mono::min)
     }
 
     /// The connection to the leader, while clients are served.
@@ -216,6 +237,15 @@ impl Ensemble {
         match &mut self.role {
             Role::Leading(leading) => Some(leading),
             _ => None,
+        }
+    }
+
+    /// The learners of this server: a leader's, or the observers of a follower.
+    fn learners(&self) -> Option<&Leading> {
+        match &self.role {
+            Role::Leading(leading) => Some(leading),
+            Role::Learning(learner) => learner.master.as_ref().map(|master| &master.observers),
+            Role::Looking | Role::Dialling => None,
         }
     }
 }
@@ -269,12 +299,16 @@ impl Server {
             ensemble.election.deadline(now.mono, &ensemble.electorate, &mut out);
             self.elect(now, out, effects);
         }
+        self.mind_wait(now, effects);
         let Some(ensemble) = &mut self.ensemble else { return };
         if ensemble.next_tick <= now.mono {
             ensemble.next_tick = now.mono.after(ensemble.tick_ms / 2);
             match &ensemble.role {
                 Role::Leading(_) => self.tick_leading(now, effects),
-                Role::Learning(_) => self.tick_learning(now, effects),
+                Role::Learning(_) => {
+                    self.tick_learning(now, effects);
+                    self.tick_observers(now, effects);
+                }
                 Role::Looking | Role::Dialling => {}
             }
         }
@@ -298,7 +332,6 @@ impl Server {
         self.leader = None;
         self.close_clients(effects);
         self.overlay = Overlay::new(&self.tree);
-        let standing = self.standing();
         let Some(ensemble) = &mut self.ensemble else { return };
         ensemble.term += 1;
         ensemble.leader = None;
@@ -307,6 +340,14 @@ impl Server {
             reload.look = true;
             return;
         }
+        if !ensemble.waits_to_elect(now) {
+            self.begin_election(now, effects);
+        }
+    }
+
+    fn begin_election(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        let standing = self.standing();
+        let Some(ensemble) = &mut self.ensemble else { return };
         let nothing = Standing { accepted: Epoch(0), current: Epoch(0), last: Zxid::ZERO };
         ensemble.election.set_fresh(standing == nothing && !ensemble.config.may_start_empty);
         let own = (!ensemble.is_observer()).then_some(Candidate {
@@ -324,12 +365,17 @@ impl Server {
         let Some(ensemble) = &mut self.ensemble else { return };
         match core::mem::replace(&mut ensemble.role, Role::Looking) {
             Role::Leading(leading) => effects.extend(leading.links().map(Effect::HangUp)),
-            Role::Learning(learner) => effects.push(Effect::HangUp(learner.link)),
+            Role::Learning(learner) => {
+                effects.push(Effect::HangUp(learner.link));
+                let master = learner.master.iter();
+                effects.extend(master.flat_map(ObserverMaster::links).map(Effect::HangUp));
+            }
             Role::Looking | Role::Dialling => {}
         }
         ensemble.delayed.clear();
         ensemble.touched.clear();
         ensemble.revalidating.clear();
+        ensemble.wandering.stop_waiting();
     }
 
     fn close_clients(&mut self, effects: &mut Vec<Effect>) {
@@ -399,8 +445,7 @@ impl Server {
         }
         // They took this server for the leader.
         effects.extend(ensemble.early.drain(..).map(|(link, _)| Effect::HangUp(link)));
-        ensemble.role = Role::Dialling;
-        effects.push(Effect::Dial { term: ensemble.term, leader });
+        self.dial(now, leader, effects);
     }
 
     /// What is committed is kept for a while, for learners that miss it.
@@ -429,6 +474,9 @@ impl Server {
         match &ensemble.role {
             Role::Leading(_) => self.learner_says(now, link, packet, effects),
             Role::Learning(learner) if learner.link == link => self.leader_says(now, packet, effects),
+            Role::Learning(learner) if learner.master.as_ref().is_some_and(|master| master.has(link)) => {
+                self.observer_says(now, link, packet, effects);
+            }
             Role::Looking if ensemble.early.len() < EARLY_MAX => {
                 match learner_info(&packet, ensemble.config.membership.version) {
                     Some(info) => ensemble.early.push((link, info)),
@@ -449,6 +497,7 @@ impl Server {
                 tracing::warn!("the connection to the leader is gone");
                 self.look(now, Why::LeaderGone, effects);
             }
+            Role::Learning(learner) => learner.master.iter_mut().for_each(|master| master.gone(link)),
             _ => {}
         }
     }
@@ -471,6 +520,16 @@ fn learner_info(packet: &Packet<'_>, version: u64) -> Option<FromLearner> {
         return None;
     }
     Some(FromLearner::Info { id: info.server?, observer, accepted })
+}
+
+/// What a learner says, for those who count it; `None` if it is to be sent away.
+fn peer_says(packet: &Packet<'_>, version: u64) -> Option<FromLearner> {
+    Some(match packet {
+        Packet::FollowerInfo { .. } | Packet::ObserverInfo { .. } => learner_info(packet, version)?,
+        Packet::AckEpoch { last, current } => FromLearner::AckEpoch { last: *last, current: *current },
+        Packet::Ack(zxid) => FromLearner::Ack(*zxid),
+        _ => FromLearner::Sign,
+    })
 }
 
 fn own_info(ensemble: &Ensemble) -> Packet<'static> {

@@ -4,7 +4,10 @@
 //! leader whose history is not the newest of that quorum gives way; and the reign begins when a quorum has the
 //! leader's history on disk. Nothing is promised before it is durable: the host reports each save.
 
-use crate::{quorum::Electorate, time::Mono};
+use crate::{
+    quorum::{Electorate, Quorum},
+    time::Mono,
+};
 use alloc::{
     collections::{BTreeMap, BTreeSet},
     vec::Vec,
@@ -206,6 +209,21 @@ impl Leading {
         };
         leading.consider_epoch(now, out);
         leading
+    }
+
+    /// A follower's side towards observers of its own: to them it is a leader whose reign has begun, and whose being
+    /// there depends on nobody.
+    pub fn relaying(me: ServerId, epoch: Epoch, timing: LeadingTiming) -> Leading {
+        Leading {
+            me,
+            own: Standing { accepted: epoch, current: epoch, last: Zxid::new(epoch, 0) },
+            epoch,
+            electorate: Electorate::of(Quorum::majority([me])),
+            timing,
+            stage: Stage::Broadcast,
+            deadline: Mono(0),
+            learners: BTreeMap::new(),
+        }
     }
 
     /// From now on these decide.

@@ -254,6 +254,7 @@ impl Server {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Observing;
     use super::*;
     use crate::{CoreConfig, Effect, EnsembleConfig, Input, PersistOp};
     use alloc::{format, string::String};
@@ -277,6 +278,7 @@ mod tests {
             pending: None,
             election: ElectionTiming::default(),
             timing: LeadingTiming { init: 1_000, sync: 500 },
+            observing: Observing::default(),
             reign: ReignLength::default(),
             history: HistoryLimits { records: 100, bytes: 1 << 20 },
             may_start_empty: false,

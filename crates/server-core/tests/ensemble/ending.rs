@@ -88,6 +88,8 @@ impl World {
         };
         let live = here(self);
         self.run(6_000);
+        // A short reign may have ended just now.
+        self.run_until(1_000, |world| live.is_subset(&here(world)));
         assert!(live.is_subset(&here(self)), "a session of a client that is there was ended");
         let live = here(self);
         for node in self.nodes.values() {

@@ -5,6 +5,7 @@ use crate::{
     wire,
     world::{Shape, World},
 };
+use ostler_server_core::ensemble::Observing;
 use ostler_zab::ReignLength;
 
 fn three(seed: u64) -> World {
@@ -12,8 +13,26 @@ fn three(seed: u64) -> World {
 }
 
 fn three_that_reign(seed: u64, reign: ReignLength) -> World {
+    begin(seed, reign, 0)
+}
+
+/// Three that vote, and observers that follow those who do not lead.
+fn with_observers(seed: u64, observers: i64) -> World {
+    begin(seed, ReignLength::default(), observers)
+}
+
+fn begin(seed: u64, reign: ReignLength, observers: i64) -> World {
     let (history, snapshot_txns) = if seed.is_multiple_of(2) { (4, 20) } else { (500, 2) };
-    let shape = Shape { voters: 3, observers: 0, clients: 0, history, snapshot_txns, reign, pace_ms: 1 };
+    let shape = Shape {
+        voters: 3,
+        observers,
+        observing: Observing { masters: observers > 0, ..Observing::default() },
+        clients: 0,
+        history,
+        snapshot_txns,
+        reign,
+        pace_ms: 1,
+    };
     let mut world = World::new(seed, shape);
     world.start_all();
     assert!(world.run_until(5_000, World::all_serve));
@@ -21,7 +40,7 @@ fn three_that_reign(seed: u64, reign: ReignLength) -> World {
 }
 
 fn others(world: &World, than: i64) -> [i64; 2] {
-    let others: Vec<i64> = world.ids().into_iter().filter(|id| *id != than).collect();
+    let others: Vec<i64> = (1..=world.shape.voters).filter(|id| *id != than).collect();
     [others[0], others[1]]
 }
 
@@ -178,4 +197,101 @@ fn a_reign_that_has_counted_far_enough_makes_way_for_the_next() {
         assert!(world.node(leader).history.longest_reign() <= 40 + 15, "no reign was too long");
         world.must_come_back();
     }
+}
+
+/// Whom an observer follows.
+fn master_of(world: &World, observer: i64) -> Option<i64> {
+    let life = world.nodes[&observer].life;
+    let links = world.net.links.values().filter(|of| of.learner == (observer, life) && of.gone == [false; 2]);
+    links.last().map(|of| of.leader.0)
+}
+
+#[test]
+fn observers_follow_followers_and_find_the_next_when_one_is_gone() {
+    let mut spread = 0;
+    for seed in 0..20 {
+        let mut world = with_observers(seed, 2);
+        let leader = world.leader().unwrap();
+        let masters = [4, 5].map(|observer| master_of(&world, observer).unwrap());
+        assert!(!masters.contains(&leader), "{masters:?} for {leader}");
+        spread += i32::from(masters[0] != masters[1]);
+        let other = others(&world, leader).into_iter().find(|id| *id != masters[0]).unwrap();
+        let client = world.join(4);
+        let session = world.clients[client].session;
+        let reply = world.write(client, wire::create("/a").data(b"1")).unwrap();
+        assert!(reply.result.is_ok(), "{reply:?}");
+        burst(&mut world, client, 3);
+        let reply = world.answer(client, Intent::Sync, wire::sync("/a")).unwrap();
+        assert!(reply.zxid >= Some(world.acknowledged), "{reply:?}");
+        world.crash(masters[0]);
+        assert!(world.run_until(3_000, |world| master_of(world, 4) == Some(other) && world.serves(4)));
+        world.connect(client, 4);
+        assert!(world.run_until(1_000, |world| world.clients[client].open));
+        assert_eq!(world.clients[client].session, session, "the session came back through another follower");
+        assert!(world.write(client, wire::set("/a", b"2")).unwrap().result.is_ok());
+        world.boot(masters[0]);
+        // The one that leads next is none that observers follow.
+        world.crash(leader);
+        let apart = |world: &World| {
+            let next = world.leader().filter(|next| *next != leader);
+            next.is_some()
+                && [4, 5].iter().all(|id| world.serves(*id) && ![None, next].contains(&master_of(world, *id)))
+        };
+        assert!(world.run_until(5_000, apart));
+        world.must_come_back();
+    }
+    assert!(spread >= 10, "observers spread over followers");
+}
+
+/// Behind one follower the leader cannot tell observers apart: the follower has to.
+#[test]
+fn a_late_write_through_an_observer_does_not_happen() {
+    for seed in 0..20 {
+        let mut world = with_observers(seed, 1);
+        let (leader, follower) = (world.leader().unwrap(), master_of(&world, 4).unwrap());
+        let client = world.join(4);
+        world.write(client, wire::create("/a"));
+        world.net.cut.insert((4, follower));
+        burst(&mut world, client, 2);
+        world.run(30);
+        let goes_on_at = if seed % 2 == 0 { follower } else { leader };
+        world.forget_connection(client);
+        world.connect(client, goes_on_at);
+        assert!(world.run_until(300, |world| world.clients[client].open));
+        assert!(world.write(client, wire::set("/a", b"later")).is_some());
+        // It stalls for longer than the observer is silent for, in some runs.
+        let pause = world.chance.between(1, 400);
+        world.run(pause);
+        world.net.cut.clear();
+        assert!(world.write(client, wire::set("/a", b"last")).is_some());
+        world.must_come_back();
+    }
+}
+
+/// An observer may have commits from one follower that the next does not know of yet. It is not taken back.
+#[test]
+fn an_observer_that_is_ahead_of_the_next_follower_waits_for_it() {
+    let mut waited = 0;
+    for seed in 0..20 {
+        let mut world = with_observers(seed, 1);
+        let (leader, follower) = (world.leader().unwrap(), master_of(&world, 4).unwrap());
+        let next = others(&world, leader).into_iter().find(|id| *id != follower).unwrap();
+        let client = world.join(leader);
+        world.write(client, wire::create("/a"));
+        // What goes to the next follower is late.
+        let lane =
+            world.net.links.values().find(|of| of.learner.0 == next && of.leader.0 == leader).unwrap().down;
+        world.net.lanes.get_mut(&lane).unwrap().held_until = world.now + 400;
+        burst(&mut world, client, 5);
+        world.run(60);
+        let ahead = world.nodes[&4].history.last();
+        world.crash(follower);
+        assert!(world.run_until(300, |world| master_of(world, 4) == Some(next)));
+        waited += i32::from(world.nodes[&next].history.last() < ahead);
+        assert!(world.run_until(3_000, |world| world.serves(4)));
+        assert!(world.nodes[&4].history.last() >= ahead);
+        assert_eq!(world.tally.get("cut and reload"), None);
+        world.must_come_back();
+    }
+    assert!(waited > 0, "none of them was ahead");
 }

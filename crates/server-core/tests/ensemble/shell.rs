@@ -9,7 +9,9 @@ use ostler_proto::{
     id::{ServerId, Zxid},
     quorum_packet::Packet,
 };
-use ostler_server_core::{CloseReason, ConnId, Effect, Input, PeerMessage, PersistOp, ensemble::MemberMode};
+use ostler_server_core::{
+    CloseReason, ConnId, Effect, Input, LearnerMaster, PeerMessage, PersistOp, ensemble::MemberMode,
+};
 use ostler_zab::leading::LinkId;
 use std::borrow::Cow;
 
@@ -140,9 +142,9 @@ impl World {
                 self.net.votes.insert((id, to.0), notification);
                 self.post_vote(id, to.0);
             }
-            Effect::Dial { term, leader } => {
+            Effect::Dial { term, to } => {
                 let (since, delay) = (self.now, self.chance.between(1, 5));
-                self.after(delay, Event::Dial { id, life, term, leader: leader.0, since });
+                self.after(delay, Event::Dial { id, life, term, to, since });
             }
             Effect::ToPeer { link, message } => self.tell_peer(id, link, message),
             Effect::ReadLog { term, link, after, through } => {
@@ -251,23 +253,30 @@ impl World {
         self.mind_disk(id);
     }
 
-    /// Calls the leader's port, which is open whatever the leader thinks that it is.
-    pub(crate) fn dial(&mut self, id: i64, term: u64, leader: i64, since: u64) {
+    /// Calls a port, which is open whatever its server thinks that it is.
+    pub(crate) fn dial(&mut self, id: i64, term: u64, to: LearnerMaster, since: u64) {
         let life = self.nodes[&id].life;
-        let cut = self.net.cut.contains(&(id, leader)) || self.net.cut.contains(&(leader, id));
-        let patience = if cut { CONNECT_TIMEOUT } else { REFUSED_FOR };
-        if cut || self.nodes[&leader].server.is_none() {
+        let (master, refused_for) = match to {
+            LearnerMaster::Leader(leader) => (leader.0, REFUSED_FOR),
+            LearnerMaster::Follower(follower) => (follower.0, 0),
+        };
+        let cut = self.net.cut.contains(&(id, master)) || self.net.cut.contains(&(master, id));
+        let patience = if cut { CONNECT_TIMEOUT } else { refused_for };
+        if cut || self.nodes[&master].server.is_none() {
             if self.now >= since + patience {
                 return self.step(id, Input::LeaderUnreachable { term });
             }
-            return self.after(20, Event::Dial { id, life, term, leader, since });
+            return self.after(20, Event::Dial { id, life, term, to, since });
         }
         let link = LinkId(self.net.number());
-        let (learner, leader) = ((id, life), (leader, self.nodes[&leader].life));
-        let up = self.net.lane(Route::Peer { link, to_leader: true }, Some(learner), Some(leader));
-        let down = self.net.lane(Route::Peer { link, to_leader: false }, Some(leader), Some(learner));
-        let of = Link { learner, leader, up, down, closed: [false; 2], gone: [false; 2] };
+        let (learner, master) = ((id, life), (master, self.nodes[&master].life));
+        let up = self.net.lane(Route::Peer { link, to_leader: true }, Some(learner), Some(master));
+        let down = self.net.lane(Route::Peer { link, to_leader: false }, Some(master), Some(learner));
+        let of = Link { learner, leader: master, up, down, closed: [false; 2], gone: [false; 2] };
         self.net.links.insert(link, of);
+        if matches!(to, LearnerMaster::Follower(_)) {
+            self.send(up, Parcel::Call);
+        }
         self.step(id, Input::LeaderLink { term, link });
     }
 

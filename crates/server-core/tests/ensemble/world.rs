@@ -15,7 +15,9 @@ use ostler_proto::{
     quorum_packet::{Packet, PacketSplit, split},
 };
 use ostler_server_core::{
-    ClientRequest, CoreConfig, EnsembleConfig, Input, Now, Server, ensemble::MemberMode, input::Mono,
+    ClientRequest, CoreConfig, EnsembleConfig, Input, LearnerMaster, Now, Server,
+    ensemble::{MemberMode, Observing},
+    input::Mono,
 };
 use ostler_tree::FrozenTree;
 use ostler_zab::{
@@ -35,7 +37,7 @@ pub(crate) enum Event {
     Sync { id: i64, life: u64 },
     SnapshotDone { id: i64, life: u64, frozen: Box<FrozenTree>, history: History },
     LogRead { id: i64, life: u64, term: u64, link: LinkId, after: Zxid, through: Zxid },
-    Dial { id: i64, life: u64, term: u64, leader: i64, since: u64 },
+    Dial { id: i64, life: u64, term: u64, to: LearnerMaster, since: u64 },
     DialElection { id: i64, life: u64, to: i64 },
     Election { id: i64, life: u64, peer: i64, up: bool },
     Gone { id: i64, life: u64, link: LinkId },
@@ -73,6 +75,7 @@ pub(crate) struct Shape {
     pub(crate) history: usize,
     pub(crate) snapshot_txns: u64,
     pub(crate) reign: ReignLength,
+    pub(crate) observing: Observing,
     /// The longest that a client thinks.
     pub(crate) pace_ms: u64,
 }
@@ -197,6 +200,7 @@ impl World {
             pending: None,
             election: ElectionTiming { resend_max: 2_000, ..ElectionTiming::default() },
             timing: TIMING,
+            observing: shape.observing,
             reign: shape.reign,
             history: HistoryLimits { records: shape.history, bytes: 1 << 20 },
             may_start_empty: false,
@@ -292,7 +296,7 @@ impl World {
                 self.count(if read.is_some() { "log read" } else { "log unread" });
                 self.step(id, Input::LogRead { link, term, read });
             }
-            Event::Dial { id, term, leader, since, .. } => self.dial(id, term, leader, since),
+            Event::Dial { id, term, to, since, .. } => self.dial(id, term, to, since),
             Event::DialElection { id, to, .. } => self.dial_election(id, to),
             Event::Election { id, peer, up, .. } => self.election_link(id, peer, up),
             Event::Gone { id, link, .. } => self.link_gone(id, link),
@@ -339,6 +343,10 @@ impl World {
                 let tree = Box::new(crate::disk::thaw(&frozen));
                 self.node(id).incoming = Some(history);
                 self.step(id, Input::Snap { link, tree });
+            }
+            (Route::Peer { link, .. }, Parcel::Call) => {
+                self.count("observer calls");
+                self.step(id, Input::ObserverCalls { link });
             }
             (Route::Peer { link, .. }, Parcel::End) => self.link_gone(id, link),
             (Route::ToServer(conn), Parcel::Connect(payload)) => {
