@@ -59,6 +59,7 @@ def checks(args):
             Check("mixed", "ensemble/mixed.py", common + (["--kills", "2"] if args.quick else []) + quick),
             Check("migrate", "ensemble/migrate.py", common),
             Check("reconfig", "ensemble/reconfig.py", common),
+            Check("observers", "ensemble/observers.py", common + (["--peers", "java3.9"] if args.quick else [])),
             Check("failover", "ensemble/failover.py", common + ["--rounds", "5" if args.quick else "50"]),
             Check("catch-up", "ensemble/catchup.py", common + (["--writes", "100000", "--nodes", "10000"] if args.quick else [])),
         ],

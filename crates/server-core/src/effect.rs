@@ -124,7 +124,7 @@ pub enum Effect {
     },
     /// Write a snapshot, in the background.
     Snapshot(Box<FrozenTree>),
-    /// These are the servers that may have to be reached from now on.
+    /// These are the servers that may have to be reached from now on. The first configuration is in force.
     Servers(Vec<Membership>),
     /// Send a vote.
     SendVote {

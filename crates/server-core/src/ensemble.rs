@@ -135,6 +135,8 @@ pub(crate) struct Ensemble {
     current: Epoch,
     role: Role,
     leader: Option<ServerId>,
+    /// Whom this server follows: the leader, or an observer a follower in its place.
+    master: Option<ServerId>,
     /// Counts the searches for a leader. What was begun in an earlier one is void.
     term: u64,
     next_tick: Mono,
@@ -181,6 +183,7 @@ impl Ensemble {
             current: config.current,
             role: Role::Looking,
             leader: None,
+            master: None,
             term: 0,
             next_tick: Mono(0),
             early: Vec::new(),
@@ -334,7 +337,7 @@ impl Server {
         self.overlay = Overlay::new(&self.tree);
         let Some(ensemble) = &mut self.ensemble else { return };
         ensemble.term += 1;
-        ensemble.leader = None;
+        (ensemble.leader, ensemble.master) = (None, None);
         ensemble.next_tick = now.mono.after(ensemble.tick_ms / 2);
         if let Some(reload) = &mut ensemble.reloading {
             reload.look = true;

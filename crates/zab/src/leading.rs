@@ -173,6 +173,17 @@ enum Stage {
     Broadcast,
 }
 
+/// Learners by how far they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LearnerCounts {
+    /// All that have said who they are.
+    pub all: usize,
+    /// Followers that have the history.
+    pub followers: usize,
+    /// Observers that have it.
+    pub observers: usize,
+}
+
 /// A leader, from its election to its end.
 #[derive(Debug)]
 pub struct Leading {
@@ -235,6 +246,16 @@ impl Leading {
     pub fn synced(&self) -> impl Iterator<Item = ServerId> {
         use LearnerStage::{Active, Synced};
         self.learners.values().filter(|of| matches!(of.stage, Synced | Active)).map(|of| of.id)
+    }
+
+    /// How many learners there are.
+    pub fn counts(&self) -> LearnerCounts {
+        use LearnerStage::{Active, Synced};
+        let mut counts = LearnerCounts { all: self.learners.len(), followers: 0, observers: 0 };
+        for of in self.learners.values().filter(|of| matches!(of.stage, Synced | Active)) {
+            *(if of.observer { &mut counts.observers } else { &mut counts.followers }) += 1;
+        }
+        counts
     }
 
     /// The epoch of the reign, once it has one.

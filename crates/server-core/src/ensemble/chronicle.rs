@@ -150,6 +150,10 @@ impl Chronicle {
         }
     }
 
+    pub(super) fn serves_since(&self) -> Option<Mono> {
+        self.searches.back()?.synchronised
+    }
+
     fn committed(&mut self, at: Mono, zxid: Zxid) {
         if let Some(search) = self.current()
             && search.synchronised.is_some()

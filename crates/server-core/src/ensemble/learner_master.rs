@@ -6,10 +6,12 @@ use super::{Ensemble, Role};
 use crate::{
     effect::{Effect, LearnerMaster},
     input::{Mono, Now},
+    report::QuorumReport,
     server::Server,
 };
 use alloc::vec::Vec;
 use ostler_proto::id::ServerId;
+use ostler_zab::leading::Leading;
 
 /// What only concerns observers and those who have some; times in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -93,15 +95,39 @@ impl Ensemble {
     }
 }
 
+impl Ensemble {
+    pub(crate) fn report(&self, pending_syncs: usize) -> QuorumReport {
+        let learners = self.learners().map(Leading::counts).unwrap_or_default();
+        let votes = |server: &ServerId| self.electorate.voters().contains(server);
+        let non_voting_followers = match &self.role {
+            Role::Leading(leading) => {
+                leading.synced().filter(|server| !votes(server)).count().saturating_sub(learners.observers)
+            }
+            _ => 0,
+        };
+        QuorumReport {
+            voters: self.config.membership.voters().count(),
+            learners,
+            non_voting_followers,
+            pending_syncs,
+            master: self.master.filter(|_| self.is_observer()),
+            serves_since: self.chronicle.serves_since(),
+        }
+    }
+}
+
 impl Server {
     /// The leader is known: it, or one of its followers, is to be connected to.
     pub(super) fn dial(&mut self, now: Now, leader: ServerId, effects: &mut Vec<Effect>) {
         let Some(ensemble) = &mut self.ensemble else { return };
         ensemble.role = Role::Dialling;
-        if !ensemble.is_observer() {
-            return effects.push(Effect::Dial { term: ensemble.term, to: LearnerMaster::Leader(leader) });
-        }
-        let (to, may_wait) = ensemble.next_master(leader);
+        let (to, may_wait) = if ensemble.is_observer() {
+            ensemble.next_master(leader)
+        } else {
+            (LearnerMaster::Leader(leader), false)
+        };
+        let (LearnerMaster::Leader(master) | LearnerMaster::Follower(master)) = to;
+        ensemble.master = Some(master);
         let delay = if may_wait { ensemble.config.observing.reconnect_delay } else { 0 };
         if delay == 0 {
             return effects.push(Effect::Dial { term: ensemble.term, to });
