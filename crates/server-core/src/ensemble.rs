@@ -19,7 +19,7 @@ use crate::{
 };
 use alloc::{
     boxed::Box,
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     string::ToString,
     vec::Vec,
 };
@@ -153,6 +153,8 @@ pub(crate) struct Ensemble {
     /// Who waits for the leader's word on a session, with its timeout.
     revalidating: BTreeMap<SessionId, VecDeque<(Asking, i32)>>,
     wandering: Wandering,
+    /// Other servers that are known to have had data, since this one has run.
+    had_data: BTreeSet<ServerId>,
     chronicle: chronicle::Chronicle,
 }
 
@@ -193,6 +195,7 @@ impl Ensemble {
             reloading: None,
             touched: BTreeMap::new(),
             revalidating: BTreeMap::new(),
+            had_data: BTreeSet::new(),
             wandering: Wandering::new(core.server, core.seed),
             chronicle: chronicle::Chronicle::default(),
             config,
@@ -407,6 +410,10 @@ impl Server {
         }
         let Some(ensemble) = &mut self.ensemble else { return };
         let mut out = Vec::new();
+        if vote.candidate.is_some_and(|own| own.id == from && (own.epoch, own.zxid) > (Epoch(0), Zxid::ZERO))
+        {
+            ensemble.had_data.insert(from);
+        }
         let had_voice = !ensemble.election.has_no_voice();
         ensemble.election.notified(now.mono, from, vote, &ensemble.electorate, &mut out);
         if had_voice && ensemble.election.has_no_voice() {

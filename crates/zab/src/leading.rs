@@ -95,6 +95,8 @@ pub enum LeadingOutput {
         /// Up to where.
         zxid: Zxid,
     },
+    /// A server that had data has none: it does not count before the reign has begun.
+    DataLost(ServerId),
     /// Close a learner's connection.
     Refuse {
         /// Which.
@@ -159,6 +161,8 @@ struct Learner {
     observer: bool,
     stage: LearnerStage,
     heard: Mono,
+    /// It has lost its data.
+    blank: bool,
 }
 
 #[derive(Debug)]
@@ -196,6 +200,8 @@ pub struct Leading {
     /// When the stage has lasted too long.
     deadline: Mono,
     learners: BTreeMap<LinkId, Learner>,
+    /// Servers that are known to have had data.
+    had_data: BTreeSet<ServerId>,
 }
 
 impl Leading {
@@ -217,6 +223,7 @@ impl Leading {
             stage: Stage::Discovery { highest: own.accepted },
             deadline: now.after(timing.init),
             learners: BTreeMap::new(),
+            had_data: BTreeSet::new(),
         };
         leading.consider_epoch(now, out);
         leading
@@ -234,7 +241,14 @@ impl Leading {
             stage: Stage::Broadcast,
             deadline: Mono(0),
             learners: BTreeMap::new(),
+            had_data: BTreeSet::new(),
         }
+    }
+
+    /// These servers had data. One that comes without any may have lost what it had acknowledged to another leader, so
+    /// it says nothing about the history: it counts only once the reign has begun, which takes a quorum of others.
+    pub fn had_data(&mut self, servers: BTreeSet<ServerId>) {
+        self.had_data = servers;
     }
 
     /// From now on these decide.
@@ -382,7 +396,7 @@ impl Leading {
             stage = LearnerStage::EpochSent;
             out.push(LeadingOutput::LeaderInfo { link, epoch: self.epoch });
         }
-        self.learners.insert(link, Learner { id, observer, stage, heard: now });
+        self.learners.insert(link, Learner { id, observer, stage, heard: now, blank: false });
         self.consider_epoch(now, out);
     }
 
@@ -408,9 +422,15 @@ impl Leading {
         current: Option<Epoch>,
         out: &mut Vec<LeadingOutput>,
     ) {
+        let established = self.is_established();
         let Some(learner) = self.learners.get_mut(&link) else { return };
         if learner.stage != LearnerStage::EpochSent {
             return out.push(LeadingOutput::Refuse { link, why: Refusal::OutOfTurn });
+        }
+        let has_nothing = last == Zxid::ZERO && current.is_none_or(|current| current == Epoch(0));
+        if has_nothing && !established && self.had_data.contains(&learner.id) {
+            learner.blank = true;
+            out.push(LeadingOutput::DataLost(learner.id));
         }
         if let Stage::Epoch { acks, .. } = &mut self.stage {
             if let Some(current) = current {
@@ -418,7 +438,7 @@ impl Leading {
                     self.learners.remove(&link);
                     return out.push(LeadingOutput::Refuse { link, why: Refusal::Ahead { current, last } });
                 }
-                if !learner.observer {
+                if !learner.observer && !learner.blank {
                     acks.insert(learner.id);
                 }
             }
@@ -456,6 +476,7 @@ impl Leading {
             LearnerStage::Syncing => {
                 learner.stage = LearnerStage::Synced;
                 if !learner.observer
+                    && !learner.blank
                     && let Stage::Sync { acks, .. } = &mut self.stage
                 {
                     acks.insert(learner.id);

@@ -27,6 +27,7 @@ impl Server {
         let (electorate, timing) = (ensemble.electorate.clone(), ensemble.config.timing);
         let mut out = Vec::new();
         let mut leading = Leading::new(now.mono, ensemble.me, standing, electorate, timing, &mut out);
+        leading.had_data(ensemble.had_data.clone());
         for (link, info) in core::mem::take(&mut ensemble.early) {
             leading.heard(now.mono, link, info, &mut out);
         }
@@ -72,9 +73,18 @@ impl Server {
                         // Said of what was never proposed: it counts for nothing.
                         tracing::warn!(server = from.0, %zxid, "a follower acknowledges what was not proposed");
                     } else {
+                        if let Some(ensemble) = &mut self.ensemble {
+                            ensemble.had_data.insert(from);
+                        }
                         self.acknowledged(now, from, zxid, effects);
                     }
                 }
+                LeadingOutput::DataLost(server) => tracing::warn!(
+                    server = server.0,
+                    "this server had data and has none now: it may have lost what it acknowledged, so it does not count \
+                     before another server backs this leader. If all others are lost for good, copy the data folder of \
+                     this leader to it, or restart this leader"
+                ),
                 LeadingOutput::Refuse { link, why } => {
                     tracing::warn!(?link, ?why, "a learner was sent away");
                     effects.push(Effect::HangUp(link));

@@ -295,3 +295,37 @@ fn an_observer_that_is_ahead_of_the_next_follower_waits_for_it() {
     }
     assert!(waited > 0, "none of them was ahead");
 }
+
+/// One of two that have a write loses its disk and says that it is new, as servers of other makes do; the other is
+/// down. The third has been there all the time, but not for that write: it knows that something is missing.
+#[test]
+fn whoever_has_lost_its_data_does_not_help_one_that_lags_behind_to_reign() {
+    for seed in 0..20 {
+        let mut world = three(seed);
+        // There was an election among servers that have data.
+        let leader = world.leader().unwrap();
+        let client = world.join(leader);
+        assert!(world.write(client, wire::create("/b")).is_some());
+        world.crash(leader);
+        assert!(world.run_until(3_000, |world| world.leader().is_some()));
+        world.boot(leader);
+        assert!(world.run_until(3_000, World::all_serve));
+        let leader = world.leader().unwrap();
+        let [far, loses] = others(&world, leader);
+        world.isolate(far, true, true);
+        let client = world.join(leader);
+        assert!(world.write(client, wire::create("/a")).is_some());
+        world.crash(leader);
+        world.crash(loses);
+        world.node(loses).disk = crate::disk::Disk::new();
+        world.node(loses).new_here = true;
+        world.net.cut.clear();
+        world.boot(loses);
+        for _ in 0..100 {
+            world.run(100);
+            assert_eq!(world.leader(), None, "seed {seed}: nobody knows what was committed");
+        }
+        world.boot(leader);
+        world.must_come_back();
+    }
+}

@@ -52,6 +52,8 @@ pub(crate) struct Node {
     /// The number of its process: what was meant for an earlier one is lost.
     pub(crate) life: u64,
     pub(crate) disk: Disk,
+    /// Nothing on its disk is right; servers of other makes always think so.
+    pub(crate) new_here: bool,
     /// What it will have on disk once all acts are done.
     pub(crate) history: History,
     /// What is in the tree that comes next.
@@ -117,6 +119,7 @@ impl World {
             observer: id > shape.voters,
             life: 0,
             disk: Disk::new(),
+            new_here: false,
             history: History::default(),
             incoming: None,
             paused_until: 0,
@@ -203,7 +206,7 @@ impl World {
             observing: shape.observing,
             reign: shape.reign,
             history: HistoryLimits { records: shape.history, bytes: 1 << 20 },
-            may_start_empty: false,
+            may_start_empty: node.new_here,
             accepted: node.disk.stored.accepted,
             current: node.disk.stored.current,
             log_from: node.disk.stored.newest_snapshot(),
