@@ -36,7 +36,10 @@ impl World {
                 LeadingOutput::UpToDate(link) => self.tell(link, FromLeader::UpToDate),
                 LeadingOutput::Acknowledged { from, zxid } => self.acknowledged(id, from.0, zxid),
                 LeadingOutput::DataLost(_) => {}
-                LeadingOutput::Refuse { link, .. } => self.close(link),
+                LeadingOutput::Refuse { link, why } => {
+                    self.hang_ups.push(format!("{why:?}"));
+                    self.close(link);
+                }
                 LeadingOutput::StepDown(_) => return self.look(id),
             }
         }
