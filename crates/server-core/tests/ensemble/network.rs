@@ -75,6 +75,8 @@ pub(crate) struct Link {
     pub(crate) closed: [bool; 2],
     /// Who has been told of its end.
     pub(crate) gone: [bool; 2],
+    /// What had been proposed when the leader was sent each sync that it has not answered.
+    pub(crate) syncs: VecDeque<Zxid>,
 }
 
 impl Link {

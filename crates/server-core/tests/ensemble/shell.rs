@@ -7,13 +7,14 @@ use crate::{
 };
 use ostler_proto::{
     id::{ServerId, Zxid},
+    op::Op,
     quorum_packet::Packet,
 };
 use ostler_server_core::{
     CloseReason, ConnId, Effect, Input, LearnerMaster, PeerMessage, PersistOp, ensemble::MemberMode,
 };
 use ostler_zab::leading::LinkId;
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::VecDeque};
 
 /// How long a leader's port is tried.
 const REFUSED_FOR: u64 = 300;
@@ -183,6 +184,7 @@ impl World {
         match message {
             PeerMessage::Packet(packet) => {
                 self.is_on_disk(id, &packet);
+                self.sync_is_due(id, link, &packet);
                 packet.write(&mut bytes);
             }
             PeerMessage::Proposal(zxid, record) => {
@@ -204,6 +206,23 @@ impl World {
             }
         }
         self.send(lane, Parcel::Packet(bytes));
+    }
+
+    /// A leader is asked for a sync: all that it has proposed by now is to come first.
+    pub(crate) fn note_sync(&mut self, id: i64, link: LinkId, packet: &Packet<'_>) {
+        let sync = matches!(packet, Packet::Request { code, .. } if *code == Op::Sync.code());
+        if sync && self.mode(id) == Some(MemberMode::Leader) {
+            let proposed = self.nodes[&id].history.last();
+            self.net.links.get_mut(&link).unwrap().syncs.push_back(proposed);
+        }
+    }
+
+    fn sync_is_due(&mut self, id: i64, link: LinkId, packet: &Packet<'_>) {
+        if *packet == Packet::Sync && self.mode(id) == Some(MemberMode::Leader) {
+            let proposed = self.net.links.get_mut(&link).unwrap().syncs.pop_front().unwrap();
+            let applied = self.nodes[&id].server.as_ref().unwrap().tree().last_processed();
+            assert!(applied >= proposed, "{id} answers a sync at {applied} that came after {proposed}");
+        }
     }
 
     /// Nothing is promised before it is on disk.
@@ -272,7 +291,15 @@ impl World {
         let (learner, master) = ((id, life), (master, self.nodes[&master].life));
         let up = self.net.lane(Route::Peer { link, to_leader: true }, Some(learner), Some(master));
         let down = self.net.lane(Route::Peer { link, to_leader: false }, Some(master), Some(learner));
-        let of = Link { learner, leader: master, up, down, closed: [false; 2], gone: [false; 2] };
+        let of = Link {
+            learner,
+            leader: master,
+            up,
+            down,
+            closed: [false; 2],
+            gone: [false; 2],
+            syncs: VecDeque::new(),
+        };
         self.net.links.insert(link, of);
         if matches!(to, LearnerMaster::Follower(_)) {
             self.send(up, Parcel::Call);

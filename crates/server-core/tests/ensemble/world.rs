@@ -336,6 +336,7 @@ impl World {
                 assert_eq!(size, bytes.len());
                 self.trace(|| format!("{id} gets {packet:?} on {}", link.0));
                 let cuts = matches!(packet, Packet::Trunc(_));
+                self.note_sync(id, link, &packet);
                 self.step(id, Input::Peer { link, packet });
                 if cuts && let Some(of) = self.net.lanes.get_mut(&lane) {
                     of.held = true;
