@@ -8,7 +8,7 @@ use crate::{
     ensemble::Held,
     fifo::{AnswerForm, Waiting},
     input::{ClientRequest, ConnId, Mono, Now},
-    server::{Outstanding, Phase, Server, Syncing},
+    server::{Outstanding, Phase, Server, Syncing, UNANSWERED},
 };
 use alloc::{boxed::Box, vec::Vec};
 use ostler_proto::{
@@ -233,11 +233,18 @@ impl Server {
 
     /// The leader has sent all that was proposed before the oldest sync that was forwarded to it.
     pub(crate) fn synced(&mut self, now: Now, effects: &mut Vec<Effect>) {
-        let Some((_, Syncing::Client(conn))) = self.syncs.pop_front() else { return };
+        let conn = match self.syncs.pop_front() {
+            Some((_, Syncing::Client(conn))) => conn,
+            Some((_, Syncing::Learner(link))) => {
+                let message = PeerMessage::Packet(Packet::Sync);
+                return effects.push(Effect::ToPeer { link, message });
+            }
+            None => return,
+        };
         let Some(state) = self.conns.get_mut(&conn) else { return };
         for waiting in &mut state.fifo {
             if let Waiting::Sync { after, .. } = waiting
-                && *after == Zxid(u64::MAX)
+                && *after == UNANSWERED
             {
                 *after = Zxid::ZERO;
                 break;

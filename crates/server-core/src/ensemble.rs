@@ -6,7 +6,9 @@
 pub mod chronicle;
 mod following;
 mod forwarding;
+mod learner_master;
 pub(crate) mod local_sessions;
+mod observer_master;
 mod read_only;
 mod reconfig;
 mod reign;
@@ -20,7 +22,7 @@ use crate::{
 };
 use alloc::{
     boxed::Box,
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     string::ToString,
     vec::Vec,
 };
@@ -33,13 +35,16 @@ use ostler_proto::{
 };
 use ostler_tree::{Overlay, Tree};
 use ostler_zab::{
-    Election, ElectionOutput, ElectionTiming, Electorate, History, HistoryLimits,
+    Election, ElectionOutput, ElectionTiming, Electorate, History, HistoryLimits, ReignLength,
     leading::{FromLearner, Leading, LeadingTiming, LinkId, Standing},
     learning::Learning,
 };
 
 use chronicle::Why;
+pub use learner_master::Observing;
+use learner_master::Wandering;
 pub use local_sessions::LocalSessions;
+use observer_master::ObserverMaster;
 use read_only::ReadOnly;
 
 /// What a member needs to know of its ensemble.
@@ -53,6 +58,10 @@ pub struct EnsembleConfig {
     pub election: ElectionTiming,
     /// How long a leader and its learners wait for each other.
     pub timing: LeadingTiming,
+    /// What concerns observers.
+    pub observing: Observing,
+    /// How many proposals a reign makes.
+    pub reign: ReignLength,
     /// Committed records kept in memory for learners that missed them.
     pub history: HistoryLimits,
     /// Whether new sessions are made known to all servers.
@@ -107,6 +116,17 @@ struct Learner {
     link: LinkId,
     learning: Learning,
     heard: Mono,
+    /// Whom the leader names with a change of the ensemble, while that is taken.
+    suggested: Option<ServerId>,
+    /// A follower's observers, once it serves.
+    master: Option<ObserverMaster>,
+}
+
+/// Who waits for the leader's word on a session.
+#[derive(Debug, Clone, Copy)]
+enum Asking {
+    Client(ConnId),
+    Observer(LinkId),
 }
 
 /// Learners that call before this server leads: the others may be a moment ahead of it.
@@ -125,6 +145,8 @@ pub(crate) struct Ensemble {
     current: Epoch,
     role: Role,
     leader: Option<ServerId>,
+    /// Whom this server follows: the leader, or an observer a follower in its place.
+    master: Option<ServerId>,
     /// Counts the searches for a leader. What was begun in an earlier one is void.
     term: u64,
     next_tick: Mono,
@@ -138,10 +160,13 @@ pub(crate) struct Ensemble {
     reloading: Option<Reload>,
     /// Sessions heard of since the leader's last heartbeat, and their timeouts.
     touched: BTreeMap<SessionId, i32>,
-    /// Connections that wait for the leader's word on their session.
-    revalidating: BTreeMap<SessionId, VecDeque<(ConnId, i32)>>,
     read_only: ReadOnly,
     ended: local_sessions::Ended,
+    /// Who waits for the leader's word on a session, with its timeout.
+    revalidating: BTreeMap<SessionId, VecDeque<(Asking, i32)>>,
+    wandering: Wandering,
+    /// Other servers that are known to have had data, since this one has run.
+    had_data: BTreeSet<ServerId>,
     chronicle: chronicle::Chronicle,
 }
 
@@ -172,6 +197,7 @@ impl Ensemble {
             current: config.current,
             role: Role::Looking,
             leader: None,
+            master: None,
             term: 0,
             next_tick: Mono(0),
             early: Vec::new(),
@@ -183,6 +209,8 @@ impl Ensemble {
             revalidating: BTreeMap::new(),
             read_only: ReadOnly::No,
             ended: local_sessions::Ended::default(),
+            had_data: BTreeSet::new(),
+            wandering: Wandering::new(core.server, core.seed),
             chronicle: chronicle::Chronicle::default(),
             config,
         }
@@ -193,8 +221,9 @@ impl Ensemble {
             // It has not begun to look.
             return Mono(0);
         }
-        let deadlines = self.election.next_deadline().into_iter().chain(self.read_only.next_deadline());
-        deadlines.fold(self.next_tick, Mono::min)
+        let others = [self.read_only.next_deadline(), self.wandering.next_deadline()];
+        let due = self.election.next_deadline().into_iter().chain(others.into_iter().flatten());
+        due.fold(self.next_tick, Mono::min)
     }
 
     /// The connection to the leader, while clients are served.
@@ -230,6 +259,15 @@ impl Ensemble {
         match &mut self.role {
             Role::Leading(leading) => Some(leading),
             _ => None,
+        }
+    }
+
+    /// The learners of this server: a leader's, or the observers of a follower.
+    fn learners(&self) -> Option<&Leading> {
+        match &self.role {
+            Role::Leading(leading) => Some(leading),
+            Role::Learning(learner) => learner.master.as_ref().map(|master| &master.observers),
+            Role::Looking | Role::Dialling => None,
         }
     }
 }
@@ -285,6 +323,7 @@ impl Server {
             ensemble.election.deadline(now.mono, &ensemble.electorate, &mut out);
             self.elect(now, out, effects);
         }
+        self.mind_wait(now, effects);
         let Some(ensemble) = &mut self.ensemble else { return };
         if ensemble.read_only.is_due(now.mono) {
             self.begin_read_only(now);
@@ -294,7 +333,10 @@ impl Server {
             ensemble.next_tick = now.mono.after(ensemble.tick_ms / 2);
             match &ensemble.role {
                 Role::Leading(_) => self.tick_leading(now, effects),
-                Role::Learning(_) => self.tick_learning(now, effects),
+                Role::Learning(_) => {
+                    self.tick_learning(now, effects);
+                    self.tick_observers(now, effects);
+                }
                 Role::Looking | Role::Dialling => {}
             }
         }
@@ -303,11 +345,10 @@ impl Server {
     /// A reign ends before its counter is full, and the next begins at 0. If it can be it ends while nothing is under
     /// way; upstream ends it in the middle of a write.
     pub(crate) fn mind_counter(&mut self, now: Now, effects: &mut Vec<Effect>) {
-        const NEARLY_FULL: u32 = u32::MAX - 2_000_000;
-        const FULL: u32 = u32::MAX - 1_000_000;
-        let Some(counter) = self.leader.as_ref().map(|leader| leader.proposed().counter()) else { return };
-        if counter >= FULL || (counter >= NEARLY_FULL && self.outstanding.is_empty()) {
-            tracing::warn!(counter, "the counter of this reign is nearly full: a new one is to begin");
+        let (Some(leader), Some(ensemble)) = (&self.leader, &self.ensemble) else { return };
+        if leader.is_over(ensemble.config.reign) {
+            let proposed = leader.proposed();
+            tracing::warn!(%proposed, "this reign has counted nearly as far as it can: a new one is to begin");
             self.look(now, Why::CounterFull, effects);
         }
     }
@@ -319,15 +360,22 @@ impl Server {
         self.leader = None;
         self.end_service(effects);
         self.overlay = Overlay::new(&self.tree);
-        let standing = self.standing();
         let Some(ensemble) = &mut self.ensemble else { return };
         ensemble.term += 1;
-        ensemble.leader = None;
+        (ensemble.leader, ensemble.master) = (None, None);
         ensemble.next_tick = now.mono.after(ensemble.tick_ms / 2);
         if let Some(reload) = &mut ensemble.reloading {
             reload.look = true;
             return;
         }
+        if !ensemble.waits_to_elect(now) {
+            self.begin_election(now, effects);
+        }
+    }
+
+    fn begin_election(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        let standing = self.standing();
+        let Some(ensemble) = &mut self.ensemble else { return };
         let nothing = Standing { accepted: Epoch(0), current: Epoch(0), last: Zxid::ZERO };
         ensemble.election.set_fresh(standing == nothing && !ensemble.config.may_start_empty);
         let own = (!ensemble.is_observer()).then_some(Candidate {
@@ -346,12 +394,17 @@ impl Server {
         let Some(ensemble) = &mut self.ensemble else { return };
         match core::mem::replace(&mut ensemble.role, Role::Looking) {
             Role::Leading(leading) => effects.extend(leading.links().map(Effect::HangUp)),
-            Role::Learning(learner) => effects.push(Effect::HangUp(learner.link)),
+            Role::Learning(learner) => {
+                effects.push(Effect::HangUp(learner.link));
+                let master = learner.master.iter();
+                effects.extend(master.flat_map(ObserverMaster::links).map(Effect::HangUp));
+            }
             Role::Looking | Role::Dialling => {}
         }
         ensemble.delayed.clear();
         ensemble.touched.clear();
         ensemble.revalidating.clear();
+        ensemble.wandering.stop_waiting();
     }
 
     /// Clients are sent away. What only this server knew of their sessions is forgotten.
@@ -389,6 +442,10 @@ impl Server {
         }
         let Some(ensemble) = &mut self.ensemble else { return };
         let mut out = Vec::new();
+        if vote.candidate.is_some_and(|own| own.id == from && (own.epoch, own.zxid) > (Epoch(0), Zxid::ZERO))
+        {
+            ensemble.had_data.insert(from);
+        }
         let had_voice = !ensemble.election.has_no_voice();
         ensemble.election.notified(now.mono, from, vote, &ensemble.electorate, &mut out);
         if had_voice && ensemble.election.has_no_voice() {
@@ -432,8 +489,7 @@ impl Server {
         }
         // They took this server for the leader.
         effects.extend(ensemble.early.drain(..).map(|(link, _)| Effect::HangUp(link)));
-        ensemble.role = Role::Dialling;
-        effects.push(Effect::Dial { term: ensemble.term, leader });
+        self.dial(now, leader, effects);
     }
 
     /// What is committed is kept for a while, for learners that miss it.
@@ -462,6 +518,9 @@ impl Server {
         match &ensemble.role {
             Role::Leading(_) => self.learner_says(now, link, packet, effects),
             Role::Learning(learner) if learner.link == link => self.leader_says(now, packet, effects),
+            Role::Learning(learner) if learner.master.as_ref().is_some_and(|master| master.has(link)) => {
+                self.observer_says(now, link, packet, effects);
+            }
             Role::Looking if ensemble.early.len() < EARLY_MAX => {
                 match learner_info(&packet, ensemble.config.membership.version) {
                     Some(info) => ensemble.early.push((link, info)),
@@ -482,6 +541,7 @@ impl Server {
                 tracing::warn!("the connection to the leader is gone");
                 self.look(now, Why::LeaderGone, effects);
             }
+            Role::Learning(learner) => learner.master.iter_mut().for_each(|master| master.gone(link)),
             _ => {}
         }
     }
@@ -504,6 +564,16 @@ fn learner_info(packet: &Packet<'_>, version: u64) -> Option<FromLearner> {
         return None;
     }
     Some(FromLearner::Info { id: info.server?, observer, accepted })
+}
+
+/// What a learner says, for those who count it; `None` if it is to be sent away.
+fn peer_says(packet: &Packet<'_>, version: u64) -> Option<FromLearner> {
+    Some(match packet {
+        Packet::FollowerInfo { .. } | Packet::ObserverInfo { .. } => learner_info(packet, version)?,
+        Packet::AckEpoch { last, current } => FromLearner::AckEpoch { last: *last, current: *current },
+        Packet::Ack(zxid) => FromLearner::Ack(*zxid),
+        _ => FromLearner::Sign,
+    })
 }
 
 fn own_info(ensemble: &Ensemble) -> Packet<'static> {

@@ -108,6 +108,7 @@ impl Server {
     ) -> Zxid {
         let leader = self.leader.as_mut().expect("only a server that reigns proposes");
         let zxid = leader.propose();
+        assert!(self.ensemble.is_none() || zxid.counter() > 0, "a reign ends before {zxid} is counted");
         // An error transaction has no digest, nor has the empty form of closeSession: a reader would take
         // the digest for its list.
         let has_digest = self.config.digest && !matches!(txn, Txn::Error(_) | Txn::CloseSession(None));

@@ -1,15 +1,16 @@
 //! Data for the four-letter words and the admin interface, taken in one moment.
 
 use crate::{
-    input::ConnId,
+    input::{ConnId, Mono},
     server::Server,
     session::Scope,
     stats::{ConnStats, Stats},
 };
 use alloc::{string::String, vec::Vec};
 use core::net::SocketAddr;
-use ostler_proto::id::{SessionId, Zxid};
+use ostler_proto::id::{ServerId, SessionId, Zxid};
 use ostler_tree::digest::DigestEntry;
+use ostler_zab::leading::LearnerCounts;
 
 /// A connection as `cons` shows it.
 #[derive(Debug, Clone)]
@@ -53,7 +54,30 @@ pub struct Summary {
     pub digest_mismatches: u64,
 }
 
+/// A member's place in its ensemble.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QuorumReport {
+    /// How many vote.
+    pub voters: usize,
+    /// Learners that have the history, by what they are; of a leader, or of a follower that observers follow.
+    pub learners: LearnerCounts,
+    /// The followers among them that have a vote in no configuration, if this server leads.
+    pub non_voting_followers: usize,
+    /// Syncs of clients that wait for what was proposed before them.
+    pub pending_syncs: usize,
+    /// Whom an observer follows, or is to follow.
+    pub master: Option<ServerId>,
+    /// When this server's present part in a reign began.
+    pub serves_since: Option<Mono>,
+}
+
 impl Server {
+    /// A member's place in its ensemble; `None` for a lone server.
+    pub fn quorum(&self) -> Option<QuorumReport> {
+        let ensemble = self.ensemble.as_ref()?;
+        Some(ensemble.report(self.syncs.len()))
+    }
+
     /// The numbers.
     pub fn summary(&self) -> Summary {
         Summary {

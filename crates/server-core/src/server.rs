@@ -68,6 +68,9 @@ impl Conn {
     }
 }
 
+/// What a sync waits for that the leader has not answered.
+pub(crate) const UNANSWERED: Zxid = Zxid(u64::MAX);
+
 /// Who waits for all that was proposed before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Syncing {
@@ -197,6 +200,7 @@ impl Server {
             Input::Vote { from, notification } => self.voted(now, from, &notification, effects),
             Input::ElectionLink { peer, up } => self.election_link(now, peer, up, effects),
             Input::LeaderLink { term, link } => self.leader_link(now, term, link, effects),
+            Input::ObserverCalls { link } => self.observer_calls(link, effects),
             Input::LeaderUnreachable { term } => self.leader_unreachable(now, term, effects),
             Input::Peer { link, packet } => self.peer(now, link, packet, effects),
             Input::Snap { link, tree } => self.snap(now, link, *tree, effects),
@@ -204,9 +208,7 @@ impl Server {
             Input::LogRead { link, term, read } => self.log_read(link, term, read, effects),
             Input::PeerGone { link } => self.peer_gone(now, link, effects),
         }
-        if self.ensemble.is_some() {
-            self.mind_counter(now, effects);
-        }
+        self.mind_counter(now, effects);
     }
 
     /// When the member next wants [`Input::Deadline`].
@@ -372,8 +374,7 @@ impl Server {
         match &request.request {
             Request::Sync(path) if let Some(Pipeline::Forward(leader)) = self.pipeline() => {
                 let path = path.as_deref().map(Box::from);
-                // Until the leader has answered.
-                let after = Zxid(u64::MAX);
+                let after = UNANSWERED;
                 self.wait(conn, Waiting::Sync { xid: request.xid, after, path, arrived: now.mono });
                 self.syncs.push_back((after, Syncing::Client(conn)));
                 let session = self.conns.get(&conn).and_then(Conn::session).unwrap_or(SessionId::NONE);

@@ -10,7 +10,8 @@ use ostler_proto::id::SessionId;
 use ostler_zab::leading::LinkId;
 use rustc_hash::FxBuildHasher;
 
-/// At a leader: whose client a session's is. Requests that come another way are late, and fail.
+/// At a leader, or a follower with observers: whose client a session's is. Requests that come another way are late, and
+/// fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
     /// Whoever writes first.
@@ -41,7 +42,7 @@ pub struct Session {
     pub conn: Option<ConnId>,
     /// Its end has been proposed.
     pub closing: bool,
-    /// At a leader: the learner that it is at, if it is at one.
+    /// Where it is.
     pub owner: Owner,
     bucket: Mono,
 }

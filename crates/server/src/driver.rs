@@ -297,9 +297,9 @@ impl Driver {
                         doors.election.send(to, &notification);
                     }
                 }
-                Effect::Dial { term, leader } => {
+                Effect::Dial { term, to } => {
                     if let Some(doors) = &self.doors {
-                        doors.quorum.dial(term, leader);
+                        doors.quorum.dial(term, to);
                     }
                 }
                 Effect::ReadLog { term, link, after, through } => {

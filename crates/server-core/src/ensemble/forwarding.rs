@@ -1,5 +1,6 @@
 //! What clients of learners ask: on its way to the leader, and at the leader.
 
+use super::Asking;
 use crate::{
     effect::{CloseReason, Effect, PeerMessage},
     input::{ClientRequest, ConnId, Now},
@@ -68,7 +69,11 @@ impl Server {
         effects: &mut Vec<Effect>,
     ) {
         let Some(ensemble) = &mut self.ensemble else { return };
-        ensemble.revalidating.entry(session).or_default().push_back((conn, timeout_ms));
+        ensemble.revalidating.entry(session).or_default().push_back((Asking::Client(conn), timeout_ms));
+        if let Some(state) = self.sessions.get_mut(session) {
+            // What it sends by way of an observer is late from now on.
+            state.owner = Owner::Here;
+        }
         let packet = Packet::Revalidate { session, timeout_ms };
         effects.push(Effect::ToPeer { link: leader, message: PeerMessage::Packet(packet) });
     }

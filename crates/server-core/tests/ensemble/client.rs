@@ -88,7 +88,7 @@ impl World {
             return;
         }
         if of.conn.is_none() {
-            if !of.driven {
+            if !of.driven || self.quiet {
                 let ids = self.ids();
                 let member = self.chance.pick(&ids);
                 self.connect(client, member);

@@ -3,9 +3,9 @@
 use crate::{
     admin::elections::Elections,
     admin::four_letter::{
-        Conf, Connection, ConnectionSession, Dirs, EphemeralsOfSession, Gauges, Latency, MetricValue,
-        Metrics, Mode, ServerView, Summary, TELNET_CLOSE, TimeBucket, WatchesOfSession, Whitelist, Word,
-        ZxidDigest, full_version, refusal, render,
+        Conf, Connection, ConnectionSession, Dirs, EphemeralsOfSession, Gauges, Latency, LeaderGauges,
+        MetricValue, Metrics, Mode, Quorum, ServerView, Summary, TELNET_CLOSE, TimeBucket, WatchesOfSession,
+        Whitelist, Word, ZxidDigest, full_version, refusal, render,
     },
     config::ServerConfig,
     disk_thread::DiskQueue,
@@ -13,14 +13,14 @@ use crate::{
     snapshot_thread::SnapshotQueue,
 };
 use ostler_proto::op::Op;
-use ostler_server_core::{ensemble::MemberMode, report, session::Scope, stats};
+use ostler_server_core::{ensemble::MemberMode, input::Mono, report, session::Scope, stats};
 use ostler_storage::folders::DataFolders;
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
     sync::{
         Arc,
-        atomic::{AtomicI64, Ordering},
+        atomic::{AtomicI64, AtomicU16, Ordering},
     },
     time::Instant,
 };
@@ -35,6 +35,7 @@ pub(crate) struct FourLetterDoor {
     snapshots: Arc<SnapshotQueue>,
     started: Instant,
     trace_mask: AtomicI64,
+    client_port: AtomicU16,
 }
 
 impl FourLetterDoor {
@@ -66,8 +67,14 @@ impl FourLetterDoor {
             disk,
             snapshots,
             started: Instant::now(),
+            client_port: AtomicU16::new(config.client_address.port()),
             trace_mask: AtomicI64::new(crate::admin::four_letter::DEFAULT_TRACE_MASK),
         }
+    }
+
+    /// The port for clients has moved.
+    pub(crate) fn client_port_is(&self, port: u16) {
+        self.client_port.store(port, Ordering::Relaxed);
     }
 
     /// The answer to the first four bytes of a connection, if they are a word.
@@ -115,7 +122,7 @@ impl FourLetterDoor {
             outstanding: summary.outstanding as u64,
             zxid_last: summary.zxid.0,
             znode_count: summary.node_count as u64,
-            conf: self.conf.clone(),
+            conf: Conf { client_port: self.client_port.load(Ordering::Relaxed), ..self.conf.clone() },
             trace_mask: self.trace_mask.load(Ordering::Relaxed),
             ..ServerView::default()
         };
@@ -163,6 +170,8 @@ impl FourLetterDoor {
             Word::Envi => view.environment = environment(),
             Word::Mntr => {
                 view.gauges = self.gauges(&summary);
+                view.gauges.quorum =
+                    driver.inspect(|server| server.quorum().map(|of| quorum(&of, server.mode(), now.mono)));
                 view.metrics = self.metrics(&summary.stats, summary.digest_mismatches);
             }
             _ => {}
@@ -232,6 +241,30 @@ impl FourLetterDoor {
 
 /// The day of the release, for the version line.
 const BUILT_ON: &str = "2026-11-21 00:00 UTC";
+
+fn quorum(of: &report::QuorumReport, mode: Option<MemberMode>, now: Mono) -> Quorum {
+    let learners = of.learners;
+    let leader = LeaderGauges {
+        learners: learners.all as u64,
+        synced_followers: learners.followers as u64,
+        synced_non_voting_followers: of.non_voting_followers as u64,
+        synced_observers: learners.observers as u64,
+        pending_syncs: of.pending_syncs as u64,
+        uptime_ms: of.serves_since.map_or(0, |since| now.0.saturating_sub(since.0)),
+    };
+    Quorum {
+        peer_state: match mode {
+            Some(MemberMode::Leader) => "leading - broadcast",
+            Some(MemberMode::Follower) => "following - broadcast",
+            Some(MemberMode::Observer) => "observing - broadcast",
+            Some(MemberMode::Looking | MemberMode::ReadOnly) | None => "looking",
+        },
+        size: of.voters as u64,
+        observer_master_id: of.master.map(|master| master.0),
+        synced_observers: (mode == Some(MemberMode::Follower)).then_some(learners.observers as u64),
+        leader: (mode == Some(MemberMode::Leader)).then_some(leader),
+    }
+}
 
 fn metric(counts: &stats::Summary) -> Summary {
     Summary { min: counts.min, max: counts.max, count: counts.count, sum: counts.sum }

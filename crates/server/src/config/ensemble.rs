@@ -31,6 +31,12 @@ pub struct EnsembleSettings {
     pub snapshot_size_factor: Option<u32>,
     /// Other servers may come in on any address of the machine.
     pub listen_on_all: bool,
+    /// Where followers take observers in, if observers are to follow them.
+    pub observer_master_port: Option<u16>,
+    /// `observer.election.DelayMs`
+    pub observer_election_delay_ms: u64,
+    /// `observer.reconnectDelayMs`
+    pub observer_reconnect_delay_ms: u64,
     /// How long connecting to another server may take.
     pub connect_timeout_ms: u32,
     /// `fastleader.minNotificationInterval`
@@ -116,6 +122,9 @@ fn ensemble(file: &str, settings: &Settings, lines: &Lines, data_dir: &Path) -> 
         commit_log_count: positive("commitLogCount"),
         snapshot_size_factor: percent(settings.text("snapshotSizeFactor")),
         listen_on_all: settings.bool("quorumListenOnAllIPs"),
+        observer_master_port: u16::try_from(settings.int("observerMasterPort")).ok().filter(|port| *port > 0),
+        observer_election_delay_ms: settings.limit("observer.election.DelayMs").unwrap_or(0),
+        observer_reconnect_delay_ms: settings.limit("observer.reconnectDelayMs").unwrap_or(0),
         connect_timeout_ms: positive("cnxTimeout").max(1),
         notification_min_ms: positive("fastleader.minNotificationInterval").max(1),
         notification_max_ms: positive("fastleader.maxNotificationInterval").max(1),

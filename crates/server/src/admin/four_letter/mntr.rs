@@ -5,12 +5,21 @@ use std::fmt::{self, Display, Write};
 
 use super::java_text::{Double, mean_of_four_decimals};
 use super::metric_names::{METRICS, MetricKind, NAMESPACED_METRICS};
-use super::view::{MetricValue, Metrics, NamespaceQuota, Percentiles, ServerView, Summary};
+use super::view::{MetricValue, Metrics, NamespaceQuota, Percentiles, Quorum, ServerView, Summary};
 
 pub(super) fn write(out: &mut String, view: &ServerView) -> fmt::Result {
     line(out, "version", &view.version)?;
     line(out, "server_state", view.mode.name())?;
+    if let Some(quorum) = &view.gauges.quorum {
+        line(out, "peer_state", quorum.peer_state)?;
+        if let Some(master) = quorum.observer_master_id {
+            line(out, "observer_master_id", master)?;
+        }
+    }
     write_gauges(out, view)?;
+    if let Some(quorum) = &view.gauges.quorum {
+        write_quorum(out, quorum)?;
+    }
     write_quotas(out, &view.gauges.quotas)?;
     write_metrics(out, &view.metrics)
 }
@@ -46,6 +55,20 @@ fn write_gauges(out: &mut String, view: &ServerView) -> fmt::Result {
     line(out, "outstanding_tls_handshake", gauges.outstanding_tls_handshake)?;
     line(out, "min_client_response_size", sizes.min)?;
     line(out, "non_mtls_local_conn_count", gauges.non_mtls_local_conn_count)
+}
+
+fn write_quorum(out: &mut String, quorum: &Quorum) -> fmt::Result {
+    line(out, "quorum_size", quorum.size)?;
+    if let Some(observers) = quorum.synced_observers {
+        line(out, "synced_observers", observers)?;
+    }
+    let Some(leader) = &quorum.leader else { return Ok(()) };
+    line(out, "learners", leader.learners)?;
+    line(out, "synced_followers", leader.synced_followers)?;
+    line(out, "synced_non_voting_followers", leader.synced_non_voting_followers)?;
+    line(out, "synced_observers", leader.synced_observers)?;
+    line(out, "pending_syncs", leader.pending_syncs)?;
+    line(out, "leader_uptime", leader.uptime_ms)
 }
 
 type QuotaNumber = fn(&NamespaceQuota) -> Option<i64>;

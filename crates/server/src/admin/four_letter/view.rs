@@ -250,8 +250,34 @@ pub struct Gauges {
     pub auth_failed_count: u64,
     pub non_mtls_remote_conn_count: u64,
     pub non_mtls_local_conn_count: u64,
+    /// Of a member of an ensemble.
+    pub quorum: Option<Quorum>,
     /// One per first path component that has a quota below it.
     pub quotas: Vec<NamespaceQuota>,
+}
+
+/// A server's place in its ensemble.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Quorum {
+    /// Such as `leading - broadcast`.
+    pub peer_state: &'static str,
+    pub size: u64,
+    /// Whom an observer follows.
+    pub observer_master_id: Option<i64>,
+    /// Of a follower that observers follow, or could; a leader has them in `leader`.
+    pub synced_observers: Option<u64>,
+    pub leader: Option<LeaderGauges>,
+}
+
+/// What a leader knows of its learners.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeaderGauges {
+    pub learners: u64,
+    pub synced_followers: u64,
+    pub synced_non_voting_followers: u64,
+    pub synced_observers: u64,
+    pub pending_syncs: u64,
+    pub uptime_ms: u64,
 }
 
 /// Limits and usage below `/namespace`, summed over the quotas there; None where no such znode exists.
