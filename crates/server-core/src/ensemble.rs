@@ -355,6 +355,11 @@ impl Server {
 
     /// There is no leader any more, or never was: clients are sent away, and one is sought.
     pub(crate) fn look(&mut self, now: Now, why: Why, effects: &mut Vec<Effect>) {
+        self.look_to(now, why, None, effects);
+    }
+
+    /// There is no leader any more, but the one that left may have named the next.
+    fn look_to(&mut self, now: Now, why: Why, next: Option<ServerId>, effects: &mut Vec<Effect>) {
         self.note_search(now, why);
         self.leave_role(effects);
         self.leader = None;
@@ -368,9 +373,20 @@ impl Server {
             reload.look = true;
             return;
         }
-        if !ensemble.waits_to_elect(now) {
-            self.begin_election(now, effects);
+        match next.filter(|next| ensemble.config.membership.votes(*next)) {
+            Some(next) => self.take_suggested(now, next, effects),
+            None if ensemble.waits_to_elect(now) => {}
+            None => self.begin_election(now, effects),
         }
+    }
+
+    fn take_suggested(&mut self, now: Now, leader: ServerId, effects: &mut Vec<Effect>) {
+        let standing = self.standing();
+        let Some(ensemble) = &mut self.ensemble else { return };
+        let candidate = Candidate { epoch: standing.current, zxid: standing.last, id: leader };
+        let mut out = Vec::new();
+        ensemble.election.suggested(now.mono, candidate, &ensemble.electorate, &mut out);
+        self.elect(now, out, effects);
     }
 
     fn begin_election(&mut self, now: Now, effects: &mut Vec<Effect>) {

@@ -98,10 +98,10 @@ impl Server {
         };
         let term = self.term();
         self.learn(now, said, effects);
-        // A leader that is not to lead any more leaves it to its followers to go.
+        // A leader that is not to lead any more leaves it to its followers to go, to the one that it names.
         let leader = self.ensemble.as_ref().and_then(|ensemble| ensemble.leader);
         if designated.is_some() && designated != leader && self.term() == term {
-            self.look(now, Why::Reconfigured, effects);
+            self.look_to(now, Why::Reconfigured, designated, effects);
         }
     }
 
