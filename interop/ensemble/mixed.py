@@ -37,6 +37,19 @@ def is_java(cmd):
     return cmd.startswith("java")
 
 
+def given_snapshots(cluster):
+    """Servers that a Java server ever sent a snapshot: what it lacked then stays with their data. Needs LEVEL=INFO."""
+    given = set()
+    for member in cluster.members.values():
+        learners = {}  # its last zxid -> number
+        for number, has, sent in LEARNER.findall(member.log_text()):
+            if number:
+                learners[has] = int(number)
+            else:
+                given.add(learners.get(sent))
+    return given
+
+
 class Trial:
     def __init__(self, makes, port, seed):
         self.makes, self.chance, self.seed = makes, random.Random(seed), seed
@@ -63,7 +76,7 @@ class Trial:
             load.stop()
             for member in self.cluster.running():
                 load.check(member.port)
-            nodes = self.cluster.look_same(without_digests=self._given_snapshots())
+            nodes = self.cluster.look_same(without_digests=given_snapshots(self.cluster))
             for member in self.cluster.running():
                 self._count_mismatches(member)
         wandered = [one for one in load.all if isinstance(one, wander.Wanderer)]
@@ -123,25 +136,13 @@ class Trial:
         self.led[self.make_of(self.cluster.wait_quorum(among=among))] += 1
 
     # ---- digests ----
-    def _given_snapshots(self):
-        """Servers that a Java leader ever sent a snapshot: what it lacked then stays with their data."""
-        given = set()
-        for member in self.cluster.members.values():
-            learners = {}  # its last zxid -> number
-            for number, has, sent in LEARNER.findall(member.log_text()):
-                if number:
-                    learners[has] = int(number)
-                else:
-                    given.add(learners.get(sent))
-        return given
-
     def _count_mismatches(self, member):
         """In this life of a server: a kill forgets the count."""
         count = member.digest_mismatches()
         if not count:
             return
         name, log = "server %d (%s)" % (member.number, self.makes[member.number - 1]), member.log_text()
-        if member.number in self._given_snapshots():
+        if member.number in given_snapshots(self.cluster):
             reason = "which a Java leader sent a snapshot"
         elif all_while_shutting_down(log):
             reason = "which was losing its leader"

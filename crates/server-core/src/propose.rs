@@ -123,6 +123,8 @@ impl Server {
         self.tell_followers(|| PeerMessage::Proposal(zxid, record.clone()), effects);
         self.outstanding.push_back(Outstanding { zxid, record, conn });
         self.stats.proposals += 1;
+        self.stats.last_proposal_bytes = self.scratch.len() as u64;
+        self.stats.proposal_bytes.add(self.stats.last_proposal_bytes);
         zxid
     }
 }

@@ -123,9 +123,14 @@ mod tests {
             act(&mut leader);
             leader.is_over(length)
         };
-        let propose: fn(&mut Leader) = |leader| _ = leader.propose();
+        let propose: fn(&mut Leader) = |leader| {
+            leader.propose();
+        };
         assert_eq!([propose; 4].map(&mut over), [false; 4], "the third and fourth are under way");
-        assert!(over(|leader| _ = leader.acknowledge(ServerId(1), leader.proposed())));
+        let commit: fn(&mut Leader) = |leader| {
+            leader.acknowledge(ServerId(1), leader.proposed());
+        };
+        assert!(over(commit));
         assert!(over(propose), "five are the most");
     }
 

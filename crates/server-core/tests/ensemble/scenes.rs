@@ -218,8 +218,9 @@ fn a_reign_that_has_counted_far_enough_makes_way_for_the_next() {
 /// Whom an observer follows.
 fn master_of(world: &World, observer: i64) -> Option<i64> {
     let life = world.nodes[&observer].life;
-    let links = world.net.links.values().filter(|of| of.learner == (observer, life) && of.gone == [false; 2]);
-    links.last().map(|of| of.leader.0)
+    let mut links =
+        world.net.links.values().filter(|of| of.learner == (observer, life) && of.gone == [false; 2]);
+    links.next_back().map(|of| of.leader.0)
 }
 
 #[test]

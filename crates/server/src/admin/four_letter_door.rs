@@ -4,8 +4,8 @@ use crate::{
     admin::elections::Elections,
     admin::four_letter::{
         Conf, Connection, ConnectionSession, Dirs, EphemeralsOfSession, Gauges, Latency, LeaderGauges,
-        MetricValue, Metrics, Mode, Quorum, ServerView, Summary, TELNET_CLOSE, TimeBucket, WatchesOfSession,
-        Whitelist, Word, ZxidDigest, full_version, refusal, render,
+        MessageSizes, MetricValue, Metrics, Mode, Quorum, ServerView, Summary, TELNET_CLOSE, TimeBucket,
+        WatchesOfSession, Whitelist, Word, ZxidDigest, full_version, refusal, render,
     },
     config::ServerConfig,
     disk_thread::DiskQueue,
@@ -121,6 +121,7 @@ impl FourLetterDoor {
             connections_alive: summary.connections as u64,
             outstanding: summary.outstanding as u64,
             zxid_last: summary.zxid.0,
+            proposal_sizes: proposal_sizes(&summary.stats),
             znode_count: summary.node_count as u64,
             conf: Conf { client_port: self.client_port.load(Ordering::Relaxed), ..self.conf.clone() },
             trace_mask: self.trace_mask.load(Ordering::Relaxed),
@@ -242,13 +243,24 @@ impl FourLetterDoor {
 /// The day of the release, for the version line.
 const BUILT_ON: &str = "2026-11-21 00:00 UTC";
 
+fn proposal_sizes(stats: &stats::Stats) -> MessageSizes {
+    let sizes = &stats.proposal_bytes;
+    match sizes.count {
+        0 => MessageSizes::default(),
+        _ => MessageSizes {
+            last: stats.last_proposal_bytes as i64,
+            min: sizes.min as i64,
+            max: sizes.max as i64,
+        },
+    }
+}
+
 fn quorum(of: &report::QuorumReport, mode: Option<MemberMode>, now: Mono) -> Quorum {
     let learners = of.learners;
     let leader = LeaderGauges {
         learners: learners.all as u64,
         synced_followers: learners.followers as u64,
         synced_non_voting_followers: of.non_voting_followers as u64,
-        synced_observers: learners.observers as u64,
         pending_syncs: of.pending_syncs as u64,
         uptime_ms: of.serves_since.map_or(0, |since| now.0.saturating_sub(since.0)),
     };
@@ -261,7 +273,8 @@ fn quorum(of: &report::QuorumReport, mode: Option<MemberMode>, now: Mono) -> Quo
         },
         size: of.voters as u64,
         observer_master_id: of.master.map(|master| master.0),
-        synced_observers: (mode == Some(MemberMode::Follower)).then_some(learners.observers as u64),
+        synced_observers: matches!(mode, Some(MemberMode::Leader | MemberMode::Follower))
+            .then_some(learners.observers as u64),
         leader: (mode == Some(MemberMode::Leader)).then_some(leader),
     }
 }

@@ -27,7 +27,7 @@ pub struct ServerView {
     pub zxid_last: u64,
     /// `srvr stat mntr`
     pub znode_count: u64,
-    /// `srvr stat`: sizes of proposals, printed by a leader only.
+    /// `srvr stat mntr`: sizes of proposals, printed by a leader only.
     pub proposal_sizes: MessageSizes,
     /// `cons stat`
     pub connections: Vec<Connection>,
@@ -264,7 +264,7 @@ pub struct Quorum {
     pub size: u64,
     /// Whom an observer follows.
     pub observer_master_id: Option<i64>,
-    /// Of a follower that observers follow, or could; a leader has them in `leader`.
+    /// Of a leader, or a follower that observers follow, or could.
     pub synced_observers: Option<u64>,
     pub leader: Option<LeaderGauges>,
 }
@@ -275,7 +275,6 @@ pub struct LeaderGauges {
     pub learners: u64,
     pub synced_followers: u64,
     pub synced_non_voting_followers: u64,
-    pub synced_observers: u64,
     pub pending_syncs: u64,
     pub uptime_ms: u64,
 }
