@@ -12,6 +12,7 @@ mod disk_thread;
 mod driver;
 mod error;
 mod fan_out;
+mod handle;
 mod listener;
 pub mod logging;
 mod outbox;
@@ -22,3 +23,4 @@ mod timer_task;
 
 pub use boot::RunningServer;
 pub use error::ServerError;
+pub use handle::{Ended, ServerHandle};

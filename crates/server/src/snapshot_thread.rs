@@ -5,7 +5,7 @@ use ostler_proto::txn::DIGEST_VERSION;
 use ostler_server_core::Input;
 use ostler_storage::{
     StorageError,
-    disk::OsDisk,
+    disk::Disk,
     folders::DataFolders,
     names::Compression,
     retention,
@@ -106,8 +106,9 @@ impl SnapshotQueue {
 }
 
 /// How snapshots are written and kept.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct SnapshotSettings {
+    pub(crate) disk: Arc<dyn Disk>,
     pub(crate) folders: DataFolders,
     pub(crate) compression: Compression,
     pub(crate) digest: bool,
@@ -154,7 +155,7 @@ pub(crate) fn run(
 /// Removes what no kept snapshot needs.
 pub(crate) fn purge(settings: &SnapshotSettings) {
     let Some(keep) = settings.keep else { return };
-    match retention::purge(&OsDisk, &settings.folders, keep, &settings.spare) {
+    match retention::purge(&*settings.disk, &settings.folders, keep, &settings.spare) {
         Ok(removed) if removed.is_empty() => {}
         Ok(removed) => tracing::info!(files = removed.len(), "old snapshots and logs removed"),
         Err(error) => tracing::warn!(%error, "old files were not removed"),
@@ -208,13 +209,13 @@ pub(crate) fn write_at_once(frozen: &FrozenTree, settings: &SnapshotSettings) ->
 }
 
 /// All but the end of a snapshot. Asks now and then, with the bytes written so far, whether to go on.
-fn write_paced(
+fn write_paced<'d>(
     frozen: &FrozenTree,
-    settings: &SnapshotSettings,
+    settings: &'d SnapshotSettings,
     go_on: impl Fn(u64) -> bool,
-) -> Result<Option<(SnapshotWriter<'static>, SnapshotTrailer)>, StorageError> {
+) -> Result<Option<(SnapshotWriter<'d>, SnapshotTrailer)>, StorageError> {
     let mut writer = SnapshotWriter::begin(
-        &OsDisk,
+        &*settings.disk,
         &settings.folders.snapshots,
         frozen.zxid,
         settings.compression,
