@@ -8,6 +8,7 @@ use crate::{
     disk_thread::{self, DiskQueue, DiskWork},
     driver::{Clock, Doors, Driver},
     error::ServerError,
+    given::{Given, PeerListeners},
     handle::ServerHandle,
     listener::{self, ConnCounts},
     peers::{AddressBook, ElectionDoor, QuorumDoor},
@@ -21,7 +22,7 @@ use ostler_proto::{
 };
 use ostler_server_core::{CoreConfig, EnsembleConfig, Server};
 use ostler_storage::{
-    disk::{Disk, OsDisk},
+    disk::Disk,
     epochs::{EpochFile, read_epoch},
     folders::DataFolders,
     lock::FolderLock,
@@ -37,7 +38,7 @@ use std::{
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
-use tokio::{sync::oneshot, task::JoinSet};
+use tokio::{net::TcpListener, sync::oneshot, task::JoinSet};
 
 /// A server that has its port and its data, and accepts clients.
 #[derive(Debug)]
@@ -77,12 +78,12 @@ impl RunningServer {
     /// Takes the port, then the folder, then loads the data. Nothing on disk is touched before the port is
     /// ours.
     pub async fn start(config: &ServerConfig) -> Result<RunningServer, ServerError> {
-        RunningServer::start_on(config, Arc::new(OsDisk)).await
+        RunningServer::start_with(config, Given::default()).await
     }
 
-    /// The same with files on a disk of the caller's choice. The lock of the folder and a zoo.cfg are the system's
-    /// files all the same.
-    pub async fn start_on(config: &ServerConfig, files: Arc<dyn Disk>) -> Result<RunningServer, ServerError> {
+    /// The same with what the caller gives.
+    pub async fn start_with(config: &ServerConfig, given: Given) -> Result<RunningServer, ServerError> {
+        let Given { files, peers } = given;
         let socket = bind(config)?;
         let (folders, lock) = take_folders(config, &*files)?;
         let lock = Arc::new(lock);
@@ -164,14 +165,14 @@ impl RunningServer {
             keep_alive: config.client_tcp_keep_alive,
         };
         let socket_error = |source| ServerError::Listen { address: config.client_address, source };
-        let socket = tokio::net::TcpListener::from_std(socket).map_err(socket_error)?;
+        let socket = TcpListener::from_std(socket).map_err(socket_error)?;
         let address = socket.local_addr().map_err(socket_error)?;
         let mut tasks = JoinSet::new();
         tasks.spawn(listener::run(socket, driver.clone(), limits, counts, door));
         tasks.spawn(disk_thread::gather(disk.clone()));
         tasks.spawn(disk_thread::report(disk.clone(), driver.clone()));
         if let Some(doors) = &doors {
-            open_doors(doors, &driver, &mut tasks).await?;
+            open_doors(doors, peers, &driver, &mut tasks).await?;
         }
         tasks.spawn(timer_task::run(driver.clone()));
         tasks.spawn(purge_now_and_then(config.purge_interval_hours, settings));
@@ -306,17 +307,35 @@ fn ensemble_config(
 }
 
 /// Listens on the ports for the other servers.
-async fn open_doors(doors: &Doors, driver: &Arc<Driver>, tasks: &mut JoinSet<()>) -> Result<(), ServerError> {
+async fn open_doors(
+    doors: &Doors,
+    given: Option<PeerListeners>,
+    driver: &Arc<Driver>,
+    tasks: &mut JoinSet<()>,
+) -> Result<(), ServerError> {
     doors.election.serve(driver);
     doors.quorum.serve(driver);
     let failed = |(address, source)| ServerError::ListenForPeers { address, source };
-    for listener in doors.quorum.listen().await.map_err(failed)? {
+    let (quorum, election) = match given {
+        Some(given) => (vec![ready(given.quorum)?], vec![ready(given.election)?]),
+        None => {
+            let quorum = doors.quorum.listen().await.map_err(failed)?;
+            (quorum, doors.election.listen().await.map_err(failed)?)
+        }
+    };
+    for listener in quorum {
         tasks.spawn(doors.quorum.clone().accept(listener));
     }
-    for listener in doors.election.listen().await.map_err(failed)? {
+    for listener in election {
         tasks.spawn(doors.election.clone().accept(listener));
     }
     Ok(())
+}
+
+fn ready(given: std::net::TcpListener) -> Result<TcpListener, ServerError> {
+    let address = given.local_addr().map_or_else(|_| "a given socket".into(), |address| address.to_string());
+    let failed = |source| ServerError::ListenForPeers { address, source };
+    given.set_nonblocking(true).and_then(|()| TcpListener::from_std(given)).map_err(failed)
 }
 
 fn log_options(config: &ServerConfig) -> LogOptions {

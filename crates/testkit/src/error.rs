@@ -1,7 +1,7 @@
 //! Why a test does not get what it asks for.
 
-use ostler_proto::id::SessionId;
-use ostler_server::ServerError;
+use ostler_proto::id::{ServerId, SessionId};
+use ostler_server::{ServerError, config::ConfigError};
 use std::{io, path::PathBuf};
 
 /// Each says what happened, and to what.
@@ -24,6 +24,9 @@ pub enum TestkitError {
     /// No thread for a server or a proxy.
     #[error("cannot start a thread: {0}")]
     Thread(#[source] io::Error),
+    /// A setting that the test chose is none.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     /// A server does not start, or has stopped by itself.
     #[error(transparent)]
     Server(#[from] ServerError),
@@ -36,6 +39,12 @@ pub enum TestkitError {
     /// The connection of a frame that a proxy held is gone.
     #[error("the proxy's connection has ended, and the frame that was held with it")]
     ConnectionGone,
+    /// The ensemble has no such member.
+    #[error("there is no member {}; members have the numbers from 1 on", .0.0)]
+    NoMember(ServerId),
+    /// Nobody leads.
+    #[error("the ensemble has no leader at the moment")]
+    NoLeader,
     /// There is no such session.
     #[error("there is no session {0}")]
     NoSession(SessionId),

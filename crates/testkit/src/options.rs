@@ -1,9 +1,8 @@
 //! What a test chooses.
 
 use crate::disk::UnsyncedDisk;
-use ostler_server::config::ServerConfig;
 use ostler_storage::disk::{Disk, OsDisk};
-use std::{fmt, path::Path, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 /// What survives what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -16,17 +15,16 @@ pub enum Durability {
     Machine,
 }
 
-type Adjust = Arc<dyn Fn(&mut ServerConfig) + Send + Sync>;
-
-/// How servers are to be started. The default is meant for tests: ticks of 200 ms, session timeouts as short as a tick
-/// and as long as an hour, no limit of connections, no waiting for the device.
-#[derive(Clone)]
+/// How servers are to be started. The default is meant for tests: ticks of 200 ms, session timeouts from a tick to an
+/// hour, no limit of connections, all four-letter words, and no waiting for the device.
+#[derive(Debug, Clone)]
 pub struct TestOptions {
     tick: Duration,
     session_min: Option<Duration>,
     session_max: Duration,
     durability: Durability,
-    adjust: Option<Adjust>,
+    observers: usize,
+    settings: BTreeMap<String, String>,
 }
 
 impl Default for TestOptions {
@@ -36,13 +34,10 @@ impl Default for TestOptions {
             session_min: None,
             session_max: Duration::from_secs(3600),
             durability: Durability::default(),
-            adjust: None,
+            observers: 0,
+            settings: BTreeMap::new(),
         }
     }
-}
-
-fn millis(duration: Duration) -> i32 {
-    i32::try_from(duration.as_millis()).unwrap_or(i32::MAX)
 }
 
 impl TestOptions {
@@ -51,14 +46,14 @@ impl TestOptions {
         TestOptions::default()
     }
 
-    /// `tickTime`: sessions expire in steps of it, and the members of an ensemble wait for each other in multiples of
-    /// it. On a busy machine less than 100 ms makes members give up on each other.
+    /// `tickTime`: sessions expire in steps of it. The members of an ensemble wait 10 ticks for each other, and half a
+    /// minute for one that starts. On a busy machine less than 100 ms makes members give up on each other.
     pub fn tick(mut self, tick: Duration) -> TestOptions {
         self.tick = tick;
         self
     }
 
-    /// The session timeouts that servers grant. A tick and an hour where nothing is said.
+    /// The session timeouts that servers grant. From a tick to an hour where nothing is said.
     pub fn session_timeouts(mut self, min: Duration, max: Duration) -> TestOptions {
         (self.session_min, self.session_max) = (Some(min), max);
         self
@@ -70,42 +65,50 @@ impl TestOptions {
         self
     }
 
-    /// Changes any other setting, of each server, before each start. Ports, folders and membership are not to be
-    /// touched.
-    pub fn adjust(mut self, adjust: impl Fn(&mut ServerConfig) + Send + Sync + 'static) -> TestOptions {
-        self.adjust = Some(Arc::new(adjust));
+    /// How many of an ensemble's members do not vote: those with the largest numbers.
+    pub fn observers(mut self, observers: usize) -> TestOptions {
+        self.observers = observers;
         self
     }
 
-    pub(crate) fn config(&self, dir: &Path) -> ServerConfig {
-        let mut config = ServerConfig::embedded(dir);
-        config.tick_time_ms = millis(self.tick).max(1);
-        config.min_session_timeout_ms = millis(self.session_min.unwrap_or(self.tick));
-        config.max_session_timeout_ms = millis(self.session_max);
-        config.max_client_cnxns = None;
-        config.pre_alloc_size_kb = 64;
-        config.force_sync = self.durability == Durability::Machine;
-        if let Some(adjust) = &self.adjust {
-            adjust(&mut config);
-        }
-        config
+    /// A line of zoo.cfg, for each server. It wins over all others; ports, folders and `server.N` are not to be
+    /// touched.
+    pub fn setting(mut self, key: impl Into<String>, value: impl Into<String>) -> TestOptions {
+        self.settings.insert(key.into(), value.into());
+        self
     }
 
-    pub(crate) fn disk(&self) -> Arc<dyn Disk> {
+    pub(crate) fn votes(&self, number: usize, of: usize) -> bool {
+        number + self.observers <= of
+    }
+
+    /// The text of a zoo.cfg: with these lines, which a test cannot know.
+    pub(crate) fn zoo_cfg(&self, own: &[(String, String)]) -> String {
+        let millis = |duration: Duration| duration.as_millis().max(1);
+        let tick = millis(self.tick);
+        let init = Duration::from_secs(30).as_millis() / tick + 1;
+        let lines = [
+            ("tickTime", tick.to_string()),
+            ("minSessionTimeout", millis(self.session_min.unwrap_or(self.tick)).to_string()),
+            ("maxSessionTimeout", millis(self.session_max).to_string()),
+            ("initLimit", init.to_string()),
+            ("syncLimit", "10".into()),
+            ("maxClientCnxns", "0".into()),
+            ("preAllocSize", "64".into()),
+            ("forceSync", if self.durability == Durability::Machine { "yes" } else { "no" }.into()),
+            ("4lw.commands.whitelist", "*".into()),
+        ];
+        let mut all: BTreeMap<&str, &str> = lines.iter().map(|(key, value)| (*key, &**value)).collect();
+        for (key, value) in own.iter().map(|(key, value)| (key, value)).chain(&self.settings) {
+            all.insert(key, value);
+        }
+        all.iter().map(|(key, value)| format!("{key}={value}\n")).collect()
+    }
+
+    pub(crate) fn files(&self) -> Arc<dyn Disk> {
         match self.durability {
             Durability::Process => Arc::new(UnsyncedDisk),
             Durability::Machine => Arc::new(OsDisk),
         }
-    }
-}
-
-impl fmt::Debug for TestOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TestOptions")
-            .field("tick", &self.tick)
-            .field("session_min", &self.session_min)
-            .field("session_max", &self.session_max)
-            .field("durability", &self.durability)
-            .finish_non_exhaustive()
     }
 }

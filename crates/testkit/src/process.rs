@@ -2,10 +2,9 @@
 
 use crate::{error::TestkitError, runtime::OwnRuntime};
 use ostler_proto::id::SessionId;
-use ostler_server::{RunningServer, ServerError, ServerHandle, config::ServerConfig};
+use ostler_server::{Given, RunningServer, ServerError, ServerHandle, config::ServerConfig};
 use ostler_server_core::Server;
-use ostler_storage::disk::Disk;
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc;
 use tokio::{sync::oneshot, task::JoinHandle};
 
 /// A server that runs. Dropped, it is killed.
@@ -21,9 +20,9 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    pub(crate) async fn start(config: ServerConfig, disk: Arc<dyn Disk>) -> Result<Process, TestkitError> {
+    pub(crate) async fn start(config: ServerConfig, given: Given) -> Result<Process, TestkitError> {
         let runtime = OwnRuntime::new("test-server")?;
-        let starting = runtime.handle().spawn(async move { RunningServer::start_on(&config, disk).await });
+        let starting = runtime.handle().spawn(async move { RunningServer::start_with(&config, given).await });
         let server = starting.await.map_err(|_| TestkitError::Panicked)??;
         let (handle, (stop, stopped)) = (server.handle(), oneshot::channel());
         let ended = runtime.handle().spawn(server.run_until(async move {

@@ -8,20 +8,27 @@ use crate::{
     process::Process,
 };
 use ostler_proto::id::SessionId;
+use ostler_server::{Given, PeerListeners, config};
 use ostler_server_core::Server;
-use std::{net::SocketAddr, path::Path};
+use ostler_storage::disk::Disk;
+use std::{
+    fmt, fs,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 use tempfile::TempDir;
 
 /// A real server on a free port of 127.0.0.1, its data in a temporary folder. Dropped, it is killed, and its folder
 /// removed.
 ///
 /// It has a thread of its own, so it goes on while the test blocks.
-#[derive(Debug)]
 pub struct TestServer {
     // First, so that it ends before its folder and its port go.
     process: Option<Process>,
-    options: TestOptions,
+    files: Arc<dyn Disk>,
     port: ReservedPort,
+    data_dir: PathBuf,
     dir: TempDir,
 }
 
@@ -33,10 +40,44 @@ impl TestServer {
 
     /// Starts a server.
     pub async fn start_with(options: TestOptions) -> Result<TestServer, TestkitError> {
-        let dir = tempfile::Builder::new().prefix("ostler-test-").tempdir().map_err(TestkitError::Folder)?;
-        let mut server = TestServer { process: None, options, port: ReservedPort::any()?, dir };
-        server.restart().await?;
+        let port = ReservedPort::any()?;
+        let own = [
+            ("clientPort".into(), port.address().port().to_string()),
+            ("clientPortAddress".into(), port.address().ip().to_string()),
+        ];
+        let mut server = TestServer::prepare(&options, port, &own)?;
+        server.start_process(None).await?;
         Ok(server)
+    }
+
+    /// A server that has its files and its port, and does not run yet.
+    pub(crate) fn prepare(
+        options: &TestOptions,
+        port: ReservedPort,
+        own: &[(String, String)],
+    ) -> Result<TestServer, TestkitError> {
+        let dir = tempfile::Builder::new().prefix("ostler-test-").tempdir().map_err(TestkitError::Folder)?;
+        let data_dir = dir.path().join("data");
+        let mut own = own.to_vec();
+        own.push(("dataDir".into(), data_dir.display().to_string()));
+        let server = TestServer { process: None, files: options.files(), port, data_dir, dir };
+        server.write(&server.zoo_cfg(), &options.zoo_cfg(&own))?;
+        Ok(server)
+    }
+
+    pub(crate) fn write(&self, path: &Path, text: &str) -> Result<(), TestkitError> {
+        let written = fs::create_dir_all(path.parent().unwrap_or(path)).and_then(|()| fs::write(path, text));
+        written.map_err(|source| TestkitError::File { path: path.into(), source })
+    }
+
+    fn zoo_cfg(&self) -> PathBuf {
+        self.dir.path().join("zoo.cfg")
+    }
+
+    pub(crate) async fn start_process(&mut self, peers: Option<PeerListeners>) -> Result<(), TestkitError> {
+        let config = config::load(&self.zoo_cfg())?.config;
+        self.process = Some(Process::start(config, Given { files: self.files.clone(), peers }).await?);
+        Ok(())
     }
 
     /// Where clients connect; the same after each restart.
@@ -51,7 +92,7 @@ impl TestServer {
 
     /// The server's `dataDir`.
     pub fn data_dir(&self) -> &Path {
-        self.dir.path()
+        &self.data_dir
     }
 
     /// Whether it runs, paused or not.
@@ -63,10 +104,7 @@ impl TestServer {
     /// the same data. One that runs is stopped in order first.
     pub async fn restart(&mut self) -> Result<(), TestkitError> {
         self.stop().await?;
-        let mut config = self.options.config(self.dir.path());
-        config.client_address = self.address();
-        self.process = Some(Process::start(config, self.options.disk()).await?);
-        Ok(())
+        self.start_process(None).await
     }
 
     /// Ends the server as `kill -9` would: from the moment that this returns nothing more is written or answered, the
@@ -99,7 +137,7 @@ impl TestServer {
         }
     }
 
-    fn process(&self) -> Result<&Process, TestkitError> {
+    pub(crate) fn process(&self) -> Result<&Process, TestkitError> {
         self.process.as_ref().ok_or(TestkitError::Down)
     }
 
@@ -147,5 +185,15 @@ impl TestServer {
     /// Cuts the connection of a session, if it has one. Returns how many that were.
     pub fn cut_session(&self, session: SessionId) -> Result<usize, TestkitError> {
         Ok(self.process()?.cut(|of| of == Some(session)))
+    }
+}
+
+impl fmt::Debug for TestServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TestServer")
+            .field("address", &self.address())
+            .field("data_dir", &self.data_dir)
+            .field("is_up", &self.is_up())
+            .finish()
     }
 }
