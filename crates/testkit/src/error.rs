@@ -42,6 +42,9 @@ pub enum TestkitError {
     /// The ensemble has no such member.
     #[error("there is no member {}; members have the numbers from 1 on", .0.0)]
     NoMember(ServerId),
+    /// Only a leader can do that.
+    #[error("this member does not lead: ask the ensemble, or its leader")]
+    NotLeading,
     /// Nobody leads.
     #[error("the ensemble has no leader at the moment")]
     NoLeader,

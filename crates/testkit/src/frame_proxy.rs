@@ -28,10 +28,11 @@ use tokio::{net::TcpListener, task::JoinSet};
 /// cut splits even a pipelined exchange at one place: every request before it is done and answered, none after it has
 /// reached the server. Only a watch event that is on its way may come through or not.
 ///
-/// Several connections at once (a client that comes back, several clients) share the numbers and the faults.
+/// Several connections at once (a client that comes back, several clients, several servers) share the numbers and the
+/// faults. Four-letter words do not pass: they are no frames.
 #[derive(Debug)]
 pub struct FrameProxy {
-    address: SocketAddr,
+    addresses: Vec<SocketAddr>,
     shared: Arc<Shared>,
     // Dropped last: connections end with it.
     _runtime: OwnRuntime,
@@ -41,30 +42,42 @@ impl FrameProxy {
     /// A proxy on a free port of 127.0.0.1 in front of `server`. It connects anew for each client, so the server may
     /// go and come back.
     pub async fn start(server: SocketAddr) -> Result<FrameProxy, TestkitError> {
+        FrameProxy::before(&[server]).await
+    }
+
+    /// The same in front of several servers, with a port for each.
+    pub async fn before(servers: &[SocketAddr]) -> Result<FrameProxy, TestkitError> {
         let runtime = OwnRuntime::new("test-proxy")?;
-        let listener = {
-            let _context = runtime.handle().enter();
-            std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-                .and_then(|listener| {
-                    listener.set_nonblocking(true)?;
-                    TcpListener::from_std(listener)
-                })
-                .map_err(TestkitError::Port)?
-        };
-        let address = listener.local_addr().map_err(TestkitError::Port)?;
-        let shared = Arc::new(Shared::default());
-        runtime.handle().spawn(accept(listener, server, shared.clone()));
-        Ok(FrameProxy { address, shared, _runtime: runtime })
+        let (shared, mut addresses) = (Arc::new(Shared::default()), Vec::new());
+        for server in servers {
+            let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+            // On the proxy's own thread, whatever the caller's does.
+            let bound = runtime.handle().spawn(bound).await.map_err(|_| TestkitError::Panicked)?;
+            let listener = bound.map_err(TestkitError::Port)?;
+            addresses.push(listener.local_addr().map_err(TestkitError::Port)?);
+            runtime.handle().spawn(accept(listener, *server, shared.clone()));
+        }
+        Ok(FrameProxy { addresses, shared, _runtime: runtime })
     }
 
-    /// Where clients connect.
+    /// Where clients connect, for each server.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Where clients connect to the only server, or the first.
+    ///
+    /// # Panics
+    ///
+    /// Without a server.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.addresses[0]
     }
 
-    /// The same as clients want it: `127.0.0.1:port`.
+    /// The same as clients want it: `127.0.0.1:port,127.0.0.1:port`.
     pub fn connect_string(&self) -> String {
-        self.address.to_string()
+        let all: Vec<String> = self.addresses.iter().map(SocketAddr::to_string).collect();
+        all.join(",")
     }
 
     /// Breaks the connection when it comes to this point, once.

@@ -4,8 +4,11 @@
 
 mod counts;
 mod disk;
+mod ensemble;
 mod error;
 mod frame_proxy;
+mod lane;
+mod network;
 mod options;
 mod port;
 mod process;
@@ -13,8 +16,9 @@ mod runtime;
 mod server;
 
 pub use counts::{Connection, Counts};
+pub use ensemble::TestEnsemble;
 pub use error::TestkitError;
 pub use frame_proxy::{CutPoint, Direction, FrameProxy, Held, Seen};
 pub use options::{Durability, TestOptions};
-pub use ostler_proto::id::SessionId;
+pub use ostler_proto::id::{ServerId, SessionId};
 pub use server::TestServer;

@@ -4,6 +4,7 @@
 use crate::error::TestkitError;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::net::{Ipv4Addr, SocketAddr};
+use tokio::net::TcpListener;
 
 /// A port of 127.0.0.1, bound and not listened on. Linux gives it to nobody else meanwhile, neither for a listener on
 /// a port of its choice nor for an outgoing connection; only who asks for this very port and shares addresses, as
@@ -26,6 +27,19 @@ impl ReservedPort {
             Ok(ReservedPort { _bound: socket, address })
         };
         reserve().map_err(TestkitError::Port)
+    }
+
+    /// Listens on it, until the listener is dropped. On the caller's runtime.
+    pub(crate) fn listen(&self) -> Result<TcpListener, TestkitError> {
+        let listen = || {
+            let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
+            socket.set_reuse_address(true)?;
+            socket.bind(&self.address.into())?;
+            socket.listen(128)?;
+            socket.set_nonblocking(true)?;
+            TcpListener::from_std(socket.into())
+        };
+        listen().map_err(TestkitError::Port)
     }
 
     pub(crate) fn address(&self) -> SocketAddr {

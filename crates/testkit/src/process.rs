@@ -3,7 +3,7 @@
 use crate::{error::TestkitError, runtime::OwnRuntime};
 use ostler_proto::id::SessionId;
 use ostler_server::{Given, RunningServer, ServerError, ServerHandle, config::ServerConfig};
-use ostler_server_core::Server;
+use ostler_server_core::{Server, ensemble::MemberMode};
 use std::sync::mpsc;
 use tokio::{sync::oneshot, task::JoinHandle};
 
@@ -20,8 +20,12 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    pub(crate) async fn start(config: ServerConfig, given: Given) -> Result<Process, TestkitError> {
-        let runtime = OwnRuntime::new("test-server")?;
+    pub(crate) async fn start(
+        config: ServerConfig,
+        given: Given,
+        name: &str,
+    ) -> Result<Process, TestkitError> {
+        let runtime = OwnRuntime::new(name)?;
         let starting = runtime.handle().spawn(async move { RunningServer::start_with(&config, given).await });
         let server = starting.await.map_err(|_| TestkitError::Panicked)??;
         let (handle, (stop, stopped)) = (server.handle(), oneshot::channel());
@@ -78,6 +82,10 @@ impl Process {
         self.frozen = Some(release);
     }
 
+    pub(crate) fn is_frozen(&self) -> bool {
+        self.frozen.is_some()
+    }
+
     /// As SIGCONT.
     pub(crate) fn go_on(&mut self) {
         self.frozen = None;
@@ -97,6 +105,9 @@ impl Drop for Process {
 impl Process {
     pub(crate) async fn expire(&self, session: SessionId) -> Result<(), TestkitError> {
         let lives = move |server: &Server| server.tree().sessions().any(|(id, _)| id == session);
+        if !self.handle.inspect(|server| matches!(server.mode(), None | Some(MemberMode::Leader))) {
+            return Err(TestkitError::NotLeading);
+        }
         if !self.handle.inspect(lives) {
             return Err(TestkitError::NoSession(session));
         }

@@ -3,6 +3,7 @@
 use crate::{
     counts::{Connection, Counts},
     error::TestkitError,
+    frame_proxy::FrameProxy,
     options::TestOptions,
     port::ReservedPort,
     process::Process,
@@ -76,7 +77,13 @@ impl TestServer {
 
     pub(crate) async fn start_process(&mut self, peers: Option<PeerListeners>) -> Result<(), TestkitError> {
         let config = config::load(&self.zoo_cfg())?.config;
-        self.process = Some(Process::start(config, Given { files: self.files.clone(), peers }).await?);
+        // Seen in a debugger, and in logs that show threads.
+        let name = match &config.ensemble {
+            Some(ensemble) => format!("test-server-{}", ensemble.me.0),
+            None => "test-server".into(),
+        };
+        let given = Given { files: self.files.clone(), peers };
+        self.process = Some(Process::start(config, given, &name).await?);
         Ok(())
     }
 
@@ -90,12 +97,17 @@ impl TestServer {
         self.address().to_string()
     }
 
+    /// A proxy in front of it; see [`FrameProxy`].
+    pub async fn proxy(&self) -> Result<FrameProxy, TestkitError> {
+        FrameProxy::start(self.address()).await
+    }
+
     /// The server's `dataDir`.
     pub fn data_dir(&self) -> &Path {
         &self.data_dir
     }
 
-    /// Whether it runs, paused or not.
+    /// Whether it runs; one that is paused does.
     pub fn is_up(&self) -> bool {
         self.process.is_some()
     }
@@ -137,6 +149,11 @@ impl TestServer {
         }
     }
 
+    /// Whether it is paused.
+    pub fn is_paused(&self) -> bool {
+        self.process.as_ref().is_some_and(Process::is_frozen)
+    }
+
     pub(crate) fn process(&self) -> Result<&Process, TestkitError> {
         self.process.as_ref().ok_or(TestkitError::Down)
     }
@@ -171,7 +188,8 @@ impl TestServer {
     }
 
     /// Ends a session now, as if its time were over: a `closeSession` transaction removes its ephemerals, and its
-    /// client is disconnected and finds out when it comes back. Returns once that is done.
+    /// client is disconnected and finds out when it comes back. Returns once that is done. Of an ensemble's members only
+    /// the leader can do this.
     pub async fn expire(&self, session: SessionId) -> Result<(), TestkitError> {
         self.process()?.expire(session).await
     }

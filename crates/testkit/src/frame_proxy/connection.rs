@@ -5,6 +5,7 @@ use super::{
     flow::Flow,
     plan::{CutPoint, Mark, Plan},
 };
+use crate::lane;
 use ostler_proto::request::RequestHeader;
 use std::{
     collections::VecDeque,
@@ -235,17 +236,6 @@ impl Connection<'_> {
 
     /// Waits as long as frames of this direction have to.
     async fn lane(&self, direction: Direction, came: Instant) {
-        let mut flow = self.shared.flow.subscribe();
-        loop {
-            let lane = flow.borrow_and_update().lane(direction);
-            let due = came + lane.delay;
-            if !lane.silent && due <= Instant::now() {
-                return;
-            }
-            tokio::select! {
-                () = tokio::time::sleep_until(due), if !lane.silent => {}
-                _ = flow.changed() => {}
-            }
-        }
+        lane::pass(&mut self.shared.flow.subscribe(), |flow| flow.lane(direction), came).await;
     }
 }

@@ -1,6 +1,6 @@
 //! What becomes of all frames, whichever they are.
 
-use std::time::Duration;
+use crate::lane::Lane;
 
 /// Which way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -9,12 +9,6 @@ pub enum Direction {
     ToServer,
     /// To the clients: replies and events.
     ToClient,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Lane {
-    pub(crate) silent: bool,
-    pub(crate) delay: Duration,
 }
 
 #[derive(Debug, Clone, Copy, Default)]

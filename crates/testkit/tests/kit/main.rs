@@ -2,5 +2,6 @@
 #![allow(clippy::unwrap_used)]
 
 mod client;
+mod ensemble;
 mod proxy;
 mod server;
