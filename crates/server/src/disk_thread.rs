@@ -1,6 +1,7 @@
 //! The disk: one queue, one thread, one write and one sync for all that has gathered meanwhile.
 //!
-//! A write or sync that fails is the end: nothing is reported durable any more, and the process stops.
+//! A write or sync that fails is the end: nothing is reported durable any more, and the server stops. What becomes of
+//! its process is for the program to say.
 //!
 //! The thread only says how far it has come; the member hears of it on the runtime's threads. There its
 //! state is warm, and the connections that are answered are woken without crossing threads.

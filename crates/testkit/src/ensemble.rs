@@ -37,15 +37,11 @@ impl TestEnsemble {
     /// Starts so many members.
     pub async fn start_with(members: usize, options: TestOptions) -> Result<TestEnsemble, TestkitError> {
         let mut ensemble = TestEnsemble { members: prepare(members, &options)?, network: Network::new()? };
-        let mut starting = JoinSet::new();
-        for (id, mut member) in std::mem::take(&mut ensemble.members) {
-            let peers = ensemble.network.open(id, &member.ports)?;
-            starting.spawn(async move { (id, member.server.start_process(Some(peers)).await, member) });
-        }
-        while let Some(started) = starting.join_next().await {
-            let (id, started, member) = started.map_err(|_| TestkitError::Panicked)?;
-            started?;
-            ensemble.members.insert(id, member);
+        // The largest number first: who comes later then greets those that are there and waits to be called. Two that
+        // call each other at once lose votes with the connection that is given up, and vote again after 200 ms.
+        for (id, member) in ensemble.members.iter_mut().rev() {
+            let peers = ensemble.network.open(*id, &member.ports)?;
+            member.server.start_process(Some(peers)).await?;
         }
         ensemble.until_all_serve().await?;
         Ok(ensemble)

@@ -135,7 +135,8 @@ impl World {
         if !sessions.is_empty() {
             let session = self.chance.pick(&sessions);
             self.trace(|| format!("{id} is to end session {session}"));
-            for id in self.ids().into_iter().filter(|id| self.nodes[id].server.is_some()).collect::<Vec<_>>() {
+            for id in self.ids().into_iter().filter(|id| self.nodes[id].server.is_some()).collect::<Vec<_>>()
+            {
                 self.step(id, Input::ExpireSession(session));
             }
         }

@@ -1,8 +1,8 @@
 //! One server and its faults.
 
 use crate::client::{Client, Frame};
-use ostler_testkit::{TestServer, TestkitError};
-use std::{io::ErrorKind, net::TcpStream};
+use ostler_testkit::{Durability, SessionId, TestOptions, TestServer, TestkitError};
+use std::{io::ErrorKind, net::TcpStream, time::Duration};
 
 #[tokio::test]
 async fn a_server_starts_and_goes_with_its_folder() {
@@ -159,7 +159,59 @@ async fn the_server_counts_what_a_leak_test_asks_for() {
 async fn who_waits_for_a_server_that_ends_is_told() {
     let mut server = TestServer::start().await.unwrap();
     let never = async { server.until(|counts| counts.znodes > 1_000_000).await };
-    assert!(tokio::time::timeout(std::time::Duration::from_millis(20), never).await.is_err());
+    assert!(tokio::time::timeout(Duration::from_millis(20), never).await.is_err());
     server.kill().await;
     assert!(matches!(server.until(|_| true).await, Err(TestkitError::Down)));
+}
+
+#[tokio::test]
+async fn a_paused_server_does_nothing_until_it_goes_on() {
+    let mut server = TestServer::start().await.unwrap();
+    let mut client = Client::open(server.address()).await.unwrap();
+    server.pause().await.unwrap();
+    assert!(server.is_up() && server.is_paused());
+    let before = server.counts().unwrap();
+    let xid = client.send_create("/a", false).await.unwrap();
+    // The system takes the connection for it, and the server does not say a word.
+    let address = server.address();
+    let waiting = tokio::spawn(async move { Client::open(address).await });
+    let answer = tokio::time::timeout(Duration::from_millis(100), client.reply_to(xid)).await;
+    assert!(answer.is_err() && !waiting.is_finished());
+    assert_eq!(server.counts().unwrap(), before);
+    server.resume();
+    assert_eq!(client.reply_to(xid).await.unwrap(), 0);
+    assert!(waiting.await.unwrap().unwrap().exists("/a", false).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_session_expires_by_itself_too_and_not_while_its_server_sleeps() {
+    let options = TestOptions::new().tick(Duration::from_millis(50));
+    let mut server = TestServer::start_with(options).await.unwrap();
+    let client = Client::connect(server.address(), SessionId(0), [0; 16], 1).await.unwrap();
+    assert_eq!(client.timeout_ms, 50, "the shortest is a tick");
+    server.until(|counts| counts.sessions == 0).await.unwrap();
+    let client = Client::connect(server.address(), SessionId(0), [0; 16], 600).await.unwrap();
+    server.pause().await.unwrap();
+    let slept = tokio::time::timeout(Duration::from_millis(800), server.until(|counts| counts.sessions == 0));
+    assert!(slept.await.is_err());
+    assert_eq!(server.sessions().unwrap(), [client.session]);
+    server.resume();
+    server.until(|counts| counts.sessions == 0).await.unwrap();
+    assert_eq!(server.sessions().unwrap(), []);
+}
+
+#[tokio::test]
+async fn settings_are_lines_of_a_zoo_cfg() {
+    let options = TestOptions::new()
+        .durability(Durability::Machine)
+        .session_timeouts(Duration::from_secs(7), Duration::from_secs(8))
+        .setting("maxClientCnxns", "1");
+    let server = TestServer::start_with(options).await.unwrap();
+    let mut client = Client::connect(server.address(), SessionId(0), [0; 16], 1).await.unwrap();
+    assert_eq!(client.timeout_ms, 7000);
+    assert_eq!(client.create("/a").await.unwrap(), 0);
+    assert!(Client::open(server.address()).await.is_err(), "a second one");
+    let wrong = TestServer::start_with(TestOptions::new().setting("tickTime", "soon")).await;
+    let said = wrong.unwrap_err().to_string();
+    assert!(said.contains("tickTime") && said.contains("zoo.cfg"), "{said}");
 }
