@@ -4,7 +4,7 @@ use crate::gate;
 use ostler_server::{Given, PeerListeners, RunningServer, ServerHandle, config};
 use ostler_server_core::{Server, ensemble::MemberMode};
 use std::{fs, net::TcpListener, path::Path, time::Duration};
-use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
+use tokio::{runtime::Builder, sync::oneshot, task::JoinHandle, time::timeout};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -51,27 +51,32 @@ async fn until(handle: &ServerHandle, mode: MemberMode) {
     timeout(PATIENCE, reached).await.expect("in time").unwrap();
 }
 
-#[tokio::test]
-async fn a_member_that_stops_is_gone_for_the_others_at_once() {
+#[test]
+fn a_member_that_stops_is_gone_for_the_others_at_once() {
     let _beside = gate::beside_others();
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     for abandoned in [false, true] {
-        let dir = tempfile::tempdir().unwrap();
-        let mut members = pair(dir.path()).await;
-        let leads = |member: &Member| member.handle.inspect(|s| s.mode() == Some(MemberMode::Leader));
-        for member in &members {
-            let serves = member.handle.until(|server| server.mode() != Some(MemberMode::Looking));
-            timeout(PATIENCE, serves).await.expect("in time").unwrap();
-        }
-        let leader = members.remove(members.iter().position(leads).unwrap());
-        let follower = members.remove(0);
-        match abandoned {
-            true => follower.handle.abandon(),
-            false => follower.stop.send(()).unwrap(),
-        }
-        follower.ended.await.unwrap();
-        until(&leader.handle, MemberMode::Looking).await;
-        leader.stop.send(()).unwrap();
-        leader.ended.await.unwrap();
-        assert!(leader.handle.until(|_| true).await.is_err(), "nothing comes after the end");
+        runtime.block_on(one_of_two_ends(abandoned));
     }
+}
+
+async fn one_of_two_ends(abandoned: bool) {
+    let dir = tempfile::tempdir().unwrap();
+    let mut members = pair(dir.path()).await;
+    let leads = |member: &Member| member.handle.inspect(|s| s.mode() == Some(MemberMode::Leader));
+    for member in &members {
+        let serves = member.handle.until(|server| server.mode() != Some(MemberMode::Looking));
+        timeout(PATIENCE, serves).await.expect("in time").unwrap();
+    }
+    let leader = members.remove(members.iter().position(leads).unwrap());
+    let follower = members.remove(0);
+    match abandoned {
+        true => follower.handle.abandon(),
+        false => follower.stop.send(()).unwrap(),
+    }
+    follower.ended.await.unwrap();
+    until(&leader.handle, MemberMode::Looking).await;
+    leader.stop.send(()).unwrap();
+    leader.ended.await.unwrap();
+    assert!(leader.handle.until(|_| true).await.is_err(), "nothing comes after the end");
 }
