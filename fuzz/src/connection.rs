@@ -96,7 +96,8 @@ impl World {
             4 => self.persist(1 + usize::from(choice >> 4)),
             5 => self.pass_time(u64::from(script.short()) * 16),
             6 => self.disconnect(who),
-            7 => self.finish_snapshot(),
+            7 if choice & 0x80 == 0 => self.finish_snapshot(),
+            7 => self.meddle(who, choice & 0x40 == 0),
             _ => self.receive_crafted(who, choice, script),
         }
     }
@@ -194,6 +195,17 @@ impl World {
     fn disconnect(&mut self, who: usize) {
         if let Some(client) = self.clients[who].take() {
             self.step(Input::Disconnected { conn: client.conn });
+        }
+    }
+
+    /// Whoever runs the server ends the client's session, or its connection.
+    fn meddle(&mut self, who: usize, session: bool) {
+        let Some(client) = &self.clients[who] else { return };
+        let conn = client.conn;
+        let of_conn = self.server.connections().into_iter().find(|report| report.conn == conn);
+        match of_conn.and_then(|report| report.session) {
+            Some((id, _)) if session => self.step(Input::ExpireSession(id)),
+            _ => self.step(Input::CloseConnection(conn)),
         }
     }
 

@@ -35,6 +35,8 @@ pub enum CloseReason {
     NotServing,
     /// This server serves only clients that are content to read, and no session that all servers know.
     ReadOnly,
+    /// Whoever runs the server wanted it so.
+    ClosedByOperator,
 }
 
 /// Whom a learner follows.

@@ -1,6 +1,8 @@
 //! What goes wrong, and how it is put right.
 
 use crate::world::World;
+use ostler_proto::id::SessionId;
+use ostler_server_core::{ConnId, Input};
 
 impl World {
     pub(crate) fn start_all(&mut self) {
@@ -89,8 +91,9 @@ impl World {
             13 => self.node(id).sync_ms = 300,
             16..=17 => self.leave_a_tail(),
             14 => ids.iter().for_each(|id| self.node(*id).sync_ms = 10),
-            _ => match self.chance.below(3) {
+            _ => match self.chance.below(4) {
                 0 => ids.into_iter().for_each(|id| self.crash(id)),
+                1 => self.meddle(id),
                 _ => self.lose_clients(),
             },
         }
@@ -122,6 +125,24 @@ impl World {
         }
         let pause = self.chance.below(lull);
         self.run(pause);
+    }
+
+    /// Whoever runs the servers ends a session, wherever that is tried, and the connections of one server.
+    fn meddle(&mut self, id: i64) {
+        let Some(server) = &self.nodes[&id].server else { return };
+        let sessions: Vec<SessionId> = server.tree().sessions().map(|(session, _)| session).collect();
+        let conns: Vec<ConnId> = server.connections().into_iter().map(|report| report.conn).collect();
+        if !sessions.is_empty() {
+            let session = self.chance.pick(&sessions);
+            self.trace(|| format!("{id} is to end session {session}"));
+            for id in self.ids().into_iter().filter(|id| self.nodes[id].server.is_some()).collect::<Vec<_>>()
+            {
+                self.step(id, Input::ExpireSession(session));
+            }
+        }
+        for conn in conns {
+            self.step(id, Input::CloseConnection(conn));
+        }
     }
 
     /// Some clients' connections die without a word.

@@ -1,7 +1,7 @@
 //! Many connections: limits, and crowds that come and go.
 
 use crate::{
-    client::{Client, create, ends_within, handshake, op, read_to_end, request, socket, write_if_open},
+    client::{Client, create, ends_within, handshake, op, request, socket, write_if_open},
     neighbour::Neighbour,
     server::TestServer,
 };
@@ -14,27 +14,6 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-
-/// What `srvr` says, less the connection that asks.
-pub(crate) fn connections(server: SocketAddr) -> usize {
-    let mut stream = socket(server);
-    stream.write_all(b"srvr").unwrap();
-    let text = String::from_utf8(read_to_end(&mut stream)).unwrap();
-    let count = text.lines().find_map(|line| line.strip_prefix("Connections: "));
-    count.unwrap().parse::<usize>().unwrap() - 1
-}
-
-/// Whether the server has no more than so many connections within some seconds.
-pub(crate) fn connections_fall_to(server: SocketAddr, expected: usize) -> bool {
-    let begun = Instant::now();
-    while begun.elapsed() < Duration::from_secs(15) {
-        if connections(server) <= expected {
-            return true;
-        }
-        thread::sleep(Duration::from_millis(50));
-    }
-    false
-}
 
 fn socket_from(address: [u8; 4], server: SocketAddr) -> TcpStream {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
@@ -110,9 +89,9 @@ fn thousands_come_and_go_at_once() {
             }
         }
     }
-    assert!(connections_fall_to(server.address, 1));
+    assert!(server.connections_fall_to(1));
     neighbour.content();
-    assert!(connections_fall_to(server.address, 0));
+    assert!(server.connections_fall_to(0));
     let files = fs::read_dir("/proc/self/fd").unwrap().count();
     assert!(files < AT_ONCE, "{files} descriptors are open");
 }
@@ -131,7 +110,7 @@ fn clients_that_vanish_amid_requests_leave_nothing_behind() {
             client.send(op::PING, &[]);
         }
     }
-    assert!(connections_fall_to(server.address, 1));
+    assert!(server.connections_fall_to(1));
     let mut observer = Client::open(server.address);
     assert!(!observer.exists("/vanished-1"), "half a request does nothing");
     drop(observer);
@@ -151,6 +130,6 @@ fn a_session_that_moves_takes_its_place_along() {
         assert!(ends_within(&mut first.stream, Duration::from_secs(10)), "its old connection ends");
         first.stream = stream;
     }
-    assert!(connections_fall_to(server.address, 2));
+    assert!(server.connections_fall_to(2));
     neighbour.content();
 }

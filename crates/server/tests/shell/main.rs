@@ -12,6 +12,7 @@ mod gate;
 mod handshake;
 mod memory;
 mod neighbour;
+mod peers;
 mod server;
 mod slow;
 mod start;

@@ -2,7 +2,6 @@
 
 use crate::{
     client::{Client, add_watch, create, op, path_watch, request, set_data, socket, write_if_open},
-    crowds::connections_fall_to,
     gate::{self, MemoryMeter},
     neighbour::Neighbour,
     server::TestServer,
@@ -154,7 +153,7 @@ fn notifications_that_nobody_reads() {
     // 64 MB may wait for each before it is given up, and as much may be on its way out.
     assert!(memory.peak_growth_mb() < 130 * DEAF as u64 + 100, "{} MB", memory.peak_growth_mb());
     drop(owner);
-    assert!(connections_fall_to(server.address, 1), "the connections of the deaf clients stay");
+    assert!(server.connections_fall_to(1), "the connections of the deaf clients stay");
     neighbour.content();
 }
 

@@ -1,18 +1,20 @@
 //! A server in this process.
 
 use crate::gate;
-use ostler_server::{RunningServer, ServerError, config::ServerConfig};
+use ostler_server::{RunningServer, ServerError, ServerHandle, config::ServerConfig};
 use std::{
     net::SocketAddr,
     path::Path,
     sync::{Mutex, Once, PoisonError, RwLockReadGuard},
     thread,
+    time::Duration,
 };
 use tempfile::TempDir;
 use tokio::{
     runtime::{Builder, Runtime},
     sync::oneshot,
     task::JoinHandle,
+    time::timeout,
 };
 
 /// Panics in threads of servers: a runtime swallows them, a release build would have died.
@@ -23,6 +25,7 @@ const SERVER_THREADS: [&str; 3] = ["server", "disk", "snapshot"];
 pub(crate) struct TestServer {
     pub(crate) address: SocketAddr,
     pub(crate) znodes: usize,
+    handle: ServerHandle,
     // Taken by `stop`.
     runtime: Option<Runtime>,
     running: Option<Running>,
@@ -72,13 +75,13 @@ impl TestServer {
         let runtime =
             Builder::new_multi_thread().worker_threads(2).thread_name("server").enable_all().build().unwrap();
         let server = runtime.block_on(RunningServer::start(config))?;
-        let (address, znodes) = (server.address, server.znodes);
+        let (address, znodes, handle) = (server.address, server.znodes, server.handle());
         let (stop, stopped) = oneshot::channel();
         let ended = runtime.spawn(server.run_until(async move {
             let _ = stopped.await;
         }));
         let running = Some(Running { stop, ended });
-        Ok(TestServer { address, znodes, runtime: Some(runtime), running, dir: None, _beside: None })
+        Ok(TestServer { address, znodes, handle, runtime: Some(runtime), running, dir: None, _beside: None })
     }
 
     /// Stops it in order.
@@ -96,11 +99,19 @@ impl TestServer {
         self.runtime.as_ref().unwrap().block_on(ended).unwrap()
     }
 
-    /// Tells it to stop, and lets it go on: `ended` says when it has.
-    pub(crate) fn begin_stop(&mut self) -> impl Fn() -> bool + use<> {
+    /// Tells it to stop, and says whether it does so in time. Its runtime goes on.
+    pub(crate) fn stops_within(&mut self, patience: Duration) -> bool {
         let Running { stop, ended } = self.running.take().unwrap();
         let _ = stop.send(());
-        move || ended.is_finished()
+        let ended = async { timeout(patience, ended).await.is_ok() };
+        self.runtime.as_ref().unwrap().block_on(ended)
+    }
+
+    /// Whether the server has no more than so many connections within some seconds.
+    pub(crate) fn connections_fall_to(&self, expected: usize) -> bool {
+        let fallen = self.handle.until(move |server| server.summary().connections <= expected);
+        let fallen = async { timeout(Duration::from_secs(15), fallen).await.is_ok() };
+        self.runtime.as_ref().unwrap().block_on(fallen)
     }
 }
 

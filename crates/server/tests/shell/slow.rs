@@ -2,7 +2,6 @@
 
 use crate::{
     client::{Client, create, ends_within, handshake, op, path_watch, read_frame, reply, request, socket},
-    crowds,
     neighbour::Neighbour,
     server::TestServer,
 };
@@ -83,6 +82,6 @@ fn a_session_that_expires_while_its_client_does_not_read_is_let_go() {
     for _ in 0..100 {
         deaf.send(op::GET_DATA, &path_watch("/large", false));
     }
-    assert!(crowds::connections_fall_to(server.address, 2), "the connection of the expired session stays");
+    assert!(server.connections_fall_to(2), "the connection of the expired session stays");
     neighbour.content();
 }

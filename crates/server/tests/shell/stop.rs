@@ -46,12 +46,7 @@ fn a_stopped_server_has_let_its_clients_go() {
     let dir = tempfile::tempdir().unwrap();
     let mut server = TestServer::start_in(&config(dir.path())).unwrap();
     let mut client = Client::open(server.address);
-    let ended = server.begin_stop();
-    let begun = Instant::now();
-    while !ended() {
-        assert!(begun.elapsed() < Duration::from_secs(10), "it does not stop");
-        thread::sleep(Duration::from_millis(5));
-    }
+    assert!(server.stops_within(Duration::from_secs(10)), "it does not stop");
     // The runtime still runs: whatever tasks the server left go on.
     let _ = client.stream.write_all(&request(1, op::EXISTS, &path_watch("/", false)));
     let mut first = [0; 1];
@@ -104,12 +99,7 @@ fn it_ends_while_clients_go_on_writing() {
     let writers: Vec<_> = (0..4).map(|_| busy_writer(server.address, stop.clone())).collect();
     thread::sleep(Duration::from_millis(500));
 
-    let ended = server.begin_stop();
-    let begun = Instant::now();
-    while !ended() && begun.elapsed() < Duration::from_secs(10) {
-        thread::sleep(Duration::from_millis(10));
-    }
-    let in_time = ended();
+    let in_time = server.stops_within(Duration::from_secs(10));
     stop.store(true, Ordering::SeqCst);
     for writer in writers {
         writer.join().unwrap();

@@ -1,0 +1,82 @@
+//! Members of an ensemble in one runtime: what belongs to one of them ends with it, whatever the others do.
+
+use crate::gate;
+use ostler_server::{Given, PeerListeners, RunningServer, ServerHandle, config};
+use ostler_server_core::{Server, ensemble::MemberMode};
+use std::{fs, net::TcpListener, path::Path, time::Duration};
+use tokio::{runtime::Builder, sync::oneshot, task::JoinHandle, time::timeout};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+struct Member {
+    handle: ServerHandle,
+    stop: oneshot::Sender<()>,
+    ended: JoinHandle<()>,
+}
+
+fn listener() -> (TcpListener, u16) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    (listener, port)
+}
+
+/// Two members that would wait for each other for minutes.
+async fn pair(dir: &Path) -> Vec<Member> {
+    let ports: Vec<_> = (0..2).map(|_| (listener(), listener())).collect();
+    let lines: String = (1..)
+        .zip(&ports)
+        .map(|(id, ((_, quorum), (_, election)))| format!("server.{id}=127.0.0.1:{quorum}:{election};0\n"))
+        .collect();
+    let mut members = Vec::new();
+    for (id, ((quorum, _), (election, _))) in (1..).zip(ports) {
+        let data = dir.join(format!("{id}"));
+        fs::create_dir(&data).unwrap();
+        fs::write(data.join("myid"), format!("{id}")).unwrap();
+        let file = dir.join(format!("{id}.cfg"));
+        let own = format!("dataDir={}\ntickTime=1000\ninitLimit=300\nsyncLimit=300\n", data.display());
+        fs::write(&file, own + &lines).unwrap();
+        let mut config = config::load(&file).unwrap().config;
+        config.client_address = ([127, 0, 0, 1], 0).into();
+        let given = Given { peers: Some(PeerListeners { quorum, election }), ..Given::default() };
+        let server = RunningServer::start_with(&config, given).await.unwrap();
+        let (handle, (stop, stopped)) = (server.handle(), oneshot::channel());
+        let ended = async { server.run_until(async { drop(stopped.await) }).await.unwrap() };
+        members.push(Member { handle, stop, ended: tokio::spawn(ended) });
+    }
+    members
+}
+
+async fn until(handle: &ServerHandle, mode: MemberMode) {
+    let reached = handle.until(move |server: &Server| server.mode() == Some(mode));
+    timeout(PATIENCE, reached).await.expect("in time").unwrap();
+}
+
+#[test]
+fn a_member_that_stops_is_gone_for_the_others_at_once() {
+    let _beside = gate::beside_others();
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    for abandoned in [false, true] {
+        runtime.block_on(one_of_two_ends(abandoned));
+    }
+}
+
+async fn one_of_two_ends(abandoned: bool) {
+    let dir = tempfile::tempdir().unwrap();
+    let mut members = pair(dir.path()).await;
+    let leads = |member: &Member| member.handle.inspect(|s| s.mode() == Some(MemberMode::Leader));
+    for member in &members {
+        let serves = member.handle.until(|server| server.mode() != Some(MemberMode::Looking));
+        timeout(PATIENCE, serves).await.expect("in time").unwrap();
+    }
+    let leader = members.remove(members.iter().position(leads).unwrap());
+    let follower = members.remove(0);
+    match abandoned {
+        true => follower.handle.abandon(),
+        false => follower.stop.send(()).unwrap(),
+    }
+    follower.ended.await.unwrap();
+    until(&leader.handle, MemberMode::Looking).await;
+    leader.stop.send(()).unwrap();
+    leader.ended.await.unwrap();
+    assert!(leader.handle.until(|_| true).await.is_err(), "nothing comes after the end");
+}

@@ -1,0 +1,283 @@
+//! Several servers, and what lies between them.
+
+use crate::{
+    error::TestkitError,
+    network::{Network, PeerPorts},
+    options::TestOptions,
+    port::ReservedPort,
+    server::TestServer,
+};
+use ostler_proto::id::{ServerId, SessionId};
+use ostler_server_core::{Server, ensemble::MemberMode};
+use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
+use tokio::task::JoinSet;
+
+/// An ensemble of real servers in the test's process, members 1 to n. Dropped, it is killed, and its folders removed.
+///
+/// Members reach each other through proxies on 127.0.0.1, whose addresses are those of the membership; so the links
+/// between them can be cut, silenced one way or both, and slowed down. Clients connect directly.
+#[derive(Debug)]
+pub struct TestEnsemble {
+    members: BTreeMap<ServerId, Member>,
+    network: Network,
+}
+
+#[derive(Debug)]
+struct Member {
+    server: TestServer,
+    ports: PeerPorts,
+}
+
+impl TestEnsemble {
+    /// Starts so many members with the default options; all of them serve clients when this returns.
+    pub async fn start(members: usize) -> Result<TestEnsemble, TestkitError> {
+        TestEnsemble::start_with(members, TestOptions::default()).await
+    }
+
+    /// Starts so many members.
+    pub async fn start_with(members: usize, options: TestOptions) -> Result<TestEnsemble, TestkitError> {
+        let mut ensemble = TestEnsemble { members: prepare(members, &options)?, network: Network::new()? };
+        // The largest number first: who comes later then greets those that are there and waits to be called. Two that
+        // call each other at once lose votes with the connection that is given up, and vote again after 200 ms.
+        for (id, member) in ensemble.members.iter_mut().rev() {
+            let peers = ensemble.network.open(*id, &member.ports)?;
+            member.server.start_process(Some(peers)).await?;
+        }
+        ensemble.until_all_serve().await?;
+        Ok(ensemble)
+    }
+
+    /// The members' numbers.
+    pub fn members(&self) -> impl Iterator<Item = ServerId> {
+        self.members.keys().copied()
+    }
+
+    /// A member, to look into it and to deal with its clients.
+    pub fn member(&self, id: ServerId) -> Result<&TestServer, TestkitError> {
+        Ok(&self.members.get(&id).ok_or(TestkitError::NoMember(id))?.server)
+    }
+
+    fn member_mut(&mut self, id: ServerId) -> Result<&mut TestServer, TestkitError> {
+        Ok(&mut self.members.get_mut(&id).ok_or(TestkitError::NoMember(id))?.server)
+    }
+
+    /// Where clients connect, as they want it: `127.0.0.1:port,127.0.0.1:port`.
+    pub fn connect_string(&self) -> String {
+        let all: Vec<String> = self.addresses().iter().map(SocketAddr::to_string).collect();
+        all.join(",")
+    }
+
+    /// Where clients connect, in order of the members' numbers.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.members.values().map(|member| member.server.address()).collect()
+    }
+
+    /// Members that run and are not paused.
+    fn awake(&self) -> impl Iterator<Item = (ServerId, &TestServer)> {
+        let all = self.members.iter().map(|(id, member)| (*id, &member.server));
+        all.filter(|(_, server)| server.is_up() && !server.is_paused())
+    }
+}
+
+fn prepare(members: usize, options: &TestOptions) -> Result<BTreeMap<ServerId, Member>, TestkitError> {
+    let mut ports = Vec::new();
+    for _ in 0..members {
+        let peers = PeerPorts { quorum: ReservedPort::any()?, election: ReservedPort::any()? };
+        ports.push((ReservedPort::any()?, peers));
+    }
+    let mut lines = vec![("standaloneEnabled".to_string(), "false".to_string())];
+    for (number, (client, peers)) in (1..).zip(&ports) {
+        let [quorum, election] = [&peers.quorum, &peers.election].map(|port| port.address().port());
+        let role = if options.votes(number, members) { "participant" } else { "observer" };
+        let value = format!("127.0.0.1:{quorum}:{election}:{role};{}", client.address());
+        lines.push((format!("server.{number}"), value));
+    }
+    let mut prepared = BTreeMap::new();
+    for (number, (client, ports)) in (1..).zip(ports) {
+        let server = TestServer::prepare(options, client, &lines)?;
+        server.write(&server.data_dir().join("myid"), &format!("{number}\n"))?;
+        prepared.insert(ServerId(number), Member { server, ports });
+    }
+    Ok(prepared)
+}
+
+/// What becomes of members.
+impl TestEnsemble {
+    /// Ends a member as `kill -9` would; see [`TestServer::kill`].
+    pub async fn kill(&mut self, id: ServerId) -> Result<(), TestkitError> {
+        self.member_mut(id)?.kill().await;
+        self.network.close(id).await;
+        Ok(())
+    }
+
+    /// Ends a member in order.
+    pub async fn stop(&mut self, id: ServerId) -> Result<(), TestkitError> {
+        let stopped = self.member_mut(id)?.stop().await;
+        self.network.close(id).await;
+        stopped
+    }
+
+    /// Starts a member again, with the same ports and data; one that runs is stopped first. Does not wait until it
+    /// serves clients: [`until_serving`](TestEnsemble::until_serving) does.
+    pub async fn restart(&mut self, id: ServerId) -> Result<(), TestkitError> {
+        self.stop(id).await?;
+        let member = self.members.get_mut(&id).ok_or(TestkitError::NoMember(id))?;
+        let peers = self.network.open(id, &member.ports)?;
+        member.server.start_process(Some(peers)).await
+    }
+
+    /// Has a member stand still; see [`TestServer::pause`].
+    pub async fn pause(&mut self, id: ServerId) -> Result<(), TestkitError> {
+        self.member_mut(id)?.pause().await
+    }
+
+    /// Has a paused member go on.
+    pub fn resume(&mut self, id: ServerId) -> Result<(), TestkitError> {
+        self.member_mut(id)?.resume();
+        Ok(())
+    }
+}
+
+/// What becomes of links. Rules add up, and stay over restarts of the members.
+impl TestEnsemble {
+    /// Ends all connections between two members, and each new one as soon as it is made: both know at once.
+    pub fn cut(&self, a: ServerId, b: ServerId) {
+        self.network.change(|links| links.cut(a, b));
+    }
+
+    /// Nothing that one member says reaches the other any more, and nobody is told. What is said meanwhile arrives
+    /// after [`heal`](TestEnsemble::heal), as after a time of lost packets. No connection can be made between the two.
+    pub fn silence(&self, from: ServerId, to: ServerId) {
+        self.network.change(|links| links.lane_mut(from, to).silent = true);
+    }
+
+    /// Silences a member to and from all others.
+    pub fn isolate(&self, id: ServerId) {
+        self.network.change(|links| {
+            for other in self.members().filter(|other| *other != id) {
+                links.lane_mut(id, other).silent = true;
+                links.lane_mut(other, id).silent = true;
+            }
+        });
+    }
+
+    /// Cuts a member off from all others.
+    pub fn cut_off(&self, id: ServerId) {
+        self.network.change(|links| {
+            for other in self.members().filter(|other| *other != id) {
+                links.cut(id, other);
+            }
+        });
+    }
+
+    /// Lets all that one member says to another take so long.
+    pub fn delay(&self, from: ServerId, to: ServerId, by: Duration) {
+        self.network.change(|links| links.lane_mut(from, to).delay = by);
+    }
+
+    /// Takes back all that was done to the links of two members.
+    pub fn heal_between(&self, a: ServerId, b: ServerId) {
+        self.network.change(|links| links.heal(a, b));
+    }
+
+    /// Takes back all that was done to links.
+    pub fn heal(&self) {
+        self.network.change(|links| links.heal_all());
+    }
+}
+
+fn mode(server: &Server) -> MemberMode {
+    server.mode().unwrap_or(MemberMode::Looking)
+}
+
+/// Who leads, and waiting without polling.
+impl TestEnsemble {
+    /// Who leads. One that was cut off may not know yet that it does not: of several, the one with the latest epoch.
+    pub fn leader(&self) -> Option<ServerId> {
+        let leaders = self.awake().filter_map(|(id, server)| {
+            let look = |server: &Server| (mode(server) == MemberMode::Leader, server.tree().last_processed());
+            let (leads, last) = server.inspect(look).ok()?;
+            leads.then_some((last.epoch(), id))
+        });
+        leaders.max().map(|(_, id)| id)
+    }
+
+    /// Waits until somebody leads.
+    pub async fn until_led(&self) -> Result<ServerId, TestkitError> {
+        self.until_any_leads(|_| true).await
+    }
+
+    /// Waits until somebody else than this member leads.
+    pub async fn until_led_by_another(&self, than: ServerId) -> Result<ServerId, TestkitError> {
+        self.until_any_leads(|id| id != than).await
+    }
+
+    async fn until_any_leads(&self, meant: impl Fn(ServerId) -> bool) -> Result<ServerId, TestkitError> {
+        let mut waiting = JoinSet::new();
+        for (id, server) in self.awake().filter(|(id, _)| meant(*id)) {
+            let handle = server.process()?.handle.clone();
+            waiting.spawn(async move {
+                handle.until(|server| mode(server) == MemberMode::Leader).await.map(|()| id)
+            });
+        }
+        while let Some(led) = waiting.join_next().await {
+            if let Ok(Ok(id)) = led {
+                return Ok(id);
+            }
+        }
+        Err(TestkitError::NoLeader)
+    }
+
+    /// Waits until a member has a leader, or is one, and serves clients.
+    pub async fn until_serving(&self, id: ServerId) -> Result<(), TestkitError> {
+        let process = self.member(id)?.process()?;
+        let served = process.handle.until(|server| mode(server) != MemberMode::Looking);
+        served.await.map_err(|_| TestkitError::Down)
+    }
+
+    /// Waits until every member that runs and is not paused serves clients, all at one time.
+    pub async fn until_all_serve(&self) -> Result<(), TestkitError> {
+        let serves = |server: &TestServer| server.inspect(|server| mode(server) != MemberMode::Looking);
+        loop {
+            for (id, _) in self.awake() {
+                self.until_serving(id).await?;
+            }
+            // One may have lost its leader while the next one was waited for.
+            if self.awake().all(|(_, server)| serves(server).unwrap_or(false)) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits until every member that runs and is not paused has applied what the leader has by now.
+    pub async fn until_settled(&self) -> Result<(), TestkitError> {
+        let leader = self.leader().ok_or(TestkitError::NoLeader)?;
+        let zxid = self.member(leader)?.inspect(|server| server.tree().last_processed())?;
+        for (_, server) in self.awake() {
+            // The first zxid of a reign is no transaction: who serves has all that was before it.
+            let has = move |server: &Server| {
+                server.tree().last_processed() >= zxid
+                    || (zxid.counter() == 0 && mode(server) != MemberMode::Looking)
+            };
+            server.process()?.handle.until(has).await.map_err(|_| TestkitError::Down)?;
+        }
+        Ok(())
+    }
+
+    /// Ends a session now, as if its time were over, by a transaction of the leader. Returns once the leader has
+    /// applied it; the others follow.
+    pub async fn expire(&self, session: SessionId) -> Result<(), TestkitError> {
+        let leader = self.leader().ok_or(TestkitError::NoLeader)?;
+        self.member(leader)?.expire(session).await
+    }
+
+    /// Cuts the connection of a session, wherever it is. Returns how many that were.
+    pub fn cut_session(&self, session: SessionId) -> Result<usize, TestkitError> {
+        self.awake().map(|(_, server)| server.cut_session(session)).sum()
+    }
+
+    /// Cuts all clients' connections. Returns how many.
+    pub fn cut_connections(&self) -> Result<usize, TestkitError> {
+        self.awake().map(|(_, server)| server.cut_connections()).sum()
+    }
+}

@@ -1,0 +1,231 @@
+//! Ensembles and their faults.
+
+use crate::client::{Client, Frame};
+use ostler_testkit::{CutPoint, FrameProxy, ServerId, TestEnsemble, TestOptions, TestkitError};
+use std::{collections::BTreeSet, io::ErrorKind, net::TcpStream, time::Duration};
+
+async fn client_of(ensemble: &TestEnsemble, id: ServerId) -> Client {
+    Client::open(ensemble.member(id).unwrap().address()).await.unwrap()
+}
+
+fn others(ensemble: &TestEnsemble, id: ServerId) -> Vec<ServerId> {
+    ensemble.members().filter(|other| *other != id).collect()
+}
+
+async fn all_have(ensemble: &TestEnsemble, path: &str) {
+    ensemble.until_all_serve().await.unwrap();
+    ensemble.until_settled().await.unwrap();
+    for id in ensemble.members() {
+        assert!(client_of(ensemble, id).await.exists(path, false).await.unwrap(), "{path} at {id:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_ensemble_serves_and_goes_with_its_folders() {
+    let ensemble = TestEnsemble::start(3).await.unwrap();
+    let leader = ensemble.leader().unwrap();
+    let mut dirs = Vec::new();
+    for id in ensemble.members() {
+        let mut client = client_of(&ensemble, id).await;
+        assert_eq!(client.create(&format!("/by-{}", id.0)).await.unwrap(), 0);
+        dirs.push(ensemble.member(id).unwrap().data_dir().to_path_buf());
+    }
+    for id in ensemble.members() {
+        all_have(&ensemble, &format!("/by-{}", id.0)).await;
+    }
+    assert_eq!(ensemble.leader(), Some(leader));
+    let named: BTreeSet<String> = ensemble.connect_string().split(',').map(Into::into).collect();
+    assert_eq!(named.len(), 3);
+    drop(ensemble);
+    assert!(dirs.iter().all(|dir| !dir.exists()));
+}
+
+#[tokio::test]
+async fn ensembles_of_one_and_with_observers_work_too() {
+    let one = TestEnsemble::start(1).await.unwrap();
+    assert_eq!(client_of(&one, ServerId(1)).await.create("/a").await.unwrap(), 0);
+    let mut ensemble = TestEnsemble::start_with(4, TestOptions::new().observers(1)).await.unwrap();
+    assert_eq!(client_of(&ensemble, ServerId(4)).await.create("/a").await.unwrap(), 0);
+    for id in [1, 2].map(ServerId) {
+        ensemble.kill(id).await.unwrap();
+    }
+    // The observer's vote would make a quorum.
+    let led = tokio::time::timeout(Duration::from_millis(500), ensemble.until_led_by_another(ServerId(3)));
+    assert!(!matches!(led.await, Ok(Ok(_))));
+    ensemble.restart(ServerId(1)).await.unwrap();
+    ensemble.until_led().await.unwrap();
+    ensemble.until_all_serve().await.unwrap();
+    assert!(client_of(&ensemble, ServerId(4)).await.exists("/a", false).await.unwrap());
+}
+
+#[tokio::test]
+async fn the_others_go_on_when_the_leader_is_killed() {
+    let mut ensemble = TestEnsemble::start(3).await.unwrap();
+    for round in 0..3 {
+        let leader = ensemble.leader().unwrap();
+        let other = others(&ensemble, leader)[0];
+        let mut client = client_of(&ensemble, other).await;
+        assert_eq!(client.create(&format!("/before-{round}")).await.unwrap(), 0);
+        ensemble.kill(leader).await.unwrap();
+        let address = ensemble.member(leader).unwrap().address();
+        assert_eq!(TcpStream::connect(address).unwrap_err().kind(), ErrorKind::ConnectionRefused);
+        assert!(client.is_cut().await, "who follows has no leader, so its clients are sent away");
+
+        let next = ensemble.until_led().await.unwrap();
+        assert_ne!(next, leader);
+        ensemble.until_all_serve().await.unwrap();
+        let mut client = Client::reopen(ensemble.member(other).unwrap().address(), &client).await.unwrap();
+        assert_eq!(client.create(&format!("/without-{round}")).await.unwrap(), 0);
+
+        ensemble.restart(leader).await.unwrap();
+        all_have(&ensemble, &format!("/before-{round}")).await;
+        all_have(&ensemble, &format!("/without-{round}")).await;
+    }
+}
+
+#[tokio::test]
+async fn a_member_stops_in_order_and_comes_back() {
+    let mut ensemble = TestEnsemble::start(3).await.unwrap();
+    let follower = others(&ensemble, ensemble.leader().unwrap())[0];
+    ensemble.stop(follower).await.unwrap();
+    let leader = ensemble.leader().unwrap();
+    assert_eq!(client_of(&ensemble, leader).await.create("/a").await.unwrap(), 0);
+    ensemble.restart(follower).await.unwrap();
+    all_have(&ensemble, "/a").await;
+    assert_eq!(ensemble.leader(), Some(leader), "nobody looked for another");
+    assert!(matches!(ensemble.kill(ServerId(9)).await, Err(TestkitError::NoMember(ServerId(9)))));
+}
+
+#[tokio::test]
+async fn a_session_at_a_follower_expires_by_the_leaders_word() {
+    let ensemble = TestEnsemble::start(3).await.unwrap();
+    let leader = ensemble.leader().unwrap();
+    let follower = others(&ensemble, leader)[0];
+    let mut client = client_of(&ensemble, follower).await;
+    assert_eq!(client.create_ephemeral("/mine").await.unwrap(), 0);
+    let refused = ensemble.member(follower).unwrap().expire(client.session).await;
+    assert!(matches!(refused, Err(TestkitError::NotLeading)));
+
+    ensemble.expire(client.session).await.unwrap();
+    assert!(client.is_cut().await);
+    ensemble.until_settled().await.unwrap();
+    for id in ensemble.members() {
+        assert!(!client_of(&ensemble, id).await.exists("/mine", false).await.unwrap());
+        let again = Client::reopen(ensemble.member(id).unwrap().address(), &client).await.unwrap();
+        assert_eq!(again.timeout_ms, 0);
+    }
+}
+
+#[tokio::test]
+async fn a_leader_that_is_cut_off_gives_up_and_follows_when_the_links_heal() {
+    let ensemble = TestEnsemble::start(3).await.unwrap();
+    let leader = ensemble.leader().unwrap();
+    let mut left = client_of(&ensemble, leader).await;
+    ensemble.cut_off(leader);
+    let next = ensemble.until_led_by_another(leader).await.unwrap();
+    assert_eq!(client_of(&ensemble, next).await.create("/a").await.unwrap(), 0);
+    assert!(left.is_cut().await, "it has no quorum");
+    ensemble.heal();
+    all_have(&ensemble, "/a").await;
+    assert_eq!(ensemble.leader(), Some(next));
+}
+
+/// Nobody is told: the others have to notice by the time that passes.
+#[tokio::test]
+async fn an_isolated_leader_is_replaced_and_loses_what_nobody_else_has() {
+    let options = TestOptions::new().tick(Duration::from_millis(100));
+    let ensemble = TestEnsemble::start_with(3, options).await.unwrap();
+    let leader = ensemble.leader().unwrap();
+    let mut left = client_of(&ensemble, leader).await;
+    ensemble.isolate(leader);
+    let unheard = left.send_create("/unheard", false).await.unwrap();
+    let next = ensemble.until_led_by_another(leader).await.unwrap();
+    assert_eq!(client_of(&ensemble, next).await.create("/a").await.unwrap(), 0);
+    assert!(left.reply_to(unheard).await.is_err(), "it was never acknowledged");
+    ensemble.heal();
+    all_have(&ensemble, "/a").await;
+    assert!(!client_of(&ensemble, leader).await.exists("/unheard", false).await.unwrap());
+}
+
+#[tokio::test]
+async fn one_silent_direction_is_enough_to_lose_a_follower() {
+    let options = TestOptions::new().tick(Duration::from_millis(100));
+    for from_leader in [true, false] {
+        let ensemble = TestEnsemble::start_with(3, options.clone()).await.unwrap();
+        let leader = ensemble.leader().unwrap();
+        let follower = others(&ensemble, leader)[0];
+        let mut client = client_of(&ensemble, follower).await;
+        match from_leader {
+            true => ensemble.silence(leader, follower),
+            false => ensemble.silence(follower, leader),
+        }
+        assert!(client.is_cut().await, "from the leader: {from_leader}");
+        assert_eq!(client_of(&ensemble, leader).await.create("/a").await.unwrap(), 0, "two are left");
+        ensemble.heal_between(leader, follower);
+        all_have(&ensemble, "/a").await;
+    }
+}
+
+#[tokio::test]
+async fn a_paused_leader_wakes_up_as_a_follower() {
+    let options = TestOptions::new().tick(Duration::from_millis(100));
+    let mut ensemble = TestEnsemble::start_with(3, options).await.unwrap();
+    let leader = ensemble.leader().unwrap();
+    let mut left = client_of(&ensemble, leader).await;
+    ensemble.pause(leader).await.unwrap();
+    assert_eq!(ensemble.leader(), None, "who sleeps leads nobody");
+    let asked = left.send_create("/late", false).await.unwrap();
+    let next = ensemble.until_led().await.unwrap();
+    assert_ne!(next, leader);
+    assert_eq!(client_of(&ensemble, next).await.create("/a").await.unwrap(), 0);
+    ensemble.resume(leader).unwrap();
+    assert!(left.reply_to(asked).await.is_err(), "a write to it is never acknowledged");
+    all_have(&ensemble, "/a").await;
+    assert!(!client_of(&ensemble, leader).await.exists("/late", false).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_paused_member_can_be_killed() {
+    let mut ensemble = TestEnsemble::start(3).await.unwrap();
+    let leader = ensemble.leader().unwrap();
+    ensemble.pause(leader).await.unwrap();
+    ensemble.kill(leader).await.unwrap();
+    ensemble.until_led().await.unwrap();
+    ensemble.restart(leader).await.unwrap();
+    ensemble.until_all_serve().await.unwrap();
+}
+
+#[tokio::test]
+async fn one_proxy_can_stand_before_all_members() {
+    let ensemble = TestEnsemble::start(3).await.unwrap();
+    let proxy = FrameProxy::before(&ensemble.addresses()).await.unwrap();
+    let mut client = Client::open(proxy.addresses()[0]).await.unwrap();
+    proxy.cut_at(CutPoint::BeforeReply(2));
+    assert!(client.create("/a").await.is_err());
+    ensemble.until_settled().await.unwrap();
+    let mut client = Client::reopen(proxy.addresses()[1], &client).await.unwrap();
+    assert!(client.exists("/a", false).await.unwrap());
+    assert_eq!(proxy.requests(), 4);
+}
+
+#[tokio::test]
+async fn slow_links_make_slow_writes() {
+    let ensemble = TestEnsemble::start(3).await.unwrap();
+    let leader = ensemble.leader().unwrap();
+    let mut client = client_of(&ensemble, leader).await;
+    for other in others(&ensemble, leader) {
+        ensemble.delay(leader, other, Duration::from_millis(40));
+        ensemble.delay(other, leader, Duration::from_millis(40));
+    }
+    let begun = std::time::Instant::now();
+    // All at once: a delay is not a limit of how much goes through.
+    for at in 0..20 {
+        client.send_create(&format!("/{at}"), false).await.unwrap();
+    }
+    for _ in 0..20 {
+        assert!(matches!(client.next().await.unwrap(), Frame::Reply { error: 0, .. }));
+    }
+    let took = begun.elapsed();
+    assert!(took >= Duration::from_millis(80), "{took:?}");
+    assert_eq!(client.sync().await.unwrap(), 0);
+}

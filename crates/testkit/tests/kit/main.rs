@@ -1,0 +1,7 @@
+//! The kit itself, through clients on raw sockets.
+#![allow(clippy::unwrap_used)]
+
+mod client;
+mod ensemble;
+mod proxy;
+mod server;
