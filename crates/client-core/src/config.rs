@@ -1,5 +1,6 @@
 //! What a session is told once.
 
+use crate::digest_md5::SaslCredentials;
 use alloc::{string::String, vec::Vec};
 use core::time::Duration;
 
@@ -22,7 +23,7 @@ impl core::fmt::Debug for AuthInfo {
 /// What a session is told once.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// How many servers there are; effects name them by their number.
+    /// How many servers there are, at least one; effects name them by their number.
     pub hosts: usize,
     /// Chance: the order of the servers, and how long to wait between attempts.
     pub seed: u64,
@@ -36,6 +37,8 @@ pub struct Config {
     pub new_session_after_loss: bool,
     /// Identities to show from the first connection on.
     pub auth: Vec<AuthInfo>,
+    /// Who to be by SASL DIGEST-MD5, which comes before everything else.
+    pub sasl: Option<SaslCredentials>,
     /// The largest frame to send, bytes; a server closes the connection on one above its own limit.
     pub packet_max: usize,
 }
@@ -51,6 +54,7 @@ impl Config {
             read_only: false,
             new_session_after_loss: true,
             auth: Vec::new(),
+            sasl: None,
             packet_max: 0xf_ffff,
         }
     }

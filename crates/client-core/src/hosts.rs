@@ -65,7 +65,7 @@ impl Hosts {
         half + Duration::from_micros(below(&mut self.chance, half.as_micros() as u64 + 1))
     }
 
-    /// A number that nobody can guess from outside.
+    /// A number that is not used twice.
     pub(crate) fn nonce(&mut self) -> u64 {
         self.chance.next_u64()
     }

@@ -9,6 +9,7 @@ extern crate alloc;
 
 mod chroot;
 mod config;
+mod digest_md5;
 mod effect;
 mod event_match;
 mod hosts;
@@ -23,6 +24,7 @@ mod watch_table;
 
 pub use chroot::Chroot;
 pub use config::{AuthInfo, Config};
+pub use digest_md5::SaslCredentials;
 pub use effect::{Effect, Effects, Failure};
 pub use input::{AttemptId, Input, RequestId, WatchId};
 pub use session::Session;

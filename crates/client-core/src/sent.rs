@@ -16,7 +16,7 @@ pub(crate) struct Queued {
     pub(crate) session: Option<SessionId>,
     pub(crate) since: Mono,
     pub(crate) frame: Vec<u8>,
-    pub(crate) registration: Option<Box<Registering>>,
+    pub(crate) side: Option<Box<Side>>,
 }
 
 /// Sent and not answered. A server answers in the order of the requests.
@@ -30,11 +30,20 @@ pub(crate) struct Sent {
 #[derive(Debug)]
 pub(crate) enum What {
     /// A request of the application.
-    Asked { id: RequestId, registration: Option<Box<Registering>> },
+    Asked { id: RequestId, side: Option<Box<Side>> },
     /// The session's own removeWatches.
     RemoveWatches { path: Box<str>, kind: i32 },
     /// The end of the session.
     Close,
+}
+
+/// What a request does to this side's watches, once it is answered.
+#[derive(Debug)]
+pub(crate) enum Side {
+    /// It asks for one.
+    Registering(Registering),
+    /// It removes the server's entries of a path, whoever needs them.
+    Removing { path: Box<str>, kind: i32 },
 }
 
 /// A registration and the request that asks for it.

@@ -4,6 +4,7 @@ mod auth;
 mod handshake;
 mod online;
 mod requests;
+mod sasl;
 
 use crate::{
     config::Config,
@@ -12,7 +13,7 @@ use crate::{
     input::{AttemptId, Input, RequestId},
     liveness::Liveness,
     rearm,
-    sent::{Queued, Rearming, Sent, What},
+    sent::{Queued, Rearming, Sent, Side, What},
     state::{ConnectionState, SessionState},
     time::Mono,
     watch_table::WatchTable,
@@ -24,6 +25,7 @@ use ostler_proto::{
     connect::Password,
     id::{SessionId, Xid, Zxid},
 };
+use sasl::Exchange;
 
 /// A connection that held for so long begins the waits between attempts anew.
 const SETTLED: Duration = Duration::from_secs(1);
@@ -77,7 +79,9 @@ enum Link {
     Connecting { attempt: AttemptId, deadline: Mono },
     /// The handshake is sent.
     Handshake { attempt: AttemptId, asked: Mono, deadline: Mono },
-    /// The session is attached.
+    /// The session is attached, and the server is to be shown who this is.
+    Sasl { attempt: AttemptId, deadline: Mono, read_only: bool, xid: Xid, exchange: Exchange },
+    /// Requests go out.
     Online { attempt: AttemptId, since: Mono, probe: Option<Probe> },
     /// Over; why every further request fails.
     Ended(Failure),
@@ -157,7 +161,9 @@ impl Session {
     pub fn next_deadline(&self) -> Option<Mono> {
         let of_link = match &self.link {
             Link::Waiting { until } => *until,
-            Link::Connecting { deadline, .. } | Link::Handshake { deadline, .. } => *deadline,
+            Link::Connecting { deadline, .. }
+            | Link::Handshake { deadline, .. }
+            | Link::Sasl { deadline, .. } => *deadline,
             Link::Online { probe, .. } => {
                 let liveness = &self.granted.as_ref()?.liveness;
                 let own = liveness.ping_at().min(liveness.silent_at());
@@ -200,6 +206,7 @@ impl Session {
         match self.link {
             Link::Connecting { attempt, .. }
             | Link::Handshake { attempt, .. }
+            | Link::Sasl { attempt, .. }
             | Link::Online { attempt, .. } => Some(attempt),
             Link::Waiting { .. } | Link::Ended(_) => None,
         }
@@ -221,7 +228,11 @@ impl Session {
     fn deadline(&mut self, now: Mono, effects: &mut Effects) {
         match &self.link {
             Link::Waiting { until } if now >= *until => self.dial(now, effects),
-            Link::Connecting { deadline, .. } | Link::Handshake { deadline, .. } if now >= *deadline => {
+            Link::Connecting { deadline, .. }
+            | Link::Handshake { deadline, .. }
+            | Link::Sasl { deadline, .. }
+                if now >= *deadline =>
+            {
                 self.drop_link(now, effects);
             }
             Link::Online { .. } => self.online_deadline(now, effects),
@@ -278,8 +289,8 @@ impl Session {
         self.rearming.clear();
         self.identities.on_disconnected();
         for sent in core::mem::take(&mut self.sent) {
-            if let What::Asked { id, registration } = sent.what {
-                if let Some(registering) = registration {
+            if let What::Asked { id, side } = sent.what {
+                if let Some(Side::Registering(registering)) = side.as_deref() {
                     self.watches.abandon(&registering.registration);
                 }
                 effects.push(Effect::Failed { id, failure: Failure::ConnectionLoss });
@@ -288,7 +299,7 @@ impl Session {
     }
 
     fn fail_queued(&mut self, queued: Queued, failure: Failure, effects: &mut Effects) {
-        if let Some(registering) = queued.registration {
+        if let Some(Side::Registering(registering)) = queued.side.as_deref() {
             self.watches.abandon(&registering.registration);
         }
         effects.push(Effect::Failed { id: queued.id, failure });

@@ -130,8 +130,15 @@ pub(crate) struct WatchTable {
     by_path: [BTreeMap<Box<str>, Vec<WatchId>>; KINDS.len()],
     /// Registrations under way, and whether somebody still wants them.
     under_way: HashMap<WatchId, bool, FxBuildHasher>,
-    /// How many are under way for an entry.
-    entries_under_way: HashMap<(EntryKind, Box<str>), u32, FxBuildHasher>,
+    entries_under_way: HashMap<(EntryKind, Box<str>), UnderWay, FxBuildHasher>,
+}
+
+/// Registrations under way for one entry.
+#[derive(Debug, Default)]
+struct UnderWay {
+    count: u32,
+    /// The server has the entry, and its last watcher here is gone: once nothing is under way it is to be removed.
+    owed: bool,
 }
 
 impl WatchTable {
@@ -139,37 +146,40 @@ impl WatchTable {
     pub(crate) fn begin(&mut self, registration: &Registration) {
         self.under_way.insert(registration.watch, true);
         let key = (registration.entry, registration.path.clone());
-        *self.entries_under_way.entry(key).or_insert(0) += 1;
+        self.entries_under_way.entry(key).or_default().count += 1;
     }
 
     /// The server has answered a registration: `kind` is what it set, `None` for nothing. Gives the entry that
     /// is to be removed because nobody wants it any more.
     pub(crate) fn finish(&mut self, registration: Registration, kind: Option<WatchKind>) -> Option<Unneeded> {
-        let wanted = self.forget(&registration);
+        let wanted = self.under_way.remove(&registration.watch).unwrap_or(false);
         let Registration { watch, path, entry, session } = registration;
         match kind {
             Some(kind) if wanted => {
-                self.insert(watch, Watcher { path, kind, session });
-                None
+                self.insert(watch, Watcher { path: path.clone(), kind, session });
+                self.count_down(entry, path, false)
             }
-            _ => self.unneeded(entry, path),
+            kind => self.count_down(entry, path, kind.is_some()),
         }
     }
 
     /// A registration never reached a server, or its connection is lost and the entry with it.
     pub(crate) fn abandon(&mut self, registration: &Registration) {
-        self.forget(registration);
+        self.under_way.remove(&registration.watch);
+        self.count_down(registration.entry, registration.path.clone(), false);
     }
 
-    fn forget(&mut self, registration: &Registration) -> bool {
-        let key = (registration.entry, registration.path.clone());
-        if let Some(count) = self.entries_under_way.get_mut(&key) {
-            *count -= 1;
-            if *count == 0 {
-                self.entries_under_way.remove(&key);
-            }
+    fn count_down(&mut self, entry: EntryKind, path: Box<str>, owed: bool) -> Option<Unneeded> {
+        let key = (entry, path);
+        let under_way = self.entries_under_way.get_mut(&key)?;
+        under_way.count -= 1;
+        under_way.owed |= owed;
+        if under_way.count > 0 {
+            return None;
         }
-        self.under_way.remove(&registration.watch).unwrap_or(false)
+        let owed = self.entries_under_way.remove(&key)?.owed;
+        let (entry, path) = key;
+        (owed && !self.is_watched(entry, &path)).then_some(Unneeded { path, entry })
     }
 
     fn insert(&mut self, watch: WatchId, watcher: Watcher) {
@@ -199,10 +209,13 @@ impl WatchTable {
         Some(watcher)
     }
 
-    fn unneeded(&self, entry: EntryKind, path: Box<str>) -> Option<Unneeded> {
-        let needed = self.is_watched(entry, &path);
+    fn unneeded(&mut self, entry: EntryKind, path: Box<str>) -> Option<Unneeded> {
+        if self.is_watched(entry, &path) {
+            return None;
+        }
         let key = (entry, path);
-        if needed || self.entries_under_way.contains_key(&key) {
+        if let Some(under_way) = self.entries_under_way.get_mut(&key) {
+            under_way.owed = true;
             return None;
         }
         Some(Unneeded { path: key.1, entry })
@@ -253,6 +266,19 @@ impl WatchTable {
         let ends = |watcher: &Watcher| session.is_none() || watcher.session == session;
         let mut ended: Vec<WatchId> =
             self.watchers.iter().filter(|(_, watcher)| ends(watcher)).map(|(watch, _)| *watch).collect();
+        ended.sort_unstable();
+        for watch in &ended {
+            self.take(*watch);
+        }
+        ended
+    }
+
+    /// Ends the watches of a path that a removeWatches of this type is for.
+    pub(crate) fn end_on_path(&mut self, path: &str, removal: i32) -> Vec<WatchId> {
+        let kinds =
+            KINDS.into_iter().filter(|kind| removal == REMOVE_ANY || kind.entry().removal() == removal);
+        let lists = kinds.filter_map(|kind| self.by_path[kind as usize].get(path));
+        let mut ended: Vec<WatchId> = lists.flatten().copied().collect();
         ended.sort_unstable();
         for watch in &ended {
             self.take(*watch);

@@ -9,7 +9,7 @@ use crate::{
     retry::RetryPolicy,
     shared::Shared,
 };
-use ostler_client_core::{AuthInfo, Config};
+use ostler_client_core::{AuthInfo, Config, SaslCredentials};
 use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
@@ -66,6 +66,12 @@ impl ClientBuilder {
     /// An identity to show on every connection: `digest` and `user:password`, say.
     pub fn auth(mut self, scheme: &str, auth: impl Into<Vec<u8>>) -> Self {
         self.config.auth.push(AuthInfo { scheme: scheme.to_owned(), auth: auth.into() });
+        self
+    }
+
+    /// Who to be by SASL DIGEST-MD5, on every connection and before anything else.
+    pub fn sasl_digest_md5(mut self, user: &str, password: &str) -> Self {
+        self.config.sasl = Some(SaslCredentials { user: user.to_owned(), password: password.to_owned() });
         self
     }
 

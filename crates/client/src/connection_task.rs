@@ -153,7 +153,7 @@ impl ConnectionTask {
     fn probe(&self, host: usize) {
         let (shared, dialer) = (Arc::downgrade(&self.shared), self.dialer.clone());
         self.shared.runtime.spawn(async move {
-            if dialer.is_read_write(host).await
+            if dialer.can_write(host).await
                 && let Some(shared) = shared.upgrade()
             {
                 shared.found_read_write(host);

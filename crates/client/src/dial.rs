@@ -47,7 +47,7 @@ impl Dialer {
     }
 
     /// Asks a server whether it can write.
-    pub(crate) async fn is_read_write(self, host: usize) -> bool {
+    pub(crate) async fn can_write(self, host: usize) -> bool {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
         let Ok(mut conn) = self.dial(host, 0).await else { return false };
         let mut answer = [0; 2];

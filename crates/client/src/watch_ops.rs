@@ -99,4 +99,19 @@ impl Client {
             retried(client.retry, attempt(first), || attempt(ask(&client, &topic.path))).await
         })
     }
+
+    /// Removes watches of this client on a znode, whoever set them; theirs end. What one watch needs is removed
+    /// when it is dropped, so this is for what others have left behind.
+    ///
+    /// # Errors
+    /// `NoWatcher`; [`Error::ConnectionLoss`](crate::Error::ConnectionLoss), after which they are still set.
+    pub fn remove_watches(&self, path: &str, kind: WatcherType) -> Operation<()> {
+        if let Err(error) = checked(path) {
+            return Operation::refused(error);
+        }
+        let topic = self.topic("removeWatches", path);
+        let request = Request::RemoveWatches { path: self.chroot.absolute(path), kind: kind.code() };
+        let call = self.call(&request);
+        spanned(topic.span(), async move { finish(call, &topic, |reply| reply.ok().map(drop)).await })
+    }
 }

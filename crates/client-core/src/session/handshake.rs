@@ -37,7 +37,7 @@ impl Session {
 
     /// The first frame of a connection.
     pub(super) fn handshake_reply(&mut self, now: Mono, asked: Mono, payload: &[u8], effects: &mut Effects) {
-        let Link::Handshake { attempt, .. } = self.link else { return };
+        let Link::Handshake { attempt, deadline, .. } = self.link else { return };
         // A read-only server that cannot make a session answers with an error reply, which is no handshake.
         let Ok(response) = ConnectResponse::read(payload) else { return self.drop_link(now, effects) };
         let known = self.granted.as_ref().filter(|granted| granted.read_write_seen).map(|granted| granted.id);
@@ -59,6 +59,13 @@ impl Session {
             timeout,
             read_write_seen: known.is_some() || !read_only,
         });
+        match self.config.sasl {
+            Some(_) => self.begin_sasl(attempt, deadline, read_only, effects),
+            None => self.online(now, attempt, read_only, effects),
+        }
+    }
+
+    pub(super) fn online(&mut self, now: Mono, attempt: AttemptId, read_only: bool, effects: &mut Effects) {
         let probe =
             (read_only && self.config.hosts > 1).then(|| Probe { at: now + PROBE_MIN, wait: PROBE_MIN });
         self.link = Link::Online { attempt, since: now, probe };
@@ -86,7 +93,7 @@ impl Session {
             let start = effects.bytes.len();
             effects.bytes.extend_from_slice(&queued.frame);
             effects.bytes[start + 4..start + 8].copy_from_slice(&xid.0.to_be_bytes());
-            let what = What::Asked { id: queued.id, registration: queued.registration };
+            let what = What::Asked { id: queued.id, side: queued.side };
             self.sent.push_back(Sent { xid, at: now, what });
         }
     }

@@ -4,7 +4,7 @@ use super::{Link, Session};
 use crate::{
     effect::{Effect, Effects, Failure},
     input::AttemptId,
-    sent::{By, Registering, Sent, What},
+    sent::{By, Registering, Sent, Side, What},
     time::Mono,
     watch_table::{EventKind, REMOVE_ANY, Unneeded, WatchKind},
 };
@@ -24,11 +24,11 @@ impl Session {
             Link::Handshake { attempt, asked, .. } if attempt == from => {
                 self.handshake_reply(now, asked, payload, effects);
             }
+            Link::Sasl { attempt, .. } if attempt == from => self.sasl_reply(now, payload, effects),
             Link::Online { attempt, .. } if attempt == from => {
-                if self.online_frame(now, payload, effects).is_none() {
-                    // The server does not keep to the protocol: nothing that follows can be trusted.
-                    self.drop_link(now, effects);
-                }
+                let understood = self.online_frame(now, payload, effects);
+                // A server that does not keep to the protocol: nothing that follows can be trusted.
+                understood.unwrap_or_else(|| self.drop_link(now, effects));
             }
             _ => {}
         }
@@ -60,11 +60,17 @@ impl Session {
         let Sent { at, what, .. } = self.sent.pop_front()?;
         self.answered(at, header);
         match what {
-            What::Asked { id, registration } => {
+            What::Asked { id, side } => {
                 let zxid = (header.zxid > 0).then(|| Zxid::from_wire(header.zxid));
                 effects.push(Effect::Reply { id, asked: at, zxid, error: header.error });
-                if let Some(registering) = registration {
-                    self.registered(now, *registering, header.error, effects);
+                match side.map(|side| *side) {
+                    Some(Side::Registering(registering)) => {
+                        self.registered(now, registering, header.error, effects);
+                    }
+                    Some(Side::Removing { path, kind }) if header.error == 0 => {
+                        self.end_watches(&path, kind, effects);
+                    }
+                    _ => {}
                 }
                 if header.error == ErrorCode::SessionClosedRequireSaslAuth.code() {
                     self.end(Failure::AuthFailed, effects);
@@ -98,9 +104,7 @@ impl Session {
             (By::Recursive, 0) => Some(WatchKind::Recursive),
             _ => None,
         };
-        if let Some(unneeded) = self.watches.finish(registering.registration, kind)
-            && (error == 0 || no_node)
-        {
+        if let Some(unneeded) = self.watches.finish(registering.registration, kind) {
             self.remove_at_server(now, unneeded, effects);
         }
     }
@@ -152,6 +156,15 @@ impl Session {
         let unknown_type = error == ErrorCode::MarshallingError.code() && kind > REMOVE_ANY;
         if unknown_type && self.closing.is_none() && !self.watches.is_any_needed(&path) {
             self.send_removal(now, path, REMOVE_ANY, effects);
+        }
+    }
+
+    /// The application has removed entries at the server, whoever needed them. All registrations that are
+    /// answered so far were sent before that.
+    fn end_watches(&mut self, path: &str, kind: i32, effects: &mut Effects) {
+        let ended = self.watches.end_on_path(path, kind);
+        if !ended.is_empty() {
+            effects.push(Effect::WatchesEnded(ended));
         }
     }
 

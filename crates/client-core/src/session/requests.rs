@@ -4,7 +4,7 @@ use super::{Link, Session};
 use crate::{
     effect::{Effect, Effects, Failure},
     input::{RequestId, WatchId},
-    sent::{By, Queued, Registering, Sent, What},
+    sent::{By, Queued, Registering, Sent, Side, What},
     time::Mono,
     watch_table::{EntryKind, Registration},
 };
@@ -31,11 +31,11 @@ impl Session {
             effects.push(Effect::Failed { id, failure });
             return;
         }
-        let registration = watch.and_then(|watch| registering(request, watch, bound)).map(Box::new);
+        let side = side_of(request, watch, bound).map(Box::new);
         if self.is_online() {
-            self.send(now, id, request, registration, effects);
+            self.send(now, id, request, side, effects);
         } else {
-            self.enqueue(now, id, request, registration, effects);
+            self.enqueue(now, id, request, side, effects);
         }
     }
 
@@ -54,7 +54,7 @@ impl Session {
         now: Mono,
         id: RequestId,
         request: &Request<'_>,
-        registration: Option<Box<Registering>>,
+        side: Option<Box<Side>>,
         effects: &mut Effects,
     ) {
         let start = effects.bytes.len();
@@ -67,11 +67,11 @@ impl Session {
             effects.push(Effect::Failed { id, failure });
             return;
         }
-        if let Some(registering) = &registration {
+        if let Some(Side::Registering(registering)) = side.as_deref() {
             self.watches.begin(&registering.registration);
         }
         self.note_sent(now);
-        self.sent.push_back(Sent { xid, at: now, what: What::Asked { id, registration } });
+        self.sent.push_back(Sent { xid, at: now, what: What::Asked { id, side } });
     }
 
     fn enqueue(
@@ -79,7 +79,7 @@ impl Session {
         now: Mono,
         id: RequestId,
         request: &Request<'_>,
-        registration: Option<Box<Registering>>,
+        side: Option<Box<Side>>,
         effects: &mut Effects,
     ) {
         let mut frame = Vec::new();
@@ -90,11 +90,21 @@ impl Session {
             effects.push(Effect::Failed { id, failure });
             return;
         }
-        if let Some(registering) = &registration {
+        if let Some(Side::Registering(registering)) = side.as_deref() {
             self.watches.begin(&registering.registration);
         }
         let session = self.granted.as_ref().map(|granted| granted.id);
-        self.queue.push_back(Queued { id, session, since: now, frame, registration });
+        self.queue.push_back(Queued { id, session, since: now, frame, side });
+    }
+}
+
+fn side_of(request: &Request<'_>, watch: Option<WatchId>, session: Option<SessionId>) -> Option<Side> {
+    match (request, watch) {
+        (Request::RemoveWatches { path, kind }, _) => {
+            Some(Side::Removing { path: path.as_ref().into(), kind: *kind })
+        }
+        (_, Some(watch)) => registering(request, watch, session).map(Side::Registering),
+        _ => None,
     }
 }
 
