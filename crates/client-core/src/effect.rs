@@ -83,6 +83,8 @@ pub enum Effect {
     },
     /// Watches that ended with their session, unfired.
     WatchesEnded(Vec<WatchId>),
+    /// Watches that the application has removed at the server, whoever needed them.
+    WatchesRemoved(Vec<WatchId>),
     /// The connection's state has changed.
     State(SessionState),
     /// Ask this server with `isro` whether it can write, and say so with `FoundReadWrite`.

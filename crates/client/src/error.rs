@@ -77,6 +77,12 @@ pub enum Error {
         /// The znode.
         path: Box<str>,
     },
+    /// The watch was taken away by `remove_watches`.
+    #[error("watch {path}: removed by remove_watches")]
+    WatchRemoved {
+        /// The znode.
+        path: Box<str>,
+    },
     /// The server refuses an identity.
     #[error("the server refuses the identity; look at scheme and secret")]
     AuthFailed,

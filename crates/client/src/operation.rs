@@ -6,13 +6,14 @@ use crate::{
     retry::RetryPolicy,
     shared::{Outcome, Reply},
 };
-use ostler_client_core::Failure;
-use ostler_proto::{id::SessionId, jute::JuteError};
+use ostler_client_core::{Chroot, Failure};
+use ostler_proto::{id::SessionId, jute::JuteError, request::Request};
 use std::{
+    borrow::Cow,
     fmt,
     future::Future,
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 use tokio::{
     sync::oneshot,
@@ -26,12 +27,42 @@ use tracing::{Instrument, Span};
 /// done in the order in which they were made. Dropping it does not take back what was sent.
 #[must_use = "an operation is a future; without an await its result is not known"]
 pub struct Operation<T> {
-    inner: Pin<Box<dyn Future<Output = Result<T>> + Send>>,
+    inner: Inner<T>,
+}
+
+enum Inner<T> {
+    /// One request, and nothing allocated beside it. The usual case.
+    Direct(Direct<T>),
+    /// Whatever takes more than that.
+    Boxed(Boxed<T>),
+}
+
+type Boxed<T> = Pin<Box<dyn Future<Output = Result<T>> + Send>>;
+
+/// How a reply is read.
+pub(crate) type Decode<T> = fn(Reply, &Chroot) -> std::result::Result<T, Trouble>;
+
+/// How a request is asked for again, given the path as the caller named it.
+pub(crate) type Again = for<'x> fn(Cow<'x, str>, bool) -> Request<'x>;
+
+/// One request under way.
+pub(crate) struct Direct<T> {
+    pub(crate) call: Call,
+    pub(crate) client: Client,
+    pub(crate) topic: Topic,
+    pub(crate) decode: Decode<T>,
+    /// For requests that do no harm if they are done twice.
+    pub(crate) again: Option<Again>,
+    pub(crate) span: Span,
 }
 
 impl<T> Operation<T> {
     pub(crate) fn new(future: impl Future<Output = Result<T>> + Send + 'static) -> Operation<T> {
-        Operation { inner: Box::pin(future) }
+        Operation { inner: Inner::Boxed(Box::pin(future)) }
+    }
+
+    pub(crate) fn direct(direct: Direct<T>) -> Operation<T> {
+        Operation { inner: Inner::Direct(direct) }
     }
 
     pub(crate) fn refused(error: Error) -> Operation<T>
@@ -42,12 +73,63 @@ impl<T> Operation<T> {
     }
 }
 
-impl<T> Future for Operation<T> {
+impl<T: Send + 'static> Future for Operation<T> {
     type Output = Result<T>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T>> {
-        self.inner.as_mut().poll(cx)
+        let direct = match &mut self.inner {
+            Inner::Boxed(future) => return future.as_mut().poll(cx),
+            Inner::Direct(direct) => direct,
+        };
+        let result = {
+            let _entered = direct.span.enter();
+            let reply = ready!(Pin::new(&mut direct.call).poll(cx));
+            result_of(reply, &direct.topic, |reply| (direct.decode)(reply, &direct.client.chroot))
+        };
+        match (result, direct.again) {
+            (Err(error), Some(again)) if error.is_connection_trouble() => {
+                let retrying =
+                    try_again(direct.client.clone(), direct.topic.clone(), direct.decode, again, error);
+                let retrying = retrying.instrument(direct.span.clone());
+                self.inner = Inner::Boxed(Box::pin(retrying));
+                self.poll(cx)
+            }
+            (result, _) => Poll::Ready(result),
+        }
     }
+}
+
+/// The further tries of a request whose first met with `error`.
+async fn try_again<T: Send>(
+    client: Client,
+    topic: Topic,
+    decode: Decode<T>,
+    again: Again,
+    error: Error,
+) -> Result<T> {
+    let attempt = || {
+        let call = client.call(&again(client.chroot.absolute(&topic.path), false));
+        finish(call, &topic, |reply| decode(reply, &client.chroot))
+    };
+    let (mut error, begun, mut tries) = (error, Instant::now(), 0);
+    while error.is_connection_trouble() {
+        tries += 1;
+        wait_for_try(client.retry, tries, begun, &error).await.ok_or(error)?;
+        match attempt().await {
+            Err(next) => error = next,
+            done => return done,
+        }
+    }
+    Err(error)
+}
+
+/// Waits before another try; `None` if the policy gives up.
+async fn wait_for_try(policy: RetryPolicy, tries: u32, begun: Instant, error: &Error) -> Option<()> {
+    let elapsed = begun.elapsed();
+    let wait = policy.wait(tries, elapsed, elapsed.subsec_nanos().into())?;
+    tracing::debug!(%error, tries, ?wait, "trying again");
+    sleep(wait).await;
+    Some(())
 }
 
 impl<T> fmt::Debug for Operation<T> {
@@ -73,6 +155,7 @@ impl Topic {
         About { operation: self.operation, path: &self.path, session: self.session }
     }
 
+    /// Of the operation, from its request to its result.
     pub(crate) fn span(&self) -> Span {
         tracing::debug_span!(target: "ostler_client", "operation", name = self.operation, path = &*self.path)
     }
@@ -113,9 +196,17 @@ pub(crate) async fn finish<T>(
     topic: &Topic,
     decode: impl FnOnce(Reply) -> std::result::Result<T, Trouble>,
 ) -> Result<T> {
+    result_of(call.await, topic, decode)
+}
+
+fn result_of<T>(
+    reply: std::result::Result<Outcome, oneshot::error::RecvError>,
+    topic: &Topic,
+    decode: impl FnOnce(Reply) -> std::result::Result<T, Trouble>,
+) -> Result<T> {
     let about = topic.about();
     // Nobody answers any more when the client's task is gone.
-    let reply = call.await.unwrap_or(Err(Failure::Closed)).map_err(|failure| about.failure(failure))?;
+    let reply = reply.unwrap_or(Err(Failure::Closed)).map_err(|failure| about.failure(failure))?;
     decode(reply).map_err(|trouble| match trouble {
         Trouble::Code(code) => about.code(code),
         Trouble::Jute(cause) => about.bad_reply(cause),
@@ -139,10 +230,7 @@ where
         match attempt.await {
             Err(error) if error.is_connection_trouble() => {
                 tries += 1;
-                let chance = begun.elapsed().subsec_nanos().into();
-                let Some(wait) = policy.wait(tries, begun.elapsed(), chance) else { return Err(error) };
-                tracing::debug!(%error, tries, ?wait, "trying again");
-                sleep(wait).await;
+                wait_for_try(policy, tries, begun, &error).await.ok_or(error)?;
                 attempt = again();
             }
             result => return result,

@@ -3,8 +3,7 @@
 use crate::{
     client::{Client, checked},
     error::Result,
-    operation::{Operation, Trouble, finish, retried, spanned},
-    shared::Reply,
+    operation::{Again, Decode, Direct, Operation, Trouble, finish, retried, spanned},
     watch::{self, Watch},
 };
 use bytes::Bytes;
@@ -18,15 +17,15 @@ use ostler_proto::{
     request::{PathWatch, Request},
     stat::Stat,
 };
-use std::{borrow::Cow, fmt, future::IntoFuture};
+use std::{fmt, future::IntoFuture};
 
 type Decoded<T> = std::result::Result<T, Trouble>;
 
 /// How a read is asked for and its reply is read.
 pub(crate) struct Kind<T> {
     pub(crate) operation: &'static str,
-    pub(crate) request: for<'x> fn(Cow<'x, str>, bool) -> Request<'x>,
-    pub(crate) decode: fn(Reply, &Chroot) -> Decoded<T>,
+    pub(crate) request: Again,
+    pub(crate) decode: Decode<T>,
 }
 
 impl<T> Clone for Kind<T> {
@@ -242,13 +241,10 @@ impl Client {
             return Operation::refused(error);
         }
         let topic = self.topic(kind.operation, path);
-        let first = self.call(&(kind.request)(self.chroot.absolute(path), false));
-        let client = self.clone();
-        spanned(topic.span(), async move {
-            let attempt = |call| finish(call, &topic, |reply| (kind.decode)(reply, &client.chroot));
-            let again = || attempt(client.call(&(kind.request)(client.chroot.absolute(&topic.path), false)));
-            retried(client.retry, attempt(first), again).await
-        })
+        let call = self.call(&(kind.request)(self.chroot.absolute(path), false));
+        let span = topic.span();
+        let again = Some(kind.request);
+        Operation::direct(Direct { call, client: self.clone(), topic, decode: kind.decode, again, span })
     }
 
     fn read_and_watch<T: Send + 'static>(&self, path: &str, kind: Kind<T>) -> Operation<(T, Watch)> {

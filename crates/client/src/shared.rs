@@ -366,6 +366,13 @@ impl State {
                     self.sinks.remove(&watch);
                 }
             }
+            Effect::WatchesRemoved(watches) => {
+                for watch in watches {
+                    if let Some(sink) = self.sinks.remove(&watch) {
+                        sink.removed();
+                    }
+                }
+            }
             Effect::State(next) => {
                 tracing::debug!(state = ?next.state, session = ?next.session, "connection state");
                 self.recorder.state(next.state);

@@ -50,11 +50,12 @@ pub enum AddWatchMode {
 ///
 /// It survives reconnects: a change that happened meanwhile is reported. It ends with
 /// [`Error::SessionExpired`] if its session does and it was set through a [`Session`](crate::Session), or if the
-/// client makes no new ones. Dropped, it is removed at the server, unless somebody else needs it.
+/// client makes no new ones; and with
+/// [`Error::WatchRemoved`] by [`remove_watches`](crate::Client::remove_watches). Dropped, it is removed at the server, unless somebody else needs it.
 #[derive(Debug)]
 #[must_use = "a watch that is dropped is removed"]
 pub struct Watch {
-    event: oneshot::Receiver<WatchedEvent>,
+    event: oneshot::Receiver<Option<WatchedEvent>>,
     path: Box<str>,
     guard: WatchGuard,
 }
@@ -65,8 +66,12 @@ impl Future for Watch {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<WatchedEvent>> {
         let Poll::Ready(event) = Pin::new(&mut self.event).poll(cx) else { return Poll::Pending };
         self.guard.disarm();
-        let ended = |_| Error::SessionExpired { operation: "watch", path: self.path.clone() };
-        Poll::Ready(event.map_err(ended))
+        let path = self.path.clone();
+        Poll::Ready(match event {
+            Ok(Some(event)) => Ok(event),
+            Ok(None) => Err(Error::WatchRemoved { path }),
+            Err(_) => Err(Error::SessionExpired { operation: "watch", path }),
+        })
     }
 }
 
@@ -145,18 +150,29 @@ pub(crate) struct Sink {
 
 #[derive(Debug)]
 enum To {
-    Once(Option<oneshot::Sender<WatchedEvent>>),
-    Stream { events: mpsc::Sender<WatchedEvent>, behind: Arc<AtomicBool> },
+    /// `None` says that it was removed.
+    Once(Option<oneshot::Sender<Option<WatchedEvent>>>),
+    Stream {
+        events: mpsc::Sender<WatchedEvent>,
+        behind: Arc<AtomicBool>,
+    },
 }
 
 impl Sink {
+    /// Nothing is to come, because it was removed.
+    pub(crate) fn removed(self) {
+        if let To::Once(Some(to)) = self.to {
+            let _ = to.send(None);
+        }
+    }
+
     /// True if nothing more is to come.
     pub(crate) fn tell(&mut self, mut event: WatchedEvent) -> bool {
         event.path = relative(&self.chroot, event.path);
         match &mut self.to {
             To::Once(to) => {
                 if let Some(to) = to.take() {
-                    let _ = to.send(event);
+                    let _ = to.send(Some(event));
                 }
                 true
             }

@@ -4,12 +4,14 @@ use crate::{
     background,
     client::{Client, checked},
     error::{Error, Result},
-    operation::{Call, Operation, Topic, finish, spanned},
+    operation::{Call, Direct, Operation, Topic, Trouble, finish, spanned},
     paths::join,
     reads,
     retry::RetryPolicy,
+    shared::Reply,
 };
 use bytes::Bytes;
+use ostler_client_core::Chroot;
 use ostler_proto::{
     acl::{Acl, RawAcl},
     jute::Reader,
@@ -88,7 +90,15 @@ impl SetData<'_> {
         let topic = self.client.topic("setData", self.path);
         let first = set_data(self.client, self.path, self.data, self.version);
         if !self.idempotent {
-            return spanned(topic.span(), async move { stat(first, &topic).await });
+            let (client, span) = (self.client.clone(), topic.span());
+            return Operation::direct(Direct {
+                call: first,
+                client,
+                topic,
+                decode: decode_stat,
+                again: None,
+                span,
+            });
         }
         let (client, version) = (self.client.clone(), self.version);
         let data = Bytes::copy_from_slice(self.data);
@@ -110,8 +120,12 @@ fn set_data(client: &Client, path: &str, data: &[u8], version: i32) -> Call {
     client.call(&Request::SetData(request::SetData { path, data: Some(data), version }))
 }
 
+fn decode_stat(reply: Reply, _: &Chroot) -> std::result::Result<Stat, Trouble> {
+    Ok(Stat::read(&mut Reader::new(&reply.ok()?.body))?)
+}
+
 async fn stat(call: Call, topic: &Topic) -> Result<Stat> {
-    finish(call, topic, |reply| Ok(Stat::read(&mut Reader::new(&reply.ok()?.body))?)).await
+    finish(call, topic, |reply| decode_stat(reply, &Chroot::none())).await
 }
 
 async fn set_until_known(
@@ -194,6 +208,12 @@ impl Delete<'_> {
             return Operation::refused(error);
         }
         let topic = self.client.topic("delete", self.path);
+        if !(self.idempotent || self.quietly || self.children || self.guaranteed) {
+            let call = delete(self.client, self.path, self.version);
+            let (client, span) = (self.client.clone(), topic.span());
+            let decode = |reply: Reply, _: &Chroot| reply.ok().map(drop);
+            return Operation::direct(Direct { call, client, topic, decode, again: None, span });
+        }
         let plan = DeletePlan {
             client: self.client.clone(),
             version: self.version,
@@ -230,6 +250,11 @@ impl IntoFuture for Delete<'_> {
     }
 }
 
+fn delete(client: &Client, path: &str, version: i32) -> Call {
+    let path = client.chroot.absolute(path);
+    client.call(&Request::Delete(PathVersion { path, version }))
+}
+
 struct DeletePlan {
     client: Client,
     version: i32,
@@ -240,8 +265,7 @@ struct DeletePlan {
 
 impl DeletePlan {
     fn ask(&self, path: &str) -> Call {
-        let path = self.client.chroot.absolute(path);
-        self.client.call(&Request::Delete(PathVersion { path, version: self.version }))
+        delete(&self.client, path, self.version)
     }
 
     async fn run(&self, topic: &Topic, first: Call) -> Result<()> {
@@ -317,7 +341,8 @@ impl SetAcl<'_> {
         let path = self.client.chroot.absolute(self.path);
         let request = Request::SetAcl { path, acl: Some(acl.collect()), version: self.version };
         let (call, topic) = (self.client.call(&request), self.client.topic("setACL", self.path));
-        spanned(topic.span(), async move { stat(call, &topic).await })
+        let (client, span) = (self.client.clone(), topic.span());
+        Operation::direct(Direct { call, client, topic, decode: decode_stat, again: None, span })
     }
 }
 

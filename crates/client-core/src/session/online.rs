@@ -164,7 +164,7 @@ impl Session {
     fn end_watches(&mut self, path: &str, kind: i32, effects: &mut Effects) {
         let ended = self.watches.end_on_path(path, kind);
         if !ended.is_empty() {
-            effects.push(Effect::WatchesEnded(ended));
+            effects.push(Effect::WatchesRemoved(ended));
         }
     }
 

@@ -25,6 +25,7 @@ pub(crate) enum Heard {
     Failed(u64, Failure),
     Event(Vec<u64>, EventKind, String),
     WatchesEnded(Vec<u64>),
+    WatchesRemoved(Vec<u64>),
     State(ConnectionState, Option<SessionId>),
     Probe(usize),
     Ended,
@@ -85,6 +86,9 @@ impl Rig {
                 }
                 Effect::WatchesEnded(watches) => {
                     Heard::WatchesEnded(watches.into_iter().map(|watch| watch.0).collect())
+                }
+                Effect::WatchesRemoved(watches) => {
+                    Heard::WatchesRemoved(watches.into_iter().map(|watch| watch.0).collect())
                 }
                 Effect::State(next) => Heard::State(next.state, next.session),
                 Effect::ProbeReadWrite { host } => Heard::Probe(host),

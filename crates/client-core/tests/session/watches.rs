@@ -171,11 +171,11 @@ fn removing_at_the_server_ends_the_watches_of_that_kind() {
     rig.ask(&removal("/p", 2));
     rig.ask_as(&get("/p", true), None, Some(4));
     rig.reply(4, 1, 0);
-    assert_eq!(rig.heard()[1], Heard::WatchesEnded(vec![1]));
+    assert_eq!(rig.heard()[1], Heard::WatchesRemoved(vec![1]));
     rig.reply(5, 1, 0);
     rig.ask(&removal("/p", 3));
     rig.reply(6, 1, 0);
-    assert_eq!(rig.heard()[2], Heard::WatchesEnded(vec![2, 3, 4]));
+    assert_eq!(rig.heard()[2], Heard::WatchesRemoved(vec![2, 3, 4]));
 }
 
 fn set(zxid: i64) -> SetWatches<'static> {

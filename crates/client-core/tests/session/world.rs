@@ -262,7 +262,10 @@ impl World {
                     self.events.extend(watchers.into_iter().map(|watch| (watch.0, kind, path.clone())));
                 }
                 Effect::State(next) => self.states.push((self.now, next.state, next.session)),
-                Effect::WatchesEnded(_) | Effect::Ended { .. } | Effect::ProbeReadWrite { .. } => {}
+                Effect::WatchesEnded(_)
+                | Effect::WatchesRemoved(_)
+                | Effect::Ended { .. }
+                | Effect::ProbeReadWrite { .. } => {}
             }
         }
         self.send();

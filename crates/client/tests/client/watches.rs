@@ -2,6 +2,7 @@
 
 use crate::server::TestServer;
 use ostler_client::{AddWatchMode, EventKind, WatcherType};
+use std::time::Duration;
 
 #[tokio::test]
 async fn one_change_is_told_once_and_dropping_removes() {
@@ -72,4 +73,41 @@ async fn watches_are_set_again_after_a_reconnect() {
     client.set_data("/w", b"2").await.unwrap();
     assert_eq!(changed.await.unwrap().kind, EventKind::NodeDataChanged);
     assert_eq!(stream.next().await.unwrap().kind, EventKind::NodeDataChanged);
+}
+
+#[tokio::test]
+async fn a_reader_that_falls_behind_is_told_of_the_gap() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    client.create("/w", b"").await.unwrap();
+    let mut stream = client.add_watch("/w", AddWatchMode::Persistent).await.unwrap();
+    const SETS: usize = 9000;
+    let sets: Vec<_> = (0..SETS).map(|_| client.set_data("/w", b"x").send()).collect();
+    for set in sets {
+        set.await.unwrap();
+    }
+    let mut read = 0;
+    while stream.next().await.unwrap().kind == EventKind::NodeDataChanged {
+        read += 1;
+    }
+    assert!(read < SETS, "the gap comes after what was kept");
+    client.set_data("/w", b"y").await.unwrap();
+    assert_eq!(stream.next().await.unwrap().kind, EventKind::NodeDataChanged, "and it goes on");
+}
+
+#[tokio::test]
+async fn watches_bound_to_a_session_end_with_it() {
+    let mut server = TestServer::start_with(|config| config.min_session_timeout_ms = 100);
+    let client = server.builder("").session_timeout(Duration::from_millis(500)).connect().await.unwrap();
+    let session = client.session().await.unwrap();
+    let (_, bound) = session.get_data("/").watch().await.unwrap();
+    let (_, free) = client.exists("/x").watch().await.unwrap();
+    let mut stream = session.add_watch("/", AddWatchMode::PersistentRecursive).await.unwrap();
+    server.stop();
+    assert!(bound.await.unwrap_err().is_session_over());
+    assert_eq!(stream.next().await, None);
+    server.restart();
+    client.wait_connected().await.unwrap();
+    client.create("/x", b"").await.unwrap();
+    assert_eq!(free.await.unwrap().kind, EventKind::NodeCreated, "the other lives on in the new session");
 }
