@@ -12,8 +12,8 @@ use ostler_proto::id::{SessionId, Xid};
 #[derive(Debug)]
 pub(crate) struct Queued {
     pub(crate) id: RequestId,
-    /// The session that was current when it was made; it goes nowhere else.
-    pub(crate) session: Option<SessionId>,
+    /// The only session that it may go to.
+    pub(crate) bound: Option<SessionId>,
     pub(crate) since: Mono,
     pub(crate) frame: Vec<u8>,
     pub(crate) side: Option<Box<Side>>,

@@ -85,7 +85,7 @@ impl Session {
         self.rearm(now, effects);
         let current = self.granted.as_ref().map(|granted| granted.id);
         for queued in self.queued_in_order() {
-            if queued.session.is_some() && queued.session != current {
+            if queued.bound.is_some() && queued.bound != current {
                 self.fail_queued(queued, Failure::SessionChanged, effects);
                 continue;
             }

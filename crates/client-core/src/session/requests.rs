@@ -35,7 +35,7 @@ impl Session {
         if self.is_online() {
             self.send(now, id, request, side, effects);
         } else {
-            self.enqueue(now, id, request, side, effects);
+            self.enqueue(now, id, bound, request, side, effects);
         }
     }
 
@@ -78,6 +78,7 @@ impl Session {
         &mut self,
         now: Mono,
         id: RequestId,
+        bound: Option<SessionId>,
         request: &Request<'_>,
         side: Option<Box<Side>>,
         effects: &mut Effects,
@@ -93,8 +94,7 @@ impl Session {
         if let Some(Side::Registering(registering)) = side.as_deref() {
             self.watches.begin(&registering.registration);
         }
-        let session = self.granted.as_ref().map(|granted| granted.id);
-        self.queue.push_back(Queued { id, session, since: now, frame, side });
+        self.queue.push_back(Queued { id, bound, since: now, frame, side });
     }
 }
 

@@ -53,6 +53,19 @@ fn a_refused_identity_is_not_shown_again() {
 }
 
 #[test]
+fn answers_that_were_lost_with_the_connection_are_not_taken_for_others() {
+    let mut rig = Rig::online();
+    rig.step(Input::AddAuth { id: RequestId(50), auth: info("a") });
+    rig.sent();
+    assert_eq!(rig.reattach(), [packet("a")]);
+    rig.heard();
+    rig.reply(AUTH, 0, REFUSED);
+    rig.step(Input::AddAuth { id: RequestId(51), auth: info("b") });
+    rig.reply(AUTH, 0, 0);
+    assert_eq!(rig.heard(), [Heard::Failed(50, Failure::AuthFailed), Heard::Reply(51, 0)]);
+}
+
+#[test]
 fn a_refused_first_identity_ends_the_client() {
     let mut rig = Rig::new(Config { auth: vec![info("a")], ..config() });
     let id = rig.get("/x");

@@ -1,7 +1,7 @@
 //! Servers that are cut off from their ensemble.
 
-use crate::rig::{Heard, Rig, SESSION, TIMEOUT, config};
-use ostler_client_core::{Config, ConnectionState, Input};
+use crate::rig::{Heard, Rig, SESSION, TIMEOUT, config, get};
+use ostler_client_core::{Config, ConnectionState, Failure, Input};
 use ostler_proto::id::SessionId;
 
 fn read_only() -> Rig {
@@ -53,4 +53,18 @@ fn an_error_in_place_of_the_handshake_is_another_servers_turn() {
     rig.frame(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0x89]);
     rig.deadline();
     assert_ne!(rig.wanted.unwrap().1, host);
+}
+
+#[test]
+fn what_is_bound_to_a_read_only_servers_session_does_not_reach_the_next() {
+    let mut rig = read_only();
+    rig.lose();
+    rig.heard();
+    let bound = rig.ask_as(&get("/bound", false), Some(SessionId(8)), None);
+    rig.get("/free");
+    rig.deadline();
+    rig.connect();
+    rig.grant(SESSION, TIMEOUT, false);
+    assert_eq!(rig.sent(), [(1, get("/free", false))]);
+    assert!(rig.heard().contains(&Heard::Failed(bound, Failure::SessionChanged)));
 }

@@ -225,6 +225,24 @@ fn streams_are_told_of_the_gap_once_they_are_set_again() {
 }
 
 #[test]
+fn a_gap_is_told_when_the_watch_is_set_again_and_not_before() {
+    let mut rig = Rig::online();
+    rig.watch(1, &add_watch("/p", false), 0);
+    // The connection is lost before the answer; meanwhile the watch goes, and another comes.
+    rig.reattach();
+    rig.lose();
+    rig.step(Input::Unwatch(WatchId(1)));
+    rig.deadline();
+    rig.attach();
+    assert!(rig.sent().is_empty());
+    rig.watch(2, &add_watch("/q", false), 0);
+    rig.reattach();
+    rig.heard();
+    rig.reply(SET_WATCHES, 80, 0);
+    assert_eq!(rig.heard(), [Heard::Event(vec![2], EventKind::Gap, String::new())]);
+}
+
+#[test]
 fn many_watches_are_set_in_parts_that_a_server_takes() {
     let mut rig = Rig::online();
     let long = "x".repeat(1000);
