@@ -33,6 +33,8 @@ pub(crate) enum What {
     Asked { id: RequestId, side: Option<Box<Side>> },
     /// The session's own removeWatches.
     RemoveWatches { path: Box<str>, kind: i32 },
+    /// A persistent watch set again, whose answer says nothing new.
+    Renewal,
     /// The end of the session.
     Close,
 }
@@ -44,6 +46,19 @@ pub(crate) enum Side {
     Registering(Registering),
     /// It removes the server's entries of a path, whoever needs them.
     Removing { path: Box<str>, kind: i32 },
+}
+
+impl Side {
+    /// The path of a one-shot watch that is asked for.
+    pub(crate) fn one_shot_path(&self) -> Option<&str> {
+        match self {
+            Side::Registering(Registering {
+                registration,
+                by: By::GetData | By::Exists | By::GetChildren,
+            }) => Some(&registration.path),
+            Side::Registering(_) | Side::Removing { .. } => None,
+        }
+    }
 }
 
 /// A registration and the request that asks for it.

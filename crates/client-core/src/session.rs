@@ -18,7 +18,11 @@ use crate::{
     time::Mono,
     watch_table::WatchTable,
 };
-use alloc::{collections::VecDeque, vec::Vec};
+use alloc::{
+    boxed::Box,
+    collections::{BTreeSet, VecDeque},
+    vec::Vec,
+};
 use auth::Identities;
 use core::time::Duration;
 use ostler_proto::{
@@ -51,6 +55,8 @@ pub struct Session {
     queue: VecDeque<Queued>,
     sent: VecDeque<Sent>,
     rearming: VecDeque<Rearming>,
+    /// Paths at which this connection's server has entries that it would not remove by their kind.
+    leftover: BTreeSet<Box<str>>,
     closing: Option<RequestId>,
     last_xid: i32,
     /// The newest change seen in any way: a server that is behind is refused, so that time never runs backwards.
@@ -110,6 +116,7 @@ impl Session {
             queue: VecDeque::new(),
             sent: VecDeque::new(),
             rearming: VecDeque::new(),
+            leftover: BTreeSet::new(),
             closing: None,
             last_xid: 0,
             seen: Zxid::ZERO,
@@ -287,6 +294,7 @@ impl Session {
     /// What was sent on the connection has no reply any more, and the server has forgotten its watches.
     fn fail_sent(&mut self, effects: &mut Effects) {
         self.rearming.clear();
+        self.leftover.clear();
         self.identities.on_disconnected();
         for sent in core::mem::take(&mut self.sent) {
             if let What::Asked { id, side } = sent.what {

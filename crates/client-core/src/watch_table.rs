@@ -221,7 +221,8 @@ impl WatchTable {
         Some(Unneeded { path: key.1, entry })
     }
 
-    fn is_watched(&self, entry: EntryKind, path: &str) -> bool {
+    /// Whether somebody here needs an entry.
+    pub(crate) fn is_watched(&self, entry: EntryKind, path: &str) -> bool {
         entry.watch_kinds().iter().any(|kind| self.by_path[*kind as usize].contains_key(path))
     }
 

@@ -22,7 +22,7 @@ use tokio::{
 
 /// How much is read at once.
 const READ: usize = 64 << 10;
-/// A buffer that grew beyond this for a large reply is given back.
+/// A buffer that grew beyond this for something large is given back.
 const KEEP: usize = 1 << 20;
 
 type Dialing = Pin<Box<dyn Future<Output = Result<Conn, DialError>> + Send>>;
@@ -35,6 +35,8 @@ pub(crate) struct ConnectionTask {
     /// The largest frame that is taken from a server, bytes.
     reply_max: usize,
     phase: Phase,
+    /// There were bytes to send, and others were given the chance to add theirs.
+    waited: bool,
     sleep: Pin<Box<Sleep>>,
     /// What `sleep` is set to; it may ring early, which does no harm.
     alarm: Option<Instant>,
@@ -60,7 +62,16 @@ impl ConnectionTask {
     pub(crate) fn new(shared: Arc<Shared>, dialer: Dialer, reply_max: usize) -> ConnectionTask {
         let sleep = Box::pin(sleep_until(Instant::now()));
         let phase = Phase::Idle;
-        ConnectionTask { shared, dialer, reply_max, phase, sleep, alarm: None, answers: Vec::new() }
+        ConnectionTask {
+            shared,
+            dialer,
+            reply_max,
+            phase,
+            waited: false,
+            sleep,
+            alarm: None,
+            answers: Vec::new(),
+        }
     }
 }
 
@@ -69,12 +80,20 @@ impl Future for ConnectionTask {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let task = &mut *self;
+        // Whoever submits first wakes this task, which then runs before others who are ready to submit. So it
+        // steps back behind them once, and all of them share a write.
+        let mut may_wait = !std::mem::take(&mut task.waited);
         loop {
             let out = match &mut task.phase {
                 Phase::Linked(linked) => Some(&mut linked.out),
                 Phase::Idle | Phase::Dialing { .. } => None,
             };
-            let work = task.shared.work(out, cx.waker());
+            let work = task.shared.work(out, std::mem::take(&mut may_wait), cx.waker());
+            if work.others_first {
+                task.waited = true;
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             match work.order {
                 Some(Order::Connect { attempt, host }) => {
                     let conn = Box::pin(task.dialer.clone().dial(host, attempt.0));
@@ -215,6 +234,9 @@ impl Linked {
             (moved, self.flushed) = (true, false);
         }
         self.out.clear();
+        if self.out.capacity() > KEEP {
+            self.out = Vec::new();
+        }
         self.written = 0;
         if !self.flushed && Pin::new(&mut self.conn).poll_flush(cx)?.is_ready() {
             self.flushed = true;

@@ -94,6 +94,8 @@ pub(crate) struct Work {
     pub(crate) order: Option<Order>,
     pub(crate) probe: Option<usize>,
     pub(crate) deadline: Option<Mono>,
+    /// There are bytes to send, and nothing else was looked at.
+    pub(crate) others_first: bool,
 }
 
 impl Shared {
@@ -282,21 +284,26 @@ impl Shared {
     }
 
     /// What there is to do. If `out` is empty it gets the bytes to send; `waker` is kept until something changes.
-    pub(crate) fn work(&self, out: Option<&mut Vec<u8>>, waker: &Waker) -> Work {
+    /// With `may_wait` bytes are only said to be there.
+    pub(crate) fn work(&self, out: Option<&mut Vec<u8>>, may_wait: bool, waker: &Waker) -> Work {
         let mut state = self.lock();
-        let order = state.order.take();
         if let Some(out) = out
-            && order.is_none()
+            && state.order.is_none()
             && out.is_empty()
+            && !state.effects.bytes.is_empty()
         {
+            if may_wait {
+                return Work { order: None, probe: None, deadline: None, others_first: true };
+            }
             std::mem::swap(out, &mut state.effects.bytes);
             state.recorder.bytes_out += out.len() as u64;
         }
+        let order = state.order.take();
         match &mut state.waker {
             Some(kept) => kept.clone_from(waker),
             none => *none = Some(waker.clone()),
         }
-        Work { order, probe: state.probe.take(), deadline: state.core.next_deadline() }
+        Work { order, probe: state.probe.take(), deadline: state.core.next_deadline(), others_first: false }
     }
 }
 

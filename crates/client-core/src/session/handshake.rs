@@ -5,10 +5,11 @@ use crate::{
     effect::{Effect, Effects, Failure},
     input::AttemptId,
     liveness::Liveness,
-    sent::{Sent, What},
+    sent::{Sent, Side, What},
     state::ConnectionState,
     time::Mono,
 };
+use alloc::boxed::Box;
 use core::time::Duration;
 use ostler_proto::{
     connect::{ConnectRequest, ConnectResponse},
@@ -93,8 +94,12 @@ impl Session {
             let start = effects.bytes.len();
             effects.bytes.extend_from_slice(&queued.frame);
             effects.bytes[start + 4..start + 8].copy_from_slice(&xid.0.to_be_bytes());
+            let path = queued.side.as_deref().and_then(Side::one_shot_path).map(Box::from);
             let what = What::Asked { id: queued.id, side: queued.side };
             self.sent.push_back(Sent { xid, at: now, what });
+            if let Some(path) = path {
+                self.renew_persistent(now, path, effects);
+            }
         }
     }
 

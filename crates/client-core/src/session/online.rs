@@ -77,6 +77,7 @@ impl Session {
                 }
             }
             What::RemoveWatches { path, kind } => self.removed(now, path, kind, header.error, effects),
+            What::Renewal => {}
             What::Close => self.end(Failure::Closed, effects),
         }
         Some(())
@@ -139,8 +140,20 @@ impl Session {
 
     /// Removes an entry that nobody here needs any more. Without a connection there is nothing to remove.
     pub(super) fn remove_at_server(&mut self, now: Mono, unneeded: Unneeded, effects: &mut Effects) {
-        if self.is_online() && self.closing.is_none() {
-            self.send_removal(now, unneeded.path, unneeded.entry.removal(), effects);
+        if !self.is_online() || self.closing.is_some() {
+            return;
+        }
+        match self.leftover.contains(&unneeded.path) {
+            true => self.remove_leftover(now, unneeded.path, effects),
+            false => self.send_removal(now, unneeded.path, unneeded.entry.removal(), effects),
+        }
+    }
+
+    /// Removes all entries of a path at once, if none of them is needed.
+    fn remove_leftover(&mut self, now: Mono, path: Box<str>, effects: &mut Effects) {
+        if !self.watches.is_any_needed(&path) {
+            self.leftover.remove(&path);
+            self.send_removal(now, path, REMOVE_ANY, effects);
         }
     }
 
@@ -154,8 +167,9 @@ impl Session {
     /// once, so it waits for the last.
     fn removed(&mut self, now: Mono, path: Box<str>, kind: i32, error: i32, effects: &mut Effects) {
         let unknown_type = error == ErrorCode::MarshallingError.code() && kind > REMOVE_ANY;
-        if unknown_type && self.closing.is_none() && !self.watches.is_any_needed(&path) {
-            self.send_removal(now, path, REMOVE_ANY, effects);
+        if unknown_type && self.closing.is_none() {
+            self.leftover.insert(path.clone());
+            self.remove_leftover(now, path, effects);
         }
     }
 

@@ -27,6 +27,7 @@ impl Session {
         watch: Option<WatchId>,
         effects: &mut Effects,
     ) {
+        assert!(request.op().is_some(), "only a server makes {request:?} of what it cannot read");
         if let Some(failure) = self.refusal(bound) {
             effects.push(Effect::Failed { id, failure });
             return;
@@ -71,7 +72,22 @@ impl Session {
             self.watches.begin(&registering.registration);
         }
         self.note_sent(now);
+        let path = side.as_deref().and_then(Side::one_shot_path).map(Box::from);
         self.sent.push_back(Sent { xid, at: now, what: What::Asked { id, side } });
+        if let Some(path) = path {
+            self.renew_persistent(now, path, effects);
+        }
+    }
+
+    /// On servers before 3.9 a one-shot watch takes the place of a persistent one on the same path. So that is
+    /// set again, right behind; its events serve both.
+    pub(super) fn renew_persistent(&mut self, now: Mono, path: Box<str>, effects: &mut Effects) {
+        for (entry, mode) in [(EntryKind::Persistent, 0), (EntryKind::Recursive, RECURSIVE)] {
+            if self.watches.is_watched(entry, &path) {
+                let request = Request::AddWatch { path: path.as_ref().into(), mode };
+                self.send_own(now, &request, What::Renewal, effects);
+            }
+        }
     }
 
     fn enqueue(

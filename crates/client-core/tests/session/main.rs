@@ -3,6 +3,7 @@
 
 mod auth;
 mod cuts;
+mod hostile;
 mod liveness;
 mod loss;
 mod read_only;

@@ -39,6 +39,7 @@ pub(crate) struct Rig {
     pub(crate) wanted: Option<(AttemptId, usize)>,
     pub(crate) heard: Vec<Heard>,
     last_request: u64,
+    last_watch: u64,
 }
 
 /// A configuration for tests: three servers, 30 s.
@@ -50,7 +51,15 @@ impl Rig {
     pub(crate) fn new(config: Config) -> Rig {
         let session = Session::new(config, Mono::START);
         let effects = Effects::default();
-        Rig { session, now: Mono::START, effects, wanted: None, heard: Vec::new(), last_request: 0 }
+        Rig {
+            session,
+            now: Mono::START,
+            effects,
+            wanted: None,
+            heard: Vec::new(),
+            last_request: 0,
+            last_watch: 0,
+        }
     }
 
     /// Attached to session [`SESSION`], with nothing heard or sent.
@@ -197,6 +206,16 @@ impl Rig {
         self.last_request
     }
 
+    pub(crate) fn next_watch(&mut self) -> u64 {
+        self.last_watch += 1;
+        self.last_watch
+    }
+
+    /// Forgets what was sent.
+    pub(crate) fn clear_bytes(&mut self) {
+        self.effects.bytes.clear();
+    }
+
     pub(crate) fn get(&mut self, path: &str) -> u64 {
         self.ask(&get(path, false))
     }
@@ -223,8 +242,10 @@ impl Rig {
     /// Registers a watch by `request`, answered with `error`; gives the xid.
     pub(crate) fn watch(&mut self, watch: u64, request: &Request<'_>, error: i32) {
         self.ask_as(request, None, Some(watch));
-        let (xid, _) = *self.sent().last().unwrap();
-        self.reply(xid, 0, error);
+        // What follows the registration is the session's own.
+        for (n, (xid, _)) in self.sent().into_iter().enumerate() {
+            self.reply(xid, 0, if n == 0 { error } else { 0 });
+        }
         self.heard();
     }
 }

@@ -136,18 +136,18 @@ fn servers_before_3_9_lose_all_entries_of_a_path_with_the_last_watcher() {
     rig.watch(1, &add_watch("/p", false), 0);
     rig.watch(2, &get("/p", true), 0);
     rig.step(Input::Unwatch(WatchId(1)));
-    assert_eq!(rig.sent(), [(3, removal("/p", 4))]);
-    rig.reply(3, 1, -5);
+    assert_eq!(rig.sent(), [(4, removal("/p", 4))]);
+    rig.reply(4, 1, -5);
     assert!(rig.sent().is_empty(), "the other watcher needs its entry");
     rig.step(Input::Unwatch(WatchId(2)));
-    assert_eq!(rig.sent(), [(4, removal("/p", 2))]);
-    rig.reply(4, 1, 0);
+    assert_eq!(rig.sent(), [(5, removal("/p", 3))], "all of them");
+    rig.reply(5, 1, 0);
     rig.watch(3, &add_watch("/q", true), 0);
     rig.step(Input::Unwatch(WatchId(3)));
-    assert_eq!(rig.sent(), [(6, removal("/q", 5))]);
-    rig.reply(6, 1, -5);
-    assert_eq!(rig.sent(), [(7, removal("/q", 3))]);
-    rig.reply(7, 1, 0);
+    assert_eq!(rig.sent(), [(7, removal("/q", 5))]);
+    rig.reply(7, 1, -5);
+    assert_eq!(rig.sent(), [(8, removal("/q", 3))]);
+    rig.reply(8, 1, 0);
     assert!(rig.heard().is_empty());
 }
 
@@ -163,6 +163,25 @@ fn an_entry_whose_last_watcher_went_while_a_vain_registration_was_under_way_is_r
 }
 
 #[test]
+fn a_persistent_watch_is_set_again_behind_a_one_shot_one_on_its_path() {
+    let mut rig = Rig::online();
+    rig.watch(1, &add_watch("/p", true), 0);
+    rig.ask_as(&get("/p", true), None, Some(2));
+    rig.get("/p");
+    rig.ask_as(&children("/q"), None, Some(3));
+    assert_eq!(
+        rig.sent(),
+        [(2, get("/p", true)), (3, add_watch("/p", true)), (4, get("/p", false)), (5, children("/q"))]
+    );
+    for xid in 2..=5 {
+        rig.reply(xid, 1, 0);
+    }
+    rig.heard();
+    rig.event(NodeDataChanged, "/p");
+    assert_eq!(rig.heard(), [Heard::Event(vec![1, 2], EventKind::NodeDataChanged, "/p".into())]);
+}
+
+#[test]
 fn removing_at_the_server_ends_the_watches_of_that_kind() {
     let mut rig = Rig::online();
     rig.watch(1, &get("/p", true), 0);
@@ -173,8 +192,9 @@ fn removing_at_the_server_ends_the_watches_of_that_kind() {
     rig.reply(4, 1, 0);
     assert_eq!(rig.heard()[1], Heard::WatchesRemoved(vec![1]));
     rig.reply(5, 1, 0);
-    rig.ask(&removal("/p", 3));
     rig.reply(6, 1, 0);
+    rig.ask(&removal("/p", 3));
+    rig.reply(7, 1, 0);
     assert_eq!(rig.heard()[2], Heard::WatchesRemoved(vec![2, 3, 4]));
 }
 

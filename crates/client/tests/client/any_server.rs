@@ -22,6 +22,7 @@ async fn every_operation_on_any_server() {
     access(&client, &servers, &root).await;
     one_shot_watches(&client).await;
     streams(&client).await;
+    a_stream_and_a_one_shot_watch_on_one_path(&client).await;
     assert_eq!(client.metrics().watches, 0);
     client.using_namespace("..").unwrap_err();
     let outer = Client::connect(&servers).await.unwrap();
@@ -170,6 +171,27 @@ async fn one_shot_watches(client: &Client) {
     assert!(matches!(removed.await, Err(Error::WatchRemoved { .. })));
     let error = client.remove_watches("/w", WatcherType::Data).await.unwrap_err();
     assert_eq!(error.code(), Some(ErrorCode::NoWatcher));
+}
+
+/// Servers before 3.9 keep one kind of watch for each path and connection.
+async fn a_stream_and_a_one_shot_watch_on_one_path(client: &Client) {
+    client.create("/both", b"").await.unwrap();
+    let mut stream = client.add_watch("/both", AddWatchMode::PersistentRecursive).await.unwrap();
+    let (_, once) = client.get_data("/both").watch().await.unwrap();
+    for _ in 0..3 {
+        client.set_data("/both", b"x").await.unwrap();
+    }
+    client.create("/both/child", b"").await.unwrap();
+    assert_eq!(once.await.unwrap().kind, EventKind::NodeDataChanged);
+    let mut kinds = Vec::new();
+    for _ in 0..4 {
+        kinds.push(timeout(Duration::from_secs(10), stream.next()).await.unwrap().unwrap().kind);
+    }
+    use EventKind::{NodeCreated, NodeDataChanged};
+    assert_eq!(kinds, [NodeDataChanged, NodeDataChanged, NodeDataChanged, NodeCreated]);
+    drop(stream);
+    client.sync("/").await.unwrap();
+    assert!(!client.check_watches("/both", WatcherType::Any).await.unwrap());
 }
 
 async fn streams(client: &Client) {
