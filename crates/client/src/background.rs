@@ -56,6 +56,8 @@ where
                     let wait = WAITS.wait(tries, Duration::ZERO, tries.into()).unwrap_or_default();
                     sleep(wait).await;
                 }
+                // What was held by the session went with it.
+                Err(error) if error.is_session_over() => return tracing::debug!(%error, "not deleted"),
                 Err(error) => return tracing::warn!(%error, "a znode is left undeleted"),
             }
         }

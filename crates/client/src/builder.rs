@@ -8,6 +8,7 @@ use crate::{
     error::{Error, Result},
     retry::RetryPolicy,
     shared::Shared,
+    tls,
 };
 use ostler_client_core::{AuthInfo, Config, SaslCredentials};
 use std::{sync::Arc, time::Duration};
@@ -93,6 +94,15 @@ impl ClientBuilder {
     pub fn tls(mut self, config: impl Into<Arc<rustls::ClientConfig>>) -> Self {
         self.tls = Some(config.into());
         self
+    }
+
+    /// TLS with certificates in PEM: those of the authorities to trust, and, where servers want to know who this is,
+    /// this client's own chain and key.
+    ///
+    /// # Errors
+    /// [`Error::Tls`].
+    pub fn tls_pem(self, authorities: &[u8], own: Option<(&[u8], &[u8])>) -> Result<Self> {
+        Ok(self.tls(tls::config(authorities, own)?))
     }
 
     /// The largest request, bytes, which should be the servers' `jute.maxbuffer`; 1,048,575 unless said. A larger

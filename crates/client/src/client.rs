@@ -174,6 +174,11 @@ impl Client {
         Operation::new(async move { finish(call, &topic, |reply| reply.ok().map(drop)).await })
     }
 
+    /// This handle, bound to no session.
+    pub(crate) fn unbound(&self) -> Client {
+        Client { session: None, ..self.clone() }
+    }
+
     pub(crate) fn call(&self, request: &Request<'_>) -> Call {
         self.handle.shared.submit(request, self.session, None)
     }

@@ -4,11 +4,12 @@ use crate::{
     background,
     client::Client,
     error::{Error, Result},
-    operation::{Operation, Topic, Trouble, finish, spanned},
+    operation::{Direct, Operation, Topic, Trouble, finish, spanned},
     protected::{self, ProtectionId},
+    shared::{Create2, Reply},
 };
 use bytes::Bytes;
-use ostler_client_core::ConnectionState;
+use ostler_client_core::{Chroot, ConnectionState};
 use ostler_proto::{
     acl::{Acl, Perms, RawAcl},
     error::ErrorCode,
@@ -242,22 +243,30 @@ impl<'a> Create<'a> {
         };
         let simple =
             self.protection.is_none() && self.parents.is_none() && !plan.idempotent && !plan.or_set_data;
-        if simple && self.client.shared().knows_create2() {
-            let absolute = self.client.chroot.absolute(self.path);
-            let call =
-                self.client.call(&Request::Create(self.mode.request(None, absolute, self.data, &self.acl)));
-            // Kept for the case that the server knows no create2.
-            let plan = plan.with(self.data, &self.acl);
-            return spanned(plan.topic.span(), async move {
-                let made = finish(call, &plan.topic, |reply| created(&plan.client, &reply.ok()?.body)).await;
-                plan.or_by_create(made).await
-            });
+        if simple && self.client.shared().create2() != Create2::Unknown {
+            return self.send_simple(plan);
         }
         let plan = plan.with(self.data, &self.acl);
         match self.protection {
             Some(id) => protected::create(plan, id),
             None => spanned(plan.topic.span(), async move { plan.run().await }),
         }
+    }
+
+    /// One request; only while it is not known whether the server knows create2, all is kept for another way.
+    fn send_simple(self, plan: Plan) -> Operation<Created> {
+        let absolute = self.client.chroot.absolute(self.path);
+        let request = Request::Create(self.mode.request(None, absolute, self.data, &self.acl));
+        let (call, span) = (self.client.call(&request), plan.topic.span());
+        if self.client.shared().create2() == Create2::Known || self.mode.op() != Op::Create2 {
+            let Plan { client, topic, .. } = plan;
+            return Operation::direct(Direct { call, client, topic, decode: created, again: None, span });
+        }
+        let plan = plan.with(self.data, &self.acl);
+        spanned(span, async move {
+            let made = finish(call, &plan.topic, |reply| created(reply, &plan.client.chroot)).await;
+            plan.or_by_create(made, &plan.topic.path).await
+        })
     }
 }
 
@@ -290,10 +299,11 @@ pub(crate) struct Plan {
 }
 
 /// A body of path and Stat.
-fn created(client: &Client, body: &[u8]) -> std::result::Result<Created, Trouble> {
-    let mut r = Reader::new(body);
+fn created(reply: Reply, chroot: &Chroot) -> std::result::Result<Created, Trouble> {
+    let body = reply.ok()?.body;
+    let mut r = Reader::new(&body);
     let path = r.stored_string()?.ok_or(JuteError::Null)?;
-    Ok(Created { path: client.chroot.relative(&path).to_owned(), stat: Stat::read(&mut r)? })
+    Ok(Created { path: chroot.relative(&path).to_owned(), stat: Stat::read(&mut r)? })
 }
 
 /// How often missing parents are made: containers can go again before the child is there.
@@ -391,28 +401,30 @@ impl Plan {
 
     /// One try at `path`.
     async fn once(&self, path: &str) -> Result<Created> {
-        if self.mode.op() == Op::Create2 && !self.client.shared().knows_create2() {
+        if self.mode.op() == Op::Create2 && self.client.shared().create2() == Create2::Unknown {
             return self.by_create(path).await;
         }
         let topic = Topic { path: path.into(), ..self.topic.clone() };
         let call = self.ask(None, path);
-        let made = finish(call, &topic, |reply| created(&self.client, &reply.ok()?.body)).await;
-        match made {
-            Err(error) if error.is_unimplemented() && self.mode.op() == Op::Create2 => {
-                self.client.shared().forget_create2();
-                self.by_create(path).await
-            }
-            made => made,
-        }
+        let made = finish(call, &topic, |reply| created(reply, &self.client.chroot)).await;
+        self.or_by_create(made, path).await
     }
 
-    async fn or_by_create(&self, made: Result<Created>) -> Result<Created> {
+    /// The same another way, if the server knows no create2.
+    async fn or_by_create(&self, made: Result<Created>, path: &str) -> Result<Created> {
+        let shared = self.client.shared();
         match made {
             Err(error) if error.is_unimplemented() && self.mode.op() == Op::Create2 => {
-                self.client.shared().forget_create2();
-                self.by_create(&self.topic.path).await
+                shared.note_create2(Create2::Unknown);
+                self.by_create(path).await
             }
-            made => made,
+            Ok(made) => {
+                if self.mode.op() == Op::Create2 {
+                    shared.note_create2(Create2::Known);
+                }
+                Ok(made)
+            }
+            Err(error) => Err(error),
         }
     }
 
@@ -438,9 +450,9 @@ impl Plan {
         self.client.call(&Request::Create(self.mode.request(op, absolute, self.data.as_deref(), &self.acl)))
     }
 
-    /// Deletes what this made, until it is gone.
+    /// Deletes what this made, until it is gone: in whichever session, because nobody else has its name.
     pub(crate) fn undo(&self, made: Created) {
-        background::delete(&self.client, made.path);
+        background::delete(&self.client.unbound(), made.path);
     }
 }
 

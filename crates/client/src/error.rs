@@ -127,6 +127,12 @@ pub enum Error {
         /// What is wrong with it.
         problem: &'static str,
     },
+    /// The certificates or the key for TLS cannot be used.
+    #[error("TLS: {problem}")]
+    Tls {
+        /// What is wrong.
+        problem: Box<str>,
+    },
     /// No session came about in the time given.
     #[error("no session with {servers} within {waited:?}; the last trouble: {trouble}")]
     Unreachable {

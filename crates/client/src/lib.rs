@@ -91,6 +91,7 @@ mod retry;
 mod session;
 mod shared;
 mod states;
+mod tls;
 mod watch;
 mod watch_ops;
 mod writes;

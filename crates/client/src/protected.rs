@@ -118,7 +118,7 @@ async fn run(plan: &Plan, id: ProtectionId) -> Result<Created> {
             Some(wait) if error.is_connection_trouble() => sleep(wait).await,
             _ => {
                 if unknown {
-                    background::delete_protected(&plan.client, parent_of(&path).to_owned(), id);
+                    background::delete_protected(&plan.client.unbound(), parent_of(&path).to_owned(), id);
                 }
                 return Err(error);
             }
@@ -141,7 +141,7 @@ async fn find_or_create(plan: &Plan, id: ProtectionId, path: &str) -> Result<Cre
                 return Ok(Created { path, stat });
             }
             // Of a session that is over: it will go, and must not be taken for ours.
-            background::delete(&plan.client, path);
+            background::delete(&plan.client.unbound(), path);
         }
     }
     plan.with_parents(path).await

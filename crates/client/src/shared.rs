@@ -24,7 +24,7 @@ use std::{
     collections::{HashMap, VecDeque},
     sync::{
         Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering::Relaxed},
+        atomic::{AtomicU8, Ordering::Relaxed},
     },
     task::Waker,
     time::Duration,
@@ -41,6 +41,14 @@ pub(crate) struct Reply {
 
 pub(crate) type Outcome = std::result::Result<Reply, Failure>;
 
+/// Whether servers know create2, as far as this client has seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Create2 {
+    Untried,
+    Known,
+    Unknown,
+}
+
 /// What the connection's task is to do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
@@ -53,8 +61,7 @@ pub(crate) enum Order {
 pub(crate) struct Shared {
     state: Mutex<State>,
     begun: Instant,
-    /// Cleared by the first server that knows no create2.
-    create2: AtomicBool,
+    create2: AtomicU8,
     pub(crate) runtime: tokio::runtime::Handle,
 }
 
@@ -115,15 +122,24 @@ impl Shared {
             trouble: None,
         };
         let runtime = tokio::runtime::Handle::current();
-        Shared { state: Mutex::new(state), begun: Instant::now(), create2: AtomicBool::new(true), runtime }
+        Shared {
+            state: Mutex::new(state),
+            begun: Instant::now(),
+            create2: AtomicU8::new(Create2::Untried as u8),
+            runtime,
+        }
     }
 
-    pub(crate) fn knows_create2(&self) -> bool {
-        self.create2.load(Relaxed)
+    pub(crate) fn create2(&self) -> Create2 {
+        match self.create2.load(Relaxed) {
+            0 => Create2::Untried,
+            1 => Create2::Known,
+            _ => Create2::Unknown,
+        }
     }
 
-    pub(crate) fn forget_create2(&self) {
-        self.create2.store(false, Relaxed);
+    pub(crate) fn note_create2(&self, found: Create2) {
+        self.create2.store(found as u8, Relaxed);
     }
 
     /// The session's time now.
@@ -206,8 +222,15 @@ impl Shared {
 
     /// Nobody listens any more.
     pub(crate) fn unwatch(&self, watch: WatchId) {
-        self.lock().sinks.remove(&watch);
-        self.step(Input::Unwatch(watch));
+        let now = self.now();
+        let mut answers = Answers::new();
+        let waker = {
+            let mut state = self.lock();
+            state.sinks.remove(&watch);
+            state.step(now, Input::Unwatch(watch), &mut answers);
+            state.waker.take()
+        };
+        deliver(answers, waker);
     }
 
     pub(crate) fn subscribe(&self) -> StateStream {

@@ -197,7 +197,8 @@ impl Delete<'_> {
     }
 
     /// Deletes in the background until it is done, for a place where nobody can wait (`Drop`). Of the options,
-    /// only `version` does not go with it: whatever is there is deleted.
+    /// only `version` does not go with it: whatever is there is deleted. Through a [`Session`](crate::Session) it
+    /// ends with the session.
     pub fn in_background(self) {
         background::delete(self.client, self.path.to_owned());
     }

@@ -102,7 +102,7 @@ fn happen(rig: &mut Rig, happening: Happening) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
     fn anything_in_any_order(

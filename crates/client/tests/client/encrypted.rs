@@ -6,6 +6,7 @@ use ostler_client::{
     rustls::{
         ClientConfig, RootCertStore, ServerConfig,
         pki_types::{CertificateDer, PrivateKeyDer},
+        server::WebPkiClientVerifier,
     },
 };
 use std::{net::SocketAddr, sync::Arc, time::Duration};
@@ -34,8 +35,11 @@ fn trusting(certificate: &CertificateDer<'static>) -> ClientConfig {
 
 /// Takes TLS, and passes what is inside on to `server`.
 async fn wrapped(server: SocketAddr, Certificate { certificate, key }: Certificate) -> u16 {
-    let config =
-        ServerConfig::builder().with_no_client_auth().with_single_cert(vec![certificate], key).unwrap();
+    let config = ServerConfig::builder().with_no_client_auth().with_single_cert(vec![certificate], key);
+    wrapped_with(server, config.unwrap()).await
+}
+
+async fn wrapped_with(server: SocketAddr, config: ServerConfig) -> u16 {
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -68,6 +72,36 @@ async fn a_session_over_tls() {
         set.await.unwrap();
     }
     client.close().await;
+}
+
+/// A server that wants to know who the client is, and certificates in PEM.
+#[tokio::test]
+async fn both_sides_show_certificates() {
+    let server = TestServer::start();
+    let own = rcgen::generate_simple_self_signed(vec!["client".to_owned()]).unwrap();
+    let theirs = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let mut known = RootCertStore::empty();
+    known.add(own.cert.der().clone()).unwrap();
+    let verifier = WebPkiClientVerifier::builder(known.into()).build().unwrap();
+    let key = PrivateKeyDer::try_from(theirs.signing_key.serialize_der()).unwrap();
+    let config = ServerConfig::builder()
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(vec![theirs.cert.der().clone()], key)
+        .unwrap();
+    let port = wrapped_with(server.address, config).await;
+    let (authority, chain, key) = (theirs.cert.pem(), own.cert.pem(), own.signing_key.serialize_pem());
+    let builder = || Client::builder(&format!("localhost:{port}")).connection_timeout(Duration::from_secs(2));
+    let known = builder().tls_pem(authority.as_bytes(), Some((chain.as_bytes(), key.as_bytes()))).unwrap();
+    known.connect().await.unwrap().get_data("/").await.unwrap();
+    let unknown =
+        builder().connection_timeout(Duration::from_millis(300)).tls_pem(authority.as_bytes(), None);
+    assert!(matches!(unknown.unwrap().connect().await, Err(Error::Unreachable { .. })));
+    for (authorities, own) in
+        [("", None), (&*authority, Some(("", &*key))), (&*authority, Some((&*chain, "")))]
+    {
+        let own = own.map(|(chain, key)| (chain.as_bytes(), key.as_bytes()));
+        assert!(matches!(builder().tls_pem(authorities.as_bytes(), own), Err(Error::Tls { .. })));
+    }
 }
 
 #[tokio::test]
