@@ -488,11 +488,15 @@ async fn make_parent(client: &Client, path: &str, mode: CreateMode, acl: &[Acl])
 impl Client {
     /// Creates a znode.
     ///
-    /// ```no_run
-    /// # async fn example(client: ostler_client::Client) -> ostler_client::Result<()> {
+    /// ```
+    /// # mod server { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client/server.rs")); }
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> ostler_client::Result<()> {
+    /// # let server = server::TestServer::start();
+    /// # let client = server.client().await;
     /// client.create("/config", b"v1").await?;
     /// let mine = client.create("/election/n-", b"me").ephemeral_sequential().protected().creating_parents().await?;
-    /// println!("{} with token {}", mine.path, mine.stat.czxid);
+    /// assert!(mine.path.starts_with("/election/_c_") && mine.path.ends_with("-n-0000000000"));
+    /// let token = mine.stat.czxid;
     /// # Ok(()) }
     /// ```
     ///

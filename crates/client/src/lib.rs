@@ -1,10 +1,14 @@
 //! An async client of Ostler and of ZooKeeper 3.8 and 3.9, on tokio.
 //!
-//! ```no_run
+//! ```
 //! use ostler_client::{Client, Result};
 //!
-//! # async fn example() -> Result<()> {
-//! let client = Client::connect("host1:2181,host2:2181/app").await?;
+//! # mod server { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client/server.rs")); }
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> ostler_client::Result<()> {
+//! # let server = server::TestServer::start();
+//! # let servers = format!("{}/app", server.address);
+//! // Like "host1:2181,host2:2181/app".
+//! let client = Client::connect(&servers).await?;
 //! client.create("/config", b"v1").creating_parents().await?;
 //! let ((data, stat), changed) = client.get_data("/config").watch().await?;
 //! client.set_data("/config", b"v2").version(stat.version).await?;
@@ -18,11 +22,16 @@
 //! the await: `client.create("/a", b"x").ephemeral().creating_parents().await`. The request is handed over when
 //! `await` or `send()` is called, and requests are done in that order; many can be under way at once:
 //!
-//! ```no_run
-//! # async fn example(client: ostler_client::Client) -> ostler_client::Result<()> {
+//! ```
+//! # mod server { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client/server.rs")); }
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> ostler_client::Result<()> {
+//! # let server = server::TestServer::start();
+//! # let client = server.client().await;
+//! # client.create("/a", b"").await?;
 //! let first = client.set_data("/a", b"1").send();
 //! let second = client.get_data("/a").send(); // sees the 1
 //! let (stat, (data, _)) = (first.await?, second.await?);
+//! assert_eq!((stat.version, &data[..]), (1, &b"1"[..]));
 //! # Ok(()) }
 //! ```
 //!
@@ -43,8 +52,13 @@
 //! belongs to the session in which it was asked for, and fails if that ends before it was sent. A [`Session`] is a
 //! handle that is bound to one session: whatever is asked through it later is done there or not at all.
 //!
-//! ```no_run
-//! # async fn example(client: ostler_client::Client) -> ostler_client::Result<()> {
+//! ```
+//! # mod server { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client/server.rs")); }
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> ostler_client::Result<()> {
+//! # let server = server::TestServer::start();
+//! # let client = server.client().await;
+//! # client.create("/state", b"").await?;
+//! # client.create("/election", b"").await?;
 //! let session = client.session().await?;
 //! let mine = session.create("/election/n-", b"").ephemeral_sequential().protected().await?;
 //! let token = mine.stat.czxid; // only grows: a fencing token

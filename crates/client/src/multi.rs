@@ -22,10 +22,15 @@ use std::future::IntoFuture;
 
 /// Operations that are done all together or not at all: add them, then [`commit`](Multi::commit).
 ///
-/// ```no_run
-/// # async fn example(client: ostler_client::Client) -> ostler_client::Result<()> {
-/// let results = client.multi().check("/lock", 3).set_data("/state", b"new").commit().await?;
-/// let stat = results[1].stat().copied();
+/// ```
+/// # mod server { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client/server.rs")); }
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> ostler_client::Result<()> {
+/// # let server = server::TestServer::start();
+/// # let client = server.client().await;
+/// # client.create("/lock", b"").await?;
+/// # client.create("/state", b"").await?;
+/// let results = client.multi().check("/lock", 0).set_data("/state", b"new").commit().await?;
+/// assert_eq!(results[1].stat().map(|stat| stat.version), Some(1));
 /// # Ok(()) }
 /// ```
 #[derive(Debug, Clone)]

@@ -153,11 +153,16 @@ pub(crate) fn data(body: &Bytes) -> Decoded<(Bytes, Stat)> {
 impl Client {
     /// A znode's data and Stat. A znode without data reads as one with empty data.
     ///
-    /// ```no_run
-    /// # async fn example(client: ostler_client::Client) -> ostler_client::Result<()> {
+    /// ```
+    /// # mod server { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client/server.rs")); }
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> ostler_client::Result<()> {
+    /// # let server = server::TestServer::start();
+    /// # let client = server.client().await;
+    /// # client.create("/config", b"").await?;
     /// let (data, stat) = client.get_data("/config").await?;
     /// let ((data, stat), changed) = client.get_data("/config").watch().await?;
-    /// let event = changed.await?;
+    /// client.set_data("/config", b"new").await?;
+    /// assert_eq!(changed.await?.path, "/config");
     /// # Ok(()) }
     /// ```
     ///

@@ -46,12 +46,20 @@ impl AddWatchMode {
 impl Client {
     /// Watches a znode, or all znodes below it, for as long as the stream lives. The znode need not exist.
     ///
-    /// ```no_run
-    /// # use ostler_client::{AddWatchMode, Client};
-    /// # async fn example(client: Client) -> ostler_client::Result<()> {
+    /// ```
+    /// use ostler_client::{AddWatchMode, EventKind};
+    ///
+    /// # mod server { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client/server.rs")); }
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> ostler_client::Result<()> {
+    /// # let server = server::TestServer::start();
+    /// # let client = server.client().await;
     /// let mut changes = client.add_watch("/services", AddWatchMode::PersistentRecursive).await?;
+    /// client.create("/services/mail", b"").creating_parents().await?;
     /// while let Some(event) = changes.next().await {
-    ///     println!("{:?} {}", event.kind, event.path);
+    ///     assert_eq!(event.kind, EventKind::NodeCreated);
+    ///     if event.path == "/services/mail" {
+    ///         break;
+    ///     }
     /// }
     /// # Ok(()) }
     /// ```

@@ -1,4 +1,5 @@
-//! A server in this process, on a free port and a folder of its own.
+// A server in this process, on a free port and a folder of its own. The examples in the documentation include
+// this file.
 
 use ostler_client::{Client, ClientBuilder};
 use ostler_server::{RunningServer, config::ServerConfig};
