@@ -1,8 +1,14 @@
 //! How long the session can be taken to live, and when to give signs of life.
 //!
-//! A server expires a session when it has heard nothing for the session's timeout. It cannot have heard the
-//! last request that it answered before that was sent. So the session lives at least until the timeout after
-//! that moment, whatever else happened since; from then on it must be taken for lost.
+//! A server expires a session when it has heard nothing for the session's timeout T. It cannot have heard the
+//! last request that it answered before that was sent. But it is the leader that expires, and it hears of the
+//! requests that a follower answers with the follower's next report, half a tick later; if the follower dies
+//! before, not at all. A tick is at most half of T, so the session lives at least until three quarters of T
+//! after the sending of the last request that was answered. From then on it must be taken for lost.
+//!
+//! So that there is time for another server before that, a connection is given up when it was silent for half of
+//! T; and pinged after a fifth of T, which leaves a stalled server as much time to answer as upstream's client
+//! gives it.
 
 use crate::time::Mono;
 use core::time::Duration;
@@ -28,14 +34,14 @@ impl Liveness {
         Liveness { timeout, proven: asked, sent: now, heard: now, ping: None }
     }
 
-    /// From this moment on a server may have expired the session.
+    /// From this moment on the session may have been expired.
     pub(crate) fn lost_at(&self) -> Mono {
-        self.proven + self.timeout
+        self.proven + self.timeout * 3 / 4
     }
 
     /// From this moment on the connection is given up: the rest of the session's time is for another one.
     pub(crate) fn silent_at(&self) -> Mono {
-        self.heard + self.timeout * 2 / 3
+        self.heard + self.timeout / 2
     }
 
     /// When to send a ping.
@@ -43,7 +49,7 @@ impl Liveness {
         match self.ping {
             Some(_) => self.silent_at(),
             // A request that goes out just now is a sign of life, too; but only its answer proves it.
-            None => (self.sent + self.timeout / 3).min(self.proven + self.timeout / 2),
+            None => (self.sent + self.timeout / 5).min(self.proven + self.timeout * 2 / 5),
         }
     }
 

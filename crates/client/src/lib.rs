@@ -70,8 +70,10 @@
 //! ```
 //!
 //! `LOST` is told by this client's own monotonic clock before a server can have expired the session, given that
-//! both clocks run equally fast: the session lives at least for its timeout after the moment at which the last
-//! request was sent that a server has answered.
+//! the clocks run equally fast and that a server's tick is at most half of the session timeout (which is what
+//! servers enforce unless `minSessionTimeout` is set): three quarters of the timeout after the sending of the last
+//! request that was answered. The last quarter is for what the leader hears late: it is the leader that expires a
+//! session, and it learns half a tick later what a follower has answered, or never, if the follower dies.
 //!
 //! # Connection loss
 //! If the connection is lost between request and reply, the operation may have been done or not. Reads are tried

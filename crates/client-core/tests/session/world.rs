@@ -173,7 +173,7 @@ impl World {
             && let Some((_, frame)) = link.to_server.pop_front()
         {
             let (conn, first) = (link.conn, !std::mem::replace(&mut link.shaken, true));
-            self.to_server(conn, first, &frame);
+            self.arrive(conn, first, &frame);
             self.count_delivery();
         }
         if let Some(link) = &mut self.link
@@ -227,7 +227,7 @@ impl World {
         self.step(Input::Connected(attempt));
     }
 
-    fn to_server(&mut self, conn: ConnId, first: bool, frame: &[u8]) {
+    fn arrive(&mut self, conn: ConnId, first: bool, frame: &[u8]) {
         if first {
             let request = ConnectRequest::read(&frame[4..]).unwrap();
             self.serve(server_core::Input::Connect { conn, request });
@@ -297,21 +297,21 @@ impl World {
                 server_core::Effect::Connected { conn, response } => {
                     let mut frame = Vec::new();
                     response.write_frame(&mut frame);
-                    self.to_client(conn, ToClient::Frame(frame));
+                    self.depart(conn, ToClient::Frame(frame));
                 }
                 server_core::Effect::Reply { conn, reply } => {
                     let mut frame = Vec::new();
                     reply.write_frame(&mut frame);
-                    self.to_client(conn, ToClient::Frame(frame));
+                    self.depart(conn, ToClient::Frame(frame));
                 }
                 server_core::Effect::Notify { conns, zxid, kind, path } => {
                     let mut frame = Vec::new();
                     event::write_frame(&mut frame, zxid, kind, &path);
                     for conn in conns {
-                        self.to_client(conn, ToClient::Frame(frame.clone()));
+                        self.depart(conn, ToClient::Frame(frame.clone()));
                     }
                 }
-                server_core::Effect::Close { conn, .. } => self.to_client(conn, ToClient::Hangup),
+                server_core::Effect::Close { conn, .. } => self.depart(conn, ToClient::Hangup),
                 _ => {}
             }
         }
@@ -321,7 +321,7 @@ impl World {
         }
     }
 
-    fn to_client(&mut self, conn: ConnId, message: ToClient) {
+    fn depart(&mut self, conn: ConnId, message: ToClient) {
         let at = self.now + self.delay();
         let partitioned = self.partitioned;
         let Some(link) = self.link.as_mut().filter(|link| link.conn == conn) else { return };
