@@ -136,6 +136,7 @@ pub struct Create<'a> {
     data: Option<&'a [u8]>,
     mode: CreateMode,
     acl: Cow<'a, [Acl]>,
+    parents_acl: Cow<'a, [Acl]>,
     protection: Option<ProtectionId>,
     parents: Option<CreateMode>,
     idempotent: bool,
@@ -200,7 +201,8 @@ impl<'a> Create<'a> {
         self
     }
 
-    /// Creates the znodes above as well, persistent ones, if they are missing.
+    /// Creates the znodes above as well, persistent ones, if they are missing. Everybody may use those, unless
+    /// [`parents_acl`](Create::parents_acl) says otherwise.
     pub fn creating_parents(mut self) -> Self {
         self.parents = Some(CreateMode::Persistent);
         self
@@ -210,6 +212,13 @@ impl<'a> Create<'a> {
     /// empty. Persistent ones where the server knows no containers.
     pub fn creating_container_parents(mut self) -> Self {
         self.parents = Some(CreateMode::Container);
+        self
+    }
+
+    /// Who may do what with the znodes above that this creates. Whoever may not create below them cannot create
+    /// this one either.
+    pub fn parents_acl(mut self, acl: impl Into<Cow<'a, [Acl]>>) -> Self {
+        self.parents_acl = acl.into();
         self
     }
 
@@ -238,6 +247,7 @@ impl<'a> Create<'a> {
             mode: self.mode,
             acl: Vec::new(),
             parents: self.parents,
+            parents_acl: self.parents.map(|_| self.parents_acl.to_vec()).unwrap_or_default(),
             idempotent: self.idempotent && !self.mode.is_sequential(),
             or_set_data: self.or_set_data,
         };
@@ -294,6 +304,7 @@ pub(crate) struct Plan {
     pub(crate) mode: CreateMode,
     acl: Vec<Acl>,
     parents: Option<CreateMode>,
+    parents_acl: Vec<Acl>,
     idempotent: bool,
     or_set_data: bool,
 }
@@ -394,7 +405,7 @@ impl Plan {
         let mut above: Vec<&str> = path::ancestors(&absolute).filter(|path| *path != "/").collect();
         above.reverse();
         for parent in above {
-            make_parent(&client, parent, mode, &self.acl).await?;
+            make_parent(&client, parent, mode, &self.parents_acl).await?;
         }
         Ok(())
     }
@@ -465,6 +476,7 @@ async fn make_parent(client: &Client, path: &str, mode: CreateMode, acl: &[Acl])
         mode,
         acl: acl.to_vec(),
         parents: None,
+        parents_acl: Vec::new(),
         idempotent: true,
         or_set_data: false,
     };
@@ -511,6 +523,7 @@ impl Client {
             data: Some(data.as_ref()),
             mode: CreateMode::Persistent,
             acl: Cow::Owned(vec![Acl::world(Perms::ALL)]),
+            parents_acl: Cow::Owned(vec![Acl::world(Perms::ALL)]),
             protection: None,
             parents: None,
             idempotent: false,
