@@ -77,6 +77,12 @@ impl Client {
         }
     }
 
+    /// Whether requests reach a server now.
+    pub fn is_connected(&self) -> bool {
+        let state = self.state().state;
+        state.is_connected() && state != ConnectionState::Lost
+    }
+
     /// Every change of the connection's state, beginning with the state now.
     pub fn states(&self) -> StateStream {
         self.handle.shared.subscribe()

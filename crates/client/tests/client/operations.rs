@@ -59,6 +59,13 @@ async fn creates_with_conditions() {
     client.create("/p/q/r", b"x").creating_parents().await.unwrap();
     assert!(client.create("/p/q/r", b"x").creating_parents().await.unwrap_err().is_node_exists());
     client.create("/k/l", b"").creating_container_parents().await.unwrap();
+    let readable = [Acl::world(Perms::READ)];
+    client.create("/open/closed", b"").acl(&readable[..]).creating_parents().await.unwrap();
+    assert_eq!(client.get_acl("/open").await.unwrap().0, [Acl::world(Perms::ALL)]);
+    assert_eq!(client.get_acl("/open/closed").await.unwrap().0, readable);
+    let two = [Acl::world(Perms::READ), Acl::world(Perms::CREATE)];
+    client.create("/two/x", b"").parents_acl(&two[..]).creating_parents().await.unwrap();
+    assert_eq!(client.get_acl("/two").await.unwrap().0, two);
     let stat = client.create("/p/q/r", b"y").or_set_data().await.unwrap().stat;
     assert_eq!(stat.version, 1);
     let made = client.create("/p/n-", b"").ephemeral_sequential().protected().await.unwrap();
