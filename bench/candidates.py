@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import time
 
@@ -52,15 +53,16 @@ class Ostler:
 
 
 class Bench:
-    """The load generator, pointed at one port."""
+    """The load generator, pointed at one port, or at those of an ensemble."""
 
-    def __init__(self, program, port):
-        self.program, self.port = program, port
+    def __init__(self, program, *ports):
+        self.program, self.port = program, ports[0]
+        self.servers = ",".join("127.0.0.1:%d" % port for port in ports)
         if not os.path.exists(program):
             raise Failed("no %s: run cargo build --release" % program)
 
     def __call__(self, *words, command=()):
-        line = [self.program, "bench", "--json", "--server", "127.0.0.1:%d" % self.port]
+        line = [self.program, "bench", "--json", "--server", self.servers]
         line += [str(word) for word in words] + (["--"] + list(command) if command else [])
         done = subprocess.run(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         if done.returncode:
@@ -69,6 +71,63 @@ class Bench:
         if report["errors"]:
             raise Failed("error replies %s\n  to: %s" % (report["errors"], " ".join(line)))
         return report
+
+
+class Member:
+    """One server of an ensemble; the load generator knows it by its port."""
+
+    def __init__(self, candidate, folder, number, ports, heap="1g"):
+        self.port = ports[number - 1]
+        data = os.path.join(folder, "data%d" % number)
+        os.makedirs(data)
+        with open(os.path.join(data, "myid"), "w") as f:
+            f.write("%d\n" % number)
+        keys = {
+            "tickTime": 2000, "initLimit": 10, "syncLimit": 5, "dataDir": data, "clientPort": self.port,
+            "clientPortAddress": "127.0.0.1", "maxClientCnxns": 0, "admin.enableServer": "false",
+        }
+        # The two ports of the servers' own talk lie above all client ports.
+        for other, port in enumerate(ports, 1):
+            keys["server.%d" % other] = "127.0.0.1:%d:%d" % (port + 100, port + 200)
+        self.config = os.path.join(folder, "zoo%d.cfg" % number)
+        with open(self.config, "w") as f:
+            f.writelines("%s=%s\n" % item for item in keys.items())
+        with open(os.path.join(folder, "log%d" % number), "wb") as log:
+            self.process = subprocess.Popen(candidate.command(heap) + [self.config], stdout=log, stderr=log)
+
+    def serves(self):
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=2) as connection:
+                connection.sendall(b"srvr")
+                return b"Mode: " in b"".join(iter(lambda: connection.recv(4096), b""))
+        except OSError:
+            return False
+
+
+class Ensemble:
+    """Servers that elect a leader, each on a data folder of its own."""
+
+    def __init__(self, candidate, bench, folder, servers=3):
+        self.folder = folder
+        ports = [bench.port + i for i in range(servers)]
+        self.members = [Member(candidate, folder, number, ports) for number in range(1, servers + 1)]
+        self.bench = Bench(bench.program, *ports)
+        Instance.running.append(self)
+        until = time.monotonic() + 60
+        while not all(member.serves() for member in self.members):
+            if time.monotonic() > until:
+                raise Failed("no ensemble of %s within a minute, see %s" % (candidate.title, folder))
+            time.sleep(0.1)
+
+    def end(self):
+        for member in self.members:
+            member.process.kill()
+            member.process.wait()
+        Instance.running.remove(self)
+
+    def discard(self):
+        self.end()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 class Instance:

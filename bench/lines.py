@@ -2,7 +2,7 @@
 import time
 from dataclasses import dataclass, field
 
-from candidates import Failed
+from candidates import Ensemble, Failed
 
 HIGHER, LOWER = "higher", "lower"
 
@@ -135,9 +135,29 @@ def snapshot(make, bench, size):
             "took": report["figures"]["snapshots_took_seconds"] / report["figures"]["snapshots"]}
 
 
+def ensemble(words):
+    """Loads three servers with reads, then with writes."""
+    def run(make, bench, size):
+        servers = make(Ensemble)
+        found = {}
+        try:
+            for op in "get", "set":
+                load = ["mix", "--ops", op + "=1", *words]
+                servers.bench(*load, "--seconds", size.jit_warmup, "--warmup", 0)
+                report = servers.bench(*load, "--seconds", size.seconds)
+                found[op] = report["ops_per_second"]
+                found[op + "_cpu"] = report["server_process"]["cpu_us_per_op"]
+                found.update(("%s_%s" % (op, part), report["latency_us"][part]) for part in ("p50", "p99"))
+        finally:
+            servers.discard()
+        return found
+    return run
+
+
 def lines(size):
     znodes, idle_sessions = "{:,} znodes".format(size.znodes), "{:,} idle sessions".format(size.idle)
     watchers = "{:,} watchers on one znode".format(size.watchers)
+    three = "three servers"
     load = "16 sessions x 16 outstanding, 100 bytes"
     return [
         Line("1", mix("get"), [
@@ -167,4 +187,12 @@ def lines(size):
             Figure("busy", "p99 while a snapshot is written", LOWER, "ms"),
             Figure("worst", "slowest setData while a snapshot is written", LOWER, "ms"),
             Figure("took", "time a snapshot takes", LOWER, "s")], big=True),
+        Line("8", ensemble(["--sessions", 18, "--outstanding", 16]), [
+            Figure("get", three + ", 18 sessions x 16 outstanding: getData", HIGHER, "/s"),
+            Figure("get_cpu", "their CPU per getData", LOWER, "us"),
+            Figure("set", three + ", 18 sessions x 16 outstanding: setData", HIGHER, "/s"),
+            Figure("set_cpu", "their CPU per setData", LOWER, "us")]),
+        Line("9", ensemble(["--sessions", 3, "--outstanding", 1]), [
+            Figure("set_p50", three + ", 3 sessions x 1 outstanding: p50 of setData", LOWER, "us"),
+            Figure("set_p99", "p99 of setData", LOWER, "us")]),
     ]

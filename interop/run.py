@@ -29,7 +29,7 @@ Check = namedtuple("Check", "name script arguments")
 
 PEERS_OF = {
     "clients": ["zk39", "zk38", "cli_mt", "node"], "kazoo": ["venv"], "differential": ["zk39"], "disk": ["zk39", "zk38"],
-    "ensemble": ["zk39", "zk38"],
+    "ensemble": ["zk39", "zk38", "venv"],
 }
 
 
@@ -59,6 +59,9 @@ def checks(args):
             Check("mixed", "ensemble/mixed.py", common + (["--kills", "2"] if args.quick else []) + quick),
             Check("migrate", "ensemble/migrate.py", common),
             Check("reconfig", "ensemble/reconfig.py", common),
+            Check("local-sessions", "ensemble/local_sessions.py", common + quick),
+            Check("read-only", "ensemble/read_only.py", common + quick),
+            Check("observers", "ensemble/observers.py", common + (["--peers", "java3.9"] if args.quick else [])),
             Check("failover", "ensemble/failover.py", common + ["--rounds", "5" if args.quick else "50"]),
             Check("catch-up", "ensemble/catchup.py", common + (["--writes", "100000", "--nodes", "10000"] if args.quick else [])),
         ],

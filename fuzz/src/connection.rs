@@ -14,6 +14,7 @@ use client::Client;
 use ostler_proto::{frame, id::Zxid, txn::TxnRecord};
 use ostler_server_core::{
     ClientRequest, ConnId, CoreConfig, Effect, Input, Now, PersistOp, Record, Server, input::Mono,
+    session::Scope,
 };
 use ostler_tree::Tree;
 use ostler_zab::PersistSeq;
@@ -317,7 +318,7 @@ impl World {
         // Reports walk over everything that there is.
         self.server.summary();
         self.server.connections();
-        self.server.session_buckets();
+        self.server.session_buckets(Scope::Global);
         self.server.watches_by_path();
         self.server.ephemerals();
     }

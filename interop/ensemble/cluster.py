@@ -96,9 +96,12 @@ class Member(Server):
 
 
 class Cluster:
-    """`makes`: the command of each server, in the order of their numbers. `links`: see links.py; without, all are direct."""
+    """`makes`: the command of each server, in the order of their numbers. `links`: see links.py; without, all are direct.
 
-    def __init__(self, makes, folder, base_port, settings=None, observers=(), links=None):
+    `host`: where the others find a server, by its number.
+    """
+
+    def __init__(self, makes, folder, base_port, settings=None, observers=(), links=None, host=lambda n: "127.0.0.1"):
         self.members = {}
         numbers = range(1, len(makes) + 1)
         own = {n: base_port + PORTS_PER_SERVER * n for n in numbers}  # client port, then those for the others
@@ -109,7 +112,7 @@ class Cluster:
                 ports = (own[m] + 1, own[m] + 2)
                 if links and m != n:
                     ports = [links.to(n, m, port) for port in ports]
-                keys["server.%d" % m] = "127.0.0.1:%d:%d%s" % (*ports, role)
+                keys["server.%d" % m] = "%s:%d:%d%s" % (host(m), *ports, role)
             self.members[n] = Member(make, os.path.join(folder, "server-%d" % n), own[n], n, keys)
 
     def __getitem__(self, number):

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""An ensemble that changes while it works: a server joins, the leader leaves, a server is replaced by another.
+"""An ensemble that changes while it works: a server joins, the leader leaves, a server is replaced by another, and one
+takes its clients at another port.
 
-    python3 interop/ensemble/reconfig.py [--server CMD] [--port N]
+    python3 interop/ensemble/reconfig.py [--server CMD] [--port N] [--makes CMD,CMD,CMD,CMD,CMD]
 
-Clients write all the while. Each change must commit, every server must show the new configuration, and no write may
+Five servers take part, three of them from the start; any may be Java's (java3.9). Clients write all the while. Each change must commit, every server must show the new configuration, and no write may
 fail but by a lost connection.
 """
 import os
+import socket
 import struct
 import sys
 import time
@@ -15,7 +17,7 @@ if __name__ == "__main__":
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from ensemble.cluster import PORTS_PER_SERVER, Cluster, Member  # noqa: E402
 from ensemble.load import SETTINGS, Load  # noqa: E402
-from rig.outcome import Mismatch, conclude  # noqa: E402
+from rig.outcome import Mismatch, conclude, expect  # noqa: E402
 from rig.server import arguments, work_folder  # noqa: E402
 from rig.wire import ConnectionLost, Refused, Session, SessionExpired, string  # noqa: E402
 
@@ -32,22 +34,23 @@ class Changing(Member):
 
 
 class Changes:
-    def __init__(self, make, folder, base_port):
-        self.make, self.folder, self.base = make, folder, base_port
+    def __init__(self, makes, folder, base_port):
+        self.makes, self.folder, self.base = makes, folder, base_port
         self.cluster = Cluster([], folder, base_port)
+        self.moved = {}  # client ports that are not those of the start, by number
 
     def port(self, number):
         return self.base + PORTS_PER_SERVER * number
 
     def spec(self, number):
         at = self.port(number)
-        return "127.0.0.1:%d:%d:participant;127.0.0.1:%d" % (at + 1, at + 2, at)
+        return "127.0.0.1:%d:%d:participant;127.0.0.1:%d" % (at + 1, at + 2, self.moved.get(number, at))
 
     def add(self, number, known):
         """Starts a server that knows these, itself among them."""
         keys = {**KEYS, **{"server.%d" % n: self.spec(n) for n in known}}
         home = os.path.join(self.folder, "server-%d" % number)
-        self.cluster.members[number] = Changing(self.make, home, self.port(number), number, keys).start()
+        self.cluster.members[number] = Changing(self.makes[number - 1], home, self.port(number), number, keys).start()
 
     def change(self, joining=None, leaving=None, timeout=30):
         """Asks a server that stays; lost connections apart, the first answer counts. The new configuration."""
@@ -101,9 +104,46 @@ class Changes:
         raise Mismatch("servers %s do not show their configuration" % numbers)
 
 
+def move(changes, member, staying):
+    """A server's clients connect at another port from now on; who is connected stays; the old port is closed."""
+    old, new, held = member.port, changes.port(6), changes.port(7)
+    stays = Session(old)
+    changes.moved[member.number] = new
+    changes.change(joining="server.%d=%s" % (member.number, changes.spec(member.number)))
+    member.port = new
+    changes.wait_shown(staying)
+    stays.set("/load/visitor", b"still here")
+    stays.close()
+    expect(refuses(old), "the old port still answers")
+    print("server %d takes clients at another port" % member.number, flush=True)
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("127.0.0.1", held))
+        holder.listen()
+        changes.moved[member.number] = held
+        changes.change(joining="server.%d=%s" % (member.number, changes.spec(member.number)))
+        Session(new).close()
+    expect("cannot move" in member.log_text(), "nothing in the log about a port that cannot be had")
+    print("a port that is in use leaves the old one as it was", flush=True)
+
+
+def refuses(port, timeout=5):
+    until = time.monotonic() + timeout
+    while time.monotonic() < until:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except ConnectionRefusedError:
+            return True
+        time.sleep(0.02)
+    return False
+
+
 def check():
-    args = arguments(__doc__).parse_args()
-    changes = Changes(args.server, work_folder("reconfig"), args.port)
+    parser = arguments(__doc__)
+    parser.add_argument("--makes", help="the commands of servers 1 to 5, comma-separated (default: the server five times)")
+    args = parser.parse_args()
+    makes = args.makes.split(",") if args.makes else [args.server] * 5
+    changes = Changes(makes, work_folder("reconfig"), args.port)
     cluster = changes.cluster
     try:
         for n in (1, 2, 3):
@@ -137,9 +177,12 @@ def check():
         cluster[gone].kill()
         print("server 5 has taken the place of server %d" % gone, flush=True)
 
+        move(changes, cluster[staying[0]], staying)
+        load.wait_progress()
+
         load.stop()
-        load.check(changes.port(staying[0]))
-        return "joined, left and replaced under load; %d writes acknowledged, none lost, longest gap %.0f ms" % (
+        load.check(changes.port(staying[1]))
+        return "joined, left, replaced and moved under load; %d writes acknowledged, none lost, longest gap %.0f ms" % (
             load.acknowledged, load.longest_gap() * 1000)
     finally:
         cluster.stop()

@@ -113,18 +113,19 @@ class Reader:
 class Session:
     """One connection with its session. `send` and `receive` pipeline; `call` and the named operations do one at a time."""
 
-    def __init__(self, port, timeout_ms=10000, session_id=0, password=b"\0" * 16, seen_zxid=0):
+    def __init__(self, port, timeout_ms=10000, session_id=0, password=b"\0" * 16, seen_zxid=0, read_only=False):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=10)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.buffer = b""
         self.xid = 0
         self.waiting = deque()
         self.events = []
-        hello = struct.pack(">iqiq", 0, seen_zxid, timeout_ms, session_id) + buffer(password) + b"\0"
+        hello = struct.pack(">iqiq", 0, seen_zxid, timeout_ms, session_id) + buffer(password) + bytes([read_only])
         self.socket.sendall(buffer(hello))
         answer = Reader(self._frame())
         _, self.timeout_ms, self.id = answer.unpack("iiq")
         self.password = answer.buffer()
+        self.read_only = answer.unpack("b") == 1
         self.seen_zxid = seen_zxid
         if self.timeout_ms <= 0:
             self.socket.close()

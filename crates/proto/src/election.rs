@@ -63,6 +63,8 @@ pub struct Notification {
 pub const NOTIFICATION_VERSION: i32 = 2;
 /// What stands in all three numbers of a vote for nobody.
 const NOBODY: i64 = i64::MIN;
+/// What stands in the place of the epoch, and of the round, where no election was held.
+const SUGGESTED: i64 = -1;
 /// Lengths of the two older formats.
 const WITHOUT_EPOCH: usize = 28;
 const WITHOUT_VERSION: usize = 40;
@@ -106,6 +108,8 @@ impl Notification {
         let candidate = if leader == NOBODY || zxid < 0 {
             None
         } else {
+            // Upstream's server that leads or follows by the suggestion of a leader that left says -1.
+            let epoch = if epoch == SUGGESTED { zxid >> 32 } else { epoch };
             let epoch = u32::try_from(epoch).map_err(|_| NotificationError::Epoch(epoch))?;
             Some(Candidate { epoch: Epoch(epoch), zxid: Zxid::from_wire(zxid), id: ServerId(leader) })
         };
@@ -175,6 +179,17 @@ mod tests {
         let mut bytes = Vec::new();
         nobody.write(&mut bytes);
         assert_eq!(Notification::read(&bytes), Ok(nobody));
+    }
+
+    #[test]
+    fn a_leader_by_suggestion_has_the_epoch_of_its_zxid() {
+        let mut bytes = Vec::new();
+        vote().write(&mut bytes);
+        bytes[20..28].copy_from_slice(&(-1_i64).to_be_bytes());
+        bytes[28..36].copy_from_slice(&(-1_i64).to_be_bytes());
+        assert_eq!(Notification::read(&bytes), Ok(Notification { round: 0, ..vote() }));
+        bytes[28..36].copy_from_slice(&(-2_i64).to_be_bytes());
+        assert_eq!(Notification::read(&bytes), Err(NotificationError::Epoch(-2)));
     }
 
     #[test]

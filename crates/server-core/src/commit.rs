@@ -8,7 +8,7 @@ use crate::{
     ensemble::Held,
     fifo::{AnswerForm, Waiting},
     input::{ClientRequest, ConnId, Mono, Now},
-    server::{Outstanding, Phase, Server, Syncing},
+    server::{Outstanding, Phase, Server, Syncing, UNANSWERED},
 };
 use alloc::{boxed::Box, vec::Vec};
 use ostler_proto::{
@@ -73,6 +73,9 @@ impl Server {
         let conn = proposal.conn.or_else(|| self.who_forwarded(now, &record));
         let closed = matches!(record.txn, Txn::CloseSession(_));
         let expired_conn = if closed { self.sessions.remove(session).and_then(|s| s.conn) } else { None };
+        if closed {
+            self.note_ended(now, session);
+        }
         if let Some(conn) = conn {
             self.answer(now, conn, proposal.zxid, session, outcome, effects);
         } else if let Some(conn) = expired_conn {
@@ -148,6 +151,10 @@ impl Server {
                     self.stats.latency_ms.add(now.mono.0.saturating_sub(arrived.0));
                     self.connected(now, conn, session, answer_read_only, effects);
                 }
+            }
+            AnswerForm::Upgraded => {}
+            AnswerForm::Refused(error) => {
+                self.reply_write(now, conn, (xid, code, arrived), Err(error.code()), effects);
             }
             AnswerForm::Close => {
                 self.reply_write(now, conn, (xid, code, arrived), Ok(Body::None), effects);
@@ -226,11 +233,18 @@ impl Server {
 
     /// The leader has sent all that was proposed before the oldest sync that was forwarded to it.
     pub(crate) fn synced(&mut self, now: Now, effects: &mut Vec<Effect>) {
-        let Some((_, Syncing::Client(conn))) = self.syncs.pop_front() else { return };
+        let conn = match self.syncs.pop_front() {
+            Some((_, Syncing::Client(conn))) => conn,
+            Some((_, Syncing::Learner(link))) => {
+                let message = PeerMessage::Packet(Packet::Sync);
+                return effects.push(Effect::ToPeer { link, message });
+            }
+            None => return,
+        };
         let Some(state) = self.conns.get_mut(&conn) else { return };
         for waiting in &mut state.fifo {
             if let Waiting::Sync { after, .. } = waiting
-                && *after == Zxid(u64::MAX)
+                && *after == UNANSWERED
             {
                 *after = Zxid::ZERO;
                 break;

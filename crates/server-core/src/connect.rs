@@ -25,8 +25,12 @@ impl Server {
     ) {
         self.stats.packets_received += 1;
         self.stats.connection_requests += 1;
-        if self.pipeline().is_none() {
+        let Some(pipeline) = self.pipeline() else {
             return self.close(conn, CloseReason::NotServing, effects);
+        };
+        let read_only = pipeline == Pipeline::ReadOnly;
+        if read_only && request.read_only != Some(true) {
+            return self.close(conn, CloseReason::ReadOnly, effects);
         }
         if request.last_zxid_seen > self.tree.last_processed().to_wire() {
             // No answer: the client tries another server, which may have what it has seen.
@@ -34,6 +38,10 @@ impl Server {
         }
         let (min, max) = (self.config.session_timeout_min_ms, self.config.session_timeout_max_ms);
         let timeout_ms = request.timeout_ms.min(max).max(min);
+        if read_only && self.tree.has_session(request.session) {
+            // It lives on in the ensemble, and goes on there.
+            return self.close(conn, CloseReason::ReadOnly, effects);
+        }
         if request.session == SessionId::NONE {
             self.open_session(now, conn, timeout_ms, request.read_only.is_some(), effects);
         } else {
@@ -50,6 +58,13 @@ impl Server {
         effects: &mut alloc::vec::Vec<Effect>,
     ) {
         let session = self.unused_session();
+        if self.has_local_sessions() {
+            self.sessions.insert_local(now.mono, session, timeout_ms, conn);
+            return self.connected(now, conn, session, answer_read_only, effects);
+        }
+        if self.is_read_only() {
+            return self.refuse_session(conn, effects);
+        }
         self.sessions.insert(now.mono, session, timeout_ms, Some(conn));
         self.set_phase(conn, Phase::Opening { session, answer_read_only });
         let zxid = match self.pipeline() {
@@ -95,22 +110,30 @@ impl Server {
                 state.conn = None;
             }
         }
-        let read_only = request.read_only.map(|_| false);
+        let answer_read_only = request.read_only.is_some();
         if !password::opens(session, request.password) {
-            return self.expired(conn, read_only, effects);
+            return self.expired(conn, answer_read_only, effects);
         }
-        if let Some(Pipeline::Forward(leader)) = self.pipeline() {
-            self.set_phase(conn, Phase::Opening { session, answer_read_only: read_only.is_some() });
-            return self.ask_leader(leader, conn, session, timeout_ms, effects);
+        let known = self.sessions.get(session).is_some_and(|state| !state.closing);
+        let lives = match self.pipeline() {
+            Some(Pipeline::Forward(leader)) if !self.sessions.is_local(session) => {
+                self.set_phase(conn, Phase::Opening { session, answer_read_only });
+                return self.ask_leader(leader, conn, session, timeout_ms, effects);
+            }
+            // Without local sessions nobody here can tell, and upstream believes the password.
+            Some(Pipeline::ReadOnly) => known || !self.has_local_sessions(),
+            _ => known,
+        };
+        if lives {
+            self.reopened(now, conn, session, timeout_ms, answer_read_only, effects);
+        } else {
+            self.expired(conn, answer_read_only, effects);
         }
-        if self.sessions.get(session).is_none_or(|state| state.closing) {
-            return self.expired(conn, read_only, effects);
-        }
-        self.reopened(now, conn, session, timeout_ms, read_only.is_some(), effects);
     }
 
-    fn expired(&mut self, conn: ConnId, read_only: Option<bool>, effects: &mut alloc::vec::Vec<Effect>) {
+    fn expired(&mut self, conn: ConnId, answer_read_only: bool, effects: &mut alloc::vec::Vec<Effect>) {
         self.stats.packets_sent += 1;
+        let read_only = answer_read_only.then_some(self.is_read_only());
         effects.push(Effect::Connected { conn, response: ConnectResponse::expired(read_only) });
         self.close(conn, CloseReason::SessionExpired, effects);
     }
@@ -154,7 +177,7 @@ impl Server {
         if valid {
             self.reopened(now, conn, session, timeout_ms, answer_read_only, effects);
         } else {
-            self.expired(conn, answer_read_only.then_some(false), effects);
+            self.expired(conn, answer_read_only, effects);
         }
     }
 
@@ -175,7 +198,7 @@ impl Server {
             timeout_ms,
             session,
             password: password::password_of(session),
-            read_only: answer_read_only.then_some(false),
+            read_only: answer_read_only.then_some(self.is_read_only()),
         };
         self.stats.packets_sent += 1;
         effects.push(Effect::Connected { conn, response });

@@ -35,6 +35,17 @@ pub enum CloseReason {
     NotServing,
     /// Whoever runs the server wanted it so.
     ClosedByOperator,
+    /// This server serves only clients that are content to read, and no session that all servers know.
+    ReadOnly,
+}
+
+/// Whom a learner follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LearnerMaster {
+    /// The leader, at its quorum port.
+    Leader(ServerId),
+    /// A follower, at its port for observers.
+    Follower(ServerId),
 }
 
 /// A persistent act.
@@ -117,7 +128,7 @@ pub enum Effect {
     },
     /// Write a snapshot, in the background.
     Snapshot(Box<FrozenTree>),
-    /// These are the servers that may have to be reached from now on.
+    /// These are the servers that may have to be reached from now on. The first configuration is in force.
     Servers(Vec<Membership>),
     /// Send a vote.
     SendVote {
@@ -126,15 +137,15 @@ pub enum Effect {
         /// What.
         notification: Notification,
     },
-    /// Connect to the leader's quorum port, for [`Input::LeaderLink`] or [`Input::LeaderUnreachable`].
+    /// Connect to whom this server is to follow, for [`Input::LeaderLink`] or [`Input::LeaderUnreachable`].
     ///
     /// [`Input::LeaderLink`]: crate::Input::LeaderLink
     /// [`Input::LeaderUnreachable`]: crate::Input::LeaderUnreachable
     Dial {
         /// To be given back with the answer.
         term: u64,
-        /// Who leads.
-        leader: ServerId,
+        /// Whom.
+        to: LearnerMaster,
     },
     /// Send something to a learner, or to the leader.
     ToPeer {

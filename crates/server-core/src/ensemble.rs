@@ -6,6 +6,10 @@
 pub mod chronicle;
 mod following;
 mod forwarding;
+mod learner_master;
+pub(crate) mod local_sessions;
+mod observer_master;
+mod read_only;
 mod reconfig;
 mod reign;
 
@@ -14,10 +18,11 @@ use crate::{
     effect::{CloseReason, Effect},
     input::{ConnId, Mono, Now},
     server::{Outstanding, Server},
+    session::Sessions,
 };
 use alloc::{
     boxed::Box,
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     string::ToString,
     vec::Vec,
 };
@@ -30,12 +35,17 @@ use ostler_proto::{
 };
 use ostler_tree::{Overlay, Tree};
 use ostler_zab::{
-    Election, ElectionOutput, ElectionTiming, Electorate, History, HistoryLimits,
+    Election, ElectionOutput, ElectionTiming, Electorate, History, HistoryLimits, ReignLength,
     leading::{FromLearner, Leading, LeadingTiming, LinkId, Standing},
     learning::Learning,
 };
 
 use chronicle::Why;
+pub use learner_master::Observing;
+use learner_master::Wandering;
+pub use local_sessions::LocalSessions;
+use observer_master::ObserverMaster;
+use read_only::ReadOnly;
 
 /// What a member needs to know of its ensemble.
 #[derive(Debug, Clone)]
@@ -48,8 +58,17 @@ pub struct EnsembleConfig {
     pub election: ElectionTiming,
     /// How long a leader and its learners wait for each other.
     pub timing: LeadingTiming,
+    /// What concerns observers.
+    pub observing: Observing,
+    /// How many proposals a reign makes.
+    pub reign: ReignLength,
     /// Committed records kept in memory for learners that missed them.
     pub history: HistoryLimits,
+    /// Whether new sessions are made known to all servers.
+    pub local_sessions: LocalSessions,
+    /// How long, in ms, this server looks for a leader before it begins to serve those who only read; `None` is for
+    /// ever.
+    pub read_only_after_ms: Option<u64>,
     /// Nothing on disk is right: this server is new.
     pub may_start_empty: bool,
     /// The accepted epoch on disk.
@@ -97,6 +116,17 @@ struct Learner {
     link: LinkId,
     learning: Learning,
     heard: Mono,
+    /// Whom the leader names with a change of the ensemble, while that is taken.
+    suggested: Option<ServerId>,
+    /// A follower's observers, once it serves.
+    master: Option<ObserverMaster>,
+}
+
+/// Who waits for the leader's word on a session.
+#[derive(Debug, Clone, Copy)]
+enum Asking {
+    Client(ConnId),
+    Observer(LinkId),
 }
 
 /// Learners that call before this server leads: the others may be a moment ahead of it.
@@ -115,6 +145,8 @@ pub(crate) struct Ensemble {
     current: Epoch,
     role: Role,
     leader: Option<ServerId>,
+    /// Whom this server follows: the leader, or an observer a follower in its place.
+    master: Option<ServerId>,
     /// Counts the searches for a leader. What was begun in an earlier one is void.
     term: u64,
     next_tick: Mono,
@@ -128,8 +160,13 @@ pub(crate) struct Ensemble {
     reloading: Option<Reload>,
     /// Sessions heard of since the leader's last heartbeat, and their timeouts.
     touched: BTreeMap<SessionId, i32>,
-    /// Connections that wait for the leader's word on their session.
-    revalidating: BTreeMap<SessionId, VecDeque<(ConnId, i32)>>,
+    read_only: ReadOnly,
+    ended: local_sessions::Ended,
+    /// Who waits for the leader's word on a session, with its timeout.
+    revalidating: BTreeMap<SessionId, VecDeque<(Asking, i32)>>,
+    wandering: Wandering,
+    /// Other servers that are known to have had data, since this one has run.
+    had_data: BTreeSet<ServerId>,
     chronicle: chronicle::Chronicle,
 }
 
@@ -160,6 +197,7 @@ impl Ensemble {
             current: config.current,
             role: Role::Looking,
             leader: None,
+            master: None,
             term: 0,
             next_tick: Mono(0),
             early: Vec::new(),
@@ -169,6 +207,10 @@ impl Ensemble {
             reloading: None,
             touched: BTreeMap::new(),
             revalidating: BTreeMap::new(),
+            read_only: ReadOnly::No,
+            ended: local_sessions::Ended::default(),
+            had_data: BTreeSet::new(),
+            wandering: Wandering::new(core.server, core.seed),
             chronicle: chronicle::Chronicle::default(),
             config,
         }
@@ -179,7 +221,9 @@ impl Ensemble {
             // It has not begun to look.
             return Mono(0);
         }
-        self.election.next_deadline().map_or(self.next_tick, |due| due.min(self.next_tick))
+        let others = [self.read_only.next_deadline(), self.wandering.next_deadline()];
+        let due = self.election.next_deadline().into_iter().chain(others.into_iter().flatten());
+        due.fold(self.next_tick, Mono::min)
     }
 
     /// The connection to the leader, while clients are served.
@@ -201,6 +245,7 @@ impl Ensemble {
                     MemberMode::Follower
                 }
             }
+            _ if self.is_read_only() => MemberMode::ReadOnly,
             _ => MemberMode::Looking,
         }
     }
@@ -216,6 +261,15 @@ impl Ensemble {
             _ => None,
         }
     }
+
+    /// The learners of this server: a leader's, or the observers of a follower.
+    fn learners(&self) -> Option<&Leading> {
+        match &self.role {
+            Role::Leading(leading) => Some(leading),
+            Role::Learning(learner) => learner.master.as_ref().map(|master| &master.observers),
+            Role::Looking | Role::Dialling => None,
+        }
+    }
 }
 
 /// What a member does for clients.
@@ -223,6 +277,8 @@ impl Ensemble {
 pub enum MemberMode {
     /// Nothing: it has no leader.
     Looking,
+    /// It has no leader, and serves those who only read.
+    ReadOnly,
     /// It leads.
     Leader,
     /// It follows, and votes.
@@ -267,12 +323,20 @@ impl Server {
             ensemble.election.deadline(now.mono, &ensemble.electorate, &mut out);
             self.elect(now, out, effects);
         }
+        self.mind_wait(now, effects);
+        let Some(ensemble) = &mut self.ensemble else { return };
+        if ensemble.read_only.is_due(now.mono) {
+            self.begin_read_only(now);
+        }
         let Some(ensemble) = &mut self.ensemble else { return };
         if ensemble.next_tick <= now.mono {
             ensemble.next_tick = now.mono.after(ensemble.tick_ms / 2);
             match &ensemble.role {
                 Role::Leading(_) => self.tick_leading(now, effects),
-                Role::Learning(_) => self.tick_learning(now, effects),
+                Role::Learning(_) => {
+                    self.tick_learning(now, effects);
+                    self.tick_observers(now, effects);
+                }
                 Role::Looking | Role::Dialling => {}
             }
         }
@@ -281,31 +345,53 @@ impl Server {
     /// A reign ends before its counter is full, and the next begins at 0. If it can be it ends while nothing is under
     /// way; upstream ends it in the middle of a write.
     pub(crate) fn mind_counter(&mut self, now: Now, effects: &mut Vec<Effect>) {
-        const NEARLY_FULL: u32 = u32::MAX - 2_000_000;
-        const FULL: u32 = u32::MAX - 1_000_000;
-        let Some(counter) = self.leader.as_ref().map(|leader| leader.proposed().counter()) else { return };
-        if counter >= FULL || (counter >= NEARLY_FULL && self.outstanding.is_empty()) {
-            tracing::warn!(counter, "the counter of this reign is nearly full: a new one is to begin");
+        let (Some(leader), Some(ensemble)) = (&self.leader, &self.ensemble) else { return };
+        if leader.is_over(ensemble.config.reign) {
+            let proposed = leader.proposed();
+            tracing::warn!(%proposed, "this reign has counted nearly as far as it can: a new one is to begin");
             self.look(now, Why::CounterFull, effects);
         }
     }
 
     /// There is no leader any more, or never was: clients are sent away, and one is sought.
     pub(crate) fn look(&mut self, now: Now, why: Why, effects: &mut Vec<Effect>) {
+        self.look_to(now, why, None, effects);
+    }
+
+    /// There is no leader any more, but the one that left may have named the next.
+    fn look_to(&mut self, now: Now, why: Why, next: Option<ServerId>, effects: &mut Vec<Effect>) {
         self.note_search(now, why);
         self.leave_role(effects);
         self.leader = None;
-        self.close_clients(effects);
+        self.end_service(effects);
         self.overlay = Overlay::new(&self.tree);
-        let standing = self.standing();
         let Some(ensemble) = &mut self.ensemble else { return };
         ensemble.term += 1;
-        ensemble.leader = None;
+        (ensemble.leader, ensemble.master) = (None, None);
         ensemble.next_tick = now.mono.after(ensemble.tick_ms / 2);
         if let Some(reload) = &mut ensemble.reloading {
             reload.look = true;
             return;
         }
+        match next.filter(|next| ensemble.config.membership.votes(*next)) {
+            Some(next) => self.take_suggested(now, next, effects),
+            None if ensemble.waits_to_elect(now) => {}
+            None => self.begin_election(now, effects),
+        }
+    }
+
+    fn take_suggested(&mut self, now: Now, leader: ServerId, effects: &mut Vec<Effect>) {
+        let standing = self.standing();
+        let Some(ensemble) = &mut self.ensemble else { return };
+        let candidate = Candidate { epoch: standing.current, zxid: standing.last, id: leader };
+        let mut out = Vec::new();
+        ensemble.election.suggested(now.mono, candidate, &ensemble.electorate, &mut out);
+        self.elect(now, out, effects);
+    }
+
+    fn begin_election(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        let standing = self.standing();
+        let Some(ensemble) = &mut self.ensemble else { return };
         let nothing = Standing { accepted: Epoch(0), current: Epoch(0), last: Zxid::ZERO };
         ensemble.election.set_fresh(standing == nothing && !ensemble.config.may_start_empty);
         let own = (!ensemble.is_observer()).then_some(Candidate {
@@ -314,6 +400,7 @@ impl Server {
             id: ensemble.me,
         });
         tracing::info!(last = %standing.last, epoch = standing.current.0, "looking for a leader");
+        ensemble.read_only.look(now.mono, ensemble.config.read_only_after_ms);
         let mut out = Vec::new();
         ensemble.election.look(now.mono, own, &ensemble.electorate, &mut out);
         self.elect(now, out, effects);
@@ -323,12 +410,26 @@ impl Server {
         let Some(ensemble) = &mut self.ensemble else { return };
         match core::mem::replace(&mut ensemble.role, Role::Looking) {
             Role::Leading(leading) => effects.extend(leading.links().map(Effect::HangUp)),
-            Role::Learning(learner) => effects.push(Effect::HangUp(learner.link)),
+            Role::Learning(learner) => {
+                effects.push(Effect::HangUp(learner.link));
+                let master = learner.master.iter();
+                effects.extend(master.flat_map(ObserverMaster::links).map(Effect::HangUp));
+            }
             Role::Looking | Role::Dialling => {}
         }
         ensemble.delayed.clear();
         ensemble.touched.clear();
         ensemble.revalidating.clear();
+        ensemble.wandering.stop_waiting();
+    }
+
+    /// Clients are sent away. What only this server knew of their sessions is forgotten.
+    fn end_service(&mut self, effects: &mut Vec<Effect>) {
+        self.close_clients(effects);
+        self.sessions = Sessions::new(self.config.tick_time_ms.max(1));
+        if let Some(ensemble) = &mut self.ensemble {
+            ensemble.read_only = ReadOnly::No;
+        }
     }
 
     fn close_clients(&mut self, effects: &mut Vec<Effect>) {
@@ -345,7 +446,7 @@ impl Server {
 
     /// All sessions start with a full timeout, at nobody in particular.
     fn restart_sessions(&mut self, now: Now) {
-        self.sessions = crate::session::Sessions::new(self.config.tick_time_ms.max(1));
+        self.sessions = Sessions::new(self.config.tick_time_ms.max(1));
         for (id, timeout_ms) in self.tree.sessions() {
             self.sessions.insert(now.mono, id, timeout_ms, None);
         }
@@ -357,6 +458,10 @@ impl Server {
         }
         let Some(ensemble) = &mut self.ensemble else { return };
         let mut out = Vec::new();
+        if vote.candidate.is_some_and(|own| own.id == from && (own.epoch, own.zxid) > (Epoch(0), Zxid::ZERO))
+        {
+            ensemble.had_data.insert(from);
+        }
         let had_voice = !ensemble.election.has_no_voice();
         ensemble.election.notified(now.mono, from, vote, &ensemble.electorate, &mut out);
         if had_voice && ensemble.election.has_no_voice() {
@@ -393,13 +498,14 @@ impl Server {
         tracing::info!(leader = leader.0, round = ensemble.election.round(), "elected");
         ensemble.leader = Some(leader);
         ensemble.note_elected(now.mono);
+        self.end_service(effects);
+        let Some(ensemble) = &mut self.ensemble else { return };
         if leader == ensemble.me {
             return self.begin_leading(now, effects);
         }
         // They took this server for the leader.
         effects.extend(ensemble.early.drain(..).map(|(link, _)| Effect::HangUp(link)));
-        ensemble.role = Role::Dialling;
-        effects.push(Effect::Dial { term: ensemble.term, leader });
+        self.dial(now, leader, effects);
     }
 
     /// What is committed is kept for a while, for learners that miss it.
@@ -428,6 +534,9 @@ impl Server {
         match &ensemble.role {
             Role::Leading(_) => self.learner_says(now, link, packet, effects),
             Role::Learning(learner) if learner.link == link => self.leader_says(now, packet, effects),
+            Role::Learning(learner) if learner.master.as_ref().is_some_and(|master| master.has(link)) => {
+                self.observer_says(now, link, packet, effects);
+            }
             Role::Looking if ensemble.early.len() < EARLY_MAX => {
                 match learner_info(&packet, ensemble.config.membership.version) {
                     Some(info) => ensemble.early.push((link, info)),
@@ -448,6 +557,7 @@ impl Server {
                 tracing::warn!("the connection to the leader is gone");
                 self.look(now, Why::LeaderGone, effects);
             }
+            Role::Learning(learner) => learner.master.iter_mut().for_each(|master| master.gone(link)),
             _ => {}
         }
     }
@@ -470,6 +580,16 @@ fn learner_info(packet: &Packet<'_>, version: u64) -> Option<FromLearner> {
         return None;
     }
     Some(FromLearner::Info { id: info.server?, observer, accepted })
+}
+
+/// What a learner says, for those who count it; `None` if it is to be sent away.
+fn peer_says(packet: &Packet<'_>, version: u64) -> Option<FromLearner> {
+    Some(match packet {
+        Packet::FollowerInfo { .. } | Packet::ObserverInfo { .. } => learner_info(packet, version)?,
+        Packet::AckEpoch { last, current } => FromLearner::AckEpoch { last: *last, current: *current },
+        Packet::Ack(zxid) => FromLearner::Ack(*zxid),
+        _ => FromLearner::Sign,
+    })
 }
 
 fn own_info(ensemble: &Ensemble) -> Packet<'static> {

@@ -5,7 +5,10 @@
 
 use crate::input::Mono;
 use alloc::{boxed::Box, collections::VecDeque};
-use ostler_proto::id::{Xid, Zxid};
+use ostler_proto::{
+    error::ErrorCode,
+    id::{Xid, Zxid},
+};
 
 /// How a committed write is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +23,10 @@ pub(crate) enum AnswerForm {
     Reconfig,
     /// createSession: the handshake's answer.
     Connected,
+    /// createSession for a session that was a local one: nothing.
+    Upgraded,
+    /// A write that its local session may not do; the leader cannot tell why it fails.
+    Refused(ErrorCode),
     /// closeSession: answer, then close.
     Close,
 }

@@ -129,6 +129,11 @@ pub enum Input<'a> {
         /// Of the [`Effect::Dial`](crate::Effect::Dial).
         term: u64,
     },
+    /// Somebody has connected to the port for observers.
+    ObserverCalls {
+        /// The connection.
+        link: LinkId,
+    },
     /// A packet from a learner, or from the leader.
     Peer {
         /// On which connection.

@@ -28,7 +28,7 @@ pub mod stats;
 mod watches;
 
 pub use config::CoreConfig;
-pub use effect::{CloseReason, Effect, PeerMessage, PersistOp, Record};
+pub use effect::{CloseReason, Effect, LearnerMaster, PeerMessage, PersistOp, Record};
 pub use ensemble::EnsembleConfig;
 pub use input::{ClientRequest, ConnId, Input, LogPart, Now};
 pub use server::Server;

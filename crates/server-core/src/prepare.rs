@@ -26,20 +26,30 @@ pub(crate) struct Preparer<'s> {
     pub(crate) zxid: Zxid,
     pub(crate) time_ms: i64,
     pub(crate) session: SessionId,
+    pub(crate) ephemerals: Ephemerals,
     pub(crate) ids: &'s [Id],
+}
+
+/// Whether a session may have ephemeral znodes: somebody has to delete them when it ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ephemerals {
+    /// All servers know it.
+    Allowed,
+    /// It is a local one.
+    Refused(ErrorCode),
 }
 
 /// A create mode (`CreateMode.fromFlag`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Mode {
-    ephemeral: bool,
+pub(crate) struct Mode {
+    pub(crate) ephemeral: bool,
     sequential: bool,
     container: bool,
     ttl: bool,
 }
 
 impl Mode {
-    fn from_flags(flags: i32) -> Option<Mode> {
+    pub(crate) fn from_flags(flags: i32) -> Option<Mode> {
         (0..=6).contains(&flags).then(|| Mode {
             ephemeral: matches!(flags, 1 | 3),
             sequential: matches!(flags, 2 | 3 | 6),
@@ -75,6 +85,9 @@ impl Preparer<'_> {
 
     pub(crate) fn create<'a>(&mut self, create: &Create<'a>) -> Prepared<'a> {
         let mode = self.create_mode(create)?;
+        if let (true, Ephemerals::Refused(error)) = (mode.ephemeral, self.ephemerals) {
+            return Err(error);
+        }
         let parent_path = path::parent(&create.path).ok_or(ErrorCode::BadArguments)?;
         let acl = access::fix_up(self.config, create.acl.as_deref(), self.ids)?;
         let mut parent = self.node(parent_path)?;

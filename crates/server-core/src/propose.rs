@@ -2,11 +2,11 @@
 
 use crate::{
     effect::{Effect, PeerMessage, PersistOp, Record},
-    ensemble::Held,
+    ensemble::{Held, local_sessions::may_have_ephemerals},
     input::{ClientRequest, ConnId, Now},
-    prepare::Preparer,
+    prepare::{Ephemerals, Preparer},
     server::{Outstanding, Server},
-    session::Owner,
+    session::{Owner, Scope},
 };
 use alloc::{sync::Arc, vec::Vec};
 use ostler_proto::{
@@ -54,6 +54,7 @@ impl Server {
             zxid,
             time_ms: now.wall_ms,
             session,
+            ephemerals: Ephemerals::Allowed,
             ids,
         }
     }
@@ -73,7 +74,9 @@ impl Server {
             return Some(self.propose_close(now, session, cxid, Some(conn), effects));
         }
         let zxid = self.next_zxid();
-        if self.sessions.get(session).is_some_and(|session| matches!(session.owner, Owner::Learner(_))) {
+        let state = self.sessions.get(session);
+        let scope = state.map_or(Scope::Global, |state| state.scope);
+        if state.is_some_and(|state| matches!(state.owner, Owner::Learner(_))) {
             // It lives at another server by now.
             let moved = Txn::Error(ErrorCode::SessionMoved.code());
             return Some(self.append(now, session, cxid, moved, Some(conn), effects));
@@ -81,7 +84,9 @@ impl Server {
         if let Request::Reconfig(change) = &request.request {
             return Some(self.propose_reconfig(now, (session, cxid), change, Asker::Client(conn), effects));
         }
-        let prepared = self.preparer(zxid, now, session, Asker::Client(conn)).prepare(&request.request);
+        let mut preparer = self.preparer(zxid, now, session, Asker::Client(conn));
+        preparer.ephemerals = may_have_ephemerals(scope, &request.request);
+        let prepared = preparer.prepare(&request.request);
         let malformed_multi = matches!(request.request, Request::Malformed(_));
         let txn = match prepared {
             Ok(txn) => txn,
@@ -103,6 +108,7 @@ impl Server {
     ) -> Zxid {
         let leader = self.leader.as_mut().expect("only a server that reigns proposes");
         let zxid = leader.propose();
+        assert!(self.ensemble.is_none() || zxid.counter() > 0, "a reign ends before {zxid} is counted");
         // An error transaction has no digest, nor has the empty form of closeSession: a reader would take
         // the digest for its list.
         let has_digest = self.config.digest && !matches!(txn, Txn::Error(_) | Txn::CloseSession(None));
@@ -117,6 +123,8 @@ impl Server {
         self.tell_followers(|| PeerMessage::Proposal(zxid, record.clone()), effects);
         self.outstanding.push_back(Outstanding { zxid, record, conn });
         self.stats.proposals += 1;
+        self.stats.last_proposal_bytes = self.scratch.len() as u64;
+        self.stats.proposal_bytes.add(self.stats.last_proposal_bytes);
         zxid
     }
 }

@@ -57,8 +57,10 @@ impl Server {
         arrived: Mono,
         effects: &mut Vec<Effect>,
     ) {
-        if matches!(request.request, Request::Unimplemented) {
-            return self.refuse_unknown(conn, request.xid, effects);
+        match request.request {
+            Request::Unimplemented => return self.refuse_unknown(conn, request.xid, effects),
+            Request::CloseSession => return self.close_local(now, conn, request, arrived, effects),
+            _ => {}
         }
         let answer = self.read(conn, &request.request, effects);
         self.stats.read_latency_ms.add(now.mono.0.saturating_sub(arrived.0));

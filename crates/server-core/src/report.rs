@@ -1,14 +1,16 @@
 //! Data for the four-letter words and the admin interface, taken in one moment.
 
 use crate::{
-    input::ConnId,
+    input::{ConnId, Mono},
     server::Server,
+    session::Scope,
     stats::{ConnStats, Stats},
 };
 use alloc::{string::String, vec::Vec};
 use core::net::SocketAddr;
-use ostler_proto::id::{SessionId, Zxid};
+use ostler_proto::id::{ServerId, SessionId, Zxid};
 use ostler_tree::digest::DigestEntry;
+use ostler_zab::leading::LearnerCounts;
 
 /// A connection as `cons` shows it.
 #[derive(Debug, Clone)]
@@ -42,15 +44,40 @@ pub struct Summary {
     pub ephemerals_count: usize,
     /// Bytes of paths and data.
     pub data_size: i64,
-    /// Sessions.
+    /// Sessions that all servers know.
     pub sessions: usize,
+    /// Sessions that only this one knows.
+    pub local_sessions: usize,
     /// Connections.
     pub connections: usize,
     /// Transactions whose digest did not fit.
     pub digest_mismatches: u64,
 }
 
+/// A member's place in its ensemble.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QuorumReport {
+    /// How many vote.
+    pub voters: usize,
+    /// Learners that have the history, by what they are; of a leader, or of a follower that observers follow.
+    pub learners: LearnerCounts,
+    /// The followers among them that have a vote in no configuration, if this server leads.
+    pub non_voting_followers: usize,
+    /// Syncs of clients that wait for what was proposed before them.
+    pub pending_syncs: usize,
+    /// Whom an observer follows, or is to follow.
+    pub master: Option<ServerId>,
+    /// When this server's present part in a reign began.
+    pub serves_since: Option<Mono>,
+}
+
 impl Server {
+    /// A member's place in its ensemble; `None` for a lone server.
+    pub fn quorum(&self) -> Option<QuorumReport> {
+        let ensemble = self.ensemble.as_ref()?;
+        Some(ensemble.report(self.syncs.len()))
+    }
+
     /// The numbers.
     pub fn summary(&self) -> Summary {
         Summary {
@@ -61,7 +88,8 @@ impl Server {
             watch_count: self.watches.count(),
             ephemerals_count: self.tree.ephemeral_count(),
             data_size: self.tree.data_size(),
-            sessions: self.sessions.len(),
+            sessions: self.tree.session_count(),
+            local_sessions: self.sessions.count(Scope::Local),
             connections: self.conns.len(),
             digest_mismatches: self.tree.digest_mismatches(),
         }
@@ -87,8 +115,18 @@ impl Server {
     }
 
     /// Sessions by the monotonic time at which they expire.
-    pub fn session_buckets(&self) -> Vec<(u64, Vec<SessionId>)> {
-        self.sessions.buckets().map(|(bucket, ids)| (bucket.0, ids.iter().copied().collect())).collect()
+    pub fn session_buckets(&self, scope: Scope) -> Vec<(u64, Vec<SessionId>)> {
+        self.sessions.buckets(scope).map(|(bucket, ids)| (bucket.0, ids.iter().copied().collect())).collect()
+    }
+
+    /// At a server that keeps no global session alive: those that it knows, and their timeouts in ms.
+    pub fn learnt_sessions(&self) -> Option<Vec<(SessionId, i32)>> {
+        self.leader.is_none().then(|| self.tree.sessions().collect())
+    }
+
+    /// Sessions that only this server knows by the time at which they expire, if there can be any.
+    pub fn local_session_buckets(&self) -> Option<Vec<(u64, Vec<SessionId>)>> {
+        self.has_local_sessions().then(|| self.session_buckets(Scope::Local))
     }
 
     /// Ephemerals by session.

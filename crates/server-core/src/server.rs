@@ -10,7 +10,7 @@ use crate::{
     propose::Asker,
     read::EncodedList,
     reaper::Reaper,
-    session::Sessions,
+    session::{Scope, Sessions},
     stats::{ConnStats, Stats},
 };
 use alloc::{boxed::Box, collections::VecDeque, string::ToString, vec::Vec};
@@ -68,6 +68,9 @@ impl Conn {
     }
 }
 
+/// What a sync waits for that the leader has not answered.
+pub(crate) const UNANSWERED: Zxid = Zxid(u64::MAX);
+
 /// Who waits for all that was proposed before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Syncing {
@@ -78,11 +81,14 @@ pub(crate) enum Syncing {
 }
 
 /// What becomes of a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pipeline {
     /// This server proposes it.
     Propose,
     /// The leader does.
     Forward(LinkId),
+    /// Nobody: there is no quorum.
+    ReadOnly,
 }
 
 /// A proposal that has not committed.
@@ -185,6 +191,7 @@ impl Server {
             Input::SnapshotDone => self.snapshots.done(),
             Input::Deadline => {
                 self.mind_ensemble(now, effects);
+                self.expire_local_sessions(now, effects);
                 if self.leader.is_some() {
                     self.expire_sessions(now, effects);
                     self.reap(now, effects);
@@ -195,6 +202,7 @@ impl Server {
             Input::Vote { from, notification } => self.voted(now, from, &notification, effects),
             Input::ElectionLink { peer, up } => self.election_link(now, peer, up, effects),
             Input::LeaderLink { term, link } => self.leader_link(now, term, link, effects),
+            Input::ObserverCalls { link } => self.observer_calls(link, effects),
             Input::LeaderUnreachable { term } => self.leader_unreachable(now, term, effects),
             Input::Peer { link, packet } => self.peer(now, link, packet, effects),
             Input::Snap { link, tree } => self.snap(now, link, *tree, effects),
@@ -202,25 +210,25 @@ impl Server {
             Input::LogRead { link, term, read } => self.log_read(link, term, read, effects),
             Input::PeerGone { link } => self.peer_gone(now, link, effects),
         }
-        if self.ensemble.is_some() {
-            self.mind_counter(now, effects);
-        }
+        self.mind_counter(now, effects);
     }
 
     /// When the member next wants [`Input::Deadline`].
     pub fn next_deadline(&self) -> Mono {
         let ensemble = self.ensemble.as_ref().map(|ensemble| ensemble.next_deadline());
         let own = self.leader.is_some().then(|| {
-            let expiry = self.sessions.next_deadline();
+            let expiry = self.sessions.next_deadline(Scope::Global);
             expiry.map_or(self.reaper.next_deadline(), |expiry| expiry.min(self.reaper.next_deadline()))
         });
-        ensemble.into_iter().chain(own).min().unwrap_or(Mono(u64::MAX))
+        let local = self.sessions.next_deadline(Scope::Local);
+        ensemble.into_iter().chain(own).chain(local).min().unwrap_or(Mono(u64::MAX))
     }
 
     /// What becomes of writes; `None` while nobody is known to reign, and no client is served.
     pub(crate) fn pipeline(&self) -> Option<Pipeline> {
         match (&self.leader, &self.ensemble) {
             (Some(_), _) => Some(Pipeline::Propose),
+            (None, Some(ensemble)) if ensemble.is_read_only() => Some(Pipeline::ReadOnly),
             (None, Some(ensemble)) => ensemble.following().map(Pipeline::Forward),
             (None, None) => None,
         }
@@ -313,7 +321,17 @@ impl Server {
         request: &ClientRequest<'_>,
         effects: &mut Vec<Effect>,
     ) {
+        if self.pipeline() == Some(Pipeline::ReadOnly) && self.needs_quorum(session, request) {
+            let asked = (request.xid, request.code(), now.mono);
+            return self.reply(now, conn, asked, Err(ErrorCode::NotReadOnly), effects);
+        }
+        let refused = self.upgrade_if_needed(now, conn, session, &request.request, effects);
         let form = match &request.request {
+            _ if let Some(error) = refused => AnswerForm::Refused(error),
+            Request::CloseSession if self.sessions.is_local(session) => {
+                self.set_phase(conn, Phase::Closing { session });
+                return self.enqueue_read(now, conn, request, effects);
+            }
             Request::Create(create) if create.op == Op::Create => AnswerForm::Path,
             Request::Create(_) => AnswerForm::PathStat,
             Request::Delete(_) | Request::SetData(_) | Request::SetAcl { .. } | Request::Multi(_) => {
@@ -337,7 +355,7 @@ impl Server {
                 self.forward(leader, conn, session, request, effects);
                 None
             }
-            None => return,
+            Some(Pipeline::ReadOnly) | None => return,
         };
         if form == AnswerForm::Close {
             self.set_phase(conn, Phase::Closing { session });
@@ -358,8 +376,7 @@ impl Server {
         match &request.request {
             Request::Sync(path) if let Some(Pipeline::Forward(leader)) = self.pipeline() => {
                 let path = path.as_deref().map(Box::from);
-                // Until the leader has answered.
-                let after = Zxid(u64::MAX);
+                let after = UNANSWERED;
                 self.wait(conn, Waiting::Sync { xid: request.xid, after, path, arrived: now.mono });
                 self.syncs.push_back((after, Syncing::Client(conn)));
                 let session = self.conns.get(&conn).and_then(Conn::session).unwrap_or(SessionId::NONE);
@@ -478,7 +495,7 @@ impl Server {
     }
 
     fn expire_sessions(&mut self, now: Now, effects: &mut Vec<Effect>) {
-        for session in self.sessions.expire(now.mono) {
+        for session in self.sessions.expire(now.mono, Scope::Global) {
             self.stats.stale_sessions_expired += 1;
             self.propose_close(now, session, 0, None, effects);
         }
@@ -513,6 +530,12 @@ impl Server {
             assert!(applied <= proposed && committed <= proposed, "{applied} {committed} {proposed}");
             assert_eq!(applied, committed, "everything committed is applied in the same step");
             assert_eq!(self.outstanding.is_empty(), self.overlay.is_empty() && applied == proposed);
+        }
+        for (_, local) in self.sessions.buckets(Scope::Local) {
+            for id in local {
+                assert!(!self.tree.has_session(*id), "{id} is a local session that all servers know");
+                assert!(self.tree.ephemerals(*id).next().is_none(), "{id} is local and has ephemerals");
+            }
         }
         for (conn, state) in self.conns.iter() {
             let writes = state.fifo.iter().filter_map(|waiting| match waiting {

@@ -10,7 +10,8 @@ use ostler_proto::id::SessionId;
 use ostler_zab::leading::LinkId;
 use rustc_hash::FxBuildHasher;
 
-/// At a leader: whose client a session's is. Requests that come another way are late, and fail.
+/// At a leader, or a follower with observers: whose client a session's is. Requests that come another way are late, and
+/// fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
     /// Whoever writes first.
@@ -21,32 +22,47 @@ pub enum Owner {
     Learner(LinkId),
 }
 
+/// Who knows of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// All servers: its beginning and its end are transactions, and the leader keeps it alive.
+    Global,
+    /// Only the server that its client is connected to. It has no ephemerals.
+    Local,
+}
+
 /// A live session.
 #[derive(Debug)]
 pub struct Session {
+    /// Who knows of it.
+    pub scope: Scope,
     /// Negotiated timeout, ms.
     pub timeout_ms: i32,
     /// The connection that it is on, if any.
     pub conn: Option<ConnId>,
     /// Its end has been proposed.
     pub closing: bool,
-    /// At a leader: the learner that it is at, if it is at one.
+    /// Where it is.
     pub owner: Owner,
     bucket: Mono,
 }
+
+/// Sessions of one scope by the time at which they expire.
+type Buckets = BTreeMap<Mono, BTreeSet<SessionId>>;
 
 /// All live sessions. A session lives between its timeout and one tick more after its last touch.
 #[derive(Debug)]
 pub struct Sessions {
     tick_ms: u64,
     by_id: HashMap<SessionId, Session, FxBuildHasher>,
-    buckets: BTreeMap<Mono, BTreeSet<SessionId>>,
+    global: Buckets,
+    local: Buckets,
 }
 
 impl Sessions {
     /// None yet; they expire in steps of `tick_ms`.
     pub fn new(tick_ms: u64) -> Self {
-        Sessions { tick_ms, by_id: HashMap::default(), buckets: BTreeMap::new() }
+        Sessions { tick_ms, by_id: HashMap::default(), global: Buckets::new(), local: Buckets::new() }
     }
 
     fn bucket(&self, now: Mono, timeout_ms: i32) -> Mono {
@@ -54,17 +70,44 @@ impl Sessions {
         Mono((expires / self.tick_ms + 1) * self.tick_ms)
     }
 
-    /// Begins to keep a session.
-    pub fn insert(&mut self, now: Mono, id: SessionId, timeout_ms: i32, conn: Option<ConnId>) {
-        let bucket = self.bucket(now, timeout_ms);
-        self.buckets.entry(bucket).or_default().insert(id);
-        let owner = if conn.is_some() { Owner::Here } else { Owner::Nobody };
-        let before = self.by_id.insert(id, Session { timeout_ms, conn, closing: false, owner, bucket });
-        if let Some(before) = before
-            && before.bucket != bucket
-        {
-            self.leave_bucket(before.bucket, id);
+    fn buckets_of(&mut self, scope: Scope) -> &mut Buckets {
+        match scope {
+            Scope::Global => &mut self.global,
+            Scope::Local => &mut self.local,
         }
+    }
+
+    /// Begins to keep a session that all servers know. If it was a local one it is none any more.
+    pub fn insert(&mut self, now: Mono, id: SessionId, timeout_ms: i32, conn: Option<ConnId>) {
+        self.keep(now, id, Scope::Global, timeout_ms, conn);
+    }
+
+    /// Begins to keep a session that no other server knows.
+    pub fn insert_local(&mut self, now: Mono, id: SessionId, timeout_ms: i32, conn: ConnId) {
+        self.keep(now, id, Scope::Local, timeout_ms, Some(conn));
+    }
+
+    fn keep(&mut self, now: Mono, id: SessionId, scope: Scope, timeout_ms: i32, conn: Option<ConnId>) {
+        self.remove(id);
+        let bucket = self.bucket(now, timeout_ms);
+        self.buckets_of(scope).entry(bucket).or_default().insert(id);
+        let owner = if conn.is_some() { Owner::Here } else { Owner::Nobody };
+        self.by_id.insert(id, Session { scope, timeout_ms, conn, closing: false, owner, bucket });
+    }
+
+    /// All servers are to know of a local session from now on: its timeout.
+    pub fn make_global(&mut self, id: SessionId) -> Option<i32> {
+        let session = self.by_id.get_mut(&id).filter(|session| session.scope == Scope::Local)?;
+        session.scope = Scope::Global;
+        let (bucket, timeout_ms) = (session.bucket, session.timeout_ms);
+        leave_bucket(&mut self.local, bucket, id);
+        self.global.entry(bucket).or_default().insert(id);
+        Some(timeout_ms)
+    }
+
+    /// Whether no other server knows it.
+    pub fn is_local(&self, id: SessionId) -> bool {
+        self.by_id.get(&id).is_some_and(|session| session.scope == Scope::Local)
     }
 
     /// A sign of life. False for sessions that are unknown or about to end.
@@ -74,25 +117,17 @@ impl Sessions {
             return false;
         }
         let bucket = self.bucket(now, session.timeout_ms);
-        let before = session.bucket;
+        let (before, scope) = (session.bucket, session.scope);
         // Most touches stay in the same bucket and end here.
         if bucket != before {
-            self.leave_bucket(before, id);
-            self.buckets.entry(bucket).or_default().insert(id);
+            let buckets = self.buckets_of(scope);
+            leave_bucket(buckets, before, id);
+            buckets.entry(bucket).or_default().insert(id);
             if let Some(session) = self.by_id.get_mut(&id) {
                 session.bucket = bucket;
             }
         }
         true
-    }
-
-    fn leave_bucket(&mut self, bucket: Mono, id: SessionId) {
-        if let Some(ids) = self.buckets.get_mut(&bucket) {
-            ids.remove(&id);
-            if ids.is_empty() {
-                self.buckets.remove(&bucket);
-            }
-        }
     }
 
     /// A session by its id.
@@ -108,14 +143,14 @@ impl Sessions {
     /// Stops keeping a session.
     pub fn remove(&mut self, id: SessionId) -> Option<Session> {
         let session = self.by_id.remove(&id)?;
-        self.leave_bucket(session.bucket, id);
+        leave_bucket(self.buckets_of(session.scope), session.bucket, id);
         Some(session)
     }
 
-    /// Takes the sessions whose time is over, and marks them.
-    pub fn expire(&mut self, now: Mono) -> Vec<SessionId> {
+    /// Takes the sessions of a scope whose time is over, and marks them.
+    pub fn expire(&mut self, now: Mono, scope: Scope) -> Vec<SessionId> {
         let mut expired = Vec::new();
-        while let Some(bucket) = self.buckets.first_entry()
+        while let Some(bucket) = self.buckets_of(scope).first_entry()
             && *bucket.key() <= now
         {
             for id in bucket.remove() {
@@ -131,23 +166,36 @@ impl Sessions {
     }
 
     /// When [`Sessions::expire`] next has work.
-    pub fn next_deadline(&self) -> Option<Mono> {
-        self.buckets.first_key_value().map(|(bucket, _)| *bucket)
+    pub fn next_deadline(&self, scope: Scope) -> Option<Mono> {
+        self.buckets(scope).next().map(|(bucket, _)| bucket)
     }
 
-    /// How many.
-    pub fn len(&self) -> usize {
-        self.by_id.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.by_id.is_empty()
+    /// How many there are.
+    pub fn count(&self, scope: Scope) -> usize {
+        // Of those that are about to end only `by_id` knows, and local ones end at once.
+        let local = self.local.values().map(BTreeSet::len).sum();
+        match scope {
+            Scope::Global => self.by_id.len() - local,
+            Scope::Local => local,
+        }
     }
 
     /// Sessions by the time at which they expire.
-    pub fn buckets(&self) -> impl Iterator<Item = (Mono, &BTreeSet<SessionId>)> {
-        self.buckets.iter().map(|(bucket, ids)| (*bucket, ids))
+    pub fn buckets(&self, scope: Scope) -> impl Iterator<Item = (Mono, &BTreeSet<SessionId>)> {
+        let buckets = match scope {
+            Scope::Global => &self.global,
+            Scope::Local => &self.local,
+        };
+        buckets.iter().map(|(bucket, ids)| (*bucket, ids))
+    }
+}
+
+fn leave_bucket(buckets: &mut Buckets, bucket: Mono, id: SessionId) {
+    if let Some(ids) = buckets.get_mut(&bucket) {
+        ids.remove(&id);
+        if ids.is_empty() {
+            buckets.remove(&bucket);
+        }
     }
 }
 
@@ -161,9 +209,9 @@ mod tests {
     fn a_session_lives_from_its_timeout_to_a_tick_more() {
         let mut sessions = Sessions::new(2000);
         sessions.insert(Mono(100), S, 4000, None);
-        assert_eq!(sessions.next_deadline(), Some(Mono(6000)));
-        assert_eq!(sessions.expire(Mono(5999)), []);
-        assert_eq!(sessions.expire(Mono(6000)), [S]);
+        assert_eq!(sessions.next_deadline(Scope::Global), Some(Mono(6000)));
+        assert_eq!(sessions.expire(Mono(5999), Scope::Global), []);
+        assert_eq!(sessions.expire(Mono(6000), Scope::Global), [S]);
         assert!(!sessions.touch(Mono(6000), S), "a closing session is not saved by a touch");
         assert!(sessions.remove(S).is_some());
         assert!(!sessions.touch(Mono(6000), S));
@@ -174,9 +222,25 @@ mod tests {
         let mut sessions = Sessions::new(2000);
         sessions.insert(Mono(0), S, 4000, None);
         assert!(sessions.touch(Mono(1999), S));
-        assert_eq!(sessions.next_deadline(), Some(Mono(6000)));
+        assert_eq!(sessions.next_deadline(Scope::Global), Some(Mono(6000)));
         assert!(sessions.touch(Mono(2000), S));
-        assert_eq!(sessions.next_deadline(), Some(Mono(8000)));
-        assert_eq!(sessions.buckets().count(), 1);
+        assert_eq!(sessions.next_deadline(Scope::Global), Some(Mono(8000)));
+        assert_eq!(sessions.buckets(Scope::Global).count(), 1);
+    }
+
+    #[test]
+    fn a_local_session_has_an_end_of_its_own_until_it_is_global() {
+        let (mut sessions, local) = (Sessions::new(2000), SessionId(2));
+        sessions.insert(Mono(0), S, 4000, None);
+        sessions.insert_local(Mono(0), local, 2000, ConnId(1));
+        assert!(sessions.is_local(local) && !sessions.is_local(S));
+        assert_eq!((sessions.count(Scope::Global), sessions.count(Scope::Local)), (1, 1));
+        assert!(sessions.touch(Mono(2000), local));
+        assert_eq!(sessions.next_deadline(Scope::Local), Some(Mono(6000)));
+        assert_eq!(sessions.make_global(local), Some(2000));
+        assert_eq!(sessions.make_global(local), None, "it is global");
+        assert_eq!(sessions.next_deadline(Scope::Local), None);
+        assert_eq!(sessions.expire(Mono(6000), Scope::Local), []);
+        assert_eq!(sessions.expire(Mono(6000), Scope::Global), [S, local]);
     }
 }

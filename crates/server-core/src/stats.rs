@@ -45,6 +45,10 @@ pub struct Stats {
     pub commits: u64,
     /// Transactions proposed.
     pub proposals: u64,
+    /// Bytes of each.
+    pub proposal_bytes: Summary,
+    /// Bytes of the last one.
+    pub last_proposal_bytes: u64,
     /// Handshakes.
     pub connection_requests: u64,
     /// Sessions that came back.

@@ -10,7 +10,7 @@ use crate::{
     error::ServerError,
     given::{Given, PeerListeners},
     handle::ServerHandle,
-    listener::{self, ConnCounts},
+    listener::{self, ClientPort, ConnCounts},
     peers::{AddressBook, ElectionDoor, QuorumDoor},
     recovery,
     snapshot_thread::{self, SnapshotQueue, SnapshotSettings},
@@ -20,7 +20,7 @@ use ostler_proto::{
     id::{ServerId, Zxid},
     stat::ExtendedTypes,
 };
-use ostler_server_core::{CoreConfig, EnsembleConfig, Server};
+use ostler_server_core::{CoreConfig, EnsembleConfig, Server, ensemble::Observing};
 use ostler_storage::{
     disk::Disk,
     epochs::{EpochFile, read_epoch},
@@ -31,7 +31,7 @@ use ostler_storage::{
     txnlog::{LogOptions, SpareLog, TxnLog},
 };
 use ostler_tree::Tree;
-use ostler_zab::{ElectionTiming, HistoryLimits, leading::LeadingTiming};
+use ostler_zab::{ElectionTiming, HistoryLimits, ReignLength, leading::LeadingTiming};
 use std::{
     net::{Ipv4Addr, SocketAddr},
     sync::{Arc, atomic::AtomicU64},
@@ -128,7 +128,7 @@ impl RunningServer {
         let (snapshots, frozen) = SnapshotQueue::new(settings.cuts.clone());
         let doors = config.ensemble.as_ref().map(|ensemble| {
             let all = [&ensemble.membership].into_iter().chain(&ensemble.pending);
-            let book = Arc::new(AddressBook::new(all, config.reconfig_enabled));
+            let book = Arc::new(AddressBook::new(ensemble.me, all, config.reconfig_enabled));
             let (settings, frame_max) = ((**ensemble).clone(), config.jute_max_buffer as usize);
             Doors {
                 election: ElectionDoor::new(settings.clone(), book.clone()),
@@ -168,11 +168,14 @@ impl RunningServer {
         let socket = TcpListener::from_std(socket).map_err(socket_error)?;
         let address = socket.local_addr().map_err(socket_error)?;
         let mut tasks = JoinSet::new();
-        tasks.spawn(listener::run(socket, driver.clone(), limits, counts, door));
+        let own = doors.as_ref().map(|doors| doors.book.own());
+        let port = ClientPort { listener: socket, address: config.client_address, backlog: backlog(config) };
+        tasks.spawn(listener::run(port, own, driver.clone(), limits, counts, door));
         tasks.spawn(disk_thread::gather(disk.clone()));
         tasks.spawn(disk_thread::report(disk.clone(), driver.clone()));
         if let Some(doors) = &doors {
-            open_doors(doors, peers, &driver, &mut tasks).await?;
+            let observers = config.ensemble.as_ref().and_then(|ensemble| ensemble.observer_master_port);
+            open_doors(doors, (peers, observers), &driver, &mut tasks).await?;
         }
         tasks.spawn(timer_task::run(driver.clone()));
         tasks.spawn(purge_now_and_then(config.purge_interval_hours, settings));
@@ -212,10 +215,13 @@ impl RunningServer {
     }
 }
 
-fn bind(config: &ServerConfig) -> Result<std::net::TcpListener, ServerError> {
+fn backlog(config: &ServerConfig) -> i32 {
     const BACKLOG: i32 = 1024;
-    let backlog = config.client_port_listen_backlog.map_or(BACKLOG, |backlog| backlog as i32);
-    let address = config.client_address;
+    config.client_port_listen_backlog.map_or(BACKLOG, |backlog| backlog as i32)
+}
+
+fn bind(config: &ServerConfig) -> Result<std::net::TcpListener, ServerError> {
+    let (address, backlog) = (config.client_address, backlog(config));
     let bound = listener::bind(address, backlog).or_else(|error| {
         // A machine without IPv6 has no "all addresses" of it.
         if address.is_ipv6() && address.ip().is_unspecified() && error.kind() != std::io::ErrorKind::AddrInUse
@@ -271,6 +277,10 @@ fn core_config(config: &ServerConfig) -> CoreConfig {
 const HISTORY_RECORDS: usize = 200_000;
 const HISTORY_BYTES: usize = 64 << 20;
 
+/// A server without a leader serves nobody at all for a tick, and at least for so long: most elections are over by
+/// then.
+const READ_ONLY_AFTER_MIN_MS: u64 = 2_000;
+
 fn ensemble_config(
     config: &ServerConfig,
     ensemble: &EnsembleSettings,
@@ -295,10 +305,18 @@ fn ensemble_config(
             init: tick * u64::from(ensemble.init_limit),
             sync: tick * u64::from(ensemble.sync_limit),
         },
+        observing: Observing {
+            masters: ensemble.observer_master_port.is_some(),
+            election_delay: ensemble.observer_election_delay_ms,
+            reconnect_delay: ensemble.observer_reconnect_delay_ms,
+        },
+        reign: ReignLength::default(),
         history: HistoryLimits {
             records: HISTORY_RECORDS.max(ensemble.commit_log_count as usize),
             bytes: HISTORY_BYTES,
         },
+        local_sessions: ensemble.local_sessions,
+        read_only_after_ms: config.readonly_mode_enabled.then_some(tick.max(READ_ONLY_AFTER_MIN_MS)),
         may_start_empty: false,
         accepted,
         current,
@@ -309,7 +327,7 @@ fn ensemble_config(
 /// Listens on the ports for the other servers.
 async fn open_doors(
     doors: &Doors,
-    given: Option<PeerListeners>,
+    (given, observer_master_port): (Option<PeerListeners>, Option<u16>),
     driver: &Arc<Driver>,
     tasks: &mut JoinSet<()>,
 ) -> Result<(), ServerError> {
@@ -325,6 +343,9 @@ async fn open_doors(
     };
     for listener in quorum {
         tasks.spawn(doors.quorum.clone().accept(listener));
+    }
+    if let Some(port) = observer_master_port {
+        tasks.spawn(doors.quorum.clone().accept_observers(port));
     }
     for listener in election {
         tasks.spawn(doors.election.clone().accept(listener));

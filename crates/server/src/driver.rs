@@ -340,9 +340,9 @@ impl Driver {
                         doors.election.send(to, &notification);
                     }
                 }
-                Effect::Dial { term, leader } => {
+                Effect::Dial { term, to } => {
                     if let Some(doors) = &self.doors {
-                        doors.quorum.dial(term, leader);
+                        doors.quorum.dial(term, to);
                     }
                 }
                 Effect::ReadLog { term, link, after, through } => {
@@ -380,6 +380,12 @@ fn log_close(conn: ConnId, reason: CloseReason) {
             "refused: the client has seen a later zxid than this server has; is this the right data folder?"
         ),
         CloseReason::AuthFailed => tracing::warn!(?conn, "closed: authentication failed"),
+        CloseReason::ReadOnly => {
+            tracing::debug!(
+                ?conn,
+                "refused: this server has no leader, and serves only who is content to read"
+            );
+        }
         CloseReason::NotServing => tracing::debug!(?conn, "closed: this server has no leader"),
         CloseReason::ClosedByOperator => tracing::info!(?conn, "closed on demand"),
         CloseReason::Protocol => tracing::warn!(?conn, "closed: it sent what no client sends"),

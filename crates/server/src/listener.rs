@@ -5,6 +5,7 @@ use crate::{
     client_conn::{self, ConnLimits},
     driver::Driver,
 };
+use ostler_proto::membership::{ClientAddress, Member};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use std::{
     collections::HashMap,
@@ -14,7 +15,8 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpStream, lookup_host},
+    sync::watch,
     task::JoinSet,
 };
 
@@ -82,9 +84,69 @@ pub(crate) fn bind(address: SocketAddr, backlog: i32) -> io::Result<std::net::Tc
     Ok(socket.into())
 }
 
+/// This server as the configuration in force has it; `None` for one that is in no ensemble.
+pub(crate) type Own = Option<watch::Receiver<Option<Member>>>;
+
+/// Where clients connect, until a change of the ensemble moves it.
+#[derive(Debug)]
+pub(crate) struct ClientPort {
+    pub(crate) listener: TcpListener,
+    /// What it was bound to.
+    pub(crate) address: SocketAddr,
+    pub(crate) backlog: i32,
+}
+
+impl ClientPort {
+    /// Clients connect there from now on; those that are connected stay. Where that cannot be, they go on to connect
+    /// here.
+    async fn follow(&mut self, to: &ClientAddress) {
+        let host = to.host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(&to.host);
+        match self.bound_anew(host, to.port).await {
+            Ok(None) => {}
+            Ok(Some((address, listener))) => {
+                tracing::info!(from = %self.address, to = %address, "the port for clients has moved");
+                (self.address, self.listener) = (address, listener);
+            }
+            Err(error) => tracing::error!(
+                host, port = to.port, still = %self.address, %error,
+                "the port for clients cannot move to where the new configuration has it, and stays; is that port in \
+                 use, or not this machine's?"
+            ),
+        }
+    }
+
+    /// `None` if clients that connect there are served already.
+    async fn bound_anew(&self, host: &str, port: u16) -> io::Result<Option<(SocketAddr, TcpListener)>> {
+        let found = lookup_host((host, port)).await?.next();
+        let address = found.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        let here =
+            address == self.address || (port == self.address.port() && self.address.ip().is_unspecified());
+        if here {
+            return Ok(None);
+        }
+        Ok(Some((address, TcpListener::from_std(bind(address, self.backlog)?)?)))
+    }
+}
+
+fn named(own: &Own) -> Option<ClientAddress> {
+    own.as_ref()?.borrow().as_ref()?.client.clone()
+}
+
+/// Waits for a change of the configuration.
+async fn changed(own: &mut Own) {
+    let over = match own {
+        Some(watched) => watched.changed().await.is_err(),
+        None => true,
+    };
+    if over {
+        std::future::pending().await
+    }
+}
+
 /// Accepts until it is dropped; the connections end with it.
 pub(crate) async fn run(
-    listener: TcpListener,
+    mut port: ClientPort,
+    mut own: Own,
     driver: Arc<Driver>,
     limits: Arc<ConnLimits>,
     counts: ConnCounts,
@@ -93,10 +155,20 @@ pub(crate) async fn run(
     let census = Arc::new(Mutex::new(Census::default()));
     let mut refused = 0_u64;
     let mut conns = JoinSet::new();
+    let mut address = named(&own);
     loop {
         let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+            accepted = port.listener.accept() => accepted,
             Some(_) = conns.join_next() => continue,
+            () = changed(&mut own) => {
+                let next = named(&own);
+                if let Some(to) = next.clone().filter(|_| next != address) {
+                    port.follow(&to).await;
+                    door.client_port_is(port.address.port());
+                }
+                address = next;
+                continue;
+            }
         };
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
@@ -130,5 +202,57 @@ fn prepare(stream: &TcpStream, keep_alive: bool) {
     let _ = stream.set_nodelay(true);
     if keep_alive {
         let _ = SockRef::from(stream).set_keepalive(true);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn on(port: u16) -> ClientAddress {
+        ClientAddress { host: "127.0.0.1".into(), port }
+    }
+
+    async fn port() -> ClientPort {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        ClientPort { address: listener.local_addr().unwrap(), listener, backlog: 8 }
+    }
+
+    #[tokio::test]
+    async fn the_port_moves_and_who_is_connected_stays() {
+        let mut port = port().await;
+        let before = port.address;
+        let client = TcpStream::connect(before).await.unwrap();
+        let (served, _) = port.listener.accept().await.unwrap();
+        let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        port.follow(&on(free.port())).await;
+        assert_eq!(port.address, free);
+        TcpStream::connect(free).await.unwrap();
+        assert!(TcpStream::connect(before).await.is_err());
+        assert_eq!(client.local_addr().unwrap(), served.peer_addr().unwrap());
+        assert!(client.try_write(b"x").is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_port_that_cannot_be_had_leaves_the_old_one() {
+        let mut port = port().await;
+        let before = port.address;
+        let holder = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        port.follow(&on(holder.local_addr().unwrap().port())).await;
+        // Reserved for documentation.
+        port.follow(&ClientAddress { host: "192.0.2.1".into(), port: 0 }).await;
+        assert_eq!(port.address, before);
+        TcpStream::connect(before).await.unwrap();
+        port.listener.accept().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn everywhere_is_here_too() {
+        let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
+        let mut port = ClientPort { address: listener.local_addr().unwrap(), listener, backlog: 8 };
+        let before = port.address;
+        port.follow(&on(before.port())).await;
+        assert_eq!(port.address, before);
+        TcpStream::connect(("127.0.0.1", before.port())).await.unwrap();
     }
 }

@@ -12,8 +12,10 @@ use ostler_storage::{
     snapshot::{SnapshotDigest, SnapshotTrailer, SnapshotWriter},
     txnlog::SpareLog,
 };
-use ostler_tree::FrozenTree;
+use ostler_tree::{FrozenTree, Znode};
 use std::{
+    iter::Peekable,
+    panic::resume_unwind,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -21,6 +23,10 @@ use std::{
     },
     thread,
     time::{Duration, Instant},
+};
+use thread_priority::{
+    NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy, set_thread_priority_and_policy,
+    thread_native_id,
 };
 
 /// Snapshots are nobody's hurry: at this pace they leave processor and disk to the service.
@@ -30,6 +36,8 @@ const PACE_BYTES_PER_S: u64 = 16 << 20;
 const HURRY: u64 = 4;
 const PACE_MAX_BYTES_PER_S: u64 = 64 << 20;
 const PACE_EVERY: u64 = 32 << 10;
+/// Where a processor has no idle moment for so long, a snapshot is late, and goes on with [`NICENESS`].
+const PATIENCE: Duration = Duration::from_secs(1);
 /// The thread's share of a busy processor, as `nice` counts it: a tenth of what serves clients.
 const NICENESS: i32 = 10;
 
@@ -134,7 +142,8 @@ pub(crate) fn run(
     while let Ok(Some(frozen)) = receiver.recv() {
         let (zxid, znodes, begun) = (frozen.tree.zxid, frozen.tree.len(), Instant::now());
         match write(&frozen, settings, &queue.stopped) {
-            Ok(()) => {
+            Ok(false) => tracing::info!(%zxid, "a snapshot was given up; the log has all of it"),
+            Ok(true) => {
                 let ms = begun.elapsed().as_millis() as u64;
                 queue.written.fetch_add(1, Ordering::Relaxed);
                 queue.last_ms.store(ms, Ordering::Relaxed);
@@ -169,74 +178,122 @@ struct Pace {
 }
 
 impl Pace {
+    /// When so many bytes are due, counted from the beginning.
+    fn due(&self, written: u64, logged: u64) -> Duration {
+        let at = |pace: u64, bytes: u64| Duration::from_micros(bytes * 1_000_000 / pace);
+        let urged = (logged - self.logged) * HURRY;
+        at(PACE_BYTES_PER_S, written.saturating_sub(urged)).max(at(PACE_MAX_BYTES_PER_S, written))
+    }
+
     /// How much too early so many bytes are. At most a moment: the log may grow meanwhile.
     fn early(&self, written: u64, logged: u64) -> Option<Duration> {
         const MOMENT: Duration = Duration::from_millis(50);
-        let at = |pace: u64, bytes: u64| Duration::from_micros(bytes * 1_000_000 / pace);
-        let urged = (logged - self.logged) * HURRY;
-        let due = at(PACE_BYTES_PER_S, written.saturating_sub(urged)).max(at(PACE_MAX_BYTES_PER_S, written));
-        let early = due.saturating_sub(self.begun.elapsed());
+        let early = self.due(written, logged).saturating_sub(self.begun.elapsed());
         (!early.is_zero()).then_some(early.min(MOMENT))
+    }
+
+    fn is_late(&self, written: u64, logged: u64) -> bool {
+        self.begun.elapsed() > self.due(written, logged) + PATIENCE
     }
 }
 
-/// Writes a frozen tree as a snapshot and makes it durable, at its pace, unless it is `stopped` half way.
-fn write(frozen: &Frozen, settings: &SnapshotSettings, stopped: &AtomicBool) -> Result<(), StorageError> {
-    let pace = Pace { begun: Instant::now(), logged: settings.log_bytes.load(Ordering::Relaxed) };
-    let go_on = |written| {
+/// Writes a frozen tree as a snapshot and makes it durable, at its pace. `false` if it was given up: `stopped` half way,
+/// or the log was cut meanwhile.
+///
+/// The work is done in moments that nobody else wants: a request that comes then has the processor at once, where it
+/// would wait out a turn of a thread that is merely nice. If there are too few such moments the calling thread
+/// takes over, since a thread may not leave the idle class again without a privilege.
+fn write(frozen: &Frozen, settings: &SnapshotSettings, stopped: &AtomicBool) -> Result<bool, StorageError> {
+    let logged = || settings.log_bytes.load(Ordering::Relaxed);
+    let pace = Pace { begun: Instant::now(), logged: logged() };
+    let keep_pace = |written| {
         while !stopped.load(Ordering::Relaxed)
-            && let Some(early) = pace.early(written, settings.log_bytes.load(Ordering::Relaxed))
+            && let Some(early) = pace.early(written, logged())
         {
             thread::sleep(early);
         }
         !stopped.load(Ordering::Relaxed)
     };
-    if let Some((writer, trailer)) = write_paced(&frozen.tree, settings, go_on)? {
-        let _no_cut = settings.cuts.finishing();
-        if settings.cuts.count() == frozen.cuts {
-            writer.finish(trailer)?;
-        }
+    let mut snapshot = Unfinished::begin(&frozen.tree, settings)?;
+    let in_idle_moments = || {
+        // Where it is refused the pace has to do.
+        let idle = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
+        let _ = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, idle);
+        snapshot.advance(|written| keep_pace(written) && !pace.is_late(written, logged()))
+    };
+    let name = "snapshot-idle".to_owned();
+    thread::scope(|scope| match thread::Builder::new().name(name).spawn_scoped(scope, in_idle_moments) {
+        Ok(idle) => idle.join().unwrap_or_else(|panic| resume_unwind(panic)),
+        // Then this thread does it all.
+        Err(_) => Ok(()),
+    })?;
+    snapshot.advance(keep_pace)?;
+    if !snapshot.is_written() {
+        return Ok(false);
     }
-    Ok(())
+    let _no_cut = settings.cuts.finishing();
+    let holds = settings.cuts.count() == frozen.cuts;
+    if holds {
+        snapshot.finish()?;
+    }
+    Ok(holds)
 }
 
 /// Writes a frozen tree as a snapshot and makes it durable, as fast as it goes: somebody waits for it.
 pub(crate) fn write_at_once(frozen: &FrozenTree, settings: &SnapshotSettings) -> Result<(), StorageError> {
-    if let Some((writer, trailer)) = write_paced(frozen, settings, |_| true)? {
-        writer.finish(trailer)?;
-    }
-    Ok(())
+    let mut snapshot = Unfinished::begin(frozen, settings)?;
+    snapshot.advance(|_| true)?;
+    snapshot.finish()
 }
 
-/// All but the end of a snapshot. Asks now and then, with the bytes written so far, whether to go on.
-fn write_paced<'d>(
-    frozen: &FrozenTree,
-    settings: &'d SnapshotSettings,
-    go_on: impl Fn(u64) -> bool,
-) -> Result<Option<(SnapshotWriter<'d>, SnapshotTrailer)>, StorageError> {
-    let mut writer = SnapshotWriter::begin(
-        &*settings.disk,
-        &settings.folders.snapshots,
-        frozen.zxid,
-        settings.compression,
-        frozen.sessions.iter().copied(),
-        frozen.acls.iter().map(|(id, acls)| (id.to_disk(), &**acls)),
-    )?;
-    let mut paced = 0;
-    for node in frozen.nodes() {
-        writer.node(&node.path, node.data.as_deref(), node.acl.to_disk(), &node.stat)?;
-        if writer.written() - paced >= PACE_EVERY {
-            paced = writer.written();
-            if !go_on(paced) {
-                // Dropped unfinished, the writer removes its file.
-                return Ok(None);
-            }
-        }
+/// A snapshot on its way. Dropped unfinished, it leaves no file.
+struct Unfinished<'a> {
+    writer: SnapshotWriter<'a>,
+    nodes: Peekable<Box<dyn Iterator<Item = &'a Znode> + Send + 'a>>,
+    trailer: SnapshotTrailer,
+}
+
+impl<'a> Unfinished<'a> {
+    fn begin(frozen: &'a FrozenTree, settings: &'a SnapshotSettings) -> Result<Unfinished<'a>, StorageError> {
+        let writer = SnapshotWriter::begin(
+            &*settings.disk,
+            &settings.folders.snapshots,
+            frozen.zxid,
+            settings.compression,
+            frozen.sessions.iter().copied(),
+            frozen.acls.iter().map(|(id, acls)| (id.to_disk(), &**acls)),
+        )?;
+        let digest = SnapshotDigest { zxid: frozen.zxid, version: DIGEST_VERSION, digest: frozen.digest };
+        let trailer = SnapshotTrailer {
+            digest: settings.digest.then_some(digest),
+            last_processed: settings.last_processed.then_some(frozen.zxid),
+        };
+        let nodes: Box<dyn Iterator<Item = &Znode> + Send> = Box::new(frozen.nodes());
+        Ok(Unfinished { writer, nodes: nodes.peekable(), trailer })
     }
-    let digest = SnapshotDigest { zxid: frozen.zxid, version: DIGEST_VERSION, digest: frozen.digest };
-    let trailer = SnapshotTrailer {
-        digest: settings.digest.then_some(digest),
-        last_processed: settings.last_processed.then_some(frozen.zxid),
-    };
-    Ok(Some((writer, trailer)))
+
+    /// Writes znodes to the last. Asks now and then, with the bytes written so far, whether to go on.
+    fn advance(&mut self, go_on: impl Fn(u64) -> bool) -> Result<(), StorageError> {
+        let mut asked = self.writer.written();
+        while let Some(node) = self.nodes.peek() {
+            if self.writer.written() - asked >= PACE_EVERY {
+                asked = self.writer.written();
+                if !go_on(asked) {
+                    break;
+                }
+            }
+            self.writer.node(&node.path, node.data.as_deref(), node.acl.to_disk(), &node.stat)?;
+            self.nodes.next();
+        }
+        Ok(())
+    }
+
+    fn is_written(&mut self) -> bool {
+        self.nodes.peek().is_none()
+    }
+
+    fn finish(self) -> Result<(), StorageError> {
+        self.writer.finish(self.trailer)?;
+        Ok(())
+    }
 }

@@ -5,7 +5,7 @@ use crate::{
     error::{IoContext, Result},
     folders::DataFolders,
     names::log_files,
-    snapshot::find_snapshots,
+    snapshot::{find_snapshots, spare},
     txnlog::SpareLog,
 };
 use std::path::PathBuf;
@@ -14,7 +14,8 @@ use std::path::PathBuf;
 pub const RETAIN_AT_LEAST: usize = 3;
 
 /// Keeps the `retain` newest snapshots that look valid, and every log file that one of them needs; removes the
-/// older ones of both, oldest first. Returns what was removed. One of the logs may become the spare.
+/// older ones of both, oldest first. Returns what was removed. One of each may become the spare, so that the next is
+/// written into its file.
 pub fn purge(
     disk: &dyn Disk,
     folders: &DataFolders,
@@ -37,7 +38,9 @@ pub fn purge(
         removed.push(log.path);
     }
     for old in snapshots.into_iter().rev().filter(|file| file.zxid < oldest) {
-        disk.remove(&old.path).during("remove", &old.path)?;
+        if !spare::keep(disk, &folders.snapshots, &old.path)? {
+            disk.remove(&old.path).during("remove", &old.path)?;
+        }
         removed.push(old.path);
     }
     Ok(removed)

@@ -21,6 +21,7 @@ pub mod body;
 mod find;
 mod reader;
 mod snappy;
+pub(crate) mod spare;
 mod writer;
 
 pub use body::{SnapshotNode, SnapshotSink};

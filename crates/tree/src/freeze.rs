@@ -2,6 +2,7 @@
 
 use crate::{acl_table::AclId, table::Shard, tree::Tree, znode::Znode};
 use alloc::{sync::Arc, vec::Vec};
+use core::iter;
 use ostler_proto::{
     acl::Acl,
     id::{SessionId, Zxid},
@@ -34,7 +35,13 @@ impl FrozenTree {
 
     /// The znodes, parents before their children, as ZooKeeper's loader needs them. Within a depth they
     /// are ordered by shard, so equal trees give equal snapshots only up to insertion history.
+    ///
+    /// They are put in order when the first is asked for, by whoever asks.
     pub fn nodes(&self) -> impl Iterator<Item = &Znode> {
+        iter::once_with(|| self.by_depth()).flatten().flatten()
+    }
+
+    fn by_depth(&self) -> Vec<Vec<&Znode>> {
         let all = || self.shards.iter().flat_map(|shard| shard.iter());
         let mut counts: Vec<usize> = Vec::new();
         for node in all() {
@@ -48,7 +55,7 @@ impl FrozenTree {
         for node in all() {
             levels[depth(&node.path)].push(node);
         }
-        levels.into_iter().flatten()
+        levels
     }
 
     /// How many znodes.

@@ -216,6 +216,16 @@ impl Tree {
         self.sessions.iter().map(|(session, timeout)| (*session, *timeout))
     }
 
+    /// How many there are.
+    pub fn session_count(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// Whether there is such a session.
+    pub fn has_session(&self, session: SessionId) -> bool {
+        self.sessions.contains_key(&session)
+    }
+
     /// The nearest limited path at or above `path`, with its limits and its usage.
     pub fn quota<'p>(&self, path: &'p str) -> Option<(&'p str, QuotaNumbers, QuotaNumbers)> {
         let limited = self.quotas.limit_of(path)?;

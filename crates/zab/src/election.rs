@@ -175,6 +175,25 @@ impl Election {
         electorate: &Electorate,
         out: &mut Vec<ElectionOutput>,
     ) {
+        self.begin(now, own);
+        self.tell_all(now, electorate, out);
+        self.consider(now, electorate, out);
+    }
+
+    /// A leader that leaves has named the next: it is taken without an election, as upstream does. Whether it can
+    /// lead shows when it asks for its followers' epochs.
+    pub fn suggested(
+        &mut self,
+        now: Mono,
+        candidate: Candidate,
+        electorate: &Electorate,
+        out: &mut Vec<ElectionOutput>,
+    ) {
+        self.begin(now, None);
+        self.elect_and_tell(now, candidate, self.round, electorate, out);
+    }
+
+    fn begin(&mut self, now: Mono, own: Option<Candidate>) {
         self.round += 1;
         self.record = ElectionRecord::begin(now, self.round, own);
         self.phase = Phase::Looking(Looking {
@@ -186,8 +205,6 @@ impl Election {
             resend_after: self.timing.resend_min,
             settle_until: None,
         });
-        self.tell_all(now, electorate, out);
-        self.consider(now, electorate, out);
     }
 
     /// Synchronised with the leader: from now on the vote names the new epoch, as the leader's own does, so

@@ -7,6 +7,22 @@ use crate::quorum::Electorate;
 use alloc::collections::BTreeMap;
 use ostler_proto::id::{ServerId, Zxid};
 
+/// How many proposals a reign makes, of which a zxid can count 4,294,967,295.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReignLength {
+    /// After so many it ends as soon as nothing is under way.
+    pub enough: u32,
+    /// After so many it ends whatever is under way.
+    pub most: u32,
+}
+
+impl Default for ReignLength {
+    /// What one step may propose, such as the ends of all sessions, has room behind both.
+    fn default() -> Self {
+        ReignLength { enough: u32::MAX - 2_000_000, most: u32::MAX - 1_000_000 }
+    }
+}
+
 /// A leader in its reign.
 #[derive(Debug)]
 pub struct Leader {
@@ -43,6 +59,12 @@ impl Leader {
         self.proposed
     }
 
+    /// Whether the reign has to end, so that the next can count from 0 again.
+    pub fn is_over(&self, length: ReignLength) -> bool {
+        let count = self.proposed.counter();
+        count >= length.most || (count >= length.enough && self.committed == self.proposed)
+    }
+
     /// The last proposal.
     pub fn proposed(&self) -> Zxid {
         self.proposed
@@ -69,6 +91,7 @@ impl Leader {
 mod tests {
     use super::*;
     use crate::quorum::Quorum;
+    use ostler_proto::id::Epoch;
 
     #[test]
     fn a_quorum_of_disks_commits() {
@@ -89,6 +112,35 @@ mod tests {
         leader.propose();
         assert_eq!(leader.committed(), Zxid::ZERO, "not before its disk has it");
         assert_eq!(leader.acknowledge(me, Zxid(1)), Zxid(1));
+    }
+
+    #[test]
+    fn a_reign_ends_in_a_quiet_moment_or_before_it_cannot_count_on() {
+        let me = ServerId(1);
+        let length = ReignLength { enough: 3, most: 5 };
+        let mut leader = Leader::new(Electorate::of(Quorum::majority([me])), Zxid::new(Epoch(7), 0));
+        let mut over = |act: fn(&mut Leader)| {
+            act(&mut leader);
+            leader.is_over(length)
+        };
+        let propose: fn(&mut Leader) = |leader| {
+            leader.propose();
+        };
+        assert_eq!([propose; 4].map(&mut over), [false; 4], "the third and fourth are under way");
+        let commit: fn(&mut Leader) = |leader| {
+            leader.acknowledge(ServerId(1), leader.proposed());
+        };
+        assert!(over(commit));
+        assert!(over(propose), "five are the most");
+    }
+
+    #[test]
+    fn the_longest_reign_leaves_room_in_its_counter() {
+        let length = ReignLength::default();
+        let last = Zxid::new(Epoch(7), length.most);
+        let leader = Leader::new(Electorate::of(Quorum::majority([ServerId(1)])), last);
+        assert!(leader.is_over(length) && length.enough < length.most);
+        assert_eq!(Zxid(last.0 + 1_000_000).epoch(), Epoch(7));
     }
 
     #[test]

@@ -4,7 +4,10 @@
 //! leader whose history is not the newest of that quorum gives way; and the reign begins when a quorum has the
 //! leader's history on disk. Nothing is promised before it is durable: the host reports each save.
 
-use crate::{quorum::Electorate, time::Mono};
+use crate::{
+    quorum::{Electorate, Quorum},
+    time::Mono,
+};
 use alloc::{
     collections::{BTreeMap, BTreeSet},
     vec::Vec,
@@ -92,6 +95,8 @@ pub enum LeadingOutput {
         /// Up to where.
         zxid: Zxid,
     },
+    /// A server that had data has none: it does not count before the reign has begun.
+    DataLost(ServerId),
     /// Close a learner's connection.
     Refuse {
         /// Which.
@@ -156,6 +161,8 @@ struct Learner {
     observer: bool,
     stage: LearnerStage,
     heard: Mono,
+    /// It has lost its data.
+    blank: bool,
 }
 
 #[derive(Debug)]
@@ -170,6 +177,17 @@ enum Stage {
     Broadcast,
 }
 
+/// Learners by how far they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LearnerCounts {
+    /// All that have said who they are.
+    pub all: usize,
+    /// Followers that have the history.
+    pub followers: usize,
+    /// Observers that have it.
+    pub observers: usize,
+}
+
 /// A leader, from its election to its end.
 #[derive(Debug)]
 pub struct Leading {
@@ -182,6 +200,8 @@ pub struct Leading {
     /// When the stage has lasted too long.
     deadline: Mono,
     learners: BTreeMap<LinkId, Learner>,
+    /// Servers that are known to have had data.
+    had_data: BTreeSet<ServerId>,
 }
 
 impl Leading {
@@ -203,9 +223,32 @@ impl Leading {
             stage: Stage::Discovery { highest: own.accepted },
             deadline: now.after(timing.init),
             learners: BTreeMap::new(),
+            had_data: BTreeSet::new(),
         };
         leading.consider_epoch(now, out);
         leading
+    }
+
+    /// A follower's side towards observers of its own: to them it is a leader whose reign has begun, and whose being
+    /// there depends on nobody.
+    pub fn relaying(me: ServerId, epoch: Epoch, timing: LeadingTiming) -> Leading {
+        Leading {
+            me,
+            own: Standing { accepted: epoch, current: epoch, last: Zxid::new(epoch, 0) },
+            epoch,
+            electorate: Electorate::of(Quorum::majority([me])),
+            timing,
+            stage: Stage::Broadcast,
+            deadline: Mono(0),
+            learners: BTreeMap::new(),
+            had_data: BTreeSet::new(),
+        }
+    }
+
+    /// These servers had data. One that comes without any may have lost what it had acknowledged to another leader, so
+    /// it says nothing about the history: it counts only once the reign has begun, which takes a quorum of others.
+    pub fn had_data(&mut self, servers: BTreeSet<ServerId>) {
+        self.had_data = servers;
     }
 
     /// From now on these decide.
@@ -217,6 +260,16 @@ impl Leading {
     pub fn synced(&self) -> impl Iterator<Item = ServerId> {
         use LearnerStage::{Active, Synced};
         self.learners.values().filter(|of| matches!(of.stage, Synced | Active)).map(|of| of.id)
+    }
+
+    /// How many learners there are.
+    pub fn counts(&self) -> LearnerCounts {
+        use LearnerStage::{Active, Synced};
+        let mut counts = LearnerCounts { all: self.learners.len(), followers: 0, observers: 0 };
+        for of in self.learners.values().filter(|of| matches!(of.stage, Synced | Active)) {
+            *(if of.observer { &mut counts.observers } else { &mut counts.followers }) += 1;
+        }
+        counts
     }
 
     /// The epoch of the reign, once it has one.
@@ -343,7 +396,7 @@ impl Leading {
             stage = LearnerStage::EpochSent;
             out.push(LeadingOutput::LeaderInfo { link, epoch: self.epoch });
         }
-        self.learners.insert(link, Learner { id, observer, stage, heard: now });
+        self.learners.insert(link, Learner { id, observer, stage, heard: now, blank: false });
         self.consider_epoch(now, out);
     }
 
@@ -369,9 +422,15 @@ impl Leading {
         current: Option<Epoch>,
         out: &mut Vec<LeadingOutput>,
     ) {
+        let established = self.is_established();
         let Some(learner) = self.learners.get_mut(&link) else { return };
         if learner.stage != LearnerStage::EpochSent {
             return out.push(LeadingOutput::Refuse { link, why: Refusal::OutOfTurn });
+        }
+        let has_nothing = last == Zxid::ZERO && current.is_none_or(|current| current == Epoch(0));
+        if has_nothing && !established && self.had_data.contains(&learner.id) {
+            learner.blank = true;
+            out.push(LeadingOutput::DataLost(learner.id));
         }
         if let Stage::Epoch { acks, .. } = &mut self.stage {
             if let Some(current) = current {
@@ -379,7 +438,7 @@ impl Leading {
                     self.learners.remove(&link);
                     return out.push(LeadingOutput::Refuse { link, why: Refusal::Ahead { current, last } });
                 }
-                if !learner.observer {
+                if !learner.observer && !learner.blank {
                     acks.insert(learner.id);
                 }
             }
@@ -417,6 +476,7 @@ impl Leading {
             LearnerStage::Syncing => {
                 learner.stage = LearnerStage::Synced;
                 if !learner.observer
+                    && !learner.blank
                     && let Stage::Sync { acks, .. } = &mut self.stage
                 {
                     acks.insert(learner.id);

@@ -123,6 +123,45 @@ fn a_leader_gives_way_to_a_follower_that_knows_more() {
     }
 }
 
+/// Server 1 may have acknowledged to another leader what this one never got: nobody knows any more.
+#[test]
+fn a_follower_that_has_lost_its_data_does_not_make_a_reign() {
+    let nothing = |current| FromLearner::AckEpoch { last: Zxid::ZERO, current };
+    for lost in [nothing(Some(Epoch(0))), nothing(None)] {
+        let mut reign = Reign::new(&[1, 2, 3]);
+        reign.leading.had_data([ServerId(1), ServerId(2)].into());
+        reign.greet(1, 0);
+        reign.accepted_saved();
+        assert_eq!(reign.hear(1, lost), [LeadingOutput::DataLost(ServerId(1))]);
+        reign.greet(2, 0);
+        let out = reign.hear(2, ack_epoch(3, 5));
+        assert_eq!(out.len(), 3, "the other one counts, and both are brought to the history: {out:?}");
+        reign.current_saved();
+        assert_eq!(reign.hear(1, FromLearner::Ack(begin(5))), [], "its copy does not make the reign either");
+        assert!(!reign.leading.is_established());
+        reign.hear(2, FromLearner::Ack(begin(5)));
+        assert!(reign.leading.is_established());
+        reign.leading.disconnected(LinkId(2));
+        assert_eq!(reign.tick(1), [], "by now it has all that was committed");
+    }
+}
+
+#[test]
+fn a_follower_that_never_had_data_counts() {
+    for known in [&[2][..], &[1, 2]] {
+        let mut reign = Reign::new(&[1, 2, 3]);
+        reign.leading.had_data(known.iter().copied().map(ServerId).collect());
+        reign.greet(1, 4);
+        reign.accepted_saved();
+        let current = if known.contains(&1) { Epoch(1) } else { Epoch(0) };
+        let out = reign.hear(1, FromLearner::AckEpoch { last: Zxid::ZERO, current: Some(current) });
+        assert!(
+            matches!(out[..], [LeadingOutput::SaveCurrent(_), LeadingOutput::Synchronise { .. }]),
+            "{out:?}"
+        );
+    }
+}
+
 #[test]
 fn observers_and_repeated_promises_do_not_count() {
     let mut reign = Reign::new(&[1, 2, 3]);

@@ -161,7 +161,7 @@ fn tone_of(state: State) -> Tone {
     match state {
         State::Serving(Mode::Leader | Mode::Standalone) => Tone::Good,
         State::Serving(Mode::Follower | Mode::Observer) => Tone::Plain,
-        State::Starting | State::Looking | State::Paused => Tone::Warning,
+        State::Serving(Mode::ReadOnly) | State::Starting | State::Looking | State::Paused => Tone::Warning,
         State::Silent | State::Down => Tone::Bad,
     }
 }
@@ -243,7 +243,8 @@ mod tests {
     #[test]
     fn a_server_fits_into_80_columns() {
         let states = [State::Down, State::Paused, State::Starting, State::Looking, State::Silent];
-        let modes = [Mode::Leader, Mode::Follower, Mode::Observer, Mode::Standalone].map(State::Serving);
+        let modes = [Mode::Leader, Mode::Follower, Mode::Observer, Mode::Standalone, Mode::ReadOnly];
+        let modes = modes.map(State::Serving);
         for state in states.into_iter().chain(modes) {
             let row = server(&member(9, state, 0xffff_ffff_ffff), Instant::now());
             assert!(row.len() < WIDTH, "{}", text(&row));

@@ -41,6 +41,8 @@ pub(super) enum Mode {
     Follower,
     Observer,
     Standalone,
+    /// It has no leader, and serves who is content to read.
+    ReadOnly,
 }
 
 /// Never takes much longer than [`PATIENCE`].
@@ -79,6 +81,7 @@ fn serving(srvr: &str, mntr: &str) -> Option<Serving> {
         "follower" => Mode::Follower,
         "observer" => Mode::Observer,
         "standalone" => Mode::Standalone,
+        "read-only" => Mode::ReadOnly,
         _ => return None,
     };
     let zxid = u64::from_str_radix(of("Zxid")?.strip_prefix("0x")?, 16).ok()?;

@@ -44,6 +44,7 @@ impl fmt::Display for State {
             State::Serving(Mode::Follower) => "follower",
             State::Serving(Mode::Observer) => "observer",
             State::Serving(Mode::Standalone) => "alone",
+            State::Serving(Mode::ReadOnly) => "readonly",
         })
     }
 }

@@ -150,6 +150,10 @@ impl Chronicle {
         }
     }
 
+    pub(super) fn serves_since(&self) -> Option<Mono> {
+        self.searches.back()?.synchronised
+    }
+
     fn committed(&mut self, at: Mono, zxid: Zxid) {
         if let Some(search) = self.current()
             && search.synchronised.is_some()
@@ -254,12 +258,15 @@ impl Server {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Observing;
     use super::*;
     use crate::{CoreConfig, Effect, EnsembleConfig, Input, PersistOp};
     use alloc::{format, string::String};
     use ostler_proto::membership::Membership;
     use ostler_tree::Tree;
-    use ostler_zab::{ElectionTiming, HistoryLimits, election::Happening, leading::LeadingTiming};
+    use ostler_zab::{
+        ElectionTiming, HistoryLimits, ReignLength, election::Happening, leading::LeadingTiming,
+    };
 
     const WALL_MS: i64 = 1_800_000_000_000;
 
@@ -271,10 +278,14 @@ mod tests {
         let core = CoreConfig { server: ServerId(1), ..CoreConfig::default() };
         let servers = voters.iter().map(|id| format!("server.{id}=10.0.0.{id}:2888:3888\n"));
         let ensemble = EnsembleConfig {
+            local_sessions: crate::ensemble::LocalSessions::Off,
+            read_only_after_ms: None,
             membership: Membership::parse(&servers.collect::<String>()).unwrap(),
             pending: None,
             election: ElectionTiming::default(),
             timing: LeadingTiming { init: 1_000, sync: 500 },
+            observing: Observing::default(),
+            reign: ReignLength::default(),
             history: HistoryLimits { records: 100, bytes: 1 << 20 },
             may_start_empty: false,
             accepted: Epoch(3),

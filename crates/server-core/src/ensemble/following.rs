@@ -1,6 +1,9 @@
 //! The learner's side: the leader's history is taken over, then what it proposes.
 
-use super::{Held, Learner, Reload, Role, Step, chronicle::Why, own_info, reconfig::is_reconfig};
+use super::{
+    Asking, Held, Learner, ObserverMaster, Reload, Role, Step, chronicle::Why, own_info,
+    reconfig::is_reconfig,
+};
 use crate::{
     effect::{Effect, PeerMessage, PersistOp},
     input::{ConnId, Now},
@@ -8,7 +11,7 @@ use crate::{
 };
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 use ostler_proto::{
-    id::{Epoch, Zxid},
+    id::{Epoch, SessionId, Zxid},
     quorum_packet::Packet,
     txn::{Txn, TxnRecord},
 };
@@ -27,7 +30,13 @@ impl Server {
             return effects.push(Effect::HangUp(link));
         }
         let learning = Learning::new(standing, ensemble.is_observer());
-        ensemble.role = Role::Learning(Box::new(Learner { link, learning, heard: now.mono }));
+        ensemble.role = Role::Learning(Box::new(Learner {
+            link,
+            learning,
+            heard: now.mono,
+            suggested: None,
+            master: None,
+        }));
         ensemble.chronicle.connected(now.mono);
         effects.push(Effect::ToPeer { link, message: PeerMessage::Packet(own_info(ensemble)) });
     }
@@ -51,16 +60,17 @@ impl Server {
     }
 
     pub(super) fn leader_says(&mut self, now: Now, packet: Packet<'_>, effects: &mut Vec<Effect>) {
-        if let Some(Role::Learning(learner)) = self.ensemble.as_mut().map(|ensemble| &mut ensemble.role) {
-            learner.heard = now.mono;
-        }
-        let record = |bytes: &[u8]| Record(Arc::from(bytes));
         let designated = match &packet {
             Packet::CommitAndActivate { leader, .. } | Packet::InformAndActivate { leader, .. } => {
                 Some(*leader)
             }
             _ => None,
         };
+        if let Some(Role::Learning(learner)) = self.ensemble.as_mut().map(|ensemble| &mut ensemble.role) {
+            learner.heard = now.mono;
+            learner.suggested = designated;
+        }
+        let record = |bytes: &[u8]| Record(Arc::from(bytes));
         let said = match packet {
             Packet::LeaderInfo { epoch, .. } => FromLeader::LeaderInfo(epoch),
             Packet::Diff(_) => return self.take_diff(now, effects),
@@ -79,18 +89,7 @@ impl Server {
             Packet::Ping { zxid, .. } => FromLeader::Ping(zxid),
             Packet::Sync => return self.synced(now, effects),
             Packet::Revalidated { session, valid } => {
-                let waiting = self.ensemble.as_mut().and_then(|ensemble| {
-                    let queue = ensemble.revalidating.get_mut(&session)?;
-                    let first = queue.pop_front();
-                    if queue.is_empty() {
-                        ensemble.revalidating.remove(&session);
-                    }
-                    first
-                });
-                if let Some((conn, timeout_ms)) = waiting {
-                    self.revalidated(now, conn, (session, timeout_ms), valid, effects);
-                }
-                return;
+                return self.heard_of_session(now, session, valid, effects);
             }
             _ => {
                 tracing::warn!("the leader sends what no leader sends");
@@ -99,10 +98,32 @@ impl Server {
         };
         let term = self.term();
         self.learn(now, said, effects);
-        // A leader that is not to lead any more leaves it to its followers to go.
+        // A leader that is not to lead any more leaves it to its followers to go, to the one that it names.
         let leader = self.ensemble.as_ref().and_then(|ensemble| ensemble.leader);
         if designated.is_some() && designated != leader && self.term() == term {
-            self.look(now, Why::Reconfigured, effects);
+            self.look_to(now, Why::Reconfigured, designated, effects);
+        }
+    }
+
+    /// The leader's word on a session, for who asked first.
+    fn heard_of_session(&mut self, now: Now, session: SessionId, valid: bool, effects: &mut Vec<Effect>) {
+        let waiting = self.ensemble.as_mut().and_then(|ensemble| {
+            let queue = ensemble.revalidating.get_mut(&session)?;
+            let first = queue.pop_front();
+            if queue.is_empty() {
+                ensemble.revalidating.remove(&session);
+            }
+            first
+        });
+        match waiting {
+            Some((Asking::Client(conn), timeout_ms)) => {
+                self.revalidated(now, conn, (session, timeout_ms), valid, effects);
+            }
+            Some((Asking::Observer(link), timeout_ms)) => {
+                self.revalidated_at_observer(now, link, (session, timeout_ms), valid, effects);
+            }
+            None if !valid => self.moved_away(session, effects),
+            None => {}
         }
     }
 
@@ -180,8 +201,10 @@ impl Server {
     fn commit_next(&mut self, now: Now, zxid: Zxid, effects: &mut Vec<Effect>) {
         let Some(proposal) = self.outstanding.pop_front() else { return };
         assert_eq!(proposal.zxid, zxid, "what is committed is what was logged first");
+        self.tell_commit(&proposal, effects);
         self.commit(now, &proposal, effects);
         self.remember(proposal);
+        self.catch_up_with_observers(effects);
     }
 
     /// What is logged here is the beginning of the leader's history: so it is committed.
@@ -250,6 +273,11 @@ impl Server {
         self.restart_sessions(now);
         let Some(ensemble) = &mut self.ensemble else { return };
         ensemble.election.established(epoch);
+        let master = (ensemble.config.observing.masters && !ensemble.is_observer())
+            .then(|| ObserverMaster::new(ensemble));
+        if let Role::Learning(learner) = &mut ensemble.role {
+            learner.master = master;
+        }
         let leader = ensemble.leader.map(|leader| leader.0);
         tracing::info!(leader, epoch = epoch.0, "following");
         self.adopt_pending(now, effects);
@@ -268,7 +296,9 @@ impl Server {
         self.ensemble.as_ref()?.following()?;
         let session = record.header.session;
         let conn = self.sessions.get(session).and_then(|session| session.conn);
-        if let Txn::CreateSession { timeout_ms } = record.txn {
+        if let Txn::CreateSession { timeout_ms } = record.txn
+            && self.sessions.get(session).is_none()
+        {
             self.sessions.insert(now.mono, session, timeout_ms, conn);
         }
         let front = self.conns.get(&conn?)?.fifo.front()?;

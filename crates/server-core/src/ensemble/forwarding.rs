@@ -1,11 +1,13 @@
 //! What clients of learners ask: on its way to the leader, and at the leader.
 
+use super::Asking;
 use crate::{
     effect::{CloseReason, Effect, PeerMessage},
     input::{ClientRequest, ConnId, Now},
+    prepare::Ephemerals,
     propose::Asker,
     server::{Server, Syncing},
-    session::Owner,
+    session::{Owner, Scope},
 };
 use alloc::{borrow::Cow, vec::Vec};
 use ostler_proto::{
@@ -67,18 +69,21 @@ impl Server {
         effects: &mut Vec<Effect>,
     ) {
         let Some(ensemble) = &mut self.ensemble else { return };
-        ensemble.revalidating.entry(session).or_default().push_back((conn, timeout_ms));
+        ensemble.revalidating.entry(session).or_default().push_back((Asking::Client(conn), timeout_ms));
+        if let Some(state) = self.sessions.get_mut(session) {
+            // What it sends by way of an observer is late from now on.
+            state.owner = Owner::Here;
+        }
         let packet = Packet::Revalidate { session, timeout_ms };
         effects.push(Effect::ToPeer { link: leader, message: PeerMessage::Packet(packet) });
     }
 
     /// At a learner: the leader hears of this session with the next heartbeat.
     pub(crate) fn note_touch(&mut self, session: SessionId) {
-        if self.leader.is_some() {
-            return;
-        }
         if let Some(ensemble) = &mut self.ensemble
+            && ensemble.following().is_some()
             && let Some(state) = self.sessions.get(session)
+            && state.scope == Scope::Global
         {
             ensemble.touched.insert(session, state.timeout_ms);
         }
@@ -116,7 +121,8 @@ impl Server {
         timeout_ms: i32,
         effects: &mut Vec<Effect>,
     ) {
-        let valid = self.sessions.touch(now.mono, session);
+        // A local session of this server lives nowhere else.
+        let valid = !self.sessions.is_local(session) && self.sessions.touch(now.mono, session);
         let mut here = None;
         if valid && let Some(state) = self.sessions.get_mut(session) {
             state.timeout_ms = timeout_ms;
@@ -151,8 +157,8 @@ impl Server {
             }
             Request::Sync(_) => self.sync_for_learner(from.link, effects),
             request => {
-                let txn_error = self.session_error(now, from);
-                self.propose_forwarded(now, from, &request, txn_error, effects);
+                let standing = self.standing_of(now, from.link, from.session);
+                self.propose_forwarded(now, from, &request, standing, effects);
             }
         }
     }
@@ -165,43 +171,36 @@ impl Server {
         }
     }
 
-    /// Whether the session may write through this learner. The first to write after a change of leaders owns it.
-    fn session_error(&mut self, now: Now, from: &Forwarded<'_>) -> Option<ErrorCode> {
-        if !self.sessions.touch(now.mono, from.session) {
-            return Some(ErrorCode::SessionExpired);
-        }
-        let state = self.sessions.get_mut(from.session)?;
-        match state.owner {
-            Owner::Nobody => {
-                state.owner = Owner::Learner(from.link);
-                None
-            }
-            Owner::Learner(owner) if owner == from.link => None,
-            _ => Some(ErrorCode::SessionMoved),
-        }
-    }
-
     fn propose_forwarded(
         &mut self,
         now: Now,
         from: &Forwarded<'_>,
         request: &Request<'_>,
-        error: Option<ErrorCode>,
+        standing: Result<Ephemerals, ErrorCode>,
         effects: &mut Vec<Effect>,
     ) {
         let (session, cxid) = (from.session, from.cxid);
-        if matches!(request, Request::CloseSession) && error.is_none() {
-            self.propose_close(now, session, cxid, None, effects);
-            return;
-        }
-        if let (Request::Reconfig(change), None) = (request, error) {
-            self.propose_reconfig(now, (session, cxid), change, Asker::Ids(from.ids), effects);
-            return;
+        match (request, standing) {
+            (Request::CloseSession, Ok(Ephemerals::Allowed)) => {
+                self.propose_close(now, session, cxid, None, effects);
+                return;
+            }
+            (Request::Reconfig(change), Ok(_)) => {
+                self.propose_reconfig(now, (session, cxid), change, Asker::Ids(from.ids), effects);
+                return;
+            }
+            _ => {}
         }
         let zxid = self.next_zxid();
-        let prepared = match error {
-            Some(error) => Err(error),
-            None => self.preparer(zxid, now, session, Asker::Ids(from.ids)).prepare(request),
+        let prepared = match (request, standing) {
+            // Nobody here knows of a session that could be closed.
+            (Request::CloseSession, Ok(_)) => Err(ErrorCode::SessionExpired),
+            (_, Err(error)) => Err(error),
+            (_, Ok(ephemerals)) => {
+                let mut preparer = self.preparer(zxid, now, session, Asker::Ids(from.ids));
+                preparer.ephemerals = ephemerals;
+                preparer.prepare(request)
+            }
         };
         let txn = prepared.unwrap_or_else(|error| Txn::Error(error.code()));
         self.append(now, session, cxid, txn, None, effects);

@@ -237,6 +237,9 @@ impl Server {
         effects.push(Effect::Persist { seq: self.gate.issue(), op });
         ensemble.config.membership = membership;
         ensemble.config.pending = None;
+        // Who was taken out and comes again is new.
+        let membership = &ensemble.config.membership;
+        ensemble.had_data.retain(|server| membership.servers.contains_key(server));
         let observer = ensemble.is_observer();
         ensemble.election.set_config(ensemble.config.membership.to_string(), observer);
         self.electorate_changed();

@@ -1,6 +1,6 @@
 //! The leader's side: learners are brought to its history, then get what it proposes.
 
-use super::{Delayed, Held, Role, Step, chronicle::Why, learner_info, reconfig::is_reconfig};
+use super::{Delayed, Held, Role, Step, chronicle::Why, peer_says, reconfig::is_reconfig};
 use crate::{
     effect::{Effect, PeerMessage, PersistOp},
     input::{LogPart, Now},
@@ -14,7 +14,7 @@ use ostler_proto::{
 use ostler_tree::Overlay;
 use ostler_zab::{
     Leader, Record,
-    leading::{FromLearner, Leading, LeadingOutput, LinkId},
+    leading::{Leading, LeadingOutput, LinkId},
     sync::{Reach, SyncPlan, plan, plan_from_log},
 };
 
@@ -27,6 +27,7 @@ impl Server {
         let (electorate, timing) = (ensemble.electorate.clone(), ensemble.config.timing);
         let mut out = Vec::new();
         let mut leading = Leading::new(now.mono, ensemble.me, standing, electorate, timing, &mut out);
+        leading.had_data(ensemble.had_data.clone());
         for (link, info) in core::mem::take(&mut ensemble.early) {
             leading.heard(now.mono, link, info, &mut out);
         }
@@ -35,20 +36,26 @@ impl Server {
     }
 
     pub(super) fn tick_leading(&mut self, now: Now, effects: &mut Vec<Effect>) {
-        let zxid = self.proposed();
         let mut out = Vec::new();
         let Some(ensemble) = &mut self.ensemble else { return };
         let Role::Leading(leading) = &mut ensemble.role else { return };
         leading.tick(now.mono, &mut out);
-        // The first word after the epoch is how the history is brought, which may wait for the log to be read.
-        for (link, _) in leading.forwarding().filter(|(link, _)| !ensemble.delayed.contains_key(link)) {
-            let message = PeerMessage::Packet(Packet::Ping { zxid, touched: None });
-            effects.push(Effect::ToPeer { link, message });
-        }
+        self.ping_learners(effects);
         self.lead(now, out, effects);
     }
 
-    fn lead(&mut self, now: Now, outputs: Vec<LeadingOutput>, effects: &mut Vec<Effect>) {
+    pub(super) fn ping_learners(&mut self, effects: &mut Vec<Effect>) {
+        let zxid = self.proposed();
+        let Some(ensemble) = &self.ensemble else { return };
+        let Some(learners) = ensemble.learners() else { return };
+        // The first word after the epoch is how the history is brought, which may wait for the log to be read.
+        for (link, _) in learners.forwarding().filter(|(link, _)| !ensemble.delayed.contains_key(link)) {
+            let message = PeerMessage::Packet(Packet::Ping { zxid, touched: None });
+            effects.push(Effect::ToPeer { link, message });
+        }
+    }
+
+    pub(super) fn lead(&mut self, now: Now, outputs: Vec<LeadingOutput>, effects: &mut Vec<Effect>) {
         let send = |link, packet| Effect::ToPeer { link, message: PeerMessage::Packet(packet) };
         for output in outputs {
             self.note_leading(now, &output);
@@ -66,9 +73,18 @@ impl Server {
                         // Said of what was never proposed: it counts for nothing.
                         tracing::warn!(server = from.0, %zxid, "a follower acknowledges what was not proposed");
                     } else {
+                        if let Some(ensemble) = &mut self.ensemble {
+                            ensemble.had_data.insert(from);
+                        }
                         self.acknowledged(now, from, zxid, effects);
                     }
                 }
+                LeadingOutput::DataLost(server) => tracing::warn!(
+                    server = server.0,
+                    "this server had data and has none now: it may have lost what it acknowledged, so it does not count \
+                     before another server backs this leader. If all others are lost for good, copy the data folder of \
+                     this leader to it, or restart this leader"
+                ),
                 LeadingOutput::Refuse { link, why } => {
                     tracing::warn!(?link, ?why, "a learner was sent away");
                     effects.push(Effect::HangUp(link));
@@ -133,18 +149,8 @@ impl Server {
         packet: Packet<'_>,
         effects: &mut Vec<Effect>,
     ) {
-        let said = match &packet {
-            Packet::FollowerInfo { .. } | Packet::ObserverInfo { .. } => {
-                let version = self.ensemble.as_ref().map_or(0, |ensemble| ensemble.config.membership.version);
-                match learner_info(&packet, version) {
-                    Some(info) => info,
-                    None => return effects.push(Effect::HangUp(link)),
-                }
-            }
-            Packet::AckEpoch { last, current } => FromLearner::AckEpoch { last: *last, current: *current },
-            Packet::Ack(zxid) => FromLearner::Ack(*zxid),
-            _ => FromLearner::Sign,
-        };
+        let version = self.ensemble.as_ref().map_or(0, |ensemble| ensemble.config.membership.version);
+        let Some(said) = peer_says(&packet, version) else { return effects.push(Effect::HangUp(link)) };
         let mut out = Vec::new();
         if let Some(leading) = self.ensemble.as_mut().and_then(|ensemble| ensemble.leading()) {
             leading.heard(now.mono, link, said, &mut out);
@@ -155,7 +161,10 @@ impl Server {
 
     /// Sends what a learner lacks: from memory, from the log on disk, or the whole tree. All that is proposed
     /// from now on follows by itself.
-    fn synchronise(&mut self, link: LinkId, peer: Zxid, effects: &mut Vec<Effect>) {
+    pub(super) fn synchronise(&mut self, link: LinkId, peer: Zxid, effects: &mut Vec<Effect>) {
+        if self.waits_for_commits(link, peer) {
+            return;
+        }
         let applied = self.tree.last_processed();
         let Some(ensemble) = &mut self.ensemble else { return };
         let history = &ensemble.history;
@@ -257,9 +266,9 @@ impl Server {
     fn finish_sync(&mut self, link: LinkId, effects: &mut Vec<Effect>) {
         self.number_first_config();
         let Some(ensemble) = &mut self.ensemble else { return };
-        let Role::Leading(leading) = &ensemble.role else { return };
-        let Some(epoch) = leading.epoch() else { return };
-        let observer = leading.forwarding().any(|(of, observer)| of == link && observer);
+        let Some(learners) = ensemble.learners() else { return };
+        let Some(epoch) = learners.epoch() else { return };
+        let observer = learners.forwarding().any(|(of, observer)| of == link && observer);
         let outstanding = self.outstanding.iter().filter(|_| !observer);
         let mut messages: Vec<PeerMessage> = outstanding
             .map(|proposal| PeerMessage::Proposal(proposal.zxid, proposal.record.clone()))
@@ -286,10 +295,13 @@ impl Server {
 
     /// A commit for all.
     pub(crate) fn tell_commit(&mut self, proposal: &Outstanding, effects: &mut Vec<Effect>) {
-        let activate = is_reconfig(&proposal.record).then(|| self.designated_leader());
+        let Some(ensemble) = &self.ensemble else { return };
+        let leader = || ensemble.suggested_leader().unwrap_or_else(|| self.designated_leader());
+        let activate = is_reconfig(&proposal.record).then(leader);
         let Some(ensemble) = &mut self.ensemble else { return };
-        let Role::Leading(leading) = &ensemble.role else { return };
-        for (link, observer) in leading.forwarding() {
+        let Some(learners) = ensemble.learners() else { return };
+        let told: Vec<(LinkId, bool)> = learners.forwarding().collect();
+        for (link, observer) in told {
             let (zxid, record) = (proposal.zxid, &proposal.record);
             let message = match (activate, observer) {
                 (None, true) => PeerMessage::Inform(zxid, record.clone()),

@@ -1,7 +1,7 @@
 //! What a client is shown, held against the history.
 
 use crate::{
-    client::{Client, Intent, Watch},
+    client::{Client, Intent, Sent, Watch},
     truth::{Truth, sorted},
     world::World,
 };
@@ -13,8 +13,9 @@ use ostler_proto::{
     reply::{Body, Reply},
     txn::{Txn, TxnRecord},
 };
+use ostler_server_core::ensemble::LocalSessions;
 
-const FAILURES: [ErrorCode; 7] = [
+const FAILURES: [ErrorCode; 8] = [
     ErrorCode::NoNode,
     ErrorCode::NodeExists,
     ErrorCode::NotEmpty,
@@ -22,23 +23,34 @@ const FAILURES: [ErrorCode; 7] = [
     ErrorCode::NoChildrenForEphemerals,
     ErrorCode::SessionMoved,
     ErrorCode::SessionExpired,
+    ErrorCode::EphemeralOnLocalSession,
 ];
 
 impl World {
     pub(crate) fn client_answered(&mut self, client: usize, reply: &Reply) {
         self.trace(|| format!("client {client} gets {reply:?}"));
-        let (truth, of) = (&self.truth, &mut self.clients[client]);
+        let of = &mut self.clients[client];
         let sent = of.sent.pop_front().expect("only what was asked is answered");
         let session = of.session.expect("only a session gets answers");
         assert_eq!(reply.xid, sent.xid, "replies come in the order of the requests");
         let zxid = reply.zxid.expect("every known request has a zxid");
         assert!(zxid >= of.seen, "client {client} was at {} and is at {zxid}", of.seen);
         of.seen = zxid;
+        if let Some(proven) = of.conn.and_then(|conn| self.net.conns[&conn].shown) {
+            return self.read_only_answered(client, &sent, reply, proven);
+        }
+        let (truth, of) = (&self.truth, &mut self.clients[client]);
         watches_are_told_first(truth, of, zxid);
         if let Err(error) = &reply.result {
             assert!(FAILURES.contains(error), "{sent:?} gives {error:?}");
         }
         match &sent.intent {
+            Intent::Close if truth.write_of(session, reply.xid.0).is_none() => {
+                assert_ne!(self.shape.local, LocalSessions::Off, "the end of {session:?} is a transaction");
+                assert!(!truth.has_session(session, zxid), "{session:?} is closed without a transaction");
+                assert_eq!(reply.result, Ok(Body::None));
+                self.count("local close");
+            }
             Intent::Write(_) | Intent::Close => {
                 let happened = truth.write_of(session, reply.xid.0);
                 assert_eq!(happened, Some(zxid), "{sent:?} of {session:?} is acknowledged at {zxid}");
@@ -57,7 +69,9 @@ impl World {
                 self.count("read");
             }
             Intent::Sync => {
-                assert!(!self.calm || zxid >= sent.floor, "{sent:?} was answered at {zxid}");
+                // Whoever goes along with a leader that is none any more does not learn of what came after it.
+                let deposed = !self.calm && zxid.epoch() < sent.floor.epoch();
+                assert!(zxid >= sent.floor || deposed, "{sent:?} was answered at {zxid}");
                 self.count("sync");
             }
             Intent::Ping => assert_eq!(reply.xid, Xid::PING),
@@ -68,6 +82,33 @@ impl World {
         }
         if reply.xid != Xid::PING {
             of.outcome = Some(reply.clone());
+        }
+    }
+
+    /// What a server without a leader answers: reads, of a tree that is whole and not older than what was seen.
+    fn read_only_answered(&mut self, client: usize, sent: &Sent, reply: &Reply, proven: bool) {
+        let of = &mut self.clients[client];
+        match &sent.intent {
+            Intent::Write(_) | Intent::Sync => {
+                assert_eq!(reply.result, Err(ErrorCode::NotReadOnly), "{sent:?}");
+                self.count("read-only refusal");
+            }
+            Intent::Close if std::mem::take(&mut of.borrowed) => {
+                assert_eq!(reply.result, Ok(Body::None));
+                of.session = None;
+            }
+            Intent::Close => assert_eq!(reply.result, Err(ErrorCode::NotReadOnly)),
+            Intent::Get(path, _) | Intent::Exists(path, _) | Intent::Children(path, _) => {
+                if proven {
+                    let zxid = reply.zxid.unwrap();
+                    check_read(&self.truth, path, zxid, reply);
+                }
+                self.count("read-only read");
+            }
+            Intent::Ping => assert_eq!(reply.xid, Xid::PING),
+        }
+        if reply.xid != Xid::PING {
+            self.clients[client].outcome = Some(reply.clone());
         }
     }
 
@@ -106,6 +147,11 @@ fn check_write(truth: &Truth, zxid: Zxid, reply: &Reply) {
     let record = truth.record(zxid).expect("what is acknowledged is in the history");
     let record = TxnRecord::read(&record.0).unwrap();
     match (&record.txn, &reply.result) {
+        (Txn::Error(code), Err(ErrorCode::EphemeralOnLocalSession)) => {
+            // A leader does not know that a learner's session is a local one.
+            let codes = [ErrorCode::EphemeralOnLocalSession, ErrorCode::SessionExpired];
+            assert!(codes.iter().any(|of| of.code() == *code), "{code}");
+        }
         (Txn::Error(code), Err(error)) => assert_eq!(*code, error.code()),
         (Txn::Create(create), Ok(Body::Path(path) | Body::PathStat(path, _))) => {
             assert_eq!(*create.path, **path);

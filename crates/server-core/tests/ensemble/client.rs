@@ -7,6 +7,7 @@ use crate::{
 };
 use ostler_proto::{
     connect::ConnectRequest,
+    error::ErrorCode,
     id::{SessionId, Xid, Zxid},
     op::Op,
     password::password_of,
@@ -45,6 +46,12 @@ pub(crate) struct Watch {
 pub(crate) struct Client {
     pub(crate) session: Option<SessionId>,
     pub(crate) timeout_ms: u64,
+    /// It is content with a server that has no leader.
+    pub(crate) reader: bool,
+    /// Its session is one of a server that has no leader, and is of no use elsewhere.
+    pub(crate) borrowed: bool,
+    /// It has asked for an ephemeral.
+    pub(crate) asked_for_ephemeral: bool,
     pub(crate) conn: Option<ConnId>,
     /// The handshake is done.
     pub(crate) open: bool,
@@ -81,7 +88,7 @@ impl World {
             return;
         }
         if of.conn.is_none() {
-            if !of.driven {
+            if !of.driven || self.quiet {
                 let ids = self.ids();
                 let member = self.chance.pick(&ids);
                 self.connect(client, member);
@@ -145,9 +152,22 @@ impl World {
         match self.chance.below(17) {
             0..=2 => write(wire::create(path).data(data).into()),
             3 => write(wire::create(path).data(data).with_stat().into()),
-            4 => write(wire::create(&format!("/e{client}")).ephemeral().into()),
+            4 if self.chance.one_in(3) => {
+                self.clients[client].asked_for_ephemeral = true;
+                write(wire::multi(&[
+                    wire::set(path, data),
+                    wire::create("/d/e-").ephemeral().sequential().into(),
+                ]))
+            }
+            4 => {
+                self.clients[client].asked_for_ephemeral = true;
+                write(wire::create(&format!("/e{client}")).ephemeral().into())
+            }
             5 => write(wire::create("/d/n-").sequential().into()),
-            6 => write(wire::create("/b/e-").ephemeral().sequential().with_stat().into()),
+            6 => {
+                self.clients[client].asked_for_ephemeral = true;
+                write(wire::create("/b/e-").ephemeral().sequential().with_stat().into())
+            }
             7 => write(wire::delete_at(path, version)),
             8 => write(wire::multi(&[
                 wire::set(path, data),
@@ -200,11 +220,17 @@ impl World {
         let process = (member, self.nodes[&member].life);
         let up = self.net.lane(Route::ToServer(conn), None, Some(process));
         let down = self.net.lane(Route::ToClient(conn), Some(process), None);
-        self.net.conns.insert(conn, Conn { client, member: process, up, down, gone: false });
+        self.net.conns.insert(conn, Conn { client, member: process, up, down, shown: None, gone: false });
         let asked_ms = self.chance.between(8, 30) as i32 * 100;
         let of = &mut self.clients[client];
+        if std::mem::take(&mut of.borrowed) {
+            // What it has seen it has seen.
+            (of.session, of.last_xid) = (None, 0);
+        } else if of.session.is_none() {
+            (of.seen, of.last_xid) = (Zxid::ZERO, 0);
+        }
         if of.session.is_none() {
-            (of.seen, of.last_xid, of.timeout_ms) = (Zxid::ZERO, 0, asked_ms as u64);
+            (of.timeout_ms, of.asked_for_ephemeral) = (asked_ms as u64, false);
         }
         (of.conn, of.open, of.heard, of.spoke) = (Some(conn), false, self.now, self.now);
         let session = of.session.unwrap_or(SessionId::NONE);
@@ -215,7 +241,7 @@ impl World {
             timeout_ms: of.timeout_ms as i32,
             session,
             password: Some(&password),
-            read_only: Some(false),
+            read_only: Some(of.reader),
         };
         let mut frame = Vec::new();
         request.write_frame(&mut frame);
@@ -259,8 +285,18 @@ impl World {
                 assert_eq!(response.password, password_of(response.session));
                 of.timeout_ms = response.timeout_ms as u64;
                 of.open = true;
+                let read_only = response.read_only == Some(true);
+                assert!(
+                    of.reader || !read_only,
+                    "only who is content with it gets a server without a leader"
+                );
+                of.borrowed = read_only && before.is_none();
                 self.count(if before.is_some() { "session back" } else { "session" });
                 self.trace(|| format!("client {client} has {:?}", response.session));
+            }
+            Parcel::Reply(reply) if !self.clients[client].open => {
+                assert_eq!((reply.xid, &reply.result), (Xid(0), &Err(ErrorCode::NotReadOnly)));
+                self.count("no session without a leader");
             }
             Parcel::Reply(reply) => self.client_answered(client, &reply),
             Parcel::Event { zxid, kind, path } => self.client_notified(client, zxid, kind, &path),

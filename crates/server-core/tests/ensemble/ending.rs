@@ -5,19 +5,42 @@ use crate::{
     wire::{self, Ask},
     world::{Event, World},
 };
-use ostler_proto::reply::Reply;
+use ostler_proto::{id::SessionId, reply::Reply};
+use ostler_server_core::{ensemble::LocalSessions, session::Scope};
+use ostler_zab::ReignLength;
 use std::collections::BTreeSet;
 
 impl World {
     /// A client that does what the test says, with a session at a member.
     pub(crate) fn join(&mut self, member: i64) -> usize {
+        self.try_join(member).unwrap_or_else(|| panic!("{member} gives no session"))
+    }
+
+    fn try_join(&mut self, member: i64) -> Option<usize> {
+        let client = self.call(member, false);
+        self.run_until(4_000, |world| world.clients[client].open).then_some(client)
+    }
+
+    /// A client that a test drives calls a member.
+    pub(crate) fn call(&mut self, member: i64, reader: bool) -> usize {
         let client = self.clients.len();
-        self.clients.push(Client { driven: true, ..Client::default() });
+        self.clients.push(Client { driven: true, reader, ..Client::default() });
         self.after(1, Event::Client(client));
         self.connect(client, member);
-        let joined = self.run_until(4_000, |world| world.clients[client].open);
-        assert!(joined, "{member} gives no session");
         client
+    }
+
+    /// A client loses its connection and calls a member. Whether it has its session there.
+    pub(crate) fn come_back(&mut self, client: usize, member: i64) -> bool {
+        self.hang_up_client(client);
+        self.run(30);
+        let before = self.clients[client].session;
+        self.connect(client, member);
+        self.run_until(1_000, |world| {
+            let of = &world.clients[client];
+            of.open || of.conn.is_none()
+        });
+        self.clients[client].open && self.clients[client].session == before
     }
 
     /// Asks and waits for the answer.
@@ -57,11 +80,21 @@ impl World {
     }
 
     fn every_member_takes_a_write(&mut self) {
+        // A short reign may end just then.
+        let tries = if self.shape.reign == ReignLength::default() { 1 } else { 4 };
         for id in self.ids() {
-            let client = self.join(id);
-            let reply = self.write(client, wire::create(&format!("/probe{id}")).ephemeral());
-            assert!(reply.is_some_and(|reply| reply.result.is_ok()), "{id} takes no write");
+            assert!((0..tries).any(|_| self.takes_a_write(id)), "{id} takes no write");
         }
+    }
+
+    fn takes_a_write(&mut self, id: i64) -> bool {
+        self.run_until(2_000, |world| world.serves(id));
+        let Some(client) = self.try_join(id) else { return false };
+        let ephemeral = self.shape.local != LocalSessions::Fixed;
+        self.clients[client].asked_for_ephemeral = ephemeral;
+        let probe = wire::create(&format!("/probe{id}-")).sequential();
+        let reply = self.write(client, if ephemeral { probe.ephemeral() } else { probe });
+        reply.is_some_and(|reply| reply.result.is_ok())
     }
 
     /// Half of the clients go without a word; the others do nothing but stay.
@@ -78,16 +111,41 @@ impl World {
         };
         let live = here(self);
         self.run(6_000);
+        // A short reign may have ended just now.
+        self.run_until(1_000, |world| live.is_subset(&here(world)));
         assert!(live.is_subset(&here(self)), "a session of a client that is there was ended");
         let live = here(self);
+        let local = self.local_sessions();
+        for client in self.clients.iter().filter(|client| !client.retired && client.open) {
+            let is_local = client.session.is_some_and(|session| local.contains(&session));
+            let stays_local = match self.shape.local {
+                LocalSessions::Off => false,
+                LocalSessions::Upgradeable => !client.asked_for_ephemeral,
+                LocalSessions::Fixed => true,
+            };
+            assert!(is_local || !stays_local, "{client:?} has never needed a global session");
+        }
         for node in self.nodes.values() {
             let tree = node.server.as_ref().unwrap().tree();
             let sessions: BTreeSet<_> = tree.sessions().map(|(session, _)| session).collect();
-            assert_eq!(sessions, live, "sessions that have clients live, and no others");
+            let all: BTreeSet<_> = sessions.union(&local).copied().collect();
+            assert_eq!(all, live, "sessions that have clients live, and no others");
+            assert!(sessions.is_disjoint(&local), "a session is known to all or to one");
             for (owner, paths) in tree.ephemerals_by_session() {
                 assert!(live.contains(&owner), "{paths:?} outlive their session");
             }
         }
+    }
+
+    /// Sessions that only one server knows.
+    fn local_sessions(&self) -> BTreeSet<SessionId> {
+        let servers = self.nodes.values().filter_map(|node| node.server.as_ref());
+        let buckets = servers.flat_map(|server| server.session_buckets(Scope::Local));
+        let mut all = BTreeSet::new();
+        for session in buckets.flat_map(|(_, sessions)| sessions) {
+            assert!(all.insert(session), "{session:?} is a local session of two");
+        }
+        all
     }
 
     fn all_have_the_same(&mut self) {

@@ -44,6 +44,11 @@ impl History {
         counts(self) == counts(other)
     }
 
+    /// What the reign that counted farthest has counted.
+    pub(crate) fn longest_reign(&self) -> u32 {
+        self.0.values().copied().max().unwrap_or(0)
+    }
+
     pub(crate) fn has(&self, zxid: Zxid) -> bool {
         self.0.get(&zxid.epoch()).is_some_and(|count| zxid.counter() <= *count)
     }

@@ -12,7 +12,9 @@ mod disk;
 mod ending;
 mod faults;
 mod history;
+mod local_sessions;
 mod network;
+mod read_only;
 mod scenes;
 mod shell;
 mod truth;
@@ -21,6 +23,9 @@ mod truth;
 mod wire;
 mod world;
 
+use ostler_server_core::ensemble::LocalSessions;
+use ostler_server_core::ensemble::Observing;
+use ostler_zab::ReignLength;
 use std::{
     collections::BTreeMap,
     num::NonZero,
@@ -45,11 +50,21 @@ impl Drop for Seed {
 fn shape(seed: u64) -> Shape {
     Shape {
         voters: [3, 3, 5, 3][seed as usize % 4],
-        observers: i64::from(seed % 3 == 1),
+        observers: [0, 1, 0, 2, 1, 2][seed as usize % 6],
+        observing: Observing {
+            masters: seed % 4 < 3,
+            election_delay: 200 * (seed % 2),
+            reconnect_delay: 50 * (seed / 2 % 2),
+        },
         clients: [3, 4, 6][seed as usize % 3],
         history: [4, 15, 500][(seed / 2) as usize % 3],
         snapshot_txns: [2, 20, 200][(seed / 3) as usize % 3],
+        reign: [ReignLength::default(), ReignLength { enough: 100, most: 120 }, ReignLength::default()]
+            [(seed / 4) as usize % 3],
         pace_ms: [1, 150, 500][(seed / 5) as usize % 3],
+        local: [LocalSessions::Off, LocalSessions::Upgradeable, LocalSessions::Fixed]
+            [(seed / 4) as usize % 3],
+        read_only_after_ms: [None, Some(300)][(seed / 7) as usize % 2],
     }
 }
 

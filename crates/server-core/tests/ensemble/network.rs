@@ -20,6 +20,8 @@ pub(crate) type Process = (i64, u64);
 pub(crate) enum Parcel {
     Vote(Notification),
     Packet(Vec<u8>),
+    /// The first thing on a connection to the port for observers.
+    Call,
     /// And what is in it.
     Tree(Box<FrozenTree>, History),
     Connect(Vec<u8>),
@@ -58,6 +60,8 @@ pub(crate) struct Lane {
     stalled: bool,
     /// The receiver waits for its disk first.
     pub(crate) held: bool,
+    /// Nothing arrives before this.
+    pub(crate) held_until: u64,
 }
 
 /// A learner's connection to its leader.
@@ -71,6 +75,8 @@ pub(crate) struct Link {
     pub(crate) closed: [bool; 2],
     /// Who has been told of its end.
     pub(crate) gone: [bool; 2],
+    /// What had been proposed when the leader was sent each sync that it has not answered.
+    pub(crate) syncs: VecDeque<Zxid>,
 }
 
 impl Link {
@@ -91,6 +97,8 @@ pub(crate) struct Conn {
     pub(crate) member: Process,
     pub(crate) up: u64,
     pub(crate) down: u64,
+    /// The member has no leader; whether all that it shows is committed.
+    pub(crate) shown: Option<bool>,
     /// The member has been told of its end.
     pub(crate) gone: bool,
 }
@@ -132,6 +140,7 @@ impl Net {
             dead: false,
             stalled: false,
             held: false,
+            held_until: 0,
         };
         self.lanes.insert(number, lane);
         number
@@ -181,7 +190,9 @@ impl World {
             }
             return self.net.kill(lane);
         }
-        let waits = self.net.is_cut(from, to) || self.is_held(lane, to);
+        let waits = self.net.is_cut(from, to)
+            || self.is_held(lane, to)
+            || self.net.lanes[&lane].held_until > self.now;
         let Some(of) = self.net.lanes.get_mut(&lane) else { return };
         if waits || of.parcels.front().is_some_and(|(at, _)| *at > self.now) {
             let delay = if waits { 20 } else { of.parcels[0].0 - self.now };

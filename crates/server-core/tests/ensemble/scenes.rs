@@ -5,18 +5,58 @@ use crate::{
     wire,
     world::{Shape, World},
 };
+use ostler_server_core::ensemble::{LocalSessions, Observing};
+use ostler_zab::ReignLength;
+
+fn shape(seed: u64) -> Shape {
+    let (history, snapshot_txns) = if seed.is_multiple_of(2) { (4, 20) } else { (500, 2) };
+    Shape {
+        voters: 3,
+        observers: 0,
+        observing: Observing::default(),
+        clients: 0,
+        history,
+        snapshot_txns,
+        reign: ReignLength::default(),
+        pace_ms: 1,
+        local: LocalSessions::Off,
+        read_only_after_ms: None,
+    }
+}
 
 fn three(seed: u64) -> World {
-    let (history, snapshot_txns) = if seed.is_multiple_of(2) { (4, 20) } else { (500, 2) };
-    let shape = Shape { voters: 3, observers: 0, clients: 0, history, snapshot_txns, pace_ms: 1 };
+    started(seed, shape(seed))
+}
+
+fn three_that_reign(seed: u64, reign: ReignLength) -> World {
+    started(seed, Shape { reign, ..shape(seed) })
+}
+
+/// Three that vote, and observers that follow those who do not lead.
+fn with_observers(seed: u64, observers: i64) -> World {
+    let observing = Observing { masters: observers > 0, ..Observing::default() };
+    started(seed, Shape { observers, observing, ..shape(seed) })
+}
+
+fn started(seed: u64, shape: Shape) -> World {
     let mut world = World::new(seed, shape);
     world.start_all();
     assert!(world.run_until(5_000, World::all_serve));
     world
 }
 
-fn others(world: &World, than: i64) -> [i64; 2] {
-    let others: Vec<i64> = world.ids().into_iter().filter(|id| *id != than).collect();
+/// With local sessions.
+pub(crate) fn three_local(seed: u64, local: LocalSessions) -> World {
+    started(seed, Shape { local, ..shape(seed) })
+}
+
+/// Servers that serve readers without a quorum, and an observer.
+pub(crate) fn three_read_only(seed: u64, local: LocalSessions) -> World {
+    started(seed, Shape { local, observers: 1, read_only_after_ms: Some(300), ..shape(seed) })
+}
+
+pub(crate) fn others(world: &World, than: i64) -> [i64; 2] {
+    let others: Vec<i64> = (1..=world.shape.voters).filter(|id| *id != than).collect();
     [others[0], others[1]]
 }
 
@@ -135,6 +175,174 @@ fn a_late_write_through_another_server_does_not_happen() {
         assert!(world.write(client, wire::set("/a", b"later")).is_some());
         world.hang_up_client(client);
         world.run(30);
+        world.must_come_back();
+    }
+}
+
+/// Reigns of 30 writes, or of 40 while writes are always under way. What was under way at the end of one happens or
+/// not, its client loses the connection and nothing else, and the next reign counts from 0.
+#[test]
+fn a_reign_that_has_counted_far_enough_makes_way_for_the_next() {
+    for seed in 0..12 {
+        let mut world = three_that_reign(seed, ReignLength { enough: 30, most: 40 });
+        let leader = world.leader().unwrap();
+        let epoch = world.epoch_of(leader);
+        let members = [leader, others(&world, leader)[0]];
+        let clients = members.map(|member| world.join(member));
+        world.write(clients[0], wire::create("/a"));
+        let sessions = clients.map(|client| world.clients[client].session);
+        for _ in 0..12 {
+            for (client, member) in clients.into_iter().zip(members) {
+                if world.clients[client].conn.is_none() {
+                    assert!(
+                        world.run_until(2_000, |world| world.serves(member)),
+                        "the next reign begins soon"
+                    );
+                    world.connect(client, member);
+                    assert!(world.run_until(1_000, |world| world.clients[client].open));
+                }
+                burst(&mut world, client, 15);
+            }
+            let pause = world.chance.between(1, 200);
+            world.run(pause);
+        }
+        world.run(1_000);
+        assert_eq!(sessions, clients.map(|client| world.clients[client].session), "sessions live on");
+        let reigns = world.epoch_of(world.leader().unwrap()).0 - epoch.0;
+        assert!(reigns >= 3, "360 writes were asked for in {reigns} reigns");
+        assert!(world.node(leader).history.longest_reign() <= 40 + 15, "no reign was too long");
+        world.must_come_back();
+    }
+}
+
+/// Whom an observer follows.
+fn master_of(world: &World, observer: i64) -> Option<i64> {
+    let life = world.nodes[&observer].life;
+    let mut links =
+        world.net.links.values().filter(|of| of.learner == (observer, life) && of.gone == [false; 2]);
+    links.next_back().map(|of| of.leader.0)
+}
+
+#[test]
+fn observers_follow_followers_and_find_the_next_when_one_is_gone() {
+    let mut spread = 0;
+    for seed in 0..20 {
+        let mut world = with_observers(seed, 2);
+        let leader = world.leader().unwrap();
+        let masters = [4, 5].map(|observer| master_of(&world, observer).unwrap());
+        assert!(!masters.contains(&leader), "{masters:?} for {leader}");
+        spread += i32::from(masters[0] != masters[1]);
+        let other = others(&world, leader).into_iter().find(|id| *id != masters[0]).unwrap();
+        let client = world.join(4);
+        let session = world.clients[client].session;
+        let reply = world.write(client, wire::create("/a").data(b"1")).unwrap();
+        assert!(reply.result.is_ok(), "{reply:?}");
+        burst(&mut world, client, 3);
+        let reply = world.answer(client, Intent::Sync, wire::sync("/a")).unwrap();
+        assert!(reply.zxid >= Some(world.acknowledged), "{reply:?}");
+        world.crash(masters[0]);
+        assert!(world.run_until(3_000, |world| master_of(world, 4) == Some(other) && world.serves(4)));
+        world.connect(client, 4);
+        assert!(world.run_until(1_000, |world| world.clients[client].open));
+        assert_eq!(world.clients[client].session, session, "the session came back through another follower");
+        assert!(world.write(client, wire::set("/a", b"2")).unwrap().result.is_ok());
+        world.boot(masters[0]);
+        // The one that leads next is none that observers follow.
+        world.crash(leader);
+        let apart = |world: &World| {
+            let next = world.leader().filter(|next| *next != leader);
+            next.is_some()
+                && [4, 5].iter().all(|id| world.serves(*id) && ![None, next].contains(&master_of(world, *id)))
+        };
+        assert!(world.run_until(5_000, apart));
+        world.must_come_back();
+    }
+    assert!(spread >= 10, "observers spread over followers");
+}
+
+/// Behind one follower the leader cannot tell observers apart: the follower has to.
+#[test]
+fn a_late_write_through_an_observer_does_not_happen() {
+    for seed in 0..20 {
+        let mut world = with_observers(seed, 1);
+        let (leader, follower) = (world.leader().unwrap(), master_of(&world, 4).unwrap());
+        let client = world.join(4);
+        world.write(client, wire::create("/a"));
+        world.net.cut.insert((4, follower));
+        burst(&mut world, client, 2);
+        world.run(30);
+        let goes_on_at = if seed % 2 == 0 { follower } else { leader };
+        world.forget_connection(client);
+        world.connect(client, goes_on_at);
+        assert!(world.run_until(300, |world| world.clients[client].open));
+        assert!(world.write(client, wire::set("/a", b"later")).is_some());
+        // It stalls for longer than the observer is silent for, in some runs.
+        let pause = world.chance.between(1, 400);
+        world.run(pause);
+        world.net.cut.clear();
+        assert!(world.write(client, wire::set("/a", b"last")).is_some());
+        world.must_come_back();
+    }
+}
+
+/// An observer may have commits from one follower that the next does not know of yet. It is not taken back.
+#[test]
+fn an_observer_that_is_ahead_of_the_next_follower_waits_for_it() {
+    let mut waited = 0;
+    for seed in 0..20 {
+        let mut world = with_observers(seed, 1);
+        let (leader, follower) = (world.leader().unwrap(), master_of(&world, 4).unwrap());
+        let next = others(&world, leader).into_iter().find(|id| *id != follower).unwrap();
+        let client = world.join(leader);
+        world.write(client, wire::create("/a"));
+        // What goes to the next follower is late.
+        let lane =
+            world.net.links.values().find(|of| of.learner.0 == next && of.leader.0 == leader).unwrap().down;
+        world.net.lanes.get_mut(&lane).unwrap().held_until = world.now + 400;
+        burst(&mut world, client, 5);
+        world.run(60);
+        let ahead = world.nodes[&4].history.last();
+        world.crash(follower);
+        assert!(world.run_until(300, |world| master_of(world, 4) == Some(next)));
+        waited += i32::from(world.nodes[&next].history.last() < ahead);
+        assert!(world.run_until(3_000, |world| world.serves(4)));
+        assert!(world.nodes[&4].history.last() >= ahead);
+        assert_eq!(world.tally.get("cut and reload"), None);
+        world.must_come_back();
+    }
+    assert!(waited > 0, "none of them was ahead");
+}
+
+/// One of two that have a write loses its disk and says that it is new, as servers of other makes do; the other is
+/// down. The third has been there all the time, but not for that write: it knows that something is missing.
+#[test]
+fn whoever_has_lost_its_data_does_not_help_one_that_lags_behind_to_reign() {
+    for seed in 0..20 {
+        let mut world = three(seed);
+        // There was an election among servers that have data.
+        let leader = world.leader().unwrap();
+        let client = world.join(leader);
+        assert!(world.write(client, wire::create("/b")).is_some());
+        world.crash(leader);
+        assert!(world.run_until(3_000, |world| world.leader().is_some()));
+        world.boot(leader);
+        assert!(world.run_until(3_000, World::all_serve));
+        let leader = world.leader().unwrap();
+        let [far, loses] = others(&world, leader);
+        world.isolate(far, true, true);
+        let client = world.join(leader);
+        assert!(world.write(client, wire::create("/a")).is_some());
+        world.crash(leader);
+        world.crash(loses);
+        world.node(loses).disk = crate::disk::Disk::new();
+        world.node(loses).new_here = true;
+        world.net.cut.clear();
+        world.boot(loses);
+        for _ in 0..100 {
+            world.run(100);
+            assert_eq!(world.leader(), None, "seed {seed}: nobody knows what was committed");
+        }
+        world.boot(leader);
         world.must_come_back();
     }
 }

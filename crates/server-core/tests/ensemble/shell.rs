@@ -3,15 +3,18 @@
 use crate::{
     disk::Told,
     network::{Election, Link, Parcel, Route},
-    world::{Event, World},
+    world::{Event, World, serving},
 };
 use ostler_proto::{
     id::{ServerId, Zxid},
+    op::Op,
     quorum_packet::Packet,
 };
-use ostler_server_core::{CloseReason, ConnId, Effect, Input, PeerMessage, PersistOp, ensemble::MemberMode};
+use ostler_server_core::{
+    CloseReason, ConnId, Effect, Input, LearnerMaster, PeerMessage, PersistOp, ensemble::MemberMode,
+};
 use ostler_zab::leading::LinkId;
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::VecDeque};
 
 /// How long a leader's port is tried.
 const REFUSED_FOR: u64 = 300;
@@ -35,10 +38,13 @@ impl World {
                 self.note_log(id, op);
             }
         }
-        if mode == Some(MemberMode::Looking) {
-            self.node(id).checked = Zxid::ZERO;
-        } else {
+        let serves = self.serves(id);
+        // The step that ends a reign may commit first.
+        if serves || serving(before) {
             self.observe(id);
+        }
+        if !serves {
+            self.node(id).checked = Zxid::ZERO;
         }
         for effect in effects {
             self.carry_out(id, effect);
@@ -105,10 +111,30 @@ impl World {
         }
     }
 
+    /// Whether all that a member without a leader has applied is committed. If not it has it in its log: after a
+    /// restart, or an election that came to nothing.
+    fn shows_what_is_committed(&mut self, id: i64) -> bool {
+        let node = &self.nodes[&id];
+        let applied = node.server.as_ref().unwrap().tree().last_processed();
+        let shown = node.history.upto(applied);
+        let proven = shown.last() <= self.truth.last() && self.truth.has_all_of(&shown);
+        assert!(proven || node.history.has(shown.last()), "{id} shows what it has not logged");
+        self.count(if proven { "read-only session" } else { "read-only session, tail shown" });
+        proven
+    }
+
     fn carry_out(&mut self, id: i64, effect: Effect) {
         let life = self.nodes[&id].life;
         match effect {
-            Effect::Connected { conn, response } => self.tell_client(conn, Parcel::Connected(response)),
+            Effect::Connected { conn, response } => {
+                let read_only = self.mode(id) == Some(MemberMode::ReadOnly);
+                assert_eq!(response.read_only, Some(read_only), "{id} says what it is");
+                if read_only {
+                    let proven = self.shows_what_is_committed(id);
+                    self.net.conns.get_mut(&conn).unwrap().shown = Some(proven);
+                }
+                self.tell_client(conn, Parcel::Connected(response));
+            }
             Effect::Reply { conn, reply } => self.tell_client(conn, Parcel::Reply(reply)),
             Effect::Notify { conns, zxid, kind, path } => {
                 for conn in conns {
@@ -138,9 +164,9 @@ impl World {
                 self.net.votes.insert((id, to.0), notification);
                 self.post_vote(id, to.0);
             }
-            Effect::Dial { term, leader } => {
+            Effect::Dial { term, to } => {
                 let (since, delay) = (self.now, self.chance.between(1, 5));
-                self.after(delay, Event::Dial { id, life, term, leader: leader.0, since });
+                self.after(delay, Event::Dial { id, life, term, to, since });
             }
             Effect::ToPeer { link, message } => self.tell_peer(id, link, message),
             Effect::ReadLog { term, link, after, through } => {
@@ -179,6 +205,7 @@ impl World {
         match message {
             PeerMessage::Packet(packet) => {
                 self.is_on_disk(id, &packet);
+                self.sync_is_due(id, link, &packet);
                 packet.write(&mut bytes);
             }
             PeerMessage::Proposal(zxid, record) => {
@@ -200,6 +227,23 @@ impl World {
             }
         }
         self.send(lane, Parcel::Packet(bytes));
+    }
+
+    /// A leader is asked for a sync: all that it has proposed by now is to come first.
+    pub(crate) fn note_sync(&mut self, id: i64, link: LinkId, packet: &Packet<'_>) {
+        let sync = matches!(packet, Packet::Request { code, .. } if *code == Op::Sync.code());
+        if sync && self.mode(id) == Some(MemberMode::Leader) {
+            let proposed = self.nodes[&id].history.last();
+            self.net.links.get_mut(&link).unwrap().syncs.push_back(proposed);
+        }
+    }
+
+    fn sync_is_due(&mut self, id: i64, link: LinkId, packet: &Packet<'_>) {
+        if *packet == Packet::Sync && self.mode(id) == Some(MemberMode::Leader) {
+            let proposed = self.net.links.get_mut(&link).unwrap().syncs.pop_front().unwrap();
+            let applied = self.nodes[&id].server.as_ref().unwrap().tree().last_processed();
+            assert!(applied >= proposed, "{id} answers a sync at {applied} that came after {proposed}");
+        }
     }
 
     /// Nothing is promised before it is on disk.
@@ -249,23 +293,38 @@ impl World {
         self.mind_disk(id);
     }
 
-    /// Calls the leader's port, which is open whatever the leader thinks that it is.
-    pub(crate) fn dial(&mut self, id: i64, term: u64, leader: i64, since: u64) {
+    /// Calls a port, which is open whatever its server thinks that it is.
+    pub(crate) fn dial(&mut self, id: i64, term: u64, to: LearnerMaster, since: u64) {
         let life = self.nodes[&id].life;
-        let cut = self.net.cut.contains(&(id, leader)) || self.net.cut.contains(&(leader, id));
-        let patience = if cut { CONNECT_TIMEOUT } else { REFUSED_FOR };
-        if cut || self.nodes[&leader].server.is_none() {
+        let (master, refused_for) = match to {
+            LearnerMaster::Leader(leader) => (leader.0, REFUSED_FOR),
+            LearnerMaster::Follower(follower) => (follower.0, 0),
+        };
+        let cut = self.net.cut.contains(&(id, master)) || self.net.cut.contains(&(master, id));
+        let patience = if cut { CONNECT_TIMEOUT } else { refused_for };
+        if cut || self.nodes[&master].server.is_none() {
             if self.now >= since + patience {
                 return self.step(id, Input::LeaderUnreachable { term });
             }
-            return self.after(20, Event::Dial { id, life, term, leader, since });
+            return self.after(20, Event::Dial { id, life, term, to, since });
         }
         let link = LinkId(self.net.number());
-        let (learner, leader) = ((id, life), (leader, self.nodes[&leader].life));
-        let up = self.net.lane(Route::Peer { link, to_leader: true }, Some(learner), Some(leader));
-        let down = self.net.lane(Route::Peer { link, to_leader: false }, Some(leader), Some(learner));
-        let of = Link { learner, leader, up, down, closed: [false; 2], gone: [false; 2] };
+        let (learner, master) = ((id, life), (master, self.nodes[&master].life));
+        let up = self.net.lane(Route::Peer { link, to_leader: true }, Some(learner), Some(master));
+        let down = self.net.lane(Route::Peer { link, to_leader: false }, Some(master), Some(learner));
+        let of = Link {
+            learner,
+            leader: master,
+            up,
+            down,
+            closed: [false; 2],
+            gone: [false; 2],
+            syncs: VecDeque::new(),
+        };
         self.net.links.insert(link, of);
+        if matches!(to, LearnerMaster::Follower(_)) {
+            self.send(up, Parcel::Call);
+        }
         self.step(id, Input::LeaderLink { term, link });
     }
 

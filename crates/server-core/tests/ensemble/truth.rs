@@ -157,6 +157,17 @@ impl Truth {
         }
     }
 
+    /// Whether all of this is committed.
+    pub(crate) fn has_all_of(&self, history: &History) -> bool {
+        history.agrees(&self.history, history.last())
+    }
+
+    /// Whether a session is known to all servers at that time.
+    pub(crate) fn has_session(&self, session: SessionId, zxid: Zxid) -> bool {
+        let sessions = self.trees.range(..=zxid).next_back().map(|(_, (_, sessions))| sessions);
+        sessions.is_some_and(|sessions| sessions.iter().any(|(of, _)| *of == session))
+    }
+
     /// What a member has applied that serves clients.
     pub(crate) fn applied(&self, who: i64, tree: &Tree, history: &History) {
         let zxid = tree.last_processed();

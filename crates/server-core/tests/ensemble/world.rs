@@ -15,11 +15,13 @@ use ostler_proto::{
     quorum_packet::{Packet, PacketSplit, split},
 };
 use ostler_server_core::{
-    ClientRequest, CoreConfig, EnsembleConfig, Input, Now, Server, ensemble::MemberMode, input::Mono,
+    ClientRequest, CoreConfig, EnsembleConfig, Input, LearnerMaster, Now, Server,
+    ensemble::{LocalSessions, MemberMode, Observing},
+    input::Mono,
 };
 use ostler_tree::FrozenTree;
 use ostler_zab::{
-    ElectionTiming, HistoryLimits,
+    ElectionTiming, HistoryLimits, ReignLength,
     leading::{LeadingTiming, LinkId},
 };
 use std::collections::BTreeMap;
@@ -35,7 +37,7 @@ pub(crate) enum Event {
     Sync { id: i64, life: u64 },
     SnapshotDone { id: i64, life: u64, frozen: Box<FrozenTree>, history: History },
     LogRead { id: i64, life: u64, term: u64, link: LinkId, after: Zxid, through: Zxid },
-    Dial { id: i64, life: u64, term: u64, leader: i64, since: u64 },
+    Dial { id: i64, life: u64, term: u64, to: LearnerMaster, since: u64 },
     DialElection { id: i64, life: u64, to: i64 },
     Election { id: i64, life: u64, peer: i64, up: bool },
     Gone { id: i64, life: u64, link: LinkId },
@@ -50,6 +52,8 @@ pub(crate) struct Node {
     /// The number of its process: what was meant for an earlier one is lost.
     pub(crate) life: u64,
     pub(crate) disk: Disk,
+    /// Nothing on its disk is right; servers of other makes always think so.
+    pub(crate) new_here: bool,
     /// What it will have on disk once all acts are done.
     pub(crate) history: History,
     /// What is in the tree that comes next.
@@ -72,8 +76,12 @@ pub(crate) struct Shape {
     /// Committed records that a leader keeps in memory.
     pub(crate) history: usize,
     pub(crate) snapshot_txns: u64,
+    pub(crate) reign: ReignLength,
+    pub(crate) observing: Observing,
     /// The longest that a client thinks.
     pub(crate) pace_ms: u64,
+    pub(crate) local: LocalSessions,
+    pub(crate) read_only_after_ms: Option<u64>,
 }
 
 impl Shape {
@@ -113,6 +121,7 @@ impl World {
             observer: id > shape.voters,
             life: 0,
             disk: Disk::new(),
+            new_here: false,
             history: History::default(),
             incoming: None,
             paused_until: 0,
@@ -129,7 +138,7 @@ impl World {
             count: 0,
             nodes: (1..=shape.voters + shape.observers).map(|id| (id, node(id))).collect(),
             net: Net::default(),
-            clients: (0..shape.clients).map(|_| Client::default()).collect(),
+            clients: (0..shape.clients).map(|n| Client { reader: n % 2 == 1, ..Client::default() }).collect(),
             truth: Truth::new(),
             acknowledged: Zxid::ZERO,
             calm: false,
@@ -196,8 +205,12 @@ impl World {
             pending: None,
             election: ElectionTiming { resend_max: 2_000, ..ElectionTiming::default() },
             timing: TIMING,
+            observing: shape.observing,
+            reign: shape.reign,
             history: HistoryLimits { records: shape.history, bytes: 1 << 20 },
-            may_start_empty: false,
+            local_sessions: shape.local,
+            read_only_after_ms: shape.read_only_after_ms,
+            may_start_empty: node.new_here,
             accepted: node.disk.stored.accepted,
             current: node.disk.stored.current,
             log_from: node.disk.stored.newest_snapshot(),
@@ -290,7 +303,7 @@ impl World {
                 self.count(if read.is_some() { "log read" } else { "log unread" });
                 self.step(id, Input::LogRead { link, term, read });
             }
-            Event::Dial { id, term, leader, since, .. } => self.dial(id, term, leader, since),
+            Event::Dial { id, term, to, since, .. } => self.dial(id, term, to, since),
             Event::DialElection { id, to, .. } => self.dial_election(id, to),
             Event::Election { id, peer, up, .. } => self.election_link(id, peer, up),
             Event::Gone { id, link, .. } => self.link_gone(id, link),
@@ -327,6 +340,7 @@ impl World {
                 assert_eq!(size, bytes.len());
                 self.trace(|| format!("{id} gets {packet:?} on {}", link.0));
                 let cuts = matches!(packet, Packet::Trunc(_));
+                self.note_sync(id, link, &packet);
                 self.step(id, Input::Peer { link, packet });
                 if cuts && let Some(of) = self.net.lanes.get_mut(&lane) {
                     of.held = true;
@@ -337,6 +351,10 @@ impl World {
                 let tree = Box::new(crate::disk::thaw(&frozen));
                 self.node(id).incoming = Some(history);
                 self.step(id, Input::Snap { link, tree });
+            }
+            (Route::Peer { link, .. }, Parcel::Call) => {
+                self.count("observer calls");
+                self.step(id, Input::ObserverCalls { link });
             }
             (Route::Peer { link, .. }, Parcel::End) => self.link_gone(id, link),
             (Route::ToServer(conn), Parcel::Connect(payload)) => {
@@ -369,6 +387,11 @@ impl World {
     }
 
     pub(crate) fn serves(&self, id: i64) -> bool {
-        self.mode(id).is_some_and(|mode| mode != MemberMode::Looking)
+        serving(self.mode(id))
     }
+}
+
+/// Whether a member in this mode has clients that write.
+pub(crate) fn serving(mode: Option<MemberMode>) -> bool {
+    mode.is_some_and(|mode| !matches!(mode, MemberMode::Looking | MemberMode::ReadOnly))
 }

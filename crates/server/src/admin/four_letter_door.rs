@@ -3,9 +3,9 @@
 use crate::{
     admin::elections::Elections,
     admin::four_letter::{
-        Conf, Connection, ConnectionSession, Dirs, EphemeralsOfSession, Gauges, Latency, MetricValue,
-        Metrics, Mode, ServerView, Summary, TELNET_CLOSE, TimeBucket, WatchesOfSession, Whitelist, Word,
-        ZxidDigest, full_version, refusal, render,
+        Conf, Connection, ConnectionSession, Dirs, EphemeralsOfSession, Gauges, Latency, LeaderGauges,
+        MessageSizes, MetricValue, Metrics, Mode, Quorum, ServerView, Summary, TELNET_CLOSE, TimeBucket,
+        WatchesOfSession, Whitelist, Word, ZxidDigest, full_version, refusal, render,
     },
     config::ServerConfig,
     disk_thread::DiskQueue,
@@ -13,14 +13,14 @@ use crate::{
     snapshot_thread::SnapshotQueue,
 };
 use ostler_proto::op::Op;
-use ostler_server_core::{ensemble::MemberMode, report, stats};
+use ostler_server_core::{ensemble::MemberMode, input::Mono, report, session::Scope, stats};
 use ostler_storage::folders::DataFolders;
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
     sync::{
         Arc,
-        atomic::{AtomicI64, Ordering},
+        atomic::{AtomicI64, AtomicU16, Ordering},
     },
     time::Instant,
 };
@@ -35,6 +35,7 @@ pub(crate) struct FourLetterDoor {
     snapshots: Arc<SnapshotQueue>,
     started: Instant,
     trace_mask: AtomicI64,
+    client_port: AtomicU16,
 }
 
 impl FourLetterDoor {
@@ -66,8 +67,14 @@ impl FourLetterDoor {
             disk,
             snapshots,
             started: Instant::now(),
+            client_port: AtomicU16::new(config.client_address.port()),
             trace_mask: AtomicI64::new(crate::admin::four_letter::DEFAULT_TRACE_MASK),
         }
+    }
+
+    /// The port for clients has moved.
+    pub(crate) fn client_port_is(&self, port: u16) {
+        self.client_port.store(port, Ordering::Relaxed);
     }
 
     /// The answer to the first four bytes of a connection, if they are a word.
@@ -105,6 +112,7 @@ impl FourLetterDoor {
                 Some(MemberMode::Leader) => Mode::Leader,
                 Some(MemberMode::Follower) => Mode::Follower,
                 Some(MemberMode::Observer) => Mode::Observer,
+                Some(MemberMode::ReadOnly) => Mode::ReadOnly,
             },
             version: full_version(BUILT_ON),
             latency: latency(&summary.stats.latency_ms),
@@ -113,8 +121,9 @@ impl FourLetterDoor {
             connections_alive: summary.connections as u64,
             outstanding: summary.outstanding as u64,
             zxid_last: summary.zxid.0,
+            proposal_sizes: proposal_sizes(&summary.stats),
             znode_count: summary.node_count as u64,
-            conf: self.conf.clone(),
+            conf: Conf { client_port: self.client_port.load(Ordering::Relaxed), ..self.conf.clone() },
             trace_mask: self.trace_mask.load(Ordering::Relaxed),
             ..ServerView::default()
         };
@@ -126,14 +135,19 @@ impl FourLetterDoor {
             }
             Word::Dirs | Word::Conf => view.dirs = self.dirs(),
             Word::Dump => {
-                let (buckets, ephemerals) =
-                    driver.inspect(|server| (server.session_buckets(), server.ephemerals()));
+                let (buckets, learnt, local, ephemerals) = driver.inspect(|server| {
+                    let global = server.session_buckets(Scope::Global);
+                    (global, server.learnt_sessions(), server.local_session_buckets(), server.ephemerals())
+                });
                 let wall = |mono: u64| now.wall_ms + mono as i64 - now.mono.0 as i64;
                 let bucket = |(mono, ids): (u64, Vec<_>)| TimeBucket {
                     expires_at_wall_ms: wall(mono),
                     members: ids.into_iter().map(|id: ostler_proto::id::SessionId| id.0).collect(),
                 };
                 view.session_expiry = buckets.into_iter().map(bucket).collect();
+                view.learnt_sessions =
+                    learnt.map(|all| all.into_iter().map(|(id, timeout_ms)| (id.0, timeout_ms)).collect());
+                view.local_session_expiry = local.map(|all| all.into_iter().map(bucket).collect());
                 let of = |(id, paths): (ostler_proto::id::SessionId, _)| EphemeralsOfSession {
                     session_id: id.0,
                     paths,
@@ -157,6 +171,8 @@ impl FourLetterDoor {
             Word::Envi => view.environment = environment(),
             Word::Mntr => {
                 view.gauges = self.gauges(&summary);
+                view.gauges.quorum =
+                    driver.inspect(|server| server.quorum().map(|of| quorum(&of, server.mode(), now.mono)));
                 view.metrics = self.metrics(&summary.stats, summary.digest_mismatches);
             }
             _ => {}
@@ -179,6 +195,7 @@ impl FourLetterDoor {
             ephemerals_count: summary.ephemerals_count as u64,
             approximate_data_size: summary.data_size.max(0) as u64,
             global_sessions: summary.sessions as u64,
+            local_sessions: summary.local_sessions as u64,
             open_file_descriptor_count: std::fs::read_dir("/proc/self/fd")
                 .map_or(0, |all| all.count() as u64),
             max_file_descriptor_count: limits.current.unwrap_or(u64::MAX),
@@ -225,6 +242,42 @@ impl FourLetterDoor {
 
 /// The day of the release, for the version line.
 const BUILT_ON: &str = "2026-11-21 00:00 UTC";
+
+fn proposal_sizes(stats: &stats::Stats) -> MessageSizes {
+    let sizes = &stats.proposal_bytes;
+    match sizes.count {
+        0 => MessageSizes::default(),
+        _ => MessageSizes {
+            last: stats.last_proposal_bytes as i64,
+            min: sizes.min as i64,
+            max: sizes.max as i64,
+        },
+    }
+}
+
+fn quorum(of: &report::QuorumReport, mode: Option<MemberMode>, now: Mono) -> Quorum {
+    let learners = of.learners;
+    let leader = LeaderGauges {
+        learners: learners.all as u64,
+        synced_followers: learners.followers as u64,
+        synced_non_voting_followers: of.non_voting_followers as u64,
+        pending_syncs: of.pending_syncs as u64,
+        uptime_ms: of.serves_since.map_or(0, |since| now.0.saturating_sub(since.0)),
+    };
+    Quorum {
+        peer_state: match mode {
+            Some(MemberMode::Leader) => "leading - broadcast",
+            Some(MemberMode::Follower) => "following - broadcast",
+            Some(MemberMode::Observer) => "observing - broadcast",
+            Some(MemberMode::Looking | MemberMode::ReadOnly) | None => "looking",
+        },
+        size: of.voters as u64,
+        observer_master_id: of.master.map(|master| master.0),
+        synced_observers: matches!(mode, Some(MemberMode::Leader | MemberMode::Follower))
+            .then_some(learners.observers as u64),
+        leader: (mode == Some(MemberMode::Leader)).then_some(leader),
+    }
+}
 
 fn metric(counts: &stats::Summary) -> Summary {
     Summary { min: counts.min, max: counts.max, count: counts.count, sum: counts.sum }

@@ -5,6 +5,7 @@ use super::properties::{self, Entry};
 use super::settings::Settings;
 use ostler_proto::id::ServerId;
 use ostler_proto::membership::{ClientAddress, Member, Membership, MembershipError};
+use ostler_server_core::ensemble::LocalSessions;
 use std::path::{Path, PathBuf};
 
 /// A server's part in an ensemble.
@@ -16,6 +17,8 @@ pub struct EnsembleSettings {
     pub membership: Membership,
     /// A configuration that was proposed when this server stopped.
     pub pending: Option<Membership>,
+    /// Whether new sessions are made known to all servers.
+    pub local_sessions: LocalSessions,
     /// The zoo.cfg.
     pub file: PathBuf,
     /// Ticks for a learner to connect and take over the leader's history.
@@ -28,6 +31,12 @@ pub struct EnsembleSettings {
     pub snapshot_size_factor: Option<u32>,
     /// Other servers may come in on any address of the machine.
     pub listen_on_all: bool,
+    /// Where followers take observers in, if observers are to follow them.
+    pub observer_master_port: Option<u16>,
+    /// `observer.election.DelayMs`
+    pub observer_election_delay_ms: u64,
+    /// `observer.reconnectDelayMs`
+    pub observer_reconnect_delay_ms: u64,
     /// How long connecting to another server may take.
     pub connect_timeout_ms: u32,
     /// `fastleader.minNotificationInterval`
@@ -106,17 +115,29 @@ fn ensemble(file: &str, settings: &Settings, lines: &Lines, data_dir: &Path) -> 
         me,
         membership,
         pending: settings.bool("reconfigEnabled").then(|| pending(file)).flatten(),
+        local_sessions: local_sessions(settings),
         file: file.into(),
         init_limit: positive("initLimit").max(1),
         sync_limit: positive("syncLimit").max(1),
         commit_log_count: positive("commitLogCount"),
         snapshot_size_factor: percent(settings.text("snapshotSizeFactor")),
         listen_on_all: settings.bool("quorumListenOnAllIPs"),
+        observer_master_port: u16::try_from(settings.int("observerMasterPort")).ok().filter(|port| *port > 0),
+        observer_election_delay_ms: settings.limit("observer.election.DelayMs").unwrap_or(0),
+        observer_reconnect_delay_ms: settings.limit("observer.reconnectDelayMs").unwrap_or(0),
         connect_timeout_ms: positive("cnxTimeout").max(1),
         notification_min_ms: positive("fastleader.minNotificationInterval").max(1),
         notification_max_ms: positive("fastleader.maxNotificationInterval").max(1),
     };
     Ok(Asked::Ensemble(Box::new(settings), own))
+}
+
+fn local_sessions(settings: &Settings) -> LocalSessions {
+    match (settings.bool("localSessionsEnabled"), settings.bool("localSessionsUpgradingEnabled")) {
+        (false, _) => LocalSessions::Off,
+        (true, false) => LocalSessions::Fixed,
+        (true, true) => LocalSessions::Upgradeable,
+    }
 }
 
 /// The version of a dynamic file is the end of its name.

@@ -7,6 +7,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::admin::four_letter::Word;
 use ostler_proto::id::ServerId;
+use ostler_server_core::ensemble::LocalSessions;
 
 /// A folder with a zoo.cfg in it; messages name the file by its path, which the checks cut off.
 struct File {
@@ -293,6 +294,16 @@ fn groups_and_weights_make_a_weighted_quorum() {
         &format!("{servers}\ngroup.1=1:2"),
         "zoo.cfg:6: group.1: server.3 is in no group; with groups every voter has one",
     );
+}
+
+#[test]
+fn sessions_are_local_where_both_keys_say_so() {
+    let of = |lines: &str| ensemble("1", &format!("server.1=a:1:2\nserver.2=b:1:2{lines}")).local_sessions;
+    assert_eq!(of(""), LocalSessions::Off);
+    assert_eq!(of("\nlocalSessionsUpgradingEnabled=true"), LocalSessions::Off);
+    assert_eq!(of("\nlocalSessionsEnabled=true"), LocalSessions::Fixed);
+    let both = "\nlocalSessionsEnabled=true\nlocalSessionsUpgradingEnabled=true";
+    assert_eq!(of(both), LocalSessions::Upgradeable);
 }
 
 #[test]

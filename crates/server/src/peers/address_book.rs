@@ -8,6 +8,7 @@ use std::{
     collections::BTreeMap,
     sync::{Mutex, MutexGuard, PoisonError},
 };
+use tokio::sync::watch;
 
 /// Servers that no configuration names; more than these are not remembered.
 const HEARD_OF_MAX: usize = 100;
@@ -18,6 +19,9 @@ pub(crate) struct AddressBook {
     pages: Mutex<Pages>,
     /// Servers may come that no configuration names yet.
     strangers: bool,
+    me: ServerId,
+    /// This server in the configuration in force.
+    own: watch::Sender<Option<Member>>,
 }
 
 #[derive(Debug, Default)]
@@ -27,9 +31,13 @@ struct Pages {
 }
 
 impl AddressBook {
-    /// With the servers of these configurations.
-    pub(crate) fn new<'m>(all: impl IntoIterator<Item = &'m Membership>, strangers: bool) -> AddressBook {
-        let book = AddressBook { pages: Mutex::default(), strangers };
+    /// With the servers of these configurations, of which the first is in force.
+    pub(crate) fn new<'m>(
+        me: ServerId,
+        all: impl IntoIterator<Item = &'m Membership>,
+        strangers: bool,
+    ) -> AddressBook {
+        let book = AddressBook { pages: Mutex::default(), strangers, me, own: watch::Sender::new(None) };
         book.replace(all);
         book
     }
@@ -39,10 +47,22 @@ impl AddressBook {
         self.pages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on these are the configurations; a later one wins.
+    /// From now on these are the configurations. The first is in force; a later one wins where they differ.
     pub(crate) fn replace<'m>(&self, all: impl IntoIterator<Item = &'m Membership>) {
+        let all: Vec<&Membership> = all.into_iter().collect();
+        let own = all.first().and_then(|in_force| in_force.servers.get(&self.me)).cloned();
+        self.own.send_if_modified(|before| {
+            let changed = *before != own;
+            *before = own;
+            changed
+        });
         let members = all.into_iter().flat_map(|membership| membership.servers.clone()).collect();
         self.lock().members = members;
+    }
+
+    /// This server as the configuration in force has it, now and at each change.
+    pub(crate) fn own(&self) -> watch::Receiver<Option<Member>> {
+        self.own.subscribe()
     }
 
     /// A server's addresses.

@@ -4,6 +4,7 @@ use ostler_proto::membership::{Member, PeerAddress};
 use std::{io, net::SocketAddr, time::Duration};
 use tokio::{
     net::{TcpListener, TcpStream, lookup_host},
+    task::JoinSet,
     time::timeout,
 };
 
@@ -12,6 +13,8 @@ use tokio::{
 pub(super) enum Port {
     Quorum,
     Election,
+    /// Where a follower takes observers in: the same number at all of them.
+    Observers(u16),
 }
 
 impl Port {
@@ -19,37 +22,44 @@ impl Port {
         match self {
             Port::Quorum => address.quorum_port,
             Port::Election => address.election_port,
+            Port::Observers(port) => port,
         }
     }
 }
 
-/// Connects to the first address of a server that answers.
+/// Connects to that of a server's addresses which answers first: all are tried at once.
 pub(super) async fn connect(server: &Member, port: Port, within: Duration) -> io::Result<TcpStream> {
-    let mut failure = io::Error::new(io::ErrorKind::NotFound, "it has no address");
+    let mut attempts = JoinSet::new();
     for address in &server.addresses {
-        match connect_to(bare(&address.host), port.of(address), within).await {
+        let (host, port) = (bare(&address.host).to_owned(), port.of(address));
+        attempts.spawn(async move {
+            let late = |_| io::Error::from(io::ErrorKind::TimedOut);
+            timeout(within, connect_to(&host, port)).await.map_err(late).flatten()
+        });
+    }
+    let stream = first_of(attempts, "it has no address").await?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+async fn connect_to(host: &str, port: u16) -> io::Result<TcpStream> {
+    let mut attempts = JoinSet::new();
+    for address in lookup_host((host, port)).await? {
+        attempts.spawn(TcpStream::connect(address));
+    }
+    first_of(attempts, "its name stands for no address").await
+}
+
+/// The first that succeeds; the others are given up.
+async fn first_of(mut attempts: JoinSet<io::Result<TcpStream>>, none: &str) -> io::Result<TcpStream> {
+    let mut failure = io::Error::new(io::ErrorKind::NotFound, none);
+    while let Some(done) = attempts.join_next().await {
+        match done.map_err(io::Error::other).flatten() {
             Ok(stream) => return Ok(stream),
             Err(error) => failure = error,
         }
     }
     Err(failure)
-}
-
-async fn connect_to(host: &str, port: u16, within: Duration) -> io::Result<TcpStream> {
-    let attempt = async {
-        let mut failure = io::Error::new(io::ErrorKind::NotFound, "its name stands for no address");
-        for address in lookup_host((host, port)).await? {
-            match TcpStream::connect(address).await {
-                Ok(stream) => return Ok(stream),
-                Err(error) => failure = error,
-            }
-        }
-        Err(failure)
-    };
-    let late = |_| io::Error::from(io::ErrorKind::TimedOut);
-    let stream = timeout(within, attempt).await.map_err(late).flatten()?;
-    stream.set_nodelay(true)?;
-    Ok(stream)
 }
 
 /// Listens at each address of this server.
@@ -74,4 +84,43 @@ pub(super) async fn listen(
 
 fn bare(host: &str) -> &str {
     host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::time::Instant;
+
+    fn member(ports: &[(&str, u16)]) -> Member {
+        let address = |(host, port): &(&str, u16)| PeerAddress {
+            host: (*host).into(),
+            quorum_port: *port,
+            election_port: 1,
+        };
+        Member { addresses: ports.iter().map(address).collect(), observer: false, client: None }
+    }
+
+    #[tokio::test]
+    async fn an_address_that_hangs_holds_up_no_other() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        // Reserved for documentation: nobody answers there, or the machine says at once that there is no way.
+        let server = member(&[("192.0.2.1", port), ("127.0.0.1", port), ("[::1]", 1)]);
+        let within = Duration::from_secs(600);
+        let begun = Instant::now();
+        let stream = connect(&server, Port::Quorum, within).await.unwrap();
+        assert_eq!(stream.peer_addr().unwrap().port(), port);
+        assert!(begun.elapsed() < within);
+        let stream = connect(&server, Port::Observers(port), within).await.unwrap();
+        assert_eq!(stream.peer_addr().unwrap().port(), port);
+    }
+
+    #[tokio::test]
+    async fn no_address_answers() {
+        let within = Duration::from_secs(60);
+        let refused = connect(&member(&[("127.0.0.1", 1), ("::1", 1)]), Port::Quorum, within).await;
+        assert!(refused.is_err());
+        let nowhere = connect(&member(&[]), Port::Quorum, within).await.unwrap_err();
+        assert_eq!(nowhere.to_string(), "it has no address");
+    }
 }

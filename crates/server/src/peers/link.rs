@@ -120,6 +120,8 @@ impl PeerOutbox {
                 }
             }
             self.wake.notified().await;
+            // What others who are ready have to say goes along: a commit with the next proposal, for one.
+            tokio::task::yield_now().await;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The quorum port: learners call here; and the way to the leader's.
+//! The quorum port: learners call here, and observers at a port of their own; and the way to the leader's.
 
 use super::{
     address_book::AddressBook,
@@ -7,11 +7,8 @@ use super::{
     tasks::Tasks,
 };
 use crate::{config::EnsembleSettings, driver::Driver};
-use ostler_proto::{
-    id::{ServerId, Zxid},
-    stat::ExtendedTypes,
-};
-use ostler_server_core::{Input, LogPart, effect::Record};
+use ostler_proto::{id::Zxid, membership::Member, stat::ExtendedTypes};
+use ostler_server_core::{Input, LearnerMaster, LogPart, effect::Record};
 use ostler_storage::{
     StorageError, disk::Disk, folders::DataFolders, snapshot::find_snapshots, txnlog::LogReader,
 };
@@ -21,12 +18,18 @@ use std::{
     sync::{Arc, OnceLock, Weak},
     time::{Duration, Instant},
 };
-use tokio::net::{TcpListener, TcpStream};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    task::JoinSet,
+};
 
 /// Between two attempts to reach a leader that has just been elected.
 const AGAIN_AFTER: Duration = Duration::from_millis(20);
 /// A leader that refuses for so long is none.
 const REFUSED_FOR: Duration = Duration::from_millis(500);
+
+/// A port that others hold may be given up by them.
+const LISTEN_AGAIN_AFTER: Duration = Duration::from_secs(5);
 
 /// This server's end of all connections between leader and learners.
 pub(crate) struct QuorumDoor {
@@ -84,12 +87,19 @@ impl QuorumDoor {
 
     /// Takes learners' connections until it is dropped.
     pub(crate) async fn accept(self: Arc<Self>, listener: TcpListener) {
+        self.accept_at(listener, false).await;
+    }
+
+    async fn accept_at(&self, listener: TcpListener, observers: bool) {
         loop {
             match listener.accept().await {
                 Ok((stream, from)) => {
                     let _ = stream.set_nodelay(true);
                     let Some(link) = self.link(true) else { return };
-                    tracing::debug!(%from, link = link.id.0, "a learner calls");
+                    tracing::debug!(%from, link = link.id.0, observers, "a learner calls");
+                    if observers {
+                        link.driver.step(Input::ObserverCalls { link: link.id });
+                    }
                     self.tasks.spawn(async move { link.run(stream).await });
                 }
                 Err(error) => {
@@ -100,17 +110,57 @@ impl QuorumDoor {
         }
     }
 
+    /// Takes observers' connections while this server votes, until it is dropped. The core says whether they have any
+    /// business here.
+    pub(crate) async fn accept_observers(self: Arc<Self>, port: u16) {
+        let mut own = self.book.own();
+        loop {
+            let voter = own.borrow_and_update().clone().filter(|own| !own.observer);
+            let serve = async {
+                match voter {
+                    Some(own) => self.serve_observers(&own, port).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = serve => tokio::time::sleep(LISTEN_AGAIN_AFTER).await,
+                Ok(()) = own.changed() => {}
+            }
+        }
+    }
+
+    /// Returns where it cannot listen.
+    async fn serve_observers(self: &Arc<Self>, own: &Member, port: u16) {
+        let listeners = match addresses::listen(own, Port::Observers(port), self.settings.listen_on_all).await
+        {
+            Ok(listeners) => listeners,
+            Err((address, error)) => {
+                tracing::error!(
+                    %address, %error,
+                    "cannot listen for observers (observerMasterPort): they have to follow another server"
+                );
+                return;
+            }
+        };
+        let mut accepting = JoinSet::new();
+        for listener in listeners {
+            let door = self.clone();
+            accepting.spawn(async move { door.accept_at(listener, true).await });
+        }
+        accepting.join_all().await;
+    }
+
     fn link(&self, to_leader: bool) -> Option<Link> {
         let driver = self.driver()?;
         let (id, outbox) = driver.add_link();
         Some(Link { id, outbox, driver, to_leader, data_max: self.data_max, types: self.types })
     }
 
-    /// Connects to the leader, and tells the core how that went. Never blocks.
-    pub(crate) fn dial(self: &Arc<Self>, term: u64, leader: ServerId) {
+    /// Connects to the leader, or a follower in its place, and tells the core how that went. Never blocks.
+    pub(crate) fn dial(self: &Arc<Self>, term: u64, to: LearnerMaster) {
         let door = self.clone();
         self.tasks.spawn(async move {
-            let connected = door.connect(leader).await;
+            let connected = door.connect(to).await;
             let Some(driver) = door.driver() else { return };
             match connected {
                 Ok(stream) => {
@@ -119,21 +169,28 @@ impl QuorumDoor {
                     link.run(stream).await;
                 }
                 Err(error) => {
-                    tracing::warn!(server = leader.0, %error, "the leader cannot be reached");
+                    tracing::warn!(?to, %error, "the server that is to be followed cannot be reached");
                     driver.step(Input::LeaderUnreachable { term });
                 }
             }
         });
     }
 
-    async fn connect(&self, leader: ServerId) -> io::Result<TcpStream> {
+    async fn connect(&self, to: LearnerMaster) -> io::Result<TcpStream> {
+        let (server, port, patience) = match to {
+            LearnerMaster::Leader(leader) => (leader, Port::Quorum, REFUSED_FOR),
+            // There are others.
+            LearnerMaster::Follower(follower) => {
+                (follower, Port::Observers(self.settings.observer_master_port.unwrap_or(0)), Duration::ZERO)
+            }
+        };
         let unknown = || io::Error::new(io::ErrorKind::NotFound, "it is not in the configuration");
-        let server = self.book.find(leader).ok_or_else(unknown)?;
+        let server = self.book.find(server).ok_or_else(unknown)?;
         let within = Duration::from_millis(self.settings.connect_timeout_ms.into());
         let begun = Instant::now();
         loop {
-            match addresses::connect(&server, Port::Quorum, within).await {
-                Err(_) if begun.elapsed() < REFUSED_FOR => tokio::time::sleep(AGAIN_AFTER).await,
+            match addresses::connect(&server, port, within).await {
+                Err(_) if begun.elapsed() < patience => tokio::time::sleep(AGAIN_AFTER).await,
                 done => return done,
             }
         }

@@ -1,6 +1,6 @@
 //! Writing a snapshot file.
 
-use super::{Compression, HEADER, SnapshotTrailer, body::BodyWriter, snappy::SnappyWriter};
+use super::{Compression, HEADER, SnapshotTrailer, body::BodyWriter, snappy::SnappyWriter, spare};
 use crate::{
     disk::{Disk, DiskFile},
     error::{IoContext, Result},
@@ -39,7 +39,7 @@ impl<'d> SnapshotWriter<'d> {
     ) -> Result<SnapshotWriter<'d>> {
         let name = snapshot_name(zxid, compression);
         let unfinished = dir.join(unfinished_name(&name));
-        let file = disk.create(&unfinished).during("create", &unfinished)?;
+        let file = spare::take(disk, dir, &unfinished)?;
         let mut writer =
             SnapshotWriter { disk, dir: dir.to_path_buf(), finished: dir.join(name), unfinished, body: None };
         let encoder = Encoder::new(compression, file).during("write", &writer.unfinished)?;
@@ -136,7 +136,7 @@ impl Encoder {
             Encoder::Gz(gz) => gz.into_inner()?.finish()?,
             Encoder::Snappy(snappy) => snappy.finish()?.into_inner()?,
         };
-        Ok(file.file)
+        file.finish()
     }
 }
 
@@ -158,6 +158,16 @@ struct FileWriter {
     file: Box<dyn DiskFile>,
     position: u64,
     settled: u64,
+}
+
+impl FileWriter {
+    /// The file without what an older snapshot left behind the end of this one.
+    fn finish(self) -> io::Result<Box<dyn DiskFile>> {
+        if self.file.size()? > self.position {
+            self.file.truncate(self.position)?;
+        }
+        Ok(self.file)
+    }
 }
 
 /// A snapshot goes to the disk as it grows. Left to the end, all of it would go at once, and a sync of the

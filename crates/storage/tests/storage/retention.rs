@@ -1,7 +1,10 @@
 //! What is purged and what is kept.
 
-use crate::faulty_disk::FaultyDisk;
-use ostler_storage::{folders::DataFolders, retention, txnlog::SpareLog};
+use crate::{faulty_disk::FaultyDisk, sinks::begin_snapshot};
+use ostler_proto::stat::StatPersisted;
+use ostler_storage::{
+    disk::Disk as _, folders::DataFolders, retention, snapshot::SnapshotTrailer, txnlog::SpareLog,
+};
 use std::path::{Path, PathBuf};
 
 fn purge(disk: &FaultyDisk, folders: &DataFolders, retain: usize) -> Vec<PathBuf> {
@@ -44,9 +47,37 @@ fn the_newest_snapshots_and_the_logs_they_need_stay() {
             "snapshot.30",
             "snapshot.40",
             "snapshot.50",
-            "spare-log"
+            "spare-log",
+            "spare-snapshot"
         ]
     );
+}
+
+#[test]
+fn a_snapshot_is_written_over_the_spare_and_has_nothing_of_it() {
+    let disk = FaultyDisk::default();
+    let folders = DataFolders::at(Path::new("/d"), None);
+    let write = |zxid: u64, znodes: usize| {
+        let mut writer = begin_snapshot(&disk, &folders.snapshots, zxid).unwrap();
+        for znode in 0..znodes {
+            let path = if znode == 0 { "/".to_owned() } else { format!("/{znode}") };
+            writer.node(&path, None, -1, &StatPersisted::default()).unwrap();
+        }
+        writer.finish(SnapshotTrailer::default()).unwrap();
+        disk.bytes(&folders.snapshots.join(format!("snapshot.{zxid:x}")))
+    };
+    let alone = write(0x50, 10);
+    disk.remove(&folders.snapshots.join("snapshot.50")).unwrap();
+    for (zxid, znodes) in [(0x10, 50), (0x20, 50), (0x30, 50), (0x40, 50)] {
+        write(zxid, znodes);
+    }
+    let spare = folders.snapshots.join("spare-snapshot");
+    purge(&disk, &folders, 3);
+    assert!(disk.names().contains(&spare));
+    assert_eq!(write(0x50, 10), alone, "a shorter one than the spare");
+    assert!(!disk.names().contains(&spare));
+    purge(&disk, &folders, 3);
+    assert_eq!(write(0x60, 200).len(), write(0x70, 200).len(), "longer ones than the spare, and without");
 }
 
 #[test]

@@ -233,6 +233,22 @@ fn who_decides_tells_the_others_before_it_goes_on() {
 }
 
 #[test]
+fn whom_a_leader_names_as_it_leaves_is_taken_without_an_election() {
+    for (leader, state) in [(3, Following), (2, Leading)] {
+        let mut hand = Hand::looking();
+        hand.hear(1, Leading, 1, (1, 4, 1));
+        hand.hear(3, Following, 1, (1, 4, 1));
+        hand.out.clear();
+        hand.election.suggested(Mono(9), candidate(1, 7, leader), &hand.electorate, &mut hand.out);
+        assert_eq!(hand.sent(), [(1, leader), (3, leader)]);
+        let ElectionOutput::Send { notification, .. } = &hand.out[0] else { panic!("a vote") };
+        assert_eq!((notification.state, notification.round), (state, 2));
+        assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(leader) }));
+        assert!(!hand.election.is_looking());
+    }
+}
+
+#[test]
 fn a_leader_is_joined_only_if_it_says_itself_that_it_leads() {
     let mut hand = Hand::looking();
     hand.hear(1, Following, 7, (1, 9, 3));

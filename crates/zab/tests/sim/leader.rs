@@ -35,7 +35,11 @@ impl World {
                 LeadingOutput::Established(epoch) => self.established(id, epoch),
                 LeadingOutput::UpToDate(link) => self.tell(link, FromLeader::UpToDate),
                 LeadingOutput::Acknowledged { from, zxid } => self.acknowledged(id, from.0, zxid),
-                LeadingOutput::Refuse { link, .. } => self.close(link),
+                LeadingOutput::DataLost(_) => {}
+                LeadingOutput::Refuse { link, why } => {
+                    self.hang_ups.push(format!("{why:?}"));
+                    self.close(link);
+                }
                 LeadingOutput::StepDown(_) => return self.look(id),
             }
         }

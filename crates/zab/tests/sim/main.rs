@@ -13,7 +13,7 @@ mod world;
 use world::World;
 
 /// Faults first, then a quiet time in which the ensemble must come back.
-fn run(seed: u64) {
+fn run(seed: u64) -> Vec<String> {
     let servers = [3, 3, 5, 4, 1][seed as usize % 5];
     let mut world = World::new(servers, seed);
     world.start_all();
@@ -25,15 +25,21 @@ fn run(seed: u64) {
     world.heal();
     world.run(20_000);
     world.must_agree();
+    let first_word = |why: &String| why.split(' ').next().unwrap_or_default().to_owned();
+    world.hang_ups.iter().map(first_word).collect()
 }
 
 #[test]
 fn what_was_committed_stays_and_one_leads_at_a_time() {
     let seeds = std::env::var("SIM_SEEDS").unwrap_or("0..200".into());
     let (from, to) = seeds.split_once("..").unwrap();
+    let mut refusals = std::collections::BTreeMap::<String, u32>::new();
     for seed in from.parse().unwrap()..to.parse().unwrap() {
-        run(seed);
+        for why in run(seed) {
+            *refusals.entry(why).or_default() += 1;
+        }
     }
+    println!("{refusals:?}");
 }
 
 #[test]

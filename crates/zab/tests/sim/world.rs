@@ -148,7 +148,8 @@ impl World {
         let servers = self.members.len() as u64;
         let id = self.random(servers) as i64 + 1;
         let other = self.random(servers) as i64 + 1;
-        match self.random(8) {
+        match self.random(10) {
+            8..=9 => self.mislead(),
             0..=2 if self.member(id).up => self.crash(id),
             0..=3 => {
                 if !self.member(id).up {
@@ -159,6 +160,21 @@ impl World {
             5 => self.isolate(id),
             6 => self.cut.clear(),
             _ => self.ids().into_iter().filter(|id| *id % 2 == other % 2).for_each(|id| self.crash(id)),
+        }
+    }
+
+    /// An election errs: some take for their leader whom it names, whatever that one has, and it does so itself. What
+    /// was committed may not depend on elections.
+    fn mislead(&mut self) {
+        let leader = self.random(self.members.len() as u64) as i64 + 1;
+        for id in self.ids() {
+            let believes = id == leader || self.random(3) != 0;
+            if believes && self.members[&id].up {
+                self.look(id);
+                if matches!(self.members[&id].role, Role::Looking) {
+                    self.elected(id, leader);
+                }
+            }
         }
     }
 
@@ -185,7 +201,11 @@ impl World {
         for output in out {
             match output {
                 ElectionOutput::Send { to, notification } => self.send_vote(id, to.0, notification),
-                ElectionOutput::Elected { leader } => self.elected(id, leader.0),
+                ElectionOutput::Elected { leader } => {
+                    // One that was misled has a leader.
+                    self.leave_role(id);
+                    self.elected(id, leader.0);
+                }
             }
         }
         if let Some(due) = self.member(id).election.next_deadline() {
@@ -231,6 +251,12 @@ impl World {
 
     /// No leader any more: connections are closed, and a new one is sought.
     pub(crate) fn look(&mut self, id: i64) {
+        self.leave_role(id);
+        let own = self.member(id).own_vote();
+        self.elect(id, |election, now, electorate, out| election.look(now, Some(own), electorate, out));
+    }
+
+    fn leave_role(&mut self, id: i64) {
         for (link, of) in self.links.clone() {
             if of.open && (of.learner.0 == id || of.leader.0 == id) {
                 self.close(link);
@@ -240,8 +266,6 @@ impl World {
         member.role = Role::Looking;
         // What was held back for those connections has nowhere to go.
         member.held.clear();
-        let own = member.own_vote();
-        self.elect(id, |election, now, electorate, out| election.look(now, Some(own), electorate, out));
     }
 
     fn dial(&mut self, id: i64) {
@@ -313,7 +337,12 @@ impl World {
                 Held::AckEpoch { link, last, counts } => {
                     self.answer(link, FromLearner::AckEpoch { last, current: counts });
                 }
-                Held::Ack { link, zxid } => self.answer(link, FromLearner::Ack(zxid)),
+                Held::Ack { link, zxid } => {
+                    let accepted = self.members[&id].disk.stored.accepted;
+                    let keeps = zxid.counter() > 0 || zxid.epoch() >= accepted;
+                    assert!(keeps, "{id} goes along with {zxid} and has promised {accepted:?} to another");
+                    self.answer(link, FromLearner::Ack(zxid));
+                }
                 Held::AcceptedSaved => {
                     if let Some(leading) = self.member(id).leading() {
                         leading.accepted_saved(now, &mut out);

@@ -321,3 +321,33 @@ fn a_leader_and_a_readonly_server_print_one_line_more() {
     );
     check(Word::Isro, &readonly, "ro");
 }
+
+#[test]
+fn dump_tells_sessions_of_one_server_from_those_of_all() {
+    let dumped = |view: ServerView| {
+        let text = render(Word::Dump, &view);
+        let sessions = text.split("ephemeral nodes").next().unwrap();
+        sessions.lines().filter(|line| !line.contains(" expire at ")).map(String::from).collect::<Vec<_>>()
+    };
+    let bucket = |id| TimeBucket { expires_at_wall_ms: 0, members: vec![id] };
+    let leader = ServerView {
+        serving: true,
+        session_expiry: vec![bucket(0x10)],
+        local_session_expiry: Some(vec![bucket(0x20)]),
+        ..ServerView::default()
+    };
+    assert_eq!(
+        dumped(leader.clone()),
+        [
+            "SessionTracker dump:",
+            "Local Session Sets (1)/(1):",
+            "\t0x20",
+            "Global Session Sets (1)/(1):",
+            "\t0x10"
+        ]
+    );
+    let learner = ServerView { learnt_sessions: Some(vec![(0x10, 4000)]), ..leader };
+    let of_learner = ["Local Session Sets (1)/(1):", "\t0x20", "Global Sessions(1):", "0x10\t4000ms"];
+    assert_eq!(dumped(learner.clone())[1..], of_learner);
+    assert_eq!(dumped(ServerView { local_session_expiry: None, ..learner })[1..], of_learner[2..]);
+}

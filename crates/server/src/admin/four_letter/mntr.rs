@@ -10,6 +10,10 @@ use super::view::{MetricValue, Metrics, NamespaceQuota, Percentiles, ServerView,
 pub(super) fn write(out: &mut String, view: &ServerView) -> fmt::Result {
     line(out, "version", &view.version)?;
     line(out, "server_state", view.mode.name())?;
+    if let Some(quorum) = &view.gauges.quorum {
+        line(out, "peer_state", quorum.peer_state)?;
+        line_if(out, "observer_master_id", quorum.observer_master_id)?;
+    }
     write_gauges(out, view)?;
     write_quotas(out, &view.gauges.quotas)?;
     write_metrics(out, &view.metrics)
@@ -22,9 +26,13 @@ fn line(out: &mut String, key: &str, value: impl Display) -> fmt::Result {
 fn write_gauges(out: &mut String, view: &ServerView) -> fmt::Result {
     let gauges = &view.gauges;
     let sizes = gauges.client_response_sizes;
+    let quorum = gauges.quorum.as_ref();
+    let leader = quorum.and_then(|quorum| quorum.leader);
+    let proposals = leader.map(|_| view.proposal_sizes);
     line(out, "ephemerals_count", gauges.ephemerals_count)?;
     line(out, "num_alive_connections", view.connections_alive)?;
     line(out, "avg_latency", Double(mean_of_four_decimals(view.latency.sum_ms, view.latency.count)))?;
+    line_if(out, "min_proposal_size", proposals.map(|sizes| sizes.min))?;
     line(out, "outstanding_requests", view.outstanding)?;
     line(out, "znode_count", view.znode_count)?;
     line(out, "global_sessions", gauges.global_sessions)?;
@@ -32,20 +40,33 @@ fn write_gauges(out: &mut String, view: &ServerView) -> fmt::Result {
     line(out, "last_client_response_size", sizes.last)?;
     line(out, "packets_sent", view.packets_sent)?;
     line(out, "packets_received", view.packets_received)?;
+    line_if(out, "max_proposal_size", proposals.map(|sizes| sizes.max))?;
     line(out, "max_client_response_size", sizes.max)?;
+    line_if(out, "synced_followers", leader.map(|leader| leader.synced_followers))?;
     line(out, "connection_drop_probability", Double(gauges.connection_drop_probability))?;
     line(out, "watch_count", gauges.watch_count)?;
+    line_if(out, "synced_non_voting_followers", leader.map(|leader| leader.synced_non_voting_followers))?;
+    line_if(out, "synced_observers", quorum.and_then(|quorum| quorum.synced_observers))?;
     line(out, "auth_failed_count", gauges.auth_failed_count)?;
     line(out, "min_latency", view.latency.min_ms)?;
     line(out, "max_file_descriptor_count", gauges.max_file_descriptor_count)?;
     line(out, "approximate_data_size", gauges.approximate_data_size)?;
     line(out, "open_file_descriptor_count", gauges.open_file_descriptor_count)?;
+    line_if(out, "last_proposal_size", proposals.map(|sizes| sizes.last))?;
+    line_if(out, "pending_syncs", leader.map(|leader| leader.pending_syncs))?;
+    line_if(out, "leader_uptime", leader.map(|leader| leader.uptime_ms))?;
     line(out, "local_sessions", gauges.local_sessions)?;
     line(out, "uptime", gauges.uptime_ms)?;
     line(out, "max_latency", view.latency.max_ms)?;
     line(out, "outstanding_tls_handshake", gauges.outstanding_tls_handshake)?;
+    line_if(out, "learners", leader.map(|leader| leader.learners))?;
     line(out, "min_client_response_size", sizes.min)?;
-    line(out, "non_mtls_local_conn_count", gauges.non_mtls_local_conn_count)
+    line(out, "non_mtls_local_conn_count", gauges.non_mtls_local_conn_count)?;
+    line_if(out, "quorum_size", quorum.map(|quorum| quorum.size))
+}
+
+fn line_if(out: &mut String, key: &str, value: Option<impl Display>) -> fmt::Result {
+    value.map_or(Ok(()), |value| line(out, key, value))
 }
 
 type QuotaNumber = fn(&NamespaceQuota) -> Option<i64>;
@@ -136,4 +157,52 @@ fn write_percentiles(out: &mut String, name: &str, percentiles: Percentiles) -> 
     writeln!(out, "zk_p95_{name}\t{}", percentiles.p95)?;
     writeln!(out, "zk_p99_{name}\t{}", percentiles.p99)?;
     writeln!(out, "zk_p999_{name}\t{}", percentiles.p999)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::view::{Gauges, LeaderGauges, Mode, Quorum};
+    use super::*;
+
+    #[track_caller]
+    fn check(mode: Mode, quorum: Quorum, expected: &str) {
+        let gauges = Gauges { quorum: Some(quorum), ..Gauges::default() };
+        let view = ServerView { mode, gauges, ..ServerView::default() };
+        let mut out = String::new();
+        write(&mut out, &view).unwrap();
+        let keys = out.lines().map(|line| line["zk_".len()..].split('\t').next().unwrap());
+        let of_quorum = |key: &&str| expected.split(' ').any(|of| of == *key);
+        let before =
+            ["num_alive_connections", "packets_received", "watch_count", "open_file_descriptor_count"];
+        let shown: Vec<&str> = keys.filter(|key| of_quorum(key) || before.contains(key)).collect();
+        assert_eq!(shown.join(" "), expected);
+    }
+
+    /// As a Java 3.9 server of each kind orders them.
+    #[test]
+    fn members_of_an_ensemble_show_their_place_in_it() {
+        let leader = LeaderGauges { learners: 2, synced_followers: 2, ..LeaderGauges::default() };
+        let of_leader = Quorum { synced_observers: Some(0), leader: Some(leader), ..Quorum::default() };
+        check(
+            Mode::Leader,
+            of_leader,
+            "peer_state num_alive_connections min_proposal_size packets_received max_proposal_size synced_followers \
+             watch_count synced_non_voting_followers synced_observers open_file_descriptor_count last_proposal_size \
+             pending_syncs leader_uptime learners quorum_size",
+        );
+        let of_follower = Quorum { synced_observers: Some(1), ..Quorum::default() };
+        check(
+            Mode::Follower,
+            of_follower,
+            "peer_state num_alive_connections packets_received watch_count synced_observers \
+             open_file_descriptor_count quorum_size",
+        );
+        let of_observer = Quorum { observer_master_id: Some(2), ..Quorum::default() };
+        check(
+            Mode::Observer,
+            of_observer,
+            "peer_state observer_master_id num_alive_connections packets_received watch_count \
+             open_file_descriptor_count quorum_size",
+        );
+    }
 }

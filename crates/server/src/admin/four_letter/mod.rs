@@ -20,8 +20,8 @@ pub use metric_names::{METRICS, MetricKind, NAMESPACED_METRICS};
 pub use render::{NOT_SERVING, render};
 pub use view::{
     Conf, Connection, ConnectionId, ConnectionSession, Dirs, ENVIRONMENT_KEYS, EphemeralsOfSession, Gauges,
-    Latency, MessageSizes, MetricValue, Metrics, Mode, NamespaceQuota, NamespacedMetric, Percentiles,
-    ServerView, Summary, TimeBucket, WatchesOfSession, ZxidDigest, full_version,
+    Latency, LeaderGauges, MessageSizes, MetricValue, Metrics, Mode, NamespaceQuota, NamespacedMetric,
+    Percentiles, Quorum, ServerView, Summary, TimeBucket, WatchesOfSession, ZxidDigest, full_version,
 };
 pub use whitelist::{Whitelist, refusal};
 pub use word::{DEFAULT_TRACE_MASK, TELNET_CLOSE, Word};

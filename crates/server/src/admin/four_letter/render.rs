@@ -123,7 +123,7 @@ fn write_dirs(out: &mut String, view: &ServerView) -> fmt::Result {
 
 fn write_dump(out: &mut String, view: &ServerView) -> fmt::Result {
     writeln!(out, "SessionTracker dump:")?;
-    write_buckets(out, "Session", &view.session_expiry, |id| format!("0x{id:x}"))?;
+    write_sessions(out, view)?;
     writeln!(out, "ephemeral nodes dump:")?;
     writeln!(out, "Sessions with Ephemerals ({}):", view.ephemerals.len())?;
     for owner in &view.ephemerals {
@@ -136,6 +136,24 @@ fn write_dump(out: &mut String, view: &ServerView) -> fmt::Result {
     write_buckets(out, "Connections", &view.connection_expiry, |connection| {
         format!("ip: {} sessionId: 0x{:x}", Address(connection.remote), connection.session_id)
     })
+}
+
+fn write_sessions(out: &mut String, view: &ServerView) -> fmt::Result {
+    let id = |id: &i64| format!("0x{id:x}");
+    if let Some(local) = &view.local_session_expiry {
+        write_buckets(out, "Local Session", local, id)?;
+    }
+    match (&view.learnt_sessions, &view.local_session_expiry) {
+        (Some(sessions), _) => {
+            writeln!(out, "Global Sessions({}):", sessions.len())?;
+            for (session_id, timeout_ms) in sessions {
+                writeln!(out, "0x{session_id:x}\t{timeout_ms}ms")?;
+            }
+            Ok(())
+        }
+        (None, Some(_)) => write_buckets(out, "Global Session", &view.session_expiry, id),
+        (None, None) => write_buckets(out, "Session", &view.session_expiry, id),
+    }
 }
 
 fn write_buckets<T, D: Display>(

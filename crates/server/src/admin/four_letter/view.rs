@@ -27,7 +27,7 @@ pub struct ServerView {
     pub zxid_last: u64,
     /// `srvr stat mntr`
     pub znode_count: u64,
-    /// `srvr stat`: sizes of proposals, printed by a leader only.
+    /// `srvr stat mntr`: sizes of proposals, printed by a leader only.
     pub proposal_sizes: MessageSizes,
     /// `cons stat`
     pub connections: Vec<Connection>,
@@ -37,6 +37,11 @@ pub struct ServerView {
     pub dirs: Dirs,
     /// `dump`: sessions by the time at which they expire unless they are heard of, earliest first.
     pub session_expiry: Vec<TimeBucket<i64>>,
+    /// `dump`: at a server that is not the one to end them, in place of `session_expiry`: sessions and their timeouts
+    /// in ms.
+    pub learnt_sessions: Option<Vec<(i64, i32)>>,
+    /// `dump`: as `session_expiry`, of sessions that no other server knows; None where there are none.
+    pub local_session_expiry: Option<Vec<TimeBucket<i64>>>,
     /// `dump`
     pub ephemerals: Vec<EphemeralsOfSession>,
     /// `dump`: connections by the time at which they are closed for silence, earliest first.
@@ -245,8 +250,33 @@ pub struct Gauges {
     pub auth_failed_count: u64,
     pub non_mtls_remote_conn_count: u64,
     pub non_mtls_local_conn_count: u64,
+    /// Of a member of an ensemble.
+    pub quorum: Option<Quorum>,
     /// One per first path component that has a quota below it.
     pub quotas: Vec<NamespaceQuota>,
+}
+
+/// A server's place in its ensemble.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Quorum {
+    /// Such as `leading - broadcast`.
+    pub peer_state: &'static str,
+    pub size: u64,
+    /// Whom an observer follows.
+    pub observer_master_id: Option<i64>,
+    /// Of a leader, or a follower that observers follow, or could.
+    pub synced_observers: Option<u64>,
+    pub leader: Option<LeaderGauges>,
+}
+
+/// What a leader knows of its learners.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeaderGauges {
+    pub learners: u64,
+    pub synced_followers: u64,
+    pub synced_non_voting_followers: u64,
+    pub pending_syncs: u64,
+    pub uptime_ms: u64,
 }
 
 /// Limits and usage below `/namespace`, summed over the quotas there; None where no such znode exists.

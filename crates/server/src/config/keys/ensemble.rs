@@ -49,18 +49,32 @@ const KEYS: &[Key] = &[
         "participant",
         Replaced("The role in the server.N line counts"),
     ),
-    file("observerMasterPort", PORT, "0", Absent("Observers that follow a follower; they follow the leader")),
+    file(
+        "observerMasterPort",
+        PORT,
+        "0",
+        Obeyed(
+            "Observers follow followers in place of the leader: at this port of theirs, which is the same for all. Set \
+             it for followers and observers",
+        ),
+    ),
     file(
         "localSessionsEnabled",
         Boolean,
         "false",
-        Absent("Sessions that only one server knows; all servers know every session"),
+        Obeyed(
+            "New sessions are known to the server that the client is connected to alone, cost no transaction and cannot \
+             move; a single node ignores this",
+        ),
     ),
     file(
         "localSessionsUpgradingEnabled",
         Boolean,
         "false",
-        Absent("Sessions that only one server knows; all servers know every session"),
+        Obeyed(
+            "A local session that asks for an ephemeral is made known to all servers first; without this it gets an \
+             error",
+        ),
     ),
     file("syncEnabled", Boolean, "true", Replaced(BETWEEN_SERVERS)),
     property("observer.syncEnabled", LooseBoolean, "true", Replaced(BETWEEN_SERVERS)),
@@ -69,7 +83,7 @@ const KEYS: &[Key] = &[
         "multiAddress.enabled",
         LooseBoolean,
         "false",
-        Replaced("Several addresses of a server are always understood, and tried one after the other"),
+        Replaced("Several addresses of a server are always understood, and tried all at once"),
     ),
     property("multiAddress.reachabilityCheckTimeoutMs", ANY_INT, "1000", Replaced(BETWEEN_SERVERS)),
     property("multiAddress.reachabilityCheckEnabled", LooseBoolean, "true", Replaced(BETWEEN_SERVERS)),
@@ -106,9 +120,27 @@ const KEYS: &[Key] = &[
     bare_property("leader.nodelay", LooseBoolean, "true", Replaced(BETWEEN_SERVERS)),
     bare_property("follower.nodelay", LooseBoolean, "true", Replaced(BETWEEN_SERVERS)),
     property("leaderConnectDelayDuringRetryMs", ANY_INT, "100", Replaced(BETWEEN_SERVERS)),
-    property("observer.reconnectDelayMs", ANY_LONG, "0", Replaced(BETWEEN_SERVERS)),
-    property("observer.election.DelayMs", ANY_LONG, "200", Replaced(BETWEEN_SERVERS)),
-    property("observerMaster.sizeLimit", ANY_INT, "33554432", Replaced(BETWEEN_SERVERS)),
+    property(
+        "observer.reconnectDelayMs",
+        ANY_LONG,
+        "0",
+        Obeyed(
+            "Milliseconds that an observer waits at most, by chance, before it connects to the leader, or begins again \
+             with the first of the followers",
+        ),
+    ),
+    property(
+        "observer.election.DelayMs",
+        ANY_LONG,
+        "200",
+        Obeyed("Milliseconds that an observer waits at most, by chance, before it looks for a leader again"),
+    ),
+    property(
+        "observerMaster.sizeLimit",
+        ANY_INT,
+        "33554432",
+        Replaced("A follower keeps as much for observers as a leader for learners: see commitLogCount"),
+    ),
     property("follower.skipLearnerRequestToNextProcessor", LooseBoolean, "false", Replaced(BETWEEN_SERVERS)),
     property(
         "forward_learner_requests_to_commit_processor_disabled",

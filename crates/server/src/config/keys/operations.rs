@@ -21,7 +21,10 @@ const KEYS: &[Key] = &[
         "readonlymode.enabled",
         LooseBoolean,
         "false",
-        Obeyed("The word isro may run; a single node never turns read-only itself"),
+        Obeyed(
+            "A server of an ensemble that looks for a leader for a tick, and at least 2 s, serves clients that are content \
+             to read (they get local sessions, so localSessionsEnabled should be true); the word isro may run",
+        ),
     ),
     file(
         "reconfigEnabled",

@@ -1,0 +1,151 @@
+//! Whom an observer follows, and how long it waits before it does.
+//!
+//! Many observers that lose one follower do not come to the next all at once: each waits for a time of its own.
+
+use super::{Ensemble, Role};
+use crate::{
+    effect::{Effect, LearnerMaster},
+    input::{Mono, Now},
+    report::QuorumReport,
+    server::Server,
+};
+use alloc::vec::Vec;
+use ostler_proto::id::ServerId;
+use ostler_zab::leading::Leading;
+
+/// What only concerns observers and those who have some; times in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Observing {
+    /// A follower takes observers in, and an observer follows a follower (`observerMasterPort`).
+    pub masters: bool,
+    /// An observer waits for at most this before it looks for a leader again (`observer.election.DelayMs`).
+    pub election_delay: u64,
+    /// An observer waits for at most this before it connects to the leader, or begins again with the first of the
+    /// followers (`observer.reconnectDelayMs`).
+    pub reconnect_delay: u64,
+}
+
+/// What an observer waits to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Then {
+    Elect,
+    Dial(LearnerMaster),
+}
+
+/// An observer's way through those whom it can follow.
+#[derive(Debug)]
+pub(super) struct Wandering {
+    /// How many it has tried.
+    tried: usize,
+    waiting: Option<(Mono, Then)>,
+    random: u64,
+}
+
+impl Wandering {
+    pub(super) fn new(me: ServerId, seed: u64) -> Wandering {
+        let random = (seed ^ (me.0 as u64) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        Wandering { tried: 0, waiting: None, random }
+    }
+
+    /// A time of its own, at least a millisecond and at most `longest`.
+    fn some_time(&mut self, longest: u64) -> u64 {
+        // xorshift64: any spread will do, and the seed makes it repeatable.
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        1 + (self.random >> 11) % longest.max(1)
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Mono> {
+        self.waiting.map(|(until, _)| until)
+    }
+
+    pub(super) fn stop_waiting(&mut self) {
+        self.waiting = None;
+    }
+}
+
+impl Ensemble {
+    /// An observer that has lost its leader waits before it looks for one. True if it does.
+    pub(super) fn waits_to_elect(&mut self, now: Now) -> bool {
+        let delay = self.config.observing.election_delay;
+        if !self.is_observer() || self.term <= 1 || delay == 0 {
+            return false;
+        }
+        let until = now.mono.after(self.wandering.some_time(delay));
+        self.wandering.waiting = Some((until, Then::Elect));
+        true
+    }
+
+    /// Whom to follow now that this one leads. Every observer has an order of its own.
+    fn next_master(&mut self, leader: ServerId) -> (LearnerMaster, bool) {
+        let observing = self.config.observing;
+        let voters = self.config.membership.voters().filter(|voter| *voter != leader);
+        let mut masters: Vec<ServerId> = voters.collect();
+        if !observing.masters || masters.is_empty() {
+            return (LearnerMaster::Leader(leader), true);
+        }
+        // Rotated by this server's number, observers spread over all of them.
+        let start = self.me.0.unsigned_abs() as usize % masters.len();
+        masters.rotate_left(start);
+        let at = self.wandering.tried % masters.len();
+        let begins_again = at == 0 && self.wandering.tried > 0;
+        self.wandering.tried += 1;
+        (LearnerMaster::Follower(masters[at]), begins_again)
+    }
+}
+
+impl Ensemble {
+    pub(crate) fn report(&self, pending_syncs: usize) -> QuorumReport {
+        let learners = self.learners().map(Leading::counts).unwrap_or_default();
+        let votes = |server: &ServerId| self.electorate.voters().contains(server);
+        let non_voting_followers = match &self.role {
+            Role::Leading(leading) => {
+                leading.synced().filter(|server| !votes(server)).count().saturating_sub(learners.observers)
+            }
+            _ => 0,
+        };
+        QuorumReport {
+            voters: self.config.membership.voters().count(),
+            learners,
+            non_voting_followers,
+            pending_syncs,
+            master: self.master.filter(|_| self.is_observer()),
+            serves_since: self.chronicle.serves_since(),
+        }
+    }
+}
+
+impl Server {
+    /// The leader is known: it, or one of its followers, is to be connected to.
+    pub(super) fn dial(&mut self, now: Now, leader: ServerId, effects: &mut Vec<Effect>) {
+        let Some(ensemble) = &mut self.ensemble else { return };
+        ensemble.role = Role::Dialling;
+        let (to, may_wait) = if ensemble.is_observer() {
+            ensemble.next_master(leader)
+        } else {
+            (LearnerMaster::Leader(leader), false)
+        };
+        let (LearnerMaster::Leader(master) | LearnerMaster::Follower(master)) = to;
+        ensemble.master = Some(master);
+        let delay = if may_wait { ensemble.config.observing.reconnect_delay } else { 0 };
+        if delay == 0 {
+            return effects.push(Effect::Dial { term: ensemble.term, to });
+        }
+        let until = now.mono.after(ensemble.wandering.some_time(delay));
+        ensemble.wandering.waiting = Some((until, Then::Dial(to)));
+    }
+
+    /// An observer's wait may be over.
+    pub(super) fn mind_wait(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        let Some(ensemble) = &mut self.ensemble else { return };
+        let Some((_, then)) = ensemble.wandering.waiting.filter(|(until, _)| *until <= now.mono) else {
+            return;
+        };
+        ensemble.wandering.waiting = None;
+        match then {
+            Then::Elect => self.begin_election(now, effects),
+            Then::Dial(to) => effects.push(Effect::Dial { term: ensemble.term, to }),
+        }
+    }
+}

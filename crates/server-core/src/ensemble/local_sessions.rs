@@ -1,0 +1,217 @@
+//! Sessions that only one server knows: they cost no transaction and cannot move, and have no ephemerals.
+//!
+//! One that asks for an ephemeral is made known to all servers first, if that is allowed: its createSession goes to
+//! the leader in front of the request. The leader cannot tell a local session of a learner from one that does not
+//! exist, so it takes their writes, but for ids that it has given out itself. Upstream also takes a late write of a
+//! session that is over; here it is refused.
+
+use crate::{
+    effect::{CloseReason, Effect},
+    fifo::{AnswerForm, Waiting},
+    input::{ClientRequest, ConnId, Mono, Now},
+    prepare::{Ephemerals, Mode},
+    server::{Pipeline, Server},
+    session::{Owner, Scope},
+};
+use alloc::{collections::VecDeque, vec::Vec};
+use hashbrown::HashSet;
+use ostler_proto::{
+    error::ErrorCode,
+    id::{ServerId, SessionId, Xid},
+    op::Op,
+    reply::Body,
+    request::{Create, MultiOp, Request},
+    txn::Txn,
+};
+use ostler_zab::leading::LinkId;
+use rustc_hash::FxBuildHasher;
+
+/// Whether new sessions are made known to all servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LocalSessions {
+    /// All of them are.
+    #[default]
+    Off,
+    /// None is, and none ever has an ephemeral.
+    Fixed,
+    /// One that asks for an ephemeral is.
+    Upgradeable,
+}
+
+/// At a leader: global sessions that have ended not long ago.
+///
+/// A learner hears of the end later than the leader does, and what its client asked before that may still come. It
+/// comes while either side still has patience with the other.
+#[derive(Debug, Default)]
+pub(super) struct Ended {
+    ids: HashSet<SessionId, FxBuildHasher>,
+    order: VecDeque<(Mono, SessionId)>,
+}
+
+impl Ended {
+    fn note(&mut self, now: Mono, session: SessionId, keep_ms: u64) {
+        while self.order.front().is_some_and(|(until, _)| *until <= now) {
+            if let Some((_, session)) = self.order.pop_front() {
+                self.ids.remove(&session);
+            }
+        }
+        if self.ids.insert(session) {
+            self.order.push_back((now.after(keep_ms), session));
+        }
+    }
+}
+
+impl Server {
+    fn local_sessions(&self) -> LocalSessions {
+        self.ensemble.as_ref().map_or(LocalSessions::Off, |ensemble| ensemble.config.local_sessions)
+    }
+
+    pub(crate) fn has_local_sessions(&self) -> bool {
+        self.local_sessions() != LocalSessions::Off
+    }
+
+    /// Before a request of a client here is numbered or forwarded: its session is made global if it has to be. At a
+    /// learner, the error if it cannot be.
+    pub(crate) fn upgrade_if_needed(
+        &mut self,
+        now: Now,
+        conn: ConnId,
+        session: SessionId,
+        request: &Request<'_>,
+        effects: &mut Vec<Effect>,
+    ) -> Option<ErrorCode> {
+        if !asks_for_ephemeral(request) || !self.sessions.is_local(session) {
+            return None;
+        }
+        if self.local_sessions() == LocalSessions::Upgradeable {
+            self.upgrade(now, conn, session, effects);
+            return None;
+        }
+        // What a multi answers is the leader's word on each of its operations, as upstream has it.
+        let single = matches!(request, Request::Create(_)) && self.leader.is_none();
+        single.then_some(ErrorCode::EphemeralOnLocalSession)
+    }
+
+    fn upgrade(&mut self, now: Now, conn: ConnId, session: SessionId, effects: &mut Vec<Effect>) {
+        let Some(timeout_ms) = self.sessions.make_global(session) else { return };
+        tracing::debug!(%session, "a local session becomes global");
+        let Some(Pipeline::Forward(leader)) = self.pipeline() else {
+            self.append(now, session, 0, Txn::CreateSession { timeout_ms }, None, effects);
+            return;
+        };
+        let code = Op::CreateSession.code();
+        self.forward_op(leader, conn, (session, 0, code), &timeout_ms.to_be_bytes(), effects);
+        self.note_touch(session);
+        let form = AnswerForm::Upgraded;
+        let waiting = Waiting::Write { xid: Xid(0), zxid: None, code, form, arrived: now.mono };
+        if let Some(state) = self.conns.get_mut(&conn) {
+            state.fifo.push_back(waiting);
+        }
+    }
+
+    /// At a leader: whether a session may write through a learner. The first to write after a change of leaders owns
+    /// it.
+    pub(super) fn standing_of(
+        &mut self,
+        now: Now,
+        link: LinkId,
+        session: SessionId,
+    ) -> Result<Ephemerals, ErrorCode> {
+        if self.sessions.is_local(session) {
+            return Err(ErrorCode::SessionMoved);
+        }
+        let lives = self.sessions.touch(now.mono, session);
+        let Some(state) = self.sessions.get_mut(session) else {
+            return self.standing_of_unknown(session);
+        };
+        match state.owner {
+            _ if !lives => Err(ErrorCode::SessionExpired),
+            Owner::Nobody => {
+                state.owner = Owner::Learner(link);
+                Ok(Ephemerals::Allowed)
+            }
+            Owner::Learner(owner) if owner == link => Ok(Ephemerals::Allowed),
+            _ => Err(ErrorCode::SessionMoved),
+        }
+    }
+
+    /// It may be a local one of the learner's.
+    fn standing_of_unknown(&self, session: SessionId) -> Result<Ephemerals, ErrorCode> {
+        let ended = self.ensemble.as_ref().is_some_and(|ensemble| ensemble.ended.ids.contains(&session));
+        let own = given_out_by(self.config.server, session);
+        if ended || own || !self.has_local_sessions() {
+            return Err(ErrorCode::SessionExpired);
+        }
+        Ok(Ephemerals::Refused(ErrorCode::SessionExpired))
+    }
+
+    /// A global session is over.
+    pub(crate) fn note_ended(&mut self, now: Now, session: SessionId) {
+        if self.leader.is_some()
+            && let Some(ensemble) = &mut self.ensemble
+            && ensemble.config.local_sessions != LocalSessions::Off
+        {
+            let keep_ms = ensemble.config.timing.sync * 2;
+            ensemble.ended.note(now.mono, session, keep_ms);
+        }
+    }
+
+    /// A client closes a session that nobody else knows of.
+    pub(crate) fn close_local(
+        &mut self,
+        now: Now,
+        conn: ConnId,
+        request: &ClientRequest<'_>,
+        arrived: Mono,
+        effects: &mut Vec<Effect>,
+    ) {
+        self.reply(now, conn, (request.xid, request.code(), arrived), Ok(Body::None), effects);
+        if let Some(session) = self.conns.get(&conn).and_then(|state| state.session()) {
+            self.sessions.remove(session);
+        }
+        self.close(conn, CloseReason::ClosedByClient, effects);
+    }
+
+    pub(crate) fn expire_local_sessions(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        for session in self.sessions.expire(now.mono, Scope::Local) {
+            self.stats.stale_sessions_expired += 1;
+            if let Some(conn) = self.sessions.remove(session).and_then(|state| state.conn) {
+                self.close(conn, CloseReason::SessionExpired, effects);
+            }
+        }
+    }
+}
+
+/// At a leader: whether a session of a client of its own may have ephemerals.
+pub(crate) fn may_have_ephemerals(scope: Scope, request: &Request<'_>) -> Ephemerals {
+    match scope {
+        Scope::Global => Ephemerals::Allowed,
+        // It would have been upgraded if it could be.
+        Scope::Local if asks_for_ephemeral(request) => {
+            Ephemerals::Refused(ErrorCode::EphemeralOnLocalSession)
+        }
+        Scope::Local => Ephemerals::Refused(ErrorCode::SessionExpired),
+    }
+}
+
+/// Upstream looks at two of the four operations that create, also inside a multi, and not past flags that mean
+/// nothing.
+fn asks_for_ephemeral(request: &Request<'_>) -> bool {
+    let mode = |create: &Create<'_>| {
+        matches!(create.op, Op::Create | Op::Create2).then(|| Mode::from_flags(create.flags))
+    };
+    match request {
+        Request::Create(create) => mode(create).flatten().is_some_and(|mode| mode.ephemeral),
+        Request::Multi(ops) => ops
+            .iter()
+            .filter_map(|op| if let MultiOp::Create(create) = op { mode(create) } else { None })
+            .map_while(|mode| mode)
+            .any(|mode| mode.ephemeral),
+        _ => false,
+    }
+}
+
+/// The first byte of a session's id is the server that gave it out.
+fn given_out_by(server: ServerId, session: SessionId) -> bool {
+    session.0 >> 56 == i64::from(server.0 as i8)
+}
