@@ -98,8 +98,8 @@ pub enum Input<'a> {
     SnapshotDone,
     /// The time that [`crate::Server::next_deadline`] named has come.
     Deadline,
-    /// A session is to end now, as if its time were over. Only the server that leads can do that; elsewhere, and for
-    /// a session that is not there, nothing happens.
+    /// A session is to end now, as if its time were over. Only the server that leads can do that, or a local session's
+    /// own server; elsewhere, and for a session that is not there, nothing happens.
     ExpireSession(SessionId),
     /// A connection is to end now; its session lives on.
     CloseConnection(ConnId),

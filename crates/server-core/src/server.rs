@@ -503,7 +503,9 @@ impl Server {
 
     fn expire_session(&mut self, now: Now, session: SessionId, effects: &mut Vec<Effect>) {
         let alive = self.sessions.get(session).is_some_and(|state| !state.closing);
-        if self.leader.is_some() && alive {
+        if self.sessions.is_local(session) {
+            self.expire_local(session, effects);
+        } else if self.leader.is_some() && alive {
             self.stats.stale_sessions_expired += 1;
             self.propose_close(now, session, 0, None, effects);
         }

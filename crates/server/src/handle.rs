@@ -31,8 +31,9 @@ impl ServerHandle {
         self.driver.until(Box::new(condition)).await.map_err(|_| Ended)
     }
 
-    /// Ends a session as if its time were over, by a transaction. Only the server that leads can do so; elsewhere, and
-    /// where there is no such session, nothing happens. Does not wait for the commit.
+    /// Ends a session as if its time were over, by a transaction. Only the server that leads can do so, or, without a
+    /// transaction, a local session's own server; elsewhere, and where there is no such session, nothing happens. Does
+    /// not wait for the commit.
     pub fn expire_session(&self, session: SessionId) {
         self.driver.step(Input::ExpireSession(session));
     }

@@ -186,8 +186,13 @@ impl TestEnsemble {
     }
 }
 
-fn mode(server: &Server) -> MemberMode {
-    server.mode().unwrap_or(MemberMode::Looking)
+fn leads(server: &Server) -> bool {
+    server.mode() == Some(MemberMode::Leader)
+}
+
+/// It has a leader, or is one. Who only lets clients read has none.
+fn serves(server: &Server) -> bool {
+    matches!(server.mode(), Some(MemberMode::Leader | MemberMode::Follower | MemberMode::Observer))
 }
 
 /// Who leads, and waiting without polling.
@@ -195,9 +200,9 @@ impl TestEnsemble {
     /// Who leads. One that was cut off may not know yet that it does not: of several, the one with the latest epoch.
     pub fn leader(&self) -> Option<ServerId> {
         let leaders = self.awake().filter_map(|(id, server)| {
-            let look = |server: &Server| (mode(server) == MemberMode::Leader, server.tree().last_processed());
-            let (leads, last) = server.inspect(look).ok()?;
-            leads.then_some((last.epoch(), id))
+            let look = |server: &Server| (leads(server), server.tree().last_processed());
+            let (is_leader, last) = server.inspect(look).ok()?;
+            is_leader.then_some((last.epoch(), id))
         });
         leaders.max().map(|(_, id)| id)
     }
@@ -216,9 +221,7 @@ impl TestEnsemble {
         let mut waiting = JoinSet::new();
         for (id, server) in self.awake().filter(|(id, _)| meant(*id)) {
             let handle = server.process()?.handle.clone();
-            waiting.spawn(async move {
-                handle.until(|server| mode(server) == MemberMode::Leader).await.map(|()| id)
-            });
+            waiting.spawn(async move { handle.until(leads).await.map(|()| id) });
         }
         while let Some(led) = waiting.join_next().await {
             if let Ok(Ok(id)) = led {
@@ -231,19 +234,18 @@ impl TestEnsemble {
     /// Waits until a member has a leader, or is one, and serves clients.
     pub async fn until_serving(&self, id: ServerId) -> Result<(), TestkitError> {
         let process = self.member(id)?.process()?;
-        let served = process.handle.until(|server| mode(server) != MemberMode::Looking);
+        let served = process.handle.until(serves);
         served.await.map_err(|_| TestkitError::Down)
     }
 
     /// Waits until every member that runs and is not paused serves clients, all at one time.
     pub async fn until_all_serve(&self) -> Result<(), TestkitError> {
-        let serves = |server: &TestServer| server.inspect(|server| mode(server) != MemberMode::Looking);
         loop {
             for (id, _) in self.awake() {
                 self.until_serving(id).await?;
             }
             // One may have lost its leader while the next one was waited for.
-            if self.awake().all(|(_, server)| serves(server).unwrap_or(false)) {
+            if self.awake().all(|(_, server)| server.inspect(serves).unwrap_or(false)) {
                 return Ok(());
             }
         }
@@ -256,8 +258,7 @@ impl TestEnsemble {
         for (_, server) in self.awake() {
             // The first zxid of a reign is no transaction: who serves has all that was before it.
             let has = move |server: &Server| {
-                server.tree().last_processed() >= zxid
-                    || (zxid.counter() == 0 && mode(server) != MemberMode::Looking)
+                server.tree().last_processed() >= zxid || (zxid.counter() == 0 && serves(server))
             };
             server.process()?.handle.until(has).await.map_err(|_| TestkitError::Down)?;
         }
@@ -267,6 +268,11 @@ impl TestEnsemble {
     /// Ends a session now, as if its time were over, by a transaction of the leader. Returns once the leader has
     /// applied it; the others follow.
     pub async fn expire(&self, session: SessionId) -> Result<(), TestkitError> {
+        for (_, server) in self.awake() {
+            if server.process()?.has_local(session) {
+                return server.expire(session).await;
+            }
+        }
         let leader = self.leader().ok_or(TestkitError::NoLeader)?;
         self.member(leader)?.expire(session).await
     }

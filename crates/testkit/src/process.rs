@@ -104,8 +104,9 @@ impl Drop for Process {
 
 impl Process {
     pub(crate) async fn expire(&self, session: SessionId) -> Result<(), TestkitError> {
-        let lives = move |server: &Server| server.tree().sessions().any(|(id, _)| id == session);
-        if !self.handle.inspect(|server| matches!(server.mode(), None | Some(MemberMode::Leader))) {
+        let lives = move |server: &Server| sessions(server).contains(&session);
+        let may = |server: &Server| matches!(server.mode(), None | Some(MemberMode::Leader));
+        if !self.has_local(session) && !self.handle.inspect(may) {
             return Err(TestkitError::NotLeading);
         }
         if !self.handle.inspect(lives) {
@@ -113,6 +114,11 @@ impl Process {
         }
         self.handle.expire_session(session);
         self.handle.until(move |server| !lives(server)).await.map_err(|_| TestkitError::Down)
+    }
+
+    /// Whether it is a session that only this server knows.
+    pub(crate) fn has_local(&self, session: SessionId) -> bool {
+        self.handle.inspect(|server| local_sessions(server).contains(&session))
     }
 
     /// Cuts the connections of these sessions. Returns how many.
@@ -124,4 +130,14 @@ impl Process {
         }
         connections.len()
     }
+}
+
+fn local_sessions(server: &Server) -> Vec<SessionId> {
+    let buckets = server.local_session_buckets().unwrap_or_default();
+    buckets.into_iter().flat_map(|(_, sessions)| sessions).collect()
+}
+
+/// All sessions that this server knows of.
+pub(crate) fn sessions(server: &Server) -> Vec<SessionId> {
+    server.tree().sessions().map(|(id, _)| id).chain(local_sessions(server)).collect()
 }

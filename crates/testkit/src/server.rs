@@ -6,7 +6,7 @@ use crate::{
     frame_proxy::FrameProxy,
     options::TestOptions,
     port::ReservedPort,
-    process::Process,
+    process::{self, Process},
 };
 use ostler_proto::id::SessionId;
 use ostler_server::{Given, PeerListeners, config};
@@ -172,9 +172,9 @@ impl TestServer {
         self.inspect(Connection::all)
     }
 
-    /// The sessions that live.
+    /// The sessions that live, and that this server knows of.
     pub fn sessions(&self) -> Result<Vec<SessionId>, TestkitError> {
-        self.inspect(|server| server.tree().sessions().map(|(id, _)| id).collect())
+        self.inspect(process::sessions)
     }
 
     /// Waits until the counts are as `wanted` says, without polling: it is asked after everything that happens to the
@@ -189,7 +189,7 @@ impl TestServer {
 
     /// Ends a session now, as if its time were over: a `closeSession` transaction removes its ephemerals, and its
     /// client is disconnected and finds out when it comes back. Returns once that is done. Of an ensemble's members only
-    /// the leader can do this.
+    /// the leader can do this, or a local session's own server.
     pub async fn expire(&self, session: SessionId) -> Result<(), TestkitError> {
         self.process()?.expire(session).await
     }

@@ -174,10 +174,14 @@ impl Server {
 
     pub(crate) fn expire_local_sessions(&mut self, now: Now, effects: &mut Vec<Effect>) {
         for session in self.sessions.expire(now.mono, Scope::Local) {
-            self.stats.stale_sessions_expired += 1;
-            if let Some(conn) = self.sessions.remove(session).and_then(|state| state.conn) {
-                self.close(conn, CloseReason::SessionExpired, effects);
-            }
+            self.expire_local(session, effects);
+        }
+    }
+
+    pub(crate) fn expire_local(&mut self, session: SessionId, effects: &mut Vec<Effect>) {
+        self.stats.stale_sessions_expired += 1;
+        if let Some(conn) = self.sessions.remove(session).and_then(|state| state.conn) {
+            self.close(conn, CloseReason::SessionExpired, effects);
         }
     }
 }

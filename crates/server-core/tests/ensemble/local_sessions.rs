@@ -12,7 +12,10 @@ use ostler_proto::{
     reply::{Body, OpResult, Reply},
     txn::{Txn, TxnRecord},
 };
-use ostler_server_core::ensemble::LocalSessions::{Fixed, Upgradeable};
+use ostler_server_core::{
+    Input,
+    ensemble::LocalSessions::{Fixed, Upgradeable},
+};
 
 /// The leader and a follower: what is true of one is true of the other.
 fn leader_and_follower(world: &World) -> [i64; 2] {
@@ -43,6 +46,27 @@ fn a_local_session_costs_no_transaction() {
         assert_eq!(close(&mut world, client).result, Ok(Body::None));
         assert!(world.clients[client].session.is_none());
         assert_eq!(world.truth.last(), before);
+    }
+    world.must_come_back();
+}
+
+#[test]
+fn a_local_session_is_ended_by_its_own_server_and_no_other() {
+    let mut world = three_local(11, Upgradeable);
+    let [leader, follower] = leader_and_follower(&world);
+    for (own, other) in [(leader, follower), (follower, leader)] {
+        let client = world.join(own);
+        let (session, before) = (session_of(&world, client), world.truth.last());
+        let has = |world: &World| {
+            let all = world.nodes[&own].server.as_ref().unwrap().local_session_buckets().unwrap();
+            all.iter().any(|(_, ids)| ids.contains(&session))
+        };
+        world.step(other, Input::ExpireSession(session));
+        assert!(has(&world));
+        world.step(own, Input::ExpireSession(session));
+        assert!(!has(&world));
+        world.run(100);
+        assert_eq!(world.truth.last(), before, "no transaction");
     }
     world.must_come_back();
 }
