@@ -33,6 +33,8 @@ pub enum CloseReason {
     Protocol,
     /// This server has no leader at the moment.
     NotServing,
+    /// Whoever runs the server wanted it so.
+    ClosedByOperator,
 }
 
 /// A persistent act.

@@ -5,7 +5,7 @@ use core::net::SocketAddr;
 use ostler_proto::{
     connect::ConnectRequest,
     election::Notification,
-    id::{ServerId, Xid, Zxid},
+    id::{ServerId, SessionId, Xid, Zxid},
     jute::Result,
     quorum_packet::Packet,
     request::{Request, RequestHeader},
@@ -98,6 +98,11 @@ pub enum Input<'a> {
     SnapshotDone,
     /// The time that [`crate::Server::next_deadline`] named has come.
     Deadline,
+    /// A session is to end now, as if its time were over. Only the server that leads can do that; elsewhere, and for
+    /// a session that is not there, nothing happens.
+    ExpireSession(SessionId),
+    /// A connection is to end now; its session lives on.
+    CloseConnection(ConnId),
     /// A vote has come.
     Vote {
         /// From whom.

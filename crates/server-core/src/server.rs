@@ -190,6 +190,8 @@ impl Server {
                     self.reap(now, effects);
                 }
             }
+            Input::ExpireSession(session) => self.expire_session(now, session, effects),
+            Input::CloseConnection(conn) => self.close(conn, CloseReason::ClosedByOperator, effects),
             Input::Vote { from, notification } => self.voted(now, from, &notification, effects),
             Input::ElectionLink { peer, up } => self.election_link(now, peer, up, effects),
             Input::LeaderLink { term, link } => self.leader_link(now, term, link, effects),
@@ -477,6 +479,14 @@ impl Server {
 
     fn expire_sessions(&mut self, now: Now, effects: &mut Vec<Effect>) {
         for session in self.sessions.expire(now.mono) {
+            self.stats.stale_sessions_expired += 1;
+            self.propose_close(now, session, 0, None, effects);
+        }
+    }
+
+    fn expire_session(&mut self, now: Now, session: SessionId, effects: &mut Vec<Effect>) {
+        let alive = self.sessions.get(session).is_some_and(|state| !state.closing);
+        if self.leader.is_some() && alive {
             self.stats.stale_sessions_expired += 1;
             self.propose_close(now, session, 0, None, effects);
         }

@@ -8,6 +8,8 @@ use crate::{
     disk_thread::{self, DiskQueue, DiskWork},
     driver::{Clock, Doors, Driver},
     error::ServerError,
+    given::{Given, PeerListeners},
+    handle::ServerHandle,
     listener::{self, ConnCounts},
     peers::{AddressBook, ElectionDoor, QuorumDoor},
     recovery,
@@ -20,7 +22,7 @@ use ostler_proto::{
 };
 use ostler_server_core::{CoreConfig, EnsembleConfig, Server};
 use ostler_storage::{
-    disk::OsDisk,
+    disk::Disk,
     epochs::{EpochFile, read_epoch},
     folders::DataFolders,
     lock::FolderLock,
@@ -36,7 +38,7 @@ use std::{
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
-use tokio::{sync::oneshot, task::JoinSet};
+use tokio::{net::TcpListener, sync::oneshot, task::JoinSet};
 
 /// A server that has its port and its data, and accepts clients.
 #[derive(Debug)]
@@ -47,21 +49,44 @@ pub struct RunningServer {
     pub znodes: usize,
     /// How long its data took to load.
     pub loaded_in: Duration,
-    disk: Arc<DiskQueue>,
-    disk_thread: JoinHandle<()>,
-    snapshots: Arc<SnapshotQueue>,
-    snapshot_thread: JoinHandle<()>,
+    handle: ServerHandle,
+    threads: Threads,
     disk_failed: oneshot::Receiver<ServerError>,
     tasks: JoinSet<()>,
-    _lock: FolderLock,
+}
+
+/// The threads beside the runtime's. Both are told to end when this is dropped.
+#[derive(Debug)]
+struct Threads {
+    handle: ServerHandle,
+    running: Vec<JoinHandle<()>>,
+}
+
+impl Threads {
+    fn join(mut self) {
+        self.running.drain(..).for_each(|thread| drop(thread.join()));
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        self.handle.abandon();
+    }
 }
 
 impl RunningServer {
     /// Takes the port, then the folder, then loads the data. Nothing on disk is touched before the port is
     /// ours.
     pub async fn start(config: &ServerConfig) -> Result<RunningServer, ServerError> {
+        RunningServer::start_with(config, Given::default()).await
+    }
+
+    /// The same with what the caller gives.
+    pub async fn start_with(config: &ServerConfig, given: Given) -> Result<RunningServer, ServerError> {
+        let Given { files, peers } = given;
         let socket = bind(config)?;
-        let (folders, lock) = take_folders(config)?;
+        let (folders, lock) = take_folders(config, &*files)?;
+        let lock = Arc::new(lock);
         let begun = Instant::now();
         let types = ExtendedTypes {
             enabled: config.extended_types_enabled,
@@ -69,18 +94,18 @@ impl RunningServer {
         };
         let options =
             RecoverOptions { trust_empty: config.snapshot_trust_empty, db_autocreate: config.db_autocreate };
-        let may_start_empty = folders.has_initialize(&OsDisk)?;
-        let restored = recovery::restore(&OsDisk, &folders, options, types)?;
-        let log = TxnLog::open(Arc::new(OsDisk), folders.logs.clone(), log_options(config));
+        let may_start_empty = folders.has_initialize(&*files)?;
+        let restored = recovery::restore(&*files, &folders, options, types)?;
+        let log = TxnLog::open(files.clone(), folders.logs.clone(), log_options(config));
         let disk = Arc::new(DiskQueue::default());
-        let settings = snapshot_settings(config, &folders, log.spare(), disk.bytes.clone());
+        let settings = snapshot_settings(config, (files.clone(), &folders), log.spare(), disk.bytes.clone());
         if restored.recovered.origin == Origin::Untrusted {
             return Err(ServerError::NoDatabase { folder: folders.snapshots });
         }
         if restored.recovered.origin == Origin::Fresh {
             // Java refuses a folder that has logs but no snapshot, so there is one before the first log.
             snapshot_thread::write_at_once(&restored.tree.freeze(), &settings)?;
-            folders.remove_initialize(&OsDisk)?;
+            folders.remove_initialize(&*files)?;
         }
         let znodes = restored.tree.node_count();
         let loaded_in = begun.elapsed();
@@ -94,7 +119,8 @@ impl RunningServer {
                     Origin::Snapshot(zxid) => zxid,
                     Origin::Log | Origin::Fresh | Origin::Untrusted => Zxid::ZERO,
                 };
-                let mut member = ensemble_config(config, ensemble, &folders, &restored.tree, log_from)?;
+                let mut member =
+                    ensemble_config(config, ensemble, (&*files, &folders), &restored.tree, log_from)?;
                 member.may_start_empty = may_start_empty;
                 Server::member(core_config(config), member, restored.tree, replayed, clock.now())
             }
@@ -106,17 +132,30 @@ impl RunningServer {
             let (settings, frame_max) = ((**ensemble).clone(), config.jute_max_buffer as usize);
             Doors {
                 election: ElectionDoor::new(settings.clone(), book.clone()),
-                quorum: QuorumDoor::new(settings, book.clone(), folders.clone(), types, frame_max),
+                quorum: QuorumDoor::new(
+                    settings,
+                    book.clone(),
+                    (files.clone(), folders.clone()),
+                    types,
+                    frame_max,
+                ),
                 book,
             }
         });
         let driver = Arc::new(Driver::new(core, clock, disk.clone(), snapshots.clone(), doors.clone()));
         let warn_above = Duration::from_millis(config.fsync_warning_threshold_ms);
-        let files = |ensemble: &EnsembleSettings| (ConfigFiles::beside(ensemble.file.clone()), ensemble.me);
-        let config_files = config.ensemble.as_deref().filter(|_| config.reconfig_enabled).map(files);
+        let beside = |ensemble: &EnsembleSettings| {
+            (ConfigFiles::beside(ensemble.file.clone(), files.clone()), ensemble.me)
+        };
+        let config_files = config.ensemble.as_deref().filter(|_| config.reconfig_enabled).map(beside);
         let work = DiskWork { log, settings: settings.clone(), types, warn_above, config_files };
-        let (disk_thread, disk_failed) = spawn_disk_thread(&disk, &driver, work)?;
-        let snapshot_thread = spawn_snapshot_thread(&driver, &snapshots, frozen, settings.clone())?;
+        let handle =
+            ServerHandle { driver: driver.clone(), disk: disk.clone(), snapshots: snapshots.clone() };
+        let mut threads = Threads { handle: handle.clone(), running: Vec::new() };
+        let (disk_thread, disk_failed) = spawn_disk_thread(&disk, &driver, (work, lock.clone()))?;
+        threads.running.push(disk_thread);
+        let snapshot_thread = spawn_snapshot_thread(&driver, &snapshots, frozen, (settings.clone(), lock))?;
+        threads.running.push(snapshot_thread);
 
         let door = Arc::new(FourLetterDoor::new(config, &folders, disk.clone(), snapshots.clone()));
         let limits = Arc::new(conn_limits(config));
@@ -126,50 +165,49 @@ impl RunningServer {
             keep_alive: config.client_tcp_keep_alive,
         };
         let socket_error = |source| ServerError::Listen { address: config.client_address, source };
-        let socket = tokio::net::TcpListener::from_std(socket).map_err(socket_error)?;
+        let socket = TcpListener::from_std(socket).map_err(socket_error)?;
         let address = socket.local_addr().map_err(socket_error)?;
         let mut tasks = JoinSet::new();
         tasks.spawn(listener::run(socket, driver.clone(), limits, counts, door));
         tasks.spawn(disk_thread::gather(disk.clone()));
         tasks.spawn(disk_thread::report(disk.clone(), driver.clone()));
         if let Some(doors) = &doors {
-            open_doors(doors, &driver, &mut tasks).await?;
+            open_doors(doors, peers, &driver, &mut tasks).await?;
         }
         tasks.spawn(timer_task::run(driver.clone()));
         tasks.spawn(purge_now_and_then(config.purge_interval_hours, settings));
-        Ok(RunningServer {
-            address,
-            znodes,
-            loaded_in,
-            disk,
-            disk_thread,
-            snapshots,
-            snapshot_thread,
-            disk_failed,
-            tasks,
-            _lock: lock,
-        })
+        Ok(RunningServer { address, znodes, loaded_in, handle, threads, disk_failed, tasks })
     }
 
-    /// Runs until `shutdown` resolves or the disk fails.
+    /// To look into it and interfere with it while it runs.
+    pub fn handle(&self) -> ServerHandle {
+        self.handle.clone()
+    }
+
+    /// Runs until `shutdown` resolves, the disk fails, or the server is abandoned. When this returns no thread, no
+    /// connection and no lock is left. Dropped before, it is abandoned.
     pub async fn run_until(mut self, shutdown: impl Future<Output = ()>) -> Result<(), ServerError> {
+        let disk = self.handle.disk.clone();
         let failed = tokio::select! {
             () = shutdown => None,
+            () = disk.abandoned.notified() => None,
             failed = &mut self.disk_failed => failed.ok(),
         };
         self.tasks.shutdown().await;
-        self.snapshots.stop();
-        if let Some(error) = failed {
-            return Err(error);
+        self.handle.driver.leave_peers().await;
+        self.handle.driver.ended();
+        self.handle.snapshots.stop();
+        if failed.is_none() {
+            // What clients have sent is written to the log before the end; they find out at the next server.
+            disk.stop();
+        } else {
+            disk.abandon();
         }
-        // What clients have sent is written to the log before the end; they find out at the next server.
-        self.disk.stop();
-        let threads = [self.disk_thread, self.snapshot_thread];
-        let joined = move || threads.into_iter().for_each(|thread| drop(thread.join()));
-        let _ = tokio::task::spawn_blocking(joined).await;
-        match self.disk_failed.try_recv() {
-            Ok(error) => Err(error),
-            Err(_) => Ok(()),
+        let threads = self.threads;
+        let _ = tokio::task::spawn_blocking(move || threads.join()).await;
+        match failed.or_else(|| self.disk_failed.try_recv().ok()) {
+            Some(error) => Err(error),
+            None => Ok(()),
         }
     }
 }
@@ -189,9 +227,9 @@ fn bind(config: &ServerConfig) -> Result<std::net::TcpListener, ServerError> {
     bound.map_err(|source| ServerError::Listen { address, source })
 }
 
-fn take_folders(config: &ServerConfig) -> Result<(DataFolders, FolderLock), ServerError> {
+fn take_folders(config: &ServerConfig, files: &dyn Disk) -> Result<(DataFolders, FolderLock), ServerError> {
     let logs = (config.data_log_dir != config.data_dir).then_some(&*config.data_log_dir);
-    let folders = DataFolders::open(&OsDisk, &config.data_dir, logs, config.datadir_autocreate)?;
+    let folders = DataFolders::open(files, &config.data_dir, logs, config.datadir_autocreate)?;
     let lock = FolderLock::take(&folders)?;
     Ok((folders, lock))
 }
@@ -236,11 +274,11 @@ const HISTORY_BYTES: usize = 64 << 20;
 fn ensemble_config(
     config: &ServerConfig,
     ensemble: &EnsembleSettings,
-    folders: &DataFolders,
+    (files, folders): (&dyn Disk, &DataFolders),
     tree: &Tree,
     log_from: Zxid,
 ) -> Result<EnsembleConfig, ServerError> {
-    let epoch = |which| read_epoch(&OsDisk, &folders.snapshots, which);
+    let epoch = |which| read_epoch(files, &folders.snapshots, which);
     // A folder of a server that was in no ensemble has neither file: the last transaction tells.
     let current = epoch(EpochFile::Current)?.unwrap_or_default().max(tree.last_processed().epoch());
     let accepted = epoch(EpochFile::Accepted)?.unwrap_or_default().max(current);
@@ -269,17 +307,35 @@ fn ensemble_config(
 }
 
 /// Listens on the ports for the other servers.
-async fn open_doors(doors: &Doors, driver: &Arc<Driver>, tasks: &mut JoinSet<()>) -> Result<(), ServerError> {
+async fn open_doors(
+    doors: &Doors,
+    given: Option<PeerListeners>,
+    driver: &Arc<Driver>,
+    tasks: &mut JoinSet<()>,
+) -> Result<(), ServerError> {
     doors.election.serve(driver);
     doors.quorum.serve(driver);
     let failed = |(address, source)| ServerError::ListenForPeers { address, source };
-    for listener in doors.quorum.listen().await.map_err(failed)? {
+    let (quorum, election) = match given {
+        Some(given) => (vec![ready(given.quorum)?], vec![ready(given.election)?]),
+        None => {
+            let quorum = doors.quorum.listen().await.map_err(failed)?;
+            (quorum, doors.election.listen().await.map_err(failed)?)
+        }
+    };
+    for listener in quorum {
         tasks.spawn(doors.quorum.clone().accept(listener));
     }
-    for listener in doors.election.listen().await.map_err(failed)? {
+    for listener in election {
         tasks.spawn(doors.election.clone().accept(listener));
     }
     Ok(())
+}
+
+fn ready(given: std::net::TcpListener) -> Result<TcpListener, ServerError> {
+    let address = given.local_addr().map_or_else(|_| "a given socket".into(), |address| address.to_string());
+    let failed = |source| ServerError::ListenForPeers { address, source };
+    given.set_nonblocking(true).and_then(|()| TcpListener::from_std(given)).map_err(failed)
 }
 
 fn log_options(config: &ServerConfig) -> LogOptions {
@@ -300,11 +356,12 @@ fn conn_limits(config: &ServerConfig) -> ConnLimits {
 
 fn snapshot_settings(
     config: &ServerConfig,
-    folders: &DataFolders,
+    (disk, folders): (Arc<dyn Disk>, &DataFolders),
     spare: Arc<SpareLog>,
     log_bytes: Arc<AtomicU64>,
 ) -> SnapshotSettings {
     SnapshotSettings {
+        disk,
         log_bytes,
         spare,
         cuts: Arc::default(),
@@ -325,7 +382,7 @@ type DiskThread = (JoinHandle<()>, oneshot::Receiver<ServerError>);
 fn spawn_disk_thread(
     queue: &Arc<DiskQueue>,
     driver: &Arc<Driver>,
-    work: DiskWork,
+    (work, lock): (DiskWork, Arc<FolderLock>),
 ) -> Result<DiskThread, ServerError> {
     let (failed, receiver) = oneshot::channel();
     let (queue, driver) = (queue.clone(), driver.clone());
@@ -333,6 +390,8 @@ fn spawn_disk_thread(
         if let Err(error) = disk_thread::run(&queue, &driver, work) {
             let _ = failed.send(error.into());
         }
+        // Nobody else may have the folder while this thread may still write.
+        drop(lock);
     });
     Ok((thread.map_err(ServerError::Thread)?, receiver))
 }
@@ -341,10 +400,13 @@ fn spawn_snapshot_thread(
     driver: &Arc<Driver>,
     queue: &Arc<SnapshotQueue>,
     frozen: std::sync::mpsc::Receiver<Option<snapshot_thread::Frozen>>,
-    settings: SnapshotSettings,
+    (settings, lock): (SnapshotSettings, Arc<FolderLock>),
 ) -> Result<JoinHandle<()>, ServerError> {
     let (driver, queue) = (driver.clone(), queue.clone());
-    let run = move || snapshot_thread::run(&queue, &frozen, &driver, &settings);
+    let run = move || {
+        snapshot_thread::run(&queue, &frozen, &driver, &settings);
+        drop(lock);
+    };
     thread::Builder::new().name("snapshot".into()).spawn(run).map_err(ServerError::Thread)
 }
 

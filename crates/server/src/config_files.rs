@@ -4,12 +4,13 @@
 use ostler_proto::membership::Membership;
 use ostler_storage::{
     StorageError,
-    disk::{OsDisk, replace_text},
+    disk::{Disk, replace_text},
     error::IoContext,
 };
 use std::{
     fs,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 /// Keys that move from zoo.cfg into the dynamic file, or make no sense beside it.
@@ -17,14 +18,15 @@ const MOVED: [&str; 3] = ["dynamicConfigFile", "peerType", "version"];
 const MOVED_WITH_CLIENT: [&str; 2] = ["clientPort", "clientPortAddress"];
 
 /// Where the files are.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct ConfigFiles {
     zoo_cfg: PathBuf,
+    disk: Arc<dyn Disk>,
 }
 
 impl ConfigFiles {
-    pub(crate) fn beside(zoo_cfg: PathBuf) -> ConfigFiles {
-        ConfigFiles { zoo_cfg: std::path::absolute(&zoo_cfg).unwrap_or(zoo_cfg) }
+    pub(crate) fn beside(zoo_cfg: PathBuf, disk: Arc<dyn Disk>) -> ConfigFiles {
+        ConfigFiles { zoo_cfg: std::path::absolute(&zoo_cfg).unwrap_or(zoo_cfg), disk }
     }
 
     fn with(&self, suffix: &str) -> PathBuf {
@@ -35,19 +37,19 @@ impl ConfigFiles {
 
     /// A configuration was proposed: it is kept before that is acknowledged.
     pub(crate) fn save_next(&self, membership: &Membership) -> Result<(), StorageError> {
-        replace_text(&OsDisk, &self.with(".dynamic.next"), &membership.to_string())
+        replace_text(&*self.disk, &self.with(".dynamic.next"), &membership.to_string())
     }
 
     /// A configuration is in force: zoo.cfg names its file from now on.
     pub(crate) fn save_active(&self, membership: &Membership, own_client: bool) -> Result<(), StorageError> {
         let dynamic = self.with(&format!(".dynamic.{:x}", membership.version));
-        replace_text(&OsDisk, &dynamic, &membership.lines().join("\n"))?;
+        replace_text(&*self.disk, &dynamic, &membership.lines().join("\n"))?;
         let text = fs::read_to_string(&self.zoo_cfg).during("read", &self.zoo_cfg)?;
         let backup = self.with(".bak");
         if !backup.exists() {
-            replace_text(&OsDisk, &backup, &text)?;
+            replace_text(&*self.disk, &backup, &text)?;
         }
-        replace_text(&OsDisk, &self.zoo_cfg, &renamed(&text, &dynamic, own_client))?;
+        replace_text(&*self.disk, &self.zoo_cfg, &renamed(&text, &dynamic, own_client))?;
         let next = self.with(".dynamic.next");
         if next.exists() {
             fs::remove_file(&next).during("remove", &next)?;
@@ -72,6 +74,7 @@ fn renamed(text: &str, dynamic: &Path, own_client: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ostler_storage::disk::OsDisk;
     use tempfile::TempDir;
 
     #[test]
@@ -80,7 +83,7 @@ mod tests {
         let path = dir.path().join("zoo.cfg");
         let own = "# mine\ntickTime=500\nclientPort=2181\nserver.1=a:1:2\nserver.2=b:1:2\ndataDir=/d\n";
         fs::write(&path, own).unwrap();
-        let files = ConfigFiles::beside(path.clone());
+        let files = ConfigFiles::beside(path.clone(), Arc::new(OsDisk));
         let read = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
         let membership =
             Membership::parse("server.1=a:1:2;2181\nserver.2=b:1:2;2181\nversion=100000003").unwrap();

@@ -15,7 +15,6 @@ use ostler_proto::{id::ServerId, stat::ExtendedTypes};
 use ostler_server_core::{Input, PersistOp};
 use ostler_storage::{
     StorageError,
-    disk::OsDisk,
     epochs::{EpochFile, write_epoch},
     recover::RecoverOptions,
     snapshot::remove_snapshots_after,
@@ -39,6 +38,8 @@ struct Pending {
     /// The thread waits to be woken.
     asleep: bool,
     stopped: bool,
+    /// What waits is not written any more.
+    abandoned: bool,
 }
 
 /// What waits for the disk.
@@ -50,6 +51,8 @@ pub(crate) struct DiskQueue {
     /// The last act that is on disk.
     durable: AtomicU64,
     advanced: Notify,
+    /// Told once.
+    pub(crate) abandoned: Notify,
     /// Bytes of records.
     pub(crate) bytes: Arc<AtomicU64>,
     pub(crate) syncs: AtomicU64,
@@ -90,6 +93,16 @@ impl DiskQueue {
         self.wake.notify_one();
     }
 
+    /// Has the thread end after what it does at the moment, and leave what waits.
+    pub(crate) fn abandon(&self) {
+        {
+            let mut pending = self.lock();
+            (pending.stopped, pending.abandoned) = (true, true);
+        }
+        self.wake.notify_one();
+        self.abandoned.notify_one();
+    }
+
     fn reached(&self, seq: PersistSeq) {
         self.durable.store(seq.0, Ordering::Release);
         self.advanced.notify_one();
@@ -101,6 +114,9 @@ impl DiskQueue {
         while !pending.stopped && (!pending.released || pending.ops.is_empty()) {
             pending.asleep = true;
             pending = self.wake.wait(pending).unwrap_or_else(PoisonError::into_inner);
+        }
+        if pending.abandoned {
+            return false;
         }
         pending.released = false;
         std::mem::swap(ops, &mut pending.ops);
@@ -179,25 +195,26 @@ impl DiskWork {
     fn rare(&mut self, driver: &Driver, op: PersistOp) -> Result<(), StorageError> {
         self.log.commit()?;
         let (snapshots, logs) = (&self.settings.folders.snapshots, &self.settings.folders.logs);
+        let disk = &*self.settings.disk;
         match op {
-            PersistOp::SaveAccepted(epoch) => write_epoch(&OsDisk, snapshots, EpochFile::Accepted, epoch)?,
-            PersistOp::SaveCurrent(epoch) => write_epoch(&OsDisk, snapshots, EpochFile::Current, epoch)?,
+            PersistOp::SaveAccepted(epoch) => write_epoch(disk, snapshots, EpochFile::Accepted, epoch)?,
+            PersistOp::SaveCurrent(epoch) => write_epoch(disk, snapshots, EpochFile::Current, epoch)?,
             PersistOp::Truncate { to, reload } => {
                 self.settings.cuts.add();
-                remove_snapshots_after(&OsDisk, snapshots, to)?;
+                remove_snapshots_after(disk, snapshots, to)?;
                 let cut = self.log.truncate_after(to)?;
                 tracing::info!(%to, files = cut.removed.len(), cut = ?cut.cut, "the log was cut back");
                 if let Some(term) = reload {
                     let options = RecoverOptions { trust_empty: true, db_autocreate: true };
                     let folders = &self.settings.folders;
-                    let restored = recovery::restore(&OsDisk, folders, options, self.types)?;
+                    let restored = recovery::restore(disk, folders, options, self.types)?;
                     driver.step(Input::Reloaded { term, tree: Box::new(restored.tree) });
                 }
             }
             PersistOp::Install(frozen) => {
                 self.settings.cuts.add();
                 // Another tree of that zxid would be replaced; later ones are not this leader's.
-                remove_snapshots_after(&OsDisk, snapshots, frozen.zxid)?;
+                remove_snapshots_after(disk, snapshots, frozen.zxid)?;
                 snapshot_thread::write_at_once(&frozen, &self.settings)?;
                 self.log.truncate_after(frozen.zxid)?;
                 tracing::info!(zxid = %frozen.zxid, logs = %logs.display(), "the leader's tree is on disk");

@@ -22,7 +22,7 @@ use std::{
     },
     time::{Instant, SystemTime, UNIX_EPOCH},
 };
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 
 /// The machine's clocks.
 #[derive(Debug)]
@@ -49,16 +49,27 @@ impl Clock {
     }
 }
 
-#[derive(Debug)]
+/// Somebody waits for a state.
+struct Waiting {
+    condition: Condition,
+    met: oneshot::Sender<()>,
+}
+
+/// What is waited for. Asked after each step.
+pub(crate) type Condition = Box<dyn FnMut(&Server) -> bool + Send>;
+
 struct Core {
     server: Server,
     effects: Vec<Effect>,
     outboxes: Outboxes,
     links: BTreeMap<LinkId, Arc<PeerOutbox>>,
+    waiting: Vec<Waiting>,
+    /// Nothing will change any more.
+    ended: bool,
 }
 
 /// The ways to the other servers.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Doors {
     pub(crate) election: Arc<ElectionDoor>,
     pub(crate) quorum: Arc<QuorumDoor>,
@@ -66,7 +77,6 @@ pub(crate) struct Doors {
 }
 
 /// A member that runs.
-#[derive(Debug)]
 pub(crate) struct Driver {
     core: Mutex<Core>,
     pub(crate) clock: Clock,
@@ -92,8 +102,14 @@ impl Driver {
         snapshots: Arc<SnapshotQueue>,
         doors: Option<Doors>,
     ) -> Driver {
-        let core =
-            Core { server, effects: Vec::new(), outboxes: Outboxes::default(), links: BTreeMap::new() };
+        let core = Core {
+            server,
+            effects: Vec::new(),
+            outboxes: Outboxes::default(),
+            links: BTreeMap::new(),
+            waiting: Vec::new(),
+            ended: false,
+        };
         Driver {
             core: Mutex::new(core),
             clock,
@@ -200,6 +216,7 @@ impl Driver {
         let core = &mut *self.lock();
         core.outboxes.insert(conn, outbox.clone());
         core.server.step(self.clock.now(), Input::Accepted { conn, peer }, &mut core.effects);
+        self.route(core);
         (conn, outbox)
     }
 
@@ -209,6 +226,32 @@ impl Driver {
         core.outboxes.remove(&conn);
         core.server.step(self.clock.now(), Input::Disconnected { conn }, &mut core.effects);
         self.route(core);
+    }
+
+    /// Waits until a condition holds, now or after a step. An error once the server has ended.
+    pub(crate) fn until(&self, condition: Condition) -> oneshot::Receiver<()> {
+        let (met, told) = oneshot::channel();
+        let core = &mut *self.lock();
+        if !core.ended {
+            core.waiting.push(Waiting { condition, met });
+            core.tell_waiting();
+        }
+        told
+    }
+
+    /// Nobody needs to wait any more.
+    pub(crate) fn ended(&self) {
+        let core = &mut *self.lock();
+        core.ended = true;
+        core.waiting.clear();
+    }
+
+    /// Ends all connections with other servers.
+    pub(crate) async fn leave_peers(&self) {
+        if let Some(doors) = &self.doors {
+            doors.election.close().await;
+            doors.quorum.close().await;
+        }
     }
 
     /// Looks at the member, or resets its counts, between steps.
@@ -310,6 +353,20 @@ impl Driver {
             }
         }
         fan.send(&core.outboxes);
+        if !core.waiting.is_empty() {
+            core.tell_waiting();
+        }
+    }
+}
+
+impl Core {
+    /// Those whose state has come, and those who have given up, wait no more.
+    fn tell_waiting(&mut self) {
+        let server = &self.server;
+        let met = |waiting: &mut Waiting| waiting.met.is_closed() || (waiting.condition)(server);
+        for waiting in self.waiting.extract_if(.., met) {
+            let _ = waiting.met.send(());
+        }
     }
 }
 
@@ -324,6 +381,7 @@ fn log_close(conn: ConnId, reason: CloseReason) {
         ),
         CloseReason::AuthFailed => tracing::warn!(?conn, "closed: authentication failed"),
         CloseReason::NotServing => tracing::debug!(?conn, "closed: this server has no leader"),
+        CloseReason::ClosedByOperator => tracing::info!(?conn, "closed on demand"),
         CloseReason::Protocol => tracing::warn!(?conn, "closed: it sent what no client sends"),
     }
 }

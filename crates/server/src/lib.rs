@@ -12,6 +12,8 @@ mod disk_thread;
 mod driver;
 mod error;
 mod fan_out;
+mod given;
+mod handle;
 mod listener;
 pub mod logging;
 mod outbox;
@@ -22,3 +24,5 @@ mod timer_task;
 
 pub use boot::RunningServer;
 pub use error::ServerError;
+pub use given::{Given, PeerListeners};
+pub use handle::{Ended, ServerHandle};

@@ -5,7 +5,7 @@ use ostler_proto::txn::DIGEST_VERSION;
 use ostler_server_core::Input;
 use ostler_storage::{
     StorageError,
-    disk::OsDisk,
+    disk::Disk,
     folders::DataFolders,
     names::Compression,
     retention,
@@ -114,8 +114,9 @@ impl SnapshotQueue {
 }
 
 /// How snapshots are written and kept.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct SnapshotSettings {
+    pub(crate) disk: Arc<dyn Disk>,
     pub(crate) folders: DataFolders,
     pub(crate) compression: Compression,
     pub(crate) digest: bool,
@@ -163,7 +164,7 @@ pub(crate) fn run(
 /// Removes what no kept snapshot needs.
 pub(crate) fn purge(settings: &SnapshotSettings) {
     let Some(keep) = settings.keep else { return };
-    match retention::purge(&OsDisk, &settings.folders, keep, &settings.spare) {
+    match retention::purge(&*settings.disk, &settings.folders, keep, &settings.spare) {
         Ok(removed) if removed.is_empty() => {}
         Ok(removed) => tracing::info!(files = removed.len(), "old snapshots and logs removed"),
         Err(error) => tracing::warn!(%error, "old files were not removed"),
@@ -247,15 +248,15 @@ pub(crate) fn write_at_once(frozen: &FrozenTree, settings: &SnapshotSettings) ->
 
 /// A snapshot on its way. Dropped unfinished, it leaves no file.
 struct Unfinished<'a> {
-    writer: SnapshotWriter<'static>,
+    writer: SnapshotWriter<'a>,
     nodes: Peekable<Box<dyn Iterator<Item = &'a Znode> + Send + 'a>>,
     trailer: SnapshotTrailer,
 }
 
 impl<'a> Unfinished<'a> {
-    fn begin(frozen: &'a FrozenTree, settings: &SnapshotSettings) -> Result<Unfinished<'a>, StorageError> {
+    fn begin(frozen: &'a FrozenTree, settings: &'a SnapshotSettings) -> Result<Unfinished<'a>, StorageError> {
         let writer = SnapshotWriter::begin(
-            &OsDisk,
+            &*settings.disk,
             &settings.folders.snapshots,
             frozen.zxid,
             settings.compression,

@@ -241,6 +241,43 @@ fn a_session_expires_between_its_timeout_and_a_tick_later() {
 }
 
 #[test]
+fn a_session_can_be_ended_before_its_time() {
+    let mut m = Member::new();
+    let (a, b) = (m.join(), m.join());
+    m.send(a, create("/a").ephemeral());
+    m.flush();
+    m.seen(a);
+    let before = m.disk.last();
+    m.step(Input::ExpireSession(a.session));
+    // Twice is once, and nobody is nothing.
+    m.step(Input::ExpireSession(a.session));
+    m.step(Input::ExpireSession(SessionId(77)));
+    m.send(a, create("/late"));
+    m.flush();
+    assert_eq!(m.disk.last().0, before.0 + 1, "one transaction");
+    assert_eq!(m.seen(a), ["closed: SessionExpired"]);
+    assert!(!m.has("/a") && !m.has("/late"));
+    m.send(b, exists("/"));
+    assert_eq!(m.seen(b).len(), 1);
+    let conn = m.dial();
+    m.shake_hands(conn, TIMEOUT_MS, a.session, &password_of(a.session));
+    assert_eq!(m.seen(conn), ["session is gone", "closed: SessionExpired"]);
+}
+
+#[test]
+fn a_connection_can_be_closed_and_its_session_comes_back() {
+    let mut m = Member::new();
+    let a = m.join();
+    m.send(a, create("/a").ephemeral());
+    m.step(Input::CloseConnection(a.conn));
+    m.flush();
+    assert_eq!(m.seen(a), ["closed: ClosedByOperator"], "what was under way is not answered");
+    let a = m.rejoin(a, TIMEOUT_MS);
+    m.send(a, exists("/a"));
+    assert!(m.has("/a"));
+}
+
+#[test]
 fn every_request_is_a_sign_of_life() {
     let mut m = Member::new();
     let a = m.join();

@@ -5,6 +5,7 @@
 use super::{
     address_book::AddressBook,
     addresses::{self, Port},
+    tasks::Tasks,
 };
 use crate::{config::EnsembleSettings, driver::Driver};
 use ostler_proto::{election::Notification, id::ServerId, jute::Writer as _};
@@ -21,7 +22,6 @@ use tokio::{
         TcpListener, TcpStream,
         tcp::{OwnedReadHalf, OwnedWriteHalf},
     },
-    runtime::Handle,
     sync::Notify,
     time::timeout,
 };
@@ -95,7 +95,7 @@ pub(crate) struct ElectionDoor {
     book: Arc<AddressBook>,
     peers: Mutex<HashMap<ServerId, Peer>>,
     links: std::sync::atomic::AtomicU64,
-    runtime: Handle,
+    tasks: Tasks,
     driver: OnceLock<Weak<Driver>>,
 }
 
@@ -106,7 +106,7 @@ impl ElectionDoor {
             book,
             peers: Mutex::default(),
             links: Default::default(),
-            runtime: Handle::current(),
+            tasks: Tasks::new(),
             driver: OnceLock::new(),
         })
     }
@@ -121,6 +121,11 @@ impl ElectionDoor {
             Some(own) => addresses::listen(&own, Port::Election, self.settings.listen_on_all).await,
             None => Ok(Vec::new()),
         }
+    }
+
+    /// Ends all connections.
+    pub(crate) async fn close(&self) {
+        self.tasks.shut_down().await;
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ServerId, Peer>> {
@@ -154,7 +159,7 @@ impl ElectionDoor {
     fn dial(self: &Arc<Self>, to: ServerId, peer: &mut Peer) {
         if !std::mem::replace(&mut peer.dialling, true) {
             let door = self.clone();
-            self.runtime.spawn(async move { door.dialled(to).await });
+            self.tasks.spawn(async move { door.dialled(to).await });
         }
     }
 
@@ -198,7 +203,7 @@ impl ElectionDoor {
             match listener.accept().await {
                 Ok((stream, from)) => {
                     let door = self.clone();
-                    tokio::spawn(async move {
+                    self.tasks.spawn(async move {
                         if let Err(error) = door.greeted(stream).await {
                             tracing::warn!(%from, %error, "a connection to the election port was closed");
                         }
@@ -250,7 +255,7 @@ impl ElectionDoor {
             votes
         };
         let door = self.clone();
-        self.runtime.spawn(async move {
+        self.tasks.spawn(async move {
             door.step(Input::ElectionLink { peer: id, up: true });
             let (read, write) = stream.into_split();
             let ended = tokio::select! {

@@ -4,6 +4,7 @@ use super::{
     address_book::AddressBook,
     addresses::{self, Port},
     link::Link,
+    tasks::Tasks,
 };
 use crate::{config::EnsembleSettings, driver::Driver};
 use ostler_proto::{
@@ -12,7 +13,7 @@ use ostler_proto::{
 };
 use ostler_server_core::{Input, LogPart, effect::Record};
 use ostler_storage::{
-    StorageError, disk::OsDisk, folders::DataFolders, snapshot::find_snapshots, txnlog::LogReader,
+    StorageError, disk::Disk, folders::DataFolders, snapshot::find_snapshots, txnlog::LogReader,
 };
 use ostler_zab::leading::LinkId;
 use std::{
@@ -20,10 +21,7 @@ use std::{
     sync::{Arc, OnceLock, Weak},
     time::{Duration, Instant},
 };
-use tokio::{
-    net::{TcpListener, TcpStream},
-    runtime::Handle,
-};
+use tokio::net::{TcpListener, TcpStream};
 
 /// Between two attempts to reach a leader that has just been elected.
 const AGAIN_AFTER: Duration = Duration::from_millis(20);
@@ -31,14 +29,14 @@ const AGAIN_AFTER: Duration = Duration::from_millis(20);
 const REFUSED_FOR: Duration = Duration::from_millis(500);
 
 /// This server's end of all connections between leader and learners.
-#[derive(Debug)]
 pub(crate) struct QuorumDoor {
     settings: EnsembleSettings,
     book: Arc<AddressBook>,
+    disk: Arc<dyn Disk>,
     folders: DataFolders,
     types: ExtendedTypes,
     data_max: usize,
-    runtime: Handle,
+    tasks: Tasks,
     driver: OnceLock<Weak<Driver>>,
 }
 
@@ -46,24 +44,30 @@ impl QuorumDoor {
     pub(crate) fn new(
         settings: EnsembleSettings,
         book: Arc<AddressBook>,
-        folders: DataFolders,
+        (disk, folders): (Arc<dyn Disk>, DataFolders),
         types: ExtendedTypes,
         frame_max: usize,
     ) -> Arc<QuorumDoor> {
         Arc::new(QuorumDoor {
             settings,
             book,
+            disk,
             folders,
             types,
             // A record is a request and what the servers add to it; a multi of many may grow.
             data_max: frame_max.saturating_mul(2).max(64 << 20),
-            runtime: Handle::current(),
+            tasks: Tasks::new(),
             driver: OnceLock::new(),
         })
     }
 
     pub(crate) fn serve(&self, driver: &Arc<Driver>) {
         let _ = self.driver.set(Arc::downgrade(driver));
+    }
+
+    /// Ends all connections.
+    pub(crate) async fn close(&self) {
+        self.tasks.shut_down().await;
     }
 
     fn driver(&self) -> Option<Arc<Driver>> {
@@ -86,7 +90,7 @@ impl QuorumDoor {
                     let _ = stream.set_nodelay(true);
                     let Some(link) = self.link(true) else { return };
                     tracing::debug!(%from, link = link.id.0, "a learner calls");
-                    tokio::spawn(async move { link.run(stream).await });
+                    self.tasks.spawn(async move { link.run(stream).await });
                 }
                 Err(error) => {
                     tracing::warn!(%error, "the quorum port takes no connection");
@@ -105,7 +109,7 @@ impl QuorumDoor {
     /// Connects to the leader, and tells the core how that went. Never blocks.
     pub(crate) fn dial(self: &Arc<Self>, term: u64, leader: ServerId) {
         let door = self.clone();
-        self.runtime.spawn(async move {
+        self.tasks.spawn(async move {
             let connected = door.connect(leader).await;
             let Some(driver) = door.driver() else { return };
             match connected {
@@ -138,7 +142,7 @@ impl QuorumDoor {
     /// Reads a part of the log for a learner. Never blocks.
     pub(crate) fn read_log(self: &Arc<Self>, term: u64, link: LinkId, after: Zxid, through: Zxid) {
         let door = self.clone();
-        self.runtime.spawn_blocking(move || {
+        self.tasks.spawn_blocking(move || {
             let read = door.log_part(after, through).unwrap_or_else(|error| {
                 tracing::warn!(%error, "the log cannot be read for a learner, which gets the whole tree");
                 None
@@ -152,11 +156,11 @@ impl QuorumDoor {
     /// `None` if the log does not reach back so far, or is more to send than a snapshot.
     fn log_part(&self, after: Zxid, through: Zxid) -> Result<Option<LogPart>, StorageError> {
         let Some(percent) = self.settings.snapshot_size_factor else { return Ok(None) };
-        let newest = find_snapshots(&OsDisk, &self.folders.snapshots)?.into_iter().next();
+        let newest = find_snapshots(&*self.disk, &self.folders.snapshots)?.into_iter().next();
         let size = newest.and_then(|file| std::fs::metadata(file.path).ok()).map_or(0, |data| data.len());
         let limit = (size * u64::from(percent) / 100).max(1 << 20);
         // One before shows whether the learner's last is a record here.
-        let mut reader = LogReader::open(&OsDisk, &self.folders.logs, Zxid(after.0.saturating_sub(1)))?;
+        let mut reader = LogReader::open(&*self.disk, &self.folders.logs, Zxid(after.0.saturating_sub(1)))?;
         let (mut part, mut bytes) = (LogPart { before: None, records: Vec::new() }, 0);
         while let Some(record) = reader.next_record()? {
             if record.zxid > through {

@@ -1,0 +1,77 @@
+//! What a server holds and has done, as it sees it itself.
+
+use ostler_proto::id::SessionId;
+use ostler_server_core::Server;
+use std::net::SocketAddr;
+
+/// A server in numbers, at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Open connections, those without a session included.
+    pub connections: usize,
+    /// Sessions that this server keeps alive: a leader or a lone server all, a follower those of its own clients.
+    pub sessions: usize,
+    /// Watches: one for each path and connection, whatever its kind.
+    pub watches: usize,
+    /// Ephemeral znodes.
+    pub ephemerals: usize,
+    /// Znodes, the root and those of /zookeeper included.
+    pub znodes: usize,
+    /// Requests that are not answered.
+    pub outstanding: usize,
+    /// Requests taken since the start, handshakes and pings included.
+    pub requests: u64,
+    /// Watch events given out since the start.
+    pub events: u64,
+    /// Transactions applied since the start.
+    pub commits: u64,
+    /// The last transaction applied.
+    pub zxid: u64,
+}
+
+impl Counts {
+    pub(crate) fn of(server: &Server) -> Counts {
+        let summary = server.summary();
+        let stats = &summary.stats;
+        let events = [
+            stats.node_created_watches,
+            stats.node_deleted_watches,
+            stats.node_changed_watches,
+            stats.node_children_watches,
+        ];
+        Counts {
+            connections: summary.connections,
+            sessions: summary.sessions,
+            watches: summary.watch_count,
+            ephemerals: summary.ephemerals_count,
+            znodes: server.tree().node_count(),
+            outstanding: summary.outstanding,
+            requests: stats.packets_received,
+            events: events.iter().map(|of_type| of_type.sum).sum(),
+            commits: stats.commits,
+            zxid: summary.zxid.0,
+        }
+    }
+}
+
+/// A client's connection as its server sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Connection {
+    /// Where it comes from: the client's own address, or a proxy's.
+    pub peer: SocketAddr,
+    /// Its session; `None` before the handshake.
+    pub session: Option<SessionId>,
+    /// Requests taken on it, pings included.
+    pub requests: u64,
+}
+
+impl Connection {
+    pub(crate) fn all(server: &Server) -> Vec<Connection> {
+        let connection = |report: ostler_server_core::report::ConnReport| Connection {
+            peer: report.peer,
+            session: report.session.map(|(id, _)| id),
+            requests: report.stats.received,
+        };
+        server.connections().into_iter().map(connection).collect()
+    }
+}

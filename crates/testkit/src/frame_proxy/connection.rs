@@ -1,0 +1,251 @@
+//! One client's connection through the proxy.
+
+use super::{
+    Direction,
+    flow::Flow,
+    plan::{CutPoint, Mark, Plan},
+};
+use ostler_proto::request::RequestHeader;
+use std::{
+    collections::VecDeque,
+    io,
+    net::SocketAddr,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
+    net::{
+        TcpStream,
+        tcp::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    sync::{Notify, mpsc, watch},
+    time::Instant,
+};
+
+/// Of a request, a reply: no server and no client of ours sends longer ones.
+const FRAME_MAX: usize = 64 << 20;
+/// Frames on their way in one direction.
+const LANE: usize = 1024;
+/// How long the other side may take to notice that a connection was cut.
+const LINGER: Duration = Duration::from_secs(5);
+const EVENT_XID: i32 = -1;
+const PING_XID: i32 = -2;
+
+/// What all connections of a proxy share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    plan: Mutex<Plan>,
+    pub(crate) flow: watch::Sender<Flow>,
+}
+
+impl Default for Shared {
+    fn default() -> Shared {
+        Shared { plan: Mutex::default(), flow: watch::Sender::new(Flow::default()) }
+    }
+}
+
+impl Shared {
+    pub(crate) fn plan(&self) -> MutexGuard<'_, Plan> {
+        self.plan.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request that the server has, and the client has no answer to.
+struct Unanswered {
+    number: u64,
+    /// `None` for a handshake.
+    xid: Option<i32>,
+}
+
+/// The proxy cuts the connection, or one side has gone.
+struct End;
+
+impl From<io::Error> for End {
+    fn from(_: io::Error) -> End {
+        End
+    }
+}
+
+struct Connection<'s> {
+    shared: &'s Shared,
+    unanswered: Mutex<VecDeque<Unanswered>>,
+    answered: Notify,
+}
+
+/// Serves a connection to its end.
+pub(crate) async fn serve(client: TcpStream, server: SocketAddr, shared: &Shared) {
+    let mut flow = shared.flow.subscribe();
+    let (generation, blocked) = {
+        let now = flow.borrow_and_update();
+        (now.generation, now.blocked)
+    };
+    if blocked {
+        return;
+    }
+    let Ok(server) = TcpStream::connect(server).await else { return };
+    let _ = (client.set_nodelay(true), server.set_nodelay(true));
+    let ((from_client, mut to_client), (from_server, mut to_server)) =
+        (client.into_split(), server.into_split());
+    let connection = Connection { shared, unanswered: Mutex::default(), answered: Notify::new() };
+    let (client_reads, client_frames) = mpsc::channel(LANE);
+    let (server_reads, server_frames) = mpsc::channel(LANE);
+    let (mut from_client, mut from_server) = (from_client, from_server);
+    tokio::select! {
+        // What has come before the end of either side is still passed on.
+        () = read_to_end(&mut from_client, client_reads) => {}
+        () = read_to_end(&mut from_server, server_reads) => {}
+        _ = connection.requests(client_frames, &mut to_server) => {}
+        _ = connection.replies(server_frames, &mut to_client) => {}
+        _ = flow.wait_for(|now| now.generation != generation) => {}
+    }
+    part(from_client, to_client).await;
+}
+
+/// Closes the client's side so that it still gets what was passed on before: to close over unread bytes would be to
+/// take that back.
+async fn part(mut read: OwnedReadHalf, mut write: OwnedWriteHalf) {
+    let _ = write.shutdown().await;
+    let mut rest = vec![0; 4096];
+    let drained = async { while matches!(read.read(&mut rest).await, Ok(1..)) {} };
+    let _ = tokio::time::timeout(LINGER, drained).await;
+}
+
+async fn read_to_end(read: &mut (impl AsyncRead + Unpin), frames: mpsc::Sender<(Instant, Vec<u8>)>) {
+    let _ = read_frames(read, frames).await;
+    std::future::pending().await
+}
+
+/// Frames, length included, each with the time at which it came. Ends with the connection.
+async fn read_frames(
+    read: &mut (impl AsyncRead + Unpin),
+    frames: mpsc::Sender<(Instant, Vec<u8>)>,
+) -> Result<(), End> {
+    loop {
+        let mut frame = vec![0; 4];
+        read.read_exact(&mut frame).await?;
+        let length = u32::from_be_bytes([frame[0], frame[1], frame[2], frame[3]]) as usize;
+        if length > FRAME_MAX {
+            return Err(End);
+        }
+        frame.resize(4 + length, 0);
+        read.read_exact(&mut frame[4..]).await?;
+        frames.send((Instant::now(), frame)).await.map_err(|_| End)?;
+    }
+}
+
+impl Connection<'_> {
+    fn unanswered(&self) -> MutexGuard<'_, VecDeque<Unanswered>> {
+        self.unanswered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn requests(
+        &self,
+        mut frames: mpsc::Receiver<(Instant, Vec<u8>)>,
+        server: &mut OwnedWriteHalf,
+    ) -> Result<(), End> {
+        let mut first = true;
+        while let Some((came, frame)) = frames.recv().await {
+            self.lane(Direction::ToServer, came).await;
+            let header = RequestHeader::read(&frame[4..]).ok().map(|(header, _)| header);
+            let xid = header.filter(|_| !first).map(|header| header.xid.0);
+            if xid == Some(PING_XID) {
+                server.write_all(&frame).await?;
+                continue;
+            }
+            let (number, alone) = {
+                let mut plan = self.shared.plan();
+                let number = match header {
+                    Some(header) if !first => plan.request(header.code),
+                    _ => plan.handshake(),
+                };
+                (number, plan.begins_with(number))
+            };
+            first = false;
+            if alone {
+                self.until_answered(|_| true).await;
+                self.mark(CutPoint::BeforeRequest(number)).await?;
+            }
+            let last = self.shared.plan().ends_with(number);
+            self.unanswered().push_back(Unanswered { number, xid });
+            server.write_all(&frame).await?;
+            if last {
+                self.until_answered(|waiting| waiting == number).await;
+            }
+        }
+        Err(End)
+    }
+
+    async fn replies(
+        &self,
+        mut frames: mpsc::Receiver<(Instant, Vec<u8>)>,
+        client: &mut OwnedWriteHalf,
+    ) -> Result<(), End> {
+        let mut first = true;
+        while let Some((came, frame)) = frames.recv().await {
+            self.lane(Direction::ToClient, came).await;
+            // A handshake's answer has no header.
+            let xid = frame.get(4..8).filter(|_| !std::mem::take(&mut first));
+            let xid = xid.map(|xid| i32::from_be_bytes([xid[0], xid[1], xid[2], xid[3]]));
+            match xid {
+                Some(EVENT_XID) => {
+                    let number = self.shared.plan().event();
+                    self.mark(CutPoint::BeforeEvent(number)).await?;
+                    client.write_all(&frame).await?;
+                }
+                Some(PING_XID) => client.write_all(&frame).await?,
+                xid => self.reply(xid, &frame, client).await?,
+            }
+        }
+        Err(End)
+    }
+
+    async fn reply(&self, xid: Option<i32>, frame: &[u8], client: &mut OwnedWriteHalf) -> Result<(), End> {
+        let number =
+            self.unanswered().iter().find(|waiting| waiting.xid == xid).map(|waiting| waiting.number);
+        if let Some(number) = number {
+            self.mark(CutPoint::BeforeReply(number)).await?;
+        }
+        client.write_all(frame).await?;
+        if let Some(number) = number {
+            self.mark(CutPoint::AfterReply(number)).await?;
+            self.unanswered().retain(|waiting| waiting.number != number);
+            self.answered.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Waits until none of the requests that are meant waits for its reply.
+    async fn until_answered(&self, meant: impl Fn(u64) -> bool) {
+        while self.unanswered().iter().any(|waiting| meant(waiting.number)) {
+            self.answered.notified().await;
+        }
+    }
+
+    /// Does what is planned for this point.
+    async fn mark(&self, point: CutPoint) -> Result<(), End> {
+        let mark = self.shared.plan().at(point);
+        let passes = match mark {
+            None => true,
+            Some(Mark::Cut) => false,
+            Some(Mark::Hold(mut gate)) => gate.passes().await,
+        };
+        if passes { Ok(()) } else { Err(End) }
+    }
+
+    /// Waits as long as frames of this direction have to.
+    async fn lane(&self, direction: Direction, came: Instant) {
+        let mut flow = self.shared.flow.subscribe();
+        loop {
+            let lane = flow.borrow_and_update().lane(direction);
+            let due = came + lane.delay;
+            if !lane.silent && due <= Instant::now() {
+                return;
+            }
+            tokio::select! {
+                () = tokio::time::sleep_until(due), if !lane.silent => {}
+                _ = flow.changed() => {}
+            }
+        }
+    }
+}

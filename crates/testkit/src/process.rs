@@ -1,0 +1,116 @@
+//! A server as a process: it can be killed, stopped, frozen and continued, and all that it is ends with it.
+
+use crate::{error::TestkitError, runtime::OwnRuntime};
+use ostler_proto::id::SessionId;
+use ostler_server::{Given, RunningServer, ServerError, ServerHandle, config::ServerConfig};
+use ostler_server_core::Server;
+use std::sync::mpsc;
+use tokio::{sync::oneshot, task::JoinHandle};
+
+/// A server that runs. Dropped, it is killed.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub(crate) handle: ServerHandle,
+    /// Both taken at the end.
+    runtime: Option<OwnRuntime>,
+    ended: Option<JoinHandle<Result<(), ServerError>>>,
+    stop: Option<oneshot::Sender<()>>,
+    /// Dropped to go on.
+    frozen: Option<mpsc::Sender<()>>,
+}
+
+impl Process {
+    pub(crate) async fn start(config: ServerConfig, given: Given) -> Result<Process, TestkitError> {
+        let runtime = OwnRuntime::new("test-server")?;
+        let starting = runtime.handle().spawn(async move { RunningServer::start_with(&config, given).await });
+        let server = starting.await.map_err(|_| TestkitError::Panicked)??;
+        let (handle, (stop, stopped)) = (server.handle(), oneshot::channel());
+        let ended = runtime.handle().spawn(server.run_until(async move {
+            // Dropped means nothing: a kill says so itself.
+            if stopped.await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }));
+        Ok(Process { handle, runtime: Some(runtime), ended: Some(ended), stop: Some(stop), frozen: None })
+    }
+
+    /// As `kill -9`.
+    pub(crate) async fn kill(self) {
+        self.handle.abandon();
+        // How it ended does not matter.
+        let _ = self.until_end().await;
+    }
+
+    /// As SIGTERM.
+    pub(crate) async fn stop(mut self) -> Result<(), TestkitError> {
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+        self.until_end().await
+    }
+
+    async fn until_end(mut self) -> Result<(), TestkitError> {
+        self.frozen = None;
+        let result = match self.ended.take() {
+            Some(ended) => ended.await.map_err(|_| TestkitError::Panicked).and_then(|end| Ok(end?)),
+            None => Ok(()),
+        };
+        if let Some(runtime) = self.runtime.take() {
+            runtime.end().await;
+        }
+        result
+    }
+
+    /// As SIGSTOP: the thread that does everything for the server, its clients and its peers stands still, and the
+    /// system takes what is sent to it and answers nothing. The disk's thread finishes what it has.
+    pub(crate) async fn freeze(&mut self) {
+        let Some(runtime) = &self.runtime else { return };
+        if self.frozen.is_some() {
+            return;
+        }
+        let (standing, stands) = oneshot::channel();
+        let (release, released) = mpsc::channel::<()>();
+        runtime.handle().spawn(async move {
+            let _ = standing.send(());
+            let _ = released.recv();
+        });
+        let _ = stands.await;
+        self.frozen = Some(release);
+    }
+
+    /// As SIGCONT.
+    pub(crate) fn go_on(&mut self) {
+        self.frozen = None;
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.frozen = None;
+        if let (Some(runtime), Some(ended)) = (self.runtime.take(), self.ended.take()) {
+            self.handle.abandon();
+            runtime.end_after(ended);
+        }
+    }
+}
+
+impl Process {
+    pub(crate) async fn expire(&self, session: SessionId) -> Result<(), TestkitError> {
+        let lives = move |server: &Server| server.tree().sessions().any(|(id, _)| id == session);
+        if !self.handle.inspect(lives) {
+            return Err(TestkitError::NoSession(session));
+        }
+        self.handle.expire_session(session);
+        self.handle.until(move |server| !lives(server)).await.map_err(|_| TestkitError::Down)
+    }
+
+    /// Cuts the connections of these sessions. Returns how many.
+    pub(crate) fn cut(&self, chosen: impl Fn(Option<SessionId>) -> bool) -> usize {
+        let mut connections = self.handle.inspect(Server::connections);
+        connections.retain(|report| chosen(report.session.map(|(id, _)| id)));
+        for report in &connections {
+            self.handle.close_connection(report.conn);
+        }
+        connections.len()
+    }
+}
