@@ -38,6 +38,7 @@ use std::{
         atomic::{AtomicBool, Ordering::SeqCst},
     },
 };
+use tokio::time::{Instant, sleep};
 
 /// A number that grows from holder to holder: the `czxid` of the znode by which something is held.
 ///
@@ -112,12 +113,23 @@ impl Fence {
         !self.held.released.load(SeqCst) && self.held.session.is_alive()
     }
 
-    /// Asks the ensemble whether it is held, by a transaction that only checks.
+    /// Asks the ensemble whether it is held, by a transaction that only checks. After connection trouble it asks again,
+    /// as the client's retry policy says.
     ///
     /// # Errors
     /// [`Error::NotHeld`]; the client's errors.
     pub async fn verify(&self) -> Result<()> {
-        self.multi().commit().await.map(drop)
+        let (policy, begun, mut tries) = (self.held.session.retry_policy(), Instant::now(), 0);
+        loop {
+            let error = match self.multi().commit().await {
+                Err(Error::Client(error)) if error.is_connection_trouble() => error,
+                checked => return checked.map(drop),
+            };
+            tries += 1;
+            let chance = begun.elapsed().subsec_nanos().into();
+            let Some(wait) = policy.wait(tries, begun.elapsed(), chance) else { return Err(error.into()) };
+            sleep(wait).await;
+        }
     }
 
     /// Waits until its holder should act as if it were lost: the connection is suspended, the session is over, or the
