@@ -94,10 +94,6 @@ impl Recipe {
         Recipe::Unfair,
     ];
 
-    pub(crate) fn is_fair(self) -> bool {
-        self != Recipe::Unfair
-    }
-
     /// Ephemeral znodes and watches when one holds and one waits.
     pub(crate) fn with_one_waiting(self) -> (usize, usize) {
         match self {
