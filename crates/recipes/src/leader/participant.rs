@@ -1,0 +1,47 @@
+//! Who takes part in an election.
+
+use crate::{error::Result, queue};
+use ostler_client::Client;
+
+/// Somebody who takes part in an election.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Participant {
+    /// What it calls itself.
+    pub id: String,
+    /// Whether it was first in the queue. That it knows is another matter.
+    pub is_leader: bool,
+    /// The path of its znode.
+    pub node: String,
+}
+
+/// All who take part, in the order of the queue.
+pub(crate) async fn all(client: &Client, path: &str, word: &str) -> Result<Vec<Participant>> {
+    let mut found = Vec::new();
+    for node in queue::participant_nodes(client, path, word).await? {
+        let is_leader = found.is_empty();
+        found.extend(at(client, node, is_leader).await?);
+    }
+    Ok(found)
+}
+
+/// The first in the queue.
+pub(crate) async fn leader(client: &Client, path: &str, word: &str) -> Result<Option<Participant>> {
+    for node in queue::participant_nodes(client, path, word).await? {
+        if let Some(leader) = at(client, node, true).await? {
+            return Ok(Some(leader));
+        }
+    }
+    Ok(None)
+}
+
+/// The one who made `node`, unless it is gone.
+pub(crate) async fn at(client: &Client, node: String, is_leader: bool) -> Result<Option<Participant>> {
+    match client.get_data(&node).await {
+        Ok((data, _)) => {
+            let id = String::from_utf8_lossy(&data).into_owned();
+            Ok(Some(Participant { id, is_leader, node }))
+        }
+        Err(error) if error.is_no_node() => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}

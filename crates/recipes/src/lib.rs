@@ -1,0 +1,12 @@
+//! Leaders, locks, semaphores, barriers, counters, caches, groups, queues and discovery on ZooKeeper: Apache Curator's
+//! recipes in Rust, compatible with them on the wire, with a fencing token for everything that is held.
+#![deny(missing_docs)]
+
+mod error;
+pub mod fencing;
+pub mod leader;
+pub mod lock;
+mod queue;
+mod queue_order;
+
+pub use error::{Error, Result};

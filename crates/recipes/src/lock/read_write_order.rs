@@ -1,0 +1,81 @@
+//! Who is before whom among readers and writers.
+//!
+//! A writer waits for everybody before it, a reader only for the writers before it. Both kinds of names end in the
+//! number that the server has appended, so they form one queue. A reader that was a writer has that writer's number,
+//! so that it stays before writers that came in between (CURATOR-621).
+
+use crate::queue_order::{Standing, nearest_before, number_after, standing_behind};
+
+pub(crate) const READ: &str = "__READ__";
+pub(crate) const WRITE: &str = "__WRIT__";
+
+/// A reader's or a writer's number.
+pub(crate) fn number(name: &str) -> Option<i32> {
+    number_after(name, READ).or_else(|| number_after(name, WRITE))
+}
+
+/// Where the reader `mine` stands. It watches the nearest writer before it: if that goes in its turn, no other is left.
+pub(crate) fn reader_standing<'a>(names: &'a [String], mine: &str) -> Standing<'a> {
+    let Some(own) = names.iter().find(|name| *name == mine).and_then(|name| number(name)) else {
+        return Standing::Gone;
+    };
+    nearest_before(names, own, |name| number_after(name, WRITE)).map_or(Standing::First, Standing::Behind)
+}
+
+/// Where the writer `mine` stands.
+pub(crate) fn writer_standing<'a>(names: &'a [String], mine: &str) -> Standing<'a> {
+    standing_behind(names, mine, number)
+}
+
+/// The number in a writer's name as it is written there: a reader that was this writer gets it too.
+pub(crate) fn written_number(writer: &str) -> &str {
+    writer.rfind(WRITE).map_or("", |at| &writer[at + WRITE.len()..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(all: &[&str]) -> Vec<String> {
+        all.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn readers_share_and_writers_do_not() {
+        use Standing::{Behind, First, Gone};
+        let (r1, r2, r5) = ("a__READ__0000000001", "b__READ__0000000002", "c__READ__0000000005");
+        let (w0, w3, w4) = ("d__WRIT__0000000000", "e__WRIT__0000000003", "f__WRIT__0000000004");
+        // What w3 has become after a downgrade.
+        let r3 = "e__READ__0000000003";
+        let table: &[(&[&str], &str, Standing<'_>)] = &[
+            (&[r1, r2], r2, First),
+            (&[r1, r2, w3], r2, First),
+            (&[r1, r2, w3], w3, Behind(r2)),
+            (&[r1, w3], w3, Behind(r1)),
+            (&[w3], w3, First),
+            (&[w0, r1, r2], r2, Behind(w0)),
+            (&[w3, w4, r5], r5, Behind(w4)),
+            (&[w4, r5, r1], r5, Behind(w4)),
+            (&[r3, w4], w4, Behind(r3)),
+            (&[r3, w4, r5], r5, Behind(w4)),
+            (&[r3, r5], r5, First),
+            (&[r1], r2, Gone),
+            (&[r1], w3, Gone),
+            (&["0", "lock-0000000000", w3], w3, First),
+        ];
+        for (queue, mine, expected) in table {
+            let queue = names(queue);
+            let found = match mine.contains(WRITE) {
+                true => writer_standing(&queue, mine),
+                false => reader_standing(&queue, mine),
+            };
+            assert_eq!(found, *expected, "{mine} in {queue:?}");
+        }
+    }
+
+    #[test]
+    fn the_writers_number_is_kept_as_written() {
+        assert_eq!(written_number("_c_x-__WRIT__0000000012"), "0000000012");
+        assert_eq!(written_number("__WRIT__-000000012"), "-000000012");
+    }
+}

@@ -1,0 +1,167 @@
+//! A place in a queue: one ephemeral sequential znode, in one session.
+
+use crate::{
+    error::Result,
+    fencing::{Fence, Token},
+    queue_order::Standing,
+};
+use ostler_client::{Client, CreateMode, Session, paths};
+
+/// What kind of place to take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Line<'a> {
+    /// The queue's znode; made as a container if it is missing.
+    pub(crate) path: &'a str,
+    /// The recipe's word in the names.
+    pub(crate) word: &'a str,
+    pub(crate) data: &'a [u8],
+}
+
+/// A place, left when it is dropped: its znode is deleted in the background.
+#[derive(Debug)]
+pub(crate) struct Place {
+    fence: Fence,
+    /// Somebody else sees to the znode, or there is none.
+    left: bool,
+}
+
+/// How waiting for one's turn has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// Nobody is before us.
+    Ours,
+    /// Our znode is gone although the session lives: somebody has deleted it.
+    Gone,
+}
+
+impl Place {
+    /// Goes to the end of the queue. If the future is dropped at any moment, no znode is left behind.
+    pub(crate) async fn take(session: &Session, line: Line<'_>) -> Result<Place> {
+        let path = paths::join(line.path, line.word);
+        let create = session.create(&path, line.data).ephemeral_sequential().protected();
+        let made = create.creating_container_parents().await?;
+        Ok(Place::at(session, &made.path, Token(made.stat.czxid)))
+    }
+
+    /// A znode with a name that is given instead of numbered by the server, held with somebody's token.
+    pub(crate) async fn take_named(
+        session: &Session,
+        path: &str,
+        data: &[u8],
+        token: Token,
+    ) -> Result<Place> {
+        let create = session.create(path, data).mode(CreateMode::Ephemeral).protected();
+        let made = create.creating_container_parents().await?;
+        Ok(Place::at(session, &made.path, token))
+    }
+
+    fn at(session: &Session, path: &str, token: Token) -> Place {
+        Place { fence: Fence::new(session.clone(), path, token), left: false }
+    }
+
+    pub(crate) fn fence(&self) -> &Fence {
+        &self.fence
+    }
+
+    pub(crate) fn session(&self) -> &Session {
+        self.fence.session()
+    }
+
+    pub(crate) fn path(&self) -> &str {
+        self.fence.node()
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        paths::name(self.path())
+    }
+
+    fn queue(&self) -> &str {
+        paths::parent(self.path()).unwrap_or("/")
+    }
+
+    /// Waits until `standing` finds nobody before us. Watches one znode at a time; after each event the queue is
+    /// looked at again, as the one before us may have gone while another still holds.
+    ///
+    /// The list is read in the session that our znode belongs to: what is in it and bears our name is ours, and not
+    /// what a session before this one has left behind (CURATOR-604, CURATOR-696).
+    pub(crate) async fn turn(
+        &self,
+        standing: impl for<'n> Fn(&'n [String], &str) -> Standing<'n>,
+    ) -> Result<Turn> {
+        loop {
+            let names = match self.session().get_children(self.queue()).await {
+                Err(error) if error.is_no_node() => return Ok(Turn::Gone),
+                names => names?,
+            };
+            let before = match standing(&names, self.name()) {
+                Standing::First => return Ok(Turn::Ours),
+                Standing::Gone => return Ok(Turn::Gone),
+                Standing::Behind(name) => paths::join(self.queue(), name),
+            };
+            // A read, and not `exists`: that would leave a watch behind if it is gone already.
+            match self.session().get_data(&before).watch().await {
+                Err(error) if error.is_no_node() => {}
+                watched => {
+                    let (_, changed) = watched?;
+                    changed.await?;
+                }
+            }
+        }
+    }
+
+    /// Leaves the queue, and waits until the znode is deleted. If connection trouble lasts, or this is dropped, that
+    /// goes on in the background.
+    pub(crate) async fn leave(mut self) -> Result<()> {
+        self.fence.set_released();
+        self.left = true;
+        let deleted = self.session().delete(self.path()).guaranteed().quietly().send();
+        match deleted.await {
+            // Its znode goes with it.
+            Err(error) if error.is_session_over() => Ok(()),
+            deleted => Ok(deleted?),
+        }
+    }
+
+    /// There is no znode to delete.
+    pub(crate) fn forget(mut self) {
+        self.fence.set_released();
+        self.left = true;
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.fence.set_released();
+        if !self.left && self.session().is_alive() {
+            self.session().delete(self.path()).in_background();
+        }
+    }
+}
+
+/// The paths of a queue's znodes, the first in it first.
+pub(crate) async fn participant_nodes(client: &Client, path: &str, word: &str) -> Result<Vec<String>> {
+    let names = match client.get_children(path).await {
+        Err(error) if error.is_no_node() => Vec::new(),
+        names => names?,
+    };
+    let names = crate::queue_order::in_order(names, word);
+    Ok(names.iter().map(|name| paths::join(path, name)).collect())
+}
+
+/// Does `attempt` in the present session, and again in the next one if that is over before it was done.
+pub(crate) async fn in_a_session<T, F>(client: &Client, mut attempt: impl FnMut(Session) -> F) -> Result<T>
+where
+    F: Future<Output = Result<T>> + Send,
+{
+    loop {
+        let session = client.session().await?;
+        match attempt(session).await {
+            Err(crate::Error::Client(error))
+                if error.is_session_over() && !matches!(error, ostler_client::Error::Closed) =>
+            {
+                tracing::debug!(%error, "contending anew in another session");
+            }
+            done => return done,
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Who is before whom in a queue of sequential znodes. Names alone decide, as in Curator.
+//!
+//! A name is anything, then the recipe's own word (`lock-`, `latch-`), then the number that the server has appended.
+//! Names without that word are no contenders: Curator counts them too, and then waits for them for ever (CURATOR-43).
+//!
+//! The server's counter has 32 bits and goes on below zero after 2,147,483,647. Up to there the order is Curator's.
+//! Beyond, Curator compares texts, so that whoever comes goes before the holder; here the one who comes stays behind.
+
+/// Where a contender stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing<'a> {
+    /// Nobody is before it.
+    First,
+    /// It has to wait until this znode is gone, and then to look again.
+    Behind(&'a str),
+    /// Its znode is not in the queue.
+    Gone,
+}
+
+/// The number after `word` in a znode's name.
+pub(crate) fn number_after(name: &str, word: &str) -> Option<i32> {
+    let digits = &name[name.rfind(word)? + word.len()..];
+    // Ten characters at least, the sign included: 0000000007, -000000042, -2147483648.
+    let is_number = digits.len() >= 10
+        && digits.bytes().enumerate().all(|(at, byte)| byte.is_ascii_digit() || (at == 0 && byte == b'-'));
+    digits.parse().ok().filter(|_| is_number)
+}
+
+/// By how much `other` is before `mine`; `None` if it is not.
+pub(crate) fn lead(other: i32, mine: i32) -> Option<i32> {
+    Some(mine.wrapping_sub(other)).filter(|distance| *distance > 0)
+}
+
+/// Where `mine` stands in a queue in which everybody waits for the one before it.
+pub(crate) fn standing<'a>(names: &'a [String], mine: &str, word: &str) -> Standing<'a> {
+    standing_behind(names, mine, |name| number_after(name, word))
+}
+
+/// Where `mine` stands, counting those that have a number.
+pub(crate) fn standing_behind<'a>(
+    names: &'a [String],
+    mine: &str,
+    number: impl Fn(&str) -> Option<i32>,
+) -> Standing<'a> {
+    let Some(own) = names.iter().find(|name| *name == mine).and_then(|name| number(name)) else {
+        return Standing::Gone;
+    };
+    nearest_before(names, own, number).map_or(Standing::First, Standing::Behind)
+}
+
+/// Of those that have a number before `own`, the one with the nearest.
+pub(crate) fn nearest_before(
+    names: &[String],
+    own: i32,
+    number: impl Fn(&str) -> Option<i32>,
+) -> Option<&str> {
+    let before = names.iter().filter_map(|name| Some((lead(number(name)?, own)?, name)));
+    before.min_by_key(|(lead, _)| *lead).map(|(_, name)| &**name)
+}
+
+/// The contenders, the first in the queue first.
+pub(crate) fn in_order(mut names: Vec<String>, word: &str) -> Vec<String> {
+    names.retain(|name| number_after(name, word).is_some());
+    names.sort_by_cached_key(|name| number_after(name, word));
+    // Where the counter has wrapped, those before it are positive, those after it negative.
+    let number = |name: &String| number_after(name, word).unwrap_or_default();
+    let wrapped = names
+        .first()
+        .zip(names.last())
+        .is_some_and(|(low, high)| number(high).checked_sub(number(low)).is_none());
+    if wrapped {
+        let positive = names.partition_point(|name| number(name) < 0);
+        names.rotate_left(positive);
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(all: &[&str]) -> Vec<String> {
+        all.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn numbers_are_read_as_servers_write_them() {
+        let protected = "_c_01234567-89ab-cdef-0123-456789abcdef-lock-0000000007";
+        let table = [
+            ("lock-0000000007", Some(7)),
+            (protected, Some(7)),
+            ("lock-2147483647", Some(i32::MAX)),
+            ("lock--2147483648", Some(i32::MIN)),
+            ("lock--000000042", Some(-42)),
+            ("lock-7", None),
+            ("lock-+000000007", None),
+            ("lock-0000000007x", None),
+            ("lock-", None),
+            ("latch-0000000007", None),
+            ("0000000007", None),
+            ("lock-99999999999", None),
+        ];
+        for (name, number) in table {
+            assert_eq!(number_after(name, "lock-"), number, "{name}");
+        }
+    }
+
+    #[test]
+    fn everybody_waits_for_the_one_before_it() {
+        use Standing::{Behind, First, Gone};
+        let (one, two, nine) = ("_c_b-lock-0000000001", "_c_a-lock-0000000002", "_c_c-lock-0000000009");
+        let (max, min, later) = ("lock-2147483647", "lock--2147483648", "lock--2147483640");
+        let table: &[(&[&str], &str, Standing<'_>)] = &[
+            (&[one], one, First),
+            (&[nine, one, two], one, First),
+            (&[nine, one, two], two, Behind(one)),
+            (&[one, two, nine], nine, Behind(two)),
+            (&[two, nine], one, Gone),
+            (&[], one, Gone),
+            // Others' znodes are no contenders, whatever their names.
+            (&["0", "lease", "lock-", two], two, First),
+            // Not its name, even though it begins alike.
+            (&["_c_b-lock-00000000010"], one, Gone),
+            // Past the end of the counter.
+            (&[max, min], max, First),
+            (&[max, min], min, Behind(max)),
+            (&[later, max, min], later, Behind(min)),
+            (&[later, min], min, First),
+        ];
+        for (queue, mine, expected) in table {
+            assert_eq!(standing(&names(queue), mine, "lock-"), *expected, "{mine} in {queue:?}");
+        }
+    }
+
+    /// However the queue shrinks, exactly one is first, and each waits for somebody who is there.
+    #[test]
+    fn of_every_queue_exactly_one_is_first() {
+        let all = names(&["lock-0000000003", "lock-0000000001", "lock-0000000007", "lock-0000000005"]);
+        for subset in 1_u32..16 {
+            let queue: Vec<String> = all
+                .iter()
+                .enumerate()
+                .filter(|(at, _)| subset >> at & 1 == 1)
+                .map(|(_, n)| n.clone())
+                .collect();
+            let first = queue.iter().filter(|mine| standing(&queue, mine, "lock-") == Standing::First);
+            assert_eq!(first.count(), 1, "{queue:?}");
+            let ordered = in_order(queue.clone(), "lock-");
+            for pair in ordered.windows(2) {
+                assert_eq!(standing(&queue, &pair[1], "lock-"), Standing::Behind(&pair[0]));
+            }
+        }
+    }
+
+    #[test]
+    fn the_order_survives_the_counters_wrap() {
+        let queue =
+            names(&["lock--2147483647", "lock-2147483646", "x", "lock--2147483648", "lock-2147483647"]);
+        let expected = ["lock-2147483646", "lock-2147483647", "lock--2147483648", "lock--2147483647"];
+        assert_eq!(in_order(queue, "lock-"), expected);
+        assert_eq!(in_order(names(&["lock-0000000001", "lock-0000000000"]), "lock-")[0], "lock-0000000000");
+    }
+}

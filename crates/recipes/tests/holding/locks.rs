@@ -1,0 +1,257 @@
+//! What each lock has beyond holding.
+
+use crate::world::{World, patiently};
+use ostler_recipes::{
+    Error,
+    lock::{
+        AnyLock, InterProcessMultiLock, InterProcessMutex, InterProcessReadWriteLock, InterProcessSemaphore,
+        InterProcessSemaphoreMutex, Owner, attempt_revoke,
+    },
+};
+use std::time::Duration;
+use tokio::sync::watch;
+
+const BRIEFLY: Duration = Duration::from_millis(60);
+
+#[tokio::test]
+async fn acquiring_within_a_limit_leaves_the_queue_when_it_is_over() {
+    let world = World::start().await;
+    let (a, b) = (world.client().await, world.client().await);
+    let (first, second) = (InterProcessMutex::new(&a, "/a"), InterProcessMutex::new(&b, "/a"));
+    let guard = first.acquire_within(BRIEFLY).await.unwrap().unwrap();
+    assert!(second.acquire_within(BRIEFLY).await.unwrap().is_none());
+    world.until("left the queue", |c| (c.ephemerals, c.watches) == (1, 0)).await;
+    guard.release().await.unwrap();
+    let guard = second.acquire_within(Duration::from_secs(20)).await.unwrap().unwrap();
+    guard.release().await.unwrap();
+    world.until_clean("limits").await;
+}
+
+#[tokio::test]
+async fn participants_are_listed_in_their_order_with_their_data() {
+    let world = World::start().await;
+    let (a, b) = (world.client().await, world.client().await);
+    let first = InterProcessMutex::new(&a, "/a").node_data("first");
+    let guard = first.acquire().await.unwrap();
+    let waiting = tokio::spawn(async move { InterProcessMutex::new(&b, "/a").acquire().await });
+    world.until("waits", |c| c.watches == 1).await;
+    let nodes = first.participant_nodes().await.unwrap();
+    assert_eq!((nodes.len(), &*nodes[0]), (2, guard.node()));
+    assert_eq!(a.get_data(guard.node()).await.unwrap().0, "first");
+    drop(guard);
+    patiently("the next", waiting).await.unwrap().unwrap().release().await.unwrap();
+    assert!(InterProcessMutex::new(&a, "/none").participant_nodes().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_holder_is_asked_to_give_the_lock_up() {
+    let world = World::start().await;
+    let (a, b) = (world.client().await, world.client().await);
+    let lock = InterProcessMutex::new(&a, "/a");
+    let guard = lock.acquire().await.unwrap();
+    let holder = tokio::spawn(async move {
+        guard.revocation_requested().await.unwrap();
+        guard.fence().verify().await.unwrap();
+        guard.release().await.unwrap();
+    });
+    world.until("the holder watches", |c| c.watches == 1).await;
+    let nodes = InterProcessMutex::new(&b, "/a").participant_nodes().await.unwrap();
+    b.set_data(&nodes[0], "anything else").await.unwrap();
+    attempt_revoke(&b, &nodes[0]).await.unwrap();
+    let guard = patiently("revoked", InterProcessMutex::new(&b, "/a").acquire()).await.unwrap();
+    patiently("released", holder).await.unwrap();
+    attempt_revoke(&b, &nodes[0]).await.unwrap();
+
+    let asked = async { guard.revocation_requested().await };
+    let (asked, ()) = tokio::join!(asked, async {
+        world.until("the holder watches", |c| c.watches == 1).await;
+        a.delete(guard.node()).await.unwrap();
+    });
+    assert!(asked.unwrap_err().is_not_held());
+    drop(guard);
+    world.until_clean("revocation").await;
+}
+
+#[tokio::test]
+async fn readers_share_and_writers_do_not() {
+    let world = World::start().await;
+    let (a, b, c) = (world.client().await, world.client().await, world.client().await);
+    let locks = [&a, &b, &c].map(|client| InterProcessReadWriteLock::new(client, "/rw"));
+    let (one, two) = (locks[0].read().await.unwrap(), locks[1].read().await.unwrap());
+    assert_eq!(locks[2].reader_nodes().await.unwrap().len(), 2);
+    let me = Owner::new();
+    assert!(locks[2].write_as_within(&me, BRIEFLY).await.unwrap().is_none());
+    let writer = tokio::spawn({
+        let lock = locks[2].clone();
+        async move { lock.write().await.unwrap() }
+    });
+    world.until("waits for the last reader", |c| (c.ephemerals, c.watches) == (3, 1)).await;
+    // The nearest goes first: the other one still reads.
+    two.release().await.unwrap();
+    world.until("waits for the other", |c| (c.ephemerals, c.watches) == (2, 1)).await;
+    assert!(!writer.is_finished());
+    assert!(locks[1].read_as_within(&me, BRIEFLY).await.unwrap().is_none(), "behind the writer");
+    one.release().await.unwrap();
+    let writer = patiently("writes", writer).await.unwrap();
+    writer.multi().create("/x", b"").commit().await.unwrap();
+    writer.release().await.unwrap();
+    world.until_clean("read-write").await;
+}
+
+#[tokio::test]
+async fn both_sides_of_a_read_write_lock_are_reentrant() {
+    let world = World::start().await;
+    let client = world.client().await;
+    let (lock, me) = (InterProcessReadWriteLock::new(&client, "/rw"), Owner::new());
+    let writer = lock.write_as(&me).await.unwrap();
+    let again = lock.write_as(&me).await.unwrap();
+    let reader = patiently("at once", lock.read_as(&me)).await.unwrap();
+    let nested = lock.read_as(&me).await.unwrap();
+    assert_eq!(client.get_children("/rw").await.unwrap().len(), 2);
+    // A writer that also reads may write again.
+    let third = patiently("at once", lock.write_as(&me)).await.unwrap();
+    for writer in [writer, again, third] {
+        writer.release().await.unwrap();
+    }
+    assert_eq!(lock.writer_nodes().await.unwrap().len(), 0);
+    let refused = lock.write_as(&me).await.unwrap_err();
+    assert!(matches!(refused, Error::WouldWaitForItself { .. }), "{refused}");
+    reader.release().await.unwrap();
+    assert!(nested.is_held());
+    nested.release().await.unwrap();
+    patiently("free", lock.write_as(&me)).await.unwrap().release().await.unwrap();
+    world.until_clean("reentrance").await;
+}
+
+#[tokio::test]
+async fn a_semaphore_has_as_many_leases_as_its_size() {
+    let world = World::start().await;
+    let (a, b) = (world.client().await, world.client().await);
+    let (one, two) = (InterProcessSemaphore::new(&a, "/s", 3), InterProcessSemaphore::new(&b, "/s", 3));
+    let mut leases = one.node_data("mine").acquire_many(2).await.unwrap();
+    assert_eq!(leases[0].data().await.unwrap(), "mine");
+    assert!(leases[1].token() > leases[0].token());
+    // All or none.
+    assert!(two.acquire_many_within(2, BRIEFLY).await.unwrap().is_none());
+    world.until("returned", |c| (c.ephemerals, c.watches) == (2, 0)).await;
+    let third = two.acquire().await.unwrap();
+    assert!(third.node_name().contains("lease-") && third.is_held());
+    assert_eq!(two.participant_nodes().await.unwrap().len(), 3);
+    let waiting = tokio::spawn({
+        let two = two.clone();
+        async move { two.acquire().await.unwrap() }
+    });
+    world.until("waits", |c| (c.ephemerals, c.watches) == (5, 1)).await;
+    leases.pop().unwrap().release().await.unwrap();
+    let fourth = patiently("given", waiting).await.unwrap();
+    fourth.multi().create("/x", b"").commit().await.unwrap();
+    drop((leases, third, fourth));
+    world.until_clean("semaphore").await;
+}
+
+#[tokio::test]
+async fn a_semaphores_size_can_be_counted_elsewhere() {
+    let world = World::start().await;
+    let client = world.client().await;
+    let (count, size) = watch::channel(1);
+    let semaphore = InterProcessSemaphore::new(&client, "/s", size);
+    let first = semaphore.acquire().await.unwrap();
+    let waiting = tokio::spawn({
+        let semaphore = semaphore.clone();
+        async move { semaphore.acquire().await.unwrap() }
+    });
+    world.until("waits", |c| (c.ephemerals, c.watches) == (3, 1)).await;
+    count.send(2).unwrap();
+    let second = patiently("more", waiting).await.unwrap();
+    // Fewer take none away, and give none out until enough are returned.
+    count.send(-1).unwrap();
+    assert!(first.is_held() && second.is_held());
+    first.release().await.unwrap();
+    assert!(semaphore.acquire_within(BRIEFLY).await.unwrap().is_none());
+    count.send(1).unwrap();
+    drop(count);
+    second.release().await.unwrap();
+    patiently("the last size counts", semaphore.acquire()).await.unwrap().release().await.unwrap();
+    world.until_clean("size").await;
+}
+
+#[tokio::test]
+async fn a_multi_lock_has_all_or_none() {
+    let world = World::start().await;
+    let (a, b) = (world.client().await, world.client().await);
+    let all = InterProcessMultiLock::of([
+        InterProcessMutex::new(&a, "/m").into(),
+        InterProcessSemaphoreMutex::new(&a, "/s").into(),
+        AnyLock::Read(InterProcessReadWriteLock::new(&a, "/r")),
+        AnyLock::Write(InterProcessReadWriteLock::new(&a, "/w")),
+    ]);
+    let guard = all.acquire().await.unwrap();
+    assert!(guard.is_held() && guard.guards().len() == 4);
+    assert!(InterProcessMutex::new(&b, "/m").acquire_within(BRIEFLY).await.unwrap().is_none());
+    let reader = InterProcessReadWriteLock::new(&b, "/r").read().await.unwrap();
+    assert!(reader.is_held());
+    reader.release().await.unwrap();
+    guard.release().await.unwrap();
+    world.until_clean("released").await;
+
+    // The last one is taken, so none is kept.
+    let taken = InterProcessReadWriteLock::new(&b, "/w").write().await.unwrap();
+    assert!(all.acquire_within(BRIEFLY).await.unwrap().is_none());
+    world.until("all given back", |c| (c.ephemerals, c.watches) == (1, 0)).await;
+    drop(taken);
+
+    // One that is refused gives back those that were had.
+    b.create("/e", b"").ephemeral().await.unwrap();
+    let refused = InterProcessMultiLock::new(&a, ["/m", "/e"]).acquire().await.unwrap_err();
+    assert!(refused.to_string().contains("NoChildrenForEphemerals"), "{refused}");
+    world.until("all given back", |c| (c.ephemerals, c.watches) == (1, 0)).await;
+}
+
+#[tokio::test]
+async fn a_multi_lock_knows_its_owner() {
+    let world = World::start().await;
+    let client = world.client().await;
+    let (lock, me) = (InterProcessMutex::new(&client, "/a"), Owner::new());
+    let guard = lock.acquire_as(&me).await.unwrap();
+    let both = InterProcessMultiLock::of([lock.clone().into(), InterProcessMutex::new(&client, "/b").into()]);
+    let all = patiently("at once", both.acquire_as(&me)).await.unwrap();
+    guard.release().await.unwrap();
+    assert!(all.is_held());
+    all.release().await.unwrap();
+    world.until_clean("multi").await;
+}
+
+#[tokio::test]
+async fn a_closed_client_ends_what_waits() {
+    let world = World::start().await;
+    let (a, b) = (world.client().await, world.client().await);
+    let guard = InterProcessMutex::new(&a, "/a").acquire().await.unwrap();
+    let lock = InterProcessMutex::new(&b, "/a");
+    let waiting = tokio::spawn({
+        let lock = lock.clone();
+        async move { lock.acquire().await }
+    });
+    world.until("waits", |c| c.watches == 1).await;
+    b.close().await;
+    let ended = patiently("ends", waiting).await.unwrap();
+    assert!(matches!(ended, Err(Error::Client(ostler_client::Error::Closed))), "{ended:?}");
+    assert!(matches!(lock.acquire().await, Err(Error::Client(ostler_client::Error::Closed))));
+    guard.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn futures_can_be_spawned_wherever_they_come_from() {
+    fn is_send<T: Send>(_: &T) {}
+    let world = World::start().await;
+    let client = world.client().await;
+    let mutex = InterProcessMutex::new(&client, "/a");
+    is_send(&mutex.acquire());
+    is_send(&mutex.acquire_as_within(&Owner::new(), BRIEFLY));
+    let lock = InterProcessReadWriteLock::new(&client, "/a");
+    is_send(&lock.read());
+    is_send(&lock.write());
+    is_send(&InterProcessSemaphore::new(&client, "/a", 1).acquire_many(2));
+    is_send(&InterProcessMultiLock::new(&client, ["/a"]).acquire());
+    is_send(&ostler_recipes::leader::UnfairElection::new(&client, "/a", "").campaign());
+    is_send(&ostler_recipes::leader::LeaderLatch::new(&client, "/a", "").wait_for_leadership());
+}

@@ -1,0 +1,12 @@
+//! Elections and locks against a real server, with its faults.
+
+mod curator_issues;
+mod cuts;
+mod dropping;
+mod expiry;
+mod fencing;
+mod herd;
+mod locks;
+mod neighbours;
+mod statements;
+mod world;

@@ -1,0 +1,218 @@
+//! A server, its clients, and what all recipes have in common: something is held.
+
+use ostler_client::{Client, CreateMode, RetryPolicy};
+use ostler_recipes::{
+    Error,
+    fencing::Fence,
+    leader::{LeaderLatch, LeaderSelector, Leadership, UnfairElection},
+    lock::{InterProcessMutex, InterProcessReadWriteLock, InterProcessSemaphore, InterProcessSemaphoreMutex},
+};
+use ostler_testkit::{Counts, FrameProxy, TestServer};
+use std::{fmt::Debug, future::Future, pin::Pin, time::Duration};
+use tokio::{sync::mpsc, time::timeout};
+
+/// Longer than anything takes that is right.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const SESSION: Duration = Duration::from_secs(20);
+const JOURNAL: &str = "/journal";
+
+pub(crate) struct World {
+    pub(crate) server: TestServer,
+}
+
+impl World {
+    pub(crate) async fn start() -> World {
+        World { server: TestServer::start().await.unwrap() }
+    }
+
+    /// A client that goes to the server directly.
+    pub(crate) async fn client(&self) -> Client {
+        connect(&self.server.connect_string(), SESSION).await
+    }
+
+    /// A client behind a proxy that counts from here on.
+    pub(crate) async fn proxied(&self) -> (FrameProxy, Client) {
+        let proxy = FrameProxy::start(self.server.address()).await.unwrap();
+        let client = connect(&proxy.connect_string(), SESSION).await;
+        proxy.reset();
+        (proxy, client)
+    }
+
+    pub(crate) async fn until(&self, what: &str, wanted: impl Fn(&Counts) -> bool + Send + 'static) {
+        if timeout(PATIENCE, self.server.until(move |counts| wanted(counts))).await.is_err() {
+            panic!("{what}: {:?}", self.server.counts());
+        }
+    }
+
+    /// Nothing is held or waited for any more: no orphan znode, no leaked watch.
+    pub(crate) async fn until_clean(&self, what: impl Debug) {
+        self.until(&format!("clean after {what:?}"), |c| c.ephemerals == 0 && c.watches == 0).await;
+    }
+
+    pub(crate) async fn expire(&self, client: &Client) {
+        if let Some(session) = client.session_id() {
+            // It can have ended by itself.
+            let _ = self.server.expire(session).await;
+        }
+    }
+}
+
+pub(crate) async fn connect(servers: &str, session: Duration) -> Client {
+    let retry = RetryPolicy::times(1000, Duration::from_millis(10));
+    Client::builder(servers).session_timeout(session).retry(retry).connect().await.unwrap()
+}
+
+pub(crate) async fn patiently<T>(what: impl Debug, future: impl Future<Output = T>) -> T {
+    match timeout(PATIENCE, future).await {
+        Ok(done) => done,
+        Err(_) => panic!("{what:?} takes too long"),
+    }
+}
+
+/// Every recipe that hands over from one to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Recipe {
+    Mutex,
+    SemaphoreMutex,
+    Semaphore,
+    Write,
+    Read,
+    Latch,
+    Selector,
+    Unfair,
+}
+
+impl Recipe {
+    pub(crate) const ALL: [Recipe; 8] = [
+        Recipe::Mutex,
+        Recipe::SemaphoreMutex,
+        Recipe::Semaphore,
+        Recipe::Write,
+        Recipe::Read,
+        Recipe::Latch,
+        Recipe::Selector,
+        Recipe::Unfair,
+    ];
+
+    /// Ephemeral znodes and watches when one holds and one waits.
+    pub(crate) fn with_one_waiting(self) -> (usize, usize) {
+        match self {
+            Recipe::Mutex | Recipe::Write | Recipe::Read => (2, 1),
+            // The one that waits has the lock and a lease that is too many.
+            Recipe::SemaphoreMutex | Recipe::Semaphore => (3, 1),
+            // The leader watches itself.
+            Recipe::Latch | Recipe::Selector => (2, 2),
+            Recipe::Unfair => (1, 1),
+        }
+    }
+
+    /// Holds it as the others wait for it; only the write lock makes readers wait.
+    pub(crate) async fn hold_first(self, client: &Client, path: &str) -> Held {
+        match self {
+            Recipe::Read => Recipe::Write.hold(client, path).await.unwrap(),
+            _ => self.hold(client, path).await.unwrap(),
+        }
+    }
+
+    pub(crate) async fn hold(self, client: &Client, path: &str) -> Result<Held, Error> {
+        match self {
+            Recipe::Mutex => {
+                let guard = InterProcessMutex::new(client, path).acquire().await?;
+                Ok(Held::new(guard.fence().clone(), async move { guard.release().await }))
+            }
+            Recipe::SemaphoreMutex => {
+                let guard = InterProcessSemaphoreMutex::new(client, path).acquire().await?;
+                Ok(Held::new(guard.fence().clone(), async move { guard.release().await }))
+            }
+            Recipe::Semaphore => {
+                let lease = InterProcessSemaphore::new(client, path, 1).acquire().await?;
+                Ok(Held::new(lease.fence().clone(), async move { lease.release().await }))
+            }
+            Recipe::Write => {
+                let guard = InterProcessReadWriteLock::new(client, path).write().await?;
+                Ok(Held::new(guard.fence().clone(), async move { guard.release().await }))
+            }
+            Recipe::Read => {
+                let guard = InterProcessReadWriteLock::new(client, path).read().await?;
+                Ok(Held::new(guard.fence().clone(), async move { guard.release().await }))
+            }
+            Recipe::Latch => {
+                let latch = LeaderLatch::new(client, path, "latch");
+                latch.start();
+                let fence = latch.wait_for_leadership().await?;
+                Ok(Held::new(fence, async move {
+                    latch.close().await;
+                    Ok(())
+                }))
+            }
+            Recipe::Selector => {
+                let (to, mut led) = mpsc::unbounded_channel();
+                let lead = move |leadership: Leadership| {
+                    let _ = to.send(leadership);
+                    std::future::pending()
+                };
+                let selector =
+                    LeaderSelector::builder(client, path, lead).id("selector").auto_requeue().start();
+                let leadership = led.recv().await.unwrap();
+                Ok(Held::new(leadership.fence().clone(), async move {
+                    selector.close().await;
+                    Ok(())
+                }))
+            }
+            Recipe::Unfair => {
+                let leadership = UnfairElection::new(client, path, "unfair").campaign().await?;
+                Ok(Held::new(leadership.fence().clone(), async move { leadership.resign().await }))
+            }
+        }
+    }
+}
+
+/// Something held; dropped, it is released in the background.
+pub(crate) struct Held {
+    pub(crate) fence: Fence,
+    end: Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>,
+}
+
+impl Held {
+    fn new(fence: Fence, end: impl Future<Output = Result<(), Error>> + Send + 'static) -> Held {
+        Held { fence, end: Box::pin(end) }
+    }
+
+    /// What it says of connection trouble is of no interest: it goes on in the background.
+    pub(crate) async fn release(self) {
+        let _ = self.end.await;
+    }
+}
+
+/// Writes, as a holder only, into the server's own order of events. False if it was refused.
+pub(crate) async fn write_journal(fence: &Fence) -> bool {
+    let record = fence.token().number().to_string();
+    let write =
+        fence.multi().create_mode(&format!("{JOURNAL}/at-"), record, CreateMode::PersistentSequential);
+    match write.commit().await {
+        Ok(_) => true,
+        Err(Error::NotHeld { .. }) => false,
+        // It may be there or not; both are right.
+        Err(Error::Client(error)) if error.is_connection_trouble() => true,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+pub(crate) async fn open_journal(client: &Client) {
+    client.create(JOURNAL, b"").await.unwrap();
+}
+
+/// By the server's own order no holder has written after a later one; gives their tokens, in order.
+pub(crate) async fn check_journal(client: &Client) -> Vec<u64> {
+    let mut names = client.get_children(JOURNAL).await.unwrap();
+    names.sort();
+    let mut tokens = Vec::new();
+    for name in names {
+        let (record, _) = client.get_data(&format!("{JOURNAL}/{name}")).await.unwrap();
+        tokens.push(std::str::from_utf8(&record).unwrap().parse().unwrap());
+    }
+    assert!(tokens.is_sorted(), "written by an earlier holder after a later one: {tokens:?}");
+    client.delete(JOURNAL).deleting_children_if_needed().await.unwrap();
+    open_journal(client).await;
+    tokens
+}
