@@ -6,7 +6,7 @@ mod error;
 pub mod fencing;
 pub mod leader;
 pub mod lock;
-mod queue;
+mod place;
 mod queue_order;
 
 pub use error::{Error, Result};

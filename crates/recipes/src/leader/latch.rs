@@ -9,7 +9,7 @@ use super::participant::{self, Participant};
 use crate::{
     error::{Error, Result},
     fencing::Fence,
-    queue::{Line, Place, Turn},
+    place::{Line, Place, Turn},
     queue_order::standing,
 };
 use ostler_client::{Client, ConnectionState, Session};

@@ -5,7 +5,7 @@ use crate::{
     error::{Error, Result},
     fencing::{Fence, FencedMulti, Token},
     lock::{WORD, wait_in_line},
-    queue::{self, Place},
+    place::{self, Place},
 };
 use ostler_client::Client;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -267,7 +267,7 @@ impl<H: TakeLeadership> Contender<H> {
                 std::future::pending::<()>().await;
             }
             let wait = |session| async move { wait_in_line(&session, &self.path, self.id.as_bytes()).await };
-            match queue::in_a_session(&self.client, wait).await {
+            match place::in_a_session(&self.client, wait).await {
                 Ok(place) => return place,
                 Err(Error::Client(error)) if error.is_connection_trouble() && self.auto_requeue => {
                     tracing::debug!(%error, "waiting for a connection");
