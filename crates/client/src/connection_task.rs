@@ -111,6 +111,7 @@ impl Future for ConnectionTask {
             }
             let moved = task.poll_phase(cx);
             if std::mem::take(&mut task.answered) > 1 {
+                task.poll_alarm(cx, work.deadline);
                 return task.step_back(cx);
             }
             // Nothing is left undone when this returns: either all of it waits, or there was something to do.
