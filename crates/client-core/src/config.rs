@@ -29,6 +29,8 @@ pub struct Config {
     pub seed: u64,
     /// Session timeout to ask for. The server has the last word.
     pub session_timeout: Duration,
+    /// The servers' `tickTime`, or longer: how late a leader can hear of what a follower has answered.
+    pub tick_time: Duration,
     /// How long a request waits for a connection before it is given up unsent.
     pub connection_timeout: Duration,
     /// Whether a server that is cut off from its ensemble will do.
@@ -50,6 +52,7 @@ impl Config {
             hosts,
             seed,
             session_timeout: Duration::from_secs(40),
+            tick_time: Duration::from_secs(2),
             connection_timeout: Duration::from_secs(15),
             read_only: false,
             new_session_after_loss: true,

@@ -1,25 +1,33 @@
 //! How long the session can be taken to live, and when to give signs of life.
 //!
-//! A server expires a session when it has heard nothing for the session's timeout T. It cannot have heard the
-//! last request that it answered before that was sent. But it is the leader that expires, and it hears of the
-//! requests that a follower answers with the follower's next report, half a tick later; if the follower dies
-//! before, not at all. A tick is at most half of T, so the session lives at least until three quarters of T
-//! after the sending of the last request that was answered. From then on it must be taken for lost.
+//! A server expires a session when it has heard nothing for the session's timeout T. But it is the leader that
+//! expires, and of what a follower answers it hears with the follower's next report, half a tick later; if the
+//! follower dies before, not at all. Only the handshake reaches the leader by itself.
 //!
-//! So that there is time for another server before that, a connection is given up when it was silent for half of
-//! T; and pinged after a fifth of T, which leaves a stalled server as much time to answer as upstream's client
-//! gives it.
+//! Let s be when the last request was sent that was answered. The follower lived then, so its last report was less
+//! than half a tick before s, or later. What had been answered by then was reported. So the leader has heard of the
+//! session no earlier than the sending of the last request whose answer was there half a tick before s; and the
+//! session lives at least until T after that. From then on it must be taken for lost.
+//!
+//! A ping after an eighth of T keeps that moment near. So that there is time for another server, a connection is
+//! given up when it was silent for half of T.
 
 use crate::time::Mono;
+use alloc::collections::VecDeque;
 use core::time::Duration;
 
 /// Moments of the current connection and session.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Liveness {
     /// Granted by the server.
     timeout: Duration,
-    /// When the latest request was sent that a server has answered.
-    proven: Mono,
+    /// The longest time between a follower's reports.
+    report: Duration,
+    /// Some of the requests that were answered, oldest first. The first is the one that the leader has surely
+    /// heard of.
+    answered: VecDeque<Answered>,
+    /// When the latest of all requests was sent that were answered.
+    newest: Mono,
     /// When the last request was sent.
     sent: Mono,
     /// When the last bytes came.
@@ -28,15 +36,33 @@ pub(crate) struct Liveness {
     ping: Option<Mono>,
 }
 
+#[derive(Debug, Clone, Copy)]
+struct Answered {
+    sent: Mono,
+    answer: Mono,
+}
+
 impl Liveness {
-    /// A handshake asked for at `asked` is answered at `now`.
-    pub(crate) fn new(timeout: Duration, asked: Mono, now: Mono) -> Liveness {
-        Liveness { timeout, proven: asked, sent: now, heard: now, ping: None }
+    /// A handshake asked for at `asked` is answered at `now`. `tick` is the servers' tick or longer; with a timeout
+    /// of less than two of them servers grant no session.
+    pub(crate) fn new(timeout: Duration, tick: Duration, asked: Mono, now: Mono) -> Liveness {
+        // The leader has heard of it as soon as it was sent, as it were.
+        let handshake = Answered { sent: asked, answer: asked };
+        Liveness {
+            timeout,
+            report: (tick / 2).min(timeout / 4),
+            answered: VecDeque::from([handshake]),
+            newest: asked,
+            sent: now,
+            heard: now,
+            ping: None,
+        }
     }
 
     /// From this moment on the session may have been expired.
     pub(crate) fn lost_at(&self) -> Mono {
-        self.proven + self.timeout * 3 / 4
+        // There is the handshake, or what has taken its place.
+        self.answered.front().map_or(Mono::START, |known| known.sent) + self.timeout
     }
 
     /// From this moment on the connection is given up: the rest of the session's time is for another one.
@@ -49,7 +75,7 @@ impl Liveness {
         match self.ping {
             Some(_) => self.silent_at(),
             // A request that goes out just now is a sign of life, too; but only its answer proves it.
-            None => (self.sent + self.timeout / 5).min(self.proven + self.timeout * 2 / 5),
+            None => (self.sent + self.timeout / 8).min(self.newest + self.timeout / 4),
         }
     }
 
@@ -71,19 +97,84 @@ impl Liveness {
         self.heard = now;
     }
 
-    /// A request sent at `asked` is answered.
-    pub(crate) fn on_answer(&mut self, asked: Mono) {
-        self.proven = self.proven.max(asked);
+    /// A request sent at `sent` is answered now.
+    pub(crate) fn on_answer(&mut self, sent: Mono, now: Mono) {
+        self.newest = self.newest.max(sent);
+        // A few of very many do.
+        if self.answered.back().is_none_or(|last| sent >= last.sent + self.timeout / 32) {
+            self.answered.push_back(Answered { sent, answer: now });
+        }
+        while self.answered.get(1).is_some_and(|next| next.answer + self.report <= self.newest) {
+            self.answered.pop_front();
+        }
     }
 
-    /// False if no ping was sent.
-    pub(crate) fn on_pong(&mut self) -> bool {
+    /// The ping is answered. False if none was sent.
+    pub(crate) fn on_pong(&mut self, now: Mono) -> bool {
         match self.ping.take() {
-            Some(asked) => {
-                self.on_answer(asked);
+            Some(sent) => {
+                self.on_answer(sent, now);
                 true
             }
             None => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use alloc::vec::Vec;
+    use proptest::prelude::*;
+
+    const TIMEOUT: u64 = 8000;
+
+    fn at(ms: u64) -> Mono {
+        Mono(Duration::from_millis(ms))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(3000))]
+
+        /// A follower answers, reports every half tick, and dies. The leader counts from the last report with the
+        /// session in it. Whatever the client knew at any time, it gave the session up before the leader did.
+        #[test]
+        fn the_leader_never_expires_a_session_that_is_taken_to_live(
+            tick in 100_u64..=TIMEOUT / 2,
+            phase in 0_u64..4000,
+            requests in proptest::collection::vec((0_u64..2500, 0_u64..600, 0_u64..600), 0..30),
+            dies_at in 0_u64..40_000,
+        ) {
+            let (timeout, tick_ms) = (Duration::from_millis(TIMEOUT), Duration::from_millis(tick));
+            let mut liveness = Liveness::new(timeout, tick_ms, at(0), at(1));
+            let (mut sent, mut arrival, mut answer) = (0, 0, 0);
+            let mut arrivals: Vec<u64> = Vec::new();
+            for (gap, up, down) in requests {
+                sent += gap;
+                arrival = (sent + up).max(arrival);
+                answer = (arrival + down).max(answer);
+                if arrival > dies_at {
+                    break;
+                }
+                arrivals.push(arrival);
+                liveness.on_answer(at(sent), at(answer));
+                let base = heard_by_leader(&arrivals, tick / 2, phase, dies_at);
+                prop_assert!(liveness.lost_at() <= at(base) + timeout, "{arrivals:?} {base}");
+            }
+        }
+    }
+
+    /// The time of the last report before the follower's end that had the session in it; 0 for the handshake.
+    fn heard_by_leader(arrivals: &[u64], period: u64, phase: u64, dies_at: u64) -> u64 {
+        let report_after = |moment: u64| {
+            (moment + period - phase % period).div_ceil(period) * period + phase % period - period
+        };
+        arrivals
+            .iter()
+            .map(|arrival| report_after(*arrival))
+            .filter(|report| *report <= dies_at)
+            .max()
+            .unwrap_or(0)
     }
 }

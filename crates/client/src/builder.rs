@@ -51,6 +51,13 @@ impl ClientBuilder {
         self
     }
 
+    /// The servers' `tickTime`, or longer; 2 s unless said, which is theirs, too. It says how late a leader can hear of
+    /// what a follower has answered, and so how long before the session's timeout `LOST` is told.
+    pub fn tick_time(mut self, tick: Duration) -> Self {
+        self.config.tick_time = tick;
+        self
+    }
+
     /// How long `connect` tries, and how long an operation waits for a connection before it fails with
     /// [`Error::NotConnected`]; 15 s unless said.
     pub fn connection_timeout(mut self, timeout: Duration) -> Self {

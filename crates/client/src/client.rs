@@ -59,7 +59,8 @@ impl Client {
     }
 
     /// Ends the session: its ephemeral znodes go, and every operation that follows fails with
-    /// [`Error::Closed`]. Operations made before are done first. All clones are closed with it.
+    /// [`Error::Closed`]. Operations made before are done first; what goes on in the background and has to wait for a
+    /// connection is given up. All clones are closed with it, and every [`Session`].
     pub async fn close(&self) {
         // It is closed, whatever comes of the request.
         let _ = self.handle.shared.close().await;
@@ -79,8 +80,7 @@ impl Client {
 
     /// Whether requests reach a server now.
     pub fn is_connected(&self) -> bool {
-        let state = self.state().state;
-        state.is_connected() && state != ConnectionState::Lost
+        self.state().state.is_connected()
     }
 
     /// Every change of the connection's state, beginning with the state now.

@@ -10,13 +10,14 @@ use ostler_proto::frame::{Split, split};
 use std::{
     future::Future,
     io,
-    pin::Pin,
+    pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     sync::oneshot,
+    task::yield_now,
     time::{Instant, Sleep, sleep_until},
 };
 
@@ -35,8 +36,10 @@ pub(crate) struct ConnectionTask {
     /// The largest frame that is taken from a server, bytes.
     reply_max: usize,
     phase: Phase,
-    /// There were bytes to send, and others were given the chance to add theirs.
+    /// Others were given the chance to submit.
     waited: bool,
+    /// Requests answered by what was read last.
+    answered: usize,
     sleep: Pin<Box<Sleep>>,
     /// What `sleep` is set to; it may ring early, which does no harm.
     alarm: Option<Instant>,
@@ -68,6 +71,7 @@ impl ConnectionTask {
             reply_max,
             phase,
             waited: false,
+            answered: 0,
             sleep,
             alarm: None,
             answers: Vec::new(),
@@ -80,8 +84,9 @@ impl Future for ConnectionTask {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let task = &mut *self;
-        // Whoever submits first wakes this task, which then runs before others who are ready to submit. So it
-        // steps back behind them once, and all of them share a write.
+        // Whoever submits first wakes this task, which then runs before others who are ready to submit; and those
+        // whose replies have just come are likely to submit again. So where many requests are under way it steps
+        // back behind them once, and all of them share a write.
         let mut may_wait = !std::mem::take(&mut task.waited);
         loop {
             let out = match &mut task.phase {
@@ -90,9 +95,7 @@ impl Future for ConnectionTask {
             };
             let work = task.shared.work(out, std::mem::take(&mut may_wait), cx.waker());
             if work.others_first {
-                task.waited = true;
-                cx.waker().wake_by_ref();
-                return Poll::Pending;
+                return task.step_back(cx);
             }
             match work.order {
                 Some(Order::Connect { attempt, host }) => {
@@ -107,6 +110,10 @@ impl Future for ConnectionTask {
                 task.probe(host);
             }
             let moved = task.poll_phase(cx);
+            if std::mem::take(&mut task.answered) > 1 {
+                task.poll_alarm(cx, work.deadline);
+                return task.step_back(cx);
+            }
             // Nothing is left undone when this returns: either all of it waits, or there was something to do.
             if !moved && !task.poll_alarm(cx, work.deadline) && work.order.is_none() {
                 return Poll::Pending;
@@ -116,6 +123,13 @@ impl Future for ConnectionTask {
 }
 
 impl ConnectionTask {
+    /// Lets others run that are ready, and then goes on.
+    fn step_back(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.waited = true;
+        // It wakes this task once nobody else on this thread is ready, or after a while; the first poll says so.
+        pin!(yield_now()).poll(cx)
+    }
+
     /// True if something was done.
     fn poll_phase(&mut self, cx: &mut Context<'_>) -> bool {
         match &mut self.phase {
@@ -140,7 +154,10 @@ impl ConnectionTask {
             Phase::Linked(linked) => {
                 let attempt = linked.attempt;
                 match linked.poll(cx, &self.shared, self.reply_max, &mut self.answers) {
-                    Ok(moved) => moved,
+                    Ok(Moved { anything, answered }) => {
+                        self.answered = answered;
+                        anything
+                    }
                     Err(trouble) => {
                         tracing::debug!(%trouble, "the connection is lost");
                         self.shared.note_trouble(format!("the connection was lost: {trouble}"));
@@ -191,30 +208,37 @@ impl Drop for ConnectionTask {
     }
 }
 
+/// What one look at a connection has come to.
+struct Moved {
+    anything: bool,
+    answered: usize,
+}
+
 impl Linked {
     fn new(attempt: AttemptId, conn: Conn) -> Linked {
         Linked { attempt, conn, input: Input::default(), out: Vec::new(), written: 0, flushed: true }
     }
 
-    /// True if something was done.
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
         shared: &Shared,
         reply_max: usize,
         answers: &mut Answers,
-    ) -> io::Result<bool> {
+    ) -> io::Result<Moved> {
         let wrote = self.poll_write(cx)?;
-        let Poll::Ready(count) = self.input.poll_read(cx, &mut self.conn) else { return Ok(wrote) };
+        let Poll::Ready(count) = self.input.poll_read(cx, &mut self.conn) else {
+            return Ok(Moved { anything: wrote, answered: 0 });
+        };
         if count? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         let mut frames = Frames { bytes: self.input.filled(), used: 0, limit: reply_max, broken: None };
-        shared.frames(self.attempt, &mut frames, answers);
+        let answered = shared.frames(self.attempt, &mut frames, answers);
         let (used, broken) = (frames.used, frames.broken);
         self.input.consume(used);
         match broken {
-            None => Ok(true),
+            None => Ok(Moved { anything: true, answered }),
             Some(length) => {
                 Err(io::Error::other(format!("a frame of {length} bytes, and {reply_max} is the limit")))
             }

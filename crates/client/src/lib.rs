@@ -70,10 +70,9 @@
 //! ```
 //!
 //! `LOST` is told by this client's own monotonic clock before a server can have expired the session, given that
-//! the clocks run equally fast and that a server's tick is at most half of the session timeout (which is what
-//! servers enforce unless `minSessionTimeout` is set): three quarters of the timeout after the sending of the last
-//! request that was answered. The last quarter is for what the leader hears late: it is the leader that expires a
-//! session, and it learns half a tick later what a follower has answered, or never, if the follower dies.
+//! the clocks run equally fast and that the servers' tick is no longer than [`ClientBuilder::tick_time`]. It is the
+//! leader that expires sessions, and it learns half a tick later what a follower has answered, or never, if the
+//! follower dies; so not the last answer counts, but one that the leader must have heard of.
 //!
 //! # Connection loss
 //! If the connection is lost between request and reply, the operation may have been done or not. Reads are tried

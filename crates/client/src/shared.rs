@@ -285,13 +285,13 @@ impl Shared {
         self.step(Input::Deadline);
     }
 
-    /// Takes in all of `payloads` under one lock. False once the connection is no longer wanted.
+    /// Takes in all of `payloads` under one lock; gives how many requests they have answered.
     pub(crate) fn frames<'a>(
         &self,
         attempt: AttemptId,
         payloads: impl Iterator<Item = &'a [u8]>,
         answers: &mut Answers,
-    ) {
+    ) -> usize {
         let now = self.now();
         {
             let mut state = self.lock();
@@ -300,14 +300,16 @@ impl Shared {
                 state.step(now, Input::Frame { attempt, payload }, answers);
             }
         }
+        let answered = answers.len();
         for (to, outcome) in answers.drain(..) {
             // Who does not wait any more does not want to know.
             let _ = to.send(outcome);
         }
+        answered
     }
 
     /// What there is to do. If `out` is empty it gets the bytes to send; `waker` is kept until something changes.
-    /// With `may_wait` bytes are only said to be there.
+    /// With `may_wait` bytes are only said to be there, if more than one request is under way.
     pub(crate) fn work(&self, out: Option<&mut Vec<u8>>, may_wait: bool, waker: &Waker) -> Work {
         let mut state = self.lock();
         if let Some(out) = out
@@ -315,7 +317,7 @@ impl Shared {
             && out.is_empty()
             && !state.effects.bytes.is_empty()
         {
-            if may_wait {
+            if may_wait && state.waiters.len() > 1 {
                 return Work { order: None, probe: None, deadline: None, others_first: true };
             }
             std::mem::swap(out, &mut state.effects.bytes);

@@ -56,7 +56,7 @@ impl Session {
         self.granted = Some(Granted {
             id: response.session,
             password: response.password,
-            liveness: Liveness::new(timeout, asked, now),
+            liveness: Liveness::new(timeout, self.config.tick_time, asked, now),
             timeout,
             read_write_seen: known.is_some() || !read_only,
         });

@@ -43,12 +43,12 @@ impl Session {
         let header = ReplyHeader::read(&mut r).ok()?;
         match header.xid {
             Xid::NOTIFICATION => self.event(&header, &WatcherEvent::read(&mut r).ok()?, effects),
-            Xid::PING => self.granted.as_mut()?.liveness.on_pong().then_some(()),
+            Xid::PING => self.granted.as_mut()?.liveness.on_pong(now).then_some(()),
             Xid::AUTH => {
                 self.auth_reply(now, header.error, effects);
                 Some(())
             }
-            Xid::SET_WATCHES => self.rearmed(&header, effects),
+            Xid::SET_WATCHES => self.rearmed(now, &header, effects),
             _ => self.reply(now, &header, effects),
         }
     }
@@ -58,7 +58,7 @@ impl Session {
             return None;
         }
         let Sent { at, what, .. } = self.sent.pop_front()?;
-        self.answered(at, header);
+        self.answered(now, at, header);
         match what {
             What::Asked { id, side } => {
                 let zxid = (header.zxid > 0).then(|| Zxid::from_wire(header.zxid));
@@ -83,10 +83,10 @@ impl Session {
         Some(())
     }
 
-    /// A request sent at `at` has its reply.
-    fn answered(&mut self, at: Mono, header: &ReplyHeader) {
+    /// A request sent at `at` has its reply now.
+    fn answered(&mut self, now: Mono, at: Mono, header: &ReplyHeader) {
         if let Some(granted) = &mut self.granted {
-            granted.liveness.on_answer(at);
+            granted.liveness.on_answer(at, now);
         }
         if header.zxid > 0 {
             self.replied = self.replied.max(Zxid::from_wire(header.zxid));
@@ -124,9 +124,9 @@ impl Session {
     }
 
     /// A chunk of watches is set again.
-    fn rearmed(&mut self, header: &ReplyHeader, effects: &mut Effects) -> Option<()> {
+    fn rearmed(&mut self, now: Mono, header: &ReplyHeader, effects: &mut Effects) -> Option<()> {
         let rearming = self.rearming.pop_front()?;
-        self.answered(rearming.at, header);
+        self.answered(now, rearming.at, header);
         if !rearming.gaps.is_empty() {
             effects.push(Effect::Event {
                 watchers: rearming.gaps,
