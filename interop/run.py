@@ -37,6 +37,10 @@ def checks(args):
     """{part: its checks}."""
     quick = ["--quick"] if args.quick else []
     common = ["--server", args.server, "--port", str(args.port)]
+
+    def on_java(version):
+        return ["--server", "java" + version, "--port", str(args.port)]
+
     parts = {
         "clients": [
             Check("java-shell-3.9", "clients/java_shell.py", common + ["--version", "3.9"]),
@@ -45,6 +49,9 @@ def checks(args):
             Check("c-shell", "clients/c_shell.py", common),
             Check("npm-client", "clients/npm.py", common),
             Check("rust-crate", "clients/rust_crate.py", common),
+            Check("own-client", "clients/ostler_client.py", common),
+            Check("own-client-java-3.9", "clients/ostler_client.py", on_java("3.9")),
+            Check("own-client-java-3.8", "clients/ostler_client.py", on_java("3.8")),
         ],
         "kazoo": [Check("kazoo-suite", "kazoo_suite.py", common + quick)],
         "differential": [Check("differential", "differential/run.py", None)],

@@ -16,6 +16,19 @@ pub enum EventType {
     NodeChildrenChanged = 4,
 }
 
+impl EventType {
+    /// The type of a number on the wire.
+    pub fn from_code(code: i32) -> Option<EventType> {
+        Some(match code {
+            1 => EventType::NodeCreated,
+            2 => EventType::NodeDeleted,
+            3 => EventType::NodeDataChanged,
+            4 => EventType::NodeChildrenChanged,
+            _ => return None,
+        })
+    }
+}
+
 /// The state field of every event that a server sends.
 pub const SYNC_CONNECTED: i32 = 3;
 

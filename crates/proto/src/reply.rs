@@ -1,5 +1,9 @@
 //! Replies: header and body, written as whole frames.
 
+mod read;
+
+pub use read::{OpOutcome, read_identities, read_outcomes, read_strings};
+
 use crate::{
     acl::{Acl, write_acls},
     error::ErrorCode,

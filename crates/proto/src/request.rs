@@ -1,5 +1,7 @@
 //! Requests as clients send them, borrowed from their frame.
 
+mod write;
+
 use crate::{
     acl::RawAcl,
     id::Xid,
@@ -84,7 +86,6 @@ fn null_is_invalid<'a>(r: &mut Reader<'a>) -> Result<Cow<'a, str>> {
     Ok(r.string()?.unwrap_or_default())
 }
 
-/// setData.
 /// A change of the ensemble.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reconfig<'a> {
@@ -98,6 +99,7 @@ pub struct Reconfig<'a> {
     pub current_config: i64,
 }
 
+/// setData.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetData<'a> {
     /// The znode.
@@ -215,7 +217,8 @@ pub enum Request<'a> {
         scheme: Option<Cow<'a, str>>,
         auth: Option<&'a [u8]>,
     },
-    Sasl,
+    /// A token of the mechanism; the first may be empty, but not null.
+    Sasl(&'a [u8]),
     SetWatches(SetWatches<'a>),
     AddWatch {
         path: Cow<'a, str>,
@@ -282,10 +285,7 @@ impl<'a> Request<'a> {
                 r.i32()?;
                 Request::Auth { scheme: r.string()?, auth: r.buffer()? }
             }
-            Op::Sasl => {
-                r.buffer()?.ok_or(JuteError::Null)?;
-                Request::Sasl
-            }
+            Op::Sasl => Request::Sasl(r.buffer()?.ok_or(JuteError::Null)?),
             Op::SetWatches | Op::SetWatches2 => Request::SetWatches(SetWatches::read(op, r)?),
             Op::AddWatch => Request::AddWatch { path: r.text()?, mode: r.i32()? },
             Op::GetEphemerals => Request::GetEphemerals { prefix: r.string()? },

@@ -33,10 +33,10 @@ pub enum CloseReason {
     Protocol,
     /// This server has no leader at the moment.
     NotServing,
-    /// Whoever runs the server wanted it so.
-    ClosedByOperator,
     /// This server serves only clients that are content to read, and no session that all servers know.
     ReadOnly,
+    /// Whoever runs the server wanted it so.
+    ClosedByOperator,
 }
 
 /// Whom a learner follows.

@@ -296,7 +296,7 @@ impl Server {
             // Upstream reads these packets outside the pipeline, and gives the connection up.
             return self.close(conn, CloseReason::Protocol, effects);
         }
-        if matches!(request.request, Request::Sasl) {
+        if matches!(request.request, Request::Sasl(_)) {
             // No mechanism is configured: upstream answers with a null token, outside the order.
             return self.reply_at_once(conn, request.xid, Ok(Body::Null), effects);
         }

@@ -1,0 +1,111 @@
+//! Paths as the application sees them, and as the server knows them.
+
+use alloc::{borrow::Cow, string::String, sync::Arc};
+use core::fmt;
+use ostler_proto::path;
+
+/// A znode that an application takes for the root.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Chroot(Arc<str>);
+
+impl Chroot {
+    /// The real root.
+    pub fn none() -> Chroot {
+        Chroot(Arc::from(""))
+    }
+
+    /// `root` must be a valid path; `None` if it is not.
+    pub fn new(root: &str) -> Option<Chroot> {
+        match root {
+            "" | "/" => Some(Chroot::none()),
+            _ => path::is_valid(root).then(|| Chroot(root.into())),
+        }
+    }
+
+    /// A root below this one. `name` may have several parts, with or without a slash at its front.
+    pub fn join(&self, name: &str) -> Option<Chroot> {
+        let name = name.trim_matches('/');
+        match name {
+            "" => Some(self.clone()),
+            _ => Chroot::new(&alloc::format!("{}/{name}", self.0)),
+        }
+    }
+
+    /// Whether it is the real root.
+    pub fn is_none(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The root's own absolute path.
+    pub fn root(&self) -> &str {
+        match self.is_none() {
+            true => "/",
+            false => &self.0,
+        }
+    }
+
+    /// A path of the application as the server knows it.
+    pub fn absolute<'a>(&self, path: &'a str) -> Cow<'a, str> {
+        if self.is_none() {
+            return Cow::Borrowed(path);
+        }
+        let mut whole = String::with_capacity(self.0.len() + path.len());
+        whole.push_str(&self.0);
+        if path != "/" {
+            whole.push_str(path);
+        }
+        Cow::Owned(whole)
+    }
+
+    /// A path of the server as the application knows it. A path outside stays as it is: there is no other
+    /// name for it.
+    pub fn relative<'a>(&self, path: &'a str) -> &'a str {
+        match path.strip_prefix(&*self.0) {
+            Some("") => "/",
+            Some(rest) if rest.starts_with('/') => rest,
+            _ => path,
+        }
+    }
+}
+
+impl fmt::Debug for Chroot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Chroot").field(&self.root()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_go_in_and_out() {
+        for (root, inside, outside) in [
+            ("", "/a", "/a"),
+            ("/", "/", "/"),
+            ("/r", "/", "/r"),
+            ("/r", "/a/b", "/r/a/b"),
+            ("/r/s", "/a", "/r/s/a"),
+        ] {
+            let chroot = Chroot::new(root).unwrap();
+            assert_eq!(chroot.absolute(inside), outside);
+            assert_eq!(chroot.relative(outside), inside);
+        }
+    }
+
+    #[test]
+    fn what_is_outside_keeps_its_name() {
+        let chroot = Chroot::new("/r").unwrap();
+        assert_eq!(chroot.relative("/rs/a"), "/rs/a");
+        assert_eq!(chroot.relative("/"), "/");
+    }
+
+    #[test]
+    fn roots_are_joined_and_checked() {
+        let chroot = Chroot::new("/r").unwrap();
+        assert_eq!(chroot.join("a/b").unwrap().root(), "/r/a/b");
+        assert_eq!(chroot.join("/a").unwrap().root(), "/r/a");
+        assert_eq!(Chroot::none().join("").unwrap().root(), "/");
+        assert!(Chroot::new("r").is_none() && Chroot::new("/r/").is_none() && chroot.join("a//b").is_none());
+    }
+}

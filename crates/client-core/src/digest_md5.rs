@@ -1,0 +1,188 @@
+//! SASL DIGEST-MD5 (RFC 2831), as ZooKeeper's servers ask for it: quality `auth`, one exchange.
+
+use alloc::{
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
+use core::fmt::Write;
+use md5::{Digest, Md5};
+
+/// The service part of ZooKeeper's digest-uri, and the host part, which is the same for all servers.
+const URI: &str = "zookeeper/zk-sasl-md5";
+/// First and only use of a nonce.
+const COUNT: &str = "00000001";
+
+/// Who to be, by a name and a password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SaslCredentials {
+    /// The name.
+    pub user: String,
+    /// The password.
+    pub password: String,
+}
+
+/// Secrets are not for logs.
+impl core::fmt::Debug for SaslCredentials {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("SaslCredentials").field("user", &self.user).finish_non_exhaustive()
+    }
+}
+
+/// An answer to a challenge, and what the server must answer to prove that it knows the password, too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) token: Vec<u8>,
+    pub(crate) proof: String,
+}
+
+/// Answers a challenge; `None` if it is none that DIGEST-MD5 knows.
+pub(crate) fn answer(credentials: &SaslCredentials, challenge: &[u8], cnonce: &str) -> Option<Answer> {
+    let directives = directives(challenge)?;
+    let find = |key: &str| directives.iter().find(|(name, _)| *name == key).map(|(_, value)| value.as_str());
+    let (nonce, realm) = (find("nonce")?, find("realm").unwrap_or_default());
+    if find("algorithm") != Some("md5-sess")
+        || !find("qop").unwrap_or("auth").split(',').any(|qop| qop.trim() == "auth")
+    {
+        return None;
+    }
+    let keyed = Keyed { credentials, realm, nonce, cnonce, uri: URI };
+    let SaslCredentials { user, .. } = credentials;
+    let token = format!(
+        "charset=utf-8,username={},realm={},nonce={},nc={COUNT},cnonce=\"{cnonce}\",digest-uri=\"{URI}\",\
+         maxbuf=65536,response={},qop=auth",
+        quoted(user),
+        quoted(realm),
+        quoted(nonce),
+        keyed.response("AUTHENTICATE")
+    );
+    Some(Answer { token: token.into_bytes(), proof: keyed.response("") })
+}
+
+/// Whether the server's last token has the proof.
+pub(crate) fn is_proof(token: &[u8], proof: &str) -> bool {
+    directives(token)
+        .is_some_and(|found| found.iter().any(|(name, value)| name == "rspauth" && value == proof))
+}
+
+struct Keyed<'a> {
+    credentials: &'a SaslCredentials,
+    realm: &'a str,
+    nonce: &'a str,
+    cnonce: &'a str,
+    uri: &'a str,
+}
+
+impl Keyed<'_> {
+    /// `AUTHENTICATE` for the client's response, nothing for the server's.
+    fn response(&self, method: &str) -> String {
+        let Keyed { credentials, realm, nonce, cnonce, uri } = self;
+        let mut secret = single_byte(&credentials.user);
+        secret.push(b':');
+        secret.extend(single_byte(realm));
+        secret.push(b':');
+        secret.extend(single_byte(&credentials.password));
+        let mut first = Md5::digest(&secret).to_vec();
+        first.extend(format!(":{nonce}:{cnonce}").bytes());
+        let first = hex(&Md5::digest(&first));
+        let second = hex(&Md5::digest(format!("{method}:{uri}")));
+        hex(&Md5::digest(format!("{first}:{nonce}:{COUNT}:{cnonce}:auth:{second}")))
+    }
+}
+
+/// Text is hashed as Latin-1 where that has all its characters, else as UTF-8.
+fn single_byte(text: &str) -> Vec<u8> {
+    let latin: Option<Vec<u8>> = text.chars().map(|c| u8::try_from(u32::from(c)).ok()).collect();
+    latin.unwrap_or_else(|| text.as_bytes().to_vec())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // A string takes whatever is written to it.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// `name=value` pairs with commas between; values may be quoted.
+fn directives(token: &[u8]) -> Option<Vec<(String, String)>> {
+    let mut rest = core::str::from_utf8(token).ok()?.trim_start();
+    let mut found = Vec::new();
+    while !rest.is_empty() {
+        let (name, after) = rest.split_once('=')?;
+        let (value, after) = match after.strip_prefix('"') {
+            Some(quoted) => unquoted(quoted)?,
+            None => {
+                let end = after.find(',').unwrap_or(after.len());
+                (after[..end].trim_end().to_string(), &after[end..])
+            }
+        };
+        found.push((name.trim().to_ascii_lowercase(), value));
+        rest = after.trim_start().trim_start_matches(',').trim_start();
+    }
+    Some(found)
+}
+
+/// The text up to the closing quote, and what follows it.
+fn unquoted(text: &str) -> Option<(String, &str)> {
+    let mut value = String::new();
+    let mut chars = text.char_indices();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '"' => return Some((value, &text[at + 1..])),
+            '\\' => value.push(chars.next()?.1),
+            _ => value.push(c),
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn credentials() -> SaslCredentials {
+        SaslCredentials { user: "chris".into(), password: "secret".into() }
+    }
+
+    /// The example in section 4 of RFC 2831.
+    #[test]
+    fn the_rfcs_example_comes_out() {
+        let keyed = Keyed {
+            credentials: &credentials(),
+            realm: "elwood.innosoft.com",
+            nonce: "OA6MG9tEQGm2hh",
+            cnonce: "OA6MHXh6VqTrRk",
+            uri: "imap/elwood.innosoft.com",
+        };
+        assert_eq!(keyed.response("AUTHENTICATE"), "d388dad90d4bbd760a152321f2143af7");
+        assert_eq!(keyed.response(""), "ea40f60335c427b5527b84dbabcdfffd");
+    }
+
+    #[test]
+    fn challenges_are_read_with_their_quotes() {
+        let challenge =
+            br#"realm="a\"b, c",nonce="n=1",charset=utf-8, algorithm=md5-sess,qop="auth-conf, auth""#;
+        let found = directives(challenge).unwrap();
+        assert_eq!(found[0], ("realm".into(), "a\"b, c".into()));
+        let answer = answer(&credentials(), challenge, "c").unwrap();
+        let text = String::from_utf8(answer.token).unwrap();
+        assert!(text.contains(r#"realm="a\"b, c",nonce="n=1""#), "{text}");
+        assert!(is_proof(format!("rspauth={}", answer.proof).as_bytes(), &answer.proof));
+        assert!(!is_proof(b"rspauth=0", &answer.proof));
+    }
+
+    #[test]
+    fn what_is_no_challenge_is_refused() {
+        for token in
+            ["", "nonce", "nonce=\"x", "nonce=1,algorithm=md5", "nonce=1,algorithm=md5-sess,qop=auth-int"]
+        {
+            assert_eq!(answer(&credentials(), token.as_bytes(), "c"), None, "{token}");
+        }
+        assert_eq!(answer(&credentials(), &[0xff, b'='], "c"), None);
+    }
+}

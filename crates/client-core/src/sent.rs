@@ -1,0 +1,86 @@
+//! Requests on their way: waiting for a connection, or sent and waiting for their replies.
+
+use crate::{
+    input::{RequestId, WatchId},
+    time::Mono,
+    watch_table::Registration,
+};
+use alloc::{boxed::Box, vec::Vec};
+use ostler_proto::id::{SessionId, Xid};
+
+/// Waiting for a connection, encoded already but for its xid.
+#[derive(Debug)]
+pub(crate) struct Queued {
+    pub(crate) id: RequestId,
+    /// The only session that it may go to.
+    pub(crate) bound: Option<SessionId>,
+    pub(crate) since: Mono,
+    pub(crate) frame: Vec<u8>,
+    pub(crate) side: Option<Box<Side>>,
+}
+
+/// Sent and not answered. A server answers in the order of the requests.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    pub(crate) xid: Xid,
+    pub(crate) at: Mono,
+    pub(crate) what: What,
+}
+
+#[derive(Debug)]
+pub(crate) enum What {
+    /// A request of the application.
+    Asked { id: RequestId, side: Option<Box<Side>> },
+    /// The session's own removeWatches.
+    RemoveWatches { path: Box<str>, kind: i32 },
+    /// A persistent watch set again, whose answer says nothing new.
+    Renewal,
+    /// The end of the session.
+    Close,
+}
+
+/// What a request does to this side's watches, once it is answered.
+#[derive(Debug)]
+pub(crate) enum Side {
+    /// It asks for one.
+    Registering(Registering),
+    /// It removes the server's entries of a path, whoever needs them.
+    Removing { path: Box<str>, kind: i32 },
+}
+
+impl Side {
+    /// The path of a one-shot watch that is asked for.
+    pub(crate) fn one_shot_path(&self) -> Option<&str> {
+        match self {
+            Side::Registering(Registering {
+                registration,
+                by: By::GetData | By::Exists | By::GetChildren,
+            }) => Some(&registration.path),
+            Side::Registering(_) | Side::Removing { .. } => None,
+        }
+    }
+}
+
+/// A registration and the request that asks for it.
+#[derive(Debug)]
+pub(crate) struct Registering {
+    pub(crate) registration: Registration,
+    pub(crate) by: By,
+}
+
+/// How the watch is set, which says what a reply means for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum By {
+    GetData,
+    Exists,
+    GetChildren,
+    Persistent,
+    Recursive,
+}
+
+/// setWatches that is not answered yet.
+#[derive(Debug)]
+pub(crate) struct Rearming {
+    pub(crate) at: Mono,
+    pub(crate) gaps: Vec<WatchId>,
+}

@@ -1,0 +1,409 @@
+//! The door, and what a session consists of.
+
+mod auth;
+mod handshake;
+mod online;
+mod requests;
+mod sasl;
+
+use crate::{
+    config::Config,
+    effect::{Effect, Effects, Failure},
+    hosts::Hosts,
+    input::{AttemptId, Input, RequestId},
+    liveness::Liveness,
+    rearm,
+    sent::{Queued, Rearming, Sent, Side, What},
+    state::{ConnectionState, SessionState},
+    time::Mono,
+    watch_table::WatchTable,
+};
+use alloc::{
+    boxed::Box,
+    collections::{BTreeSet, VecDeque},
+    vec::Vec,
+};
+use auth::Identities;
+use core::time::Duration;
+use ostler_proto::{
+    connect::Password,
+    id::{SessionId, Xid, Zxid},
+};
+use sasl::Exchange;
+
+/// A connection that held for so long begins the waits between attempts anew.
+const SETTLED: Duration = Duration::from_secs(1);
+/// The least time for one attempt to connect.
+const ATTEMPT_MIN: Duration = Duration::from_millis(200);
+/// The first wait between looks for a server that can write, and the longest.
+const PROBE_MIN: Duration = Duration::from_millis(100);
+const PROBE_MAX: Duration = Duration::from_secs(60);
+
+/// A client's session: everything that it knows.
+#[derive(Debug)]
+pub struct Session {
+    config: Config,
+    hosts: Hosts,
+    link: Link,
+    attempts: u64,
+    /// The session at the servers, if there is one.
+    granted: Option<Granted>,
+    state: SessionState,
+    ever_connected: bool,
+    identities: Identities,
+    watches: WatchTable,
+    queue: VecDeque<Queued>,
+    sent: VecDeque<Sent>,
+    rearming: VecDeque<Rearming>,
+    /// Paths at which this connection's server has entries that it would not remove by their kind.
+    leftover: BTreeSet<Box<str>>,
+    closing: Option<RequestId>,
+    last_xid: i32,
+    /// The newest change seen in any way: a server that is behind is refused, so that time never runs backwards.
+    seen: Zxid,
+    /// The newest change seen in a reply. Watches are caught up from here: of the events of one change some can
+    /// be lost with the connection after others have come.
+    replied: Zxid,
+}
+
+/// What a server has granted.
+#[derive(Debug)]
+struct Granted {
+    id: SessionId,
+    password: Password,
+    liveness: Liveness,
+    timeout: Duration,
+    /// A session of a read-only server is unknown to all others.
+    read_write_seen: bool,
+}
+
+#[derive(Debug)]
+enum Link {
+    /// No connection; the next attempt begins at `until`.
+    Waiting { until: Mono },
+    /// The shell connects.
+    Connecting { attempt: AttemptId, deadline: Mono },
+    /// The handshake is sent.
+    Handshake { attempt: AttemptId, asked: Mono, deadline: Mono },
+    /// The session is attached, and the server is to be shown who this is.
+    Sasl { attempt: AttemptId, deadline: Mono, read_only: bool, xid: Xid, exchange: Exchange },
+    /// Requests go out.
+    Online { attempt: AttemptId, since: Mono, probe: Option<Probe> },
+    /// Over; why every further request fails.
+    Ended(Failure),
+}
+
+/// Looking for a server that can write, while this one cannot.
+#[derive(Debug, Clone, Copy)]
+struct Probe {
+    at: Mono,
+    wait: Duration,
+}
+
+impl Session {
+    /// A session that is not connected; its first deadline is at once.
+    pub fn new(config: Config, now: Mono) -> Session {
+        assert!(config.hosts > 0, "a session needs a server to connect to");
+        Session {
+            hosts: Hosts::new(config.hosts, config.seed),
+            link: Link::Waiting { until: now },
+            attempts: 0,
+            granted: None,
+            state: SessionState { state: ConnectionState::Connecting, session: None },
+            ever_connected: false,
+            identities: Identities::new(&config.auth),
+            watches: WatchTable::default(),
+            queue: VecDeque::new(),
+            sent: VecDeque::new(),
+            rearming: VecDeque::new(),
+            leftover: BTreeSet::new(),
+            closing: None,
+            last_xid: 0,
+            seen: Zxid::ZERO,
+            replied: Zxid::ZERO,
+            config,
+        }
+    }
+
+    /// Takes in what has happened at `now`, and says what is to be done.
+    pub fn step(&mut self, now: Mono, input: Input<'_>, effects: &mut Effects) {
+        match input {
+            // A reply can prove that the session lived longer than was known so far.
+            Input::Frame { attempt, payload } => {
+                self.frame(now, attempt, payload, effects);
+                self.lose_if_due(now, effects);
+                return;
+            }
+            _ => self.lose_if_due(now, effects),
+        }
+        match input {
+            Input::Request { id, session, request, watch } => {
+                self.request(now, id, session, request, watch, effects);
+            }
+            Input::Unwatch(watch) => {
+                if let Some(unneeded) = self.watches.remove(watch) {
+                    self.remove_at_server(now, unneeded, effects);
+                }
+            }
+            Input::AddAuth { id, auth } => self.add_auth(id, auth, effects),
+            Input::Close(id) => self.close(now, id, effects),
+            Input::Connected(attempt) => self.connected(now, attempt, effects),
+            Input::Disconnected(attempt) => {
+                if self.attempt() == Some(attempt) {
+                    self.drop_link(now, effects);
+                }
+            }
+            Input::FoundReadWrite { host } => {
+                if let Link::Online { probe: Some(_), .. } = self.link {
+                    self.hosts.prefer(host);
+                    self.drop_link(now, effects);
+                }
+            }
+            Input::Deadline => self.deadline(now, effects),
+            Input::Frame { .. } => {}
+        }
+    }
+
+    /// When to step with [`Input::Deadline`] unless something else happens before; `None` once it has ended.
+    pub fn next_deadline(&self) -> Option<Mono> {
+        let of_link = match &self.link {
+            Link::Waiting { until } => *until,
+            Link::Connecting { deadline, .. }
+            | Link::Handshake { deadline, .. }
+            | Link::Sasl { deadline, .. } => *deadline,
+            Link::Online { probe, .. } => {
+                let liveness = &self.granted.as_ref()?.liveness;
+                let own = liveness.ping_at().min(liveness.silent_at());
+                probe.map_or(own, |probe| own.min(probe.at))
+            }
+            Link::Ended(_) => return None,
+        };
+        let lost = self.granted.as_ref().map(|granted| granted.liveness.lost_at());
+        let given_up = self.queue.front().map(|queued| queued.since + self.config.connection_timeout);
+        [lost, given_up].into_iter().flatten().chain([of_link]).min()
+    }
+
+    /// The state that was last reported.
+    pub fn state(&self) -> SessionState {
+        self.state
+    }
+
+    /// The session at `now`: `None` where there is none, and from the moment on at which a server may have
+    /// expired it.
+    pub fn session_at(&self, now: Mono) -> Option<SessionId> {
+        self.granted.as_ref().filter(|granted| now < granted.liveness.lost_at()).map(|granted| granted.id)
+    }
+
+    /// Session timeout that the server has granted.
+    pub fn timeout(&self) -> Option<Duration> {
+        self.granted.as_ref().map(|granted| granted.timeout)
+    }
+
+    /// The newest change that this client has seen.
+    pub fn last_zxid(&self) -> Zxid {
+        self.seen
+    }
+
+    /// How many watchers are registered.
+    pub fn watchers(&self) -> usize {
+        self.watches.len()
+    }
+
+    fn attempt(&self) -> Option<AttemptId> {
+        match self.link {
+            Link::Connecting { attempt, .. }
+            | Link::Handshake { attempt, .. }
+            | Link::Sasl { attempt, .. }
+            | Link::Online { attempt, .. } => Some(attempt),
+            Link::Waiting { .. } | Link::Ended(_) => None,
+        }
+    }
+
+    fn is_online(&self) -> bool {
+        matches!(self.link, Link::Online { .. })
+    }
+
+    fn set_state(&mut self, state: ConnectionState, effects: &mut Effects) {
+        let session = self.granted.as_ref().map(|granted| granted.id);
+        let next = SessionState { state, session: session.or(self.state.session) };
+        if next != self.state {
+            self.state = next;
+            effects.push(Effect::State(next));
+        }
+    }
+
+    fn deadline(&mut self, now: Mono, effects: &mut Effects) {
+        match &self.link {
+            Link::Waiting { until } if now >= *until => self.dial(now, effects),
+            Link::Connecting { deadline, .. }
+            | Link::Handshake { deadline, .. }
+            | Link::Sasl { deadline, .. }
+                if now >= *deadline =>
+            {
+                self.drop_link(now, effects);
+            }
+            Link::Online { .. } => self.online_deadline(now, effects),
+            _ => {}
+        }
+        let limit = self.config.connection_timeout;
+        while self.queue.front().is_some_and(|queued| now >= queued.since + limit) {
+            if let Some(queued) = self.queue.pop_front() {
+                self.fail_queued(queued, Failure::NotConnected, effects);
+            }
+        }
+    }
+
+    /// Asks for a connection to the next server.
+    fn dial(&mut self, now: Mono, effects: &mut Effects) {
+        self.attempts += 1;
+        let attempt = AttemptId(self.attempts);
+        let timeout = self.timeout().unwrap_or(self.config.session_timeout);
+        let deadline = now + ATTEMPT_MIN.max(timeout / self.config.hosts as u32);
+        self.link = Link::Connecting { attempt, deadline };
+        effects.bytes.clear();
+        effects.push(Effect::Connect { attempt, host: self.hosts.take() });
+    }
+
+    /// The attempt has failed, or the connection is lost or given up.
+    fn drop_link(&mut self, now: Mono, effects: &mut Effects) {
+        let Some(attempt) = self.attempt() else { return };
+        let was_online = match self.link {
+            Link::Online { since, .. } => {
+                if now.since(since) >= SETTLED {
+                    self.hosts.settled();
+                }
+                true
+            }
+            _ => false,
+        };
+        effects.bytes.clear();
+        effects.push(Effect::Hangup(attempt));
+        self.link = Link::Waiting { until: now + self.hosts.wait() };
+        if let Some(granted) = &mut self.granted {
+            granted.liveness.on_disconnected();
+        }
+        self.fail_sent(effects);
+        if self.closing.is_some() {
+            return self.end(Failure::Closed, effects);
+        }
+        if was_online {
+            self.set_state(ConnectionState::Suspended, effects);
+        }
+    }
+
+    /// What was sent on the connection has no reply any more, and the server has forgotten its watches.
+    fn fail_sent(&mut self, effects: &mut Effects) {
+        self.rearming.clear();
+        self.leftover.clear();
+        self.identities.on_disconnected();
+        for sent in core::mem::take(&mut self.sent) {
+            if let What::Asked { id, side } = sent.what {
+                if let Some(Side::Registering(registering)) = side.as_deref() {
+                    self.watches.abandon(&registering.registration);
+                }
+                effects.push(Effect::Failed { id, failure: Failure::ConnectionLoss });
+            }
+        }
+    }
+
+    fn fail_queued(&mut self, queued: Queued, failure: Failure, effects: &mut Effects) {
+        if let Some(Side::Registering(registering)) = queued.side.as_deref() {
+            self.watches.abandon(&registering.registration);
+        }
+        effects.push(Effect::Failed { id: queued.id, failure });
+    }
+
+    fn lose_if_due(&mut self, now: Mono, effects: &mut Effects) {
+        if self.granted.as_ref().is_some_and(|granted| now >= granted.liveness.lost_at()) {
+            self.lose_session(now, effects);
+        }
+    }
+
+    /// The session is over: the server says so, or it may be.
+    fn lose_session(&mut self, now: Mono, effects: &mut Effects) {
+        // An attempt that has not named the session yet can as well ask for a new one.
+        if !matches!(self.link, Link::Connecting { .. }) {
+            self.drop_link(now, effects);
+        }
+        let Some(lost) = self.granted.as_ref().map(|granted| granted.id) else { return };
+        self.set_state(ConnectionState::Lost, effects);
+        self.granted = None;
+        for queued in core::mem::take(&mut self.queue) {
+            self.fail_queued(queued, Failure::SessionExpired, effects);
+        }
+        if matches!(self.link, Link::Ended(_)) {
+            return;
+        }
+        if !self.config.new_session_after_loss {
+            return self.end(Failure::SessionExpired, effects);
+        }
+        let ended = self.watches.end(Some(lost));
+        if !ended.is_empty() {
+            effects.push(Effect::WatchesEnded(ended));
+        }
+        if let Link::Waiting { until } = &mut self.link {
+            *until = now;
+        }
+    }
+
+    /// Nothing follows; further requests fail with `failure`.
+    fn end(&mut self, failure: Failure, effects: &mut Effects) {
+        if matches!(self.link, Link::Ended(_)) {
+            return;
+        }
+        if let Some(attempt) = self.attempt() {
+            effects.bytes.clear();
+            effects.push(Effect::Hangup(attempt));
+        }
+        self.link = Link::Ended(failure);
+        self.fail_sent(effects);
+        for queued in core::mem::take(&mut self.queue) {
+            self.fail_queued(queued, failure, effects);
+        }
+        for id in self.identities.waiting() {
+            effects.push(Effect::Failed { id, failure });
+        }
+        let ended = self.watches.end(None);
+        if !ended.is_empty() {
+            effects.push(Effect::WatchesEnded(ended));
+        }
+        if let Some(id) = self.closing.take() {
+            effects.push(Effect::Reply { id, asked: Mono::START, zxid: None, error: 0 });
+        }
+        let session = self.granted.take().map(|granted| granted.id);
+        self.set_state(ConnectionState::Closed, effects);
+        effects.push(Effect::Ended { session });
+    }
+
+    fn close(&mut self, now: Mono, id: RequestId, effects: &mut Effects) {
+        if matches!(self.link, Link::Ended(_)) || self.closing.is_some() {
+            effects.push(Effect::Reply { id, asked: now, zxid: None, error: 0 });
+            return;
+        }
+        self.closing = Some(id);
+        if self.is_online() {
+            self.send_own(now, &ostler_proto::request::Request::CloseSession, What::Close, effects);
+        } else {
+            self.end(Failure::Closed, effects);
+        }
+    }
+
+    /// The number of the next request: 1 to the largest, then 1 again.
+    fn next_xid(&mut self) -> Xid {
+        self.last_xid = self.last_xid.checked_add(1).unwrap_or(1);
+        Xid(self.last_xid)
+    }
+
+    /// Sets all watches again on a new connection.
+    fn rearm(&mut self, now: Mono, effects: &mut Effects) {
+        for chunk in rearm::chunks(&self.watches, self.replied) {
+            let request = ostler_proto::request::Request::SetWatches(chunk.request);
+            request.write_frame(Xid::SET_WATCHES, &mut effects.bytes);
+            self.rearming.push_back(Rearming { at: now, gaps: chunk.gaps });
+        }
+    }
+
+    fn queued_in_order(&mut self) -> Vec<Queued> {
+        core::mem::take(&mut self.queue).into()
+    }
+}

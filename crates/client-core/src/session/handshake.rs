@@ -1,0 +1,115 @@
+//! From a connection to an attached session.
+
+use super::{Granted, Link, PROBE_MIN, Probe, Session};
+use crate::{
+    effect::{Effect, Effects, Failure},
+    input::AttemptId,
+    liveness::Liveness,
+    sent::{Sent, Side, What},
+    state::ConnectionState,
+    time::Mono,
+};
+use alloc::boxed::Box;
+use core::time::Duration;
+use ostler_proto::{
+    connect::{ConnectRequest, ConnectResponse},
+    id::SessionId,
+};
+
+impl Session {
+    pub(super) fn connected(&mut self, now: Mono, attempt: AttemptId, effects: &mut Effects) {
+        let Link::Connecting { attempt: current, deadline } = self.link else { return };
+        if current != attempt {
+            return;
+        }
+        // Only the servers of its ensemble know a session; that of a read-only server is known to it alone.
+        let known = self.granted.as_ref().filter(|granted| granted.read_write_seen);
+        ConnectRequest {
+            protocol_version: 0,
+            last_zxid_seen: self.seen.to_wire(),
+            timeout_ms: i32::try_from(self.config.session_timeout.as_millis()).unwrap_or(i32::MAX),
+            session: known.map_or(SessionId::NONE, |granted| granted.id),
+            password: Some(known.map_or(&[0; 16], |granted| &granted.password)),
+            read_only: Some(self.config.read_only),
+        }
+        .write_frame(&mut effects.bytes);
+        self.link = Link::Handshake { attempt, asked: now, deadline };
+    }
+
+    /// The first frame of a connection.
+    pub(super) fn handshake_reply(&mut self, now: Mono, asked: Mono, payload: &[u8], effects: &mut Effects) {
+        let Link::Handshake { attempt, deadline, .. } = self.link else { return };
+        // A read-only server that cannot make a session answers with an error reply, which is no handshake.
+        let Ok(response) = ConnectResponse::read(payload) else { return self.drop_link(now, effects) };
+        let known = self.granted.as_ref().filter(|granted| granted.read_write_seen).map(|granted| granted.id);
+        let Some(timeout) = u32::try_from(response.timeout_ms).ok().filter(|timeout| *timeout > 0) else {
+            return match known {
+                Some(_) => self.lose_session(now, effects),
+                None => self.drop_link(now, effects),
+            };
+        };
+        if known.is_some_and(|known| known != response.session) {
+            return self.drop_link(now, effects);
+        }
+        let timeout = Duration::from_millis(timeout.into());
+        let read_only = response.read_only == Some(true);
+        self.granted = Some(Granted {
+            id: response.session,
+            password: response.password,
+            liveness: Liveness::new(timeout, asked, now),
+            timeout,
+            read_write_seen: known.is_some() || !read_only,
+        });
+        match self.config.sasl {
+            Some(_) => self.begin_sasl(attempt, deadline, read_only, effects),
+            None => self.online(now, attempt, read_only, effects),
+        }
+    }
+
+    pub(super) fn online(&mut self, now: Mono, attempt: AttemptId, read_only: bool, effects: &mut Effects) {
+        let probe =
+            (read_only && self.config.hosts > 1).then(|| Probe { at: now + PROBE_MIN, wait: PROBE_MIN });
+        self.link = Link::Online { attempt, since: now, probe };
+        self.attached(now, read_only, effects);
+    }
+
+    /// Everything that waited for a connection goes out: identities, watches, requests.
+    fn attached(&mut self, now: Mono, read_only: bool, effects: &mut Effects) {
+        let state = match (read_only, self.ever_connected) {
+            (true, _) => ConnectionState::ReadOnly,
+            (false, true) => ConnectionState::Reconnected,
+            (false, false) => ConnectionState::Connected,
+        };
+        self.ever_connected = true;
+        self.set_state(state, effects);
+        self.send_identities(effects);
+        self.rearm(now, effects);
+        let current = self.granted.as_ref().map(|granted| granted.id);
+        for queued in self.queued_in_order() {
+            if queued.bound.is_some() && queued.bound != current {
+                self.fail_queued(queued, Failure::SessionChanged, effects);
+                continue;
+            }
+            let xid = self.next_xid();
+            let start = effects.bytes.len();
+            effects.bytes.extend_from_slice(&queued.frame);
+            effects.bytes[start + 4..start + 8].copy_from_slice(&xid.0.to_be_bytes());
+            let path = queued.side.as_deref().and_then(Side::one_shot_path).map(Box::from);
+            let what = What::Asked { id: queued.id, side: queued.side };
+            self.sent.push_back(Sent { xid, at: now, what });
+            if let Some(path) = path {
+                self.renew_persistent(now, path, effects);
+            }
+        }
+    }
+
+    /// Looks for a server that can write.
+    pub(super) fn probe(&mut self, now: Mono, effects: &mut Effects) {
+        let Link::Online { probe: Some(probe), .. } = &mut self.link else { return };
+        if now < probe.at {
+            return;
+        }
+        *probe = Probe { at: now + probe.wait, wait: super::PROBE_MAX.min(probe.wait * 2) };
+        effects.push(Effect::ProbeReadWrite { host: self.hosts.take() });
+    }
+}

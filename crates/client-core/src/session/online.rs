@@ -1,0 +1,210 @@
+//! Replies, events and pings of an attached session.
+
+use super::{Link, Session};
+use crate::{
+    effect::{Effect, Effects, Failure},
+    input::AttemptId,
+    sent::{By, Registering, Sent, Side, What},
+    time::Mono,
+    watch_table::{EventKind, REMOVE_ANY, Unneeded, WatchKind},
+};
+use alloc::{boxed::Box, string::String};
+use ostler_proto::{
+    error::ErrorCode,
+    event::{EventType, WatcherEvent},
+    id::{Xid, Zxid},
+    jute::Reader,
+    reply::ReplyHeader,
+    request::Request,
+};
+
+impl Session {
+    pub(super) fn frame(&mut self, now: Mono, from: AttemptId, payload: &[u8], effects: &mut Effects) {
+        match self.link {
+            Link::Handshake { attempt, asked, .. } if attempt == from => {
+                self.handshake_reply(now, asked, payload, effects);
+            }
+            Link::Sasl { attempt, .. } if attempt == from => self.sasl_reply(now, payload, effects),
+            Link::Online { attempt, .. } if attempt == from => {
+                let understood = self.online_frame(now, payload, effects);
+                // A server that does not keep to the protocol: nothing that follows can be trusted.
+                understood.unwrap_or_else(|| self.drop_link(now, effects));
+            }
+            _ => {}
+        }
+    }
+
+    /// `None` for a frame that makes no sense.
+    fn online_frame(&mut self, now: Mono, payload: &[u8], effects: &mut Effects) -> Option<()> {
+        if let Some(granted) = &mut self.granted {
+            granted.liveness.on_heard(now);
+        }
+        let mut r = Reader::new(payload);
+        let header = ReplyHeader::read(&mut r).ok()?;
+        match header.xid {
+            Xid::NOTIFICATION => self.event(&header, &WatcherEvent::read(&mut r).ok()?, effects),
+            Xid::PING => self.granted.as_mut()?.liveness.on_pong().then_some(()),
+            Xid::AUTH => {
+                self.auth_reply(now, header.error, effects);
+                Some(())
+            }
+            Xid::SET_WATCHES => self.rearmed(&header, effects),
+            _ => self.reply(now, &header, effects),
+        }
+    }
+
+    fn reply(&mut self, now: Mono, header: &ReplyHeader, effects: &mut Effects) -> Option<()> {
+        if self.sent.front()?.xid != header.xid {
+            return None;
+        }
+        let Sent { at, what, .. } = self.sent.pop_front()?;
+        self.answered(at, header);
+        match what {
+            What::Asked { id, side } => {
+                let zxid = (header.zxid > 0).then(|| Zxid::from_wire(header.zxid));
+                effects.push(Effect::Reply { id, asked: at, zxid, error: header.error });
+                match side.map(|side| *side) {
+                    Some(Side::Registering(registering)) => {
+                        self.registered(now, registering, header.error, effects);
+                    }
+                    Some(Side::Removing { path, kind }) if header.error == 0 => {
+                        self.end_watches(&path, kind, effects);
+                    }
+                    _ => {}
+                }
+                if header.error == ErrorCode::SessionClosedRequireSaslAuth.code() {
+                    self.end(Failure::AuthFailed, effects);
+                }
+            }
+            What::RemoveWatches { path, kind } => self.removed(now, path, kind, header.error, effects),
+            What::Renewal => {}
+            What::Close => self.end(Failure::Closed, effects),
+        }
+        Some(())
+    }
+
+    /// A request sent at `at` has its reply.
+    fn answered(&mut self, at: Mono, header: &ReplyHeader) {
+        if let Some(granted) = &mut self.granted {
+            granted.liveness.on_answer(at);
+        }
+        if header.zxid > 0 {
+            self.replied = self.replied.max(Zxid::from_wire(header.zxid));
+            self.seen = self.seen.max(self.replied);
+        }
+    }
+
+    /// What a reply means for the watch that the request asked for.
+    fn registered(&mut self, now: Mono, registering: Registering, error: i32, effects: &mut Effects) {
+        let no_node = error == ErrorCode::NoNode.code();
+        let kind = match (registering.by, error) {
+            (By::GetData | By::Exists, 0) => Some(WatchKind::Data),
+            (By::Exists, _) if no_node => Some(WatchKind::Exist),
+            (By::GetChildren, 0) => Some(WatchKind::Child),
+            (By::Persistent, 0) => Some(WatchKind::Persistent),
+            (By::Recursive, 0) => Some(WatchKind::Recursive),
+            _ => None,
+        };
+        if let Some(unneeded) = self.watches.finish(registering.registration, kind) {
+            self.remove_at_server(now, unneeded, effects);
+        }
+    }
+
+    fn event(&mut self, header: &ReplyHeader, event: &WatcherEvent<'_>, effects: &mut Effects) -> Option<()> {
+        // Kinds of later servers are none of ours.
+        let Some(kind) = EventType::from_code(event.kind) else { return Some(()) };
+        let zxid = (header.zxid > 0).then(|| Zxid::from_wire(header.zxid));
+        self.seen = self.seen.max(zxid.unwrap_or_default());
+        let kind = EventKind::from(kind);
+        let watchers = self.watches.fire(kind, &event.path);
+        if !watchers.is_empty() {
+            effects.push(Effect::Event { watchers, kind, path: event.path.clone().into_owned(), zxid });
+        }
+        Some(())
+    }
+
+    /// A chunk of watches is set again.
+    fn rearmed(&mut self, header: &ReplyHeader, effects: &mut Effects) -> Option<()> {
+        let rearming = self.rearming.pop_front()?;
+        self.answered(rearming.at, header);
+        if !rearming.gaps.is_empty() {
+            effects.push(Effect::Event {
+                watchers: rearming.gaps,
+                kind: EventKind::Gap,
+                path: String::new(),
+                zxid: None,
+            });
+        }
+        Some(())
+    }
+
+    /// Removes an entry that nobody here needs any more. Without a connection there is nothing to remove.
+    pub(super) fn remove_at_server(&mut self, now: Mono, unneeded: Unneeded, effects: &mut Effects) {
+        if !self.is_online() || self.closing.is_some() {
+            return;
+        }
+        match self.leftover.contains(&unneeded.path) {
+            true => self.remove_leftover(now, unneeded.path, effects),
+            false => self.send_removal(now, unneeded.path, unneeded.entry.removal(), effects),
+        }
+    }
+
+    /// Removes all entries of a path at once, if none of them is needed.
+    fn remove_leftover(&mut self, now: Mono, path: Box<str>, effects: &mut Effects) {
+        if !self.watches.is_any_needed(&path) {
+            self.leftover.remove(&path);
+            self.send_removal(now, path, REMOVE_ANY, effects);
+        }
+    }
+
+    fn send_removal(&mut self, now: Mono, path: Box<str>, kind: i32, effects: &mut Effects) {
+        let request = Request::RemoveWatches { path: path.as_ref().into(), kind };
+        let what = What::RemoveWatches { path: path.clone(), kind };
+        self.send_own(now, &request, what, effects);
+    }
+
+    /// Servers before 3.9 do not know the types of persistent watches; there all entries of the path go at
+    /// once, so it waits for the last.
+    fn removed(&mut self, now: Mono, path: Box<str>, kind: i32, error: i32, effects: &mut Effects) {
+        let unknown_type = error == ErrorCode::MarshallingError.code() && kind > REMOVE_ANY;
+        if unknown_type && self.closing.is_none() {
+            self.leftover.insert(path.clone());
+            self.remove_leftover(now, path, effects);
+        }
+    }
+
+    /// The application has removed entries at the server, whoever needed them. All registrations that are
+    /// answered so far were sent before that.
+    fn end_watches(&mut self, path: &str, kind: i32, effects: &mut Effects) {
+        let ended = self.watches.end_on_path(path, kind);
+        if !ended.is_empty() {
+            effects.push(Effect::WatchesRemoved(ended));
+        }
+    }
+
+    /// Sends a request of the session's own.
+    pub(super) fn send_own(&mut self, now: Mono, request: &Request<'_>, what: What, effects: &mut Effects) {
+        let xid = self.next_xid();
+        request.write_frame(xid, &mut effects.bytes);
+        self.note_sent(now);
+        self.sent.push_back(Sent { xid, at: now, what });
+    }
+
+    pub(super) fn note_sent(&mut self, now: Mono) {
+        if let Some(granted) = &mut self.granted {
+            granted.liveness.on_sent(now);
+        }
+    }
+
+    pub(super) fn online_deadline(&mut self, now: Mono, effects: &mut Effects) {
+        let Some(granted) = &mut self.granted else { return };
+        if now >= granted.liveness.silent_at() {
+            return self.drop_link(now, effects);
+        }
+        if now >= granted.liveness.ping_at() {
+            granted.liveness.on_ping(now);
+            Request::Ping.write_frame(Xid::PING, &mut effects.bytes);
+        }
+        self.probe(now, effects);
+    }
+}

@@ -1,0 +1,71 @@
+//! Proof of identity before anything else is sent.
+
+use super::{Link, Session};
+use crate::{
+    digest_md5,
+    effect::{Effects, Failure},
+    input::AttemptId,
+    time::Mono,
+};
+use alloc::{format, string::String};
+use ostler_proto::{id::Xid, jute::Reader, reply::ReplyHeader, request::Request};
+
+/// Where the exchange stands.
+#[derive(Debug)]
+pub(super) enum Exchange {
+    /// The empty first token is sent.
+    Begun,
+    /// The challenge is answered; the server has to prove itself with this.
+    Answered { proof: String },
+}
+
+impl Session {
+    pub(super) fn begin_sasl(
+        &mut self,
+        attempt: AttemptId,
+        deadline: Mono,
+        read_only: bool,
+        effects: &mut Effects,
+    ) {
+        let xid = self.send_token(&[], effects);
+        self.link = Link::Sasl { attempt, deadline, read_only, xid, exchange: Exchange::Begun };
+    }
+
+    fn send_token(&mut self, token: &[u8], effects: &mut Effects) -> Xid {
+        let xid = self.next_xid();
+        Request::Sasl(token).write_frame(xid, &mut effects.bytes);
+        xid
+    }
+
+    /// A frame while the exchange goes on.
+    pub(super) fn sasl_reply(&mut self, now: Mono, payload: &[u8], effects: &mut Effects) {
+        let mut r = Reader::new(payload);
+        let Ok(header) = ReplyHeader::read(&mut r) else { return self.drop_link(now, effects) };
+        let cnonce = format!("{:016x}{:016x}", self.hosts.nonce(), self.hosts.nonce());
+        let Link::Sasl { attempt, read_only, xid, exchange, .. } = &mut self.link else { return };
+        if header.xid != *xid {
+            return self.drop_link(now, effects);
+        }
+        let (attempt, read_only) = (*attempt, *read_only);
+        // A server that knows no SASL, or tolerates a failure, answers without a token.
+        let token = r.buffer().ok().flatten().filter(|_| header.error == 0);
+        let next = match (&*exchange, token, &self.config.sasl) {
+            (Exchange::Begun, Some(challenge), Some(credentials)) => {
+                digest_md5::answer(credentials, challenge, &cnonce)
+            }
+            (Exchange::Answered { proof }, Some(token), _) if digest_md5::is_proof(token, proof) => {
+                return self.online(now, attempt, read_only, effects);
+            }
+            _ => None,
+        };
+        match next {
+            Some(answer) => {
+                let xid = self.send_token(&answer.token, effects);
+                if let Link::Sasl { xid: last, exchange, .. } = &mut self.link {
+                    (*last, *exchange) = (xid, Exchange::Answered { proof: answer.proof });
+                }
+            }
+            None => self.end(Failure::AuthFailed, effects),
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Identities and SASL.
+
+use crate::rig::{Heard, Rig, SESSION, config, get};
+use ostler_client_core::{AuthInfo, Config, ConnectionState, Failure, Input, RequestId, SaslCredentials};
+use ostler_proto::{id::Xid, jute::Writer, request::Request};
+
+const AUTH: i32 = Xid::AUTH.0;
+const REFUSED: i32 = -115;
+
+fn info(name: &str) -> AuthInfo {
+    AuthInfo { scheme: "digest".into(), auth: name.as_bytes().to_vec() }
+}
+
+fn packet(name: &'static str) -> (i32, Request<'static>) {
+    (AUTH, Request::Auth { scheme: Some("digest".into()), auth: Some(name.as_bytes()) })
+}
+
+#[test]
+fn identities_are_shown_on_every_connection_before_all_else() {
+    let mut rig = Rig::new(Config { auth: vec![info("a")], ..config() });
+    rig.get("/x");
+    rig.deadline();
+    rig.attach();
+    assert_eq!(rig.sent(), [packet("a"), (1, get("/x", false))]);
+    rig.reply(AUTH, 0, 0);
+    rig.heard();
+    rig.step(Input::AddAuth { id: RequestId(50), auth: info("b") });
+    assert_eq!(rig.sent(), [packet("b")]);
+    // Its answer does not wait for that of earlier requests.
+    rig.reply(AUTH, 0, 0);
+    assert_eq!(rig.heard(), [Heard::Reply(50, 0)]);
+    assert_eq!(rig.reattach(), [packet("a"), packet("b")]);
+}
+
+#[test]
+fn an_identity_waits_for_a_connection_and_is_answered_then() {
+    let mut rig = Rig::online();
+    rig.step(Input::AddAuth { id: RequestId(50), auth: info("b") });
+    assert_eq!(rig.reattach(), [packet("b")]);
+    rig.reply(AUTH, 0, 0);
+    assert_eq!(rig.heard().last(), Some(&Heard::Reply(50, 0)));
+}
+
+#[test]
+fn a_refused_identity_is_not_shown_again() {
+    let mut rig = Rig::online();
+    rig.step(Input::AddAuth { id: RequestId(50), auth: info("a") });
+    rig.step(Input::AddAuth { id: RequestId(51), auth: info("b") });
+    rig.sent();
+    rig.reply(AUTH, 0, REFUSED);
+    assert_eq!(rig.heard(), [Heard::Failed(50, Failure::AuthFailed)]);
+    assert_eq!(rig.reattach(), [packet("b")]);
+}
+
+#[test]
+fn answers_that_were_lost_with_the_connection_are_not_taken_for_others() {
+    let mut rig = Rig::online();
+    rig.step(Input::AddAuth { id: RequestId(50), auth: info("a") });
+    rig.sent();
+    assert_eq!(rig.reattach(), [packet("a")]);
+    rig.heard();
+    rig.reply(AUTH, 0, REFUSED);
+    rig.step(Input::AddAuth { id: RequestId(51), auth: info("b") });
+    rig.reply(AUTH, 0, 0);
+    assert_eq!(rig.heard(), [Heard::Failed(50, Failure::AuthFailed), Heard::Reply(51, 0)]);
+}
+
+#[test]
+fn a_refused_first_identity_ends_the_client() {
+    let mut rig = Rig::new(Config { auth: vec![info("a")], ..config() });
+    let id = rig.get("/x");
+    rig.deadline();
+    rig.attach();
+    rig.heard();
+    rig.reply(AUTH, 0, REFUSED);
+    let heard = rig.heard();
+    assert_eq!(heard[0], Heard::Failed(id, Failure::ConnectionLoss), "it was sent");
+    assert_eq!(heard[1], Heard::State(ConnectionState::Closed, Some(SESSION)));
+    let late = rig.get("/x");
+    assert_eq!(rig.heard(), [Heard::Failed(late, Failure::AuthFailed)]);
+}
+
+fn sasl() -> Config {
+    let sasl = SaslCredentials { user: "bob".into(), password: "pw".into() };
+    Config { sasl: Some(sasl), ..config() }
+}
+
+fn token(rig: &mut Rig, xid: i32, error: i32, token: Option<&[u8]>) {
+    let mut payload = Vec::new();
+    payload.i32(xid);
+    payload.i64(0);
+    payload.i32(error);
+    payload.buffer(token);
+    rig.frame(&payload);
+}
+
+const CHALLENGE: &[u8] = br#"realm="zk-sasl-md5",nonce="abc",charset=utf-8,algorithm=md5-sess,qop="auth""#;
+
+#[test]
+fn sasl_comes_before_everything_else() {
+    let mut rig = Rig::new(sasl());
+    rig.get("/x");
+    rig.deadline();
+    rig.attach();
+    assert_eq!(rig.sent(), [(1, Request::Sasl(b""))]);
+    token(&mut rig, 1, 0, Some(CHALLENGE));
+    let sent = rig.sent();
+    let [(2, Request::Sasl(answer))] = sent[..] else { panic!("{sent:?}") };
+    let answer = String::from_utf8_lossy(answer);
+    assert!(answer.contains(r#"username="bob",realm="zk-sasl-md5",nonce="abc",nc=00000001"#), "{answer}");
+    assert!(rig.heard().is_empty(), "not connected before it is known who this is");
+    token(&mut rig, 2, 0, Some(proof(&answer).as_bytes()));
+    assert_eq!(rig.sent(), [(3, get("/x", false))]);
+    assert_eq!(rig.heard(), [Heard::State(ConnectionState::Connected, Some(SESSION))]);
+}
+
+/// What a server that knows the password says; the tests of the arithmetic are with it.
+fn proof(answer: &str) -> String {
+    use md5::{Digest, Md5};
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let cnonce = answer.split("cnonce=\"").nth(1).unwrap().split('"').next().unwrap();
+    let mut first = Md5::digest("bob:zk-sasl-md5:pw").to_vec();
+    first.extend(format!(":abc:{cnonce}").bytes());
+    let first = hex(&Md5::digest(&first));
+    let second = hex(&Md5::digest(":zookeeper/zk-sasl-md5"));
+    format!("rspauth={}", hex(&Md5::digest(format!("{first}:abc:00000001:{cnonce}:auth:{second}"))))
+}
+
+#[test]
+fn a_server_that_cannot_prove_itself_or_refuses_ends_the_client() {
+    for (error, first) in [(REFUSED, None), (0, None), (0, Some(&b"nonsense"[..]))] {
+        let mut rig = Rig::new(sasl());
+        rig.deadline();
+        rig.attach();
+        token(&mut rig, 1, error, first);
+        assert!(rig.heard().contains(&Heard::Ended));
+        let id = rig.get("/x");
+        assert_eq!(rig.heard(), [Heard::Failed(id, Failure::AuthFailed)]);
+    }
+    let mut rig = Rig::new(sasl());
+    rig.deadline();
+    rig.attach();
+    token(&mut rig, 1, 0, Some(CHALLENGE));
+    token(&mut rig, 2, 0, Some(b"rspauth=00000000000000000000000000000000"));
+    assert!(rig.heard().contains(&Heard::Ended));
+}
+
+#[test]
+fn a_reply_that_asks_for_sasl_ends_the_client() {
+    let mut rig = Rig::online();
+    let id = rig.get("/x");
+    rig.reply(1, 0, -124);
+    let heard = rig.heard();
+    assert_eq!(heard[0], Heard::Reply(id, -124));
+    assert!(heard.contains(&Heard::Ended));
+}
+
+#[test]
+fn secrets_stay_out_of_the_log() {
+    let config = Config { auth: vec![info("user:secret")], ..sasl() };
+    let text = format!("{config:?}");
+    assert!(!text.contains("secret") && !text.contains("115, 101") && !text.contains("pw"), "{text}");
+}

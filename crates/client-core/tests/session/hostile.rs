@@ -1,0 +1,146 @@
+//! Whatever a server sends and whatever comes in whichever order: no panic, one outcome for each request, and
+//! nothing after the end.
+
+use crate::rig::{Heard, Rig, SESSION, TIMEOUT, add_watch, children, config, exists, get};
+use ostler_client_core::{AuthInfo, Config, Input, RequestId, SaslCredentials, WatchId};
+use ostler_proto::{event::EventType, id::SessionId};
+use proptest::prelude::*;
+use std::{collections::BTreeMap, time::Duration};
+
+#[derive(Debug, Clone)]
+enum Happening {
+    Wait(u64),
+    Deadline,
+    Connected,
+    Grant { session: i64, timeout_ms: u64, read_only: bool },
+    Lose,
+    Frame(Vec<u8>),
+    Reply { xid: i32, error: i32 },
+    Event { kind: u8, path: u8 },
+    Ask { kind: u8, path: u8, bound: bool },
+    Unwatch(u64),
+    Auth,
+    FoundReadWrite,
+    Close,
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    use Happening::{
+        Ask, Auth, Close, Connected, Deadline, Event, FoundReadWrite, Frame, Grant, Lose, Reply, Unwatch,
+        Wait,
+    };
+    prop_oneof![
+        3 => (0_u64..20_000).prop_map(Wait),
+        6 => Just(Deadline),
+        6 => Just(Connected),
+        6 => (prop_oneof![Just(SESSION.0), 0_i64..3], prop_oneof![Just(30_000), 0_u64..100], any::<bool>())
+            .prop_map(|(session, timeout_ms, read_only)| Grant { session, timeout_ms, read_only }),
+        2 => Just(Lose),
+        2 => proptest::collection::vec(any::<u8>(), 0..60).prop_map(Frame),
+        12 => (-9_i32..20, prop_oneof![Just(0), Just(-101), Just(-115), Just(-5), -130_i32..1])
+            .prop_map(|(xid, error)| Reply { xid, error }),
+        4 => (0_u8..4, 0_u8..3).prop_map(|(kind, path)| Event { kind, path }),
+        12 => (0_u8..6, 0_u8..3, any::<bool>()).prop_map(|(kind, path, bound)| Ask { kind, path, bound }),
+        6 => (0_u64..40).prop_map(Unwatch),
+        1 => Just(Auth),
+        1 => Just(FoundReadWrite),
+        1 => Just(Close),
+    ]
+}
+
+const PATHS: [&str; 3] = ["/", "/a", "/a/b"];
+const EVENTS: [EventType; 4] = [
+    EventType::NodeCreated,
+    EventType::NodeDeleted,
+    EventType::NodeDataChanged,
+    EventType::NodeChildrenChanged,
+];
+
+fn happen(rig: &mut Rig, happening: Happening) {
+    let connected = rig.wanted.is_some();
+    match happening {
+        Happening::Wait(ms) => rig.wait(Duration::from_millis(ms)),
+        Happening::Deadline if rig.session.next_deadline().is_some() => rig.deadline(),
+        Happening::Connected if connected => rig.step(Input::Connected(rig.attempt())),
+        Happening::Grant { session, timeout_ms, read_only } if connected => {
+            rig.grant(SessionId(session), Duration::from_millis(timeout_ms), read_only);
+        }
+        Happening::Lose if connected => rig.lose(),
+        Happening::Frame(bytes) if connected => rig.frame(&bytes),
+        Happening::Reply { xid, error } if connected => rig.reply(xid, 7, error),
+        Happening::Event { kind, path } if connected => {
+            rig.event(EVENTS[usize::from(kind)], PATHS[usize::from(path)]);
+        }
+        Happening::Ask { kind, path, bound } => {
+            let path = PATHS[usize::from(path)];
+            let request = match kind {
+                0 => get(path, false),
+                1 => get(path, true),
+                2 => exists(path),
+                3 => children(path),
+                4 => add_watch(path, false),
+                _ => add_watch(path, true),
+            };
+            let watch = rig.next_watch();
+            rig.ask_as(&request, bound.then_some(SESSION), (kind > 0).then_some(watch));
+        }
+        Happening::Unwatch(watch) => rig.step(Input::Unwatch(WatchId(watch))),
+        Happening::Auth => {
+            let id = RequestId(rig.next_id());
+            rig.step(Input::AddAuth {
+                id,
+                auth: AuthInfo { scheme: "digest".into(), auth: b"a:b".to_vec() },
+            });
+        }
+        Happening::FoundReadWrite => rig.step(Input::FoundReadWrite { host: 1 }),
+        Happening::Close => {
+            let id = RequestId(rig.next_id());
+            rig.step(Input::Close(id));
+        }
+        _ => {}
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn anything_in_any_order(
+        happenings in proptest::collection::vec(happening(), 1..120),
+        read_only: bool,
+        again: bool,
+        sasl: bool,
+    ) {
+        let credentials = SaslCredentials { user: "u".into(), password: "p".into() };
+        let mut rig = Rig::new(Config {
+            read_only,
+            new_session_after_loss: again,
+            sasl: sasl.then_some(credentials),
+            connection_timeout: TIMEOUT / 2,
+            ..config()
+        });
+        for happening in happenings {
+            happen(&mut rig, happening);
+            rig.clear_bytes();
+        }
+        let last = RequestId(rig.next_id());
+        rig.step(Input::Close(last));
+        if rig.wanted.is_some() {
+            rig.lose();
+        }
+        let heard = rig.heard();
+        let mut outcomes: BTreeMap<u64, usize> = BTreeMap::new();
+        for id in heard.iter().filter_map(|heard| match heard {
+            Heard::Reply(id, _) | Heard::Failed(id, _) => Some(*id),
+            _ => None,
+        }) {
+            *outcomes.entry(id).or_default() += 1;
+        }
+        for id in 1..=last.0 {
+            prop_assert_eq!(outcomes.get(&id), Some(&1), "request {} in {:?}", id, heard);
+        }
+        prop_assert_eq!(heard.iter().filter(|heard| **heard == Heard::Ended).count(), 1);
+        prop_assert_eq!(rig.session.watchers(), 0);
+        prop_assert_eq!(rig.session.next_deadline(), None);
+    }
+}

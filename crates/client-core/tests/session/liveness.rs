@@ -1,0 +1,158 @@
+//! Pings, silence, and the moment from which a session must be taken for lost.
+
+use crate::rig::{Heard, PING, Rig, SESSION, TIMEOUT, config};
+use ostler_client_core::{Config, ConnectionState, Failure, Input};
+use ostler_proto::{id::SessionId, request::Request};
+use std::time::Duration;
+
+const PING_AFTER: Duration = Duration::from_secs(6);
+const SILENT_AFTER: Duration = Duration::from_secs(15);
+const LOST_AFTER: Duration = Duration::from_millis(22_500);
+
+#[test]
+fn an_idle_connection_is_pinged() {
+    let mut rig = Rig::online();
+    let start = rig.now;
+    rig.deadline();
+    assert_eq!((rig.now.since(start), rig.sent()), (PING_AFTER, vec![(PING, Request::Ping)]));
+    rig.reply(PING, 0, 0);
+    let start = rig.now;
+    rig.deadline();
+    assert_eq!((rig.now.since(start), rig.sent().len()), (PING_AFTER, 1));
+}
+
+#[test]
+fn a_connection_that_only_asks_is_pinged_too() {
+    let mut rig = Rig::online();
+    // The server takes each second a request, and answers none of them.
+    let mut pinged = Vec::new();
+    for second in 1..15 {
+        rig.wait(Duration::from_secs(1));
+        rig.step(Input::Deadline);
+        rig.get("/a");
+        pinged.extend(rig.sent().contains(&(PING, Request::Ping)).then_some(second));
+    }
+    assert_eq!(pinged, [12]);
+}
+
+#[test]
+fn a_silent_connection_is_given_up_and_then_the_session() {
+    let mut rig = Rig::online();
+    let start = rig.now;
+    while rig.wanted.is_some() {
+        rig.deadline();
+    }
+    assert_eq!(rig.now.since(start), SILENT_AFTER);
+    assert_eq!(rig.heard(), [Heard::State(ConnectionState::Suspended, Some(SESSION))]);
+    let waiting = rig.get("/a");
+    while rig.heard.is_empty() {
+        rig.deadline();
+    }
+    assert_eq!(rig.now.since(start), LOST_AFTER);
+    let lost = Heard::State(ConnectionState::Lost, Some(SESSION));
+    assert_eq!(rig.heard(), [lost, Heard::Failed(waiting, Failure::SessionExpired)]);
+    assert_eq!(rig.session.session_at(rig.now), None);
+}
+
+#[test]
+fn the_session_lives_from_the_sending_of_what_was_answered_last() {
+    let mut rig = Rig::online();
+    let start = rig.now;
+    rig.wait(Duration::from_secs(4));
+    rig.get("/a");
+    // The answer takes long; that it came so late proves nothing more.
+    rig.wait(Duration::from_secs(5));
+    rig.reply(1, 1, 0);
+    rig.lose();
+    let lost_at = start + Duration::from_secs(4) + LOST_AFTER;
+    assert_eq!(rig.session.session_at(lost_at - Duration::from_nanos(1)), Some(SESSION));
+    assert_eq!(rig.session.session_at(lost_at), None);
+}
+
+#[test]
+fn a_process_that_was_stopped_knows_at_once() {
+    let mut rig = Rig::online();
+    rig.wait(TIMEOUT);
+    assert_eq!(rig.session.session_at(rig.now), None, "before anybody was woken");
+    let id = rig.ask_as(&crate::rig::get("/a", false), Some(SESSION), None);
+    assert!(rig.sent().is_empty(), "nothing goes out for a session that may be gone");
+    let heard = rig.heard();
+    assert!(heard.contains(&Heard::State(ConnectionState::Lost, Some(SESSION))));
+    assert_eq!(heard.last(), Some(&Heard::Failed(id, Failure::SessionChanged)));
+}
+
+#[test]
+fn a_late_reply_can_still_prove_that_the_session_lived() {
+    let mut rig = Rig::online();
+    rig.wait(Duration::from_secs(20));
+    rig.get("/a");
+    rig.wait(Duration::from_secs(3));
+    rig.reply(1, 1, 0);
+    assert_eq!(rig.session.session_at(rig.now), Some(SESSION));
+}
+
+#[test]
+fn after_a_loss_there_is_a_new_session_if_that_is_wanted() {
+    let mut rig = Rig::online();
+    rig.wait(TIMEOUT);
+    rig.step(Input::Deadline);
+    rig.heard();
+    let (asked, _, password) = rig.connect();
+    assert_eq!((asked, password), (SessionId::NONE, vec![0; 16]));
+    rig.grant(SessionId(5), TIMEOUT, false);
+    assert_eq!(rig.heard(), [Heard::State(ConnectionState::Reconnected, Some(SessionId(5)))]);
+
+    let mut rig = Rig::online_with(Config { new_session_after_loss: false, ..config() });
+    rig.wait(TIMEOUT);
+    rig.step(Input::Deadline);
+    let states = [ConnectionState::Suspended, ConnectionState::Lost, ConnectionState::Closed];
+    let expected = states.map(|state| Heard::State(state, Some(SESSION)));
+    assert_eq!(rig.heard(), [&expected[..], &[Heard::Ended]].concat());
+    let id = rig.get("/a");
+    assert_eq!(rig.heard(), [Heard::Failed(id, Failure::SessionExpired)]);
+}
+
+#[test]
+fn a_server_that_has_expired_the_session_is_believed() {
+    let mut rig = Rig::online();
+    rig.lose();
+    let waiting = rig.get("/a");
+    rig.deadline();
+    assert_eq!(rig.connect().0, SESSION);
+    rig.heard();
+    rig.grant(SessionId::NONE, Duration::ZERO, false);
+    let lost = Heard::State(ConnectionState::Lost, Some(SESSION));
+    assert_eq!(rig.heard(), [lost, Heard::Failed(waiting, Failure::SessionExpired)]);
+    let before = rig.now;
+    rig.deadline();
+    assert_eq!(rig.now, before, "the next attempt is not put off");
+    assert_eq!(rig.connect().0, SessionId::NONE);
+}
+
+#[test]
+fn an_attempt_that_takes_long_gives_way_to_the_next_server() {
+    let mut rig = Rig::new(config());
+    let mut hosts = Vec::new();
+    for _ in 0..3 {
+        rig.deadline();
+        let start = rig.now;
+        hosts.push(rig.wanted.unwrap().1);
+        rig.deadline();
+        assert_eq!(rig.now.since(start), TIMEOUT / 3);
+    }
+    hosts.sort_unstable();
+    assert_eq!(hosts, [0, 1, 2]);
+}
+
+#[test]
+fn what_comes_of_an_attempt_that_was_given_up_changes_nothing() {
+    let mut rig = Rig::online();
+    let old = rig.attempt();
+    rig.lose();
+    rig.deadline();
+    rig.heard();
+    rig.step(Input::Disconnected(old));
+    rig.step(Input::Connected(old));
+    rig.step(Input::Frame { attempt: old, payload: &[0; 16] });
+    assert!(rig.heard().is_empty() && rig.sent().is_empty() && rig.wanted.is_some());
+}

@@ -1,0 +1,349 @@
+//! Watches: who hears of what, what is removed at the server, what is set again.
+
+use crate::rig::{Heard, NO_NODE, Rig, SESSION, TIMEOUT, add_watch, children, config, exists, get};
+use ostler_client_core::{Config, ConnectionState, EventKind, Failure, Input, WatchId};
+use ostler_proto::{
+    event::EventType::{self, NodeChildrenChanged, NodeCreated, NodeDataChanged, NodeDeleted},
+    id::{Xid, Zxid},
+    request::{Request, SetWatches},
+};
+
+const SET_WATCHES: i32 = Xid::SET_WATCHES.0;
+
+/// Every kind of registration on `/p` (and a recursive one above it) against every event there.
+#[test]
+fn each_kind_hears_of_its_events() {
+    let cases: [(&str, Request<'_>, i32, [bool; 4]); 7] = [
+        ("getData", get("/p", true), 0, [true, true, true, false]),
+        ("exists, there", exists("/p"), 0, [true, true, true, false]),
+        ("exists, not there", exists("/p"), NO_NODE, [true, true, true, false]),
+        ("getChildren", children("/p"), 0, [false, true, false, true]),
+        ("persistent", add_watch("/p", false), 0, [true, true, true, true]),
+        ("recursive", add_watch("/p", true), 0, [true, true, true, false]),
+        ("recursive above", add_watch("/", true), 0, [true, true, true, false]),
+    ];
+    let events = [NodeCreated, NodeDeleted, NodeDataChanged, NodeChildrenChanged];
+    for (name, request, error, hears) in cases {
+        for (event, hears) in events.into_iter().zip(hears) {
+            let mut rig = Rig::online();
+            rig.watch(7, &request, error);
+            rig.event(event, "/px");
+            rig.event(event, "/p");
+            let told: Vec<Heard> = rig
+                .heard()
+                .into_iter()
+                .filter(|heard| !matches!(heard, Heard::Event(_, _, path) if path == "/px"))
+                .collect();
+            let expected = Heard::Event(vec![7], event.into(), "/p".into());
+            assert_eq!(told, if hears { vec![expected] } else { vec![] }, "{name} {event:?}");
+            rig.event(event, "/p");
+            let stays = matches!(request, Request::AddWatch { .. }) && hears;
+            assert_eq!(rig.heard().len(), usize::from(stays), "{name} {event:?} again");
+        }
+    }
+}
+
+#[test]
+fn a_read_that_fails_leaves_no_watch() {
+    for (request, error) in [(get("/p", true), NO_NODE), (exists("/p"), -102), (children("/p"), NO_NODE)] {
+        let mut rig = Rig::online();
+        rig.watch(7, &request, error);
+        assert_eq!(rig.session.watchers(), 0);
+        rig.step(Input::Unwatch(WatchId(7)));
+        assert!(rig.sent().is_empty());
+    }
+}
+
+fn removal(path: &'static str, kind: i32) -> Request<'static> {
+    Request::RemoveWatches { path: path.into(), kind }
+}
+
+#[test]
+fn the_last_watcher_dropped_removes_the_entry() {
+    for (request, error, kind) in [
+        (get("/p", true), 0, 2),
+        (exists("/p"), NO_NODE, 2),
+        (children("/p"), 0, 1),
+        (add_watch("/p", false), 0, 4),
+        (add_watch("/p", true), 0, 5),
+    ] {
+        let mut rig = Rig::online();
+        rig.watch(1, &request, error);
+        rig.watch(2, &request, error);
+        rig.step(Input::Unwatch(WatchId(1)));
+        assert!(rig.sent().is_empty(), "{request:?}: another needs it");
+        rig.step(Input::Unwatch(WatchId(2)));
+        assert_eq!(rig.sent(), [(3, removal("/p", kind))]);
+        rig.reply(3, 1, 0);
+        assert!(rig.heard().is_empty());
+    }
+}
+
+#[test]
+fn data_and_exist_watches_share_an_entry() {
+    let mut rig = Rig::online();
+    rig.watch(1, &get("/p", true), 0);
+    rig.watch(2, &exists("/p"), 0);
+    rig.step(Input::Unwatch(WatchId(1)));
+    assert!(rig.sent().is_empty());
+    rig.step(Input::Unwatch(WatchId(2)));
+    assert_eq!(rig.sent().len(), 1);
+}
+
+#[test]
+fn an_entry_stays_while_another_registration_is_under_way() {
+    let mut rig = Rig::online();
+    rig.watch(1, &get("/p", true), 0);
+    rig.ask_as(&exists("/p"), None, Some(2));
+    rig.step(Input::Unwatch(WatchId(1)));
+    assert_eq!(rig.sent().len(), 1, "only the registration; a removal after it would take its entry");
+    rig.reply(2, 1, 0);
+    rig.heard();
+    rig.event(NodeDataChanged, "/p");
+    assert_eq!(rig.heard(), [Heard::Event(vec![2], EventKind::NodeDataChanged, "/p".into())]);
+}
+
+#[test]
+fn a_watch_dropped_under_way_is_removed_once_it_is_set() {
+    let mut rig = Rig::online();
+    rig.ask_as(&get("/p", true), None, Some(1));
+    rig.step(Input::Unwatch(WatchId(1)));
+    assert_eq!(rig.sent().len(), 1);
+    rig.reply(1, 1, 0);
+    assert_eq!(rig.sent(), [(2, removal("/p", 2))]);
+    assert_eq!(rig.session.watchers(), 0);
+    // Where nothing was set there is nothing to remove.
+    rig.ask_as(&get("/q", true), None, Some(2));
+    rig.step(Input::Unwatch(WatchId(2)));
+    rig.sent();
+    rig.reply(2, 1, 0);
+    rig.reply(3, 1, NO_NODE);
+    assert!(rig.sent().is_empty());
+}
+
+#[test]
+fn a_fired_watch_needs_no_removal() {
+    let mut rig = Rig::online();
+    rig.watch(1, &get("/p", true), 0);
+    rig.event(NodeDeleted, "/p");
+    rig.step(Input::Unwatch(WatchId(1)));
+    assert!(rig.sent().is_empty());
+}
+
+#[test]
+fn servers_before_3_9_lose_all_entries_of_a_path_with_the_last_watcher() {
+    let mut rig = Rig::online();
+    rig.watch(1, &add_watch("/p", false), 0);
+    rig.watch(2, &get("/p", true), 0);
+    rig.step(Input::Unwatch(WatchId(1)));
+    assert_eq!(rig.sent(), [(4, removal("/p", 4))]);
+    rig.reply(4, 1, -5);
+    assert!(rig.sent().is_empty(), "the other watcher needs its entry");
+    rig.step(Input::Unwatch(WatchId(2)));
+    assert_eq!(rig.sent(), [(5, removal("/p", 3))], "all of them");
+    rig.reply(5, 1, 0);
+    rig.watch(3, &add_watch("/q", true), 0);
+    rig.step(Input::Unwatch(WatchId(3)));
+    assert_eq!(rig.sent(), [(7, removal("/q", 5))]);
+    rig.reply(7, 1, -5);
+    assert_eq!(rig.sent(), [(8, removal("/q", 3))]);
+    rig.reply(8, 1, 0);
+    assert!(rig.heard().is_empty());
+}
+
+#[test]
+fn an_entry_whose_last_watcher_went_while_a_vain_registration_was_under_way_is_removed() {
+    let mut rig = Rig::online();
+    rig.watch(1, &get("/p", true), 0);
+    rig.ask_as(&get("/p", true), None, Some(2));
+    rig.step(Input::Unwatch(WatchId(1)));
+    rig.sent();
+    rig.reply(2, 1, -102);
+    assert_eq!(rig.sent(), [(3, removal("/p", 2))]);
+}
+
+#[test]
+fn a_persistent_watch_is_set_again_behind_a_one_shot_one_on_its_path() {
+    let mut rig = Rig::online();
+    rig.watch(1, &add_watch("/p", true), 0);
+    rig.ask_as(&get("/p", true), None, Some(2));
+    rig.get("/p");
+    rig.ask_as(&children("/q"), None, Some(3));
+    assert_eq!(
+        rig.sent(),
+        [(2, get("/p", true)), (3, add_watch("/p", true)), (4, get("/p", false)), (5, children("/q"))]
+    );
+    for xid in 2..=5 {
+        rig.reply(xid, 1, 0);
+    }
+    rig.heard();
+    rig.event(NodeDataChanged, "/p");
+    assert_eq!(rig.heard(), [Heard::Event(vec![1, 2], EventKind::NodeDataChanged, "/p".into())]);
+}
+
+#[test]
+fn removing_at_the_server_ends_the_watches_of_that_kind() {
+    let mut rig = Rig::online();
+    rig.watch(1, &get("/p", true), 0);
+    rig.watch(2, &children("/p"), 0);
+    rig.watch(3, &add_watch("/p", false), 0);
+    rig.ask(&removal("/p", 2));
+    rig.ask_as(&get("/p", true), None, Some(4));
+    rig.reply(4, 1, 0);
+    assert_eq!(rig.heard()[1], Heard::WatchesRemoved(vec![1]));
+    rig.reply(5, 1, 0);
+    rig.reply(6, 1, 0);
+    rig.ask(&removal("/p", 3));
+    rig.reply(7, 1, 0);
+    assert_eq!(rig.heard()[2], Heard::WatchesRemoved(vec![2, 3, 4]));
+}
+
+fn set(zxid: i64) -> SetWatches<'static> {
+    SetWatches { relative_zxid: zxid, ..SetWatches::default() }
+}
+
+#[test]
+fn all_watches_are_set_again_before_anything_else_is_sent() {
+    let mut rig = Rig::online();
+    rig.watch(1, &get("/d", true), 0);
+    rig.watch(2, &exists("/e"), NO_NODE);
+    rig.watch(3, &children("/c"), 0);
+    rig.get("/x");
+    rig.reply(4, 77, 0);
+    // What only an event has shown may have had more events that were lost.
+    rig.event_at(Some(Zxid(99)), NodeDataChanged, "/other");
+    rig.lose();
+    rig.get("/y");
+    rig.deadline();
+    let (_, seen, _) = rig.connect();
+    assert_eq!(seen, 99, "time does not run backwards");
+    rig.grant(SESSION, TIMEOUT, false);
+    let sent = rig.sent();
+    let expected =
+        SetWatches { data: vec!["/d".into()], exist: vec!["/e".into()], child: vec!["/c".into()], ..set(77) };
+    assert_eq!(sent[0], (SET_WATCHES, Request::SetWatches(expected)));
+    assert_eq!(sent[1], (5, get("/y", false)));
+    rig.heard();
+    // What the server finds comes before its reply.
+    rig.event(NodeDeleted, "/d");
+    rig.reply(SET_WATCHES, 80, 0);
+    assert_eq!(rig.heard(), [Heard::Event(vec![1], EventKind::NodeDeleted, "/d".into())]);
+}
+
+#[test]
+fn streams_are_told_of_the_gap_once_they_are_set_again() {
+    let mut rig = Rig::online();
+    rig.watch(1, &add_watch("/p", false), 0);
+    rig.watch(2, &add_watch("/r", true), 0);
+    let sent = rig.reattach();
+    let expected =
+        SetWatches { persistent: vec!["/p".into()], persistent_recursive: vec!["/r".into()], ..set(0) };
+    assert_eq!(sent, [(SET_WATCHES, Request::SetWatches(expected))]);
+    rig.heard();
+    rig.reply(SET_WATCHES, 80, 0);
+    assert_eq!(rig.heard(), [Heard::Event(vec![1, 2], EventKind::Gap, String::new())]);
+}
+
+#[test]
+fn a_gap_is_told_when_the_watch_is_set_again_and_not_before() {
+    let mut rig = Rig::online();
+    rig.watch(1, &add_watch("/p", false), 0);
+    // The connection is lost before the answer; meanwhile the watch goes, and another comes.
+    rig.reattach();
+    rig.lose();
+    rig.step(Input::Unwatch(WatchId(1)));
+    rig.deadline();
+    rig.attach();
+    assert!(rig.sent().is_empty());
+    rig.watch(2, &add_watch("/q", false), 0);
+    rig.reattach();
+    rig.heard();
+    rig.reply(SET_WATCHES, 80, 0);
+    assert_eq!(rig.heard(), [Heard::Event(vec![2], EventKind::Gap, String::new())]);
+}
+
+#[test]
+fn many_watches_are_set_in_parts_that_a_server_takes() {
+    let mut rig = Rig::online();
+    let long = "x".repeat(1000);
+    let paths: Vec<String> = (0..1000).map(|n| format!("/{n:04}{long}")).collect();
+    for (n, path) in paths.iter().enumerate() {
+        rig.watch(n as u64 + 1, &get(path, true), 0);
+    }
+    let sent = rig.reattach();
+    let mut again = Vec::new();
+    for (xid, request) in &sent {
+        let Request::SetWatches(part) = request else { panic!("{request:?}") };
+        let size: usize = part.data.iter().map(|path| path.len() + 4).sum();
+        assert!(*xid == SET_WATCHES && size <= 128 << 10, "{size}");
+        again.extend(part.data.iter().map(|path| path.to_string()));
+    }
+    assert_eq!((again, sent.len()), (paths, 8));
+    rig.heard();
+    for _ in &sent {
+        rig.reply(SET_WATCHES, 1, 0);
+    }
+    assert!(rig.heard().is_empty());
+}
+
+#[test]
+fn registrations_under_way_are_not_set_again() {
+    let mut rig = Rig::online();
+    let id = rig.ask_as(&get("/p", true), None, Some(1));
+    let sent = rig.reattach();
+    assert!(sent.is_empty());
+    assert_eq!(rig.heard()[0], Heard::Failed(id, Failure::ConnectionLoss));
+    rig.event(NodeDataChanged, "/p");
+    assert!(rig.heard().is_empty());
+}
+
+#[test]
+fn one_registered_while_offline_is_sent_once() {
+    let mut rig = Rig::online();
+    rig.lose();
+    rig.ask_as(&get("/p", true), None, Some(1));
+    rig.deadline();
+    rig.attach();
+    assert_eq!(rig.sent(), [(1, get("/p", true))]);
+    rig.reply(1, 1, 0);
+    assert_eq!(rig.session.watchers(), 1);
+}
+
+#[test]
+fn watches_outlive_a_session_unless_they_are_bound_to_it() {
+    let mut rig = Rig::online();
+    rig.watch(1, &get("/free", true), 0);
+    rig.ask_as(&get("/bound", true), Some(SESSION), Some(2));
+    rig.reply(2, 5, 0);
+    rig.heard();
+    rig.wait(TIMEOUT);
+    rig.step(Input::Deadline);
+    let heard = rig.heard();
+    assert_eq!(heard.last(), Some(&Heard::WatchesEnded(vec![2])));
+    rig.connect();
+    rig.sent();
+    rig.grant(ostler_proto::id::SessionId(5), TIMEOUT, false);
+    let expected = SetWatches { data: vec!["/free".into()], ..set(5) };
+    assert_eq!(rig.sent(), [(SET_WATCHES, Request::SetWatches(expected))]);
+}
+
+#[test]
+fn all_watches_end_with_the_client() {
+    let mut rig = Rig::online_with(Config { new_session_after_loss: false, ..config() });
+    rig.watch(1, &get("/free", true), 0);
+    rig.wait(TIMEOUT);
+    rig.step(Input::Deadline);
+    let heard = rig.heard();
+    assert!(heard.contains(&Heard::WatchesEnded(vec![1])));
+    assert!(heard.contains(&Heard::State(ConnectionState::Closed, Some(SESSION))));
+}
+
+#[test]
+fn unknown_events_are_passed_over() {
+    let mut rig = Rig::online();
+    let mut frame = Vec::new();
+    ostler_proto::event::write_frame(&mut frame, None, EventType::NodeCreated, "/a");
+    frame[4 + 16 + 3] = 9;
+    rig.frame(&frame[4..]);
+    assert!(rig.heard().is_empty() && rig.wanted.is_some());
+}

@@ -1,0 +1,163 @@
+//! What a client is told before it connects.
+
+use crate::{
+    client::{Client, Handle},
+    connect_string,
+    connection_task::ConnectionTask,
+    dial::Dialer,
+    error::{Error, Result},
+    retry::RetryPolicy,
+    shared::Shared,
+    tls,
+};
+use ostler_client_core::{AuthInfo, Config, SaslCredentials};
+use std::{sync::Arc, time::Duration};
+use tokio::time::{Instant, timeout_at};
+use uuid::Uuid;
+
+/// Describes a client; [`connect`](ClientBuilder::connect) makes it.
+#[derive(Clone)]
+#[must_use = "nothing is connected until connect"]
+pub struct ClientBuilder {
+    servers: String,
+    config: Config,
+    tls: Option<Arc<rustls::ClientConfig>>,
+    retry: RetryPolicy,
+    reply_max: usize,
+}
+
+impl std::fmt::Debug for ClientBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClientBuilder").field("servers", &self.servers).finish_non_exhaustive()
+    }
+}
+
+impl ClientBuilder {
+    pub(crate) fn new(servers: &str) -> ClientBuilder {
+        let seed = Uuid::new_v4().as_u64_pair().0;
+        ClientBuilder {
+            servers: servers.to_owned(),
+            config: Config::new(1, seed),
+            tls: None,
+            retry: RetryPolicy::default(),
+            reply_max: 64 << 20,
+        }
+    }
+
+    /// Session timeout to ask for; 40 s unless said. The server has the last word
+    /// ([`Client::session_timeout`]).
+    pub fn session_timeout(mut self, timeout: Duration) -> Self {
+        self.config.session_timeout = timeout;
+        self
+    }
+
+    /// How long `connect` tries, and how long an operation waits for a connection before it fails with
+    /// [`Error::NotConnected`]; 15 s unless said.
+    pub fn connection_timeout(mut self, timeout: Duration) -> Self {
+        self.config.connection_timeout = timeout;
+        self
+    }
+
+    /// How reads, and writes that can be repeated, are tried again.
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.retry = policy;
+        self
+    }
+
+    /// An identity to show on every connection: `digest` and `user:password`, say.
+    pub fn auth(mut self, scheme: &str, auth: impl Into<Vec<u8>>) -> Self {
+        self.config.auth.push(AuthInfo { scheme: scheme.to_owned(), auth: auth.into() });
+        self
+    }
+
+    /// Who to be by SASL DIGEST-MD5, on every connection and before anything else.
+    pub fn sasl_digest_md5(mut self, user: &str, password: &str) -> Self {
+        self.config.sasl = Some(SaslCredentials { user: user.to_owned(), password: password.to_owned() });
+        self
+    }
+
+    /// Whether a server that is cut off from its ensemble will do: it answers reads. The client goes on looking
+    /// for one that can write. Off unless said.
+    pub fn read_only(mut self, allowed: bool) -> Self {
+        self.config.read_only = allowed;
+        self
+    }
+
+    /// Whether a lost session is followed by a new one; on unless said. Without it the client ends with its
+    /// session.
+    pub fn new_session_after_loss(mut self, wanted: bool) -> Self {
+        self.config.new_session_after_loss = wanted;
+        self
+    }
+
+    /// TLS, with the certificates that `config` trusts and shows.
+    pub fn tls(mut self, config: impl Into<Arc<rustls::ClientConfig>>) -> Self {
+        self.tls = Some(config.into());
+        self
+    }
+
+    /// TLS with certificates in PEM: those of the authorities to trust, and, where servers want to know who this is,
+    /// this client's own chain and key.
+    ///
+    /// # Errors
+    /// [`Error::Tls`].
+    pub fn tls_pem(self, authorities: &[u8], own: Option<(&[u8], &[u8])>) -> Result<Self> {
+        Ok(self.tls(tls::config(authorities, own)?))
+    }
+
+    /// The largest request, bytes, which should be the servers' `jute.maxbuffer`; 1,048,575 unless said. A larger
+    /// one fails with [`Error::TooLarge`] instead of the connection.
+    pub fn max_packet(mut self, bytes: usize) -> Self {
+        self.config.packet_max = bytes;
+        self
+    }
+
+    /// The largest reply that is taken, bytes; 64 MiB unless said.
+    pub fn max_reply(mut self, bytes: usize) -> Self {
+        self.reply_max = bytes;
+        self
+    }
+
+    /// Chance that decides on the order of the servers and the waits; drawn unless said.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.config.seed = seed;
+        self
+    }
+
+    /// Opens a session with one of the servers. Must be called within a tokio runtime, which the client's task
+    /// then runs on.
+    ///
+    /// # Errors
+    /// [`Error::ConnectString`]; [`Error::Unreachable`] if there is no session within the connection timeout;
+    /// [`Error::AuthFailed`] if the server refuses an identity.
+    pub async fn connect(self) -> Result<Client> {
+        let (servers, limit) = (self.servers.clone(), self.config.connection_timeout);
+        let deadline = Instant::now() + limit;
+        let client = self.start()?;
+        match timeout_at(deadline, client.wait_connected()).await {
+            Ok(Ok(_)) => Ok(client),
+            Ok(Err(_)) => Err(Error::AuthFailed),
+            Err(_) => {
+                let trouble =
+                    client.shared().trouble().unwrap_or_else(|| "no server has answered".to_owned());
+                Err(Error::Unreachable { servers: servers.into(), waited: limit, trouble: trouble.into() })
+            }
+        }
+    }
+
+    /// Begins to connect and does not wait for a session. Operations wait for it, each for the connection
+    /// timeout. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// [`Error::ConnectString`].
+    pub fn start(self) -> Result<Client> {
+        let parsed = connect_string::parse(&self.servers)?;
+        let config = Config { hosts: parsed.hosts.len(), ..self.config };
+        let shared = Arc::new(Shared::new(config));
+        let dialer = Dialer { hosts: parsed.hosts.into(), tls: self.tls };
+        let task = ConnectionTask::new(shared.clone(), dialer, self.reply_max);
+        shared.runtime.spawn(task);
+        let handle = Arc::new(Handle { shared });
+        Ok(Client { handle, chroot: parsed.chroot, session: None, retry: self.retry })
+    }
+}

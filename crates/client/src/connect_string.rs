@@ -1,0 +1,95 @@
+//! `host1:2181,[::1]:2182/root`: the servers, and the znode to take for the root.
+
+use crate::error::{Error, Result};
+use ostler_client_core::Chroot;
+use std::fmt;
+
+const PORT: u16 = 2181;
+
+/// One server's name or address, resolved anew at every attempt to connect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct HostPort {
+    pub(crate) host: String,
+    pub(crate) port: u16,
+}
+
+impl fmt::Display for HostPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.host.contains(':') {
+            true => write!(f, "[{}]:{}", self.host, self.port),
+            false => write!(f, "{}:{}", self.host, self.port),
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct ConnectString {
+    pub(crate) hosts: Vec<HostPort>,
+    pub(crate) chroot: Chroot,
+}
+
+pub(crate) fn parse(text: &str) -> Result<ConnectString> {
+    let wrong = |problem| Error::ConnectString { text: text.into(), problem };
+    let (servers, root) = match text.find('/') {
+        Some(at) => text.split_at(at),
+        None => (text, ""),
+    };
+    let chroot = Chroot::new(root).ok_or_else(|| wrong("what follows the servers is no path of a znode"))?;
+    let hosts = servers.split(',').map(str::trim).filter(|server| !server.is_empty());
+    let hosts = hosts.map(|server| host_port(server).map_err(wrong)).collect::<Result<Vec<HostPort>>>()?;
+    match hosts.is_empty() {
+        true => Err(wrong("there is no server in it")),
+        false => Ok(ConnectString { hosts, chroot }),
+    }
+}
+
+fn host_port(server: &str) -> std::result::Result<HostPort, &'static str> {
+    let (host, port) = match server.strip_prefix('[') {
+        Some(rest) => {
+            let (host, port) = rest.split_once(']').ok_or("a [ without its ]")?;
+            let port = match port {
+                "" => None,
+                _ => Some(port.strip_prefix(':').ok_or("something other than a port follows the ]")?),
+            };
+            (host, port)
+        }
+        // An IPv6 address without brackets has more than one colon, and no port.
+        None if server.matches(':').count() > 1 => (server, None),
+        None => match server.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (server, None),
+        },
+    };
+    let port =
+        port.map_or(Ok(PORT), |port| port.parse().map_err(|_| "a port is a number from 1 to 65535"))?;
+    match host.is_empty() || port == 0 {
+        true => Err("a server needs a name and a port above 0"),
+        false => Ok(HostPort { host: host.to_owned(), port }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_and_root_are_told_apart() {
+        for (text, servers, root) in [
+            ("h", "h:2181", "/"),
+            ("h:1,g:2", "h:1 g:2", "/"),
+            ("h:1, g:2/a/b", "h:1 g:2", "/a/b"),
+            ("[::1]:5,[::2],::3/", "[::1]:5 [::2]:2181 [::3]:2181", "/"),
+        ] {
+            let parsed = parse(text).unwrap();
+            let hosts: Vec<String> = parsed.hosts.iter().map(HostPort::to_string).collect();
+            assert_eq!((hosts.join(" ").as_str(), parsed.chroot.root()), (servers, root), "{text}");
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for text in ["", "/a", "h:x", "h:0", ":1", "[::1", "[::1]5", "h/a/", "h//a", "h:65536"] {
+            assert!(parse(text).is_err(), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! The one task that reads, writes and waits for a client.
+
+use crate::{
+    dial::{Conn, Dialer},
+    error::DialError,
+    shared::{Order, Outcome, Shared},
+};
+use ostler_client_core::{AttemptId, Mono};
+use ostler_proto::frame::{Split, split};
+use std::{
+    future::Future,
+    io,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    sync::oneshot,
+    time::{Instant, Sleep, sleep_until},
+};
+
+/// How much is read at once.
+const READ: usize = 64 << 10;
+/// A buffer that grew beyond this for something large is given back.
+const KEEP: usize = 1 << 20;
+
+type Dialing = Pin<Box<dyn Future<Output = Result<Conn, DialError>> + Send>>;
+type Answers = Vec<(oneshot::Sender<Outcome>, Outcome)>;
+
+/// A future that ends when the client is closed.
+pub(crate) struct ConnectionTask {
+    shared: Arc<Shared>,
+    dialer: Dialer,
+    /// The largest frame that is taken from a server, bytes.
+    reply_max: usize,
+    phase: Phase,
+    /// There were bytes to send, and others were given the chance to add theirs.
+    waited: bool,
+    sleep: Pin<Box<Sleep>>,
+    /// What `sleep` is set to; it may ring early, which does no harm.
+    alarm: Option<Instant>,
+    answers: Answers,
+}
+
+enum Phase {
+    Idle,
+    Dialing { attempt: AttemptId, conn: Dialing },
+    Linked(Box<Linked>),
+}
+
+struct Linked {
+    attempt: AttemptId,
+    conn: Conn,
+    input: Input,
+    out: Vec<u8>,
+    written: usize,
+    flushed: bool,
+}
+
+impl ConnectionTask {
+    pub(crate) fn new(shared: Arc<Shared>, dialer: Dialer, reply_max: usize) -> ConnectionTask {
+        let sleep = Box::pin(sleep_until(Instant::now()));
+        let phase = Phase::Idle;
+        ConnectionTask {
+            shared,
+            dialer,
+            reply_max,
+            phase,
+            waited: false,
+            sleep,
+            alarm: None,
+            answers: Vec::new(),
+        }
+    }
+}
+
+impl Future for ConnectionTask {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let task = &mut *self;
+        // Whoever submits first wakes this task, which then runs before others who are ready to submit. So it
+        // steps back behind them once, and all of them share a write.
+        let mut may_wait = !std::mem::take(&mut task.waited);
+        loop {
+            let out = match &mut task.phase {
+                Phase::Linked(linked) => Some(&mut linked.out),
+                Phase::Idle | Phase::Dialing { .. } => None,
+            };
+            let work = task.shared.work(out, std::mem::take(&mut may_wait), cx.waker());
+            if work.others_first {
+                task.waited = true;
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            match work.order {
+                Some(Order::Connect { attempt, host }) => {
+                    let conn = Box::pin(task.dialer.clone().dial(host, attempt.0));
+                    task.phase = Phase::Dialing { attempt, conn };
+                }
+                Some(Order::Hangup) => task.phase = Phase::Idle,
+                Some(Order::Stop) => return Poll::Ready(()),
+                None => {}
+            }
+            if let Some(host) = work.probe {
+                task.probe(host);
+            }
+            let moved = task.poll_phase(cx);
+            // Nothing is left undone when this returns: either all of it waits, or there was something to do.
+            if !moved && !task.poll_alarm(cx, work.deadline) && work.order.is_none() {
+                return Poll::Pending;
+            }
+        }
+    }
+}
+
+impl ConnectionTask {
+    /// True if something was done.
+    fn poll_phase(&mut self, cx: &mut Context<'_>) -> bool {
+        match &mut self.phase {
+            Phase::Idle => false,
+            Phase::Dialing { attempt, conn } => {
+                let attempt = *attempt;
+                let Poll::Ready(result) = conn.as_mut().poll(cx) else { return false };
+                match result {
+                    Ok(conn) => {
+                        self.phase = Phase::Linked(Box::new(Linked::new(attempt, conn)));
+                        self.shared.connected(attempt);
+                    }
+                    Err(trouble) => {
+                        tracing::debug!(%trouble, "cannot connect");
+                        self.shared.note_trouble(trouble.to_string());
+                        self.phase = Phase::Idle;
+                        self.shared.disconnected(attempt);
+                    }
+                }
+                true
+            }
+            Phase::Linked(linked) => {
+                let attempt = linked.attempt;
+                match linked.poll(cx, &self.shared, self.reply_max, &mut self.answers) {
+                    Ok(moved) => moved,
+                    Err(trouble) => {
+                        tracing::debug!(%trouble, "the connection is lost");
+                        self.shared.note_trouble(format!("the connection was lost: {trouble}"));
+                        self.phase = Phase::Idle;
+                        self.shared.disconnected(attempt);
+                        true
+                    }
+                }
+            }
+        }
+    }
+
+    /// True if the deadline has come.
+    fn poll_alarm(&mut self, cx: &mut Context<'_>, deadline: Option<Mono>) -> bool {
+        let Some(deadline) = deadline.map(|at| self.shared.instant(at)) else { return false };
+        // A timer that is set too early rings once for nothing, which costs less than setting it each time.
+        if self.alarm.is_none_or(|alarm| alarm > deadline) {
+            self.sleep.as_mut().reset(deadline);
+            self.alarm = Some(deadline);
+        }
+        if self.sleep.as_mut().poll(cx).is_pending() {
+            return false;
+        }
+        self.alarm = None;
+        self.shared.deadline();
+        true
+    }
+
+    fn probe(&self, host: usize) {
+        let (shared, dialer) = (Arc::downgrade(&self.shared), self.dialer.clone());
+        self.shared.runtime.spawn(async move {
+            if dialer.can_write(host).await
+                && let Some(shared) = shared.upgrade()
+            {
+                shared.found_read_write(host);
+            }
+        });
+    }
+}
+
+impl Drop for ConnectionTask {
+    /// The runtime may end before the client: then nobody may be left waiting.
+    fn drop(&mut self) {
+        drop(self.shared.close());
+        if let Phase::Linked(linked) = &self.phase {
+            self.shared.disconnected(linked.attempt);
+        }
+    }
+}
+
+impl Linked {
+    fn new(attempt: AttemptId, conn: Conn) -> Linked {
+        Linked { attempt, conn, input: Input::default(), out: Vec::new(), written: 0, flushed: true }
+    }
+
+    /// True if something was done.
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        shared: &Shared,
+        reply_max: usize,
+        answers: &mut Answers,
+    ) -> io::Result<bool> {
+        let wrote = self.poll_write(cx)?;
+        let Poll::Ready(count) = self.input.poll_read(cx, &mut self.conn) else { return Ok(wrote) };
+        if count? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let mut frames = Frames { bytes: self.input.filled(), used: 0, limit: reply_max, broken: None };
+        shared.frames(self.attempt, &mut frames, answers);
+        let (used, broken) = (frames.used, frames.broken);
+        self.input.consume(used);
+        match broken {
+            None => Ok(true),
+            Some(length) => {
+                Err(io::Error::other(format!("a frame of {length} bytes, and {reply_max} is the limit")))
+            }
+        }
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
+        let mut moved = false;
+        while self.written < self.out.len() {
+            match Pin::new(&mut self.conn).poll_write(cx, &self.out[self.written..]) {
+                Poll::Ready(count) => match count? {
+                    0 => return Err(io::ErrorKind::WriteZero.into()),
+                    count => self.written += count,
+                },
+                Poll::Pending => return Ok(moved),
+            }
+            (moved, self.flushed) = (true, false);
+        }
+        self.out.clear();
+        if self.out.capacity() > KEEP {
+            self.out = Vec::new();
+        }
+        self.written = 0;
+        if !self.flushed && Pin::new(&mut self.conn).poll_flush(cx)?.is_ready() {
+            self.flushed = true;
+        }
+        Ok(moved)
+    }
+}
+
+/// Bytes that came and are not yet dealt with.
+struct Input {
+    buffer: Vec<u8>,
+    filled: usize,
+}
+
+impl Default for Input {
+    fn default() -> Self {
+        Input { buffer: vec![0; READ], filled: 0 }
+    }
+}
+
+impl Input {
+    fn poll_read(&mut self, cx: &mut Context<'_>, conn: &mut Conn) -> Poll<io::Result<usize>> {
+        if self.filled == self.buffer.len() {
+            // A frame's length is only what the other side says: memory follows what has come.
+            self.buffer.resize(self.buffer.len() * 2, 0);
+        }
+        let mut into = ReadBuf::new(&mut self.buffer[self.filled..]);
+        std::task::ready!(Pin::new(conn).poll_read(cx, &mut into))?;
+        let count = into.filled().len();
+        self.filled += count;
+        Poll::Ready(Ok(count))
+    }
+
+    fn filled(&self) -> &[u8] {
+        &self.buffer[..self.filled]
+    }
+
+    fn consume(&mut self, used: usize) {
+        self.buffer.copy_within(used..self.filled, 0);
+        self.filled -= used;
+        if self.filled < READ && self.buffer.len() > KEEP {
+            self.buffer.truncate(READ);
+            self.buffer.shrink_to_fit();
+        }
+    }
+}
+
+/// The payloads of the whole frames in some bytes.
+struct Frames<'a> {
+    bytes: &'a [u8],
+    used: usize,
+    limit: usize,
+    /// A length that no frame may have.
+    broken: Option<i32>,
+}
+
+impl<'a> Iterator for Frames<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        match split(&self.bytes[self.used..], self.limit) {
+            Split::Frame { payload, used } => {
+                self.used += used;
+                Some(payload)
+            }
+            Split::Incomplete { .. } => None,
+            Split::BadLength(length) => {
+                self.broken = Some(length);
+                None
+            }
+        }
+    }
+}

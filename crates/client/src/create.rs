@@ -1,0 +1,244 @@
+//! Creating znodes: what can be said of a create.
+
+mod mode;
+mod plan;
+
+pub use mode::CreateMode;
+pub(crate) use plan::Plan;
+
+use crate::{
+    client::Client,
+    error::{Error, Result},
+    operation::{Direct, Operation, finish, spanned},
+    protected::{self, ProtectionId},
+    shared::Create2,
+};
+use ostler_proto::{
+    acl::{Acl, Perms},
+    op::Op,
+    path,
+    request::Request,
+    stat::Stat,
+};
+use plan::created;
+use std::{borrow::Cow, future::IntoFuture, time::Duration};
+
+/// A znode that was created.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Created {
+    /// Its path, with what the server and protection have added to the name.
+    pub path: String,
+    /// Its Stat; `czxid` only grows, so it serves as a fencing token.
+    pub stat: Stat,
+}
+
+impl Created {
+    /// The last part of its path.
+    pub fn name(&self) -> &str {
+        path::name(&self.path)
+    }
+}
+
+/// A create: say how, then await it.
+#[derive(Debug)]
+#[must_use = "nothing is created until it is awaited"]
+pub struct Create<'a> {
+    client: &'a Client,
+    path: &'a str,
+    data: Option<&'a [u8]>,
+    mode: CreateMode,
+    acl: Cow<'a, [Acl]>,
+    parents_acl: Cow<'a, [Acl]>,
+    protection: Option<ProtectionId>,
+    parents: Option<CreateMode>,
+    idempotent: bool,
+    or_set_data: bool,
+}
+
+impl<'a> Create<'a> {
+    /// What kind of znode; persistent unless said.
+    pub fn mode(mut self, mode: CreateMode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// [`CreateMode::Ephemeral`].
+    pub fn ephemeral(self) -> Self {
+        self.mode(CreateMode::Ephemeral)
+    }
+
+    /// [`CreateMode::EphemeralSequential`].
+    pub fn ephemeral_sequential(self) -> Self {
+        self.mode(CreateMode::EphemeralSequential)
+    }
+
+    /// [`CreateMode::PersistentSequential`].
+    pub fn sequential(self) -> Self {
+        self.mode(CreateMode::PersistentSequential)
+    }
+
+    /// [`CreateMode::Container`].
+    pub fn container(self) -> Self {
+        self.mode(CreateMode::Container)
+    }
+
+    /// [`CreateMode::PersistentWithTtl`].
+    pub fn ttl(self, ttl: Duration) -> Self {
+        self.mode(CreateMode::PersistentWithTtl(ttl))
+    }
+
+    /// Who may do what; everybody everything unless said.
+    pub fn acl(mut self, acl: impl Into<Cow<'a, [Acl]>>) -> Self {
+        self.acl = acl.into();
+        self
+    }
+
+    /// No data at all, which is not the same as empty data.
+    pub fn without_data(mut self) -> Self {
+        self.data = None;
+        self
+    }
+
+    /// Puts an id into the name, as Curator's protection does (`_c_` id `-` name). So, if the connection is lost
+    /// before the reply, the znode is found again: this waits for the connection and looks for it, and creates it
+    /// only if it is not there. If the future is dropped, or the retry policy gives up, whatever was created is
+    /// deleted in the background.
+    pub fn protected(self) -> Self {
+        self.protected_as(ProtectionId::new())
+    }
+
+    /// [`protected`](Create::protected), with an id that the caller knows.
+    pub fn protected_as(mut self, id: ProtectionId) -> Self {
+        self.protection = Some(id);
+        self
+    }
+
+    /// Creates the znodes above as well, persistent ones, if they are missing. Everybody may use those, unless
+    /// [`parents_acl`](Create::parents_acl) says otherwise.
+    pub fn creating_parents(mut self) -> Self {
+        self.parents = Some(CreateMode::Persistent);
+        self
+    }
+
+    /// Creates the znodes above as well, as containers, if they are missing: the server deletes them when they are
+    /// empty. Persistent ones where the server knows no containers.
+    pub fn creating_container_parents(mut self) -> Self {
+        self.parents = Some(CreateMode::Container);
+        self
+    }
+
+    /// Who may do what with the znodes above that this creates. Whoever may not create below them cannot create
+    /// this one either.
+    pub fn parents_acl(mut self, acl: impl Into<Cow<'a, [Acl]>>) -> Self {
+        self.parents_acl = acl.into();
+        self
+    }
+
+    /// Tries again after connection loss, and takes a znode that is then there with the same data for its own.
+    /// Not for sequential ones, which need protection.
+    pub fn idempotent(mut self) -> Self {
+        self.idempotent = true;
+        self
+    }
+
+    /// If it is there already, sets its data; the Stat is the one after that.
+    pub fn or_set_data(mut self) -> Self {
+        self.or_set_data = true;
+        self
+    }
+
+    /// Hands it to the client now; [`IntoFuture`] does the same.
+    pub fn send(self) -> Operation<Created> {
+        if let Err(error) = checked_for(self.path, self.mode) {
+            return Operation::refused(error);
+        }
+        let plan = Plan {
+            client: self.client.clone(),
+            topic: self.client.topic("create", self.path),
+            data: None,
+            mode: self.mode,
+            acl: Vec::new(),
+            parents: self.parents,
+            parents_acl: self.parents.map(|_| self.parents_acl.to_vec()).unwrap_or_default(),
+            idempotent: self.idempotent && !self.mode.is_sequential(),
+            or_set_data: self.or_set_data,
+        };
+        let simple =
+            self.protection.is_none() && self.parents.is_none() && !plan.idempotent && !plan.or_set_data;
+        if simple && self.client.shared().create2() != Create2::Unknown {
+            return self.send_simple(plan);
+        }
+        let plan = plan.with(self.data, &self.acl);
+        match self.protection {
+            Some(id) => protected::create(plan, id),
+            None => spanned(plan.topic.span(), async move { plan.run().await }),
+        }
+    }
+
+    /// One request; only while it is not known whether the server knows create2, all is kept for another way.
+    fn send_simple(self, plan: Plan) -> Operation<Created> {
+        let absolute = self.client.chroot.absolute(self.path);
+        let request = Request::Create(self.mode.request(None, absolute, self.data, &self.acl));
+        let (call, span) = (self.client.call(&request), plan.topic.span());
+        if self.client.shared().create2() == Create2::Known || self.mode.op() != Op::Create2 {
+            let Plan { client, topic, .. } = plan;
+            return Operation::direct(Direct { call, client, topic, decode: created, again: None, span });
+        }
+        let plan = plan.with(self.data, &self.acl);
+        spanned(span, async move {
+            let made = finish(call, &plan.topic, |reply| created(reply, &plan.client.chroot)).await;
+            plan.or_by_create(made, &plan.topic.path).await
+        })
+    }
+}
+
+impl IntoFuture for Create<'_> {
+    type Output = Result<Created>;
+    type IntoFuture = Operation<Created>;
+
+    fn into_future(self) -> Operation<Created> {
+        self.send()
+    }
+}
+
+/// A sequential znode's name may be empty before the digits are appended.
+fn checked_for(path: &str, mode: CreateMode) -> Result<()> {
+    let whole = if mode.is_sequential() { Cow::Owned(format!("{path}1")) } else { path.into() };
+    crate::client::checked(&whole).map_err(|_| Error::BadPath { path: path.into() })
+}
+
+impl Client {
+    /// Creates a znode.
+    ///
+    /// ```
+    /// # mod server { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client/server.rs")); }
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> ostler_client::Result<()> {
+    /// # let server = server::TestServer::start();
+    /// # let client = server.client().await;
+    /// client.create("/config", b"v1").await?;
+    /// let mine = client.create("/election/n-", b"me").ephemeral_sequential().protected().creating_parents().await?;
+    /// assert!(mine.path.starts_with("/election/_c_") && mine.path.ends_with("-n-0000000000"));
+    /// let token = mine.stat.czxid;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `NodeExists`; `NoNode` if the parent is missing; `NoChildrenForEphemerals`; `NoAuth` without CREATE on the
+    /// parent; `InvalidAcl`; [`Error::ConnectionLoss`], after which it may be there or not, unless it is
+    /// [`protected`](Create::protected) or [`idempotent`](Create::idempotent).
+    pub fn create<'a>(&'a self, path: &'a str, data: &'a (impl AsRef<[u8]> + ?Sized)) -> Create<'a> {
+        Create {
+            client: self,
+            path,
+            data: Some(data.as_ref()),
+            mode: CreateMode::Persistent,
+            acl: Cow::Owned(vec![Acl::world(Perms::ALL)]),
+            parents_acl: Cow::Owned(vec![Acl::world(Perms::ALL)]),
+            protection: None,
+            parents: None,
+            idempotent: false,
+            or_set_data: false,
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! Several operations as one.
+
+use crate::{
+    client::{Client, checked},
+    create::CreateMode,
+    error::{Error, Result},
+    operation::{Operation, Trouble, finish, retried, spanned},
+    shared::Reply,
+};
+use bytes::Bytes;
+use ostler_client_core::Chroot;
+use ostler_proto::{
+    acl::{Acl, Perms},
+    error::ErrorCode,
+    jute::Reader,
+    op::Op,
+    reply::{OpOutcome, read_outcomes},
+    request::{self, MultiOp, MultiReadOp, PathVersion, Request},
+    stat::Stat,
+};
+use std::future::IntoFuture;
+
+/// Operations that are done all together or not at all: add them, then [`commit`](Multi::commit).
+///
+/// ```
+/// # mod server { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client/server.rs")); }
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> ostler_client::Result<()> {
+/// # let server = server::TestServer::start();
+/// # let client = server.client().await;
+/// # client.create("/lock", b"").await?;
+/// # client.create("/state", b"").await?;
+/// let results = client.multi().check("/lock", 0).set_data("/state", b"new").commit().await?;
+/// assert_eq!(results[1].stat().map(|stat| stat.version), Some(1));
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone)]
+#[must_use = "nothing is done until commit"]
+pub struct Multi<'a> {
+    client: &'a Client,
+    ops: Vec<PlannedOp>,
+}
+
+#[derive(Debug, Clone)]
+struct PlannedOp {
+    path: String,
+    what: What,
+}
+
+#[derive(Debug, Clone)]
+enum What {
+    Create { data: Bytes, mode: CreateMode, acl: Vec<Acl> },
+    Delete { version: i32 },
+    SetData { data: Bytes, version: i32 },
+    Check { version: i32 },
+}
+
+/// What an operation of a multi has done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OpResult {
+    /// A create.
+    Created {
+        /// The path, with what the server has added to the name.
+        path: String,
+        /// Its Stat; `None` from servers before 3.8.2.
+        stat: Option<Stat>,
+    },
+    /// A delete.
+    Deleted,
+    /// A setData, and the Stat after it.
+    DataSet(Stat),
+    /// A check.
+    Checked,
+}
+
+impl OpResult {
+    /// The path that a create has made.
+    pub fn path(&self) -> Option<&str> {
+        match self {
+            OpResult::Created { path, .. } => Some(path),
+            _ => None,
+        }
+    }
+
+    /// The Stat after it, where there is one.
+    pub fn stat(&self) -> Option<&Stat> {
+        match self {
+            OpResult::Created { stat, .. } => stat.as_ref(),
+            OpResult::DataSet(stat) => Some(stat),
+            OpResult::Deleted | OpResult::Checked => None,
+        }
+    }
+}
+
+impl Multi<'_> {
+    fn add(mut self, path: &str, what: What) -> Self {
+        self.ops.push(PlannedOp { path: path.to_owned(), what });
+        self
+    }
+
+    /// The znode is there and has this version, -1 for any.
+    pub fn check(self, path: &str, version: i32) -> Self {
+        self.add(path, What::Check { version })
+    }
+
+    /// Creates a persistent znode that everybody may use.
+    pub fn create(self, path: &str, data: impl AsRef<[u8]>) -> Self {
+        self.create_with(path, data, CreateMode::Persistent, vec![Acl::world(Perms::ALL)])
+    }
+
+    /// Creates a znode that everybody may use.
+    pub fn create_mode(self, path: &str, data: impl AsRef<[u8]>, mode: CreateMode) -> Self {
+        self.create_with(path, data, mode, vec![Acl::world(Perms::ALL)])
+    }
+
+    /// Creates a znode.
+    pub fn create_with(self, path: &str, data: impl AsRef<[u8]>, mode: CreateMode, acl: Vec<Acl>) -> Self {
+        let data = Bytes::copy_from_slice(data.as_ref());
+        self.add(path, What::Create { data, mode, acl })
+    }
+
+    /// Deletes a znode if it has this version, -1 for any.
+    pub fn delete(self, path: &str, version: i32) -> Self {
+        self.add(path, What::Delete { version })
+    }
+
+    /// Sets a znode's data, whatever its version.
+    pub fn set_data(self, path: &str, data: impl AsRef<[u8]>) -> Self {
+        self.set_data_version(path, data, -1)
+    }
+
+    /// Sets a znode's data if it has this version, -1 for any.
+    pub fn set_data_version(self, path: &str, data: impl AsRef<[u8]>, version: i32) -> Self {
+        let data = Bytes::copy_from_slice(data.as_ref());
+        self.add(path, What::SetData { data, version })
+    }
+
+    /// How many operations there are.
+    pub fn len(&self) -> usize {
+        self.ops.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ops.is_empty()
+    }
+
+    /// Does all of them, in order, in one transaction; gives a result for each.
+    ///
+    /// # Errors
+    /// [`Error::Multi`] with the first operation that fails: then none was done. [`Error::ConnectionLoss`]: all
+    /// or none were done.
+    pub fn commit(self) -> Operation<Vec<OpResult>> {
+        if let Some(error) = self.ops.iter().find_map(|op| op.check().err()) {
+            return Operation::refused(error);
+        }
+        let client = self.client;
+        let ops = self.ops.iter().map(|op| op.request(&client.chroot)).collect();
+        let call = client.call(&Request::Multi(ops));
+        let topic = client.topic("multi", self.ops.first().map_or("", |op| &op.path));
+        let (ops, chroot) = (self.ops, client.chroot.clone());
+        spanned(
+            topic.span(),
+            async move { finish(call, &topic, |reply| results(reply, &ops, &chroot)).await },
+        )
+    }
+}
+
+impl IntoFuture for Multi<'_> {
+    type Output = Result<Vec<OpResult>>;
+    type IntoFuture = Operation<Vec<OpResult>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        self.commit()
+    }
+}
+
+impl PlannedOp {
+    fn check(&self) -> Result<()> {
+        match &self.what {
+            What::Create { mode, .. } if mode.is_sequential() => checked(&format!("{}1", self.path)),
+            _ => checked(&self.path),
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match &self.what {
+            What::Create { .. } => "create",
+            What::Delete { .. } => "delete",
+            What::SetData { .. } => "setData",
+            What::Check { .. } => "check",
+        }
+    }
+
+    fn request<'a>(&'a self, chroot: &Chroot) -> MultiOp<'a> {
+        let path = chroot.absolute(&self.path);
+        match &self.what {
+            What::Create { data, mode, acl } => {
+                MultiOp::Create(mode.request(None, path, Some(data.as_ref()), acl))
+            }
+            What::Delete { version } => MultiOp::Delete(PathVersion { path, version: *version }),
+            What::SetData { data, version } => {
+                MultiOp::SetData(request::SetData { path, data: Some(data.as_ref()), version: *version })
+            }
+            What::Check { version } => MultiOp::Check(PathVersion { path, version: *version }),
+        }
+    }
+}
+
+fn results(reply: Reply, ops: &[PlannedOp], chroot: &Chroot) -> std::result::Result<Vec<OpResult>, Trouble> {
+    let body = reply.ok()?.body;
+    let outcomes = read_outcomes(&mut Reader::new(&body))?;
+    let mut results = Vec::with_capacity(outcomes.len());
+    for (index, outcome) in outcomes.into_iter().enumerate() {
+        results.push(match outcome {
+            OpOutcome::Create(path, stat) => {
+                OpResult::Created { path: chroot.relative(&path).to_owned(), stat }
+            }
+            OpOutcome::Delete => OpResult::Deleted,
+            OpOutcome::SetData(stat) => OpResult::DataSet(stat),
+            OpOutcome::Check => OpResult::Checked,
+            // Taken back because of a later one, which says why.
+            OpOutcome::Error(0) => continue,
+            OpOutcome::Error(code) => return Err(failed(code, index, ops)),
+            OpOutcome::GetData(..) | OpOutcome::GetChildren(_) => continue,
+        });
+    }
+    Ok(results)
+}
+
+fn failed(code: i32, index: usize, ops: &[PlannedOp]) -> Trouble {
+    let (operation, path) = ops.get(index).map_or(("multi", ""), |op| (op.name(), &*op.path));
+    match ErrorCode::from_code(code) {
+        Some(code) => Trouble::Other(Error::Multi { code, index, operation, path: path.into() }),
+        None => Trouble::Code(code),
+    }
+}
+
+/// Several reads in one request: add them, then [`read`](MultiRead::read).
+#[derive(Debug, Clone)]
+#[must_use = "nothing is read until read"]
+pub struct MultiRead<'a> {
+    client: &'a Client,
+    ops: Vec<(Op, String)>,
+}
+
+/// What a read of a multiRead has found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReadResult {
+    /// A getData.
+    Data(Bytes, Stat),
+    /// A getChildren.
+    Children(Vec<String>),
+}
+
+impl MultiRead<'_> {
+    /// Reads a znode's data and Stat.
+    pub fn get_data(mut self, path: &str) -> Self {
+        self.ops.push((Op::GetData, path.to_owned()));
+        self
+    }
+
+    /// Reads the names of a znode's children.
+    pub fn get_children(mut self, path: &str) -> Self {
+        self.ops.push((Op::GetChildren, path.to_owned()));
+        self
+    }
+
+    /// Does all of them; gives for each what it has found or its own error. Where the server knows no multiRead,
+    /// they are done one by one.
+    ///
+    /// # Errors
+    /// What concerns all of them: [`Error::ConnectionLoss`] and the like.
+    pub fn read(self) -> Operation<Vec<Result<ReadResult>>> {
+        if let Some(error) = self.ops.iter().find_map(|(_, path)| checked(path).err()) {
+            return Operation::refused(error);
+        }
+        let (client, ops) = (self.client.clone(), self.ops);
+        let ask = move |client: &Client, ops: &[(Op, String)]| {
+            let read = |(op, path): &(Op, String)| match op {
+                Op::GetChildren => MultiReadOp::GetChildren(client.chroot.absolute(path).into_owned().into()),
+                _ => MultiReadOp::GetData(client.chroot.absolute(path).into_owned().into()),
+            };
+            client.call(&Request::MultiRead { ops: ops.iter().map(read).collect(), broken: false })
+        };
+        let topic = client.topic("multiRead", ops.first().map_or("", |(_, path)| path));
+        let first = ask(&client, &ops);
+        spanned(topic.span(), async move {
+            let attempt = |call| finish(call, &topic, |reply| found(reply, &client, &ops));
+            match retried(client.retry, attempt(first), || attempt(ask(&client, &ops))).await {
+                Err(error) if error.is_unimplemented() => one_by_one(&client, &ops).await,
+                read => read,
+            }
+        })
+    }
+}
+
+impl IntoFuture for MultiRead<'_> {
+    type Output = Result<Vec<Result<ReadResult>>>;
+    type IntoFuture = Operation<Vec<Result<ReadResult>>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        self.read()
+    }
+}
+
+type Found = Vec<Result<ReadResult>>;
+
+fn found(reply: Reply, client: &Client, ops: &[(Op, String)]) -> std::result::Result<Found, Trouble> {
+    let body = reply.ok()?.body;
+    let outcomes = read_outcomes(&mut Reader::new(&body))?;
+    let read = |(outcome, (op, path)): (OpOutcome<'_>, &(Op, String))| match outcome {
+        OpOutcome::GetData(data, stat) => {
+            Ok(ReadResult::Data(Bytes::copy_from_slice(data.unwrap_or_default()), stat))
+        }
+        OpOutcome::GetChildren(names) => Ok(ReadResult::Children(names)),
+        OpOutcome::Error(code) => Err(client.topic(crate::metrics::name(*op), path).about().code(code)),
+        _ => Err(client.topic("multiRead", path).about().code(ErrorCode::MarshallingError.code())),
+    };
+    Ok(outcomes.into_iter().zip(ops).map(read).collect())
+}
+
+async fn one_by_one(client: &Client, ops: &[(Op, String)]) -> Result<Found> {
+    let mut found = Vec::with_capacity(ops.len());
+    for (op, path) in ops {
+        let read = match op {
+            Op::GetChildren => client.get_children(path).await.map(ReadResult::Children),
+            _ => client.get_data(path).await.map(|(data, stat)| ReadResult::Data(data, stat)),
+        };
+        match read {
+            Err(error) if error.code().is_none() => return Err(error),
+            read => found.push(read),
+        }
+    }
+    Ok(found)
+}
+
+impl Client {
+    /// Begins a transaction: operations that are done all together or not at all.
+    pub fn multi(&self) -> Multi<'_> {
+        Multi { client: self, ops: Vec::new() }
+    }
+
+    /// Begins several reads that go to the server as one.
+    pub fn multi_read(&self) -> MultiRead<'_> {
+        MultiRead { client: self, ops: Vec::new() }
+    }
+}

@@ -1,0 +1,276 @@
+//! Operations that change nothing.
+
+use crate::{
+    client::{Client, checked},
+    error::Result,
+    operation::{Again, Decode, Direct, Operation, Trouble, finish, retried, spanned},
+    watch::{self, Watch},
+};
+use bytes::Bytes;
+use ostler_client_core::Chroot;
+use ostler_proto::{
+    acl::{Acl, read_acls},
+    error::ErrorCode,
+    jute::Reader,
+    path,
+    reply::{read_identities, read_strings},
+    request::{PathWatch, Request},
+    stat::Stat,
+};
+use std::{fmt, future::IntoFuture};
+
+type Decoded<T> = std::result::Result<T, Trouble>;
+
+/// How a read is asked for and its reply is read.
+pub(crate) struct Kind<T> {
+    pub(crate) operation: &'static str,
+    pub(crate) request: Again,
+    pub(crate) decode: Decode<T>,
+}
+
+impl<T> Clone for Kind<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Kind<T> {}
+
+/// A read of one znode: await it, or ask for a [`watch`](Read::watch) as well.
+#[must_use = "nothing is asked until it is awaited"]
+pub struct Read<'a, T> {
+    client: &'a Client,
+    path: &'a str,
+    kind: Kind<T>,
+}
+
+impl<T> fmt::Debug for Read<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct(self.kind.operation).field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl<T: Send + 'static> Read<'_, T> {
+    /// Hands it to the client now; [`IntoFuture`] does the same.
+    pub fn send(self) -> Operation<T> {
+        self.client.read(self.path, self.kind)
+    }
+
+    /// Reads, and watches for the next change of what was read: no change comes between the two. After an
+    /// `exists` of a znode that is not there, the watch is for its creation.
+    pub fn watch(self) -> Operation<(T, Watch)> {
+        self.client.read_and_watch(self.path, self.kind)
+    }
+}
+
+impl<T: Send + 'static> IntoFuture for Read<'_, T> {
+    type Output = Result<T>;
+    type IntoFuture = Operation<T>;
+
+    fn into_future(self) -> Operation<T> {
+        self.send()
+    }
+}
+
+const GET_DATA: Kind<(Bytes, Stat)> = Kind {
+    operation: "getData",
+    request: |path, watch| Request::GetData(PathWatch { path, watch }),
+    decode: |reply, _| data(&reply.ok()?.body),
+};
+
+const EXISTS: Kind<Option<Stat>> = Kind {
+    operation: "exists",
+    request: |path, watch| Request::Exists(PathWatch { path, watch }),
+    decode: |reply, _| {
+        if reply.error == ErrorCode::NoNode.code() {
+            return Ok(None);
+        }
+        Ok(Some(Stat::read(&mut Reader::new(&reply.ok()?.body))?))
+    },
+};
+
+const GET_CHILDREN: Kind<Vec<String>> = Kind {
+    operation: "getChildren",
+    request: |path, watch| Request::GetChildren(PathWatch { path, watch }),
+    decode: |reply, _| Ok(read_strings(&mut Reader::new(&reply.ok()?.body))?),
+};
+
+const GET_CHILDREN2: Kind<(Vec<String>, Stat)> = Kind {
+    operation: "getChildren2",
+    request: |path, watch| Request::GetChildren2(PathWatch { path, watch }),
+    decode: |reply, _| {
+        let body = reply.ok()?.body;
+        let mut r = Reader::new(&body);
+        Ok((read_strings(&mut r)?, Stat::read(&mut r)?))
+    },
+};
+
+const GET_ACL: Kind<(Vec<Acl>, Stat)> = Kind {
+    operation: "getACL",
+    request: |path, _| Request::GetAcl(path),
+    decode: |reply, _| {
+        let body = reply.ok()?.body;
+        let mut r = Reader::new(&body);
+        Ok((read_acls(&mut r)?, Stat::read(&mut r)?))
+    },
+};
+
+const GET_ALL_CHILDREN_NUMBER: Kind<u32> = Kind {
+    operation: "getAllChildrenNumber",
+    request: |path, _| Request::GetAllChildrenNumber(path),
+    decode: |reply, _| Ok(Reader::new(&reply.ok()?.body).i32()?.max(0) as u32),
+};
+
+const GET_EPHEMERALS: Kind<Vec<String>> = Kind {
+    operation: "getEphemerals",
+    request: |prefix, _| Request::GetEphemerals { prefix: Some(prefix) },
+    decode: |reply, chroot| {
+        let paths = read_strings(&mut Reader::new(&reply.ok()?.body))?;
+        Ok(paths.into_iter().map(|path| crate::shared::relative(chroot, path)).collect())
+    },
+};
+
+const SYNC: Kind<()> = Kind {
+    operation: "sync",
+    request: |path, _| Request::Sync(Some(path)),
+    decode: |reply, _| reply.ok().map(drop),
+};
+
+const WHO_AM_I: Kind<Vec<(String, String)>> = Kind {
+    operation: "whoAmI",
+    request: |_, _| Request::WhoAmI,
+    decode: |reply, _| Ok(read_identities(&mut Reader::new(&reply.ok()?.body))?),
+};
+
+/// A body of data and Stat. The data does not keep more than itself in memory.
+pub(crate) fn data(body: &Bytes) -> Decoded<(Bytes, Stat)> {
+    let mut r = Reader::new(body);
+    let data = r.buffer()?.unwrap_or_default();
+    let stat = Stat::read(&mut r)?;
+    Ok((body.slice_ref(data), stat))
+}
+
+impl Client {
+    /// A znode's data and Stat. A znode without data reads as one with empty data.
+    ///
+    /// ```
+    /// # mod server { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client/server.rs")); }
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> ostler_client::Result<()> {
+    /// # let server = server::TestServer::start();
+    /// # let client = server.client().await;
+    /// # client.create("/config", b"").await?;
+    /// let (data, stat) = client.get_data("/config").await?;
+    /// let ((data, stat), changed) = client.get_data("/config").watch().await?;
+    /// client.set_data("/config", b"new").await?;
+    /// assert_eq!(changed.await?.path, "/config");
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `NoNode`; `NoAuth` without READ.
+    pub fn get_data<'a>(&'a self, path: &'a str) -> Read<'a, (Bytes, Stat)> {
+        Read { client: self, path, kind: GET_DATA }
+    }
+
+    /// A znode's Stat, `None` if it is not there.
+    ///
+    /// # Errors
+    /// `NoAuth` without READ, from servers since 3.8.4 and 3.9.2.
+    pub fn exists<'a>(&'a self, path: &'a str) -> Read<'a, Option<Stat>> {
+        Read { client: self, path, kind: EXISTS }
+    }
+
+    /// The names of a znode's children, in no order.
+    ///
+    /// # Errors
+    /// `NoNode`; `NoAuth` without READ.
+    pub fn get_children<'a>(&'a self, path: &'a str) -> Read<'a, Vec<String>> {
+        Read { client: self, path, kind: GET_CHILDREN }
+    }
+
+    /// The names of a znode's children, in no order, and its Stat: `getChildren2`.
+    ///
+    /// # Errors
+    /// `NoNode`; `NoAuth` without READ.
+    pub fn get_children_and_stat<'a>(&'a self, path: &'a str) -> Read<'a, (Vec<String>, Stat)> {
+        Read { client: self, path, kind: GET_CHILDREN2 }
+    }
+
+    /// A znode's access control list and Stat. Without ADMIN, digests are masked.
+    ///
+    /// # Errors
+    /// `NoNode`; `NoAuth` without READ and ADMIN.
+    pub fn get_acl(&self, path: &str) -> Operation<(Vec<Acl>, Stat)> {
+        self.read(path, GET_ACL)
+    }
+
+    /// How many znodes are below one, at any depth.
+    ///
+    /// # Errors
+    /// `NoNode`; `NoAuth` without READ.
+    pub fn get_all_children_number(&self, path: &str) -> Operation<u32> {
+        self.read(path, GET_ALL_CHILDREN_NUMBER)
+    }
+
+    /// The ephemeral znodes of this session whose paths begin with `prefix`, letter by letter.
+    pub fn get_ephemerals(&self, prefix: &str) -> Operation<Vec<String>> {
+        self.read(prefix, GET_EPHEMERALS)
+    }
+
+    /// Brings the server that this client is connected to up to date: what is read after it is no older than the
+    /// moment of this call. The path plays no part, and need not exist.
+    pub fn sync(&self, path: &str) -> Operation<()> {
+        self.read(path, SYNC)
+    }
+
+    /// The identities that the server knows this connection by: scheme and user of each.
+    pub fn who_am_i(&self) -> Operation<Vec<(String, String)>> {
+        self.read("/", WHO_AM_I)
+    }
+
+    /// The ensemble's configuration, as text, and the Stat of the znode that holds it.
+    ///
+    /// # Errors
+    /// `NoAuth`, where its ACL is restricted.
+    pub fn get_config(&self) -> Operation<(Bytes, Stat)> {
+        self.unrooted().read(path::CONFIG, GET_DATA)
+    }
+
+    /// This handle with the real root.
+    pub(crate) fn unrooted(&self) -> Client {
+        Client { chroot: Chroot::none(), ..self.clone() }
+    }
+
+    fn read<T: Send + 'static>(&self, path: &str, kind: Kind<T>) -> Operation<T> {
+        if let Err(error) = checked(path) {
+            return Operation::refused(error);
+        }
+        let topic = self.topic(kind.operation, path);
+        let call = self.call(&(kind.request)(self.chroot.absolute(path), false));
+        let span = topic.span();
+        let again = Some(kind.request);
+        Operation::direct(Direct { call, client: self.clone(), topic, decode: kind.decode, again, span })
+    }
+
+    fn read_and_watch<T: Send + 'static>(&self, path: &str, kind: Kind<T>) -> Operation<(T, Watch)> {
+        if let Err(error) = checked(path) {
+            return Operation::refused(error);
+        }
+        let topic = self.topic(kind.operation, path);
+        let client = self.clone();
+        let ask = move |path: &str| {
+            let pending = watch::one_shot(client.shared(), &client.chroot, path);
+            let request = (kind.request)(client.chroot.absolute(path), true);
+            (client.call_with_watch(&request, pending.guard.id()), pending)
+        };
+        let first = ask(path);
+        let client = self.clone();
+        spanned(topic.span(), async move {
+            let attempt = async |(call, pending): (_, watch::Pending<Watch>)| {
+                let read = finish(call, &topic, |reply| (kind.decode)(reply, &client.chroot)).await?;
+                Ok((read, pending.set()))
+            };
+            retried(client.retry, attempt(first), || attempt(ask(&topic.path))).await
+        })
+    }
+}

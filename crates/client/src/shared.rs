@@ -1,0 +1,439 @@
+//! The session, stepped by whoever has something for it, and the way of its effects to those who wait.
+//!
+//! A caller's task locks, steps and leaves its bytes behind those of others; the connection's task takes all
+//! that has gathered and writes it at once.
+
+use crate::{
+    metrics::{Metrics, Recorder},
+    states::{StateStream, Subscribers},
+    watch::{Sink, WatchedEvent},
+};
+use bytes::Bytes;
+use ostler_client_core::{
+    AttemptId, AuthInfo, Chroot, Effect, Effects, Failure, Input, Mono, RequestId, Session, SessionState,
+    WatchId,
+};
+use ostler_proto::{
+    id::{SessionId, Zxid},
+    op::Op,
+    reply::ReplyHeader,
+    request::Request,
+};
+use rustc_hash::FxBuildHasher;
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU8, Ordering::Relaxed},
+    },
+    task::Waker,
+    time::Duration,
+};
+use tokio::{sync::oneshot, time::Instant};
+
+/// A server's answer.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) error: i32,
+    /// What follows the header.
+    pub(crate) body: Bytes,
+}
+
+pub(crate) type Outcome = std::result::Result<Reply, Failure>;
+
+/// Whether servers know create2, as far as this client has seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Create2 {
+    Untried,
+    Known,
+    Unknown,
+}
+
+/// What the connection's task is to do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    Connect { attempt: AttemptId, host: usize },
+    Hangup,
+    Stop,
+}
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    state: Mutex<State>,
+    begun: Instant,
+    create2: AtomicU8,
+    pub(crate) runtime: tokio::runtime::Handle,
+}
+
+struct Waiter {
+    op: Op,
+    to: oneshot::Sender<Outcome>,
+}
+
+pub(crate) struct State {
+    core: Session,
+    effects: Effects,
+    /// By request number, the first being `first_waiter`.
+    waiters: VecDeque<Option<Waiter>>,
+    first_waiter: u64,
+    sinks: HashMap<WatchId, Sink, FxBuildHasher>,
+    last_watch: u64,
+    subscribers: Subscribers,
+    order: Option<Order>,
+    probe: Option<usize>,
+    /// Set while the connection's task sleeps.
+    waker: Option<Waker>,
+    recorder: Recorder,
+    trouble: Option<String>,
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State").field("core", &self.core).finish_non_exhaustive()
+    }
+}
+
+/// Answers on their way out of the lock.
+type Answers = Vec<(oneshot::Sender<Outcome>, Outcome)>;
+
+/// What the connection's task finds when it looks.
+pub(crate) struct Work {
+    pub(crate) order: Option<Order>,
+    pub(crate) probe: Option<usize>,
+    pub(crate) deadline: Option<Mono>,
+    /// There are bytes to send, and nothing else was looked at.
+    pub(crate) others_first: bool,
+}
+
+impl Shared {
+    pub(crate) fn new(config: ostler_client_core::Config) -> Shared {
+        let state = State {
+            core: Session::new(config, Mono::START),
+            effects: Effects::default(),
+            waiters: VecDeque::new(),
+            first_waiter: 0,
+            sinks: HashMap::default(),
+            last_watch: 0,
+            subscribers: Subscribers::default(),
+            order: None,
+            probe: None,
+            waker: None,
+            recorder: Recorder::default(),
+            trouble: None,
+        };
+        let runtime = tokio::runtime::Handle::current();
+        Shared {
+            state: Mutex::new(state),
+            begun: Instant::now(),
+            create2: AtomicU8::new(Create2::Untried as u8),
+            runtime,
+        }
+    }
+
+    pub(crate) fn create2(&self) -> Create2 {
+        match self.create2.load(Relaxed) {
+            0 => Create2::Untried,
+            1 => Create2::Known,
+            _ => Create2::Unknown,
+        }
+    }
+
+    pub(crate) fn note_create2(&self, found: Create2) {
+        self.create2.store(found as u8, Relaxed);
+    }
+
+    /// The session's time now.
+    pub(crate) fn now(&self) -> Mono {
+        Mono(self.begun.elapsed())
+    }
+
+    /// The moment of a session's time.
+    pub(crate) fn instant(&self, at: Mono) -> Instant {
+        self.begun + at.0.min(Duration::from_secs(86_400 * 365))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A step that panicked is a bug; others go on with what it left.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Steps, and delivers what comes of it.
+    fn step(&self, input: Input<'_>) {
+        let now = self.now();
+        let mut answers = Answers::new();
+        let waker = {
+            let mut state = self.lock();
+            state.step(now, input, &mut answers);
+            state.waker.take()
+        };
+        deliver(answers, waker);
+    }
+
+    /// Hands a request over. Its place among the client's requests is fixed now.
+    pub(crate) fn submit(
+        &self,
+        request: &Request<'_>,
+        session: Option<SessionId>,
+        watch: Option<WatchId>,
+    ) -> oneshot::Receiver<Outcome> {
+        let (to, outcome) = oneshot::channel();
+        let now = self.now();
+        let mut answers = Answers::new();
+        let waker = {
+            let mut state = self.lock();
+            let id = state.wait(request.op().unwrap_or(Op::Ping), to);
+            state.step(now, Input::Request { id, session, request, watch }, &mut answers);
+            state.waker.take()
+        };
+        deliver(answers, waker);
+        outcome
+    }
+
+    pub(crate) fn add_auth(&self, auth: AuthInfo) -> oneshot::Receiver<Outcome> {
+        self.ask(Op::Auth, |id| Input::AddAuth { id, auth })
+    }
+
+    pub(crate) fn close(&self) -> oneshot::Receiver<Outcome> {
+        self.ask(Op::CloseSession, Input::Close)
+    }
+
+    fn ask<'a>(&self, op: Op, input: impl FnOnce(RequestId) -> Input<'a>) -> oneshot::Receiver<Outcome> {
+        let (to, outcome) = oneshot::channel();
+        let now = self.now();
+        let mut answers = Answers::new();
+        let waker = {
+            let mut state = self.lock();
+            let id = state.wait(op, to);
+            state.step(now, input(id), &mut answers);
+            state.waker.take()
+        };
+        deliver(answers, waker);
+        outcome
+    }
+
+    /// Somebody who will hear of a path's changes, once a request has asked for it.
+    pub(crate) fn add_sink(&self, sink: Sink) -> WatchId {
+        let mut state = self.lock();
+        state.last_watch += 1;
+        let watch = WatchId(state.last_watch);
+        state.sinks.insert(watch, sink);
+        watch
+    }
+
+    /// Nobody listens any more.
+    pub(crate) fn unwatch(&self, watch: WatchId) {
+        let now = self.now();
+        let mut answers = Answers::new();
+        let waker = {
+            let mut state = self.lock();
+            state.sinks.remove(&watch);
+            state.step(now, Input::Unwatch(watch), &mut answers);
+            state.waker.take()
+        };
+        deliver(answers, waker);
+    }
+
+    pub(crate) fn subscribe(&self) -> StateStream {
+        let mut state = self.lock();
+        let current = state.core.state();
+        state.subscribers.add(current)
+    }
+
+    /// The last state told, and the session as far as it can be taken to live now.
+    pub(crate) fn state_now(&self) -> (SessionState, Option<SessionId>) {
+        let now = self.now();
+        let state = self.lock();
+        (state.core.state(), state.core.session_at(now))
+    }
+
+    pub(crate) fn session_timeout(&self) -> Option<Duration> {
+        self.lock().core.timeout()
+    }
+
+    pub(crate) fn last_zxid(&self) -> Zxid {
+        self.lock().core.last_zxid()
+    }
+
+    pub(crate) fn metrics(&self) -> Metrics {
+        let state = self.lock();
+        state.recorder.report(state.core.watchers(), state.waiters.iter().flatten().count())
+    }
+
+    pub(crate) fn note_trouble(&self, trouble: String) {
+        self.lock().trouble = Some(trouble);
+    }
+
+    pub(crate) fn trouble(&self) -> Option<String> {
+        self.lock().trouble.clone()
+    }
+
+    // What follows is for the connection's task.
+
+    pub(crate) fn connected(&self, attempt: AttemptId) {
+        self.step(Input::Connected(attempt));
+    }
+
+    pub(crate) fn disconnected(&self, attempt: AttemptId) {
+        self.step(Input::Disconnected(attempt));
+    }
+
+    pub(crate) fn found_read_write(&self, host: usize) {
+        self.step(Input::FoundReadWrite { host });
+    }
+
+    pub(crate) fn deadline(&self) {
+        self.step(Input::Deadline);
+    }
+
+    /// Takes in all of `payloads` under one lock. False once the connection is no longer wanted.
+    pub(crate) fn frames<'a>(
+        &self,
+        attempt: AttemptId,
+        payloads: impl Iterator<Item = &'a [u8]>,
+        answers: &mut Answers,
+    ) {
+        let now = self.now();
+        {
+            let mut state = self.lock();
+            for payload in payloads {
+                state.recorder.bytes_in += payload.len() as u64 + 4;
+                state.step(now, Input::Frame { attempt, payload }, answers);
+            }
+        }
+        for (to, outcome) in answers.drain(..) {
+            // Who does not wait any more does not want to know.
+            let _ = to.send(outcome);
+        }
+    }
+
+    /// What there is to do. If `out` is empty it gets the bytes to send; `waker` is kept until something changes.
+    /// With `may_wait` bytes are only said to be there.
+    pub(crate) fn work(&self, out: Option<&mut Vec<u8>>, may_wait: bool, waker: &Waker) -> Work {
+        let mut state = self.lock();
+        if let Some(out) = out
+            && state.order.is_none()
+            && out.is_empty()
+            && !state.effects.bytes.is_empty()
+        {
+            if may_wait {
+                return Work { order: None, probe: None, deadline: None, others_first: true };
+            }
+            std::mem::swap(out, &mut state.effects.bytes);
+            state.recorder.bytes_out += out.len() as u64;
+        }
+        let order = state.order.take();
+        match &mut state.waker {
+            Some(kept) => kept.clone_from(waker),
+            none => *none = Some(waker.clone()),
+        }
+        Work { order, probe: state.probe.take(), deadline: state.core.next_deadline(), others_first: false }
+    }
+}
+
+fn deliver(answers: Answers, waker: Option<Waker>) {
+    for (to, outcome) in answers {
+        let _ = to.send(outcome);
+    }
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
+
+impl State {
+    fn wait(&mut self, op: Op, to: oneshot::Sender<Outcome>) -> RequestId {
+        let id = RequestId(self.first_waiter + self.waiters.len() as u64);
+        self.waiters.push_back(Some(Waiter { op, to }));
+        id
+    }
+
+    fn take_waiter(&mut self, id: RequestId) -> Option<Waiter> {
+        let place = usize::try_from(id.0.checked_sub(self.first_waiter)?).ok()?;
+        let waiter = self.waiters.get_mut(place)?.take();
+        while let Some(None) = self.waiters.front() {
+            self.waiters.pop_front();
+            self.first_waiter += 1;
+        }
+        waiter
+    }
+
+    fn step(&mut self, now: Mono, input: Input<'_>, answers: &mut Answers) {
+        let payload = match &input {
+            Input::Frame { payload, .. } => *payload,
+            _ => &[],
+        };
+        self.core.step(now, input, &mut self.effects);
+        if self.effects.list.is_empty() {
+            return;
+        }
+        let mut list = std::mem::take(&mut self.effects.list);
+        for effect in list.drain(..) {
+            self.route(now, effect, payload, answers);
+        }
+        self.effects.list = list;
+    }
+
+    fn route(&mut self, now: Mono, effect: Effect, payload: &[u8], answers: &mut Answers) {
+        match effect {
+            Effect::Reply { id, asked, error, .. } => {
+                let Some(waiter) = self.take_waiter(id) else { return };
+                self.recorder.answered(waiter.op, now.since(asked), error);
+                let body = Bytes::copy_from_slice(payload.get(ReplyHeader::SIZE..).unwrap_or_default());
+                answers.push((waiter.to, Ok(Reply { error, body })));
+            }
+            Effect::Failed { id, failure } => {
+                let Some(waiter) = self.take_waiter(id) else { return };
+                self.recorder.failed(waiter.op);
+                answers.push((waiter.to, Err(failure)));
+            }
+            Effect::Event { watchers, kind, path, zxid } => {
+                self.recorder.events += watchers.len() as u64;
+                for watch in watchers {
+                    self.tell(watch, WatchedEvent { kind, path: path.clone(), zxid });
+                }
+            }
+            Effect::WatchesEnded(watches) => {
+                for watch in watches {
+                    self.sinks.remove(&watch);
+                }
+            }
+            Effect::WatchesRemoved(watches) => {
+                for watch in watches {
+                    if let Some(sink) = self.sinks.remove(&watch) {
+                        sink.removed();
+                    }
+                }
+            }
+            Effect::State(next) => {
+                tracing::debug!(state = ?next.state, session = ?next.session, "connection state");
+                self.recorder.state(next.state);
+                self.subscribers.tell(next);
+            }
+            Effect::Connect { attempt, host } => self.order = Some(Order::Connect { attempt, host }),
+            Effect::Hangup(_) => self.order = Some(Order::Hangup),
+            Effect::ProbeReadWrite { host } => self.probe = Some(host),
+            Effect::Ended { .. } => {
+                self.order = Some(Order::Stop);
+                self.sinks.clear();
+                self.subscribers.end();
+            }
+        }
+    }
+
+    fn tell(&mut self, watch: WatchId, event: WatchedEvent) {
+        let done = match self.sinks.get_mut(&watch) {
+            Some(sink) => sink.tell(event),
+            None => false,
+        };
+        if done {
+            self.sinks.remove(&watch);
+        }
+    }
+}
+
+/// A path of the server as a handle with this root names it.
+pub(crate) fn relative(chroot: &Chroot, path: String) -> String {
+    match chroot.is_none() {
+        true => path,
+        false => chroot.relative(&path).to_owned(),
+    }
+}

@@ -1,0 +1,125 @@
+//! Watches that stay, and questions about watches.
+
+use crate::{
+    client::{Client, checked},
+    operation::{Operation, finish, retried, spanned},
+    watch::{self, AddWatchMode, Pending, WatchStream},
+};
+use ostler_proto::{error::ErrorCode, request::Request};
+
+/// Which entries of a server's watch tables are meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WatcherType {
+    /// Watches of lists of children.
+    Children,
+    /// Watches of data and existence.
+    Data,
+    /// All of them.
+    Any,
+    /// Persistent ones; servers since 3.9.
+    Persistent,
+    /// Persistent recursive ones; servers since 3.9.
+    PersistentRecursive,
+}
+
+impl WatcherType {
+    fn code(self) -> i32 {
+        match self {
+            WatcherType::Children => 1,
+            WatcherType::Data => 2,
+            WatcherType::Any => 3,
+            WatcherType::Persistent => 4,
+            WatcherType::PersistentRecursive => 5,
+        }
+    }
+}
+
+impl AddWatchMode {
+    fn code(self) -> i32 {
+        match self {
+            AddWatchMode::Persistent => 0,
+            AddWatchMode::PersistentRecursive => 1,
+        }
+    }
+}
+
+impl Client {
+    /// Watches a znode, or all znodes below it, for as long as the stream lives. The znode need not exist.
+    ///
+    /// ```
+    /// use ostler_client::{AddWatchMode, EventKind};
+    ///
+    /// # mod server { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client/server.rs")); }
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> ostler_client::Result<()> {
+    /// # let server = server::TestServer::start();
+    /// # let client = server.client().await;
+    /// let mut changes = client.add_watch("/services", AddWatchMode::PersistentRecursive).await?;
+    /// client.create("/services/mail", b"").creating_parents().await?;
+    /// while let Some(event) = changes.next().await {
+    ///     assert_eq!(event.kind, EventKind::NodeCreated);
+    ///     if event.path == "/services/mail" {
+    ///         break;
+    ///     }
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `Unimplemented` from servers before 3.6, which close the connection after it.
+    pub fn add_watch(&self, path: &str, mode: AddWatchMode) -> Operation<WatchStream> {
+        if let Err(error) = checked(path) {
+            return Operation::refused(error);
+        }
+        let topic = self.topic("addWatch", path);
+        let client = self.clone();
+        let ask = move |path: &str| {
+            let pending = watch::stream(client.shared(), &client.chroot);
+            let request = Request::AddWatch { path: client.chroot.absolute(path), mode: mode.code() };
+            (client.call_with_watch(&request, pending.guard.id()), pending)
+        };
+        let (first, policy) = (ask(path), self.retry);
+        spanned(topic.span(), async move {
+            let attempt = async |(call, pending): (_, Pending<WatchStream>)| {
+                finish(call, &topic, |reply| reply.ok().map(drop)).await?;
+                Ok(pending.set())
+            };
+            retried(policy, attempt(first), || attempt(ask(&topic.path))).await
+        })
+    }
+
+    /// Whether the server holds a watch of this client on a znode.
+    pub fn check_watches(&self, path: &str, kind: WatcherType) -> Operation<bool> {
+        if let Err(error) = checked(path) {
+            return Operation::refused(error);
+        }
+        let topic = self.topic("checkWatches", path);
+        let ask = move |client: &Client, path: &str| {
+            client.call(&Request::CheckWatches { path: client.chroot.absolute(path), kind: kind.code() })
+        };
+        let (first, client) = (ask(self, path), self.clone());
+        spanned(topic.span(), async move {
+            let attempt = |call| {
+                finish(call, &topic, |reply| match reply.error {
+                    code if code == ErrorCode::NoWatcher.code() => Ok(false),
+                    _ => reply.ok().map(|_| true),
+                })
+            };
+            retried(client.retry, attempt(first), || attempt(ask(&client, &topic.path))).await
+        })
+    }
+
+    /// Removes watches of this client on a znode, whoever set them; theirs end. What one watch needs is removed
+    /// when it is dropped, so this is for what others have left behind.
+    ///
+    /// # Errors
+    /// `NoWatcher`; [`Error::ConnectionLoss`](crate::Error::ConnectionLoss), after which they are still set.
+    pub fn remove_watches(&self, path: &str, kind: WatcherType) -> Operation<()> {
+        if let Err(error) = checked(path) {
+            return Operation::refused(error);
+        }
+        let topic = self.topic("removeWatches", path);
+        let request = Request::RemoveWatches { path: self.chroot.absolute(path), kind: kind.code() };
+        let call = self.call(&request);
+        spanned(topic.span(), async move { finish(call, &topic, |reply| reply.ok().map(drop)).await })
+    }
+}

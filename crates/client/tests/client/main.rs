@@ -1,0 +1,12 @@
+//! The client against real servers in this process.
+#![allow(clippy::unwrap_used)]
+
+mod any_server;
+mod encrypted;
+mod losses;
+mod old_servers;
+mod operations;
+mod proxy;
+mod server;
+mod sessions;
+mod watches;

@@ -1,0 +1,139 @@
+//! Each operation once, and what it says when it is refused.
+
+use crate::server::TestServer;
+use ostler_client::{Acl, CreateMode, Error, ErrorCode, OpResult, Perms, ReadResult, without_protection};
+use std::time::Duration;
+
+#[tokio::test]
+async fn a_znodes_life() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    let made = client.create("/a", b"one").await.unwrap();
+    assert_eq!((made.path.as_str(), made.stat.version, made.stat.data_length), ("/a", 0, 3));
+    assert_eq!(client.exists("/a").await.unwrap(), Some(made.stat));
+    assert_eq!(client.exists("/b").await.unwrap(), None);
+    let (data, stat) = client.get_data("/a").await.unwrap();
+    assert_eq!((&data[..], stat), (&b"one"[..], made.stat));
+    let stat = client.set_data("/a", "two").version(0).await.unwrap();
+    assert_eq!(stat.version, 1);
+    assert!(client.set_data("/a", b"").version(0).await.unwrap_err().is_bad_version());
+    client.create("/a/c", b"").without_data().await.unwrap();
+    assert_eq!(client.get_children("/a").await.unwrap(), ["c"]);
+    let (names, stat) = client.get_children_and_stat("/a").await.unwrap();
+    assert_eq!((names.len(), stat.num_children), (1, 1));
+    assert_eq!(client.get_all_children_number("/a").await.unwrap(), 1);
+    assert!(client.delete("/a").await.unwrap_err().is_not_empty());
+    client.delete("/a").deleting_children_if_needed().await.unwrap();
+    assert!(client.delete("/a").await.unwrap_err().is_no_node());
+    client.delete("/a").quietly().await.unwrap();
+    client.sync("/").await.unwrap();
+    client.close().await;
+    assert!(matches!(client.get_data("/").await, Err(Error::Closed)));
+}
+
+#[tokio::test]
+async fn every_kind_of_znode() {
+    let server = TestServer::start_with(|config| config.extended_types_enabled = true);
+    let client = server.client().await;
+    let session = client.session_id().unwrap();
+    let owned = client.create("/e", b"").ephemeral().await.unwrap();
+    assert_eq!(owned.stat.ephemeral_owner, session.0);
+    let first = client.create("/s-", b"").ephemeral_sequential().await.unwrap();
+    let second = client.create("/s-", b"").sequential().await.unwrap();
+    assert!(first.path < second.path && first.stat.czxid < second.stat.czxid);
+    client.create("/c", b"").container().await.unwrap();
+    client.create("/t", b"").ttl(Duration::from_secs(100)).await.unwrap();
+    let mode = CreateMode::PersistentSequentialWithTtl(Duration::from_secs(100));
+    assert!(client.create("/t/", b"").mode(mode).await.unwrap().path.starts_with("/t/0000"));
+    let mut mine = client.get_ephemerals("/").await.unwrap();
+    mine.sort();
+    assert_eq!(mine, ["/e", first.path.as_str()]);
+    assert!(client.create("/e/x", b"").await.unwrap_err().code() == Some(ErrorCode::NoChildrenForEphemerals));
+}
+
+#[tokio::test]
+async fn creates_with_conditions() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    assert!(client.create("/p/q/r", b"").await.unwrap_err().is_no_node());
+    client.create("/p/q/r", b"x").creating_parents().await.unwrap();
+    assert!(client.create("/p/q/r", b"x").creating_parents().await.unwrap_err().is_node_exists());
+    client.create("/k/l", b"").creating_container_parents().await.unwrap();
+    let readable = [Acl::world(Perms::READ)];
+    client.create("/open/closed", b"").acl(&readable[..]).creating_parents().await.unwrap();
+    assert_eq!(client.get_acl("/open").await.unwrap().0, [Acl::world(Perms::ALL)]);
+    assert_eq!(client.get_acl("/open/closed").await.unwrap().0, readable);
+    let two = [Acl::world(Perms::READ), Acl::world(Perms::CREATE)];
+    client.create("/two/x", b"").parents_acl(&two[..]).creating_parents().await.unwrap();
+    assert_eq!(client.get_acl("/two").await.unwrap().0, two);
+    let stat = client.create("/p/q/r", b"y").or_set_data().await.unwrap().stat;
+    assert_eq!(stat.version, 1);
+    let made = client.create("/p/n-", b"").ephemeral_sequential().protected().await.unwrap();
+    assert_eq!(without_protection(made.name()), "n-0000000001");
+    assert_eq!(client.get_children("/p").await.unwrap().len(), 2);
+    for bad in ["", "a", "/a/", "/a//b", "/./x"] {
+        assert!(matches!(client.create(bad, b"").await, Err(Error::BadPath { .. })), "{bad}");
+        assert!(matches!(client.get_data(bad).await, Err(Error::BadPath { .. })), "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn multis_are_done_whole_or_not_at_all() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    let results = client
+        .multi()
+        .create("/m", b"1")
+        .create_mode("/m/s-", b"", CreateMode::EphemeralSequential)
+        .check("/m", 0)
+        .set_data("/m", b"2")
+        .delete("/m/s-0000000000", -1)
+        .commit()
+        .await
+        .unwrap();
+    assert_eq!(results[1].path(), Some("/m/s-0000000000"));
+    assert_eq!(results[3].stat().unwrap().version, 1);
+    assert_eq!((&results[2], &results[4]), (&OpResult::Checked, &OpResult::Deleted));
+    let error =
+        client.multi().set_data("/m", b"3").check("/m", 9).delete("/m", -1).commit().await.unwrap_err();
+    assert!(matches!(&error, Error::Multi { code: ErrorCode::BadVersion, index: 1, operation: "check", .. }));
+    assert_eq!(&client.get_data("/m").await.unwrap().0[..], b"2");
+    let found = client.multi_read().get_data("/m").get_children("/").get_data("/none").read().await.unwrap();
+    assert!(matches!(&found[0], Ok(ReadResult::Data(data, _)) if data == "2"));
+    assert!(matches!(&found[1], Ok(ReadResult::Children(names)) if names.len() == 2));
+    assert!(found[2].as_ref().is_err_and(Error::is_no_node));
+}
+
+#[tokio::test]
+async fn identities_and_access() {
+    let server = TestServer::start();
+    let client = server.builder("").auth("digest", "bob:pw").connect().await.unwrap();
+    let whole = [Acl { perms: Perms::ALL, id: ostler_client::Id::new("auth", "") }];
+    client.create("/mine", b"").acl(&whole[..]).await.unwrap();
+    let other = server.client().await;
+    assert_eq!(other.get_data("/mine").await.unwrap_err().code(), Some(ErrorCode::NoAuth));
+    other.add_auth("digest", "bob:pw").await.unwrap();
+    other.get_data("/mine").await.unwrap();
+    let users = other.who_am_i().await.unwrap();
+    assert!(users.contains(&("digest".into(), "bob".into())));
+    assert_eq!(other.get_acl("/mine").await.unwrap().0[0].id.scheme, "digest");
+    other.set_acl("/mine", &[Acl::world(Perms::READ)]).version(0).await.unwrap();
+    assert!(matches!(other.add_auth("nonsense", "x").await, Err(Error::AuthFailed)));
+    // The refused identity cost the connection; the session goes on with the good one.
+    assert_eq!(other.get_data("/mine").await.unwrap().1.aversion, 1);
+}
+
+#[tokio::test]
+async fn roots_and_namespaces_are_prefixes() {
+    let server = TestServer::start();
+    let real = server.client().await;
+    let client = server.builder("/r").connect().await.unwrap();
+    client.create("/", b"").creating_parents().await.unwrap();
+    let inner = client.using_namespace("x/y").unwrap();
+    let made = inner.create("/n-", b"").ephemeral_sequential().creating_parents().await.unwrap();
+    assert!(real.exists(&format!("/r/x/y{}", made.path)).await.unwrap().is_some());
+    assert_eq!(inner.get_ephemerals("/").await.unwrap(), [made.path]);
+    assert_eq!(inner.namespace(), "/r/x/y");
+    let config = inner.get_config().await;
+    assert!(config.is_ok(), "{config:?}");
+}

@@ -1,0 +1,137 @@
+//! A network that loses the connection after a given message.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, AtomicUsize, Ordering::SeqCst},
+    },
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream, tcp::OwnedReadHalf, tcp::OwnedWriteHalf},
+    sync::{Mutex, watch},
+    task::JoinHandle,
+};
+
+pub(crate) struct Proxy {
+    pub(crate) address: SocketAddr,
+    shared: Arc<Shared>,
+    task: JoinHandle<()>,
+}
+
+struct Shared {
+    server: SocketAddr,
+    unknown: Vec<i32>,
+    /// Messages that may still pass before the connection is lost, once; far below zero for no limit.
+    left: AtomicI64,
+    passed: AtomicUsize,
+    cut: watch::Sender<u64>,
+}
+
+const NO_LIMIT: i64 = i64::MIN / 2;
+
+impl Proxy {
+    pub(crate) async fn to(server: SocketAddr) -> Proxy {
+        Proxy::hiding(server, Vec::new()).await
+    }
+
+    /// As a server that does not know some operations.
+    pub(crate) async fn hiding(server: SocketAddr, unknown: Vec<i32>) -> Proxy {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (cut, _) = watch::channel(0);
+        let shared = Arc::new(Shared {
+            server,
+            unknown,
+            left: AtomicI64::new(NO_LIMIT),
+            passed: AtomicUsize::new(0),
+            cut,
+        });
+        let task = tokio::spawn(accept(listener, shared.clone()));
+        Proxy { address, shared, task }
+    }
+
+    /// Loses the connection instead of letting message number `messages` from now through, in either direction.
+    pub(crate) fn cut_at(&self, messages: i64) {
+        self.shared.left.store(messages, SeqCst);
+    }
+
+    /// Loses the connection now.
+    pub(crate) fn cut(&self) {
+        self.shared.cut.send_modify(|count| *count += 1);
+    }
+
+    /// Whether a cut that was set has happened.
+    pub(crate) fn has_cut(&self) -> bool {
+        self.shared.left.load(SeqCst) <= 0
+    }
+
+    /// Messages that have passed, pings aside.
+    pub(crate) fn passed(&self) -> usize {
+        self.shared.passed.load(SeqCst)
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    while let Ok((client, _)) = listener.accept().await {
+        let Ok(server) = TcpStream::connect(shared.server).await else { continue };
+        tokio::spawn(pass(client, server, shared.clone()));
+    }
+}
+
+async fn pass(client: TcpStream, server: TcpStream, shared: Arc<Shared>) {
+    client.set_nodelay(true).unwrap();
+    server.set_nodelay(true).unwrap();
+    let mut cut = shared.cut.subscribe();
+    let (from_client, to_client) = client.into_split();
+    let (from_server, to_server) = server.into_split();
+    let (to_client, to_server) = (Mutex::new(to_client), Mutex::new(to_server));
+    tokio::select! {
+        _ = cut.changed() => {}
+        () = pass_frames(from_client, &to_server, &shared, Some(&to_client)) => {}
+        () = pass_frames(from_server, &to_client, &shared, None) => {}
+    }
+}
+
+/// With `back`, requests are looked at: one that the server shall not know is refused, as old servers do.
+async fn pass_frames(
+    mut from: OwnedReadHalf,
+    to: &Mutex<OwnedWriteHalf>,
+    shared: &Shared,
+    back: Option<&Mutex<OwnedWriteHalf>>,
+) {
+    let mut first = true;
+    loop {
+        let Ok(length) = from.read_u32().await else { return };
+        let mut frame = vec![0; length as usize + 4];
+        frame[..4].copy_from_slice(&length.to_be_bytes());
+        if from.read_exact(&mut frame[4..]).await.is_err() {
+            return;
+        }
+        let ping = frame[4..8] == (-2_i32).to_be_bytes();
+        if !ping && shared.left.fetch_sub(1, SeqCst) == 1 {
+            return;
+        }
+        shared.passed.fetch_add(usize::from(!ping), SeqCst);
+        let op = i32::from_be_bytes(frame[8..12].try_into().unwrap());
+        if let Some(back) = back.filter(|_| !first && shared.unknown.contains(&op)) {
+            let mut refusal = vec![0, 0, 0, 16];
+            refusal.extend(&frame[4..8]);
+            refusal.extend((-1_i64).to_be_bytes());
+            refusal.extend((-6_i32).to_be_bytes());
+            let _ = back.lock().await.write_all(&refusal).await;
+            return;
+        }
+        first = false;
+        if to.lock().await.write_all(&frame).await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Sessions, their states and their ends.
+
+use crate::server::TestServer;
+use ostler_client::{Client, ConnectionState, Error, RetryPolicy};
+use std::time::Duration;
+
+#[tokio::test]
+async fn a_session_outlives_its_connection() {
+    let mut server = TestServer::start();
+    let client = server.client().await;
+    let mut states = client.states();
+    assert_eq!(states.next().await.unwrap().state, ConnectionState::Connected);
+    let session = client.session().await.unwrap();
+    let mine = session.create("/mine", b"").ephemeral().await.unwrap();
+    server.stop();
+    assert_eq!(states.next().await.unwrap().state, ConnectionState::Suspended);
+    let waiting = session.get_data("/mine").send();
+    server.restart();
+    assert_eq!(waiting.await.unwrap().1, mine.stat);
+    let state = states.next().await.unwrap();
+    assert_eq!((state.state, state.session), (ConnectionState::Reconnected, Some(session.id())));
+}
+
+#[tokio::test]
+async fn what_is_bound_to_a_lost_session_fails() {
+    let mut server = TestServer::start_with(|config| config.min_session_timeout_ms = 100);
+    let client = server.builder("").session_timeout(Duration::from_millis(500)).connect().await.unwrap();
+    let mut states = client.states();
+    let session = client.session().await.unwrap();
+    session.create("/mine", b"").ephemeral().await.unwrap();
+    server.stop();
+    session.ended().await;
+    assert!(!session.is_alive() && client.session_id().is_none());
+    server.restart();
+    client.wait_connected().await.unwrap();
+    assert!(matches!(session.get_data("/").await, Err(Error::SessionChanged { .. })));
+    client.get_data("/").await.unwrap();
+    let mut told = Vec::new();
+    while told.last() != Some(&ConnectionState::Reconnected) {
+        told.push(states.next().await.unwrap().state);
+    }
+    use ConnectionState::{Connected, Lost, Reconnected, Suspended};
+    assert_eq!(told, [Connected, Suspended, Lost, Reconnected]);
+    assert_ne!(client.session_id(), Some(session.id()));
+}
+
+#[tokio::test]
+async fn the_last_client_dropped_ends_the_session() {
+    let server = TestServer::start();
+    let watcher = server.client().await;
+    let client = server.client().await;
+    client.create("/mine", b"").ephemeral().await.unwrap();
+    let (_, gone) = watcher.exists("/mine").watch().await.unwrap();
+    drop(client.clone());
+    client.exists("/mine").await.unwrap().unwrap();
+    drop(client);
+    gone.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_named() {
+    let nowhere = Client::builder("127.0.0.1:1").connection_timeout(Duration::from_millis(300));
+    let error = nowhere.connect().await.unwrap_err();
+    assert!(error.to_string().contains("127.0.0.1:1"), "{error}");
+}
+
+#[tokio::test]
+async fn a_client_can_end_with_its_session() {
+    let mut server = TestServer::start_with(|config| config.min_session_timeout_ms = 100);
+    let builder =
+        server.builder("").session_timeout(Duration::from_millis(500)).new_session_after_loss(false);
+    let client = builder.connect().await.unwrap();
+    let mut states = client.states();
+    server.stop();
+    let mut told = Vec::new();
+    while let Some(next) = states.next().await {
+        told.push(next.state);
+    }
+    use ConnectionState::{Closed, Connected, Lost, Suspended};
+    assert_eq!(told, [Connected, Suspended, Lost, Closed]);
+    assert!(client.get_data("/").await.unwrap_err().is_session_over());
+}
+
+#[tokio::test]
+async fn a_refused_operation_waits_no_longer_than_the_connection_timeout() {
+    let mut server = TestServer::start();
+    let builder = server.builder("").connection_timeout(Duration::from_millis(300));
+    let client = builder.retry(RetryPolicy::none()).connect().await.unwrap();
+    server.stop();
+    while client.state().state != ConnectionState::Suspended {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let error = client.get_data("/").await.unwrap_err();
+    assert!(matches!(error, Error::NotConnected { .. }) && !error.is_outcome_unknown(), "{error}");
+}
+
+#[tokio::test]
+async fn counts_tell_what_was_done() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    client.get_data("/").await.unwrap();
+    client.get_data("/none").await.unwrap_err();
+    let (_, _watch) = client.exists("/none").watch().await.unwrap();
+    let metrics = client.metrics();
+    let read = metrics.operations["getData"];
+    assert_eq!((read.replies, read.errors, read.failures), (2, 1, 0));
+    assert!(read.longest <= read.time && metrics.bytes_received > 0 && metrics.bytes_sent > 0);
+    assert_eq!((metrics.watches, metrics.outstanding), (1, 0));
+}
