@@ -250,7 +250,7 @@ async fn curator_724_a_latch_recovers_when_the_path_itself_is_gone() {
     other.delete("/some").deleting_children_if_needed().await.unwrap();
     patiently("one of them leads", async {
         tokio::select! {
-            leads = leads_again(&mut changes) => drop(leads),
+            leads = latch.wait_for_leadership() => drop(leads.unwrap()),
             leads = behind.wait_for_leadership() => drop(leads.unwrap()),
         }
     })
