@@ -166,8 +166,8 @@ async fn hold(client: &Client, path: &str) -> Result<()> {
     let lock = InterProcessMutex::new(client, path);
     loop {
         let guard = lock.acquire().await?;
-        println!("holding {}", guard.token().number());
         let mut looked = Instant::now();
+        println!("holding {}", guard.token().number());
         while looked.elapsed() < PAUSE {
             looked = Instant::now();
             // Not a task's sleep: from a pause this thread is to go on by itself.
