@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Ostler among the real programs: clients, kazoo's tests, a comparison with Java, and data folders that move.
 
-    python3 interop/run.py [--server CMD] [--only clients,kazoo,differential,disk,ensemble] [--quick]
+    python3 interop/run.py [--server CMD] [--only clients,recipes,kazoo,differential,disk,ensemble] [--quick]
 
 It first lets interop/peers/get bring what is missing. Then each check ends with one line, `ok|FAILED|skipped NAME
 (seconds) reason`; what a check printed is in target/interop/. A machine that lacks a program skips the checks with
@@ -28,7 +28,7 @@ LONGEST_S = {True: 300, False: 1500}  # of one check, quick and not
 Check = namedtuple("Check", "name script arguments")
 
 PEERS_OF = {
-    "clients": ["zk39", "zk38", "cli_mt", "node"], "kazoo": ["venv"], "differential": ["zk39"], "disk": ["zk39", "zk38"],
+    "clients": ["zk39", "zk38", "cli_mt", "node"], "recipes": ["zk39"], "kazoo": ["venv"], "differential": ["zk39"], "disk": ["zk39", "zk38"],
     "ensemble": ["zk39", "zk38", "venv"],
 }
 
@@ -53,6 +53,7 @@ def checks(args):
             Check("own-client-java-3.9", "clients/ostler_client.py", on_java("3.9")),
             Check("own-client-java-3.8", "clients/ostler_client.py", on_java("3.8")),
         ],
+        "recipes": [Check("recipes", "recipes/contend.py", common + quick)],
         "kazoo": [Check("kazoo-suite", "kazoo_suite.py", common + quick)],
         "differential": [Check("differential", "differential/run.py", None)],
         "disk": [

@@ -21,9 +21,12 @@ public final class Contend {
     private static final int SESSION_MS = 2000;
     private static CuratorFramework client;
     private static String name;
+    /** Where whoever holds alone puts its mark: one place for each recipe. */
+    private static String mark;
 
     public static void main(String[] args) throws Exception {
         name = args[2];
+        mark = "/holder-" + args[1];
         client = CuratorFrameworkFactory.newClient(args[0], SESSION_MS, 5000, new ExponentialBackoffRetry(20, 8));
         client.start();
         System.out.println("ready");
@@ -123,23 +126,23 @@ public final class Contend {
     /** Whoever holds alone: nobody else's mark may be there. */
     private static void turn() throws Exception {
         try {
-            client.create().withMode(CreateMode.EPHEMERAL).forPath("/holder", bytes(name));
+            client.create().withMode(CreateMode.EPHEMERAL).forPath(mark, bytes(name));
         } catch (KeeperException.NodeExistsException e) {
             Stat stat = new Stat();
-            byte[] other = client.getData().storingStatIn(stat).forPath("/holder");
+            byte[] other = client.getData().storingStatIn(stat).forPath(mark);
             if (stat.getEphemeralOwner() != client.getZookeeperClient().getZooKeeper().getSessionId()) {
                 System.out.println("VIOLATION: " + name + " holds, and so does " + new String(other));
             }
         }
         client.create().withMode(CreateMode.PERSISTENT_SEQUENTIAL).forPath("/journal/at-", bytes(name));
         Thread.sleep(ThreadLocalRandom.current().nextInt(3));
-        client.delete().forPath("/holder");
+        client.delete().forPath(mark);
     }
 
     /** Readers share, but with no writer. */
     private static void read() throws Exception {
         for (int look = 0; look < 2; look++) {
-            if (client.checkExists().forPath("/holder") != null) {
+            if (client.checkExists().forPath(mark) != null) {
                 System.out.println("VIOLATION: " + name + " reads beside a writer");
             }
             Thread.sleep(ThreadLocalRandom.current().nextInt(2));

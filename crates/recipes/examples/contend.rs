@@ -79,7 +79,7 @@ async fn contend(client: &Client, recipe: &str, name: &str) -> Result<()> {
             }
             "read-write" if round % 3 == 0 => {
                 let guard = read_write.read().await?;
-                read(client, name).await?;
+                read(client, guard.fence(), name).await?;
                 guard.release().await?;
             }
             "read-write" => {
@@ -89,7 +89,7 @@ async fn contend(client: &Client, recipe: &str, name: &str) -> Result<()> {
                     guard.release().await?;
                 } else {
                     let guard = guard.downgrade().await?;
-                    read(client, name).await?;
+                    read(client, guard.fence(), name).await?;
                     guard.release().await?;
                 }
             }
@@ -118,14 +118,25 @@ async fn select(client: &Client, path: &str, name: &str) -> Result<()> {
     Ok(())
 }
 
+/// Where whoever holds alone puts its mark: one place for each recipe.
+fn mark(fence: &Fence) -> String {
+    format!("/holder-{}", fence.node().split('/').nth(2).unwrap_or_default())
+}
+
 /// Whoever holds alone: nobody else's mark may be there.
 async fn turn(client: &Client, fence: &Fence, name: &str) -> Result<()> {
-    let marked = client.create("/holder", name).ephemeral().idempotent().await;
+    let marked = client.create(&mark(fence), name).ephemeral().idempotent().await;
     if let Err(error) = marked {
         if !error.is_node_exists() {
             return Err(error.into());
         }
-        println!("VIOLATION: {name} holds, and so does another: {error}");
+        let other = client.get_data(&mark(fence)).await;
+        println!(
+            "VIOLATION: {name} holds {} with token {} in session {}, and so does {other:?}",
+            fence.node(),
+            fence.token(),
+            fence.session().id()
+        );
     }
     match fence.multi().create_mode("/journal/at-", name, CreateMode::PersistentSequential).commit().await {
         Err(error @ Error::NotHeld { .. }) if fence.session().is_alive() => {
@@ -134,15 +145,17 @@ async fn turn(client: &Client, fence: &Fence, name: &str) -> Result<()> {
         done => drop(done?),
     }
     sleep(Duration::from_millis(fence.token().number() % 3)).await;
-    client.delete("/holder").idempotent().await?;
+    client.delete(&mark(fence)).idempotent().await?;
     Ok(())
 }
 
 /// Readers share, but with no writer.
-async fn read(client: &Client, name: &str) -> Result<()> {
+async fn read(client: &Client, fence: &Fence, name: &str) -> Result<()> {
     for look in 0..2 {
-        if client.exists("/holder").await?.is_some() {
-            println!("VIOLATION: {name} reads beside a writer");
+        if client.exists(&mark(fence)).await?.is_some() {
+            let (other, queue) =
+                (client.get_data(&mark(fence)).await, client.get_children("/contended/read-write").await);
+            println!("VIOLATION: {name} reads by {}, look {look}, beside {other:?}; {queue:?}", fence.node());
         }
         sleep(Duration::from_millis(look)).await;
     }
@@ -153,8 +166,8 @@ async fn hold(client: &Client, path: &str) -> Result<()> {
     let lock = InterProcessMutex::new(client, path);
     loop {
         let guard = lock.acquire().await?;
-        println!("holding {}", guard.token().number());
         let mut looked = Instant::now();
+        println!("holding {}", guard.token().number());
         while looked.elapsed() < PAUSE {
             looked = Instant::now();
             // Not a task's sleep: from a pause this thread is to go on by itself.

@@ -5,7 +5,7 @@ use crate::{
     fencing::{Fence, Token},
     queue_order::Standing,
 };
-use ostler_client::{Client, CreateMode, Session, paths};
+use ostler_client::{Client, ConnectionState, CreateMode, ErrorCode, Session, paths};
 
 /// What kind of place to take.
 #[derive(Debug, Clone, Copy)]
@@ -146,6 +146,28 @@ pub(crate) async fn participant_nodes(client: &Client, path: &str, word: &str) -
     };
     let names = crate::queue_order::in_order(names, word);
     Ok(names.iter().map(|name| paths::join(path, name)).collect())
+}
+
+/// Whether writes reach a majority of the servers now. A server that is cut off from them answers reads.
+pub(crate) fn is_writable(state: ConnectionState) -> bool {
+    matches!(state, ConnectionState::Connected | ConnectionState::Reconnected)
+}
+
+/// Whether a later attempt may do better without anybody's doing.
+pub(crate) fn passes(error: &ostler_client::Error) -> bool {
+    error.is_connection_trouble() || error.code() == Some(ErrorCode::NotReadOnly)
+}
+
+/// Waits until writes reach a majority of the servers.
+pub(crate) async fn wait_writable(client: &Client) -> Result<()> {
+    let mut states = client.states();
+    while let Some(state) = states.next().await {
+        if is_writable(state.state) {
+            return Ok(());
+        }
+    }
+    // Ended for a reader who is too slow, or with the client: the next operation knows.
+    Ok(client.wait_connected().await.map(drop)?)
 }
 
 /// Does `attempt` in the present session, and again in the next one if that is over before it was done.

@@ -121,7 +121,11 @@ impl Plan {
             };
             let Some(mode) = self.parents else { return Err(missing) };
             tries += 1;
-            self.make_parents(path, mode).await?;
+            match self.make_parents(path, mode).await {
+                // One of them has gone while the next one below it was to be made.
+                Err(error) if error.is_no_node() => {}
+                made => made?,
+            }
         }
     }
 

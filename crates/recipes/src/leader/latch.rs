@@ -9,10 +9,10 @@ use super::participant::{self, Participant};
 use crate::{
     error::{Error, Result},
     fencing::Fence,
-    place::{Line, Place, Turn},
+    place::{self, Line, Place, Turn, is_writable},
     queue_order::standing,
 };
-use ostler_client::{Client, ConnectionState, Session};
+use ostler_client::{Client, Session};
 use std::{
     pin::pin,
     sync::{Arc, Mutex, PoisonError},
@@ -182,7 +182,7 @@ impl LeaderLatch {
     /// What leading means to servers and other stores, if it [leads](LeaderLatch::has_leadership).
     pub fn leadership(&self) -> Option<Fence> {
         let leading = self.told.borrow().leading.clone()?;
-        let connected = self.client.state().state.is_connected();
+        let connected = is_writable(self.client.state().state);
         (connected && leading.is_held()).then_some(leading)
     }
 
@@ -348,13 +348,13 @@ impl Contender {
                     return ostler_client::Error::Closed.into();
                 }
                 Err(Error::Client(error)) if error.is_session_over() => {}
-                Err(Error::Client(error)) if error.is_connection_trouble() => {
+                Err(Error::Client(error)) if place::passes(&error) => {
                     tracing::debug!(%error, "waiting for a connection");
                 }
                 Err(error) => return error,
             }
-            if let Err(error) = self.client.wait_connected().await {
-                return error.into();
+            if let Err(error) = place::wait_writable(&self.client).await {
+                return error;
             }
         }
     }
@@ -389,7 +389,7 @@ async fn lead(client: &Client, place: &Place, told: &watch::Sender<Told>) -> Res
     }
     // The present state comes first: nothing is claimed while the connection is in doubt.
     let mut states = client.states();
-    if !states.next().await.is_some_and(|state| holds(state.state)) || !session.is_alive() {
+    if !states.next().await.is_some_and(|state| is_writable(state.state)) || !session.is_alive() {
         return Ok(true);
     }
     let _reign = Reign::begin(told, place.fence());
@@ -397,7 +397,7 @@ async fn lead(client: &Client, place: &Place, told: &watch::Sender<Told>) -> Res
         tokio::select! {
             biased;
             state = states.next() => match state {
-                Some(state) if holds(state.state) => {}
+                Some(state) if is_writable(state.state) => {}
                 _ => return Ok(true),
             },
             event = &mut changed => match event {
@@ -414,10 +414,6 @@ async fn lead(client: &Client, place: &Place, told: &watch::Sender<Told>) -> Res
             },
         }
     }
-}
-
-fn holds(state: ConnectionState) -> bool {
-    state.is_connected()
 }
 
 /// Leading, told to everybody; its end too, however it comes.

@@ -177,7 +177,7 @@ impl LeaderSelector {
             SelectorState::Leading(fence) => fence.is_held(),
             _ => false,
         };
-        leading && self.client.state().state.is_connected()
+        leading && place::is_writable(self.client.state().state)
     }
 
     /// Where it is in its life.
@@ -269,10 +269,10 @@ impl<H: TakeLeadership> Contender<H> {
             let wait = |session| async move { wait_in_line(&session, &self.path, self.id.as_bytes()).await };
             match place::in_a_session(&self.client, wait).await {
                 Ok(place) => return place,
-                Err(Error::Client(error)) if error.is_connection_trouble() && self.auto_requeue => {
+                Err(Error::Client(error)) if place::passes(&error) && self.auto_requeue => {
                     tracing::debug!(%error, "waiting for a connection");
                     // Closed if there is an error, which the next attempt finds.
-                    let _ = self.client.wait_connected().await;
+                    let _ = place::wait_writable(&self.client).await;
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot contend for leadership");

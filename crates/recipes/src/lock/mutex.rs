@@ -72,7 +72,7 @@ impl InterProcessMutex {
         &self.path
     }
 
-    /// Waits for the lock.
+    /// Waits for the lock, and for a session if the client has none.
     ///
     /// # Errors
     /// The client's: what forbids the znode, and connection trouble that lasts longer than its retry policy.

@@ -1,4 +1,5 @@
 //! Elections and locks against a real server, with its faults.
+#![allow(clippy::unwrap_used)]
 
 mod curator_issues;
 mod cuts;
