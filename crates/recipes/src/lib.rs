@@ -1,3 +1,7 @@
 //! Leaders, locks, semaphores, barriers, counters, caches, groups, queues and discovery on ZooKeeper: Apache Curator's
 //! recipes in Rust, compatible with them on the wire, with a fencing token for everything that is held.
 #![deny(missing_docs)]
+
+mod background;
+pub mod cache;
+mod until_answered;
