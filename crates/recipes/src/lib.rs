@@ -4,4 +4,5 @@
 
 mod background;
 pub mod cache;
+pub mod counter;
 mod until_answered;

@@ -3,4 +3,5 @@
 #![allow(clippy::unwrap_used)]
 
 mod caches;
+mod counters;
 mod world;

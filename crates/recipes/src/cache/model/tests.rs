@@ -190,7 +190,7 @@ impl World {
         }
         let at = self.below(self.arrived.len() as u64) as usize;
         let (ask, answer) = self.arrived.swap_remove(at);
-        self.with_model(|model, effects| drop(model.answered(&ask, answer, effects)));
+        self.with_model(|model, effects| _ = model.answered(&ask, answer, effects));
     }
 
     /// What is on the wire is lost; requests without an answer are sent again, after the gap is told.
