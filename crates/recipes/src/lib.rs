@@ -3,6 +3,8 @@
 #![deny(missing_docs)]
 
 mod background;
+pub mod barrier;
 pub mod cache;
 pub mod counter;
+pub mod nodes;
 mod until_answered;

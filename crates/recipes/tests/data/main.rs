@@ -2,6 +2,8 @@
 //! at every message and their sessions ended at every step.
 #![allow(clippy::unwrap_used)]
 
+mod barriers;
 mod caches;
 mod counters;
+mod nodes;
 mod world;
