@@ -7,4 +7,5 @@ pub mod barrier;
 pub mod cache;
 pub mod counter;
 pub mod nodes;
+pub mod queue;
 mod until_answered;

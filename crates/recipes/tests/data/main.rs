@@ -6,4 +6,5 @@ mod barriers;
 mod caches;
 mod counters;
 mod nodes;
+mod queues;
 mod world;

@@ -157,20 +157,6 @@ async fn curator_590_without_parents() {
 }
 
 #[tokio::test]
-async fn a_node_of_the_last_session_is_replaced_at_once() {
-    let world = World::new().await;
-    let node = PersistentNode::start(&world.client, "/n", b"1").unwrap();
-    within(node.created()).await.unwrap();
-    let mut creations = node.creations();
-    // The server does not end the session for half a minute; the client is told that it is over.
-    let former = world.client.session_id().unwrap();
-    world.expire().await;
-    within(creations.next()).await.unwrap();
-    let owner = world.other.exists("/n").await.unwrap().unwrap().ephemeral_owner;
-    assert_ne!(owner, former.0);
-}
-
-#[tokio::test]
 async fn a_ttl_node_is_touched_and_left_to_the_server() {
     let world = World::new().await;
     let (none, touched) = world.other.exists("/n/touch").watch().await.unwrap();

@@ -89,14 +89,18 @@ pub(crate) async fn at_every_cut(exchange: impl AsyncFn(&World)) {
     within(exchange(&world)).await;
     let (requests, events) = (world.proxy.requests(), world.proxy.events());
     within(world.end()).await;
+    let mut cuts = 0;
     for (number, point) in CutPoint::all(requests, events).enumerate() {
         let world = World::on(server.clone(), &format!("/cut-{number}"), Some(point)).await;
         let result = tokio::time::timeout(PATIENCE, exchange(&world)).await;
+        cuts += world.proxy.cuts().len() as u64;
         assert!(result.is_ok(), "cut {point} of {requests} requests, {events} events: it takes too long");
         let ended = tokio::time::timeout(PATIENCE, world.end()).await;
         assert!(ended.is_ok(), "cut {point}: watches or ephemerals are left");
     }
-    println!("{requests} requests and {events} events, cut at every place");
+    println!("{requests} requests and {events} events: {cuts} cuts");
+    // Where others write at the same time, an exchange can do with fewer messages.
+    assert!(cuts * 10 >= (requests * 3 + events) * 8, "too few of the planned cuts have happened: {cuts}");
 }
 
 /// Plays an exchange once for each number of requests after which the client's session ends.
@@ -106,6 +110,7 @@ pub(crate) async fn with_expiry_after_every_request(exchange: impl AsyncFn(&Worl
     within(exchange(&world)).await;
     let requests = world.proxy.requests();
     within(world.end()).await;
+    let expired = std::cell::Cell::new(0);
     for number in 2..=requests {
         let world = World::on(server.clone(), &format!("/expiry-{number}"), None).await;
         let mut held = world.proxy.hold_at(CutPoint::BeforeRequest(number));
@@ -114,6 +119,7 @@ pub(crate) async fn with_expiry_after_every_request(exchange: impl AsyncFn(&Worl
             if held.reached().await.is_ok() {
                 world.expire().await;
                 held.cut();
+                expired.set(expired.get() + 1);
             }
         };
         let both = async {
@@ -129,5 +135,6 @@ pub(crate) async fn with_expiry_after_every_request(exchange: impl AsyncFn(&Worl
         let ended = tokio::time::timeout(PATIENCE, world.end()).await;
         assert!(ended.is_ok(), "expiry instead of request {number}: watches or ephemerals are left");
     }
-    println!("{requests} requests, the session ended instead of each");
+    println!("{requests} requests, the session ended instead of {}", expired.get());
+    assert!(expired.get() * 10 >= (requests - 1) * 8, "too few sessions have ended: {}", expired.get());
 }
