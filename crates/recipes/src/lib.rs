@@ -5,7 +5,11 @@
 mod background;
 pub mod barrier;
 pub mod cache;
+mod claim;
 pub mod counter;
+pub mod discovery;
 pub mod nodes;
+pub mod partitioner;
 pub mod queue;
+pub mod two_phase_commit;
 mod until_answered;

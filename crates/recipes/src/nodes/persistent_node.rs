@@ -166,10 +166,14 @@ impl PersistentNode {
 
     /// Deletes it, and waits until it is gone. Dropped, this goes on in the background.
     pub async fn close(self) {
-        let mut status = self.status.clone();
-        drop(self);
+        self.finish().await;
+    }
+
+    /// The same, for a node that others look at as well.
+    pub(crate) async fn finish(&self) {
+        self.wish.send_modify(|wish| wish.closed = true);
         // An error means that whoever could say so is gone.
-        let _ = status.wait_for(|status| status.ended).await;
+        let _ = self.status.clone().wait_for(|status| status.ended).await;
     }
 }
 

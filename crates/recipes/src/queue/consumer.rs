@@ -2,6 +2,7 @@
 
 use crate::{
     background::Background,
+    claim::Claim,
     queue::{
         ErrorMode, items,
         kinds::Queue,
@@ -11,10 +12,8 @@ use crate::{
 };
 use bytes::Bytes;
 use futures_util::{StreamExt, stream::FuturesUnordered};
-use ostler_client::{Client, CreateMode, Error, Result, Session, Stat, Watch, paths};
+use ostler_client::{Client, CreateMode, Error, Result, Stat, Watch, paths};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tokio::runtime::Handle;
-use uuid::Uuid;
 
 /// Takes items out of a queue for as long as it lives. Dropped, it stops; an item that it was about to consume under a
 /// lock is left to others.
@@ -116,8 +115,8 @@ impl Consumption {
         E: std::fmt::Display,
     {
         let (client, item) = (self.queue.client.clone(), paths::join(&self.queue.path, name));
-        let Some(lock) = ItemLock::take(&client, lock_path, name).await? else {
-            let lock = paths::join(lock_path, name);
+        let lock = paths::join(lock_path, name);
+        let Some(claim) = Claim::take(&client, &lock).await? else {
             let (held, gone) = until_answered(&client, || client.exists(&lock).watch()).await?;
             if held.is_some() {
                 self.locked.push(gone);
@@ -127,14 +126,21 @@ impl Consumption {
         };
         let data = match until_answered(&client, || client.get_data(&item)).await {
             Ok((data, _)) => data,
-            Err(error) if error.is_no_node() => return lock.release(None).await,
+            Err(error) if error.is_no_node() => return claim.release(|multi| multi).await,
             Err(error) => return Err(error),
         };
         let done = consume_all(name, &data, consume).await;
         let put_back = !done && self.queue.error_mode == ErrorMode::Requeue;
         let again = put_back.then(|| names::put_back(self.queue.kind, name));
-        let again = again.map(|name| (paths::join(&self.queue.path, &name), data));
-        lock.release(Some((&item, again))).await
+        let again = again.map(|name| paths::join(&self.queue.path, &name));
+        let end = claim.release(|multi| {
+            let multi = multi.delete(&item, -1);
+            match &again {
+                Some(path) => multi.create_mode(path, &data, CreateMode::PersistentSequential),
+                None => multi,
+            }
+        });
+        end.await
     }
 }
 
@@ -212,99 +218,9 @@ async fn delete(client: &Client, path: &str, stat: &Stat) -> Result<bool> {
 pub(crate) async fn take(queue: &Queue, name: &str) -> Result<bool> {
     let Some(lock_path) = &queue.lock_path else { return Ok(claim(queue, name).await?.is_some()) };
     let item = paths::join(&queue.path, name);
-    let Some(lock) = ItemLock::take(&queue.client, lock_path, name).await? else { return Ok(false) };
+    let claim = Claim::take(&queue.client, &paths::join(lock_path, name)).await?;
+    let Some(claim) = claim else { return Ok(false) };
     let there = until_answered(&queue.client, || queue.client.exists(&item)).await?.is_some();
-    let released = lock.release(there.then_some((&*item, None))).await?;
+    let released = claim.release(|multi| if there { multi.delete(&item, -1) } else { multi }).await?;
     Ok(there && released)
-}
-
-/// A znode that says that an item is being consumed. Dropped, it is deleted in the background.
-struct ItemLock {
-    session: Session,
-    path: String,
-    /// Its data, by which it is known to be this one.
-    token: String,
-    held: bool,
-}
-
-impl ItemLock {
-    /// `None` if somebody else has it.
-    async fn take(client: &Client, lock_path: &str, name: &str) -> Result<Option<ItemLock>> {
-        let (path, token) = (paths::join(lock_path, name), Uuid::new_v4().to_string());
-        let mut tries = 0;
-        loop {
-            let session = client.session().await?;
-            // From here on it may be there.
-            let mut lock = ItemLock { session, path: path.clone(), token: token.clone(), held: true };
-            match lock.session.create(&path, &token).ephemeral().idempotent().await {
-                Ok(_) => return Ok(Some(lock)),
-                Err(error) if error.is_node_exists() => {
-                    lock.held = false;
-                    return Ok(None);
-                }
-                Err(Error::Closed) => return Err(Error::Closed),
-                // What a lost session has made goes with it; in a living one the next try finds it.
-                Err(error) if passes(&error) || error.is_session_over() => lock.held = false,
-                Err(error) => return Err(error),
-            }
-            tries += 1;
-            pause(tries).await;
-        }
-    }
-
-    /// Ends the consumption in one multi: the item is deleted, or put back with new data, and the lock goes with it.
-    /// False if the lock has gone with its session: then the item is still there, and whoever has it now consumes it.
-    async fn release(mut self, item: Option<(&str, Option<(String, Bytes)>)>) -> Result<bool> {
-        let session = self.session.clone();
-        let multi = || {
-            let mut multi = session.multi().delete(&self.path, -1);
-            if let Some((item, again)) = &item {
-                multi = multi.delete(item, -1);
-                if let Some((path, data)) = again {
-                    multi = multi.create_mode(path, data, CreateMode::PersistentSequential);
-                }
-            }
-            multi
-        };
-        let done = match until_answered(&session, multi).await {
-            Err(error) if error.is_session_over() && !matches!(error, Error::Closed) => false,
-            // A try whose reply was lost has done it; or the item was removed by hand.
-            Err(error) if error.is_no_node() => {
-                remove(&session, &self.path, &self.token).await?;
-                true
-            }
-            released => released.map(|_| true)?,
-        };
-        self.held = false;
-        Ok(done)
-    }
-}
-
-impl Drop for ItemLock {
-    fn drop(&mut self) {
-        if self.held
-            && let Ok(runtime) = Handle::try_current()
-        {
-            let (session, path, token) = (self.session.clone(), self.path.clone(), self.token.clone());
-            runtime.spawn(async move {
-                // In another session it is gone by itself.
-                let _ = remove(&session, &path, &token).await;
-            });
-        }
-    }
-}
-
-/// Deletes a lock if it is this one.
-async fn remove(session: &Session, path: &str, token: &str) -> Result<()> {
-    let removed = async {
-        let (data, stat) = until_answered(session, || session.get_data(path)).await?;
-        if data != token {
-            return Ok(());
-        }
-        until_answered(session, || session.delete(path).version(stat.version).quietly()).await
-    };
-    match removed.await {
-        Err(error) if error.is_no_node() || error.is_session_over() => Ok(()),
-        removed => removed,
-    }
 }

@@ -272,3 +272,60 @@ async fn what_may_not_be_read_is_told_and_not_held() {
     assert_eq!(refused, ["/t/secret"]);
     assert_eq!(cache.len(), 1);
 }
+
+/// A server before 3.6: it knows no addWatch, says so, and closes the connection.
+async fn old_server(server: std::net::SocketAddr) -> std::net::SocketAddr {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            tokio::spawn(as_old_server(client, server));
+        }
+    });
+    address
+}
+
+async fn as_old_server(client: tokio::net::TcpStream, server: std::net::SocketAddr) -> std::io::Result<()> {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    const ADD_WATCH: [u8; 4] = 106_u32.to_be_bytes();
+    const UNIMPLEMENTED: [u8; 4] = (-6_i32).to_be_bytes();
+    let (mut from_client, mut to_client) = client.into_split();
+    let (mut from_server, mut to_server) = tokio::net::TcpStream::connect(server).await?.into_split();
+    let answers = tokio::spawn(async move {
+        let _ = tokio::io::copy(&mut from_server, &mut to_client).await;
+        to_client
+    });
+    loop {
+        let length = from_client.read_u32().await?;
+        let mut frame = vec![0; length as usize];
+        from_client.read_exact(&mut frame).await?;
+        if frame.len() >= 8 && frame[4..8] == ADD_WATCH {
+            // What was asked before is answered before.
+            to_server.shutdown().await?;
+            let mut to_client = answers.await?;
+            let answer = [&16_u32.to_be_bytes()[..], &frame[..4], &[0; 8], &UNIMPLEMENTED];
+            to_client.write_all(&answer.concat()).await?;
+            return to_client.shutdown().await;
+        }
+        to_server.write_u32(length).await?;
+        to_server.write_all(&frame).await?;
+    }
+}
+
+#[tokio::test]
+async fn servers_without_persistent_watches_will_do() {
+    let world = World::new().await;
+    for path in ["/t", "/t/a", "/t/x", "/t/x/y", "/t/again"] {
+        world.other.create(path, b"1").await.unwrap();
+    }
+    let address = old_server(world.server.address()).await;
+    let client = crate::world::builder(&format!("{address}/w")).connect().await.unwrap();
+    let cache = CuratorCache::start(&client, "/t").unwrap();
+    let (mut told, mut events) = (Told::default(), cache.events());
+    within(cache.initialized()).await.unwrap();
+    writes(&world.other).await;
+    let expected = [("/t", "1"), ("/t/a", "2"), ("/t/again", "new"), ("/t/b", ""), ("/t/b/c", "1")];
+    within(told.until(&mut events, &expected)).await;
+    drop(cache);
+    within(world.no_watches()).await;
+}

@@ -5,6 +5,8 @@
 mod barriers;
 mod caches;
 mod counters;
+mod discovery;
+mod groups;
 mod nodes;
 mod queues;
 mod world;

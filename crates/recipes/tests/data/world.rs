@@ -1,7 +1,7 @@
 //! A server, a client behind a proxy that can cut it off at any message, and one that nothing happens to.
 
 use ostler_client::{Client, ClientBuilder, RetryPolicy};
-use ostler_testkit::{CutPoint, FrameProxy, TestOptions, TestServer};
+use ostler_testkit::{CutPoint, FrameProxy, TestOptions, TestServer, TestkitError};
 use std::{sync::Arc, time::Duration};
 
 /// Nothing here takes so long; a test that waits for more hangs.
@@ -55,8 +55,13 @@ impl World {
 
     /// Ends the client's session at the server, which disconnects the client.
     pub(crate) async fn expire(&self) {
-        let session = self.client.session().await.unwrap().id();
-        self.server.expire(session).await.unwrap();
+        loop {
+            let session = self.client.session().await.unwrap();
+            match self.server.expire(session.id()).await {
+                Err(TestkitError::NoSession(_)) => session.ended().await,
+                expired => return expired.unwrap(),
+            }
+        }
     }
 
     /// Waits until the server holds no watch.
