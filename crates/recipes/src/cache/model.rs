@@ -1,0 +1,366 @@
+//! What a cache holds, and what an event or an answer does to it. No clock, no socket here.
+//!
+//! It relies on one thing: when an answer is given to it, all events that the server had sent before that answer
+//! have been given to it already. A server sends the event of a change before any answer that shows the change. So
+//! what an event says of a znode is never older than what is held of it, and an event that comes while a read of the
+//! same znode is under way means that the read's answer may be older than the event: it is asked for again.
+//!
+//! Answers to different questions may come in any order. A list of children that lacks a znode is newer than that
+//! znode only if the list's `pzxid` is not below the znode's `czxid`.
+
+use bytes::Bytes;
+use ostler_client::{ErrorCode, EventKind, Stat, paths};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet, VecDeque},
+    sync::Arc,
+};
+
+/// A znode as it was when it was last read. `ChildData` in Curator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CachedNode {
+    /// Its path.
+    pub path: String,
+    /// Its data; empty if the cache keeps no data.
+    pub data: Bytes,
+    /// Its Stat at the time when the data was read: the count of children may have changed since.
+    pub stat: Stat,
+}
+
+impl CachedNode {
+    /// The last part of its path.
+    pub fn name(&self) -> &str {
+        paths::name(&self.path)
+    }
+}
+
+/// A change of what a cache holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CacheEvent {
+    /// A znode is there that was not.
+    Created(Arc<CachedNode>),
+    /// A znode has other data, or at least its data was set.
+    Changed {
+        /// Before.
+        old: Arc<CachedNode>,
+        /// After.
+        new: Arc<CachedNode>,
+    },
+    /// A znode is gone.
+    Deleted(Arc<CachedNode>),
+    /// Everything that was there when the cache was started has been read. Told once.
+    Initialized,
+    /// A znode is there, and this client may not read it: the cache does not hold it.
+    Unreadable {
+        /// The znode.
+        path: String,
+        /// Why: `NoAuth`.
+        code: ErrorCode,
+    },
+    /// This reader did not keep up: so many events were left out here. The cache itself holds everything.
+    Missed(u64),
+}
+
+/// Which znodes a cache holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Scope {
+    /// One.
+    Node,
+    /// One, and its children.
+    Children,
+    /// One, and all below it.
+    Tree,
+}
+
+/// How the cache hears of changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Watching {
+    /// A persistent watch, set before anything is read, that tells of each znode by its path.
+    Persistent,
+    /// Each read leaves a watch that fires once.
+    OneShot,
+}
+
+/// What can be asked of a znode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum What {
+    Data,
+    Children,
+}
+
+/// A question to a server. Each is under way once at most.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Ask {
+    pub(crate) what: What,
+    pub(crate) path: String,
+}
+
+/// A server's answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Data(Bytes, Stat),
+    Children(Vec<String>, Stat),
+    NoNode,
+    Refused(ErrorCode),
+}
+
+/// What comes of a step, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Effects {
+    pub(crate) asks: VecDeque<Ask>,
+    pub(crate) told: Vec<CacheEvent>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Model {
+    root: String,
+    scope: Scope,
+    watching: Watching,
+    nodes: BTreeMap<String, Arc<CachedNode>>,
+    /// What is asked, and whether the answer will be too old and must be asked for again.
+    under_way: HashMap<Ask, bool>,
+    /// After a gap everything that is held is looked at again, until nothing is under way.
+    sweeping: bool,
+    initialized: bool,
+}
+
+impl Model {
+    pub(crate) fn new(root: &str, scope: Scope, watching: Watching) -> Model {
+        Model {
+            root: root.to_owned(),
+            scope,
+            watching,
+            nodes: BTreeMap::new(),
+            under_way: HashMap::new(),
+            sweeping: false,
+            initialized: false,
+        }
+    }
+
+    pub(crate) fn nodes(&self) -> &BTreeMap<String, Arc<CachedNode>> {
+        &self.nodes
+    }
+
+    pub(crate) fn is_initialized(&self) -> bool {
+        self.initialized
+    }
+
+    /// Changes may have gone unreported, which is so at the start as well.
+    pub(crate) fn gap(&mut self, effects: &mut Effects) {
+        for again in self.under_way.values_mut() {
+            *again = true;
+        }
+        self.sweeping = true;
+        let known = self.nodes.contains_key(&self.root);
+        let what = if known && self.scope != Scope::Node { What::Children } else { What::Data };
+        self.ask(what, self.root.clone(), effects);
+    }
+
+    /// A watch has told of a change.
+    pub(crate) fn changed(&mut self, kind: EventKind, path: &str, effects: &mut Effects) {
+        if kind == EventKind::Gap {
+            return self.gap(effects);
+        }
+        if !self.holds(path) {
+            return;
+        }
+        match kind {
+            EventKind::NodeCreated | EventKind::NodeDataChanged => {
+                self.ask(What::Data, path.to_owned(), effects);
+            }
+            EventKind::NodeDeleted => {
+                self.gone(path, effects);
+                // All others are found by a watch of the znode above.
+                if self.watching == Watching::OneShot && path == self.root {
+                    self.ask(What::Data, path.to_owned(), effects);
+                }
+            }
+            EventKind::NodeChildrenChanged if self.lists(path) && self.nodes.contains_key(path) => {
+                self.ask(What::Children, path.to_owned(), effects);
+            }
+            EventKind::NodeChildrenChanged | EventKind::Gap => {}
+        }
+        self.settle(effects);
+    }
+
+    /// A server has answered. False if the answer was too old; it is asked for again.
+    pub(crate) fn answered(&mut self, ask: &Ask, answer: Answer, effects: &mut Effects) -> bool {
+        if self.under_way.remove(ask).is_none_or(|again| again) {
+            self.ask(ask.what, ask.path.clone(), effects);
+            return false;
+        }
+        match answer {
+            Answer::Data(data, stat) => self.read(&ask.path, data, stat, effects),
+            Answer::Children(names, stat) => self.listed(&ask.path, &names, &stat, effects),
+            Answer::NoNode => self.gone(&ask.path, effects),
+            Answer::Refused(code) => {
+                self.gone(&ask.path, effects);
+                effects.told.push(CacheEvent::Unreadable { path: ask.path.clone(), code });
+            }
+        }
+        self.settle(effects);
+        true
+    }
+
+    fn settle(&mut self, effects: &mut Effects) {
+        if !self.under_way.is_empty() {
+            return;
+        }
+        self.sweeping = false;
+        if !self.initialized {
+            self.initialized = true;
+            effects.told.push(CacheEvent::Initialized);
+        }
+    }
+
+    /// Asks, or has what is under way asked again: its answer may be too old.
+    fn ask(&mut self, what: What, path: String, effects: &mut Effects) {
+        let ask = Ask { what, path };
+        if let Some(again) = self.under_way.get_mut(&ask) {
+            *again = true;
+            return;
+        }
+        self.under_way.insert(ask.clone(), false);
+        effects.asks.push_back(ask);
+    }
+
+    fn read(&mut self, path: &str, data: Bytes, stat: Stat, effects: &mut Effects) {
+        if let Some(parent) = self.missing_parent(path) {
+            // It is listed once its parent is held; the read of that may be too old to know of it.
+            let parent = Ask { what: What::Data, path: parent.to_owned() };
+            if let Some(again) = self.under_way.get_mut(&parent) {
+                *again = true;
+            }
+            return;
+        }
+        let new = Arc::new(CachedNode { path: path.to_owned(), data, stat });
+        let known = self.nodes.get(path).cloned();
+        match known {
+            Some(old) if old.stat.czxid == stat.czxid => {
+                self.nodes.insert(path.to_owned(), new.clone());
+                // Versions begin anew in a new znode, and overflow; transactions only grow.
+                if old.stat.mzxid != stat.mzxid {
+                    effects.told.push(CacheEvent::Changed { old, new });
+                }
+                return;
+            }
+            // Deleted and created again, and nobody said so.
+            Some(_) => self.gone(path, effects),
+            None => {}
+        }
+        self.nodes.insert(path.to_owned(), new.clone());
+        effects.told.push(CacheEvent::Created(new));
+        if self.lists(path) && self.may_have_children(&stat) {
+            self.ask(What::Children, path.to_owned(), effects);
+        }
+    }
+
+    /// The znode above, if it should be held and is not. Without it nobody could tell later what became of this one.
+    fn missing_parent<'a>(&self, path: &'a str) -> Option<&'a str> {
+        if path == self.root {
+            return None;
+        }
+        paths::parent(path).filter(|parent| !self.nodes.contains_key(*parent))
+    }
+
+    /// With a persistent watch, children that are created later tell of themselves.
+    fn may_have_children(&self, stat: &Stat) -> bool {
+        match self.watching {
+            Watching::Persistent => stat.num_children > 0,
+            // Ephemeral znodes have none.
+            Watching::OneShot => stat.ephemeral_owner == 0,
+        }
+    }
+
+    fn listed(&mut self, path: &str, names: &[String], stat: &Stat, effects: &mut Effects) {
+        let Some(known) = self.nodes.get(path) else { return };
+        if known.stat.czxid != stat.czxid {
+            self.gone(path, effects);
+            return self.ask(What::Data, path.to_owned(), effects);
+        }
+        if known.stat.mzxid != stat.mzxid {
+            self.ask(What::Data, path.to_owned(), effects);
+        }
+        let listed: HashSet<&str> = names.iter().map(String::as_str).collect();
+        let held: Vec<(String, bool)> = children(&self.nodes, path)
+            .map(|node| (node.path.clone(), listed.contains(node.name()) || node.stat.czxid > stat.pzxid))
+            .collect();
+        for (child, _) in held.iter().filter(|(_, there)| !there) {
+            self.gone(child, effects);
+        }
+        for name in names {
+            let child = paths::join(path, name);
+            if !self.nodes.contains_key(&child) {
+                self.ask(What::Data, child, effects);
+            } else if self.sweeping {
+                let what = if self.lists(&child) { What::Children } else { What::Data };
+                self.ask(what, child, effects);
+            }
+        }
+    }
+
+    /// A znode is not there, and so nothing below it.
+    fn gone(&mut self, path: &str, effects: &mut Effects) {
+        for (ask, again) in &mut self.under_way {
+            if ask.path == path || is_below(&ask.path, path) {
+                *again = true;
+            }
+        }
+        let below: Vec<String> = below(&self.nodes, path).map(|(path, _)| path.clone()).collect();
+        // A parent's path is a prefix of its children's, so backwards the deepest come first.
+        for path in below.iter().rev().map(String::as_str).chain([path]) {
+            if let Some(node) = self.nodes.remove(path) {
+                effects.told.push(CacheEvent::Deleted(node));
+            }
+        }
+    }
+
+    /// Whether a znode is one that the cache holds if it is there.
+    fn holds(&self, path: &str) -> bool {
+        match self.scope {
+            Scope::Node => path == self.root,
+            Scope::Children => path == self.root || paths::parent(path) == Some(&self.root),
+            Scope::Tree => path == self.root || is_below(path, &self.root),
+        }
+    }
+
+    /// Whether a znode's children are held as well.
+    fn lists(&self, path: &str) -> bool {
+        match self.scope {
+            Scope::Node => false,
+            Scope::Children => path == self.root,
+            Scope::Tree => true,
+        }
+    }
+}
+
+fn prefix(path: &str) -> String {
+    if path == "/" { path.to_owned() } else { format!("{path}/") }
+}
+
+fn is_below(path: &str, above: &str) -> bool {
+    above == "/" && path != "/"
+        || path.strip_prefix(above).is_some_and(|rest| rest.starts_with('/') && above != "/")
+}
+
+fn below<'a>(
+    nodes: &'a BTreeMap<String, Arc<CachedNode>>,
+    path: &str,
+) -> impl Iterator<Item = (&'a String, &'a Arc<CachedNode>)> {
+    let prefix = prefix(path);
+    let range = (std::ops::Bound::Excluded(prefix.clone()), std::ops::Bound::Unbounded);
+    nodes.range(range).take_while(move |(path, _)| path.starts_with(&prefix))
+}
+
+/// The children of a znode, by name.
+pub(crate) fn children<'a>(
+    nodes: &'a BTreeMap<String, Arc<CachedNode>>,
+    path: &str,
+) -> impl Iterator<Item = &'a Arc<CachedNode>> {
+    let depth = prefix(path).len();
+    below(nodes, path).filter(move |(path, _)| !path[depth..].contains('/')).map(|(_, node)| node)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+//! A znode's children, or a znode alone: views of a cache.
+
+use crate::cache::{CacheEvent, CacheEvents, CachedNode, CuratorCache};
+use ostler_client::{Client, Result};
+use std::sync::Arc;
+
+/// A znode's children with their data. Curator's `PathChildrenCache`.
+///
+/// It has the guarantees of [`CuratorCache`].
+#[derive(Debug)]
+pub struct PathChildrenCache {
+    cache: CuratorCache,
+    path: String,
+}
+
+/// A change of a znode's children.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PathEvent {
+    /// A child is there that was not.
+    ChildAdded(Arc<CachedNode>),
+    /// A child's data was set.
+    ChildUpdated(Arc<CachedNode>),
+    /// A child is gone.
+    ChildRemoved(Arc<CachedNode>),
+    /// All children that were there at the start have been told.
+    Initialized,
+    /// This reader did not keep up: events were left out here. The cache itself holds everything.
+    Missed(u64),
+}
+
+/// A [`PathChildrenCache`]'s events, for one reader.
+#[derive(Debug)]
+pub struct PathEvents {
+    events: CacheEvents,
+    path: String,
+}
+
+impl PathChildrenCache {
+    /// Begins to hold a znode's children. It need not exist, and may go and come back.
+    ///
+    /// # Errors
+    /// [`Error::BadPath`](ostler_client::Error::BadPath).
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn start(client: &Client, path: &str) -> Result<PathChildrenCache> {
+        PathChildrenCache::of(CuratorCache::builder(client, path).children_only(), path)
+    }
+
+    pub(crate) fn of(cache: crate::cache::CuratorCacheBuilder, path: &str) -> Result<PathChildrenCache> {
+        Ok(PathChildrenCache { cache: cache.start()?, path: path.to_owned() })
+    }
+
+    /// Waits until the children that were there at the start have been read.
+    ///
+    /// # Errors
+    /// [`Error::Closed`](ostler_client::Error::Closed): the client was closed before.
+    pub async fn initialized(&self) -> Result<()> {
+        self.cache.initialized().await
+    }
+
+    /// The children, by name.
+    pub fn children(&self) -> Vec<Arc<CachedNode>> {
+        self.cache.children(&self.path)
+    }
+
+    /// The child of this name.
+    pub fn child(&self, name: &str) -> Option<Arc<CachedNode>> {
+        self.cache.get(&ostler_client::paths::join(&self.path, name))
+    }
+
+    /// The children, as `ChildAdded`, and then every change.
+    pub fn events(&self) -> PathEvents {
+        PathEvents { events: self.cache.events(), path: self.path.clone() }
+    }
+}
+
+impl PathEvents {
+    /// The next event; `None` once the cache or the client is closed.
+    pub async fn next(&mut self) -> Option<PathEvent> {
+        loop {
+            let event = self.events.next().await?;
+            if let Some(event) = of_children(&self.path, event) {
+                return Some(event);
+            }
+        }
+    }
+}
+
+fn of_children(path: &str, event: CacheEvent) -> Option<PathEvent> {
+    let is_child = |node: &Arc<CachedNode>| node.path != path;
+    match event {
+        CacheEvent::Created(node) if is_child(&node) => Some(PathEvent::ChildAdded(node)),
+        CacheEvent::Changed { new, .. } if is_child(&new) => Some(PathEvent::ChildUpdated(new)),
+        CacheEvent::Deleted(node) if is_child(&node) => Some(PathEvent::ChildRemoved(node)),
+        CacheEvent::Initialized => Some(PathEvent::Initialized),
+        CacheEvent::Missed(events) => Some(PathEvent::Missed(events)),
+        _ => None,
+    }
+}
+
+/// One znode with its data. Curator's `NodeCache`.
+///
+/// It has the guarantees of [`CuratorCache`].
+#[derive(Debug)]
+pub struct NodeCache {
+    cache: CuratorCache,
+    path: String,
+}
+
+impl NodeCache {
+    /// Begins to hold a znode. It need not exist, and may go and come back.
+    ///
+    /// # Errors
+    /// [`Error::BadPath`](ostler_client::Error::BadPath).
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn start(client: &Client, path: &str) -> Result<NodeCache> {
+        let cache = CuratorCache::builder(client, path).single_node().start()?;
+        Ok(NodeCache { cache, path: path.to_owned() })
+    }
+
+    /// Waits until the znode has been looked at.
+    ///
+    /// # Errors
+    /// [`Error::Closed`](ostler_client::Error::Closed): the client was closed before.
+    pub async fn initialized(&self) -> Result<()> {
+        self.cache.initialized().await
+    }
+
+    /// The znode, `None` if it is not there.
+    pub fn node(&self) -> Option<Arc<CachedNode>> {
+        self.cache.get(&self.path)
+    }
+
+    /// The znode as it is now, and then every change.
+    pub fn events(&self) -> CacheEvents {
+        self.cache.events()
+    }
+}

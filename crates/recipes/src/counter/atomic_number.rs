@@ -1,0 +1,230 @@
+//! A number that is changed by compare and set.
+
+use crate::counter::{AtomicUpdate, CounterError, DistributedAtomicValue, PromotedToLock, Result};
+use ostler_client::{Bytes, Client, RetryPolicy};
+use std::marker::PhantomData;
+
+/// A number that a znode can hold: big-endian, as Java writes it.
+pub trait AtomicNumber: Copy + Send + Sync + std::fmt::Debug + private::Sealed {
+    /// Zero, which an absent znode and one without data hold.
+    const ZERO: Self;
+    /// As bytes.
+    type Bytes: AsRef<[u8]> + Default + AsMut<[u8]>;
+
+    /// As a znode holds it.
+    fn to_bytes(self) -> Self::Bytes;
+
+    /// From what a znode holds.
+    fn from_bytes(bytes: Self::Bytes) -> Self;
+
+    /// The sum; it wraps around at the ends as Java's does.
+    #[must_use]
+    fn plus(self, other: Self) -> Self;
+
+    /// Zero less this.
+    #[must_use]
+    fn negated(self) -> Self;
+}
+
+mod private {
+    pub trait Sealed {}
+    impl Sealed for i32 {}
+    impl Sealed for i64 {}
+}
+
+macro_rules! number {
+    ($number:ty, $size:literal) => {
+        impl AtomicNumber for $number {
+            const ZERO: $number = 0;
+            type Bytes = [u8; $size];
+
+            fn to_bytes(self) -> [u8; $size] {
+                self.to_be_bytes()
+            }
+
+            fn from_bytes(bytes: [u8; $size]) -> $number {
+                <$number>::from_be_bytes(bytes)
+            }
+
+            fn plus(self, other: $number) -> $number {
+                self.wrapping_add(other)
+            }
+
+            fn negated(self) -> $number {
+                self.wrapping_neg()
+            }
+        }
+    };
+}
+
+number!(i32, 4);
+number!(i64, 8);
+
+pub(crate) fn encode<N: AtomicNumber>(number: N) -> Bytes {
+    Bytes::copy_from_slice(number.to_bytes().as_ref())
+}
+
+/// Curator reads no data as zero, and leaves bytes that follow the number alone.
+pub(crate) fn decode<N: AtomicNumber>(path: &str, data: &[u8]) -> Result<N> {
+    if data.is_empty() {
+        return Ok(N::ZERO);
+    }
+    let mut bytes = N::Bytes::default();
+    let expected = bytes.as_ref().len();
+    let number = data.get(..expected).ok_or(CounterError::Corrupt {
+        path: path.into(),
+        size: data.len(),
+        expected,
+    })?;
+    bytes.as_mut().copy_from_slice(number);
+    Ok(N::from_bytes(bytes))
+}
+
+/// A number that many processes change. Curator's `DistributedAtomicLong` and `DistributedAtomicInteger`.
+///
+/// ```no_run
+/// # use ostler_client::RetryPolicy;
+/// # use ostler_recipes::counter::DistributedAtomicLong;
+/// # async fn example(client: ostler_client::Client) -> ostler_recipes::counter::Result<()> {
+/// let tickets = DistributedAtomicLong::new(&client, "/tickets", RetryPolicy::default());
+/// let drawn = tickets.increment().await?;
+/// if drawn.succeeded {
+///     println!("ticket {}", drawn.after);
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone)]
+pub struct DistributedAtomicNumber<N> {
+    value: DistributedAtomicValue,
+    number: PhantomData<N>,
+}
+
+/// Eight bytes.
+pub type DistributedAtomicLong = DistributedAtomicNumber<i64>;
+
+/// Four bytes.
+pub type DistributedAtomicInteger = DistributedAtomicNumber<i32>;
+
+impl<N: AtomicNumber> DistributedAtomicNumber<N> {
+    /// The number in a znode, which is created when it is first set. `retry` is for when others are faster.
+    pub fn new(client: &Client, path: &str, retry: RetryPolicy) -> Self {
+        DistributedAtomicNumber {
+            value: DistributedAtomicValue::new(client, path, retry),
+            number: PhantomData,
+        }
+    }
+
+    /// Goes on under a lock when the retry policy gives up.
+    #[must_use]
+    pub fn promoted_to_lock(self, promotion: PromotedToLock) -> Self {
+        DistributedAtomicNumber { value: self.value.promoted_to_lock(promotion), ..self }
+    }
+
+    /// The number now; zero if there is none.
+    ///
+    /// # Errors
+    /// [`CounterError::Corrupt`]; those of getData but `NoNode`.
+    pub async fn get(&self) -> Result<N> {
+        self.of(self.value.get().await?)
+    }
+
+    /// Sets the number, whatever it is.
+    ///
+    /// # Errors
+    /// Those of [`DistributedAtomicValue::force_set`].
+    pub async fn force_set(&self, number: N) -> Result<()> {
+        self.value.force_set(encode(number)).await
+    }
+
+    /// Sets the number if it is `expected`. Tries once; a number that is not there is not set.
+    ///
+    /// # Errors
+    /// Those of [`DistributedAtomicValue::compare_and_set`].
+    pub async fn compare_and_set(&self, expected: N, number: N) -> Result<AtomicUpdate<N>> {
+        let update = self.value.compare_and_set(encode(expected), encode(number)).await?;
+        update.try_map(|data| self.of(data))
+    }
+
+    /// Sets the number, and tells what was there before.
+    ///
+    /// # Errors
+    /// Those of [`DistributedAtomicValue::update`].
+    pub async fn try_set(&self, number: N) -> Result<AtomicUpdate<N>> {
+        self.value.try_set(encode(number)).await?.try_map(|data| self.of(data))
+    }
+
+    /// Creates the znode with this number; false if there is one already.
+    ///
+    /// # Errors
+    /// Those of [`DistributedAtomicValue::initialize`].
+    pub async fn initialize(&self, number: N) -> Result<bool> {
+        self.value.initialize(encode(number)).await
+    }
+
+    /// Adds one.
+    ///
+    /// # Errors
+    /// Those of [`add`](DistributedAtomicNumber::add).
+    pub async fn increment(&self) -> Result<AtomicUpdate<N>>
+    where
+        N: From<bool>,
+    {
+        self.add(N::from(true)).await
+    }
+
+    /// Takes one away.
+    ///
+    /// # Errors
+    /// Those of [`add`](DistributedAtomicNumber::add).
+    pub async fn decrement(&self) -> Result<AtomicUpdate<N>>
+    where
+        N: From<bool>,
+    {
+        self.add(N::from(true).negated()).await
+    }
+
+    /// Adds `delta`. At its ends the number wraps around, as Java's does.
+    ///
+    /// # Errors
+    /// [`CounterError::Corrupt`]; those of [`DistributedAtomicValue::update`]. After connection loss it may be added
+    /// or not.
+    pub async fn add(&self, delta: N) -> Result<AtomicUpdate<N>> {
+        let path = self.value.path();
+        let sum = |data: Option<&Bytes>| {
+            let number: N = decode(path, data.map_or(&[][..], |data| data))?;
+            Ok(encode(number.plus(delta)))
+        };
+        self.value.update(sum).await?.try_map(|data| self.of(data))
+    }
+
+    /// Takes `delta` away.
+    ///
+    /// # Errors
+    /// Those of [`add`](DistributedAtomicNumber::add).
+    pub async fn subtract(&self, delta: N) -> Result<AtomicUpdate<N>> {
+        self.add(delta.negated()).await
+    }
+
+    fn of(&self, data: Option<Bytes>) -> Result<N> {
+        decode(self.value.path(), &data.unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_as_java_writes_them() {
+        assert_eq!(&encode(1_i64)[..], [0, 0, 0, 0, 0, 0, 0, 1]);
+        assert_eq!(&encode(-2_i32)[..], [255, 255, 255, 254]);
+        for (data, expected) in [(&[][..], Some(0)), (&[0, 0, 1, 0], Some(256)), (&[0, 0, 0, 7, 9], Some(7))]
+        {
+            assert_eq!(decode::<i32>("/n", data).ok(), expected);
+        }
+        assert_eq!(
+            decode::<i64>("/n", &[1, 2, 3]).unwrap_err().to_string(),
+            "/n: 3 bytes of data, which are no number of 8 bytes; something else is kept there"
+        );
+    }
+}

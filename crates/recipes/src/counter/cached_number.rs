@@ -1,0 +1,42 @@
+//! Numbers drawn in blocks.
+
+use crate::counter::{AtomicNumber, DistributedAtomicNumber, Result};
+use std::num::NonZeroU16;
+
+/// Draws numbers in blocks, and gives them out one by one. Curator's `CachedAtomicLong` and `CachedAtomicInteger`.
+///
+/// Each number is given out once, whoever draws; what is left of a block is lost with this.
+#[derive(Debug)]
+pub struct CachedAtomicNumber<N> {
+    number: DistributedAtomicNumber<N>,
+    factor: N,
+    left: Option<(N, N)>,
+}
+
+impl<N: AtomicNumber + PartialEq + From<bool> + From<u16>> CachedAtomicNumber<N> {
+    /// Draws `factor` numbers at a time.
+    pub fn new(number: DistributedAtomicNumber<N>, factor: NonZeroU16) -> CachedAtomicNumber<N> {
+        CachedAtomicNumber { number, factor: N::from(factor.get()), left: None }
+    }
+
+    /// The next number, counted from 0 in a new znode; `None` if a new block could not be drawn because others were
+    /// faster.
+    ///
+    /// # Errors
+    /// Those of [`add`](DistributedAtomicNumber::add). After connection loss a block may be lost.
+    pub async fn next(&mut self) -> Result<Option<N>> {
+        let (next, end) = match self.left.take() {
+            Some(left) => left,
+            None => {
+                let drawn = self.number.add(self.factor).await?;
+                if !drawn.succeeded {
+                    return Ok(None);
+                }
+                (drawn.before, drawn.after)
+            }
+        };
+        let following = next.plus(N::from(true));
+        self.left = (following != end).then_some((following, end));
+        Ok(Some(next))
+    }
+}

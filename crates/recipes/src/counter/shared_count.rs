@@ -1,0 +1,86 @@
+//! A number that everybody sees change.
+
+use crate::counter::{
+    AtomicNumber, Result, SharedValue, ValueChanges, VersionedValue,
+    atomic_number::{decode, encode},
+};
+use ostler_client::{Bytes, Client};
+
+/// A number that many processes share: each sees the changes of all. Curator's `SharedCount`.
+///
+/// It behaves as [`SharedValue`] does.
+#[derive(Debug)]
+pub struct SharedCount {
+    value: SharedValue,
+    path: String,
+}
+
+/// The changes of a [`SharedCount`], for one reader.
+#[derive(Debug)]
+pub struct CountChanges {
+    changes: ValueChanges,
+    path: String,
+}
+
+impl CountChanges {
+    /// Waits for a change since the last call, and gives the newest count. `None` once the count or the client is
+    /// closed.
+    pub async fn next(&mut self) -> Option<Result<VersionedValue<i32>>> {
+        let changed = self.changes.next().await?;
+        Some(number(&self.path, changed))
+    }
+}
+
+fn number(path: &str, value: VersionedValue<Bytes>) -> Result<VersionedValue<i32>> {
+    let count = decode(path, &value.value)?;
+    Ok(value.map(|_| count))
+}
+
+impl SharedCount {
+    /// Creates the znode with `seed` if it is not there, and reads it.
+    ///
+    /// # Errors
+    /// Those of [`SharedValue::start`].
+    pub async fn start(client: &Client, path: &str, seed: i32) -> Result<SharedCount> {
+        let value = SharedValue::start(client, path, encode(seed)).await?;
+        Ok(SharedCount { value, path: path.to_owned() })
+    }
+
+    /// The count as it was last seen.
+    ///
+    /// # Errors
+    /// [`Corrupt`](crate::counter::CounterError::Corrupt).
+    pub fn count(&self) -> Result<i32> {
+        Ok(self.versioned()?.value)
+    }
+
+    /// The count as it was last seen, and when it was written.
+    ///
+    /// # Errors
+    /// [`Corrupt`](crate::counter::CounterError::Corrupt).
+    pub fn versioned(&self) -> Result<VersionedValue<i32>> {
+        number(&self.path, self.value.versioned())
+    }
+
+    /// Sets the count, whatever it is now.
+    ///
+    /// # Errors
+    /// Those of [`SharedValue::set`].
+    pub async fn set(&self, count: i32) -> Result<()> {
+        self.value.set(encode(count)).await
+    }
+
+    /// Sets the count if nobody has since `previous` was read; false if somebody has.
+    ///
+    /// # Errors
+    /// Those of [`SharedValue::try_set`].
+    pub async fn try_set(&self, previous: &VersionedValue<i32>, count: i32) -> Result<bool> {
+        let previous = previous.clone().map(|count| Bytes::copy_from_slice(count.to_bytes().as_ref()));
+        self.value.try_set(&previous, encode(count)).await
+    }
+
+    /// The changes from now on.
+    pub fn changes(&self) -> CountChanges {
+        CountChanges { changes: self.value.changes(), path: self.path.clone() }
+    }
+}

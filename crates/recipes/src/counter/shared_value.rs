@@ -1,0 +1,199 @@
+//! A value that everybody sees change.
+
+use crate::{
+    background::Background,
+    counter::{
+        CounterError, Result,
+        swap::{self, Swap},
+    },
+    until_answered::until_answered,
+};
+use ostler_client::{Bytes, Client, Error, Stat, Zxid};
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// A value, and when it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VersionedValue<T> {
+    /// The transaction that wrote it. It only grows, also where versions overflow or begin anew.
+    pub zxid: Zxid,
+    /// The znode's version.
+    pub version: i32,
+    /// The value.
+    pub value: T,
+}
+
+impl<T> VersionedValue<T> {
+    pub(crate) fn map<U>(self, map: impl FnOnce(T) -> U) -> VersionedValue<U> {
+        VersionedValue { zxid: self.zxid, version: self.version, value: map(self.value) }
+    }
+}
+
+/// A value that many processes share: each sees the changes of all. Curator's `SharedValue`.
+///
+/// What [`value`](SharedValue::value) says can be a little old; [`try_set`](SharedValue::try_set) takes care of that.
+/// While there is no connection the last value stays; after that it is read anew.
+///
+/// If the znode is deleted, the last value stays until there is a new one.
+#[derive(Debug)]
+pub struct SharedValue {
+    client: Client,
+    path: String,
+    current: Arc<watch::Sender<VersionedValue<Bytes>>>,
+    _work: Background,
+}
+
+/// The changes of a [`SharedValue`], for one reader.
+#[derive(Debug)]
+pub struct ValueChanges(watch::Receiver<VersionedValue<Bytes>>);
+
+impl ValueChanges {
+    /// Waits for a change since the last call, and gives the newest value; changes in between are left out. `None`
+    /// once the value or the client is closed.
+    pub async fn next(&mut self) -> Option<VersionedValue<Bytes>> {
+        self.0.changed().await.ok()?;
+        Some(self.0.borrow_and_update().clone())
+    }
+}
+
+impl SharedValue {
+    /// Creates the znode with `seed` if it is not there, and reads it.
+    ///
+    /// # Errors
+    /// Those of create and getData.
+    pub async fn start(client: &Client, path: &str, seed: impl AsRef<[u8]>) -> Result<SharedValue> {
+        let seed = seed.as_ref();
+        let first = loop {
+            let create = || client.create(path, seed).creating_container_parents();
+            match until_answered(client, create).await {
+                Err(error) if !error.is_node_exists() => return Err(error.into()),
+                _ => {}
+            }
+            match until_answered(client, || client.get_data(path)).await {
+                // Deleted again at once.
+                Err(error) if error.is_no_node() => {}
+                read => break versioned(read?),
+            }
+        };
+        let current = Arc::new(watch::Sender::new(first));
+        let work = Background::spawn(follow(client.clone(), path.to_owned(), current.clone()));
+        Ok(SharedValue { client: client.clone(), path: path.to_owned(), current, _work: work })
+    }
+
+    /// The value as it was last seen.
+    pub fn value(&self) -> Bytes {
+        self.current.borrow().value.clone()
+    }
+
+    /// The value as it was last seen, and when it was written.
+    pub fn versioned(&self) -> VersionedValue<Bytes> {
+        self.current.borrow().clone()
+    }
+
+    /// Sets the value, whatever it is now.
+    ///
+    /// # Errors
+    /// `NoNode` if it was deleted; [`Error::ConnectionLoss`]: it may be set or not.
+    pub async fn set(&self, value: impl AsRef<[u8]>) -> Result<()> {
+        let value = value.as_ref();
+        let stat = self.client.set_data(&self.path, value).await?;
+        update(&self.current, versioned((Bytes::copy_from_slice(value), stat)));
+        Ok(())
+    }
+
+    /// Sets the value if nobody has since `previous` was read. False if somebody has: then the value is read anew, and
+    /// a loop of [`versioned`](SharedValue::versioned) and this makes progress.
+    ///
+    /// # Errors
+    /// [`CounterError::VersionUnusable`]; [`Error::ConnectionLoss`]: it may be set or not.
+    pub async fn try_set(&self, previous: &VersionedValue<Bytes>, value: impl AsRef<[u8]>) -> Result<bool> {
+        let value = value.as_ref();
+        // A transaction writes a znode's data once, so it stands for the data.
+        if previous.zxid != self.current.borrow().zxid {
+            return Ok(false);
+        }
+        match swap::set(&self.client, &self.path, value, previous.version).await? {
+            Swap::Done(stat) => {
+                update(&self.current, versioned((Bytes::copy_from_slice(value), stat)));
+                Ok(true)
+            }
+            Swap::Lost => {
+                let read = self.client.get_data(&self.path).await.map_err(CounterError::Client)?;
+                update(&self.current, versioned(read));
+                Ok(false)
+            }
+        }
+    }
+
+    /// The changes from now on.
+    pub fn changes(&self) -> ValueChanges {
+        ValueChanges(self.current.subscribe())
+    }
+}
+
+fn versioned((value, stat): (Bytes, Stat)) -> VersionedValue<Bytes> {
+    VersionedValue { zxid: stat.mzxid, version: stat.version, value }
+}
+
+/// Reads and own writes come in any order; only what is newer counts.
+fn update(current: &watch::Sender<VersionedValue<Bytes>>, next: VersionedValue<Bytes>) {
+    current.send_if_modified(|current| {
+        let newer = next.zxid > current.zxid;
+        if newer {
+            *current = next;
+        }
+        newer
+    });
+}
+
+/// Reads the value at each change, until the client is closed.
+async fn follow(client: Client, path: String, current: Arc<watch::Sender<VersionedValue<Bytes>>>) {
+    loop {
+        let changed = match until_answered(&client, || client.get_data(&path).watch()).await {
+            Ok((read, changed)) => {
+                update(&current, versioned(read));
+                changed.await
+            }
+            Err(error) if error.is_no_node() => {
+                match until_answered(&client, || client.exists(&path).watch()).await {
+                    Ok((Some(_), _)) => continue,
+                    Ok((None, created)) => created.await,
+                    Err(error) => Err(error),
+                }
+            }
+            Err(error) => Err(error),
+        };
+        match changed {
+            Ok(_) => {}
+            Err(Error::Closed | Error::SessionExpired { .. }) => return,
+            Err(error) => return tracing::warn!(path, %error, "a shared value is not followed any more"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// CURATOR-688: after 2,147,483,647 comes -2,147,483,648, and the value is new all the same. CURATOR-329: so is
+    /// version 0.
+    #[test]
+    fn curator_688_what_is_newer_is_told_by_the_transaction() {
+        let at = |zxid, version, value: &str| VersionedValue {
+            zxid: Zxid(zxid),
+            version,
+            value: Bytes::copy_from_slice(value.as_bytes()),
+        };
+        for (now, next, expected) in [
+            (at(5, i32::MAX, "a"), at(6, i32::MIN, "b"), "b"),
+            (at(5, 3, "a"), at(6, 0, "b"), "b"),
+            (at(5, -1, "a"), at(6, 0, "b"), "b"),
+            (at(6, i32::MIN, "b"), at(5, i32::MAX, "a"), "b"),
+            (at(6, 2, "b"), at(6, 2, "b"), "b"),
+        ] {
+            let current = watch::Sender::new(now);
+            update(&current, next);
+            assert_eq!(current.borrow().value, expected);
+        }
+    }
+}

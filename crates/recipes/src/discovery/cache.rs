@@ -1,0 +1,82 @@
+//! The instances of a service, held here.
+
+use crate::{
+    cache::{CachedNode, PathChildrenCache, PathEvent, PathEvents},
+    discovery::{Result, ServiceInstance, registry::read},
+};
+use ostler_client::{Client, Zxid, paths};
+use serde::de::DeserializeOwned;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+/// The instances of a service, held here and kept as the servers have them. Curator's `ServiceCache`.
+///
+/// It has the guarantees of [`CuratorCache`](crate::cache::CuratorCache): it is a little behind, and stands still
+/// without a connection. A znode whose data is no instance is left out.
+#[derive(Debug)]
+pub struct ServiceCache<P> {
+    cache: PathChildrenCache,
+    /// By name of the znode, with the transaction that wrote it.
+    read: Mutex<HashMap<String, (Zxid, Option<Arc<ServiceInstance<P>>>)>>,
+}
+
+/// The changes of a [`ServiceCache`], for one reader.
+#[derive(Debug)]
+pub struct ServiceChanges(PathEvents);
+
+impl ServiceChanges {
+    /// Waits until an instance has come, gone or changed. `None` once the cache or the client is closed.
+    pub async fn next(&mut self) -> Option<()> {
+        while let PathEvent::Initialized = self.0.next().await? {}
+        Some(())
+    }
+}
+
+impl<P: DeserializeOwned> ServiceCache<P> {
+    pub(crate) fn start(client: &Client, path: &str) -> Result<ServiceCache<P>> {
+        Ok(ServiceCache { cache: PathChildrenCache::start(client, path)?, read: Mutex::new(HashMap::new()) })
+    }
+
+    /// Waits until all instances that were there at the start are known.
+    ///
+    /// # Errors
+    /// [`Error::Closed`](ostler_client::Error::Closed): the client was closed before.
+    pub async fn initialized(&self) -> Result<()> {
+        Ok(self.cache.initialized().await?)
+    }
+
+    /// The instances, by the names of their znodes.
+    pub fn instances(&self) -> Vec<Arc<ServiceInstance<P>>> {
+        let nodes = self.cache.children();
+        let mut known = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = HashMap::with_capacity(nodes.len());
+        let mut found = Vec::with_capacity(nodes.len());
+        for node in &nodes {
+            let instance = match known.remove(node.name()) {
+                Some((zxid, instance)) if zxid == node.stat.mzxid => instance,
+                _ => instance_of(node),
+            };
+            found.extend(instance.clone());
+            next.insert(node.name().to_owned(), (node.stat.mzxid, instance));
+        }
+        *known = next;
+        found
+    }
+
+    /// The instances that are there, one by one, and then every change.
+    pub fn changes(&self) -> ServiceChanges {
+        ServiceChanges(self.cache.events())
+    }
+}
+
+fn instance_of<P: DeserializeOwned>(node: &CachedNode) -> Option<Arc<ServiceInstance<P>>> {
+    match read(&node.path, &node.data) {
+        Ok(instance) => Some(Arc::new(instance)),
+        Err(error) => {
+            tracing::warn!(name = paths::name(&node.path), %error, "left out");
+            None
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! An instance of a service, and its JSON.
+
+use crate::discovery::{UriSpec, uri_spec::Variables};
+use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
+use serde_json::Value;
+use std::time::{SystemTime, UNIX_EPOCH};
+use uuid::Uuid;
+
+/// How long an instance stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum ServiceType {
+    /// As long as its process: its znode is ephemeral.
+    #[default]
+    Dynamic,
+    /// Until it is unregistered.
+    Static,
+    /// Until it is unregistered; for services that are not processes of one's own.
+    Permanent,
+    /// As long as its process; the server appends a number to the znode's name.
+    DynamicSequential,
+}
+
+/// An instance of a service. Curator's `ServiceInstance`.
+///
+/// The payload is whatever the services agree on. Java reads and writes with it the name of its class, as a field
+/// `@class` of an object; it reads an object without that as a map. A list needs the class to be read by Java:
+/// `["java.util.ArrayList", [1, 2]]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", bound(serialize = "P: Serialize", deserialize = "P: DeserializeOwned"))]
+pub struct ServiceInstance<P = Value> {
+    /// The service's name.
+    #[serde(default)]
+    pub name: String,
+    /// What tells it from the service's other instances.
+    #[serde(default)]
+    pub id: String,
+    /// Its host.
+    #[serde(default)]
+    pub address: Option<String>,
+    /// Its port.
+    #[serde(default)]
+    pub port: Option<i32>,
+    /// Its port for TLS.
+    #[serde(default)]
+    pub ssl_port: Option<i32>,
+    /// What its users should know.
+    #[serde(default)]
+    pub payload: Option<P>,
+    /// When it was registered, ms since 1970.
+    #[serde(rename = "registrationTimeUTC", default)]
+    pub registration_time_ms: i64,
+    /// How long it stays.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub service_type: ServiceType,
+    /// How its address is made.
+    #[serde(default)]
+    pub uri_spec: Option<UriSpec>,
+    /// Whether providers give it out. Written only if it is not so, as Curator's default serializer does not write it.
+    #[serde(default = "enabled", skip_serializing_if = "is_enabled")]
+    pub enabled: bool,
+}
+
+fn enabled() -> bool {
+    true
+}
+
+fn is_enabled(enabled: &bool) -> bool {
+    *enabled
+}
+
+fn null_as_default<'de, D: Deserializer<'de>>(value: D) -> Result<ServiceType, D::Error> {
+    Ok(Option::deserialize(value)?.unwrap_or_default())
+}
+
+impl<P> ServiceInstance<P> {
+    /// A dynamic instance with an id of its own, registered now.
+    pub fn new(name: &str, address: &str, port: u16) -> ServiceInstance<P> {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        ServiceInstance {
+            name: name.to_owned(),
+            id: Uuid::new_v4().to_string(),
+            address: Some(address.to_owned()),
+            port: Some(port.into()),
+            ssl_port: None,
+            payload: None,
+            registration_time_ms: i64::try_from(since.as_millis()).unwrap_or(i64::MAX),
+            service_type: ServiceType::Dynamic,
+            uri_spec: None,
+            enabled: true,
+        }
+    }
+
+    /// The address that its URI spec makes; empty without one. `variables` are looked at before its own fields.
+    pub fn build_uri(&self, variables: &[(&str, &str)]) -> String {
+        let Some(spec) = &self.uri_spec else { return String::new() };
+        spec.build(&Variables { given: variables, instance: Some(self) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Written by Curator 5.9's `JsonInstanceSerializer`.
+    const STRING: &str = r#"{"name":"name","id":"id","address":"1.2.3.4","port":10,"sslPort":20,"payload":"text","registrationTimeUTC":1700000000123,"serviceType":"STATIC","uriSpec":{"parts":[{"value":"scheme","variable":true},{"value":"://","variable":false},{"value":"address","variable":true},{"value":":","variable":false},{"value":"port","variable":true}]}}"#;
+    const VOID: &str = r#"{"name":"name","id":"id","address":"1.2.3.4","port":null,"sslPort":null,"payload":null,"registrationTimeUTC":1700000000123,"serviceType":"DYNAMIC","uriSpec":null}"#;
+    const DISABLED: &str = r#"{"name":"name","id":"id","address":"1.2.3.4","port":10,"sslPort":null,"payload":"text","registrationTimeUTC":1700000000123,"serviceType":"PERMANENT","uriSpec":null,"enabled":false}"#;
+    const OBJECT: &str = r#"{"name":"name","id":"id","address":"1.2.3.4","port":10,"sslPort":null,"payload":{"@class":"Payload","val":"x"},"registrationTimeUTC":1700000000123,"serviceType":"DYNAMIC_SEQUENTIAL","uriSpec":null,"enabled":true}"#;
+
+    fn same<P: Serialize + DeserializeOwned>(json: &str) -> ServiceInstance<P> {
+        let instance: ServiceInstance<P> = serde_json::from_str(json).unwrap();
+        let written = serde_json::to_string(&instance).unwrap();
+        assert_eq!(written, json.replace(r#","enabled":true"#, ""));
+        instance
+    }
+
+    #[test]
+    fn json_is_as_curator_writes_it() {
+        let text = same::<String>(STRING);
+        assert_eq!((text.payload.as_deref(), text.ssl_port), (Some("text"), Some(20)));
+        assert_eq!(text.uri_spec, Some("{scheme}://{address}:{port}".parse().unwrap()));
+        // With a port for TLS the scheme is https.
+        assert_eq!(text.build_uri(&[]), "https://1.2.3.4:10");
+        assert_eq!(text.build_uri(&[("scheme", "tcp")]), "tcp://1.2.3.4:10");
+        assert!(same::<()>(VOID).port.is_none());
+        assert!(!same::<String>(DISABLED).enabled);
+
+        #[derive(Debug, PartialEq, Serialize, Deserialize)]
+        struct Payload {
+            #[serde(rename = "@class")]
+            class: String,
+            val: String,
+        }
+        let object = same::<Payload>(OBJECT);
+        assert_eq!(object.service_type, ServiceType::DynamicSequential);
+        assert_eq!(object.payload.unwrap().val, "x");
+        same::<Value>(OBJECT);
+    }
+
+    #[test]
+    fn what_is_missing_has_curators_defaults() {
+        let instance: ServiceInstance = serde_json::from_str("{}").unwrap();
+        assert!(instance.enabled && instance.name.is_empty());
+        assert_eq!(instance.service_type, ServiceType::Dynamic);
+        let instance: ServiceInstance = serde_json::from_str(r#"{"serviceType":null,"later":[1]}"#).unwrap();
+        assert_eq!(instance.service_type, ServiceType::Dynamic);
+    }
+}

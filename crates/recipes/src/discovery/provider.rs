@@ -1,0 +1,123 @@
+//! One instance of a service at a time.
+
+use crate::discovery::{
+    DownInstancePolicy, ProviderStrategy, Result, RoundRobin, ServiceCache, ServiceInstance,
+    down::{DownInstances, Key},
+};
+use ostler_client::Client;
+use serde::de::DeserializeOwned;
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+use tokio::time::Instant;
+
+type Filter<P> = Box<dyn Fn(&ServiceInstance<P>) -> bool + Send + Sync>;
+
+/// Gives out instances of a service. Curator's `ServiceProvider`.
+///
+/// Ask it each time that an instance is needed, and tell it when that has failed: after some errors it is left out for
+/// a while.
+pub struct ServiceProvider<P> {
+    cache: ServiceCache<P>,
+    strategy: Box<dyn ProviderStrategy<P>>,
+    filters: Vec<Filter<P>>,
+    down: Mutex<DownInstances>,
+}
+
+/// Describes a [`ServiceProvider`].
+#[must_use = "nothing is held until start"]
+pub struct ServiceProviderBuilder<P> {
+    client: Client,
+    path: String,
+    strategy: Box<dyn ProviderStrategy<P>>,
+    filters: Vec<Filter<P>>,
+    down: DownInstancePolicy,
+}
+
+impl<P> fmt::Debug for ServiceProviderBuilder<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServiceProviderBuilder").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl<P> fmt::Debug for ServiceProvider<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServiceProvider").finish_non_exhaustive()
+    }
+}
+
+impl<P: DeserializeOwned + Send + Sync> ServiceProviderBuilder<P> {
+    pub(crate) fn new(client: &Client, path: &str) -> ServiceProviderBuilder<P> {
+        ServiceProviderBuilder {
+            client: client.clone(),
+            path: path.to_owned(),
+            strategy: Box::new(RoundRobin::default()),
+            filters: Vec::new(),
+            down: DownInstancePolicy::default(),
+        }
+    }
+
+    /// Which of several instances to give out; one after the other unless said.
+    pub fn strategy(mut self, strategy: impl ProviderStrategy<P> + 'static) -> Self {
+        self.strategy = Box::new(strategy);
+        self
+    }
+
+    /// Gives out only instances of which `filter` is true.
+    pub fn filter(mut self, filter: impl Fn(&ServiceInstance<P>) -> bool + Send + Sync + 'static) -> Self {
+        self.filters.push(Box::new(filter));
+        self
+    }
+
+    /// When an instance that has failed is left out.
+    pub fn down_instances(mut self, policy: DownInstancePolicy) -> Self {
+        self.down = policy;
+        self
+    }
+
+    /// Begins to hold the instances, and waits until those that are there are known.
+    ///
+    /// # Errors
+    /// [`Error::BadPath`](ostler_client::Error::BadPath); [`Error::Closed`](ostler_client::Error::Closed).
+    pub async fn start(self) -> Result<ServiceProvider<P>> {
+        let cache = ServiceCache::start(&self.client, &self.path)?;
+        cache.initialized().await?;
+        let down = Mutex::new(DownInstances::new(self.down));
+        Ok(ServiceProvider { cache, strategy: self.strategy, filters: self.filters, down })
+    }
+}
+
+impl<P: DeserializeOwned> ServiceProvider<P> {
+    /// All instances that may be given out.
+    pub fn all_instances(&self) -> Vec<Arc<ServiceInstance<P>>> {
+        let mut down = self.down.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        let mut instances = self.cache.instances();
+        instances.retain(|instance| {
+            instance.enabled
+                && self.filters.iter().all(|filter| filter(instance))
+                && down.is_up(&key(instance), now)
+        });
+        instances
+    }
+
+    /// An instance to use now; `None` if there is none.
+    pub fn instance(&self) -> Option<Arc<ServiceInstance<P>>> {
+        self.strategy.choose(&self.all_instances())
+    }
+
+    /// An instance that was given out has failed.
+    pub fn note_error(&self, instance: &ServiceInstance<P>) {
+        self.down.lock().unwrap_or_else(PoisonError::into_inner).note(key(instance), Instant::now());
+    }
+
+    /// The instances that it chooses from, those that are down or filtered out included.
+    pub fn cache(&self) -> &ServiceCache<P> {
+        &self.cache
+    }
+}
+
+fn key<P>(instance: &ServiceInstance<P>) -> Key {
+    (instance.id.clone(), instance.registration_time_ms)
+}

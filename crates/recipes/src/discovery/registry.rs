@@ -1,0 +1,195 @@
+//! Registering services, and asking for them.
+
+use crate::{
+    discovery::{DiscoveryError, Result, ServiceCache, ServiceInstance, ServiceProviderBuilder, ServiceType},
+    nodes::PersistentNode,
+    until_answered::until_answered,
+};
+use ostler_client::{Client, CreateMode, paths};
+use serde::{Serialize, de::DeserializeOwned};
+use std::{
+    collections::HashMap,
+    marker::PhantomData,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+/// Services below one path: registers those of this process, and finds all. Curator's `ServiceDiscovery`.
+///
+/// What is registered here stays registered through lost connections and sessions, with its last update; nothing is
+/// deleted and created again meanwhile but with the session. Dropped, everything that was registered here is
+/// unregistered in the background, [`close`](ServiceDiscovery::close) waits for that.
+///
+/// ```no_run
+/// # use ostler_recipes::discovery::{ServiceDiscovery, ServiceInstance};
+/// # async fn example(client: ostler_client::Client) -> ostler_recipes::discovery::Result<()> {
+/// let services: ServiceDiscovery = ServiceDiscovery::new(&client, "/services");
+/// services.register(ServiceInstance::new("api", "10.0.0.7", 8080)).await?;
+/// let provider = services.provider("api").start().await?;
+/// if let Some(instance) = provider.instance() {
+///     println!("{:?}:{:?}", instance.address, instance.port);
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct ServiceDiscovery<P = serde_json::Value> {
+    client: Client,
+    base: String,
+    registered: Mutex<HashMap<String, Arc<PersistentNode>>>,
+    payload: PhantomData<fn(P) -> P>,
+}
+
+impl<P: Serialize + DeserializeOwned> ServiceDiscovery<P> {
+    /// The services below `base`.
+    pub fn new(client: &Client, base: &str) -> ServiceDiscovery<P> {
+        ServiceDiscovery {
+            client: client.clone(),
+            base: base.to_owned(),
+            registered: Mutex::new(HashMap::new()),
+            payload: PhantomData,
+        }
+    }
+
+    fn service(&self, name: &str) -> String {
+        paths::join(&self.base, name)
+    }
+
+    fn registered(&self) -> MutexGuard<'_, HashMap<String, Arc<PersistentNode>>> {
+        // Each change of the map is one call, so it is whole.
+        self.registered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Registers an instance, and waits until it can be found. One that is registered here already is updated.
+    /// Dropped, it is registered all the same.
+    ///
+    /// # Errors
+    /// The server's refusal: it is registered as soon as that has gone nevertheless, unless it is unregistered;
+    /// [`DiscoveryError::Payload`].
+    pub async fn register(&self, instance: ServiceInstance<P>) -> Result<()> {
+        let data = write(&instance)?;
+        let known = self.registered().get(&instance.id).cloned();
+        if let Some(node) = known {
+            return Ok(node.set_data(data).await?);
+        }
+        let mode = match instance.service_type {
+            ServiceType::Dynamic => CreateMode::Ephemeral,
+            ServiceType::DynamicSequential => CreateMode::EphemeralSequential,
+            ServiceType::Static | ServiceType::Permanent => CreateMode::Persistent,
+        };
+        let path = paths::join(&self.service(&instance.name), &instance.id);
+        let node = Arc::new(PersistentNode::builder(&self.client, mode, &path, data).start()?);
+        let replaced = self.registered().insert(instance.id, node.clone());
+        drop(replaced);
+        node.created().await?;
+        Ok(())
+    }
+
+    /// Changes an instance that is registered here.
+    ///
+    /// # Errors
+    /// [`DiscoveryError::NotRegistered`]; [`DiscoveryError::Payload`]; the server's refusal.
+    pub async fn update(&self, instance: &ServiceInstance<P>) -> Result<()> {
+        let data = write(instance)?;
+        let known = self.registered().get(&instance.id).cloned();
+        let Some(node) = known else {
+            return Err(DiscoveryError::NotRegistered { id: instance.id.as_str().into() });
+        };
+        Ok(node.set_data(data).await?)
+    }
+
+    /// Unregisters an instance, and waits until it is gone; false if it was not registered here. Dropped, it goes on in
+    /// the background.
+    pub async fn unregister(&self, id: &str) -> bool {
+        let node = self.registered().remove(id);
+        match node {
+            Some(node) => {
+                node.finish().await;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Unregisters everything that was registered here.
+    pub async fn close(self) {
+        let nodes: Vec<_> = self.registered().drain().map(|(_, node)| node).collect();
+        for node in nodes {
+            node.finish().await;
+        }
+    }
+
+    /// The names of all services that have been registered. Their instances can be gone.
+    ///
+    /// # Errors
+    /// Those of getChildren but `NoNode`.
+    pub async fn names(&self) -> Result<Vec<String>> {
+        children(&self.client, &self.base).await
+    }
+
+    /// The instances of a service. A znode whose data is no instance is left out.
+    ///
+    /// # Errors
+    /// Those of getChildren and getData but `NoNode`.
+    pub async fn instances(&self, name: &str) -> Result<Vec<ServiceInstance<P>>> {
+        let mut found = Vec::new();
+        for id in children(&self.client, &self.service(name)).await? {
+            match self.instance(name, &id).await {
+                Ok(instance) => found.extend(instance),
+                Err(DiscoveryError::NoInstance { path, cause }) => tracing::warn!(%path, %cause, "left out"),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(found)
+    }
+
+    /// An instance; `None` if it is not there.
+    ///
+    /// # Errors
+    /// Those of getData but `NoNode`; [`DiscoveryError::NoInstance`].
+    pub async fn instance(&self, name: &str, id: &str) -> Result<Option<ServiceInstance<P>>> {
+        let path = paths::join(&self.service(name), id);
+        match until_answered(&self.client, || self.client.get_data(&path)).await {
+            Ok((data, _)) => read(&path, &data).map(Some),
+            Err(error) if error.is_no_node() => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Begins to hold the instances of a service.
+    ///
+    /// # Errors
+    /// [`Error::BadPath`](ostler_client::Error::BadPath).
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn cache(&self, name: &str) -> Result<ServiceCache<P>> {
+        ServiceCache::start(&self.client, &self.service(name))
+    }
+
+    /// Begins to describe a provider of a service's instances.
+    pub fn provider(&self, name: &str) -> ServiceProviderBuilder<P>
+    where
+        P: Send + Sync,
+    {
+        ServiceProviderBuilder::new(&self.client, &self.service(name))
+    }
+}
+
+async fn children(client: &Client, path: &str) -> Result<Vec<String>> {
+    match until_answered(client, || client.get_children(path)).await {
+        Ok(mut names) => {
+            names.sort_unstable();
+            Ok(names)
+        }
+        Err(error) if error.is_no_node() => Ok(Vec::new()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn write<P: Serialize>(instance: &ServiceInstance<P>) -> Result<Vec<u8>> {
+    serde_json::to_vec(instance)
+        .map_err(|cause| DiscoveryError::Payload { id: instance.id.as_str().into(), cause })
+}
+
+pub(crate) fn read<P: DeserializeOwned>(path: &str, data: &[u8]) -> Result<ServiceInstance<P>> {
+    serde_json::from_slice(data).map_err(|cause| DiscoveryError::NoInstance { path: path.into(), cause })
+}

@@ -1,0 +1,78 @@
+//! A group that everybody in it knows.
+
+use crate::{
+    cache::{PathChildrenCache, PathEvents},
+    nodes::{Creations, PersistentNode},
+};
+use ostler_client::{Bytes, Client, Result, paths};
+use std::collections::BTreeMap;
+
+/// Membership of a group: an ephemeral znode below the group's, and a cache of the others. Curator's `GroupMember`.
+///
+/// The list of members is a little old, and stands still without a connection; a member whose session has ended is in
+/// it until its server has noticed. Two members of the same id are one: they set each other's data.
+///
+/// [`close`](GroupMember::close) leaves the group and waits for that. Dropped, it leaves in the background.
+#[derive(Debug)]
+pub struct GroupMember {
+    id: String,
+    node: PersistentNode,
+    cache: PathChildrenCache,
+}
+
+impl GroupMember {
+    /// Joins the group at `path` as `id`, with data for the others to see.
+    ///
+    /// # Errors
+    /// [`Error::BadPath`](ostler_client::Error::BadPath).
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn start(client: &Client, path: &str, id: &str, data: impl AsRef<[u8]>) -> Result<GroupMember> {
+        let node = PersistentNode::start(client, &paths::join(path, id), data)?;
+        Ok(GroupMember { id: id.to_owned(), node, cache: PathChildrenCache::start(client, path)? })
+    }
+
+    /// Waits until this member has joined and knows the others.
+    ///
+    /// # Errors
+    /// Those of [`PersistentNode::created`].
+    pub async fn joined(&self) -> Result<()> {
+        self.node.created().await?;
+        self.cache.initialized().await
+    }
+
+    /// The members and their data, by id. This one is always among them.
+    pub fn members(&self) -> BTreeMap<String, Bytes> {
+        let others = self.cache.children();
+        let mut members: BTreeMap<String, Bytes> =
+            others.iter().map(|node| (node.name().to_owned(), node.data.clone())).collect();
+        members.entry(self.id.clone()).or_insert_with(|| self.node.data());
+        members
+    }
+
+    /// Who comes and goes, and whose data changes.
+    pub fn events(&self) -> PathEvents {
+        self.cache.events()
+    }
+
+    /// Sets this member's data, and waits until a server has it.
+    ///
+    /// # Errors
+    /// Those of [`PersistentNode::set_data`].
+    pub async fn set_data(&self, data: impl AsRef<[u8]>) -> Result<()> {
+        self.node.set_data(data).await
+    }
+
+    /// The times that this member joins anew, after its session has ended, say.
+    pub fn joins(&self) -> Creations {
+        self.node.creations()
+    }
+
+    /// Leaves the group, and waits until that is done.
+    pub async fn close(self) {
+        let GroupMember { node, cache, .. } = self;
+        drop(cache);
+        node.close().await;
+    }
+}

@@ -1,0 +1,247 @@
+//! A set of things, divided among the members of a group so that each has one owner.
+//!
+//! Curator has no such recipe; kazoo calls it `SetPartitioner`. Members are ephemeral znodes below `path/party`, and
+//! whoever owns a thing has an ephemeral znode for it below `path/locks`, so that nobody begins with it before its
+//! former owner has let go, however the members see each other.
+//!
+//! ```text
+//!               settled, all locks taken              members changed,
+//! Allocating ---------------------------> Acquired ------------------> Release
+//!     ^                                      | session lost               | released
+//!     |                                      v                            |
+//!     +----------------------------------- Lost <-------------------------+
+//! ```
+
+use crate::{
+    claim::Claim,
+    nodes::PersistentNode,
+    until_answered::{pause, until_answered},
+};
+use ostler_client::{Client, Error, Result, Watch, Zxid, paths};
+use std::{collections::BTreeSet, time::Duration};
+use tokio::time::timeout;
+
+/// A member of a group that divides a set among itself.
+///
+/// ```no_run
+/// # use ostler_recipes::partitioner::SetPartitioner;
+/// # use std::time::Duration;
+/// # async fn example(client: ostler_client::Client) -> ostler_client::Result<()> {
+/// let shards = ["a", "b", "c"].map(str::to_owned);
+/// let mut member = SetPartitioner::start(&client, "/shards", "me", shards, Duration::from_secs(10))?;
+/// loop {
+///     let mut share = member.acquire().await?;
+///     println!("mine now: {:?}", share.items());
+///     let end = share.ended().await; // work until then, and stop
+///     println!("{end:?}");
+///     share.release().await?;
+/// }
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct SetPartitioner {
+    client: Client,
+    path: String,
+    id: String,
+    items: BTreeSet<String>,
+    settle: Duration,
+    _member: PersistentNode,
+}
+
+/// What of the set a member owns. Dropped, it is let go of in the background.
+#[derive(Debug)]
+#[must_use = "what is dropped is not owned any more"]
+pub struct Share {
+    claims: Vec<(String, Claim)>,
+    members: Option<Watch>,
+}
+
+/// Why a share must be let go of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ShareEnd {
+    /// Members have come or gone. `RELEASE` in kazoo.
+    MembersChanged,
+    /// The connection is lost: the session may be, or will be.
+    Suspended,
+    /// The session is lost: others may own the share already. `FAILURE` in kazoo.
+    Lost,
+}
+
+/// The items of a member: each n-th from its own place on, everything in order.
+fn share_of<'a>(own: &str, members: &[String], items: &'a BTreeSet<String>) -> Option<Vec<&'a str>> {
+    let members: BTreeSet<&str> = members.iter().map(String::as_str).collect();
+    let place = members.iter().position(|member| *member == own)?;
+    Some(items.iter().skip(place).step_by(members.len()).map(String::as_str).collect())
+}
+
+impl SetPartitioner {
+    /// Joins the group at `path` as `id`, which must be its own. All members must be given the same items, names of
+    /// znodes. The set is divided once nobody has come or gone for as long as `settle`.
+    ///
+    /// # Errors
+    /// [`Error::BadPath`].
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn start(
+        client: &Client,
+        path: &str,
+        id: &str,
+        items: impl IntoIterator<Item = String>,
+        settle: Duration,
+    ) -> Result<SetPartitioner> {
+        let items: BTreeSet<String> = items.into_iter().collect();
+        let locks = paths::join(path, "locks");
+        let bad = items.iter().map(|item| paths::join(&locks, item)).find(|path| !paths::is_valid(path));
+        if let Some(path) = bad {
+            return Err(Error::BadPath { path: path.into() });
+        }
+        let party = paths::join(path, "party");
+        let member = PersistentNode::start(client, &paths::join(&party, id), b"")?;
+        let (client, path, id) = (client.clone(), path.to_owned(), id.to_owned());
+        Ok(SetPartitioner { client, path, id, items, settle, _member: member })
+    }
+
+    /// Waits until the members have settled and this one's share is let go of by its former owners, and takes it. A
+    /// share that was taken before must be let go of first.
+    ///
+    /// # Errors
+    /// [`Error::Closed`]; a server's refusal.
+    pub async fn acquire(&mut self) -> Result<Share> {
+        let mut tries = 0;
+        loop {
+            if let Some(share) = self.attempt().await? {
+                return Ok(share);
+            }
+            tries = (tries + 1).min(4);
+            pause(tries).await;
+        }
+    }
+
+    /// `None` if the members have changed meanwhile.
+    async fn attempt(&self) -> Result<Option<Share>> {
+        let party = paths::join(&self.path, "party");
+        let look = || self.client.get_children(&party).watch();
+        let (names, mut members) = match until_answered(&self.client, look).await {
+            // This member's own znode is still to come.
+            Err(error) if error.is_no_node() => return Ok(None),
+            found => found?,
+        };
+        if let Ok(changed) = timeout(self.settle, &mut members).await {
+            changed.map_err(|_| Error::Closed)?;
+            return Ok(None);
+        }
+        let Some(items) = share_of(&self.id, &names, &self.items) else { return Ok(None) };
+        let taking = self.take(&items);
+        tokio::select! {
+            biased;
+            changed = &mut members => {
+                changed.map_err(|_| Error::Closed)?;
+                Ok(None)
+            }
+            claims = taking => Ok(Some(Share { claims: claims?, members: Some(members) })),
+        }
+    }
+
+    /// Takes each item as soon as its former owner lets go of it.
+    async fn take(&self, items: &[&str]) -> Result<Vec<(String, Claim)>> {
+        let mut claims = Vec::with_capacity(items.len());
+        for item in items {
+            let path = paths::join(&paths::join(&self.path, "locks"), item);
+            let claim = loop {
+                if let Some(claim) = Claim::take(&self.client, &path).await? {
+                    break claim;
+                }
+                let look = || self.client.exists(&path).watch();
+                if let (Some(_), gone) = until_answered(&self.client, look).await? {
+                    gone.await.map_err(|_| Error::Closed)?;
+                }
+            };
+            claims.push(((*item).to_owned(), claim));
+        }
+        Ok(claims)
+    }
+}
+
+impl Share {
+    /// What is owned.
+    pub fn items(&self) -> Vec<&str> {
+        self.claims.iter().map(|(item, _)| item.as_str()).collect()
+    }
+
+    /// A token for an item that only grows from owner to owner, so that another store can refuse what a former owner
+    /// sends.
+    pub fn token(&self, item: &str) -> Option<Zxid> {
+        self.claims.iter().find(|(owned, _)| owned == item).map(|(_, claim)| claim.zxid())
+    }
+
+    /// Whether all of it is owned, as far as this machine's clock can tell.
+    pub fn is_owned(&self) -> bool {
+        self.claims.iter().all(|(_, claim)| claim.session().is_alive())
+    }
+
+    /// Waits until it must be let go of.
+    pub async fn ended(&mut self) -> ShareEnd {
+        let members = self.members.take();
+        let changed = async {
+            // Without it they have changed before.
+            if let Some(members) = members {
+                let _ = members.await;
+            }
+        };
+        let suspended = async {
+            match self.claims.first() {
+                Some((_, claim)) => claim.session().suspended().await,
+                // Nothing can be lost; the members alone matter.
+                None => std::future::pending().await,
+            }
+        };
+        let changed = tokio::select! {
+            () = changed => true,
+            () = suspended => false,
+        };
+        match changed {
+            _ if !self.is_owned() => ShareEnd::Lost,
+            true => ShareEnd::MembersChanged,
+            false => ShareEnd::Suspended,
+        }
+    }
+
+    /// Lets go of it, and waits until that is done. Dropped, it goes on in the background.
+    ///
+    /// # Errors
+    /// [`Error::Closed`], with which it is gone as well.
+    pub async fn release(self) -> Result<()> {
+        for (_, claim) in self.claims {
+            claim.release(|multi| multi).await?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_item_has_one_owner() {
+        let set = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let items: BTreeSet<String> = set("5 1 4 2 3").into_iter().collect();
+        let check = |own, members: &str, expected: Option<&str>| {
+            let share = share_of(own, &set(members), &items).map(|share| share.join(" "));
+            assert_eq!(share.as_deref(), expected, "{own} of {members}");
+        };
+        check("a", "a", Some("1 2 3 4 5"));
+        check("b", "c a b", Some("2 5"));
+        check("c", "c a b", Some("3"));
+        check("f", "a b c d e f", Some(""));
+        check("x", "a b", None);
+        for members in ["a", "b a", "c b a", "a b c d e f g"] {
+            let members = set(members);
+            let mut owned: Vec<&str> =
+                members.iter().flat_map(|own| share_of(own, &members, &items).unwrap()).collect();
+            owned.sort_unstable();
+            assert_eq!(owned, ["1", "2", "3", "4", "5"]);
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Taking items out of a queue.
+
+use crate::{
+    background::Background,
+    claim::Claim,
+    queue::{
+        ErrorMode, items,
+        kinds::Queue,
+        names::{self, Kind},
+    },
+    until_answered::{passes, pause, until_answered},
+};
+use bytes::Bytes;
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use ostler_client::{Client, CreateMode, Error, Result, Stat, Watch, paths};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Takes items out of a queue for as long as it lives. Dropped, it stops; an item that it was about to consume under a
+/// lock is left to others.
+#[derive(Debug)]
+pub struct Consumer {
+    _work: Background,
+}
+
+pub(crate) struct Consumption {
+    queue: Queue,
+    /// Of items that others are consuming: should those fail, the items are ours.
+    locked: FuturesUnordered<Watch>,
+}
+
+impl Consumer {
+    pub(crate) fn start<F, Fut, E>(mut work: Consumption, mut consume: F) -> Consumer
+    where
+        F: FnMut(Bytes) -> Fut + Send + 'static,
+        Fut: Future<Output = std::result::Result<(), E>> + Send,
+        E: std::fmt::Display + Send,
+    {
+        let work = async move {
+            let mut tries = 0;
+            loop {
+                match work.round(&mut consume).await {
+                    Ok(()) => tries = 0,
+                    Err(Error::Closed) => return,
+                    Err(error) => {
+                        tracing::warn!(path = work.queue.path, %error, "trouble with a queue");
+                        tries += 1;
+                        pause(tries).await;
+                    }
+                }
+            }
+        };
+        Consumer { _work: Background::spawn(work) }
+    }
+}
+
+impl Consumption {
+    pub(crate) fn new(queue: Queue) -> Consumption {
+        Consumption { queue, locked: FuturesUnordered::new() }
+    }
+
+    /// Takes the items that are there, and waits for more.
+    async fn round<F, Fut, E>(&mut self, consume: &mut F) -> Result<()>
+    where
+        F: FnMut(Bytes) -> Fut,
+        Fut: Future<Output = std::result::Result<(), E>>,
+        E: std::fmt::Display,
+    {
+        let client = self.queue.client.clone();
+        let (names, mut changed) =
+            until_answered(&client, || client.get_children(&self.queue.path).watch()).await?;
+        self.locked.clear();
+        let mut taken = 0;
+        let mut delay = None;
+        for name in names::in_order(self.queue.kind, names) {
+            if let Kind::Priority { before_refresh } = self.queue.kind
+                && taken >= before_refresh
+                && let Some(event) = now(&mut changed).await
+            {
+                event?;
+                return Ok(());
+            }
+            let left_ms = names::delay_ms(self.queue.kind, &name, now_ms());
+            if left_ms > 0 {
+                delay = Some(Duration::from_millis(left_ms));
+                break;
+            }
+            match self.queue.lock_path.clone() {
+                Some(lock_path) => {
+                    if !self.under_lock(&lock_path, &name, consume).await? {
+                        return Ok(());
+                    }
+                }
+                None => {
+                    if let Some(data) = claim(&self.queue, &name).await? {
+                        consume_all(&name, &data, consume).await;
+                    }
+                }
+            }
+            taken += 1;
+        }
+        tokio::select! {
+            event = changed => drop(event.map_err(|_| Error::Closed)?),
+            Some(gone) = self.locked.next() => drop(gone.map_err(|_| Error::Closed)?),
+            () = tokio::time::sleep(delay.unwrap_or_default()), if delay.is_some() => {}
+        }
+        Ok(())
+    }
+
+    /// Consumes an item while there is a znode that says so. False if the item must be looked at again: no event will
+    /// tell of it.
+    async fn under_lock<F, Fut, E>(&mut self, lock_path: &str, name: &str, consume: &mut F) -> Result<bool>
+    where
+        F: FnMut(Bytes) -> Fut,
+        Fut: Future<Output = std::result::Result<(), E>>,
+        E: std::fmt::Display,
+    {
+        let (client, item) = (self.queue.client.clone(), paths::join(&self.queue.path, name));
+        let lock = paths::join(lock_path, name);
+        let Some(claim) = Claim::take(&client, &lock).await? else {
+            let (held, gone) = until_answered(&client, || client.exists(&lock).watch()).await?;
+            if held.is_some() {
+                self.locked.push(gone);
+                return Ok(true);
+            }
+            return Ok(until_answered(&client, || client.exists(&item)).await?.is_none());
+        };
+        let data = match until_answered(&client, || client.get_data(&item)).await {
+            Ok((data, _)) => data,
+            Err(error) if error.is_no_node() => return claim.release(|multi| multi).await,
+            Err(error) => return Err(error),
+        };
+        let done = consume_all(name, &data, consume).await;
+        let put_back = !done && self.queue.error_mode == ErrorMode::Requeue;
+        let again = put_back.then(|| names::put_back(self.queue.kind, name));
+        let again = again.map(|name| paths::join(&self.queue.path, &name));
+        let end = claim.release(|multi| {
+            let multi = multi.delete(&item, -1);
+            match &again {
+                Some(path) => multi.create_mode(path, &data, CreateMode::PersistentSequential),
+                None => multi,
+            }
+        });
+        end.await
+    }
+}
+
+/// The event, if it has come already.
+async fn now(watch: &mut Watch) -> Option<Result<ostler_client::WatchedEvent>> {
+    tokio::select! {
+        biased;
+        event = watch => Some(event),
+        () = std::future::ready(()) => None,
+    }
+}
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Consumes the items of a znode; false if the consumer has failed. What cannot be read is dropped, as Curator does.
+async fn consume_all<F, Fut, E>(name: &str, data: &Bytes, consume: &mut F) -> bool
+where
+    F: FnMut(Bytes) -> Fut,
+    Fut: Future<Output = std::result::Result<(), E>>,
+    E: std::fmt::Display,
+{
+    let items = match items::decode(data) {
+        Ok(items) => items,
+        Err(error) => {
+            tracing::error!(name, %error, "a queue item that makes no sense is dropped");
+            return true;
+        }
+    };
+    for item in items {
+        if let Err(error) = consume(item).await {
+            tracing::warn!(name, %error, "the consumer of an item has failed");
+            return false;
+        }
+    }
+    true
+}
+
+/// Deletes an item; gives its data if this was who deleted it.
+async fn claim(queue: &Queue, name: &str) -> Result<Option<Bytes>> {
+    let (client, path) = (&queue.client, paths::join(&queue.path, name));
+    let (data, stat) = match until_answered(client, || client.get_data(&path)).await {
+        Err(error) if error.is_no_node() => return Ok(None),
+        read => read?,
+    };
+    Ok(delete(client, &path, &stat).await?.then_some(data))
+}
+
+/// Deletes a znode; true if this was who did it. If the reply is lost and the znode is gone, it is not known who was
+/// it, and delivering it could be the second time.
+async fn delete(client: &Client, path: &str, stat: &Stat) -> Result<bool> {
+    let mut unknown = false;
+    loop {
+        match client.delete(path).version(stat.version).await {
+            Ok(()) => return Ok(true),
+            Err(error) if error.is_no_node() || error.is_bad_version() => {
+                if unknown {
+                    tracing::warn!(path, "the connection was lost while an item was taken; it may be lost");
+                }
+                return Ok(false);
+            }
+            Err(error) if passes(&error) => {
+                unknown |= error.is_outcome_unknown();
+                client.wait_connected().await?;
+                until_answered(client, || client.sync(path)).await?;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Removes an item that nobody is consuming; true if this was who did it.
+pub(crate) async fn take(queue: &Queue, name: &str) -> Result<bool> {
+    let Some(lock_path) = &queue.lock_path else { return Ok(claim(queue, name).await?.is_some()) };
+    let item = paths::join(&queue.path, name);
+    let claim = Claim::take(&queue.client, &paths::join(lock_path, name)).await?;
+    let Some(claim) = claim else { return Ok(false) };
+    let there = until_answered(&queue.client, || queue.client.exists(&item)).await?.is_some();
+    let released = claim.release(|multi| if there { multi.delete(&item, -1) } else { multi }).await?;
+    Ok(there && released)
+}

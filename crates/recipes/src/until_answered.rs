@@ -1,0 +1,38 @@
+//! Asking until there is an answer, through lost connections and lost sessions.
+
+use ostler_client::{Client, Error, ErrorCode, Result, RetryPolicy};
+use std::time::Duration;
+use tokio::time::sleep;
+
+const WAITS: RetryPolicy =
+    RetryPolicy::exponential(Duration::from_millis(20), Duration::from_secs(2), u32::MAX);
+
+/// Whether the same question may be answered once there is a connection again.
+pub(crate) fn passes(error: &Error) -> bool {
+    error.is_connection_trouble()
+        || matches!(error, Error::SessionExpired { .. })
+        || error.code() == Some(ErrorCode::SessionExpired)
+}
+
+/// Asks until a server has answered or refused, or the client is closed. Only for what does no harm if it is done
+/// twice. Asked through a [`Session`](ostler_client::Session) it ends with that.
+pub(crate) async fn until_answered<T, F>(client: &Client, mut ask: impl FnMut() -> F) -> Result<T>
+where
+    F: IntoFuture<Output = Result<T>>,
+{
+    let mut tries = 0;
+    loop {
+        match ask().await {
+            Err(error) if passes(&error) => {}
+            answer => return answer,
+        }
+        tries += 1;
+        pause(tries).await;
+        client.wait_connected().await?;
+    }
+}
+
+/// Waits before try number `tries` + 1: a server that refuses at once must not be asked in a tight loop.
+pub(crate) async fn pause(tries: u32) {
+    sleep(WAITS.wait(tries, Duration::ZERO, tries.into()).unwrap_or_default()).await;
+}

@@ -1,0 +1,139 @@
+//! Barriers.
+
+use crate::world::{World, at_every_cut, with_expiry_after_every_request, within};
+use ostler_recipes::barrier::{DistributedBarrier, DistributedDoubleBarrier};
+use std::time::Duration;
+
+const SHORT: Duration = Duration::from_millis(30);
+
+async fn wait_and_go(world: &World) {
+    let barrier = DistributedBarrier::new(&world.client, "/deep/barrier");
+    barrier.set().await.unwrap();
+    let waiting = barrier.clone();
+    let mut waiting = tokio::spawn(async move { waiting.wait().await });
+    // The watch is there, so it waits.
+    let watched = world.server.until(|counts| counts.watches == 1);
+    tokio::select! {
+        watched = watched => watched.unwrap(),
+        _ = &mut waiting => panic!("it must wait"),
+    }
+    DistributedBarrier::new(&world.other, "/deep/barrier").remove().await.unwrap();
+    waiting.await.unwrap().unwrap();
+    barrier.wait().await.unwrap();
+    barrier.set().await.unwrap();
+    barrier.set().await.unwrap();
+    barrier.remove().await.unwrap();
+    barrier.remove().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_barrier_survives_a_cut_at_every_message() {
+    at_every_cut(wait_and_go).await;
+}
+
+#[tokio::test]
+async fn a_barrier_survives_the_end_of_its_session_at_every_step() {
+    with_expiry_after_every_request(wait_and_go).await;
+}
+
+#[tokio::test]
+async fn who_stops_waiting_leaves_no_watch() {
+    let world = World::new().await;
+    let barrier = DistributedBarrier::new(&world.client, "/b");
+    barrier.set().await.unwrap();
+    assert!(!barrier.wait_at_most(SHORT).await.unwrap());
+    within(world.no_watches()).await;
+    barrier.remove().await.unwrap();
+    assert!(barrier.wait_at_most(SHORT).await.unwrap());
+}
+
+async fn enter_and_leave(world: &World) {
+    let mut here = DistributedDoubleBarrier::new(&world.client, "/deep/double", 2);
+    let mut there = DistributedDoubleBarrier::new(&world.other, "/deep/double", 2);
+    let (first, second) = tokio::join!(here.enter(), there.enter());
+    first.unwrap();
+    second.unwrap();
+    assert!(world.other.exists("/deep/double/ready").await.unwrap().is_some());
+    let (first, second) = tokio::join!(here.leave(), there.leave());
+    first.unwrap();
+    second.unwrap();
+    assert_eq!(world.other.get_children("/deep/double").await.unwrap(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_double_barrier_survives_a_cut_at_every_message() {
+    at_every_cut(enter_and_leave).await;
+}
+
+#[tokio::test]
+async fn a_double_barrier_survives_the_end_of_its_session_at_every_step() {
+    with_expiry_after_every_request(enter_and_leave).await;
+}
+
+/// GH-1290: whatever wakes a member, it enters only when there are enough.
+#[tokio::test]
+async fn gh_1290_nobody_enters_because_of_a_reconnect() {
+    let world = World::new().await;
+    let mut barrier = DistributedDoubleBarrier::new(&world.client, "/d", 2);
+    let entering = tokio::spawn(async move {
+        barrier.enter().await.unwrap();
+        barrier
+    });
+    within(world.server.until(|counts| counts.watches == 1 && counts.ephemerals == 1)).await.unwrap();
+    for _ in 0..3 {
+        world.proxy.cut_now();
+        world.client.sync("/").await.unwrap();
+    }
+    world.expire().await;
+    within(world.server.until(|counts| counts.watches == 1 && counts.ephemerals == 1)).await.unwrap();
+    assert!(!entering.is_finished());
+    assert!(world.other.exists("/d/ready").await.unwrap().is_none());
+    let mut second = DistributedDoubleBarrier::new(&world.other, "/d", 2);
+    within(second.enter()).await.unwrap();
+    drop(within(entering).await.unwrap());
+}
+
+/// CURATOR-318: who has given up is no member, so a later one does not enter because of it.
+#[tokio::test]
+async fn curator_318_who_gives_up_is_not_counted() {
+    let world = World::new().await;
+    let mut first = DistributedDoubleBarrier::new(&world.client, "/d", 2);
+    let mut second = DistributedDoubleBarrier::new(&world.other, "/d", 2);
+    assert!(!within(first.enter_at_most(SHORT)).await.unwrap());
+    assert!(!within(second.enter_at_most(SHORT)).await.unwrap());
+    assert_eq!(world.other.get_children("/d").await.unwrap(), [""; 0]);
+    let (first, second) = tokio::join!(
+        first.enter_at_most(crate::world::PATIENCE),
+        second.enter_at_most(crate::world::PATIENCE)
+    );
+    assert!(first.unwrap() && second.unwrap());
+}
+
+/// CURATOR-536, CURATOR-233: leaving ends at its limit, and can be taken up again.
+#[tokio::test]
+async fn curator_536_leaving_ends_at_its_limit() {
+    let world = World::new().await;
+    let mut first = DistributedDoubleBarrier::new(&world.client, "/d", 2);
+    let mut second = DistributedDoubleBarrier::new(&world.other, "/d", 2);
+    let (one, two) = tokio::join!(first.enter(), second.enter());
+    one.unwrap();
+    two.unwrap();
+    assert!(!within(first.leave_at_most(SHORT)).await.unwrap());
+    let (one, two) = tokio::join!(first.leave_at_most(crate::world::PATIENCE), second.leave());
+    assert!(one.unwrap());
+    two.unwrap();
+}
+
+#[tokio::test]
+async fn who_stops_entering_or_is_dropped_leaves_no_member() {
+    let world = World::new().await;
+    let mut first = DistributedDoubleBarrier::new(&world.client, "/d", 2);
+    let entering = tokio::time::timeout(SHORT, first.enter()).await;
+    assert!(entering.is_err());
+    within(world.no_ephemerals()).await;
+    within(world.no_watches()).await;
+    let mut second = DistributedDoubleBarrier::new(&world.other, "/d", 1);
+    within(second.enter()).await.unwrap();
+    drop(second);
+    within(world.no_ephemerals()).await;
+}

@@ -1,0 +1,331 @@
+//! Caches.
+
+use crate::world::{World, at_every_cut, with_expiry_after_every_request, within};
+use ostler_client::{Client, Error};
+use ostler_recipes::cache::{CacheEvent, CacheEvents, CuratorCache, NodeCache, PathChildrenCache, PathEvent};
+use std::collections::BTreeMap;
+
+/// What the events have told so far.
+#[derive(Default)]
+struct Told {
+    nodes: BTreeMap<String, String>,
+    log: Vec<String>,
+}
+
+impl Told {
+    fn hear(&mut self, event: &CacheEvent) {
+        let text = |data: &[u8]| String::from_utf8_lossy(data).into_owned();
+        match event {
+            CacheEvent::Created(node) => {
+                let before = self.nodes.insert(node.path.clone(), text(&node.data));
+                assert_eq!(before, None, "{} is created twice", node.path);
+                self.log.push(format!("+{}", node.path));
+            }
+            CacheEvent::Changed { old, new } => {
+                let before = self.nodes.insert(new.path.clone(), text(&new.data));
+                assert_eq!(before, Some(text(&old.data)));
+                self.log.push(format!("={}", new.path));
+            }
+            CacheEvent::Deleted(node) => {
+                assert!(self.nodes.remove(&node.path).is_some(), "{} was never there", node.path);
+                self.log.push(format!("-{}", node.path));
+            }
+            CacheEvent::Initialized => self.log.push("initialized".into()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Hears events until there is what is expected.
+    async fn until(&mut self, events: &mut CacheEvents, expected: &[(&str, &str)]) {
+        let expected: BTreeMap<String, String> =
+            expected.iter().map(|(path, data)| (path.to_string(), data.to_string())).collect();
+        while self.nodes != expected {
+            self.hear(&events.next().await.unwrap());
+        }
+    }
+}
+
+async fn writes(client: &Client) {
+    client.create("/t/b/c", b"1").creating_parents().await.unwrap();
+    client.set_data("/t/a", b"2").await.unwrap();
+    client.delete("/t/x").deleting_children_if_needed().await.unwrap();
+    // With the same version as before.
+    client.delete("/t/again").await.unwrap();
+    client.create("/t/again", b"new").await.unwrap();
+}
+
+/// A tree before, changes, and the tree after, through a cache.
+async fn exchange(world: &World, one_shot: bool) {
+    let other = &world.other;
+    for path in ["/t", "/t/a", "/t/x", "/t/x/y", "/t/again"] {
+        // With the session ended at a request that comes twice the tree is there already.
+        other.create(path, b"1").await.unwrap();
+    }
+    let mut cache = CuratorCache::builder(&world.client, "/t");
+    if one_shot {
+        cache = cache.one_shot_watches();
+    }
+    let cache = cache.start().unwrap();
+    let (mut told, mut events) = (Told::default(), cache.events());
+    cache.initialized().await.unwrap();
+    assert_eq!(cache.len(), 5);
+    writes(other).await;
+    let expected = [("/t", "1"), ("/t/a", "2"), ("/t/again", "new"), ("/t/b", ""), ("/t/b/c", "1")];
+    told.until(&mut events, &expected).await;
+    assert_eq!(told.log.iter().filter(|event| *event == "initialized").count(), 1);
+    let again = told.log.iter().filter(|event| event.ends_with("/t/again")).collect::<Vec<_>>();
+    assert_eq!(again, ["+/t/again", "-/t/again", "+/t/again"]);
+    assert_eq!(cache.children("/t").iter().map(|node| node.name()).collect::<Vec<_>>(), ["a", "again", "b"]);
+    drop(cache);
+    assert!(events.next().await.is_none());
+}
+
+#[tokio::test]
+async fn a_cache_survives_a_cut_at_every_message() {
+    at_every_cut(async |world| exchange(world, false).await).await;
+}
+
+#[tokio::test]
+async fn a_cache_on_one_shot_watches_survives_a_cut_at_every_message() {
+    at_every_cut(async |world| exchange(world, true).await).await;
+}
+
+#[tokio::test]
+async fn a_cache_survives_the_end_of_its_session_at_every_step() {
+    with_expiry_after_every_request(async |world| exchange(world, false).await).await;
+    with_expiry_after_every_request(async |world| exchange(world, true).await).await;
+}
+
+#[tokio::test]
+async fn what_happens_while_there_is_no_connection_is_found_afterwards() {
+    for one_shot in [false, true] {
+        let world = World::new().await;
+        for path in ["/t", "/t/a", "/t/x", "/t/x/y", "/t/again"] {
+            world.other.create(path, b"1").await.unwrap();
+        }
+        let mut cache = CuratorCache::builder(&world.client, "/t");
+        if one_shot {
+            cache = cache.one_shot_watches();
+        }
+        let cache = cache.start().unwrap();
+        within(cache.initialized()).await.unwrap();
+        let (mut told, mut events) = (Told::default(), cache.events());
+        world.proxy.block();
+        writes(&world.other).await;
+        world.proxy.heal();
+        let expected = [("/t", "1"), ("/t/a", "2"), ("/t/again", "new"), ("/t/b", ""), ("/t/b/c", "1")];
+        within(told.until(&mut events, &expected)).await;
+        // A deletion that nobody has seen is told all the same, children first.
+        let place = |event: &str| told.log.iter().position(|told| told == event).unwrap();
+        assert!(place("-/t/x/y") < place("-/t/x"));
+        assert!(told.log.contains(&"-/t/again".to_owned()), "{:?}", told.log);
+        drop(cache);
+        within(world.no_watches()).await;
+    }
+}
+
+#[tokio::test]
+async fn a_cache_of_what_is_not_there_is_initialized_and_waits() {
+    for one_shot in [false, true] {
+        let world = World::new().await;
+        let mut cache = CuratorCache::builder(&world.client, "/t");
+        if one_shot {
+            cache = cache.one_shot_watches();
+        }
+        let cache = cache.start().unwrap();
+        let (mut told, mut events) = (Told::default(), cache.events());
+        within(cache.initialized()).await.unwrap();
+        assert!(cache.is_initialized() && cache.is_empty());
+        for round in 0..3 {
+            world.other.create("/t/a", b"1").creating_parents().await.unwrap();
+            within(told.until(&mut events, &[("/t", ""), ("/t/a", "1")])).await;
+            assert_eq!(cache.len(), 2);
+            world.other.delete("/t").deleting_children_if_needed().await.unwrap();
+            within(told.until(&mut events, &[])).await;
+            assert!(cache.is_empty(), "round {round}");
+        }
+    }
+}
+
+/// CURATOR-388: a path cache went silent when its znode had gone and come back.
+#[tokio::test]
+async fn curator_388_a_path_cache_outlives_its_znode() {
+    let world = World::new().await;
+    let cache = PathChildrenCache::start(&world.client, "/p").unwrap();
+    let mut events = cache.events();
+    within(cache.initialized()).await.unwrap();
+    assert_eq!(events.next().await, Some(PathEvent::Initialized));
+    for _ in 0..2 {
+        world.other.create("/p/child/deep", b"").creating_parents().await.unwrap();
+        let added = within(events.next()).await.unwrap();
+        assert!(matches!(added, PathEvent::ChildAdded(node) if node.name() == "child"));
+        assert_eq!(cache.children().len(), 1);
+        assert!(cache.child("child").is_some() && cache.child("deep").is_none());
+        world.other.delete("/p").deleting_children_if_needed().await.unwrap();
+        let removed = within(events.next()).await.unwrap();
+        assert!(matches!(removed, PathEvent::ChildRemoved(node) if node.name() == "child"));
+    }
+}
+
+/// CURATOR-391: a znode that was deleted and created again unnoticed has the same version and other data.
+#[tokio::test]
+async fn curator_391_the_version_does_not_tell_a_change() {
+    let world = World::new().await;
+    world.other.create("/n", b"old").await.unwrap();
+    let cache = NodeCache::start(&world.client, "/n").unwrap();
+    within(cache.initialized()).await.unwrap();
+    let (mut told, mut events) = (Told::default(), cache.events());
+    world.proxy.block();
+    world.other.delete("/n").await.unwrap();
+    world.other.create("/n", b"new").await.unwrap();
+    world.proxy.heal();
+    within(told.until(&mut events, &[("/n", "new")])).await;
+    assert_eq!(told.log, ["+/n", "initialized", "-/n", "+/n"]);
+    assert_eq!(&cache.node().unwrap().data[..], b"new");
+}
+
+/// CURATOR-476: a znode that goes between the list and its read must not be waited for.
+#[tokio::test]
+async fn curator_476_a_child_that_goes_while_it_is_read() {
+    for one_shot in [false, true] {
+        let world = World::new().await;
+        for path in ["/p", "/p/a", "/p/b"] {
+            world.other.create(path, b"").await.unwrap();
+        }
+        // Handshake, watch, data of the root, list; or without the watch.
+        let reads_child = if one_shot { 4 } else { 5 };
+        let mut held = world.proxy.hold_at(ostler_testkit::CutPoint::BeforeRequest(reads_child));
+        let mut cache = CuratorCache::builder(&world.client, "/p");
+        if one_shot {
+            cache = cache.one_shot_watches();
+        }
+        let cache = cache.start().unwrap();
+        held.reached().await.unwrap();
+        world.other.delete("/p/a").await.unwrap();
+        world.other.delete("/p/b").await.unwrap();
+        held.pass();
+        within(cache.initialized()).await.unwrap();
+        let (mut told, mut events) = (Told::default(), cache.events());
+        within(told.until(&mut events, &[("/p", "")])).await;
+    }
+}
+
+/// CURATOR-729, GH-1292: a cache ends with its client, does not spin, and leaves nothing behind.
+#[tokio::test]
+async fn curator_729_a_cache_ends_with_its_client() {
+    for one_shot in [false, true] {
+        let world = World::new().await;
+        let mut cache = CuratorCache::builder(&world.client, "/t");
+        if one_shot {
+            cache = cache.one_shot_watches();
+        }
+        let cache = cache.start().unwrap();
+        let mut events = cache.events();
+        within(cache.initialized()).await.unwrap();
+        world.client.close().await;
+        within(async { while events.next().await.is_some() {} }).await;
+        let late = CuratorCache::start(&world.client, "/t").unwrap();
+        assert!(matches!(within(late.initialized()).await, Err(Error::Closed)));
+    }
+}
+
+#[tokio::test]
+async fn a_reader_that_does_not_keep_up_is_told_so() {
+    let world = World::new().await;
+    let cache = CuratorCache::builder(&world.client, "/t").unread_max(4).without_data().start().unwrap();
+    within(cache.initialized()).await.unwrap();
+    let (mut slow, mut quick) = (cache.events(), cache.events());
+    for n in 0..20 {
+        world.other.create(&format!("/t/{n}"), b"data").creating_parents().await.unwrap();
+        while within(quick.next())
+            .await
+            .is_some_and(|event| !matches!(event, CacheEvent::Created(node) if node.name() == n.to_string()))
+        {
+        }
+    }
+    assert_eq!(slow.next().await, Some(CacheEvent::Initialized));
+    assert_eq!(slow.next().await, Some(CacheEvent::Missed(17)));
+    assert_eq!(cache.len(), 21);
+    assert!(cache.nodes().iter().all(|node| node.data.is_empty()));
+}
+
+#[tokio::test]
+async fn what_may_not_be_read_is_told_and_not_held() {
+    let world = World::new().await;
+    world.other.create("/t", b"").await.unwrap();
+    let nobody = [ostler_client::Acl {
+        perms: ostler_client::Perms::CREATE,
+        id: ostler_client::Id::new("world", "anyone"),
+    }];
+    world.other.create("/t/secret", b"").acl(&nobody[..]).await.unwrap();
+    let cache = CuratorCache::start(&world.client, "/t").unwrap();
+    let mut events = cache.events();
+    within(cache.initialized()).await.unwrap();
+    let mut refused = Vec::new();
+    loop {
+        match events.next().await.unwrap() {
+            CacheEvent::Unreadable { path, .. } => refused.push(path),
+            CacheEvent::Initialized => break,
+            _ => {}
+        }
+    }
+    assert_eq!(refused, ["/t/secret"]);
+    assert_eq!(cache.len(), 1);
+}
+
+/// A server before 3.6: it knows no addWatch, says so, and closes the connection.
+async fn old_server(server: std::net::SocketAddr) -> std::net::SocketAddr {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            tokio::spawn(as_old_server(client, server));
+        }
+    });
+    address
+}
+
+async fn as_old_server(client: tokio::net::TcpStream, server: std::net::SocketAddr) -> std::io::Result<()> {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    const ADD_WATCH: [u8; 4] = 106_u32.to_be_bytes();
+    const UNIMPLEMENTED: [u8; 4] = (-6_i32).to_be_bytes();
+    let (mut from_client, mut to_client) = client.into_split();
+    let (mut from_server, mut to_server) = tokio::net::TcpStream::connect(server).await?.into_split();
+    let answers = tokio::spawn(async move {
+        let _ = tokio::io::copy(&mut from_server, &mut to_client).await;
+        to_client
+    });
+    loop {
+        let length = from_client.read_u32().await?;
+        let mut frame = vec![0; length as usize];
+        from_client.read_exact(&mut frame).await?;
+        if frame.len() >= 8 && frame[4..8] == ADD_WATCH {
+            // What was asked before is answered before.
+            to_server.shutdown().await?;
+            let mut to_client = answers.await?;
+            let answer = [&16_u32.to_be_bytes()[..], &frame[..4], &[0; 8], &UNIMPLEMENTED];
+            to_client.write_all(&answer.concat()).await?;
+            return to_client.shutdown().await;
+        }
+        to_server.write_u32(length).await?;
+        to_server.write_all(&frame).await?;
+    }
+}
+
+#[tokio::test]
+async fn servers_without_persistent_watches_will_do() {
+    let world = World::new().await;
+    for path in ["/t", "/t/a", "/t/x", "/t/x/y", "/t/again"] {
+        world.other.create(path, b"1").await.unwrap();
+    }
+    let address = old_server(world.server.address()).await;
+    let client = crate::world::builder(&format!("{address}/w")).connect().await.unwrap();
+    let cache = CuratorCache::start(&client, "/t").unwrap();
+    let (mut told, mut events) = (Told::default(), cache.events());
+    within(cache.initialized()).await.unwrap();
+    writes(&world.other).await;
+    let expected = [("/t", "1"), ("/t/a", "2"), ("/t/again", "new"), ("/t/b", ""), ("/t/b/c", "1")];
+    within(told.until(&mut events, &expected)).await;
+    drop(cache);
+    within(world.no_watches()).await;
+}

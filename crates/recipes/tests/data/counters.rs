@@ -1,0 +1,221 @@
+//! Shared values and numbers.
+
+use crate::world::{World, at_every_cut, with_expiry_after_every_request, within};
+use ostler_client::{Bytes, Error, RetryPolicy};
+use ostler_recipes::counter::{
+    AtomicUpdate, CachedAtomicNumber, CounterError, DistributedAtomicInteger, DistributedAtomicLong,
+    DistributedAtomicValue, LockFuture, PromotedToLock, PromotionLock, SharedCount, SharedValue,
+};
+use ostler_testkit::CutPoint;
+use std::{num::NonZeroU16, sync::Arc, time::Duration};
+
+const MS: Duration = Duration::from_millis(1);
+
+fn is_unknown(error: &CounterError) -> bool {
+    matches!(error, CounterError::Client(Error::ConnectionLoss { .. }))
+}
+
+/// Sets the count here, has it changed by another, and waits for that.
+async fn share(world: &World) {
+    let count = SharedCount::start(&world.client, "/count", 5).await.unwrap();
+    assert_eq!(count.count().unwrap(), 5);
+    let mut unknown = 0;
+    loop {
+        match count.try_set(&count.versioned().unwrap(), 6).await {
+            Ok(true) => break,
+            // The count here follows, so another try is made on what is there.
+            Ok(false) => {}
+            Err(error) if is_unknown(&error) => unknown += 1,
+            Err(error) => panic!("{error}"),
+        }
+        if count.count().unwrap() != 6 {
+            count.changes().next().await;
+        }
+    }
+    assert!(unknown <= 1);
+    let mut changes = count.changes();
+    world.other.set_data("/count", &7_i32.to_be_bytes()).await.unwrap();
+    while count.count().unwrap() != 7 {
+        changes.next().await.unwrap().unwrap();
+    }
+    // While nobody is there it goes and comes back.
+    world.other.delete("/count").await.unwrap();
+    world.other.create("/count", &8_i32.to_be_bytes()).await.unwrap();
+    while count.count().unwrap() != 8 {
+        changes.next().await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_count_survives_a_cut_at_every_message() {
+    at_every_cut(share).await;
+}
+
+#[tokio::test]
+async fn a_count_survives_the_end_of_its_session_at_every_step() {
+    with_expiry_after_every_request(async |world| {
+        let count = loop {
+            match SharedCount::start(&world.client, "/count", 5).await {
+                Ok(count) => break count,
+                Err(error) => panic!("{error}"),
+            }
+        };
+        let mut changes = count.changes();
+        for number in 6..9_i32 {
+            world.other.set_data("/count", &number.to_be_bytes()).await.unwrap();
+            while count.count().unwrap() != number {
+                changes.next().await.unwrap().unwrap();
+            }
+        }
+    })
+    .await;
+}
+
+/// CURATOR-329: the seed is for an absent znode only, also where the znode has version 0.
+#[tokio::test]
+async fn curator_329_the_seed_does_not_hide_what_is_there() {
+    let world = World::new().await;
+    let first = SharedCount::start(&world.client, "/count", 10).await.unwrap();
+    let second = SharedCount::start(&world.other, "/count", 20).await.unwrap();
+    assert_eq!((first.count().unwrap(), second.count().unwrap()), (10, 10));
+}
+
+/// CURATOR-311: what was set while there was no connection is seen after it.
+#[tokio::test]
+async fn curator_311_a_value_is_not_stale_after_a_reconnect() {
+    let world = World::new().await;
+    let value = SharedValue::start(&world.client, "/value", b"old").await.unwrap();
+    let mut changes = value.changes();
+    world.proxy.block();
+    world.other.set_data("/value", b"new").await.unwrap();
+    world.proxy.heal();
+    assert_eq!(&within(changes.next()).await.unwrap().value[..], b"new");
+    assert_eq!(&value.value()[..], b"new");
+    let stale = ostler_recipes::counter::VersionedValue { zxid: ostler_client::Zxid(1), ..value.versioned() };
+    assert!(!value.try_set(&stale, b"x").await.unwrap());
+    drop(value);
+    within(world.no_watches()).await;
+}
+
+/// However the connection breaks, a number is added as often as it is said to be, and once more at most for each time
+/// that it is said to be unknown.
+#[tokio::test]
+async fn every_addition_counts_once() {
+    at_every_cut(async |world| {
+        let number = DistributedAtomicLong::new(&world.client, "/n", RetryPolicy::forever(MS));
+        let (mut done, mut unknown) = (0, 0);
+        for _ in 0..3 {
+            match number.increment().await {
+                Ok(update) => {
+                    assert!(update.succeeded && update.after == update.before + 1);
+                    done += 1;
+                }
+                Err(error) if is_unknown(&error) => unknown += 1,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        assert!(unknown <= 1, "one cut");
+        let sum = number.get().await.unwrap();
+        assert!((done..=done + unknown).contains(&sum), "{sum}: {done} done, {unknown} unknown");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn many_add_at_once() {
+    let world = World::new().await;
+    let mut adding = tokio::task::JoinSet::new();
+    for _ in 0..4 {
+        let client = world.another().await;
+        adding.spawn(async move {
+            let number = DistributedAtomicInteger::new(&client, "/deep/n", RetryPolicy::forever(MS));
+            for _ in 0..25 {
+                assert!(number.add(2).await.unwrap().succeeded);
+                assert!(number.decrement().await.unwrap().succeeded);
+            }
+        });
+    }
+    within(adding.join_all()).await;
+    let number = DistributedAtomicInteger::new(&world.client, "/deep/n", RetryPolicy::none());
+    assert_eq!(number.get().await.unwrap(), 100);
+}
+
+/// A lock for one process.
+struct Local(Arc<tokio::sync::Mutex<()>>);
+
+impl PromotionLock for Local {
+    fn acquire(&self, limit: Duration) -> LockFuture<'_> {
+        let lock = self.0.clone();
+        Box::pin(async move {
+            let held = tokio::time::timeout(limit, lock.lock_owned()).await.ok();
+            Ok(held.map(|held| Box::new(held) as Box<dyn Send>))
+        })
+    }
+}
+
+#[tokio::test]
+async fn who_is_always_too_slow_takes_the_lock() {
+    let world = World::new().await;
+    let lock = Arc::new(tokio::sync::Mutex::new(()));
+    let value = DistributedAtomicValue::new(&world.client, "/v", RetryPolicy::times(1, MS));
+    assert!(value.initialize(b"0").await.unwrap() && !value.initialize(b"1").await.unwrap());
+    let promotion = |limit| PromotedToLock::new(Local(lock.clone()), limit, RetryPolicy::none());
+    let held = lock.clone().lock_owned().await;
+    for (limit, succeeds) in [(MS, false), (Duration::from_secs(20), true)] {
+        let value = value.clone().promoted_to_lock(promotion(limit));
+        let setting = tokio::spawn(async move { value.try_set(b"mine").await });
+        // A rival writes between the read and the write of both tries.
+        world.proxy.reset();
+        for write in [2, 4] {
+            let mut write = world.proxy.hold_at(CutPoint::BeforeRequest(write));
+            within(write.reached()).await.unwrap();
+            world.other.set_data("/v", b"rival").await.unwrap();
+            write.pass();
+        }
+        if succeeds {
+            return finish(setting, held).await;
+        }
+        let update = within(setting).await.unwrap().unwrap();
+        assert!(!update.succeeded);
+        assert_eq!((update.stats.optimistic_tries, update.stats.promoted_tries), (2, 0));
+        assert_eq!(update.after.as_deref(), Some(&b"rival"[..]));
+    }
+}
+
+async fn finish(
+    setting: tokio::task::JoinHandle<ostler_recipes::counter::Result<AtomicUpdate<Option<Bytes>>>>,
+    held: tokio::sync::OwnedMutexGuard<()>,
+) {
+    drop(held);
+    let update = within(setting).await.unwrap().unwrap();
+    assert!(update.succeeded);
+    assert_eq!((update.stats.optimistic_tries, update.stats.promoted_tries), (2, 1));
+    assert_eq!(update.after.as_deref(), Some(&b"mine"[..]));
+}
+
+#[tokio::test]
+async fn values_as_they_are() {
+    let world = World::new().await;
+    let number = DistributedAtomicLong::new(&world.client, "/n", RetryPolicy::none());
+    assert_eq!(number.get().await.unwrap(), 0);
+    assert!(!number.compare_and_set(0, 1).await.unwrap().succeeded, "there is none to compare with");
+    number.force_set(41).await.unwrap();
+    assert!(number.compare_and_set(41, 42).await.unwrap().succeeded);
+    assert_eq!(number.subtract(50).await.unwrap().after, -8);
+    let set = number.try_set(i64::MAX).await.unwrap();
+    assert_eq!((set.before, set.after, set.stats.optimistic_tries), (-8, i64::MAX, 1));
+    assert_eq!(number.increment().await.unwrap().after, i64::MIN);
+    assert_eq!(&world.other.get_data("/n").await.unwrap().0[..], i64::MIN.to_be_bytes());
+    number.force_set(0).await.unwrap();
+    let mut cached = CachedAtomicNumber::new(number, NonZeroU16::new(3).unwrap());
+    let mut drawn = Vec::new();
+    for _ in 0..7 {
+        drawn.push(cached.next().await.unwrap().unwrap());
+    }
+    assert_eq!(drawn, [0, 1, 2, 3, 4, 5, 6]);
+    assert_eq!(&world.other.get_data("/n").await.unwrap().0[..], 9_i64.to_be_bytes());
+    world.other.set_data("/n", b"text").await.unwrap();
+    assert!(matches!(cached.next().await, Ok(Some(7))));
+    assert!(matches!(cached.next().await, Ok(Some(8))));
+    assert!(matches!(cached.next().await, Err(CounterError::Corrupt { size: 4, expected: 8, .. })));
+}

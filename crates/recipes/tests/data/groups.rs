@@ -1,0 +1,139 @@
+//! Sets that are divided, and transactions of several sites.
+
+use crate::world::{World, at_every_cut, with_expiry_after_every_request, within};
+use ostler_client::Client;
+use ostler_recipes::{
+    partitioner::{SetPartitioner, Share, ShareEnd},
+    two_phase_commit::{Transaction, Vote},
+};
+use std::time::Duration;
+
+fn member(client: &Client, id: &str) -> SetPartitioner {
+    let items = ["1", "2", "3", "4", "5"].map(str::to_owned);
+    SetPartitioner::start(client, "/deep/set", id, items, Duration::from_millis(15)).unwrap()
+}
+
+async fn shares(members: &mut [&mut SetPartitioner]) -> Vec<Share> {
+    let mut shares = Vec::new();
+    for member in members {
+        shares.push(member.acquire().await.unwrap());
+    }
+    shares
+}
+
+/// Alone it owns everything; with a second member each owns its part, and nothing is owned twice at any time.
+async fn divide(world: &World) {
+    let mut here = member(&world.client, "a");
+    let mut all = here.acquire().await.unwrap();
+    assert_eq!(all.items(), ["1", "2", "3", "4", "5"]);
+    let mut there = member(&world.other, "b");
+    let theirs = async {
+        loop {
+            let mut share = there.acquire().await.unwrap();
+            // A cut connection can make it look alone for a moment.
+            if share.items() == ["2", "4"] {
+                return share;
+            }
+            share.ended().await;
+            share.release().await.unwrap();
+        }
+    };
+    let ours = async {
+        loop {
+            all.ended().await;
+            all.release().await.unwrap();
+            all = here.acquire().await.unwrap();
+            if all.items() == ["1", "3", "5"] && all.is_owned() {
+                return all;
+            }
+        }
+    };
+    let (ours, theirs) = tokio::join!(ours, theirs);
+    assert!(ours.token("1") > theirs.token("1"));
+    drop((ours, theirs, here, there));
+    world.no_ephemerals().await;
+}
+
+#[tokio::test]
+async fn a_set_is_divided_at_every_cut() {
+    at_every_cut(divide).await;
+}
+
+#[tokio::test]
+async fn a_set_is_divided_again_after_the_end_of_a_session() {
+    let world = World::new().await;
+    let (mut a, mut b) = (member(&world.client, "a"), member(&world.other, "b"));
+    within(world.server.until(|counts| counts.ephemerals == 2)).await.unwrap();
+    let mut held = within(shares(&mut [&mut a, &mut b])).await;
+    assert_eq!((held[0].items(), held[1].items()), (vec!["1", "3", "5"], vec!["2", "4"]));
+    let token = held[0].token("1").unwrap();
+    world.expire().await;
+    let end = within(held[0].ended()).await;
+    assert!(matches!(end, ShareEnd::Lost | ShareEnd::Suspended | ShareEnd::MembersChanged), "{end:?}");
+    assert_eq!(within(held[1].ended()).await, ShareEnd::MembersChanged);
+    drop(held);
+    loop {
+        let held = within(shares(&mut [&mut a, &mut b])).await;
+        if held[0].items() == ["1", "3", "5"] && held[1].items() == ["2", "4"] {
+            assert!(held[0].token("1").unwrap() > token, "tokens only grow");
+            break;
+        }
+    }
+}
+
+async fn agree(world: &World, votes: [Vote; 2], expected: Vote) {
+    let path = "/tx";
+    loop {
+        match Transaction::begin(&world.client, path, &["here", "there"]).await {
+            Ok(_) => break,
+            // All of it or nothing.
+            Err(error) if error.is_node_exists() => {
+                assert_eq!(world.other.get_children(path).await.unwrap().len(), 2);
+                break;
+            }
+            Err(error) => assert!(error.is_connection_trouble() || error.is_session_over(), "{error}"),
+        }
+    }
+    let (here, there) = (Transaction::join(&world.client, path), Transaction::join(&world.other, path));
+    let ours = async {
+        assert_eq!(here.vote("here", votes[0]).await.unwrap(), votes[0]);
+        here.announce().await.unwrap()
+    };
+    let theirs = async {
+        assert_eq!(there.vote("there", votes[1]).await.unwrap(), votes[1]);
+        let (decision, announced) = tokio::join!(there.decision(), there.announced());
+        assert_eq!(decision.unwrap(), announced.unwrap());
+        // A vote is final.
+        assert_eq!(there.vote("there", Vote::Abort).await.unwrap(), votes[1]);
+    };
+    let (decision, ()) = tokio::join!(ours, theirs);
+    assert_eq!(decision, expected);
+    here.end().await.unwrap();
+    here.end().await.unwrap();
+    assert!(world.other.exists(path).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_transaction_survives_a_cut_at_every_message() {
+    at_every_cut(async |world| agree(world, [Vote::Commit; 2], Vote::Commit).await).await;
+    at_every_cut(async |world| agree(world, [Vote::Abort, Vote::Commit], Vote::Abort).await).await;
+}
+
+#[tokio::test]
+async fn a_transaction_survives_the_end_of_a_session_at_every_step() {
+    with_expiry_after_every_request(async |world| agree(world, [Vote::Commit; 2], Vote::Commit).await).await;
+}
+
+#[tokio::test]
+async fn who_does_not_vote_is_decided_for() {
+    let world = World::new().await;
+    let transaction = Transaction::begin(&world.client, "/tx", &["a", "b"]).await.unwrap();
+    transaction.vote("a", Vote::Commit).await.unwrap();
+    let waiting = Transaction::join(&world.other, "/tx");
+    let (decision, aborted) =
+        within(async { tokio::join!(waiting.decision(), transaction.abort_undecided()) }).await;
+    assert_eq!((decision.unwrap(), aborted.unwrap()), (Vote::Abort, Vote::Abort));
+    // Too late.
+    assert_eq!(transaction.vote("b", Vote::Commit).await.unwrap(), Vote::Abort);
+    assert!(transaction.vote("c", Vote::Commit).await.unwrap_err().is_no_node());
+}

@@ -1,0 +1,201 @@
+//! Znodes that are kept there, and groups.
+
+use crate::world::{World, at_every_cut, with_expiry_after_every_request, within};
+use ostler_client::{CreateMode, EventKind};
+use ostler_recipes::nodes::{GroupMember, PersistentNode, PersistentTtlNode};
+use std::time::Duration;
+
+/// It is created, set, deleted by somebody, is back, and goes when it is closed.
+async fn life(world: &World, mode: CreateMode) {
+    let node = PersistentNode::builder(&world.client, mode, "/deep/n", b"1").start().unwrap();
+    let path = node.created().await.unwrap();
+    assert_eq!(&world.other.get_data(&path).await.unwrap().0[..], b"1");
+    node.set_data(b"2").await.unwrap();
+    let (data, stat) = world.other.get_data(&path).await.unwrap();
+    assert_eq!(&data[..], b"2");
+    assert_eq!(stat.ephemeral_owner != 0, mode.is_ephemeral());
+    let mut creations = node.creations();
+    world.other.delete(&path).await.unwrap();
+    assert_eq!(creations.next().await.as_deref(), Some(&*path), "its name stays");
+    let names = world.other.get_children("/deep").await.unwrap();
+    assert_eq!(names, [ostler_client::paths::name(&path)], "one, and no orphan");
+    assert_eq!(&world.other.get_data(&path).await.unwrap().0[..], b"2");
+    node.close().await;
+    assert_eq!(world.other.get_children("/deep").await.unwrap(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_node_survives_a_cut_at_every_message() {
+    for mode in [CreateMode::Ephemeral, CreateMode::Persistent, CreateMode::EphemeralSequential] {
+        at_every_cut(async |world| life(world, mode).await).await;
+    }
+}
+
+#[tokio::test]
+async fn a_node_survives_the_end_of_its_session_at_every_step() {
+    with_expiry_after_every_request(async |world| {
+        let node = PersistentNode::start(&world.client, "/deep/n", b"1").unwrap();
+        node.created().await.unwrap();
+        node.set_data(b"2").await.unwrap();
+        // It is there in the session that lives, with its data, and stays.
+        loop {
+            let session = world.client.session().await.unwrap();
+            let look = session.get_data("/deep/n").await;
+            if let Ok((data, stat)) = look
+                && session.is_alive()
+                && stat.ephemeral_owner == session.id().0
+            {
+                assert_eq!(&data[..], b"2");
+                break;
+            }
+            let (_, changed) = world.other.exists("/deep/n").watch().await.unwrap();
+            let _ = tokio::time::timeout(Duration::from_millis(20), changed).await;
+        }
+        node.close().await;
+        assert_eq!(world.other.get_children("/deep").await.unwrap(), [""; 0]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_node_outlives_its_session() {
+    let world = World::new().await;
+    let node = PersistentNode::start(&world.client, "/n", b"1").unwrap();
+    within(node.created()).await.unwrap();
+    let first = world.other.exists("/n").await.unwrap().unwrap().ephemeral_owner;
+    let mut creations = node.creations();
+    for _ in 0..3 {
+        world.expire().await;
+        within(creations.next()).await.unwrap();
+    }
+    let now = world.other.exists("/n").await.unwrap().unwrap().ephemeral_owner;
+    assert_ne!(first, now);
+    assert_eq!(now, world.client.session_id().unwrap().0);
+}
+
+/// CURATOR-297: a node that is closed before it was created is not left behind.
+#[tokio::test]
+async fn curator_297_closed_at_once() {
+    let world = World::new().await;
+    for number in 0..20 {
+        let path = format!("/n-{number}");
+        let node = PersistentNode::start(&world.client, &path, b"").unwrap();
+        if number % 2 == 0 {
+            within(node.close()).await;
+            assert!(world.other.exists(&path).await.unwrap().is_none());
+        } else {
+            tokio::task::yield_now().await;
+            drop(node);
+        }
+    }
+    world.client.sync("/").await.unwrap();
+    within(world.no_ephemerals()).await;
+    within(world.no_watches()).await;
+}
+
+/// CURATOR-506: closing deletes the node and nothing above it, and nothing that is not its own.
+#[tokio::test]
+async fn curator_506_only_the_node_is_deleted() {
+    let world = World::new().await;
+    world.other.create("/a/b", b"").creating_parents().await.unwrap();
+    let node = PersistentNode::start(&world.client, "/a/b/n", b"").unwrap();
+    within(node.created()).await.unwrap();
+    within(node.close()).await;
+    assert!(world.other.exists("/a/b").await.unwrap().is_some());
+    // Taken over from another session, it is left to that.
+    world.other.create("/a/b/other", b"theirs").ephemeral().await.unwrap();
+    let node = PersistentNode::start(&world.client, "/a/b/other", b"ours").unwrap();
+    within(node.created()).await.unwrap();
+    assert_eq!(&world.other.get_data("/a/b/other").await.unwrap().0[..], b"ours");
+    within(node.close()).await;
+    assert!(world.other.exists("/a/b/other").await.unwrap().is_some());
+}
+
+/// CURATOR-485: data can be set before the node is there.
+#[tokio::test]
+async fn curator_485_data_before_the_node() {
+    let world = World::new().await;
+    world.proxy.block();
+    let node = PersistentNode::start(&world.client, "/n", b"first").unwrap();
+    let setting = node.set_data(b"second");
+    world.proxy.heal();
+    within(setting).await.unwrap();
+    assert_eq!(&world.other.get_data("/n").await.unwrap().0[..], b"second");
+    assert_eq!(&node.data()[..], b"second");
+}
+
+/// CURATOR-190: with a number or an id in its name it is created again by the same name.
+#[tokio::test]
+async fn curator_190_the_name_stays() {
+    let world = World::new().await;
+    world.other.create("/n", b"").await.unwrap();
+    for mode in [CreateMode::Ephemeral, CreateMode::EphemeralSequential] {
+        let node = PersistentNode::builder(&world.client, mode, "/n/x-", b"").protected().start().unwrap();
+        let path = within(node.created()).await.unwrap();
+        let mut creations = node.creations();
+        world.expire().await;
+        assert_eq!(within(creations.next()).await, Some(path.clone()));
+        assert_eq!(world.other.get_children("/n").await.unwrap(), [ostler_client::paths::name(&path)]);
+        within(node.close()).await;
+    }
+}
+
+/// CURATOR-590: without the znodes above it is refused, and comes with them.
+#[tokio::test]
+async fn curator_590_without_parents() {
+    let world = World::new().await;
+    let builder =
+        PersistentNode::builder(&world.client, CreateMode::Ephemeral, "/p/n", b"").without_parents();
+    let node = builder.start().unwrap();
+    assert!(within(node.created()).await.unwrap_err().is_no_node());
+    let mut creations = node.creations();
+    world.other.create("/p", b"").await.unwrap();
+    assert_eq!(within(creations.next()).await.as_deref(), Some("/p/n"));
+    world.other.delete("/p").deleting_children_if_needed().await.unwrap();
+    assert!(world.other.exists("/p").await.unwrap().is_none());
+    within(node.close()).await;
+}
+
+#[tokio::test]
+async fn a_ttl_node_is_touched_and_left_to_the_server() {
+    let world = World::new().await;
+    let (none, touched) = world.other.exists("/n/touch").watch().await.unwrap();
+    assert!(none.is_none());
+    let node = PersistentTtlNode::start(&world.client, "/n", Duration::from_millis(60), b"1").unwrap();
+    within(node.created()).await.unwrap();
+    assert_eq!(within(touched).await.unwrap().kind, EventKind::NodeCreated);
+    for _ in 0..3 {
+        let (_, touched) = world.other.get_data("/n/touch").watch().await.unwrap();
+        assert_eq!(within(touched).await.unwrap().kind, EventKind::NodeDataChanged);
+    }
+    node.set_data(b"2").await.unwrap();
+    drop(node);
+    within(world.no_watches()).await;
+    assert_eq!(&world.other.get_data("/n").await.unwrap().0[..], b"2");
+}
+
+#[tokio::test]
+async fn members_know_each_other() {
+    at_every_cut(async |world| {
+        let here = GroupMember::start(&world.client, "/group", "here", b"h").unwrap();
+        assert_eq!(here.members().len(), 1, "it is always a member");
+        here.joined().await.unwrap();
+        let there = GroupMember::start(&world.other, "/group", "there", b"t").unwrap();
+        there.joined().await.unwrap();
+        let mut events = here.events();
+        while here.members().len() < 2 {
+            events.next().await.unwrap();
+        }
+        here.set_data(b"H").await.unwrap();
+        let mut theirs = there.events();
+        while there.members().get("here").map(|data| &data[..]) != Some(b"H") {
+            theirs.next().await.unwrap();
+        }
+        there.close().await;
+        while here.members().len() > 1 {
+            events.next().await.unwrap();
+        }
+        here.close().await;
+    })
+    .await;
+}

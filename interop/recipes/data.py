@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""Curator 5.9 and the Rust recipes share data: counts, longs, queues of all kinds, caches, discovery, barriers, a group.
+
+Each step runs in a Java and in a Rust process at once (Data.java, crates/recipes/examples/data.rs), and both must see
+the same. The Rust half is built by `cargo build --release -p ostler-recipes --example data`.
+"""
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from rig.outcome import Skip, conclude, expect, expect_equal  # noqa: E402
+from rig.peers import CHECKOUT, INTEROP, need, need_program  # noqa: E402
+from rig.program import Program  # noqa: E402
+from rig.server import Server, arguments, work_folder  # noqa: E402
+
+RUST = "target/release/examples/data"
+
+
+def queue_lines(other):
+    return (
+        ["removed 1"] + ["plain %s %d" % (other, i) for i in (1, 2, 3)] + ["plain 4", "plain 5"]
+        + ["priority first", "priority middle", "priority last", "id a", "id c", "delay now", "delay later"]
+        + ["simple %s simple %d" % (other, i) for i in (1, 2, 3)]
+    )
+
+
+def tree_lines():
+    nodes = ["/tree "]
+    for who in ("java", "rust"):
+        nodes += ["/tree/%s " % who, "/tree/%s-done " % who]
+        nodes += ["/tree/%s/%d %s %d" % (who, i, who, i) for i in range(1, 20, 2)]
+    return sorted(nodes)
+
+
+STEPS = {
+    "count": lambda _: ["count 40"],
+    "long": lambda _: ["long 300 integer -100"],
+    "queue": queue_lines,
+    "cache": lambda _: tree_lines(),
+    "discovery": lambda _: ["%s https://%s.host:443 payload of %s Dynamic" % (w, w, w) for w in ("java", "rust")],
+    "barrier": lambda _: ["barrier passed"],
+    "group": lambda _: ["%s data of %s" % (who, who) for who in ("java", "rust")],
+}
+
+
+def compile_java(folder, jars):
+    source = os.path.join(INTEROP, "recipes", "Data.java")
+    cmd = [need_program("javac"), "-nowarn", "-proc:none", "-d", folder, "-cp", jars + "/*", source]
+    p = subprocess.run(cmd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    expect(p.returncode == 0, "javac failed: " + p.stdout[-1500:])
+
+
+def java(folder, jars, *words):
+    log = "-Dlog4j2.configurationFile=%s/log4j2.xml" % jars
+    return Program([
+        "java", "-Xmx256m", "-XX:+UseSerialGC", "-Dlevel=OFF", log, "-cp", "%s:%s/*" % (folder, jars), "Data", *words,
+    ])
+
+
+def seen(program, who, step):
+    program.wait_for(r"^done$", timeout=90)
+    expect_equal(program.finish(), 0, "exit code of %s in step %s" % (who, step))
+    lines = [line.rstrip("\r") for line in program.output.split("\n")]
+    lines = [line for line in lines if line not in ("done", "", "(end of output)")]
+    return sorted(lines) if step == "cache" else lines
+
+
+def check():
+    parser = arguments(__doc__, rust={"default": os.path.join(CHECKOUT, RUST), "help": "the Rust half"})
+    args = parser.parse_args()
+    if not os.path.exists(args.rust):
+        raise Skip("no %s: cargo build --release -p ostler-recipes --example data" % args.rust)
+    jars, folder = need("zk39"), work_folder("recipes-data")
+    compile_java(folder, jars)
+    where = "127.0.0.1:%d" % args.port
+    with Server(args.server, folder, args.port):
+        for step, wanted in STEPS.items():
+            both = {"java": java(folder, jars, where, step, "java", "rust"),
+                    "rust": Program([args.rust, where, step, "rust", "java"])}
+            for who, other in (("java", "rust"), ("rust", "java")):
+                expect_equal(seen(both[who], who, step), wanted(other), "what %s sees in step %s" % (who, step))
+            print("%s: both see the same" % step, flush=True)
+    return "Curator and Rust share " + ", ".join(STEPS)
+
+
+if __name__ == "__main__":
+    conclude(check)
