@@ -83,7 +83,7 @@ mod tests {
     use alloc::vec::Vec;
     use ostler_proto::{
         id::SessionId,
-        txn::{Txn, TxnHeader, TxnRecord},
+        txn::{DIGEST_VERSION, Txn, TxnDigest, TxnHeader, TxnRecord},
     };
 
     #[test]
@@ -94,18 +94,41 @@ mod tests {
         assert_eq!(digest("/zookeeper/config"), 0, "it changes without a transaction");
     }
 
+    /// Applies a transaction that comes with another digest than this tree will have.
+    fn differ(tree: &mut crate::Tree, zxid: u64) {
+        let txn = Txn::CreateSession { timeout_ms: 1 };
+        let header =
+            TxnHeader { session: SessionId(1), cxid: 0, zxid: Zxid(zxid), time_ms: 0, code: txn.code() };
+        let digest = Some(TxnDigest { version: DIGEST_VERSION, tree: 1 });
+        tree.apply(&TxnRecord { header, txn, digest }, &mut Vec::new());
+    }
+
+    fn logged(tree: &crate::Tree) -> Vec<u64> {
+        tree.digest_log().map(|entry| entry.zxid.0).collect()
+    }
+
     #[test]
     fn what_a_fuzzy_snapshot_may_have_changed_is_not_in_the_log_of_digests() {
         let mut tree = crate::Tree::fresh(Default::default());
         tree.finish_restore(Zxid(100), [], Some(Zxid(200)));
-        for zxid in [128, 256] {
-            let txn = Txn::CreateSession { timeout_ms: 1 };
-            let header =
-                TxnHeader { session: SessionId(1), cxid: 0, zxid: Zxid(zxid), time_ms: 0, code: txn.code() };
-            tree.apply(&TxnRecord { header, txn, digest: None }, &mut Vec::new());
-        }
-        let logged: Vec<Zxid> = tree.digest_log().map(|entry| entry.zxid).collect();
-        assert_eq!(logged, [Zxid(256)]);
+        [128, 256].map(|zxid| differ(&mut tree, zxid));
+        assert_eq!((logged(&tree), tree.digest_mismatches()), ([256].into(), 1));
+    }
+
+    #[test]
+    fn a_copy_of_a_changing_tree_is_compared_once_it_is_known_where_it_ends() {
+        let mut tree = crate::Tree::fresh(Default::default());
+        tree.finish_restore(Zxid(100), [], None);
+        tree.distrust_digests();
+        differ(&mut tree, 128);
+        tree.trust_digests_after(Zxid(256));
+        differ(&mut tree, 256);
+        assert_eq!((logged(&tree), tree.digest_mismatches()), ([].into(), 0));
+        differ(&mut tree, 384);
+        assert_eq!((logged(&tree), tree.digest_mismatches()), ([384].into(), 1));
+        tree.trust_digests_after(Zxid(1000));
+        differ(&mut tree, 512);
+        assert_eq!(logged(&tree), [384, 512], "what is trusted stays so");
     }
 
     #[test]

@@ -24,6 +24,9 @@ use ostler_proto::{
     stat::{ExtendedTypes, NodeKind, Stat, StatPersisted},
 };
 
+/// Of digests that are not trusted until it is known where the copying of a tree ended.
+const NEVER: Zxid = Zxid(u64::MAX);
+
 /// The replicated state of one member.
 #[derive(Debug)]
 pub struct Tree {
@@ -142,6 +145,19 @@ impl Tree {
         self.last_processed = zxid;
         self.digest_trusted_after = digest_zxid.unwrap_or(zxid);
         self.set_up_quotas();
+    }
+
+    /// The tree was copied from one that went on changing, up to nobody knows where yet. Digests are neither compared
+    /// nor kept.
+    pub fn distrust_digests(&mut self) {
+        self.digest_trusted_after = NEVER;
+    }
+
+    /// Ends [`Tree::distrust_digests`]: the copy has nothing of what comes after this transaction.
+    pub fn trust_digests_after(&mut self, zxid: Zxid) {
+        if self.digest_trusted_after == NEVER {
+            self.digest_trusted_after = zxid;
+        }
     }
 
     /// Znodes of ephemeral owners that are no session any more are dropped, without a transaction: a fuzzy

@@ -83,6 +83,7 @@ impl Server {
             }
             Packet::NewLeader { epoch, config } => {
                 self.heard_config(&config, effects);
+                self.tree.trust_digests_after(self.proposed());
                 FromLeader::NewLeader(epoch)
             }
             Packet::UpToDate => FromLeader::UpToDate,
@@ -255,6 +256,8 @@ impl Server {
         let at = tree.last_processed();
         self.outstanding.clear();
         self.replace_tree(tree);
+        // A Java leader sends its tree while it changes. What changed it meanwhile comes before NEWLEADER.
+        self.tree.distrust_digests();
         let op = PersistOp::Install(Box::new(self.tree.freeze()));
         effects.push(Effect::Persist { seq: self.gate.issue(), op });
         self.learn(now, FromLeader::Snap(at), effects);
