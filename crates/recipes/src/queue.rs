@@ -155,7 +155,8 @@ pub(crate) fn is_writable(state: ConnectionState) -> bool {
 
 /// Whether a later attempt may do better without anybody's doing.
 pub(crate) fn passes(error: &ostler_client::Error) -> bool {
-    error.is_connection_trouble() || error.code() == Some(ErrorCode::NotReadOnly)
+    error.is_connection_trouble()
+        || matches!(error.code(), Some(ErrorCode::NotReadOnly | ErrorCode::SessionMoved))
 }
 
 /// Waits until writes reach a majority of the servers.
