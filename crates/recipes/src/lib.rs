@@ -5,8 +5,8 @@
 mod error;
 pub mod fencing;
 pub mod leader;
+mod line;
+mod line_order;
 pub mod lock;
-mod queue;
-mod queue_order;
 
 pub use error::{Error, Result};
