@@ -11,12 +11,12 @@ pub mod discovery;
 mod error;
 pub mod fencing;
 pub mod leader;
+mod line;
+mod line_order;
 pub mod lock;
 pub mod nodes;
 pub mod partitioner;
-mod place;
 pub mod queue;
-mod queue_order;
 pub mod two_phase_commit;
 mod until_answered;
 

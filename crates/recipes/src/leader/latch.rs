@@ -9,8 +9,8 @@ use super::participant::{self, Participant};
 use crate::{
     error::{Error, Result},
     fencing::Fence,
-    place::{self, Line, Place, Turn, is_writable},
-    queue_order::standing,
+    line::{self, Line, Place, Turn, is_writable},
+    line_order::standing,
 };
 use ostler_client::{Client, Session};
 use std::{
@@ -348,12 +348,12 @@ impl Contender {
                     return ostler_client::Error::Closed.into();
                 }
                 Err(Error::Client(error)) if error.is_session_over() => {}
-                Err(Error::Client(error)) if place::passes(&error) => {
+                Err(Error::Client(error)) if line::passes(&error) => {
                     tracing::debug!(%error, "waiting for a connection");
                 }
                 Err(error) => return error,
             }
-            if let Err(error) = place::wait_writable(&self.client).await {
+            if let Err(error) = line::wait_writable(&self.client).await {
                 return error;
             }
         }

@@ -4,8 +4,8 @@ use super::participant::{self, Participant};
 use crate::{
     error::{Error, Result},
     fencing::{Fence, FencedMulti, Token},
+    line::{self, Place},
     lock::{WORD, wait_in_line},
-    place::{self, Place},
 };
 use ostler_client::Client;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -177,7 +177,7 @@ impl LeaderSelector {
             SelectorState::Leading(fence) => fence.is_held(),
             _ => false,
         };
-        leading && place::is_writable(self.client.state().state)
+        leading && line::is_writable(self.client.state().state)
     }
 
     /// Where it is in its life.
@@ -267,12 +267,12 @@ impl<H: TakeLeadership> Contender<H> {
                 std::future::pending::<()>().await;
             }
             let wait = |session| async move { wait_in_line(&session, &self.path, self.id.as_bytes()).await };
-            match place::in_a_session(&self.client, wait).await {
+            match line::in_a_session(&self.client, wait).await {
                 Ok(place) => return place,
-                Err(Error::Client(error)) if place::passes(&error) && self.auto_requeue => {
+                Err(Error::Client(error)) if line::passes(&error) && self.auto_requeue => {
                     tracing::debug!(%error, "waiting for a connection");
                     // Closed if there is an error, which the next attempt finds.
-                    let _ = place::wait_writable(&self.client).await;
+                    let _ = line::wait_writable(&self.client).await;
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot contend for leadership");

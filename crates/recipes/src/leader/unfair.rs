@@ -12,7 +12,7 @@ use super::participant::{self, Participant};
 use crate::{
     error::Result,
     fencing::{Fence, FencedMulti, Token},
-    place,
+    line,
 };
 use ostler_client::{Client, CreateMode, Error as ClientError, ErrorCode, RetryPolicy, Session, paths};
 use std::{sync::Arc, time::Duration};
@@ -43,7 +43,7 @@ impl UnfairElection {
     /// # Errors
     /// The client's: what forbids the znodes, and connection trouble that lasts longer than its retry policy.
     pub async fn campaign(&self) -> Result<UnfairLeadership> {
-        place::in_a_session(&self.client, |session| self.campaign_in(session)).await
+        line::in_a_session(&self.client, |session| self.campaign_in(session)).await
     }
 
     /// Waits until it leads, but no longer than `limit`; `None` if it does not by then.

@@ -7,8 +7,8 @@ use super::{
 use crate::{
     error::Result,
     fencing::{Fence, FencedMulti, Token},
-    place::{self, Line, Place, Turn},
-    queue_order::standing,
+    line::{self, Line, Place, Turn},
+    line_order::standing,
 };
 use ostler_client::{Client, Session};
 use std::{sync::Arc, time::Duration};
@@ -116,12 +116,12 @@ impl InterProcessMutex {
     /// # Errors
     /// The client's.
     pub async fn participant_nodes(&self) -> Result<Vec<String>> {
-        place::participant_nodes(&self.client, &self.path, WORD).await
+        line::participant_nodes(&self.client, &self.path, WORD).await
     }
 
     async fn wait(&self) -> Result<Holding> {
         let wait = |session| async move { wait_in_line(&session, &self.path, &self.data).await };
-        Ok(Holding(place::in_a_session(&self.client, wait).await?))
+        Ok(Holding(line::in_a_session(&self.client, wait).await?))
     }
 }
 

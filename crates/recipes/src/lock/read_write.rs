@@ -7,8 +7,8 @@ use super::{
 use crate::{
     error::{Error, Result},
     fencing::{Fence, FencedMulti, Token},
-    place::{self, Line, Place, Turn},
-    queue_order::{Standing, number_after},
+    line::{self, Line, Place, Turn},
+    line_order::{Standing, number_after},
 };
 use ostler_client::{Client, Session, paths};
 use std::{sync::Arc, time::Duration};
@@ -131,7 +131,7 @@ impl InterProcessReadWriteLock {
     /// # Errors
     /// The client's.
     pub async fn reader_nodes(&self) -> Result<Vec<String>> {
-        place::participant_nodes(&self.client, &self.path, READ).await
+        line::participant_nodes(&self.client, &self.path, READ).await
     }
 
     /// The znodes of writers, in their order.
@@ -139,7 +139,7 @@ impl InterProcessReadWriteLock {
     /// # Errors
     /// The client's.
     pub async fn writer_nodes(&self) -> Result<Vec<String>> {
-        place::participant_nodes(&self.client, &self.path, WRITE).await
+        line::participant_nodes(&self.client, &self.path, WRITE).await
     }
 
     /// A reader in the place of a writer, with its number and its token: a token of its own would be larger than those
@@ -153,7 +153,7 @@ impl InterProcessReadWriteLock {
     }
 
     async fn wait(&self, word: &'static str) -> Result<Place> {
-        place::in_a_session(&self.client, |session| self.wait_in(session, word)).await
+        line::in_a_session(&self.client, |session| self.wait_in(session, word)).await
     }
 
     async fn wait_in(&self, session: Session, word: &'static str) -> Result<Place> {

@@ -4,7 +4,7 @@
 //! number that the server has appended, so they form one queue. A reader that was a writer has that writer's number,
 //! so that it stays before writers that came in between (CURATOR-621).
 
-use crate::queue_order::{Standing, nearest_before, number_after, standing_behind};
+use crate::line_order::{Standing, nearest_before, number_after, standing_behind};
 
 pub(crate) const READ: &str = "__READ__";
 pub(crate) const WRITE: &str = "__WRIT__";

@@ -4,7 +4,7 @@ use super::mutex::wait_in_line;
 use crate::{
     error::Result,
     fencing::{Fence, FencedMulti, Token},
-    place::{self, Line, Place},
+    line::{self, Line, Place},
 };
 use ostler_client::{Bytes, Client, Session, paths};
 use std::{future::pending, sync::Arc, time::Duration};
@@ -98,7 +98,7 @@ impl InterProcessSemaphore {
     /// # Errors
     /// The client's: what forbids the znodes, and connection trouble that lasts longer than its retry policy.
     pub async fn acquire(&self) -> Result<Lease> {
-        Ok(Lease { place: place::in_a_session(&self.client, |session| self.wait(session)).await? })
+        Ok(Lease { place: line::in_a_session(&self.client, |session| self.wait(session)).await? })
     }
 
     /// Waits for so many leases. Either all are had, or those that were are returned.
@@ -136,7 +136,7 @@ impl InterProcessSemaphore {
     /// # Errors
     /// The client's.
     pub async fn participant_nodes(&self) -> Result<Vec<String>> {
-        place::participant_nodes(&self.client, &self.leases, WORD).await
+        line::participant_nodes(&self.client, &self.leases, WORD).await
     }
 
     async fn wait(&self, session: Session) -> Result<Place> {

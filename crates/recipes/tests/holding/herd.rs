@@ -77,8 +77,10 @@ async fn unfair(contenders: usize, hand_overs: usize) -> (u64, u64) {
 #[tokio::test]
 async fn a_hand_over_costs_the_same_however_many_contend() {
     let mut costs = Vec::new();
-    for contenders in [10, 40, 160] {
-        let (events, requests) = fair(contenders, 40).await;
+    // HERD=1000 for as many contenders and hand-overs.
+    let herd = std::env::var("HERD").ok().and_then(|herd| herd.parse().ok());
+    for contenders in [10, 40, 160].into_iter().chain(herd) {
+        let (events, requests) = fair(contenders, herd.unwrap_or(40)).await;
         println!(
             "fair, {contenders} contenders: {events} events, {requests} requests for a hand-over, at most"
         );

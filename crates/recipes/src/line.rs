@@ -3,7 +3,7 @@
 use crate::{
     error::Result,
     fencing::{Fence, Token},
-    queue_order::Standing,
+    line_order::Standing,
 };
 use ostler_client::{Client, ConnectionState, CreateMode, ErrorCode, Session, paths};
 
@@ -144,7 +144,7 @@ pub(crate) async fn participant_nodes(client: &Client, path: &str, word: &str) -
         Err(error) if error.is_no_node() => Vec::new(),
         names => names?,
     };
-    let names = crate::queue_order::in_order(names, word);
+    let names = crate::line_order::in_order(names, word);
     Ok(names.iter().map(|name| paths::join(path, name)).collect())
 }
 
@@ -155,7 +155,8 @@ pub(crate) fn is_writable(state: ConnectionState) -> bool {
 
 /// Whether a later attempt may do better without anybody's doing.
 pub(crate) fn passes(error: &ostler_client::Error) -> bool {
-    error.is_connection_trouble() || error.code() == Some(ErrorCode::NotReadOnly)
+    error.is_connection_trouble()
+        || matches!(error.code(), Some(ErrorCode::NotReadOnly | ErrorCode::SessionMoved))
 }
 
 /// Waits until writes reach a majority of the servers.
