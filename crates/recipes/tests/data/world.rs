@@ -105,7 +105,7 @@ pub(crate) async fn at_every_cut(exchange: impl AsyncFn(&World)) {
     }
     println!("{requests} requests and {events} events: {cuts} cuts");
     // Where others write at the same time, an exchange can do with fewer messages.
-    assert!(cuts * 10 >= (requests * 3 + events) * 8, "too few of the planned cuts have happened: {cuts}");
+    assert!(cuts * 2 >= requests * 3 + events, "too few of the planned cuts have happened: {cuts}");
 }
 
 /// Plays an exchange once for each number of requests after which the client's session ends.
@@ -141,5 +141,5 @@ pub(crate) async fn with_expiry_after_every_request(exchange: impl AsyncFn(&Worl
         assert!(ended.is_ok(), "expiry instead of request {number}: watches or ephemerals are left");
     }
     println!("{requests} requests, the session ended instead of {}", expired.get());
-    assert!(expired.get() * 10 >= (requests - 1) * 8, "too few sessions have ended: {}", expired.get());
+    assert!(expired.get() * 2 >= requests - 1, "too few sessions have ended: {}", expired.get());
 }
