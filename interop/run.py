@@ -46,6 +46,7 @@ def checks(args):
             Check("java-shell-3.9", "clients/java_shell.py", common + ["--version", "3.9"]),
             Check("java-shell-3.8", "clients/java_shell.py", common + ["--version", "3.8"]),
             Check("curator", "clients/curator.py", common),
+            Check("recipes-data", "recipes/data.py", common),
             Check("c-shell", "clients/c_shell.py", common),
             Check("npm-client", "clients/npm.py", common),
             Check("rust-crate", "clients/rust_crate.py", common),

@@ -45,7 +45,7 @@ pub struct SetPartitioner {
     id: String,
     items: BTreeSet<String>,
     settle: Duration,
-    _member: PersistentNode,
+    member: PersistentNode,
 }
 
 /// What of the set a member owns. Dropped, it is let go of in the background.
@@ -99,7 +99,7 @@ impl SetPartitioner {
         let party = paths::join(path, "party");
         let member = PersistentNode::start(client, &paths::join(&party, id), b"")?;
         let (client, path, id) = (client.clone(), path.to_owned(), id.to_owned());
-        Ok(SetPartitioner { client, path, id, items, settle, _member: member })
+        Ok(SetPartitioner { client, path, id, items, settle, member })
     }
 
     /// Waits until the members have settled and this one's share is let go of by its former owners, and takes it. A
@@ -108,13 +108,11 @@ impl SetPartitioner {
     /// # Errors
     /// [`Error::Closed`]; a server's refusal.
     pub async fn acquire(&mut self) -> Result<Share> {
-        let mut tries = 0;
+        self.member.created().await?;
         loop {
             if let Some(share) = self.attempt().await? {
                 return Ok(share);
             }
-            tries = (tries + 1).min(4);
-            pause(tries).await;
         }
     }
 
@@ -123,15 +121,22 @@ impl SetPartitioner {
         let party = paths::join(&self.path, "party");
         let look = || self.client.get_children(&party).watch();
         let (names, mut members) = match until_answered(&self.client, look).await {
-            // This member's own znode is still to come.
-            Err(error) if error.is_no_node() => return Ok(None),
+            // Deleted by somebody; this member's own znode comes back with it.
+            Err(error) if error.is_no_node() => {
+                pause(1).await;
+                return Ok(None);
+            }
             found => found?,
         };
         if let Ok(changed) = timeout(self.settle, &mut members).await {
             changed.map_err(|_| Error::Closed)?;
             return Ok(None);
         }
-        let Some(items) = share_of(&self.id, &names, &self.items) else { return Ok(None) };
+        let Some(items) = share_of(&self.id, &names, &self.items) else {
+            // Its session has ended, and it is about to join again.
+            members.await.map_err(|_| Error::Closed)?;
+            return Ok(None);
+        };
         let taking = self.take(&items);
         tokio::select! {
             biased;

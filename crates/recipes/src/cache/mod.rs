@@ -222,8 +222,10 @@ impl CuratorCacheBuilder {
         let ending = Ending(shared.clone());
         let work = Background::spawn(async move {
             let ending = ending;
-            let ended = self.run(&ending.0).await;
-            tracing::debug!(path = self.path, cause = ?ended.err(), "a cache has ended");
+            match self.run(&ending.0).await {
+                Ok(()) | Err(Error::Closed) => {}
+                Err(error) => tracing::warn!(path = self.path, %error, "a cache has ended"),
+            }
         });
         Ok(CuratorCache { shared, _work: work })
     }

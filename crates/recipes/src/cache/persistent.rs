@@ -5,8 +5,8 @@ use crate::{
     until_answered::until_answered,
 };
 use futures_util::{Stream, StreamExt, stream::FuturesUnordered};
-use ostler_client::{AddWatchMode, Client, Result, WatchStream, WatchedEvent};
-use std::{future::poll_fn, pin::Pin, task::Poll};
+use ostler_client::{AddWatchMode, Client, Result, WatchedEvent};
+use std::{future::poll_fn, task::Poll};
 use tokio::task::coop::unconstrained;
 
 /// Runs until the client is closed.
@@ -25,44 +25,60 @@ pub(crate) async fn run(cache: &CuratorCacheBuilder, shared: &Shared) -> Result<
         {
             reads.push(read(client, ask));
         }
-        tokio::select! {
-            biased;
-            event = changes.next() => {
-                let Some(event) = event else { return Ok(()) };
-                tell(shared, &event);
-            }
-            Some(answered) = reads.next() => {
-                let (ask, answer) = answered?;
-                // Whatever the server has sent before this answer is in the stream by now.
-                for event in waiting(&mut changes).await {
-                    tell(shared, &event);
-                }
+        match next(&mut changes, &mut reads).await {
+            Next::Event(event) => tell(shared, &event),
+            Next::Answer { before, answer } => {
+                before.iter().for_each(|event| tell(shared, event));
+                let (ask, answer) = answer?;
                 let answer = match answer {
                     Answer::Data(data, stat) => Answer::Data(cache.kept(data), stat),
                     answer => answer,
                 };
                 shared.step(|model, effects| model.answered(&ask, answer, effects));
             }
+            Next::End => return Ok(()),
         }
     }
 }
 
-fn tell(shared: &Shared, event: &WatchedEvent) {
-    shared.step(|model, effects| model.changed(event.kind, &event.path, effects));
+/// What has come next.
+#[derive(Debug, PartialEq, Eq)]
+enum Next<E, A> {
+    Event(E),
+    Answer {
+        /// Events that have come since somebody looked, and that can be older than the answer.
+        before: Vec<E>,
+        answer: A,
+    },
+    /// There will be no more events.
+    End,
 }
 
-/// The events that have come and are not read.
-async fn waiting(changes: &mut WatchStream) -> Vec<WatchedEvent> {
-    let mut found = Vec::new();
+/// The next event or answer. An answer is there only after the events that the server has sent before it are in their
+/// stream; but they can get there after that was looked at, so it is looked at again.
+async fn next<E, A>(
+    changes: &mut (impl Stream<Item = E> + Unpin),
+    reads: &mut (impl Stream<Item = A> + Unpin),
+) -> Next<E, A> {
     // Without the runtime's budget, which would make a stream look empty that is not.
     unconstrained(poll_fn(|cx| {
-        while let Poll::Ready(Some(event)) = Pin::new(&mut *changes).poll_next(cx) {
-            found.push(event);
+        match changes.poll_next_unpin(cx) {
+            Poll::Ready(Some(event)) => return Poll::Ready(Next::Event(event)),
+            Poll::Ready(None) => return Poll::Ready(Next::End),
+            Poll::Pending => {}
         }
-        Poll::Ready(())
+        let Poll::Ready(Some(answer)) = reads.poll_next_unpin(cx) else { return Poll::Pending };
+        let mut before = Vec::new();
+        while let Poll::Ready(Some(event)) = changes.poll_next_unpin(cx) {
+            before.push(event);
+        }
+        Poll::Ready(Next::Answer { before, answer })
     }))
-    .await;
-    found
+    .await
+}
+
+fn tell(shared: &Shared, event: &WatchedEvent) {
+    shared.step(|model, effects| model.changed(event.kind, &event.path, effects));
 }
 
 async fn read(client: &Client, ask: Ask) -> Result<(Ask, Answer)> {
@@ -76,4 +92,35 @@ async fn read(client: &Client, ask: Ask) -> Result<(Ask, Answer)> {
     };
     let answer = answer.or_else(refusal)?;
     Ok((ask, answer))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::stream::poll_fn as stream;
+    use std::cell::RefCell;
+
+    #[tokio::test]
+    async fn events_come_before_answers_that_are_newer() {
+        let (events, answers) = (RefCell::new(vec![0]), RefCell::new(vec!["first", "second"]));
+        let mut changes = stream(|_| match events.borrow_mut().pop() {
+            Some(event) => Poll::Ready(Some(event)),
+            None => Poll::Pending,
+        });
+        // Another thread delivers two events and then an answer, just after the events were looked at.
+        let mut reads = stream(|_| {
+            events.borrow_mut().extend([2, 1]);
+            Poll::Ready(answers.borrow_mut().pop())
+        });
+        assert_eq!(next(&mut changes, &mut reads).await, Next::Event(0));
+        let answer = next(&mut changes, &mut reads).await;
+        assert_eq!(answer, Next::Answer { before: vec![1, 2], answer: "second" });
+    }
+
+    #[tokio::test]
+    async fn without_events_to_come_it_ends() {
+        let mut changes = stream(|_| Poll::Ready(None::<()>));
+        let mut reads = stream(|_| Poll::Ready(Some(1)));
+        assert_eq!(next(&mut changes, &mut reads).await, Next::End);
+    }
 }

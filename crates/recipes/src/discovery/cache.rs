@@ -18,9 +18,12 @@ use std::{
 #[derive(Debug)]
 pub struct ServiceCache<P> {
     cache: PathChildrenCache,
-    /// By name of the znode, with the transaction that wrote it.
-    read: Mutex<HashMap<String, (Zxid, Option<Arc<ServiceInstance<P>>>)>>,
+    /// By name of the znode.
+    read: Mutex<HashMap<String, Read<P>>>,
 }
+
+/// What a znode's data has been read as, and the transaction that wrote it.
+type Read<P> = (Zxid, Option<Arc<ServiceInstance<P>>>);
 
 /// The changes of a [`ServiceCache`], for one reader.
 #[derive(Debug)]

@@ -69,9 +69,8 @@ impl Consumption {
         let (names, mut changed) =
             until_answered(&client, || client.get_children(&self.queue.path).watch()).await?;
         self.locked.clear();
-        let mut taken = 0;
         let mut delay = None;
-        for name in names::in_order(self.queue.kind, names) {
+        for (taken, name) in names::in_order(self.queue.kind, names).into_iter().enumerate() {
             if let Kind::Priority { before_refresh } = self.queue.kind
                 && taken >= before_refresh
                 && let Some(event) = now(&mut changed).await
@@ -96,7 +95,6 @@ impl Consumption {
                     }
                 }
             }
-            taken += 1;
         }
         tokio::select! {
             event = changed => drop(event.map_err(|_| Error::Closed)?),

@@ -54,12 +54,7 @@ async fn a_count_survives_a_cut_at_every_message() {
 #[tokio::test]
 async fn a_count_survives_the_end_of_its_session_at_every_step() {
     with_expiry_after_every_request(async |world| {
-        let count = loop {
-            match SharedCount::start(&world.client, "/count", 5).await {
-                Ok(count) => break count,
-                Err(error) => panic!("{error}"),
-            }
-        };
+        let count = SharedCount::start(&world.client, "/count", 5).await.unwrap();
         let mut changes = count.changes();
         for number in 6..9_i32 {
             world.other.set_data("/count", &number.to_be_bytes()).await.unwrap();

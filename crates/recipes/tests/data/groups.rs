@@ -10,7 +10,7 @@ use std::time::Duration;
 
 fn member(client: &Client, id: &str) -> SetPartitioner {
     let items = ["1", "2", "3", "4", "5"].map(str::to_owned);
-    SetPartitioner::start(client, "/deep/set", id, items, Duration::from_millis(15)).unwrap()
+    SetPartitioner::start(client, "/deep/set", id, items, Duration::from_millis(4)).unwrap()
 }
 
 async fn shares(members: &mut [&mut SetPartitioner]) -> Vec<Share> {

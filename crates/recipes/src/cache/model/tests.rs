@@ -92,7 +92,7 @@ impl World {
             1 if there => {
                 let whole: Vec<String> = below(&self.cached(), path).map(|(path, _)| path.clone()).collect();
                 for path in whole.iter().rev().map(String::as_str).chain([path]) {
-                    self.delete(&path.to_owned());
+                    self.delete(path);
                 }
             }
             _ if !there && (parent == "/" || self.znodes.contains_key(&parent)) => {
