@@ -1,6 +1,6 @@
 //! What each lock has beyond holding.
 
-use crate::world::{World, patiently};
+use crate::world::{PATIENCE, World, patiently};
 use ostler_recipes::{
     Error,
     lock::{
@@ -18,11 +18,11 @@ async fn acquiring_within_a_limit_leaves_the_queue_when_it_is_over() {
     let world = World::start().await;
     let (a, b) = (world.client().await, world.client().await);
     let (first, second) = (InterProcessMutex::new(&a, "/a"), InterProcessMutex::new(&b, "/a"));
-    let guard = first.acquire_within(BRIEFLY).await.unwrap().unwrap();
+    let guard = first.acquire_within(PATIENCE).await.unwrap().unwrap();
     assert!(second.acquire_within(BRIEFLY).await.unwrap().is_none());
     world.until("left the queue", |c| (c.ephemerals, c.watches) == (1, 0)).await;
     guard.release().await.unwrap();
-    let guard = second.acquire_within(Duration::from_secs(20)).await.unwrap().unwrap();
+    let guard = second.acquire_within(PATIENCE).await.unwrap().unwrap();
     guard.release().await.unwrap();
     world.until_clean("limits").await;
 }
