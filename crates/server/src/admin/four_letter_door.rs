@@ -171,8 +171,11 @@ impl FourLetterDoor {
             Word::Envi => view.environment = environment(),
             Word::Mntr => {
                 view.gauges = self.gauges(&summary);
-                view.gauges.quorum =
-                    driver.inspect(|server| server.quorum().map(|of| quorum(&of, server.mode(), now.mono)));
+                // A read-only server shows nothing of a quorum, as in Java.
+                view.gauges.quorum = driver.inspect(|server| {
+                    let of = server.quorum().filter(|_| server.mode() != Some(MemberMode::ReadOnly))?;
+                    Some(quorum(&of, server.mode(), now.mono))
+                });
                 view.metrics = self.metrics(&summary.stats, summary.digest_mismatches);
             }
             _ => {}
