@@ -323,6 +323,7 @@ async fn curator_595_and_678_a_release_that_meets_connection_loss_leaves_no_znod
         let (proxy, client) = world.proxied().await;
         let held = recipe.hold(&client, "/a").await.unwrap();
         proxy.block();
+        patiently(recipe, held.fence.session().suspended()).await;
         // No connection, for longer than anybody would wait for the release.
         let _ = tokio::time::timeout(Duration::from_millis(50), held.release()).await;
         proxy.heal();

@@ -88,6 +88,7 @@ async fn a_dropped_guard_is_released_in_the_background_however_long_that_takes()
         let other = world.client().await;
         let held = recipe.hold(&ours, "/a").await.unwrap();
         proxy.block();
+        patiently(recipe, held.fence.session().suspended()).await;
         drop(held);
         let other_holds = async { recipe.hold_first(&other, "/a").await };
         let mut other_holds = std::pin::pin!(other_holds);

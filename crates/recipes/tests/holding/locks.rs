@@ -161,6 +161,11 @@ async fn a_semaphores_size_can_be_counted_elsewhere() {
         async move { semaphore.acquire().await.unwrap() }
     });
     world.until("waits", |c| (c.ephemerals, c.watches) == (3, 1)).await;
+    // Answers come in order: the one that waits has seen that it has to.
+    client.exists("/s").await.unwrap();
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
     count.send(2).unwrap();
     let second = patiently("more", waiting).await.unwrap();
     // Fewer take none away, and give none out until enough are returned.

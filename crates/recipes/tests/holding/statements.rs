@@ -351,6 +351,31 @@ async fn r7_leadership_is_given_up_at_once_when_the_connection_is_suspended_and_
     assert!(latch.has_leadership());
 }
 
+/// The latch's own task stands still, so that nobody can have told it.
+#[test]
+fn r7_has_leadership_knows_of_a_suspended_connection_before_the_latch_does() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let of_latch = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (world, proxy, client) = runtime.block_on(async {
+        let world = World::start().await;
+        let (proxy, client) = world.proxied().await;
+        (world, proxy, client)
+    });
+    let latch = LeaderLatch::new(&client, "/latch", "");
+    of_latch.block_on(async {
+        latch.start();
+        patiently("leads", latch.wait_for_leadership()).await.unwrap();
+    });
+    assert!(latch.has_leadership());
+    runtime.block_on(async {
+        let mut states = client.states();
+        proxy.block();
+        while patiently("suspended", states.next()).await.unwrap().state != ConnectionState::Suspended {}
+    });
+    assert!(!latch.has_leadership());
+    drop((latch, world));
+}
+
 #[tokio::test]
 async fn r7_after_lost_a_latch_contends_anew() {
     let world = World::start().await;
@@ -442,6 +467,42 @@ async fn r8_a_selector_is_requeued_interrupted_and_closed() {
     assert!(first.fence().verify().await.unwrap_err().is_not_held());
     selector.close().await;
     assert_eq!(*dropped.lock().unwrap(), 2, "closed after its function has ended");
+    world.until_clean("selector").await;
+}
+
+#[tokio::test]
+async fn r8_the_function_is_dropped_when_leadership_is_in_doubt() {
+    let world = World::start().await;
+    let (proxy, client) = world.proxied().await;
+    let (to, mut told) = mpsc::unbounded_channel();
+    struct TellDrop(mpsc::UnboundedSender<Option<Leadership>>);
+    impl Drop for TellDrop {
+        fn drop(&mut self) {
+            let _ = self.0.send(None);
+        }
+    }
+    let lead = move |leadership: Leadership| {
+        let _ = to.send(Some(leadership));
+        let until = TellDrop(to.clone());
+        async move {
+            let _until = until;
+            std::future::pending::<()>().await;
+        }
+    };
+    let selector = LeaderSelector::builder(&client, "/selector", lead).auto_requeue().start();
+    let first = patiently("leads", told.recv()).await.unwrap().unwrap();
+    proxy.block();
+    assert!(patiently("dropped", told.recv()).await.unwrap().is_none(), "suspended");
+    assert!(!selector.has_leadership());
+    proxy.heal();
+    let second = patiently("leads again", told.recv()).await.unwrap().unwrap();
+    assert!(second.token() > first.token());
+    world.expire(&client).await;
+    assert!(patiently("dropped", told.recv()).await.unwrap().is_none(), "expired");
+    let third = patiently("leads again", told.recv()).await.unwrap().unwrap();
+    client.delete(third.fence().node()).await.unwrap();
+    assert!(patiently("dropped", told.recv()).await.unwrap().is_none(), "deleted by hand");
+    selector.close().await;
     world.until_clean("selector").await;
 }
 
