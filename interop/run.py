@@ -71,7 +71,7 @@ def checks(args):
             Check("local-sessions", "ensemble/local_sessions.py", common + quick),
             Check("read-only", "ensemble/read_only.py", common + quick),
             Check("observers", "ensemble/observers.py", common + (["--peers", "java3.9"] if args.quick else [])),
-            Check("failover", "ensemble/failover.py", common + ["--rounds", "5" if args.quick else "50"]),
+            Check("failover", "ensemble/failover.py", common + ["--rounds", "3" if args.quick else "50"]),
             Check("catch-up", "ensemble/catchup.py", common + (["--writes", "100000", "--nodes", "10000"] if args.quick else [])),
         ],
     }

@@ -42,7 +42,7 @@ pub(crate) const STEPS: [Step; 8] = [
 /// Crates with a workspace of their own.
 const OUTSIDE: [&str; 2] = ["fuzz/Cargo.toml", "interop/clients/rust-zookeeper-client/Cargo.toml"];
 /// Seconds for each fuzz target, and in the long form.
-const FUZZ_SECONDS: (&str, &str) = ("8", "600");
+const FUZZ_SECONDS: (&str, &str) = ("5", "600");
 /// How a script ends that could do nothing on this machine.
 const NOTHING_DONE: i32 = 77;
 const NO_PYTHON: &str = "there is no python3 on this machine";
