@@ -165,7 +165,7 @@ def build_rust():
 
 def check():
     parser = arguments(__doc__)
-    parser.add_argument("--size", type=int, default=3, help="servers")
+    parser.add_argument("--size", type=int, default=3, help="servers, 3 or more")
     parser.add_argument("--hand-overs", type=int, default=500, help="of each recipe")
     parser.add_argument("--pauses", type=int, default=100)
     parser.add_argument("--recipes", default=",".join(RECIPES))

@@ -279,6 +279,23 @@ async fn r6_after_expiry_the_lock_is_gone_and_its_holder_is_told() {
 }
 
 #[tokio::test]
+async fn r6_what_went_with_its_session_is_not_taken_again_but_anew() {
+    let world = World::start().await;
+    let client = world.client().await;
+    let (lock, me) = (InterProcessMutex::new(&client, "/a"), Owner::new());
+    let old = lock.acquire_as(&me).await.unwrap();
+    world.expire(&client).await;
+    patiently("over", old.fence().session().ended()).await;
+    assert!(!lock.is_held_by(&me).await);
+    let new = patiently("anew", lock.acquire_as(&me)).await.unwrap();
+    assert!(new.token() > old.token());
+    drop(old);
+    new.fence().verify().await.unwrap();
+    new.release().await.unwrap();
+    world.until_clean("anew").await;
+}
+
+#[tokio::test]
 async fn r6_a_holder_knows_by_its_own_clock_that_its_session_may_be_over() {
     let mut world = World::start().await;
     let session = Duration::from_millis(600);
