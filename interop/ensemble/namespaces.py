@@ -31,6 +31,9 @@ class Namespaces(Ways):
     def host(self, number):
         return "10.%d.%d.%d" % (64 + self.run // 256 % 64, self.run % 256, number)
 
+    def to(self, _seen_by, _number, port):
+        return port
+
     def house(self, member):
         """Starts it in its namespace from now on."""
         member.words = ["ip", "netns", "exec", self._name(member.number)] + member.words
