@@ -68,7 +68,7 @@ pub(crate) fn recover_into(
     thread::scope(|scope| {
         match thread::Builder::new().name("recovery".to_owned()).spawn_scoped(scope, read) {
             Ok(reader) => {
-                build(builder, &steps);
+                build(builder, steps);
                 reader.join().unwrap_or_else(|panic| resume_unwind(panic))
             }
             // One thread does it too.
@@ -78,7 +78,7 @@ pub(crate) fn recover_into(
 }
 
 /// Carries out the steps until there are no more.
-fn build(builder: &mut TreeBuilder, steps: &Receiver<Step>) {
+fn build(builder: &mut TreeBuilder, steps: Receiver<Step>) {
     let mut refused = None;
     for step in steps {
         let done = match step {
@@ -194,5 +194,102 @@ impl RecoverySink for Reader {
             self.flush();
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recovery::restore;
+    use ostler_proto::{
+        stat::{ExtendedTypes, StatPersisted},
+        txn::{CreateTxn, Txn, TxnCreateKind, TxnHeader, TxnRecord},
+    };
+    use ostler_storage::{
+        disk::OsDisk,
+        names::Compression,
+        recover::{Note, Origin},
+        snapshot::SnapshotWriter,
+        txnlog::{LogOptions, TxnLog},
+    };
+    use ostler_tree::Tree;
+    use std::sync::Arc;
+
+    fn folders(dir: &tempfile::TempDir) -> DataFolders {
+        DataFolders::open(&OsDisk, dir.path(), None, true).unwrap()
+    }
+
+    fn write_snapshot(folders: &DataFolders, zxid: u64, paths: impl IntoIterator<Item = String>) {
+        let (sessions, acls) = ([], []);
+        let mut writer = SnapshotWriter::begin(
+            &OsDisk,
+            &folders.snapshots,
+            Zxid(zxid),
+            Compression::None,
+            sessions.into_iter(),
+            acls.into_iter(),
+        )
+        .unwrap();
+        for path in paths {
+            writer.node(&path, Some(&[7; 100]), -1, &StatPersisted::default()).unwrap();
+        }
+        writer.finish(SnapshotTrailer { digest: None, last_processed: None }).unwrap();
+    }
+
+    fn write_log(folders: &DataFolders, zxids: std::ops::RangeInclusive<u64>) {
+        let mut log = TxnLog::open(Arc::new(OsDisk), folders.logs.clone(), LogOptions::default());
+        for zxid in zxids {
+            let txn = Txn::Create(CreateTxn {
+                path: format!("/logged-{zxid}").into(),
+                data: Some(&[9; 1000]),
+                acl: Vec::new().into(),
+                ephemeral: false,
+                parent_cversion: -1,
+                kind: TxnCreateKind::Create,
+            });
+            let header =
+                TxnHeader { session: SessionId(1), cxid: 0, zxid: Zxid(zxid), time_ms: 0, code: txn.code() };
+            let mut record = Vec::new();
+            TxnRecord { header, txn, digest: None }.write(&mut record);
+            log.append(Zxid(zxid), &record).unwrap();
+        }
+        log.commit().unwrap();
+    }
+
+    fn several_steps_of_paths() -> impl Iterator<Item = String> {
+        let count = 5 * ZNODES_PER_STEP + 7;
+        ["/".to_owned()].into_iter().chain((0..count).map(|n| format!("/n{n}")))
+    }
+
+    #[test]
+    fn two_threads_build_the_tree_that_one_builds() {
+        let dir = tempfile::tempdir().unwrap();
+        let folders = folders(&dir);
+        write_snapshot(&folders, 3, several_steps_of_paths());
+        write_log(&folders, 4..=5 * (BYTES_PER_STEP as u64) / 1000);
+        let types = ExtendedTypes::default();
+        let of = |tree: &Tree| (tree.node_count(), tree.digest(), tree.last_processed(), tree.data_size());
+        let two = restore(&OsDisk, &folders, RecoverOptions::default(), types).unwrap();
+        let mut one = TreeBuilder::new(types);
+        let recovered = recover(&OsDisk, &folders, RecoverOptions::default(), &mut one).unwrap();
+        assert_eq!(two.recovered, recovered);
+        assert_eq!(of(&two.tree), of(one.tree()));
+        assert!(two.tree.get("/logged-4").is_some() && two.tree.get("/n1").is_some());
+    }
+
+    #[test]
+    fn a_snapshot_that_the_tree_refuses_leaves_nothing_behind() {
+        let dir = tempfile::tempdir().unwrap();
+        let folders = folders(&dir);
+        write_snapshot(&folders, 0, ["/".to_owned(), "/kept".to_owned()]);
+        write_snapshot(&folders, 1 << 32, several_steps_of_paths().chain(["/no/parent".to_owned()]));
+        let restored =
+            restore(&OsDisk, &folders, RecoverOptions::default(), ExtendedTypes::default()).unwrap();
+        assert_eq!(restored.recovered.origin, Origin::Snapshot(Zxid(0)));
+        assert_eq!(restored.tree.node_count(), 2);
+        let [Note::SnapshotSkipped { reason, .. }] = &restored.recovered.notes[..] else {
+            panic!("{:?}", restored.recovered.notes);
+        };
+        assert!(reason.contains("/no/parent comes before its parent"), "{reason}");
     }
 }

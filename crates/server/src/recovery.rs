@@ -38,7 +38,7 @@ pub(crate) struct TreeBuilder {
 }
 
 impl TreeBuilder {
-    fn new(types: ExtendedTypes) -> Self {
+    pub(crate) fn new(types: ExtendedTypes) -> Self {
         TreeBuilder {
             types,
             tree: Tree::fresh(types),
@@ -51,6 +51,11 @@ impl TreeBuilder {
 }
 
 impl TreeBuilder {
+    #[cfg(test)]
+    pub(crate) fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
     /// The next znode of a snapshot, with the snapshot's number of its ACL.
     pub(crate) fn detached(&mut self, node: DetachedZnode, acl: i64) -> Result<(), Refusal> {
         // The first root takes the place of the empty database; a second one is refused like any other.

@@ -45,7 +45,7 @@ impl FrozenTree {
     /// A pointer to each znode would be much for a large tree. So the few depths where most znodes are go by the order
     /// of the table, once each; only what is at other depths is collected.
     fn by_depth(&self) -> impl Iterator<Item = &Znode> + use<'_> {
-        let depths: Arc<[u16]> = self.all().map(|node| short_depth(node)).collect();
+        let depths: Arc<[u16]> = self.all().map(short_depth).collect();
         let mut counts: BTreeMap<u16, usize> = BTreeMap::new();
         depths.iter().for_each(|depth| *counts.entry(*depth).or_default() += 1);
         let many = depths.len() / DEPTHS_BY_TABLE;
