@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(what("ls /"), Some("/ ".into()));
         assert_eq!(what("ls -s /a/b/co"), Some("/a/b co".into()));
         assert_eq!(what("get \"/a/with sp"), Some("/a with sp".into()));
-        assert_eq!(what("get //x"), None);
+        assert_eq!(what("get /a//x"), None);
         assert_eq!(what("get x"), None);
     }
 }

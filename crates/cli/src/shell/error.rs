@@ -130,12 +130,7 @@ fn refusal(code: ErrorCode, operation: &str, path: &str) -> String {
         ErrorCode::NoNode => ("Node does not exist", ""),
         ErrorCode::NodeExists => ("Node already exists", "set changes its data"),
         ErrorCode::NotEmpty => ("Node not empty", "deleteall deletes what is below as well"),
-        ErrorCode::BadVersion if operation == "check" => {
-            ("version No is not valid ", "stat shows the version")
-        }
-        ErrorCode::BadVersion => {
-            ("version No is not valid ", "somebody has changed it, or it was another; stat shows the version")
-        }
+        ErrorCode::BadVersion => ("version No is not valid ", "it has another, which stat shows"),
         ErrorCode::NoAuth => ("Insufficient permission ", "getAcl shows who may; addauth shows who you are"),
         ErrorCode::NoChildrenForEphemerals => ("Ephemerals cannot have children", "choose another parent"),
         ErrorCode::InvalidAcl => (
@@ -219,7 +214,7 @@ mod tests {
         assert_eq!(
             ShellError::from(error).to_string(),
             "nothing was done, because of operation 2 of the transaction (check /a): \
-             version No is not valid : /a; stat shows the version"
+             version No is not valid : /a; it has another, which stat shows"
         );
     }
 

@@ -40,7 +40,70 @@ async fn answers_read_as_upstreams() {
     let text = timeless(&said.out);
     let owners =
         text.lines().map(|line| if line.starts_with("ephemeralOwner") { "ephemeralOwner" } else { line });
-    expect![[r#""#]].assert_eq(&owners.collect::<Vec<_>>().join("\n"));
+    expect![[r#"
+        Created /a
+        Created /a/n-0000000000
+        Created /a/e-0000000001
+        [e-0000000001, n-0000000000]
+        /a
+        /a/e-0000000001
+        /a/n-0000000000
+        two words
+        cZxid = 0x2
+        ctime = ...
+        mZxid = 0x2
+        mtime = ...
+        pZxid = 0x4
+        cversion = 2
+        dataVersion = 0
+        aclVersion = 0
+        ephemeralOwner
+        dataLength = 9
+        numChildren = 2
+        cZxid = 0x2
+        ctime = ...
+        mZxid = 0x5
+        mtime = ...
+        pZxid = 0x4
+        cversion = 2
+        dataVersion = 1
+        aclVersion = 0
+        ephemeralOwner
+        dataLength = 7
+        numChildren = 2
+        {"x":1}
+        'world,'anyone
+        : cdrwa
+        2
+        Sync is OK
+        Auth scheme: User
+        ip: 127.0.0.1
+        []
+        [e-0000000001]
+        cZxid = 0x2
+        ctime = ...
+        mZxid = 0x5
+        mtime = ...
+        pZxid = 0x6
+        cversion = 3
+        dataVersion = 1
+        aclVersion = 0
+        ephemeralOwner
+        dataLength = 7
+        numChildren = 1
+        Ostler shell version: 0.1.0
+        6 - set -s -v 0 /a {"x":1}
+        7 - get /a
+        8 - getAcl /a
+        9 - getAllChildrenNumber /a
+        10 - sync /
+        11 - whoami
+        12 - getEphemerals /nothing
+        13 - delete /a/n-0000000000
+        14 - ls -s /a
+        15 - version
+        16 - history"#]]
+    .assert_eq(&owners.collect::<Vec<_>>().join("\n"));
 }
 
 #[tokio::test]
@@ -50,7 +113,12 @@ async fn a_failure_is_told_with_its_line_and_the_rest_is_done() {
     let Said { out, err, code } = script(&server.connect_string(), &[], lines);
     assert_eq!(code, Some(1));
     assert_eq!(out, "Created /a\n[a, zookeeper]\n");
-    expect![[r#""#]].assert_eq(&err);
+    expect![[r#"
+        line 2: Node does not exist: /b; create it first, or let create -p make what is missing for /b/c
+        line 4: version No is not valid : /a; it has another, which stat shows
+        line 5: Command not found frobnicate; help lists all
+    "#]]
+    .assert_eq(&err);
 
     let Said { out, code, .. } = script(&server.connect_string(), &["-e"], "ls\nls /\n");
     assert_eq!((&*out, code), ("", Some(2)), "-e ends at the first failure");
@@ -91,7 +159,14 @@ async fn programs_get_json() {
     let lines = "create /a x\nls /\nget /a\nset /a $'\\xff'\nget /a\nstat /nothing\nquit\nls /\n";
     let Said { out, code, .. } = script(&server.connect_string(), &["--json"], lines);
     assert_eq!(code, Some(1));
-    expect![[r#""#]].assert_eq(&out);
+    expect![[r#"
+        {"created":"/a"}
+        {"children":["a","zookeeper"],"path":"/"}
+        {"data":"x","path":"/a"}
+        {"path":"/a"}
+        {"data_base64":"/w==","path":"/a"}
+    "#]]
+    .assert_eq(&out);
     let stat = once(&server.connect_string(), &["stat", "/a"]);
     assert!(stat.out.contains("dataVersion = 1"));
 }
@@ -124,13 +199,23 @@ async fn values_are_bytes() {
 async fn transactions_are_done_as_a_whole() {
     let server = server().await;
     let at = server.connect_string();
-    let lines = "create /a\nbegin\nset /a 1\ncreate -s /a/n- x\ncheck /a 0\ncommit\nls /a\n\
+    let lines = "create /a\nbegin\nset /a 1\ncreate -s /a/n- x\ncheck /a 1\ncommit\nls /a\n\
                  begin\nset /a 2\ndelete /a/nothing\ncommit\nget /a\n\
                  begin\nset /a 3\nabort\ncommit\nget /a\nbegin\nset /a 4\n";
     let Said { out, err, code } = script(&at, &[], lines);
     assert_eq!(code, Some(1));
-    expect![[r#""#]].assert_eq(&format!("{out}--\n{err}"));
-    assert_eq!(once(&at, &["get", "/a"]).out, "\n");
+    expect![[r#"
+        Created /a
+        Created /a/n-0000000000
+        [n-0000000000]
+        1
+        1
+        --
+        line 11: nothing was done, because of operation 2 of the transaction (delete /a/nothing): Node does not exist: /a/nothing
+        line 16: no transaction has begun: begin begins one
+        the transaction that was begun was not committed, so nothing of it was done
+    "#]].assert_eq(&format!("{out}--\n{err}"));
+    assert_eq!(once(&at, &["get", "/a"]).out, "1\n");
 }
 
 #[tokio::test]
@@ -141,8 +226,44 @@ async fn changes_are_told_before_the_answer_that_shows_them() {
                  printwatches off\nset /a z\nprintwatches\nprintwatches on\nremovewatches /a\nset /a w\n\
                  get -w /a\nremovewatches -d /a\nremovewatches /a\n";
     let Said { out, err, .. } = script(&server.connect_string(), &[], lines);
-    expect![[r#""#]].assert_eq(&out);
-    expect![[r#""#]].assert_eq(&err);
+    expect![[r#"
+        Created /a
+        x
+        []
+
+        WATCHER::
+
+        WatchedEvent state:SyncConnected type:NodeDataChanged path:/a zxid: 3
+        Created /a/b
+
+        WATCHER::
+
+        WatchedEvent state:SyncConnected type:NodeChildrenChanged path:/a zxid: 4
+        y
+
+        WATCHER::
+
+        WatchedEvent state:SyncConnected type:NodeDataChanged path:/a/b zxid: 5
+
+        WATCHER::
+
+        WatchedEvent state:SyncConnected type:NodeDeleted path:/a/b zxid: 6
+        printwatches is off
+
+        WATCHER::
+
+        WatchedEvent state:SyncConnected type:PersistentWatchRemoved path:/a zxid: -1
+        w
+
+        WATCHER::
+
+        WatchedEvent state:SyncConnected type:DataWatchRemoved path:/a zxid: -1
+    "#]]
+    .assert_eq(&out);
+    expect![[r#"
+        line 18: No watch of this kind: /a; watches go when they fire, addWatch's stay
+    "#]]
+    .assert_eq(&err);
 }
 
 #[tokio::test]
@@ -170,7 +291,33 @@ async fn what_is_below_is_drawn_found_and_added_up() {
                  deleteall /app\nls /\n";
     let Said { out, err, code } = script(&server.connect_string(), &[], lines);
     assert_eq!((&*err, code), ("", Some(0)));
-    expect![[r#""#]].assert_eq(&out);
+    expect![[r#"
+        Created /app/x/lock-1
+        Created /app/x/lock-2
+        Created /app/y
+        Created /app/z
+        /app
+        ├── x
+        │   ├── lock-1
+        │   └── lock-2
+        ├── y
+        └── z
+        /app  0 bytes, version 0
+        ├── x  0 bytes, version 0
+        ├── y  3 bytes, version 0
+        └── z  0 bytes, version 0
+        /app/x/lock-1
+        /app/x/lock-2
+        /app/y
+        /app/x/lock-1
+        /app/y
+                   6         3  /app/x
+                   3         1  /app/y
+                   0         1  /app/z
+                   9         6  /app
+        [zookeeper]
+    "#]]
+    .assert_eq(&out);
 }
 
 #[tokio::test]
@@ -193,13 +340,31 @@ async fn access_is_checked() {
     let lines = "addauth digest user:secret\ncreate -p /a/b\nsetAcl /a/b auth::cdrwa\ngetAcl /a/b\nwhoami\n";
     let at = server.connect_string();
     let Said { out, err, .. } = script(&at, &[], lines);
-    expect![[r#""#]].assert_eq(&format!("{out}--\n{err}"));
+    expect![[r#"
+        Created /a/b
+        'digest,'user:5w9W4eL3797Y4Wq8AcKUPPk8ha4=
+        : cdrwa
+        Auth scheme: User
+        ip: 127.0.0.1
+        digest: user
+        --
+    "#]]
+    .assert_eq(&format!("{out}--\n{err}"));
     let other = once(&at, &["get", "/a/b"]);
-    expect![[r#""#]].assert_eq(&other.err);
+    expect![[r#"
+        Insufficient permission : /a/b; getAcl shows who may; addauth shows who you are
+    "#]]
+    .assert_eq(&other.err);
     assert_eq!(other.code, Some(1));
     // A walk goes round what it may not see, and says so.
     let walked = once(&at, &["ls", "-R", "/a"]);
-    expect![[r#""#]].assert_eq(&format!("{}--\n{}", walked.out, walked.err));
+    expect![[r#"
+        /a
+        /a/b
+        --
+        1 of 2 znodes: Insufficient permission : /a/b; getAcl shows who may; addauth shows who you are
+    "#]]
+    .assert_eq(&format!("{}--\n{}", walked.out, walked.err));
     assert_eq!(walked.code, Some(1));
     let known = said(shell().args(["--auth", "digest:user:secret", &at, "get", "/a/b"]).output().unwrap());
     assert_eq!(known.code, Some(0), "{known:?}");
@@ -213,7 +378,27 @@ async fn quotas_are_set_listed_and_forgotten() {
                  setquota -N 2 /a\ncreate /a/c\nsetquota -n 3 /a/b\nsetquota -b 1 /a\ndelquota -n /a\nlistquota /a\n\
                  delquota /a\nlistquota /a\nls /zookeeper/quota\n";
     let Said { out, err, .. } = script(&at, &[], lines);
-    expect![[r#""#]].assert_eq(&format!("{out}--\n{err}"));
+    expect![[r#"
+        Created /a
+        Created /a/b
+        Output quota for /a count=1,bytes=-1=;byteHardLimit=10;countHardLimit=-1
+        Output stat for /a count=2,bytes=3
+        Output quota for /a count=-1,bytes=1=;byteHardLimit=10;countHardLimit=2
+        Output stat for /a count=2,bytes=3
+        []
+        --
+        absolute path is /zookeeper/quota/a/zookeeper_limits
+        line 5: Quota has exceeded : /a; listquota shows limits and usage
+        [Warning]: the count quota you create is less than the existing count:2
+        line 7: Quota has exceeded : /a/c; listquota shows limits and usage
+        line 8: /a/b has a parent /a which has a quota
+        [Warning]: the count quota you create is less than the existing count:2
+        [Warning]: the bytes quota you create is less than the existing bytes:3
+        absolute path is /zookeeper/quota/a/zookeeper_limits
+        absolute path is /zookeeper/quota/a/zookeeper_limits
+        line 13: quota for /a does not exist.
+    "#]]
+    .assert_eq(&format!("{out}--\n{err}"));
     // Through a root of its own the same path has another name.
     let chroot = format!("{at}/a");
     assert_eq!(once(&chroot, &["setquota", "-n", "7", "/b"]).code, Some(0));

@@ -10,7 +10,7 @@ use std::{
     fs::File,
     io::{Read, Write},
     os::fd::OwnedFd,
-    process::Child,
+    process::{Child, Command},
     sync::mpsc::{self, Receiver},
     thread,
     time::{Duration, Instant},
@@ -39,14 +39,12 @@ impl Terminal {
         let name = pty::ptsname(&end, Vec::new()).unwrap();
         let other = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
         let file = || OwnedFd::from(other.try_clone().unwrap());
-        let mut command = shell();
-        command
-            .arg(server)
-            .stdin(file())
-            .stdout(file())
-            .stderr(file())
-            .env("TERM", "xterm")
-            .env("NO_COLOR", "1");
+        // With the terminal as its own, as a login has it: Ctrl-C becomes a signal.
+        let own = shell();
+        let mut command = Command::new("setsid");
+        command.args(["--ctty", "--wait"]).arg(own.get_program()).args(own.get_args()).arg(server);
+        command.stdin(file()).stdout(file()).stderr(file()).env("TERM", "xterm").env("NO_COLOR", "1");
+        command.env("OSTLER_HISTORY", "");
         let child = command.spawn().unwrap();
         let keyboard = File::from(end);
         let mut screen = keyboard.try_clone().unwrap();
@@ -128,6 +126,7 @@ async fn a_prompt_shows_the_state_and_what_happens() {
     // While nothing is typed.
     once(&at, &["set", "/app", "y"]);
     terminal.until("WATCHER:: NodeDataChanged /app  zxid 0x");
+    terminal.until("(CONNECTED) 2] ");
     let stat = terminal.line("stat /app");
     assert!(stat.contains("dataVersion = 1") && stat.contains(" ago)"), "{stat}");
 
