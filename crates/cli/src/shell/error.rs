@@ -124,8 +124,8 @@ fn refusal(code: ErrorCode, operation: &str, path: &str) -> String {
     let (said, remedy) = match code {
         ErrorCode::NoNode if operation == "create" => {
             let parent = paths::parent(path).unwrap_or("/");
-            let remedy = format!("create it first, or let create -p make what is missing for {path}");
-            return format!("Node does not exist: {parent}; {remedy}");
+            let remedy = format!("create {parent} first, or let create -p make what is missing");
+            return format!("Node does not exist: {path}; {remedy}");
         }
         ErrorCode::NoNode => ("Node does not exist", ""),
         ErrorCode::NodeExists => ("Node already exists", "set changes its data"),
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(said(ErrorCode::NoNode, "getData"), "Node does not exist: /a/b");
         assert_eq!(
             said(ErrorCode::NoNode, "create"),
-            "Node does not exist: /a; create it first, or let create -p make what is missing for /a/b"
+            "Node does not exist: /a/b; create /a first, or let create -p make what is missing"
         );
         let upstream = [
             (ErrorCode::NoChildrenForEphemerals, "Ephemerals cannot have children: /a/b"),

@@ -62,8 +62,11 @@ fn text_of(data: &Bytes) -> String {
     String::from_utf8_lossy(data).into_owned()
 }
 
-/// The version and a connect string, as upstream puts them together.
+/// The version and a connect string, as upstream puts them together. A lone server has neither.
 fn for_clients_of(data: &Bytes) -> Result<String, ShellError> {
+    if data.trim_ascii().is_empty() {
+        return Ok(String::new());
+    }
     let config = Membership::parse(&text_of(data)).map_err(|cause| {
         ShellError::Refused(format!("the server's configuration makes no sense: {cause}"))
     })?;
