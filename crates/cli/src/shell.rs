@@ -29,7 +29,7 @@ use answer::Look;
 use clap::Args;
 use connection::{ConnectOptions, Tls};
 use desk::Desk;
-use error::{Exit, ShellError};
+use error::{Exit, ShellError, While};
 use output::{Output, Teller, note};
 use std::{
     ffi::OsString,
@@ -129,7 +129,7 @@ pub(crate) fn modernized(arguments: impl Iterator<Item = OsString>) -> Vec<OsStr
 /// Runs until there are no more commands.
 pub(crate) fn run(args: ShellArgs) -> ExitCode {
     let exit = start(args).unwrap_or_else(|error| {
-        if !error.is_broken_pipe() {
+        if !error.is_silent() {
             note(&error.to_string());
         }
         error.exit()
@@ -154,7 +154,7 @@ fn start(args: ShellArgs) -> Result<Exit, ShellError> {
 }
 
 fn runtime() -> Result<Runtime, ShellError> {
-    Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(ShellError::Input)
+    Builder::new_multi_thread().worker_threads(1).enable_all().build().during("cannot start")
 }
 
 /// The first word names the servers, unless an option does, or it is a command.

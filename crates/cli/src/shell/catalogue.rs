@@ -29,17 +29,17 @@ pub(crate) const COMMANDS: &[Syntax] = &[
     command("getAcl", "[-s] path", "access control list").flags(&["s"]),
     command("getAllChildrenNumber", "path", "how many znodes are below"),
     command("getEphemerals", "[path]", "ephemeral znodes of this session, those that begin with path"),
-    command("tree", "[-L depth] [-s] path", "what is below, as a drawing; -s with bytes and versions")
+    command("tree", "[-L depth] [-s] [path]", "what is below, as a drawing; -s with bytes and versions")
         .flags(&["s"])
         .values(&["L"]),
     command(
         "find",
-        "[-L depth] [-name pattern] [-larger bytes] [-e] path",
+        "[-L depth] [-name pattern] [-larger bytes] [-e] [path]",
         "znodes below; * and ? in the pattern, -e ephemeral ones",
     )
     .flags(&["e"])
     .values(&["L", "name", "larger"]),
-    command("du", "[-L depth] path", "bytes of data and count of znodes, below and in all").values(&["L"]),
+    command("du", "[-L depth] [path]", "bytes of data and count of znodes, below and in all").values(&["L"]),
     command(
         "create",
         "[-s] [-e] [-c] [-t ttl] [-p] [-b] [--file name] path [data] [acl]",

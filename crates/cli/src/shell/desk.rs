@@ -4,7 +4,7 @@ use super::{
     answer::Answer,
     command::{Line, Understood, Write, understand},
     connection::{ConnectOptions, Connection},
-    error::{Exit, ShellError},
+    error::ShellError,
     output::{Output, Teller, note},
     signals::Signals,
     stat_text::Context,
@@ -17,7 +17,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flow {
     Goes,
-    Ends(Exit),
+    Ends,
 }
 
 /// Where commands are done: a connection, a transaction that was begun, a history.
@@ -145,7 +145,7 @@ impl Desk {
                 _ = signals.next() => Err(ShellError::Interrupted),
             },
             Line::Hold { what, path, command } => {
-                self.hold(what, &path, &command, signals).await.map(Flow::Ends)
+                self.hold(what, &path, &command, signals).await.map(|()| Flow::Goes)
             }
             // Of a line that was typed, what it repeats came here.
             Line::Redo { .. } => {

@@ -23,14 +23,27 @@ pub(crate) enum ShellError {
     Partly { failed: usize, all: usize, first: Box<ShellError> },
     #[error("{}: {cause}", .path.display())]
     File { path: PathBuf, cause: io::Error },
-    #[error("cannot read the input: {0}")]
-    Input(io::Error),
+    #[error("{what}: {cause}")]
+    Io { what: &'static str, cause: io::Error },
     #[error("cannot write to the output: {0}")]
     Output(io::Error),
     #[error("cannot start {program}: {cause}")]
     Program { program: String, cause: io::Error },
+    #[error("the command has ended with {0}")]
+    Ended(u8),
     #[error("interrupted")]
     Interrupted,
+}
+
+/// Says what was being done when an operating system call failed.
+pub(crate) trait While<T> {
+    fn during(self, what: &'static str) -> Result<T, ShellError>;
+}
+
+impl<T> While<T> for io::Result<T> {
+    fn during(self, what: &'static str) -> Result<T, ShellError> {
+        self.map_err(|cause| ShellError::Io { what, cause })
+    }
 }
 
 /// How the program ends, for scripts.
@@ -72,6 +85,7 @@ impl ShellError {
             ShellError::Client(error) => exit_of(error),
             ShellError::NotConnected => Exit::NoConnection,
             ShellError::Partly { first, .. } => first.exit(),
+            ShellError::Ended(code) => Exit::Of(*code),
             ShellError::Interrupted => Exit::Interrupted,
             _ => Exit::Failed,
         }
@@ -80,6 +94,11 @@ impl ShellError {
     /// Whoever reads the output has gone.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         matches!(self, ShellError::Output(cause) if cause.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    /// Nothing is to be said when the program ends with it: nobody listens, or somebody else has spoken.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.is_broken_pipe() || matches!(self, ShellError::Ended(_))
     }
 }
 

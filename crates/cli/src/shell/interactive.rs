@@ -1,12 +1,12 @@
 //! At a terminal: a prompt, lines that can be edited, completed and found again.
 
-use super::answer::Look;
 use super::{
     announcement::prompt_state,
+    answer::Look,
     completion::Completion,
     connection::ConnectOptions,
     desk::{Desk, Flow},
-    error::{Exit, ShellError},
+    error::{Exit, ShellError, While},
     output::{Output, Teller, note},
     signals::Signals,
 };
@@ -41,7 +41,7 @@ pub(crate) fn run(
     let mut desk = Desk::new(servers, options, Output::new(look), teller).input_is_taken();
     let mut signals = {
         let _entered = runtime.enter();
-        Signals::interrupts().map_err(ShellError::Input)?
+        Signals::interrupts().during("cannot listen for signals")?
     };
     println!(
         "Ostler shell {}: help lists the commands, Tab completes, Ctrl-D ends",
@@ -59,10 +59,8 @@ pub(crate) fn run(
             Err(other) => return Err(terminal(other)),
         };
         remember(&mut lines, history.as_ref(), &line);
-        match runtime.block_on(desk.line(&line, &mut signals)) {
-            Ok(Flow::Goes) => {}
-            Ok(Flow::Ends(exit)) => break exit,
-            Err(error) => note(&error.to_string()),
+        if runtime.block_on(all(&mut desk, &line, &mut signals)) == Flow::Ends {
+            break Exit::Done;
         }
     };
     if desk.writes_waiting().is_some_and(|writes| writes > 0) {
@@ -97,6 +95,18 @@ async fn begin(desk: &mut Desk) -> Result<(), ShellError> {
     desk.seen().await
 }
 
+/// What was pasted can be several lines.
+async fn all(desk: &mut Desk, lines: &str, signals: &mut Signals) -> Flow {
+    for line in lines.lines() {
+        match desk.line(line, signals).await {
+            Ok(Flow::Goes) => {}
+            Ok(Flow::Ends) => return Flow::Ends,
+            Err(error) => note(&error.to_string()),
+        }
+    }
+    Flow::Goes
+}
+
 /// As upstream's, with what waits for its commit.
 fn prompt(desk: &Desk) -> String {
     let (servers, state) = match desk.connection() {
@@ -109,7 +119,8 @@ fn prompt(desk: &Desk) -> String {
 
 /// Lines with secrets are not kept.
 fn remember(lines: &mut Lines, file: Option<&PathBuf>, line: &str) {
-    if line.trim().is_empty() || line.trim_start().starts_with("addauth") {
+    let secret = line.lines().any(|line| line.trim_start().starts_with("addauth"));
+    if secret || line.trim().is_empty() {
         return;
     }
     // A history that cannot be written is no reason to refuse the line.

@@ -13,7 +13,7 @@ use super::{
     catalogue,
     command::Command,
     desk::{Desk, Flow},
-    error::{Exit, ShellError},
+    error::ShellError,
 };
 
 /// As many as upstream shows.
@@ -70,7 +70,7 @@ impl Desk {
                 let text = command.map_or_else(catalogue::help, catalogue::help_with);
                 self.answer(&Answer::said("help", text))?;
             }
-            Command::Quit => return Ok(Flow::Ends(Exit::Done)),
+            Command::Quit => return Ok(Flow::Ends),
         }
         Ok(Flow::Goes)
     }

@@ -3,7 +3,8 @@
 use crate::program::{Said, feed, once, said, script, shell, timeless};
 use expect_test::expect;
 use ostler_testkit::{TestOptions, TestServer};
-use std::{fs, process::Stdio};
+use rustix::process::{Pid, Signal, kill_process};
+use std::{fs, io::Write, process::Stdio};
 
 async fn server() -> TestServer {
     TestServer::start().await.unwrap()
@@ -176,9 +177,8 @@ async fn values_are_bytes() {
     let server = server().await;
     let at = server.connect_string();
     let bytes: Vec<u8> = (0..=255).collect();
-    let folder = std::env::temp_dir().join(format!("ostler-shell-{}", std::process::id()));
-    fs::create_dir_all(&folder).unwrap();
-    let file = folder.join("value");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("value");
     fs::write(&file, &bytes).unwrap();
     assert_eq!(once(&at, &["create", "--file", file.to_str().unwrap(), "/a"]).code, Some(0));
     let raw = shell().args([&at, "get", "--raw", "/a"]).output().unwrap();
@@ -192,7 +192,6 @@ async fn values_are_bytes() {
     assert_eq!(once(&at, &["get", "-b", "/a"]).out, "ZnJvbQBpbnB1dA==\n");
     assert_eq!(once(&at, &["set", "-b", "/a", "AAE="]).code, Some(0));
     assert_eq!(shell().args([&at, "get", "--raw", "/a"]).output().unwrap().stdout, [0, 1]);
-    fs::remove_dir_all(&folder).unwrap();
 }
 
 #[tokio::test]
@@ -403,6 +402,18 @@ async fn quotas_are_set_listed_and_forgotten() {
     let chroot = format!("{at}/a");
     assert_eq!(once(&chroot, &["setquota", "-n", "7", "/b"]).code, Some(0));
     assert!(once(&at, &["listquota", "/a/b"]).out.starts_with("Output quota for /a/b count=7"));
+}
+
+#[tokio::test]
+async fn it_ends_when_told_to_while_it_waits_for_a_line() {
+    let server = server().await;
+    let mut child = shell().arg(server.connect_string()).stdin(Stdio::piped()).spawn().unwrap();
+    server.until(|counts| counts.sessions == 1).await.unwrap();
+    child.stdin.as_mut().unwrap().write_all(b"create -e /mine\n").unwrap();
+    server.until(|counts| counts.ephemerals == 1).await.unwrap();
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    server.until(|counts| counts.ephemerals == 0).await.unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
 }
 
 #[tokio::test]

@@ -7,9 +7,10 @@ use rustix::{
     termios::{Winsize, tcsetwinsize},
 };
 use std::{
-    fs::File,
+    fs::{self, File},
     io::{Read, Write},
     os::fd::OwnedFd,
+    path::Path,
     process::{Child, Command},
     sync::mpsc::{self, Receiver},
     thread,
@@ -31,7 +32,7 @@ struct Terminal {
 }
 
 impl Terminal {
-    fn start(server: &str) -> Terminal {
+    fn start(server: &str, history: &Path) -> Terminal {
         let end = pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         pty::grantpt(&end).unwrap();
         pty::unlockpt(&end).unwrap();
@@ -44,7 +45,7 @@ impl Terminal {
         let mut command = Command::new("setsid");
         command.args(["--ctty", "--wait"]).arg(own.get_program()).args(own.get_args()).arg(server);
         command.stdin(file()).stdout(file()).stderr(file()).env("TERM", "xterm").env("NO_COLOR", "1");
-        command.env("OSTLER_HISTORY", "");
+        command.env("OSTLER_HISTORY", history);
         let child = command.spawn().unwrap();
         let keyboard = File::from(end);
         let mut screen = keyboard.try_clone().unwrap();
@@ -113,7 +114,7 @@ impl Drop for Terminal {
 async fn a_prompt_shows_the_state_and_what_happens() {
     let mut server = TestServer::start().await.unwrap();
     let at = server.connect_string();
-    let mut terminal = Terminal::start(&at);
+    let mut terminal = Terminal::start(&at, Path::new(""));
     terminal.until("help lists the commands");
     terminal.until("connected, session 0x");
     terminal.until(&format!("[zk: {at}(CONNECTED) 0] "));
@@ -152,7 +153,9 @@ async fn lines_are_completed_found_again_and_interrupted() {
     let server = TestServer::start().await.unwrap();
     let at = server.connect_string();
     once(&at, &["create", "-p", "/application/some where/x", "found"]);
-    let mut terminal = Terminal::start(&at);
+    let folder = tempfile::tempdir().unwrap();
+    let history = folder.path().join("history");
+    let mut terminal = Terminal::start(&at, &history);
     terminal.until("(CONNECTED) 0] ");
     terminal.keys(&format!("getAllC{TAB}"));
     terminal.until("getAllChildrenNumber ");
@@ -176,6 +179,17 @@ async fn lines_are_completed_found_again_and_interrupted() {
     terminal.keys(CTRL_C);
     terminal.until("interrupted");
     terminal.until("(CONNECTED) 3] ");
+    // Several lines at once, as they come when they are pasted.
+    terminal.keys("\x1b[200~addauth digest user:secret\nstat /application\x1b[201~\r");
+    terminal.until("dataVersion = 1");
+    terminal.until("(CONNECTED) 5] ");
     terminal.keys(CTRL_D);
     assert_eq!(terminal.ends(), Some(0));
+
+    let kept = fs::read_to_string(&history).unwrap();
+    assert!(!kept.contains("secret"), "{kept}");
+    let mut terminal = Terminal::start(&at, &history);
+    terminal.until("(CONNECTED) 0] ");
+    terminal.keys(UP);
+    terminal.until("watch -R /application");
 }

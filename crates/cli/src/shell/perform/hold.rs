@@ -6,7 +6,7 @@
 use super::super::{
     command::Held,
     desk::Desk,
-    error::{Exit, ShellError},
+    error::{ShellError, While},
     output::note,
     signals::{Signals, Told},
     words::Word,
@@ -46,14 +46,15 @@ impl Desk {
         path: &str,
         command: &[Word],
         signals: &mut Signals,
-    ) -> Result<Exit, ShellError> {
+    ) -> Result<(), ShellError> {
         let client = self.client()?;
         let holding = tokio::select! {
             holding = Holding::wait(what, &client, path) => holding?,
             _ = signals.next() => return Err(ShellError::Interrupted),
         };
         let ran = run(command, holding.fence(), signals).await;
-        holding.end().await;
+        // If it takes longer, it goes on in the background, and ends with the session at the latest.
+        let _ = timeout(GRACE, holding.end()).await;
         ran
     }
 }
@@ -89,15 +90,15 @@ impl Holding {
 
     async fn end(self) {
         match self {
-            // If it fails it goes on in the background, and ends with the session at the latest.
+            // If it fails it goes on in the background.
             Holding::Lock(guard) => drop(guard.release().await),
             Holding::Leadership(latch, _) => latch.close().await,
         }
     }
 }
 
-async fn run(command: &[Word], fence: &Fence, signals: &mut Signals) -> Result<Exit, ShellError> {
-    let Some((program, arguments)) = command.split_first() else { return Ok(Exit::Done) };
+async fn run(command: &[Word], fence: &Fence, signals: &mut Signals) -> Result<(), ShellError> {
+    let Some((program, arguments)) = command.split_first() else { return Ok(()) };
     let mut child = Command::new(OsStr::from_bytes(program.bytes()))
         .args(arguments.iter().map(|word| OsStr::from_bytes(word.bytes())))
         .env(TOKEN, fence.token().number().to_string())
@@ -110,7 +111,7 @@ async fn run(command: &[Word], fence: &Fence, signals: &mut Signals) -> Result<E
         })?;
     loop {
         tokio::select! {
-            status = child.wait() => return Ok(exit_of(status.map_err(ShellError::Input)?)),
+            status = child.wait() => return told_by(status.during("cannot wait for the command")?),
             () = fence.lost() => {
                 note(&format!("{} may be lost: ending the command", fence.node()));
                 end(&mut child).await;
@@ -142,10 +143,10 @@ fn tell(child: &Child, signal: Signal) {
 }
 
 /// As shells tell it: 128 and the signal that has ended it.
-fn exit_of(status: ExitStatus) -> Exit {
+fn told_by(status: ExitStatus) -> Result<(), ShellError> {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
     match u8::try_from(code).unwrap_or(1) {
-        0 => Exit::Done,
-        code => Exit::Of(code),
+        0 => Ok(()),
+        code => Err(ShellError::Ended(code)),
     }
 }

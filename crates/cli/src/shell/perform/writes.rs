@@ -4,7 +4,7 @@ use super::super::{
     answer::Answer,
     command::{Create, Data, Write},
     desk::Desk,
-    error::ShellError,
+    error::{ShellError, While},
     walk::Walk,
 };
 use ostler_client::{Acl, Client, Error, Multi, OpResult, Perms};
@@ -56,7 +56,7 @@ impl Desk {
             return Err(ShellError::Refused(said.into()));
         }
         let mut bytes = Vec::new();
-        std::io::stdin().lock().take(FILE_MAX).read_to_end(&mut bytes).map_err(ShellError::Input)?;
+        std::io::stdin().lock().take(FILE_MAX).read_to_end(&mut bytes).during("cannot read the input")?;
         Ok(bytes)
     }
 
