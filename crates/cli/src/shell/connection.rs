@@ -78,7 +78,9 @@ impl Connection {
         Ok(Connection { servers: servers.to_owned(), client, unrooted, watches })
     }
 
+    /// Ends the session. What comes of that is no news.
     pub(crate) async fn close(self) {
+        self.watches.end().await;
         self.client.close().await;
     }
 }

@@ -154,13 +154,12 @@ impl Desk {
         }
     }
 
-    /// Lets everything be seen that has come so far.
+    /// Lets everything be seen that has come so far: changes before the answer that may show them.
     pub(crate) async fn seen(&mut self) -> Result<(), ShellError> {
-        self.output.flush()?;
         if let Some(connection) = &self.connection {
             connection.watches.told().await;
         }
-        Ok(())
+        self.output.flush()
     }
 }
 

@@ -6,6 +6,7 @@ use super::{
     error::ShellError,
     stat_text::Context,
 };
+use ostler_client::ConnectionState;
 use rustyline::ExternalPrinter;
 use std::{
     fmt,
@@ -81,6 +82,8 @@ impl Teller {
 
     pub(crate) fn tell(&self, announcement: &Announcement) {
         let wanted = match announcement {
+            // The prompt says so.
+            Announcement::State { state: ConnectionState::Connecting, .. } => false,
             Announcement::State { .. } => self.states_wanted,
             _ => self.changes_wanted(),
         };

@@ -1,8 +1,7 @@
 //! Watches that are kept until they fire, and told of as they do.
 //!
-//! One task has them all. A client is told of a change before it gets any reply that shows it, so after each command
-//! everything that came before its reply can be told: [`Watches::told`] waits for that, and what a script prints is
-//! always in the same order.
+//! One task has them all. A client is told of a change before it gets any reply that shows it. So [`Watches::told`],
+//! between a command's reply and its answer, makes the order of what a script prints always the same: first the changes.
 
 use super::{announcement::Announcement, output::Teller};
 use futures_util::{Stream, StreamExt, stream::FuturesUnordered};
@@ -12,7 +11,10 @@ use std::{
     pin::Pin,
     task::{Context, Poll, ready},
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::JoinHandle,
+};
 
 /// What a watch is for, and with it which `removewatches` means it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,10 +45,11 @@ impl Watched {
     }
 }
 
-/// A client's watches. Dropped with the last handle, which removes them.
-#[derive(Debug, Clone)]
+/// A client's watches. Dropped, they are removed.
+#[derive(Debug)]
 pub(crate) struct Watches {
     orders: mpsc::UnboundedSender<Order>,
+    task: JoinHandle<()>,
 }
 
 #[derive(Debug)]
@@ -60,8 +63,15 @@ impl Watches {
     /// Tells of these states, too.
     pub(crate) fn start(states: StateStream, teller: Teller) -> Watches {
         let (orders, received) = mpsc::unbounded_channel();
-        tokio::spawn(keep(received, states, teller));
-        Watches { orders }
+        let task = tokio::spawn(keep(received, states, teller));
+        Watches { orders, task }
+    }
+
+    /// Tells nothing more.
+    pub(crate) async fn end(self) {
+        drop(self.orders);
+        // It only ends in this way.
+        let _ = self.task.await;
     }
 
     /// Tells of one change.

@@ -233,11 +233,11 @@ async fn changes_are_told_before_the_answer_that_shows_them() {
         WATCHER::
 
         WatchedEvent state:SyncConnected type:NodeDataChanged path:/a zxid: 3
-        Created /a/b
 
         WATCHER::
 
         WatchedEvent state:SyncConnected type:NodeChildrenChanged path:/a zxid: 4
+        Created /a/b
         y
 
         WATCHER::
