@@ -266,6 +266,20 @@ async fn changes_are_told_before_the_answer_that_shows_them() {
 }
 
 #[tokio::test]
+async fn the_order_of_changes_and_answers_is_always_the_same() {
+    let server = server().await;
+    let lines = format!("create /a\n{}", "stat -w /a\nset -s /a x\n".repeat(300));
+    let Said { out, code, .. } = script(&server.connect_string(), &[], &lines);
+    assert_eq!(code, Some(0));
+    let order = out.lines().filter_map(|line| match line {
+        event if event.starts_with("WatchedEvent ") => Some("changed".to_owned()),
+        line => line.strip_prefix("dataVersion = ").map(str::to_owned),
+    });
+    let expected = (0..300).flat_map(|n| [n.to_string(), "changed".into(), (n + 1).to_string()]);
+    assert_eq!(order.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+}
+
+#[tokio::test]
 async fn a_watch_shows_changes_until_there_were_enough() {
     let server = server().await;
     let at = server.connect_string();
