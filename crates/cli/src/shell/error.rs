@@ -149,6 +149,9 @@ fn refusal(code: ErrorCode, operation: &str, path: &str) -> String {
         ErrorCode::NoNode => ("Node does not exist", ""),
         ErrorCode::NodeExists => ("Node already exists", "set changes its data"),
         ErrorCode::NotEmpty => ("Node not empty", "deleteall deletes what is below as well"),
+        ErrorCode::BadVersion if operation == "reconfig" => {
+            ("version No is not valid ", "the configuration has another, in the last line of config")
+        }
         ErrorCode::BadVersion => ("version No is not valid ", "it has another, which stat shows"),
         ErrorCode::NoAuth => ("Insufficient permission ", "getAcl shows who may; addauth shows who you are"),
         ErrorCode::NoChildrenForEphemerals => ("Ephemerals cannot have children", "choose another parent"),
