@@ -50,6 +50,8 @@ def checks(args):
             Check("c-shell", "clients/c_shell.py", common),
             Check("npm-client", "clients/npm.py", common),
             Check("rust-crate", "clients/rust_crate.py", common),
+            Check("own-shell", "clients/ostler_shell.py", common),
+            Check("own-shell-java-3.9", "clients/ostler_shell.py", on_java("3.9")),
             Check("own-client", "clients/ostler_client.py", common),
             Check("own-client-java-3.9", "clients/ostler_client.py", on_java("3.9")),
             Check("own-client-java-3.8", "clients/ostler_client.py", on_java("3.8")),
