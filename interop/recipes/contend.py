@@ -4,7 +4,7 @@
 Whoever holds says so in the transaction that checks that it does (crates/recipes/examples/contend.rs, Contend.java), so
 that the server's history tells of any two at a time. Every second pair of kills waits until the victim holds.
 
-    contend.py [--server CMD] [--size N] [--hand-overs N] [--recipes mutex,latch,...] [--together] [--quick]
+    contend.py [--server CMD] [--size N] [--hand-overs N] [--kill-every N] [--recipes mutex,latch,...] [--together] [--quick]
 """
 import os
 import sys
@@ -23,7 +23,6 @@ from rig.wire import NO_NODE, Refused, Session  # noqa: E402
 RECIPES = ("latch", "selector", "mutex", "semaphore-mutex", "read-write", "semaphore")
 SHARED = ("semaphore",)  # by as many as there are leases
 VICTIMS = ("rust-1", "java-1", "rust-2", "java-2")
-KILL_EVERY = 25  # hand-overs
 STALLED_S = 30  # a killed holder's session is over after 2 s
 SETTINGS = {"tickTime": 500}
 
@@ -102,12 +101,12 @@ class Contenders:
         self.running[place] = Program(words + [self.servers, ",".join(self.recipes), self.names[place]])
 
     def kill(self, place, history, holding):
-        """kill -9; if `holding` says so, as soon as it is seen to hold one of the recipes, which go by turns."""
+        """kill -9; if `holding` says so, while it holds one of the recipes, which go by turns."""
         self.look(place)
         name, kind = self.names[place], place.split("-")[0]
         recipe = self.recipes[sum(kills for kills, _ in self.killed.values()) % len(self.recipes)]
-        until = time.monotonic() + 3
-        while holding and time.monotonic() < until and not history.holds(recipe, name):
+        until = time.monotonic() + 5
+        while holding and time.monotonic() < until and not self.caught(place, history, recipe):
             pass
         self.running[place].kill()
         self.killed[kind][0] += 1
@@ -115,6 +114,17 @@ class Contenders:
         self.killed[kind][1] += any(history.holds(recipe, name) for recipe in self.recipes)
         self.look(place)
         self.start(place)
+
+    def caught(self, place, history, recipe):
+        """Whether it now stands still and holds; it goes on if it does not hold."""
+        if not history.holds(recipe, self.names[place]):
+            return False
+        self.running[place].pause()
+        time.sleep(0.02)  # what it has sent before is done by then
+        if history.holds(recipe, self.names[place]):
+            return True
+        self.running[place].resume()
+        return False
 
     def look(self, place):
         text = self.running[place].output
@@ -135,7 +145,7 @@ class Contenders:
             self.look(place)
 
 
-def contend(recipes, words_of, servers, port, wanted):
+def contend(recipes, words_of, servers, port, wanted, kill_every):
     """Lets them contend for these recipes at once until each has been handed over so many times; the hand-overs."""
     began = time.monotonic()
     history = History(port, recipes)
@@ -151,7 +161,7 @@ def contend(recipes, words_of, servers, port, wanted):
             fewest = min(len(history.hand_overs(recipe)) for recipe in recipes)
             if fewest >= wanted:
                 break
-            if fewest >= KILL_EVERY * (kills + 1):
+            if fewest >= kill_every * (kills + 1):
                 contenders.kill(VICTIMS[kills % 4], history, holding=kills % 4 < 2)
                 kills += 1
             time.sleep(0.02)
@@ -178,13 +188,14 @@ def check():
     parser = arguments(__doc__)
     parser.add_argument("--size", type=int, default=3, help="servers, 3 or more")
     parser.add_argument("--hand-overs", type=int, default=500, help="of each recipe")
+    parser.add_argument("--kill-every", type=int, default=25, metavar="N", help="hand-overs (default: %(default)s)")
     parser.add_argument("--recipes", default=",".join(RECIPES))
     parser.add_argument("--together", action="store_true", help="all recipes at once, and not one after the other")
     parser.add_argument("--contend", help="the Rust contender, if it is built (crates/recipes/examples/contend.rs)")
     parser.add_argument("--quick", action="store_true", help="few hand-overs, all recipes together")
     args = parser.parse_args()
     if args.quick:
-        args.hand_overs, args.together = 60, True
+        args.hand_overs, args.kill_every, args.together = 30, 10, True
     jars, folder = need("zk39"), work_folder("recipes")
     words_of = {
         "java": programs.java("Contend", folder, jars, "-Xmx128m"),
@@ -197,7 +208,7 @@ def check():
         cluster.wait_quorum()
         servers = ",".join("127.0.0.1:%d" % port for port in cluster.ports())
         for group in [recipes] if args.together else [[recipe] for recipe in recipes]:
-            changes, kills = contend(group, words_of, servers, cluster.ports()[0], args.hand_overs)
+            changes, kills = contend(group, words_of, servers, cluster.ports()[0], args.hand_overs, args.kill_every)
             total, killed = total + changes, killed + kills
         cluster.look_same()
     return "%d hand-overs of %d recipes between Curator and Ostler with %d kills, one holder at a time" % (
