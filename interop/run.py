@@ -56,12 +56,13 @@ def checks(args):
         "recipes": [
             Check("recipes-data", "recipes/data.py", common),
             Check("contend", "recipes/contend.py", common + quick),
-            Check("contend-java-3.9", "recipes/contend.py", on_java("3.9") + quick),
+            Check("contend-java-3.9", "recipes/contend.py", on_java("3.9") + quick + (["--recipes", "latch,mutex"] if quick else [])),
             Check("fencing", "recipes/fencing.py", common + quick),
-            Check("fencing-java-3.9", "recipes/fencing.py", on_java("3.9") + quick),
             Check("herd", "recipes/herd.py", common + quick),
-            Check("herd-java-3.9", "recipes/herd.py", on_java("3.9") + quick),
-        ],
+        ] + ([] if args.quick else [
+            Check("fencing-java-3.9", "recipes/fencing.py", on_java("3.9")),
+            Check("herd-java-3.9", "recipes/herd.py", on_java("3.9")),
+        ]),
         "kazoo": [Check("kazoo-suite", "kazoo_suite.py", common + quick)],
         "differential": [Check("differential", "differential/run.py", None)],
         "disk": [
