@@ -16,7 +16,7 @@ from recipes import programs  # noqa: E402
 from rig.outcome import conclude, expect, expect_equal  # noqa: E402
 from rig.server import Server, arguments, work_folder  # noqa: E402
 
-SETTINGS = {"maxSessionTimeout": 600000}
+SETTINGS = {"maxSessionTimeout": 3600000}
 ROW = "%-7s %10s %10s %22s %23s %15s  %s"
 PINGS = 20  # packets that may have come besides; mntr is one
 

@@ -74,17 +74,23 @@ async fn hold(client: &Client, recipe: &str, name: &str, session: Duration) -> R
         let believes = if fence.is_held() { "believes to hold" } else { "knows that it does not hold" };
         let written = write(fence, journal).await;
         println!("after a pause it {believes}, its write is {}", outcome(written));
-        // What no clock and no session stands before: the server alone refuses it.
+        println!("in its next session the write is {}", in_next_session(client, fence, journal).await);
+    }
+}
+
+/// What no clock and no session stands before: the server alone refuses it.
+async fn in_next_session(client: &Client, fence: &Fence, journal: &str) -> String {
+    loop {
         let check = client.multi().check(fence.node(), -1);
-        let written =
-            check.create_mode(journal, record(fence), CreateMode::PersistentSequential).commit().await;
-        println!(
-            "in its next session the write is {}",
-            match written {
-                Err(ClientError::Multi { code: ErrorCode::NoNode, index: 0, .. }) => "refused".to_owned(),
-                written => outcome(written.map(drop).map_err(Error::from)),
+        let write = check.create_mode(journal, record(fence), CreateMode::PersistentSequential);
+        match write.commit().await {
+            Err(ClientError::Multi { code: ErrorCode::NoNode, index: 0, .. }) => return "refused".to_owned(),
+            // The present session may be one that is not known to be over.
+            Err(error) if error.is_connection_trouble() || error.is_session_over() => {
+                tokio::time::sleep(Duration::from_millis(20)).await;
             }
-        );
+            written => return outcome(written.map(drop).map_err(Error::from)),
+        }
     }
 }
 

@@ -19,7 +19,7 @@ use tokio::{
 };
 
 /// Long, so that no pings are among the requests.
-const SESSION: Duration = Duration::from_secs(600);
+const SESSION: Duration = Duration::from_secs(3600);
 
 #[tokio::main]
 async fn main() -> std::result::Result<(), Box<dyn Error>> {
