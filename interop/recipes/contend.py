@@ -211,7 +211,7 @@ def check():
             changes, kills = contend(group, words_of, servers, cluster.ports()[0], args.hand_overs, args.kill_every)
             total, killed = total + changes, killed + kills
         cluster.look_same()
-    return "%d hand-overs of %d recipes between Curator and Ostler with %d kills, one holder at a time" % (
+    return "%d hand-overs of %d recipes between Curator and Ostler with %d kills, never more holders than may be" % (
         total, len(recipes), killed)
 
 
