@@ -159,7 +159,7 @@ def contend(recipes, words_of, servers, port, wanted, kill_every):
                 stalled = time.monotonic() - history.moved[recipe]
                 expect(stalled < STALLED_S, "%s: nobody has held for %d s" % (recipe, STALLED_S))
             fewest = min(len(history.hand_overs(recipe)) for recipe in recipes)
-            if fewest >= wanted:
+            if fewest >= wanted and kills >= (wanted - 1) // kill_every:
                 break
             if fewest >= kill_every * (kills + 1):
                 contenders.kill(VICTIMS[kills % 4], history, holding=kills % 4 < 2)
