@@ -46,7 +46,6 @@ def checks(args):
             Check("java-shell-3.9", "clients/java_shell.py", common + ["--version", "3.9"]),
             Check("java-shell-3.8", "clients/java_shell.py", common + ["--version", "3.8"]),
             Check("curator", "clients/curator.py", common),
-            Check("recipes-data", "recipes/data.py", common),
             Check("c-shell", "clients/c_shell.py", common),
             Check("npm-client", "clients/npm.py", common),
             Check("rust-crate", "clients/rust_crate.py", common),
@@ -56,7 +55,16 @@ def checks(args):
             Check("own-client-java-3.9", "clients/ostler_client.py", on_java("3.9")),
             Check("own-client-java-3.8", "clients/ostler_client.py", on_java("3.8")),
         ],
-        "recipes": [Check("recipes", "recipes/contend.py", common + quick)],
+        "recipes": [
+            Check("recipes-data", "recipes/data.py", common),
+            Check("contend", "recipes/contend.py", common + quick),
+            Check("contend-java-3.9", "recipes/contend.py", on_java("3.9") + quick + (["--recipes", "latch,mutex"] if quick else [])),
+            Check("fencing", "recipes/fencing.py", common + quick),
+            Check("herd", "recipes/herd.py", common + quick),
+        ] + ([] if args.quick else [
+            Check("fencing-java-3.9", "recipes/fencing.py", on_java("3.9")),
+            Check("herd-java-3.9", "recipes/herd.py", on_java("3.9")),
+        ]),
         "kazoo": [Check("kazoo-suite", "kazoo_suite.py", common + quick)],
         "differential": [Check("differential", "differential/run.py", None)],
         "disk": [
