@@ -60,13 +60,12 @@ class Trial:
 
     def _start(self):
         """Of two servers that are a quorum only together, the one with the higher number leads."""
-        members = list(self.cluster.members.values())
-        first, last = members[0], members[-1]
-        for member in (first, last):
+        *others, low, high = self.cluster.members.values()
+        for member in (low, high):
             member.start()
-        leader = self.cluster.wait_quorum(among=[first, last])
-        expect_equal(leader.number, last.number, "the leader")
-        for member in members[1:-1]:
+        leader = self.cluster.wait_quorum(among=[low, high])
+        expect_equal(leader.number, high.number, "the leader")
+        for member in others:
             member.start()
         self.cluster.wait_quorum()
 
