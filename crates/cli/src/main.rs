@@ -4,6 +4,7 @@ mod bench;
 mod ensemble;
 mod explain;
 mod server;
+mod shell;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -22,14 +23,16 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Server(server::ServerArgs),
+    Shell(Box<shell::ShellArgs>),
     Ensemble(ensemble::EnsembleArgs),
     Bench(bench::Bench),
     Explain(explain::Explain),
 }
 
 fn main() -> ExitCode {
-    match Cli::parse().command {
+    match Cli::parse_from(shell::modernized(std::env::args_os())).command {
         Command::Server(args) => server::run(&args),
+        Command::Shell(args) => shell::run(*args),
         Command::Ensemble(args) => ensemble::run(&args),
         Command::Bench(bench) => bench.run(),
         Command::Explain(explain) => explain.run(),

@@ -18,6 +18,7 @@ mod listener;
 pub mod logging;
 mod outbox;
 mod peers;
+mod read_ahead;
 mod recovery;
 mod snapshot_thread;
 mod timer_task;

@@ -34,12 +34,10 @@ const PACE_BYTES_PER_S: u64 = 16 << 20;
 /// What is logged meanwhile has to be replayed after a crash, so the snapshot of a busy server hurries by so
 /// many bytes for each byte logged.
 const HURRY: u64 = 4;
-const PACE_MAX_BYTES_PER_S: u64 = 64 << 20;
+const PACE_MAX_BYTES_PER_S: u64 = 128 << 20;
 const PACE_EVERY: u64 = 32 << 10;
-/// Where a processor has no idle moment for so long, a snapshot is late, and goes on with [`NICENESS`].
-const PATIENCE: Duration = Duration::from_secs(1);
-/// The thread's share of a busy processor, as `nice` counts it: a tenth of what serves clients.
-const NICENESS: i32 = 10;
+/// Where a processor has no idle moment for so long, a snapshot is late, and goes on with a share of its own.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// How often the log was cut back. A tree that was frozen before a cut may have what was cut off: it must not become
 /// a snapshot after it.
@@ -137,8 +135,6 @@ pub(crate) fn run(
     driver: &Arc<Driver>,
     settings: &SnapshotSettings,
 ) {
-    // Linux takes "this process" for the calling thread alone. Where it is refused the pace has to do.
-    let _ = rustix::process::setpriority_process(None, NICENESS);
     while let Ok(Some(frozen)) = receiver.recv() {
         let (zxid, znodes, begun) = (frozen.tree.zxid, frozen.tree.len(), Instant::now());
         match write(&frozen, settings, &queue.stopped) {
