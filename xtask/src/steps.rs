@@ -40,7 +40,8 @@ pub(crate) const STEPS: [Step; 8] = [
 ];
 
 /// Crates with a workspace of their own.
-const OUTSIDE: [&str; 2] = ["fuzz/Cargo.toml", "interop/clients/rust-zookeeper-client/Cargo.toml"];
+const OUTSIDE: [&str; 3] =
+    ["fuzz/Cargo.toml", "interop/clients/rust-zookeeper-client/Cargo.toml", "bench/client-load/Cargo.toml"];
 /// Seconds for each fuzz target, and in the long form.
 const FUZZ_SECONDS: (&str, &str) = ("5", "600");
 /// How a script ends that could do nothing on this machine.

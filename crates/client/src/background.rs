@@ -1,4 +1,4 @@
-//! Deletes that go on until they are done, whoever waits for them or not.
+//! What goes on until it is done, whoever waits for it or not.
 
 use crate::{
     client::Client,
@@ -7,12 +7,52 @@ use crate::{
     protected::ProtectionId,
     retry::RetryPolicy,
 };
-use std::time::Duration;
-use tokio::time::sleep;
+use std::{
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+use tokio::{runtime::Handle, time::sleep};
 use tracing::Instrument;
 
 const WAITS: RetryPolicy =
     RetryPolicy::exponential(Duration::from_millis(50), Duration::from_secs(5), u32::MAX);
+
+/// Work that is done by whoever waits for it, and in the background once nobody does.
+pub(crate) struct EndedByAnybody<T: Send + 'static> {
+    /// None when it is done.
+    work: Option<Pin<Box<dyn Future<Output = T> + Send>>>,
+    runtime: Handle,
+}
+
+/// Work that is brought to an end even if it is dropped. It costs no task of its own unless it is.
+pub(crate) fn ended_by_anybody<T: Send + 'static>(
+    client: &Client,
+    work: impl Future<Output = T> + Send + 'static,
+) -> EndedByAnybody<T> {
+    EndedByAnybody { work: Some(Box::pin(work)), runtime: client.shared().runtime.clone() }
+}
+
+impl<T: Send + 'static> Future for EndedByAnybody<T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+        // Polled after its end it waits for ever, as nothing will come.
+        let Some(work) = &mut self.work else { return Poll::Pending };
+        let done = ready!(work.as_mut().poll(cx));
+        self.work = None;
+        Poll::Ready(done)
+    }
+}
+
+impl<T: Send + 'static> Drop for EndedByAnybody<T> {
+    fn drop(&mut self) {
+        if let Some(work) = self.work.take() {
+            self.runtime.spawn(work);
+        }
+    }
+}
 
 /// Deletes a znode, whatever its version, in the background.
 pub(crate) fn delete(client: &Client, path: String) {

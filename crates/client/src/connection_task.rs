@@ -3,7 +3,7 @@
 use crate::{
     dial::{Conn, Dialer},
     error::DialError,
-    shared::{Order, Outcome, Shared},
+    shared::{MANY, Order, Outcome, Shared},
 };
 use ostler_client_core::{AttemptId, Mono};
 use ostler_proto::frame::{Split, split};
@@ -110,7 +110,7 @@ impl Future for ConnectionTask {
                 task.probe(host);
             }
             let moved = task.poll_phase(cx);
-            if std::mem::take(&mut task.answered) > 1 {
+            if std::mem::take(&mut task.answered) >= MANY {
                 task.poll_alarm(cx, work.deadline);
                 return task.step_back(cx);
             }

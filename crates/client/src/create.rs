@@ -4,7 +4,7 @@ mod mode;
 mod plan;
 
 pub use mode::CreateMode;
-pub(crate) use plan::Plan;
+pub(crate) use plan::{Asked, Plan};
 
 use crate::{
     client::Client,
@@ -170,10 +170,11 @@ impl<'a> Create<'a> {
             return self.send_simple(plan);
         }
         let plan = plan.with(self.data, &self.acl);
-        match self.protection {
-            Some(id) => protected::create(plan, id),
-            None => spanned(plan.topic.span(), async move { plan.run().await }),
+        if let Some(id) = self.protection {
+            return protected::create(plan, id);
         }
+        let first = plan.ask(self.path);
+        spanned(plan.topic.span(), async move { plan.run(first).await })
     }
 
     /// One request; only while it is not known whether the server knows create2, all is kept for another way.

@@ -6,17 +6,14 @@
 
 use crate::{
     background,
-    create::{Created, Plan},
+    create::{Asked, Created, Plan},
     error::{Error, Result},
     operation::Operation,
     paths::join,
 };
 use ostler_proto::path;
 use std::fmt;
-use tokio::{
-    sync::oneshot,
-    time::{Instant, sleep},
-};
+use tokio::time::{Instant, sleep};
 use tracing::Instrument;
 use uuid::Uuid;
 
@@ -82,30 +79,26 @@ impl Drop for Unclaimed {
     }
 }
 
-/// Runs in a task of its own, so that dropping the caller's future leaves nothing half done.
+/// Dropping the caller's future leaves nothing half done: it is brought to an end, and what was created is deleted.
 pub(crate) fn create(plan: Plan, id: ProtectionId) -> Operation<Created> {
-    let (to, made) = oneshot::channel();
-    let runtime = plan.client.shared().runtime.clone();
-    let span = plan.topic.span();
+    let path = id.protect(&plan.topic.path);
+    let (client, span) = (plan.client.clone(), plan.topic.span());
+    let first = plan.ask(&path);
     let work = async move {
-        let result = run(&plan, id).await;
-        // If nobody waits any more, what is in it is dropped, and so deleted.
-        let _ = to.send(result.map(|created| Unclaimed { made: Some((plan, created)) }));
+        let created = run(&plan, id, &path, first).await?;
+        Ok(Unclaimed { made: Some((plan, created)) })
     };
-    runtime.spawn(work.instrument(span));
-    Operation::new(async move {
-        let unclaimed = made.await.map_err(|_| Error::Closed)??;
-        unclaimed.claim().ok_or(Error::Closed)
-    })
+    let work = background::ended_by_anybody(&client, work.instrument(span));
+    Operation::new(async move { work.await?.claim().ok_or(Error::Closed) })
 }
 
-async fn run(plan: &Plan, id: ProtectionId) -> Result<Created> {
-    let path = id.protect(&plan.topic.path);
+async fn run(plan: &Plan, id: ProtectionId, path: &str, first: Asked) -> Result<Created> {
     let (begun, mut tries, mut unknown) = (Instant::now(), 0, false);
+    let mut first = Some(first);
     loop {
         let result = match unknown {
-            true => find_or_create(plan, id, &path).await,
-            false => plan.with_parents(&path).await,
+            true => find_or_create(plan, id, path).await,
+            false => plan.with_parents(path, first.take().unwrap_or_else(|| plan.ask(path))).await,
         };
         let error = match result {
             Err(error) => error,
@@ -118,7 +111,7 @@ async fn run(plan: &Plan, id: ProtectionId) -> Result<Created> {
             Some(wait) if error.is_connection_trouble() => sleep(wait).await,
             _ => {
                 if unknown {
-                    background::delete_protected(&plan.client.unbound(), parent_of(&path).to_owned(), id);
+                    background::delete_protected(&plan.client.unbound(), parent_of(path).to_owned(), id);
                 }
                 return Err(error);
             }
@@ -144,7 +137,7 @@ async fn find_or_create(plan: &Plan, id: ProtectionId, path: &str) -> Result<Cre
             background::delete(&plan.client.unbound(), path);
         }
     }
-    plan.with_parents(path).await
+    plan.with_parents(path, plan.ask(path)).await
 }
 
 pub(crate) fn parent_of(path: &str) -> &str {

@@ -31,6 +31,10 @@ use std::{
 };
 use tokio::{sync::oneshot, time::Instant};
 
+/// With fewer requests under way a write for each costs less than to wait for others to share it: to step back can
+/// wake another thread of the runtime for nothing.
+pub(crate) const MANY: usize = 3;
+
 /// A server's answer.
 #[derive(Debug)]
 pub(crate) struct Reply {
@@ -309,7 +313,7 @@ impl Shared {
     }
 
     /// What there is to do. If `out` is empty it gets the bytes to send; `waker` is kept until something changes.
-    /// With `may_wait` bytes are only said to be there, if more than one request is under way.
+    /// With `may_wait` bytes are only said to be there, if [`MANY`] requests are under way.
     pub(crate) fn work(&self, out: Option<&mut Vec<u8>>, may_wait: bool, waker: &Waker) -> Work {
         let mut state = self.lock();
         if let Some(out) = out
@@ -317,7 +321,7 @@ impl Shared {
             && out.is_empty()
             && !state.effects.bytes.is_empty()
         {
-            if may_wait && state.waiters.len() > 1 {
+            if may_wait && state.waiters.len() >= MANY {
                 return Work { order: None, probe: None, deadline: None, others_first: true };
             }
             std::mem::swap(out, &mut state.effects.bytes);

@@ -19,10 +19,7 @@ use ostler_proto::{
     stat::Stat,
 };
 use std::future::IntoFuture;
-use tokio::{
-    sync::oneshot,
-    time::{Instant, sleep},
-};
+use tokio::time::{Instant, sleep};
 use tracing::Instrument;
 
 /// Any version.
@@ -227,18 +224,15 @@ impl Delete<'_> {
         if !self.guaranteed {
             return spanned(span, async move { plan.run(&topic, first).await });
         }
-        let (to, done) = oneshot::channel();
         let work = async move {
             let result = plan.run(&topic, first).await;
             if result.as_ref().is_err_and(|error| error.is_connection_trouble() || error.is_outcome_unknown())
             {
                 background::delete(&plan.client, topic.path.to_string());
             }
-            // Who does not wait any more does not want to know.
-            let _ = to.send(result);
+            result
         };
-        self.client.shared().runtime.spawn(work.instrument(span));
-        Operation::new(async move { done.await.map_err(|_| Error::Closed)? })
+        Operation::new(background::ended_by_anybody(self.client, work.instrument(span)))
     }
 }
 

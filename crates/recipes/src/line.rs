@@ -5,7 +5,7 @@ use crate::{
     fencing::{Fence, Token},
     line_order::Standing,
 };
-use ostler_client::{Client, ConnectionState, CreateMode, ErrorCode, Session, paths};
+use ostler_client::{Client, ConnectionState, CreateMode, Created, ErrorCode, Operation, Session, paths};
 
 /// What kind of place to take.
 #[derive(Debug, Clone, Copy)]
@@ -21,6 +21,8 @@ pub(crate) struct Line<'a> {
 #[derive(Debug)]
 pub(crate) struct Place {
     fence: Fence,
+    /// The queue as it was when we came, until it is looked at.
+    on_arrival: Vec<String>,
     /// Somebody else sees to the znode, or there is none.
     left: bool,
 }
@@ -37,9 +39,22 @@ pub(crate) enum Turn {
 impl Place {
     /// Goes to the end of the queue. If the future is dropped at any moment, no znode is left behind.
     pub(crate) async fn take(session: &Session, line: Line<'_>) -> Result<Place> {
-        let path = paths::join(line.path, line.word);
-        let create = session.create(&path, line.data).ephemeral_sequential().protected();
-        let made = create.creating_container_parents().await?;
+        Place::made(session, go(session, line)).await
+    }
+
+    /// [`take`](Place::take), for whoever waits for its [`turn`](Place::turn) next: the queue is read right behind the
+    /// create, without waiting for its reply.
+    pub(crate) async fn take_for_turn(session: &Session, line: Line<'_>) -> Result<Place> {
+        let create = go(session, line);
+        let names = session.get_children(line.path).send();
+        let mut place = Place::made(session, create).await?;
+        // Whatever is wrong with it: without our name in it there will be another look.
+        place.on_arrival = names.await.unwrap_or_default();
+        Ok(place)
+    }
+
+    async fn made(session: &Session, create: Operation<Created>) -> Result<Place> {
+        let made = create.await?;
         Ok(Place::at(session, &made.path, Token(made.stat.czxid)))
     }
 
@@ -56,7 +71,8 @@ impl Place {
     }
 
     fn at(session: &Session, path: &str, token: Token) -> Place {
-        Place { fence: Fence::new(session.clone(), path, token), left: false }
+        let fence = Fence::new(session.clone(), path, token);
+        Place { fence, on_arrival: Vec::new(), left: false }
     }
 
     pub(crate) fn fence(&self) -> &Fence {
@@ -85,14 +101,11 @@ impl Place {
     /// The list is read in the session that our znode belongs to: what is in it and bears our name is ours, and not
     /// what a session before this one has left behind (CURATOR-604, CURATOR-696).
     pub(crate) async fn turn(
-        &self,
+        &mut self,
         standing: impl for<'n> Fn(&'n [String], &str) -> Standing<'n>,
     ) -> Result<Turn> {
         loop {
-            let names = match self.session().get_children(self.queue()).await {
-                Err(error) if error.is_no_node() => return Ok(Turn::Gone),
-                names => names?,
-            };
+            let names = self.look().await?;
             let before = match standing(&names, self.name()) {
                 Standing::First => return Ok(Turn::Ours),
                 Standing::Gone => return Ok(Turn::Gone),
@@ -106,6 +119,19 @@ impl Place {
                     changed.await?;
                 }
             }
+        }
+    }
+
+    /// Who is in the queue: the first time, who was when we came.
+    async fn look(&mut self) -> Result<Vec<String>> {
+        let on_arrival = std::mem::take(&mut self.on_arrival);
+        // With our name in it, it was made after we came.
+        if on_arrival.iter().any(|name| name == self.name()) {
+            return Ok(on_arrival);
+        }
+        match self.session().get_children(self.queue()).await {
+            Err(error) if error.is_no_node() => Ok(Vec::new()),
+            names => Ok(names?),
         }
     }
 
@@ -136,6 +162,13 @@ impl Drop for Place {
             self.session().delete(self.path()).in_background();
         }
     }
+}
+
+/// The create of a place at the end of the queue.
+fn go(session: &Session, line: Line<'_>) -> Operation<Created> {
+    let path = paths::join(line.path, line.word);
+    let create = session.create(&path, line.data).ephemeral_sequential().protected();
+    create.creating_container_parents().send()
 }
 
 /// The paths of a queue's znodes, the first in it first.

@@ -5,7 +5,7 @@ use crate::{
     background,
     client::Client,
     error::Result,
-    operation::{Operation, Topic, Trouble, finish},
+    operation::{Call, Operation, Topic, Trouble, finish},
     shared::{Create2, Reply},
 };
 use bytes::Bytes;
@@ -35,6 +35,13 @@ pub(crate) struct Plan {
     pub(super) or_set_data: bool,
 }
 
+/// A create that was handed over.
+pub(crate) struct Asked {
+    call: Call,
+    /// As a plain create, which every server knows.
+    plainly: bool,
+}
+
 /// A body of path and Stat.
 pub(super) fn created(reply: Reply, chroot: &Chroot) -> std::result::Result<Created, Trouble> {
     let body = reply.ok()?.body;
@@ -54,21 +61,26 @@ impl Plan {
     }
 
     fn boxed(self) -> Operation<Created> {
-        Operation::new(async move { self.run().await })
+        let first = self.ask(&self.topic.path);
+        Operation::new(async move { self.run(first).await })
     }
 
     /// Creates, with the parents if that was asked for. Connection trouble is tried again if that does no harm.
-    pub(super) async fn run(&self) -> Result<Created> {
+    pub(super) async fn run(&self, first: Asked) -> Result<Created> {
         let (begun, mut tries, mut unknown) = (Instant::now(), 0, false);
+        let mut asked = first;
         loop {
-            let error = match self.with_parents(&self.topic.path).await {
+            let error = match self.with_parents(&self.topic.path, asked).await {
                 Ok(created) => return Ok(created),
                 Err(error) => error,
             };
             if error.is_node_exists() {
                 match self.on_exists(unknown).await? {
                     Some(created) => return Ok(created),
-                    None if self.or_set_data => continue,
+                    None if self.or_set_data => {
+                        asked = self.ask(&self.topic.path);
+                        continue;
+                    }
                     None => return Err(error),
                 }
             }
@@ -80,6 +92,7 @@ impl Plan {
                 Some(wait) if again => sleep(wait).await,
                 _ => return Err(error),
             }
+            asked = self.ask(&self.topic.path);
         }
     }
 
@@ -112,10 +125,10 @@ impl Plan {
     }
 
     /// One try at `path`, with the parents if they are missing and wanted.
-    pub(crate) async fn with_parents(&self, path: &str) -> Result<Created> {
-        let mut tries = 0;
+    pub(crate) async fn with_parents(&self, path: &str, first: Asked) -> Result<Created> {
+        let (mut asked, mut tries) = (first, 0);
         loop {
-            let missing = match self.once(path).await {
+            let missing = match self.once(path, asked).await {
                 Err(error) if error.is_no_node() && tries < PARENT_TRIES => error,
                 result => return result,
             };
@@ -126,6 +139,7 @@ impl Plan {
                 Err(error) if error.is_no_node() => {}
                 made => made?,
             }
+            asked = self.ask(path);
         }
     }
 
@@ -140,14 +154,18 @@ impl Plan {
         Ok(())
     }
 
-    /// One try at `path`.
-    async fn once(&self, path: &str) -> Result<Created> {
-        if self.mode.op() == Op::Create2 && self.client.shared().create2() == Create2::Unknown {
-            return self.by_create(path).await;
+    /// Hands over a create at `path`, in a way that the server knows as far as that has been seen.
+    pub(crate) fn ask(&self, path: &str) -> Asked {
+        let plainly = self.mode.op() == Op::Create2 && self.client.shared().create2() == Create2::Unknown;
+        Asked { call: self.submit(plainly.then_some(Op::Create), path), plainly }
+    }
+
+    async fn once(&self, path: &str, asked: Asked) -> Result<Created> {
+        if asked.plainly {
+            return self.by_create(path, asked.call).await;
         }
         let topic = Topic { path: path.into(), ..self.topic.clone() };
-        let call = self.ask(None, path);
-        let made = finish(call, &topic, |reply| created(reply, &self.client.chroot)).await;
+        let made = finish(asked.call, &topic, |reply| created(reply, &self.client.chroot)).await;
         self.or_by_create(made, path).await
     }
 
@@ -157,7 +175,7 @@ impl Plan {
         match made {
             Err(error) if error.is_unimplemented() && self.mode.op() == Op::Create2 => {
                 shared.note_create2(Create2::Unknown);
-                self.by_create(path).await
+                self.by_create(path, self.submit(Some(Op::Create), path)).await
             }
             Ok(made) => {
                 if self.mode.op() == Op::Create2 {
@@ -170,9 +188,8 @@ impl Plan {
     }
 
     /// For servers that know no create2: create, then exists for the Stat.
-    async fn by_create(&self, path: &str) -> Result<Created> {
+    async fn by_create(&self, path: &str, call: Call) -> Result<Created> {
         let topic = Topic { path: path.into(), ..self.topic.clone() };
-        let call = self.ask(Some(Op::Create), path);
         let made = finish(call, &topic, |reply| {
             let body = reply.ok()?.body;
             let path = Reader::new(&body).stored_string()?.ok_or(JuteError::Null)?;
@@ -186,7 +203,7 @@ impl Plan {
         }
     }
 
-    fn ask(&self, op: Option<Op>, path: &str) -> crate::operation::Call {
+    fn submit(&self, op: Option<Op>, path: &str) -> Call {
         let absolute = self.client.chroot.absolute(path);
         self.client.call(&Request::Create(self.mode.request(op, absolute, self.data.as_deref(), &self.acl)))
     }

@@ -31,6 +31,39 @@ async fn a_znodes_life() {
     assert!(matches!(client.get_data("/").await, Err(Error::Closed)));
 }
 
+/// Those that take more than one request as well: their first one is handed over at once.
+#[tokio::test]
+async fn operations_are_done_in_the_order_in_which_they_were_made() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    client.create("/a", b"").await.unwrap();
+    let creates = [
+        client.create("/a/plain", b"").send(),
+        client.create("/a/parents", b"").creating_parents().send(),
+        client.create("/a/idempotent", b"").idempotent().send(),
+        client.create("/a/set", b"").or_set_data().send(),
+        client.create("/a/n-", b"").ephemeral_sequential().protected().send(),
+    ];
+    let filled = client.get_children("/a").send();
+    let deletes = [
+        client.delete("/a/plain").send(),
+        client.delete("/a/parents").quietly().send(),
+        client.delete("/a/idempotent").guaranteed().send(),
+    ];
+    let set = client.set_data("/a/set", b"1").idempotent().send();
+    let left = client.get_children_and_stat("/a").send();
+    // Awaited the other way round: only the calls count.
+    assert_eq!(left.await.unwrap().1.num_children, 2);
+    assert_eq!(set.await.unwrap().version, 1);
+    for delete in deletes {
+        delete.await.unwrap();
+    }
+    assert_eq!(filled.await.unwrap().len(), 5);
+    for create in creates {
+        create.await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn every_kind_of_znode() {
     let server = TestServer::start_with(|config| config.extended_types_enabled = true);

@@ -364,7 +364,8 @@ impl Contender {
         let place = match self.place.take() {
             Some(place) => place,
             None => {
-                Place::take(session, Line { path: &self.path, word: WORD, data: self.id.as_bytes() }).await?
+                let line = Line { path: &self.path, word: WORD, data: self.id.as_bytes() };
+                Place::take_for_turn(session, line).await?
             }
         };
         let place = self.place.insert(place);

@@ -128,7 +128,7 @@ impl InterProcessMutex {
 /// A place in a mutex's queue whose turn has come.
 pub(crate) async fn wait_in_line(session: &Session, path: &str, data: &[u8]) -> Result<Place> {
     loop {
-        let place = Place::take(session, Line { path, word: WORD, data }).await?;
+        let mut place = Place::take_for_turn(session, Line { path, word: WORD, data }).await?;
         match place.turn(|names, mine| standing(names, mine, WORD)).await? {
             Turn::Ours => return Ok(place),
             Turn::Gone => place.forget(),

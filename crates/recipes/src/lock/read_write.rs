@@ -159,7 +159,7 @@ impl InterProcessReadWriteLock {
     async fn wait_in(&self, session: Session, word: &'static str) -> Result<Place> {
         loop {
             let line = Line { path: &self.path, word, data: &self.data };
-            let place = Place::take(&session, line).await?;
+            let mut place = Place::take_for_turn(&session, line).await?;
             match place.turn(read_write_standing).await? {
                 Turn::Ours => return Ok(place),
                 Turn::Gone => place.forget(),

@@ -8,6 +8,7 @@ use ostler_recipes::{
         InterProcessSemaphoreMutex, Owner, attempt_revoke,
     },
 };
+use ostler_testkit::CutPoint;
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -25,6 +26,43 @@ async fn acquiring_within_a_limit_leaves_the_queue_when_it_is_over() {
     let guard = second.acquire_within(PATIENCE).await.unwrap().unwrap();
     guard.release().await.unwrap();
     world.until_clean("limits").await;
+}
+
+/// What nobody holds costs one round trip to get.
+#[tokio::test]
+async fn the_queue_is_read_without_waiting_for_the_create() {
+    let world = World::start().await;
+    let (proxy, ours) = world.proxied().await;
+    let mut made = proxy.hold_at(CutPoint::BeforeReply(1));
+    let mut list = proxy.hold_at(CutPoint::BeforeRequest(2));
+    let waiting = tokio::spawn(async move { InterProcessMutex::new(&ours, "/a").acquire().await });
+    patiently("the create is answered", made.reached()).await.unwrap();
+    patiently("the list is asked for", list.reached()).await.unwrap();
+    made.pass();
+    list.pass();
+    let guard = patiently("our turn", waiting).await.unwrap().unwrap();
+    guard.release().await.unwrap();
+}
+
+/// The queue is asked for right behind the create. Here that is refused, as there is no parent, and then somebody else
+/// makes the parent and holds: the list has the other one in it, and not us, who come later.
+#[tokio::test]
+async fn a_list_from_before_we_came_is_not_taken_for_the_loss_of_our_znode() {
+    let world = World::start().await;
+    let other = world.client().await;
+    let (proxy, ours) = world.proxied().await;
+    let mut list = proxy.hold_at(CutPoint::BeforeRequest(2));
+    let before = world.server.counts().unwrap().requests;
+    let waiting = tokio::spawn(async move { InterProcessMutex::new(&ours, "/a").acquire().await });
+    patiently("the list is asked for", list.reached()).await.unwrap();
+    world.until("the create is refused", move |c| c.requests > before).await;
+    let first = InterProcessMutex::new(&other, "/a").acquire().await.unwrap();
+    list.pass();
+    world.until("waits", |c| (c.ephemerals, c.watches) == (2, 1)).await;
+    first.release().await.unwrap();
+    let second = patiently("our turn", waiting).await.unwrap().unwrap();
+    second.release().await.unwrap();
+    world.until_clean("both").await;
 }
 
 #[tokio::test]
