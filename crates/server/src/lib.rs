@@ -18,11 +18,14 @@ mod listener;
 pub mod logging;
 mod outbox;
 mod peers;
-mod recovery;
+pub mod persistence;
+pub mod recovery;
 mod snapshot_thread;
+mod snapshots;
 mod timer_task;
 
 pub use boot::RunningServer;
 pub use error::ServerError;
 pub use given::{Given, PeerListeners};
 pub use handle::{Ended, ServerHandle};
+pub use snapshots::SnapshotOptions;

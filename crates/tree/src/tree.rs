@@ -19,6 +19,7 @@ use ostler_proto::{
     acl::{Acl, Perms},
     id::{SessionId, Zxid},
     path::{self, CONFIG, QUOTA_ROOT},
+    planted::{self, Bug},
     reply::Data,
     shared::SharedBytes,
     stat::{ExtendedTypes, NodeKind, Stat, StatPersisted},
@@ -129,6 +130,10 @@ impl Tree {
         };
         if !self.attach(&path) {
             return Err(RestoreError::NoParent { path });
+        }
+        let mut stat = stat;
+        if planted::is(Bug::CversionOffInSnapshot) {
+            stat.cversion = stat.cversion.min(stat.version + 1);
         }
         self.put_attached(Znode::new(path, data.map(SharedBytes::from), stat, acl));
         Ok(())

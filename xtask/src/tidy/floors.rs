@@ -17,7 +17,7 @@ const fn room(name: &'static str, floor: u8, no_std: bool) -> Room {
 }
 
 const ROOMS: [Room; 14] = [
-    room("ostler", 4, false),
+    room("ostler", 5, false),
     room("ostler-recipes", 4, false),
     room("ostler-testkit", 4, false),
     room("ostler-sim", 4, false),

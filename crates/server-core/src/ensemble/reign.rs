@@ -9,6 +9,7 @@ use crate::{
 use alloc::{borrow::Cow, boxed::Box, string::ToString, vec::Vec};
 use ostler_proto::{
     id::{Epoch, SessionId, Zxid},
+    planted::{self, Bug},
     quorum_packet::{PROTOCOL_VERSION, Packet},
 };
 use ostler_tree::Overlay;
@@ -21,6 +22,9 @@ use ostler_zab::{
 impl Server {
     pub(super) fn begin_leading(&mut self, now: Now, effects: &mut Vec<Effect>) {
         // A leader's log is the history: whoever elected it has all that may have been committed, or gets it.
+        if planted::is(Bug::TailDropped) {
+            self.outstanding.clear();
+        }
         self.apply_logged(Zxid(u64::MAX));
         let standing = self.standing();
         let Some(ensemble) = &mut self.ensemble else { return };
@@ -135,6 +139,11 @@ impl Server {
         self.tree.begin_epoch(first);
         self.overlay = Overlay::new(&self.tree);
         self.restart_sessions(now);
+        if planted::is(Bug::NewLeaderExpiresEarly) {
+            for (id, timeout_ms) in self.tree.sessions() {
+                self.sessions.insert(now.mono, id, timeout_ms / 2, None);
+            }
+        }
         let Some(ensemble) = &mut self.ensemble else { return };
         ensemble.election.established(epoch);
         self.leader = Some(Leader::new(ensemble.electorate.clone(), first));

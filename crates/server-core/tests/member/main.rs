@@ -16,5 +16,6 @@ mod sessions;
 mod sight;
 mod snapshots;
 mod watches;
+#[path = "../../../sim/src/wire.rs"]
 mod wire;
 mod znodes;

@@ -8,12 +8,13 @@ use crate::{
 use ostler_proto::{
     connect::ConnectRequest,
     error::ErrorCode,
+    event::EventType,
     id::{SessionId, Xid, Zxid},
     op::Op,
     password::password_of,
 };
 use ostler_server_core::{ConnId, Input};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 /// What a client has asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub(crate) enum Intent {
     Sync,
     Ping,
     Close,
+    /// What it watches, on a new connection.
+    SetWatches,
 }
 
 #[derive(Debug)]
@@ -39,6 +42,8 @@ pub(crate) struct Sent {
 pub(crate) struct Watch {
     pub(crate) path: String,
     pub(crate) of_children: bool,
+    /// The znode was not there: its creation is waited for.
+    pub(crate) for_creation: bool,
     pub(crate) since: Zxid,
 }
 
@@ -59,6 +64,8 @@ pub(crate) struct Client {
     pub(crate) seen: Zxid,
     pub(crate) sent: VecDeque<Sent>,
     pub(crate) watches: Vec<Watch>,
+    /// What it was told on a new connection of the time before.
+    pub(crate) caught_up: BTreeSet<(String, EventType)>,
     pub(crate) heard: u64,
     pub(crate) spoke: u64,
     pub(crate) away_until: u64,
@@ -196,12 +203,14 @@ impl World {
         let (now, floor) = (self.now, self.acknowledged);
         let of = &mut self.clients[client];
         let Some(conn) = of.conn else { return };
-        let xid = if Op::from_code(ask.code) == Some(Op::Ping) {
-            Xid::PING
-        } else {
-            // A client goes on counting when it comes back.
-            of.last_xid += 1;
-            Xid(of.last_xid)
+        let xid = match Op::from_code(ask.code) {
+            Some(Op::Ping) => Xid::PING,
+            Some(Op::SetWatches2) => Xid::SET_WATCHES,
+            _ => {
+                // A client goes on counting when it comes back.
+                of.last_xid += 1;
+                Xid(of.last_xid)
+            }
         };
         of.spoke = now;
         of.sent.push_back(Sent { xid, intent, floor });
@@ -212,15 +221,15 @@ impl World {
 
     /// Calls a member; nobody answers where none is up.
     pub(crate) fn connect(&mut self, client: usize, member: i64) {
+        let now = self.time_of(member);
         let Some(server) = &mut self.nodes.get_mut(&member).unwrap().server else { return };
         let conn = ConnId(self.net.number());
         // The port is open, whatever the process does.
-        let now = ostler_server_core::Now { mono: ostler_server_core::input::Mono(self.now), wall_ms: 0 };
         server.step(now, Input::Accepted { conn, peer: ([10, 0, 0, 1], 40_000).into() }, &mut Vec::new());
         let process = (member, self.nodes[&member].life);
         let up = self.net.lane(Route::ToServer(conn), None, Some(process));
         let down = self.net.lane(Route::ToClient(conn), Some(process), None);
-        self.net.conns.insert(conn, Conn { client, member: process, up, down, shown: None, gone: false });
+        self.net.conns.insert(conn, Conn { client, member: process, up, down, shown: None, closing: false, gone: false });
         let asked_ms = self.chance.between(8, 30) as i32 * 100;
         let of = &mut self.clients[client];
         if std::mem::take(&mut of.borrowed) {
@@ -231,6 +240,7 @@ impl World {
         }
         if of.session.is_none() {
             (of.timeout_ms, of.asked_for_ephemeral) = (asked_ms as u64, false);
+            of.watches.clear();
         }
         (of.conn, of.open, of.heard, of.spoke) = (Some(conn), false, self.now, self.now);
         let session = of.session.unwrap_or(SessionId::NONE);
@@ -262,7 +272,28 @@ impl World {
         let of = &mut self.clients[client];
         (of.conn, of.open) = (None, false);
         of.sent.clear();
-        of.watches.clear();
+        of.caught_up.clear();
+    }
+
+    /// The first word on a new connection of a session.
+    fn watch_again(&mut self, client: usize) {
+        let of = &self.clients[client];
+        if of.watches.is_empty() {
+            return;
+        }
+        let paths = |kind: fn(&Watch) -> bool| -> BTreeSet<&str> {
+            of.watches.iter().filter(|watch| kind(watch)).map(|watch| &*watch.path).collect()
+        };
+        let [data, exist, child] = [
+            paths(|watch| !watch.of_children && !watch.for_creation),
+            paths(|watch| watch.for_creation),
+            paths(|watch| watch.of_children),
+        ]
+        .map(|paths| paths.into_iter().collect::<Vec<_>>());
+        let watched =
+            wire::Watched { data: &data, exist: &exist, child: &child, ..wire::Watched::default() };
+        let ask = wire::set_watches(of.seen.to_wire(), &watched);
+        self.ask(client, Intent::SetWatches, ask);
     }
 
     pub(crate) fn client_gets(&mut self, conn: ConnId, parcel: Parcel) {
@@ -293,6 +324,7 @@ impl World {
                 of.borrowed = read_only && before.is_none();
                 self.count(if before.is_some() { "session back" } else { "session" });
                 self.trace(|| format!("client {client} has {:?}", response.session));
+                self.watch_again(client);
             }
             Parcel::Reply(reply) if !self.clients[client].open => {
                 assert_eq!((reply.xid, &reply.result), (Xid(0), &Err(ErrorCode::NotReadOnly)));
