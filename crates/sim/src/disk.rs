@@ -91,7 +91,9 @@ pub(crate) struct MemberDisk {
     /// What is in the snapshots.
     snapshots: BTreeMap<Zxid, History>,
     /// Somebody has spoilt it: nothing that it was said to hold needs to be there.
-    pub(crate) spoilt: bool,
+    spoilt: bool,
+    /// What it held when it was spoilt, until it is whole again: it had acknowledged that.
+    lost: History,
 }
 
 impl MemberDisk {
@@ -119,6 +121,7 @@ impl MemberDisk {
             said: Said::default(),
             snapshots: BTreeMap::new(),
             spoilt: false,
+            lost: History::default(),
         };
         disk.write_zoo_cfg(membership);
         disk
@@ -136,21 +139,34 @@ impl MemberDisk {
 
     /// Nothing is left but the configuration that the operator gives it.
     pub(crate) fn wipe(&mut self, membership: &Membership) {
+        self.spoil();
         self.files.wipe();
         self.write_zoo_cfg(membership);
         self.snapshots.clear();
         (self.said, self.spoilt) = (Said::default(), false);
     }
 
+    /// It may not hold any more what it was said to hold.
+    pub(crate) fn spoil(&mut self) {
+        if !std::mem::replace(&mut self.spoilt, true) && self.lost == History::default() {
+            self.lost = self.said.history.clone();
+        }
+    }
+
+    /// It holds again what it was said to hold.
+    pub(crate) fn is_whole(&mut self) {
+        self.lost = History::default();
+    }
+
     /// An older copy takes its place.
     pub(crate) fn put_back(&mut self, copy: &BTreeMap<PathBuf, Vec<u8>>) {
+        self.spoil();
         self.files.put_back(copy);
-        self.spoilt = true;
     }
 
     /// Bits flip in a log or a snapshot.
     pub(crate) fn rot(&mut self, chance: &mut Chance) -> Option<PathBuf> {
-        self.spoilt = true;
+        self.spoil();
         self.files.rot(&self.folders.snapshots, chance)
     }
 
@@ -238,7 +254,7 @@ impl MemberDisk {
 
     /// Whether a transaction cannot be lost here any more.
     pub(crate) fn has(&self, zxid: Zxid) -> bool {
-        self.said.history.has(zxid)
+        self.said.history.has(zxid) || self.lost.has(zxid)
     }
 
     pub(crate) fn accepted(&self) -> Epoch {

@@ -8,7 +8,7 @@ use crate::{
     files::{Trouble, TroubleKind},
     plan::Planned,
     wire,
-    world::{World, line},
+    world::{Event, World, line},
 };
 use ostler_proto::id::{ServerId, SessionId};
 use ostler_server_core::{ConnId, Input};
@@ -77,6 +77,8 @@ impl World {
     pub(crate) fn pause(&mut self, id: i64, ms: u64) {
         self.trace(|| format!("server {id} does not run for {ms} ms"));
         self.node(id).paused_until = self.now + ms;
+        let life = self.nodes[&id].life;
+        self.after(ms, Event::Resume { id, life });
     }
 
     /// What the plan has go wrong next.
@@ -181,7 +183,7 @@ impl World {
                 self.run(chance.between(100, 1_500));
                 self.crash(id, Ending::PowerLost);
                 self.node(id).disk.files.lie(false);
-                self.node(id).disk.spoilt = true;
+                self.node(id).disk.spoil();
             }
             FaultKind::BitRot => {
                 self.crash(id, Ending::Killed);
@@ -219,6 +221,7 @@ impl World {
             && self.nodes[&id].history.has(self.truth.last())
             && self.nodes[&id].disk.waiting() == 0;
         if well {
+            self.node(id).disk.is_whole();
             self.ailing = None;
         }
     }
@@ -309,9 +312,9 @@ impl World {
         self.quiet_until = 0;
         self.net.cut.clear();
         for id in self.ids() {
-            let now = self.now;
+            self.resume(id);
             let node = self.node(id);
-            (node.paused_until, node.sync_ms) = (node.paused_until.min(now + 1), 10);
+            node.sync_ms = 10;
             node.disk.files.trouble(None);
             if self.ailing == Some(id) {
                 self.start_spoilt(id);

@@ -13,11 +13,13 @@ mod checks;
 mod client;
 mod clock;
 mod disk;
+#[cfg_attr(not(test), allow(dead_code, reason = "scenes drive clients with the rest"))]
 mod ending;
 mod fault;
 mod faults;
 mod files;
 mod fingerprint;
+#[cfg_attr(not(test), allow(dead_code, reason = "scenes ask for the rest"))]
 mod history;
 mod model;
 mod network;

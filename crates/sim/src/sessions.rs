@@ -1,7 +1,7 @@
 //! No session is ended before its time: the leader lets it live a timeout after the last sign of it, and a follower
 //! passes on every sign that it has.
 
-use crate::world::World;
+use crate::{client::Intent, world::World};
 use ostler_proto::{
     id::{SessionId, Zxid},
     quorum_packet::Packet,
@@ -43,7 +43,8 @@ impl World {
         let of = &self.net.conns[&conn];
         let client = &self.clients[of.client];
         let Some(session) = client.session.filter(|_| client.conn == Some(conn) && client.open) else { return };
-        if of.closing || of.gone {
+        let ends = client.sent.iter().any(|sent| sent.intent == Intent::Close);
+        if of.closing || of.gone || ends {
             return;
         }
         self.heard_of(id, session);

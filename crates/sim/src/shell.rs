@@ -3,7 +3,7 @@
 use crate::{
     disk::{Ending, Told},
     network::{Election, Link, Parcel, Route},
-    world::{Event, World, serving},
+    world::{Event, World},
 };
 use ostler_proto::{
     id::{ServerId, Zxid},
@@ -41,8 +41,9 @@ impl World {
             }
         }
         let serves = self.serves(id);
-        // The step that ends a reign may commit first.
-        if serves || serving(before) {
+        // The step that ends a reign may commit first. One that ends a follower's service may begin a reign of its own,
+        // for which all that is logged is applied.
+        if serves || before == Some(MemberMode::Leader) {
             self.observe(id);
         }
         if !serves {

@@ -47,6 +47,8 @@ pub(crate) enum Event {
     Election { id: i64, life: u64, peer: i64, up: bool },
     Gone { id: i64, life: u64, link: LinkId },
     ConnGone { conn: ostler_server_core::ConnId },
+    /// A process may run again.
+    Resume { id: i64, life: u64 },
     Client(usize),
 }
 
@@ -64,6 +66,8 @@ pub(crate) struct Node {
     /// What is in the tree that comes next.
     pub(crate) incoming: Option<History>,
     pub(crate) paused_until: u64,
+    /// What it finds when it runs again.
+    missed: Vec<Event>,
     /// How long a sync may take.
     pub(crate) sync_ms: u64,
     pub(crate) syncing: bool,
@@ -145,6 +149,7 @@ impl World {
             history: History::default(),
             incoming: None,
             paused_until: 0,
+            missed: Vec::new(),
             sync_ms: 10,
             syncing: false,
             wake: None,
@@ -215,6 +220,7 @@ impl World {
         let node = self.node(id);
         node.life += 1;
         (node.syncing, node.wake, node.paused_until) = (false, None, 0);
+        node.missed.clear();
         node.checked = Zxid::ZERO;
         let found = match node.disk.start() {
             Ok(found) => found,
@@ -318,7 +324,7 @@ impl World {
             | Event::Gone { id, life, .. } => Some((*id, *life)),
             Event::Lane(lane) => self.net.lanes.get(lane)?.to,
             Event::ConnGone { conn } => self.net.conns.get(conn).map(|of| of.member),
-            Event::Client(_) => None,
+            Event::Resume { .. } | Event::Client(_) => None,
         }
     }
 
@@ -328,9 +334,8 @@ impl World {
                 return;
             }
             // A process that does not run finds everything later.
-            let until = self.nodes[&process.0].paused_until;
-            if until > self.now {
-                return self.after(until - self.now, event);
+            if self.nodes[&process.0].paused_until > self.now {
+                return self.node(process.0).missed.push(event);
             }
         }
         match event {
@@ -353,6 +358,21 @@ impl World {
             Event::Gone { id, link, .. } => self.link_gone(id, link),
             Event::ConnGone { conn } => self.conn_gone(conn),
             Event::Client(client) => self.client_acts(client),
+            Event::Resume { id, life } => {
+                if self.lives((id, life)) && self.nodes[&id].paused_until <= self.now {
+                    self.resume(id);
+                }
+            }
+        }
+    }
+
+    /// A process runs again, with all that has come meanwhile.
+    pub(crate) fn resume(&mut self, id: i64) {
+        let now = self.now;
+        let node = self.node(id);
+        node.paused_until = node.paused_until.min(now);
+        for event in std::mem::take(&mut node.missed) {
+            self.after(0, event);
         }
     }
 
@@ -440,12 +460,8 @@ impl World {
         server.map_or(Epoch::default(), |server| server.tree().last_processed().epoch())
     }
 
+    /// Whether a member has clients that write.
     pub(crate) fn serves(&self, id: i64) -> bool {
-        serving(self.mode(id))
+        self.mode(id).is_some_and(|mode| !matches!(mode, MemberMode::Looking | MemberMode::ReadOnly))
     }
-}
-
-/// Whether a member in this mode has clients that write.
-pub(crate) fn serving(mode: Option<MemberMode>) -> bool {
-    mode.is_some_and(|mode| !matches!(mode, MemberMode::Looking | MemberMode::ReadOnly))
 }

@@ -115,8 +115,11 @@ fn a_tree_of_a_leader_that_never_reigned_is_cut_back() {
         world.boot(leader);
         world.boot(far);
         let installed = |world: &World| world.nodes[&far].history.last().counter() > 60;
-        world.run_until(1_500, installed);
-        let late = world.chance.below(15);
+        let patience = world.now + 1_500;
+        while !installed(&world) && world.now < patience {
+            world.run(1);
+        }
+        let late = world.chance.below(8);
         world.run(late);
         world.fell(leader);
         world.boot(near);
