@@ -26,7 +26,7 @@ pub(crate) struct Sim {
     #[arg(long, value_delimiter = ',', default_values_t = [3, 5], value_name = "N,...", value_parser = clap::value_parser!(u8).range(1..=7))]
     servers: Vec<u8>,
     /// How long each run lasts, in virtual seconds
-    #[arg(long, default_value_t = 60, value_name = "S", value_parser = clap::value_parser!(u64).range(16..))]
+    #[arg(long, default_value_t = 60, value_name = "S", value_parser = clap::value_parser!(u64).range(Plan::SECONDS_MIN..))]
     seconds: u64,
     /// How many observers there are, instead of what the seed decides
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(..=4))]
@@ -34,6 +34,9 @@ pub(crate) struct Sim {
     /// How many clients there are, instead of what the seed decides
     #[arg(long, value_name = "N")]
     clients: Option<u8>,
+    /// How many clients want one lock, instead of what the seed decides
+    #[arg(long, value_name = "N")]
+    contenders: Option<u8>,
     /// Kinds of faults to leave out
     #[arg(long, value_delimiter = ',', value_name = "KIND,...", value_parser = fault_kind)]
     without: Vec<FaultKind>,
@@ -89,6 +92,7 @@ impl Sim {
         Plan {
             observers: self.observers.unwrap_or(plan.observers),
             clients: self.clients.unwrap_or(plan.clients),
+            contenders: self.contenders.unwrap_or(plan.contenders),
             without: self.without.iter().copied().collect(),
             skip: self.skip.clone(),
             ..plan

@@ -3,6 +3,7 @@
 use crate::{
     client::{Client, Intent, Sent, Watch},
     truth::{Truth, sorted},
+    words,
     world::World,
 };
 use ostler_proto::{
@@ -34,7 +35,7 @@ const FAILURES: [ErrorCode; 13] = [
 
 impl World {
     pub(crate) fn client_answered(&mut self, client: usize, reply: &Reply) {
-        self.trace(|| format!("client {client} gets {reply:?}"));
+        self.trace(|| format!("client {client} gets {}", words::reply(reply)));
         let of = &mut self.clients[client];
         let sent = of.sent.pop_front().expect("only what was asked is answered");
         let session = of.session.expect("only a session gets answers");
@@ -129,6 +130,7 @@ impl World {
     }
 
     pub(crate) fn client_notified(&mut self, client: usize, zxid: Option<Zxid>, kind: EventType, path: &str) {
+        self.trace(|| format!("client {client} is told that {path} changed: {kind:?} at {zxid:?}"));
         let (truth, of) = (&self.truth, &mut self.clients[client]);
         let again = of.sent.front().is_some_and(|sent| sent.intent == Intent::SetWatches);
         let Some(zxid) = zxid else {

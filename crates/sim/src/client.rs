@@ -1,7 +1,7 @@
 //! Clients: they keep their sessions, ask for this and that at once, lose their connections and come back elsewhere.
 
 use crate::{
-    network::{Conn, Parcel, Route},
+    network::{Caller, Conn, Parcel, Route},
     wire::{self, Ask},
     world::{Event, World},
 };
@@ -201,6 +201,7 @@ impl World {
 
     pub(crate) fn ask(&mut self, client: usize, intent: Intent, ask: Ask) {
         let (now, floor) = (self.now, self.acknowledged);
+        self.trace(|| format!("client {client} asks {}: {intent:?}", self.clients[client].last_xid + 1));
         let of = &mut self.clients[client];
         let Some(conn) = of.conn else { return };
         let xid = match Op::from_code(ask.code) {
@@ -219,17 +220,24 @@ impl World {
         self.send(lane, Parcel::Request(payload));
     }
 
-    /// Calls a member; nobody answers where none is up.
-    pub(crate) fn connect(&mut self, client: usize, member: i64) {
+    /// A connection to a member, and the lane to it; none where none is up.
+    pub(crate) fn open(&mut self, caller: Caller, member: i64) -> Option<(ConnId, u64)> {
         let now = self.time_of(member);
-        let Some(server) = &mut self.nodes.get_mut(&member).unwrap().server else { return };
+        let server = self.nodes.get_mut(&member)?.server.as_mut()?;
         let conn = ConnId(self.net.number());
         // The port is open, whatever the process does.
         server.step(now, Input::Accepted { conn, peer: ([10, 0, 0, 1], 40_000).into() }, &mut Vec::new());
         let process = (member, self.nodes[&member].life);
         let up = self.net.lane(Route::ToServer(conn), None, Some(process));
         let down = self.net.lane(Route::ToClient(conn), Some(process), None);
-        self.net.conns.insert(conn, Conn { client, member: process, up, down, shown: None, closing: false, gone: false });
+        let of = Conn { caller, member: process, up, down, shown: None, closing: false, gone: false };
+        self.net.conns.insert(conn, of);
+        Some((conn, up))
+    }
+
+    /// Calls a member; nobody answers where none is up.
+    pub(crate) fn connect(&mut self, client: usize, member: i64) {
+        let Some((conn, up)) = self.open(Caller::Client(client), member) else { return };
         let asked_ms = self.chance.between(8, 30) as i32 * 100;
         let of = &mut self.clients[client];
         if std::mem::take(&mut of.borrowed) {
@@ -297,7 +305,10 @@ impl World {
     }
 
     pub(crate) fn client_gets(&mut self, conn: ConnId, parcel: Parcel) {
-        let client = self.net.conns[&conn].client;
+        let client = match self.net.conns[&conn].caller {
+            Caller::Client(client) => client,
+            Caller::Contender(contender) => return self.contender_gets(contender, conn, parcel),
+        };
         if self.clients[client].conn != Some(conn) {
             return;
         }

@@ -209,7 +209,7 @@ impl MemberDisk {
     }
 
     /// As a server's configuration reads it.
-    fn configuration(&self) -> (Membership, Option<Membership>) {
+    pub(crate) fn configuration(&self) -> (Membership, Option<Membership>) {
         let text = |path: &str| self.files.text(Path::new(path));
         let zoo_cfg = text(ZOO_CFG).unwrap();
         let dynamic = zoo_cfg.lines().find_map(|line| line.strip_prefix("dynamicConfigFile="));

@@ -105,6 +105,7 @@ impl World {
     /// Half of the clients go without a word; the others do nothing but stay.
     fn sessions_end_and_stay(&mut self) {
         self.quiet = true;
+        self.dismiss_contenders();
         self.clients.iter_mut().for_each(|client| client.away_until = 0);
         for client in (0..self.clients.len()).filter(|client| client % 2 == 0) {
             self.clients[client].retired = true;
@@ -153,6 +154,15 @@ impl World {
         all
     }
 
+    /// What a member would start with is what was agreed on last, if anything was.
+    fn has_the_configuration(&self, id: i64) {
+        let agreed = self.truth.membership();
+        if agreed.version > 0 && self.nodes[&id].disk.waiting() == 0 {
+            let (active, _) = self.nodes[&id].disk.configuration();
+            assert_eq!(active, *agreed, "[configuration] {id} has another");
+        }
+    }
+
     fn all_have_the_same(&mut self) {
         let last = self.truth.last();
         for id in self.members() {
@@ -160,6 +170,7 @@ impl World {
             let tree = node.server.as_ref().unwrap().tree();
             self.truth.applied(id, tree, &node.history);
             self.truth.model.assert_is(id, tree);
+            self.has_the_configuration(id);
             assert!(tree.last_processed() >= last, "[liveness] {id} lags behind: {}", tree.last_processed());
             assert_eq!(tree.node_count(), self.truth.tree().node_count(), "{id}");
             assert_eq!(node.disk.waiting(), 0);

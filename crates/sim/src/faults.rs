@@ -23,7 +23,10 @@ impl World {
             self.boot(id);
         }
         for client in 0..self.clients.len() {
-            self.after(1, crate::world::Event::Client(client));
+            self.after(1, Event::Client(client));
+        }
+        for contender in 0..self.contenders.len() {
+            self.after(1, Event::Contender(contender));
         }
     }
 
@@ -167,7 +170,8 @@ impl World {
 
     /// A disk loses what it was said to hold. That is borne while all others are well, and until it has it again.
     fn spoil(&mut self, id: i64, kind: FaultKind, chance: &mut Chance) {
-        if !self.all_serve() || !self.net.cut.is_empty() {
+        let enough_without = self.truth.decides(|other| other != id);
+        if !self.all_serve() || !self.net.cut.is_empty() || !enough_without {
             return;
         }
         self.ailing = Some(id);

@@ -12,6 +12,7 @@ mod chance;
 mod checks;
 mod client;
 mod clock;
+mod contender;
 mod disk;
 #[cfg_attr(not(test), allow(dead_code, reason = "scenes drive clients with the rest"))]
 mod ending;
@@ -33,6 +34,7 @@ mod shrink;
 mod truth;
 #[allow(dead_code, reason = "tests of a single member use the rest")]
 mod wire;
+mod words;
 mod world;
 
 pub use fault::FaultKind;

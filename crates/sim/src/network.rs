@@ -94,10 +94,17 @@ impl Link {
     }
 }
 
+/// Whose a connection is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Caller {
+    Client(usize),
+    Contender(usize),
+}
+
 /// A client's connection.
 #[derive(Debug)]
 pub(crate) struct Conn {
-    pub(crate) client: usize,
+    pub(crate) caller: Caller,
     pub(crate) member: Process,
     pub(crate) up: u64,
     pub(crate) down: u64,

@@ -22,8 +22,10 @@ pub struct Plan {
     pub voters: u8,
     /// Servers that do not.
     pub observers: u8,
-    /// Clients.
+    /// Clients that ask for this and that.
     pub clients: u8,
+    /// Clients that want one lock.
+    pub contenders: u8,
     /// How long it lasts, in virtual seconds; the last fifteen are for the ensemble to come back.
     pub seconds: u64,
     /// What does not go wrong here, of what the seed would have go wrong.
@@ -53,6 +55,9 @@ pub(crate) enum Stream {
 }
 
 impl Plan {
+    /// No run is shorter, in virtual seconds.
+    pub const SECONDS_MIN: u64 = ENDING_MS / 1_000 + 1;
+
     /// What a seed decides, for an ensemble of so many voters.
     pub fn new(seed: u64, voters: u8, seconds: u64) -> Plan {
         let mut chance = Plan::chance_of(seed, Stream::Shape);
@@ -61,6 +66,7 @@ impl Plan {
             voters,
             observers: [0, 1, 0, 2][chance.below(4) as usize],
             clients: chance.between(2, 5) as u8,
+            contenders: [0, 2, 3][chance.below(3) as usize],
             seconds,
             without: BTreeSet::new(),
             skip: BTreeSet::new(),
@@ -126,13 +132,15 @@ impl Plan {
                 reconnect_delay: [0, 50][one_of(2)],
             },
             clients: self.clients.into(),
+            contenders: self.contenders.into(),
             history: [4, 15, 500][one_of(3)],
             snapshot_txns: [2, 20, 200][one_of(3)],
             reign: [ReignLength::default(), ReignLength { enough: 100, most: 120 }, ReignLength::default()]
                 [one_of(3)],
             pace_ms: [20, 150, 500][one_of(3)],
-            local: [LocalSessions::Off, LocalSessions::Upgradeable, LocalSessions::Fixed, LocalSessions::Off]
-                [one_of(4)],
+            // A lock wants ephemerals.
+            local: [LocalSessions::Off, LocalSessions::Upgradeable, LocalSessions::Fixed]
+                [one_of(if self.contenders > 0 { 2 } else { 3 })],
             read_only_after_ms: [None, Some(300)][one_of(2)],
             prealloc_bytes: [0, 4 << 10, 64 << 10][one_of(3)],
             reconfig: one_of(3) == 0,
@@ -145,6 +153,7 @@ impl Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "--seed {} --servers {} --seconds {}", self.seed, self.voters, self.seconds)?;
         write!(f, " --observers {} --clients {}", self.observers, self.clients)?;
+        write!(f, " --contenders {}", self.contenders)?;
         let list = |of: Vec<String>| of.join(",");
         if !self.without.is_empty() {
             write!(f, " --without {}", list(self.without.iter().map(|kind| kind.name().into()).collect()))?;

@@ -1,7 +1,7 @@
 //! No session is ended before its time: the leader lets it live a timeout after the last sign of it, and a follower
 //! passes on every sign that it has.
 
-use crate::{client::Intent, world::World};
+use crate::{client::Intent, network::Caller, world::World};
 use ostler_proto::{
     id::{SessionId, Zxid},
     quorum_packet::Packet,
@@ -41,7 +41,8 @@ impl World {
     /// A request has come on a client's connection.
     pub(crate) fn client_spoke(&mut self, id: i64, conn: ConnId) {
         let of = &self.net.conns[&conn];
-        let client = &self.clients[of.client];
+        let Caller::Client(client) = of.caller else { return };
+        let client = &self.clients[client];
         let Some(session) = client.session.filter(|_| client.conn == Some(conn) && client.open) else { return };
         let ends = client.sent.iter().any(|sent| sent.intent == Intent::Close);
         if of.closing || of.gone || ends {

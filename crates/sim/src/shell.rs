@@ -3,6 +3,7 @@
 use crate::{
     disk::{Ending, Told},
     network::{Election, Link, Parcel, Route},
+    words,
     world::{Event, World},
 };
 use ostler_proto::{
@@ -32,7 +33,10 @@ impl World {
         assert_eq!(server.tree().digest_mismatches(), 0, "[digest] the tree of {id} is what its leader predicted");
         let mode = server.mode();
         if before != mode {
-            self.trace(|| format!("server {id} is {mode:?}"));
+            self.trace(|| match mode {
+                Some(mode) => format!("server {id} is {mode:?}"),
+                None => format!("server {id} is gone"),
+            });
             self.new_role(id);
         }
         for effect in &effects {
@@ -56,11 +60,7 @@ impl World {
     }
 
     fn note_log(&mut self, id: i64, op: &PersistOp) {
-        self.trace(|| match op {
-            PersistOp::Append { zxid, .. } => format!("server {id} logs {zxid}"),
-            PersistOp::Install(frozen) => format!("server {id} installs {}", frozen.zxid),
-            op => format!("server {id} does {op:?}"),
-        });
+        self.trace(|| format!("server {id} {}", words::act(op)));
         match op {
             PersistOp::Truncate { reload: Some(_), .. } => self.count("cut and reload"),
             PersistOp::Truncate { .. } => self.count("cut"),
@@ -178,7 +178,8 @@ impl World {
             }
             Effect::ToPeer { link, message } => self.tell_peer(id, link, message),
             Effect::ReadLog { term, link, after, through } => {
-                let delay = self.chance.between(1, 200);
+                self.count("log read asked");
+                let delay = if self.logs_unread { 300 } else { self.chance.between(1, 200) };
                 self.after(delay, Event::LogRead { id, life, term, link, after, through });
             }
             Effect::HangUp(link) => self.hang_up(id, link),
@@ -357,7 +358,11 @@ impl World {
         let lane = if from < to { of.lanes.0 } else { of.lanes.1 };
         if let Some(vote) = self.net.votes.remove(&(from, to)) {
             self.trace(|| {
-                format!("server {from} votes {:?} {:?} round {} to {to}", vote.state, vote.candidate, vote.round)
+                let candidate = vote.candidate.map(|of| (of.id.0, of.epoch.0, of.zxid.to_string()));
+                format!(
+                    "server {from} ({:?}, round {}) tells {to} that it backs {candidate:?}",
+                    vote.state, vote.round
+                )
             });
             self.send(lane, Parcel::Vote(vote));
         }

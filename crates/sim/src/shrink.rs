@@ -57,6 +57,11 @@ impl<F: FnMut(&Plan) -> bool> Shrinker<F> {
                 break;
             }
         }
+        for contenders in 0..self.best.contenders {
+            if self.attempt(Plan { contenders, ..self.best.clone() }) {
+                break;
+            }
+        }
         for observers in 0..self.best.observers {
             if self.attempt(Plan { observers, ..self.best.clone() }) {
                 break;
@@ -80,7 +85,7 @@ impl<F: FnMut(&Plan) -> bool> Shrinker<F> {
             plan.seconds - (plan.faults_end().saturating_sub(ms)) / 1_000
         };
         let seconds = needed(&self.best);
-        for seconds in [seconds, seconds + 3, seconds + 10] {
+        for seconds in [seconds, seconds + 3, seconds + 10].map(|seconds| seconds.max(Plan::SECONDS_MIN)) {
             if seconds < self.best.seconds && self.attempt(Plan { seconds, ..self.best.clone() }) {
                 break;
             }

@@ -4,13 +4,16 @@ use crate::{
     chance::Chance,
     client::Client,
     clock::Clock,
+    contender::Contender,
     disk::{Found, MemberDisk},
     fingerprint::Fingerprint,
     history::History,
     network::{Net, Parcel, Process, Route},
     sessions::Signs,
     truth::Truth,
+    words,
 };
+use ostler_client_core::AttemptId;
 use ostler_proto::{
     connect::ConnectRequest,
     id::{Epoch, ServerId, Zxid},
@@ -49,6 +52,9 @@ pub(crate) enum Event {
     ConnGone { conn: ostler_server_core::ConnId },
     /// A process may run again.
     Resume { id: i64, life: u64 },
+    Contender(usize),
+    /// A contender's call reaches a port.
+    ContenderCalls { contender: usize, attempt: AttemptId, member: i64 },
     Client(usize),
 }
 
@@ -83,6 +89,8 @@ pub(crate) struct Shape {
     pub(crate) voters: i64,
     pub(crate) observers: i64,
     pub(crate) clients: usize,
+    /// Clients that want the same lock.
+    pub(crate) contenders: usize,
     /// Committed records that a leader keeps in memory.
     pub(crate) history: usize,
     pub(crate) snapshot_txns: u64,
@@ -135,10 +143,15 @@ pub(crate) struct World {
     pub(crate) fingerprint: Fingerprint,
     /// A server whose disk was spoilt, until it has again what it lost: nothing else goes wrong meanwhile.
     pub(crate) ailing: Option<i64>,
+    /// The log is never read for a learner, and to find that out takes long.
+    pub(crate) logs_unread: bool,
+    pub(crate) contenders: Vec<Contender>,
+    /// The token of the last that held the lock.
+    pub(crate) last_token: Zxid,
 }
 
 impl World {
-    pub(crate) fn new(chance: Chance, shape: Shape) -> World {
+    pub(crate) fn new(mut chance: Chance, shape: Shape) -> World {
         let membership = shape.membership();
         let node = |id: i64| Node {
             server: None,
@@ -158,7 +171,6 @@ impl World {
         };
         World {
             shape,
-            chance,
             now: START_MS,
             events: BTreeMap::new(),
             count: 0,
@@ -174,6 +186,10 @@ impl World {
             traced: std::env::var("SIM_TRACE").is_ok(),
             fingerprint: Fingerprint::default(),
             ailing: None,
+            logs_unread: false,
+            contenders: (0..shape.contenders).map(|n| Contender::new(n, &shape, &mut chance)).collect(),
+            last_token: Zxid::ZERO,
+            chance,
         }
     }
 
@@ -324,7 +340,10 @@ impl World {
             | Event::Gone { id, life, .. } => Some((*id, *life)),
             Event::Lane(lane) => self.net.lanes.get(lane)?.to,
             Event::ConnGone { conn } => self.net.conns.get(conn).map(|of| of.member),
-            Event::Resume { .. } | Event::Client(_) => None,
+            Event::Resume { .. }
+            | Event::Client(_)
+            | Event::Contender(_)
+            | Event::ContenderCalls { .. } => None,
         }
     }
 
@@ -347,7 +366,7 @@ impl World {
                 self.step(id, Input::SnapshotDone);
             }
             Event::LogRead { id, term, link, after, through, .. } => {
-                let lucky = !self.chance.one_in(5);
+                let lucky = !self.chance.one_in(5) && !self.logs_unread;
                 let read = self.node(id).disk.log_part(after, through).filter(|_| lucky);
                 self.count(if read.is_some() { "log read" } else { "log unread" });
                 self.step(id, Input::LogRead { link, term, read });
@@ -358,6 +377,10 @@ impl World {
             Event::Gone { id, link, .. } => self.link_gone(id, link),
             Event::ConnGone { conn } => self.conn_gone(conn),
             Event::Client(client) => self.client_acts(client),
+            Event::Contender(contender) => self.contender_acts(contender),
+            Event::ContenderCalls { contender, attempt, member } => {
+                self.contender_calls(contender, attempt, member);
+            }
             Event::Resume { id, life } => {
                 if self.lives((id, life)) && self.nodes[&id].paused_until <= self.now {
                     self.resume(id);
@@ -407,7 +430,11 @@ impl World {
                     panic!("what was written cannot be read: {bytes:?}");
                 };
                 assert_eq!(size, bytes.len());
-                self.trace(|| format!("server {id} gets {packet:?} on {}", link.0));
+                self.trace(|| {
+                    let of = &self.net.links[&link];
+                    let from = if to_leader { of.learner.0 } else { of.leader.0 };
+                    format!("server {id} gets from {from}: {}", words::packet(&packet))
+                });
                 let cuts = matches!(packet, Packet::Trunc(_));
                 self.note_sync(id, link, &packet);
                 self.learner_spoke(id, &packet);

@@ -224,18 +224,28 @@ impl Server {
         }
     }
 
-    /// A tree of this moment has all that was committed while the log was read. Of what waited, only NEWLEADER
-    /// and what is not committed yet goes after it.
+    /// A tree of this moment has all that was committed while the log was read, a change of the ensemble included. Of
+    /// what waited, only NEWLEADER, with the configuration of this moment, and what is not committed yet goes after it.
     fn snapshot_late(&mut self, link: LinkId, then: Vec<PeerMessage>, effects: &mut Vec<Effect>) {
         self.send_plan(link, SyncPlan::Snap, None, effects);
+        let Some(ensemble) = &self.ensemble else { return };
+        let config = ensemble.config.latest().to_string();
         let applied = self.tree.last_processed();
         let follows = |message: &PeerMessage| match message {
             PeerMessage::Proposal(zxid, _) | PeerMessage::Inform(zxid, _) => *zxid > applied,
-            PeerMessage::Packet(Packet::Commit(zxid)) => *zxid > applied,
+            PeerMessage::Packet(
+                Packet::Commit(zxid)
+                | Packet::CommitAndActivate { zxid, .. }
+                | Packet::InformAndActivate { zxid, .. },
+            ) => *zxid > applied,
             _ => true,
         };
-        let then = then.into_iter().filter(follows);
-        effects.extend(then.map(|message| Effect::ToPeer { link, message }));
+        for mut message in then.into_iter().filter(follows) {
+            if let PeerMessage::Packet(Packet::NewLeader { config: of_then, .. }) = &mut message {
+                *of_then = config.clone().into();
+            }
+            effects.push(Effect::ToPeer { link, message });
+        }
     }
 
     fn send_plan(

@@ -16,6 +16,7 @@ fn shape(seed: u64) -> Shape {
         observers: 0,
         observing: Observing::default(),
         clients: 0,
+        contenders: 0,
         history,
         snapshot_txns,
         reign: ReignLength::default(),
@@ -350,6 +351,36 @@ fn whoever_has_lost_its_data_does_not_help_one_that_lags_behind_to_reign() {
             assert_eq!(world.leader(), None, "seed {seed}: nobody knows what was committed");
         }
         world.boot(leader);
+        world.must_come_back();
+    }
+}
+
+/// A follower gets the whole tree because the log cannot be read for it, and while that is found out the ensemble
+/// changes: the tree has the change, so the follower has to have it, too.
+#[test]
+fn a_follower_that_gets_a_tree_late_gets_the_configuration_of_then() {
+    for seed in (0..10).map(|seed| 2 * seed) {
+        let mut world = started(seed, Shape { reconfig: true, observers: 1, ..shape(seed) });
+        let leader = world.leader().unwrap();
+        let [_, far] = others(&world, leader);
+        let client = world.join(leader);
+        world.write(client, wire::create("/a"));
+        world.fell(far);
+        burst(&mut world, client, 30);
+        world.run(300);
+        world.logs_unread = true;
+        world.boot(far);
+        assert!(world.run_until(1_000, |world| world.tally.contains_key("log read asked")));
+        let reply = world.write(client, wire::reconfig(None, Some("4"))).unwrap();
+        assert!(reply.result.is_ok(), "{reply:?}");
+        assert!(!world.serves(far), "it came too early");
+        burst(&mut world, client, 3);
+        assert!(world.run_until(2_000, |world| world.serves(far)));
+        assert_eq!(world.leader(), Some(leader));
+        world.run(200);
+        let (active, _) = world.nodes[&far].disk.configuration();
+        assert_eq!(active, *world.truth.membership(), "seed {seed}");
+        world.logs_unread = false;
         world.must_come_back();
     }
 }
