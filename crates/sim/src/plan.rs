@@ -134,7 +134,7 @@ impl Plan {
             clients: self.clients.into(),
             contenders: self.contenders.into(),
             history: [4, 15, 500][one_of(3)],
-            snapshot_txns: [2, 20, 200][one_of(3)],
+            snapshot_txns: [4, 20, 200][one_of(3)],
             reign: [ReignLength::default(), ReignLength { enough: 100, most: 120 }, ReignLength::default()]
                 [one_of(3)],
             pace_ms: [20, 150, 500][one_of(3)],

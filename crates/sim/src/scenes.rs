@@ -52,7 +52,7 @@ fn ensembles_keep_what_they_promise() {
     };
     let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
     std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
-    println!("{tally:?}");
+    println!("{:?}", tally.into_inner().unwrap());
 }
 
 #[test]
