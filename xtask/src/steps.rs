@@ -90,7 +90,8 @@ fn test(runner: &Runner<'_>, _: bool) -> Result<Outcome> {
 }
 
 fn planted(runner: &Runner<'_>, _: bool) -> Result<Outcome> {
-    let arguments = ["test", "--locked", "--release", "--package", "ostler-sim", "--features", "planted-bugs"];
+    let arguments =
+        ["test", "--locked", "--release", "--package", "ostler-sim", "--features", "planted-bugs"];
     let finished = runner.cargo(&[&arguments[..], &["--test", "planted"]].concat())?;
     let tally = Tally::of_cargo(&finished.output).or_failed(finished.success);
     Ok(counted(tally, finished))

@@ -33,7 +33,8 @@ impl Server {
         if read_only && request.read_only != Some(true) {
             return self.close(conn, CloseReason::ReadOnly, effects);
         }
-        if request.last_zxid_seen > self.tree.last_processed().to_wire() && !planted::is(Bug::OlderTreeServed) {
+        if request.last_zxid_seen > self.tree.last_processed().to_wire() && !planted::is(Bug::OlderTreeServed)
+        {
             // No answer: the client tries another server, which may have what it has seen.
             return self.close(conn, CloseReason::ClientAhead, effects);
         }

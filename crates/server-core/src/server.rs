@@ -376,7 +376,9 @@ impl Server {
         let overtakes = planted::is(Bug::ReadsOvertakeWrites);
         let idle = overtakes || self.conns.get(&conn).is_some_and(|state| state.fifo.is_empty());
         match &request.request {
-            Request::Sync(_) if planted::is(Bug::SyncAtOnce) => self.serve(now, conn, request, now.mono, effects),
+            Request::Sync(_) if planted::is(Bug::SyncAtOnce) => {
+                self.serve(now, conn, request, now.mono, effects)
+            }
             Request::Sync(path) if let Some(Pipeline::Forward(leader)) = self.pipeline() => {
                 let path = path.as_deref().map(Box::from);
                 let after = UNANSWERED;

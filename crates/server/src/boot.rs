@@ -131,7 +131,8 @@ impl RunningServer {
         let mut threads = Threads { handle: handle.clone(), running: Vec::new() };
         let (disk_thread, disk_failed) = spawn_disk_thread(&disk, &driver, (work, lock.clone()))?;
         threads.running.push(disk_thread);
-        let snapshot_thread = spawn_snapshot_thread((&driver, &disk), &snapshots, frozen, (settings.clone(), lock))?;
+        let snapshot_thread =
+            spawn_snapshot_thread((&driver, &disk), &snapshots, frozen, (settings.clone(), lock))?;
         threads.running.push(snapshot_thread);
 
         let door = Arc::new(FourLetterDoor::new(config, &folders, disk.clone(), snapshots.clone()));

@@ -177,11 +177,7 @@ impl Persistence {
 
 /// The accepted and the current epoch on disk. A folder of a server that was in no ensemble has neither: its last
 /// transaction tells.
-pub fn epochs(
-    disk: &dyn Disk,
-    folders: &DataFolders,
-    last: Zxid,
-) -> Result<(Epoch, Epoch), StorageError> {
+pub fn epochs(disk: &dyn Disk, folders: &DataFolders, last: Zxid) -> Result<(Epoch, Epoch), StorageError> {
     let epoch = |which| read_epoch(disk, &folders.snapshots, which);
     let current = epoch(EpochFile::Current)?.unwrap_or_default().max(last.epoch());
     Ok((epoch(EpochFile::Accepted)?.unwrap_or_default().max(current), current))

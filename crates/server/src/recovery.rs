@@ -90,11 +90,7 @@ impl RecoverySink for TreeBuilder {
 
 /// Reads the tree that a leader sends: the parts of a snapshot without header and seals, then a signature. What was
 /// read beyond it comes back too.
-pub fn read_stream(
-    input: impl Read,
-    zxid: Zxid,
-    types: ExtendedTypes,
-) -> Result<(Tree, Vec<u8>), BodyError> {
+pub fn read_stream(input: impl Read, zxid: Zxid, types: ExtendedTypes) -> Result<(Tree, Vec<u8>), BodyError> {
     let mut builder = TreeBuilder::new(types);
     let mut reader = BodyReader::new(input);
     reader.body(&mut builder)?;

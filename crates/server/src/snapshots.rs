@@ -1,10 +1,7 @@
 //! Snapshots in files: how one is begun, grows and is finished, and when it must not be.
 
 use crate::persistence::Frozen;
-use ostler_proto::{
-    planted::{self, Bug},
-    txn::DIGEST_VERSION,
-};
+use ostler_proto::txn::DIGEST_VERSION;
 use ostler_storage::{
     StorageError,
     disk::Disk,
@@ -112,7 +109,10 @@ pub(crate) struct Unfinished<'a> {
 }
 
 impl<'a> Unfinished<'a> {
-    pub(crate) fn begin(frozen: &'a FrozenTree, settings: &'a SnapshotSettings) -> Result<Unfinished<'a>, StorageError> {
+    pub(crate) fn begin(
+        frozen: &'a FrozenTree,
+        settings: &'a SnapshotSettings,
+    ) -> Result<Unfinished<'a>, StorageError> {
         let writer = SnapshotWriter::begin(
             &*settings.disk,
             &settings.folders.snapshots,
@@ -162,7 +162,7 @@ impl<'a> Unfinished<'a> {
         settings: &SnapshotSettings,
     ) -> Result<bool, StorageError> {
         let _no_cut = settings.cuts.finishing();
-        let holds = settings.cuts.count() == frozen.cuts || planted::is(Bug::SnapshotAfterCut);
+        let holds = settings.cuts.count() == frozen.cuts;
         if holds {
             self.finish()?;
         }

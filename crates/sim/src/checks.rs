@@ -63,8 +63,15 @@ impl World {
             }
             Intent::Write(_) | Intent::Close => {
                 let happened = truth.write_of(session, reply.xid.0);
-                assert_eq!(happened, Some(zxid), "[linearizable] {sent:?} of {session:?} is acknowledged at {zxid}");
-                assert!(zxid > sent.floor, "[linearizable] {sent:?} comes before what was known when it was sent");
+                assert_eq!(
+                    happened,
+                    Some(zxid),
+                    "[linearizable] {sent:?} of {session:?} is acknowledged at {zxid}"
+                );
+                assert!(
+                    zxid > sent.floor,
+                    "[linearizable] {sent:?} comes before what was known when it was sent"
+                );
                 check_write(truth, zxid, reply);
                 self.acknowledged = self.acknowledged.max(zxid);
                 self.count(if reply.result.is_ok() { "write" } else { "failed write" });
@@ -139,7 +146,11 @@ impl World {
             return;
         };
         assert!(!again, "[watch late] {path} changed at {zxid} before what was missed was told");
-        assert!(zxid > of.seen, "[watch late] {path} changed at {zxid}, and the client was at {} before", of.seen);
+        assert!(
+            zxid > of.seen,
+            "[watch late] {path} changed at {zxid}, and the client was at {} before",
+            of.seen
+        );
         assert!(truth.changed_at(path, zxid), "[watch] {path} did not change at {zxid}");
         let watched = of.watches.len();
         of.watches.retain(|watch| {
@@ -155,7 +166,10 @@ impl World {
             }
             !over
         });
-        assert!(of.watches.len() < watched, "[watch twice] client {client} did not watch {path} for {kind:?}");
+        assert!(
+            of.watches.len() < watched,
+            "[watch twice] client {client} did not watch {path} for {kind:?}"
+        );
         self.count("event");
     }
 }
@@ -188,7 +202,10 @@ impl World {
 fn watches_are_told_first(truth: &Truth, of: &Client, zxid: Zxid) {
     for watch in &of.watches {
         let due = truth.first_change(&watch.path, watch.of_children, watch.since);
-        assert!(due.is_none_or(|due| due > zxid), "[watch lost] {watch:?} was not told of {due:?}, but {zxid} is shown");
+        assert!(
+            due.is_none_or(|due| due > zxid),
+            "[watch lost] {watch:?} was not told of {due:?}, but {zxid} is shown"
+        );
     }
 }
 

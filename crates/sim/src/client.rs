@@ -6,6 +6,7 @@ use crate::{
     world::{Event, World},
 };
 use ostler_proto::{
+    acl::{Acl, Id, Perms},
     connect::ConnectRequest,
     error::ErrorCode,
     event::EventType,
@@ -157,7 +158,12 @@ impl World {
         let version = if self.chance.one_in(3) { self.chance.below(4) as i32 } else { -1 };
         let write = |ask: Ask| (Intent::Write(path.into()), ask);
         match self.chance.below(17) {
-            0..=2 => write(wire::create(path).data(data).into()),
+            0 => {
+                let user = format!("user{}:x", self.chance.below(6));
+                let acls = [Acl::world(Perms::ALL), Acl { perms: Perms::READ, id: Id::new("digest", user) }];
+                write(wire::create(path).data(data).acl(&acls).into())
+            }
+            1..=2 => write(wire::create(path).data(data).into()),
             3 => write(wire::create(path).data(data).with_stat().into()),
             4 if self.chance.one_in(3) => {
                 self.clients[client].asked_for_ephemeral = true;
@@ -298,8 +304,7 @@ impl World {
             paths(|watch| watch.of_children),
         ]
         .map(|paths| paths.into_iter().collect::<Vec<_>>());
-        let watched =
-            wire::Watched { data: &data, exist: &exist, child: &child, ..wire::Watched::default() };
+        let watched = wire::Watched { data: &data, exist: &exist, child: &child, ..wire::Watched::default() };
         let ask = wire::set_watches(of.seen.to_wire(), &watched);
         self.ask(client, Intent::SetWatches, ask);
     }

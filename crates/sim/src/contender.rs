@@ -215,7 +215,9 @@ impl World {
                     self.after(delay, Event::ContenderCalls { contender, attempt, member });
                 }
                 Effect::Hangup(attempt) => self.contender_hangs_up(contender, attempt),
-                Effect::Reply { id, error, .. } => self.contender_answered(contender, id, Ok((error, &frame[..]))),
+                Effect::Reply { id, error, .. } => {
+                    self.contender_answered(contender, id, Ok((error, &frame[..])))
+                }
                 Effect::Failed { id, failure } => self.contender_answered(contender, id, Err(failure)),
                 Effect::Event { watchers, .. } => {
                     let of = &mut self.contenders[contender];
@@ -297,12 +299,7 @@ impl World {
         self.contender_steps(contender, Input::Frame { attempt, payload: &frame[4..] });
     }
 
-    fn contender_answered(
-        &mut self,
-        contender: usize,
-        id: RequestId,
-        answer: Result<(i32, &[u8]), Failure>,
-    ) {
+    fn contender_answered(&mut self, contender: usize, id: RequestId, answer: Result<(i32, &[u8]), Failure>) {
         let now = self.now;
         let rest = now + self.chance.between(1, HELD_MS);
         let of = &mut self.contenders[contender];

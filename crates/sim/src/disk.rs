@@ -63,6 +63,8 @@ pub(crate) struct Found {
     pub(crate) log_from: Zxid,
     pub(crate) membership: Membership,
     pub(crate) pending: Option<Membership>,
+    /// Nobody has spoilt it.
+    pub(crate) whole: bool,
 }
 
 /// The files were said to hold this.
@@ -177,9 +179,9 @@ impl MemberDisk {
         let (persistence, restored) =
             Persistence::start(disk.clone(), self.folders.clone(), self.options.clone())?;
         let history = self.history_of(&restored)?;
-        let (accepted, current) =
-            persistence::epochs(&*disk, &self.folders, restored.tree.last_processed())?;
-        if !std::mem::take(&mut self.spoilt) {
+        let (accepted, current) = persistence::epochs(&*disk, &self.folders, restored.tree.last_processed())?;
+        let whole = !std::mem::take(&mut self.spoilt);
+        if whole {
             let said = &self.said;
             assert!(
                 history.has_all_of(&said.history),
@@ -205,6 +207,7 @@ impl MemberDisk {
             current,
             membership,
             pending,
+            whole,
         })
     }
 
@@ -217,8 +220,7 @@ impl MemberDisk {
             Membership::parse(&dynamic.map_or(zoo_cfg.clone(), |path| text(path).unwrap())).unwrap();
         let version = dynamic.and_then(|path| u64::from_str_radix(path.rsplit_once('.')?.1, 16).ok());
         membership.version = version.unwrap_or(0);
-        let pending =
-            text(&format!("{ZOO_CFG}.dynamic.next")).and_then(|text| Membership::parse(&text).ok());
+        let pending = text(&format!("{ZOO_CFG}.dynamic.next")).and_then(|text| Membership::parse(&text).ok());
         (membership, pending)
     }
 

@@ -121,7 +121,10 @@ impl World {
         self.run_until(1_000, |world| live.is_subset(&here(world)));
         // What only one server knows ends with a reign.
         let forgotten = self.shape.local != LocalSessions::Off && self.truth.reigns() > reigns;
-        assert!(forgotten || live.is_subset(&here(self)), "[session early] a session of a client that is there was ended");
+        assert!(
+            forgotten || live.is_subset(&here(self)),
+            "[session early] a session of a client that is there was ended"
+        );
         let live = here(self);
         let local = self.local_sessions();
         for client in self.clients.iter().filter(|client| !client.retired && client.open) {

@@ -282,8 +282,7 @@ impl World {
         if !leaves && self.nodes[&id].server.is_none() {
             self.join_anew(id);
         }
-        let (joining, leaving) =
-            if leaves { (None, Some(id.to_string())) } else { (Some(joins), None) };
+        let (joining, leaving) = if leaves { (None, Some(id.to_string())) } else { (Some(joins), None) };
         self.trace(|| format!("client {client} asks for {joining:?} to come and {leaving:?} to go"));
         let ask = wire::reconfig(joining.as_deref(), leaving.as_deref());
         self.ask(client, Intent::Write(String::new()), ask);

@@ -78,12 +78,10 @@ impl SimFiles {
     /// The power goes.
     pub(crate) fn lose_power(&self, chance: &mut Chance) {
         let mut state = self.state();
-        let all: BTreeSet<PathBuf> =
-            state.names.keys().chain(state.durable_names.keys()).cloned().collect();
+        let all: BTreeSet<PathBuf> = state.names.keys().chain(state.durable_names.keys()).cloned().collect();
         let mut names = state.durable_names.clone();
         for path in all {
-            let (now, durable) =
-                (state.names.get(&path).copied(), state.durable_names.get(&path).copied());
+            let (now, durable) = (state.names.get(&path).copied(), state.durable_names.get(&path).copied());
             if now != durable && chance.one_in(2) {
                 match now {
                     Some(file) => names.insert(path, file),
@@ -236,7 +234,8 @@ impl State {
     }
 
     fn free(&mut self) {
-        let named: BTreeSet<usize> = self.names.values().chain(self.durable_names.values()).copied().collect();
+        let named: BTreeSet<usize> =
+            self.names.values().chain(self.durable_names.values()).copied().collect();
         for (number, file) in self.files.iter_mut().enumerate() {
             if !named.contains(&number) {
                 *file = Content::default();

@@ -43,7 +43,9 @@ impl World {
         let of = &self.net.conns[&conn];
         let Caller::Client(client) = of.caller else { return };
         let client = &self.clients[client];
-        let Some(session) = client.session.filter(|_| client.conn == Some(conn) && client.open) else { return };
+        let Some(session) = client.session.filter(|_| client.conn == Some(conn) && client.open) else {
+            return;
+        };
         let ends = client.sent.iter().any(|sent| sent.intent == Intent::Close);
         if of.closing || of.gone || ends {
             return;

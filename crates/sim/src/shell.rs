@@ -30,7 +30,11 @@ impl World {
         let before = server.mode();
         server.step(now, input, &mut effects);
         server.invariants();
-        assert_eq!(server.tree().digest_mismatches(), 0, "[digest] the tree of {id} is what its leader predicted");
+        assert_eq!(
+            server.tree().digest_mismatches(),
+            0,
+            "[digest] the tree of {id} is what its leader predicted"
+        );
         let mode = server.mode();
         if before != mode {
             self.trace(|| match mode {
@@ -254,7 +258,10 @@ impl World {
         if *packet == Packet::Sync && self.mode(id) == Some(MemberMode::Leader) {
             let proposed = self.net.links.get_mut(&link).unwrap().syncs.pop_front().unwrap();
             let applied = self.nodes[&id].server.as_ref().unwrap().tree().last_processed();
-            assert!(applied >= proposed, "[sync] {id} answers a sync at {applied} that came after {proposed}");
+            assert!(
+                applied >= proposed,
+                "[sync] {id} answers a sync at {applied} that came after {proposed}"
+            );
         }
     }
 
@@ -271,6 +278,9 @@ impl World {
             Packet::Ack(zxid) => disk.has(*zxid),
             _ => true,
         };
+        let stale =
+            matches!(packet, Packet::Ack(zxid) if zxid.counter() == 0 && zxid.epoch() < disk.accepted());
+        assert!(!stale, "[promised epoch] {id} follows {packet:?}, and has promised {:?}", disk.accepted());
         assert!(kept, "[disk first] {id} says {packet:?} before it is on disk");
     }
 

@@ -100,6 +100,11 @@ impl Truth {
         self.decides(&of) && next.is_none_or(|next| Quorum::of(&next).is_quorum(|ServerId(id)| of(id)))
     }
 
+    /// What is committed of the reigns before this.
+    pub(crate) fn before(&self, epoch: Epoch) -> History {
+        self.history.before(epoch)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.committed
     }
@@ -186,7 +191,10 @@ impl Truth {
         }
         if cxid != 0 {
             let last = self.last_cxid.entry(session).or_default();
-            assert!(failed || cxid > *last, "[session order] request {cxid} of {session} happened after {last}");
+            assert!(
+                failed || cxid > *last,
+                "[session order] request {cxid} of {session} happened after {last}"
+            );
             *last = (*last).max(cxid);
             self.writes.insert((session, cxid), record.header.zxid);
         }
@@ -213,7 +221,10 @@ impl Truth {
         );
         let (at, (digest, sessions)) = self.trees.range(..=zxid).next_back().unwrap();
         assert_eq!(tree.digest(), *digest, "[digest] {who} is at {zxid} with another tree than that of {at}");
-        assert!(tree.sessions().eq(sessions.iter().copied()), "[sessions] {who} has other sessions at {zxid}");
+        assert!(
+            tree.sessions().eq(sessions.iter().copied()),
+            "[sessions] {who} has other sessions at {zxid}"
+        );
     }
 
     pub(crate) fn write_of(&self, session: SessionId, xid: i32) -> Option<Zxid> {

@@ -41,20 +41,64 @@ const AT_ONCE_MAX: u64 = 1_000_000;
 #[derive(Debug)]
 pub(crate) enum Event {
     Lane(u64),
-    Deadline { id: i64, life: u64 },
-    Sync { id: i64, life: u64 },
-    SnapshotDone { id: i64, life: u64 },
-    LogRead { id: i64, life: u64, term: u64, link: LinkId, after: Zxid, through: Zxid },
-    Dial { id: i64, life: u64, term: u64, to: LearnerMaster, since: u64 },
-    DialElection { id: i64, life: u64, to: i64 },
-    Election { id: i64, life: u64, peer: i64, up: bool },
-    Gone { id: i64, life: u64, link: LinkId },
-    ConnGone { conn: ostler_server_core::ConnId },
+    Deadline {
+        id: i64,
+        life: u64,
+    },
+    Sync {
+        id: i64,
+        life: u64,
+    },
+    SnapshotDone {
+        id: i64,
+        life: u64,
+    },
+    LogRead {
+        id: i64,
+        life: u64,
+        term: u64,
+        link: LinkId,
+        after: Zxid,
+        through: Zxid,
+    },
+    Dial {
+        id: i64,
+        life: u64,
+        term: u64,
+        to: LearnerMaster,
+        since: u64,
+    },
+    DialElection {
+        id: i64,
+        life: u64,
+        to: i64,
+    },
+    Election {
+        id: i64,
+        life: u64,
+        peer: i64,
+        up: bool,
+    },
+    Gone {
+        id: i64,
+        life: u64,
+        link: LinkId,
+    },
+    ConnGone {
+        conn: ostler_server_core::ConnId,
+    },
     /// A process may run again.
-    Resume { id: i64, life: u64 },
+    Resume {
+        id: i64,
+        life: u64,
+    },
     Contender(usize),
     /// A contender's call reaches a port.
-    ContenderCalls { contender: usize, attempt: AttemptId, member: i64 },
+    ContenderCalls {
+        contender: usize,
+        attempt: AttemptId,
+        member: i64,
+    },
     Client(usize),
 }
 
@@ -253,6 +297,13 @@ impl World {
             return false;
         }
         let Found { tree, replayed, history, .. } = found;
+        let needed = self.truth.before(found.current);
+        assert!(
+            !found.whole || history.has_all_of(&needed),
+            "[current epoch] server {id} has saved {:?}, and of what was committed before has only {history:?}",
+            found.current
+        );
+        let node = self.node(id);
         node.history = history;
         let core = CoreConfig {
             server: ServerId(id),
@@ -340,10 +391,9 @@ impl World {
             | Event::Gone { id, life, .. } => Some((*id, *life)),
             Event::Lane(lane) => self.net.lanes.get(lane)?.to,
             Event::ConnGone { conn } => self.net.conns.get(conn).map(|of| of.member),
-            Event::Resume { .. }
-            | Event::Client(_)
-            | Event::Contender(_)
-            | Event::ContenderCalls { .. } => None,
+            Event::Resume { .. } | Event::Client(_) | Event::Contender(_) | Event::ContenderCalls { .. } => {
+                None
+            }
         }
     }
 
@@ -445,8 +495,7 @@ impl World {
             }
             (Route::Peer { link, .. }, Parcel::Tree { zxid, digest, bytes, history }) => {
                 self.trace(|| format!("server {id} gets a tree of {zxid} on {}", link.0));
-                let (tree, rest) =
-                    recovery::read_stream(&bytes[..], zxid, ExtendedTypes::default()).unwrap();
+                let (tree, rest) = recovery::read_stream(&bytes[..], zxid, ExtendedTypes::default()).unwrap();
                 assert!(rest.is_empty() && tree.digest() == digest, "[digest] a copy is what was sent");
                 let tree = Box::new(tree);
                 self.node(id).incoming = Some(history);

@@ -488,7 +488,8 @@ impl Leading {
                     && learner.observer
                     && let Stage::Sync { acks, .. } = &mut self.stage
                 {
-                    let missing = self.electorate.current.voters().find(|of| *of != self.me && !acks.contains(of));
+                    let missing =
+                        self.electorate.current.voters().find(|of| *of != self.me && !acks.contains(of));
                     acks.extend(missing);
                 }
                 if !learner.observer

@@ -97,8 +97,10 @@ fn table(sim: &Sim) -> ExitCode {
     if missed.into_inner() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// The name in brackets at the beginning, or where the panic was.
+/// The name in brackets, or who else has noticed.
 fn promise(how: &str) -> &str {
-    let named = how.strip_prefix('[').and_then(|rest| rest.split_once(']'));
-    named.map_or("a check in the server itself", |(name, _)| name)
+    let named = how.split('[').skip(1).filter_map(|rest| rest.split_once(']'));
+    let mut names = named.map(|(name, _)| name);
+    let is_name = |name: &&str| name.bytes().all(|byte| byte.is_ascii_lowercase() || b" -".contains(&byte));
+    names.find(is_name).filter(|name| !name.is_empty()).unwrap_or("another check")
 }
