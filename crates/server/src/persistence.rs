@@ -20,7 +20,7 @@ use ostler_storage::{
     epochs::{EpochFile, read_epoch, write_epoch},
     folders::DataFolders,
     recover::{Origin, RecoverOptions},
-    snapshot::{find_snapshots, remove_snapshots_after},
+    snapshot::{find_snapshots, remove_snapshots_after, remove_snapshots_before},
     txnlog::{LogOptions, LogReader, TxnLog},
 };
 use ostler_tree::FrozenTree;
@@ -142,7 +142,10 @@ impl Persistence {
                 // Another tree of that zxid would be replaced; later ones are not this leader's.
                 remove_snapshots_after(disk, &folders.snapshots, frozen.zxid)?;
                 snapshots::write_at_once(&frozen, settings)?;
-                self.log.truncate_after(frozen.zxid)?;
+                // The tree stands for records that are not in the log. Should it be damaged one day, an older snapshot
+                // and what was logged before and after would give a tree that never was.
+                self.log.truncate_after(Zxid::ZERO)?;
+                remove_snapshots_before(disk, &folders.snapshots, frozen.zxid)?;
                 tracing::info!(zxid = %frozen.zxid, logs = %folders.logs.display(), "the leader's tree is on disk");
             }
             PersistOp::SaveConfig { membership, active } => {

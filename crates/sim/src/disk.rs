@@ -172,6 +172,14 @@ impl MemberDisk {
         self.files.rot(&self.folders.snapshots, chance)
     }
 
+    /// The newest snapshot cannot be read any more.
+    #[cfg(test)]
+    pub(crate) fn damage_newest_snapshot(&mut self) {
+        let found = ostler_storage::snapshot::find_snapshots(&self.files, &self.folders.snapshots).unwrap();
+        self.spoil();
+        self.files.damage(&found[0].path);
+    }
+
     /// Lets a server start on what is there.
     pub(crate) fn start(&mut self) -> Result<Found, StorageError> {
         let disk = Arc::new(self.files.clone());

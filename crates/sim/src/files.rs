@@ -120,6 +120,18 @@ impl SimFiles {
         Some(path)
     }
 
+    /// A bit flips in the middle of a file.
+    #[cfg(test)]
+    pub(crate) fn damage(&self, path: &Path) {
+        let mut state = self.state();
+        let file = state.names[path];
+        let content = &mut state.files[file];
+        let middle = content.now.len() / 2;
+        content.now[middle] ^= 1;
+        content.dirty.insert(middle / SECTOR);
+        content.sync();
+    }
+
     /// Nothing is left.
     pub(crate) fn wipe(&self) {
         let mut state = self.state();

@@ -384,3 +384,30 @@ fn a_follower_that_gets_a_tree_late_gets_the_configuration_of_then() {
         world.must_come_back();
     }
 }
+
+/// The tree of a leader takes the place of records that are never logged. If it cannot be read later, an older snapshot
+/// with the log from before and after makes another tree, and nothing in the log shows it.
+#[test]
+fn an_older_snapshot_does_not_stand_in_for_a_tree_that_came_whole() {
+    for seed in 0..10 {
+        let shape = Shape { history: 4, snapshot_txns: 10_000, ..shape(seed) };
+        let mut world = started(seed, shape);
+        let leader = world.leader().unwrap();
+        let [_, far] = others(&world, leader);
+        let client = world.join(leader);
+        world.write(client, wire::create("/a"));
+        world.run(100);
+        world.fell(far);
+        burst(&mut world, client, 30);
+        world.run(300);
+        world.logs_unread = true;
+        world.boot(far);
+        assert!(world.run_until(2_000, |world| world.serves(far)));
+        assert_eq!(world.tally.get("install"), Some(&1), "it got a tree");
+        burst(&mut world, client, 3);
+        world.run(300);
+        world.fell(far);
+        world.node(far).disk.damage_newest_snapshot();
+        assert!(!world.boot(far), "it has a tree that never was");
+    }
+}
