@@ -92,10 +92,15 @@ class Member:
         self.config = os.path.join(folder, "zoo%d.cfg" % number)
         with open(self.config, "w") as f:
             f.writelines("%s=%s\n" % item for item in keys.items())
-        with open(os.path.join(folder, "log%d" % number), "wb") as log:
+        self.log = os.path.join(folder, "log%d" % number)
+        with open(self.log, "wb") as log:
             self.process = subprocess.Popen(candidate.command(heap) + [self.config], stdout=log, stderr=log)
 
     def serves(self):
+        code = self.process.poll()
+        if code is not None:
+            with open(self.log, errors="replace") as log:
+                raise Failed("a server of the ensemble ended with %s: %s" % (code, log.read()[-800:]))
         try:
             with socket.create_connection(("127.0.0.1", self.port), timeout=2) as connection:
                 connection.sendall(b"srvr")

@@ -101,8 +101,9 @@ class Cluster:
     `host`: where the others find a server, by its number.
     """
 
-    def __init__(self, makes, folder, base_port, settings=None, observers=(), links=None, host=lambda n: "127.0.0.1"):
+    def __init__(self, makes, folder, base_port, settings=None, observers=(), links=None, host=None):
         self.members = {}
+        host = host or (links.host if links else lambda n: "127.0.0.1")
         numbers = range(1, len(makes) + 1)
         own = {n: base_port + PORTS_PER_SERVER * n for n in numbers}  # client port, then those for the others
         for n, make in zip(numbers, makes):
@@ -114,6 +115,8 @@ class Cluster:
                     ports = [links.to(n, m, port) for port in ports]
                 keys["server.%d" % m] = "%s:%d:%d%s" % (host(m), *ports, role)
             self.members[n] = Member(make, os.path.join(folder, "server-%d" % n), own[n], n, keys)
+            if links:
+                links.house(self.members[n])
 
     def __getitem__(self, number):
         return self.members[number]

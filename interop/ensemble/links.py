@@ -1,5 +1,7 @@
 """What lies between the servers of an ensemble: each sees the others through ports of its own, which can go silent.
 
+Ports need no rights and no namespaces; namespaces.py cuts real links.
+
     links = Links(3, 27020)
     cluster = Cluster(makes, folder, 27000, links=links)
     links.cut(1, 2)      # nothing that 1 sends reaches 2, on connections of either; nobody is told
@@ -17,11 +19,39 @@ import signal
 PORTS_PER_LINK = 2  # quorum and election
 
 
-class Links:
-    def __init__(self, size, base_port):
+class Ways:
+    """From each of some servers to each other one there is a way, which is open or cut."""
+
+    def __init__(self, size):
         self.numbers = range(1, size + 1)
-        pairs = list(itertools.permutations(self.numbers, 2))
-        self.at = {pair: base_port + PORTS_PER_LINK * n for n, pair in enumerate(pairs)}
+        self.pairs = list(itertools.permutations(self.numbers, 2))
+
+    def cut(self, source, sink):
+        self.turn([(source, sink)], False)
+
+    def cut_off(self, number, both_ways=True):
+        """A server from all others; one way: they do not hear it any more."""
+        others = [n for n in self.numbers if n != number]
+        self.part([number], others, both_ways)
+
+    def part(self, some, others, both_ways=True):
+        ways = list(itertools.product(some, others))
+        self.turn(ways + [(b, a) for a, b in ways] if both_ways else ways, False)
+
+    def heal(self):
+        self.turn(self.pairs, True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+
+class Links(Ways):
+    def __init__(self, size, base_port):
+        super().__init__(size)
+        self.at = {pair: base_port + PORTS_PER_LINK * n for n, pair in enumerate(self.pairs)}
         self.used, self.routes, self.process = {}, [], None
         self.control, self.other_end = multiprocessing.Pipe()
 
@@ -39,22 +69,13 @@ class Links:
         self.control.recv()  # it listens
         return self
 
-    def cut(self, source, sink):
-        self._say([(source, sink)], False)
+    def host(self, _number):
+        return "127.0.0.1"
 
-    def cut_off(self, number, both_ways=True):
-        """A server from all others; one way: they do not hear it any more."""
-        others = [n for n in self.numbers if n != number]
-        self.part([number], others, both_ways)
+    def house(self, member):
+        """Members live where they are started."""
 
-    def part(self, some, others, both_ways=True):
-        ways = list(itertools.product(some, others))
-        self._say(ways + [(b, a) for a, b in ways] if both_ways else ways, False)
-
-    def heal(self):
-        self._say(list(itertools.permutations(self.numbers, 2)), True)
-
-    def _say(self, ways, is_open):
+    def turn(self, ways, is_open):
         self.control.send((ways, is_open))
         self.control.recv()
 
@@ -63,12 +84,6 @@ class Links:
             self.process.kill()
             self.process.join()
             self.process = None
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.stop()
 
 
 def _serve(routes, numbers, control):

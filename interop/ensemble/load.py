@@ -20,6 +20,7 @@ if __name__ == "__main__":
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from disk import load as disk_load  # noqa: E402
 from disk.load import SESSION_MS, Node  # noqa: E402
+from rig.address import connect  # noqa: E402
 from rig.outcome import Mismatch, conclude, expect, expect_equal  # noqa: E402
 from rig.wire import (  # noqa: E402
     AUTH_XID, EPHEMERAL, NODE_EXISTS, ConnectionLost, Reader, Refused, Session, SessionExpired, buffer,
@@ -39,7 +40,7 @@ class Link(Session):
     """A Session that gives up sooner and whose answers never go back in time."""
 
     def __init__(self, port, timeout_ms=SESSION_MS, session_id=0, password=b"\0" * 16, seen_zxid=0):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=ANSWER_S)
+        self.socket = connect(port, timeout=ANSWER_S)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.buffer, self.xid, self.waiting, self.events = b"", 0, deque(), []
         self.port, self.seen_zxid = port, seen_zxid

@@ -144,7 +144,7 @@ class Trial:
         name, log = "server %d (%s)" % (member.number, self.makes[member.number - 1]), member.log_text()
         if member.number in given_snapshots(self.cluster):
             reason = "which a Java leader sent a snapshot"
-        elif all_while_shutting_down(log):
+        elif all_while_losing_its_leader(log):
             reason = "which was losing its leader"
         else:
             raise Mismatch("%s counted %d digest mismatches%s" % (
@@ -152,21 +152,24 @@ class Trial:
         self.forgiven[name, reason] += count
 
 
-def all_while_shutting_down(log):
-    """Whether a Java server's digests differed only between the loss of its leader and the end of its CommitProcessor.
+SHUTTING_DOWN = re.compile(r"ZooKeeperServer (- )?[Ss]hutting down")
 
-    In that time it replays its log into the tree while that thread still applies commits to it, so a digest can be of
-    a tree that is further on already.
+
+def all_while_losing_its_leader(log):
+    """Whether a Java server's digests differed only between the loss of its leader and its next election.
+
+    In that time it replays its log into the tree while its CommitProcessor still applies commits to it, so the digest
+    that belongs to a record can be compared with that of a tree that is further on already.
     """
-    shutting_down, found = False, False
+    losing, found = False, False
     for line in log.splitlines():
-        if "ZooKeeperServer - shutting down" in line:
-            shutting_down = True
-        elif "CommitProcessor exited loop" in line:
-            shutting_down = False
+        if SHUTTING_DOWN.search(line):
+            losing = True
+        elif "PeerState set to LOOKING" in line:
+            losing = False
         elif "Digests are not matching" in line:
             found = True
-            if not shutting_down:
+            if not losing:
                 return False
     return found
 

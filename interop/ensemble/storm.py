@@ -16,6 +16,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from ensemble.cluster import Cluster  # noqa: E402
 from ensemble.links import Links  # noqa: E402
 from ensemble.load import SETTINGS, Load  # noqa: E402
+from ensemble.namespaces import Namespaces  # noqa: E402
 from rig.outcome import Mismatch, conclude, expect, expect_equal  # noqa: E402
 from rig.server import NotServing, arguments, work_folder  # noqa: E402
 
@@ -108,7 +109,7 @@ class Storm:
 
     def cut_some_links(self):
         """Any links, any directions: only what is left afterwards counts."""
-        for pair in self.links.at:
+        for pair in self.links.pairs:
             if self.chance.random() < 0.3:
                 self.links.cut(*pair)
         time.sleep(self.chance.uniform(0.1, 1.5) * SYNC_S)
@@ -207,13 +208,17 @@ def check():
     parser.add_argument("--quick", action="store_true", help="20 rounds")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="these harms, comma-separated, in this order")
+    parser.add_argument("--links", choices=["ports", "namespaces"], default="ports",
+                        help="what is cut: connections through forwarding ports, or the links of network namespaces, one "
+                             "per server, which takes root (default: %(default)s)")
     parser.add_argument("--clients", type=int, default=4)
     args = parser.parse_args()
     rounds, chance = 20 if args.quick else args.rounds, random.Random(args.seed)
     settings = {**SETTINGS, "tickTime": TICK_MS, "syncLimit": SYNC_LIMIT, "initLimit": INIT_LIMIT, "snapCount": 5000,
                 "preAllocSize": 1024}
     print("seed %d, %d servers, %d rounds" % (args.seed, args.size, rounds), flush=True)
-    with Links(args.size, args.port + LINK_PORTS) as links, \
+    between = Namespaces(args.size) if args.links == "namespaces" else Links(args.size, args.port + LINK_PORTS)
+    with between as links, \
             Cluster([args.server] * args.size, work_folder("storm"), args.port, settings, links=links) as cluster:
         links.start()
         cluster.start().wait_quorum()

@@ -1,204 +1,218 @@
 #!/usr/bin/env python3
 """Curator's recipes and Ostler's for one path: two processes of each contend, and are killed by turns.
 
-Whoever holds marks /holder-RECIPE with an ephemeral znode, which nobody else may find there, and writes into /journal. In a
-second part a holder is stopped (SIGSTOP) until another one holds, and writes at once when it goes on: refused.
+Whoever holds says so in the transaction that checks that it does (crates/recipes/examples/contend.rs, Contend.java), so
+that the server's history tells of any two at a time. Every second pair of kills waits until the victim holds.
 
-    contend.py [--server CMD] [--size N] [--hand-overs N] [--pauses N] [--recipes mutex,latch,...] [--quick]
+    contend.py [--server CMD] [--size N] [--hand-overs N] [--kill-every N] [--recipes mutex,latch,...] [--together] [--quick]
 """
-import json
 import os
-import subprocess
 import sys
 import time
+from collections import Counter
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from ensemble.cluster import Cluster, patiently  # noqa: E402
+from recipes import programs  # noqa: E402
 from rig.outcome import conclude, expect  # noqa: E402
-from rig.peers import CHECKOUT, INTEROP, need, need_program  # noqa: E402
+from rig.peers import need  # noqa: E402
 from rig.program import Program  # noqa: E402
 from rig.server import arguments, work_folder  # noqa: E402
-from rig.wire import Session  # noqa: E402
+from rig.wire import NO_NODE, Refused, Session  # noqa: E402
 
-RECIPES = ("mutex", "semaphore-mutex", "semaphore", "read-write", "latch", "selector")
-KILL_EVERY = 25  # hand-overs
+RECIPES = ("latch", "selector", "mutex", "semaphore-mutex", "read-write", "semaphore")
+SHARED = ("semaphore",)  # by as many as there are leases
+VICTIMS = ("rust-1", "java-1", "rust-2", "java-2")
 STALLED_S = 30  # a killed holder's session is over after 2 s
 SETTINGS = {"tickTime": 500}
 
 
-class Contenders:
-    """Two processes of each kind; one that ended or was killed is started again."""
+class History:
+    """What the server has kept: whose marks there are now, and who has held each recipe in which order."""
 
-    def __init__(self, words_of, servers, recipe):
-        self.words_of, self.servers, self.recipe = words_of, servers, recipe
-        self.running = {}
-        self.seen = {}
-        self.troubles = 0
-        for name in ("java-1", "rust-1", "java-2", "rust-2"):
-            self.start(name)
+    def __init__(self, port, recipes):
+        self.port, self.session = port, None
+        self.entries = {recipe: [] for recipe in recipes}  # names of znodes
+        self.holders = {recipe: [] for recipe in recipes}
+        self.moved = {recipe: time.monotonic() for recipe in recipes}
+        for path in ("/held", "/sharing", "/journal"):
+            self.create(path)
+        for recipe in recipes:
+            self.create("/sharing/" + recipe)
+            self.create("/journal/" + recipe)
 
-    def start(self, name):
-        words = self.words_of[name.split("-")[0]]
-        self.running[name] = Program(words + [self.servers, self.recipe, name])
-
-    def kill(self, name):
-        self.look(name)
-        self.running[name].kill()
-        self.look(name)
-        self.start(name)
-
-    def look(self, name):
-        text = self.running[name].output
-        expect("VIOLATION" not in text, "%s of %s: %s" % (self.recipe, name, text[-600:]))
-
-    def look_at_all(self):
-        for name, program in list(self.running.items()):
-            self.look(name)
-            if program.process.poll() is not None:
-                self.troubles += 1
-                expect(self.troubles < 20, "%s of %s ends again and again: %s" % (self.recipe, name, program.output[-600:]))
-                self.start(name)
-
-    def stop(self):
-        for name, program in self.running.items():
-            program.kill()
-            self.look(name)
-
-
-class Journal:
-    def __init__(self, port):
-        self.port = port
-        self.session = None
-
-    def names(self):
-        """Who has held, in order, since the last time it was emptied."""
-        def ask():
+    def ask(self, question):
+        def attempt():
             try:
                 self.session = self.session or Session(self.port, 30000)
-                return self.session.children("/journal")
+                return question(self.session)
+            except Refused:
+                raise
             except Exception:
                 self.session = None
                 raise
-        return patiently(ask)
+        return patiently(attempt)
 
-    def holders(self, names):
-        return [patiently(lambda name=name: self.session.get("/journal/" + name)[0].decode()) for name in names]
+    def create(self, path):
+        self.ask(lambda session: session.exists(path) or session.create(path))
 
-    def empty(self):
-        for name in self.names():
-            self.session.delete("/journal/" + name)
+    def read_on(self, recipe):
+        names = self.ask(lambda session: session.children("/journal/" + recipe))
+        for name in names[len(self.entries[recipe]):]:
+            path = "/journal/%s/%s" % (recipe, name)
+            self.holders[recipe].append(self.ask(lambda session: session.get(path)[0].decode()))
+            self.moved[recipe] = time.monotonic()
+        self.entries[recipe] = names
+
+    def hand_overs(self, recipe):
+        """Pairs of who had it and who had it next."""
+        holders = self.holders[recipe]
+        # A Java process takes its time to start: what was before its first turn does not count.
+        first = next((at for at, name in enumerate(holders) if name.startswith("java")), len(holders))
+        return [pair for pair in zip(holders[first:], holders[first + 1:]) if pair[0] != pair[1]]
+
+    def holds(self, recipe, name):
+        if recipe in SHARED:
+            return self.ask(lambda session: session.exists("/sharing/%s/%s" % (recipe, name))) is not None
+        try:
+            return self.ask(lambda session: session.get("/held/" + recipe))[0] == name.encode()
+        except Refused as e:
+            if e.code == NO_NODE:
+                return False
+            raise
 
 
-def hand_overs(recipe, words_of, servers, journal, wanted):
-    """Lets them contend until so many hand-overs have happened; (hand-overs, turns of each, kills, restarts)."""
-    contenders = Contenders(words_of, servers, recipe)
-    victims = ["rust-1", "java-1", "rust-2", "java-2"]
-    turns, holders, kills, moved = [], [], 0, time.monotonic()
+class Contenders:
+    """Two processes of each kind; one that has ended is started again, under another name."""
+
+    def __init__(self, words_of, servers, recipes):
+        self.words_of, self.servers, self.recipes = words_of, servers, recipes
+        self.running, self.names = {}, {}
+        self.started = Counter()
+        self.troubles = []
+        self.killed = {"java": [0, 0], "rust": [0, 0]}  # kills, and of these while it held
+        for place in VICTIMS:
+            self.start(place)
+
+    def start(self, place):
+        self.started[place] += 1
+        self.names[place] = "%s.%d" % (place, self.started[place])
+        words = self.words_of[place.split("-")[0]]
+        self.running[place] = Program(words + [self.servers, ",".join(self.recipes), self.names[place]])
+
+    def kill(self, place, history, holding):
+        """kill -9; if `holding` says so, while it holds one of the recipes, which go by turns."""
+        self.look(place)
+        name, kind = self.names[place], place.split("-")[0]
+        recipe = self.recipes[sum(kills for kills, _ in self.killed.values()) % len(self.recipes)]
+        until = time.monotonic() + 5
+        while holding and time.monotonic() < until and not self.caught(place, history, recipe):
+            pass
+        self.running[place].kill()
+        self.killed[kind][0] += 1
+        # Its mark outlives it by its session.
+        self.killed[kind][1] += any(history.holds(recipe, name) for recipe in self.recipes)
+        self.look(place)
+        self.start(place)
+
+    def caught(self, place, history, recipe):
+        """Whether it now stands still and holds; it goes on if it does not hold."""
+        if not history.holds(recipe, self.names[place]):
+            return False
+        self.running[place].pause()
+        time.sleep(0.02)  # what it has sent before is done by then
+        if history.holds(recipe, self.names[place]):
+            return True
+        self.running[place].resume()
+        return False
+
+    def look(self, place):
+        text = self.running[place].output
+        expect("VIOLATION" not in text, "%s: %s" % (self.names[place], text[-600:]))
+
+    def look_at_all(self):
+        for place, program in list(self.running.items()):
+            self.look(place)
+            if program.process.poll() is not None:
+                self.troubles.append("%s: %s" % (self.names[place], program.output.strip()[-300:]))
+                print(self.troubles[-1].replace("\n", " | "), flush=True)
+                expect(len(self.troubles) < 20, "contenders end again and again: " + self.troubles[-1])
+                self.start(place)
+
+    def stop(self):
+        for place, program in self.running.items():
+            program.kill()
+            self.look(place)
+
+
+def contend(recipes, words_of, servers, port, wanted, kill_every):
+    """Lets them contend for these recipes at once until each has been handed over so many times; the hand-overs."""
+    began = time.monotonic()
+    history = History(port, recipes)
+    contenders = Contenders(words_of, servers, recipes)
+    kills = 0
     try:
         while True:
             contenders.look_at_all()
-            names = journal.names()
-            if len(names) > len(turns):
-                holders += journal.holders(names[len(turns):])
-                turns, moved = names, time.monotonic()
-            expect(time.monotonic() < moved + STALLED_S, "%s: nobody has held for %d s" % (recipe, STALLED_S))
-            # A Java process takes its time to start: what was before its first turn does not count.
-            both = next((at for at, name in enumerate(holders) if name.startswith("java")), len(holders))
-            changes = sum(1 for a, b in zip(holders[both:], holders[both + 1:]) if a != b)
-            if changes >= wanted:
+            for recipe in recipes:
+                history.read_on(recipe)
+                stalled = time.monotonic() - history.moved[recipe]
+                expect(stalled < STALLED_S, "%s: nobody has held for %d s" % (recipe, STALLED_S))
+            fewest = min(len(history.hand_overs(recipe)) for recipe in recipes)
+            if fewest >= wanted and kills >= (wanted - 1) // kill_every:
                 break
-            if changes >= KILL_EVERY * (kills + 1):
-                contenders.kill(victims[kills % 4])
+            if fewest >= kill_every * (kills + 1):
+                contenders.kill(VICTIMS[kills % 4], history, holding=kills % 4 < 2)
                 kills += 1
             time.sleep(0.02)
     finally:
         contenders.stop()
-    of_each = {kind: sum(1 for name in holders if name.startswith(kind)) for kind in ("java", "rust")}
-    expect(all(of_each.values()), "%s: not all have held: %s" % (recipe, of_each))
-    journal.empty()
-    return changes, of_each, kills, contenders.troubles
+    for recipe in recipes:
+        report(recipe, history)
+    print("  %s; %d ended by themselves; %.0f s" % (
+        ", ".join("%d kills of %s, %d while it held" % (all_, kind, held) for kind, (all_, held) in contenders.killed.items()),
+        len(contenders.troubles), time.monotonic() - began), flush=True)
+    return sum(len(history.hand_overs(recipe)) for recipe in recipes), kills
 
 
-def pauses(words_of, servers, rounds):
-    """The holder is stopped until the other one holds; it writes at once when it goes on."""
-    names = ("one", "two")
-    holders = [Program(words_of["rust"] + [servers, "hold", name]) for name in names]
-    first = 0
-    last = 0
-    try:
-        until = time.monotonic() + 20
-        while "holding" not in holders[first].output:
-            first = 1 - first
-            expect(time.monotonic() < until, "nobody holds")
-            time.sleep(0.01)
-        last = int(holders[first].wait_for(r"^holding (\d+)$").group(1))
-        for _ in range(rounds):
-            paused, other = holders[first], holders[1 - first]
-            paused.pause()
-            token = int(other.wait_for(r"^holding (\d+)$", timeout=20).group(1))
-            expect(token > last, "token %d after %d" % (token, last))
-            paused.resume()
-            said = paused.wait_for(r"^(refused|WRITTEN|not known.*)$").group(1)
-            expect(said == "refused", "a holder that was paused: " + said)
-            first, last = 1 - first, token
-    finally:
-        for program in holders:
-            program.resume()
-            program.kill()
-
-
-def compile_java(folder, jars):
-    source = os.path.join(INTEROP, "recipes", "Contend.java")
-    cmd = [need_program("javac"), "-nowarn", "-proc:none", "-d", folder, "-cp", jars + "/*", source]
-    p = subprocess.run(cmd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    expect(p.returncode == 0, "javac failed: " + p.stdout[-1500:])
-
-
-def build_rust():
-    """Where cargo says that it is."""
-    cmd = [need_program("cargo"), "build", "--quiet", "--message-format=json", "-p", "ostler-recipes", "--example", "contend"]
-    p = subprocess.run(cmd, cwd=CHECKOUT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    expect(p.returncode == 0, "cargo build failed: " + p.stderr[-1500:])
-    built = [json.loads(line).get("executable") for line in p.stdout.splitlines() if line.startswith("{")]
-    return next(filter(None, reversed(built)))
+def report(recipe, history):
+    turns = Counter(name.split("-")[0] for name in history.holders[recipe])
+    expect(len(turns) == 2, "%s: not all have held: %s" % (recipe, dict(turns)))
+    pairs = Counter(" to ".join(name.split("-")[0] for name in pair) for pair in history.hand_overs(recipe))
+    print("%s: %d hand-overs (%s), turns of java %d, of rust %d" % (
+        recipe, sum(pairs.values()), ", ".join("%s %d" % pair for pair in sorted(pairs.items())), turns["java"], turns["rust"],
+    ), flush=True)
 
 
 def check():
     parser = arguments(__doc__)
     parser.add_argument("--size", type=int, default=3, help="servers, 3 or more")
     parser.add_argument("--hand-overs", type=int, default=500, help="of each recipe")
-    parser.add_argument("--pauses", type=int, default=100)
+    parser.add_argument("--kill-every", type=int, default=25, metavar="N", help="hand-overs (default: %(default)s)")
     parser.add_argument("--recipes", default=",".join(RECIPES))
+    parser.add_argument("--together", action="store_true", help="all recipes at once, and not one after the other")
     parser.add_argument("--contend", help="the Rust contender, if it is built (crates/recipes/examples/contend.rs)")
-    parser.add_argument("--quick", action="store_true", help="few of everything")
+    parser.add_argument("--quick", action="store_true", help="few hand-overs, all recipes together")
     args = parser.parse_args()
     if args.quick:
-        args.hand_overs, args.pauses = 40, 5
+        args.hand_overs, args.kill_every, args.together = 30, 10, True
     jars, folder = need("zk39"), work_folder("recipes")
-    compile_java(folder, jars)
-    contend = args.contend or build_rust()
-    log = "-Dlog4j2.configurationFile=%s/log4j2.xml" % jars
     words_of = {
-        "java": ["java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dlevel=OFF", log, "-cp",
-                 "%s:%s/*" % (folder, jars), "Contend"],
-        "rust": [contend],
+        "java": programs.java("Contend", folder, jars, "-Xmx128m"),
+        "rust": programs.rust("contend", args.contend),
     }
+    recipes = args.recipes.split(",")
+    total, killed = 0, 0
     with Cluster([args.server] * args.size, folder, args.port, SETTINGS) as cluster:
         cluster.start()
         cluster.wait_quorum()
         servers = ",".join("127.0.0.1:%d" % port for port in cluster.ports())
-        journal = Journal(cluster.ports()[0])
-        patiently(lambda: Session(journal.port).create("/journal"))
-        total = 0
-        for recipe in filter(None, args.recipes.split(",")):
-            began = time.monotonic()
-            changes, of_each, kills, troubles = hand_overs(recipe, words_of, servers, journal, args.hand_overs)
-            total += changes
-            print("%s: %d hand-overs, turns %s, %d kills, %d restarts, %.0f s" % (
-                recipe, changes, of_each, kills, troubles, time.monotonic() - began), flush=True)
-        pauses(words_of, servers, args.pauses)
-    return "%d hand-overs between Curator and Ostler, one holder at a time; %d writes of paused holders refused" % (
-        total, args.pauses)
+        for group in [recipes] if args.together else [[recipe] for recipe in recipes]:
+            changes, kills = contend(group, words_of, servers, cluster.ports()[0], args.hand_overs, args.kill_every)
+            total, killed = total + changes, killed + kills
+        cluster.look_same()
+    return "%d hand-overs of %d recipes between Curator and Ostler with %d kills, never more holders than may be" % (
+        total, len(recipes), killed)
 
 
 if __name__ == "__main__":

@@ -2,19 +2,17 @@
 """Curator 5.9 and the Rust recipes share data: counts, longs, queues of all kinds, caches, discovery, barriers, a group.
 
 Each step runs in a Java and in a Rust process at once (Data.java, crates/recipes/examples/data.rs), and both must see
-the same. Without --rust the Rust half is built by `cargo build --release -p ostler-recipes --example data`.
+the same.
 """
 import os
-import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from rig.outcome import conclude, expect, expect_equal  # noqa: E402
-from rig.peers import CHECKOUT, INTEROP, need, need_program  # noqa: E402
+from recipes import programs  # noqa: E402
+from rig.outcome import conclude, expect_equal  # noqa: E402
+from rig.peers import need  # noqa: E402
 from rig.program import Program  # noqa: E402
 from rig.server import Server, arguments, work_folder  # noqa: E402
-
-TARGET = os.environ.get("CARGO_TARGET_DIR") or os.path.join(CHECKOUT, "target")
 
 
 def queue_lines(other):
@@ -44,27 +42,6 @@ STEPS = {
 }
 
 
-def build_rust():
-    cmd = [need_program("cargo"), "build", "--quiet", "--release", "--package", "ostler-recipes", "--example", "data"]
-    p = subprocess.run(cmd, cwd=CHECKOUT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    expect(p.returncode == 0, "cargo build failed: " + p.stdout[-1500:])
-    return os.path.join(TARGET, "release", "examples", "data")
-
-
-def compile_java(folder, jars):
-    source = os.path.join(INTEROP, "recipes", "Data.java")
-    cmd = [need_program("javac"), "-nowarn", "-proc:none", "-d", folder, "-cp", jars + "/*", source]
-    p = subprocess.run(cmd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    expect(p.returncode == 0, "javac failed: " + p.stdout[-1500:])
-
-
-def java(folder, jars, *words):
-    log = "-Dlog4j2.configurationFile=%s/log4j2.xml" % jars
-    return Program([
-        "java", "-Xmx256m", "-XX:+UseSerialGC", "-Dlevel=OFF", log, "-cp", "%s:%s/*" % (folder, jars), "Data", *words,
-    ])
-
-
 def seen(program, who, step):
     program.wait_for(r"^done$", timeout=90)
     expect_equal(program.finish(), 0, "exit code of %s in step %s" % (who, step))
@@ -76,13 +53,11 @@ def seen(program, who, step):
 def check():
     args = arguments(__doc__, rust={"metavar": "FILE", "help": "the Rust half, already built"}).parse_args()
     jars, folder = need("zk39"), work_folder("recipes-data")
-    rust = args.rust or build_rust()
-    compile_java(folder, jars)
+    java, rust = programs.java("Data", folder, jars, "-Xmx256m"), programs.rust("data", args.rust)
     where = "127.0.0.1:%d" % args.port
     with Server(args.server, folder, args.port):
         for step, wanted in STEPS.items():
-            both = {"java": java(folder, jars, where, step, "java", "rust"),
-                    "rust": Program([rust, where, step, "rust", "java"])}
+            both = {"java": Program(java + [where, step, "java", "rust"]), "rust": Program(rust + [where, step, "rust", "java"])}
             for who, other in (("java", "rust"), ("rust", "java")):
                 expect_equal(seen(both[who], who, step), wanted(other), "what %s sees in step %s" % (who, step))
             print("%s: both see the same" % step, flush=True)

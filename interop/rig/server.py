@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import time
 
+from .address import connect
 from .outcome import Skip
 from .peers import CHECKOUT, java_server
 
@@ -73,7 +74,7 @@ def work_folder(name):
 
 
 def four_letter_word(port, word, timeout=2.0):
-    with socket.create_connection(("127.0.0.1", port), timeout=timeout) as s:
+    with connect(port, timeout) as s:
         s.sendall(word.encode())
         answer = b""
         while chunk := s.recv(65536):

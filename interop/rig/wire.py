@@ -5,6 +5,8 @@ import socket
 import struct
 from collections import deque, namedtuple
 
+from .address import connect
+
 CREATE, DELETE, EXISTS, GET_DATA, SET_DATA, GET_ACL, SET_ACL = 1, 2, 3, 4, 5, 6, 7
 PING, GET_CHILDREN, CHECK, MULTI, CREATE2, CREATE_CONTAINER, CREATE_TTL = 11, 12, 13, 14, 15, 19, 21
 AUTH, GET_EPHEMERALS, CLOSE = 100, 103, -11
@@ -114,7 +116,7 @@ class Session:
     """One connection with its session. `send` and `receive` pipeline; `call` and the named operations do one at a time."""
 
     def __init__(self, port, timeout_ms=10000, session_id=0, password=b"\0" * 16, seen_zxid=0, read_only=False):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=10)
+        self.socket = connect(port, timeout=10)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.buffer = b""
         self.xid = 0

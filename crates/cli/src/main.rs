@@ -4,6 +4,7 @@ mod bench;
 mod ensemble;
 mod explain;
 mod server;
+mod shell;
 mod sim;
 
 use clap::{Parser, Subcommand};
@@ -23,6 +24,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Server(server::ServerArgs),
+    Shell(Box<shell::ShellArgs>),
     Ensemble(ensemble::EnsembleArgs),
     Bench(bench::Bench),
     Explain(explain::Explain),
@@ -30,8 +32,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match Cli::parse().command {
+    match Cli::parse_from(shell::modernized(std::env::args_os())).command {
         Command::Server(args) => server::run(&args),
+        Command::Shell(args) => shell::run(*args),
         Command::Ensemble(args) => ensemble::run(&args),
         Command::Bench(bench) => bench.run(),
         Command::Explain(explain) => explain.run(),

@@ -1,188 +1,218 @@
-//! `contend SERVERS RECIPE NAME`: takes /contended again and again, and says so in /journal. The counterpart of
-//! `interop/recipes/Contend.java`, for one lock with it.
+//! `contend SERVERS RECIPE,RECIPE... NAME`: takes /contended/RECIPE again and again, and leaves a trace of each turn. The
+//! counterpart of `interop/recipes/Contend.java`, for one lock with it; `interop/recipes/contend.py` runs both.
 //!
-//! `contend SERVERS hold NAME`: holds a lock, and when it finds that it was paused, writes at once.
+//! Whoever holds alone has an ephemeral znode /held/RECIPE, whoever shares one below /sharing/RECIPE, and every turn is
+//! written into /journal/RECIPE: all in one transaction, which is done only if the holder's znode is there. So the
+//! server's own history says who held when. What contradicts it is printed as a VIOLATION.
+//!
+//! A contender whose connection is in doubt ends: what it holds goes with its session, all at once.
 
-use ostler_client::{Client, CreateMode, RetryPolicy};
+use ostler_client::{Client, ConnectionState, CreateMode, Error as ClientError, ErrorCode, RetryPolicy};
 use ostler_recipes::{
     Error, Result,
     fencing::Fence,
     leader::{LeaderLatch, LeaderSelector, Leadership},
     lock::{InterProcessMutex, InterProcessReadWriteLock, InterProcessSemaphore, InterProcessSemaphoreMutex},
 };
-use std::{
-    process::exit,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{process::exit, sync::Arc, time::Duration};
 use tokio::time::sleep;
 
 const SESSION: Duration = Duration::from_secs(2);
-/// Longer without a look at the clock is a pause.
-const PAUSE: Duration = Duration::from_millis(500);
+/// Of the semaphore, here and in Contend.java.
+const LEASES: usize = 2;
 
 #[tokio::main(worker_threads = 2)]
 async fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [servers, recipe, name] = &arguments[..] else {
-        eprintln!("usage: contend SERVERS RECIPE NAME");
+    let [servers, recipes, name] = &arguments[..] else {
+        eprintln!("usage: contend SERVERS RECIPE,RECIPE... NAME");
         exit(2);
     };
     let retry = RetryPolicy::exponential(Duration::from_millis(20), Duration::from_millis(500), 30);
-    let client = Client::builder(servers).session_timeout(SESSION).retry(retry).connect().await;
-    let done = match client {
-        Ok(client) => contend(&client, recipe, name).await,
-        Err(error) => Err(error.into()),
+    let client = match Client::builder(servers).session_timeout(SESSION).retry(retry).connect().await {
+        Ok(client) => client,
+        Err(error) => trouble(&error),
     };
-    if let Err(error) = done {
-        // What it holds goes with its session, all at once.
-        println!("trouble: {error}");
-        exit(3);
+    println!("ready");
+    for recipe in recipes.split(',') {
+        let contender =
+            Contender { client: client.clone(), recipe: recipe.to_owned(), name: name.to_owned() };
+        tokio::spawn(async move {
+            match contender.contend().await {
+                Ok(()) => trouble(&"it has ended"),
+                Err(error) => trouble(&error),
+            }
+        });
     }
+    let mut states = client.states();
+    while let Some(state) = states.next().await {
+        if !matches!(state.state, ConnectionState::Connected) {
+            break;
+        }
+    }
+    trouble(&"the connection is in doubt");
 }
 
-async fn contend(client: &Client, recipe: &str, name: &str) -> Result<()> {
-    println!("ready");
-    let path = &*format!("/contended/{recipe}");
-    match recipe {
-        "hold" => return hold(client, path).await,
-        "selector" => return select(client, path, name).await,
-        _ => {}
+fn trouble(what: &dyn std::fmt::Display) -> ! {
+    println!("trouble: {what}");
+    exit(3)
+}
+
+fn violation(what: &str) -> ! {
+    println!("VIOLATION: {what}");
+    exit(1)
+}
+
+#[derive(Clone)]
+struct Contender {
+    client: Client,
+    recipe: String,
+    name: String,
+}
+
+impl Contender {
+    async fn contend(&self) -> Result<()> {
+        let (client, path) = (&self.client, &*format!("/contended/{}", self.recipe));
+        match &*self.recipe {
+            "mutex" => self.mutex(&InterProcessMutex::new(client, path)).await,
+            "semaphore-mutex" => self.semaphore_mutex(&InterProcessSemaphoreMutex::new(client, path)).await,
+            "semaphore" => self.semaphore(&InterProcessSemaphore::new(client, path, LEASES as u32)).await,
+            "read-write" => self.read_write(&InterProcessReadWriteLock::new(client, path)).await,
+            "latch" => self.latch(path).await,
+            "selector" => self.selector(path).await,
+            other => trouble(&format!("no recipe {other}")),
+        }
     }
-    let mutex = InterProcessMutex::new(client, path);
-    let semaphore_mutex = InterProcessSemaphoreMutex::new(client, path);
-    let semaphore = InterProcessSemaphore::new(client, path, 1);
-    let read_write = InterProcessReadWriteLock::new(client, path);
-    for round in 0_u64.. {
-        match recipe {
-            "mutex" => {
-                let guard = mutex.acquire().await?;
-                turn(client, guard.fence(), name).await?;
-                guard.release().await?;
-            }
-            "semaphore-mutex" => {
-                let guard = semaphore_mutex.acquire().await?;
-                turn(client, guard.fence(), name).await?;
-                guard.release().await?;
-            }
-            "semaphore" => {
-                let lease = semaphore.acquire().await?;
-                turn(client, lease.fence(), name).await?;
-                lease.release().await?;
-            }
-            "latch" => {
-                let latch = LeaderLatch::new(client, path, name);
-                latch.start();
-                let fence = latch.wait_for_leadership().await?;
-                turn(client, &fence, name).await?;
-                latch.close().await;
-            }
-            "read-write" if round % 3 == 0 => {
-                let guard = read_write.read().await?;
-                read(client, guard.fence(), name).await?;
-                guard.release().await?;
-            }
-            "read-write" => {
-                let guard = read_write.write().await?;
-                turn(client, guard.fence(), name).await?;
-                if round % 3 == 1 {
-                    guard.release().await?;
-                } else {
-                    let guard = guard.downgrade().await?;
-                    read(client, guard.fence(), name).await?;
-                    guard.release().await?;
+
+    async fn mutex(&self, lock: &InterProcessMutex) -> Result<()> {
+        loop {
+            let guard = lock.acquire().await?;
+            self.turn(guard.fence()).await?;
+            guard.release().await?;
+        }
+    }
+
+    async fn semaphore_mutex(&self, lock: &InterProcessSemaphoreMutex) -> Result<()> {
+        loop {
+            let guard = lock.acquire().await?;
+            self.turn(guard.fence()).await?;
+            guard.release().await?;
+        }
+    }
+
+    async fn semaphore(&self, semaphore: &InterProcessSemaphore) -> Result<()> {
+        loop {
+            let lease = semaphore.acquire().await?;
+            self.share(lease.fence()).await?;
+            lease.release().await?;
+        }
+    }
+
+    async fn read_write(&self, lock: &InterProcessReadWriteLock) -> Result<()> {
+        loop {
+            let guard = lock.read().await?;
+            self.read(guard.fence()).await?;
+            guard.release().await?;
+
+            let guard = lock.write().await?;
+            self.turn(guard.fence()).await?;
+            guard.release().await?;
+
+            let guard = lock.write().await?;
+            self.turn(guard.fence()).await?;
+            let guard = guard.downgrade().await?;
+            self.read(guard.fence()).await?;
+            guard.release().await?;
+        }
+    }
+
+    async fn latch(&self, path: &str) -> Result<()> {
+        loop {
+            let latch = LeaderLatch::new(&self.client, path, &self.name);
+            latch.start();
+            self.turn(&latch.wait_for_leadership().await?).await?;
+            latch.close().await;
+        }
+    }
+
+    async fn selector(&self, path: &str) -> Result<()> {
+        let contender = Arc::new(self.clone());
+        let lead = move |leadership: Leadership| {
+            let contender = contender.clone();
+            async move {
+                if let Err(error) = contender.turn(leadership.fence()).await {
+                    trouble(&error);
                 }
             }
-            other => {
-                println!("trouble: no recipe {other}");
-                exit(2);
+        };
+        let selector =
+            LeaderSelector::builder(&self.client, path, lead).id(&self.name).auto_requeue().start();
+        selector.wait_for(|_| false).await;
+        Ok(())
+    }
+
+    /// Holds alone.
+    async fn turn(&self, fence: &Fence) -> Result<()> {
+        let mark = format!("/held/{}", self.recipe);
+        self.mark(fence, &mark, true).await?;
+        let readers = self.client.get_children(&format!("/sharing/{}", self.recipe)).await?;
+        if !readers.is_empty() {
+            violation(&format!("{} holds {} alone, beside {readers:?}", self.name, fence.node()));
+        }
+        self.pause(fence).await;
+        fence.session().delete(&mark).await?;
+        Ok(())
+    }
+
+    /// Holds with others, no more than there are leases.
+    async fn share(&self, fence: &Fence) -> Result<()> {
+        let mark = format!("/sharing/{}/{}", self.recipe, self.name);
+        self.mark(fence, &mark, true).await?;
+        let holders = self.client.get_children(&format!("/sharing/{}", self.recipe)).await?;
+        if holders.len() > LEASES {
+            violation(&format!("{LEASES} leases, and {holders:?} hold"));
+        }
+        self.pause(fence).await;
+        fence.session().delete(&mark).await?;
+        Ok(())
+    }
+
+    /// Reads, with other readers and no writer.
+    async fn read(&self, fence: &Fence) -> Result<()> {
+        let mark = format!("/sharing/{}/{}", self.recipe, self.name);
+        self.mark(fence, &mark, false).await?;
+        for _ in 0..2 {
+            let held = format!("/held/{}", self.recipe);
+            if self.client.exists(&held).await?.is_some() {
+                let writer = self.client.get_data(&held).await;
+                violation(&format!("{} reads by {}, beside {writer:?}", self.name, fence.node()));
             }
+            self.pause(fence).await;
         }
+        fence.session().delete(&mark).await?;
+        Ok(())
     }
-    Ok(())
-}
 
-async fn select(client: &Client, path: &str, name: &str) -> Result<()> {
-    let own: Arc<str> = name.into();
-    let lead = move |leadership: Leadership| {
-        let name = own.clone();
-        async move {
-            if let Err(error) = turn(leadership.client(), leadership.fence(), &name).await {
-                println!("trouble: {error}");
-                exit(3);
+    /// Says that it holds, if by the server it does.
+    async fn mark(&self, fence: &Fence, mark: &str, journal: bool) -> Result<()> {
+        let mut multi = fence.multi().create_mode(mark, &self.name, CreateMode::Ephemeral);
+        if journal {
+            let entry = format!("/journal/{}/at-", self.recipe);
+            multi = multi.create_mode(&entry, &self.name, CreateMode::PersistentSequential);
+        }
+        match multi.commit().await {
+            Err(Error::Client(ClientError::Multi { code: ErrorCode::NodeExists, .. })) => {
+                let other = self.client.get_data(mark).await;
+                violation(&format!("{} holds {}, and so does {other:?}", self.name, fence.node()));
             }
+            Err(error @ Error::NotHeld { .. }) if fence.session().is_alive() => {
+                violation(&format!("{} holds, and the server knows nothing of it: {error}", self.name));
+            }
+            marked => marked.map(drop),
         }
-    };
-    let selector = LeaderSelector::builder(client, path, lead).id(name).auto_requeue().start();
-    selector.wait_for(|_| false).await;
-    Ok(())
-}
-
-/// Where whoever holds alone puts its mark: one place for each recipe.
-fn mark(fence: &Fence) -> String {
-    format!("/holder-{}", fence.node().split('/').nth(2).unwrap_or_default())
-}
-
-/// Whoever holds alone: nobody else's mark may be there.
-async fn turn(client: &Client, fence: &Fence, name: &str) -> Result<()> {
-    let marked = client.create(&mark(fence), name).ephemeral().idempotent().await;
-    if let Err(error) = marked {
-        if !error.is_node_exists() {
-            return Err(error.into());
-        }
-        let other = client.get_data(&mark(fence)).await;
-        println!(
-            "VIOLATION: {name} holds {} with token {} in session {}, and so does {other:?}",
-            fence.node(),
-            fence.token(),
-            fence.session().id()
-        );
     }
-    match fence.multi().create_mode("/journal/at-", name, CreateMode::PersistentSequential).commit().await {
-        Err(error @ Error::NotHeld { .. }) if fence.session().is_alive() => {
-            println!("VIOLATION: {name} holds, and the server does not know of it: {error}");
-        }
-        done => drop(done?),
-    }
-    sleep(Duration::from_millis(fence.token().number() % 3)).await;
-    client.delete(&mark(fence)).idempotent().await?;
-    Ok(())
-}
 
-/// Readers share, but with no writer.
-async fn read(client: &Client, fence: &Fence, name: &str) -> Result<()> {
-    for look in 0..2 {
-        if client.exists(&mark(fence)).await?.is_some() {
-            let (other, queue) =
-                (client.get_data(&mark(fence)).await, client.get_children("/contended/read-write").await);
-            println!("VIOLATION: {name} reads by {}, look {look}, beside {other:?}; {queue:?}", fence.node());
-        }
-        sleep(Duration::from_millis(look)).await;
-    }
-    Ok(())
-}
-
-async fn hold(client: &Client, path: &str) -> Result<()> {
-    let lock = InterProcessMutex::new(client, path);
-    loop {
-        let guard = lock.acquire().await?;
-        let mut looked = Instant::now();
-        println!("holding {}", guard.token().number());
-        while looked.elapsed() < PAUSE {
-            looked = Instant::now();
-            // Not a task's sleep: from a pause this thread is to go on by itself.
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        match guard
-            .multi()
-            .create_mode("/journal/at-", "paused", CreateMode::PersistentSequential)
-            .commit()
-            .await
-        {
-            Err(error) if error.is_not_held() => println!("refused"),
-            Err(error) => println!("not known: {error}"),
-            Ok(_) => println!("WRITTEN"),
-        }
-        drop(guard);
+    async fn pause(&self, fence: &Fence) {
+        sleep(Duration::from_millis(fence.token().number() % 3)).await;
     }
 }

@@ -19,6 +19,7 @@ pub mod logging;
 mod outbox;
 mod peers;
 pub mod persistence;
+mod read_ahead;
 pub mod recovery;
 mod snapshot_thread;
 mod snapshots;

@@ -1,5 +1,6 @@
 //! From files to a tree: what recovery reads is put together here.
 
+use crate::read_ahead::recover_into;
 use ostler_proto::{
     acl::Acl,
     id::{SessionId, Zxid},
@@ -12,38 +13,65 @@ use ostler_storage::{
     disk::Disk,
     error::Refusal,
     folders::DataFolders,
-    recover::{Origin, RecoverOptions, Recovered, RecoverySink, recover},
+    recover::{Origin, RecoverOptions, Recovered, RecoverySink},
     snapshot::{
         SnapshotNode, SnapshotSink, SnapshotTrailer,
         body::{BodyError, BodyReader, BodyWriter},
     },
 };
-use ostler_tree::{FrozenTree, Tree};
+use ostler_tree::{DetachedZnode, FrozenTree, Tree, TreeEvent};
 use std::{
     collections::HashMap,
     io::{self, Read, Write},
 };
 
 /// A tree in the making.
-struct TreeBuilder {
+pub(crate) struct TreeBuilder {
     types: ExtendedTypes,
     tree: Tree,
     /// The snapshot's own numbers for its lists.
     acls: HashMap<i64, Vec<Acl>>,
     sessions: Vec<(SessionId, i32)>,
     has_root: bool,
+    /// Nobody watches yet.
+    events: Vec<TreeEvent>,
 }
 
 impl TreeBuilder {
-    fn new(types: ExtendedTypes) -> Self {
+    pub(crate) fn new(types: ExtendedTypes) -> Self {
         TreeBuilder {
             types,
             tree: Tree::fresh(types),
             acls: HashMap::new(),
             sessions: Vec::new(),
             has_root: false,
+            events: Vec::new(),
         }
     }
+}
+
+impl TreeBuilder {
+    #[cfg(test)]
+    pub(crate) fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// The next znode of a snapshot, with the snapshot's number of its ACL.
+    pub(crate) fn detached(&mut self, node: DetachedZnode, acl: i64) -> Result<(), Refusal> {
+        // The first root takes the place of the empty database; a second one is refused like any other.
+        if node.path() == "/" && !self.has_root {
+            self.tree = Tree::empty(self.types);
+            self.has_root = true;
+        }
+        let acl = (acl, self.acls.get(&acl).map(Vec::as_slice));
+        self.tree.restore_detached(node, acl).map_err(Refusal::from)
+    }
+}
+
+/// A transaction of the log.
+pub(crate) fn decode(zxid: Zxid, record: &[u8]) -> Result<TxnRecord<'_>, Refusal> {
+    TxnRecord::read(record)
+        .map_err(|error| Refusal::from(format!("transaction {zxid} does not decode: {error}")))
 }
 
 impl SnapshotSink for TreeBuilder {
@@ -58,13 +86,7 @@ impl SnapshotSink for TreeBuilder {
     }
 
     fn node(&mut self, node: SnapshotNode<'_>) -> Result<(), Refusal> {
-        // The first root takes the place of the empty database; a second one is refused like any other.
-        if &*node.path == "/" && !self.has_root {
-            self.tree = Tree::empty(self.types);
-            self.has_root = true;
-        }
-        let acl = (node.acl, self.acls.get(&node.acl).map(Vec::as_slice));
-        self.tree.restore_node(&node.path, node.data, node.stat, acl).map_err(Refusal::from)
+        self.detached(DetachedZnode::new(&node.path, node.data, node.stat), node.acl)
     }
 }
 
@@ -81,9 +103,8 @@ impl RecoverySink for TreeBuilder {
     }
 
     fn record(&mut self, zxid: Zxid, record: &[u8]) -> Result<(), Refusal> {
-        let record = TxnRecord::read(record)
-            .map_err(|error| Refusal::from(format!("transaction {zxid} does not decode: {error}")))?;
-        self.tree.apply(&record, &mut Vec::new());
+        self.tree.apply(&decode(zxid, record)?, &mut self.events);
+        self.events.clear();
         Ok(())
     }
 }
@@ -137,7 +158,7 @@ pub fn restore(
     types: ExtendedTypes,
 ) -> Result<Restored, StorageError> {
     let mut builder = TreeBuilder::new(types);
-    let recovered = recover(disk, folders, options, &mut builder)?;
+    let recovered = recover_into(&mut builder, disk, folders, options)?;
     for note in &recovered.notes {
         tracing::warn!("{note}");
     }

@@ -28,11 +28,9 @@ const PACE_BYTES_PER_S: u64 = 16 << 20;
 /// What is logged meanwhile has to be replayed after a crash, so the snapshot of a busy server hurries by so
 /// many bytes for each byte logged.
 const HURRY: u64 = 4;
-const PACE_MAX_BYTES_PER_S: u64 = 64 << 20;
-/// Where a processor has no idle moment for so long, a snapshot is late, and goes on with [`NICENESS`].
-const PATIENCE: Duration = Duration::from_secs(1);
-/// The thread's share of a busy processor, as `nice` counts it: a tenth of what serves clients.
-const NICENESS: i32 = 10;
+const PACE_MAX_BYTES_PER_S: u64 = 128 << 20;
+/// Where a processor has no idle moment for so long, a snapshot is late, and goes on with a share of its own.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Where frozen trees wait to be written.
 #[derive(Debug)]
@@ -80,8 +78,6 @@ pub(crate) fn run(
     driver: &Arc<Driver>,
     (settings, log_bytes): (&SnapshotSettings, &AtomicU64),
 ) {
-    // Linux takes "this process" for the calling thread alone. Where it is refused the pace has to do.
-    let _ = rustix::process::setpriority_process(None, NICENESS);
     while let Ok(Some(frozen)) = receiver.recv() {
         let (zxid, znodes, begun) = (frozen.tree.zxid, frozen.tree.len(), Instant::now());
         match write(&frozen, (settings, log_bytes), &queue.stopped) {

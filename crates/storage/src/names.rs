@@ -71,6 +71,10 @@ pub(crate) fn unfinished_name(snapshot_name: &str) -> String {
     format!("{UNFINISHED}{snapshot_name}")
 }
 
+pub(crate) fn is_unfinished_snapshot(name: &str) -> bool {
+    name.strip_prefix(UNFINISHED).is_some_and(|name| name.starts_with("snapshot."))
+}
+
 /// Prefix of files that a crash may leave half-written.
 pub(crate) const UNFINISHED: &str = "unfinished.";
 

@@ -16,8 +16,8 @@ use crate::{
     disk::Disk,
     error::{IoContext, Refusal, Result, StorageError},
     folders::DataFolders,
-    names::UNFINISHED,
-    snapshot::{SnapshotFile, SnapshotSink, SnapshotTrailer, find_snapshots, read_snapshot},
+    names::{UNFINISHED, is_unfinished_snapshot},
+    snapshot::{SnapshotFile, SnapshotSink, SnapshotTrailer, find_snapshots, read_snapshot, spare},
     txnlog::{LogReader, TornTail, ZxidStep, cut_torn_tail, remove},
 };
 use ostler_proto::id::Zxid;
@@ -97,8 +97,8 @@ pub enum Note {
     TornTail(TornTail),
     /// A log file without any record was removed.
     EmptyLogRemoved(PathBuf),
-    /// A half-written snapshot was removed.
-    UnfinishedRemoved(PathBuf),
+    /// A half-written snapshot was given up.
+    UnfinishedGivenUp(PathBuf),
     /// A record with a lower zxid than one before it; it was replayed, as Java does.
     ZxidBackwards(ZxidStep),
     /// No snapshot; the log was trusted to go back to the first transaction.
@@ -123,8 +123,8 @@ impl fmt::Display for Note {
             Note::EmptyLogRemoved(file) => {
                 write!(f, "{}: removed: no transaction was ever written to it", file.display())
             }
-            Note::UnfinishedRemoved(file) => {
-                write!(f, "{}: removed: a snapshot that was not completed", file.display())
+            Note::UnfinishedGivenUp(file) => {
+                write!(f, "{}: given up: a snapshot that was not completed", file.display())
             }
             Note::ZxidBackwards(step) => write!(
                 f,
@@ -320,8 +320,12 @@ fn tidy(disk: &dyn Disk, folders: &DataFolders, log: &LogReader<'_>, notes: &mut
     let dir = &folders.snapshots;
     for name in disk.list(dir).during("list", dir)? {
         if name.starts_with(UNFINISHED) {
-            remove(disk, &dir.join(&name))?;
-            notes.push(Note::UnfinishedRemoved(dir.join(name)));
+            let file = dir.join(&name);
+            // To give back the space of a large file takes seconds, and clients wait.
+            if !is_unfinished_snapshot(&name) || !spare::keep(disk, dir, &file)? {
+                remove(disk, &file)?;
+            }
+            notes.push(Note::UnfinishedGivenUp(file));
         }
     }
     Ok(())

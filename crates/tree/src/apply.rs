@@ -138,7 +138,8 @@ impl Tree {
         let Some(parent_path) = path::parent(&create.path) else {
             return Outcome::Failed(ErrorCode::BadArguments.code());
         };
-        let Some(parent) = self.table.get(parent_path) else {
+        let is_new = self.table.get(&create.path).is_none();
+        let Some(parent) = self.table.get_mut(parent_path) else {
             return Outcome::Failed(ErrorCode::NoNode.code());
         };
         let parent_acl = self.acls.get(parent.acl);
@@ -146,9 +147,16 @@ impl Tree {
             -1 => parent.stat.cversion.wrapping_add(1),
             given => given,
         };
-        self.change_stat(parent_path, |parent| advance_children(parent, cversion, header.zxid));
+        let before = parent.digest();
+        parent.change_stat(|stat| advance_children(stat, cversion, header.zxid));
+        self.digest = self.digest.wrapping_sub(before.into()).wrapping_add(parent.digest().into());
+        let path: ArcStr = (&*create.path).into();
+        if is_new {
+            parent.num_children += 1;
+            self.families.insert(&parent.path, path.clone());
+        }
         let acl = self.acls.acquire(&create.acl);
-        if self.table.get(&create.path).is_some() {
+        if !is_new {
             // Replay over a fuzzy snapshot: the znode stays, but its ACL becomes the transaction's, so
             // that it never refers to a list that the snapshot does not hold (ZOOKEEPER-4846).
             let old = self.change(&create.path, |node| core::mem::replace(&mut node.acl, acl));
@@ -161,12 +169,11 @@ impl Tree {
             _ if create.ephemeral => EphemeralOwner(header.session.0),
             _ => EphemeralOwner::NONE,
         };
-        let path: ArcStr = (&*create.path).into();
         let stat = StatPersisted::created(header.zxid, header.time_ms, owner);
         let node = Znode::new(path.clone(), create.data.map(SharedBytes::from), stat, acl);
         let client_stat = node.client_stat(self.types);
         let bytes = node.data_len() as i64;
-        self.put_new(node);
+        self.put_attached(SharedZnode::new(node));
         match quota::classify(&path) {
             Some(QuotaNode::Limits(limited)) => self.quotas.insert(limited),
             Some(QuotaNode::Stats(limited)) => self.recount_usage(limited),

@@ -1,6 +1,7 @@
 //! A view of the tree at one zxid, made in microseconds and read by another thread.
 
-use crate::{acl_table::AclId, table::Shard, tree::Tree, znode::Znode};
+use crate::{acl_table::AclId, table::SharedShard, tree::Tree, znode::Znode};
+use alloc::collections::BTreeMap;
 use alloc::{sync::Arc, vec::Vec};
 use core::iter;
 use ostler_proto::{
@@ -20,7 +21,7 @@ pub struct FrozenTree {
     pub sessions: Vec<(SessionId, i32)>,
     /// The lists that the znodes refer to.
     pub acls: Vec<(AclId, Arc<[Acl]>)>,
-    shards: Vec<Arc<Shard>>,
+    shards: Vec<SharedShard>,
 }
 
 impl FrozenTree {
@@ -39,24 +40,38 @@ impl FrozenTree {
     ///
     /// They are put in order when the first is asked for, by whoever asks.
     pub fn nodes(&self) -> impl Iterator<Item = &Znode> {
-        iter::once_with(|| self.by_depth()).flatten().flatten()
+        iter::once_with(|| self.by_depth()).flatten()
     }
 
-    fn by_depth(&self) -> Vec<Vec<&Znode>> {
-        let all = || self.shards.iter().flat_map(|shard| shard.iter());
-        let mut counts: Vec<usize> = Vec::new();
-        for node in all() {
-            let depth = depth(&node.path);
-            if counts.len() <= depth {
-                counts.resize(depth + 1, 0);
+    /// A pointer to each znode would be much for a large tree. So the few depths where most znodes are go by the order
+    /// of the table, once each; only what is at other depths is collected.
+    fn by_depth(&self) -> impl Iterator<Item = &Znode> + use<'_> {
+        let depths: Arc<[u16]> = self.all().map(short_depth).collect();
+        let mut counts: BTreeMap<u16, usize> = BTreeMap::new();
+        depths.iter().for_each(|depth| *counts.entry(*depth).or_default() += 1);
+        let many = depths.len() / DEPTHS_BY_TABLE;
+        let is_by_table = move |depth: u16, count: usize| depth < DEEP && count > many;
+        let mut collected: BTreeMap<usize, Vec<&Znode>> = BTreeMap::new();
+        for (node, short) in self.all().zip(&*depths) {
+            if !is_by_table(*short, counts[short]) {
+                collected.entry(depth(&node.path)).or_default().push(node);
             }
-            counts[depth] += 1;
         }
-        let mut levels: Vec<Vec<&Znode>> = counts.iter().map(|count| Vec::with_capacity(*count)).collect();
-        for node in all() {
-            levels[depth(&node.path)].push(node);
+        for (short, _) in counts.iter().filter(|(short, count)| is_by_table(**short, **count)) {
+            collected.insert((*short).into(), Vec::new());
         }
-        levels
+        collected.into_iter().flat_map(move |(depth, nodes)| {
+            let depths = depths.clone();
+            let by_table = nodes.is_empty().then(|| {
+                let here = move |at: &usize| usize::from(depths[*at]) == depth;
+                self.all().enumerate().filter(move |(at, _)| here(at)).map(|(_, node)| node)
+            });
+            nodes.into_iter().chain(by_table.into_iter().flatten())
+        })
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Znode> + use<'_> {
+        self.shards.iter().flat_map(|shard| shard.iter()).map(|node| &**node)
     }
 
     /// How many znodes.
@@ -78,6 +93,15 @@ fn acl_entries(tree: &Tree) -> Vec<(AclId, Arc<[Acl]>)> {
     entries
 }
 
+/// At most so many depths are gone through by the table.
+const DEPTHS_BY_TABLE: usize = 8;
+/// Stands for itself and all that is deeper.
+const DEEP: u16 = u16::MAX;
+
+fn short_depth(node: &Znode) -> u16 {
+    u16::try_from(depth(&node.path)).unwrap_or(DEEP)
+}
+
 fn depth(path: &str) -> usize {
     if path == "/" { 0 } else { path.bytes().filter(|byte| *byte == b'/').count() }
 }
@@ -85,8 +109,11 @@ fn depth(path: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::{collections::BTreeSet, string::String};
-    use ostler_proto::{path, stat::ExtendedTypes};
+    use alloc::{collections::BTreeSet, format, string::String};
+    use ostler_proto::{
+        path,
+        stat::{ExtendedTypes, StatPersisted},
+    };
 
     #[test]
     fn parents_come_before_children() {
@@ -101,5 +128,26 @@ mod tests {
         }
         assert_eq!(seen.len(), frozen.len());
         assert_eq!(seen.len(), 4);
+    }
+
+    #[test]
+    fn depths_with_many_znodes_and_with_few_come_in_order() {
+        let mut tree = Tree::fresh(ExtendedTypes::default());
+        let mut put = |path: &str| {
+            let stat = StatPersisted::default();
+            tree.restore_node(path, None, stat, (-1, None)).unwrap();
+        };
+        put("/many");
+        (0..100).for_each(|n| put(&format!("/many/{n}")));
+        let mut deep = String::from("/many/7");
+        for _ in 0..20 {
+            deep.push_str("/x");
+            put(&deep);
+        }
+        let frozen = tree.freeze();
+        let depths: Vec<usize> = frozen.nodes().map(|node| depth(&node.path)).collect();
+        assert!(depths.is_sorted(), "{depths:?}");
+        let paths: BTreeSet<&str> = frozen.nodes().map(|node| &*node.path).collect();
+        assert_eq!((paths.len(), depths.len()), (frozen.len(), frozen.len()));
     }
 }

@@ -22,4 +22,4 @@ pub use freeze::FrozenTree;
 pub use overlay::{Overlay, PendingNode};
 pub use tree::Tree;
 pub use watch::{WatchMode, WatchTable, WatcherId};
-pub use znode::Znode;
+pub use znode::{DetachedZnode, Znode};

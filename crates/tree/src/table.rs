@@ -4,22 +4,24 @@
 //! (`Arc::make_mut`), and the changed znode; everything else stays shared until the view is dropped.
 
 use crate::znode::Znode;
-use alloc::{sync::Arc, vec::Vec};
+use alloc::vec::Vec;
 use core::hash::BuildHasher;
 use hashbrown::{HashTable, hash_table::Entry};
 use rustc_hash::FxBuildHasher;
+use triomphe::Arc;
 
 const SHARDS: usize = 4096;
 
 /// A znode that a frozen view may share. Its count takes eight bytes where std's takes sixteen.
-pub type SharedZnode = triomphe::Arc<Znode>;
+pub type SharedZnode = Arc<Znode>;
 
-pub(crate) type Shard = HashTable<SharedZnode>;
+type Shard = HashTable<SharedZnode>;
+pub(crate) type SharedShard = Arc<Shard>;
 
 /// Path to znode.
 #[derive(Debug)]
 pub struct ZnodeTable {
-    shards: Vec<Arc<Shard>>,
+    shards: Vec<SharedShard>,
     len: usize,
 }
 
@@ -60,7 +62,7 @@ impl ZnodeTable {
     pub fn get_mut(&mut self, path: &str) -> Option<&mut Znode> {
         let hash = hash(path);
         let shard = &mut self.shards[shard_of(hash)];
-        if Arc::get_mut(shard).is_none() {
+        if !shard.is_unique() {
             // Looking first keeps a miss from copying a shared shard.
             shard.find(hash, |node| *node.path == *path)?;
         }
@@ -69,14 +71,14 @@ impl ZnodeTable {
     }
 
     /// Puts a znode in; returns what was at its path.
-    pub fn insert(&mut self, node: Znode) -> Option<SharedZnode> {
+    pub fn insert(&mut self, node: SharedZnode) -> Option<SharedZnode> {
         let hash_value = hash(&node.path);
         let shard = Arc::make_mut(&mut self.shards[shard_of(hash_value)]);
         let entry = shard.entry(hash_value, |other| other.path == node.path, |other| hash(&other.path));
         match entry {
-            Entry::Occupied(mut slot) => Some(core::mem::replace(slot.get_mut(), SharedZnode::new(node))),
+            Entry::Occupied(mut slot) => Some(core::mem::replace(slot.get_mut(), node)),
             Entry::Vacant(slot) => {
-                slot.insert(SharedZnode::new(node));
+                slot.insert(node);
                 self.len += 1;
                 None
             }
@@ -94,7 +96,7 @@ impl ZnodeTable {
     }
 
     /// The shards as they are now, shared.
-    pub(crate) fn share(&self) -> Vec<Arc<Shard>> {
+    pub(crate) fn share(&self) -> Vec<SharedShard> {
         self.shards.clone()
     }
 }
@@ -106,8 +108,8 @@ mod tests {
     use alloc::format;
     use ostler_proto::stat::StatPersisted;
 
-    fn node(path: &str) -> Znode {
-        Znode::new(path.into(), None, StatPersisted::default(), AclId::OPEN)
+    fn node(path: &str) -> SharedZnode {
+        SharedZnode::new(Znode::new(path.into(), None, StatPersisted::default(), AclId::OPEN))
     }
 
     #[test]

@@ -6,8 +6,8 @@ use crate::{
     digest::DigestEntry,
     freeze::FrozenTree,
     quota::{self, QuotaNode, QuotaNumbers, QuotaTable},
-    table::ZnodeTable,
-    znode::Znode,
+    table::{SharedZnode, ZnodeTable},
+    znode::{DetachedZnode, Znode},
 };
 use alloc::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -119,7 +119,16 @@ impl Tree {
         stat: StatPersisted,
         acl: (i64, Option<&[Acl]>),
     ) -> Result<(), RestoreError> {
-        let path: ArcStr = path.into();
+        self.restore_detached(DetachedZnode::new(path, data, stat), acl)
+    }
+
+    /// The same of a znode that another thread may have made.
+    pub fn restore_detached(
+        &mut self,
+        DetachedZnode(mut node): DetachedZnode,
+        acl: (i64, Option<&[Acl]>),
+    ) -> Result<(), RestoreError> {
+        let path = node.path.clone();
         if self.table.get(&path).is_some() {
             return Err(RestoreError::Twice { path });
         }
@@ -131,11 +140,12 @@ impl Tree {
         if !self.attach(&path) {
             return Err(RestoreError::NoParent { path });
         }
-        let mut stat = stat;
+        let znode = SharedZnode::make_mut(&mut node);
+        znode.acl = acl;
         if planted::is(Bug::CversionOffInSnapshot) {
-            stat.cversion = stat.cversion.min(stat.version + 1);
+            znode.change_stat(|stat| stat.cversion = stat.cversion.min(stat.version + 1));
         }
-        self.put_attached(Znode::new(path, data.map(SharedBytes::from), stat, acl));
+        self.put_attached(node);
         Ok(())
     }
 
@@ -319,7 +329,7 @@ impl Tree {
     /// Puts a znode in and updates every index but the quota usage. Its parent must be there.
     pub(crate) fn put_new(&mut self, node: Znode) {
         assert!(self.attach(&node.path), "a znode was put below nothing");
-        self.put_attached(node);
+        self.put_attached(SharedZnode::new(node));
     }
 
     /// Enters a path into its parent's children; false where there is no parent.
@@ -335,8 +345,9 @@ impl Tree {
         true
     }
 
-    fn put_attached(&mut self, node: Znode) {
-        let path = node.path.clone();
+    /// Puts a znode in whose parent has it among its children already.
+    pub(crate) fn put_attached(&mut self, node: SharedZnode) {
+        let path = &node.path;
         self.digest = self.digest.wrapping_add(u64::from(node.digest()));
         self.data_size += node_size(&node);
         match node.stat.ephemeral_owner.kind(self.types) {

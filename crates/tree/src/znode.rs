@@ -1,9 +1,10 @@
 //! A znode.
 
-use crate::{acl_table::AclId, digest};
+use crate::{acl_table::AclId, digest, table::SharedZnode};
 use arcstr::ArcStr;
 use ostler_proto::{
     reply::Data,
+    shared::SharedBytes,
     stat::{ExtendedTypes, Stat, StatPersisted},
 };
 
@@ -58,6 +59,23 @@ impl Znode {
     /// Bytes of data; 0 for null.
     pub fn data_len(&self) -> usize {
         self.data.as_ref().map_or(0, |data| data.len())
+    }
+}
+
+/// A znode of a snapshot that is in no tree yet: where it is made needs no tree.
+#[derive(Debug)]
+pub struct DetachedZnode(pub(crate) SharedZnode);
+
+impl DetachedZnode {
+    /// A znode without children, whose ACL its tree will know.
+    pub fn new(path: &str, data: Option<&[u8]>, stat: StatPersisted) -> DetachedZnode {
+        let data = data.map(SharedBytes::from);
+        DetachedZnode(SharedZnode::new(Znode::new(path.into(), data, stat, AclId::OPEN)))
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &str {
+        &self.0.path
     }
 }
 

@@ -277,7 +277,8 @@ fn step(active: &Membership, change: &Reconfig<'_>) -> Result<Membership, ErrorC
     for joining in listed(&change.joining) {
         let (key, spec) = joining.split_once('=').ok_or(ErrorCode::BadArguments)?;
         let member = Member::parse(key, spec).map_err(bad)?;
-        let id = key.strip_prefix("server.").and_then(|id| id.parse().ok()).map(ServerId);
+        // `server.N` or N alone, as upstream takes it: whatever is before the last dot plays no part.
+        let id = key.trim().rsplit('.').next().and_then(|id| id.parse().ok()).map(ServerId);
         let id = id.ok_or(ErrorCode::BadArguments)?;
         let collides = next.servers.iter().any(|(of, other)| *of != id && member.collides(other));
         if member.client.is_none() || collides {
@@ -286,4 +287,26 @@ fn step(active: &Membership, change: &Reconfig<'_>) -> Result<Membership, ErrorC
         next.servers.insert(id, member);
     }
     Ok(next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    #[test]
+    fn a_joining_server_is_known_by_what_follows_the_last_dot() {
+        let active = Membership::parse("server.1=a:1:2:participant;3").unwrap();
+        let ids = |joining: &'static str| {
+            let joining = Some(joining.into());
+            let change = Reconfig { joining, leaving: None, members: None, current_config: -1 };
+            step(&active, &change).map(|next| next.servers.keys().map(|id| id.0).collect::<Vec<i64>>())
+        };
+        for joining in ["server.2=b:1:2;3", "2=b:1:2;3", "zk.server.2=b:1:2;3", "server.2 = b:1:2;3"] {
+            assert_eq!(ids(joining), Ok(vec![1, 2]), "{joining}");
+        }
+        for joining in ["server.=b:1:2;3", "server.x=b:1:2;3", "2", "2=b:1:2", "2=a:1:2;3"] {
+            assert_eq!(ids(joining), Err(ErrorCode::BadArguments), "{joining}");
+        }
+    }
 }

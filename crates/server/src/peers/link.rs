@@ -29,6 +29,8 @@ use tokio::{
 /// A learner that takes so little that this much waits for it is sent away: it will be brought up to date anew.
 const WAITING_MAX: usize = 512 << 20;
 const READ_SIZE: usize = 256 << 10;
+/// Larger buffers are given back after use.
+const KEEP_MAX: usize = 256 << 10;
 /// A connection on which nothing is said is closed.
 const FIRST_WORD_WITHIN: Duration = Duration::from_secs(30);
 
@@ -100,23 +102,24 @@ impl PeerOutbox {
         self.wake.notify_one();
     }
 
-    /// What to send next; `None` at the end.
-    async fn next(&self) -> Option<Vec<Segment>> {
+    /// What to send next, into `segments`; false at the end. What comes after it is gathered in `spare`.
+    async fn next(&self, segments: &mut Vec<Segment>, spare: &mut Vec<u8>) -> bool {
         loop {
             {
                 let mut state = self.lock();
                 if state.tail.len() > WAITING_MAX {
-                    return None;
+                    return false;
                 }
-                let mut segments = std::mem::take(&mut state.before);
+                segments.append(&mut state.before);
                 if !state.tail.is_empty() {
-                    segments.push(Segment::Bytes(std::mem::take(&mut state.tail)));
+                    let next = std::mem::take(spare);
+                    segments.push(Segment::Bytes(std::mem::replace(&mut state.tail, next)));
                 }
                 if !segments.is_empty() {
-                    return Some(segments);
+                    return true;
                 }
                 if state.closed {
-                    return None;
+                    return false;
                 }
             }
             self.wake.notified().await;
@@ -246,10 +249,15 @@ async fn write_history(records: &[(Zxid, Record)], write: &mut OwnedWriteHalf) -
 }
 
 async fn write_all(outbox: &PeerOutbox, mut write: OwnedWriteHalf) -> io::Result<()> {
-    while let Some(segments) = outbox.next().await {
-        for segment in segments {
+    let (mut segments, mut spare) = (Vec::new(), Vec::new());
+    while outbox.next(&mut segments, &mut spare).await {
+        for segment in segments.drain(..) {
             match segment {
-                Segment::Bytes(bytes) => write.write_all(&bytes).await?,
+                Segment::Bytes(mut bytes) => {
+                    write.write_all(&bytes).await?;
+                    bytes.clear();
+                    spare = if bytes.capacity() <= KEEP_MAX { bytes } else { Vec::new() };
+                }
                 Segment::Tree(frozen) => tree_stream::send(frozen, &mut write).await?,
                 Segment::History(records) => write_history(&records, &mut write).await?,
             }

@@ -1,0 +1,264 @@
+//! `ostler shell`: znodes by hand and from scripts, with the commands of ZooKeeper's own shell.
+
+mod acl_text;
+mod announcement;
+mod answer;
+mod catalogue;
+mod command;
+mod completion;
+mod connection;
+mod desk;
+mod drawing;
+mod error;
+mod interactive;
+mod options;
+mod output;
+mod pattern;
+mod perform;
+mod quota_text;
+mod script;
+mod signals;
+mod stat_text;
+mod tally;
+mod value_text;
+mod walk;
+mod watches;
+mod words;
+
+use answer::Look;
+use clap::Args;
+use connection::{ConnectOptions, Tls};
+use desk::Desk;
+use error::{Exit, ShellError, While};
+use output::{Output, Teller, note};
+use std::{
+    ffi::OsString,
+    fs,
+    io::{self, IsTerminal},
+    os::unix::ffi::OsStringExt,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
+use tokio::runtime::{Builder, Runtime};
+use words::Word;
+
+const DEFAULT_SERVERS: &str = "localhost:2181";
+
+/// Read and change znodes: at a prompt, by one command, or by commands from the input
+///
+/// The commands are those of zkCli.sh, and more; help lists them. Without a terminal the answers are what zkCli.sh
+/// prints. Exit codes: 0 all done, 1 refused or failed, 2 not understood, 3 no connection, 4 connection lost before the
+/// reply, so done or not.
+#[derive(Debug, Args)]
+pub(crate) struct ShellArgs {
+    /// The servers, and the znode to take for the root, in place of the first argument
+    #[arg(long, value_name = "HOST:PORT,...[/ROOT]")]
+    server: Option<String>,
+    /// Answers as JSON, an object a line
+    #[arg(long)]
+    json: bool,
+    /// End at the first command of the input that fails
+    #[arg(short = 'e', long)]
+    exit_on_error: bool,
+    /// Session timeout to ask for, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 30_000)]
+    timeout: u64,
+    /// How long to look for a server, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 15_000)]
+    connect_timeout: u64,
+    /// Be content with a server that has lost its ensemble
+    #[arg(short = 'r', long)]
+    read_only: bool,
+    /// Show an identity; others on this machine can see it here, but not in --auth-file
+    #[arg(long, value_name = "SCHEME:SECRET")]
+    auth: Vec<String>,
+    /// Show the identities in a file, a line each: digest:user:password
+    #[arg(long, value_name = "FILE")]
+    auth_file: Option<PathBuf>,
+    /// Who to be by SASL DIGEST-MD5
+    #[arg(long, value_name = "USER", requires = "sasl_password_file")]
+    sasl_user: Option<String>,
+    /// The first line is the password
+    #[arg(long, value_name = "FILE", requires = "sasl_user")]
+    sasl_password_file: Option<PathBuf>,
+    /// Use TLS, and trust the authorities in this PEM file
+    #[arg(long, value_name = "FILE")]
+    tls_ca: Option<PathBuf>,
+    /// This client's certificate chain for TLS, PEM
+    #[arg(long, value_name = "FILE", requires_all = ["tls_ca", "tls_key"])]
+    tls_cert: Option<PathBuf>,
+    /// The key of it, PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// The servers [default: localhost:2181], and a command with its arguments
+    #[arg(trailing_var_arg = true, value_name = "HOST:PORT,...[/ROOT]] [COMMAND [ARGS]")]
+    words: Vec<OsString>,
+}
+
+/// Options of zkCli.sh that have one dash, as they are called here.
+const UPSTREAM_OPTIONS: [(&str, Option<&str>); 3] =
+    [("-server", Some("--server")), ("-timeout", Some("--timeout")), ("-waitforconnection", None)];
+
+/// Options that are followed by no value.
+const FLAGS: [&str; 6] = ["-r", "--read-only", "-e", "--exit-on-error", "--json", "-waitforconnection"];
+
+/// The program's arguments, with those of zkCli.sh's options that `ostler shell` was given in their modern form.
+pub(crate) fn modernized(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let arguments: Vec<OsString> = arguments.collect();
+    if arguments.get(1).is_none_or(|subcommand| subcommand != "shell") {
+        return arguments;
+    }
+    let mut before_words = true;
+    let mut value = false;
+    let modern = |argument: OsString| {
+        let known = UPSTREAM_OPTIONS.iter().find(|(name, _)| before_words && argument == **name);
+        // What is neither an option nor an option's value is the first word.
+        let is_option = argument.as_encoded_bytes().starts_with(b"-");
+        before_words &= is_option || value;
+        value = is_option && !FLAGS.iter().any(|flag| argument == **flag);
+        match known {
+            Some((_, modern)) => modern.map(OsString::from),
+            None => Some(argument),
+        }
+    };
+    let (program, rest) = (arguments[..2].to_vec(), arguments.into_iter().skip(2));
+    program.into_iter().chain(rest.filter_map(modern)).collect()
+}
+
+/// Runs until there are no more commands.
+pub(crate) fn run(args: ShellArgs) -> ExitCode {
+    let exit = start(args).unwrap_or_else(|error| {
+        if !error.is_silent() {
+            note(&error.to_string());
+        }
+        error.exit()
+    });
+    ExitCode::from(exit.code())
+}
+
+fn start(args: ShellArgs) -> Result<Exit, ShellError> {
+    let options = args.connect_options()?;
+    let look = args.look();
+    let exit_on_error = args.exit_on_error;
+    let (servers, words) = servers_and_words(args.server, args.words);
+    let runtime = runtime()?;
+    if words.is_empty() && io::stdin().is_terminal() {
+        return interactive::run(&servers, options, look, &runtime);
+    }
+    let desk = Desk::new(&servers, options, Output::new(look), Teller::new(look));
+    match words.is_empty() {
+        true => script::from_input(desk.input_is_taken(), exit_on_error, &runtime),
+        false => script::once(desk, &words, &runtime),
+    }
+}
+
+fn runtime() -> Result<Runtime, ShellError> {
+    Builder::new_multi_thread().worker_threads(1).enable_all().build().during("cannot start")
+}
+
+/// The first word names the servers, unless an option does, or it is a command.
+fn servers_and_words(server: Option<String>, words: Vec<OsString>) -> (String, Vec<Word>) {
+    let mut words: Vec<Word> = words.into_iter().map(|word| Word::plain(word.into_vec())).collect();
+    if let Some(server) = server {
+        return (server, words);
+    }
+    let first = words.first().and_then(|word| word.text().ok()).map(str::to_owned);
+    match first {
+        Some(first) if catalogue::find(&first).is_none() => {
+            words.remove(0);
+            (first, words)
+        }
+        _ => (DEFAULT_SERVERS.to_owned(), words),
+    }
+}
+
+impl ShellArgs {
+    fn look(&self) -> Look {
+        if self.json {
+            return Look::Json;
+        }
+        let plain = std::env::var_os("NO_COLOR").is_some_and(|text| !text.is_empty())
+            || std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
+        match io::stdout().is_terminal() {
+            true => Look::Notes { colour: !plain },
+            false => Look::Plain,
+        }
+    }
+
+    fn connect_options(&self) -> Result<ConnectOptions, ShellError> {
+        let mut identities = Vec::new();
+        let in_file = self.auth_file.as_deref().map(text_of).transpose()?.unwrap_or_default();
+        let in_file = in_file.lines().map(str::trim).filter(|line| !line.is_empty());
+        for identity in self.auth.iter().map(String::as_str).chain(in_file) {
+            let (scheme, secret) = identity.split_once(':').ok_or_else(|| {
+                ShellError::Refused(
+                    "an identity has the form scheme:secret, as in digest:user:password".into(),
+                )
+            })?;
+            identities.push((scheme.to_owned(), secret.as_bytes().to_vec()));
+        }
+        let sasl = match (&self.sasl_user, &self.sasl_password_file) {
+            (Some(user), Some(file)) => {
+                Some((user.clone(), text_of(file)?.lines().next().unwrap_or_default().to_owned()))
+            }
+            _ => None,
+        };
+        Ok(ConnectOptions {
+            session_timeout: Duration::from_millis(self.timeout),
+            connection_timeout: Duration::from_millis(self.connect_timeout),
+            read_only: self.read_only,
+            identities,
+            sasl,
+            tls: self.tls()?,
+        })
+    }
+
+    fn tls(&self) -> Result<Option<Tls>, ShellError> {
+        let Some(authorities) = &self.tls_ca else { return Ok(None) };
+        let own = match (&self.tls_cert, &self.tls_key) {
+            (Some(chain), Some(key)) => Some((bytes_of(chain)?, bytes_of(key)?)),
+            _ => None,
+        };
+        Ok(Some(Tls { authorities: bytes_of(authorities)?, own }))
+    }
+}
+
+fn bytes_of(path: &Path) -> Result<Vec<u8>, ShellError> {
+    fs::read(path).map_err(|cause| ShellError::File { path: path.to_owned(), cause })
+}
+
+fn text_of(path: &Path) -> Result<String, ShellError> {
+    fs::read_to_string(path).map_err(|cause| ShellError::File { path: path.to_owned(), cause })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn modern(line: &str) -> String {
+        let words = modernized(line.split(' ').map(OsString::from));
+        words.iter().map(|word| word.to_str().unwrap()).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn upstreams_options_are_understood() {
+        let given = "ostler shell -server h:1 -timeout 5000 -waitforconnection -r ls -server /";
+        assert_eq!(modern(given), "ostler shell --server h:1 --timeout 5000 -r ls -server /");
+        assert_eq!(modern("ostler shell h:1 get -server"), "ostler shell h:1 get -server");
+        assert_eq!(modern("ostler bench -server h"), "ostler bench -server h");
+    }
+
+    #[test]
+    fn the_first_word_names_servers_unless_it_is_a_command() {
+        let split = |server: Option<&str>, words: &str| {
+            let words = words.split(' ').filter(|word| !word.is_empty()).map(OsString::from).collect();
+            let (servers, words) = servers_and_words(server.map(str::to_owned), words);
+            (servers, words.len())
+        };
+        assert_eq!(split(None, ""), ("localhost:2181".into(), 0));
+        assert_eq!(split(None, "h:1/app ls /"), ("h:1/app".into(), 2));
+        assert_eq!(split(None, "ls /"), ("localhost:2181".into(), 2));
+        assert_eq!(split(Some("h"), "g:1 /"), ("h".into(), 2));
+    }
+}

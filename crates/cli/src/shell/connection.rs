@@ -1,0 +1,86 @@
+//! A session with servers, and how to get one.
+
+use super::{error::ShellError, output::Teller, watches::Watches};
+use ostler_client::{Client, ClientBuilder};
+use std::time::Duration;
+
+/// How to connect, whichever servers.
+#[derive(Debug, Clone)]
+pub(crate) struct ConnectOptions {
+    pub(crate) session_timeout: Duration,
+    pub(crate) connection_timeout: Duration,
+    pub(crate) read_only: bool,
+    /// Scheme and secret.
+    pub(crate) identities: Vec<(String, Vec<u8>)>,
+    /// User and password of SASL DIGEST-MD5.
+    pub(crate) sasl: Option<(String, String)>,
+    pub(crate) tls: Option<Tls>,
+}
+
+/// Certificates in PEM.
+#[derive(Debug, Clone)]
+pub(crate) struct Tls {
+    pub(crate) authorities: Vec<u8>,
+    /// Chain and key.
+    pub(crate) own: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl ConnectOptions {
+    fn builder(&self, hosts: &str) -> Result<ClientBuilder, ShellError> {
+        let builder = Client::builder(hosts)
+            .session_timeout(self.session_timeout)
+            .connection_timeout(self.connection_timeout)
+            .read_only(self.read_only);
+        let builder = self
+            .identities
+            .iter()
+            .fold(builder, |builder, (scheme, secret)| builder.auth(scheme, secret.clone()));
+        let builder = match &self.sasl {
+            Some((user, password)) => builder.sasl_digest_md5(user, password),
+            None => builder,
+        };
+        match &self.tls {
+            Some(Tls { authorities, own }) => {
+                let own = own.as_ref().map(|(chain, key)| (&**chain, &**key));
+                Ok(builder.tls_pem(authorities, own)?)
+            }
+            None => Ok(builder),
+        }
+    }
+}
+
+/// A session, and what belongs to it.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    /// As they were named.
+    pub(crate) servers: String,
+    /// Paths are below the root that was named with the servers.
+    pub(crate) client: Client,
+    /// Paths are the servers' own.
+    pub(crate) unrooted: Client,
+    pub(crate) watches: Watches,
+}
+
+impl Connection {
+    /// Opens a session; within a time, or for commands to wait for.
+    pub(crate) async fn open(
+        servers: &str,
+        options: &ConnectOptions,
+        teller: &Teller,
+        wait: bool,
+    ) -> Result<Connection, ShellError> {
+        let (hosts, root) = servers.find('/').map_or((servers, ""), |at| servers.split_at(at));
+        let builder = options.builder(hosts)?;
+        let unrooted = if wait { builder.connect().await? } else { builder.start()? };
+        let client =
+            if matches!(root, "" | "/") { unrooted.clone() } else { unrooted.using_namespace(root)? };
+        let watches = Watches::start(unrooted.states(), teller.clone());
+        Ok(Connection { servers: servers.to_owned(), client, unrooted, watches })
+    }
+
+    /// Ends the session. What comes of that is no news.
+    pub(crate) async fn close(self) {
+        self.watches.end().await;
+        self.client.close().await;
+    }
+}

@@ -1,0 +1,170 @@
+//! What lasts from command to command.
+
+use super::{
+    answer::Answer,
+    command::{Line, Understood, Write, understand},
+    connection::{ConnectOptions, Connection},
+    error::ShellError,
+    output::{Output, Teller, note},
+    signals::Signals,
+    stat_text::Context,
+    words::{self, Word},
+};
+use ostler_client::Client;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Whether more commands are to come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flow {
+    Goes,
+    Ends,
+}
+
+/// Where commands are done: a connection, a transaction that was begun, a history.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    pub(super) options: ConnectOptions,
+    pub(super) servers: String,
+    pub(super) connection: Option<Connection>,
+    /// The writes of a transaction that was begun.
+    pub(super) transaction: Option<Vec<Write<Vec<u8>>>>,
+    pub(super) history: Vec<String>,
+    pub(super) teller: Teller,
+    pub(super) output: Output,
+    /// Commands come from the program's input, so no data can.
+    pub(super) input_taken: bool,
+}
+
+impl Desk {
+    pub(crate) fn new(servers: &str, options: ConnectOptions, output: Output, teller: Teller) -> Desk {
+        Desk {
+            options,
+            servers: servers.to_owned(),
+            connection: None,
+            transaction: None,
+            history: Vec::new(),
+            teller,
+            output,
+            input_taken: false,
+        }
+    }
+
+    /// Commands come from the program's input.
+    pub(crate) fn input_is_taken(mut self) -> Desk {
+        self.input_taken = true;
+        self
+    }
+
+    /// Opens a session, in place of one that there is.
+    pub(crate) async fn connect(&mut self, servers: Option<&str>, wait: bool) -> Result<(), ShellError> {
+        self.close().await;
+        if let Some(servers) = servers {
+            self.servers = servers.to_owned();
+        }
+        self.connection = Some(Connection::open(&self.servers, &self.options, &self.teller, wait).await?);
+        Ok(())
+    }
+
+    /// Ends the session.
+    pub(crate) async fn close(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            connection.close().await;
+        }
+    }
+
+    pub(crate) fn connection(&self) -> Option<&Connection> {
+        self.connection.as_ref()
+    }
+
+    /// How many writes wait for their commit.
+    pub(crate) fn writes_waiting(&self) -> Option<usize> {
+        self.transaction.as_ref().map(Vec::len)
+    }
+
+    /// The number of the next command.
+    pub(crate) fn next_number(&self) -> usize {
+        self.history.len()
+    }
+
+    pub(super) fn client(&self) -> Result<Client, ShellError> {
+        Ok(self.connection.as_ref().ok_or(ShellError::NotConnected)?.client.clone())
+    }
+
+    pub(super) fn connected(&self) -> Result<&Connection, ShellError> {
+        self.connection.as_ref().ok_or(ShellError::NotConnected)
+    }
+
+    pub(super) fn answer(&mut self, answer: &Answer) -> Result<(), ShellError> {
+        let own_session = self.connection.as_ref().and_then(|connection| connection.client.session_id());
+        self.output.answer(answer, Context { now_ms: now_ms(), own_session })
+    }
+
+    /// Does what a line asks for, and remembers it.
+    pub(crate) async fn line(&mut self, line: &str, signals: &mut Signals) -> Result<Flow, ShellError> {
+        let words = words::split(line)?;
+        let Some((name, rest)) = words.split_first() else { return Ok(Flow::Goes) };
+        let understood = understand(name, rest);
+        let done = match understood {
+            Ok(Understood { line: Line::Redo { number }, .. }) => {
+                let earlier = self.earlier(number)?;
+                self.history.push(earlier.clone());
+                self.words(&words::split(&earlier)?, signals).await
+            }
+            understood => {
+                self.history.push(line.trim().to_owned());
+                self.understood(understood?, signals).await
+            }
+        };
+        self.seen().await?;
+        done
+    }
+
+    fn earlier(&self, number: usize) -> Result<String, ShellError> {
+        let unknown =
+            || ShellError::Refused(format!("no command has the number {number}; history shows them"));
+        self.history.get(number).cloned().ok_or_else(unknown)
+    }
+
+    /// Does what words ask for. Without words there is nothing to do.
+    pub(crate) async fn words(&mut self, words: &[Word], signals: &mut Signals) -> Result<Flow, ShellError> {
+        let Some((name, rest)) = words.split_first() else { return Ok(Flow::Goes) };
+        self.understood(understand(name, rest)?, signals).await
+    }
+
+    async fn understood(
+        &mut self,
+        Understood { line, outdated }: Understood,
+        signals: &mut Signals,
+    ) -> Result<Flow, ShellError> {
+        if let Some(outdated) = outdated {
+            note(outdated);
+        }
+        match line {
+            Line::Command(command) => tokio::select! {
+                done = self.perform(command) => done,
+                _ = signals.next() => Err(ShellError::Interrupted),
+            },
+            Line::Hold { what, path, command } => {
+                self.hold(what, &path, &command, signals).await.map(|()| Flow::Goes)
+            }
+            // Of a line that was typed, what it repeats came here.
+            Line::Redo { .. } => {
+                Err(ShellError::Refused("redo repeats an earlier line, and not another redo".into()))
+            }
+        }
+    }
+
+    /// Lets everything be seen that has come so far: changes before the answer that may show them.
+    pub(crate) async fn seen(&mut self) -> Result<(), ShellError> {
+        if let Some(connection) = &self.connection {
+            connection.watches.told().await;
+        }
+        self.output.flush()
+    }
+}
+
+/// This machine's wall clock.
+pub(super) fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.ok().and_then(|since| i64::try_from(since.as_millis()).ok()).unwrap_or(0)
+}

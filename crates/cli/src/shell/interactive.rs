@@ -1,0 +1,142 @@
+//! At a terminal: a prompt, lines that can be edited, completed and found again.
+
+use super::{
+    announcement::prompt_state,
+    answer::Look,
+    completion::Completion,
+    connection::ConnectOptions,
+    desk::{Desk, Flow},
+    error::{Exit, ShellError, While},
+    output::{Output, Teller, note},
+    signals::Signals,
+};
+use ostler_client::ConnectionState;
+use rustyline::{Config, Editor, config::CompletionType, error::ReadlineError, history::FileHistory};
+use std::{fs, path::PathBuf, time::Duration};
+use tokio::runtime::Runtime;
+
+/// How long the first prompt waits for a session.
+const FIRST_WAIT: Duration = Duration::from_secs(3);
+const HISTORY_MAX: usize = 2000;
+/// What names the file of lines that were typed before, in place of the usual one.
+const HISTORY_FILE: &str = "OSTLER_HISTORY";
+
+type Lines = Editor<Completion, FileHistory>;
+
+/// Reads lines and does what they ask for, until there are no more.
+pub(crate) fn run(
+    servers: &str,
+    options: ConnectOptions,
+    look: Look,
+    runtime: &Runtime,
+) -> Result<Exit, ShellError> {
+    let mut lines = editor(runtime).map_err(terminal)?;
+    let history = history_file();
+    if let Some(file) = &history {
+        // None is there the first time.
+        let _ = lines.load_history(file);
+    }
+    let printer = lines.create_external_printer().map_err(terminal)?;
+    let teller = Teller::new(look).above_prompt(Box::new(printer));
+    let mut desk = Desk::new(servers, options, Output::new(look), teller).input_is_taken();
+    let mut signals = {
+        let _entered = runtime.enter();
+        Signals::interrupts().during("cannot listen for signals")?
+    };
+    println!(
+        "Ostler shell {}: help lists the commands, Tab completes, Ctrl-D ends",
+        env!("CARGO_PKG_VERSION")
+    );
+    runtime.block_on(begin(&mut desk))?;
+    let exit = loop {
+        if let Some(helper) = lines.helper_mut() {
+            helper.client = desk.connection().map(|connection| connection.client.clone());
+        }
+        let line = match lines.readline(&prompt(&desk)) {
+            Ok(line) => line,
+            Err(ReadlineError::Interrupted) => continue,
+            Err(ReadlineError::Eof) => break Exit::Done,
+            Err(other) => return Err(terminal(other)),
+        };
+        remember(&mut lines, history.as_ref(), &line);
+        if runtime.block_on(all(&mut desk, &line, &mut signals)) == Flow::Ends {
+            break Exit::Done;
+        }
+    };
+    if desk.writes_waiting().is_some_and(|writes| writes > 0) {
+        note("the transaction that was begun was not committed, so nothing of it was done");
+    }
+    runtime.block_on(desk.close());
+    Ok(exit)
+}
+
+fn editor(runtime: &Runtime) -> rustyline::Result<Lines> {
+    let config = Config::builder()
+        .completion_type(CompletionType::List)
+        .max_history_size(HISTORY_MAX)?
+        .history_ignore_dups(true)?
+        .build();
+    let mut lines = Editor::with_config(config)?;
+    lines.set_helper(Some(Completion { client: None, runtime: runtime.handle().clone() }));
+    Ok(lines)
+}
+
+fn terminal(error: ReadlineError) -> ShellError {
+    ShellError::Refused(format!("cannot use the terminal: {error}"))
+}
+
+/// Opens a session; if no server answers, the prompt comes all the same.
+async fn begin(desk: &mut Desk) -> Result<(), ShellError> {
+    desk.connect(None, false).await?;
+    let Some(connection) = desk.connection() else { return Ok(()) };
+    if !connection.client.block_until_connected(FIRST_WAIT).await {
+        note(&format!("{} has not answered yet; the search for a server goes on", connection.servers));
+    }
+    desk.seen().await
+}
+
+/// What was pasted can be several lines.
+async fn all(desk: &mut Desk, lines: &str, signals: &mut Signals) -> Flow {
+    for line in lines.lines() {
+        match desk.line(line, signals).await {
+            Ok(Flow::Goes) => {}
+            Ok(Flow::Ends) => return Flow::Ends,
+            Err(error) => note(&error.to_string()),
+        }
+    }
+    Flow::Goes
+}
+
+/// As upstream's, with what waits for its commit.
+fn prompt(desk: &Desk) -> String {
+    let (servers, state) = match desk.connection() {
+        Some(connection) => (&*connection.servers, connection.client.state().state),
+        None => ("", ConnectionState::Closed),
+    };
+    let writes = desk.writes_waiting().map_or_else(String::new, |writes| format!(" multi:{writes}"));
+    format!("[zk: {servers}({}) {}{writes}] ", prompt_state(state), desk.next_number())
+}
+
+/// Lines with secrets are not kept.
+fn remember(lines: &mut Lines, file: Option<&PathBuf>, line: &str) {
+    let secret = line.lines().any(|line| line.trim_start().starts_with("addauth"));
+    if secret || line.trim().is_empty() {
+        return;
+    }
+    // A history that cannot be written is no reason to refuse the line.
+    let added = lines.add_history_entry(line).is_ok_and(|added| added);
+    if let (true, Some(file)) = (added, file) {
+        let _ = lines.append_history(file);
+    }
+}
+
+fn history_file() -> Option<PathBuf> {
+    if let Some(file) = std::env::var_os(HISTORY_FILE) {
+        return (!file.is_empty()).then(|| file.into());
+    }
+    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
+    let folder = state.or_else(home)?.join("ostler");
+    fs::create_dir_all(&folder).ok()?;
+    Some(folder.join("shell-history"))
+}

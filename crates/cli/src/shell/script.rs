@@ -1,0 +1,117 @@
+//! Commands without a terminal: one from the program's arguments, or many from its input.
+
+use super::{
+    desk::{Desk, Flow},
+    error::{Exit, ShellError, While},
+    output::note,
+    signals::Signals,
+    words::Word,
+};
+use std::{
+    io::{self, BufRead, Read},
+    thread,
+};
+use tokio::{runtime::Runtime, sync::mpsc};
+
+/// More than any request can hold.
+const LINE_MAX: u64 = 64 << 20;
+const INPUT: &str = "cannot read the input";
+
+/// Does one command.
+pub(crate) fn once(mut desk: Desk, words: &[Word], runtime: &Runtime) -> Result<Exit, ShellError> {
+    runtime.block_on(async {
+        let mut signals = Signals::all().during("cannot listen for signals")?;
+        connect(&mut desk, &mut signals).await?;
+        let done = desk.words(words, &mut signals).await;
+        let seen = desk.seen().await;
+        desk.close().await;
+        seen?;
+        done.map(|_| Exit::Done)
+    })
+}
+
+/// Does what the input's lines ask for. It goes on after one that fails, unless told otherwise; the first failure is
+/// what the program ends with.
+pub(crate) fn from_input(
+    mut desk: Desk,
+    stop_at_failure: bool,
+    runtime: &Runtime,
+) -> Result<Exit, ShellError> {
+    runtime.block_on(async {
+        let mut signals = Signals::all().during("cannot listen for signals")?;
+        connect(&mut desk, &mut signals).await?;
+        let done = lines(&mut desk, stop_at_failure, &mut signals).await;
+        desk.close().await;
+        let (exit, waiting) = (done?, desk.writes_waiting().is_some_and(|writes| writes > 0));
+        if waiting {
+            note("the transaction that was begun was not committed, so nothing of it was done");
+        }
+        Ok(if waiting && exit == Exit::Done { Exit::Failed } else { exit })
+    })
+}
+
+async fn lines(desk: &mut Desk, stop_at_failure: bool, signals: &mut Signals) -> Result<Exit, ShellError> {
+    let mut input = input()?;
+    let mut exit = Exit::Done;
+    for number in 1_u64.. {
+        let line = tokio::select! {
+            line = input.recv() => line,
+            _ = signals.next() => Some(Err(ShellError::Interrupted)),
+        };
+        let done = match line {
+            None => break,
+            Some(Ok(line)) => desk.line(&line, signals).await,
+            Some(Err(error)) => Err(error),
+        };
+        let error = match done {
+            Ok(Flow::Goes) => continue,
+            Ok(Flow::Ends) => break,
+            Err(error) if error.is_broken_pipe() => return Err(error),
+            Err(error) => error,
+        };
+        note(&format!("line {number}: {error}"));
+        exit = if exit == Exit::Done { error.exit() } else { exit };
+        if stop_at_failure || matches!(error, ShellError::Interrupted | ShellError::Io { .. }) {
+            break;
+        }
+    }
+    Ok(exit)
+}
+
+/// The input's lines, read by a thread of their own: whoever waits for one can be interrupted.
+fn input() -> Result<mpsc::Receiver<Result<String, ShellError>>, ShellError> {
+    let (to, lines) = mpsc::channel(1);
+    let read = move || {
+        let mut input = io::stdin().lock();
+        while let Some(line) = line(&mut input).transpose() {
+            let readable = !matches!(line, Err(ShellError::Io { .. }));
+            if to.blocking_send(line).is_err() || !readable {
+                return;
+            }
+        }
+    };
+    thread::Builder::new().name("input".into()).spawn(read).during("cannot start")?;
+    Ok(lines)
+}
+
+async fn connect(desk: &mut Desk, signals: &mut Signals) -> Result<(), ShellError> {
+    tokio::select! {
+        connected = desk.connect(None, true) => connected,
+        _ = signals.next() => Err(ShellError::Interrupted),
+    }
+}
+
+fn line(input: &mut impl BufRead) -> Result<Option<String>, ShellError> {
+    let mut bytes = Vec::new();
+    input.by_ref().take(LINE_MAX).read_until(b'\n', &mut bytes).during(INPUT)?;
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    if bytes.len() as u64 == LINE_MAX {
+        return Err(io::Error::other("a line is longer than 64 MiB")).during(INPUT);
+    }
+    match String::from_utf8(bytes) {
+        Ok(line) => Ok(Some(line)),
+        Err(_) => Err(ShellError::Refused("the line is no UTF-8 text; $'\\xHH' writes any byte".into())),
+    }
+}

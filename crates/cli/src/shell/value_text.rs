@@ -1,0 +1,114 @@
+//! Data for the eye. Text as it is; what is none, or would command the terminal, as hexadecimal numbers.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use std::fmt::Write;
+
+/// How data shall be shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Form {
+    /// Text if it is text.
+    #[default]
+    Plain,
+    Base64,
+    Hex,
+    /// The bytes, and nothing after them.
+    Raw,
+}
+
+/// The bytes to write for it.
+pub(crate) fn shown(data: &[u8], form: Form) -> Vec<u8> {
+    match form {
+        Form::Raw => data.to_vec(),
+        Form::Base64 => line(STANDARD.encode(data)),
+        Form::Hex => hex_dump(data).into(),
+        Form::Plain => match text(data) {
+            Some(text) => line(text.to_owned()),
+            None => hex_dump(data).into(),
+        },
+    }
+}
+
+fn line(mut text: String) -> Vec<u8> {
+    text.push('\n');
+    text.into()
+}
+
+/// The data as text that is safe to show.
+pub(crate) fn text(data: &[u8]) -> Option<&str> {
+    let text = std::str::from_utf8(data).ok()?;
+    let commands = |c: char| c.is_control() && !matches!(c, '\n' | '\t' | '\r');
+    (!text.contains(commands)).then_some(text)
+}
+
+/// Its bytes from base64.
+pub(crate) fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
+    STANDARD.decode(text).ok()
+}
+
+/// As base64.
+pub(crate) fn to_base64(data: &[u8]) -> String {
+    STANDARD.encode(data)
+}
+
+const FRAME: &str = "         +-------------------------------------------------+";
+const FRAME_WITH_TEXT: &str = "+--------+-------------------------------------------------+----------------+";
+
+/// In the form of upstream's `get -x`.
+fn hex_dump(data: &[u8]) -> String {
+    let mut dump =
+        format!("{FRAME}\n         |  0  1  2  3  4  5  6  7  8  9  a  b  c  d  e  f |\n{FRAME_WITH_TEXT}\n");
+    for (row, bytes) in data.chunks(16).enumerate() {
+        let mut hex = String::new();
+        for byte in bytes {
+            // Writing to a string does not fail.
+            let _ = write!(hex, " {byte:02x}");
+        }
+        let seen: String = bytes.iter().map(|byte| visible(*byte)).collect();
+        let _ = writeln!(dump, "|{:08x}|{hex:48} |{seen:16}|", row * 16);
+    }
+    dump.push_str(FRAME_WITH_TEXT);
+    dump.push('\n');
+    dump
+}
+
+fn visible(byte: u8) -> char {
+    match byte {
+        b' '..=b'~' => byte.into(),
+        _ => '.',
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::expect;
+
+    #[test]
+    fn text_is_shown_as_it_is() {
+        assert_eq!(shown("größe\n\t1".as_bytes(), Form::Plain), "größe\n\t1\n".as_bytes());
+        assert_eq!(shown(b"", Form::Plain), b"\n");
+        assert_eq!(shown(b"\xff\n", Form::Raw), b"\xff\n");
+        assert_eq!(shown(b"\xff\n", Form::Base64), b"/wo=\n");
+    }
+
+    #[test]
+    fn what_is_no_text_is_shown_in_hexadecimal() {
+        let dump = String::from_utf8(shown(b"0123456789abcdef\xff~\x1b[2J", Form::Plain)).unwrap();
+        expect![[r#"
+                     +-------------------------------------------------+
+                     |  0  1  2  3  4  5  6  7  8  9  a  b  c  d  e  f |
+            +--------+-------------------------------------------------+----------------+
+            |00000000| 30 31 32 33 34 35 36 37 38 39 61 62 63 64 65 66 |0123456789abcdef|
+            |00000010| ff 7e 1b 5b 32 4a                               |.~.[2J          |
+            +--------+-------------------------------------------------+----------------+
+        "#]]
+        .assert_eq(&dump);
+    }
+
+    #[test]
+    fn nothing_in_a_value_commands_the_terminal() {
+        assert_eq!(text(b"\x1b]0;title\x07"), None);
+        assert_eq!(text("\u{9b}2J".as_bytes()), None);
+        assert_eq!(text(b"{\r\n\t}\n"), Some("{\r\n\t}\n"));
+    }
+}

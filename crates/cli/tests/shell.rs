@@ -1,0 +1,11 @@
+//! `ostler shell` as scripts and people meet it.
+#![allow(clippy::unwrap_used)]
+
+#[path = "shell/holding.rs"]
+mod holding;
+#[path = "shell/program.rs"]
+mod program;
+#[path = "shell/scripts.rs"]
+mod scripts;
+#[path = "shell/terminal.rs"]
+mod terminal;

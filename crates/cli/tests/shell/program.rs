@@ -1,0 +1,56 @@
+//! The program, and what it says.
+
+use std::{
+    io::Write,
+    process::{Child, Command, Output, Stdio},
+};
+
+/// `ostler shell`, free of whatever this machine has set.
+pub(crate) fn shell() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ostler"));
+    command.arg("shell").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    for variable in ["NO_COLOR", "RUST_LOG", "XDG_STATE_HOME", "OSTLER_TOKEN", "OSTLER_NODE"] {
+        command.env_remove(variable);
+    }
+    command.env("OSTLER_HISTORY", "");
+    command
+}
+
+/// What it has said, and how it has ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Said {
+    pub(crate) out: String,
+    pub(crate) err: String,
+    pub(crate) code: Option<i32>,
+}
+
+pub(crate) fn said(Output { status, stdout, stderr }: Output) -> Said {
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Said { out: text(stdout), err: text(stderr), code: status.code() }
+}
+
+/// One command.
+pub(crate) fn once(server: &str, words: &[&str]) -> Said {
+    said(shell().arg(server).args(words).output().unwrap())
+}
+
+/// Lines, through its input.
+pub(crate) fn script(server: &str, options: &[&str], lines: &str) -> Said {
+    let mut child = shell().args(options).arg(server).stdin(Stdio::piped()).spawn().unwrap();
+    feed(&mut child, lines.as_bytes());
+    said(child.wait_with_output().unwrap())
+}
+
+pub(crate) fn feed(child: &mut Child, bytes: &[u8]) {
+    // It may have ended without reading all of it.
+    let _ = child.stdin.take().unwrap().write_all(bytes);
+}
+
+/// Without the times of Stats and events, which differ from run to run.
+pub(crate) fn timeless(text: &str) -> String {
+    let line = |line: &str| match line.split_once(" = ") {
+        Some((name @ ("ctime" | "mtime"), _)) => format!("{name} = ...\n"),
+        _ => format!("{line}\n"),
+    };
+    text.lines().map(line).collect()
+}
