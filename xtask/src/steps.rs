@@ -8,7 +8,10 @@ use crate::{
     tidy,
 };
 use anyhow::Result;
-use std::process::Command;
+use std::{
+    process::Command,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 /// One thing that is checked.
 #[derive(Debug)]
@@ -20,7 +23,7 @@ pub(crate) struct Step {
     pub(crate) run: fn(&Runner<'_>, bool) -> Result<Outcome>,
 }
 
-pub(crate) const STEPS: [Step; 8] = [
+pub(crate) const STEPS: [Step; 10] = [
     Step { name: "fmt", what: "rustfmt has nothing to change", run: fmt },
     Step {
         name: "tidy",
@@ -34,6 +37,8 @@ pub(crate) const STEPS: [Step; 8] = [
     },
     Step { name: "clippy", what: "clippy and the compiler have no warning, tests included", run: clippy },
     Step { name: "test", what: "cargo test --workspace", run: test },
+    Step { name: "planted", what: "the simulator finds every bug that is planted", run: planted },
+    Step { name: "sim", what: "the simulator, with seeds that nobody has run", run: sim },
     Step { name: "doc", what: "the documentation builds without a warning", run: doc },
     Step { name: "fuzz", what: "every fuzz target for some seconds (fuzz/run)", run: fuzz },
     Step { name: "interop", what: "clients, Java ZooKeeper and its files (interop/run.py)", run: interop },
@@ -44,6 +49,8 @@ const OUTSIDE: [&str; 3] =
     ["fuzz/Cargo.toml", "interop/clients/rust-zookeeper-client/Cargo.toml", "bench/client-load/Cargo.toml"];
 /// Seconds for each fuzz target, and in the long form.
 const FUZZ_SECONDS: (&str, &str) = ("5", "600");
+/// Seeds of the simulator, and in the long form.
+const SIM_SEEDS: (&str, &str) = ("300", "10000");
 /// How a script ends that could do nothing on this machine.
 const NOTHING_DONE: i32 = 77;
 const NO_PYTHON: &str = "there is no python3 on this machine";
@@ -81,6 +88,23 @@ fn test(runner: &Runner<'_>, _: bool) -> Result<Outcome> {
     let finished = runner.cargo(&["test", "--locked", "--workspace", "--no-fail-fast"])?;
     let tally = Tally::of_cargo(&finished.output).or_failed(finished.success);
     Ok(counted(tally, finished))
+}
+
+fn planted(runner: &Runner<'_>, _: bool) -> Result<Outcome> {
+    let arguments =
+        ["test", "--locked", "--release", "--package", "ostler-sim", "--features", "planted-bugs"];
+    let finished = runner.cargo(&[&arguments[..], &["--test", "planted"]].concat())?;
+    let tally = Tally::of_cargo(&finished.output).or_failed(finished.success);
+    Ok(counted(tally, finished))
+}
+
+fn sim(runner: &Runner<'_>, full: bool) -> Result<Outcome> {
+    let first = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_secs()).to_string();
+    let (short, long) = SIM_SEEDS;
+    let seeds = if full { long } else { short };
+    let arguments = ["run", "--locked", "--release", "--package", "ostler", "--", "sim"];
+    let finished = runner.cargo(&[&arguments[..], &["--seed", &first, "--seeds", seeds]].concat())?;
+    Ok(pass_or_fail(finished))
 }
 
 fn doc(runner: &Runner<'_>, _: bool) -> Result<Outcome> {

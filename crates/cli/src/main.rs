@@ -5,6 +5,7 @@ mod ensemble;
 mod explain;
 mod server;
 mod shell;
+mod sim;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -27,6 +28,7 @@ enum Command {
     Ensemble(ensemble::EnsembleArgs),
     Bench(bench::Bench),
     Explain(explain::Explain),
+    Sim(sim::Sim),
 }
 
 fn main() -> ExitCode {
@@ -36,5 +38,6 @@ fn main() -> ExitCode {
         Command::Ensemble(args) => ensemble::run(&args),
         Command::Bench(bench) => bench.run(),
         Command::Explain(explain) => explain.run(),
+        Command::Sim(sim) => sim.run(),
     }
 }

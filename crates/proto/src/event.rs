@@ -7,7 +7,7 @@ use crate::{
 use alloc::{borrow::Cow, vec::Vec};
 
 /// What happened to a znode. A server sends only these four.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(i32)]
 pub enum EventType {
     NodeCreated = 1,

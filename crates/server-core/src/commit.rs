@@ -18,6 +18,7 @@ use ostler_proto::{
     id::{ServerId, SessionId, Xid, Zxid},
     op::Op,
     path,
+    planted::{self, Bug},
     quorum_packet::Packet,
     reply::{Body, OpResult},
     txn::{Txn, TxnCreateKind, TxnRecord},
@@ -65,6 +66,10 @@ impl Server {
         self.overlay.retire(proposal.zxid);
         self.stats.commits += 1;
         self.note_commit(now, proposal.zxid);
+        let mut late = Vec::new();
+        if planted::is(Bug::WatchAfterReply) {
+            late.append(&mut events);
+        }
         for event in events.drain(..) {
             self.notify(&event, effects);
         }
@@ -80,6 +85,9 @@ impl Server {
             self.answer(now, conn, proposal.zxid, session, outcome, effects);
         } else if let Some(conn) = expired_conn {
             self.close(conn, CloseReason::SessionExpired, effects);
+        }
+        for event in late {
+            self.notify(&event, effects);
         }
         self.release_syncs(now, effects);
         self.consider_snapshot(proposal.record.0.len(), effects);

@@ -8,6 +8,7 @@ use ostler_proto::{
     id::{SessionId, Zxid},
     op::Op,
     path,
+    planted::{self, Bug},
     request::{Create, PathVersion, Request, SetData, is_ttl_flag},
     stat::{EphemeralOwner, NodeKind, StatPersisted, TTL_MAX_MS},
     txn::{CreateTxn, Txn, TxnCreateKind},
@@ -93,7 +94,11 @@ impl Preparer<'_> {
         let mut parent = self.node(parent_path)?;
         self.check(&parent, Perms::CREATE)?;
         let path: Cow<'a, str> = if mode.sequential {
-            format!("{}{:010}", create.path, parent.stat().cversion).into()
+            let mut number = parent.stat().cversion;
+            if planted::is(Bug::SequenceRepeats) {
+                number = self.tree.children(parent_path).count() as i32;
+            }
+            format!("{}{number:010}", create.path).into()
         } else {
             create.path.clone()
         };

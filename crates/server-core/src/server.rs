@@ -21,6 +21,7 @@ use ostler_proto::{
     error::ErrorCode,
     id::{SessionId, Xid, Zxid},
     op::Op,
+    planted::{self, Bug},
     reply::{Body, Reply},
     request::Request,
     txn::Txn,
@@ -372,8 +373,12 @@ impl Server {
         effects: &mut Vec<Effect>,
     ) {
         let proposed = self.proposed();
-        let idle = self.conns.get(&conn).is_some_and(|state| state.fifo.is_empty());
+        let overtakes = planted::is(Bug::ReadsOvertakeWrites);
+        let idle = overtakes || self.conns.get(&conn).is_some_and(|state| state.fifo.is_empty());
         match &request.request {
+            Request::Sync(_) if planted::is(Bug::SyncAtOnce) => {
+                self.serve(now, conn, request, now.mono, effects)
+            }
             Request::Sync(path) if let Some(Pipeline::Forward(leader)) = self.pipeline() => {
                 let path = path.as_deref().map(Box::from);
                 let after = UNANSWERED;

@@ -3,7 +3,13 @@
 use crate::{effect::Effect, input::ConnId, server::Server};
 use alloc::vec::Vec;
 use arcstr::ArcStr;
-use ostler_proto::{error::ErrorCode, event::EventType, reply::Body, request::SetWatches};
+use ostler_proto::{
+    error::ErrorCode,
+    event::EventType,
+    planted::{self, Bug},
+    reply::Body,
+    request::SetWatches,
+};
 use ostler_tree::watch::{WatchTarget, WatcherKind};
 
 const PERSISTENT: i32 = 0;
@@ -18,7 +24,8 @@ impl Server {
         set: &SetWatches<'_>,
         effects: &mut Vec<Effect>,
     ) -> Body {
-        let seen = set.relative_zxid;
+        let lost = planted::is(Bug::WatchesLostOnReconnect);
+        let seen = if lost { i64::MAX } else { set.relative_zxid };
         let watcher = conn.watcher();
         for path in &set.data {
             match self.tree.get(path) {

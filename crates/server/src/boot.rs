@@ -4,7 +4,6 @@ use crate::{
     admin::four_letter_door::FourLetterDoor,
     client_conn::ConnLimits,
     config::{EnsembleSettings, ServerConfig, SnapshotCompression},
-    config_files::ConfigFiles,
     disk_thread::{self, DiskQueue, DiskWork},
     driver::{Clock, Doors, Driver},
     error::ServerError,
@@ -12,29 +11,26 @@ use crate::{
     handle::ServerHandle,
     listener::{self, ClientPort, ConnCounts},
     peers::{AddressBook, ElectionDoor, QuorumDoor},
-    recovery,
-    snapshot_thread::{self, SnapshotQueue, SnapshotSettings},
+    persistence::{self, Frozen, KeepingOptions, Persistence},
+    recovery::Restored,
+    snapshot_thread::{self, SnapshotQueue},
+    snapshots::{self, SnapshotOptions, SnapshotSettings},
     timer_task,
 };
-use ostler_proto::{
-    id::{ServerId, Zxid},
-    stat::ExtendedTypes,
-};
+use ostler_proto::{id::ServerId, stat::ExtendedTypes};
 use ostler_server_core::{CoreConfig, EnsembleConfig, Server, ensemble::Observing};
 use ostler_storage::{
     disk::Disk,
-    epochs::{EpochFile, read_epoch},
     folders::DataFolders,
     lock::FolderLock,
     names::Compression,
     recover::{Origin, RecoverOptions},
-    txnlog::{LogOptions, SpareLog, TxnLog},
+    txnlog::LogOptions,
 };
-use ostler_tree::Tree;
 use ostler_zab::{ElectionTiming, HistoryLimits, ReignLength, leading::LeadingTiming};
 use std::{
     net::{Ipv4Addr, SocketAddr},
-    sync::{Arc, atomic::AtomicU64},
+    sync::Arc,
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
@@ -88,25 +84,15 @@ impl RunningServer {
         let (folders, lock) = take_folders(config, &*files)?;
         let lock = Arc::new(lock);
         let begun = Instant::now();
-        let types = ExtendedTypes {
-            enabled: config.extended_types_enabled,
-            emulate_353: config.emulate_353_ttl_nodes,
-        };
-        let options =
-            RecoverOptions { trust_empty: config.snapshot_trust_empty, db_autocreate: config.db_autocreate };
+        let options = keeping_options(config);
+        let types = options.types;
         let may_start_empty = folders.has_initialize(&*files)?;
-        let restored = recovery::restore(&*files, &folders, options, types)?;
-        let log = TxnLog::open(files.clone(), folders.logs.clone(), log_options(config));
-        let disk = Arc::new(DiskQueue::default());
-        let settings = snapshot_settings(config, (files.clone(), &folders), log.spare(), disk.bytes.clone());
+        let (persistence, restored) = Persistence::start(files.clone(), folders.clone(), options)?;
         if restored.recovered.origin == Origin::Untrusted {
             return Err(ServerError::NoDatabase { folder: folders.snapshots });
         }
-        if restored.recovered.origin == Origin::Fresh {
-            // Java refuses a folder that has logs but no snapshot, so there is one before the first log.
-            snapshot_thread::write_at_once(&restored.tree.freeze(), &settings)?;
-            folders.remove_initialize(&*files)?;
-        }
+        let disk = Arc::new(DiskQueue::default());
+        let settings = persistence.snapshots().clone();
         let znodes = restored.tree.node_count();
         let loaded_in = begun.elapsed();
 
@@ -115,12 +101,7 @@ impl RunningServer {
         let core = match &config.ensemble {
             None => Server::new(core_config(config), restored.tree, replayed, clock.now()),
             Some(ensemble) => {
-                let log_from = match restored.recovered.origin {
-                    Origin::Snapshot(zxid) => zxid,
-                    Origin::Log | Origin::Fresh | Origin::Untrusted => Zxid::ZERO,
-                };
-                let mut member =
-                    ensemble_config(config, ensemble, (&*files, &folders), &restored.tree, log_from)?;
+                let mut member = ensemble_config(config, ensemble, (&*files, &folders), &restored)?;
                 member.may_start_empty = may_start_empty;
                 Server::member(core_config(config), member, restored.tree, replayed, clock.now())
             }
@@ -144,17 +125,14 @@ impl RunningServer {
         });
         let driver = Arc::new(Driver::new(core, clock, disk.clone(), snapshots.clone(), doors.clone()));
         let warn_above = Duration::from_millis(config.fsync_warning_threshold_ms);
-        let beside = |ensemble: &EnsembleSettings| {
-            (ConfigFiles::beside(ensemble.file.clone(), files.clone()), ensemble.me)
-        };
-        let config_files = config.ensemble.as_deref().filter(|_| config.reconfig_enabled).map(beside);
-        let work = DiskWork { log, settings: settings.clone(), types, warn_above, config_files };
+        let work = DiskWork { persistence, warn_above };
         let handle =
             ServerHandle { driver: driver.clone(), disk: disk.clone(), snapshots: snapshots.clone() };
         let mut threads = Threads { handle: handle.clone(), running: Vec::new() };
         let (disk_thread, disk_failed) = spawn_disk_thread(&disk, &driver, (work, lock.clone()))?;
         threads.running.push(disk_thread);
-        let snapshot_thread = spawn_snapshot_thread(&driver, &snapshots, frozen, (settings.clone(), lock))?;
+        let snapshot_thread =
+            spawn_snapshot_thread((&driver, &disk), &snapshots, frozen, (settings.clone(), lock))?;
         threads.running.push(snapshot_thread);
 
         let door = Arc::new(FourLetterDoor::new(config, &folders, disk.clone(), snapshots.clone()));
@@ -285,13 +263,9 @@ fn ensemble_config(
     config: &ServerConfig,
     ensemble: &EnsembleSettings,
     (files, folders): (&dyn Disk, &DataFolders),
-    tree: &Tree,
-    log_from: Zxid,
+    restored: &Restored,
 ) -> Result<EnsembleConfig, ServerError> {
-    let epoch = |which| read_epoch(files, &folders.snapshots, which);
-    // A folder of a server that was in no ensemble has neither file: the last transaction tells.
-    let current = epoch(EpochFile::Current)?.unwrap_or_default().max(tree.last_processed().epoch());
-    let accepted = epoch(EpochFile::Accepted)?.unwrap_or_default().max(current);
+    let (accepted, current) = persistence::epochs(files, folders, restored.tree.last_processed())?;
     let tick = config.tick_time_ms as u64;
     Ok(EnsembleConfig {
         membership: ensemble.membership.clone(),
@@ -320,7 +294,7 @@ fn ensemble_config(
         may_start_empty: false,
         accepted,
         current,
-        log_from,
+        log_from: persistence::log_from(restored.recovered.origin),
     })
 }
 
@@ -375,26 +349,29 @@ fn conn_limits(config: &ServerConfig) -> ConnLimits {
     }
 }
 
-fn snapshot_settings(
-    config: &ServerConfig,
-    (disk, folders): (Arc<dyn Disk>, &DataFolders),
-    spare: Arc<SpareLog>,
-    log_bytes: Arc<AtomicU64>,
-) -> SnapshotSettings {
-    SnapshotSettings {
-        disk,
-        log_bytes,
-        spare,
-        cuts: Arc::default(),
-        folders: folders.clone(),
-        compression: match config.snapshot_compression {
-            SnapshotCompression::None => Compression::None,
-            SnapshotCompression::Gzip => Compression::Gz,
-            SnapshotCompression::Snappy => Compression::Snappy,
+fn keeping_options(config: &ServerConfig) -> KeepingOptions {
+    let beside = |ensemble: &EnsembleSettings| (ensemble.file.clone(), ensemble.me);
+    KeepingOptions {
+        recover: RecoverOptions {
+            trust_empty: config.snapshot_trust_empty,
+            db_autocreate: config.db_autocreate,
         },
-        digest: config.digest_enabled,
-        last_processed: config.serialize_last_processed_zxid,
-        keep: config.purge_interval_hours.map(|_| config.snap_retain_count as usize),
+        log: log_options(config),
+        types: ExtendedTypes {
+            enabled: config.extended_types_enabled,
+            emulate_353: config.emulate_353_ttl_nodes,
+        },
+        snapshots: SnapshotOptions {
+            compression: match config.snapshot_compression {
+                SnapshotCompression::None => Compression::None,
+                SnapshotCompression::Gzip => Compression::Gz,
+                SnapshotCompression::Snappy => Compression::Snappy,
+            },
+            digest: config.digest_enabled,
+            last_processed: config.serialize_last_processed_zxid,
+            keep: config.purge_interval_hours.map(|_| config.snap_retain_count as usize),
+        },
+        reconfigurable: config.ensemble.as_deref().filter(|_| config.reconfig_enabled).map(beside),
     }
 }
 
@@ -418,14 +395,14 @@ fn spawn_disk_thread(
 }
 
 fn spawn_snapshot_thread(
-    driver: &Arc<Driver>,
+    (driver, disk): (&Arc<Driver>, &Arc<DiskQueue>),
     queue: &Arc<SnapshotQueue>,
-    frozen: std::sync::mpsc::Receiver<Option<snapshot_thread::Frozen>>,
+    frozen: std::sync::mpsc::Receiver<Option<Frozen>>,
     (settings, lock): (SnapshotSettings, Arc<FolderLock>),
 ) -> Result<JoinHandle<()>, ServerError> {
-    let (driver, queue) = (driver.clone(), queue.clone());
+    let (driver, disk, queue) = (driver.clone(), disk.clone(), queue.clone());
     let run = move || {
-        snapshot_thread::run(&queue, &frozen, &driver, &settings);
+        snapshot_thread::run(&queue, &frozen, &driver, (&settings, &disk.bytes));
         drop(lock);
     };
     thread::Builder::new().name("snapshot".into()).spawn(run).map_err(ServerError::Thread)
@@ -437,6 +414,6 @@ async fn purge_now_and_then(interval_hours: Option<u32>, settings: SnapshotSetti
     loop {
         ticks.tick().await;
         let settings = settings.clone();
-        let _ = tokio::task::spawn_blocking(move || snapshot_thread::purge(&settings)).await;
+        let _ = tokio::task::spawn_blocking(move || snapshots::purge(&settings)).await;
     }
 }

@@ -8,7 +8,7 @@ use ostler_storage::{
     error::IoContext,
 };
 use std::{
-    fs,
+    io,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -44,17 +44,28 @@ impl ConfigFiles {
     pub(crate) fn save_active(&self, membership: &Membership, own_client: bool) -> Result<(), StorageError> {
         let dynamic = self.with(&format!(".dynamic.{:x}", membership.version));
         replace_text(&*self.disk, &dynamic, &membership.lines().join("\n"))?;
-        let text = fs::read_to_string(&self.zoo_cfg).during("read", &self.zoo_cfg)?;
+        let text = self.read(&self.zoo_cfg)?;
         let backup = self.with(".bak");
-        if !backup.exists() {
+        if !self.disk.exists(&backup).during("look for", &backup)? {
             replace_text(&*self.disk, &backup, &text)?;
         }
         replace_text(&*self.disk, &self.zoo_cfg, &renamed(&text, &dynamic, own_client))?;
         let next = self.with(".dynamic.next");
-        if next.exists() {
-            fs::remove_file(&next).during("remove", &next)?;
+        if self.disk.exists(&next).during("look for", &next)? {
+            self.disk.remove(&next).during("remove", &next)?;
         }
         Ok(())
+    }
+
+    fn read(&self, path: &Path) -> Result<String, StorageError> {
+        let read = || {
+            let file = self.disk.open(path)?;
+            let mut bytes = vec![0; file.size()? as usize];
+            let length = file.read_at(&mut bytes, 0)?;
+            bytes.truncate(length);
+            String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+        };
+        read().during("read", path)
     }
 }
 
@@ -75,6 +86,7 @@ fn renamed(text: &str, dynamic: &Path, own_client: bool) -> String {
 mod tests {
     use super::*;
     use ostler_storage::disk::OsDisk;
+    use std::fs;
     use tempfile::TempDir;
 
     #[test]

@@ -6,21 +6,9 @@
 //! The thread only says how far it has come; the member hears of it on the runtime's threads. There its
 //! state is warm, and the connections that are answered are woken without crossing threads.
 
-use crate::{
-    config_files::ConfigFiles,
-    driver::Driver,
-    recovery,
-    snapshot_thread::{self, SnapshotSettings},
-};
-use ostler_proto::{id::ServerId, stat::ExtendedTypes};
+use crate::{driver::Driver, persistence::Persistence};
 use ostler_server_core::{Input, PersistOp};
-use ostler_storage::{
-    StorageError,
-    epochs::{EpochFile, write_epoch},
-    recover::RecoverOptions,
-    snapshot::remove_snapshots_after,
-    txnlog::TxnLog,
-};
+use ostler_storage::StorageError;
 use ostler_zab::PersistSeq;
 use std::{
     sync::{
@@ -55,7 +43,7 @@ pub(crate) struct DiskQueue {
     /// Told once.
     pub(crate) abandoned: Notify,
     /// Bytes of records.
-    pub(crate) bytes: Arc<AtomicU64>,
+    pub(crate) bytes: AtomicU64,
     pub(crate) syncs: AtomicU64,
     pub(crate) sync_ms_max: AtomicU64,
     pub(crate) sync_ms_sum: AtomicU64,
@@ -154,14 +142,10 @@ pub(crate) async fn report(queue: Arc<DiskQueue>, driver: Arc<Driver>) {
     }
 }
 
-/// What the thread writes to, and what for.
+/// What the thread writes to.
 pub(crate) struct DiskWork {
-    pub(crate) log: TxnLog,
-    pub(crate) settings: SnapshotSettings,
-    pub(crate) types: ExtendedTypes,
+    pub(crate) persistence: Persistence,
     pub(crate) warn_above: Duration,
-    /// Where a configuration that changes is kept, and this server's number.
-    pub(crate) config_files: Option<(ConfigFiles, ServerId)>,
 }
 
 /// Runs until the queue is stopped. An error ends it at once.
@@ -170,67 +154,22 @@ pub(crate) fn run(queue: &DiskQueue, driver: &Driver, mut work: DiskWork) -> Res
     while queue.take(&mut ops) {
         let (mut reached, mut bytes) = (None, 0);
         for (seq, op) in ops.drain(..) {
-            match op {
-                PersistOp::Append { zxid, record } => {
-                    work.log.append(zxid, &record.0)?;
-                    bytes += record.0.len() as u64;
-                }
-                PersistOp::RollLog => work.log.roll(),
-                op => work.rare(driver, op)?,
+            if let PersistOp::Append { record, .. } = &op {
+                bytes += record.0.len() as u64;
+            }
+            if let Some(reloaded) = work.persistence.carry_out(op)? {
+                let (term, tree) = (reloaded.term, Box::new(reloaded.restored.tree));
+                driver.step(Input::Reloaded { term, tree });
             }
             reached = Some(seq);
         }
         queue.bytes.fetch_add(bytes, Ordering::Relaxed);
         let begun = Instant::now();
-        work.log.commit()?;
+        work.persistence.sync()?;
         queue.count_sync(begun.elapsed(), work.warn_above);
         if let Some(seq) = reached {
             queue.reached(seq);
         }
     }
     Ok(())
-}
-
-impl DiskWork {
-    /// What changes with the leader only. All that was asked before is durable first.
-    fn rare(&mut self, driver: &Driver, op: PersistOp) -> Result<(), StorageError> {
-        self.log.commit()?;
-        let (snapshots, logs) = (&self.settings.folders.snapshots, &self.settings.folders.logs);
-        let disk = &*self.settings.disk;
-        match op {
-            PersistOp::SaveAccepted(epoch) => write_epoch(disk, snapshots, EpochFile::Accepted, epoch)?,
-            PersistOp::SaveCurrent(epoch) => write_epoch(disk, snapshots, EpochFile::Current, epoch)?,
-            PersistOp::Truncate { to, reload } => {
-                self.settings.cuts.add();
-                remove_snapshots_after(disk, snapshots, to)?;
-                let cut = self.log.truncate_after(to)?;
-                tracing::info!(%to, files = cut.removed.len(), cut = ?cut.cut, "the log was cut back");
-                if let Some(term) = reload {
-                    let options = RecoverOptions { trust_empty: true, db_autocreate: true };
-                    let folders = &self.settings.folders;
-                    let restored = recovery::restore(disk, folders, options, self.types)?;
-                    driver.step(Input::Reloaded { term, tree: Box::new(restored.tree) });
-                }
-            }
-            PersistOp::Install(frozen) => {
-                self.settings.cuts.add();
-                // Another tree of that zxid would be replaced; later ones are not this leader's.
-                remove_snapshots_after(disk, snapshots, frozen.zxid)?;
-                snapshot_thread::write_at_once(&frozen, &self.settings)?;
-                self.log.truncate_after(frozen.zxid)?;
-                tracing::info!(zxid = %frozen.zxid, logs = %logs.display(), "the leader's tree is on disk");
-            }
-            PersistOp::SaveConfig { membership, active } => {
-                if let Some((files, me)) = &self.config_files {
-                    let own_client = membership.servers.get(me).is_some_and(|member| member.client.is_some());
-                    match active {
-                        true => files.save_active(&membership, own_client)?,
-                        false => files.save_next(&membership)?,
-                    }
-                }
-            }
-            PersistOp::Append { .. } | PersistOp::RollLog => {}
-        }
-        Ok(())
-    }
 }

@@ -18,12 +18,15 @@ mod listener;
 pub mod logging;
 mod outbox;
 mod peers;
+pub mod persistence;
 mod read_ahead;
-mod recovery;
+pub mod recovery;
 mod snapshot_thread;
+mod snapshots;
 mod timer_task;
 
 pub use boot::RunningServer;
 pub use error::ServerError;
 pub use given::{Given, PeerListeners};
 pub use handle::{Ended, ServerHandle};
+pub use snapshots::SnapshotOptions;

@@ -111,11 +111,7 @@ impl RecoverySink for TreeBuilder {
 
 /// Reads the tree that a leader sends: the parts of a snapshot without header and seals, then a signature. What was
 /// read beyond it comes back too.
-pub(crate) fn read_stream(
-    input: impl Read,
-    zxid: Zxid,
-    types: ExtendedTypes,
-) -> Result<(Tree, Vec<u8>), BodyError> {
+pub fn read_stream(input: impl Read, zxid: Zxid, types: ExtendedTypes) -> Result<(Tree, Vec<u8>), BodyError> {
     let mut builder = TreeBuilder::new(types);
     let mut reader = BodyReader::new(input);
     reader.body(&mut builder)?;
@@ -127,7 +123,7 @@ pub(crate) fn read_stream(
 }
 
 /// Writes a tree for a learner.
-pub(crate) fn write_stream(frozen: &FrozenTree, out: impl Write) -> io::Result<()> {
+pub fn write_stream(frozen: &FrozenTree, out: impl Write) -> io::Result<()> {
     let mut writer = BodyWriter::new(out);
     writer.sessions(frozen.sessions.iter().copied())?;
     writer.acls(frozen.acls.iter().map(|(id, acls)| (id.to_disk(), &**acls)))?;
@@ -145,14 +141,17 @@ pub(crate) fn write_stream(frozen: &FrozenTree, out: impl Write) -> io::Result<(
 const SIGNATURE: &str = "BenWasHere";
 
 /// What the files hold.
-pub(crate) struct Restored {
-    pub(crate) tree: Tree,
-    pub(crate) recovered: Recovered,
+#[derive(Debug)]
+pub struct Restored {
+    /// The tree.
+    pub tree: Tree,
+    /// What it was made from.
+    pub recovered: Recovered,
 }
 
 /// Reads the newest snapshot and the log after it. Ephemerals without a session, which a fuzzy snapshot of
 /// Java's can hold, are dropped.
-pub(crate) fn restore(
+pub fn restore(
     disk: &dyn Disk,
     folders: &DataFolders,
     options: RecoverOptions,

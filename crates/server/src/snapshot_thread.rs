@@ -1,23 +1,17 @@
 //! Snapshots are written here, from a frozen tree, while the service goes on; old files are removed after.
 
-use crate::driver::Driver;
-use ostler_proto::txn::DIGEST_VERSION;
-use ostler_server_core::Input;
-use ostler_storage::{
-    StorageError,
-    disk::Disk,
-    folders::DataFolders,
-    names::Compression,
-    retention,
-    snapshot::{SnapshotDigest, SnapshotTrailer, SnapshotWriter},
-    txnlog::SpareLog,
+use crate::{
+    driver::Driver,
+    persistence::Frozen,
+    snapshots::{Cuts, SnapshotSettings, Unfinished, purge},
 };
-use ostler_tree::{FrozenTree, Znode};
+use ostler_server_core::Input;
+use ostler_storage::StorageError;
+use ostler_tree::FrozenTree;
 use std::{
-    iter::Peekable,
     panic::resume_unwind,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
         mpsc::{Receiver, Sender, channel},
     },
@@ -35,42 +29,8 @@ const PACE_BYTES_PER_S: u64 = 16 << 20;
 /// many bytes for each byte logged.
 const HURRY: u64 = 4;
 const PACE_MAX_BYTES_PER_S: u64 = 128 << 20;
-const PACE_EVERY: u64 = 32 << 10;
 /// Where a processor has no idle moment for so long, a snapshot is late, and goes on with a share of its own.
 const PATIENCE: Duration = Duration::from_millis(500);
-
-/// How often the log was cut back. A tree that was frozen before a cut may have what was cut off: it must not become
-/// a snapshot after it.
-#[derive(Debug, Default)]
-pub(crate) struct Cuts {
-    count: AtomicU64,
-    /// Held while a snapshot gets its name, so that no cut comes between the look at the count and that.
-    finishing: Mutex<()>,
-}
-
-impl Cuts {
-    fn count(&self) -> u64 {
-        self.count.load(Ordering::Acquire)
-    }
-
-    fn finishing(&self) -> MutexGuard<'_, ()> {
-        // A panic aborts the process, so a poisoned lock is never met.
-        self.finishing.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// To be called before snapshots of what is cut off are removed: no more of them come from then on.
-    pub(crate) fn add(&self) {
-        let _none_finishes = self.finishing();
-        self.count.fetch_add(1, Ordering::Release);
-    }
-}
-
-/// A tree to be written, and how many cuts there were when it was frozen.
-#[derive(Debug)]
-pub(crate) struct Frozen {
-    tree: Box<FrozenTree>,
-    cuts: u64,
-}
 
 /// Where frozen trees wait to be written.
 #[derive(Debug)]
@@ -111,33 +71,16 @@ impl SnapshotQueue {
     }
 }
 
-/// How snapshots are written and kept.
-#[derive(Clone)]
-pub(crate) struct SnapshotSettings {
-    pub(crate) disk: Arc<dyn Disk>,
-    pub(crate) folders: DataFolders,
-    pub(crate) compression: Compression,
-    pub(crate) digest: bool,
-    pub(crate) last_processed: bool,
-    /// Snapshots to keep; `None` keeps all.
-    pub(crate) keep: Option<usize>,
-    /// Bytes logged by this process.
-    pub(crate) log_bytes: Arc<AtomicU64>,
-    /// What becomes of old logs.
-    pub(crate) spare: Arc<SpareLog>,
-    pub(crate) cuts: Arc<Cuts>,
-}
-
 /// Runs until the queue is stopped.
 pub(crate) fn run(
     queue: &SnapshotQueue,
     receiver: &Receiver<Option<Frozen>>,
     driver: &Arc<Driver>,
-    settings: &SnapshotSettings,
+    (settings, log_bytes): (&SnapshotSettings, &AtomicU64),
 ) {
     while let Ok(Some(frozen)) = receiver.recv() {
         let (zxid, znodes, begun) = (frozen.tree.zxid, frozen.tree.len(), Instant::now());
-        match write(&frozen, settings, &queue.stopped) {
+        match write(&frozen, (settings, log_bytes), &queue.stopped) {
             Ok(false) => tracing::info!(%zxid, "a snapshot was given up; the log has all of it"),
             Ok(true) => {
                 let ms = begun.elapsed().as_millis() as u64;
@@ -154,16 +97,6 @@ pub(crate) fn run(
         drop(frozen);
         driver.step(Input::SnapshotDone);
         purge(settings);
-    }
-}
-
-/// Removes what no kept snapshot needs.
-pub(crate) fn purge(settings: &SnapshotSettings) {
-    let Some(keep) = settings.keep else { return };
-    match retention::purge(&*settings.disk, &settings.folders, keep, &settings.spare) {
-        Ok(removed) if removed.is_empty() => {}
-        Ok(removed) => tracing::info!(files = removed.len(), "old snapshots and logs removed"),
-        Err(error) => tracing::warn!(%error, "old files were not removed"),
     }
 }
 
@@ -199,8 +132,12 @@ impl Pace {
 /// The work is done in moments that nobody else wants: a request that comes then has the processor at once, where it
 /// would wait out a turn of a thread that is merely nice. If there are too few such moments the calling thread
 /// takes over, since a thread may not leave the idle class again without a privilege.
-fn write(frozen: &Frozen, settings: &SnapshotSettings, stopped: &AtomicBool) -> Result<bool, StorageError> {
-    let logged = || settings.log_bytes.load(Ordering::Relaxed);
+fn write(
+    frozen: &Frozen,
+    (settings, log_bytes): (&SnapshotSettings, &AtomicU64),
+    stopped: &AtomicBool,
+) -> Result<bool, StorageError> {
+    let logged = || log_bytes.load(Ordering::Relaxed);
     let pace = Pace { begun: Instant::now(), logged: logged() };
     let keep_pace = |written| {
         while !stopped.load(Ordering::Relaxed)
@@ -227,69 +164,5 @@ fn write(frozen: &Frozen, settings: &SnapshotSettings, stopped: &AtomicBool) -> 
     if !snapshot.is_written() {
         return Ok(false);
     }
-    let _no_cut = settings.cuts.finishing();
-    let holds = settings.cuts.count() == frozen.cuts;
-    if holds {
-        snapshot.finish()?;
-    }
-    Ok(holds)
-}
-
-/// Writes a frozen tree as a snapshot and makes it durable, as fast as it goes: somebody waits for it.
-pub(crate) fn write_at_once(frozen: &FrozenTree, settings: &SnapshotSettings) -> Result<(), StorageError> {
-    let mut snapshot = Unfinished::begin(frozen, settings)?;
-    snapshot.advance(|_| true)?;
-    snapshot.finish()
-}
-
-/// A snapshot on its way. Dropped unfinished, it leaves no file.
-struct Unfinished<'a> {
-    writer: SnapshotWriter<'a>,
-    nodes: Peekable<Box<dyn Iterator<Item = &'a Znode> + Send + 'a>>,
-    trailer: SnapshotTrailer,
-}
-
-impl<'a> Unfinished<'a> {
-    fn begin(frozen: &'a FrozenTree, settings: &'a SnapshotSettings) -> Result<Unfinished<'a>, StorageError> {
-        let writer = SnapshotWriter::begin(
-            &*settings.disk,
-            &settings.folders.snapshots,
-            frozen.zxid,
-            settings.compression,
-            frozen.sessions.iter().copied(),
-            frozen.acls.iter().map(|(id, acls)| (id.to_disk(), &**acls)),
-        )?;
-        let digest = SnapshotDigest { zxid: frozen.zxid, version: DIGEST_VERSION, digest: frozen.digest };
-        let trailer = SnapshotTrailer {
-            digest: settings.digest.then_some(digest),
-            last_processed: settings.last_processed.then_some(frozen.zxid),
-        };
-        let nodes: Box<dyn Iterator<Item = &Znode> + Send> = Box::new(frozen.nodes());
-        Ok(Unfinished { writer, nodes: nodes.peekable(), trailer })
-    }
-
-    /// Writes znodes to the last. Asks now and then, with the bytes written so far, whether to go on.
-    fn advance(&mut self, go_on: impl Fn(u64) -> bool) -> Result<(), StorageError> {
-        let mut asked = self.writer.written();
-        while let Some(node) = self.nodes.peek() {
-            if self.writer.written() - asked >= PACE_EVERY {
-                asked = self.writer.written();
-                if !go_on(asked) {
-                    break;
-                }
-            }
-            self.writer.node(&node.path, node.data.as_deref(), node.acl.to_disk(), &node.stat)?;
-            self.nodes.next();
-        }
-        Ok(())
-    }
-
-    fn is_written(&mut self) -> bool {
-        self.nodes.peek().is_none()
-    }
-
-    fn finish(self) -> Result<(), StorageError> {
-        self.writer.finish(self.trailer)?;
-        Ok(())
-    }
+    snapshot.finish_unless_cut(frozen, settings)
 }

@@ -14,6 +14,7 @@ use ostler_proto::{
     error::ErrorCode,
     id::{SessionId, Zxid},
     path,
+    planted::{self, Bug},
     shared::SharedBytes,
     stat::{EphemeralOwner, Stat, StatPersisted},
     txn::{CreateTxn, DIGEST_VERSION, Txn, TxnCreateKind, TxnHeader, TxnRecord},
@@ -111,6 +112,13 @@ impl Tree {
     /// A multi that failed is logged with the operations before the failure as they were meant; if any of
     /// its parts is an error, none is done.
     fn apply_multi(&mut self, header: &TxnHeader, txns: &[Txn<'_>], events: &mut Vec<TreeEvent>) -> Outcome {
+        if planted::is(Bug::FailedMultiHalfDone)
+            && let Some(first @ (Txn::Create(_) | Txn::SetData { .. })) = txns.first()
+            && txns.len() > 1
+            && txns.iter().any(|txn| matches!(txn, Txn::Error(_)))
+        {
+            self.apply_txn(header, first, events);
+        }
         if !txns.iter().any(|txn| matches!(txn, Txn::Error(_))) {
             return Outcome::Multi(txns.iter().map(|txn| self.apply_txn(header, txn, events)).collect());
         }
@@ -322,10 +330,13 @@ impl Tree {
         events: &mut Vec<TreeEvent>,
     ) {
         for path in listed {
+            if planted::is(Bug::EphemeralsLeft) && self.ephemerals(session).count() == 1 {
+                break;
+            }
             self.delete(&path, zxid, events);
         }
         let left: Vec<ArcStr> = self.ephemerals(session).cloned().collect();
-        for path in left {
+        for path in left.into_iter().skip(usize::from(planted::is(Bug::EphemeralsLeft))) {
             self.delete(&path, zxid, events);
         }
         self.sessions.remove(&session);

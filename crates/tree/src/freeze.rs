@@ -7,6 +7,7 @@ use core::iter;
 use ostler_proto::{
     acl::Acl,
     id::{SessionId, Zxid},
+    planted::{self, Bug},
 };
 
 /// Everything that a snapshot holds, exact at one zxid.
@@ -29,7 +30,7 @@ impl FrozenTree {
             zxid: tree.last_processed(),
             digest: tree.digest(),
             sessions: tree.sessions().collect(),
-            acls: tree.acl_entries(),
+            acls: acl_entries(tree),
             shards: tree.table().share(),
         }
     }
@@ -82,6 +83,14 @@ impl FrozenTree {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
+
+fn acl_entries(tree: &Tree) -> Vec<(AclId, Arc<[Acl]>)> {
+    let mut entries = tree.acl_entries();
+    if planted::is(Bug::AclMissingInSnapshot) && entries.len() > 2 {
+        entries.pop();
+    }
+    entries
 }
 
 /// At most so many depths are gone through by the table.

@@ -19,6 +19,7 @@ use ostler_proto::{
     acl::{Acl, Perms},
     id::{SessionId, Zxid},
     path::{self, CONFIG, QUOTA_ROOT},
+    planted::{self, Bug},
     reply::Data,
     shared::SharedBytes,
     stat::{ExtendedTypes, NodeKind, Stat, StatPersisted},
@@ -139,7 +140,11 @@ impl Tree {
         if !self.attach(&path) {
             return Err(RestoreError::NoParent { path });
         }
-        SharedZnode::make_mut(&mut node).acl = acl;
+        let znode = SharedZnode::make_mut(&mut node);
+        znode.acl = acl;
+        if planted::is(Bug::CversionOffInSnapshot) {
+            znode.change_stat(|stat| stat.cversion = stat.cversion.min(stat.version + 1));
+        }
         self.put_attached(node);
         Ok(())
     }

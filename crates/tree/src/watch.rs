@@ -7,7 +7,11 @@ use alloc::{
 };
 use arcstr::ArcStr;
 use hashbrown::HashMap;
-use ostler_proto::{event::EventType, path};
+use ostler_proto::{
+    event::EventType,
+    path,
+    planted::{self, Bug},
+};
 use rustc_hash::FxBuildHasher;
 
 /// Whoever is told: the number of a connection.
@@ -173,7 +177,9 @@ impl Table {
             fired.extend(watchers.keys().copied());
             let mut spent = Vec::new();
             watchers.retain(|watcher, modes| {
-                *modes &= !STANDARD;
+                if !planted::is(Bug::WatchFiresTwice) {
+                    *modes &= !STANDARD;
+                }
                 if *modes == 0 {
                     spent.push(*watcher);
                 }

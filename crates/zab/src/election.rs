@@ -22,6 +22,7 @@ use alloc::{
 use ostler_proto::{
     election::{Candidate, NOTIFICATION_VERSION, Notification, PeerState},
     id::{Epoch, ServerId, Zxid},
+    planted::{self, Bug},
 };
 
 /// How long things wait, in milliseconds.
@@ -482,7 +483,13 @@ fn beats(new: Candidate, current: Option<Candidate>, electorate: &Electorate) ->
         return None;
     }
     let Some(current) = current else { return Some(Rule::FirstHeard) };
-    if new <= current {
+    let order = |of: Candidate| {
+        if planted::is(Bug::ElectWithoutEpoch) {
+            return (Epoch(0), Zxid::new(Epoch(0), of.zxid.counter()), of.id);
+        }
+        (of.epoch, of.zxid, of.id)
+    };
+    if order(new) <= order(current) {
         return None;
     }
     Some(if new.epoch > current.epoch {

@@ -12,7 +12,10 @@ use alloc::{
     collections::{BTreeMap, BTreeSet},
     vec::Vec,
 };
-use ostler_proto::id::{Epoch, ServerId, Zxid};
+use ostler_proto::{
+    id::{Epoch, ServerId, Zxid},
+    planted::{self, Bug},
+};
 
 /// A learner's connection; the shell never uses a number twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -409,9 +412,15 @@ impl Leading {
             return;
         }
         self.epoch = Epoch(highest.0 + 1);
+        if planted::is(Bug::EpochReused) && highest.0 > 0 {
+            self.epoch = highest;
+        }
         self.deadline = now.after(self.timing.init);
         self.stage = Stage::Epoch { saved: false, acks: BTreeSet::new() };
         out.push(LeadingOutput::SaveAccepted(self.epoch));
+        if planted::is(Bug::EpochNotSaved) {
+            self.accepted_saved(now, out);
+        }
     }
 
     fn epoch_acked(
@@ -475,6 +484,14 @@ impl Leading {
             LearnerStage::Syncing if zxid != Zxid::new(self.epoch, 0) => {}
             LearnerStage::Syncing => {
                 learner.stage = LearnerStage::Synced;
+                if planted::is(Bug::ObserverCounts)
+                    && learner.observer
+                    && let Stage::Sync { acks, .. } = &mut self.stage
+                {
+                    let missing =
+                        self.electorate.current.voters().find(|of| *of != self.me && !acks.contains(of));
+                    acks.extend(missing);
+                }
                 if !learner.observer
                     && !learner.blank
                     && let Stage::Sync { acks, .. } = &mut self.stage

@@ -7,7 +7,10 @@
 
 use crate::{history::Record, leading::Standing};
 use alloc::{collections::VecDeque, vec::Vec};
-use ostler_proto::id::{Epoch, Zxid};
+use ostler_proto::{
+    id::{Epoch, Zxid},
+    planted::{self, Bug},
+};
 
 /// What a leader has said.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -147,8 +150,12 @@ impl Learning {
         match (self.stage, what) {
             (Stage::Gone, _) => {}
             (Stage::Greeting, From::LeaderInfo(epoch)) => self.promise(epoch, out),
-            (Stage::Promised, From::Diff) => self.stage = Stage::Syncing,
+            (Stage::Promised, From::Diff) => {
+                self.stage = Stage::Syncing;
+                self.save_current_early(out);
+            }
             (Stage::Promised, From::Trunc(to)) => {
+                self.save_current_early(out);
                 self.restart_from(to);
                 out.push(LearningOutput::Truncate(to));
             }
@@ -168,8 +175,15 @@ impl Learning {
             }
             (Stage::Syncing, From::NewLeader(epoch)) if epoch == self.epoch => {
                 self.stage = Stage::Ready;
-                out.push(LearningOutput::SaveCurrent(epoch));
-                out.push(LearningOutput::Ack(Zxid::new(epoch, 0)));
+                if planted::is(Bug::NewLeaderAckEarly) {
+                    out.push(LearningOutput::Ack(Zxid::new(epoch, 0)));
+                }
+                if !planted::is(Bug::EpochBeforeHistory) {
+                    out.push(LearningOutput::SaveCurrent(epoch));
+                }
+                if !planted::is(Bug::NewLeaderAckEarly) {
+                    out.push(LearningOutput::Ack(Zxid::new(epoch, 0)));
+                }
                 // What the leader had proposed and not committed is on disk by then, too.
                 if !self.observer {
                     out.extend(self.pending.iter().map(|zxid| LearningOutput::Ack(*zxid)));
@@ -190,7 +204,7 @@ impl Learning {
 
     fn promise(&mut self, epoch: Epoch, out: &mut Vec<LearningOutput>) {
         let accepted = self.own.accepted;
-        if epoch < accepted {
+        if epoch < accepted && !planted::is(Bug::StaleEpochAccepted) {
             return self.hang_up(HangUp::StaleEpoch { proposed: epoch, accepted }, out);
         }
         let mut current = None;
@@ -200,6 +214,12 @@ impl Learning {
         }
         (self.epoch, self.stage) = (epoch, Stage::Promised);
         out.push(LearningOutput::AckEpoch { last: self.own.last, current });
+    }
+
+    fn save_current_early(&self, out: &mut Vec<LearningOutput>) {
+        if planted::is(Bug::EpochBeforeHistory) {
+            out.push(LearningOutput::SaveCurrent(self.epoch));
+        }
     }
 
     fn restart_from(&mut self, zxid: Zxid) {
@@ -215,6 +235,10 @@ impl Learning {
         self.last = zxid;
         self.pending.push_back(zxid);
         out.push(LearningOutput::Append(zxid, record));
+        if planted::is(Bug::UncommittedShown) && self.stage == Stage::Syncing {
+            self.pending.pop_front();
+            out.push(LearningOutput::Commit(zxid));
+        }
         if self.stage != Stage::Syncing && !self.observer {
             out.push(LearningOutput::Ack(zxid));
         }

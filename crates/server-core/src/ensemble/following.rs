@@ -12,6 +12,7 @@ use crate::{
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 use ostler_proto::{
     id::{Epoch, SessionId, Zxid},
+    planted::{self, Bug},
     quorum_packet::Packet,
     txn::{Txn, TxnRecord},
 };
@@ -194,7 +195,10 @@ impl Server {
             self.heard_reconfig(&record, effects);
         }
         let op = PersistOp::Append { zxid, record: record.clone() };
-        effects.push(Effect::Persist { seq: self.gate.issue(), op });
+        let serves = self.ensemble.as_ref().is_some_and(|ensemble| ensemble.following().is_some());
+        if !planted::is(Bug::DiffNotLogged) || serves {
+            effects.push(Effect::Persist { seq: self.gate.issue(), op });
+        }
         self.outstanding.push_back(Outstanding { zxid, record, conn: None });
         true
     }
@@ -219,6 +223,9 @@ impl Server {
 
     /// Back to `to`: what was logged after it was never committed. False if it is known already that less is left.
     fn truncate(&mut self, to: Zxid, effects: &mut Vec<Effect>) -> bool {
+        if planted::is(Bug::TruncSkipped) {
+            return true;
+        }
         while self.outstanding.back().is_some_and(|proposal| proposal.zxid > to) {
             self.outstanding.pop_back();
         }
@@ -229,7 +236,9 @@ impl Server {
         if let Some(ensemble) = &mut self.ensemble {
             ensemble.reloading = reload.map(|_| Reload { to, look: false });
         }
-        effects.push(Effect::Persist { seq: self.gate.issue(), op: PersistOp::Truncate { to, reload } });
+        if !planted::is(Bug::TruncInMemoryOnly) || reload.is_some() {
+            effects.push(Effect::Persist { seq: self.gate.issue(), op: PersistOp::Truncate { to, reload } });
+        }
         last >= to
     }
 
@@ -259,7 +268,14 @@ impl Server {
         // A Java leader sends its tree while it changes. What changed it meanwhile comes before NEWLEADER.
         self.tree.distrust_digests();
         let op = PersistOp::Install(Box::new(self.tree.freeze()));
-        effects.push(Effect::Persist { seq: self.gate.issue(), op });
+        if planted::is(Bug::EpochBeforeSnapshot)
+            && let Some(epoch) = self.ensemble.as_ref().map(|ensemble| ensemble.accepted)
+        {
+            self.save_current(epoch, effects);
+        }
+        if !planted::is(Bug::SnapshotNotKept) {
+            effects.push(Effect::Persist { seq: self.gate.issue(), op });
+        }
         self.learn(now, FromLeader::Snap(at), effects);
     }
 
@@ -289,7 +305,10 @@ impl Server {
     fn pong(&mut self, zxid: Zxid, effects: &mut Vec<Effect>) {
         let Some(ensemble) = &mut self.ensemble else { return };
         let Role::Learning(learner) = &ensemble.role else { return };
-        let touched = core::mem::take(&mut ensemble.touched).into_iter().collect();
+        let mut touched: Vec<_> = core::mem::take(&mut ensemble.touched).into_iter().collect();
+        if planted::is(Bug::TouchesForgotten) {
+            touched.clear();
+        }
         let packet = Packet::Ping { zxid, touched: Some(touched) };
         effects.push(Effect::ToPeer { link: learner.link, message: PeerMessage::Packet(packet) });
     }

@@ -15,6 +15,7 @@ use ostler_proto::{
     error::ErrorCode,
     id::SessionId,
     op::Op,
+    planted::{self, Bug},
     quorum_packet::Packet,
     request::{Request, RequestHeader},
     txn::Txn,
@@ -195,14 +196,23 @@ impl Server {
         let prepared = match (request, standing) {
             // Nobody here knows of a session that could be closed.
             (Request::CloseSession, Ok(_)) => Err(ErrorCode::SessionExpired),
-            (_, Err(error)) => Err(error),
-            (_, Ok(ephemerals)) => {
+            (_, Err(error)) if !forgiven(error) => Err(error),
+            (_, standing) => {
                 let mut preparer = self.preparer(zxid, now, session, Asker::Ids(from.ids));
-                preparer.ephemerals = ephemerals;
+                preparer.ephemerals = standing.unwrap_or(Ephemerals::Allowed);
                 preparer.prepare(request)
             }
         };
         let txn = prepared.unwrap_or_else(|error| Txn::Error(error.code()));
         self.append(now, session, cxid, txn, None, effects);
+    }
+}
+
+/// Whether a bug is planted that lets a session's write pass in spite of this.
+fn forgiven(error: ErrorCode) -> bool {
+    match error {
+        ErrorCode::SessionMoved => planted::is(Bug::MovedSessionWrites),
+        ErrorCode::SessionExpired => planted::is(Bug::EphemeralsOfTheDead),
+        _ => false,
     }
 }

@@ -17,6 +17,7 @@ use ostler_proto::{
     membership::{Member, Membership},
     op::Op,
     path,
+    planted::{self, Bug},
     request::Reconfig,
     txn::{Txn, TxnRecord},
 };
@@ -209,7 +210,7 @@ impl Server {
     pub(crate) fn reconfigured(&mut self, now: Now, text: &[u8], effects: &mut Vec<Effect>) {
         let Ok(membership) = Membership::parse(&alloc::string::String::from_utf8_lossy(text)) else { return };
         let serving = self.pipeline().is_some();
-        if self.config.reconfig && serving {
+        if self.config.reconfig && serving && !(planted::is(Bug::ConfigKept) && self.leader.is_none()) {
             self.activate(now, membership, effects);
         }
     }

@@ -9,6 +9,7 @@ use crate::{
 use alloc::{borrow::Cow, boxed::Box, string::ToString, vec::Vec};
 use ostler_proto::{
     id::{Epoch, SessionId, Zxid},
+    planted::{self, Bug},
     quorum_packet::{PROTOCOL_VERSION, Packet},
 };
 use ostler_tree::Overlay;
@@ -21,6 +22,9 @@ use ostler_zab::{
 impl Server {
     pub(super) fn begin_leading(&mut self, now: Now, effects: &mut Vec<Effect>) {
         // A leader's log is the history: whoever elected it has all that may have been committed, or gets it.
+        if planted::is(Bug::TailDropped) {
+            self.outstanding.clear();
+        }
         self.apply_logged(Zxid(u64::MAX));
         let standing = self.standing();
         let Some(ensemble) = &mut self.ensemble else { return };
@@ -135,6 +139,11 @@ impl Server {
         self.tree.begin_epoch(first);
         self.overlay = Overlay::new(&self.tree);
         self.restart_sessions(now);
+        if planted::is(Bug::NewLeaderExpiresEarly) {
+            for (id, timeout_ms) in self.tree.sessions() {
+                self.sessions.insert(now.mono, id, timeout_ms / 2, None);
+            }
+        }
         let Some(ensemble) = &mut self.ensemble else { return };
         ensemble.election.established(epoch);
         self.leader = Some(Leader::new(ensemble.electorate.clone(), first));
@@ -215,18 +224,28 @@ impl Server {
         }
     }
 
-    /// A tree of this moment has all that was committed while the log was read. Of what waited, only NEWLEADER
-    /// and what is not committed yet goes after it.
+    /// A tree of this moment has all that was committed while the log was read, a change of the ensemble included. Of
+    /// what waited, only NEWLEADER, with the configuration of this moment, and what is not committed yet goes after it.
     fn snapshot_late(&mut self, link: LinkId, then: Vec<PeerMessage>, effects: &mut Vec<Effect>) {
         self.send_plan(link, SyncPlan::Snap, None, effects);
+        let Some(ensemble) = &self.ensemble else { return };
+        let config = ensemble.config.latest().to_string();
         let applied = self.tree.last_processed();
         let follows = |message: &PeerMessage| match message {
             PeerMessage::Proposal(zxid, _) | PeerMessage::Inform(zxid, _) => *zxid > applied,
-            PeerMessage::Packet(Packet::Commit(zxid)) => *zxid > applied,
+            PeerMessage::Packet(
+                Packet::Commit(zxid)
+                | Packet::CommitAndActivate { zxid, .. }
+                | Packet::InformAndActivate { zxid, .. },
+            ) => *zxid > applied,
             _ => true,
         };
-        let then = then.into_iter().filter(follows);
-        effects.extend(then.map(|message| Effect::ToPeer { link, message }));
+        for mut message in then.into_iter().filter(follows) {
+            if let PeerMessage::Packet(Packet::NewLeader { config: of_then, .. }) = &mut message {
+                *of_then = config.clone().into();
+            }
+            effects.push(Effect::ToPeer { link, message });
+        }
     }
 
     fn send_plan(

@@ -16,5 +16,7 @@ mod sessions;
 mod sight;
 mod snapshots;
 mod watches;
+#[allow(dead_code, reason = "the simulator uses the rest")]
+#[path = "../../../sim/src/wire.rs"]
 mod wire;
 mod znodes;

@@ -6,12 +6,10 @@ use super::{
     link::Link,
     tasks::Tasks,
 };
-use crate::{config::EnsembleSettings, driver::Driver};
+use crate::{config::EnsembleSettings, driver::Driver, persistence};
 use ostler_proto::{id::Zxid, membership::Member, stat::ExtendedTypes};
-use ostler_server_core::{Input, LearnerMaster, LogPart, effect::Record};
-use ostler_storage::{
-    StorageError, disk::Disk, folders::DataFolders, snapshot::find_snapshots, txnlog::LogReader,
-};
+use ostler_server_core::{Input, LearnerMaster, LogPart};
+use ostler_storage::{StorageError, disk::Disk, folders::DataFolders};
 use ostler_zab::leading::LinkId;
 use std::{
     io,
@@ -210,36 +208,8 @@ impl QuorumDoor {
         });
     }
 
-    /// `None` if the log does not reach back so far, or is more to send than a snapshot.
     fn log_part(&self, after: Zxid, through: Zxid) -> Result<Option<LogPart>, StorageError> {
         let Some(percent) = self.settings.snapshot_size_factor else { return Ok(None) };
-        let newest = find_snapshots(&*self.disk, &self.folders.snapshots)?.into_iter().next();
-        let size = newest.and_then(|file| std::fs::metadata(file.path).ok()).map_or(0, |data| data.len());
-        let limit = (size * u64::from(percent) / 100).max(1 << 20);
-        // One before shows whether the learner's last is a record here.
-        let mut reader = LogReader::open(&*self.disk, &self.folders.logs, Zxid(after.0.saturating_sub(1)))?;
-        let (mut part, mut bytes) = (LogPart { before: None, records: Vec::new() }, 0);
-        while let Some(record) = reader.next_record()? {
-            if record.zxid > through {
-                break;
-            }
-            if record.zxid <= after {
-                part.before = Some(record.zxid);
-                continue;
-            }
-            bytes += record.bytes.len() as u64;
-            if bytes > limit {
-                return Ok(None);
-            }
-            let zxid = record.zxid;
-            part.records.push((zxid, Record(record.bytes.into())));
-            // To find the end of the log would be to read all the space that is reserved behind it.
-            if zxid == through {
-                break;
-            }
-        }
-        let reaches =
-            part.before == Some(after) && part.records.last().is_some_and(|(zxid, _)| *zxid == through);
-        Ok(reaches.then_some(part))
+        persistence::log_part(&*self.disk, &self.folders, (after, through), percent)
     }
 }

@@ -12,7 +12,10 @@ use crate::{
     error::{IoContext, Result, StorageError},
     names::log_name,
 };
-use ostler_proto::id::Zxid;
+use ostler_proto::{
+    id::Zxid,
+    planted::{self, Bug},
+};
 use simd_adler32::adler32;
 use std::{
     path::{Path, PathBuf},
@@ -147,6 +150,10 @@ impl TxnLog {
             return Err(StorageError::Poisoned { dir: self.dir.clone() });
         }
         let done = work(self);
+        if planted::is(Bug::DiskErrorIgnored) {
+            self.buffer.clear();
+            return done;
+        }
         self.poisoned = done.is_err();
         done
     }
@@ -165,7 +172,12 @@ impl TxnLog {
         } else if self.buffer.len() + record.len() + FRAMING > BATCH_LIMIT {
             self.flush()?;
         }
+        let before = self.buffer.len();
         frame(record, &mut self.buffer);
+        if planted::is(Bug::AppendOutOfOrder) && before > HEADER.len() {
+            let start = if self.buffer.starts_with(&HEADER) { HEADER.len() } else { 0 };
+            self.buffer[start..].rotate_left(before - start);
+        }
         self.last = Some(self.last.map_or(zxid, |last| last.max(zxid)));
         Ok(())
     }
@@ -193,7 +205,7 @@ impl TxnLog {
         let length = self.buffer.len() as u64;
         current.reserve(length, self.options.prealloc_bytes)?;
         current.write(&self.buffer)?;
-        if self.options.sync {
+        if self.options.sync && !planted::is(Bug::AckBeforeSync) {
             current.file.sync_data().during("sync", &current.path)?;
             if !current.named {
                 self.disk.sync_dir(&self.dir).during("sync", &self.dir)?;

@@ -3,6 +3,7 @@
 use crate::{
     client::{Client, Intent, Sent, Watch},
     truth::{Truth, sorted},
+    words,
     world::World,
 };
 use ostler_proto::{
@@ -14,8 +15,14 @@ use ostler_proto::{
     txn::{Txn, TxnRecord},
 };
 use ostler_server_core::ensemble::LocalSessions;
+use std::collections::BTreeSet;
 
-const FAILURES: [ErrorCode; 8] = [
+const FAILURES: [ErrorCode; 13] = [
+    ErrorCode::BadArguments,
+    ErrorCode::NewConfigNoQuorum,
+    ErrorCode::ReconfigDisabled,
+    ErrorCode::ReconfigInProgress,
+    ErrorCode::Unimplemented,
     ErrorCode::NoNode,
     ErrorCode::NodeExists,
     ErrorCode::NotEmpty,
@@ -28,21 +35,24 @@ const FAILURES: [ErrorCode; 8] = [
 
 impl World {
     pub(crate) fn client_answered(&mut self, client: usize, reply: &Reply) {
-        self.trace(|| format!("client {client} gets {reply:?}"));
+        self.trace(|| format!("client {client} gets {}", words::reply(reply)));
         let of = &mut self.clients[client];
         let sent = of.sent.pop_front().expect("only what was asked is answered");
         let session = of.session.expect("only a session gets answers");
-        assert_eq!(reply.xid, sent.xid, "replies come in the order of the requests");
+        assert_eq!(reply.xid, sent.xid, "[session order] replies come in the order of the requests");
         let zxid = reply.zxid.expect("every known request has a zxid");
-        assert!(zxid >= of.seen, "client {client} was at {} and is at {zxid}", of.seen);
-        of.seen = zxid;
+        assert!(zxid >= of.seen, "[zxid back] client {client} was at {} and is at {zxid}", of.seen);
+        let before = std::mem::replace(&mut of.seen, zxid);
         if let Some(proven) = of.conn.and_then(|conn| self.net.conns[&conn].shown) {
             return self.read_only_answered(client, &sent, reply, proven);
+        }
+        if sent.intent == Intent::SetWatches {
+            return self.watches_again(client, before, zxid);
         }
         let (truth, of) = (&self.truth, &mut self.clients[client]);
         watches_are_told_first(truth, of, zxid);
         if let Err(error) = &reply.result {
-            assert!(FAILURES.contains(error), "{sent:?} gives {error:?}");
+            assert!(FAILURES.contains(error), "[answers] {sent:?} gives {error:?}");
         }
         match &sent.intent {
             Intent::Close if truth.write_of(session, reply.xid.0).is_none() => {
@@ -53,8 +63,15 @@ impl World {
             }
             Intent::Write(_) | Intent::Close => {
                 let happened = truth.write_of(session, reply.xid.0);
-                assert_eq!(happened, Some(zxid), "{sent:?} of {session:?} is acknowledged at {zxid}");
-                assert!(zxid > sent.floor, "{sent:?} comes before what was known when it was sent");
+                assert_eq!(
+                    happened,
+                    Some(zxid),
+                    "[linearizable] {sent:?} of {session:?} is acknowledged at {zxid}"
+                );
+                assert!(
+                    zxid > sent.floor,
+                    "[linearizable] {sent:?} comes before what was known when it was sent"
+                );
                 check_write(truth, zxid, reply);
                 self.acknowledged = self.acknowledged.max(zxid);
                 self.count(if reply.result.is_ok() { "write" } else { "failed write" });
@@ -63,18 +80,23 @@ impl World {
                 check_read(truth, path, zxid, reply);
                 let gets_watch = reply.result.is_ok() || matches!(sent.intent, Intent::Exists(..));
                 if *watch && gets_watch {
-                    let of_children = matches!(sent.intent, Intent::Children(..));
-                    of.watches.push(Watch { path: path.clone(), of_children, since: zxid });
+                    of.watches.push(Watch {
+                        path: path.clone(),
+                        of_children: matches!(sent.intent, Intent::Children(..)),
+                        for_creation: reply.result.is_err(),
+                        since: zxid,
+                    });
                 }
                 self.count("read");
             }
             Intent::Sync => {
                 // Whoever goes along with a leader that is none any more does not learn of what came after it.
                 let deposed = !self.calm && zxid.epoch() < sent.floor.epoch();
-                assert!(zxid >= sent.floor || deposed, "{sent:?} was answered at {zxid}");
+                assert!(zxid >= sent.floor || deposed, "[sync] {sent:?} was answered at {zxid}");
                 self.count("sync");
             }
             Intent::Ping => assert_eq!(reply.xid, Xid::PING),
+            Intent::SetWatches => {}
         }
         let of = &mut self.clients[client];
         if sent.intent == Intent::Close {
@@ -106,6 +128,8 @@ impl World {
                 self.count("read-only read");
             }
             Intent::Ping => assert_eq!(reply.xid, Xid::PING),
+            // It is not known what of this tree is committed.
+            Intent::SetWatches => of.watches.clear(),
         }
         if reply.xid != Xid::PING {
             self.clients[client].outcome = Some(reply.clone());
@@ -113,10 +137,21 @@ impl World {
     }
 
     pub(crate) fn client_notified(&mut self, client: usize, zxid: Option<Zxid>, kind: EventType, path: &str) {
+        self.trace(|| format!("client {client} is told that {path} changed: {kind:?} at {zxid:?}"));
         let (truth, of) = (&self.truth, &mut self.clients[client]);
-        let zxid = zxid.expect("nobody here catches up");
-        assert!(zxid > of.seen, "{path} changed at {zxid}, and the client was at {} before", of.seen);
-        assert!(truth.changed_at(path, zxid), "{path} did not change at {zxid}");
+        let again = of.sent.front().is_some_and(|sent| sent.intent == Intent::SetWatches);
+        let Some(zxid) = zxid else {
+            assert!(again, "[watch] {path} changed, and nobody knows when");
+            of.caught_up.insert((path.to_owned(), kind));
+            return;
+        };
+        assert!(!again, "[watch late] {path} changed at {zxid} before what was missed was told");
+        assert!(
+            zxid > of.seen,
+            "[watch late] {path} changed at {zxid}, and the client was at {} before",
+            of.seen
+        );
+        assert!(truth.changed_at(path, zxid), "[watch] {path} did not change at {zxid}");
         let watched = of.watches.len();
         of.watches.retain(|watch| {
             let told = match kind {
@@ -127,19 +162,50 @@ impl World {
             let over = watch.path == path && told;
             if over {
                 let due = truth.first_change(path, watch.of_children, watch.since);
-                assert_eq!(due, Some(zxid), "{watch:?} is told of the first change");
+                assert_eq!(due, Some(zxid), "[watch] {watch:?} is told of the first change");
             }
             !over
         });
-        assert!(of.watches.len() < watched, "client {client} did not watch {path} for {kind:?}");
+        assert!(
+            of.watches.len() < watched,
+            "[watch twice] client {client} did not watch {path} for {kind:?}"
+        );
         self.count("event");
+    }
+}
+
+impl World {
+    /// A client that came back has been told of all that it had missed, and watches the rest.
+    fn watches_again(&mut self, client: usize, before: Zxid, zxid: Zxid) {
+        let (truth, of) = (&self.truth, &mut self.clients[client]);
+        let missed = |watch: &Watch| {
+            let there = truth.at(&watch.path, zxid);
+            match there {
+                Some(_) if watch.for_creation => Some(EventType::NodeCreated),
+                None => (!watch.for_creation).then_some(EventType::NodeDeleted),
+                Some(seen) if watch.of_children => {
+                    (seen.stat.pzxid > before).then_some(EventType::NodeChildrenChanged)
+                }
+                Some(seen) => (seen.stat.mzxid > before).then_some(EventType::NodeDataChanged),
+            }
+        };
+        let due: BTreeSet<(String, EventType)> =
+            of.watches.iter().filter_map(|watch| Some((watch.path.clone(), missed(watch)?))).collect();
+        let told = std::mem::take(&mut of.caught_up);
+        assert_eq!(told, due, "[watch lost] client {client} was away from {before} to {zxid}");
+        of.watches.retain(|watch| missed(watch).is_none());
+        of.watches.iter_mut().for_each(|watch| watch.since = zxid);
+        self.count("watches set again");
     }
 }
 
 fn watches_are_told_first(truth: &Truth, of: &Client, zxid: Zxid) {
     for watch in &of.watches {
         let due = truth.first_change(&watch.path, watch.of_children, watch.since);
-        assert!(due.is_none_or(|due| due > zxid), "{watch:?} was not told of {due:?}, but {zxid} is shown");
+        assert!(
+            due.is_none_or(|due| due > zxid),
+            "[watch lost] {watch:?} was not told of {due:?}, but {zxid} is shown"
+        );
     }
 }
 
@@ -156,12 +222,15 @@ fn check_write(truth: &Truth, zxid: Zxid, reply: &Reply) {
         (Txn::Create(create), Ok(Body::Path(path) | Body::PathStat(path, _))) => {
             assert_eq!(*create.path, **path);
         }
+        (Txn::SetData { reconfig: true, data, .. }, Ok(Body::Data(shown, _))) => {
+            assert_eq!(shown.as_ref().map(|shown| shown.to_vec()).as_deref(), *data, "[answers]");
+        }
         (Txn::SetData { version, .. }, Ok(Body::Stat(stat))) => assert_eq!(*version, stat.version),
         (Txn::Delete { .. } | Txn::CloseSession(_), Ok(Body::None)) | (Txn::Multi(_), Ok(Body::Multi(_))) => {
         }
         // The session is over already, or lives elsewhere; the connection is closed all the same.
         (Txn::Error(_), Ok(Body::None)) => {}
-        (txn, result) => panic!("{txn:?} is answered with {result:?}"),
+        (txn, result) => panic!("[answers] {txn:?} is answered with {result:?}"),
     }
 }
 
@@ -171,13 +240,13 @@ fn check_read(truth: &Truth, path: &str, zxid: Zxid, reply: &Reply) {
         (Err(ErrorCode::NoNode), None) => {}
         (Ok(Body::Data(data, stat)), Some(seen)) => {
             let data = data.as_ref().map_or(Vec::new(), |data| data.to_vec());
-            assert_eq!((&data, stat), (&seen.data, &seen.stat), "{path} at {zxid}");
+            assert_eq!((&data, stat), (&seen.data, &seen.stat), "[reads] {path} at {zxid}");
         }
-        (Ok(Body::Stat(stat)), Some(seen)) => assert_eq!(*stat, seen.stat, "{path} at {zxid}"),
+        (Ok(Body::Stat(stat)), Some(seen)) => assert_eq!(*stat, seen.stat, "[reads] {path} at {zxid}"),
         (Ok(Body::Children(names)), Some(seen)) => {
             let names = Reader::new(names).vector(|r| r.text().map(|name| name.into_owned())).unwrap();
-            assert_eq!(sorted(names.unwrap()), seen.children, "children of {path} at {zxid}");
+            assert_eq!(sorted(names.unwrap()), seen.children, "[reads] children of {path} at {zxid}");
         }
-        (result, there) => panic!("{path} is {there:?} at {zxid}, and is shown as {result:?}"),
+        (result, there) => panic!("[reads] {path} is {there:?} at {zxid}, and is shown as {result:?}"),
     }
 }

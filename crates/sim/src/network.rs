@@ -8,7 +8,6 @@ use ostler_proto::{
     connect::ConnectResponse, election::Notification, event::EventType, id::Zxid, reply::Reply,
 };
 use ostler_server_core::ConnId;
-use ostler_tree::FrozenTree;
 use ostler_zab::leading::LinkId;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -22,8 +21,13 @@ pub(crate) enum Parcel {
     Packet(Vec<u8>),
     /// The first thing on a connection to the port for observers.
     Call,
-    /// And what is in it.
-    Tree(Box<FrozenTree>, History),
+    /// A whole tree, and which transactions are in it.
+    Tree {
+        zxid: Zxid,
+        digest: u64,
+        bytes: Vec<u8>,
+        history: History,
+    },
     Connect(Vec<u8>),
     Request(Vec<u8>),
     Connected(ConnectResponse),
@@ -90,15 +94,24 @@ impl Link {
     }
 }
 
+/// Whose a connection is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Caller {
+    Client(usize),
+    Contender(usize),
+}
+
 /// A client's connection.
 #[derive(Debug)]
 pub(crate) struct Conn {
-    pub(crate) client: usize,
+    pub(crate) caller: Caller,
     pub(crate) member: Process,
     pub(crate) up: u64,
     pub(crate) down: u64,
     /// The member has no leader; whether all that it shows is committed.
     pub(crate) shown: Option<bool>,
+    /// The member wants no more of it.
+    pub(crate) closing: bool,
     /// The member has been told of its end.
     pub(crate) gone: bool,
 }

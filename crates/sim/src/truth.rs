@@ -1,13 +1,18 @@
 //! What must be true of the one history, whoever shows it.
 
-use crate::history::History;
+use crate::{
+    history::History,
+    model::{Model, parent},
+};
 use ostler_proto::{
-    id::{Epoch, SessionId, Zxid},
+    id::{Epoch, ServerId, SessionId, Zxid},
+    membership::Membership,
     stat::{ExtendedTypes, Stat},
     txn::{Txn, TxnRecord},
 };
 use ostler_server_core::Record;
 use ostler_tree::{Change, Tree};
+use ostler_zab::Quorum;
 use std::collections::BTreeMap;
 
 /// A znode at one time.
@@ -18,6 +23,9 @@ pub(crate) struct Seen {
     pub(crate) children: Vec<String>,
 }
 
+/// After so many transactions the whole tree is held against the model.
+const LOOK_EVERY: usize = 64;
+
 type Sessions = Vec<(SessionId, i32)>;
 
 /// The history as members that serve have committed it, and the tree that comes of it.
@@ -26,7 +34,12 @@ pub(crate) struct Truth {
     proposed: BTreeMap<Zxid, Record>,
     history: History,
     committed: usize,
+    /// Who decides.
+    membership: Membership,
+    /// As the server's own code has it.
     tree: Tree,
+    /// And as it ought to be.
+    pub(crate) model: Model,
     /// Digest and sessions of the tree.
     trees: BTreeMap<Zxid, (u64, Sessions)>,
     leaders: BTreeMap<Epoch, (i64, u64)>,
@@ -41,12 +54,14 @@ pub(crate) struct Truth {
 }
 
 impl Truth {
-    pub(crate) fn new() -> Truth {
+    pub(crate) fn new(membership: Membership) -> Truth {
         let tree = Tree::fresh(ExtendedTypes::default());
         let mut truth = Truth {
             proposed: BTreeMap::new(),
             history: History::default(),
             committed: 0,
+            membership,
+            model: Model::new(),
             trees: BTreeMap::from([(Zxid::ZERO, (tree.digest(), Vec::new()))]),
             tree,
             leaders: BTreeMap::new(),
@@ -69,6 +84,27 @@ impl Truth {
         &self.tree
     }
 
+    /// The configuration in force.
+    pub(crate) fn membership(&self) -> &Membership {
+        &self.membership
+    }
+
+    /// Whether these are a quorum of the configuration in force.
+    pub(crate) fn decides(&self, of: impl Fn(i64) -> bool) -> bool {
+        Quorum::of(&self.membership).is_quorum(|ServerId(id)| of(id))
+    }
+
+    /// Whether these may commit a record. One that changes the ensemble needs a quorum of what comes after it, too.
+    pub(crate) fn decides_on(&self, record: &Record, of: impl Fn(i64) -> bool) -> bool {
+        let next = new_membership(record);
+        self.decides(&of) && next.is_none_or(|next| Quorum::of(&next).is_quorum(|ServerId(id)| of(id)))
+    }
+
+    /// What is committed of the reigns before this.
+    pub(crate) fn before(&self, epoch: Epoch) -> History {
+        self.history.before(epoch)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.committed
     }
@@ -84,7 +120,7 @@ impl Truth {
     /// Somebody logs a record: no zxid is ever given to two.
     pub(crate) fn propose(&mut self, zxid: Zxid, record: &Record) {
         let known = self.proposed.entry(zxid).or_insert_with(|| record.clone());
-        assert_eq!(known, record, "{zxid} is two transactions");
+        assert_eq!(known, record, "[zxid order] {zxid} is two transactions");
     }
 
     pub(crate) fn proposal(&self, zxid: Zxid) -> Record {
@@ -94,7 +130,7 @@ impl Truth {
     /// A member reigns: nobody else has had its epoch. True if that is new.
     pub(crate) fn reigns_in(&mut self, epoch: Epoch, member: (i64, u64)) -> bool {
         let before = self.leaders.insert(epoch, member);
-        assert!(before.is_none_or(|before| before == member), "{epoch:?} has two leaders");
+        assert!(before.is_none_or(|before| before == member), "[one leader] {epoch:?} has two leaders");
         before.is_none()
     }
 
@@ -102,29 +138,33 @@ impl Truth {
     pub(crate) fn commit(&mut self, zxid: Zxid, record: &Record) {
         self.history.push(zxid);
         self.committed += 1;
-        let (read, mut events) = (TxnRecord::read(&record.0).unwrap(), Vec::new());
+        if let Some(membership) = new_membership(record) {
+            self.membership = membership;
+        }
+        let read = TxnRecord::read(&record.0).unwrap();
         assert_eq!(read.header.zxid, zxid);
-        self.tree.apply(&read, &mut events);
-        assert_eq!(self.tree.digest_mismatches(), 0, "{zxid} does what its leader predicted");
-        self.trees.insert(zxid, (self.tree.digest(), self.tree.sessions().collect()));
-        for event in &events {
-            self.changes.entry(event.path.to_string()).or_default().push(zxid);
-            self.look_at(&event.path, zxid);
-            if event.change != Change::DataChanged {
-                let parent = parent(&event.path);
+        self.tree.apply(&read, &mut Vec::new());
+        assert_eq!(self.tree.digest_mismatches(), 0, "[digest] {zxid} does what its leader predicted");
+        let happened = self.model.apply(&read);
+        let sessions = self.model.sessions.iter().map(|(id, ms)| (*id, *ms)).collect();
+        self.trees.insert(zxid, (self.tree.digest(), sessions));
+        for (path, change) in &happened {
+            self.changes.entry(path.clone()).or_default().push(zxid);
+            self.look_at(path, zxid);
+            if *change != Change::DataChanged {
+                let parent = parent(path);
                 self.child_changes.entry(parent.into()).or_default().push(zxid);
                 self.look_at(parent, zxid);
             }
+        }
+        if self.committed.is_multiple_of(LOOK_EVERY) {
+            self.model.assert_is(0, &self.tree);
         }
         self.in_order(&read);
     }
 
     fn look_at(&mut self, path: &str, zxid: Zxid) {
-        let seen = self.tree.get(path).map(|node| Seen {
-            data: node.data.as_ref().map_or(Vec::new(), |data| data.to_vec()),
-            stat: self.tree.stat(node),
-            children: sorted(self.tree.children(path).map(str::to_owned).collect()),
-        });
+        let seen = self.model.get(path).map(|(data, stat, children)| Seen { data, stat, children });
         let times = self.znodes.entry(path.to_owned()).or_default();
         if times.last().is_some_and(|(at, _)| *at == zxid) {
             times.pop();
@@ -142,7 +182,7 @@ impl Truth {
         if !failed {
             assert!(
                 !self.ended.contains_key(&session),
-                "{} is of a session that is over",
+                "[sessions] {} is of a session that is over",
                 record.header.zxid
             );
         }
@@ -151,7 +191,10 @@ impl Truth {
         }
         if cxid != 0 {
             let last = self.last_cxid.entry(session).or_default();
-            assert!(failed || cxid > *last, "request {cxid} of {session} happened after {last}");
+            assert!(
+                failed || cxid > *last,
+                "[session order] request {cxid} of {session} happened after {last}"
+            );
             *last = (*last).max(cxid);
             self.writes.insert((session, cxid), record.header.zxid);
         }
@@ -173,12 +216,15 @@ impl Truth {
         let zxid = tree.last_processed();
         assert!(
             history.agrees(&self.history, zxid),
-            "{who} has {history:?} at {zxid}, not {:?}",
+            "[zxid order] {who} has {history:?} at {zxid}, not {:?}",
             self.history
         );
         let (at, (digest, sessions)) = self.trees.range(..=zxid).next_back().unwrap();
-        assert_eq!(tree.digest(), *digest, "{who} is at {zxid} with another tree than that of {at}");
-        assert!(tree.sessions().eq(sessions.iter().copied()), "{who} has other sessions at {zxid}");
+        assert_eq!(tree.digest(), *digest, "[digest] {who} is at {zxid} with another tree than that of {at}");
+        assert!(
+            tree.sessions().eq(sessions.iter().copied()),
+            "[sessions] {who} has other sessions at {zxid}"
+        );
     }
 
     pub(crate) fn write_of(&self, session: SessionId, xid: i32) -> Option<Zxid> {
@@ -214,14 +260,16 @@ impl Truth {
     }
 }
 
+fn new_membership(record: &Record) -> Option<Membership> {
+    match TxnRecord::read(&record.0).ok()?.txn {
+        Txn::SetData { reconfig: true, data: Some(data), .. } => {
+            Membership::parse(&String::from_utf8_lossy(data)).ok()
+        }
+        _ => None,
+    }
+}
+
 pub(crate) fn sorted(mut names: Vec<String>) -> Vec<String> {
     names.sort_unstable();
     names
-}
-
-fn parent(path: &str) -> &str {
-    match path.rfind('/') {
-        Some(0) | None => "/",
-        Some(at) => &path[..at],
-    }
 }

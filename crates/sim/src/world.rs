@@ -3,23 +3,29 @@
 use crate::{
     chance::Chance,
     client::Client,
-    disk::Disk,
+    clock::Clock,
+    contender::Contender,
+    disk::{Found, MemberDisk},
+    fingerprint::Fingerprint,
     history::History,
     network::{Net, Parcel, Process, Route},
+    sessions::Signs,
     truth::Truth,
+    words,
 };
+use ostler_client_core::AttemptId;
 use ostler_proto::{
     connect::ConnectRequest,
     id::{Epoch, ServerId, Zxid},
     membership::Membership,
     quorum_packet::{Packet, PacketSplit, split},
+    stat::ExtendedTypes,
 };
+use ostler_server::recovery;
 use ostler_server_core::{
     ClientRequest, CoreConfig, EnsembleConfig, Input, LearnerMaster, Now, Server,
     ensemble::{LocalSessions, MemberMode, Observing},
-    input::Mono,
 };
-use ostler_tree::FrozenTree;
 use ostler_zab::{
     ElectionTiming, HistoryLimits, ReignLength,
     leading::{LeadingTiming, LinkId},
@@ -29,29 +35,80 @@ use std::collections::BTreeMap;
 pub(crate) const TICK_MS: u64 = 100;
 const TIMING: LeadingTiming = LeadingTiming { init: 1500, sync: 500 };
 const START_MS: u64 = 1_000;
+/// More events in one millisecond are a loop.
+const AT_ONCE_MAX: u64 = 1_000_000;
 
 #[derive(Debug)]
 pub(crate) enum Event {
     Lane(u64),
-    Deadline { id: i64, life: u64 },
-    Sync { id: i64, life: u64 },
-    SnapshotDone { id: i64, life: u64, frozen: Box<FrozenTree>, history: History },
-    LogRead { id: i64, life: u64, term: u64, link: LinkId, after: Zxid, through: Zxid },
-    Dial { id: i64, life: u64, term: u64, to: LearnerMaster, since: u64 },
-    DialElection { id: i64, life: u64, to: i64 },
-    Election { id: i64, life: u64, peer: i64, up: bool },
-    Gone { id: i64, life: u64, link: LinkId },
-    ConnGone { conn: ostler_server_core::ConnId },
+    Deadline {
+        id: i64,
+        life: u64,
+    },
+    Sync {
+        id: i64,
+        life: u64,
+    },
+    SnapshotDone {
+        id: i64,
+        life: u64,
+    },
+    LogRead {
+        id: i64,
+        life: u64,
+        term: u64,
+        link: LinkId,
+        after: Zxid,
+        through: Zxid,
+    },
+    Dial {
+        id: i64,
+        life: u64,
+        term: u64,
+        to: LearnerMaster,
+        since: u64,
+    },
+    DialElection {
+        id: i64,
+        life: u64,
+        to: i64,
+    },
+    Election {
+        id: i64,
+        life: u64,
+        peer: i64,
+        up: bool,
+    },
+    Gone {
+        id: i64,
+        life: u64,
+        link: LinkId,
+    },
+    ConnGone {
+        conn: ostler_server_core::ConnId,
+    },
+    /// A process may run again.
+    Resume {
+        id: i64,
+        life: u64,
+    },
+    Contender(usize),
+    /// A contender's call reaches a port.
+    ContenderCalls {
+        contender: usize,
+        attempt: AttemptId,
+        member: i64,
+    },
     Client(usize),
 }
 
 /// A member, up or down.
 pub(crate) struct Node {
     pub(crate) server: Option<Server>,
-    pub(crate) observer: bool,
     /// The number of its process: what was meant for an earlier one is lost.
     pub(crate) life: u64,
-    pub(crate) disk: Disk,
+    pub(crate) disk: MemberDisk,
+    pub(crate) clock: Clock,
     /// Nothing on its disk is right; servers of other makes always think so.
     pub(crate) new_here: bool,
     /// What it will have on disk once all acts are done.
@@ -59,12 +116,15 @@ pub(crate) struct Node {
     /// What is in the tree that comes next.
     pub(crate) incoming: Option<History>,
     pub(crate) paused_until: u64,
+    /// What it finds when it runs again.
+    missed: Vec<Event>,
     /// How long a sync may take.
     pub(crate) sync_ms: u64,
     pub(crate) syncing: bool,
     pub(crate) wake: Option<u64>,
     /// Found to be right so far.
     pub(crate) checked: Zxid,
+    pub(crate) signs: Signs,
 }
 
 /// What a seed decides once.
@@ -73,6 +133,8 @@ pub(crate) struct Shape {
     pub(crate) voters: i64,
     pub(crate) observers: i64,
     pub(crate) clients: usize,
+    /// Clients that want the same lock.
+    pub(crate) contenders: usize,
     /// Committed records that a leader keeps in memory.
     pub(crate) history: usize,
     pub(crate) snapshot_txns: u64,
@@ -82,15 +144,24 @@ pub(crate) struct Shape {
     pub(crate) pace_ms: u64,
     pub(crate) local: LocalSessions,
     pub(crate) read_only_after_ms: Option<u64>,
+    /// How far ahead of the log's end space is reserved, bytes.
+    pub(crate) prealloc_bytes: u64,
+    /// Whether the ensemble may be changed while it works.
+    pub(crate) reconfig: bool,
 }
 
 impl Shape {
-    fn membership(&self) -> Membership {
-        let role = |id| if id <= self.voters { "participant" } else { "observer" };
-        let lines =
-            (1..=self.voters + self.observers).map(|id| format!("server.{id}=h{id}:1:2:{}\n", role(id)));
+    /// The servers that the ensemble begins with.
+    pub(crate) fn membership(&self) -> Membership {
+        let lines = (1..=self.voters + self.observers).map(|id| line(id, id > self.voters) + "\n");
         Membership::parse(&lines.collect::<String>()).unwrap()
     }
+}
+
+/// A server's line in a configuration.
+pub(crate) fn line(id: i64, observer: bool) -> String {
+    let role = if observer { "observer" } else { "participant" };
+    format!("server.{id}=h{id}:1:2:{role};h{id}:3")
 }
 
 pub(crate) struct World {
@@ -111,47 +182,64 @@ pub(crate) struct World {
     pub(crate) quiet: bool,
     pub(crate) quiet_until: u64,
     pub(crate) tally: BTreeMap<&'static str, u64>,
+    /// Somebody wants to read what happens.
     pub(crate) traced: bool,
+    pub(crate) fingerprint: Fingerprint,
+    /// A server whose disk was spoilt, until it has again what it lost: nothing else goes wrong meanwhile.
+    pub(crate) ailing: Option<i64>,
+    /// The log is never read for a learner, and to find that out takes long.
+    pub(crate) logs_unread: bool,
+    pub(crate) contenders: Vec<Contender>,
+    /// The token of the last that held the lock.
+    pub(crate) last_token: Zxid,
 }
 
 impl World {
-    pub(crate) fn new(seed: u64, shape: Shape) -> World {
+    pub(crate) fn new(mut chance: Chance, shape: Shape) -> World {
+        let membership = shape.membership();
         let node = |id: i64| Node {
             server: None,
-            observer: id > shape.voters,
             life: 0,
-            disk: Disk::new(),
+            disk: MemberDisk::new(ServerId(id), &membership, shape.prealloc_bytes),
+            clock: Clock::of(id),
             new_here: false,
             history: History::default(),
             incoming: None,
             paused_until: 0,
+            missed: Vec::new(),
             sync_ms: 10,
             syncing: false,
             wake: None,
             checked: Zxid::ZERO,
+            signs: Signs::default(),
         };
         World {
             shape,
-            chance: Chance::new(seed),
             now: START_MS,
             events: BTreeMap::new(),
             count: 0,
             nodes: (1..=shape.voters + shape.observers).map(|id| (id, node(id))).collect(),
             net: Net::default(),
             clients: (0..shape.clients).map(|n| Client { reader: n % 2 == 1, ..Client::default() }).collect(),
-            truth: Truth::new(),
+            truth: Truth::new(membership.clone()),
             acknowledged: Zxid::ZERO,
             calm: false,
             quiet: false,
             quiet_until: 0,
             tally: BTreeMap::new(),
             traced: std::env::var("SIM_TRACE").is_ok(),
+            fingerprint: Fingerprint::default(),
+            ailing: None,
+            logs_unread: false,
+            contenders: (0..shape.contenders).map(|n| Contender::new(n, &shape, &mut chance)).collect(),
+            last_token: Zxid::ZERO,
+            chance,
         }
     }
 
     pub(crate) fn trace(&self, line: impl FnOnce() -> String) {
         if self.traced {
-            println!("{:>6} {}", self.now, line());
+            println!("{:>7.3}  {}", (self.now - START_MS) as f64 / 1000.0, line());
         }
     }
 
@@ -162,6 +250,11 @@ impl World {
     pub(crate) fn after(&mut self, delay: u64, event: Event) {
         self.count += 1;
         self.events.insert((self.now + delay, self.count), event);
+    }
+
+    /// Virtual time since the beginning, ms.
+    pub(crate) fn elapsed(&self) -> u64 {
+        self.now - START_MS
     }
 
     pub(crate) fn node(&mut self, id: i64) -> &mut Node {
@@ -177,32 +270,55 @@ impl World {
     }
 
     pub(crate) fn time_of(&self, id: i64) -> Now {
-        // No two clocks agree.
-        Now { mono: Mono(self.now), wall_ms: 1_700_000_000_000 + self.now as i64 + 13 * id }
+        self.nodes[&id].clock.at(self.now)
     }
 
-    /// A process starts on what the disk has.
-    pub(crate) fn boot(&mut self, id: i64) {
+    /// A process starts on what the disk has. False if it refuses to.
+    pub(crate) fn boot(&mut self, id: i64) -> bool {
         let (now, shape) = (self.time_of(id), self.shape);
         let seed = self.chance.below(1 << 40);
         let node = self.node(id);
-        let (tree, replayed, history) = node.disk.stored.recover();
         node.life += 1;
-        node.history = history;
         (node.syncing, node.wake, node.paused_until) = (false, None, 0);
+        node.missed.clear();
         node.checked = Zxid::ZERO;
+        let found = match node.disk.start() {
+            Ok(found) => found,
+            Err(error) => {
+                node.disk.stop();
+                self.count("start refused");
+                self.trace(|| format!("server {id} does not start: {error}"));
+                return false;
+            }
+        };
+        if !found.membership.servers.contains_key(&ServerId(id)) {
+            node.disk.stop();
+            self.trace(|| format!("server {id} does not start: it is in no configuration"));
+            return false;
+        }
+        let Found { tree, replayed, history, .. } = found;
+        let needed = self.truth.before(found.current);
+        assert!(
+            !found.whole || history.has_all_of(&needed),
+            "[current epoch] server {id} has saved {:?}, and of what was committed before has only {history:?}",
+            found.current
+        );
+        let node = self.node(id);
+        node.history = history;
         let core = CoreConfig {
             server: ServerId(id),
             tick_time_ms: TICK_MS,
             session_timeout_min_ms: 300,
             session_timeout_max_ms: 10_000,
             snapshot_txns: shape.snapshot_txns,
+            reconfig: shape.reconfig,
+            skip_acl: shape.reconfig,
             seed,
             ..CoreConfig::default()
         };
         let ensemble = EnsembleConfig {
-            membership: shape.membership(),
-            pending: None,
+            membership: found.membership,
+            pending: found.pending.filter(|_| shape.reconfig),
             election: ElectionTiming { resend_max: 2_000, ..ElectionTiming::default() },
             timing: TIMING,
             observing: shape.observing,
@@ -211,20 +327,22 @@ impl World {
             local_sessions: shape.local,
             read_only_after_ms: shape.read_only_after_ms,
             may_start_empty: node.new_here,
-            accepted: node.disk.stored.accepted,
-            current: node.disk.stored.current,
-            log_from: node.disk.stored.newest_snapshot(),
+            accepted: found.accepted,
+            current: found.current,
+            log_from: found.log_from,
         };
         let (last, life) = (tree.last_processed(), node.life);
         node.server = Some(Server::member(core, ensemble, tree, replayed, now));
-        self.trace(|| format!("{id} starts, life {life}, at {last}"));
+        self.trace(|| format!("server {id} starts for the {life}. time, with all up to {last}"));
         self.mind_deadline(id);
+        true
     }
 
     pub(crate) fn mind_deadline(&mut self, id: i64) {
         let (now, node) = (self.now, self.node(id));
         let Some(server) = &node.server else { return };
-        let due = server.next_deadline().0.max(now);
+        let next = server.next_deadline();
+        let due = node.clock.when(next).max(now);
         if due < u64::MAX && node.wake.is_none_or(|wake| wake > due) {
             node.wake = Some(due);
             let life = node.life;
@@ -234,12 +352,16 @@ impl World {
 
     pub(crate) fn run(&mut self, ms: u64) {
         let until = self.now + ms;
+        let mut at_once = 0;
         while let Some(entry) = self.events.first_entry() {
             if entry.key().0 > until {
                 break;
             }
-            let ((at, _), event) = entry.remove_entry();
+            at_once = if entry.key().0 > self.now { 0 } else { at_once + 1 };
+            assert!(at_once < AT_ONCE_MAX, "[progress] things happen without end and time stands still");
+            let ((at, number), event) = entry.remove_entry();
             self.now = at;
+            self.fingerprint.number(at ^ number << 32);
             self.happen(event);
         }
         self.now = until;
@@ -269,7 +391,9 @@ impl World {
             | Event::Gone { id, life, .. } => Some((*id, *life)),
             Event::Lane(lane) => self.net.lanes.get(lane)?.to,
             Event::ConnGone { conn } => self.net.conns.get(conn).map(|of| of.member),
-            Event::Client(_) => None,
+            Event::Resume { .. } | Event::Client(_) | Event::Contender(_) | Event::ContenderCalls { .. } => {
+                None
+            }
         }
     }
 
@@ -279,27 +403,21 @@ impl World {
                 return;
             }
             // A process that does not run finds everything later.
-            let until = self.nodes[&process.0].paused_until;
-            if until > self.now {
-                return self.after(until - self.now, event);
+            if self.nodes[&process.0].paused_until > self.now {
+                return self.node(process.0).missed.push(event);
             }
         }
         match event {
             Event::Lane(lane) => self.lane_due(lane),
             Event::Deadline { id, .. } => self.woken(id),
             Event::Sync { id, .. } => self.synced(id),
-            Event::SnapshotDone { id, frozen, history, .. } => {
-                assert!(
-                    self.nodes[&id].history.agrees(&history, frozen.zxid),
-                    "a snapshot of {} at {id} has what was cut off meanwhile",
-                    frozen.zxid
-                );
-                self.node(id).disk.snapshot_done(*frozen, history);
+            Event::SnapshotDone { id, .. } => {
+                self.node(id).disk.finish_snapshot();
                 self.step(id, Input::SnapshotDone);
             }
             Event::LogRead { id, term, link, after, through, .. } => {
-                let lucky = !self.chance.one_in(5);
-                let read = self.node(id).disk.stored.log_part(after, through).filter(|_| lucky);
+                let lucky = !self.chance.one_in(5) && !self.logs_unread;
+                let read = self.node(id).disk.log_part(after, through).filter(|_| lucky);
                 self.count(if read.is_some() { "log read" } else { "log unread" });
                 self.step(id, Input::LogRead { link, term, read });
             }
@@ -309,6 +427,25 @@ impl World {
             Event::Gone { id, link, .. } => self.link_gone(id, link),
             Event::ConnGone { conn } => self.conn_gone(conn),
             Event::Client(client) => self.client_acts(client),
+            Event::Contender(contender) => self.contender_acts(contender),
+            Event::ContenderCalls { contender, attempt, member } => {
+                self.contender_calls(contender, attempt, member);
+            }
+            Event::Resume { id, life } => {
+                if self.lives((id, life)) && self.nodes[&id].paused_until <= self.now {
+                    self.resume(id);
+                }
+            }
+        }
+    }
+
+    /// A process runs again, with all that has come meanwhile.
+    pub(crate) fn resume(&mut self, id: i64) {
+        let now = self.now;
+        let node = self.node(id);
+        node.paused_until = node.paused_until.min(now);
+        for event in std::mem::take(&mut node.missed) {
+            self.after(0, event);
         }
     }
 
@@ -318,10 +455,14 @@ impl World {
         if node.wake.is_some_and(|wake| wake <= now) {
             node.wake = None;
         }
-        if node.server.as_ref().is_some_and(|server| server.next_deadline().0 <= now) {
+        let mono = node.clock.at(now).mono;
+        if node.server.as_ref().is_some_and(|server| server.next_deadline() <= mono) {
             self.step(id, Input::Deadline);
             let server = self.nodes[&id].server.as_ref().unwrap();
-            assert!(server.next_deadline().0 > now, "{id} is woken and wants to be woken again at once");
+            assert!(
+                server.next_deadline() > mono,
+                "[progress] server {id} is woken and wants to be woken again at once"
+            );
         }
         self.mind_deadline(id);
     }
@@ -329,6 +470,7 @@ impl World {
     /// Something has come to the end of its lane.
     pub(crate) fn arrived(&mut self, lane: u64, route: Route, to: Option<Process>, parcel: Parcel) {
         let id = to.map_or(0, |(id, _)| id);
+        self.fingerprint.parcel(lane, &parcel);
         match (route, parcel) {
             (Route::Vote { from }, Parcel::Vote(notification)) => {
                 self.step(id, Input::Vote { from: ServerId(from), notification });
@@ -338,17 +480,24 @@ impl World {
                     panic!("what was written cannot be read: {bytes:?}");
                 };
                 assert_eq!(size, bytes.len());
-                self.trace(|| format!("{id} gets {packet:?} on {}", link.0));
+                self.trace(|| {
+                    let of = &self.net.links[&link];
+                    let from = if to_leader { of.learner.0 } else { of.leader.0 };
+                    format!("server {id} gets from {from}: {}", words::packet(&packet))
+                });
                 let cuts = matches!(packet, Packet::Trunc(_));
                 self.note_sync(id, link, &packet);
+                self.learner_spoke(id, &packet);
                 self.step(id, Input::Peer { link, packet });
                 if cuts && let Some(of) = self.net.lanes.get_mut(&lane) {
                     of.held = true;
                 }
             }
-            (Route::Peer { link, .. }, Parcel::Tree(frozen, history)) => {
-                self.trace(|| format!("{id} gets a tree of {} on {}", frozen.zxid, link.0));
-                let tree = Box::new(crate::disk::thaw(&frozen));
+            (Route::Peer { link, .. }, Parcel::Tree { zxid, digest, bytes, history }) => {
+                self.trace(|| format!("server {id} gets a tree of {zxid} on {}", link.0));
+                let (tree, rest) = recovery::read_stream(&bytes[..], zxid, ExtendedTypes::default()).unwrap();
+                assert!(rest.is_empty() && tree.digest() == digest, "[digest] a copy is what was sent");
+                let tree = Box::new(tree);
                 self.node(id).incoming = Some(history);
                 self.step(id, Input::Snap { link, tree });
             }
@@ -363,6 +512,7 @@ impl World {
             }
             (Route::ToServer(conn), Parcel::Request(payload)) => {
                 let request = ClientRequest::decode(&payload).unwrap();
+                self.client_spoke(id, conn);
                 self.step(id, Input::Request { conn, request });
             }
             (Route::ToServer(conn), Parcel::End) => self.conn_gone(conn),
@@ -386,12 +536,8 @@ impl World {
         server.map_or(Epoch::default(), |server| server.tree().last_processed().epoch())
     }
 
+    /// Whether a member has clients that write.
     pub(crate) fn serves(&self, id: i64) -> bool {
-        serving(self.mode(id))
+        self.mode(id).is_some_and(|mode| !matches!(mode, MemberMode::Looking | MemberMode::ReadOnly))
     }
-}
-
-/// Whether a member in this mode has clients that write.
-pub(crate) fn serving(mode: Option<MemberMode>) -> bool {
-    mode.is_some_and(|mode| !matches!(mode, MemberMode::Looking | MemberMode::ReadOnly))
 }

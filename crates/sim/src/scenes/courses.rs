@@ -1,6 +1,7 @@
 //! Courses of events that chance alone seldom takes; their times are left to chance.
 
 use crate::{
+    chance::Chance,
     client::Intent,
     wire,
     world::{Shape, World},
@@ -15,12 +16,15 @@ fn shape(seed: u64) -> Shape {
         observers: 0,
         observing: Observing::default(),
         clients: 0,
+        contenders: 0,
         history,
         snapshot_txns,
         reign: ReignLength::default(),
         pace_ms: 1,
         local: LocalSessions::Off,
         read_only_after_ms: None,
+        prealloc_bytes: 4 << 10,
+        reconfig: false,
     }
 }
 
@@ -39,7 +43,7 @@ fn with_observers(seed: u64, observers: i64) -> World {
 }
 
 fn started(seed: u64, shape: Shape) -> World {
-    let mut world = World::new(seed, shape);
+    let mut world = World::new(Chance::new(seed), shape);
     world.start_all();
     assert!(world.run_until(5_000, World::all_serve));
     world
@@ -74,7 +78,7 @@ fn a_write_goes_through_a_follower_and_outlives_the_leader() {
     let client = world.join(others(&world, leader)[0]);
     let reply = world.write(client, wire::create("/a").data(b"1")).unwrap();
     assert!(reply.result.is_ok(), "{reply:?}");
-    world.crash(leader);
+    world.fell(leader);
     assert!(world.run_until(5_000, |world| world.leader().is_some_and(|id| id != leader)));
     let next = world.leader().unwrap();
     let client = world.join(next);
@@ -92,9 +96,9 @@ fn a_tree_of_a_leader_that_never_reigned_is_cut_back() {
         let mut world = three(seed);
         let leader = world.leader().unwrap();
         let [_, far] = others(&world, leader);
-        world.crash(far);
+        world.fell(far);
         // The other two have a reign behind them that this one has not.
-        world.crash(leader);
+        world.fell(leader);
         world.boot(leader);
         assert!(world.run_until(5_000, |world| world.leader().is_some()));
         let leader = world.leader().unwrap();
@@ -106,21 +110,24 @@ fn a_tree_of_a_leader_that_never_reigned_is_cut_back() {
         world.isolate(leader, true, true);
         burst(&mut world, client, 3);
         world.run(150);
-        world.crash(near);
-        world.crash(leader);
+        world.fell(near);
+        world.fell(leader);
         world.net.cut.clear();
         world.boot(leader);
         world.boot(far);
         let installed = |world: &World| world.nodes[&far].history.last().counter() > 60;
-        world.run_until(1_500, installed);
-        let late = world.chance.below(15);
+        let patience = world.now + 1_500;
+        while !installed(&world) && world.now < patience {
+            world.run(1);
+        }
+        let late = world.chance.below(8);
         world.run(late);
-        world.crash(leader);
+        world.fell(leader);
         world.boot(near);
         world.run(500);
         cut += world.tally.get("cut and reload").copied().unwrap_or(0);
         world.run(2_000);
-        world.crash(far);
+        world.fell(far);
         world.boot(far);
         world.must_come_back();
     }
@@ -139,7 +146,7 @@ fn whoever_loses_its_leader_while_it_reloads_votes_with_what_is_left() {
         world.isolate(leader, true, true);
         burst(&mut world, client, 5);
         world.run(150);
-        world.crash(leader);
+        world.fell(leader);
         assert!(world.run_until(3_000, |world| world.leader().is_some()));
         let next = world.leader().unwrap();
         world.net.cut.clear();
@@ -148,7 +155,7 @@ fn whoever_loses_its_leader_while_it_reloads_votes_with_what_is_left() {
             |world: &World| world.nodes[&leader].server.as_ref().is_some_and(|server| server.is_reloading());
         if world.run_until(1_500, reloads) {
             cut += 1;
-            world.crash(next);
+            world.fell(next);
             let pause = world.chance.below(3_000);
             world.run(pause);
         }
@@ -240,7 +247,7 @@ fn observers_follow_followers_and_find_the_next_when_one_is_gone() {
         burst(&mut world, client, 3);
         let reply = world.answer(client, Intent::Sync, wire::sync("/a")).unwrap();
         assert!(reply.zxid >= Some(world.acknowledged), "{reply:?}");
-        world.crash(masters[0]);
+        world.fell(masters[0]);
         assert!(world.run_until(3_000, |world| master_of(world, 4) == Some(other) && world.serves(4)));
         world.connect(client, 4);
         assert!(world.run_until(1_000, |world| world.clients[client].open));
@@ -248,7 +255,7 @@ fn observers_follow_followers_and_find_the_next_when_one_is_gone() {
         assert!(world.write(client, wire::set("/a", b"2")).unwrap().result.is_ok());
         world.boot(masters[0]);
         // The one that leads next is none that observers follow.
-        world.crash(leader);
+        world.fell(leader);
         let apart = |world: &World| {
             let next = world.leader().filter(|next| *next != leader);
             next.is_some()
@@ -302,7 +309,7 @@ fn an_observer_that_is_ahead_of_the_next_follower_waits_for_it() {
         burst(&mut world, client, 5);
         world.run(60);
         let ahead = world.nodes[&4].history.last();
-        world.crash(follower);
+        world.fell(follower);
         assert!(world.run_until(300, |world| master_of(world, 4) == Some(next)));
         waited += i32::from(world.nodes[&next].history.last() < ahead);
         assert!(world.run_until(3_000, |world| world.serves(4)));
@@ -323,7 +330,7 @@ fn whoever_has_lost_its_data_does_not_help_one_that_lags_behind_to_reign() {
         let leader = world.leader().unwrap();
         let client = world.join(leader);
         assert!(world.write(client, wire::create("/b")).is_some());
-        world.crash(leader);
+        world.fell(leader);
         assert!(world.run_until(3_000, |world| world.leader().is_some()));
         world.boot(leader);
         assert!(world.run_until(3_000, World::all_serve));
@@ -332,9 +339,10 @@ fn whoever_has_lost_its_data_does_not_help_one_that_lags_behind_to_reign() {
         world.isolate(far, true, true);
         let client = world.join(leader);
         assert!(world.write(client, wire::create("/a")).is_some());
-        world.crash(leader);
-        world.crash(loses);
-        world.node(loses).disk = crate::disk::Disk::new();
+        world.fell(leader);
+        world.fell(loses);
+        let membership = world.truth.membership().clone();
+        world.node(loses).disk.wipe(&membership);
         world.node(loses).new_here = true;
         world.net.cut.clear();
         world.boot(loses);
@@ -344,5 +352,62 @@ fn whoever_has_lost_its_data_does_not_help_one_that_lags_behind_to_reign() {
         }
         world.boot(leader);
         world.must_come_back();
+    }
+}
+
+/// A follower gets the whole tree because the log cannot be read for it, and while that is found out the ensemble
+/// changes: the tree has the change, so the follower has to have it, too.
+#[test]
+fn a_follower_that_gets_a_tree_late_gets_the_configuration_of_then() {
+    for seed in (0..10).map(|seed| 2 * seed) {
+        let mut world = started(seed, Shape { reconfig: true, observers: 1, ..shape(seed) });
+        let leader = world.leader().unwrap();
+        let [_, far] = others(&world, leader);
+        let client = world.join(leader);
+        world.write(client, wire::create("/a"));
+        world.fell(far);
+        burst(&mut world, client, 30);
+        world.run(300);
+        world.logs_unread = true;
+        world.boot(far);
+        assert!(world.run_until(1_000, |world| world.tally.contains_key("log read asked")));
+        let reply = world.write(client, wire::reconfig(None, Some("4"))).unwrap();
+        assert!(reply.result.is_ok(), "{reply:?}");
+        assert!(!world.serves(far), "it came too early");
+        burst(&mut world, client, 3);
+        assert!(world.run_until(2_000, |world| world.serves(far)));
+        assert_eq!(world.leader(), Some(leader));
+        world.run(200);
+        let (active, _) = world.nodes[&far].disk.configuration();
+        assert_eq!(active, *world.truth.membership(), "seed {seed}");
+        world.logs_unread = false;
+        world.must_come_back();
+    }
+}
+
+/// The tree of a leader takes the place of records that are never logged. If it cannot be read later, an older snapshot
+/// with the log from before and after makes another tree, and nothing in the log shows it.
+#[test]
+fn an_older_snapshot_does_not_stand_in_for_a_tree_that_came_whole() {
+    for seed in 0..10 {
+        let shape = Shape { history: 4, snapshot_txns: 10_000, ..shape(seed) };
+        let mut world = started(seed, shape);
+        let leader = world.leader().unwrap();
+        let [_, far] = others(&world, leader);
+        let client = world.join(leader);
+        world.write(client, wire::create("/a"));
+        world.run(100);
+        world.fell(far);
+        burst(&mut world, client, 30);
+        world.run(300);
+        world.logs_unread = true;
+        world.boot(far);
+        assert!(world.run_until(2_000, |world| world.serves(far)));
+        assert_eq!(world.tally.get("install"), Some(&1), "it got a tree");
+        burst(&mut world, client, 3);
+        world.run(300);
+        world.fell(far);
+        world.node(far).disk.damage_newest_snapshot();
+        assert!(!world.boot(far), "it has a tree that never was");
     }
 }

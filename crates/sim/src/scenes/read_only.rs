@@ -2,7 +2,7 @@
 
 use crate::{
     client::Intent,
-    scenes::{others, three_read_only},
+    scenes::courses::{others, three_read_only},
     wire,
     world::World,
 };
@@ -16,8 +16,8 @@ fn lose_the_quorum(world: &mut World) -> i64 {
     let leader = world.leader().unwrap();
     let other = *others(world, leader).iter().find(|id| **id != OBSERVER).unwrap();
     let left = (1..=3).find(|id| *id != leader && *id != other).unwrap();
-    world.crash(leader);
-    world.crash(other);
+    world.fell(leader);
+    world.fell(other);
     for member in [left, OBSERVER] {
         assert!(world.run_until(500, |world| world.mode(member) == Some(MemberMode::Looking)));
     }

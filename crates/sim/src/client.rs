@@ -1,19 +1,21 @@
 //! Clients: they keep their sessions, ask for this and that at once, lose their connections and come back elsewhere.
 
 use crate::{
-    network::{Conn, Parcel, Route},
+    network::{Caller, Conn, Parcel, Route},
     wire::{self, Ask},
     world::{Event, World},
 };
 use ostler_proto::{
+    acl::{Acl, Id, Perms},
     connect::ConnectRequest,
     error::ErrorCode,
+    event::EventType,
     id::{SessionId, Xid, Zxid},
     op::Op,
     password::password_of,
 };
 use ostler_server_core::{ConnId, Input};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 /// What a client has asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +27,8 @@ pub(crate) enum Intent {
     Sync,
     Ping,
     Close,
+    /// What it watches, on a new connection.
+    SetWatches,
 }
 
 #[derive(Debug)]
@@ -39,6 +43,8 @@ pub(crate) struct Sent {
 pub(crate) struct Watch {
     pub(crate) path: String,
     pub(crate) of_children: bool,
+    /// The znode was not there: its creation is waited for.
+    pub(crate) for_creation: bool,
     pub(crate) since: Zxid,
 }
 
@@ -59,6 +65,8 @@ pub(crate) struct Client {
     pub(crate) seen: Zxid,
     pub(crate) sent: VecDeque<Sent>,
     pub(crate) watches: Vec<Watch>,
+    /// What it was told on a new connection of the time before.
+    pub(crate) caught_up: BTreeSet<(String, EventType)>,
     pub(crate) heard: u64,
     pub(crate) spoke: u64,
     pub(crate) away_until: u64,
@@ -150,7 +158,12 @@ impl World {
         let version = if self.chance.one_in(3) { self.chance.below(4) as i32 } else { -1 };
         let write = |ask: Ask| (Intent::Write(path.into()), ask);
         match self.chance.below(17) {
-            0..=2 => write(wire::create(path).data(data).into()),
+            0 => {
+                let user = format!("user{}:x", self.chance.below(6));
+                let acls = [Acl::world(Perms::ALL), Acl { perms: Perms::READ, id: Id::new("digest", user) }];
+                write(wire::create(path).data(data).acl(&acls).into())
+            }
+            1..=2 => write(wire::create(path).data(data).into()),
             3 => write(wire::create(path).data(data).with_stat().into()),
             4 if self.chance.one_in(3) => {
                 self.clients[client].asked_for_ephemeral = true;
@@ -194,14 +207,17 @@ impl World {
 
     pub(crate) fn ask(&mut self, client: usize, intent: Intent, ask: Ask) {
         let (now, floor) = (self.now, self.acknowledged);
+        self.trace(|| format!("client {client} asks {}: {intent:?}", self.clients[client].last_xid + 1));
         let of = &mut self.clients[client];
         let Some(conn) = of.conn else { return };
-        let xid = if Op::from_code(ask.code) == Some(Op::Ping) {
-            Xid::PING
-        } else {
-            // A client goes on counting when it comes back.
-            of.last_xid += 1;
-            Xid(of.last_xid)
+        let xid = match Op::from_code(ask.code) {
+            Some(Op::Ping) => Xid::PING,
+            Some(Op::SetWatches2) => Xid::SET_WATCHES,
+            _ => {
+                // A client goes on counting when it comes back.
+                of.last_xid += 1;
+                Xid(of.last_xid)
+            }
         };
         of.spoke = now;
         of.sent.push_back(Sent { xid, intent, floor });
@@ -210,17 +226,24 @@ impl World {
         self.send(lane, Parcel::Request(payload));
     }
 
-    /// Calls a member; nobody answers where none is up.
-    pub(crate) fn connect(&mut self, client: usize, member: i64) {
-        let Some(server) = &mut self.nodes.get_mut(&member).unwrap().server else { return };
+    /// A connection to a member, and the lane to it; none where none is up.
+    pub(crate) fn open(&mut self, caller: Caller, member: i64) -> Option<(ConnId, u64)> {
+        let now = self.time_of(member);
+        let server = self.nodes.get_mut(&member)?.server.as_mut()?;
         let conn = ConnId(self.net.number());
         // The port is open, whatever the process does.
-        let now = ostler_server_core::Now { mono: ostler_server_core::input::Mono(self.now), wall_ms: 0 };
         server.step(now, Input::Accepted { conn, peer: ([10, 0, 0, 1], 40_000).into() }, &mut Vec::new());
         let process = (member, self.nodes[&member].life);
         let up = self.net.lane(Route::ToServer(conn), None, Some(process));
         let down = self.net.lane(Route::ToClient(conn), Some(process), None);
-        self.net.conns.insert(conn, Conn { client, member: process, up, down, shown: None, gone: false });
+        let of = Conn { caller, member: process, up, down, shown: None, closing: false, gone: false };
+        self.net.conns.insert(conn, of);
+        Some((conn, up))
+    }
+
+    /// Calls a member; nobody answers where none is up.
+    pub(crate) fn connect(&mut self, client: usize, member: i64) {
+        let Some((conn, up)) = self.open(Caller::Client(client), member) else { return };
         let asked_ms = self.chance.between(8, 30) as i32 * 100;
         let of = &mut self.clients[client];
         if std::mem::take(&mut of.borrowed) {
@@ -231,6 +254,7 @@ impl World {
         }
         if of.session.is_none() {
             (of.timeout_ms, of.asked_for_ephemeral) = (asked_ms as u64, false);
+            of.watches.clear();
         }
         (of.conn, of.open, of.heard, of.spoke) = (Some(conn), false, self.now, self.now);
         let session = of.session.unwrap_or(SessionId::NONE);
@@ -262,11 +286,34 @@ impl World {
         let of = &mut self.clients[client];
         (of.conn, of.open) = (None, false);
         of.sent.clear();
-        of.watches.clear();
+        of.caught_up.clear();
+    }
+
+    /// The first word on a new connection of a session.
+    fn watch_again(&mut self, client: usize) {
+        let of = &self.clients[client];
+        if of.watches.is_empty() {
+            return;
+        }
+        let paths = |kind: fn(&Watch) -> bool| -> BTreeSet<&str> {
+            of.watches.iter().filter(|watch| kind(watch)).map(|watch| &*watch.path).collect()
+        };
+        let [data, exist, child] = [
+            paths(|watch| !watch.of_children && !watch.for_creation),
+            paths(|watch| watch.for_creation),
+            paths(|watch| watch.of_children),
+        ]
+        .map(|paths| paths.into_iter().collect::<Vec<_>>());
+        let watched = wire::Watched { data: &data, exist: &exist, child: &child, ..wire::Watched::default() };
+        let ask = wire::set_watches(of.seen.to_wire(), &watched);
+        self.ask(client, Intent::SetWatches, ask);
     }
 
     pub(crate) fn client_gets(&mut self, conn: ConnId, parcel: Parcel) {
-        let client = self.net.conns[&conn].client;
+        let client = match self.net.conns[&conn].caller {
+            Caller::Client(client) => client,
+            Caller::Contender(contender) => return self.contender_gets(contender, conn, parcel),
+        };
         if self.clients[client].conn != Some(conn) {
             return;
         }
@@ -293,6 +340,7 @@ impl World {
                 of.borrowed = read_only && before.is_none();
                 self.count(if before.is_some() { "session back" } else { "session" });
                 self.trace(|| format!("client {client} has {:?}", response.session));
+                self.watch_again(client);
             }
             Parcel::Reply(reply) if !self.clients[client].open => {
                 assert_eq!((reply.xid, &reply.result), (Xid(0), &Err(ErrorCode::NotReadOnly)));

@@ -1,15 +1,17 @@
 //! What a server's shell does: inputs go in, effects are carried out.
 
 use crate::{
-    disk::Told,
+    disk::{Ending, Told},
     network::{Election, Link, Parcel, Route},
-    world::{Event, World, serving},
+    words,
+    world::{Event, World},
 };
 use ostler_proto::{
     id::{ServerId, Zxid},
     op::Op,
     quorum_packet::Packet,
 };
+use ostler_server::recovery;
 use ostler_server_core::{
     CloseReason, ConnId, Effect, Input, LearnerMaster, PeerMessage, PersistOp, ensemble::MemberMode,
 };
@@ -28,10 +30,18 @@ impl World {
         let before = server.mode();
         server.step(now, input, &mut effects);
         server.invariants();
-        assert_eq!(server.tree().digest_mismatches(), 0, "the tree of {id} is what its leader predicted");
+        assert_eq!(
+            server.tree().digest_mismatches(),
+            0,
+            "[digest] the tree of {id} is what its leader predicted"
+        );
         let mode = server.mode();
         if before != mode {
-            self.trace(|| format!("{id} is {mode:?}"));
+            self.trace(|| match mode {
+                Some(mode) => format!("server {id} is {mode:?}"),
+                None => format!("server {id} is gone"),
+            });
+            self.new_role(id);
         }
         for effect in &effects {
             if let Effect::Persist { op, .. } = effect {
@@ -39,8 +49,9 @@ impl World {
             }
         }
         let serves = self.serves(id);
-        // The step that ends a reign may commit first.
-        if serves || serving(before) {
+        // The step that ends a reign may commit first. One that ends a follower's service may begin a reign of its own,
+        // for which all that is logged is applied.
+        if serves || before == Some(MemberMode::Leader) {
             self.observe(id);
         }
         if !serves {
@@ -53,11 +64,7 @@ impl World {
     }
 
     fn note_log(&mut self, id: i64, op: &PersistOp) {
-        self.trace(|| match op {
-            PersistOp::Append { zxid, .. } => format!("{id} logs {zxid}"),
-            PersistOp::Install(frozen) => format!("{id} installs {}", frozen.zxid),
-            op => format!("{id} does {op:?}"),
-        });
+        self.trace(|| format!("server {id} {}", words::act(op)));
         match op {
             PersistOp::Truncate { reload: Some(_), .. } => self.count("cut and reload"),
             PersistOp::Truncate { .. } => self.count("cut"),
@@ -66,6 +73,9 @@ impl World {
         }
         if let PersistOp::Append { zxid, record } = op {
             self.truth.propose(*zxid, record);
+            if self.mode(id) == Some(MemberMode::Leader) {
+                self.may_end(id, record);
+            }
         }
         let node = self.node(id);
         match op {
@@ -87,20 +97,20 @@ impl World {
         if server.mode() == Some(MemberMode::Leader) {
             let epoch = applied.epoch();
             if self.truth.reigns_in(epoch, (id, node.life)) {
-                let voters = self.nodes.values().filter(|node| !node.observer);
-                let kept = voters.filter(|voter| voter.disk.stored.current >= epoch).count() as i64;
-                assert!(kept > self.shape.voters / 2, "{id} reigns in {epoch:?}, which {kept} have on disk");
+                let kept = |voter: i64| self.nodes[&voter].disk.current() >= epoch;
+                assert!(
+                    self.truth.decides(kept),
+                    "[one leader] {id} reigns in {epoch:?}, which no quorum has on disk"
+                );
             }
         }
         if applied > self.truth.last() {
             for zxid in node.history.after(self.truth.last()).take_while(|zxid| *zxid <= applied) {
                 let record = self.truth.proposal(zxid);
-                let voters = self.nodes.values().filter(|node| !node.observer);
-                let durable = voters.filter(|voter| voter.disk.stored.has(zxid, &record)).count() as i64;
+                let durable = |voter: i64| self.nodes[&voter].disk.has(zxid);
                 assert!(
-                    durable > self.shape.voters / 2,
-                    "{id} has applied {zxid}, which {durable} of {} have on disk",
-                    self.shape.voters
+                    self.truth.decides_on(&record, durable),
+                    "[quorum] {id} has applied {zxid}, which no quorum has on disk"
                 );
                 self.truth.commit(zxid, &record);
             }
@@ -118,7 +128,7 @@ impl World {
         let applied = node.server.as_ref().unwrap().tree().last_processed();
         let shown = node.history.upto(applied);
         let proven = shown.last() <= self.truth.last() && self.truth.has_all_of(&shown);
-        assert!(proven || node.history.has(shown.last()), "{id} shows what it has not logged");
+        assert!(proven || node.history.has(shown.last()), "[read-only] {id} shows what it has not logged");
         self.count(if proven { "read-only session" } else { "read-only session, tail shown" });
         proven
     }
@@ -128,7 +138,7 @@ impl World {
         match effect {
             Effect::Connected { conn, response } => {
                 let read_only = self.mode(id) == Some(MemberMode::ReadOnly);
-                assert_eq!(response.read_only, Some(read_only), "{id} says what it is");
+                assert_eq!(response.read_only, Some(read_only), "[read-only] {id} says what it is");
                 if read_only {
                     let proven = self.shows_what_is_committed(id);
                     self.net.conns.get_mut(&conn).unwrap().shown = Some(proven);
@@ -145,6 +155,7 @@ impl World {
                 if reason == CloseReason::SessionMoved {
                     self.count("session moved");
                 }
+                self.net.conns.get_mut(&conn).unwrap().closing = true;
                 self.tell_client(conn, Parcel::End);
                 let delay = self.chance.between(1, 10);
                 self.after(delay, Event::ConnGone { conn });
@@ -158,7 +169,8 @@ impl World {
                 let slow = self.chance.one_in(4);
                 let delay = self.chance.between(5, if slow { 3_000 } else { 100 });
                 let history = self.nodes[&id].history.upto(frozen.zxid);
-                self.after(delay, Event::SnapshotDone { id, life, frozen, history });
+                self.node(id).disk.begin_snapshot(frozen, history);
+                self.after(delay, Event::SnapshotDone { id, life });
             }
             Effect::SendVote { to, notification } => {
                 self.net.votes.insert((id, to.0), notification);
@@ -170,7 +182,8 @@ impl World {
             }
             Effect::ToPeer { link, message } => self.tell_peer(id, link, message),
             Effect::ReadLog { term, link, after, through } => {
-                let delay = self.chance.between(1, 200);
+                self.count("log read asked");
+                let delay = if self.logs_unread { 300 } else { self.chance.between(1, 200) };
                 self.after(delay, Event::LogRead { id, life, term, link, after, through });
             }
             Effect::HangUp(link) => self.hang_up(id, link),
@@ -205,6 +218,7 @@ impl World {
         match message {
             PeerMessage::Packet(packet) => {
                 self.is_on_disk(id, &packet);
+                self.follower_answers(id, &packet);
                 self.sync_is_due(id, link, &packet);
                 packet.write(&mut bytes);
             }
@@ -223,7 +237,9 @@ impl World {
             }
             PeerMessage::Snapshot(frozen) => {
                 let history = self.nodes[&id].history.upto(frozen.zxid);
-                return self.send(lane, Parcel::Tree(frozen, history));
+                recovery::write_stream(&frozen, &mut bytes).unwrap();
+                let (zxid, digest) = (frozen.zxid, frozen.digest);
+                return self.send(lane, Parcel::Tree { zxid, digest, bytes, history });
             }
         }
         self.send(lane, Parcel::Packet(bytes));
@@ -242,7 +258,10 @@ impl World {
         if *packet == Packet::Sync && self.mode(id) == Some(MemberMode::Leader) {
             let proposed = self.net.links.get_mut(&link).unwrap().syncs.pop_front().unwrap();
             let applied = self.nodes[&id].server.as_ref().unwrap().tree().last_processed();
-            assert!(applied >= proposed, "{id} answers a sync at {applied} that came after {proposed}");
+            assert!(
+                applied >= proposed,
+                "[sync] {id} answers a sync at {applied} that came after {proposed}"
+            );
         }
     }
 
@@ -250,16 +269,19 @@ impl World {
     fn is_on_disk(&self, id: i64, packet: &Packet<'_>) {
         let disk = &self.nodes[&id].disk;
         let kept = match packet {
-            Packet::LeaderInfo { epoch, .. } => disk.stored.accepted >= *epoch,
+            Packet::LeaderInfo { epoch, .. } => disk.accepted() >= *epoch,
             Packet::AckEpoch { last, .. } => {
                 let ends_there = last.counter() == 0 || self.nodes[&id].history.last() == *last;
                 ends_there && !disk.has_epoch_waiting()
             }
-            Packet::Ack(zxid) if zxid.counter() == 0 => disk.stored.current >= zxid.epoch(),
-            Packet::Ack(zxid) => disk.stored.has(*zxid, &self.truth.proposal(*zxid)),
+            Packet::Ack(zxid) if zxid.counter() == 0 => disk.current() >= zxid.epoch(),
+            Packet::Ack(zxid) => disk.has(*zxid),
             _ => true,
         };
-        assert!(kept, "{id} says {packet:?} before it is on disk");
+        let stale =
+            matches!(packet, Packet::Ack(zxid) if zxid.counter() == 0 && zxid.epoch() < disk.accepted());
+        assert!(!stale, "[promised epoch] {id} follows {packet:?}, and has promised {:?}", disk.accepted());
+        assert!(kept, "[disk first] {id} says {packet:?} before it is on disk");
     }
 
     pub(crate) fn mind_disk(&mut self, id: i64) {
@@ -281,7 +303,15 @@ impl World {
         let waiting = self.nodes[&id].disk.waiting() as u64;
         let count = self.chance.between(1, waiting) as usize;
         self.node(id).syncing = false;
-        for told in self.node(id).disk.sync(count) {
+        let told = match self.node(id).disk.sync(count) {
+            Ok(told) => told,
+            Err(error) => {
+                self.count("disk failed");
+                self.trace(|| format!("server {id} ends: {error}"));
+                return self.crash(id, Ending::Killed);
+            }
+        };
+        for told in told {
             match told {
                 Told::Reloaded(term, tree, history) => {
                     self.node(id).history = history;
@@ -338,7 +368,11 @@ impl World {
         let lane = if from < to { of.lanes.0 } else { of.lanes.1 };
         if let Some(vote) = self.net.votes.remove(&(from, to)) {
             self.trace(|| {
-                format!("{from} votes {:?} {:?} round {} to {to}", vote.state, vote.candidate, vote.round)
+                let candidate = vote.candidate.map(|of| (of.id.0, of.epoch.0, of.zxid.to_string()));
+                format!(
+                    "server {from} ({:?}, round {}) tells {to} that it backs {candidate:?}",
+                    vote.state, vote.round
+                )
             });
             self.send(lane, Parcel::Vote(vote));
         }

@@ -220,6 +220,19 @@ pub(crate) fn check_watches(path: &str, kind: i32) -> Ask {
     path_version(Op::CheckWatches, path, kind)
 }
 
+/// A change of the ensemble: servers that come, as their lines, and ids of those that go.
+pub(crate) fn reconfig(joining: Option<&str>, leaving: Option<&str>) -> Ask {
+    Ask::new(Op::Reconfig, |out| {
+        for list in [joining, leaving, None] {
+            match list {
+                Some(list) => out.string(list),
+                None => out.buffer(None),
+            }
+        }
+        out.i64(-1);
+    })
+}
+
 /// What a client watches, after it has reconnected.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Watched<'a> {

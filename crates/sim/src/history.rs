@@ -49,6 +49,22 @@ impl History {
         self.0.values().copied().max().unwrap_or(0)
     }
 
+    /// What is in it of earlier reigns.
+    pub(crate) fn before(&self, epoch: Epoch) -> History {
+        History(self.0.range(..epoch).map(|(epoch, count)| (*epoch, *count)).collect())
+    }
+
+    /// What both have.
+    pub(crate) fn common(&self, other: &History) -> History {
+        let both = self.0.iter().filter_map(|(epoch, count)| Some((*epoch, *count.min(other.0.get(epoch)?))));
+        History(both.collect())
+    }
+
+    /// Whether nothing of the other is missing here.
+    pub(crate) fn has_all_of(&self, other: &History) -> bool {
+        other.0.iter().all(|(epoch, count)| self.0.get(epoch).is_some_and(|own| own >= count))
+    }
+
     pub(crate) fn has(&self, zxid: Zxid) -> bool {
         self.0.get(&zxid.epoch()).is_some_and(|count| zxid.counter() <= *count)
     }

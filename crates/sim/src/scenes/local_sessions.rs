@@ -2,7 +2,7 @@
 
 use crate::{
     client::Intent,
-    scenes::{others, three_local},
+    scenes::courses::{others, three_local},
     wire,
     world::World,
 };

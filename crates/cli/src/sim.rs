@@ -1,0 +1,106 @@
+//! `ostler sim`: whole ensembles on virtual time, from seeds.
+
+mod campaign;
+#[cfg(feature = "planted-bugs")]
+mod planted;
+mod worker;
+
+use campaign::Campaign;
+use clap::Args;
+use ostler_sim::{FaultKind, Plan, parse_skip};
+use std::{collections::BTreeSet, process::ExitCode};
+
+/// Run ensembles with their clients on virtual time, with faults, and check what they promise
+///
+/// Each seed decides everything that happens in a run, so a seed that fails fails every time. The shortest run that
+/// still fails is searched for, and printed as the command that repeats it; --explain tells its story.
+#[derive(Args)]
+pub(crate) struct Sim {
+    /// The first seed
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    seed: u64,
+    /// How many seeds to run, one after the other
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    seeds: u64,
+    /// How many servers vote; with several numbers the seeds take turns
+    #[arg(long, value_delimiter = ',', default_values_t = [3, 5], value_name = "N,...", value_parser = clap::value_parser!(u8).range(1..=7))]
+    servers: Vec<u8>,
+    /// How long each run lasts, in virtual seconds
+    #[arg(long, default_value_t = 60, value_name = "S", value_parser = clap::value_parser!(u64).range(Plan::SECONDS_MIN..))]
+    seconds: u64,
+    /// How many observers there are, instead of what the seed decides
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(..=4))]
+    observers: Option<u8>,
+    /// How many clients there are, instead of what the seed decides
+    #[arg(long, value_name = "N")]
+    clients: Option<u8>,
+    /// How many clients want one lock, instead of what the seed decides
+    #[arg(long, value_name = "N")]
+    contenders: Option<u8>,
+    /// Kinds of faults to leave out
+    #[arg(long, value_delimiter = ',', value_name = "KIND,...", value_parser = fault_kind)]
+    without: Vec<FaultKind>,
+    /// Numbers of single faults to leave out
+    #[arg(long, default_value = "", hide_default_value = true, value_name = "N,N-N,...", value_parser = parse_skip)]
+    skip: BTreeSet<u32>,
+    /// Processes to run seeds in; as many as there are processors if not given
+    #[arg(long, value_name = "N")]
+    jobs: Option<usize>,
+    /// Tell everything that happens in the run of one seed
+    #[arg(long)]
+    explain: bool,
+    /// Plant a bug and see whether it is found; `list` names them
+    #[cfg(feature = "planted-bugs")]
+    #[arg(long, value_name = "BUG")]
+    plant: Option<String>,
+    /// Plant every bug in turn, and print the table of seeds that it took to find it
+    #[cfg(feature = "planted-bugs")]
+    #[arg(long)]
+    planted: bool,
+    /// Run what comes in at the standard input; this is how the program runs itself
+    #[arg(long, hide = true)]
+    worker: bool,
+}
+
+fn fault_kind(name: &str) -> Result<FaultKind, String> {
+    let names = || FaultKind::ALL.map(FaultKind::name).join(", ");
+    FaultKind::named(name).ok_or_else(|| format!("the kinds are {}", names()))
+}
+
+impl Sim {
+    pub(crate) fn run(&self) -> ExitCode {
+        #[cfg(feature = "planted-bugs")]
+        if self.planted || self.plant.is_some() {
+            return planted::run(self);
+        }
+        self.run_seeds()
+    }
+
+    fn run_seeds(&self) -> ExitCode {
+        if self.worker {
+            return worker::serve();
+        }
+        if self.explain {
+            return worker::explain(&self.plan(self.seed));
+        }
+        Campaign::new(self).run()
+    }
+
+    fn plan(&self, seed: u64) -> Plan {
+        let voters = self.servers[seed as usize % self.servers.len()];
+        let plan = Plan::new(seed, voters, self.seconds);
+        Plan {
+            observers: self.observers.unwrap_or(plan.observers),
+            clients: self.clients.unwrap_or(plan.clients),
+            contenders: self.contenders.unwrap_or(plan.contenders),
+            without: self.without.iter().copied().collect(),
+            skip: self.skip.clone(),
+            ..plan
+        }
+    }
+
+    fn jobs(&self) -> usize {
+        let processors = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        self.jobs.unwrap_or_else(processors).max(1)
+    }
+}

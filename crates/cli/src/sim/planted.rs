@@ -1,0 +1,106 @@
+//! Bugs on purpose: each must be found, and within how many seeds.
+
+use super::{
+    Sim,
+    worker::{self, Verdict, Worker},
+};
+use ostler_sim::{Bug, Plan, plant};
+use std::{
+    io,
+    process::ExitCode,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+};
+
+/// A bug that is not found in so many seeds is not found.
+const SEEDS_MAX: u64 = 2_000;
+
+/// With a bug named by `--plant`, or with each in turn.
+pub(super) fn run(sim: &Sim) -> ExitCode {
+    let Some(name) = &sim.plant else { return table(sim) };
+    let Some(bug) = Bug::named(name) else {
+        for (_, name, what) in Bug::ALL {
+            println!("{name:<26} {what}");
+        }
+        return if name == "list" { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    };
+    plant(Some(bug));
+    if sim.worker {
+        return worker::serve();
+    }
+    if sim.explain {
+        return worker::explain(&sim.plan(sim.seed));
+    }
+    match seeds_until_found(sim, name) {
+        Ok(Found { seeds, by: Some((plan, how)) }) => {
+            println!("found after {seeds} seeds: {how}\n  ostler sim --plant {name} {plan}");
+            ExitCode::SUCCESS
+        }
+        Ok(Found { seeds, by: None }) => {
+            println!("not found in {seeds} seeds");
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            eprintln!("ostler sim: a worker could not be started or spoken to: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+struct Found {
+    seeds: u64,
+    by: Option<(Plan, String)>,
+}
+
+fn seeds_until_found(sim: &Sim, name: &str) -> io::Result<Found> {
+    let mut worker = Worker::start(Some(name.to_owned()))?;
+    let most = if sim.seeds > 1 { sim.seeds } else { SEEDS_MAX };
+    for number in 0..most {
+        let plan = sim.plan(sim.seed.wrapping_add(number));
+        if let Verdict::Broken(how) = worker.attempt(&plan)? {
+            return Ok(Found { seeds: number + 1, by: Some((plan, how)) });
+        }
+    }
+    Ok(Found { seeds: most, by: None })
+}
+
+/// One row for each bug, as it stands in docs/simulation.md.
+fn table(sim: &Sim) -> ExitCode {
+    let next = AtomicUsize::new(0);
+    let rows: Mutex<Vec<Option<String>>> = Mutex::new(vec![None; Bug::ALL.len()]);
+    let missed = AtomicUsize::new(0);
+    let work = || {
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some((_, name, what)) = Bug::ALL.get(at) else { return };
+            let (seeds, how) = match seeds_until_found(sim, name) {
+                Ok(Found { seeds, by: Some((_, how)) }) => (seeds.to_string(), promise(&how).to_owned()),
+                Ok(Found { seeds, by: None }) => (format!("not in {seeds}"), String::new()),
+                Err(error) => (error.to_string(), String::new()),
+            };
+            if how.is_empty() {
+                missed.fetch_add(1, Ordering::Relaxed);
+            }
+            eprintln!("{name}: {seeds} {how}");
+            let row = format!("| `{name}` | {what} | {seeds} | {how} |");
+            rows.lock().unwrap_or_else(PoisonError::into_inner)[at] = Some(row);
+        }
+    };
+    thread::scope(|scope| (0..sim.jobs()).for_each(|_| drop(scope.spawn(work))));
+    println!("| Bug | What is wrong | Seeds | Promise that is broken |\n|---|---|---|---|");
+    for row in rows.lock().unwrap_or_else(PoisonError::into_inner).iter().flatten() {
+        println!("{row}");
+    }
+    if missed.into_inner() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The name in brackets, or who else has noticed.
+fn promise(how: &str) -> &str {
+    let named = how.split('[').skip(1).filter_map(|rest| rest.split_once(']'));
+    let mut names = named.map(|(name, _)| name);
+    let is_name = |name: &&str| name.bytes().all(|byte| byte.is_ascii_lowercase() || b" -".contains(&byte));
+    names.find(is_name).filter(|name| !name.is_empty()).unwrap_or("another check")
+}

@@ -1,0 +1,232 @@
+//! What a member asks of its disk, in files: what each act means, and in which order its parts become durable.
+//!
+//! It blocks, and has no thread, clock or queue of its own. The disk's thread drives it in a server; the simulator
+//! drives the same code over a disk that forgets and fails.
+
+use crate::{
+    config_files::ConfigFiles,
+    recovery::{self, Restored},
+    snapshots::{self, SnapshotSettings},
+};
+use ostler_proto::{
+    id::{Epoch, ServerId, Zxid},
+    planted::{self, Bug},
+    stat::ExtendedTypes,
+};
+use ostler_server_core::{LogPart, PersistOp, effect::Record};
+use ostler_storage::{
+    StorageError,
+    disk::Disk,
+    epochs::{EpochFile, read_epoch, write_epoch},
+    folders::DataFolders,
+    recover::{Origin, RecoverOptions},
+    snapshot::{find_snapshots, remove_snapshots_after, remove_snapshots_before},
+    txnlog::{LogOptions, LogReader, TxnLog},
+};
+use ostler_tree::FrozenTree;
+use std::{path::PathBuf, sync::Arc};
+
+/// How data are kept.
+#[derive(Debug, Clone)]
+pub struct KeepingOptions {
+    /// What a start may do without.
+    pub recover: RecoverOptions,
+    /// How the log is written.
+    pub log: LogOptions,
+    /// How owner fields are read.
+    pub types: ExtendedTypes,
+    /// How snapshots are written and kept.
+    pub snapshots: snapshots::SnapshotOptions,
+    /// The zoo.cfg beside which a configuration that changes is kept, and this server's number; `None` where the
+    /// configuration never changes.
+    pub reconfigurable: Option<(PathBuf, ServerId)>,
+}
+
+/// What is left after a [`PersistOp::Truncate`] that asked for it.
+#[derive(Debug)]
+pub struct Reloaded {
+    /// Of the act.
+    pub term: u64,
+    /// What the files hold now.
+    pub restored: Restored,
+}
+
+/// A tree to be written as a snapshot, and how often the log had been cut when it was frozen.
+#[derive(Debug)]
+pub struct Frozen {
+    pub(crate) tree: Box<FrozenTree>,
+    pub(crate) cuts: u64,
+}
+
+impl Frozen {
+    /// The last transaction in it.
+    pub fn zxid(&self) -> Zxid {
+        self.tree.zxid
+    }
+}
+
+/// A member's files, while it runs.
+pub struct Persistence {
+    log: TxnLog,
+    snapshots: SnapshotSettings,
+    options: KeepingOptions,
+    config_files: Option<(ConfigFiles, ServerId)>,
+}
+
+impl Persistence {
+    /// Gets the state back. A new folder gets its first snapshot: Java refuses one that has logs but no snapshot.
+    pub fn start(
+        disk: Arc<dyn Disk>,
+        folders: DataFolders,
+        options: KeepingOptions,
+    ) -> Result<(Persistence, Restored), StorageError> {
+        let restored = recovery::restore(&*disk, &folders, options.recover, options.types)?;
+        let log = TxnLog::open(disk.clone(), folders.logs.clone(), options.log);
+        let snapshots = SnapshotSettings::new(disk.clone(), folders, log.spare(), options.snapshots);
+        if restored.recovered.origin == Origin::Fresh {
+            snapshots::write_at_once(&restored.tree.freeze(), &snapshots)?;
+            snapshots.folders.remove_initialize(&*disk)?;
+        }
+        let config_files =
+            options.reconfigurable.clone().map(|(file, me)| (ConfigFiles::beside(file, disk), me));
+        Ok((Persistence { log, snapshots, options, config_files }, restored))
+    }
+
+    pub(crate) fn snapshots(&self) -> &SnapshotSettings {
+        &self.snapshots
+    }
+
+    /// Takes an act. Unless it says otherwise it is durable after the next [`Persistence::sync`].
+    pub fn carry_out(&mut self, op: PersistOp) -> Result<Option<Reloaded>, StorageError> {
+        match op {
+            PersistOp::Append { zxid, record } => self.log.append(zxid, &record.0)?,
+            PersistOp::RollLog => self.log.roll(),
+            op => return self.rare(op),
+        }
+        Ok(None)
+    }
+
+    /// All that was taken is durable.
+    pub fn sync(&mut self) -> Result<(), StorageError> {
+        match self.log.commit() {
+            Err(_) if planted::is(Bug::DiskErrorIgnored) => Ok(()),
+            done => done,
+        }
+    }
+
+    /// What changes with the leader only. All that was asked before is durable first.
+    fn rare(&mut self, op: PersistOp) -> Result<Option<Reloaded>, StorageError> {
+        self.log.commit()?;
+        let settings = &self.snapshots;
+        let (folders, disk) = (&settings.folders, &*settings.disk);
+        match op {
+            PersistOp::SaveAccepted(epoch) => {
+                write_epoch(disk, &folders.snapshots, EpochFile::Accepted, epoch)?;
+            }
+            PersistOp::SaveCurrent(epoch) => {
+                write_epoch(disk, &folders.snapshots, EpochFile::Current, epoch)?;
+            }
+            PersistOp::Truncate { to, reload } => {
+                settings.cuts.add();
+                remove_snapshots_after(disk, &folders.snapshots, to)?;
+                let cut = self.log.truncate_after(to)?;
+                tracing::info!(%to, files = cut.removed.len(), cut = ?cut.cut, "the log was cut back");
+                if let Some(term) = reload {
+                    let options = RecoverOptions { trust_empty: true, db_autocreate: true };
+                    let restored = recovery::restore(disk, folders, options, self.options.types)?;
+                    return Ok(Some(Reloaded { term, restored }));
+                }
+            }
+            PersistOp::Install(frozen) => {
+                settings.cuts.add();
+                // Another tree of that zxid would be replaced; later ones are not this leader's.
+                remove_snapshots_after(disk, &folders.snapshots, frozen.zxid)?;
+                snapshots::write_at_once(&frozen, settings)?;
+                // The tree stands for records that are not in the log. Should it be damaged one day, an older snapshot
+                // and what was logged before and after would give a tree that never was.
+                self.log.truncate_after(Zxid::ZERO)?;
+                remove_snapshots_before(disk, &folders.snapshots, frozen.zxid)?;
+                tracing::info!(zxid = %frozen.zxid, logs = %folders.logs.display(), "the leader's tree is on disk");
+            }
+            PersistOp::SaveConfig { membership, active } => {
+                if let Some((files, me)) = &self.config_files {
+                    let own_client = membership.servers.get(me).is_some_and(|member| member.client.is_some());
+                    match active {
+                        true => files.save_active(&membership, own_client)?,
+                        false => files.save_next(&membership)?,
+                    }
+                }
+            }
+            PersistOp::Append { .. } | PersistOp::RollLog => {}
+        }
+        Ok(None)
+    }
+
+    /// Notes what a tree that was frozen just now belongs to.
+    pub fn frozen(&self, tree: Box<FrozenTree>) -> Frozen {
+        Frozen { tree, cuts: self.snapshots.cuts.count() }
+    }
+
+    /// Writes a snapshot in one go, and removes what is needed no more. False if the log was cut since the tree was
+    /// frozen: then it may hold what was taken back.
+    pub fn write_snapshot(&self, frozen: &Frozen) -> Result<bool, StorageError> {
+        let mut snapshot = snapshots::Unfinished::begin(&frozen.tree, &self.snapshots)?;
+        snapshot.advance(|_| true)?;
+        let kept = snapshot.finish_unless_cut(frozen, &self.snapshots)?;
+        snapshots::purge(&self.snapshots);
+        Ok(kept)
+    }
+}
+
+/// The accepted and the current epoch on disk. A folder of a server that was in no ensemble has neither: its last
+/// transaction tells.
+pub fn epochs(disk: &dyn Disk, folders: &DataFolders, last: Zxid) -> Result<(Epoch, Epoch), StorageError> {
+    let epoch = |which| read_epoch(disk, &folders.snapshots, which);
+    let current = epoch(EpochFile::Current)?.unwrap_or_default().max(last.epoch());
+    Ok((epoch(EpochFile::Accepted)?.unwrap_or_default().max(current), current))
+}
+
+/// From where on the log on disk lacks nothing, after a start.
+pub fn log_from(origin: Origin) -> Zxid {
+    match origin {
+        Origin::Snapshot(zxid) => zxid,
+        Origin::Log | Origin::Fresh | Origin::Untrusted => Zxid::ZERO,
+    }
+}
+
+/// A part of the log, for a learner that lacks it. `None` if the log does not reach back so far, or is more to send
+/// than `percent` of a snapshot.
+pub fn log_part(
+    disk: &dyn Disk,
+    folders: &DataFolders,
+    (after, through): (Zxid, Zxid),
+    percent: u32,
+) -> Result<Option<LogPart>, StorageError> {
+    let newest = find_snapshots(disk, &folders.snapshots)?.into_iter().next();
+    let size = newest.and_then(|file| disk.open(&file.path).and_then(|file| file.size()).ok()).unwrap_or(0);
+    let limit = (size * u64::from(percent) / 100).max(1 << 20);
+    // One before shows whether the learner's last is a record here.
+    let mut reader = LogReader::open(disk, &folders.logs, Zxid(after.0.saturating_sub(1)))?;
+    let (mut part, mut bytes) = (LogPart { before: None, records: Vec::new() }, 0);
+    while let Some(record) = reader.next_record()? {
+        if record.zxid > through {
+            break;
+        }
+        if record.zxid <= after {
+            part.before = Some(record.zxid);
+            continue;
+        }
+        bytes += record.bytes.len() as u64;
+        if bytes > limit {
+            return Ok(None);
+        }
+        let zxid = record.zxid;
+        part.records.push((zxid, Record(record.bytes.into())));
+        // To find the end of the log would be to read all the space that is reserved behind it.
+        if zxid == through {
+            break;
+        }
+    }
+    let reaches = part.before == Some(after) && part.records.last().is_some_and(|(zxid, _)| *zxid == through);
+    Ok(reaches.then_some(part))
+}

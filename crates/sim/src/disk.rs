@@ -1,0 +1,396 @@
+//! A member's disk: acts are queued and done in order, by the code that does them in a server, on files that forget.
+//!
+//! Beside the files is written down what they were said to hold durably: a start must find no less.
+
+use crate::{
+    chance::Chance,
+    files::{SimFiles, Trouble, TroubleKind},
+    history::History,
+};
+use ostler_proto::{
+    id::{Epoch, ServerId, Zxid},
+    membership::Membership,
+    stat::ExtendedTypes,
+};
+use ostler_server::{
+    SnapshotOptions,
+    persistence::{self, Frozen, KeepingOptions, Persistence},
+    recovery::Restored,
+};
+use ostler_server_core::{LogPart, PersistOp};
+use ostler_storage::{
+    StorageError,
+    folders::DataFolders,
+    names::Compression,
+    recover::{Origin, RecoverOptions},
+    txnlog::{LogOptions, LogReader},
+};
+use ostler_tree::{FrozenTree, Tree};
+use ostler_zab::PersistSeq;
+use std::{
+    collections::{BTreeMap, VecDeque},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+const DATA_DIR: &str = "/data";
+const ZOO_CFG: &str = "/conf/zoo.cfg";
+/// More of the log than this part of a snapshot is not read for a learner, in percent; there is a floor of 1 MiB.
+const LOG_PERCENT: u32 = 33;
+
+/// How a server ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// Only its process: what it had written is in the system's memory.
+    Killed,
+    /// The machine, with what was not synced.
+    PowerLost,
+}
+
+/// What the member is told.
+pub(crate) enum Told {
+    Reloaded(u64, Box<Tree>, History),
+    Persisted(PersistSeq),
+}
+
+/// What a start finds.
+pub(crate) struct Found {
+    pub(crate) tree: Tree,
+    pub(crate) replayed: u64,
+    pub(crate) history: History,
+    pub(crate) accepted: Epoch,
+    pub(crate) current: Epoch,
+    pub(crate) log_from: Zxid,
+    pub(crate) membership: Membership,
+    pub(crate) pending: Option<Membership>,
+    /// Nobody has spoilt it.
+    pub(crate) whole: bool,
+}
+
+/// The files were said to hold this.
+#[derive(Debug, Clone, Default)]
+struct Said {
+    history: History,
+    accepted: Epoch,
+    current: Epoch,
+}
+
+struct Snapshotting {
+    frozen: Frozen,
+    history: History,
+}
+
+/// The disk and its queue.
+pub(crate) struct MemberDisk {
+    pub(crate) files: SimFiles,
+    folders: DataFolders,
+    options: KeepingOptions,
+    /// While the server runs.
+    persistence: Option<Persistence>,
+    queue: VecDeque<(PersistSeq, PersistOp, Option<History>)>,
+    snapshotting: Option<Snapshotting>,
+    said: Said,
+    /// What is in the snapshots.
+    snapshots: BTreeMap<Zxid, History>,
+    /// Somebody has spoilt it: nothing that it was said to hold needs to be there.
+    spoilt: bool,
+    /// What it held when it was spoilt, until it is whole again: it had acknowledged that.
+    lost: History,
+}
+
+impl MemberDisk {
+    /// An empty one, and a zoo.cfg that names these servers.
+    pub(crate) fn new(me: ServerId, membership: &Membership, prealloc_bytes: u64) -> MemberDisk {
+        let files = SimFiles::default();
+        let mut disk = MemberDisk {
+            files,
+            folders: DataFolders::at(Path::new(DATA_DIR), None),
+            options: KeepingOptions {
+                recover: RecoverOptions::default(),
+                log: LogOptions { prealloc_bytes, ..LogOptions::default() },
+                types: ExtendedTypes::default(),
+                snapshots: SnapshotOptions {
+                    compression: Compression::None,
+                    digest: true,
+                    last_processed: true,
+                    keep: Some(3),
+                },
+                reconfigurable: Some((ZOO_CFG.into(), me)),
+            },
+            persistence: None,
+            queue: VecDeque::new(),
+            snapshotting: None,
+            said: Said::default(),
+            snapshots: BTreeMap::new(),
+            spoilt: false,
+            lost: History::default(),
+        };
+        disk.write_zoo_cfg(membership);
+        disk
+    }
+
+    fn write_zoo_cfg(&mut self, membership: &Membership) {
+        self.files.put(Path::new(ZOO_CFG), membership.lines().join("\n").as_bytes());
+    }
+
+    /// The operator writes a configuration.
+    pub(crate) fn reconfigure(&mut self, membership: &Membership) {
+        self.files.forget(Path::new("/conf"));
+        self.write_zoo_cfg(membership);
+    }
+
+    /// Nothing is left but the configuration that the operator gives it.
+    pub(crate) fn wipe(&mut self, membership: &Membership) {
+        self.spoil();
+        self.files.wipe();
+        self.write_zoo_cfg(membership);
+        self.snapshots.clear();
+        (self.said, self.spoilt) = (Said::default(), false);
+    }
+
+    /// It may not hold any more what it was said to hold.
+    pub(crate) fn spoil(&mut self) {
+        if !std::mem::replace(&mut self.spoilt, true) && self.lost == History::default() {
+            self.lost = self.said.history.clone();
+        }
+    }
+
+    /// It holds again what it was said to hold.
+    pub(crate) fn is_whole(&mut self) {
+        self.lost = History::default();
+    }
+
+    /// An older copy takes its place.
+    pub(crate) fn put_back(&mut self, copy: &BTreeMap<PathBuf, Vec<u8>>) {
+        self.spoil();
+        self.files.put_back(copy);
+    }
+
+    /// Bits flip in a log or a snapshot.
+    pub(crate) fn rot(&mut self, chance: &mut Chance) -> Option<PathBuf> {
+        self.spoil();
+        self.files.rot(&self.folders.snapshots, chance)
+    }
+
+    /// The newest snapshot cannot be read any more.
+    #[cfg(test)]
+    pub(crate) fn damage_newest_snapshot(&mut self) {
+        let found = ostler_storage::snapshot::find_snapshots(&self.files, &self.folders.snapshots).unwrap();
+        self.spoil();
+        self.files.damage(&found[0].path);
+    }
+
+    /// Lets a server start on what is there.
+    pub(crate) fn start(&mut self) -> Result<Found, StorageError> {
+        let disk = Arc::new(self.files.clone());
+        DataFolders::open(&*disk, Path::new(DATA_DIR), None, true)?;
+        let (persistence, restored) =
+            Persistence::start(disk.clone(), self.folders.clone(), self.options.clone())?;
+        let history = self.history_of(&restored)?;
+        let (accepted, current) = persistence::epochs(&*disk, &self.folders, restored.tree.last_processed())?;
+        let whole = !std::mem::take(&mut self.spoilt);
+        if whole {
+            let said = &self.said;
+            assert!(
+                history.has_all_of(&said.history),
+                "[durable] the disk was said to have {:?}, and has {history:?}",
+                said.history
+            );
+            assert!(
+                accepted >= said.accepted && current >= said.current,
+                "[durable] epochs {:?} and {:?} were saved, and {accepted:?} and {current:?} are there",
+                said.accepted,
+                said.current
+            );
+        }
+        self.said = Said { history: history.clone(), accepted, current };
+        self.persistence = Some(persistence);
+        let (membership, pending) = self.configuration();
+        Ok(Found {
+            replayed: restored.recovered.records,
+            log_from: persistence::log_from(restored.recovered.origin),
+            tree: restored.tree,
+            history,
+            accepted,
+            current,
+            membership,
+            pending,
+            whole,
+        })
+    }
+
+    /// As a server's configuration reads it.
+    pub(crate) fn configuration(&self) -> (Membership, Option<Membership>) {
+        let text = |path: &str| self.files.text(Path::new(path));
+        let zoo_cfg = text(ZOO_CFG).unwrap();
+        let dynamic = zoo_cfg.lines().find_map(|line| line.strip_prefix("dynamicConfigFile="));
+        let mut membership =
+            Membership::parse(&dynamic.map_or(zoo_cfg.clone(), |path| text(path).unwrap())).unwrap();
+        let version = dynamic.and_then(|path| u64::from_str_radix(path.rsplit_once('.')?.1, 16).ok());
+        membership.version = version.unwrap_or(0);
+        let pending = text(&format!("{ZOO_CFG}.dynamic.next")).and_then(|text| Membership::parse(&text).ok());
+        (membership, pending)
+    }
+
+    /// Which transactions are in a tree that was read from the files.
+    fn history_of(&mut self, restored: &Restored) -> Result<History, StorageError> {
+        let (from, mut history) = match restored.recovered.origin {
+            Origin::Snapshot(zxid) => (zxid, self.snapshots.get(&zxid).cloned().unwrap_or_default()),
+            Origin::Log | Origin::Fresh | Origin::Untrusted => (Zxid::ZERO, History::default()),
+        };
+        let mut log = LogReader::open(&self.files, &self.folders.logs, from)?;
+        while let Some(record) = log.next_record()? {
+            history.push(record.zxid);
+        }
+        Ok(history)
+    }
+
+    /// `history` is what is in a tree that is to be installed.
+    pub(crate) fn push(&mut self, seq: PersistSeq, op: PersistOp, history: Option<History>) {
+        self.queue.push_back((seq, op, history));
+    }
+
+    pub(crate) fn waiting(&self) -> usize {
+        self.queue.len()
+    }
+
+    pub(crate) fn has_epoch_waiting(&self) -> bool {
+        self.queue.iter().any(|(_, op, _)| matches!(op, PersistOp::SaveAccepted(_)))
+    }
+
+    pub(crate) fn reloads_next(&self) -> bool {
+        matches!(self.queue.front(), Some((_, PersistOp::Truncate { reload: Some(_), .. }, _)))
+    }
+
+    /// Whether a transaction cannot be lost here any more.
+    pub(crate) fn has(&self, zxid: Zxid) -> bool {
+        self.said.history.has(zxid) || self.lost.has(zxid)
+    }
+
+    pub(crate) fn accepted(&self) -> Epoch {
+        self.said.accepted
+    }
+
+    pub(crate) fn current(&self) -> Epoch {
+        self.said.current
+    }
+
+    /// So many acts are done. An error ends the server.
+    pub(crate) fn sync(&mut self, count: usize) -> Result<Vec<Told>, StorageError> {
+        let (mut told, mut reached, mut appended) = (Vec::new(), None, Vec::new());
+        for _ in 0..count.min(self.queue.len()) {
+            let Some((seq, op, history)) = self.queue.pop_front() else { break };
+            if let Some((term, tree, history)) = self.carry_out(op, history, &mut appended)? {
+                told.push(Told::Reloaded(term, tree, history));
+            }
+            reached = Some(seq);
+        }
+        self.sync_log(&mut appended)?;
+        told.extend(reached.map(Told::Persisted));
+        Ok(told)
+    }
+
+    fn sync_log(&mut self, appended: &mut Vec<Zxid>) -> Result<(), StorageError> {
+        if let Some(persistence) = &mut self.persistence {
+            persistence.sync()?;
+        }
+        appended.drain(..).for_each(|zxid| self.said.history.push(zxid));
+        Ok(())
+    }
+
+    /// Between the beginning and the end of an act that takes something back only what stays is certain.
+    fn carry_out(
+        &mut self,
+        op: PersistOp,
+        history: Option<History>,
+        appended: &mut Vec<Zxid>,
+    ) -> Result<Option<(u64, Box<Tree>, History)>, StorageError> {
+        if let PersistOp::Append { zxid, .. } = &op {
+            appended.push(*zxid);
+        } else {
+            self.sync_log(appended)?;
+        }
+        let (mut accepted, mut current, mut installed) = (None, None, None);
+        match &op {
+            PersistOp::SaveAccepted(epoch) => accepted = Some(*epoch),
+            PersistOp::SaveCurrent(epoch) => current = Some(*epoch),
+            PersistOp::Truncate { to, .. } => {
+                self.said.history.cut(*to);
+            }
+            PersistOp::Install(frozen) => {
+                let history = history.unwrap();
+                self.said.history = self.said.history.common(&history);
+                self.snapshots.insert(frozen.zxid, history.clone());
+                installed = Some(history);
+            }
+            PersistOp::Append { .. } | PersistOp::RollLog | PersistOp::SaveConfig { .. } => {}
+        }
+        let Some(persistence) = &mut self.persistence else { return Ok(None) };
+        let reloaded = persistence.carry_out(op)?;
+        self.said.accepted = accepted.unwrap_or(self.said.accepted);
+        self.said.current = current.unwrap_or(self.said.current);
+        self.said.history = installed.unwrap_or_else(|| std::mem::take(&mut self.said.history));
+        let Some(reloaded) = reloaded else { return Ok(None) };
+        let history = self.history_of(&reloaded.restored)?;
+        // A whole tree may have been more than the log: less can be left.
+        self.said.history = history.clone();
+        Ok(Some((reloaded.term, Box::new(reloaded.restored.tree), history)))
+    }
+
+    /// A snapshot in the background is begun.
+    pub(crate) fn begin_snapshot(&mut self, tree: Box<FrozenTree>, history: History) {
+        let Some(persistence) = &self.persistence else { return };
+        self.snapshotting = Some(Snapshotting { frozen: persistence.frozen(tree), history });
+    }
+
+    /// It is written, all at once. One that fails changes nothing, for the log has all of it.
+    pub(crate) fn finish_snapshot(&mut self) {
+        let (Some(persistence), Some(of)) = (&self.persistence, self.snapshotting.take()) else { return };
+        let before = self.snapshots.insert(of.frozen.zxid(), of.history);
+        if persistence.write_snapshot(&of.frozen).is_ok_and(|kept| kept) {
+            return;
+        }
+        if let Some(before) = before {
+            self.snapshots.insert(of.frozen.zxid(), before);
+        }
+    }
+
+    /// What a learner lacks.
+    pub(crate) fn log_part(&self, after: Zxid, through: Zxid) -> Option<LogPart> {
+        persistence::log_part(&self.files, &self.folders, (after, through), LOG_PERCENT).ok().flatten()
+    }
+
+    /// The server ends at any moment: in the middle of what its disk is asked for, or between.
+    pub(crate) fn end(&mut self, ending: Ending, chance: &mut Chance) {
+        let dead = |at| Some(Trouble { at, kind: TroubleKind::Dead });
+        if chance.one_in(3) && self.snapshotting.is_some() {
+            self.files.trouble(dead(chance.below(12)));
+            self.finish_snapshot();
+        }
+        self.files.trouble(dead(chance.below(16)));
+        let count = chance.below(self.queue.len() as u64 + 1) as usize;
+        // What it would have reported nobody hears.
+        let _ = self.sync(count);
+        self.files.trouble(None);
+        if ending == Ending::PowerLost {
+            self.files.lose_power(chance);
+        }
+        self.stop();
+    }
+
+    /// No server runs on it.
+    pub(crate) fn stop(&mut self) {
+        (self.persistence, self.snapshotting) = (None, None);
+        self.queue.clear();
+    }
+
+    /// What a start would find now.
+    pub(crate) fn look(&mut self) -> (Tree, History) {
+        let disk = self.files.clone();
+        let options = &self.options;
+        let restored =
+            ostler_server::recovery::restore(&disk, &self.folders, options.recover, options.types).unwrap();
+        let history = self.history_of(&restored).unwrap();
+        (restored.tree, history)
+    }
+}

@@ -1,0 +1,329 @@
+//! What goes wrong, and how it is put right.
+
+use crate::{
+    chance::Chance,
+    client::Intent,
+    disk::Ending,
+    fault::FaultKind,
+    files::{Trouble, TroubleKind},
+    plan::Planned,
+    wire,
+    world::{Event, World, line},
+};
+use ostler_proto::id::{ServerId, SessionId};
+use ostler_server_core::{ConnId, Input};
+
+const CLOCK_JUMP_MS: i64 = 3_600_000;
+/// The most that a clock goes wrong, in millionths.
+const DRIFT: u64 = 5_000;
+
+impl World {
+    pub(crate) fn start_all(&mut self) {
+        for id in self.ids() {
+            self.boot(id);
+        }
+        for client in 0..self.clients.len() {
+            self.after(1, Event::Client(client));
+        }
+        for contender in 0..self.contenders.len() {
+            self.after(1, Event::Contender(contender));
+        }
+    }
+
+    /// A server's end, one way or the other.
+    pub(crate) fn fell(&mut self, id: i64) {
+        let ending = if self.chance.one_in(2) { Ending::Killed } else { Ending::PowerLost };
+        self.crash(id, ending);
+    }
+
+    pub(crate) fn crash(&mut self, id: i64, ending: Ending) {
+        if self.nodes[&id].server.is_none() {
+            return;
+        }
+        self.trace(|| format!("server {id} dies: {ending:?}"));
+        let process = (id, self.nodes[&id].life);
+        let World { chance, nodes, .. } = self;
+        let node = nodes.get_mut(&id).unwrap();
+        node.disk.end(ending, chance);
+        node.server = None;
+        let links = self.net.links.iter_mut().filter(|(_, of)| of.learner == process || of.leader == process);
+        let mut ends = Vec::new();
+        for (_, of) in links {
+            let side = of.side(id);
+            if !of.gone[side] {
+                (of.gone[side], of.closed[side]) = (true, true);
+                ends.push((of.lane_from(side), of.lane_from(1 - side)));
+            }
+        }
+        for of in self.net.conns.values_mut().filter(|of| of.member == process && !of.gone) {
+            of.gone = true;
+            ends.push((of.down, of.up));
+        }
+        for (out, into) in ends {
+            self.net.kill(into);
+            self.cut_short(out);
+        }
+        for other in self.ids() {
+            self.break_election((id.min(other), id.max(other)), 20);
+        }
+    }
+
+    /// Cuts one off from all others: what it sends, what is sent to it, or both.
+    pub(crate) fn isolate(&mut self, id: i64, out: bool, into: bool) {
+        self.trace(|| format!("server {id} is cut off, out {out}, into {into}"));
+        for other in self.ids().into_iter().filter(|other| *other != id) {
+            self.net.cut.extend(out.then_some((id, other)));
+            self.net.cut.extend(into.then_some((other, id)));
+        }
+    }
+
+    pub(crate) fn pause(&mut self, id: i64, ms: u64) {
+        self.trace(|| format!("server {id} does not run for {ms} ms"));
+        self.node(id).paused_until = self.now + ms;
+        let life = self.nodes[&id].life;
+        self.after(ms, Event::Resume { id, life });
+    }
+
+    /// What the plan has go wrong next.
+    pub(crate) fn inject(&mut self, planned: &Planned) {
+        self.mind_ailing();
+        // A server that has lost what it had acknowledged is one fault more than a quorum bears with others.
+        if self.ailing.is_some() {
+            return;
+        }
+        let mut chance = Chance::new(planned.salt);
+        let ids = self.ids();
+        let (id, other) = (chance.pick(&ids), chance.pick(&ids));
+        self.trace(|| format!("fault {}: {}", planned.number, planned.kind.name()));
+        self.count("faults");
+        self.count(planned.kind.name());
+        match planned.kind {
+            FaultKind::Restart => self.start_all_that_are_down(id, other),
+            FaultKind::Mend => {
+                self.net.cut.clear();
+                ids.iter().for_each(|id| self.node(*id).sync_ms = 10);
+            }
+            FaultKind::Kill => self.crash(id, Ending::Killed),
+            FaultKind::PowerLoss => self.crash(id, Ending::PowerLost),
+            FaultKind::KillLeader => {
+                if let Some(leader) = self.leader() {
+                    self.fell(leader);
+                }
+            }
+            FaultKind::Blackout => ids.into_iter().for_each(|id| self.fell(id)),
+            FaultKind::Cut => {
+                self.trace(|| format!("nothing passes from server {id} to {other}"));
+                self.net.cut.insert((id, other));
+            }
+            FaultKind::Isolate => self.isolate(id, true, true),
+            FaultKind::IsolateOneWay => {
+                let out = chance.one_in(2);
+                let id = self.leader().unwrap_or(id);
+                self.isolate(id, out, !out);
+            }
+            FaultKind::Pause => {
+                // Any length: some outlive a session.
+                let ms = [50, 400, 1_500, 6_000][chance.below(4) as usize];
+                self.pause(id, chance.between(ms / 4, ms));
+            }
+            FaultKind::SlowDisk => self.node(id).sync_ms = chance.between(50, 600),
+            FaultKind::DiskError => self.break_disk(id, TroubleKind::Io, &mut chance),
+            FaultKind::DiskFull => self.break_disk(id, TroubleKind::Full, &mut chance),
+            FaultKind::ClockJump => {
+                let jump = chance.between(0, 2 * CLOCK_JUMP_MS as u64) as i64 - CLOCK_JUMP_MS;
+                self.node(id).clock.ahead_ms += jump;
+            }
+            FaultKind::ClockDrift => {
+                let (now, rate) = (self.now, chance.between(1_000_000 - DRIFT, 1_000_000 + DRIFT));
+                self.node(id).clock.drift(now, rate);
+                self.mind_deadline(id);
+            }
+            FaultKind::Tail => self.leave_a_tail(&mut chance),
+            FaultKind::Meddle => self.meddle(id),
+            FaultKind::LostClients => self.lose_clients(),
+            kind @ (FaultKind::Wipe | FaultKind::OldDisk | FaultKind::BitRot | FaultKind::LostSyncs) => {
+                self.spoil(id, kind, &mut chance);
+            }
+            FaultKind::Reconfigure => self.reconfigure(&mut chance),
+        }
+    }
+
+    fn break_disk(&mut self, id: i64, kind: TroubleKind, chance: &mut Chance) {
+        if self.nodes[&id].server.is_some() {
+            let trouble = Trouble { at: chance.below(40), kind };
+            self.node(id).disk.files.trouble(Some(trouble));
+        }
+    }
+
+    fn start_all_that_are_down(&mut self, id: i64, other: i64) {
+        for id in [id, other] {
+            self.start_if_down(id);
+        }
+    }
+
+    pub(crate) fn start_if_down(&mut self, id: i64) {
+        if self.nodes[&id].server.is_none() {
+            self.node(id).disk.files.trouble(None);
+            self.boot(id);
+        }
+    }
+
+    /// A disk loses what it was said to hold. That is borne while all others are well, and until it has it again.
+    fn spoil(&mut self, id: i64, kind: FaultKind, chance: &mut Chance) {
+        let enough_without = self.truth.decides(|other| other != id);
+        if !self.all_serve() || !self.net.cut.is_empty() || !enough_without {
+            return;
+        }
+        self.ailing = Some(id);
+        match kind {
+            FaultKind::OldDisk => {
+                let copy = self.nodes[&id].disk.files.copy();
+                self.run(chance.between(100, 1_500));
+                self.crash(id, Ending::Killed);
+                self.node(id).disk.put_back(&copy);
+            }
+            FaultKind::LostSyncs => {
+                self.node(id).disk.files.lie(true);
+                self.run(chance.between(100, 1_500));
+                self.crash(id, Ending::PowerLost);
+                self.node(id).disk.files.lie(false);
+                self.node(id).disk.spoil();
+            }
+            FaultKind::BitRot => {
+                self.crash(id, Ending::Killed);
+                let rotten = self.node(id).disk.rot(chance);
+                self.trace(|| format!("bits flip in {rotten:?} of server {id}"));
+            }
+            _ => {
+                self.crash(id, Ending::Killed);
+                self.wipe(id);
+            }
+        }
+        self.run(chance.between(1, 500));
+        self.start_spoilt(id);
+    }
+
+    /// What cannot be started is emptied, as the message says.
+    fn start_spoilt(&mut self, id: i64) {
+        if self.nodes[&id].server.is_none() && !self.boot(id) {
+            self.wipe(id);
+            self.boot(id);
+        }
+    }
+
+    fn wipe(&mut self, id: i64) {
+        let membership = self.truth.membership().clone();
+        self.node(id).disk.wipe(&membership);
+        self.trace(|| format!("the disk of server {id} is emptied"));
+    }
+
+    /// Whether the server whose disk was spoilt has again all that is committed.
+    fn mind_ailing(&mut self) {
+        let Some(id) = self.ailing else { return };
+        self.start_spoilt(id);
+        let well = self.all_serve()
+            && self.nodes[&id].history.has(self.truth.last())
+            && self.nodes[&id].disk.waiting() == 0;
+        if well {
+            self.node(id).disk.is_whole();
+            self.ailing = None;
+        }
+    }
+
+    /// A leader logs what nobody else gets, and comes back, as it is or anew, to one that knows nothing of it.
+    fn leave_a_tail(&mut self, chance: &mut Chance) {
+        let Some(leader) = self.leader() else { return };
+        self.isolate(leader, true, true);
+        self.run(chance.between(20, 300));
+        let (lull, next) = (chance.between(1000, 3000), chance.between(800, 1600));
+        self.quiet_until = self.now + lull + next;
+        if chance.one_in(2) {
+            self.fell(leader);
+        }
+        self.run(next);
+        self.net.cut.clear();
+        self.start_if_down(leader);
+        self.run(chance.below(lull));
+    }
+
+    /// Whoever runs the servers ends a session, wherever that is tried, and the connections of one server.
+    fn meddle(&mut self, id: i64) {
+        let Some(server) = &self.nodes[&id].server else { return };
+        let sessions: Vec<SessionId> = server.tree().sessions().map(|(session, _)| session).collect();
+        let conns: Vec<ConnId> = server.connections().into_iter().map(|report| report.conn).collect();
+        if !sessions.is_empty() {
+            let session = self.chance.pick(&sessions);
+            self.trace(|| format!("{id} is to end session {session}"));
+            for id in self.ids().into_iter().filter(|id| self.nodes[id].server.is_some()).collect::<Vec<_>>()
+            {
+                self.condemn(id, session);
+            }
+        }
+        for conn in conns {
+            self.step(id, Input::CloseConnection(conn));
+        }
+    }
+
+    /// Somebody asks, through any client, for a server to come, to go, or to get a vote or lose it.
+    fn reconfigure(&mut self, chance: &mut Chance) {
+        let open: Vec<usize> = (0..self.clients.len()).filter(|client| self.clients[*client].open).collect();
+        let ids = self.ids();
+        let (id, observer) = (chance.pick(&ids), chance.one_in(3));
+        if !self.shape.reconfig || open.is_empty() {
+            return;
+        }
+        let client = chance.pick(&open);
+        let joins = line(id, observer);
+        let membership = self.truth.membership();
+        let leaves = membership.servers.contains_key(&ServerId(id)) && chance.one_in(2);
+        if leaves && membership.votes(ServerId(id)) && membership.voters().count() <= 3 {
+            return;
+        }
+        if !leaves && self.nodes[&id].server.is_none() {
+            self.join_anew(id);
+        }
+        let (joining, leaving) = if leaves { (None, Some(id.to_string())) } else { (Some(joins), None) };
+        self.trace(|| format!("client {client} asks for {joining:?} to come and {leaving:?} to go"));
+        let ask = wire::reconfig(joining.as_deref(), leaving.as_deref());
+        self.ask(client, Intent::Write(String::new()), ask);
+    }
+
+    /// A server that is to come is given the configuration of today, and follows first.
+    fn join_anew(&mut self, id: i64) {
+        let mut membership = self.truth.membership().clone();
+        if membership.servers.contains_key(&ServerId(id)) {
+            return;
+        }
+        membership.take(&format!("server.{id}"), line(id, true).split_once('=').unwrap().1).unwrap();
+        self.node(id).disk.reconfigure(&membership);
+        self.start_if_down(id);
+    }
+
+    /// Some clients' connections die without a word.
+    fn lose_clients(&mut self) {
+        let lanes: Vec<u64> = self.net.conns.values().filter(|of| !of.gone).map(|of| of.up).collect();
+        for lane in lanes {
+            if self.chance.one_in(2) {
+                self.net.kill(lane);
+            }
+        }
+    }
+
+    pub(crate) fn heal(&mut self) {
+        self.trace(|| "all is healed".into());
+        self.calm = true;
+        self.quiet_until = 0;
+        self.net.cut.clear();
+        for id in self.ids() {
+            self.resume(id);
+            let node = self.node(id);
+            node.sync_ms = 10;
+            node.disk.files.trouble(None);
+            if self.ailing == Some(id) {
+                self.start_spoilt(id);
+            } else {
+                self.start_if_down(id);
+            }
+        }
+    }
+}

@@ -1,0 +1,402 @@
+//! A file system in memory that forgets, fails, rots and lies.
+//!
+//! A loss of power keeps what was synced. Of the rest each sector and each change of a name is kept or lost by chance,
+//! in any combination, as real disks do it: so a write can be torn, and a later one kept where an earlier one is lost.
+
+use crate::chance::Chance;
+use ostler_storage::disk::{Disk, DiskFile};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard},
+};
+
+const SECTOR: usize = 512;
+
+/// Shared by clones.
+#[derive(Clone, Default)]
+pub(crate) struct SimFiles(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    /// As the running system sees names, and as a loss of power leaves them.
+    names: BTreeMap<PathBuf, usize>,
+    durable_names: BTreeMap<PathBuf, usize>,
+    /// Indexed by number. A file without a name is emptied, so that its memory is free.
+    files: Vec<Content>,
+    trouble: Option<Trouble>,
+    /// A sync is reported done and is not.
+    lies: bool,
+    /// Calls since the trouble was set.
+    calls: u64,
+}
+
+#[derive(Default)]
+struct Content {
+    now: Vec<u8>,
+    synced: Vec<u8>,
+    /// Sectors in which the two differ, maybe.
+    dirty: BTreeSet<usize>,
+}
+
+/// What goes wrong.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Trouble {
+    /// The first call that fails, counted from 0.
+    pub(crate) at: u64,
+    pub(crate) kind: TroubleKind,
+}
+
+/// How it goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TroubleKind {
+    /// One call fails (EIO).
+    Io,
+    /// Everything that needs space fails until somebody makes some (ENOSPC).
+    Full,
+    /// The process is gone: nothing more happens.
+    Dead,
+}
+
+impl SimFiles {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap()
+    }
+
+    /// Counts calls from 0 again, and lets one of them fail.
+    pub(crate) fn trouble(&self, trouble: Option<Trouble>) {
+        let mut state = self.state();
+        (state.trouble, state.calls) = (trouble, 0);
+    }
+
+    /// From now on syncs do nothing, or again what they say.
+    pub(crate) fn lie(&self, lies: bool) {
+        self.state().lies = lies;
+    }
+
+    /// The power goes.
+    pub(crate) fn lose_power(&self, chance: &mut Chance) {
+        let mut state = self.state();
+        let all: BTreeSet<PathBuf> = state.names.keys().chain(state.durable_names.keys()).cloned().collect();
+        let mut names = state.durable_names.clone();
+        for path in all {
+            let (now, durable) = (state.names.get(&path).copied(), state.durable_names.get(&path).copied());
+            if now != durable && chance.one_in(2) {
+                match now {
+                    Some(file) => names.insert(path, file),
+                    None => names.remove(&path),
+                };
+            }
+        }
+        for file in &mut state.files {
+            file.lose_power(chance);
+        }
+        (state.names, state.durable_names) = (names.clone(), names);
+        state.free();
+    }
+
+    /// Bits flip in one file of a folder, but not in those that hold a number only, which no checksum guards. Its
+    /// path, if there is one to spoil.
+    pub(crate) fn rot(&self, folder: &Path, chance: &mut Chance) -> Option<PathBuf> {
+        let mut state = self.state();
+        let written = |of: &usize| state.files[*of].now.iter().any(|byte| *byte != 0);
+        let sealed = |path: &Path| path.parent() == Some(folder) && path.extension().is_some();
+        let all = state.names.iter().filter(|(path, file)| sealed(path) && written(file));
+        let paths: Vec<PathBuf> = all.map(|(path, _)| path.clone()).collect();
+        if paths.is_empty() {
+            return None;
+        }
+        let path = paths[chance.below(paths.len() as u64) as usize].clone();
+        let file = state.names[&path];
+        let content = &mut state.files[file];
+        let last = content.now.iter().rposition(|byte| *byte != 0).unwrap_or(0);
+        for _ in 0..chance.between(1, 3) {
+            let at = chance.below(last as u64 + 1) as usize;
+            content.now[at] ^= 1 << chance.below(8);
+            content.dirty.insert(at / SECTOR);
+        }
+        content.sync();
+        Some(path)
+    }
+
+    /// A bit flips in the middle of a file.
+    #[cfg(test)]
+    pub(crate) fn damage(&self, path: &Path) {
+        let mut state = self.state();
+        let file = state.names[path];
+        let content = &mut state.files[file];
+        let middle = content.now.len() / 2;
+        content.now[middle] ^= 1;
+        content.dirty.insert(middle / SECTOR);
+        content.sync();
+    }
+
+    /// Nothing is left.
+    pub(crate) fn wipe(&self) {
+        let mut state = self.state();
+        *state = State { lies: state.lies, ..State::default() };
+    }
+
+    /// As it is now, for whom it is put back later. Unsynced bytes are in it.
+    pub(crate) fn copy(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        let state = self.state();
+        state.names.iter().map(|(path, file)| (path.clone(), state.files[*file].now.clone())).collect()
+    }
+
+    /// Puts a copy in the place of everything.
+    pub(crate) fn put_back(&self, copy: &BTreeMap<PathBuf, Vec<u8>>) {
+        self.wipe();
+        copy.iter().for_each(|(path, bytes)| self.put(path, bytes));
+    }
+
+    /// Puts a file there, durably.
+    pub(crate) fn put(&self, path: &Path, bytes: &[u8]) {
+        let mut state = self.state();
+        let file = state.files.len();
+        let dirty = BTreeSet::new();
+        state.files.push(Content { now: bytes.to_vec(), synced: bytes.to_vec(), dirty });
+        state.names.insert(path.to_path_buf(), file);
+        state.durable_names.insert(path.to_path_buf(), file);
+    }
+
+    /// Takes all files out of a folder, for good.
+    pub(crate) fn forget(&self, folder: &Path) {
+        let mut state = self.state();
+        state.names.retain(|path, _| path.parent() != Some(folder));
+        state.durable_names.retain(|path, _| path.parent() != Some(folder));
+    }
+
+    /// A file's text.
+    pub(crate) fn text(&self, path: &Path) -> Option<String> {
+        let state = self.state();
+        let file = state.names.get(path)?;
+        String::from_utf8(state.files[*file].now.clone()).ok()
+    }
+}
+
+impl Content {
+    fn write(&mut self, bytes: &[u8], offset: usize) {
+        let end = offset + bytes.len();
+        if self.now.len() < end {
+            self.now.resize(end, 0);
+        }
+        self.now[offset..end].copy_from_slice(bytes);
+        self.dirty.extend(offset / SECTOR..end.div_ceil(SECTOR));
+    }
+
+    fn resize(&mut self, size: usize) {
+        let (old, new) = (self.now.len().min(size), self.now.len().max(size));
+        self.now.resize(size, 0);
+        self.dirty.extend(old / SECTOR..new.div_ceil(SECTOR));
+    }
+
+    fn sync(&mut self) {
+        self.synced.resize(self.now.len(), 0);
+        for sector in std::mem::take(&mut self.dirty) {
+            let end = self.now.len().min((sector + 1) * SECTOR);
+            if let Some(new) = self.now.get(sector * SECTOR..end) {
+                self.synced[sector * SECTOR..end].copy_from_slice(new);
+            }
+        }
+    }
+
+    fn lose_power(&mut self, chance: &mut Chance) {
+        if self.dirty.is_empty() && self.now.len() == self.synced.len() {
+            return;
+        }
+        let longer = self.now.len().saturating_sub(self.synced.len()) as u64;
+        let size = match chance.below(3) {
+            0 => self.now.len(),
+            1 if longer > 0 => self.synced.len() + chance.below(longer) as usize,
+            _ => self.synced.len(),
+        };
+        let mut left = self.synced.clone();
+        left.resize(size, 0);
+        for sector in std::mem::take(&mut self.dirty) {
+            let start = sector * SECTOR;
+            let end = self.now.len().min(start + SECTOR).min(size);
+            if start < end && chance.one_in(2) {
+                left[start..end].copy_from_slice(&self.now[start..end]);
+            }
+        }
+        (self.now, self.synced) = (left.clone(), left);
+    }
+}
+
+impl State {
+    /// A call that changes something, or only reads.
+    fn call(&mut self, changes: bool) -> io::Result<()> {
+        let this = self.calls;
+        self.calls += 1;
+        match self.trouble {
+            Some(Trouble { at, kind: TroubleKind::Io }) if this == at => Err(io::Error::from_raw_os_error(5)),
+            Some(Trouble { at, kind: TroubleKind::Full }) if this >= at && changes => {
+                Err(io::ErrorKind::StorageFull.into())
+            }
+            Some(Trouble { at, kind: TroubleKind::Dead }) if this >= at => {
+                Err(io::Error::other("the process is gone"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn file(&self, path: &Path) -> io::Result<usize> {
+        self.names.get(path).copied().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn free(&mut self) {
+        let named: BTreeSet<usize> =
+            self.names.values().chain(self.durable_names.values()).copied().collect();
+        for (number, file) in self.files.iter_mut().enumerate() {
+            if !named.contains(&number) {
+                *file = Content::default();
+            }
+        }
+    }
+}
+
+struct OpenFile {
+    disk: SimFiles,
+    file: usize,
+}
+
+impl Disk for SimFiles {
+    fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        let mut state = self.state();
+        state.call(true)?;
+        let file = match state.names.get(path) {
+            Some(file) => *file,
+            None => {
+                state.files.push(Content::default());
+                let file = state.files.len() - 1;
+                state.names.insert(path.to_path_buf(), file);
+                file
+            }
+        };
+        state.files[file].resize(0);
+        Ok(Box::new(OpenFile { disk: self.clone(), file }))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        let mut state = self.state();
+        state.call(false)?;
+        let file = state.file(path)?;
+        Ok(Box::new(OpenFile { disk: self.clone(), file }))
+    }
+
+    fn open_to_change(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        self.open(path)
+    }
+
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        let mut state = self.state();
+        state.call(false)?;
+        Ok(state.names.keys().any(|name| name.starts_with(path)))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        state.call(true)?;
+        let file = state.file(from)?;
+        state.names.remove(from);
+        state.names.insert(to.to_path_buf(), file);
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        state.call(false)?;
+        state.file(path)?;
+        state.names.remove(path);
+        Ok(())
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let mut state = self.state();
+        state.call(false)?;
+        let here = state.names.keys().filter(|path| path.parent() == Some(dir));
+        Ok(here.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect())
+    }
+
+    fn create_dir_all(&self, _: &Path) -> io::Result<()> {
+        self.state().call(true)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        state.call(true)?;
+        if state.lies {
+            return Ok(());
+        }
+        let state = &mut *state;
+        state.durable_names.retain(|path, _| path.parent() != Some(dir));
+        let here = state.names.iter().filter(|(path, _)| path.parent() == Some(dir));
+        state.durable_names.extend(here.map(|(path, file)| (path.clone(), *file)));
+        Ok(())
+    }
+}
+
+impl DiskFile for OpenFile {
+    fn size(&self) -> io::Result<u64> {
+        let mut state = self.disk.state();
+        state.call(false)?;
+        Ok(state.files[self.file].now.len() as u64)
+    }
+
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut state = self.disk.state();
+        state.call(false)?;
+        let rest = state.files[self.file].now.get(offset as usize..).unwrap_or_default();
+        let size = rest.len().min(into.len());
+        into[..size].copy_from_slice(&rest[..size]);
+        Ok(size)
+    }
+
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let mut state = self.disk.state();
+        let done = state.call(true);
+        // A write that fails may have got half-way.
+        let bytes = if done.is_err() { &bytes[..bytes.len() / 2] } else { bytes };
+        state.files[self.file].write(bytes, offset as usize);
+        done
+    }
+
+    fn allocate(&self, size: u64) -> io::Result<()> {
+        let mut state = self.disk.state();
+        state.call(true)?;
+        let file = &mut state.files[self.file];
+        file.resize(file.now.len().max(size as usize));
+        Ok(())
+    }
+
+    fn clear(&self) -> io::Result<bool> {
+        let mut state = self.disk.state();
+        state.call(true)?;
+        let file = &mut state.files[self.file];
+        let size = file.now.len();
+        file.now.fill(0);
+        file.dirty.extend(0..size.div_ceil(SECTOR));
+        Ok(true)
+    }
+
+    fn truncate(&self, size: u64) -> io::Result<()> {
+        let mut state = self.disk.state();
+        state.call(false)?;
+        state.files[self.file].resize(size as usize);
+        Ok(())
+    }
+
+    fn write_back(&self, _: u64, _: u64) -> io::Result<()> {
+        self.disk.state().call(true)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        let mut state = self.disk.state();
+        state.call(true)?;
+        if !state.lies {
+            state.files[self.file].sync();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,183 @@
+//! What transactions make of a tree, said as simply as possible, and without a line of the server's.
+
+use ostler_proto::{
+    id::{SessionId, Zxid},
+    stat::Stat,
+    txn::{CreateTxn, Txn, TxnHeader, TxnRecord},
+};
+use ostler_tree::{Change, Tree};
+use std::collections::BTreeMap;
+
+/// Below this the server keeps things for itself.
+const OWN: &str = "/zookeeper";
+
+/// A znode.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Node {
+    data: Vec<u8>,
+    czxid: Zxid,
+    mzxid: Zxid,
+    pzxid: Zxid,
+    ctime: i64,
+    mtime: i64,
+    version: i32,
+    aversion: i32,
+    /// Children ever created.
+    births: i32,
+    owner: SessionId,
+    children: i32,
+}
+
+/// All znodes that clients made, and the sessions.
+#[derive(Debug, Default)]
+pub(crate) struct Model {
+    nodes: BTreeMap<String, Node>,
+    pub(crate) sessions: BTreeMap<SessionId, i32>,
+}
+
+/// A change that watchers may hear of.
+pub(crate) type Happened = (String, Change);
+
+pub(crate) fn parent(path: &str) -> &str {
+    match path.rfind('/') {
+        Some(0) | None => "/",
+        Some(at) => &path[..at],
+    }
+}
+
+impl Model {
+    pub(crate) fn new() -> Model {
+        let root = Node { children: 1, ..Node::default() };
+        Model { nodes: [("/".to_owned(), root)].into(), sessions: BTreeMap::new() }
+    }
+
+    /// Applies what is committed.
+    pub(crate) fn apply(&mut self, record: &TxnRecord<'_>) -> Vec<Happened> {
+        let mut happened = Vec::new();
+        self.apply_txn(&record.header, &record.txn, &mut happened);
+        happened
+    }
+
+    fn apply_txn(&mut self, header: &TxnHeader, txn: &Txn<'_>, happened: &mut Vec<Happened>) {
+        match txn {
+            Txn::CreateSession { timeout_ms } => {
+                self.sessions.insert(header.session, *timeout_ms);
+            }
+            Txn::CloseSession(_) => self.close_session(header, happened),
+            Txn::Create(create) => self.create(header, create, happened),
+            Txn::Delete { path, .. } => self.delete(path, header.zxid, happened),
+            Txn::SetData { path, data, version, .. } => {
+                let Some(node) = self.nodes.get_mut(&**path) else { return };
+                assert_eq!(*version, node.version + 1, "[versions] {path} at {}", header.zxid);
+                node.data = data.unwrap_or_default().to_vec();
+                (node.version, node.mzxid, node.mtime) = (*version, header.zxid, header.time_ms);
+                happened.push((path.to_string(), Change::DataChanged));
+            }
+            Txn::SetAcl { path, version, .. } => {
+                if let Some(node) = self.nodes.get_mut(&**path) {
+                    node.aversion = *version;
+                }
+            }
+            Txn::Multi(txns) => {
+                // One that failed did nothing.
+                if !txns.iter().any(|txn| matches!(txn, Txn::Error(_))) {
+                    txns.iter().for_each(|txn| self.apply_txn(header, txn, happened));
+                }
+            }
+            Txn::Check { .. } | Txn::Error(_) => {}
+        }
+    }
+
+    fn create(&mut self, header: &TxnHeader, create: &CreateTxn<'_>, happened: &mut Vec<Happened>) {
+        let path = create.path.to_string();
+        let above = self.nodes.get_mut(parent(&path));
+        let above = above.unwrap_or_else(|| panic!("[history] {path} is created below nothing"));
+        above.births += 1;
+        above.children += 1;
+        above.pzxid = header.zxid;
+        assert_eq!(above.births, create.parent_cversion, "[versions] children of {path}'s parent");
+        let node = Node {
+            data: create.data.unwrap_or_default().to_vec(),
+            czxid: header.zxid,
+            mzxid: header.zxid,
+            pzxid: header.zxid,
+            ctime: header.time_ms,
+            mtime: header.time_ms,
+            owner: if create.ephemeral { header.session } else { SessionId::NONE },
+            ..Node::default()
+        };
+        if create.ephemeral {
+            assert!(
+                self.sessions.contains_key(&header.session),
+                "[ephemerals] {path} is created by a session that is over"
+            );
+        }
+        let before = self.nodes.insert(path.clone(), node);
+        assert!(before.is_none(), "[history] {path} is created twice");
+        happened.push((path, Change::Created));
+    }
+
+    fn delete(&mut self, path: &str, zxid: Zxid, happened: &mut Vec<Happened>) {
+        let gone = self.nodes.remove(path).unwrap_or_else(|| panic!("[history] {path} is deleted twice"));
+        assert_eq!(gone.children, 0, "[history] {path} is deleted, and has children");
+        let above = self.nodes.get_mut(parent(path)).unwrap();
+        above.children -= 1;
+        above.pzxid = zxid;
+        happened.push((path.to_owned(), Change::Deleted));
+    }
+
+    fn close_session(&mut self, header: &TxnHeader, happened: &mut Vec<Happened>) {
+        let own = self.nodes.iter().filter(|(_, node)| node.owner == header.session);
+        for path in own.map(|(path, _)| path.clone()).collect::<Vec<_>>() {
+            self.delete(&path, header.zxid, happened);
+        }
+        self.sessions.remove(&header.session);
+    }
+
+    /// A znode's data, Stat and children's names, if it is there.
+    pub(crate) fn get(&self, path: &str) -> Option<(Vec<u8>, Stat, Vec<String>)> {
+        let node = self.nodes.get(path)?;
+        let stat = Stat {
+            czxid: node.czxid,
+            mzxid: node.mzxid,
+            ctime: node.ctime,
+            mtime: node.mtime,
+            version: node.version,
+            cversion: node.births * 2 - node.children,
+            aversion: node.aversion,
+            ephemeral_owner: node.owner.0,
+            data_length: node.data.len() as i32,
+            num_children: node.children,
+            pzxid: node.pzxid,
+        };
+        Some((node.data.clone(), stat, self.children(path)))
+    }
+
+    fn children(&self, path: &str) -> Vec<String> {
+        let start = if path == "/" { "/".to_owned() } else { format!("{path}/") };
+        let below = self.nodes.range(start.clone()..).map(|(path, _)| path);
+        let below = below.take_while(|child| child.starts_with(&start)).map(|child| &child[start.len()..]);
+        let mut names: Vec<String> =
+            below.filter(|name| !name.is_empty() && !name.contains('/')).map(str::to_owned).collect();
+        if path == "/" {
+            names.push(OWN[1..].to_owned());
+            names.sort_unstable();
+        }
+        names
+    }
+
+    /// Whether a server's tree is this one.
+    pub(crate) fn assert_is(&self, who: i64, tree: &Tree) {
+        for (path, node) in &self.nodes {
+            let found = tree.get(path).unwrap_or_else(|| panic!("[tree] {who} has no {path}"));
+            let (data, stat, _) = self.get(path).unwrap();
+            assert_eq!(tree.stat(found), stat, "[tree] {path} at {who}");
+            assert_eq!(found.data.as_deref().unwrap_or_default(), data, "[tree] {path} at {who}");
+            let owned = tree.ephemerals(node.owner).any(|own| *own == **path);
+            assert_eq!(owned, node.owner != SessionId::NONE, "[ephemerals] {path} at {who}");
+        }
+        let own = 1 + tree.count_below(OWN);
+        assert_eq!(tree.node_count(), self.nodes.len() + own, "[tree] {who} has znodes that nobody made");
+        assert!(tree.sessions().eq(self.sessions.iter().map(|(id, ms)| (*id, *ms))), "[sessions] at {who}");
+    }
+}

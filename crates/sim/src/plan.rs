@@ -1,0 +1,219 @@
+//! What a seed decides before anything happens: the ensemble, its clients, and what goes wrong when.
+
+use crate::{chance::Chance, fault::FaultKind, world::Shape};
+use ostler_server_core::ensemble::{LocalSessions, Observing};
+use ostler_zab::ReignLength;
+use std::{
+    collections::BTreeSet,
+    fmt::{self, Display},
+};
+
+/// How long the end of a run takes, at most: the ensemble comes back, then sessions end.
+const ENDING_MS: u64 = 15_000;
+/// The longest pause between two faults.
+const PAUSE_MAX_MS: u64 = 1_200;
+
+/// One run. Of the same plan comes the same run, event by event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// All that is left to chance comes from it.
+    pub seed: u64,
+    /// Servers that vote at the beginning.
+    pub voters: u8,
+    /// Servers that do not.
+    pub observers: u8,
+    /// Clients that ask for this and that.
+    pub clients: u8,
+    /// Clients that want one lock.
+    pub contenders: u8,
+    /// How long it lasts, in virtual seconds; the last fifteen are for the ensemble to come back.
+    pub seconds: u64,
+    /// What does not go wrong here, of what the seed would have go wrong.
+    pub without: BTreeSet<FaultKind>,
+    /// Numbers of single faults that do not happen.
+    pub skip: BTreeSet<u32>,
+}
+
+/// A fault and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Planned {
+    pub(crate) number: u32,
+    /// How long after the one before it, ms.
+    pub(crate) pause: u64,
+    pub(crate) kind: FaultKind,
+    /// What is left to chance in it.
+    pub(crate) salt: u64,
+}
+
+/// Each sort of decision has a stream of its own, so that leaving something out changes little else.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Stream {
+    World = 0,
+    Faults = 1,
+    Swarm = 2,
+    Shape = 3,
+}
+
+impl Plan {
+    /// No run is shorter, in virtual seconds.
+    pub const SECONDS_MIN: u64 = ENDING_MS / 1_000 + 1;
+
+    /// What a seed decides, for an ensemble of so many voters.
+    pub fn new(seed: u64, voters: u8, seconds: u64) -> Plan {
+        let mut chance = Plan::chance_of(seed, Stream::Shape);
+        Plan {
+            seed,
+            voters,
+            observers: [0, 1, 0, 2][chance.below(4) as usize],
+            clients: chance.between(2, 5) as u8,
+            contenders: [0, 2, 3][chance.below(3) as usize],
+            seconds,
+            without: BTreeSet::new(),
+            skip: BTreeSet::new(),
+        }
+    }
+
+    pub(crate) fn chance(&self, stream: Stream) -> Chance {
+        Plan::chance_of(self.seed, stream)
+    }
+
+    fn chance_of(seed: u64, stream: Stream) -> Chance {
+        Chance::new(seed.wrapping_mul(5).wrapping_add(stream as u64))
+    }
+
+    /// When faults end, in ms from the beginning.
+    pub(crate) fn faults_end(&self) -> u64 {
+        (self.seconds * 1_000).saturating_sub(ENDING_MS)
+    }
+
+    /// Every run has some kinds of faults and not others: many at once hide what few would show.
+    fn swarm(&self) -> Vec<FaultKind> {
+        let mut chance = self.chance(Stream::Swarm);
+        let share = chance.between(1, 3);
+        let mut kinds: Vec<FaultKind> = Vec::new();
+        for kind in FaultKind::ALL {
+            if kind.is_repair() || chance.below(4) < share {
+                kinds.extend(std::iter::repeat_n(kind, kind.weight() as usize));
+            }
+        }
+        kinds
+    }
+
+    /// All faults in their order.
+    pub(crate) fn schedule(&self) -> Vec<Planned> {
+        let kinds = self.swarm();
+        let mut chance = self.chance(Stream::Faults);
+        // Some runs are busy and some are not.
+        let longest = [PAUSE_MAX_MS, PAUSE_MAX_MS / 3, PAUSE_MAX_MS * 3][chance.below(3) as usize];
+        let (mut at, mut planned) = (0, Vec::new());
+        while at < self.faults_end() {
+            let pause = chance.between(50, longest);
+            let kind = kinds[chance.below(kinds.len() as u64) as usize];
+            let salt = chance.below(1 << 30);
+            at += pause;
+            planned.push(Planned { number: planned.len() as u32, pause, kind, salt });
+        }
+        planned
+    }
+
+    pub(crate) fn happens(&self, of: &Planned) -> bool {
+        !self.without.contains(&of.kind) && !self.skip.contains(&of.number)
+    }
+
+    pub(crate) fn shape(&self) -> Shape {
+        let mut chance = self.chance(Stream::Shape);
+        let mut one_of = |count: u64| chance.below(count) as usize;
+        Shape {
+            voters: self.voters.into(),
+            observers: self.observers.into(),
+            observing: Observing {
+                masters: one_of(4) < 3,
+                election_delay: [0, 200][one_of(2)],
+                reconnect_delay: [0, 50][one_of(2)],
+            },
+            clients: self.clients.into(),
+            contenders: self.contenders.into(),
+            history: [4, 15, 500][one_of(3)],
+            snapshot_txns: [4, 20, 200][one_of(3)],
+            reign: [ReignLength::default(), ReignLength { enough: 100, most: 120 }, ReignLength::default()]
+                [one_of(3)],
+            pace_ms: [20, 150, 500][one_of(3)],
+            // A lock wants ephemerals.
+            local: [LocalSessions::Off, LocalSessions::Upgradeable, LocalSessions::Fixed]
+                [one_of(if self.contenders > 0 { 2 } else { 3 })],
+            read_only_after_ms: [None, Some(300)][one_of(2)],
+            prealloc_bytes: [0, 4 << 10, 64 << 10][one_of(3)],
+            reconfig: one_of(3) == 0,
+        }
+    }
+}
+
+/// As the arguments of `ostler sim` have it.
+impl Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "--seed {} --servers {} --seconds {}", self.seed, self.voters, self.seconds)?;
+        write!(f, " --observers {} --clients {}", self.observers, self.clients)?;
+        write!(f, " --contenders {}", self.contenders)?;
+        let list = |of: Vec<String>| of.join(",");
+        if !self.without.is_empty() {
+            write!(f, " --without {}", list(self.without.iter().map(|kind| kind.name().into()).collect()))?;
+        }
+        if !self.skip.is_empty() {
+            write!(f, " --skip {}", list(ranges(&self.skip)))?;
+        }
+        Ok(())
+    }
+}
+
+/// `3,4,5,9` as `3-5,9`.
+fn ranges(numbers: &BTreeSet<u32>) -> Vec<String> {
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for number in numbers {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == *number => *last = *number,
+            _ => runs.push((*number, *number)),
+        }
+    }
+    let text = |(first, last)| if first == last { format!("{first}") } else { format!("{first}-{last}") };
+    runs.into_iter().map(text).collect()
+}
+
+/// Reads what [`Plan`] writes after `--skip`.
+pub fn parse_skip(text: &str) -> Result<BTreeSet<u32>, String> {
+    let mut numbers = BTreeSet::new();
+    for part in text.split(',').filter(|part| !part.is_empty()) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let number = |text: &str| {
+            text.parse::<u32>().map_err(|_| format!("{part}: must be a fault's number, or two as 3-5"))
+        };
+        let (first, last) = (number(first)?, number(last)?);
+        if last.saturating_sub(first) > 100_000 {
+            return Err(format!("{part}: no run has so many faults"));
+        }
+        numbers.extend(first..=last);
+    }
+    Ok(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_skipped_is_written_and_read() {
+        let skip = BTreeSet::from([3, 4, 5, 9, 11, 12]);
+        assert_eq!(ranges(&skip).join(","), "3-5,9,11-12");
+        assert_eq!(parse_skip("3-5,9,11-12"), Ok(skip));
+        assert!(parse_skip("x").is_err() && parse_skip("1-4000000000").is_err());
+    }
+
+    #[test]
+    fn leaving_out_a_kind_moves_no_other_fault() {
+        let plan = Plan::new(7, 3, 60);
+        let schedule = plan.schedule();
+        let kind = schedule[3].kind;
+        let without = Plan { without: [kind].into(), ..plan.clone() };
+        assert_eq!(without.schedule(), schedule);
+        assert!(!without.happens(&schedule[3]) && plan.happens(&schedule[3]));
+    }
+}

@@ -1,0 +1,43 @@
+//! A run, from its plan to its end.
+
+use crate::{
+    fingerprint::Fingerprint,
+    plan::{Plan, Stream},
+    world::World,
+};
+use std::collections::BTreeMap;
+
+/// What came of a run in which no promise was broken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// Of all that happened.
+    pub fingerprint: Fingerprint,
+    /// How long it lasted, in virtual ms.
+    pub virtual_ms: u64,
+    /// How often what happened.
+    pub tally: BTreeMap<&'static str, u64>,
+}
+
+/// Runs a plan: faults first, then a time without any, in which the ensemble must come back. With `explain` every
+/// event is printed.
+pub fn run(plan: &Plan, explain: bool) -> Report {
+    let mut world = World::new(plan.chance(Stream::World), plan.shape());
+    world.traced |= explain;
+    world.start_all();
+    for fault in plan.schedule() {
+        world.run(fault.pause);
+        if world.elapsed() >= plan.faults_end() {
+            break;
+        }
+        if plan.happens(&fault) {
+            world.inject(&fault);
+        }
+    }
+    world.must_come_back();
+    let rest = (plan.seconds * 1_000).saturating_sub(world.elapsed());
+    world.run(rest);
+    let mut tally = std::mem::take(&mut world.tally);
+    tally.insert("reigns", world.truth.reigns() as u64);
+    tally.insert("transactions", world.truth.len() as u64);
+    Report { fingerprint: world.fingerprint, virtual_ms: world.elapsed(), tally }
+}

@@ -1,0 +1,111 @@
+//! No session is ended before its time: the leader lets it live a timeout after the last sign of it, and a follower
+//! passes on every sign that it has.
+
+use crate::{client::Intent, network::Caller, world::World};
+use ostler_proto::{
+    id::{SessionId, Zxid},
+    quorum_packet::Packet,
+    txn::{Txn, TxnRecord},
+};
+use ostler_server_core::{ConnId, Input, Record, ensemble::MemberMode};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a server has heard of sessions since it has its role.
+#[derive(Debug, Default)]
+pub(crate) struct Signs {
+    /// By its own clock.
+    since: u64,
+    heard: BTreeMap<SessionId, u64>,
+    /// At a follower: since its last answer to the leader's heartbeat.
+    unsaid: BTreeSet<SessionId>,
+    /// Sessions that the operator ends.
+    condemned: BTreeSet<SessionId>,
+}
+
+impl World {
+    fn mono_of(&self, id: i64) -> u64 {
+        self.time_of(id).mono.0
+    }
+
+    /// Whether a server has its role anew.
+    pub(crate) fn new_role(&mut self, id: i64) {
+        let since = self.mono_of(id);
+        self.node(id).signs = Signs { since, ..Signs::default() };
+    }
+
+    fn heard_of(&mut self, id: i64, session: SessionId) {
+        let now = self.mono_of(id);
+        self.node(id).signs.heard.insert(session, now);
+    }
+
+    /// A request has come on a client's connection.
+    pub(crate) fn client_spoke(&mut self, id: i64, conn: ConnId) {
+        let of = &self.net.conns[&conn];
+        let Caller::Client(client) = of.caller else { return };
+        let client = &self.clients[client];
+        let Some(session) = client.session.filter(|_| client.conn == Some(conn) && client.open) else {
+            return;
+        };
+        let ends = client.sent.iter().any(|sent| sent.intent == Intent::Close);
+        if of.closing || of.gone || ends {
+            return;
+        }
+        self.heard_of(id, session);
+        if self.truth.has_session(session, Zxid(u64::MAX)) {
+            self.node(id).signs.unsaid.insert(session);
+        }
+    }
+
+    /// A learner has said something to its leader.
+    pub(crate) fn learner_spoke(&mut self, id: i64, packet: &Packet<'_>) {
+        if self.mode(id) != Some(MemberMode::Leader) {
+            return;
+        }
+        match packet {
+            Packet::Ping { touched: Some(touched), .. } => {
+                touched.iter().for_each(|(session, _)| self.heard_of(id, *session));
+            }
+            Packet::Request { session, .. } => self.heard_of(id, *session),
+            _ => {}
+        }
+    }
+
+    /// A follower answers a heartbeat.
+    pub(crate) fn follower_answers(&mut self, id: i64, packet: &Packet<'_>) {
+        let Packet::Ping { touched: Some(touched), .. } = packet else { return };
+        let said: BTreeSet<SessionId> = touched.iter().map(|(session, _)| *session).collect();
+        let ended = &self.truth.ended;
+        let signs = &self.nodes[&id].signs;
+        let missing =
+            signs.unsaid.iter().find(|session| !said.contains(session) && !ended.contains_key(session));
+        assert!(missing.is_none(), "[session early] {id} does not tell its leader of {missing:?}");
+        self.node(id).signs.unsaid.clear();
+    }
+
+    /// An operator ends a session at a server.
+    pub(crate) fn condemn(&mut self, id: i64, session: SessionId) {
+        self.node(id).signs.condemned.insert(session);
+        self.step(id, Input::ExpireSession(session));
+    }
+
+    /// A leader proposes something.
+    pub(crate) fn may_end(&mut self, id: i64, record: &Record) {
+        let Ok(record) = TxnRecord::read(&record.0) else { return };
+        let session = record.header.session;
+        match record.txn {
+            Txn::CreateSession { .. } => self.heard_of(id, session),
+            Txn::CloseSession(_) if record.header.cxid == 0 => {
+                let (now, signs) = (self.mono_of(id), &self.nodes[&id].signs);
+                let last = signs.heard.get(&session).copied().unwrap_or(0).max(signs.since);
+                let Some(timeout_ms) = self.truth.model.sessions.get(&session) else { return };
+                let early = now < last + *timeout_ms as u64 && !signs.condemned.contains(&session);
+                assert!(
+                    !early,
+                    "[session early] {id} ends {session}, of {timeout_ms} ms, {} ms after its last sign",
+                    now - last
+                );
+            }
+            _ => {}
+        }
+    }
+}
