@@ -20,6 +20,7 @@ use ostler_server::{
 use ostler_server_core::{LogPart, PersistOp};
 use ostler_storage::{
     StorageError,
+    error::IoContext,
     folders::DataFolders,
     names::Compression,
     recover::{Origin, RecoverOptions},
@@ -29,6 +30,7 @@ use ostler_tree::{FrozenTree, Tree};
 use ostler_zab::PersistSeq;
 use std::{
     collections::{BTreeMap, VecDeque},
+    io,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -183,6 +185,8 @@ impl MemberDisk {
     /// Lets a server start on what is there.
     pub(crate) fn start(&mut self) -> Result<Found, StorageError> {
         let disk = Arc::new(self.files.clone());
+        let configuration = self.configuration().ok_or(io::Error::from(io::ErrorKind::InvalidData));
+        let (membership, pending) = configuration.during("read the configuration in", Path::new(ZOO_CFG))?;
         DataFolders::open(&*disk, Path::new(DATA_DIR), None, true)?;
         let (persistence, restored) =
             Persistence::start(disk.clone(), self.folders.clone(), self.options.clone())?;
@@ -205,7 +209,6 @@ impl MemberDisk {
         }
         self.said = Said { history: history.clone(), accepted, current };
         self.persistence = Some(persistence);
-        let (membership, pending) = self.configuration();
         Ok(Found {
             replayed: restored.recovered.records,
             log_from: persistence::log_from(restored.recovered.origin),
@@ -219,17 +222,21 @@ impl MemberDisk {
         })
     }
 
-    /// As a server's configuration reads it.
-    pub(crate) fn configuration(&self) -> (Membership, Option<Membership>) {
+    /// As a server's configuration reads it: the one in force, and one that was proposed. None where a lost sync has left
+    /// what no server starts with.
+    pub(crate) fn configuration(&self) -> Option<(Membership, Option<Membership>)> {
         let text = |path: &str| self.files.text(Path::new(path));
-        let zoo_cfg = text(ZOO_CFG).unwrap();
+        let zoo_cfg = text(ZOO_CFG)?;
         let dynamic = zoo_cfg.lines().find_map(|line| line.strip_prefix("dynamicConfigFile="));
-        let mut membership =
-            Membership::parse(&dynamic.map_or(zoo_cfg.clone(), |path| text(path).unwrap())).unwrap();
+        let lines = match dynamic {
+            Some(path) => text(path)?,
+            None => zoo_cfg.clone(),
+        };
+        let mut membership = Membership::parse(&lines).ok()?;
         let version = dynamic.and_then(|path| u64::from_str_radix(path.rsplit_once('.')?.1, 16).ok());
         membership.version = version.unwrap_or(0);
         let pending = text(&format!("{ZOO_CFG}.dynamic.next")).and_then(|text| Membership::parse(&text).ok());
-        (membership, pending)
+        Some((membership, pending))
     }
 
     /// Which transactions are in a tree that was read from the files.

@@ -163,7 +163,7 @@ impl World {
     fn has_the_configuration(&self, id: i64) {
         let agreed = self.truth.membership();
         if agreed.version > 0 && self.nodes[&id].disk.waiting() == 0 {
-            let (active, _) = self.nodes[&id].disk.configuration();
+            let (active, _) = self.nodes[&id].disk.configuration().unwrap();
             assert_eq!(active, *agreed, "[configuration] {id} has another");
         }
     }

@@ -49,11 +49,6 @@ impl History {
         self.0.values().copied().max().unwrap_or(0)
     }
 
-    /// What is in it of earlier reigns.
-    pub(crate) fn before(&self, epoch: Epoch) -> History {
-        History(self.0.range(..epoch).map(|(epoch, count)| (*epoch, *count)).collect())
-    }
-
     /// What both have.
     pub(crate) fn common(&self, other: &History) -> History {
         let both = self.0.iter().filter_map(|(epoch, count)| Some((*epoch, *count.min(other.0.get(epoch)?))));

@@ -308,6 +308,8 @@ impl World {
             Err(error) => {
                 self.count("disk failed");
                 self.trace(|| format!("server {id} ends: {error}"));
+                // Nothing more is written after that.
+                self.node(id).disk.stop();
                 return self.crash(id, Ending::Killed);
             }
         };

@@ -43,6 +43,8 @@ pub(crate) struct Truth {
     /// Digest and sessions of the tree.
     trees: BTreeMap<Zxid, (u64, Sessions)>,
     leaders: BTreeMap<Epoch, (i64, u64)>,
+    /// What was committed when a reign began.
+    begun: BTreeMap<Epoch, History>,
     /// Every znode at every time; `None` while it is not there.
     znodes: BTreeMap<String, Vec<(Zxid, Option<Seen>)>>,
     changes: BTreeMap<String, Vec<Zxid>>,
@@ -65,6 +67,7 @@ impl Truth {
             trees: BTreeMap::from([(Zxid::ZERO, (tree.digest(), Vec::new()))]),
             tree,
             leaders: BTreeMap::new(),
+            begun: BTreeMap::new(),
             znodes: BTreeMap::new(),
             changes: BTreeMap::new(),
             child_changes: BTreeMap::new(),
@@ -100,9 +103,9 @@ impl Truth {
         self.decides(&of) && next.is_none_or(|next| Quorum::of(&next).is_quorum(|ServerId(id)| of(id)))
     }
 
-    /// What is committed of the reigns before this.
-    pub(crate) fn before(&self, epoch: Epoch) -> History {
-        self.history.before(epoch)
+    /// What was committed before this reign, or one after it, began.
+    pub(crate) fn before(&self, epoch: Epoch) -> &History {
+        self.begun.range(epoch..).next().map_or(&self.history, |(_, history)| history)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -131,6 +134,9 @@ impl Truth {
     pub(crate) fn reigns_in(&mut self, epoch: Epoch, member: (i64, u64)) -> bool {
         let before = self.leaders.insert(epoch, member);
         assert!(before.is_none_or(|before| before == member), "[one leader] {epoch:?} has two leaders");
+        if before.is_none() {
+            self.begun.insert(epoch, self.history.clone());
+        }
         before.is_none()
     }
 

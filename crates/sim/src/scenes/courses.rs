@@ -378,7 +378,7 @@ fn a_follower_that_gets_a_tree_late_gets_the_configuration_of_then() {
         assert!(world.run_until(2_000, |world| world.serves(far)));
         assert_eq!(world.leader(), Some(leader));
         world.run(200);
-        let (active, _) = world.nodes[&far].disk.configuration();
+        let (active, _) = world.nodes[&far].disk.configuration().unwrap();
         assert_eq!(active, *world.truth.membership(), "seed {seed}");
         world.logs_unread = false;
         world.must_come_back();
