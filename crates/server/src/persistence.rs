@@ -20,7 +20,7 @@ use ostler_storage::{
     epochs::{EpochFile, read_epoch, write_epoch},
     folders::DataFolders,
     recover::{Origin, RecoverOptions},
-    snapshot::{find_snapshots, remove_snapshots_after, remove_snapshots_before},
+    snapshot::{find_snapshots, remove_snapshots_after},
     txnlog::{LogOptions, LogReader, TxnLog},
 };
 use ostler_tree::FrozenTree;
@@ -132,7 +132,9 @@ impl Persistence {
                 let cut = self.log.truncate_after(to)?;
                 tracing::info!(%to, files = cut.removed.len(), cut = ?cut.cut, "the log was cut back");
                 if let Some(term) = reload {
-                    let options = RecoverOptions { trust_empty: true, db_autocreate: true };
+                    // Where no snapshot is left the log goes back to the beginning. Where one cannot be read it may not.
+                    let trust_empty = find_snapshots(disk, &folders.snapshots)?.is_empty();
+                    let options = RecoverOptions { trust_empty, db_autocreate: true };
                     let restored = recovery::restore(disk, folders, options, self.options.types)?;
                     return Ok(Some(Reloaded { term, restored }));
                 }
@@ -142,10 +144,7 @@ impl Persistence {
                 // Another tree of that zxid would be replaced; later ones are not this leader's.
                 remove_snapshots_after(disk, &folders.snapshots, frozen.zxid)?;
                 snapshots::write_at_once(&frozen, settings)?;
-                // The tree stands for records that are not in the log. Should it be damaged one day, an older snapshot
-                // and what was logged before and after would give a tree that never was.
-                self.log.truncate_after(Zxid::ZERO)?;
-                remove_snapshots_before(disk, &folders.snapshots, frozen.zxid)?;
+                self.log.truncate_after(frozen.zxid)?;
                 tracing::info!(zxid = %frozen.zxid, logs = %folders.logs.display(), "the leader's tree is on disk");
             }
             PersistOp::SaveConfig { membership, active } => {

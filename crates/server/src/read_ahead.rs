@@ -282,11 +282,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let folders = folders(&dir);
         write_snapshot(&folders, 0, ["/".to_owned(), "/kept".to_owned()]);
-        write_snapshot(&folders, 1 << 32, several_steps_of_paths().chain(["/no/parent".to_owned()]));
+        write_log(&folders, 1..=5);
+        write_snapshot(&folders, 5, several_steps_of_paths().chain(["/no/parent".to_owned()]));
         let restored =
             restore(&OsDisk, &folders, RecoverOptions::default(), ExtendedTypes::default()).unwrap();
         assert_eq!(restored.recovered.origin, Origin::Snapshot(Zxid(0)));
-        assert_eq!(restored.tree.node_count(), 2);
+        assert_eq!(restored.tree.node_count(), 2 + 5);
         let [Note::SnapshotSkipped { reason, .. }] = &restored.recovered.notes[..] else {
             panic!("{:?}", restored.recovered.notes);
         };

@@ -100,6 +100,24 @@ pub enum StorageError {
         needed: Zxid,
     },
 
+    /// The logs do not have what a damaged snapshot contained.
+    #[error(
+        "{snapshot} cannot be read ({reason}), and nothing shows that the logs in {dir} have all that it contained: a \
+         whole tree may have come from a leader in the place of transactions up to {needed}, and without it these logs \
+         make a tree that never was. Nothing was changed. Put the snapshot back from a backup, or empty this server's \
+         data folders and let it copy from another server; or, to accept the loss, move the snapshot away"
+    )]
+    LogLacks {
+        /// The snapshot that was skipped.
+        snapshot: PathBuf,
+        /// Why it was skipped.
+        reason: String,
+        /// The log folder.
+        dir: PathBuf,
+        /// Its last transaction.
+        needed: Zxid,
+    },
+
     /// Logs without any snapshot.
     #[error(
         "{logs} has transaction logs, but {snapshots} has no snapshot that can be read{details}. Nothing was \

@@ -7,7 +7,7 @@
 //! | none, or torn ones of zxid 0 | none | empty; trusted if `db_autocreate` or an `initialize` file says so |
 //! | some, none of them readable | none | refused |
 //!
-//! An older snapshot stands in for a newer bad one only if the log covers what is between. Nothing on disk is
+//! An older snapshot stands in for a newer bad one only if the log has the bad one's last transaction. Nothing on disk is
 //! changed until everything has been read and applied; then what a crash left over is tidied: the torn tail is
 //! cut, files without content are removed. And what was read is synced: if only the process died, it may still
 //! be in the system's memory alone, and clients will soon be told of it.
@@ -22,6 +22,7 @@ use crate::{
 };
 use ostler_proto::id::Zxid;
 use std::{
+    collections::BTreeSet,
     fmt,
     path::{Path, PathBuf},
 };
@@ -177,16 +178,17 @@ pub fn recover(
     if origin == Origin::Log {
         notes.push(Note::EmptyTrusted);
     }
-    let records = replay(&mut log, sink)?;
+    let wanted = search.skipped.iter().map(|skipped| skipped.file.zxid);
+    let replayed = replay(&mut log, wanted, sink)?;
     let last_zxid = log.last();
-    search.check_covered(&folders.logs, last_zxid)?;
+    search.check_covered(&folders.logs, last_zxid, &replayed)?;
     notes.extend(log.backwards().iter().cloned().map(Note::ZxidBackwards));
     tidy(disk, folders, &log, &mut notes)?;
     make_durable(disk, folders, search.snapshot.as_deref(), &log)?;
     if !matches!(origin, Origin::Fresh) {
         folders.remove_initialize(disk)?;
     }
-    Ok(Recovered { origin, last_zxid, records, notes })
+    Ok(Recovered { origin, last_zxid, records: replayed.records, notes })
 }
 
 /// What the table of this module decides on.
@@ -227,6 +229,8 @@ struct Search {
 struct Skipped {
     file: SnapshotFile,
     reason: String,
+    /// Only a part of it was ever written, as far as a first look shows.
+    incomplete: bool,
 }
 
 impl Skipped {
@@ -241,20 +245,28 @@ impl Search {
         self.skipped.iter().map(each).collect()
     }
 
-    /// The log must reach what the newest bad snapshot contained. A snapshot at the very start of an epoch
-    /// (count 0) contains no transaction of it, and how far the epoch before went is not known.
-    fn check_covered(&self, logs: &Path, last: Zxid) -> Result<()> {
-        let lost = self.skipped.iter().find(|skipped| skipped.file.zxid.counter() > 0);
-        match lost {
-            Some(Skipped { file, reason }) if file.zxid > last => Err(StorageError::LogTooShort {
-                snapshot: file.path.clone(),
-                reason: reason.clone(),
-                dir: logs.to_path_buf(),
-                last,
-                needed: file.zxid,
-            }),
-            _ => Ok(()),
+    /// The log must have what the bad snapshots contained. A tree that came whole from a leader takes the place of
+    /// records that are never logged, and from one epoch to the next nothing in the log shows that some are missing:
+    /// so the last transaction of each bad snapshot must be there.
+    ///
+    /// A snapshot at the very start of an epoch (count 0) contains no transaction of it, and how far the epoch before
+    /// went is not known. One that was never completed, as Java leaves it, and that nothing follows, contained nothing
+    /// that counts.
+    fn check_covered(&self, logs: &Path, last: Zxid, replayed: &Replayed) -> Result<()> {
+        for Skipped { file, reason, incomplete } in &self.skipped {
+            let (snapshot, reason, dir, needed) =
+                (file.path.clone(), reason.clone(), logs.to_path_buf(), file.zxid);
+            let begins_epoch = needed.counter() == 0;
+            if !begins_epoch && needed > last {
+                return Err(StorageError::LogTooShort { snapshot, reason, dir, last, needed });
+            }
+            let follows = last.epoch() >= needed.epoch();
+            let lacks = if begins_epoch { !incomplete || follows } else { replayed.lacks(needed) };
+            if needed > Zxid::ZERO && lacks {
+                return Err(StorageError::LogLacks { snapshot, reason, dir, needed });
+            }
         }
+        Ok(())
     }
 }
 
@@ -262,6 +274,7 @@ fn newest_usable(disk: &dyn Disk, dir: &Path, sink: &mut dyn RecoverySink) -> Re
     let mut skipped = Vec::new();
     for mut file in find_snapshots(disk, dir)? {
         let tried = skipped.len() < SNAPSHOTS_TRIED;
+        let incomplete = file.problem.is_some();
         let reason = match file.problem.take() {
             Some(problem) => problem,
             None if !tried => "there are too many bad ones before it".to_owned(),
@@ -275,7 +288,7 @@ fn newest_usable(disk: &dyn Disk, dir: &Path, sink: &mut dyn RecoverySink) -> Re
                 }
             },
         };
-        skipped.push(Skipped { file, reason });
+        skipped.push(Skipped { file, reason, incomplete });
     }
     Ok(Search { loaded: None, snapshot: None, skipped })
 }
@@ -293,17 +306,36 @@ fn load(
     sink.snapshot_loaded(file.zxid, trailer).map_err(|refusal| refusal.to_string())
 }
 
-fn replay(log: &mut LogReader<'_>, sink: &mut dyn RecoverySink) -> Result<u64> {
+/// What the log had.
+struct Replayed {
+    records: u64,
+    /// Of the transactions that are looked for, those that were not there.
+    missing: BTreeSet<Zxid>,
+}
+
+impl Replayed {
+    fn lacks(&self, zxid: Zxid) -> bool {
+        self.missing.contains(&zxid)
+    }
+}
+
+fn replay(
+    log: &mut LogReader<'_>,
+    wanted: impl Iterator<Item = Zxid>,
+    sink: &mut dyn RecoverySink,
+) -> Result<Replayed> {
+    let mut missing: BTreeSet<Zxid> = wanted.collect();
     let mut records = 0;
     while let Some(record) = log.next_record()? {
         let (zxid, offset) = (record.zxid, record.offset);
+        missing.remove(&zxid);
         if let Err(source) = sink.record(zxid, record.bytes) {
             let file = log.file().map(Path::to_path_buf).unwrap_or_default();
             return Err(StorageError::Refused { file, offset, zxid, source });
         }
         records += 1;
     }
-    Ok(records)
+    Ok(Replayed { records, missing })
 }
 
 /// Leaves the folders so that the next record's file cannot meet an old one of its name, and the torn tail

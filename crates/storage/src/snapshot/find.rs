@@ -58,16 +58,6 @@ pub fn remove_snapshots_after(disk: &dyn Disk, dir: &Path, zxid: Zxid) -> Result
     Ok(removed)
 }
 
-/// Removes the snapshots below `zxid`, oldest first: what follows them is not in the log, so that they lead nowhere.
-pub fn remove_snapshots_before(disk: &dyn Disk, dir: &Path, zxid: Zxid) -> Result<Vec<PathBuf>> {
-    let mut removed = Vec::new();
-    for file in find_snapshots(disk, dir)?.into_iter().rev().filter(|file| file.zxid < zxid) {
-        remove(disk, &file.path)?;
-        removed.push(file.path);
-    }
-    Ok(removed)
-}
-
 fn first_look(disk: &dyn Disk, path: &Path, compression: Compression) -> io::Result<bool> {
     let file = disk.open(path)?;
     let mut bytes = [0; 8];

@@ -151,13 +151,28 @@ fn an_older_snapshot_is_no_help_where_the_log_ends_too_early() {
     world.damage(&bad);
     let error = world.recover(STRICT).unwrap_err();
     assert!(matches!(error, StorageError::LogTooShort { last: Zxid(4), needed: Zxid(5), .. }), "{error}");
-    // A snapshot at the start of an epoch has no transaction of its own.
+}
+
+/// Between epochs nothing in the log shows that a tree took the place of records.
+#[test]
+fn an_older_snapshot_is_no_help_where_a_tree_stood_for_records() {
+    let world = World::new();
+    world.snapshot(1);
+    let bad = world.snapshot(7);
+    world.log(1..=4);
+    world.log((2 << 32) + 1..=(2 << 32) + 3);
+    assert_eq!(world.recover(STRICT).unwrap().0.last_zxid, Zxid((2 << 32) + 3));
+    world.damage(&bad);
+    let error = world.recover(STRICT).unwrap_err();
+    assert!(matches!(error, StorageError::LogLacks { needed: Zxid(7), .. }), "{error}");
+    // A snapshot at the start of an epoch has no transaction of its own that could be looked for.
     let world = World::new();
     world.snapshot(1);
     let bad = world.snapshot(2 << 32);
     world.log(1..=4);
     world.damage(&bad);
-    assert_eq!(world.recover(STRICT).unwrap().0.last_zxid, Zxid(4));
+    let error = world.recover(STRICT).unwrap_err();
+    assert!(matches!(error, StorageError::LogLacks { .. }), "{error}");
 }
 
 #[test]
