@@ -48,9 +48,7 @@ impl TreeBuilder {
             events: Vec::new(),
         }
     }
-}
 
-impl TreeBuilder {
     #[cfg(test)]
     pub(crate) fn tree(&self) -> &Tree {
         &self.tree
