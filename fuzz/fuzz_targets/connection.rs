@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| ostler_fuzz::connection::check(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| ostler_fuzz_checks::connection::check(bytes));

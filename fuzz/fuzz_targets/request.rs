@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| ostler_fuzz::request::check(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| ostler_fuzz_checks::request::check(bytes));

@@ -2,4 +2,7 @@
 
 use ostler_storage::snapshot::Compression;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| ostler_fuzz::snapshot_file::check(bytes, Compression::Snappy));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| ostler_fuzz_checks::snapshot_file::check(
+    bytes,
+    Compression::Snappy
+));

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| ostler_fuzz::config_file::check(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| ostler_fuzz_checks::config_file::check(bytes));

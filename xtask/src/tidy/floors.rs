@@ -16,11 +16,12 @@ const fn room(name: &'static str, floor: u8, no_std: bool) -> Room {
     Room { name, floor, no_std }
 }
 
-const ROOMS: [Room; 14] = [
+const ROOMS: [Room; 15] = [
     room("ostler", 5, false),
     room("ostler-recipes", 4, false),
     room("ostler-testkit", 4, false),
     room("ostler-sim", 4, false),
+    room("ostler-fuzz-checks", 4, false),
     room("ostler-server", 3, false),
     room("ostler-client", 3, false),
     room("ostler-console", 3, false),

@@ -136,7 +136,7 @@ fn recovers_again(
     assert_eq!(first.records, second.records);
     assert_eq!(first.tree.digest(), second.tree.digest());
     // A file that was cut back to its header is removed next time.
-    let tidied = |note: &Note| matches!(note, Note::TornTail(_) | Note::UnfinishedRemoved(_));
+    let tidied = |note: &Note| matches!(note, Note::TornTail(_) | Note::UnfinishedGivenUp(_));
     assert!(!again.notes.iter().any(tidied), "there was something left to tidy: {:?}", again.notes);
     assert!(recovered.notes.iter().all(|note| !note.to_string().is_empty()));
 }

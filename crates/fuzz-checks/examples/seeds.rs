@@ -1,7 +1,7 @@
 //! Writes `seeds/`: small inputs for each target to start from, made of golden files of Java servers and of
-//! what clients send. Run from anywhere: `cargo run --example seeds` in `fuzz/`.
+//! what clients send. Run from anywhere: `cargo run --package ostler-fuzz-checks --example seeds`.
 
-use ostler_fuzz::{log_files, ram_disk::RamDisk};
+use ostler_fuzz_checks::{log_files, ram_disk::RamDisk};
 use ostler_proto::{
     acl::{Acl, Perms},
     connect::{ConnectRequest, ConnectResponse},
@@ -25,8 +25,8 @@ const SMALL: usize = 1500;
 
 fn main() -> io::Result<()> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let golden = here.join("../crates/storage/tests/golden");
-    let seeds = Seeds { dir: here.join("seeds") };
+    let golden = here.join("../storage/tests/golden");
+    let seeds = Seeds { dir: here.join("../../fuzz/seeds") };
     wire(&seeds)?;
     logs(&seeds, &golden)?;
     replays(&seeds)?;
