@@ -11,11 +11,13 @@ use crate::{
     handle::ServerHandle,
     listener::{self, ClientPort, ConnCounts},
     peers::{AddressBook, ElectionDoor, QuorumDoor},
-    persistence::{self, Frozen, KeepingOptions, Persistence},
-    recovery::Restored,
     snapshot_thread::{self, SnapshotQueue},
-    snapshots::{self, SnapshotOptions, SnapshotSettings},
     timer_task,
+};
+use ostler_persistence::{
+    Frozen, KeepingOptions, Persistence,
+    recovery::Restored,
+    snapshots::{self, SnapshotOptions, SnapshotSettings},
 };
 use ostler_proto::{id::ServerId, stat::ExtendedTypes};
 use ostler_server_core::{CoreConfig, EnsembleConfig, Server, ensemble::Observing};
@@ -265,7 +267,7 @@ fn ensemble_config(
     (files, folders): (&dyn Disk, &DataFolders),
     restored: &Restored,
 ) -> Result<EnsembleConfig, ServerError> {
-    let (accepted, current) = persistence::epochs(files, folders, restored.tree.last_processed())?;
+    let (accepted, current) = ostler_persistence::epochs(files, folders, restored.tree.last_processed())?;
     let tick = config.tick_time_ms as u64;
     Ok(EnsembleConfig {
         membership: ensemble.membership.clone(),
@@ -294,7 +296,7 @@ fn ensemble_config(
         may_start_empty: false,
         accepted,
         current,
-        log_from: persistence::log_from(restored.recovered.origin),
+        log_from: ostler_persistence::log_from(restored.recovered.origin),
     })
 }
 

@@ -6,7 +6,8 @@
 //! The thread only says how far it has come; the member hears of it on the runtime's threads. There its
 //! state is warm, and the connections that are answered are woken without crossing threads.
 
-use crate::{driver::Driver, persistence::Persistence};
+use crate::driver::Driver;
+use ostler_persistence::Persistence;
 use ostler_server_core::{Input, PersistOp};
 use ostler_storage::StorageError;
 use ostler_zab::PersistSeq;

@@ -1,8 +1,8 @@
 //! Snapshots are written here, from a frozen tree, while the service goes on; old files are removed after.
 
-use crate::{
-    driver::Driver,
-    persistence::Frozen,
+use crate::driver::Driver;
+use ostler_persistence::{
+    Frozen,
     snapshots::{Cuts, SnapshotSettings, Unfinished, purge},
 };
 use ostler_server_core::Input;

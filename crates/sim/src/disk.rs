@@ -7,15 +7,15 @@ use crate::{
     files::{SimFiles, Trouble, TroubleKind},
     history::History,
 };
+use ostler_persistence::{
+    Frozen, KeepingOptions, Persistence,
+    recovery::{self, Restored},
+    snapshots::SnapshotOptions,
+};
 use ostler_proto::{
     id::{Epoch, ServerId, Zxid},
     membership::Membership,
     stat::ExtendedTypes,
-};
-use ostler_server::{
-    SnapshotOptions,
-    persistence::{self, Frozen, KeepingOptions, Persistence},
-    recovery::Restored,
 };
 use ostler_server_core::{LogPart, PersistOp};
 use ostler_storage::{
@@ -191,7 +191,8 @@ impl MemberDisk {
         let (persistence, restored) =
             Persistence::start(disk.clone(), self.folders.clone(), self.options.clone())?;
         let history = self.history_of(&restored)?;
-        let (accepted, current) = persistence::epochs(&*disk, &self.folders, restored.tree.last_processed())?;
+        let (accepted, current) =
+            ostler_persistence::epochs(&*disk, &self.folders, restored.tree.last_processed())?;
         let whole = !std::mem::take(&mut self.spoilt);
         if whole {
             let said = &self.said;
@@ -211,7 +212,7 @@ impl MemberDisk {
         self.persistence = Some(persistence);
         Ok(Found {
             replayed: restored.recovered.records,
-            log_from: persistence::log_from(restored.recovered.origin),
+            log_from: ostler_persistence::log_from(restored.recovered.origin),
             tree: restored.tree,
             history,
             accepted,
@@ -364,7 +365,7 @@ impl MemberDisk {
 
     /// What a learner lacks.
     pub(crate) fn log_part(&self, after: Zxid, through: Zxid) -> Option<LogPart> {
-        persistence::log_part(&self.files, &self.folders, (after, through), LOG_PERCENT).ok().flatten()
+        ostler_persistence::log_part(&self.files, &self.folders, (after, through), LOG_PERCENT).ok().flatten()
     }
 
     /// The server ends at any moment: in the middle of what its disk is asked for, or between.
@@ -395,8 +396,7 @@ impl MemberDisk {
     pub(crate) fn look(&mut self) -> (Tree, History) {
         let disk = self.files.clone();
         let options = &self.options;
-        let restored =
-            ostler_server::recovery::restore(&disk, &self.folders, options.recover, options.types).unwrap();
+        let restored = recovery::restore(&disk, &self.folders, options.recover, options.types).unwrap();
         let history = self.history_of(&restored).unwrap();
         (restored.tree, history)
     }

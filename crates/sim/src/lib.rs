@@ -1,7 +1,7 @@
 //! Whole ensembles with their clients, in one thread and on virtual time.
 //!
 //! The members are those of a server ([`ostler_server_core::Server`]), and so is what keeps their data
-//! ([`ostler_server::persistence`]); the network, the clocks and the files under them are simulated, and go wrong. All that
+//! ([`ostler_persistence`]); the network, the clocks and the files under them are simulated, and go wrong. All that
 //! is left to chance comes from one number, so the same [`Plan`] is the same run, event by event. Everything that is
 //! promised is checked as it happens: a broken promise is a panic whose message begins with the promise's name in
 //! brackets.

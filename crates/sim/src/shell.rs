@@ -6,12 +6,12 @@ use crate::{
     words,
     world::{Event, World},
 };
+use ostler_persistence::recovery;
 use ostler_proto::{
     id::{ServerId, Zxid},
     op::Op,
     quorum_packet::Packet,
 };
-use ostler_server::recovery;
 use ostler_server_core::{
     CloseReason, ConnId, Effect, Input, LearnerMaster, PeerMessage, PersistOp, ensemble::MemberMode,
 };

@@ -14,6 +14,7 @@ use crate::{
     words,
 };
 use ostler_client_core::AttemptId;
+use ostler_persistence::recovery;
 use ostler_proto::{
     connect::ConnectRequest,
     id::{Epoch, ServerId, Zxid},
@@ -21,7 +22,6 @@ use ostler_proto::{
     quorum_packet::{Packet, PacketSplit, split},
     stat::ExtendedTypes,
 };
-use ostler_server::recovery;
 use ostler_server_core::{
     ClientRequest, CoreConfig, EnsembleConfig, Input, LearnerMaster, Now, Server,
     ensemble::{LocalSessions, MemberMode, Observing},

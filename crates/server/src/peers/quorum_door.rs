@@ -6,7 +6,7 @@ use super::{
     link::Link,
     tasks::Tasks,
 };
-use crate::{config::EnsembleSettings, driver::Driver, persistence};
+use crate::{config::EnsembleSettings, driver::Driver};
 use ostler_proto::{id::Zxid, membership::Member, stat::ExtendedTypes};
 use ostler_server_core::{Input, LearnerMaster, LogPart};
 use ostler_storage::{StorageError, disk::Disk, folders::DataFolders};
@@ -210,6 +210,6 @@ impl QuorumDoor {
 
     fn log_part(&self, after: Zxid, through: Zxid) -> Result<Option<LogPart>, StorageError> {
         let Some(percent) = self.settings.snapshot_size_factor else { return Ok(None) };
-        persistence::log_part(&*self.disk, &self.folders, (after, through), percent)
+        ostler_persistence::log_part(&*self.disk, &self.folders, (after, through), percent)
     }
 }

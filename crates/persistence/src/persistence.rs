@@ -54,8 +54,8 @@ pub struct Reloaded {
 /// A tree to be written as a snapshot, and how often the log had been cut when it was frozen.
 #[derive(Debug)]
 pub struct Frozen {
-    pub(crate) tree: Box<FrozenTree>,
-    pub(crate) cuts: u64,
+    pub tree: Box<FrozenTree>,
+    pub cuts: u64,
 }
 
 impl Frozen {
@@ -92,7 +92,7 @@ impl Persistence {
         Ok((Persistence { log, snapshots, options, config_files }, restored))
     }
 
-    pub(crate) fn snapshots(&self) -> &SnapshotSettings {
+    pub fn snapshots(&self) -> &SnapshotSettings {
         &self.snapshots
     }
 

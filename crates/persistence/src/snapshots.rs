@@ -1,6 +1,6 @@
 //! Snapshots in files: how one is begun, grows and is finished, and when it must not be.
 
-use crate::persistence::Frozen;
+use crate::Frozen;
 use ostler_proto::txn::DIGEST_VERSION;
 use ostler_storage::{
     StorageError,
@@ -39,14 +39,14 @@ pub struct SnapshotOptions {
 /// How often the log was cut back. A tree that was frozen before a cut may have what was cut off: it must not become
 /// a snapshot after it.
 #[derive(Debug, Default)]
-pub(crate) struct Cuts {
+pub struct Cuts {
     count: AtomicU64,
     /// Held while a snapshot gets its name, so that no cut comes between the look at the count and that.
     finishing: Mutex<()>,
 }
 
 impl Cuts {
-    pub(crate) fn count(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         self.count.load(Ordering::Acquire)
     }
 
@@ -56,7 +56,7 @@ impl Cuts {
     }
 
     /// To be called before snapshots of what is cut off are removed: no more of them come from then on.
-    pub(crate) fn add(&self) {
+    pub fn add(&self) {
         let _none_finishes = self.finishing();
         self.count.fetch_add(1, Ordering::Release);
     }
@@ -64,17 +64,17 @@ impl Cuts {
 
 /// How snapshots are written and kept, and where.
 #[derive(Clone)]
-pub(crate) struct SnapshotSettings {
-    pub(crate) disk: Arc<dyn Disk>,
-    pub(crate) folders: DataFolders,
+pub struct SnapshotSettings {
+    pub disk: Arc<dyn Disk>,
+    pub folders: DataFolders,
     options: SnapshotOptions,
     /// What becomes of old logs.
     spare: Arc<SpareLog>,
-    pub(crate) cuts: Arc<Cuts>,
+    pub cuts: Arc<Cuts>,
 }
 
 impl SnapshotSettings {
-    pub(crate) fn new(
+    pub fn new(
         disk: Arc<dyn Disk>,
         folders: DataFolders,
         spare: Arc<SpareLog>,
@@ -85,7 +85,7 @@ impl SnapshotSettings {
 }
 
 /// Removes what no kept snapshot needs.
-pub(crate) fn purge(settings: &SnapshotSettings) {
+pub fn purge(settings: &SnapshotSettings) {
     let Some(keep) = settings.options.keep else { return };
     match retention::purge(&*settings.disk, &settings.folders, keep, &settings.spare) {
         Ok(removed) if removed.is_empty() => {}
@@ -95,21 +95,21 @@ pub(crate) fn purge(settings: &SnapshotSettings) {
 }
 
 /// Writes a frozen tree as a snapshot and makes it durable, as fast as it goes: somebody waits for it.
-pub(crate) fn write_at_once(frozen: &FrozenTree, settings: &SnapshotSettings) -> Result<(), StorageError> {
+pub fn write_at_once(frozen: &FrozenTree, settings: &SnapshotSettings) -> Result<(), StorageError> {
     let mut snapshot = Unfinished::begin(frozen, settings)?;
     snapshot.advance(|_| true)?;
     snapshot.finish()
 }
 
 /// A snapshot on its way. Dropped unfinished, it leaves no file.
-pub(crate) struct Unfinished<'a> {
+pub struct Unfinished<'a> {
     writer: SnapshotWriter<'a>,
     nodes: Peekable<Box<dyn Iterator<Item = &'a Znode> + Send + 'a>>,
     trailer: SnapshotTrailer,
 }
 
 impl<'a> Unfinished<'a> {
-    pub(crate) fn begin(
+    pub fn begin(
         frozen: &'a FrozenTree,
         settings: &'a SnapshotSettings,
     ) -> Result<Unfinished<'a>, StorageError> {
@@ -131,7 +131,7 @@ impl<'a> Unfinished<'a> {
     }
 
     /// Writes znodes to the last. Asks now and then, with the bytes written so far, whether to go on.
-    pub(crate) fn advance(&mut self, go_on: impl Fn(u64) -> bool) -> Result<(), StorageError> {
+    pub fn advance(&mut self, go_on: impl Fn(u64) -> bool) -> Result<(), StorageError> {
         let mut asked = self.writer.written();
         while let Some(node) = self.nodes.peek() {
             if self.writer.written() - asked >= PACE_EVERY {
@@ -146,7 +146,7 @@ impl<'a> Unfinished<'a> {
         Ok(())
     }
 
-    pub(crate) fn is_written(&mut self) -> bool {
+    pub fn is_written(&mut self) -> bool {
         self.nodes.peek().is_none()
     }
 
@@ -156,7 +156,7 @@ impl<'a> Unfinished<'a> {
     }
 
     /// Gives the file its name, unless the log was cut since the tree was frozen. False if it was.
-    pub(crate) fn finish_unless_cut(
+    pub fn finish_unless_cut(
         self,
         frozen: &Frozen,
         settings: &SnapshotSettings,
