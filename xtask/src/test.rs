@@ -19,7 +19,7 @@ pub(crate) struct TestArgs {
     /// Run only these steps.
     #[arg(long, value_name = "STEP,...", value_delimiter = ',')]
     only: Vec<String>,
-    /// The long forms of fuzz and interop: hours rather than minutes.
+    /// The long forms of sim, fuzz and interop, and bugs planted on purpose: hours rather than minutes.
     #[arg(long)]
     full: bool,
     /// Name the steps and end.
@@ -29,7 +29,7 @@ pub(crate) struct TestArgs {
 
 /// Whether nothing failed.
 pub(crate) fn run(args: &TestArgs, checkout: &Path) -> Result<bool> {
-    let chosen = choose(&args.only)?;
+    let chosen = choose(&args.only, args.full)?;
     if args.list {
         for step in chosen {
             println!("{:<9} {}", step.name, step.what);
@@ -56,12 +56,16 @@ pub(crate) fn run(args: &TestArgs, checkout: &Path) -> Result<bool> {
     Ok(sum.failed == 0)
 }
 
-fn choose(only: &[String]) -> Result<Vec<&'static Step>> {
+/// What is named, or all; what only the long form has is in the short one if it is named.
+fn choose(only: &[String], full: bool) -> Result<Vec<&'static Step>> {
     if let Some(unknown) = only.iter().find(|name| STEPS.iter().all(|step| step.name != **name)) {
         let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
         bail!("there is no step {unknown}; the steps are {}", names.join(", "));
     }
-    let is_chosen = |step: &&Step| only.is_empty() || only.iter().any(|name| name == step.name);
+    let is_chosen = |step: &&Step| match only {
+        [] => full || !step.only_in_full,
+        _ => only.iter().any(|name| name == step.name),
+    };
     Ok(STEPS.iter().filter(is_chosen).collect())
 }
 
@@ -71,12 +75,14 @@ mod tests {
 
     #[test]
     fn steps_are_chosen_by_name_and_run_in_their_own_order() {
-        let names = |only: &[&str]| -> Vec<&str> {
+        let names = |only: &[&str], full: bool| -> Vec<&str> {
             let only: Vec<String> = only.iter().map(|name| (*name).to_owned()).collect();
-            choose(&only).unwrap().into_iter().map(|step| step.name).collect()
+            choose(&only, full).unwrap().into_iter().map(|step| step.name).collect()
         };
-        assert_eq!(names(&[]).len(), STEPS.len());
-        assert_eq!(names(&["test", "fmt"]), ["fmt", "test"]);
-        assert!(choose(&["tests".to_owned()]).unwrap_err().to_string().contains("no step tests"));
+        assert_eq!(names(&[], true).len(), STEPS.len());
+        assert_eq!(names(&[], false).len(), STEPS.len() - 1);
+        assert_eq!(names(&["planted"], false), ["planted"]);
+        assert_eq!(names(&["test", "fmt"], false), ["fmt", "test"]);
+        assert!(choose(&["tests".to_owned()], false).unwrap_err().to_string().contains("no step tests"));
     }
 }
