@@ -24,6 +24,8 @@ pub const HEADER: [u8; 16] = *b"ZKLG\0\0\0\x02\0\0\0\0\0\0\0\0";
 const FRAMED: u8 = 1;
 const WITHOUT_SNAPSHOT: u8 = 2;
 const TWO_FILES: u8 = 4;
+/// Names that have nothing to do with what the files hold, which the start refuses.
+const ANY_NAME: u8 = 8;
 
 /// The first byte says what the rest is: bytes of the files themselves, or records to be framed with the
 /// right checksums, so that what lies behind a checksum is reached too.
@@ -56,13 +58,28 @@ fn lay_out(script: &mut Script<'_>) -> (RamDisk, RecoverOptions) {
         write_fresh_snapshot(&disk, &folders.snapshots).expect("memory does not fail");
     }
     if flags & TWO_FILES != 0 {
-        let second = log_name(Zxid(u64::from(script.byte())));
+        let given = Zxid(u64::from(script.byte()));
         let size = usize::from(script.short());
-        let bytes = script.take(size);
-        disk.put(&folders.logs.join(second), file(flags, bytes));
+        put_log(&disk, &folders, flags, given, script.take(size));
     }
-    disk.put(&folders.logs.join(log_name(Zxid(1))), file(flags, script.rest()));
+    put_log(&disk, &folders, flags, Zxid(1), script.rest());
     (disk, RecoverOptions { trust_empty, db_autocreate: true })
+}
+
+/// A log is named after its first record.
+fn put_log(disk: &RamDisk, folders: &DataFolders, flags: u8, given: Zxid, bytes: &[u8]) {
+    let bytes = file(flags, bytes);
+    let first = if flags & ANY_NAME == 0 { first_record(&bytes) } else { None };
+    disk.put(&folders.logs.join(log_name(first.unwrap_or(given))), bytes);
+}
+
+fn first_record(bytes: &[u8]) -> Option<Zxid> {
+    let (disk, path) = (RamDisk::default(), Path::new("log"));
+    disk.put(path, bytes.to_vec());
+    match LogFileReader::open(&disk, path).ok()?.advance() {
+        Ok(Advance::Record(zxid)) => Some(zxid),
+        _ => None,
+    }
 }
 
 fn file(flags: u8, bytes: &[u8]) -> Vec<u8> {

@@ -302,6 +302,11 @@ fn load(
         StorageError::BadSnapshot { reason, .. } => reason,
         other => other.to_string(),
     })?;
+    // Complete, and not what its name says: it was in these blocks before, and a disk that did not do what it was told
+    // lost what came over it. Java notes the zxid at the end of the writing, which is never below the name's.
+    if let Some(older) = trailer.last_processed.filter(|zxid| *zxid < file.zxid) {
+        return Err(format!("it holds an older tree, of {older}"));
+    }
     trailer.digest = trailer.digest.filter(|digest| digest.zxid.to_wire() > 0);
     sink.snapshot_loaded(file.zxid, trailer).map_err(|refusal| refusal.to_string())
 }

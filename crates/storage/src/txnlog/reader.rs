@@ -47,6 +47,8 @@ pub struct LogReader<'d> {
     files: VecDeque<LogFile>,
     read: Vec<PathBuf>,
     current: Option<LogFileReader>,
+    /// What the first record of the file at hand must be, until it is seen.
+    first: Option<Zxid>,
     newest: PathBuf,
     after: Zxid,
     last: Zxid,
@@ -68,6 +70,7 @@ impl<'d> LogReader<'d> {
             files: files.split_off(start).into(),
             read: Vec::new(),
             current: None,
+            first: None,
             newest,
             after,
             last: after,
@@ -82,11 +85,13 @@ impl<'d> LogReader<'d> {
         while self.current.is_some() || self.open_next()? {
             let Some(file) = &mut self.current else { break };
             match file.advance()? {
-                // Covered by the snapshot.
-                Advance::Record(zxid) if zxid <= self.after => {}
                 Advance::Record(zxid) => {
-                    self.check_order(zxid)?;
-                    return Ok(self.current.as_ref().and_then(LogFileReader::record));
+                    self.check_first(zxid)?;
+                    // Others are covered by the snapshot.
+                    if zxid > self.after {
+                        self.check_order(zxid)?;
+                        return Ok(self.current.as_ref().and_then(LogFileReader::record));
+                    }
                 }
                 Advance::End(end) => {
                     self.check_end(end)?;
@@ -139,8 +144,21 @@ impl<'d> LogReader<'d> {
             return Err(StorageError::Gap { file: next.path, last: self.last, found: next.first });
         }
         self.current = Some(LogFileReader::open(self.disk, &next.path)?);
+        self.first = Some(next.first);
         self.read.push(next.path);
         Ok(true)
+    }
+
+    /// Whole records of another file: they were in these blocks before, and a disk that did not do what it was told
+    /// lost what came over them.
+    fn check_first(&mut self, zxid: Zxid) -> Result<()> {
+        let (Some(named), Some(file)) = (self.first.take(), &self.current) else { return Ok(()) };
+        if named == zxid {
+            return Ok(());
+        }
+        let offset = file.record().map_or(0, |record| record.offset);
+        let reason = format!("its first transaction is {zxid}, and by its name it is {named}");
+        Err(StorageError::Corrupt { file: file.path().to_path_buf(), offset, reason, last_good: self.last })
     }
 
     fn check_order(&mut self, zxid: Zxid) -> Result<()> {

@@ -52,7 +52,13 @@ impl World {
         for path in ["/".to_owned(), format!("/{zxid:x}")] {
             writer.node(&path, None, -1, &StatPersisted::default()).unwrap();
         }
-        writer.finish(SnapshotTrailer::default()).unwrap()
+        let last_processed = Some(Zxid(zxid));
+        writer.finish(SnapshotTrailer { digest: None, last_processed }).unwrap()
+    }
+
+    /// A disk has lost what was written over the old file.
+    fn holds_what_was_there_before(&self, file: &Path, old: &Path) {
+        self.disk.put(file, &self.disk.bytes(old));
     }
 
     fn damage(&self, path: &Path) {
@@ -128,6 +134,34 @@ fn an_older_snapshot_stands_in_for_a_bad_one_if_the_log_covers_it() {
     assert_eq!(words.len(), 2);
     assert_eq!(words[0], "/d/version-2/snapshot.66: skipped this snapshot: its parent is missing");
     assert!(words[1].starts_with("/d/version-2/snapshot.5: skipped this snapshot: "), "{words:?}");
+}
+
+#[test]
+fn a_snapshot_with_an_older_tree_than_its_name_says_is_a_bad_one() {
+    let world = World::new();
+    let old = world.snapshot(3);
+    let new = world.snapshot(6);
+    world.log(1..=8);
+    world.holds_what_was_there_before(&new, &old);
+    let (done, contents) = world.recover(STRICT).unwrap();
+    assert_eq!((done.origin, zxids(&contents)), (Origin::Snapshot(Zxid(3)), vec![4, 5, 6, 7, 8]));
+    let words: Vec<String> = done.notes.iter().map(Note::to_string).collect();
+    assert_eq!(words, ["/d/version-2/snapshot.6: skipped this snapshot: it holds an older tree, of 0x3"]);
+}
+
+#[test]
+fn a_log_with_older_transactions_than_its_name_says_refuses_the_start() {
+    for after in [0, 2, 6] {
+        let world = World::new();
+        world.snapshot(after);
+        let old = world.log(1..=3);
+        world.log(4..=6);
+        let new = world.log(7..=9);
+        world.holds_what_was_there_before(&new, &old);
+        let error = world.recover(STRICT).unwrap_err().to_string();
+        let told = "log.7: damaged at byte 16: its first transaction is 0x1, and by its name it is 0x7";
+        assert!(error.contains(told), "{error}");
+    }
 }
 
 #[test]
