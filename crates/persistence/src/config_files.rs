@@ -40,7 +40,7 @@ impl ConfigFiles {
         replace_text(&*self.disk, &self.with(".dynamic.next"), &membership.to_string())
     }
 
-    /// A configuration is in force: zoo.cfg names its file from now on.
+    /// A configuration is in force: zoo.cfg names its file from now on. One that was proposed later stays.
     pub(crate) fn save_active(&self, membership: &Membership, own_client: bool) -> Result<(), StorageError> {
         let dynamic = self.with(&format!(".dynamic.{:x}", membership.version));
         replace_text(&*self.disk, &dynamic, &membership.lines().join("\n"))?;
@@ -52,6 +52,10 @@ impl ConfigFiles {
         replace_text(&*self.disk, &self.zoo_cfg, &renamed(&text, &dynamic, own_client))?;
         let next = self.with(".dynamic.next");
         if self.disk.exists(&next).during("look for", &next)? {
+            let proposed = Membership::parse(&self.read(&next)?);
+            if proposed.is_ok_and(|proposed| proposed.version > membership.version) {
+                return Ok(());
+            }
             self.disk.remove(&next).during("remove", &next)?;
         }
         Ok(())
@@ -114,7 +118,10 @@ mod tests {
         );
         assert!(!dir.path().join("zoo.cfg.dynamic.next").exists());
 
+        let later = Membership { version: 0x3_0000_0001, ..membership.clone() };
+        files.save_next(&later).unwrap();
         files.save_active(&Membership { version: 0x2_0000_0001, ..membership }, false).unwrap();
+        assert_eq!(read("zoo.cfg.dynamic.next"), later.to_string(), "it was logged, and may come into force");
         assert_eq!(read("zoo.cfg.bak"), own, "the first one is kept");
         assert!(read("zoo.cfg").ends_with("zoo.cfg.dynamic.200000001\n"));
     }

@@ -185,7 +185,8 @@ struct Delayed {
 }
 
 impl Ensemble {
-    pub(crate) fn new(core: &CoreConfig, config: EnsembleConfig, tree: &Tree) -> Ensemble {
+    pub(crate) fn new(core: &CoreConfig, mut config: EnsembleConfig, tree: &Tree) -> Ensemble {
+        config.pending.take_if(|pending| !reconfig::may_come(pending, &config.membership, tree));
         let observer = !config.membership.votes(core.server);
         let text = config.membership.to_string();
         Ensemble {

@@ -374,8 +374,13 @@ impl World {
             of.doing = Doing::Resting { until };
             return;
         }
-        of.doing = Doing::Holding { own, until };
         let (token, last) = (stat.czxid, self.last_token);
+        // What is guarded refuses the token of one whose session was ended while it believed to have time.
+        if token < last && of.bound.is_some_and(|session| self.condemned.contains(&session)) {
+            of.doing = Doing::Resting { until };
+            return self.count("token too late");
+        }
+        of.doing = Doing::Holding { own, until };
         assert!(token > last, "[one holder] contender {contender} holds the lock with {token}, after {last}");
         self.last_token = token;
         self.trace(|| format!("contender {contender} holds the lock, token {token}"));

@@ -174,6 +174,12 @@ impl MemberDisk {
         self.files.rot(&self.folders.snapshots, chance)
     }
 
+    /// A configuration that was proposed is there.
+    #[cfg(test)]
+    pub(crate) fn leave_proposed(&mut self, text: &str) {
+        self.files.put(Path::new(&format!("{ZOO_CFG}.dynamic.next")), text.as_bytes());
+    }
+
     /// The newest snapshot cannot be read any more.
     #[cfg(test)]
     pub(crate) fn damage_newest_snapshot(&mut self) {

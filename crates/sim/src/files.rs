@@ -292,7 +292,9 @@ impl Disk for SimFiles {
     fn exists(&self, path: &Path) -> io::Result<bool> {
         let mut state = self.state();
         state.call(false)?;
-        Ok(state.names.keys().any(|name| name.starts_with(path)))
+        // What is in a folder comes right after it.
+        let next = state.names.range(path.to_path_buf()..).next();
+        Ok(next.is_some_and(|(name, _)| name.starts_with(path)))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {

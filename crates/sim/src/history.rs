@@ -36,12 +36,13 @@ impl History {
 
     /// Whether both have the same up to here.
     pub(crate) fn agrees(&self, other: &History, upto: Zxid) -> bool {
-        let counts = |of: &History| {
-            let earlier = of.0.range(..upto.epoch()).map(|(epoch, count)| (*epoch, *count));
-            let same = of.0.get(&upto.epoch()).map(|count| (upto.epoch(), (*count).min(upto.counter())));
-            earlier.chain(same).filter(|(_, count)| *count > 0).collect::<Vec<_>>()
-        };
-        counts(self) == counts(other)
+        self.counts_upto(upto).eq(other.counts_upto(upto))
+    }
+
+    fn counts_upto(&self, upto: Zxid) -> impl Iterator<Item = (Epoch, u32)> {
+        let earlier = self.0.range(..upto.epoch()).map(|(epoch, count)| (*epoch, *count));
+        let same = self.0.get(&upto.epoch()).map(|count| (upto.epoch(), (*count).min(upto.counter())));
+        earlier.chain(same).filter(|(_, count)| *count > 0)
     }
 
     /// What the reign that counted farthest has counted.

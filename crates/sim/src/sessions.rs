@@ -84,6 +84,7 @@ impl World {
 
     /// An operator ends a session at a server.
     pub(crate) fn condemn(&mut self, id: i64, session: SessionId) {
+        self.condemned.insert(session);
         self.node(id).signs.condemned.insert(session);
         self.step(id, Input::ExpireSession(session));
     }

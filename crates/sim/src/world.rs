@@ -17,7 +17,7 @@ use ostler_client_core::AttemptId;
 use ostler_persistence::recovery;
 use ostler_proto::{
     connect::ConnectRequest,
-    id::{Epoch, ServerId, Zxid},
+    id::{Epoch, ServerId, SessionId, Zxid},
     membership::Membership,
     quorum_packet::{Packet, PacketSplit, split},
     stat::ExtendedTypes,
@@ -30,7 +30,7 @@ use ostler_zab::{
     ElectionTiming, HistoryLimits, ReignLength,
     leading::{LeadingTiming, LinkId},
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) const TICK_MS: u64 = 100;
 const TIMING: LeadingTiming = LeadingTiming { init: 1500, sync: 500 };
@@ -192,6 +192,8 @@ pub(crate) struct World {
     pub(crate) contenders: Vec<Contender>,
     /// The token of the last that held the lock.
     pub(crate) last_token: Zxid,
+    /// Sessions that an operator has ended. Whoever has one does not know that its time is over.
+    pub(crate) condemned: BTreeSet<SessionId>,
 }
 
 impl World {
@@ -233,6 +235,7 @@ impl World {
             logs_unread: false,
             contenders: (0..shape.contenders).map(|n| Contender::new(n, &shape, &mut chance)).collect(),
             last_token: Zxid::ZERO,
+            condemned: BTreeSet::new(),
             chance,
         }
     }

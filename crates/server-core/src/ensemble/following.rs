@@ -229,6 +229,7 @@ impl Server {
         while self.outstanding.back().is_some_and(|proposal| proposal.zxid > to) {
             self.outstanding.pop_back();
         }
+        self.forget_proposed_after(to);
         self.apply_logged(to);
         // A restart applies the whole log, for it cannot know what was committed.
         let last = self.tree.last_processed();
@@ -267,6 +268,7 @@ impl Server {
         self.replace_tree(tree);
         // A Java leader sends its tree while it changes. What changed it meanwhile comes before NEWLEADER.
         self.tree.distrust_digests();
+        self.heard_config_of_tree(effects);
         let op = PersistOp::Install(Box::new(self.tree.freeze()));
         if planted::is(Bug::EpochBeforeSnapshot)
             && let Some(epoch) = self.ensemble.as_ref().map(|ensemble| ensemble.accepted)
@@ -299,7 +301,7 @@ impl Server {
         }
         let leader = ensemble.leader.map(|leader| leader.0);
         tracing::info!(leader, epoch = epoch.0, "following");
-        self.adopt_pending(now, effects);
+        self.adopt_config(now, effects);
     }
 
     fn pong(&mut self, zxid: Zxid, effects: &mut Vec<Effect>) {

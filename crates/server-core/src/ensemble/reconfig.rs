@@ -9,7 +9,11 @@ use crate::{
     propose::Asker,
     server::Server,
 };
-use alloc::{collections::BTreeSet, string::ToString, vec::Vec};
+use alloc::{
+    collections::BTreeSet,
+    string::{String, ToString},
+    vec::Vec,
+};
 use ostler_proto::{
     acl::Perms,
     error::ErrorCode,
@@ -21,6 +25,7 @@ use ostler_proto::{
     request::Reconfig,
     txn::{Txn, TxnRecord},
 };
+use ostler_tree::Tree;
 use ostler_zab::{Electorate, Quorum};
 
 impl EnsembleConfig {
@@ -28,6 +33,26 @@ impl EnsembleConfig {
     pub(super) fn latest(&self) -> &Membership {
         self.pending.as_ref().unwrap_or(&self.membership)
     }
+}
+
+/// Whether what was proposed may still come into force: it is newer than what is, and its record is in the tree, which
+/// has all that is logged.
+pub(super) fn may_come(proposed: &Membership, active: &Membership, tree: &Tree) -> bool {
+    if is_numbered_only(proposed) {
+        return active.version == 0;
+    }
+    proposed.version > active.version && shown_by(tree) >= Zxid(proposed.version)
+}
+
+/// The first configuration gets the number of a reign, and no transaction. Until the reign begins that number says
+/// nothing: another reign may have given another.
+fn is_numbered_only(membership: &Membership) -> bool {
+    Zxid(membership.version).counter() == 0
+}
+
+/// The version of the configuration that a tree shows.
+fn shown_by(tree: &Tree) -> Zxid {
+    tree.get(path::CONFIG).map_or(Zxid::ZERO, |node| node.stat.mzxid)
 }
 
 /// Who decides.
@@ -59,7 +84,7 @@ impl Server {
             Err(error) => self.append(now, session, cxid, Txn::Error(error.code()), conn, effects),
             Ok(membership) => {
                 let text = membership.to_string();
-                self.set_pending(Some(membership), effects);
+                self.set_pending(membership, effects);
                 let data = Some(text.as_bytes());
                 let txn = Txn::SetData { reconfig: true, path: path::CONFIG.into(), data, version: -1 };
                 self.append(now, session, cxid, txn, conn, effects)
@@ -112,17 +137,40 @@ impl Server {
         Ok(membership)
     }
 
-    /// A configuration was proposed, or given up.
-    fn set_pending(&mut self, pending: Option<Membership>, effects: &mut Vec<Effect>) {
+    /// A configuration was proposed.
+    fn set_pending(&mut self, membership: Membership, effects: &mut Vec<Effect>) {
         let Some(ensemble) = &mut self.ensemble else { return };
-        if let Some(membership) = pending.clone() {
-            effects
-                .push(Effect::Servers(Vec::from([ensemble.config.membership.clone(), membership.clone()])));
-            let op = PersistOp::SaveConfig { membership, active: false };
-            effects.push(Effect::Persist { seq: self.gate.issue(), op });
-        }
-        ensemble.config.pending = pending;
+        effects.push(Effect::Servers(Vec::from([ensemble.config.membership.clone(), membership.clone()])));
+        let op = PersistOp::SaveConfig { membership: membership.clone(), active: false };
+        effects.push(Effect::Persist { seq: self.gate.issue(), op });
+        ensemble.config.pending = Some(membership);
         self.electorate_changed();
+    }
+
+    /// Everything after `to` is taken back, and a change of the ensemble with it. Its file may stay: a start finds that
+    /// there is no record of it.
+    pub(super) fn forget_proposed_after(&mut self, to: Zxid) {
+        let Some(ensemble) = &mut self.ensemble else { return };
+        if ensemble.config.pending.take_if(|pending| pending.version > to.0).is_some() {
+            self.electorate_changed();
+        }
+    }
+
+    /// A tree has come in place of all that was logged: what it shows is the last change, and others are taken back.
+    pub(super) fn heard_config_of_tree(&mut self, effects: &mut Vec<Effect>) {
+        let Some(ensemble) = &mut self.ensemble else { return };
+        let EnsembleConfig { membership, pending, .. } = &mut ensemble.config;
+        if pending.take_if(|pending| !may_come(pending, membership, &self.tree)).is_some() {
+            self.electorate_changed();
+        }
+        if let Some(text) = self.shown_config() {
+            self.heard_config(&text, effects);
+        }
+    }
+
+    fn shown_config(&self) -> Option<String> {
+        let data = self.tree.get(path::CONFIG)?.data.as_deref()?;
+        Some(String::from_utf8_lossy(data).into_owned())
     }
 
     fn electorate_changed(&mut self) {
@@ -152,22 +200,28 @@ impl Server {
         }
     }
 
-    /// At a learner: the leader's configuration has come with its history.
+    /// What learners are to follow with a history that ends now. A change that is under way comes to them as a proposal,
+    /// or when it has committed.
+    pub(super) fn config_to_follow(ensemble: &EnsembleConfig, established: bool) -> String {
+        if established { ensemble.membership.to_string() } else { ensemble.latest().to_string() }
+    }
+
+    /// At a learner: a configuration has come, with the history or in it.
     pub(super) fn heard_config(&mut self, text: &str, effects: &mut Vec<Effect>) {
         let Ok(membership) = Membership::parse(text) else { return };
-        let newer = self.ensemble.as_ref().is_some_and(|ensemble| {
-            membership.version > ensemble.config.membership.version
-                && ensemble.config.pending.as_ref() != Some(&membership)
-        });
+        let Some(ensemble) = &self.ensemble else { return };
+        let EnsembleConfig { membership: active, pending, .. } = &ensemble.config;
+        let known = pending.as_ref().filter(|pending| !is_numbered_only(pending)).unwrap_or(active);
+        let newer = membership.version > known.version && pending.as_ref() != Some(&membership);
         if self.config.reconfig && newer {
-            self.set_pending(Some(membership), effects);
+            self.set_pending(membership, effects);
         }
     }
 
     /// At a learner: a change has been proposed.
     pub(super) fn heard_reconfig(&mut self, record: &Record, effects: &mut Vec<Effect>) {
         if let Ok(TxnRecord { txn: Txn::SetData { data: Some(data), .. }, .. }) = TxnRecord::read(&record.0) {
-            self.heard_config(&alloc::string::String::from_utf8_lossy(data), effects);
+            self.heard_config(&String::from_utf8_lossy(data), effects);
         }
     }
 
@@ -191,10 +245,16 @@ impl Server {
         !same
     }
 
-    /// The reign has begun with the configuration that came with it.
-    pub(super) fn adopt_pending(&mut self, now: Now, effects: &mut Vec<Effect>) {
-        let pending = self.ensemble.as_mut().and_then(|ensemble| ensemble.config.pending.clone());
-        match pending {
+    /// The reign has begun, and what came with its history is in force: the last change, unless it is still under way.
+    pub(super) fn adopt_config(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        let Some(ensemble) = &self.ensemble else { return };
+        let EnsembleConfig { membership, pending, .. } = &ensemble.config;
+        let under_way = |of: &Membership| self.outstanding.iter().any(|logged| logged.zxid.0 == of.version);
+        let committed = pending.clone().filter(|pending| !under_way(pending)).or_else(|| {
+            let shown = self.shown_config().filter(|_| self.config.reconfig)?;
+            Membership::parse(&shown).ok().filter(|shown| shown.version > membership.version)
+        });
+        match committed {
             Some(membership) => self.activate(now, membership, effects),
             None => self.show_config(now),
         }
@@ -208,10 +268,16 @@ impl Server {
 
     /// A change has committed.
     pub(crate) fn reconfigured(&mut self, now: Now, text: &[u8], effects: &mut Vec<Effect>) {
-        let Ok(membership) = Membership::parse(&alloc::string::String::from_utf8_lossy(text)) else { return };
-        let serving = self.pipeline().is_some();
-        if self.config.reconfig && serving && !(planted::is(Bug::ConfigKept) && self.leader.is_none()) {
+        let Ok(membership) = Membership::parse(&String::from_utf8_lossy(text)) else { return };
+        let (Some(ensemble), Some(_)) = (&self.ensemble, self.pipeline()) else { return };
+        if !self.config.reconfig || (planted::is(Bug::ConfigKept) && self.leader.is_none()) {
+            return;
+        }
+        // A learner may have heard that it is in force before it came to the transaction.
+        if membership.version > ensemble.config.membership.version {
             self.activate(now, membership, effects);
+        } else {
+            self.show_config(now);
         }
     }
 
@@ -233,11 +299,14 @@ impl Server {
         let Some(ensemble) = &mut self.ensemble else { return };
         let version = alloc::format!("{:x}", membership.version);
         tracing::info!(version, servers = membership.servers.len(), "a configuration is in force");
-        effects.push(Effect::Servers(Vec::from([membership.clone()])));
+        // Others may have it in force before this server has, and go on from there to what is logged here already.
+        let pending = ensemble.config.pending.take();
+        let pending = pending.filter(|of| of.version > membership.version && !is_numbered_only(of));
+        effects.push(Effect::Servers([membership.clone()].into_iter().chain(pending.clone()).collect()));
         let op = PersistOp::SaveConfig { membership: membership.clone(), active: true };
         effects.push(Effect::Persist { seq: self.gate.issue(), op });
         ensemble.config.membership = membership;
-        ensemble.config.pending = None;
+        ensemble.config.pending = pending;
         // Who was taken out and comes again is new.
         let membership = &ensemble.config.membership;
         ensemble.had_data.retain(|server| membership.servers.contains_key(server));

@@ -6,7 +6,7 @@ use crate::{
     input::{LogPart, Now},
     server::{Outstanding, Server},
 };
-use alloc::{borrow::Cow, boxed::Box, string::ToString, vec::Vec};
+use alloc::{borrow::Cow, boxed::Box, vec::Vec};
 use ostler_proto::{
     id::{Epoch, SessionId, Zxid},
     planted::{self, Bug},
@@ -148,7 +148,8 @@ impl Server {
         ensemble.election.established(epoch);
         self.leader = Some(Leader::new(ensemble.electorate.clone(), first));
         tracing::info!(epoch = epoch.0, "leading");
-        self.adopt_pending(now, effects);
+        self.number_first_config();
+        self.adopt_config(now, effects);
     }
 
     pub(super) fn learner_says(
@@ -229,7 +230,8 @@ impl Server {
     fn snapshot_late(&mut self, link: LinkId, then: Vec<PeerMessage>, effects: &mut Vec<Effect>) {
         self.send_plan(link, SyncPlan::Snap, None, effects);
         let Some(ensemble) = &self.ensemble else { return };
-        let config = ensemble.config.latest().to_string();
+        let established = ensemble.learners().is_some_and(Leading::is_established);
+        let config = Self::config_to_follow(&ensemble.config, established);
         let applied = self.tree.last_processed();
         let follows = |message: &PeerMessage| match message {
             PeerMessage::Proposal(zxid, _) | PeerMessage::Inform(zxid, _) => *zxid > applied,
@@ -292,7 +294,7 @@ impl Server {
         let mut messages: Vec<PeerMessage> = outstanding
             .map(|proposal| PeerMessage::Proposal(proposal.zxid, proposal.record.clone()))
             .collect();
-        let config = ensemble.config.latest().to_string().into();
+        let config = Self::config_to_follow(&ensemble.config, learners.is_established()).into();
         messages.push(PeerMessage::Packet(Packet::NewLeader { epoch, config }));
         match ensemble.delayed.get_mut(&link) {
             Some(delayed) => delayed.then.append(&mut messages),

@@ -411,3 +411,79 @@ fn an_older_snapshot_does_not_stand_in_for_a_tree_that_came_whole() {
         assert!(!world.boot(far), "it has a tree that never was");
     }
 }
+
+/// A change that only its leader has is taken back with its record, and never comes into force.
+#[test]
+fn a_change_that_is_taken_back_is_forgotten() {
+    for seed in 0..20 {
+        let mut world = started(seed, Shape { reconfig: true, observers: 1, ..shape(seed) });
+        let leader = world.leader().unwrap();
+        let [near, far] = others(&world, leader);
+        let client = world.join(leader);
+        world.write(client, wire::create("/a"));
+        let before = world.truth.membership().clone();
+        world.isolate(leader, true, true);
+        world.ask(client, Intent::Write(String::new()), wire::reconfig(None, Some("4")));
+        assert!(world.run_until(100, |world| world.nodes[&leader].disk.configuration().unwrap().1.is_some()));
+        world.fell(leader);
+        let others_serve =
+            |world: &World| world.leader().is_some() && world.serves(near) && world.serves(far);
+        assert!(world.run_until(5_000, others_serve));
+        let client = world.join(near);
+        burst(&mut world, client, if seed % 4 < 2 { 2 } else { 30 });
+        world.run(500);
+        world.net.cut.clear();
+        world.boot(leader);
+        world.must_come_back();
+        assert_eq!(world.truth.membership().lines(), before.lines(), "seed {seed}");
+        for id in 1..=4 {
+            let (active, _) = world.nodes[&id].disk.configuration().unwrap();
+            assert_eq!(active.lines(), before.lines(), "seed {seed}: {id} has what was never agreed on");
+        }
+    }
+}
+
+/// An observer hears of a change when it has committed, also one that comes while it is under way.
+#[test]
+fn a_change_that_is_under_way_is_not_in_force_for_an_observer_that_comes() {
+    for seed in 0..10 {
+        let mut world = started(seed, Shape { reconfig: true, observers: 2, ..shape(seed) });
+        let leader = world.leader().unwrap();
+        let [near, far] = others(&world, leader);
+        let client = world.join(leader);
+        world.write(client, wire::create("/a"));
+        world.fell(4);
+        world.fell(far);
+        world.run(200);
+        let before = world.truth.membership().clone();
+        world.net.cut.insert((near, leader));
+        world.ask(client, Intent::Write(String::new()), wire::reconfig(None, Some("5")));
+        assert!(world.run_until(100, |world| world.nodes[&leader].disk.configuration().unwrap().1.is_some()));
+        world.boot(4);
+        assert!(world.run_until(450, |world| world.serves(4)), "seed {seed}: it comes too late");
+        world.run(20);
+        let (active, _) = world.nodes[&4].disk.configuration().unwrap();
+        assert_eq!(active.lines(), before.lines(), "seed {seed}: nobody has agreed on it");
+        world.must_come_back();
+    }
+}
+
+/// The file of a change that is in force long since is there again after a loss of power.
+#[test]
+fn an_older_configuration_does_not_come_into_force_again() {
+    for seed in 0..10 {
+        let mut world = started(seed, Shape { reconfig: true, observers: 2, ..shape(seed) });
+        let leader = world.leader().unwrap();
+        let [_, far] = others(&world, leader);
+        let client = world.join(leader);
+        world.write(client, wire::create("/a"));
+        world.write(client, wire::reconfig(None, Some("4"))).unwrap();
+        let older = world.truth.membership().to_string();
+        world.write(client, wire::reconfig(None, Some("5"))).unwrap();
+        world.run(500);
+        world.fell(far);
+        world.node(far).disk.leave_proposed(&older);
+        world.boot(far);
+        world.must_come_back();
+    }
+}
