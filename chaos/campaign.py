@@ -16,6 +16,7 @@ from load import LINE, RecordedLoad, children_with_data, sweep
 from rig.outcome import Mismatch, expect, expect_equal
 from rig.peers import CHECKOUT
 from rig.server import NotServing, work_folder
+from rig.wire import Refused
 
 LOOK_EVERY = 6  # rounds
 RECOVERY_S = 120  # the machine may be busy with other things
@@ -56,8 +57,8 @@ class Campaign:
                 if time.monotonic() > until:
                     break
             self._look()
-        except (Mismatch, AssertionError, NotServing, *LOST) as what:
-            self._wrong("%s" % what)
+        except (Mismatch, AssertionError, NotServing, Refused, *LOST) as what:
+            self._wrong("%s: %s" % (type(what).__name__, what))
         self.reigns.stop()
         self.report.seconds = time.monotonic() - self.began
 

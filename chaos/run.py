@@ -9,6 +9,8 @@ clients were told is checked, as are the trees of all servers. It ends with a ta
 """
 import os
 import random
+import shlex
+import subprocess
 import sys
 import time
 
@@ -18,8 +20,9 @@ from campaign import LOOK_EVERY, Campaign  # noqa: E402
 from faults import KINDS  # noqa: E402
 from plan import one_deck, rounds  # noqa: E402
 from report import Report, beside, table  # noqa: E402
-from rig.outcome import Mismatch, Skip, conclude  # noqa: E402
-from rig.server import arguments, command  # noqa: E402
+from rig.outcome import Mismatch, Skip, conclude, expect  # noqa: E402
+from rig.peers import need_program  # noqa: E402
+from rig.server import arguments, command, work_folder  # noqa: E402
 
 PEER = "java3.9"
 LONGEST_S = 4 * 3600
@@ -48,6 +51,20 @@ def campaign(server, args, kinds, port):
     return report
 
 
+def lying(server):
+    """The server's command with a bug: it acknowledges what is not on disk."""
+    library = os.path.join(work_folder("chaos-plant"), "lying_sync.so")
+    subprocess.run([need_program("cc"), "-shared", "-fPIC", "-o", library, os.path.join(HERE, "lying_sync.c")], check=True)
+    return "env LD_PRELOAD=%s %s" % (library, shlex.join(command(server)))
+
+
+def caught(args):
+    """Whether the checks find the planted bug."""
+    report = campaign(lying(args.server), args, [KINDS["power-cut-all"], KINDS["kill-leader"]], args.port)
+    expect(report.wrong, "a server that acknowledges what is not on disk was not found out")
+    return "the planted bug was found after %d rounds: %s" % (report.rounds, report.wrong[0])
+
+
 def check():
     parser = arguments(__doc__)
     parser.add_argument("--servers", type=int, default=3, help="of the ensemble: 3 or 5 (default: %(default)s)")
@@ -56,9 +73,12 @@ def check():
     parser.add_argument("--faults", default=",".join(KINDS), help="kinds, comma-separated (default: all)")
     parser.add_argument("--short", action="store_true", help="every fault once and shortly, whatever the minutes")
     parser.add_argument("--beside", action="store_true", help="then the same with " + PEER)
+    parser.add_argument("--plant", action="store_true", help="break the sync of the log: it must be found out")
     args = parser.parse_args()
     if os.geteuid() != 0:
         raise Skip("namespaces, disks and control groups take root")
+    if args.plant:
+        return caught(args)
     servers = [args.server] + ([PEER] if args.beside else [])
     for server in servers:
         command(server)
