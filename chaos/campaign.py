@@ -34,17 +34,20 @@ class Campaign:
         self.ground = Ground(server, size, port, self.folder, seed, kinds)
         self.cluster = self.ground.cluster
         self.rounds = []  # since the last look
+        self.counted = (0, 0, 0, 0)
         self.began = time.monotonic()
 
     def run(self, plan, until, look_every=LOOK_EVERY):
+        """Whether it came to the end of the plan or the time; False if something ended it before."""
         try:
             self.ground.start_all()
             self.cluster.wait_quorum()
             self.load = RecordedLoad(self.cluster.ports(), self.seed, History())
             self.reigns = Reigns(self.cluster).start()
             self.load.start()
-            self._rounds(plan, until, look_every)
+            return self._rounds(plan, until, look_every)
         finally:
+            self.report.seconds += time.monotonic() - self.began
             self.ground.stop()
 
     def _rounds(self, plan, until, look_every):
@@ -57,10 +60,24 @@ class Campaign:
                 if time.monotonic() > until:
                     break
             self._look()
+            return True
         except (Mismatch, AssertionError, NotServing, Refused, *LOST) as what:
-            self._wrong("%s: %s" % (type(what).__name__, what))
-        self.reigns.stop()
-        self.report.seconds = time.monotonic() - self.began
+            under_way = self.rounds and self.rounds[-1].ended is None
+            self._wrong("%s: %s" % (type(what).__name__, what), self.rounds[-1].kinds if under_way else None)
+            return False
+        finally:
+            self._count()
+            self.load.abandon()
+            self.reigns.stop()
+
+    def _count(self):
+        """Adds what was asked and answered since this was called last."""
+        now = self._counts()
+        self.report.acknowledged += now[0] - self.counted[0]
+        self.report.unknown += now[1] - self.counted[1]
+        self.report.reigns += len(self.reigns.leader_of) - self.counted[2]
+        self.report.ended += self.ground.ended - self.counted[3]
+        self.counted = (*now, len(self.reigns.leader_of), self.ground.ended)
 
     # ---- one round ----
     def _round(self, faults):
@@ -69,6 +86,8 @@ class Campaign:
         print("round %d: %s" % (report.rounds + 1, ", ".join(
             "%s %.1f-%.1f s" % (f.kind.name, f.after_s, f.after_s + f.lasts_s) for f in faults)), end="", flush=True)
         self.rounds.append(Round([f.kind for f in faults], began, None))
+        for fault in faults:
+            report.rows[fault.kind.name].times += 1
         self._carry_out(faults)
         healed = time.monotonic()
         self.cluster.wait_quorum(RECOVERY_S)
@@ -78,7 +97,6 @@ class Campaign:
         acknowledged, unknown = (now - then for now, then in zip(self._counts(), before))
         for fault in faults:
             row = report.rows[fault.kind.name]
-            row.times += 1
             row.seconds += fault.lasts_s
             row.acknowledged += acknowledged
             row.unknown += unknown
@@ -99,14 +117,13 @@ class Campaign:
             next(going_on, None)
 
     def _counts(self):
-        return self.load.acknowledged, self.load.history.unknown + sum(len(one.unknown) for one in self.load.liners)
+        return self.load.acknowledged, self.load.unknown
 
     # ---- looking ----
     def _look(self):
         """Nothing acknowledged is lost, all is equal, and what clients were told is explained."""
         report, load = self.report, self.load
         load.stop()
-        report.acknowledged, report.unknown = self._counts()
         self._judge_registers()
         self._judge_line()
         for member in self.cluster.running():
@@ -122,7 +139,6 @@ class Campaign:
             self._wrong(text)
         self.reigns.wrong.clear()
         patiently(lambda: sweep(self.cluster.running()[0].port))
-        report.reigns, report.ended = len(self.reigns.leader_of), self.ground.ended
         report.looks += 1
         self.rounds = []
         print("look %d: %d registers and %d numbers so far; all there, all equal" % (

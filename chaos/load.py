@@ -86,10 +86,16 @@ class RegisterClient(Recorder):
     def __init__(self, ports, number, seed, history):
         super().__init__(ports, number, seed)
         self.history, self.made, self.known_versions = history, set(), {}
+        self.starts = 0  # of the load: what was swept away is not used again
         self.barrier = "%s/barrier-%d" % (TOP, number)
 
+    def run(self):
+        self.starts += 1
+        super().run()
+
     def ask(self):
-        path = "%s/%d-%d" % (REGISTERS, time.monotonic() // TURN_S, self.chance.randrange(AT_ONCE))
+        turn = time.monotonic() // TURN_S
+        path = "%s/%d-%d-%d" % (REGISTERS, self.starts, turn, self.chance.randrange(AT_ONCE))
         if path not in self.made:
             self.create(path)
             self.create(self.barrier)
@@ -145,14 +151,21 @@ class Liner(Recorder):
     def __init__(self, ports, number, seed):
         super().__init__(ports, number, seed)
         self.created, self.unknown = [], []  # (began, ended, name), and values
+        self.told = self.asked = 0
+
+    @property
+    def lost(self):
+        return self.asked - self.told
 
     def ask(self):
         value, began = self.fresh_value(), time.monotonic()
         self.unknown.append(value)
+        self.asked += 1
         (reply,) = self.answers((CREATE, create_body(LINE + "/n", value.encode(), SEQUENTIAL)))
         expect(reply.error == 0, "create in %s: error %d" % (LINE, reply.error))
         self.created.append((began, time.monotonic(), Reader(reply.body).string()))
         self.unknown.pop()
+        self.told += 1
 
 
 class PacedClient(ensemble_load.Client):
@@ -177,11 +190,15 @@ class RecordedLoad(ensemble_load.Load):
 
     @property
     def acknowledged(self):
-        return super().acknowledged + self.history.acknowledged + sum(len(one.created) for one in self.liners)
+        return super().acknowledged + self.history.acknowledged + sum(one.told for one in self.liners)
 
     @property
     def expired(self):
         return super().expired + sum(one.expired for one in self.recorders + self.liners)
+
+    @property
+    def unknown(self):
+        return self.history.unknown + sum(one.lost for one in self.liners)
 
     def line(self):
         """What was created in it and what may have been: taken out of the record."""
@@ -190,6 +207,11 @@ class RecordedLoad(ensemble_load.Load):
         for liner in self.liners:
             liner.created, liner.unknown = [], []
         return created, unknown
+
+    def abandon(self):
+        """Nobody waits for what the clients still do."""
+        for one in self.all:
+            one.stopping = True
 
 
 def sweep(port):

@@ -36,9 +36,9 @@ def one_deck(kinds, size, chance):
     """Rounds with every kind once, as short as can be."""
     left = {kind.name for kind in kinds}
     for faults in rounds(kinds, size, chance, short=True):
-        faults = [fault for fault in faults if fault.kind.name in left]
-        left -= {fault.kind.name for fault in faults}
-        if faults:
-            yield faults
+        new = {fault.kind.name: fault for fault in faults if fault.kind.name in left}
+        left -= new.keys()
+        if new:
+            yield list(new.values())
         if not left:
             return

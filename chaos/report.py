@@ -60,7 +60,7 @@ def table(report, lacking):
                       row.stale_syncs, _verdict(row)))
     lines += [(name, "-", "-", "-", "-", "-", "-", "not on this machine") for name in lacking]
     text = [report.server] + _columns(lines)
-    return "\n".join(text + ["wrong: " + what for what in report.wrong] + [report.summary() if not report.wrong else ""]).rstrip()
+    return "\n".join(text + ["wrong: " + shortly(what) for what in report.wrong] + [report.summary() if not report.wrong else ""]).rstrip()
 
 
 def beside(ours, theirs):
@@ -75,6 +75,12 @@ def beside(ours, theirs):
     for name in ("rounds", "acknowledged", "unknown", "registers", "undecided", "stale_syncs", "numbers", "reigns", "ended"):
         lines.append((name.replace("_", " "), getattr(ours, name), "", "", getattr(theirs, name), "", ""))
     return "\n".join(_columns(lines))
+
+
+def shortly(text):
+    """On one line: its beginning and its end."""
+    text = " | ".join(line.strip() for line in text.split("\n") if line.strip())
+    return text if len(text) < 500 else "%s ... %s" % (text[:120], text[-360:])
 
 
 def _verdict(row):
