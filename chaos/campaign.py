@@ -88,6 +88,7 @@ class Campaign:
         self.rounds.append(Round([f.kind for f in faults], began, None))
         for fault in faults:
             report.rows[fault.kind.name].times += 1
+        ended = self.ground.ended
         self._carry_out(faults)
         healed = time.monotonic()
         self.cluster.wait_quorum(RECOVERY_S)
@@ -100,6 +101,7 @@ class Campaign:
             row.seconds += fault.lasts_s
             row.acknowledged += acknowledged
             row.unknown += unknown
+            row.ended += self.ground.ended - ended
             row.recovery_s = max(row.recovery_s, recovery)
         report.rounds += 1
         print("; %d operations, %d unknown, all serve after %.1f s" % (acknowledged, unknown, recovery), flush=True)

@@ -151,17 +151,16 @@ class Liner(Recorder):
     def __init__(self, ports, number, seed):
         super().__init__(ports, number, seed)
         self.created, self.unknown = [], []  # (began, ended, name), and values
-        self.told = self.asked = 0
-
-    @property
-    def lost(self):
-        return self.asked - self.told
+        self.told = self.lost = 0
 
     def ask(self):
         value, began = self.fresh_value(), time.monotonic()
         self.unknown.append(value)
-        self.asked += 1
-        (reply,) = self.answers((CREATE, create_body(LINE + "/n", value.encode(), SEQUENTIAL)))
+        try:
+            (reply,) = self.answers((CREATE, create_body(LINE + "/n", value.encode(), SEQUENTIAL)))
+        except LOST:
+            self.lost += 1
+            raise
         expect(reply.error == 0, "create in %s: error %d" % (LINE, reply.error))
         self.created.append((began, time.monotonic(), Reader(reply.body).string()))
         self.unknown.pop()

@@ -12,6 +12,7 @@ class Row:
     unknown: int = 0
     recovery_s: float = 0.0  # the longest from the end of a round to all servers serving
     stale_syncs: int = 0
+    ended: int = 0  # servers that ended by themselves, as they may when their disk is broken
     wrong: int = 0
 
 
@@ -49,7 +50,7 @@ class Report:
                 self.ended))
 
 
-HEAD = ("fault", "times", "seconds", "acknowledged", "unknown", "recovery s", "stale syncs", "verdict")
+HEAD = ("fault", "times", "seconds", "acknowledged", "unknown", "recovery s", "stale syncs", "ended", "verdict")
 
 
 def table(report, lacking):
@@ -57,8 +58,8 @@ def table(report, lacking):
     for kind in report.kinds:
         row = report.rows[kind.name]
         lines.append((kind.name, row.times, "%.0f" % row.seconds, row.acknowledged, row.unknown, "%.1f" % row.recovery_s,
-                      row.stale_syncs, _verdict(row)))
-    lines += [(name, "-", "-", "-", "-", "-", "-", "not on this machine") for name in lacking]
+                      row.stale_syncs, row.ended, _verdict(row)))
+    lines += [(name, "-", "-", "-", "-", "-", "-", "-", "not on this machine") for name in lacking]
     text = [report.server] + _columns(lines)
     return "\n".join(text + ["wrong: " + shortly(what) for what in report.wrong] + [report.summary() if not report.wrong else ""]).rstrip()
 
