@@ -27,6 +27,7 @@ from rig.server import arguments, command, work_folder  # noqa: E402
 PEER = "java3.9"
 LONGEST_S = 4 * 3600
 WRONG_MAX = 50
+PORTS = 100  # for each make
 
 
 def chosen(names):
@@ -39,9 +40,9 @@ def chosen(names):
     return [kind for kind in kinds if kind.name not in lacking], lacking
 
 
-def campaign(server, args, kinds, port):
+def campaign(report, args, port, wrong_max=WRONG_MAX):
     """One make of server through its time or its rounds."""
-    report = Report(server, kinds)
+    server, kinds = report.server, report.kinds
     chance = random.Random("plan %d" % args.seed)
     plan = one_deck(kinds, args.servers, chance) if args.short else rounds(kinds, args.servers, chance)
     until = time.monotonic() + (LONGEST_S if args.short else args.minutes * 60)
@@ -50,9 +51,8 @@ def campaign(server, args, kinds, port):
         server, args.servers, args.seed, "every fault once" if args.short else "%g minutes" % args.minutes), flush=True)
     # After something that is wrong the rest of the plan goes on with a new ensemble.
     while not Campaign(server, args.servers, port, args.seed, kinds, report).run(plan, until, look_every):
-        if time.monotonic() > until or len(report.wrong) >= WRONG_MAX:
+        if time.monotonic() > until or len(report.wrong) >= wrong_max:
             break
-    return report
 
 
 def lying(server):
@@ -64,7 +64,8 @@ def lying(server):
 
 def caught(args):
     """Whether the checks find the planted bug."""
-    report = campaign(lying(args.server), args, [KINDS["power-cut-all"], KINDS["kill-leader"]], args.port)
+    report = Report(lying(args.server), [KINDS["power-cut-all"], KINDS["kill-leader"]])
+    campaign(report, args, args.port, wrong_max=1)
     expect(report.wrong, "a server that acknowledges what is not on disk was not found out")
     return "the planted bug was found after %d rounds: %s" % (report.rounds, shortly(report.wrong[0]))
 
@@ -89,9 +90,12 @@ def check():
     kinds, lacking = chosen(args.faults.split(","))
     for name, why in lacking.items():
         print("not on this machine: %s: %s" % (name, why), flush=True)
-    reports = [campaign(server, args, kinds, args.port + 100 * n) for n, server in enumerate(servers)]
-    for report in reports:
-        print("\n" + table(report, lacking), flush=True)
+    reports = [Report(server, kinds) for server in servers]
+    for n, report in enumerate(reports):
+        try:
+            campaign(report, args, args.port + PORTS * n)
+        finally:  # whoever stops a long run sees what it did
+            print("\n" + table(report, lacking), flush=True)
     if args.beside:
         print("\n" + beside(*reports), flush=True)
     mine = reports[0]
