@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Ostler among the real programs: clients, kazoo's tests, a comparison with Java, and data folders that move.
 
-    python3 interop/run.py [--server CMD] [--only clients,recipes,kazoo,differential,disk,ensemble] [--quick]
+    python3 interop/run.py [--server CMD] [--only clients,recipes,kazoo,differential,disk,ensemble,chaos] [--quick]
 
 It first lets interop/peers/get bring what is missing. Then each check ends with one line, `ok|FAILED|skipped NAME
 (seconds) reason`; what a check printed is in target/interop/. A machine that lacks a program skips the checks with
@@ -29,7 +29,7 @@ Check = namedtuple("Check", "name script arguments")
 
 PEERS_OF = {
     "clients": ["zk39", "zk38", "cli_mt", "node"], "recipes": ["zk39"], "kazoo": ["venv"], "differential": ["zk39"], "disk": ["zk39", "zk38"],
-    "ensemble": ["zk39", "zk38", "venv"],
+    "ensemble": ["zk39", "zk38", "venv"], "chaos": ["faults", "zk39"],
 }
 
 
@@ -84,6 +84,14 @@ def checks(args):
             Check("failover", "ensemble/failover.py", common + ["--rounds", "3" if args.quick else "50"]),
             Check("catch-up", "ensemble/catchup.py", common + (["--writes", "100000", "--nodes", "10000"] if args.quick else [])),
         ],
+        "chaos": [
+            Check("chaos-checks", "../chaos/tests/run.py", []),
+            Check("chaos", "../chaos/run.py", common + ["--short"]),
+        ] + ([] if args.quick else [
+            Check("chaos-plant", "../chaos/run.py", common + ["--plant"]),
+            Check("chaos-3", "../chaos/run.py", common + ["--servers", "3", "--minutes", "10", "--beside"]),
+            Check("chaos-5", "../chaos/run.py", common + ["--servers", "5", "--minutes", "15"]),
+        ]),
     }
     return {name: parts[name] for name in args.only}
 

@@ -42,10 +42,10 @@ class Member(Server):
         if code is not None:
             raise Mismatch("server %d ended by itself with %s: %s" % (self.number, code, self.log_tail()))
 
-    def srvr(self):
+    def srvr(self, timeout=1.0):
         """{key: value} of srvr; empty while it does not serve."""
         try:
-            text = four_letter_word(self.port, "srvr", timeout=1.0)
+            text = four_letter_word(self.port, "srvr", timeout)
         except OSError:
             return {}
         return dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)

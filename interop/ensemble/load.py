@@ -220,6 +220,7 @@ class Visitor:
 
 class Load:
     """Clients and a visitor, each in a thread, between `start` and `stop`; any number of times."""
+    CLIENT = Client
 
     def __init__(self, ports, clients=4, seed=0):
         self.ports, self.threads = list(ports), []
@@ -231,7 +232,7 @@ class Load:
                 if e.code != NODE_EXISTS:
                     raise
         session.close()
-        self.clients = [Client(self.ports, n, seed) for n in range(clients)]
+        self.clients = [self.CLIENT(self.ports, n, seed) for n in range(clients)]
         self.visitor = Visitor(self.ports, seed)
         self.all = [*self.clients, self.visitor]
 

@@ -36,7 +36,7 @@ class Namespaces(Ways):
 
     def house(self, member):
         """Starts it in its namespace from now on."""
-        member.words = ["ip", "netns", "exec", self._name(member.number)] + member.words
+        member.words = self._enter(self._name(member.number)) + member.words
         member.settings["clientPortAddress"] = self.host(member.number)
         found_at(member.port, self.host(member.number))
 
@@ -49,7 +49,7 @@ class Namespaces(Ways):
             _ip("netns add " + name)
             _ip("link add %s type veth peer name eth0 address %s netns %s" % (here, _hardware(n), name),
                 "link set %s master %s up" % (here, self.bridge))
-            _ip("link set lo up", "link set eth0 up", "addr add %s/24 dev eth0" % self.host(n), inside=name)
+            in_namespace(name, "link set lo up", "link set eth0 up", "addr add %s/24 dev eth0" % self.host(n))
         self.heal()
         return self
 
@@ -60,12 +60,19 @@ class Namespaces(Ways):
             lines.setdefault(source, []).append(
                 "neigh replace %s lladdr %s dev eth0 nud permanent" % (self.host(sink), there))
         for source, orders in lines.items():
-            _ip(*orders, inside=self._name(source))
+            in_namespace(self._name(source), *orders)
 
     def stop(self):
         for n in self.numbers:
             subprocess.run(["ip", "netns", "del", self._name(n)], stderr=subprocess.DEVNULL)
         subprocess.run(["ip", "link", "del", self.bridge], stderr=subprocess.DEVNULL)
+
+    def inside(self, name, words):
+        _done(self._enter(name) + words)
+
+    def _enter(self, name):
+        """Only the network is another: `ip netns exec` would hold what is mounted, too."""
+        return ["nsenter", "--net=/run/netns/" + name]
 
     def _name(self, number):
         return "%s-%d" % (self.bridge, number)
@@ -75,9 +82,16 @@ def _hardware(number):
     return "02:00:00:00:01:%02x" % number
 
 
-def _ip(*lines, inside=None):
-    """Carries out `ip` commands, in a namespace if one is named."""
-    words = ["ip"] + (["-netns", inside] if inside else []) + ["-batch", "-"]
-    done = subprocess.run(words, input="\n".join(lines), text=True, capture_output=True)
+def _ip(*lines):
+    """Carries out `ip` commands."""
+    _done(["ip", "-batch", "-"], "\n".join(lines))
+
+
+def in_namespace(name, *lines):
+    _done(["ip", "-netns", name, "-batch", "-"], "\n".join(lines))
+
+
+def _done(words, text=None):
+    done = subprocess.run(words, input=text, text=True, capture_output=True)
     if done.returncode:
         raise Skip("network namespaces are not to be had: " + done.stderr.strip())

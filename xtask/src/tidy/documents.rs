@@ -4,7 +4,8 @@ use super::sources::SourceFile;
 use std::path::Path;
 
 /// First parts of paths that documents name in backticks.
-const ROOTS: [&str; 8] = ["crates/", "xtask/", "docs/", "interop/", "bench/", "fuzz/", ".ci/", ".cargo/"];
+const ROOTS: [&str; 9] =
+    ["crates/", "xtask/", "docs/", "interop/", "chaos/", "bench/", "fuzz/", ".ci/", ".cargo/"];
 
 pub(crate) fn check(checkout: &Path, file: &SourceFile) -> Vec<String> {
     if !file.is_document() {

@@ -1,0 +1,44 @@
+"""Which faults come, when and for how long: all of it from the seed."""
+from collections import namedtuple
+
+from faults import ALL
+
+Fault = namedtuple("Fault", "kind after_s lasts_s seed")
+AT_ONCE = ([1, 2, 3], [4, 4, 2])  # and how often
+LASTS_S, AFTER_S = (1.0, 8.0), (0.0, 2.0)
+SHORT_AT_ONCE, SHORT_LASTS_S, SHORT_AFTER_S = 4, (0.5, 1.0), (0.0, 0.2)
+
+
+def rounds(kinds, size, chance, short=False):
+    """Lists of faults that go on at the same time, without end. Every kind comes as often as every other."""
+    lasts, after = (SHORT_LASTS_S, SHORT_AFTER_S) if short else (LASTS_S, AFTER_S)
+    deck = []
+    while True:
+        wanted = SHORT_AT_ONCE if short else chance.choices(*AT_ONCE)[0]
+        faults, taken = [], 0
+        while len(faults) < wanted:
+            if not deck:
+                deck = list(kinds)
+                chance.shuffle(deck)
+            kind = deck[-1]
+            # One server is always left to whatever looks for the leader.
+            if faults and (kind.takes == ALL or taken + kind.takes >= size):
+                break
+            deck.pop()
+            taken += kind.takes
+            faults.append(Fault(kind, chance.uniform(*after), chance.uniform(*lasts), chance.getrandbits(32)))
+            if kind.takes == ALL:
+                break
+        yield faults
+
+
+def one_deck(kinds, size, chance):
+    """Rounds with every kind once, as short as can be."""
+    left = {kind.name for kind in kinds}
+    for faults in rounds(kinds, size, chance, short=True):
+        new = {fault.kind.name: fault for fault in faults if fault.kind.name in left}
+        left -= new.keys()
+        if new:
+            yield list(new.values())
+        if not left:
+            return

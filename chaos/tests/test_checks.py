@@ -1,0 +1,53 @@
+"""Each check finds what it is there for, and nothing in what is right."""
+import os
+import sys
+import unittest
+
+HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "interop")]
+from checks import Reigns, Verdict, judge, line_differs, numbers_out_of_line, reads_that_go_back  # noqa: E402
+from history import PLAIN_READ, READ, SYNC_READ, WRITE, Operation  # noqa: E402
+
+WRITTEN = Operation(0, WRITE, 0, 1, "a", 1)
+
+
+def read(kind, client, began, value, version):
+    return Operation(client, kind, began, began + 0.5, value, version)
+
+
+class Checks(unittest.TestCase):
+    def test_a_stale_read_after_sync_has_its_own_verdict(self):
+        self.assertEqual(judge([WRITTEN, read(SYNC_READ, 1, 2, "a", 1)]), Verdict.OK)
+        self.assertEqual(judge([WRITTEN, read(SYNC_READ, 1, 2, "", 0)]), Verdict.STALE_SYNC)
+        self.assertEqual(judge([WRITTEN, read(READ, 1, 2, "", 0)]), Verdict.BROKEN)
+
+    def test_reads_of_one_client_that_go_back(self):
+        fresh, old = read(PLAIN_READ, 1, 2, "a", 1), read(PLAIN_READ, 1, 3, "", 0)
+        self.assertEqual(list(reads_that_go_back("r", [WRITTEN, fresh])), [])
+        self.assertEqual(list(reads_that_go_back("r", [WRITTEN, read(PLAIN_READ, 2, 3, "", 0), fresh])), [])
+        self.assertEqual(len(list(reads_that_go_back("r", [WRITTEN, fresh, old]))), 1)
+
+    def test_numbers(self):
+        def line(*moments):
+            return [(began, ended, "/n%010d" % number) for began, ended, number in moments]
+        self.assertEqual(list(numbers_out_of_line(line((0, 5, 2), (1, 2, 1), (6, 7, 9)))), [])
+        self.assertEqual(len(list(numbers_out_of_line(line((0, 1, 2), (2, 3, 1))))), 1)
+        self.assertEqual(len(list(numbers_out_of_line(line((0, 3, 2), (1, 4, 2))))), 1)
+
+    def test_what_is_in_the_line(self):
+        created = [(0, 1, "/n0")]
+        self.assertEqual(list(line_differs(created, {"x"}, {"/n0": "a", "/n1": "x"})), [])
+        self.assertEqual(len(list(line_differs(created, set(), {}))), 1)
+        self.assertEqual(len(list(line_differs(created, set(), {"/n0": "a", "/n1": "x"}))), 1)
+
+    def test_an_epoch_with_two_leaders(self):
+        reigns = Reigns(None)
+        for zxid, number in ((0x100000001, 1), (0x200000000, 2), (0x100000005, 1), (0x200000001, 2)):
+            reigns.saw(zxid, number)
+        self.assertEqual(reigns.wrong, [])
+        reigns.saw(0x200000007, 3)
+        self.assertEqual(len(reigns.wrong), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,42 @@
+"""A seed decides the plan; every kind comes, and nobody is asked to break more servers than there are."""
+import itertools
+import os
+import random
+import sys
+import unittest
+
+HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "interop")]
+from faults import ALL, KINDS  # noqa: E402
+from plan import one_deck, rounds  # noqa: E402
+
+EVERY = list(KINDS.values())
+
+
+class Plan(unittest.TestCase):
+    def test_a_seed_gives_one_plan(self):
+        one, same, other = (list(itertools.islice(rounds(EVERY, 3, random.Random(seed)), 50)) for seed in (1, 1, 2))
+        self.assertEqual(one, same)
+        self.assertNotEqual(one, other)
+
+    def test_a_server_is_left_unharmed(self):
+        for size in (3, 5):
+            for faults in itertools.islice(rounds(EVERY, size, random.Random(7)), 500):
+                takes = [fault.kind.takes for fault in faults]
+                self.assertTrue(takes == [ALL] or sum(takes) < size, takes)
+
+    def test_kinds_come_equally_often(self):
+        count = dict.fromkeys(KINDS, 0)
+        for faults in itertools.islice(rounds(EVERY, 3, random.Random(3)), 300):
+            for fault in faults:
+                count[fault.kind.name] += 1
+        self.assertLessEqual(max(count.values()) - min(count.values()), 1)
+
+    def test_the_short_plan_has_every_kind_once(self):
+        for seed in range(20):
+            names = [fault.kind.name for faults in one_deck(EVERY, 3, random.Random(seed)) for fault in faults]
+            self.assertEqual(sorted(names), sorted(KINDS))
+
+
+if __name__ == "__main__":
+    unittest.main()
