@@ -302,6 +302,10 @@ fn load(
         StorageError::BadSnapshot { reason, .. } => reason,
         other => other.to_string(),
     })?;
+    // A Java server goes on while it writes: its tree may be newer than the name, and never older.
+    if let Some(last) = trailer.last_processed.filter(|last| *last < file.zxid) {
+        return Err(format!("it holds the tree of {last}, which is older than its name says"));
+    }
     trailer.digest = trailer.digest.filter(|digest| digest.zxid.to_wire() > 0);
     sink.snapshot_loaded(file.zxid, trailer).map_err(|refusal| refusal.to_string())
 }

@@ -48,11 +48,19 @@ impl World {
 
     /// A snapshot with a root and a node named after its zxid.
     fn snapshot(&self, zxid: u64) -> PathBuf {
+        self.write_snapshot(zxid, SnapshotTrailer::default())
+    }
+
+    fn snapshot_that_knows_its_zxid(&self, zxid: u64) -> PathBuf {
+        self.write_snapshot(zxid, SnapshotTrailer { digest: None, last_processed: Some(Zxid(zxid)) })
+    }
+
+    fn write_snapshot(&self, zxid: u64, trailer: SnapshotTrailer) -> PathBuf {
         let mut writer = begin_snapshot(&self.disk, &self.folders.snapshots, zxid).unwrap();
         for path in ["/".to_owned(), format!("/{zxid:x}")] {
             writer.node(&path, None, -1, &StatPersisted::default()).unwrap();
         }
-        writer.finish(SnapshotTrailer::default()).unwrap()
+        writer.finish(trailer).unwrap()
     }
 
     fn damage(&self, path: &Path) {
@@ -189,6 +197,23 @@ fn logs_without_a_snapshot_are_trusted_only_when_told_so() {
     let world = World::new();
     world.log(2..=4);
     assert!(matches!(world.recover(EASY), Err(StorageError::Gap { .. })));
+}
+
+/// A disk that loses what it has synced can keep a name and not what was written under it. Old files are used again, so
+/// what is there then is a whole snapshot, of long ago.
+#[test]
+fn a_snapshot_is_not_taken_for_that_of_a_later_zxid() {
+    let world = World::new();
+    world.snapshot(2);
+    world.log(1..=7);
+    let older = world.snapshot_that_knows_its_zxid(3);
+    let bytes = world.disk.bytes(&older);
+    let newer = world.snapshot_that_knows_its_zxid(5);
+    world.disk.put(&newer, &bytes);
+    let (done, contents) = world.recover(STRICT).unwrap();
+    assert_eq!((done.origin, zxids(&contents)), (Origin::Snapshot(Zxid(3)), vec![4, 5, 6, 7]));
+    let note = done.notes[0].to_string();
+    assert!(note.contains("snapshot.5") && note.contains("the tree of 0x3"), "{note}");
 }
 
 #[test]
