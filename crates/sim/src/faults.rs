@@ -10,7 +10,10 @@ use crate::{
     wire,
     world::{Event, World, line},
 };
-use ostler_proto::id::{ServerId, SessionId};
+use ostler_proto::{
+    id::{ServerId, SessionId},
+    membership::Membership,
+};
 use ostler_server_core::{ConnId, Input};
 
 const CLOCK_JUMP_MS: i64 = 3_600_000;
@@ -164,7 +167,21 @@ impl World {
     pub(crate) fn start_if_down(&mut self, id: i64) {
         if self.nodes[&id].server.is_none() {
             self.node(id).disk.files.trouble(None);
+            self.name_itself(id);
             self.boot(id);
+        }
+    }
+
+    /// A server that was taken out and, while it was down, added again does not know the latter: the operator gives it the
+    /// configuration of today, for it starts with none that does not name it.
+    fn name_itself(&mut self, id: i64) {
+        let today = self.truth.membership().clone();
+        let here = ServerId(id);
+        let forgotten =
+            |of: &Membership| today.servers.contains_key(&here) && !of.servers.contains_key(&here);
+        if self.nodes[&id].disk.configuration().is_some_and(|(active, _)| forgotten(&active)) {
+            self.trace(|| format!("server {id} is given the configuration of today"));
+            self.node(id).disk.reconfigure(&today);
         }
     }
 
