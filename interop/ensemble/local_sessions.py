@@ -68,6 +68,21 @@ class Trial:
         for member in others:
             member.start()
         self.cluster.wait_quorum()
+        self._first_write(high)
+
+    def _first_write(self, leader):
+        """A Java follower turns away who has seen the zxid with which the reign began, until it has a later one."""
+        session = Session(leader.port)
+        session.create("/begun", b"")
+        session.close()
+        for member in self.cluster.running():
+            wait("server %d has the first write" % member.number, lambda: self._has(member, "/begun"))
+
+    def _has(self, member, path):
+        session = patiently(lambda: Session(member.port))
+        found = session.exists(path) is not None
+        session.close()
+        return found
 
     def _name(self, what):
         self.count += 1
