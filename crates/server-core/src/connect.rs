@@ -9,7 +9,7 @@ use crate::{
 };
 use ostler_proto::{
     connect::{ConnectRequest, ConnectResponse},
-    id::{SessionId, Xid, Zxid},
+    id::{SessionId, Xid},
     op::Op,
     password,
     planted::{self, Bug},
@@ -33,7 +33,8 @@ impl Server {
         if read_only && request.read_only != Some(true) {
             return self.close(conn, CloseReason::ReadOnly, effects);
         }
-        if !self.has_seen(request.last_zxid_seen) && !planted::is(Bug::OlderTreeServed) {
+        if request.last_zxid_seen > self.tree.last_processed().to_wire() && !planted::is(Bug::OlderTreeServed)
+        {
             // No answer: the client tries another server, which may have what it has seen.
             return self.close(conn, CloseReason::ClientAhead, effects);
         }
@@ -48,14 +49,6 @@ impl Server {
         } else {
             self.reopen_session(now, conn, timeout_ms, request, effects);
         }
-    }
-
-    /// Whether the tree is not older than what a client has seen. The beginning of a reign is no transaction, and yet a
-    /// leader answers with its zxid until there is one: who has that epoch has all that was before it.
-    fn has_seen(&self, zxid: i64) -> bool {
-        let begun = |epoch| self.ensemble.as_ref().is_some_and(|ensemble| ensemble.has_begun(epoch));
-        let seen = Zxid::from_wire(zxid);
-        zxid <= self.tree.last_processed().to_wire() || (seen.counter() == 0 && begun(seen.epoch()))
     }
 
     fn open_session(

@@ -251,11 +251,6 @@ impl Ensemble {
         }
     }
 
-    /// It has all that was committed before this epoch.
-    pub(crate) fn has_begun(&self, epoch: Epoch) -> bool {
-        self.current >= epoch
-    }
-
     /// It does not vote.
     fn is_observer(&self) -> bool {
         !self.config.membership.votes(self.me)

@@ -8,7 +8,7 @@ use crate::{
 };
 use ostler_proto::{
     error::ErrorCode,
-    id::{SessionId, Zxid},
+    id::SessionId,
     reply::{Body, OpResult, Reply},
     txn::{Txn, TxnRecord},
 };
@@ -160,24 +160,6 @@ fn a_local_session_comes_back_where_it_is_and_nowhere_else() {
         let elsewhere = world.ids().into_iter().find(|id| *id != member).unwrap();
         assert!(!world.come_back(client, elsewhere), "a local session moves");
         assert_eq!(world.clients[client].session, None, "it is told that its session is over");
-    }
-    world.must_come_back();
-}
-
-/// A leader answers so until there is a transaction in its reign, and local sessions make none.
-#[test]
-fn who_has_seen_the_beginning_of_a_reign_is_served_and_who_has_seen_more_is_not() {
-    let mut world = three_local(12, Upgradeable);
-    let epoch = world.epoch_of(world.leader().unwrap());
-    for member in leader_and_follower(&world) {
-        let client = world.join(member);
-        let seen = world.clients[client].seen;
-        for (zxid, served) in [(Zxid::new(epoch, 1), false), (Zxid::new(epoch, 0), true)] {
-            world.clients[client].seen = zxid;
-            assert!(zxid > world.truth.last(), "nothing has happened in this reign");
-            assert_eq!(world.come_back(client, member), served, "{zxid}");
-        }
-        world.clients[client].seen = seen;
     }
     world.must_come_back();
 }
