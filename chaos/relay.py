@@ -8,13 +8,13 @@ is done to do not pass here.
 import asyncio
 import ctypes
 import fcntl
-import multiprocessing
 import os
 import random
 import signal
 import struct
 from dataclasses import dataclass
 
+from ensemble.links import Beside
 from ensemble.namespaces import Namespaces, in_namespace
 
 DEVICE = "far0"
@@ -34,16 +34,13 @@ class Weather:
 class RelayedNamespaces(Namespaces):
     def __init__(self, size, seed):
         super().__init__(size)
-        self.seed, self.cut_ways, self.process = seed, set(), None
-        self.control, self.other_end = multiprocessing.Pipe()
+        self.seed, self.cut_ways, self.beside = seed, set(), Beside()
 
     def start(self):
         super().start()
         names = {n: self._name(n) for n in self.numbers}
         hosts = {socket_address(self.host(n)): n for n in self.numbers}
-        self.process = multiprocessing.Process(target=_serve, args=(names, hosts, self.seed, self.other_end), daemon=True)
-        self.process.start()
-        self.control.recv()
+        self.beside.start(_serve, names, hosts, self.seed)
         for name in names.values():
             in_namespace(name, "link set %s up" % DEVICE)
             for device in ("all", DEVICE):
@@ -56,13 +53,13 @@ class RelayedNamespaces(Namespaces):
 
     def turn(self, ways, is_open):
         self.cut_ways = self.cut_ways - set(ways) if is_open else self.cut_ways | set(ways)
-        if self.process:
-            self._tell(cut=self.cut_ways)
+        if self.beside.process:
+            self.beside.tell({"cut": self.cut_ways})
         super().turn(ways, is_open)
 
     def weather(self, ways, weather):
         """From now on, on these ways; None is fair."""
-        self._tell(weather=(list(ways), weather))
+        self.beside.tell({"weather": (list(ways), weather)})
         for source, sink in ways:
             route = "%s/32" % self.host(sink)
             if weather:
@@ -70,15 +67,8 @@ class RelayedNamespaces(Namespaces):
             else:
                 in_namespace(self._name(source), "route flush %s" % route)
 
-    def _tell(self, **what):
-        self.control.send(what)
-        self.control.recv()
-
     def stop(self):
-        if self.process:
-            self.process.kill()
-            self.process.join()
-            self.process = None
+        self.beside.stop()
         super().stop()
 
 

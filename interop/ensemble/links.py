@@ -48,12 +48,35 @@ class Ways:
         self.stop()
 
 
+class Beside:
+    """A process that carries what passes between servers, and is told what to do with it. It answers each order."""
+
+    def __init__(self):
+        self.process = None
+        self.control, self.other_end = multiprocessing.Pipe()
+
+    def start(self, serve, *args):
+        """`serve` gets its end of the pipe last, and answers once when it is ready."""
+        self.process = multiprocessing.Process(target=serve, args=(*args, self.other_end), daemon=True)
+        self.process.start()
+        self.control.recv()
+
+    def tell(self, order):
+        self.control.send(order)
+        self.control.recv()
+
+    def stop(self):
+        if self.process:
+            self.process.kill()
+            self.process.join()
+            self.process = None
+
+
 class Links(Ways):
     def __init__(self, size, base_port):
         super().__init__(size)
         self.at = {pair: base_port + PORTS_PER_LINK * n for n, pair in enumerate(self.pairs)}
-        self.used, self.routes, self.process = {}, [], None
-        self.control, self.other_end = multiprocessing.Pipe()
+        self.used, self.routes, self.beside = {}, [], Beside()
 
     def to(self, seen_by, number, port):
         """The port at which `seen_by` reaches port `port` of server `number`."""
@@ -64,9 +87,7 @@ class Links(Ways):
         return here
 
     def start(self):
-        self.process = multiprocessing.Process(target=_serve, args=(self.routes, self.numbers, self.other_end), daemon=True)
-        self.process.start()
-        self.control.recv()  # it listens
+        self.beside.start(_serve, self.routes, self.numbers)
         return self
 
     def host(self, _number):
@@ -76,14 +97,10 @@ class Links(Ways):
         """Members live where they are started."""
 
     def turn(self, ways, is_open):
-        self.control.send((ways, is_open))
-        self.control.recv()
+        self.beside.tell((ways, is_open))
 
     def stop(self):
-        if self.process:
-            self.process.kill()
-            self.process.join()
-            self.process = None
+        self.beside.stop()
 
 
 def _serve(routes, numbers, control):
