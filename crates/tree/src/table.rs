@@ -1,7 +1,7 @@
 //! The flat map from path to znode, split into shards that a frozen view shares.
 //!
-//! `freeze` copies 4,096 pointers. The first later change in a shard copies that shard's pointers
-//! (`Arc::make_mut`), and the changed znode; everything else stays shared until the view is dropped.
+//! `freeze` copies a pointer for each shard, at most 4,096. The first later change in a shard copies that shard's
+//! pointers (`Arc::make_mut`), and the changed znode; everything else stays shared until the view is dropped.
 
 use crate::znode::Znode;
 use alloc::vec::Vec;
@@ -10,7 +10,12 @@ use hashbrown::{HashTable, hash_table::Entry};
 use rustc_hash::FxBuildHasher;
 use triomphe::Arc;
 
-const SHARDS: usize = 4096;
+/// A power of two, as every count of shards.
+const SHARDS_MIN: usize = 16;
+const SHARDS_MAX: usize = 4096;
+/// Znodes that a shard has on average when their number doubles, which moves all of them: at most 65,536 pointers, in
+/// about a millisecond.
+const SPLIT_ABOVE: usize = 32;
 
 /// A znode that a frozen view may share. Its count takes eight bytes where std's takes sixteen.
 pub type SharedZnode = Arc<Znode>;
@@ -29,15 +34,16 @@ pub(crate) fn hash(path: &str) -> u64 {
     FxBuildHasher.hash_one(path)
 }
 
-fn shard_of(hash: u64) -> usize {
+/// Of a power of two.
+fn shard_of(hash: u64, shards: usize) -> usize {
     // The table inside a shard uses the lowest and the seven highest bits.
-    (hash >> 40) as usize % SHARDS
+    (hash >> 40) as usize & (shards - 1)
 }
 
 impl Default for ZnodeTable {
     fn default() -> Self {
         let empty = Arc::new(Shard::new());
-        ZnodeTable { shards: (0..SHARDS).map(|_| empty.clone()).collect(), len: 0 }
+        ZnodeTable { shards: alloc::vec![empty; SHARDS_MIN], len: 0 }
     }
 }
 
@@ -55,13 +61,14 @@ impl ZnodeTable {
     /// The znode at `path`.
     pub fn get(&self, path: &str) -> Option<&Znode> {
         let hash = hash(path);
-        self.shards[shard_of(hash)].find(hash, |node| *node.path == *path).map(|node| &**node)
+        self.shards[self.shard_of(hash)].find(hash, |node| *node.path == *path).map(|node| &**node)
     }
 
     /// The znode at `path`, to be changed. A view that shares it keeps the old one.
     pub fn get_mut(&mut self, path: &str) -> Option<&mut Znode> {
         let hash = hash(path);
-        let shard = &mut self.shards[shard_of(hash)];
+        let at = self.shard_of(hash);
+        let shard = &mut self.shards[at];
         if !shard.is_unique() {
             // Looking first keeps a miss from copying a shared shard.
             shard.find(hash, |node| *node.path == *path)?;
@@ -72,8 +79,12 @@ impl ZnodeTable {
 
     /// Puts a znode in; returns what was at its path.
     pub fn insert(&mut self, node: SharedZnode) -> Option<SharedZnode> {
+        if self.len == self.shards.len() * SPLIT_ABOVE && self.shards.len() < SHARDS_MAX {
+            self.double();
+        }
         let hash_value = hash(&node.path);
-        let shard = Arc::make_mut(&mut self.shards[shard_of(hash_value)]);
+        let at = self.shard_of(hash_value);
+        let shard = Arc::make_mut(&mut self.shards[at]);
         let entry = shard.entry(hash_value, |other| other.path == node.path, |other| hash(&other.path));
         match entry {
             Entry::Occupied(mut slot) => Some(core::mem::replace(slot.get_mut(), node)),
@@ -88,11 +99,34 @@ impl ZnodeTable {
     /// Takes the znode at `path` out.
     pub fn remove(&mut self, path: &str) -> Option<SharedZnode> {
         let hash = hash(path);
-        let shard = &mut self.shards[shard_of(hash)];
+        let at = self.shard_of(hash);
+        let shard = &mut self.shards[at];
         shard.find(hash, |node| *node.path == *path)?;
         let slot = Arc::make_mut(shard).find_entry(hash, |node| *node.path == *path).ok()?;
         self.len -= 1;
         Some(slot.remove().0)
+    }
+
+    fn shard_of(&self, hash: u64) -> usize {
+        shard_of(hash, self.shards.len())
+    }
+
+    /// Each shard becomes two. Views keep the old ones.
+    fn double(&mut self) {
+        let old = core::mem::take(&mut self.shards);
+        let shards = old.len() * 2;
+        let mut new = alloc::vec![Shard::new(); shards];
+        let mut put = |node: SharedZnode| {
+            let hash_value = hash(&node.path);
+            new[shard_of(hash_value, shards)].insert_unique(hash_value, node, |other| hash(&other.path));
+        };
+        for shard in old {
+            match Arc::try_unwrap(shard) {
+                Ok(own) => own.into_iter().for_each(&mut put),
+                Err(shared) => shared.iter().cloned().for_each(&mut put),
+            }
+        }
+        self.shards = new.into_iter().map(Arc::new).collect();
     }
 
     /// The shards as they are now, shared.
@@ -124,12 +158,31 @@ mod tests {
         assert!(table.get_mut("/none").is_none() && table.remove("/none").is_none());
         let old = |path: &str| {
             let hash = hash(path);
-            view[shard_of(hash)].find(hash, |node| *node.path == *path).unwrap().stat.version
+            view[shard_of(hash, view.len())].find(hash, |node| *node.path == *path).unwrap().stat.version
         };
         assert_eq!((old("/7"), old("/8")), (0, 0));
         assert_eq!(
             (table.get("/7").unwrap().stat.version, table.get("/8").is_none(), table.len()),
             (9, true, 4999)
         );
+    }
+
+    #[test]
+    fn shards_double_up_to_a_limit_and_nothing_gets_lost() {
+        let mut table = ZnodeTable::default();
+        let mut views = Vec::new();
+        let count = SHARDS_MAX * SPLIT_ABOVE + 1;
+        for n in 0..count {
+            if n == table.shards.len() * SPLIT_ABOVE {
+                views.push((n, table.share()));
+            }
+            table.insert(node(&format!("/{n}")));
+        }
+        assert_eq!((table.shards.len(), table.len()), (SHARDS_MAX, count));
+        assert!((0..count).all(|n| table.get(&format!("/{n}")).is_some()));
+        assert_eq!(views.len(), (SHARDS_MAX / SHARDS_MIN).ilog2() as usize + 1);
+        for (len, view) in views {
+            assert_eq!(view.iter().map(|shard| shard.len()).sum::<usize>(), len);
+        }
     }
 }
