@@ -18,16 +18,16 @@
 //!
 //! | file | what is there | verdict |
 //! |---|---|---|
-//! | newest | zeros to the end, or nothing | clean end |
-//! | newest | damage, and no whole record after it | torn tail |
-//! | newest | damage with a hole (an unwritten sector), whole records after it | torn tail |
-//! | newest | damage without a hole, whole records after it | corrupt |
-//! | newest | damage more than one batch ([`BATCH_LIMIT`]) before the last data | corrupt |
-//! | older | length 0, or a record cut off, or no end byte | end of this file; the next one must continue |
+//! | any | zeros to the end, or nothing | clean end |
+//! | any | damage, and no whole record after it | torn tail |
+//! | any | the same, but the damaged record is there to its end, without a hole (an unwritten sector) | corrupt |
+//! | any | damage with a hole, whole records after it | torn tail |
+//! | any | damage without a hole, whole records after it | corrupt |
+//! | any | damage more than one batch ([`BATCH_LIMIT`]) before the last data | corrupt |
 //! | older | wrong checksum, impossible length, bad header | corrupt |
 //!
 //! A torn tail is reported and, by recovery, cut; corruption is an error that names file and offset. The
-//! third row is the one where a crash and a disk error can look alike. A disk writes the sectors of a batch
+//! fourth row is the one where a crash and a disk error can look alike. A disk writes the sectors of a batch
 //! in any order, so after a power cut a sector in the middle may never have been written while later ones
 //! were. Such a sector reads as zeros, since log files are never overwritten (one that is used again, [`SpareLog`], is cleared and
 //! synced first). To blame a synced sector for it,
@@ -36,8 +36,9 @@
 //! that bound. Any other damage in front of whole records was not made by a crash, and is refused: what follows
 //! may have been acknowledged.
 //!
-//! The rule for older files is upstream's: Java does not cut a torn tail, it goes on with a new file. That is
-//! safe to accept because zxids count up: the next file must continue where this one ends, else it is a gap.
+//! Older files may have torn tails because Java does not cut one, it goes on with a new file. Within an epoch that
+//! one must continue where the older one ends, else it is a gap; from one epoch to the next nothing shows that a record
+//! is missing, so damage that is no torn tail must be seen as such.
 
 mod cut;
 mod file;

@@ -182,25 +182,22 @@ impl<'d> LogReader<'d> {
     fn check_end(&mut self, end: FileEnd) -> Result<()> {
         let Some(file) = &self.current else { return Ok(()) };
         let (path, offset) = (file.path().to_path_buf(), file.offset());
-        let reason = if path == self.newest {
-            match tail::judge(file, end, self.last)? {
-                Verdict::Clean => return Ok(()),
-                Verdict::Torn { bytes } => {
+        let is_newest = path == self.newest;
+        let may_be_torn = matches!(end, FileEnd::Unwritten | FileEnd::CutOff | FileEnd::NoEndByte);
+        let verdict = match end {
+            FileEnd::EndOfFile => Verdict::Clean,
+            _ if is_newest || may_be_torn => tail::judge(file, end, self.last)?,
+            _ => Verdict::Corrupt { reason: end.reason() },
+        };
+        let reason = match verdict {
+            Verdict::Clean => return Ok(()),
+            Verdict::Torn { bytes } => {
+                if is_newest {
                     self.torn = Some(TornTail { file: path, offset, zxid_before: self.last, bytes });
-                    return Ok(());
                 }
-                Verdict::Corrupt { reason } => reason,
+                return Ok(());
             }
-        } else {
-            match end {
-                FileEnd::EndOfFile | FileEnd::Unwritten | FileEnd::CutOff | FileEnd::NoEndByte => {
-                    return Ok(());
-                }
-                FileEnd::WrongChecksum
-                | FileEnd::BadLength(_)
-                | FileEnd::NoTransaction
-                | FileEnd::BadHeader => end.reason(),
-            }
+            Verdict::Corrupt { reason } => reason,
         };
         Err(StorageError::Corrupt { file: path, offset, reason, last_good: self.last })
     }

@@ -1,4 +1,4 @@
-//! What the bytes after a file's last good record are: the rules of the module above, for the newest file.
+//! What the bytes after a file's last good record are: the rules of the module above.
 
 use super::{BATCH_LIMIT, END_BYTE, FRAMING, FileEnd, HEADER, LogFileReader, PREFIX};
 use crate::{
@@ -24,7 +24,7 @@ pub(super) enum Verdict {
     Corrupt { reason: String },
 }
 
-/// Judges the end of the newest file, where `reader` stopped for `end`. `last` is the last good zxid.
+/// Judges the end of a file, where `reader` stopped for `end`. `last` is the last good zxid.
 pub(super) fn judge(reader: &LogFileReader, end: FileEnd, last: Zxid) -> Result<Verdict> {
     let (file, size) = reader.raw();
     let start = reader.offset();
@@ -43,6 +43,7 @@ pub(super) fn judge(reader: &LogFileReader, end: FileEnd, last: Zxid) -> Result<
         return corrupt(String::new());
     }
     match next_record(&tail, last) {
+        None if is_whole_but_wrong(&tail, end, start) => corrupt(", and all of its bytes are there".to_owned()),
         None => Ok(Verdict::Torn { bytes }),
         Some((at, _))
             if bytes <= BATCH_LIMIT as u64 && has_hole(&tail[..at + leading_zeros(&tail[at..])], start) =>
@@ -53,6 +54,23 @@ pub(super) fn judge(reader: &LogFileReader, end: FileEnd, last: Zxid) -> Result<
             corrupt(format!(", and a whole record ({zxid}) follows at byte {}", start + at as u64))
         }
     }
+}
+
+/// A crash leaves sectors out, and what comes last; it changes no bytes. So a record that is there to its end, with
+/// something wrong in it, was damaged later.
+fn is_whole_but_wrong(tail: &[u8], end: FileEnd, start: u64) -> bool {
+    let Some((prefix, rest)) = tail.split_first_chunk::<PREFIX>() else { return false };
+    let checksum = u64::from_be_bytes(prefix[..8].try_into().expect("eight of twelve bytes"));
+    let length = i32::from_be_bytes(prefix[8..].try_into().expect("four of twelve bytes"));
+    let fits = |entry: &[u8]| u64::from(adler32(&entry)) == checksum;
+    let claimed = usize::try_from(length).ok().and_then(|length| rest.split_at_checked(length));
+    let wrong = match (end, claimed) {
+        (FileEnd::NoEndByte, Some((entry, [_, ..]))) => fits(entry),
+        (FileEnd::WrongChecksum, Some((entry, _))) => !has_hole(&tail[..PREFIX + entry.len() + 1], start),
+        _ => false,
+    };
+    // Its length is wrong, or its end byte is where it ends.
+    wrong || matches!(rest.split_last(), Some((&END_BYTE, entry)) if fits(entry))
 }
 
 /// How many bytes the record at `start` says it has, if there is the start of a record: a single record may be

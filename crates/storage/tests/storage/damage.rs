@@ -4,7 +4,7 @@ use crate::{
     faulty_disk::FaultyDisk,
     sinks::{drain, record},
 };
-use ostler_proto::id::Zxid;
+use ostler_proto::id::{Epoch, Zxid};
 use ostler_storage::{
     StorageError,
     error::Result,
@@ -120,14 +120,14 @@ fn a_flipped_bit_never_goes_unnoticed() {
                 4..16 => assert_eq!(result.unwrap(), (records.clone(), None)),
                 at => {
                     let hit = starts.iter().filter(|start| **start <= at).count() - 1;
-                    if hit + 1 < records.len() {
+                    if hit < records.len() {
                         let (offset, last_good, _) = corrupt_at(result);
                         assert_eq!((offset, last_good), (starts[hit], Zxid(hit as u64)), "flip at {at}");
                     } else {
-                        // The last record, or the zeros behind it.
+                        // The zeros behind the last record.
                         let (found, torn) = result.unwrap();
-                        assert_eq!(found, records[..hit.min(records.len())]);
-                        assert_eq!(torn.unwrap().offset, starts[hit.min(records.len())], "flip at {at}");
+                        assert_eq!(found, records);
+                        assert_eq!(torn.unwrap().offset, starts[hit], "flip at {at}");
                     }
                 }
             }
@@ -144,6 +144,25 @@ fn an_older_file_is_corrupt_where_a_newer_one_would_be_torn() {
     assert!(error.contains("/logs/log.1: damaged at byte 85"), "{error}");
     assert!(error.contains("Everything up to 0x1 is intact"), "{error}");
     assert!(error.contains("truncate -s 85 /logs/log.1"), "{error}");
+}
+
+/// From one epoch to the next no gap shows that a record is missing.
+#[test]
+fn a_flipped_bit_in_a_file_before_another_epoch_never_goes_unnoticed() {
+    let next_epoch = Zxid::new(Epoch(1), 1).0;
+    let (disk, records) = write(&[(1, &[10, 200, 10]), (next_epoch, &[10])], 1024);
+    let whole = disk.bytes(&file(1));
+    let starts = starts(&records[..3].to_vec());
+    for at in 16..starts[3] {
+        for bit in 0..8 {
+            let mut bytes = whole.clone();
+            bytes[at as usize] ^= 1 << bit;
+            disk.put(&file(1), &bytes);
+            let hit = starts.iter().filter(|start| **start <= at).count() - 1;
+            let (offset, last_good, _) = corrupt_at(read(&disk));
+            assert_eq!((offset, last_good), (starts[hit], Zxid(hit as u64)), "flip at {at}");
+        }
+    }
 }
 
 #[test]
