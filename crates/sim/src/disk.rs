@@ -281,6 +281,11 @@ impl MemberDisk {
         self.said.history.has(zxid) || self.lost.has(zxid)
     }
 
+    /// The last transaction that was said to be here.
+    pub(crate) fn last_said(&self) -> Zxid {
+        self.said.history.last()
+    }
+
     pub(crate) fn accepted(&self) -> Epoch {
         self.said.accepted
     }

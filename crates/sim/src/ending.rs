@@ -75,7 +75,10 @@ impl World {
 
     pub(crate) fn must_come_back(&mut self) {
         self.heal();
-        let back = self.run_until(15_000, World::all_serve);
+        let back = (0..15).any(|_| {
+            self.start_the_forgotten();
+            self.run_until(1_000, World::all_serve)
+        });
         let modes: Vec<_> = self.ids().into_iter().map(|id| (id, self.mode(id))).collect();
         assert!(back, "[liveness] nobody leads, or somebody does not follow: {modes:?}");
         self.run(2_000);

@@ -175,20 +175,31 @@ impl World {
     /// A server that was taken out and, while it was down, added again does not know the latter: the operator gives it the
     /// configuration of today, for it starts with none that does not name it.
     fn name_itself(&mut self, id: i64) {
-        let today = self.truth.membership().clone();
-        let here = ServerId(id);
-        let forgotten =
-            |of: &Membership| today.servers.contains_key(&here) && !of.servers.contains_key(&here);
-        if self.nodes[&id].disk.configuration().is_some_and(|(active, _)| forgotten(&active)) {
+        if self.is_forgotten(id) {
+            let today = self.truth.membership().clone();
             self.trace(|| format!("server {id} is given the configuration of today"));
             self.node(id).disk.reconfigure(&today);
         }
     }
 
+    fn is_forgotten(&self, id: i64) -> bool {
+        let lacks = |of: &Membership| !of.servers.contains_key(&ServerId(id));
+        !lacks(self.truth.membership())
+            && self.nodes[&id].disk.configuration().is_some_and(|(active, _)| lacks(&active))
+    }
+
+    /// Those that were added again only now could not be started before.
+    pub(crate) fn start_the_forgotten(&mut self) {
+        for id in self.members() {
+            if self.nodes[&id].server.is_none() && self.is_forgotten(id) {
+                self.start_if_down(id);
+            }
+        }
+    }
+
     /// A disk loses what it was said to hold. That is borne while all others are well, and until it has it again.
     fn spoil(&mut self, id: i64, kind: FaultKind, chance: &mut Chance) {
-        let enough_without = self.truth.decides(|other| other != id);
-        if !self.all_serve() || !self.net.cut.is_empty() || !enough_without {
+        if !self.all_serve() || !self.net.cut.is_empty() || !self.bears_the_loss_of(id) {
             return;
         }
         self.ailing = Some(id);
@@ -196,12 +207,19 @@ impl World {
             FaultKind::OldDisk => {
                 let copy = self.nodes[&id].disk.files.copy();
                 self.run(chance.between(100, 1_500));
+                if !self.until_it_bears_the_loss_of(id) {
+                    return;
+                }
                 self.crash(id, Ending::Killed);
                 self.node(id).disk.put_back(&copy);
             }
             FaultKind::LostSyncs => {
                 self.node(id).disk.files.lie(true);
                 self.run(chance.between(100, 1_500));
+                if !self.until_it_bears_the_loss_of(id) {
+                    self.node(id).disk.files.lie(false);
+                    return self.node(id).disk.files.sync_all();
+                }
                 self.crash(id, Ending::PowerLost);
                 self.node(id).disk.files.lie(false);
                 self.node(id).disk.spoil();
@@ -218,6 +236,18 @@ impl World {
         }
         self.run(chance.between(1, 500));
         self.start_spoilt(id);
+    }
+
+    /// Whether every quorum has a disk with all that is committed, and with all that this server may have
+    /// acknowledged, when this one has nothing.
+    fn bears_the_loss_of(&self, id: i64) -> bool {
+        let last = self.truth.last().max(self.nodes[&id].disk.last_said());
+        let lacks = |other: i64| other == id || !self.nodes[&other].disk.has(last);
+        self.truth.decides(|other| other != id) && !self.truth.decides(lacks)
+    }
+
+    fn until_it_bears_the_loss_of(&mut self, id: i64) -> bool {
+        self.run_until(5_000, |world| world.bears_the_loss_of(id))
     }
 
     /// What cannot be started is emptied, as the message says.

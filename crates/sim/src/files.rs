@@ -75,6 +75,14 @@ impl SimFiles {
         self.state().lies = lies;
     }
 
+    /// Everything is durable as it is now.
+    pub(crate) fn sync_all(&self) {
+        let mut state = self.state();
+        state.files.iter_mut().for_each(Content::sync);
+        state.durable_names = state.names.clone();
+        state.free();
+    }
+
     /// The power goes.
     pub(crate) fn lose_power(&self, chance: &mut Chance) {
         let mut state = self.state();

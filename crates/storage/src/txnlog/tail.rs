@@ -43,7 +43,9 @@ pub(super) fn judge(reader: &LogFileReader, end: FileEnd, last: Zxid) -> Result<
         return corrupt(String::new());
     }
     match next_record(&tail, last) {
-        None if is_whole_but_wrong(&tail, end, start) => corrupt(", and all of its bytes are there".to_owned()),
+        None if is_whole_but_wrong(&tail, end, start) => {
+            corrupt(", and all of its bytes are there".to_owned())
+        }
         None => Ok(Verdict::Torn { bytes }),
         Some((at, _))
             if bytes <= BATCH_LIMIT as u64 && has_hole(&tail[..at + leading_zeros(&tail[at..])], start) =>
