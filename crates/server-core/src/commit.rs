@@ -5,7 +5,7 @@ use crate::{
     access,
     config::CoreConfig,
     effect::{CloseReason, Effect, PeerMessage, PersistOp},
-    ensemble::Held,
+    ensemble::{Held, is_reconfig},
     fifo::{AnswerForm, Waiting},
     input::{ClientRequest, ConnId, Mono, Now},
     server::{Outstanding, Phase, Server, Syncing, UNANSWERED},
@@ -48,13 +48,17 @@ impl Server {
     /// A server has everything up to `zxid` on disk. What a quorum has commits.
     pub(crate) fn acknowledged(&mut self, now: Now, from: ServerId, zxid: Zxid, effects: &mut Vec<Effect>) {
         let Some(leader) = &mut self.leader else { return };
-        let committed = leader.acknowledge(from, zxid);
-        while self.outstanding.front().is_some_and(|proposal| proposal.zxid <= committed) {
-            if let Some(proposal) = self.outstanding.pop_front() {
-                self.tell_commit(&proposal, effects);
-                self.commit(now, &proposal, effects);
-                self.remember(proposal);
+        let mut committed = leader.acknowledge(from, zxid);
+        while let Some(proposal) = self.outstanding.pop_front_if(|first| first.zxid <= committed) {
+            self.tell_commit(&proposal, effects);
+            self.commit(now, &proposal, effects);
+            // From here on others decide, who may have acknowledged more.
+            if is_reconfig(&proposal.record)
+                && let Some(leader) = &mut self.leader
+            {
+                committed = leader.count();
             }
+            self.remember(proposal);
         }
     }
 

@@ -46,6 +46,7 @@ use learner_master::Wandering;
 pub use local_sessions::LocalSessions;
 use observer_master::ObserverMaster;
 use read_only::ReadOnly;
+pub(crate) use reconfig::is_reconfig;
 
 /// What a member needs to know of its ensemble.
 #[derive(Debug, Clone)]
@@ -129,7 +130,15 @@ enum Asking {
     Observer(LinkId),
 }
 
-/// Learners that call before this server leads: the others may be a moment ahead of it.
+/// A learner that calls before this server leads: the others may be a moment ahead of it.
+#[derive(Debug)]
+struct Early {
+    link: LinkId,
+    info: FromLearner,
+    /// Of the configuration that it has in force.
+    config_version: u64,
+}
+
 const EARLY_MAX: usize = 100;
 
 /// The state of a member that a lone server does not have.
@@ -150,7 +159,7 @@ pub(crate) struct Ensemble {
     /// Counts the searches for a leader. What was begun in an earlier one is void.
     term: u64,
     next_tick: Mono,
-    early: Vec<(LinkId, FromLearner)>,
+    early: Vec<Early>,
     history: History,
     /// The log on disk lacks nothing from here on.
     log_from: Zxid,
@@ -505,7 +514,7 @@ impl Server {
             return self.begin_leading(now, effects);
         }
         // They took this server for the leader.
-        effects.extend(ensemble.early.drain(..).map(|(link, _)| Effect::HangUp(link)));
+        effects.extend(ensemble.early.drain(..).map(|early| Effect::HangUp(early.link)));
         self.dial(now, leader, effects);
     }
 
@@ -540,7 +549,7 @@ impl Server {
             }
             Role::Looking if ensemble.early.len() < EARLY_MAX => {
                 match learner_info(&packet, ensemble.config.membership.version) {
-                    Some(info) => ensemble.early.push((link, info)),
+                    Some((info, config_version)) => ensemble.early.push(Early { link, info, config_version }),
                     None => effects.push(Effect::HangUp(link)),
                 }
             }
@@ -550,7 +559,7 @@ impl Server {
 
     pub(crate) fn peer_gone(&mut self, now: Now, link: LinkId, effects: &mut Vec<Effect>) {
         let Some(ensemble) = &mut self.ensemble else { return };
-        ensemble.early.retain(|(early, _)| *early != link);
+        ensemble.early.retain(|early| early.link != link);
         ensemble.delayed.remove(&link);
         match &mut ensemble.role {
             Role::Leading(leading) => leading.disconnected(link),
@@ -564,8 +573,8 @@ impl Server {
     }
 }
 
-/// A learner's first word; `None` if it is none, or the learner's configuration is newer than this one.
-fn learner_info(packet: &Packet<'_>, version: u64) -> Option<FromLearner> {
+/// A learner's first word, and the version of its configuration; `None` if it is none, or that is newer than this one.
+fn learner_info(packet: &Packet<'_>, version: u64) -> Option<(FromLearner, u64)> {
     let (accepted, info, observer) = match packet {
         Packet::FollowerInfo { accepted, info } => (*accepted, info, false),
         Packet::ObserverInfo { accepted, info } => (*accepted, info, true),
@@ -580,13 +589,13 @@ fn learner_info(packet: &Packet<'_>, version: u64) -> Option<FromLearner> {
         );
         return None;
     }
-    Some(FromLearner::Info { id: info.server?, observer, accepted })
+    Some((FromLearner::Info { id: info.server?, observer, accepted }, info.config_version))
 }
 
 /// What a learner says, for those who count it; `None` if it is to be sent away.
 fn peer_says(packet: &Packet<'_>, version: u64) -> Option<FromLearner> {
     Some(match packet {
-        Packet::FollowerInfo { .. } | Packet::ObserverInfo { .. } => learner_info(packet, version)?,
+        Packet::FollowerInfo { .. } | Packet::ObserverInfo { .. } => learner_info(packet, version)?.0,
         Packet::AckEpoch { last, current } => FromLearner::AckEpoch { last: *last, current: *current },
         Packet::Ack(zxid) => FromLearner::Ack(*zxid),
         _ => FromLearner::Sign,

@@ -19,6 +19,7 @@ pub mod input;
 mod multi;
 mod prepare;
 mod propose;
+mod pulse;
 mod read;
 mod reaper;
 pub mod report;

@@ -8,6 +8,7 @@ use crate::{
     fifo::{AnswerForm, Fifo, Waiting},
     input::{ClientRequest, ConnId, Input, Mono, Now},
     propose::Asker,
+    pulse::Pulse,
     read::EncodedList,
     reaper::Reaper,
     session::{Scope, Sessions},
@@ -121,6 +122,7 @@ pub struct Server {
     pub(crate) sessions: Sessions,
     pub(crate) next_session: SessionId,
     pub(crate) reaper: Reaper,
+    pub(crate) pulse: Pulse,
     pub(crate) snapshots: crate::commit::SnapshotPlan,
     pub(crate) stats: Stats,
     /// Reused for encoding records.
@@ -156,6 +158,7 @@ impl Server {
             // clock begins again.
             next_session: SessionId::first(config.server, now.wall_ms as u64),
             reaper: Reaper::new(now.mono, config.reaper_interval_ms),
+            pulse: Pulse::new(now.mono, config.tick_time_ms),
             snapshots: crate::commit::SnapshotPlan::new(&config, replayed),
             stats: Stats::default(),
             scratch: Vec::new(),
@@ -191,10 +194,10 @@ impl Server {
             Input::Persisted(seq) => self.persisted(now, seq, effects),
             Input::SnapshotDone => self.snapshots.done(),
             Input::Deadline => {
+                let has_paused = self.pulse.beat(now.mono);
                 self.mind_ensemble(now, effects);
-                self.expire_local_sessions(now, effects);
+                self.expire_sessions(now, has_paused, effects);
                 if self.leader.is_some() {
-                    self.expire_sessions(now, effects);
                     self.reap(now, effects);
                 }
             }
@@ -217,12 +220,12 @@ impl Server {
     /// When the member next wants [`Input::Deadline`].
     pub fn next_deadline(&self) -> Mono {
         let ensemble = self.ensemble.as_ref().map(|ensemble| ensemble.next_deadline());
-        let own = self.leader.is_some().then(|| {
-            let expiry = self.sessions.next_deadline(Scope::Global);
-            expiry.map_or(self.reaper.next_deadline(), |expiry| expiry.min(self.reaper.next_deadline()))
-        });
-        let local = self.sessions.next_deadline(Scope::Local);
-        ensemble.into_iter().chain(own).chain(local).min().unwrap_or(Mono(u64::MAX))
+        let leads = self.leader.is_some();
+        let reaper = leads.then(|| self.reaper.next_deadline());
+        let global = self.sessions.next_deadline(Scope::Global).filter(|_| leads);
+        let expiry = global.into_iter().chain(self.sessions.next_deadline(Scope::Local)).min();
+        let expiry = expiry.map(|expiry| expiry.min(self.pulse.next_deadline()));
+        ensemble.into_iter().chain(reaper).chain(expiry).min().unwrap_or(Mono(u64::MAX))
     }
 
     /// What becomes of writes; `None` while nobody is known to reign, and no client is served.
@@ -499,7 +502,18 @@ impl Server {
         effects.push(Effect::Reply { conn, reply: Reply { xid, zxid: Some(zxid), result } });
     }
 
-    fn expire_sessions(&mut self, now: Now, effects: &mut Vec<Effect>) {
+    /// After a pause what has come meanwhile is read first: signs of sessions may be among it.
+    fn expire_sessions(&mut self, now: Now, has_paused: bool, effects: &mut Vec<Effect>) {
+        if has_paused {
+            self.sessions.spare(now.mono);
+        }
+        if !self.sessions.spares_none(now.mono) {
+            return;
+        }
+        self.expire_local_sessions(now, effects);
+        if self.leader.is_none() {
+            return;
+        }
         for session in self.sessions.expire(now.mono, Scope::Global) {
             self.stats.stale_sessions_expired += 1;
             self.propose_close(now, session, 0, None, effects);

@@ -57,12 +57,20 @@ pub struct Sessions {
     by_id: HashMap<SessionId, Session, FxBuildHasher>,
     global: Buckets,
     local: Buckets,
+    /// Until then none is given up.
+    spared_until: Option<Mono>,
 }
 
 impl Sessions {
     /// None yet; they expire in steps of `tick_ms`.
     pub fn new(tick_ms: u64) -> Self {
-        Sessions { tick_ms, by_id: HashMap::default(), global: Buckets::new(), local: Buckets::new() }
+        Sessions {
+            tick_ms,
+            by_id: HashMap::default(),
+            global: Buckets::new(),
+            local: Buckets::new(),
+            spared_until: None,
+        }
     }
 
     fn bucket(&self, now: Mono, timeout_ms: i32) -> Mono {
@@ -147,6 +155,17 @@ impl Sessions {
         Some(session)
     }
 
+    /// Gives up no session for a tick, unless that has been asked for before and is not over.
+    pub fn spare(&mut self, now: Mono) {
+        self.spared_until.get_or_insert(now.after(self.tick_ms));
+    }
+
+    /// Whether sessions may be given up again, which ends a time that [`Sessions::spare`] began.
+    pub fn spares_none(&mut self, now: Mono) -> bool {
+        self.spared_until.take_if(|until| *until <= now);
+        self.spared_until.is_none()
+    }
+
     /// Takes the sessions of a scope whose time is over, and marks them.
     pub fn expire(&mut self, now: Mono, scope: Scope) -> Vec<SessionId> {
         let mut expired = Vec::new();
@@ -167,7 +186,8 @@ impl Sessions {
 
     /// When [`Sessions::expire`] next has work.
     pub fn next_deadline(&self, scope: Scope) -> Option<Mono> {
-        self.buckets(scope).next().map(|(bucket, _)| bucket)
+        let first = self.buckets(scope).next().map(|(bucket, _)| bucket);
+        first.map(|first| self.spared_until.map_or(first, |until| until.max(first)))
     }
 
     /// How many there are.

@@ -218,6 +218,12 @@ impl World {
         self.mind_lane(lane);
     }
 
+    /// Whether something is at the end of a lane and was there before this moment.
+    pub(crate) fn waits_to_be_read(&self, lane: u64) -> bool {
+        let of = &self.net.lanes[&lane];
+        !of.dead && of.parcels.front().is_some_and(|(at, _)| *at < self.now)
+    }
+
     /// TCP tries again for long: what a short cut holds up arrives after it, or the connection is lost without a
     /// word.
     fn outlasts_cut(&mut self, lane: u64) -> bool {

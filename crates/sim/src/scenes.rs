@@ -5,6 +5,7 @@
 mod courses;
 mod local_sessions;
 mod read_only;
+mod reconfigurations;
 
 use crate::{Plan, Report, run};
 use std::{

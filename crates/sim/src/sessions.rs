@@ -1,5 +1,5 @@
 //! No session is ended before its time: the leader lets it live a timeout after the last sign of it, and a follower
-//! passes on every sign that it has.
+//! passes on every sign that it has. What came while a server did not run counts, though it has not read it.
 
 use crate::{client::Intent, network::Caller, world::World};
 use ostler_proto::{
@@ -89,6 +89,13 @@ impl World {
         self.step(id, Input::ExpireSession(session));
     }
 
+    /// Whether a server has had something on a session's connection since before this moment, and has not read it.
+    fn has_unread(&self, id: i64, session: SessionId) -> bool {
+        let open = self.clients.iter().filter(|client| client.session == Some(session) && client.open);
+        let mut conns = open.filter_map(|client| self.net.conns.get(&client.conn?));
+        conns.any(|of| of.member.0 == id && !of.closing && !of.gone && self.waits_to_be_read(of.up))
+    }
+
     /// A leader proposes something.
     pub(crate) fn may_end(&mut self, id: i64, record: &Record) {
         let Ok(record) = TxnRecord::read(&record.0) else { return };
@@ -105,6 +112,8 @@ impl World {
                     "[session early] {id} ends {session}, of {timeout_ms} ms, {} ms after its last sign",
                     now - last
                 );
+                let unread = self.has_unread(id, session) && !signs.condemned.contains(&session);
+                assert!(!unread, "[session early] {id} ends {session} and has not read what came of it");
             }
             _ => {}
         }

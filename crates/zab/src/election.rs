@@ -251,9 +251,13 @@ impl Election {
         out: &mut Vec<ElectionOutput>,
     ) {
         if !electorate.votes(from) {
-            // An observer, or a server that is to join: it only wants to know.
             self.record.received(now, from, vote, Verdict::Ignored(Why::NoVoter));
-            return self.tell(from, out);
+            // An observer, or a server that is to join: it only wants to know. Two of them, each of whom takes the other
+            // for one, must not go on telling: upstream's do.
+            if vote.state == PeerState::Looking && !(self.observer && self.is_looking()) {
+                self.tell(from, out);
+            }
+            return;
         }
         let Phase::Looking(looking) = &mut self.phase else {
             if vote.state == PeerState::Looking {
@@ -386,7 +390,9 @@ impl Election {
         let same = |vote: &Ballot| {
             (vote.candidate.id, vote.candidate.epoch) == (ballot.candidate.id, ballot.candidate.epoch)
         };
-        let agreed = electorate.is_quorum(|server| looking.elsewhere.get(&server).is_some_and(same));
+        // A change that is only logged here may give votes to servers that have none where that leader reigns. Who follows a
+        // leader needs no promise from them: that leader got all that it needs before it brings its history.
+        let agreed = electorate.current.is_quorum(|server| looking.elsewhere.get(&server).is_some_and(same));
         if agreed && leads(&looking.elsewhere) {
             self.elect(now, ballot.candidate, ballot.round, out);
         }

@@ -41,7 +41,7 @@ impl Leader {
         Leader { electorate, acknowledged: BTreeMap::new(), proposed: last, committed: last }
     }
 
-    /// From now on these decide.
+    /// From now on these decide. What was acknowledged before may be enough for them: see [`Leader::count`].
     pub fn set_electorate(&mut self, electorate: Electorate) {
         self.electorate = electorate;
     }
@@ -83,11 +83,15 @@ impl Leader {
         assert!(zxid <= self.proposed, "{from:?} acknowledges {zxid}, but {} is the last", self.proposed);
         let mark = self.acknowledged.entry(from).or_default();
         *mark = (*mark).max(zxid);
-        let mut reached =
-            self.electorate.reached(|server| self.acknowledged.get(&server).copied().unwrap_or_default());
         if planted::is(Bug::MinorityCommits) {
-            reached = zxid;
+            self.committed = self.committed.max(zxid);
         }
+        self.count()
+    }
+
+    /// Counts again what has been acknowledged. Returns the commit point, which may be new when others decide now.
+    pub fn count(&mut self) -> Zxid {
+        let reached = self.electorate.reached(|server| self.acknowledged_by(server));
         self.committed = self.committed.max(reached);
         self.committed
     }
@@ -109,6 +113,22 @@ mod tests {
         assert_eq!(leader.acknowledge(two, Zxid(11)), Zxid(11));
         assert_eq!(leader.acknowledge(ServerId(9), Zxid(12)), Zxid(11), "no vote, no commit");
         assert_eq!(leader.acknowledge(three, Zxid(12)), Zxid(12));
+    }
+
+    /// The last whose word the old configuration waits for may be one that the new one sends away: nobody else has
+    /// anything left to say.
+    #[test]
+    fn what_the_new_ones_have_acknowledged_commits_with_the_change() {
+        let [one, two, three] = [1, 2, 3].map(ServerId);
+        let old = || Quorum::majority([one, two, three, ServerId(4), ServerId(5)]);
+        let new = || Quorum::majority([one, two, three]);
+        let mut leader = Leader::new(Electorate::of(old()), Zxid(10));
+        leader.set_electorate(Electorate { current: old(), next: Some(new()) });
+        let (change, after) = (leader.propose(), leader.propose());
+        assert_eq!([one, two].map(|server| leader.acknowledge(server, after)), [Zxid(10); 2]);
+        assert_eq!(leader.acknowledge(ServerId(4), change), change);
+        leader.set_electorate(Electorate::of(new()));
+        assert_eq!(leader.count(), after);
     }
 
     #[test]

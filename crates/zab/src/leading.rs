@@ -265,6 +265,13 @@ impl Leading {
         self.learners.values().filter(|of| matches!(of.stage, Synced | Active)).map(|of| of.id)
     }
 
+    /// Of these, those that acknowledge what is proposed, whether or not that counts. Observers do not.
+    pub fn synced_followers(&self) -> impl Iterator<Item = ServerId> {
+        use LearnerStage::{Active, Synced};
+        let followers = self.learners.values().filter(|of| !of.observer);
+        followers.filter(|of| matches!(of.stage, Synced | Active)).map(|of| of.id)
+    }
+
     /// How many learners there are.
     pub fn counts(&self) -> LearnerCounts {
         use LearnerStage::{Active, Synced};

@@ -139,6 +139,11 @@ impl Learning {
         }
     }
 
+    /// Whether it goes along without a vote.
+    pub fn observes(&self) -> bool {
+        self.observer
+    }
+
     /// Whether clients are served.
     pub fn is_following(&self) -> bool {
         self.stage == Stage::Following

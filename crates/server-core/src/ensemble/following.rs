@@ -250,6 +250,7 @@ impl Server {
         };
         let last = tree.last_processed();
         self.replace_tree(tree);
+        self.heard_config_of_tree(effects);
         if reload.look || last != reload.to {
             tracing::info!(%last, to = %reload.to, "the log was cut back, and the leader is left");
             self.look(now, Why::CutBack, effects);

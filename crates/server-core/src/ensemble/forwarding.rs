@@ -156,7 +156,10 @@ impl Server {
                 }
                 self.append(now, session, from.cxid, Txn::CreateSession { timeout_ms }, None, effects);
             }
-            Request::Sync(_) => self.sync_for_learner(from.link, effects),
+            Request::Sync(_) => {
+                self.sessions.touch(now.mono, session);
+                self.sync_for_learner(from.link, effects);
+            }
             request => {
                 let standing = self.standing_of(now, from.link, from.session);
                 self.propose_forwarded(now, from, &request, standing, effects);

@@ -1,5 +1,13 @@
 //! Changing the ensemble while it works. From its proposal on, quorums of the old and of the new configuration are
 //! both needed; from its commit on, the new one alone decides.
+//!
+//! A server asks quorums of two configurations at most: the one in force, and the last one in its log. That is enough
+//! because no third is ever between them that is not agreed on. A leader refuses a change while another is under way,
+//! and brings one that it finds in its log into force as its reign begins, before it proposes anything. So a change in
+//! a log says that the one before it was in force at whoever proposed it, and a learner takes it for that
+//! ([`Server::heard_reconfig`]). Would it not, and ask the oldest and the newest, then it could lead without a quorum of
+//! the one between, under which others may agree on something else. A tree that comes whole shows the last change only:
+//! one that may not be agreed on goes to nobody who does not know the one before ([`knows_enough`]).
 
 use super::{EnsembleConfig, Role, chronicle::Why};
 use crate::{
@@ -50,6 +58,13 @@ fn is_numbered_only(membership: &Membership) -> bool {
     Zxid(membership.version).counter() == 0
 }
 
+/// Whether a learner that has a configuration of this version in force can be brought the history of a leader. Before its
+/// reign a leader's tree may show a change that it only has in its log, and nothing of the one before.
+pub(super) fn knows_enough(version: u64, config: &EnsembleConfig, established: bool) -> bool {
+    let changes = config.pending.as_ref().is_some_and(|pending| !is_numbered_only(pending));
+    established || !changes || version >= config.membership.version
+}
+
 /// The version of the configuration that a tree shows.
 fn shown_by(tree: &Tree) -> Zxid {
     tree.get(path::CONFIG).map_or(Zxid::ZERO, |node| node.stat.mzxid)
@@ -61,7 +76,7 @@ pub(super) fn electorate(config: &EnsembleConfig) -> Electorate {
 }
 
 /// Whether a record changes the ensemble: its header's type says so.
-pub(super) fn is_reconfig(record: &Record) -> bool {
+pub(crate) fn is_reconfig(record: &Record) -> bool {
     record.0.get(28..32) == Some(&Op::Reconfig.code().to_be_bytes())
 }
 
@@ -124,8 +139,8 @@ impl Server {
             return Err(ErrorCode::BadArguments);
         }
         let Role::Leading(leading) = &ensemble.role else { return Err(ErrorCode::Unimplemented) };
-        let synced: BTreeSet<ServerId> = leading.synced().chain([ensemble.me]).collect();
-        if !Quorum::of(&membership).is_quorum(|server| synced.contains(&server)) {
+        let acknowledge: BTreeSet<ServerId> = leading.synced_followers().chain([ensemble.me]).collect();
+        if !Quorum::of(&membership).is_quorum(|server| acknowledge.contains(&server)) {
             return Err(ErrorCode::NewConfigNoQuorum);
         }
         let mut node = self.overlay.get(&self.tree, path::CONFIG).ok_or(ErrorCode::NoNode)?;
@@ -218,11 +233,23 @@ impl Server {
         }
     }
 
-    /// At a learner: a change has been proposed.
+    /// At a learner: a change has been proposed. Its leader had the one before it in force.
     pub(super) fn heard_reconfig(&mut self, record: &Record, effects: &mut Vec<Effect>) {
-        if let Ok(TxnRecord { txn: Txn::SetData { data: Some(data), .. }, .. }) = TxnRecord::read(&record.0) {
-            self.heard_config(&String::from_utf8_lossy(data), effects);
+        let Ok(TxnRecord { header, txn: Txn::SetData { data: Some(data), .. }, .. }) =
+            TxnRecord::read(&record.0)
+        else {
+            return;
+        };
+        if let Some(before) = self.logged_change().filter(|before| before.version < header.zxid.0) {
+            self.put_in_force(before, effects);
         }
+        self.heard_config(&String::from_utf8_lossy(data), effects);
+    }
+
+    /// The last change in the log that is not in force here.
+    fn logged_change(&self) -> Option<Membership> {
+        let pending = self.ensemble.as_ref()?.config.pending.as_ref()?;
+        (self.config.reconfig && !is_numbered_only(pending)).then(|| pending.clone())
     }
 
     /// A server that looks for a leader hears of a newer configuration than its own, which may not even have the
@@ -258,6 +285,15 @@ impl Server {
             Some(membership) => self.activate(now, membership, effects),
             None => self.show_config(now),
         }
+        if self.learns_as_another() {
+            self.look(now, Why::Reconfigured, effects);
+        }
+    }
+
+    /// Whether this server follows its leader as one that votes and does not, or the other way round.
+    fn learns_as_another(&self) -> bool {
+        let Some(ensemble) = &self.ensemble else { return false };
+        matches!(&ensemble.role, Role::Learning(learner) if learner.learning.observes() != ensemble.is_observer())
     }
 
     fn show_config(&mut self, now: Now) {
@@ -285,12 +321,10 @@ impl Server {
     fn activate(&mut self, now: Now, membership: Membership, effects: &mut Vec<Effect>) {
         let designated = self.designated_leader();
         let Some(ensemble) = &self.ensemble else { return };
-        let observed = ensemble.is_observer();
         let gives_way = self.leader.is_some() && designated != ensemble.me;
         self.put_in_force(membership, effects);
         self.show_config(now);
-        let observes = self.ensemble.as_ref().is_some_and(|ensemble| ensemble.is_observer());
-        if gives_way || observes != observed {
+        if gives_way || self.learns_as_another() {
             self.look(now, Why::Reconfigured, effects);
         }
     }

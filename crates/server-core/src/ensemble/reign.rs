@@ -1,6 +1,11 @@
 //! The leader's side: learners are brought to its history, then get what it proposes.
 
-use super::{Delayed, Held, Role, Step, chronicle::Why, peer_says, reconfig::is_reconfig};
+use super::{
+    Delayed, Early, Held, Role, Step,
+    chronicle::Why,
+    peer_says,
+    reconfig::{is_reconfig, knows_enough},
+};
 use crate::{
     effect::{Effect, PeerMessage, PersistOp},
     input::{LogPart, Now},
@@ -32,8 +37,12 @@ impl Server {
         let mut out = Vec::new();
         let mut leading = Leading::new(now.mono, ensemble.me, standing, electorate, timing, &mut out);
         leading.had_data(ensemble.had_data.clone());
-        for (link, info) in core::mem::take(&mut ensemble.early) {
-            leading.heard(now.mono, link, info, &mut out);
+        for Early { link, info, config_version } in core::mem::take(&mut ensemble.early) {
+            if knows_enough(config_version, &ensemble.config, false) {
+                leading.heard(now.mono, link, info, &mut out);
+            } else {
+                effects.push(Effect::HangUp(link));
+            }
         }
         ensemble.role = Role::Leading(Box::new(leading));
         self.lead(now, out, effects);
@@ -159,8 +168,17 @@ impl Server {
         packet: Packet<'_>,
         effects: &mut Vec<Effect>,
     ) {
-        let version = self.ensemble.as_ref().map_or(0, |ensemble| ensemble.config.membership.version);
-        let Some(said) = peer_says(&packet, version) else { return effects.push(Effect::HangUp(link)) };
+        let Some(ensemble) = &self.ensemble else { return };
+        let said = peer_says(&packet, ensemble.config.membership.version);
+        let established = ensemble.learners().is_some_and(Leading::is_established);
+        let lacks = match &packet {
+            Packet::FollowerInfo { info, .. } | Packet::ObserverInfo { info, .. } => {
+                !knows_enough(info.config_version, &ensemble.config, established)
+            }
+            _ => false,
+        };
+        // It hears of what is in force by the votes of the others, and comes again.
+        let Some(said) = said.filter(|_| !lacks) else { return effects.push(Effect::HangUp(link)) };
         let mut out = Vec::new();
         if let Some(leading) = self.ensemble.as_mut().and_then(|ensemble| ensemble.leading()) {
             leading.heard(now.mono, link, said, &mut out);

@@ -249,6 +249,11 @@ impl Member {
         panic!("the member wants to be woken without end");
     }
 
+    /// Time passes while the process does not run.
+    pub(crate) fn pause(&mut self, ms: u64) {
+        self.set_time(Mono(self.now.mono.0 + ms));
+    }
+
     fn set_time(&mut self, mono: Mono) {
         self.now.wall_ms += (mono.0 - self.now.mono.0) as i64;
         self.now.mono = mono;

@@ -367,3 +367,32 @@ fn many_sessions_expire_at_once() {
     assert_eq!(m.applied(), Zxid(zxid.0 + 50), "one transaction each");
     assert_eq!(m.server.tree().node_count(), 4);
 }
+
+/// A process that runs again finds its timer and what has come meanwhile, in any order.
+#[test]
+fn what_came_while_the_server_did_not_run_is_read_before_sessions_are_given_up() {
+    let mut m = Member::new();
+    let (there, gone) = (m.join(), m.join());
+    m.pass(100);
+    m.pause(60_000);
+    m.step(Input::Deadline);
+    m.send(there, ping());
+    m.flush();
+    assert!(m.server.tree().has_session(gone.session), "it may speak yet");
+    m.pass(TICK_MS);
+    m.flush();
+    assert!(!m.server.tree().has_session(gone.session));
+    assert!(m.server.tree().has_session(there.session));
+}
+
+#[test]
+fn a_server_that_is_always_woken_late_gives_sessions_up_all_the_same() {
+    let mut m = Member::new();
+    let client = m.join();
+    for _ in 0..3 {
+        m.pause(20_000);
+        m.step(Input::Deadline);
+    }
+    m.flush();
+    assert!(!m.server.tree().has_session(client.session));
+}

@@ -9,7 +9,7 @@ use crate::{
 use ostler_server_core::ensemble::{LocalSessions, Observing};
 use ostler_zab::ReignLength;
 
-fn shape(seed: u64) -> Shape {
+pub(super) fn shape(seed: u64) -> Shape {
     let (history, snapshot_txns) = if seed.is_multiple_of(2) { (4, 20) } else { (500, 2) };
     Shape {
         voters: 3,
@@ -42,7 +42,7 @@ fn with_observers(seed: u64, observers: i64) -> World {
     started(seed, Shape { observers, observing, ..shape(seed) })
 }
 
-fn started(seed: u64, shape: Shape) -> World {
+pub(super) fn started(seed: u64, shape: Shape) -> World {
     let mut world = World::new(Chance::new(seed), shape);
     world.start_all();
     assert!(world.run_until(5_000, World::all_serve));
@@ -65,7 +65,7 @@ pub(crate) fn others(world: &World, than: i64) -> [i64; 2] {
 }
 
 /// Many writes at once, without waiting for their answers.
-fn burst(world: &mut World, client: usize, count: usize) {
+pub(super) fn burst(world: &mut World, client: usize, count: usize) {
     for _ in 0..count {
         world.ask(client, Intent::Write(String::new()), wire::set("/a", b"x"));
     }
@@ -355,36 +355,6 @@ fn whoever_has_lost_its_data_does_not_help_one_that_lags_behind_to_reign() {
     }
 }
 
-/// A follower gets the whole tree because the log cannot be read for it, and while that is found out the ensemble
-/// changes: the tree has the change, so the follower has to have it, too.
-#[test]
-fn a_follower_that_gets_a_tree_late_gets_the_configuration_of_then() {
-    for seed in (0..10).map(|seed| 2 * seed) {
-        let mut world = started(seed, Shape { reconfig: true, observers: 1, ..shape(seed) });
-        let leader = world.leader().unwrap();
-        let [_, far] = others(&world, leader);
-        let client = world.join(leader);
-        world.write(client, wire::create("/a"));
-        world.fell(far);
-        burst(&mut world, client, 30);
-        world.run(300);
-        world.logs_unread = true;
-        world.boot(far);
-        assert!(world.run_until(1_000, |world| world.tally.contains_key("log read asked")));
-        let reply = world.write(client, wire::reconfig(None, Some("4"))).unwrap();
-        assert!(reply.result.is_ok(), "{reply:?}");
-        assert!(!world.serves(far), "it came too early");
-        burst(&mut world, client, 3);
-        assert!(world.run_until(2_000, |world| world.serves(far)));
-        assert_eq!(world.leader(), Some(leader));
-        world.run(200);
-        let (active, _) = world.nodes[&far].disk.configuration().unwrap();
-        assert_eq!(active, *world.truth.membership(), "seed {seed}");
-        world.logs_unread = false;
-        world.must_come_back();
-    }
-}
-
 /// The tree of a leader takes the place of records that are never logged. If it cannot be read later, an older snapshot
 /// with the log from before and after makes another tree, and nothing in the log shows it.
 #[test]
@@ -409,81 +379,5 @@ fn an_older_snapshot_does_not_stand_in_for_a_tree_that_came_whole() {
         world.fell(far);
         world.node(far).disk.damage_newest_snapshot();
         assert!(!world.boot(far), "it has a tree that never was");
-    }
-}
-
-/// A change that only its leader has is taken back with its record, and never comes into force.
-#[test]
-fn a_change_that_is_taken_back_is_forgotten() {
-    for seed in 0..20 {
-        let mut world = started(seed, Shape { reconfig: true, observers: 1, ..shape(seed) });
-        let leader = world.leader().unwrap();
-        let [near, far] = others(&world, leader);
-        let client = world.join(leader);
-        world.write(client, wire::create("/a"));
-        let before = world.truth.membership().clone();
-        world.isolate(leader, true, true);
-        world.ask(client, Intent::Write(String::new()), wire::reconfig(None, Some("4")));
-        assert!(world.run_until(100, |world| world.nodes[&leader].disk.configuration().unwrap().1.is_some()));
-        world.fell(leader);
-        let others_serve =
-            |world: &World| world.leader().is_some() && world.serves(near) && world.serves(far);
-        assert!(world.run_until(5_000, others_serve));
-        let client = world.join(near);
-        burst(&mut world, client, if seed % 4 < 2 { 2 } else { 30 });
-        world.run(500);
-        world.net.cut.clear();
-        world.boot(leader);
-        world.must_come_back();
-        assert_eq!(world.truth.membership().lines(), before.lines(), "seed {seed}");
-        for id in 1..=4 {
-            let (active, _) = world.nodes[&id].disk.configuration().unwrap();
-            assert_eq!(active.lines(), before.lines(), "seed {seed}: {id} has what was never agreed on");
-        }
-    }
-}
-
-/// An observer hears of a change when it has committed, also one that comes while it is under way.
-#[test]
-fn a_change_that_is_under_way_is_not_in_force_for_an_observer_that_comes() {
-    for seed in 0..10 {
-        let mut world = started(seed, Shape { reconfig: true, observers: 2, ..shape(seed) });
-        let leader = world.leader().unwrap();
-        let [near, far] = others(&world, leader);
-        let client = world.join(leader);
-        world.write(client, wire::create("/a"));
-        world.fell(4);
-        world.fell(far);
-        world.run(200);
-        let before = world.truth.membership().clone();
-        world.net.cut.insert((near, leader));
-        world.ask(client, Intent::Write(String::new()), wire::reconfig(None, Some("5")));
-        assert!(world.run_until(100, |world| world.nodes[&leader].disk.configuration().unwrap().1.is_some()));
-        world.boot(4);
-        assert!(world.run_until(450, |world| world.serves(4)), "seed {seed}: it comes too late");
-        world.run(20);
-        let (active, _) = world.nodes[&4].disk.configuration().unwrap();
-        assert_eq!(active.lines(), before.lines(), "seed {seed}: nobody has agreed on it");
-        world.must_come_back();
-    }
-}
-
-/// The file of a change that is in force long since is there again after a loss of power.
-#[test]
-fn an_older_configuration_does_not_come_into_force_again() {
-    for seed in 0..10 {
-        let mut world = started(seed, Shape { reconfig: true, observers: 2, ..shape(seed) });
-        let leader = world.leader().unwrap();
-        let [_, far] = others(&world, leader);
-        let client = world.join(leader);
-        world.write(client, wire::create("/a"));
-        world.write(client, wire::reconfig(None, Some("4"))).unwrap();
-        let older = world.truth.membership().to_string();
-        world.write(client, wire::reconfig(None, Some("5"))).unwrap();
-        world.run(500);
-        world.fell(far);
-        world.node(far).disk.leave_proposed(&older);
-        world.boot(far);
-        world.must_come_back();
     }
 }

@@ -258,6 +258,48 @@ fn a_leader_is_joined_only_if_it_says_itself_that_it_leads() {
     assert_eq!(hand.out, [ElectionOutput::Elected { leader: ServerId(3) }]);
 }
 
+/// It may be the only one that has logged the change: the others go on without it, and those whom the change gives a vote
+/// have none yet.
+#[test]
+fn a_leader_is_joined_by_who_has_logged_a_change_of_which_nobody_else_knows() {
+    let mut hand = Hand::looking();
+    hand.electorate.next = Some(Quorum::majority([1, 2, 3, 4, 5].map(ServerId)));
+    hand.hear(1, Following, 7, (2, 0, 3));
+    hand.hear(3, Leading, 7, (2, 0, 3));
+    assert_eq!(hand.out, [ElectionOutput::Elected { leader: ServerId(3) }]);
+}
+
+#[test]
+fn an_election_takes_the_quorums_of_a_change_that_is_logged() {
+    let mut hand = Hand::looking();
+    hand.electorate.next = Some(Quorum::majority([1, 2, 3, 4, 5].map(ServerId)));
+    hand.hear(1, Looking, 1, (1, 5, 2));
+    hand.election.deadline(Mono(1_000), &hand.electorate, &mut hand.out);
+    assert!(hand.election.is_looking(), "two of three, but not three of five");
+    hand.hear(4, Looking, 1, (1, 5, 2));
+    hand.election.deadline(Mono(2_000), &hand.electorate, &mut hand.out);
+    assert!(!hand.election.is_looking());
+}
+
+/// Two that have lost their votes, and hear of each other by what was under way.
+#[test]
+fn nobody_goes_on_telling_who_has_a_leader_or_does_not_decide() {
+    let mut hand = Hand::looking();
+    hand.hear(4, Looking, 1, (1, 9, 4));
+    assert_eq!(hand.sent(), [(4, 2)], "it asks one that votes");
+    hand.hear(1, Following, 7, (2, 0, 3));
+    hand.hear(3, Leading, 7, (2, 0, 3));
+    hand.hear(4, PeerState::Observing, 7, (2, 0, 3));
+    assert_eq!(hand.sent(), []);
+    hand.hear(4, Looking, 1, (1, 9, 4));
+    assert_eq!(hand.sent(), [(4, 3)]);
+    let mut election = Election::new(ServerId(5), true, ElectionTiming::default(), String::new());
+    election.look(Mono(0), None, &hand.electorate, &mut Vec::new());
+    let mut hand = Hand { election, ..hand };
+    hand.hear(4, Looking, 1, (1, 9, 4));
+    assert!(hand.out.is_empty(), "it has nothing to say");
+}
+
 #[test]
 fn settled_servers_must_name_the_same_epoch() {
     let mut hand = Hand::looking();

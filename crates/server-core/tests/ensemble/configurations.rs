@@ -1,0 +1,276 @@
+//! Who decides, at a member that hears of changes of the ensemble.
+
+use crate::member::{ME, Member, SESSION, at, config};
+use ostler_proto::{
+    election::{Candidate, PeerState},
+    id::{Epoch, ServerId, Zxid},
+    jute::Writer,
+    membership::Membership,
+    op::Op,
+    path,
+    quorum_packet::{LearnerInfo, PROTOCOL_VERSION, Packet},
+    stat::ExtendedTypes,
+    txn::{Txn, TxnHeader, TxnRecord},
+};
+use ostler_server_core::{Effect, Input, PeerMessage, PersistOp, ensemble::MemberMode};
+use ostler_tree::Tree;
+use ostler_zab::leading::LinkId;
+
+/// The transaction of a change.
+fn record(of: &Membership) -> Vec<u8> {
+    let (zxid, text) = (Zxid(of.version), of.to_string());
+    let header = TxnHeader { session: SESSION, cxid: 1, zxid, time_ms: 0, code: Op::Reconfig.code() };
+    let data = Some(text.as_bytes());
+    let txn = Txn::SetData { reconfig: true, path: path::CONFIG.into(), data, version: -1 };
+    let mut bytes = Vec::new();
+    TxnRecord { header, txn, digest: None }.write(&mut bytes);
+    bytes
+}
+
+/// A tree that these changes have made.
+fn tree_with(changes: &[&Membership]) -> Tree {
+    let mut tree = Tree::fresh(ExtendedTypes::default());
+    for change in changes {
+        tree.apply(&TxnRecord::read(&record(change)).unwrap(), &mut Vec::new());
+    }
+    tree
+}
+
+/// A leader proposes a change when the one before it is in force. So whoever logs the second knows that of the first,
+/// and does not ask those whom the first has sent away.
+#[test]
+fn the_change_before_the_last_in_the_log_is_in_force() {
+    let oldest = config(&[1, 2, 3], at(1, 1));
+    let (between, newest) = (config(&[1, 2, 3, 4, 5], at(1, 2)), config(&[1, 2, 3], at(1, 3)));
+    let mut member = Member::start(&oldest, None, tree_with(&[&oldest]), 1);
+    let link = member.follows(&[2, 3], &oldest, 1);
+    member.hears(link, Packet::Diff(at(1, 2)));
+    member.hears_proposal(link, Zxid(between.version), record(&between));
+    member.hears(link, Packet::Commit(at(1, 2)));
+    assert_eq!(member.saved, None, "its leader may not reign yet, and have it only in its log");
+    member.hears_proposal(link, Zxid(newest.version), record(&newest));
+    assert_eq!(member.saved, Some(between.clone()), "before the second is logged");
+    member.hears_new_leader(link, 1, &between);
+    member.loses(link);
+    assert_eq!(member.vote().config, between.to_string());
+    assert!(!member.is_elected_by(&[2], &oldest), "a quorum of the oldest and of the newest");
+    assert!(member.is_elected_by(&[2, 4], &between));
+}
+
+#[test]
+fn a_change_that_is_logged_needs_both_quorums() {
+    let (oldest, newest) = (config(&[1, 2, 3], at(1, 1)), config(&[1, 4, 5], at(1, 2)));
+    let mut member = Member::start(&oldest, None, tree_with(&[&oldest]), 1);
+    let link = member.follows(&[2, 3], &oldest, 1);
+    member.hears(link, Packet::Diff(at(1, 2)));
+    member.hears_proposal(link, Zxid(newest.version), record(&newest));
+    member.hears_new_leader(link, 1, &oldest);
+    member.loses(link);
+    assert_eq!(member.voters(), [1, 2, 3, 4, 5]);
+    assert_eq!(member.vote().config, oldest.to_string());
+    assert!(!member.is_elected_by(&[2], &oldest), "a quorum of the one");
+    assert!(member.is_elected_by(&[4], &oldest), "and of the other");
+}
+
+/// A server whose part another configuration changes while it is brought up to date goes on in its new part.
+#[test]
+fn who_loses_its_vote_while_it_is_brought_up_to_date_begins_anew() {
+    let oldest = config(&[1, 2, 3], at(1, 1));
+    let (between, newest) = (config(&[2, 3, 4], at(1, 2)), config(&[2, 3], at(1, 3)));
+    let mut member = Member::start(&oldest, None, tree_with(&[&oldest]), 1);
+    let link = member.follows(&[2, 3], &oldest, 1);
+    member.hears(link, Packet::Diff(at(1, 2)));
+    member.hears_proposal(link, Zxid(between.version), record(&between));
+    member.hears(link, Packet::Commit(at(1, 2)));
+    member.hears_proposal(link, Zxid(newest.version), record(&newest));
+    member.hears_new_leader(link, 1, &between);
+    member.hears(link, Packet::UpToDate);
+    assert!(member.has_hung_up(link), "it is no follower any more");
+    member.follows(&[2, 3], &between, 1);
+    let info = LearnerInfo {
+        server: Some(ServerId(ME)),
+        protocol: PROTOCOL_VERSION,
+        config_version: between.version,
+    };
+    let expected = Packet::ObserverInfo { accepted: Epoch(1), info };
+    let says_so = |effect: &Effect| matches!(effect, Effect::ToPeer { message: PeerMessage::Packet(packet), .. } if *packet == expected);
+    assert!(member.effects.iter().any(says_so));
+}
+
+/// A reign that never began had a number for the first configuration. Another may begin with a lower one, which an
+/// earlier reign had given and a leader had saved.
+#[test]
+fn the_first_configuration_has_the_number_that_the_reign_begins_with() {
+    let first = config(&[1, 2, 3], Zxid::ZERO);
+    let mut member = Member::start(&first, None, Tree::fresh(ExtendedTypes::default()), 0);
+    let numbered = |epoch: u32| config(&[1, 2, 3], at(epoch, 0));
+    let link = member.follows(&[2, 3], &first, 4);
+    member.hears(link, Packet::Diff(Zxid::ZERO));
+    member.hears_new_leader(link, 4, &numbered(4));
+    member.loses(link);
+    let link = member.follows(&[3, 2], &first, 5);
+    member.hears(link, Packet::Diff(Zxid::ZERO));
+    member.hears_new_leader(link, 5, &numbered(3));
+    assert_eq!(member.saved, None, "nobody has agreed yet");
+    member.hears(link, Packet::UpToDate);
+    assert_eq!(member.server.mode(), Some(MemberMode::Follower));
+    assert_eq!(member.saved, Some(numbered(3)));
+}
+
+/// What was only numbered has the servers of the first configuration: it must not come after what replaced them.
+#[test]
+fn a_number_that_nobody_agreed_on_does_not_outlast_a_change_that_votes_bring() {
+    let first = config(&[1, 2, 3], Zxid::ZERO);
+    let mut member = Member::start(&first, None, Tree::fresh(ExtendedTypes::default()), 0);
+    let link = member.follows(&[2, 3], &first, 4);
+    member.hears(link, Packet::Diff(Zxid::ZERO));
+    member.hears_new_leader(link, 4, &config(&[1, 2, 3], at(4, 0)));
+    member.loses(link);
+    let changed = config(&[1, 4, 5], at(3, 9));
+    let other = Candidate { epoch: Epoch(3), zxid: at(3, 9), id: ServerId(4) };
+    member.hears_vote(4, PeerState::Looking, other, &changed);
+    assert_eq!(member.saved, Some(changed.clone()));
+    assert_eq!(member.voters(), [1, 4, 5]);
+    let link = member.follows(&[4, 5], &changed, 5);
+    member.hears(link, Packet::Diff(Zxid::ZERO));
+    member.hears_new_leader(link, 5, &changed);
+    member.hears(link, Packet::UpToDate);
+    assert_eq!(member.saved, Some(changed));
+}
+
+/// As upstream has it: a number that was saved is taken up again, while the configuration has none.
+#[test]
+fn a_start_takes_up_a_saved_number_while_the_configuration_has_none() {
+    let (first, saved) = (config(&[1, 2, 3], Zxid::ZERO), config(&[1, 2, 3], at(3, 0)));
+    let told = |membership: &Membership| {
+        let tree = Tree::fresh(ExtendedTypes::default());
+        let mut member = Member::start(membership, Some(&saved), tree, 4);
+        let own = member.vote().candidate.unwrap();
+        assert!(member.is_elected_by(&[2], membership), "{own:?}");
+        let link = LinkId(100);
+        let info = LearnerInfo {
+            server: Some(ServerId(2)),
+            protocol: PROTOCOL_VERSION,
+            config_version: membership.version,
+        };
+        member.hears(link, Packet::FollowerInfo { accepted: Epoch(4), info });
+        member.hears(link, Packet::AckEpoch { last: Zxid::ZERO, current: Some(Epoch(4)) });
+        let told = member.effects.iter().rev().find_map(|effect| match effect {
+            Effect::ToPeer { message: PeerMessage::Packet(Packet::NewLeader { config, .. }), .. } => {
+                Some(Membership::parse(config).unwrap())
+            }
+            _ => None,
+        });
+        told.unwrap().version
+    };
+    assert_eq!(told(&first), saved.version);
+    let agreed = config(&[1, 2, 3], at(2, 0));
+    assert_eq!(told(&agreed), agreed.version, "another number is in force");
+}
+
+/// Votes bring a configuration that is in force elsewhere. What is logged here after it may be on its way to be agreed
+/// on, also by this server's word.
+#[test]
+fn a_change_that_votes_bring_keeps_what_is_logged_after_it() {
+    let oldest = config(&[1, 2, 3], at(1, 1));
+    let (between, newest) = (config(&[1, 2, 3, 4], at(1, 5)), config(&[1, 2, 5, 6], at(1, 9)));
+    let mut member = Member::start(&oldest, Some(&newest), tree_with(&[&oldest, &newest]), 1);
+    assert_eq!(member.voters(), [1, 2, 3, 5, 6]);
+    let other = Candidate { epoch: Epoch(1), zxid: at(1, 5), id: ServerId(4) };
+    member.hears_vote(4, PeerState::Looking, other, &between);
+    assert_eq!(member.saved, Some(between.clone()));
+    assert_eq!(member.voters(), [1, 2, 3, 4, 5, 6]);
+    assert!(!member.is_elected_by(&[2, 3], &between), "no quorum of what is logged");
+    assert!(member.is_elected_by(&[2, 3, 5], &between));
+}
+
+/// One that is logged before it is over.
+#[test]
+fn a_change_that_votes_bring_replaces_what_is_logged_before_it() {
+    let oldest = config(&[1, 2, 3], at(1, 1));
+    let (between, newest) = (config(&[1, 2, 3, 4], at(1, 5)), config(&[1, 2, 5], at(1, 9)));
+    let mut member = Member::start(&oldest, Some(&between), tree_with(&[&oldest, &between]), 1);
+    assert_eq!(member.voters(), [1, 2, 3, 4]);
+    let other = Candidate { epoch: Epoch(1), zxid: at(1, 5), id: ServerId(5) };
+    member.hears_vote(4, PeerState::Looking, other, &newest);
+    assert_eq!(member.voters(), [1, 2, 5]);
+}
+
+/// Before its reign a leader may bring a whole tree with a change that only its log has. Who does not know what was in
+/// force before that could not ask for a quorum of it, and is sent away to hear of it first.
+#[test]
+fn who_does_not_know_what_is_in_force_is_not_brought_a_change_that_may_not_be_agreed_on() {
+    let (oldest, between) = (config(&[1, 2, 3], at(1, 1)), config(&[1, 2, 3, 4, 5], at(1, 2)));
+    let newest = config(&[1, 2, 3], at(1, 3));
+    let info = |server: i64, of: &Membership| {
+        let (server, protocol) = (Some(ServerId(server)), PROTOCOL_VERSION);
+        let info = LearnerInfo { server, protocol, config_version: of.version };
+        Packet::FollowerInfo { accepted: Epoch(1), info }
+    };
+    let tree = tree_with(&[&oldest, &between, &newest]);
+    let mut member = Member::start(&between, Some(&newest), tree, 1);
+    // One that calls early, and one that calls in time.
+    member.hears(LinkId(10), info(2, &oldest));
+    assert!(member.is_elected_by(&[2, 4], &between));
+    member.hears(LinkId(11), info(3, &oldest));
+    member.hears(LinkId(12), info(4, &between));
+    let away = [10, 11, 12].map(|link| member.has_hung_up(LinkId(link)));
+    assert_eq!(away, [true, true, false]);
+
+    let mut member = Member::start(&between, None, tree_with(&[&oldest, &between]), 1);
+    assert!(member.is_elected_by(&[2, 4], &between));
+    member.hears(LinkId(10), info(2, &oldest));
+    assert!(!member.has_hung_up(LinkId(10)), "nothing is under way");
+}
+
+/// A tree that is read anew after a cut can have a change that is not in force.
+#[test]
+fn a_tree_that_is_read_anew_says_what_is_logged() {
+    let (oldest, newest) = (config(&[1, 2, 3], at(1, 1)), config(&[1, 4, 5], at(1, 2)));
+    let mut member = Member::start(&oldest, None, tree_with(&[&oldest]), 1);
+    let link = member.follows(&[2, 3], &oldest, 1);
+    member
+        .step(Input::Snap { link, tree: Box::new(tree_with(&[&oldest, &config(&[1, 2, 3, 6], at(2, 5))])) });
+    assert_eq!(member.voters(), [1, 2, 3, 6]);
+    member.loses(link);
+    let link = member.follows(&[6, 2, 3], &oldest, 1);
+    member.hears(link, Packet::Trunc(at(1, 2)));
+    let term = member.effects.iter().rev().find_map(|effect| match effect {
+        Effect::Persist { op: PersistOp::Truncate { reload, .. }, .. } => *reload,
+        _ => None,
+    });
+    assert_eq!(member.voters(), [1, 2, 3]);
+    member.step(Input::Reloaded { term: term.unwrap(), tree: Box::new(tree_with(&[&oldest, &newest])) });
+    assert_eq!(member.voters(), [1, 2, 3, 4, 5]);
+}
+
+/// The body of a request that sends these servers away.
+fn leaving(servers: &str) -> Vec<u8> {
+    let mut body = Vec::new();
+    body.buffer(None);
+    body.string(servers);
+    body.buffer(None);
+    body.i64(-1);
+    body
+}
+
+/// What is proposed after a change commits with it, if the new ones have it. The last word that the change waits for
+/// may be that of a server which it sends away, and which says nothing more.
+#[test]
+fn what_the_new_ones_have_commits_with_the_change() {
+    let (old, new) = (config(&[1, 2, 3, 4, 5], at(1, 1)), [1, 2, 3]);
+    let mut member = Member::start(&old, None, tree_with(&[&old]), 1);
+    member.reigns_with(&[2, 4], &old, 2);
+    member.is_asked(2, Op::CreateSession, &10_000_i32.to_be_bytes());
+    member.hears(LinkId(2), Packet::Ack(at(2, 1)));
+    member.hears(LinkId(4), Packet::Ack(at(2, 1)));
+    member.is_asked(2, Op::Reconfig, &leaving("4,5"));
+    member.is_asked(2, Op::CreateSession, &10_000_i32.to_be_bytes());
+    assert_eq!(member.voters(), [1, 2, 3, 4, 5]);
+    member.hears(LinkId(2), Packet::Ack(at(2, 3)));
+    assert!(!member.has_told(2, &Packet::CommitAndActivate { zxid: at(2, 2), leader: ServerId(ME) }));
+    member.hears(LinkId(4), Packet::Ack(at(2, 2)));
+    assert!(member.has_told(2, &Packet::CommitAndActivate { zxid: at(2, 2), leader: ServerId(ME) }));
+    assert_eq!(member.voters(), new);
+    assert!(member.has_told(2, &Packet::Commit(at(2, 3))));
+}
