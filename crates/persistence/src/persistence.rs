@@ -128,8 +128,10 @@ impl Persistence {
             }
             PersistOp::Truncate { to, reload } => {
                 settings.cuts.add();
-                remove_snapshots_after(disk, &folders.snapshots, to)?;
+                // A snapshot may stand for records that the log never had. If the process ends in between, it is still there,
+                // and the cut is made again; the log alone would go on behind a gap that nothing shows.
                 let cut = self.log.truncate_after(to)?;
+                remove_snapshots_after(disk, &folders.snapshots, to)?;
                 tracing::info!(%to, files = cut.removed.len(), cut = ?cut.cut, "the log was cut back");
                 if let Some(term) = reload {
                     // Where no snapshot is left the log goes back to the beginning. Where one cannot be read it may not.
@@ -141,10 +143,11 @@ impl Persistence {
             }
             PersistOp::Install(frozen) => {
                 settings.cuts.add();
-                // Another tree of that zxid would be replaced; later ones are not this leader's.
-                remove_snapshots_after(disk, &folders.snapshots, frozen.zxid)?;
+                // What is later is not this leader's. It goes when this is on disk, for what both have may have been
+                // acknowledged; and snapshots go last, for the same reason as above.
                 snapshots::write_at_once(&frozen, settings)?;
                 self.log.truncate_after(frozen.zxid)?;
+                remove_snapshots_after(disk, &folders.snapshots, frozen.zxid)?;
                 tracing::info!(zxid = %frozen.zxid, logs = %folders.logs.display(), "the leader's tree is on disk");
             }
             PersistOp::SaveConfig { membership, active } => {

@@ -3,6 +3,7 @@
 //! `SIM_SEEDS=from..to` runs other seeds, `SIM_TRACE=1` tells what happens.
 
 mod courses;
+mod interrupted_acts;
 mod local_sessions;
 mod read_only;
 mod reconfigurations;

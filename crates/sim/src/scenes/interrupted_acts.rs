@@ -1,0 +1,113 @@
+//! What a disk does when the leader changes, interrupted at each of its calls: a start finds a part of one history.
+
+use crate::{
+    chance::Chance,
+    disk::MemberDisk,
+    files::{Trouble, TroubleKind},
+    history::History,
+};
+use ostler_proto::{
+    id::{Epoch, ServerId, SessionId, Zxid},
+    membership::Membership,
+    op,
+    stat::ExtendedTypes,
+    txn::{Txn, TxnHeader, TxnRecord},
+};
+use ostler_server_core::{PersistOp, Record};
+use ostler_tree::Tree;
+use ostler_zab::PersistSeq;
+
+fn at(epoch: u32, counter: u32) -> Zxid {
+    Zxid::new(Epoch(epoch), counter)
+}
+
+fn with_record<T>(zxid: Zxid, with: impl FnOnce(TxnRecord<'_>) -> T) -> T {
+    let header = TxnHeader { session: SessionId(1), cxid: 1, zxid, time_ms: 1, code: op::ERROR };
+    with(TxnRecord { header, txn: Txn::Error(-101), digest: None })
+}
+
+fn append(zxid: Zxid) -> PersistOp {
+    let mut bytes = Vec::new();
+    with_record(zxid, |record| record.write(&mut bytes));
+    PersistOp::Append { zxid, record: Record(bytes.into()) }
+}
+
+/// A tree with so many transactions of the first reign, at the beginning of another or not.
+fn install(disk: &mut MemberDisk, count: u32, begun: Option<Zxid>) {
+    let (mut tree, mut history) = (Tree::fresh(ExtendedTypes::default()), History::default());
+    for zxid in (1..=count).map(|count| at(1, count)) {
+        with_record(zxid, |record| tree.apply(&record, &mut Vec::new()));
+        history.push(zxid);
+    }
+    if let Some(begun) = begun {
+        tree.begin_epoch(begun);
+    }
+    disk.push(PersistSeq(1), PersistOp::Install(Box::new(tree.freeze())), Some(history));
+}
+
+fn sync(disk: &mut MemberDisk) -> bool {
+    disk.sync(usize::MAX).is_ok()
+}
+
+/// It has logged three transactions, has got a tree with ten, and has logged two of the next reign.
+fn begun() -> (MemberDisk, History) {
+    let membership = Membership::parse("server.1=h1:1:2;h1:3\nserver.2=h2:1:2;h2:3\n").unwrap();
+    let mut disk = MemberDisk::new(ServerId(1), &membership, 4096);
+    disk.start().unwrap();
+    (1..=3).for_each(|count| disk.push(PersistSeq(1), append(at(1, count)), None));
+    install(&mut disk, 10, Some(at(2, 0)));
+    (1..=2).for_each(|count| disk.push(PersistSeq(1), append(at(2, count)), None));
+    assert!(sync(&mut disk));
+    let (_, history) = disk.look();
+    assert_eq!(history.last(), at(2, 2));
+    (disk, history)
+}
+
+/// The disk itself sees that no less is there than was said to be.
+fn interrupted_anywhere(act: impl Fn(&mut MemberDisk)) {
+    for power_lost in [false, true] {
+        let mut is_done = false;
+        for call in 0.. {
+            let (mut disk, before) = begun();
+            act(&mut disk);
+            disk.files.trouble(Some(Trouble { at: call, kind: TroubleKind::Dead }));
+            is_done = sync(&mut disk);
+            disk.files.trouble(None);
+            if power_lost {
+                disk.files.lose_power(&mut Chance::new(call));
+            }
+            disk.stop();
+            let history = disk.start().unwrap().history;
+            assert!(
+                before.agrees(&history, history.last()),
+                "after {call} calls: {before:?} became {history:?}"
+            );
+            if is_done {
+                break;
+            }
+        }
+        assert!(is_done);
+    }
+}
+
+#[test]
+fn an_older_tree_takes_the_place_of_a_newer_one() {
+    interrupted_anywhere(|disk| install(disk, 8, None));
+}
+
+#[test]
+fn a_newer_tree_takes_the_place_of_all() {
+    interrupted_anywhere(|disk| install(disk, 10, Some(at(3, 0))));
+}
+
+#[test]
+fn a_log_is_cut_back_to_what_was_logged_before_a_tree_came() {
+    let cut = || PersistOp::Truncate { to: at(1, 2), reload: Some(1) };
+    interrupted_anywhere(|disk| disk.push(PersistSeq(1), cut(), None));
+}
+
+#[test]
+fn a_log_is_cut_back_to_a_tree_that_came() {
+    let cut = || PersistOp::Truncate { to: at(2, 0), reload: None };
+    interrupted_anywhere(|disk| disk.push(PersistSeq(1), cut(), None));
+}
