@@ -239,11 +239,19 @@ impl World {
     }
 
     /// Whether every quorum has a disk with all that is committed, and with all that this server may have
-    /// acknowledged, when this one has nothing.
+    /// acknowledged, when this one has nothing. While the ensemble changes there may be too few for both quorums: a leader
+    /// does not count one that has lost its data before it reigns.
     fn bears_the_loss_of(&self, id: i64) -> bool {
         let last = self.truth.last().max(self.nodes[&id].disk.last_said());
         let lacks = |other: i64| other == id || !self.nodes[&other].disk.has(last);
-        self.truth.decides(|other| other != id) && !self.truth.decides(lacks)
+        self.truth.decides(|other| other != id) && !self.truth.decides(lacks) && !self.may_change()
+    }
+
+    /// Whether a change of the ensemble is logged somewhere and not agreed on yet.
+    fn may_change(&self) -> bool {
+        let now = self.truth.membership().version;
+        let pending = |id: &i64| self.nodes[id].disk.configuration().and_then(|(_, pending)| pending);
+        self.ids().iter().filter_map(pending).any(|pending| pending.version > now)
     }
 
     fn until_it_bears_the_loss_of(&mut self, id: i64) -> bool {

@@ -228,8 +228,12 @@ impl Server {
         let EnsembleConfig { membership: active, pending, .. } = &ensemble.config;
         let known = pending.as_ref().filter(|pending| !is_numbered_only(pending)).unwrap_or(active);
         let newer = membership.version > known.version && pending.as_ref() != Some(&membership);
+        // The leader had it in force when it proposed what is logged here.
+        let before = membership.version > active.version && membership.version < known.version;
         if self.config.reconfig && newer {
             self.set_pending(membership, effects);
+        } else if self.config.reconfig && before {
+            self.put_in_force(membership, effects);
         }
     }
 

@@ -72,6 +72,20 @@ fn a_change_that_is_logged_needs_both_quorums() {
     assert!(member.is_elected_by(&[4], &oldest), "and of the other");
 }
 
+/// A server that never was in an ensemble may know others than those who are, and no transaction tells it of them.
+#[test]
+fn what_a_leader_has_in_force_replaces_what_a_new_server_knows_also_while_it_changes() {
+    let own = config(&[1, 2, 3, 4], Zxid::ZERO);
+    let (first, newest) = (config(&[2, 3, 5], at(4, 0)), config(&[1, 2, 3], at(4, 1)));
+    let mut member = Member::start(&own, None, Tree::fresh(ExtendedTypes::default()), 4);
+    let link = member.follows(&[2, 4, 3], &own, 4);
+    member.hears(link, Packet::Diff(Zxid::ZERO));
+    member.hears_proposal(link, Zxid(newest.version), record(&newest));
+    member.hears_new_leader(link, 4, &first);
+    assert_eq!(member.saved, Some(first));
+    assert_eq!(member.voters(), [1, 2, 3, 5]);
+}
+
 /// A server whose part another configuration changes while it is brought up to date goes on in its new part.
 #[test]
 fn who_loses_its_vote_while_it_is_brought_up_to_date_begins_anew() {
