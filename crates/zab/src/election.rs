@@ -316,9 +316,14 @@ impl Election {
         let Phase::Looking(looking) = &mut self.phase else { return };
         let theirs = ballot.candidate;
         if self.fresh && (theirs.epoch > Epoch(0) || theirs.zxid > Zxid::ZERO) {
+            let backed = looking.own.is_some() || looking.proposal.is_some();
             (looking.own, looking.proposal, looking.settle_until) = (None, None, None);
             self.record.received(now, from, vote, Verdict::Ignored(Why::Untrusted));
-            return self.tell_all(now, electorate, out);
+            // Who votes answers each word of an observer.
+            if backed {
+                self.tell_all(now, electorate, out);
+            }
+            return;
         }
         if ballot.round < self.round {
             // It learns the round from the answer.

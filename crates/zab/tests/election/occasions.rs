@@ -300,6 +300,19 @@ fn nobody_goes_on_telling_who_has_a_leader_or_does_not_decide() {
     assert!(hand.out.is_empty(), "it has nothing to say");
 }
 
+/// Who votes answers each word of one that does not.
+#[test]
+fn an_empty_observer_does_not_go_on_saying_that_it_backs_nobody() {
+    let hand = Hand::looking();
+    let mut election = Election::new(ServerId(5), true, ElectionTiming::default(), String::new());
+    election.set_fresh(true);
+    election.look(Mono(0), None, &hand.electorate, &mut Vec::new());
+    let mut hand = Hand { election, ..hand };
+    hand.hear(1, Looking, 1, (1, 9, 1));
+    hand.hear(1, Looking, 1, (1, 9, 1));
+    assert!(hand.out.is_empty(), "it has said so before: {:?}", hand.out);
+}
+
 #[test]
 fn settled_servers_must_name_the_same_epoch() {
     let mut hand = Hand::looking();
