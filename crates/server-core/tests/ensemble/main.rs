@@ -1,4 +1,5 @@
 //! Members of ensembles, one at a time.
+#![allow(clippy::unwrap_used)]
 
 mod configurations;
 mod member;
