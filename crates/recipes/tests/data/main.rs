@@ -6,7 +6,10 @@ mod barriers;
 mod caches;
 mod counters;
 mod discovery;
+mod ensemble;
 mod groups;
 mod nodes;
 mod queues;
+#[path = "../servers/mod.rs"]
+mod servers;
 mod world;
