@@ -43,15 +43,19 @@ async fn run(
 
 async fn at_every_message(kind: Kind, exchange: impl AsyncFn(&World<Ensemble>)) {
     let ensemble = ensemble().await;
-    let (mut number, mut planned, mut happened) = (0, 0, 0);
-    for &attach in kind.attachments() {
-        let (requests, events, _) = run(&ensemble, (number, attach, None), &exchange).await;
-        for fault in kind.everywhere(requests, events, attach) {
-            number += 1;
-            planned += 1;
-            happened += u64::from(run(&ensemble, (number, attach, Some(fault)), &exchange).await.2);
-        }
-        number += 1;
+    // At the leader, a cut and an expiry are what they are at a lone server.
+    let attach = match kind {
+        Kind::LeaderKilled => Attach::ToLeader,
+        Kind::Cut | Kind::Expired => Attach::ToFollower,
+    };
+    if kind == Kind::Cut {
+        ensemble.let_second_follower_lag().await;
+    }
+    let (requests, events, _) = run(&ensemble, (0, attach, None), &exchange).await;
+    let faults = kind.everywhere(requests, events, attach);
+    let (planned, mut happened) = (faults.len(), 0);
+    for (number, fault) in (1..).zip(faults) {
+        happened += usize::from(run(&ensemble, (number, attach, Some(fault)), &exchange).await.2);
     }
     println!("{kind:?}: {happened} of {planned}");
     // Where others write at the same time, an exchange can do with fewer messages.

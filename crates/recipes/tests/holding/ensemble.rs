@@ -54,8 +54,16 @@ async fn run(
 
 async fn at_every_message(recipe: Recipe, kind: Kind) {
     let site = Site::new(World::ensemble().await).await;
+    if kind == Kind::Cut {
+        site.world.server.let_second_follower_lag().await;
+    }
     let (mut number, mut planned, mut happened) = (0, 0, 0);
-    for &attach in kind.attachments() {
+    // At the leader, a cut and an expiry are what they are at a lone server.
+    let attachments: &[Attach] = match kind {
+        Kind::LeaderKilled => &[Attach::ToLeader, Attach::ToFollower],
+        Kind::Cut | Kind::Expired => &[Attach::ToFollower],
+    };
+    for &attach in attachments {
         let (requests, events, _) = run(&site, recipe, (number, attach, None)).await;
         assert!(requests >= 5 && events >= 1, "{recipe:?}: {requests} requests, {events} events");
         for fault in kind.everywhere(requests, events, attach) {

@@ -14,7 +14,7 @@ pub(crate) struct Fault {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The client's connection breaks, and it goes to another member.
+    /// The client's connection breaks, and it goes to another member, which is behind.
     Cut,
     /// The leader is killed; all lose their connections.
     LeaderKilled,
@@ -23,14 +23,6 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Where the client is when it happens. At the leader, a cut and an expiry are what they are at a lone server.
-    pub(crate) fn attachments(self) -> &'static [Attach] {
-        match self {
-            Kind::LeaderKilled => &[Attach::ToLeader, Attach::ToFollower],
-            Kind::Cut | Kind::Expired => &[Attach::ToFollower],
-        }
-    }
-
     /// The faults of this kind in an exchange of so many messages.
     pub(crate) fn everywhere(self, requests: u64, events: u64, attach: Attach) -> Vec<Fault> {
         // What is killed or expired after a reply is killed or expired before the next request.

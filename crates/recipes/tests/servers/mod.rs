@@ -5,8 +5,11 @@ pub(crate) mod faults;
 use ostler_testkit::{
     Change, Counts, ServerId, SessionId, TestEnsemble, TestOptions, TestServer, TestkitError,
 };
-use std::net::SocketAddr;
+use std::{net::SocketAddr, time::Duration};
 use tokio::sync::Mutex;
+
+/// Longer than it takes to come back after a cut.
+const LAG: Duration = Duration::from_millis(20);
 
 type Result<T> = std::result::Result<T, TestkitError>;
 
@@ -82,6 +85,16 @@ impl Ensemble {
         let mut addresses = self.addresses.clone();
         addresses.rotate_left(shift % self.addresses.len());
         addresses
+    }
+
+    /// Keeps the follower behind that a client tries second if it tries another one first: whoever goes on there finds
+    /// an older tree, without what it has not heard the answer to.
+    pub(crate) async fn let_second_follower_lag(&self) {
+        let second = self.addresses_from(Attach::ToFollower).await[1];
+        let members = self.members.lock().await;
+        let leader = members.leader().unwrap();
+        let place = self.addresses.iter().position(|address| *address == second).unwrap();
+        members.delay(leader, members.members().nth(place).unwrap(), LAG);
     }
 
     /// Kills the leader; returns once another one leads.
