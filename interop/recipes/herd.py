@@ -66,9 +66,10 @@ def check():
             count["server_requests"], args.hand_overs, size, few, sizes[0]))
     for size, count in zip(sizes, unfair):
         expect(count["server_events"] >= (size - 1) * args.unfair_hand_overs, "fewer events than losers in the unfair election")
-    return "among %d contenders a hand-over takes %.2f event and %.2f requests, as among %d; unfair %.2f and %.2f" % (
+    return "among %d contenders a hand-over takes %.2f event and %.2f requests, as among %d; unfair %.2f and %.2f (%d and %d hand-overs)" % (
         sizes[-1], fair[-1]["server_events"] / args.hand_overs, fair[-1]["server_requests"] / args.hand_overs, sizes[0],
-        unfair[-1]["server_events"] / args.unfair_hand_overs, unfair[-1]["server_requests"] / args.unfair_hand_overs)
+        unfair[-1]["server_events"] / args.unfair_hand_overs, unfair[-1]["server_requests"] / args.unfair_hand_overs,
+        args.hand_overs, args.unfair_hand_overs)
 
 
 if __name__ == "__main__":

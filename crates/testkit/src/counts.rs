@@ -52,6 +52,20 @@ impl Counts {
             zxid: summary.zxid.0,
         }
     }
+
+    /// Of several members: what they hold for their own clients together, and the tree of the one that is furthest.
+    pub(crate) fn together(members: &[Counts]) -> Option<Counts> {
+        let furthest = *members.iter().max_by_key(|counts| counts.zxid)?;
+        let sum = |of_one: fn(&Counts) -> usize| members.iter().map(of_one).sum();
+        Some(Counts {
+            connections: sum(|counts| counts.connections),
+            watches: sum(|counts| counts.watches),
+            outstanding: sum(|counts| counts.outstanding),
+            requests: members.iter().map(|counts| counts.requests).sum(),
+            events: members.iter().map(|counts| counts.events).sum(),
+            ..furthest
+        })
+    }
 }
 
 /// A client's connection as its server sees it.

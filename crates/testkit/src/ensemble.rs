@@ -1,13 +1,16 @@
 //! Several servers, and what lies between them.
 
 use crate::{
+    counts::Counts,
     error::TestkitError,
+    history::Change,
     network::{Network, PeerPorts},
     options::TestOptions,
     port::ReservedPort,
+    roster::Roster,
     server::TestServer,
 };
-use ostler_proto::id::{ServerId, SessionId};
+use ostler_proto::id::{ServerId, SessionId, Zxid};
 use ostler_server_core::{Server, ensemble::MemberMode};
 use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
 use tokio::task::JoinSet;
@@ -20,6 +23,7 @@ use tokio::task::JoinSet;
 pub struct TestEnsemble {
     members: BTreeMap<ServerId, Member>,
     network: Network,
+    roster: Roster,
 }
 
 #[derive(Debug)]
@@ -36,12 +40,14 @@ impl TestEnsemble {
 
     /// Starts so many members.
     pub async fn start_with(members: usize, options: TestOptions) -> Result<TestEnsemble, TestkitError> {
-        let mut ensemble = TestEnsemble { members: prepare(members, &options)?, network: Network::new()? };
+        let (members, network) = (prepare(members, &options)?, Network::new()?);
+        let mut ensemble = TestEnsemble { members, network, roster: Roster::default() };
         // The largest number first: who comes later then greets those that are there and waits to be called. Two that
         // call each other at once lose votes with the connection that is given up, and vote again after 200 ms.
         for (id, member) in ensemble.members.iter_mut().rev() {
             let peers = ensemble.network.open(*id, &member.ports)?;
             member.server.start_process(Some(peers)).await?;
+            ensemble.roster.came(*id, &member.server.process()?.handle);
         }
         ensemble.until_all_serve().await?;
         Ok(ensemble)
@@ -106,6 +112,7 @@ impl TestEnsemble {
     /// Ends a member as `kill -9` would; see [`TestServer::kill`].
     pub async fn kill(&mut self, id: ServerId) -> Result<(), TestkitError> {
         self.member_mut(id)?.kill().await;
+        self.roster.left(id);
         self.network.close(id).await;
         Ok(())
     }
@@ -113,6 +120,7 @@ impl TestEnsemble {
     /// Ends a member in order.
     pub async fn stop(&mut self, id: ServerId) -> Result<(), TestkitError> {
         let stopped = self.member_mut(id)?.stop().await;
+        self.roster.left(id);
         self.network.close(id).await;
         stopped
     }
@@ -123,7 +131,9 @@ impl TestEnsemble {
         self.stop(id).await?;
         let member = self.members.get_mut(&id).ok_or(TestkitError::NoMember(id))?;
         let peers = self.network.open(id, &member.ports)?;
-        member.server.start_process(Some(peers)).await
+        member.server.start_process(Some(peers)).await?;
+        self.roster.came(id, &member.server.process()?.handle);
+        Ok(())
     }
 
     /// Has a member stand still; see [`TestServer::pause`].
@@ -135,6 +145,49 @@ impl TestEnsemble {
     pub fn resume(&mut self, id: ServerId) -> Result<(), TestkitError> {
         self.member_mut(id)?.resume();
         Ok(())
+    }
+}
+
+/// What there is, and what has happened.
+impl TestEnsemble {
+    /// The znodes that have come and gone in the transactions that are committed, in their order, after the one with
+    /// this zxid: 0 for all. They are read from the logs of the members that run: each transaction is in those of a
+    /// majority. For a moment in which all of them [serve](TestEnsemble::until_all_serve): one that has just come back
+    /// can still have to give up what it had not told anybody.
+    pub fn history(&self, after: u64) -> Result<Vec<Change>, TestkitError> {
+        let awake: Vec<&TestServer> = self.awake().map(|(_, server)| server).collect();
+        let mut applied = Zxid::ZERO;
+        for server in &awake {
+            applied = applied.max(server.applied()?);
+        }
+        let (mut all, mut complete) = (BTreeMap::<u64, Vec<Change>>::new(), false);
+        for server in awake {
+            let logged = server.logged(Zxid(after), applied)?;
+            for changes in logged.changes.chunk_by(|a, b| a.zxid == b.zxid) {
+                all.entry(changes[0].zxid).or_insert_with(|| changes.to_vec());
+            }
+            complete |= logged.complete;
+        }
+        if !complete {
+            return Err(TestkitError::NotLogged(applied));
+        }
+        Ok(all.into_values().flatten().collect())
+    }
+
+    /// What the members that run hold and have done: connections, watches, requests and events are those of all
+    /// together; sessions, znodes and transactions are those of the member that has applied the most. Members are
+    /// looked at one after the other, so what moves between them meanwhile can be counted twice, or not at all.
+    pub fn counts(&self) -> Result<Counts, TestkitError> {
+        self.roster.counts().ok_or(TestkitError::Down)
+    }
+
+    /// Waits until the [`counts`](TestEnsemble::counts) are as `wanted` says, without polling: it is asked after
+    /// whatever changes them. Members may be killed and started meanwhile, so this does not borrow the ensemble.
+    pub fn until(
+        &self,
+        wanted: impl FnMut(&Counts) -> bool + Send + 'static,
+    ) -> impl Future<Output = Result<(), TestkitError>> + Send + 'static {
+        self.roster.until(wanted)
     }
 }
 

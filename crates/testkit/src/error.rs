@@ -1,7 +1,11 @@
 //! Why a test does not get what it asks for.
 
-use ostler_proto::id::{ServerId, SessionId};
+use ostler_proto::{
+    id::{ServerId, SessionId, Zxid},
+    jute::JuteError,
+};
 use ostler_server::{ServerError, config::ConfigError};
+use ostler_storage::error::StorageError;
 use std::{io, path::PathBuf};
 
 /// Each says what happened, and to what.
@@ -48,6 +52,22 @@ pub enum TestkitError {
     /// Nobody leads.
     #[error("the ensemble has no leader at the moment")]
     NoLeader,
+    /// A server's log cannot be read.
+    #[error(transparent)]
+    Log(#[from] StorageError),
+    /// What is applied is not in the logs that can be read.
+    #[error(
+        "{0} is applied, and not in the logs of the servers that run; were some of them sent a snapshot?"
+    )]
+    NotLogged(Zxid),
+    /// A record of a server's log makes no sense.
+    #[error("{zxid} in a server's log is no transaction: {cause}")]
+    Record {
+        /// Which.
+        zxid: Zxid,
+        /// Why.
+        cause: JuteError,
+    },
     /// There is no such session.
     #[error("there is no session {0}")]
     NoSession(SessionId),

@@ -49,13 +49,13 @@ impl FrameProxy {
     pub async fn before(servers: &[SocketAddr]) -> Result<FrameProxy, TestkitError> {
         let runtime = OwnRuntime::new("test-proxy")?;
         let (shared, mut addresses) = (Arc::new(Shared::default()), Vec::new());
-        for server in servers {
+        for (place, server) in servers.iter().enumerate() {
             let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
             // On the proxy's own thread, whatever the caller's does.
             let bound = runtime.handle().spawn(bound).await.map_err(|_| TestkitError::Panicked)?;
             let listener = bound.map_err(TestkitError::Port)?;
             addresses.push(listener.local_addr().map_err(TestkitError::Port)?);
-            runtime.handle().spawn(accept(listener, *server, shared.clone()));
+            runtime.handle().spawn(accept(listener, (place, *server), shared.clone()));
         }
         Ok(FrameProxy { addresses, shared, _runtime: runtime })
     }
@@ -148,7 +148,7 @@ impl FrameProxy {
     }
 }
 
-async fn accept(listener: TcpListener, server: SocketAddr, shared: Arc<Shared>) {
+async fn accept(listener: TcpListener, server: (usize, SocketAddr), shared: Arc<Shared>) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {

@@ -52,11 +52,20 @@
 //! | A network between client and server that is down, silent or slow | [`FrameProxy::block`], [`FrameProxy::silence`], [`FrameProxy::delay`] |
 //! | The same between members | [`TestEnsemble::cut`], [`TestEnsemble::silence`], [`TestEnsemble::delay`] |
 //!
+//! # Looking
+//!
+//! | What | Call |
+//! |---|---|
+//! | Watches, ephemerals, sessions, requests and events, now or once they are as wanted | [`TestServer::counts`] and [`until`](TestServer::until), [`TestEnsemble::counts`] and [`until`](TestEnsemble::until) |
+//! | Which znodes came and went, in the servers' own order: the judge of who held what when | [`TestServer::history`], [`TestEnsemble::history`] |
+//! | Who leads | [`TestEnsemble::leader`], [`TestEnsemble::until_led`] |
+//! | What has passed between a client and its servers | [`FrameProxy::seen`] |
+//!
 //! # Time
 //!
 //! Sockets do not know tokio's paused clock, so the servers' time is the machine's. Tests need not wait for it all the
 //! same: a session expires [on call](TestServer::expire), and states are waited for without polling
-//! ([`TestServer::until`], [`TestEnsemble::until_led`]). Only where a server has to notice by itself that another one
+//! ([`TestServer::until`], [`TestEnsemble::until`], [`TestEnsemble::until_led`]). Only where a server has to notice by itself that another one
 //! is silent does that take its time, ten [ticks](TestOptions::tick).
 //!
 //! # What a kill leaves
@@ -96,11 +105,13 @@ mod disk;
 mod ensemble;
 mod error;
 mod frame_proxy;
+mod history;
 mod lane;
 mod network;
 mod options;
 mod port;
 mod process;
+mod roster;
 mod runtime;
 mod server;
 
@@ -108,6 +119,7 @@ pub use counts::{Connection, Counts};
 pub use ensemble::TestEnsemble;
 pub use error::TestkitError;
 pub use frame_proxy::{CutPoint, Direction, FrameProxy, Held, Seen};
+pub use history::{Change, ChangeKind};
 pub use options::{Durability, TestOptions};
 pub use ostler_proto::{
     id::{ServerId, SessionId},

@@ -4,11 +4,12 @@ use crate::{
     counts::{Connection, Counts},
     error::TestkitError,
     frame_proxy::FrameProxy,
+    history::{self, Change, Logged},
     options::TestOptions,
     port::ReservedPort,
     process::{self, Process},
 };
-use ostler_proto::id::SessionId;
+use ostler_proto::id::{SessionId, Zxid};
 use ostler_server::{Given, PeerListeners, config};
 use ostler_server_core::Server;
 use ostler_storage::disk::Disk;
@@ -165,6 +166,23 @@ impl TestServer {
     /// What it holds and has done. Works while it is paused, too.
     pub fn counts(&self) -> Result<Counts, TestkitError> {
         self.inspect(Counts::of)
+    }
+
+    /// The znodes that have come and gone in the transactions that it has applied, in their order, after the one with
+    /// this zxid: 0 for all. They are read from its log. Of an ensemble's members each can be a moment ahead of its log,
+    /// or have been sent a snapshot: so ask [the ensemble](crate::TestEnsemble::history).
+    pub fn history(&self, after: u64) -> Result<Vec<Change>, TestkitError> {
+        let applied = self.applied()?;
+        let logged = self.logged(Zxid(after), applied)?;
+        if logged.complete { Ok(logged.changes) } else { Err(TestkitError::NotLogged(applied)) }
+    }
+
+    pub(crate) fn applied(&self) -> Result<Zxid, TestkitError> {
+        self.inspect(|server| server.tree().last_processed())
+    }
+
+    pub(crate) fn logged(&self, after: Zxid, to: Zxid) -> Result<Logged, TestkitError> {
+        history::read(&*self.files, &self.data_dir.join("version-2"), after, to)
     }
 
     /// The clients' connections, oldest first.

@@ -1,20 +1,22 @@
 //! Barriers.
 
-use crate::world::{World, at_every_cut, with_expiry_after_every_request, within};
+use crate::{
+    servers::Servers,
+    world::{World, at_every_cut, with_expiry_after_every_request, within},
+};
 use ostler_recipes::barrier::{DistributedBarrier, DistributedDoubleBarrier};
 use std::time::Duration;
 
 const SHORT: Duration = Duration::from_millis(30);
 
-async fn wait_and_go(world: &World) {
+pub(crate) async fn wait_and_go<S: Servers>(world: &World<S>) {
     let barrier = DistributedBarrier::new(&world.client, "/deep/barrier");
     barrier.set().await.unwrap();
     let waiting = barrier.clone();
     let mut waiting = tokio::spawn(async move { waiting.wait().await });
     // The watch is there, so it waits.
-    let watched = world.server.until(|counts| counts.watches == 1);
     tokio::select! {
-        watched = watched => watched.unwrap(),
+        () = world.until(|counts| counts.watches == 1) => {}
         _ = &mut waiting => panic!("it must wait"),
     }
     DistributedBarrier::new(&world.other, "/deep/barrier").remove().await.unwrap();
@@ -47,16 +49,18 @@ async fn who_stops_waiting_leaves_no_watch() {
     assert!(barrier.wait_at_most(SHORT).await.unwrap());
 }
 
-async fn enter_and_leave(world: &World) {
+pub(crate) async fn enter_and_leave<S: Servers>(world: &World<S>) {
     let mut here = DistributedDoubleBarrier::new(&world.client, "/deep/double", 2);
     let mut there = DistributedDoubleBarrier::new(&world.other, "/deep/double", 2);
     let (first, second) = tokio::join!(here.enter(), there.enter());
     first.unwrap();
     second.unwrap();
+    world.let_other_see().await;
     assert!(world.other.exists("/deep/double/ready").await.unwrap().is_some());
     let (first, second) = tokio::join!(here.leave(), there.leave());
     first.unwrap();
     second.unwrap();
+    world.let_other_see().await;
     assert_eq!(world.other.get_children("/deep/double").await.unwrap(), [""; 0]);
 }
 

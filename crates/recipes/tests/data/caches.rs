@@ -1,6 +1,9 @@
 //! Caches.
 
-use crate::world::{World, at_every_cut, with_expiry_after_every_request, within};
+use crate::{
+    servers::Servers,
+    world::{World, at_every_cut, with_expiry_after_every_request, within},
+};
 use ostler_client::{Client, Error};
 use ostler_recipes::cache::{CacheEvent, CacheEvents, CuratorCache, NodeCache, PathChildrenCache, PathEvent};
 use std::collections::BTreeMap;
@@ -46,21 +49,22 @@ impl Told {
 }
 
 async fn writes(client: &Client) {
-    client.create("/t/b/c", b"1").creating_parents().await.unwrap();
-    client.set_data("/t/a", b"2").await.unwrap();
-    client.delete("/t/x").deleting_children_if_needed().await.unwrap();
+    client.create("/t/b/c", b"1").creating_parents().idempotent().await.unwrap();
+    client.set_data("/t/a", b"2").idempotent().await.unwrap();
+    client.delete("/t/x").deleting_children_if_needed().idempotent().await.unwrap();
     // With the same version as before.
-    client.delete("/t/again").await.unwrap();
-    client.create("/t/again", b"new").await.unwrap();
+    client.delete("/t/again").idempotent().await.unwrap();
+    client.create("/t/again", b"new").idempotent().await.unwrap();
 }
 
 /// A tree before, changes, and the tree after, through a cache.
-async fn exchange(world: &World, one_shot: bool) {
+pub(crate) async fn follow<S: Servers>(world: &World<S>, one_shot: bool) {
     let other = &world.other;
     for path in ["/t", "/t/a", "/t/x", "/t/x/y", "/t/again"] {
         // With the session ended at a request that comes twice the tree is there already.
-        other.create(path, b"1").await.unwrap();
+        other.create(path, b"1").idempotent().await.unwrap();
     }
+    world.let_client_see().await;
     let mut cache = CuratorCache::builder(&world.client, "/t");
     if one_shot {
         cache = cache.one_shot_watches();
@@ -82,18 +86,18 @@ async fn exchange(world: &World, one_shot: bool) {
 
 #[tokio::test]
 async fn a_cache_survives_a_cut_at_every_message() {
-    at_every_cut(async |world| exchange(world, false).await).await;
+    at_every_cut(async |world| follow(world, false).await).await;
 }
 
 #[tokio::test]
 async fn a_cache_on_one_shot_watches_survives_a_cut_at_every_message() {
-    at_every_cut(async |world| exchange(world, true).await).await;
+    at_every_cut(async |world| follow(world, true).await).await;
 }
 
 #[tokio::test]
 async fn a_cache_survives_the_end_of_its_session_at_every_step() {
-    with_expiry_after_every_request(async |world| exchange(world, false).await).await;
-    with_expiry_after_every_request(async |world| exchange(world, true).await).await;
+    with_expiry_after_every_request(async |world| follow(world, false).await).await;
+    with_expiry_after_every_request(async |world| follow(world, true).await).await;
 }
 
 #[tokio::test]

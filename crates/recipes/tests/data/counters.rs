@@ -1,6 +1,9 @@
 //! Shared values and numbers.
 
-use crate::world::{World, at_every_cut, with_expiry_after_every_request, within};
+use crate::{
+    servers::Servers,
+    world::{World, at_every_cut, with_expiry_after_every_request, within},
+};
 use ostler_client::{Bytes, Error, RetryPolicy};
 use ostler_recipes::counter::{
     AtomicUpdate, CachedAtomicNumber, CounterError, DistributedAtomicInteger, DistributedAtomicLong,
@@ -16,7 +19,7 @@ fn is_unknown(error: &CounterError) -> bool {
 }
 
 /// Sets the count here, has it changed by another, and waits for that.
-async fn share(world: &World) {
+pub(crate) async fn share<S: Servers>(world: &World<S>) {
     let count = SharedCount::start(&world.client, "/count", 5).await.unwrap();
     assert_eq!(count.count().unwrap(), 5);
     let mut unknown = 0;
@@ -34,13 +37,13 @@ async fn share(world: &World) {
     }
     assert!(unknown <= 1);
     let mut changes = count.changes();
-    world.other.set_data("/count", &7_i32.to_be_bytes()).await.unwrap();
+    world.other.set_data("/count", &7_i32.to_be_bytes()).idempotent().await.unwrap();
     while count.count().unwrap() != 7 {
         changes.next().await.unwrap().unwrap();
     }
     // While nobody is there it goes and comes back.
-    world.other.delete("/count").await.unwrap();
-    world.other.create("/count", &8_i32.to_be_bytes()).await.unwrap();
+    world.other.delete("/count").idempotent().await.unwrap();
+    world.other.create("/count", &8_i32.to_be_bytes()).idempotent().await.unwrap();
     while count.count().unwrap() != 8 {
         changes.next().await.unwrap().unwrap();
     }
@@ -51,19 +54,21 @@ async fn a_count_survives_a_cut_at_every_message() {
     at_every_cut(share).await;
 }
 
+/// Has it changed by another, and waits for that.
+pub(crate) async fn follow<S: Servers>(world: &World<S>) {
+    let count = SharedCount::start(&world.client, "/count", 5).await.unwrap();
+    let mut changes = count.changes();
+    for number in 6..9_i32 {
+        world.other.set_data("/count", &number.to_be_bytes()).await.unwrap();
+        while count.count().unwrap() != number {
+            changes.next().await.unwrap().unwrap();
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_count_survives_the_end_of_its_session_at_every_step() {
-    with_expiry_after_every_request(async |world| {
-        let count = SharedCount::start(&world.client, "/count", 5).await.unwrap();
-        let mut changes = count.changes();
-        for number in 6..9_i32 {
-            world.other.set_data("/count", &number.to_be_bytes()).await.unwrap();
-            while count.count().unwrap() != number {
-                changes.next().await.unwrap().unwrap();
-            }
-        }
-    })
-    .await;
+    with_expiry_after_every_request(follow).await;
 }
 
 /// CURATOR-329: the seed is for an absent znode only, also where the znode has version 0.
@@ -94,26 +99,27 @@ async fn curator_311_a_value_is_not_stale_after_a_reconnect() {
 
 /// However the connection breaks, a number is added as often as it is said to be, and once more at most for each time
 /// that it is said to be unknown.
+pub(crate) async fn add<S: Servers>(world: &World<S>) {
+    let number = DistributedAtomicLong::new(&world.client, "/n", RetryPolicy::forever(MS));
+    let (mut done, mut unknown) = (0, 0);
+    for _ in 0..3 {
+        match number.increment().await {
+            Ok(update) => {
+                assert!(update.succeeded && update.after == update.before + 1);
+                done += 1;
+            }
+            Err(error) if is_unknown(&error) => unknown += 1,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(unknown <= 1, "one cut");
+    let sum = number.get().await.unwrap();
+    assert!((done..=done + unknown).contains(&sum), "{sum}: {done} done, {unknown} unknown");
+}
+
 #[tokio::test]
 async fn every_addition_counts_once() {
-    at_every_cut(async |world| {
-        let number = DistributedAtomicLong::new(&world.client, "/n", RetryPolicy::forever(MS));
-        let (mut done, mut unknown) = (0, 0);
-        for _ in 0..3 {
-            match number.increment().await {
-                Ok(update) => {
-                    assert!(update.succeeded && update.after == update.before + 1);
-                    done += 1;
-                }
-                Err(error) if is_unknown(&error) => unknown += 1,
-                Err(error) => panic!("{error}"),
-            }
-        }
-        assert!(unknown <= 1, "one cut");
-        let sum = number.get().await.unwrap();
-        assert!((done..=done + unknown).contains(&sum), "{sum}: {done} done, {unknown} unknown");
-    })
-    .await;
+    at_every_cut(add).await;
 }
 
 #[tokio::test]

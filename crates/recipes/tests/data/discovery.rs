@@ -1,6 +1,9 @@
 //! Discovery of services.
 
-use crate::world::{World, at_every_cut, with_expiry_after_every_request, within};
+use crate::{
+    servers::Servers,
+    world::{World, at_every_cut, with_expiry_after_every_request, within},
+};
 use ostler_client::Client;
 use ostler_recipes::discovery::{
     DiscoveryError, DownInstancePolicy, RoundRobin, ServiceDiscovery, ServiceInstance, ServiceType, Sticky,
@@ -21,16 +24,18 @@ fn path(name: &str, id: &str) -> String {
     format!("/deep/services/{name}/{id}")
 }
 
-async fn register_and_find(world: &World) {
+pub(crate) async fn register_and_find<S: Servers>(world: &World<S>) {
     let (here, there) = (services(&world.client), services(&world.other));
     assert_eq!(there.names().await.unwrap(), [""; 0]);
     let mut one = instance("api", "one");
     here.register(one.clone()).await.unwrap();
     one.payload = Some("changed".into());
     here.update(&one).await.unwrap();
+    world.let_other_see().await;
     assert_eq!(there.names().await.unwrap(), ["api"]);
     assert_eq!(there.instances("api").await.unwrap(), [one.clone()]);
     there.register(instance("api", "two")).await.unwrap();
+    world.let_client_see().await;
     let provider = here.provider("api").start().await.unwrap();
     let mut changes = provider.cache().changes();
     assert_eq!(provider.all_instances().len(), 2);
@@ -41,6 +46,7 @@ async fn register_and_find(world: &World) {
     assert_eq!(provider.instance().unwrap().payload.as_deref(), Some("changed"));
     drop(provider);
     here.close().await;
+    world.let_other_see().await;
     assert!(there.instances("api").await.unwrap().is_empty());
 }
 
@@ -49,27 +55,30 @@ async fn services_survive_a_cut_at_every_message() {
     at_every_cut(register_and_find).await;
 }
 
+/// Its session ends once more when all is done.
+pub(crate) async fn come_back<S: Servers>(world: &World<S>) {
+    let here = services(&world.client);
+    here.register(instance("api", "one")).await.unwrap();
+    let changed = ServiceInstance { payload: Some("changed".into()), ..instance("api", "one") };
+    here.update(&changed).await.unwrap();
+    world.let_other_see().await;
+    let (_, gone) = world.other.exists(&path("api", "one")).watch().await.unwrap();
+    world.expire().await;
+    gone.await.unwrap();
+    let provider = services(&world.other).provider("api").start().await.unwrap();
+    let mut changes = provider.cache().changes();
+    while provider.instance().is_none() {
+        changes.next().await.unwrap();
+    }
+    assert_eq!(provider.instance().unwrap().payload.as_deref(), Some("changed"));
+    drop(provider);
+    here.close().await;
+}
+
 /// CURATOR-146, CURATOR-181: after the end of a session the last update is registered, not the first instance.
 #[tokio::test]
 async fn curator_181_the_last_update_is_registered_again() {
-    with_expiry_after_every_request(async |world| {
-        let here = services(&world.client);
-        here.register(instance("api", "one")).await.unwrap();
-        let changed = ServiceInstance { payload: Some("changed".into()), ..instance("api", "one") };
-        here.update(&changed).await.unwrap();
-        let (_, gone) = world.other.exists(&path("api", "one")).watch().await.unwrap();
-        world.expire().await;
-        gone.await.unwrap();
-        let provider = services(&world.other).provider("api").start().await.unwrap();
-        let mut changes = provider.cache().changes();
-        while provider.instance().is_none() {
-            changes.next().await.unwrap();
-        }
-        assert_eq!(provider.instance().unwrap().payload.as_deref(), Some("changed"));
-        drop(provider);
-        here.close().await;
-    })
-    .await;
+    with_expiry_after_every_request(come_back).await;
 }
 
 /// CURATOR-320: a reconnect deletes nothing and creates nothing.

@@ -1,6 +1,9 @@
 //! Sets that are divided, and transactions of several sites.
 
-use crate::world::{World, at_every_cut, with_expiry_after_every_request, within};
+use crate::{
+    servers::Servers,
+    world::{World, at_every_cut, with_expiry_after_every_request, within},
+};
 use ostler_client::Client;
 use ostler_recipes::{
     partitioner::{SetPartitioner, Share, ShareEnd},
@@ -22,7 +25,7 @@ async fn shares(members: &mut [&mut SetPartitioner]) -> Vec<Share> {
 }
 
 /// Alone it owns everything; with a second member each owns its part, and nothing is owned twice at any time.
-async fn divide(world: &World) {
+pub(crate) async fn divide<S: Servers>(world: &World<S>) {
     let mut here = member(&world.client, "a");
     let mut all = here.acquire().await.unwrap();
     assert_eq!(all.items(), ["1", "2", "3", "4", "5"]);
@@ -81,13 +84,14 @@ async fn a_set_is_divided_again_after_the_end_of_a_session() {
     }
 }
 
-async fn agree(world: &World, votes: [Vote; 2], expected: Vote) {
+pub(crate) async fn agree<S: Servers>(world: &World<S>, votes: [Vote; 2], expected: Vote) {
     let path = "/tx";
     loop {
         match Transaction::begin(&world.client, path, &["here", "there"]).await {
             Ok(_) => break,
             // All of it or nothing.
             Err(error) if error.is_node_exists() => {
+                world.let_other_see().await;
                 assert_eq!(world.other.get_children(path).await.unwrap().len(), 2);
                 break;
             }
@@ -110,6 +114,7 @@ async fn agree(world: &World, votes: [Vote; 2], expected: Vote) {
     assert_eq!(decision, expected);
     here.end().await.unwrap();
     here.end().await.unwrap();
+    world.let_other_see().await;
     assert!(world.other.exists(path).await.unwrap().is_none());
 }
 

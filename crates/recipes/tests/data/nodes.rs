@@ -1,26 +1,37 @@
 //! Znodes that are kept there, and groups.
 
-use crate::world::{World, at_every_cut, with_expiry_after_every_request, within};
+use crate::{
+    servers::Servers,
+    world::{World, at_every_cut, until_answered, with_expiry_after_every_request, within},
+};
 use ostler_client::{CreateMode, EventKind};
 use ostler_recipes::nodes::{GroupMember, PersistentNode, PersistentTtlNode};
 use std::time::Duration;
 
 /// It is created, set, deleted by somebody, is back, and goes when it is closed.
-async fn life(world: &World, mode: CreateMode) {
+pub(crate) async fn life<S: Servers>(world: &World<S>, mode: CreateMode) {
     let node = PersistentNode::builder(&world.client, mode, "/deep/n", b"1").start().unwrap();
     let path = node.created().await.unwrap();
+    world.let_other_see().await;
     assert_eq!(&world.other.get_data(&path).await.unwrap().0[..], b"1");
     node.set_data(b"2").await.unwrap();
+    world.let_other_see().await;
     let (data, stat) = world.other.get_data(&path).await.unwrap();
     assert_eq!(&data[..], b"2");
     assert_eq!(stat.ephemeral_owner != 0, mode.is_ephemeral());
     let mut creations = node.creations();
-    world.other.delete(&path).await.unwrap();
+    // And not the one that comes after it, should the connection be lost just then.
+    until_answered(|| world.other.delete(&path).version(stat.version).quietly())
+        .await
+        .or_else(|error| error.is_bad_version().then_some(()).ok_or(error))
+        .unwrap();
     assert_eq!(creations.next().await.as_deref(), Some(&*path), "its name stays");
+    world.let_other_see().await;
     let names = world.other.get_children("/deep").await.unwrap();
     assert_eq!(names, [ostler_client::paths::name(&path)], "one, and no orphan");
     assert_eq!(&world.other.get_data(&path).await.unwrap().0[..], b"2");
     node.close().await;
+    world.let_other_see().await;
     assert_eq!(world.other.get_children("/deep").await.unwrap(), [""; 0]);
 }
 
@@ -31,30 +42,32 @@ async fn a_node_survives_a_cut_at_every_message() {
     }
 }
 
+/// It is there in the session that lives, with its data, and stays.
+pub(crate) async fn outlive<S: Servers>(world: &World<S>) {
+    let node = PersistentNode::start(&world.client, "/deep/n", b"1").unwrap();
+    node.created().await.unwrap();
+    node.set_data(b"2").await.unwrap();
+    loop {
+        let session = world.client.session().await.unwrap();
+        let look = session.get_data("/deep/n").await;
+        if let Ok((data, stat)) = look
+            && session.is_alive()
+            && stat.ephemeral_owner == session.id().0
+        {
+            assert_eq!(&data[..], b"2");
+            break;
+        }
+        let (_, changed) = world.other.exists("/deep/n").watch().await.unwrap();
+        let _ = tokio::time::timeout(Duration::from_millis(20), changed).await;
+    }
+    node.close().await;
+    world.let_other_see().await;
+    assert_eq!(world.other.get_children("/deep").await.unwrap(), [""; 0]);
+}
+
 #[tokio::test]
 async fn a_node_survives_the_end_of_its_session_at_every_step() {
-    with_expiry_after_every_request(async |world| {
-        let node = PersistentNode::start(&world.client, "/deep/n", b"1").unwrap();
-        node.created().await.unwrap();
-        node.set_data(b"2").await.unwrap();
-        // It is there in the session that lives, with its data, and stays.
-        loop {
-            let session = world.client.session().await.unwrap();
-            let look = session.get_data("/deep/n").await;
-            if let Ok((data, stat)) = look
-                && session.is_alive()
-                && stat.ephemeral_owner == session.id().0
-            {
-                assert_eq!(&data[..], b"2");
-                break;
-            }
-            let (_, changed) = world.other.exists("/deep/n").watch().await.unwrap();
-            let _ = tokio::time::timeout(Duration::from_millis(20), changed).await;
-        }
-        node.close().await;
-        assert_eq!(world.other.get_children("/deep").await.unwrap(), [""; 0]);
-    })
-    .await;
+    with_expiry_after_every_request(outlive).await;
 }
 
 #[tokio::test]
@@ -174,28 +187,29 @@ async fn a_ttl_node_is_touched_and_left_to_the_server() {
     assert_eq!(&world.other.get_data("/n").await.unwrap().0[..], b"2");
 }
 
+pub(crate) async fn know_each_other<S: Servers>(world: &World<S>) {
+    let here = GroupMember::start(&world.client, "/group", "here", b"h").unwrap();
+    assert_eq!(here.members().len(), 1, "it is always a member");
+    here.joined().await.unwrap();
+    let there = GroupMember::start(&world.other, "/group", "there", b"t").unwrap();
+    there.joined().await.unwrap();
+    let mut events = here.events();
+    while here.members().len() < 2 {
+        events.next().await.unwrap();
+    }
+    here.set_data(b"H").await.unwrap();
+    let mut theirs = there.events();
+    while there.members().get("here").map(|data| &data[..]) != Some(b"H") {
+        theirs.next().await.unwrap();
+    }
+    there.close().await;
+    while here.members().len() > 1 {
+        events.next().await.unwrap();
+    }
+    here.close().await;
+}
+
 #[tokio::test]
 async fn members_know_each_other() {
-    at_every_cut(async |world| {
-        let here = GroupMember::start(&world.client, "/group", "here", b"h").unwrap();
-        assert_eq!(here.members().len(), 1, "it is always a member");
-        here.joined().await.unwrap();
-        let there = GroupMember::start(&world.other, "/group", "there", b"t").unwrap();
-        there.joined().await.unwrap();
-        let mut events = here.events();
-        while here.members().len() < 2 {
-            events.next().await.unwrap();
-        }
-        here.set_data(b"H").await.unwrap();
-        let mut theirs = there.events();
-        while there.members().get("here").map(|data| &data[..]) != Some(b"H") {
-            theirs.next().await.unwrap();
-        }
-        there.close().await;
-        while here.members().len() > 1 {
-            events.next().await.unwrap();
-        }
-        here.close().await;
-    })
-    .await;
+    at_every_cut(know_each_other).await;
 }

@@ -1,6 +1,9 @@
 //! Queues.
 
-use crate::world::{World, at_every_cut, with_expiry_after_every_request, within};
+use crate::{
+    servers::Servers,
+    world::{World, at_every_cut, until_answered, with_expiry_after_every_request, within},
+};
 use ostler_client::{Bytes, Error};
 use ostler_recipes::queue::{Consumer, DistributedQueue, ErrorMode, QueueBuilder, SimpleDistributedQueue};
 use std::{
@@ -40,10 +43,10 @@ async fn next(from: &mut UnboundedReceiver<String>, count: usize) -> Vec<String>
 }
 
 /// With a lock path nothing is lost, whatever happens to the consumer's connection; twice is possible.
-async fn nothing_is_lost(world: &World) {
+pub(crate) async fn nothing_is_lost<S: Servers>(world: &World<S>) {
     let producer = QueueBuilder::new(&world.other, "/q").lock_path("/locks").build().await.unwrap();
-    producer.put("a").await.unwrap();
-    producer.put_multi(&[b"b", b"c"]).await.unwrap();
+    until_answered(|| producer.put("a")).await.unwrap();
+    until_answered(|| producer.put_multi(&[b"b", b"c"])).await.unwrap();
     let queue = QueueBuilder::new(&world.client, "/q").lock_path("/locks").build().await.unwrap();
     let (to, mut from) = sink();
     let consumer = consume(&queue, &to);
@@ -54,7 +57,7 @@ async fn nothing_is_lost(world: &World) {
             changed.await.unwrap();
         }
     }
-    producer.put("d").await.unwrap();
+    until_answered(|| producer.put("d")).await.unwrap();
     while seen.last().map(String::as_str) != Some("d") {
         seen.push(from.recv().await.unwrap());
     }
@@ -79,56 +82,59 @@ async fn under_a_lock_nothing_is_lost_when_the_session_ends() {
 }
 
 /// Without a lock nothing comes twice. With one cut one item at most is lost.
+pub(crate) async fn nothing_comes_twice<S: Servers>(world: &World<S>) {
+    let producer = QueueBuilder::new(&world.other, "/q").build().await.unwrap();
+    for item in ["a", "b", "c"] {
+        producer.put(item).await.unwrap();
+    }
+    let queue = QueueBuilder::new(&world.client, "/q").build().await.unwrap();
+    let (to, mut from) = sink();
+    let _consumer = consume(&queue, &to);
+    while !producer.is_empty().await.unwrap() {
+        tokio::task::yield_now().await;
+    }
+    // One at a time: with a last one all before it are done.
+    let mut seen = Vec::new();
+    for last in ["x", "y"] {
+        producer.put(last).await.unwrap();
+    }
+    while !matches!(seen.last().map(String::as_str), Some("y")) {
+        match tokio::time::timeout(Duration::from_millis(500), from.recv()).await {
+            Ok(item) => seen.push(item.unwrap()),
+            Err(_) => break,
+        }
+    }
+    let all = ["a", "b", "c", "x", "y"];
+    assert!(seen.len() >= all.len() - 1, "{seen:?}");
+    assert!(
+        seen.iter().map(|item| all.iter().position(|a| a == item)).is_sorted_by(|a, b| a < b),
+        "{seen:?}"
+    );
+}
+
 #[tokio::test]
 async fn without_a_lock_nothing_comes_twice() {
-    at_every_cut(async |world| {
-        let producer = QueueBuilder::new(&world.other, "/q").build().await.unwrap();
-        for item in ["a", "b", "c"] {
-            producer.put(item).await.unwrap();
+    at_every_cut(nothing_comes_twice).await;
+}
+
+pub(crate) async fn put<S: Servers>(world: &World<S>) {
+    let queue = QueueBuilder::new(&world.client, "/q").build().await.unwrap();
+    let (mut done, mut unknown) = (0, 0);
+    for item in 0..3 {
+        match queue.put(item.to_string()).await {
+            Ok(()) => done += 1,
+            Err(Error::ConnectionLoss { .. }) => unknown += 1,
+            Err(error) => panic!("{error}"),
         }
-        let queue = QueueBuilder::new(&world.client, "/q").build().await.unwrap();
-        let (to, mut from) = sink();
-        let _consumer = consume(&queue, &to);
-        while !producer.is_empty().await.unwrap() {
-            tokio::task::yield_now().await;
-        }
-        // One at a time: with a last one all before it are done.
-        let mut seen = Vec::new();
-        for last in ["x", "y"] {
-            producer.put(last).await.unwrap();
-        }
-        while !matches!(seen.last().map(String::as_str), Some("y")) {
-            match tokio::time::timeout(Duration::from_millis(500), from.recv()).await {
-                Ok(item) => seen.push(item.unwrap()),
-                Err(_) => break,
-            }
-        }
-        let all = ["a", "b", "c", "x", "y"];
-        assert!(seen.len() >= all.len() - 1, "{seen:?}");
-        assert!(
-            seen.iter().map(|item| all.iter().position(|a| a == item)).is_sorted_by(|a, b| a < b),
-            "{seen:?}"
-        );
-    })
-    .await;
+    }
+    world.let_other_see().await;
+    let there = world.other.get_children("/q").await.unwrap().len();
+    assert!((done..=done + unknown).contains(&there));
 }
 
 #[tokio::test]
 async fn producers_are_told_what_is_unknown() {
-    at_every_cut(async |world| {
-        let queue = QueueBuilder::new(&world.client, "/q").build().await.unwrap();
-        let (mut done, mut unknown) = (0, 0);
-        for item in 0..3 {
-            match queue.put(item.to_string()).await {
-                Ok(()) => done += 1,
-                Err(Error::ConnectionLoss { .. }) => unknown += 1,
-                Err(error) => panic!("{error}"),
-            }
-        }
-        let there = world.other.get_children("/q").await.unwrap().len();
-        assert!((done..=done + unknown).contains(&there));
-    })
-    .await;
+    at_every_cut(put).await;
 }
 
 /// CURATOR-623: a queue whose connection was lost goes on with what was put in meanwhile.

@@ -1,32 +1,43 @@
-//! A server, a client behind a proxy that can cut it off at any message, and one that nothing happens to.
+//! A server or an ensemble, a client behind a proxy that can cut it off at any message, and one that goes there straight.
 
-use ostler_client::{Client, ClientBuilder, RetryPolicy};
-use ostler_testkit::{CutPoint, FrameProxy, TestOptions, TestServer, TestkitError};
-use std::{sync::Arc, time::Duration};
+use crate::servers::{Attach, Ensemble, Servers};
+use ostler_client::{Client, ClientBuilder, Error, RetryPolicy};
+use ostler_testkit::{Counts, CutPoint, FrameProxy, Seen, TestOptions, TestServer, TestkitError};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 /// Nothing here takes so long; a test that waits for more hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+/// With this chance a client tries three servers in the order in which they are named.
+const IN_ORDER: u64 = 1;
 
-pub(crate) struct World {
-    pub(crate) server: Arc<TestServer>,
+pub(crate) struct World<S = TestServer> {
+    pub(crate) server: Arc<S>,
     pub(crate) proxy: FrameProxy,
     /// Goes through the proxy.
     pub(crate) client: Client,
-    /// Goes straight to the server.
+    /// Goes straight to the servers.
     pub(crate) other: Client,
     /// The root of both clients.
     root: String,
 }
 
+fn options() -> TestOptions {
+    TestOptions::new().setting("extendedTypesEnabled", "true")
+}
+
 pub(crate) async fn server() -> Arc<TestServer> {
-    let options = TestOptions::new().setting("extendedTypesEnabled", "true");
-    Arc::new(TestServer::start_with(options).await.unwrap())
+    Arc::new(TestServer::start_with(options()).await.unwrap())
+}
+
+pub(crate) async fn ensemble() -> Arc<Ensemble> {
+    Arc::new(Ensemble::start(options()).await)
 }
 
 pub(crate) fn builder(servers: &str) -> ClientBuilder {
     Client::builder(servers)
         .session_timeout(Duration::from_secs(30))
         .retry(RetryPolicy::times(100, Duration::from_millis(2)))
+        .seed(IN_ORDER)
 }
 
 impl World {
@@ -34,13 +45,39 @@ impl World {
         World::on(server().await, "/w", None).await
     }
 
-    /// With a root of its own at a server that others use as well. The cut is for the client's connection, from its
-    /// handshake on.
-    async fn on(server: Arc<TestServer>, root: &str, cut: Option<CutPoint>) -> World {
+    /// At a server that others use as well. The cut is for the client's connection, from its handshake on.
+    pub(crate) async fn on(server: Arc<TestServer>, root: &str, cut: Option<CutPoint>) -> World {
+        let addresses = server.addresses();
+        World::with_root(server, root, &addresses, cut).await
+    }
+}
+
+impl World<Ensemble> {
+    /// At an ensemble that others use as well. The client tries the leader first, or a follower, and what it sends and
+    /// hears is counted once it is there.
+    pub(crate) async fn attached(ensemble: Arc<Ensemble>, root: &str, attach: Attach) -> World<Ensemble> {
+        ensemble.until_whole().await;
+        let addresses = ensemble.addresses_from(attach).await;
+        let world = World::with_root(ensemble, root, &addresses, None).await;
+        assert_eq!(world.proxy.seen().first(), Some(&Seen::Handshake { number: 1, server: 0 }));
+        world.client.sync("/").await.unwrap();
+        world.proxy.reset();
+        world
+    }
+}
+
+impl<S: Servers> World<S> {
+    /// With a root of its own.
+    async fn with_root(
+        server: Arc<S>,
+        root: &str,
+        addresses: &[SocketAddr],
+        cut: Option<CutPoint>,
+    ) -> World<S> {
         let direct = builder(&server.connect_string()).connect().await.unwrap();
         direct.create(root, b"").await.unwrap();
         let other = direct.using_namespace(root).unwrap();
-        let proxy = FrameProxy::start(server.address()).await.unwrap();
+        let proxy = FrameProxy::before(addresses).await.unwrap();
         if let Some(cut) = cut {
             proxy.cut_at(cut);
         }
@@ -48,12 +85,22 @@ impl World {
         World { server, proxy, client, other, root: root.to_owned() }
     }
 
-    /// Another client that goes straight to the server.
+    /// Another client that goes straight to the servers.
     pub(crate) async fn another(&self) -> Client {
         builder(&format!("{}{}", self.server.connect_string(), self.root)).connect().await.unwrap()
     }
 
-    /// Ends the client's session at the server, which disconnects the client.
+    /// The other client sees all that the client has been answered: its own server can be behind.
+    pub(crate) async fn let_other_see(&self) {
+        self.other.sync("/").await.unwrap();
+    }
+
+    /// The client sees all that the other one has been answered.
+    pub(crate) async fn let_client_see(&self) {
+        until_answered(|| self.client.sync("/")).await.unwrap();
+    }
+
+    /// Ends the client's session at the servers, which disconnect the client.
     pub(crate) async fn expire(&self) {
         loop {
             let session = self.client.session().await.unwrap();
@@ -64,21 +111,48 @@ impl World {
         }
     }
 
-    /// Waits until the server holds no watch.
+    /// The same, whatever the client makes of it: it can have ended already, and the client not know yet.
+    pub(crate) async fn expire_now(&self) {
+        if let Some(session) = self.client.session_id() {
+            match self.server.expire(session).await {
+                Err(TestkitError::NoSession(_)) => {}
+                expired => expired.unwrap(),
+            }
+        }
+    }
+
+    pub(crate) async fn until(&self, wanted: impl FnMut(&Counts) -> bool + Send + 'static) {
+        self.server.until(wanted).await.unwrap();
+    }
+
+    /// Waits until the servers hold no watch.
     pub(crate) async fn no_watches(&self) {
-        within(self.server.until(|counts| counts.watches == 0)).await.unwrap();
+        within(self.until(|counts| counts.watches == 0)).await;
     }
 
-    /// Waits until the server holds no ephemeral znode.
+    /// Waits until the servers hold no ephemeral znode.
     pub(crate) async fn no_ephemerals(&self) {
-        within(self.server.until(|counts| counts.ephemerals == 0)).await.unwrap();
+        within(self.until(|counts| counts.ephemerals == 0)).await;
     }
 
-    async fn end(self) {
+    pub(crate) async fn end(self) {
         self.no_watches().await;
         self.client.close().await;
         self.no_ephemerals().await;
         self.other.close().await;
+    }
+}
+
+/// Asks again in the next session, if one has ended.
+pub(crate) async fn until_answered<T, F>(mut ask: impl FnMut() -> F) -> Result<T, Error>
+where
+    F: IntoFuture<Output = Result<T, Error>>,
+{
+    loop {
+        match ask().await {
+            Err(error) if error.is_connection_trouble() || error.is_session_over() => {}
+            answer => return answer,
+        }
     }
 }
 
@@ -122,7 +196,7 @@ pub(crate) async fn with_expiry_after_every_request(exchange: impl AsyncFn(&Worl
         let expiry = async {
             // Another order of requests can need fewer of them.
             if held.reached().await.is_ok() {
-                world.expire().await;
+                world.expire_now().await;
                 held.cut();
                 expired.set(expired.get() + 1);
             }

@@ -1,52 +1,20 @@
 //! The connection breaks at each single message of the exchange, before and after it was delivered.
 
-use crate::world::{Recipe, World, check_journal, open_journal, patiently, write_journal};
-use ostler_client::Client;
-use ostler_testkit::{CutPoint, FrameProxy};
+use crate::{
+    exchange::{Hold, Site},
+    world::{Recipe, World, patiently},
+};
+use ostler_testkit::{CutPoint, TestServer};
 
-struct Site {
-    world: World,
-    before: Client,
-    after: Client,
-}
-
-/// One holds; we wait, behind a proxy, hold, write and release; then another one holds.
-async fn exchange(
-    site: &Site,
-    recipe: Recipe,
-    path: &str,
-    ours: &Client,
-    cuts: &[CutPoint],
-    proxy: &FrameProxy,
-) {
-    for cut in cuts {
-        proxy.cut_at(*cut);
-    }
-    let first = recipe.hold_first(&site.before, path).await;
-    let (client, place) = (ours.clone(), path.to_owned());
-    let waiting = tokio::spawn(async move { recipe.hold(&client, &place).await });
-    let expected = recipe.with_one_waiting();
-    site.world.until("in the queue", move |c| (c.ephemerals, c.watches) == expected).await;
-    assert!(write_journal(&first.fence).await);
-    first.release().await;
-
-    let held = waiting.await.unwrap().unwrap();
-    assert!(held.fence.is_held());
-    assert!(write_journal(&held.fence).await, "{recipe:?}: the session lives, so it is held");
-    held.release().await;
-
-    let last = recipe.hold(&site.after, path).await.unwrap();
-    assert!(write_journal(&last.fence).await);
-    last.release().await;
-}
-
-async fn run(site: &Site, recipe: Recipe, number: usize, cuts: &[CutPoint]) -> (u64, u64) {
+async fn run(site: &Site<TestServer>, recipe: Recipe, number: usize, cuts: &[CutPoint]) -> (u64, u64) {
     let (proxy, ours) = site.world.proxied().await;
     let path = format!("/{recipe:?}-{number}").to_lowercase();
     let what = format!("{recipe:?} cut at {cuts:?}");
-    patiently(&what, exchange(site, recipe, &path, &ours, cuts, &proxy)).await;
-    site.world.until_clean(&what).await;
-    let tokens = check_journal(&site.before).await;
+    for cut in cuts {
+        proxy.cut_at(*cut);
+    }
+    patiently(&what, site.hand_over((recipe, &path), &ours, Hold::of(recipe))).await;
+    let tokens = site.check(recipe, &what).await;
     assert!((2..=3).contains(&tokens.len()), "{what}: {tokens:?}");
     let counted = (proxy.requests(), proxy.events());
     // Of two cuts the second one can lie behind the end.
@@ -56,10 +24,7 @@ async fn run(site: &Site, recipe: Recipe, number: usize, cuts: &[CutPoint]) -> (
 }
 
 async fn at_every_message(recipe: Recipe) {
-    let world = World::start().await;
-    let (before, after) = (world.client().await, world.client().await);
-    open_journal(&before).await;
-    let site = Site { world, before, after };
+    let site = Site::new(World::start().await).await;
     let (requests, events) = run(&site, recipe, 0, &[]).await;
     assert!(requests >= 5 && events == 1, "{recipe:?}: {requests} requests, {events} events");
     let mut points = 0;
@@ -73,6 +38,11 @@ async fn at_every_message(recipe: Recipe) {
 #[tokio::test]
 async fn a_mutex_survives_a_cut_at_every_message() {
     at_every_message(Recipe::Mutex).await;
+}
+
+#[tokio::test]
+async fn a_multi_lock_survives_a_cut_at_every_message() {
+    at_every_message(Recipe::Multi).await;
 }
 
 #[tokio::test]
@@ -113,10 +83,7 @@ async fn an_unfair_election_survives_a_cut_at_every_message() {
 /// The first cut, and another one at any message of what comes after it.
 #[tokio::test]
 async fn a_mutex_survives_two_cuts() {
-    let world = World::start().await;
-    let (before, after) = (world.client().await, world.client().await);
-    open_journal(&before).await;
-    let site = Site { world, before, after };
+    let site = Site::new(World::start().await).await;
     let (requests, events) = run(&site, Recipe::Mutex, 0, &[]).await;
     assert_eq!(events, 1);
     let mut number = 0;

@@ -1,13 +1,17 @@
-//! Elections and locks against a real server, with its faults.
+//! Elections and locks against real servers, with their faults.
 #![allow(clippy::unwrap_used)]
 
 mod curator_issues;
 mod cuts;
 mod dropping;
+mod ensemble;
+mod exchange;
 mod expiry;
 mod fencing;
 mod herd;
 mod locks;
 mod neighbours;
+#[path = "../servers/mod.rs"]
+mod servers;
 mod statements;
 mod world;

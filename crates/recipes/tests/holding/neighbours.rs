@@ -1,14 +1,16 @@
 //! Neighbours in the queue that die, one after the other or both.
 
-use crate::world::{Recipe, World, patiently};
+use crate::{
+    servers::Servers,
+    world::{Recipe, World, patiently},
+};
 use ostler_client::Client;
 use tokio::sync::mpsc;
 
 const QUEUE: usize = 5;
 
 /// Of five in a queue two die, whichever, in both orders: the others hold one after the other, in their order.
-async fn two_die(recipe: Recipe) {
-    let world = World::start().await;
+pub(crate) async fn two_die<S: Servers>(world: World<S>, recipe: Recipe) {
     for (first, second) in (0..QUEUE).flat_map(|a| (0..QUEUE).map(move |b| (a, b))).filter(|(a, b)| a != b) {
         let path = format!("/{first}-{second}");
         let what = format!("{recipe:?}: {first} and {second} die");
@@ -62,20 +64,20 @@ async fn two_die(recipe: Recipe) {
 
 #[tokio::test]
 async fn any_two_of_a_mutexs_queue_die() {
-    two_die(Recipe::Mutex).await;
+    two_die(World::start().await, Recipe::Mutex).await;
 }
 
 #[tokio::test]
 async fn any_two_of_a_write_locks_queue_die() {
-    two_die(Recipe::Write).await;
+    two_die(World::start().await, Recipe::Write).await;
 }
 
 #[tokio::test]
 async fn any_two_of_an_election_die() {
-    two_die(Recipe::Latch).await;
+    two_die(World::start().await, Recipe::Latch).await;
 }
 
 #[tokio::test]
 async fn any_two_of_a_selectors_queue_die() {
-    two_die(Recipe::Selector).await;
+    two_die(World::start().await, Recipe::Selector).await;
 }

@@ -1,46 +1,79 @@
 //! A server, its clients, and what all recipes have in common: something is held.
 
-use ostler_client::{Client, CreateMode, RetryPolicy};
+use crate::servers::{Ensemble, Servers};
+use ostler_client::{Client, ClientBuilder, CreateMode, RetryPolicy};
 use ostler_recipes::{
     Error,
     fencing::Fence,
     leader::{LeaderLatch, LeaderSelector, Leadership, UnfairElection},
-    lock::{InterProcessMutex, InterProcessReadWriteLock, InterProcessSemaphore, InterProcessSemaphoreMutex},
+    lock::{
+        InterProcessMultiLock, InterProcessMutex, InterProcessReadWriteLock, InterProcessSemaphore,
+        InterProcessSemaphoreMutex,
+    },
 };
-use ostler_testkit::{Counts, FrameProxy, TestServer};
-use std::{fmt::Debug, future::Future, pin::Pin, time::Duration};
+use ostler_testkit::{Counts, FrameProxy, Seen, TestOptions, TestServer};
+use std::{
+    fmt::Debug,
+    future::Future,
+    net::SocketAddr,
+    pin::Pin,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 use tokio::{sync::mpsc, time::timeout};
 
 /// Longer than anything takes that is right.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) const SESSION: Duration = Duration::from_secs(20);
+/// With this chance a client tries three servers in the order in which they are named.
+const IN_ORDER: u64 = 1;
 const JOURNAL: &str = "/journal";
 
-pub(crate) struct World {
-    pub(crate) server: TestServer,
+pub(crate) struct World<S = TestServer> {
+    pub(crate) server: S,
 }
 
 impl World {
     pub(crate) async fn start() -> World {
         World { server: TestServer::start().await.unwrap() }
     }
+}
 
-    /// A client that goes to the server directly.
+impl World<Ensemble> {
+    pub(crate) async fn ensemble() -> World<Ensemble> {
+        World { server: Ensemble::start(TestOptions::new()).await }
+    }
+}
+
+impl<S: Servers> World<S> {
+    /// A client that goes to the servers directly.
     pub(crate) async fn client(&self) -> Client {
         connect(&self.server.connect_string(), SESSION).await
     }
 
     /// A client behind a proxy that counts from here on.
     pub(crate) async fn proxied(&self) -> (FrameProxy, Client) {
-        let proxy = FrameProxy::start(self.server.address()).await.unwrap();
-        let client = connect(&proxy.connect_string(), SESSION).await;
+        self.proxied_by(&self.server.addresses()).await
+    }
+
+    /// The same; it tries the servers in this order.
+    pub(crate) async fn proxied_by(&self, servers: &[SocketAddr]) -> (FrameProxy, Client) {
+        let proxy = FrameProxy::before(servers).await.unwrap();
+        let client = builder(&proxy.connect_string(), SESSION).seed(IN_ORDER).connect().await.unwrap();
+        assert_eq!(proxy.seen().first(), Some(&Seen::Handshake { number: 1, server: 0 }));
         proxy.reset();
         (proxy, client)
     }
 
     pub(crate) async fn until(&self, what: &str, wanted: impl Fn(&Counts) -> bool + Send + 'static) {
-        if timeout(PATIENCE, self.server.until(move |counts| wanted(counts))).await.is_err() {
-            panic!("{what}: {:?}", self.server.counts());
+        let last = Arc::new(Mutex::new(Counts::default()));
+        let seen = last.clone();
+        let waiting = self.server.until(move |counts| {
+            *seen.lock().unwrap() = *counts;
+            wanted(counts)
+        });
+        if timeout(PATIENCE, waiting).await.is_err() {
+            panic!("{what}: {:?}", last.lock().unwrap());
         }
     }
 
@@ -57,9 +90,13 @@ impl World {
     }
 }
 
-pub(crate) async fn connect(servers: &str, session: Duration) -> Client {
+fn builder(servers: &str, session: Duration) -> ClientBuilder {
     let retry = RetryPolicy::times(1000, Duration::from_millis(10));
-    Client::builder(servers).session_timeout(session).retry(retry).connect().await.unwrap()
+    Client::builder(servers).session_timeout(session).retry(retry)
+}
+
+pub(crate) async fn connect(servers: &str, session: Duration) -> Client {
+    builder(servers, session).connect().await.unwrap()
 }
 
 pub(crate) async fn patiently<T>(what: impl Debug, future: impl Future<Output = T>) -> T {
@@ -73,6 +110,8 @@ pub(crate) async fn patiently<T>(what: impl Debug, future: impl Future<Output = 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Recipe {
     Mutex,
+    /// Of two mutexes; in all else it is what they are.
+    Multi,
     SemaphoreMutex,
     Semaphore,
     Write,
@@ -97,6 +136,8 @@ impl Recipe {
     /// Ephemeral znodes and watches when one holds and one waits.
     pub(crate) fn with_one_waiting(self) -> (usize, usize) {
         match self {
+            // The one that waits does so for the first of the two.
+            Recipe::Multi => (3, 1),
             Recipe::Mutex | Recipe::Write | Recipe::Read => (2, 1),
             // The one that waits has the lock and a lease that is too many.
             Recipe::SemaphoreMutex | Recipe::Semaphore => (3, 1),
@@ -114,8 +155,19 @@ impl Recipe {
         }
     }
 
+    /// Whether its holder gives up as soon as the connection is lost.
+    pub(crate) fn ends_when_suspended(self) -> bool {
+        self == Recipe::Selector
+    }
+
     pub(crate) async fn hold(self, client: &Client, path: &str) -> Result<Held, Error> {
         match self {
+            Recipe::Multi => {
+                let paths = ["a", "b"].map(|name| format!("{path}/{name}"));
+                let lock = InterProcessMultiLock::new(client, paths.iter().map(String::as_str));
+                let guard = lock.acquire().await?;
+                Ok(Held::new(guard.guards()[0].fence().clone(), async move { guard.release().await }))
+            }
             Recipe::Mutex => {
                 let guard = InterProcessMutex::new(client, path).acquire().await?;
                 Ok(Held::new(guard.fence().clone(), async move { guard.release().await }))
@@ -198,12 +250,18 @@ pub(crate) async fn write_journal(fence: &Fence) -> bool {
     }
 }
 
+/// Whether a znode is a record of the journal.
+pub(crate) fn is_record(path: &str) -> bool {
+    path.strip_prefix(JOURNAL).is_some_and(|rest| rest.starts_with("/at-"))
+}
+
 pub(crate) async fn open_journal(client: &Client) {
     client.create(JOURNAL, b"").await.unwrap();
 }
 
 /// By the server's own order no holder has written after a later one; gives their tokens, in order.
 pub(crate) async fn check_journal(client: &Client) -> Vec<u64> {
+    client.sync(JOURNAL).await.unwrap();
     let mut names = client.get_children(JOURNAL).await.unwrap();
     names.sort();
     let mut tokens = Vec::new();

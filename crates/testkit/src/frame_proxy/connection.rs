@@ -70,12 +70,14 @@ impl From<io::Error> for End {
 
 struct Connection<'s> {
     shared: &'s Shared,
+    /// Which of the proxy's servers.
+    place: usize,
     unanswered: Mutex<VecDeque<Unanswered>>,
     answered: Notify,
 }
 
 /// Serves a connection to its end.
-pub(crate) async fn serve(client: TcpStream, server: SocketAddr, shared: &Shared) {
+pub(crate) async fn serve(client: TcpStream, (place, server): (usize, SocketAddr), shared: &Shared) {
     let mut flow = shared.flow.subscribe();
     let (generation, blocked) = {
         let now = flow.borrow_and_update();
@@ -88,7 +90,7 @@ pub(crate) async fn serve(client: TcpStream, server: SocketAddr, shared: &Shared
     let _ = (client.set_nodelay(true), server.set_nodelay(true));
     let ((from_client, mut to_client), (from_server, mut to_server)) =
         (client.into_split(), server.into_split());
-    let connection = Connection { shared, unanswered: Mutex::default(), answered: Notify::new() };
+    let connection = Connection { shared, place, unanswered: Mutex::default(), answered: Notify::new() };
     let (client_reads, client_frames) = mpsc::channel(LANE);
     let (server_reads, server_frames) = mpsc::channel(LANE);
     let (mut from_client, mut from_server) = (from_client, from_server);
@@ -158,7 +160,7 @@ impl Connection<'_> {
                 let mut plan = self.shared.plan();
                 let number = match header {
                     Some(header) if !first => plan.request(header.code),
-                    _ => plan.handshake(),
+                    _ => plan.handshake(self.place),
                 };
                 (number, plan.begins_with(number))
             };

@@ -44,6 +44,8 @@ pub enum Seen {
     Handshake {
         /// Its number among the requests.
         number: u64,
+        /// To which of the proxy's servers, the first being 0.
+        server: usize,
     },
     /// A request.
     Request {
@@ -105,9 +107,9 @@ impl Plan {
     }
 
     /// Numbers a handshake.
-    pub(super) fn handshake(&mut self) -> u64 {
+    pub(super) fn handshake(&mut self, server: usize) -> u64 {
         self.requests += 1;
-        self.seen.push(Seen::Handshake { number: self.requests });
+        self.seen.push(Seen::Handshake { number: self.requests, server });
         self.requests
     }
 

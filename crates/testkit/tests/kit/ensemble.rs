@@ -1,7 +1,9 @@
 //! Ensembles and their faults.
 
 use crate::client::{Client, Frame};
-use ostler_testkit::{CutPoint, FrameProxy, ServerId, TestEnsemble, TestOptions, TestkitError};
+use ostler_testkit::{
+    ChangeKind, CutPoint, FrameProxy, Seen, ServerId, TestEnsemble, TestOptions, TestkitError,
+};
 use std::{collections::BTreeSet, io::ErrorKind, net::TcpStream, time::Duration};
 
 async fn client_of(ensemble: &TestEnsemble, id: ServerId) -> Client {
@@ -206,6 +208,78 @@ async fn one_proxy_can_stand_before_all_members() {
     let mut client = Client::reopen(proxy.addresses()[1], &client).await.unwrap();
     assert!(client.exists("/a", false).await.unwrap());
     assert_eq!(proxy.requests(), 4);
+    let handshakes: Vec<Seen> =
+        proxy.seen().into_iter().filter(|seen| matches!(seen, Seen::Handshake { .. })).collect();
+    assert_eq!(
+        handshakes,
+        [Seen::Handshake { number: 1, server: 0 }, Seen::Handshake { number: 3, server: 1 }]
+    );
+}
+
+/// Whoever waits for something of all members sees what those do that were killed and started meanwhile.
+#[tokio::test]
+async fn counts_are_those_of_all_members_that_run() {
+    let mut ensemble = TestEnsemble::start(3).await.unwrap();
+    let mut clients = Vec::new();
+    for id in ensemble.members().collect::<Vec<_>>() {
+        let mut client = client_of(&ensemble, id).await;
+        assert_eq!(client.create_ephemeral(&format!("/of-{}", id.0)).await.unwrap(), 0);
+        assert!(!client.exists("/wanted", true).await.unwrap());
+        clients.push(client);
+    }
+    ensemble.until(|counts| (counts.ephemerals, counts.watches) == (3, 3)).await.unwrap();
+    assert_eq!(ensemble.counts().unwrap().connections, 3);
+
+    let leader = ensemble.leader().unwrap();
+    ensemble.kill(leader).await.unwrap();
+    ensemble.until(|counts| counts.watches == 0).await.unwrap();
+    let again = tokio::spawn(ensemble.until(|counts| counts.watches == 1));
+    ensemble.until_led().await.unwrap();
+    ensemble.restart(leader).await.unwrap();
+    ensemble.until_serving(leader).await.unwrap();
+    let address = ensemble.member(leader).unwrap().address();
+    let mut client = Client::reopen(address, &clients[0]).await.unwrap();
+    assert!(!client.exists("/wanted", true).await.unwrap());
+    again.await.unwrap().unwrap();
+    let gone = ensemble.until(|counts| counts.ephemerals == 4);
+    drop(ensemble);
+    assert!(matches!(gone.await, Err(TestkitError::Down)));
+}
+
+/// By the logs of all, whichever members have been down meanwhile.
+#[tokio::test]
+async fn the_history_has_each_znode_that_came_and_went() {
+    let mut ensemble = TestEnsemble::start(3).await.unwrap();
+    let mut sessions = Vec::new();
+    for round in 0..3 {
+        let leader = ensemble.leader().unwrap();
+        let mut client = client_of(&ensemble, leader).await;
+        assert_eq!(client.create_ephemeral(&format!("/in-{round}")).await.unwrap(), 0);
+        sessions.push(client.session);
+        ensemble.kill(leader).await.unwrap();
+        ensemble.until_led().await.unwrap();
+        ensemble.restart(leader).await.unwrap();
+        ensemble.until_all_serve().await.unwrap();
+    }
+    for session in &sessions {
+        ensemble.expire(*session).await.unwrap();
+    }
+    let history = ensemble.history(0).unwrap();
+    assert!(history.is_sorted_by(|a, b| a.zxid < b.zxid));
+    let created = |round: usize| ChangeKind::Created { owner: Some(sessions[round]), data: vec![] };
+    let told: Vec<(&str, ChangeKind)> =
+        history.iter().map(|change| (&*change.path, change.kind.clone())).collect();
+    let expected = [
+        ("/in-0", created(0)),
+        ("/in-1", created(1)),
+        ("/in-2", created(2)),
+        ("/in-0", ChangeKind::Deleted),
+        ("/in-1", ChangeKind::Deleted),
+        ("/in-2", ChangeKind::Deleted),
+    ];
+    assert_eq!(told, expected);
+    let later = ensemble.history(history[3].zxid).unwrap();
+    assert_eq!(later, history[4..]);
 }
 
 #[tokio::test]

@@ -67,7 +67,7 @@ async fn an_exchange_is_seen_frame_by_frame() {
     assert_eq!((proxy.requests(), proxy.events()), (5, 1), "the ping has no number");
     let request = |number, op| Seen::Request { number, op: Some(op) };
     let expected = [
-        Seen::Handshake { number: 1 },
+        Seen::Handshake { number: 1, server: 0 },
         request(2, Op::Exists),
         request(3, Op::Create),
         request(4, Op::Create),

@@ -1,0 +1,115 @@
+//! The same exchanges at an ensemble of three: the client's connection breaks at each message, and it goes on at another
+//! member; the leader is killed at each message, and comes back; the session ends at each message.
+
+use crate::{
+    barriers, caches, counters, discovery, groups, nodes, queues,
+    servers::{
+        Attach, Ensemble,
+        faults::{self, Fault, Kind},
+    },
+    world::{PATIENCE, World, ensemble, within},
+};
+use ostler_client::CreateMode;
+use ostler_recipes::two_phase_commit::Vote;
+use ostler_testkit::Seen;
+use std::sync::Arc;
+use tokio::time::timeout;
+
+/// Plays an exchange, with the fault; gives the requests and events, and whether the fault has happened. Afterwards
+/// there must be no watch left, and no ephemeral znode once the client is closed.
+async fn run(
+    ensemble: &Arc<Ensemble>,
+    (number, attach, fault): (usize, Attach, Option<Fault>),
+    exchange: &impl AsyncFn(&World<Ensemble>),
+) -> (u64, u64, bool) {
+    let world = within(World::attached(ensemble.clone(), &format!("/w-{number}"), attach)).await;
+    let what = format!("{attach:?}, {fault:?}");
+    let play =
+        faults::play(exchange(&world), (fault, &world.proxy, ensemble), async || world.expire_now().await);
+    let ((), happened) = match timeout(PATIENCE, play).await {
+        Ok(played) => played,
+        Err(_) => panic!("{what}: it takes too long"),
+    };
+    if happened && fault.is_some_and(|fault| fault.kind == Kind::Cut) {
+        let elsewhere = |seen: &Seen| matches!(seen, Seen::Handshake { server, .. } if *server != 0);
+        // What comes after the last message can go without another connection.
+        let seen = world.proxy.seen();
+        assert!(seen.iter().all(|seen| !matches!(seen, Seen::Handshake { .. }) || elsewhere(seen)), "{what}");
+    }
+    let counted = (world.proxy.requests(), world.proxy.events(), happened);
+    assert!(timeout(PATIENCE, world.end()).await.is_ok(), "{what}: watches or ephemerals are left");
+    counted
+}
+
+async fn at_every_message(kind: Kind, exchange: impl AsyncFn(&World<Ensemble>)) {
+    let ensemble = ensemble().await;
+    // At the leader, a cut and an expiry are what they are at a lone server.
+    let attach = match kind {
+        Kind::LeaderKilled => Attach::ToLeader,
+        Kind::Cut | Kind::Expired => Attach::ToFollower,
+    };
+    if kind == Kind::Cut {
+        ensemble.let_second_follower_lag().await;
+    }
+    let (requests, events, _) = run(&ensemble, (0, attach, None), &exchange).await;
+    let faults = kind.everywhere(requests, events, attach);
+    let (planned, mut happened) = (faults.len(), 0);
+    for (number, fault) in (1..).zip(faults) {
+        happened += usize::from(run(&ensemble, (number, attach, Some(fault)), &exchange).await.2);
+    }
+    println!("{kind:?}: {happened} of {planned}");
+    // Where others write at the same time, an exchange can do with fewer messages.
+    assert!(happened * 2 >= planned, "too few of the planned faults have happened: {happened} of {planned}");
+}
+
+/// The tests of an exchange, one for each kind of fault.
+macro_rules! at_an_ensemble {
+    ($($name:ident: $exchange:expr, [$($kind:ident),*];)*) => {$(
+        mod $name {
+            use super::*;
+
+            $(at_an_ensemble!(@test $kind $exchange);)*
+        }
+    )*};
+    (@test Cut $exchange:expr) => {
+        #[tokio::test]
+        async fn survives_a_cut_at_every_message() {
+            at_every_message(Kind::Cut, $exchange).await;
+        }
+    };
+    (@test LeaderKilled $exchange:expr) => {
+        #[tokio::test]
+        async fn survives_the_leaders_death_at_every_message() {
+            at_every_message(Kind::LeaderKilled, $exchange).await;
+        }
+    };
+    (@test Expired $exchange:expr) => {
+        #[tokio::test]
+        async fn survives_the_end_of_its_session_at_every_message() {
+            at_every_message(Kind::Expired, $exchange).await;
+        }
+    };
+}
+
+at_an_ensemble! {
+    a_barrier: barriers::wait_and_go, [Cut, LeaderKilled, Expired];
+    a_double_barrier: barriers::enter_and_leave, [Cut, LeaderKilled, Expired];
+    a_cache: async |world| caches::follow(world, false).await, [Cut, LeaderKilled, Expired];
+    a_cache_on_one_shot_watches: async |world| caches::follow(world, true).await, [Cut, LeaderKilled, Expired];
+    a_count_that_is_set: counters::share, [Cut, LeaderKilled];
+    a_count_that_is_followed: counters::follow, [Expired];
+    an_atomic_number: counters::add, [Cut, LeaderKilled];
+    an_ephemeral_node: async |world| nodes::life(world, CreateMode::Ephemeral).await, [Cut, LeaderKilled];
+    a_persistent_node: async |world| nodes::life(world, CreateMode::Persistent).await, [Cut, LeaderKilled];
+    a_sequential_node: async |world| nodes::life(world, CreateMode::EphemeralSequential).await, [Cut, LeaderKilled];
+    a_node: nodes::outlive, [Expired];
+    a_group: nodes::know_each_other, [Cut, LeaderKilled, Expired];
+    a_queue_under_a_lock: queues::nothing_is_lost, [Cut, LeaderKilled, Expired];
+    a_queue_without_a_lock: queues::nothing_comes_twice, [Cut];
+    a_producer: queues::put, [Cut, LeaderKilled];
+    a_registry: discovery::register_and_find, [Cut, LeaderKilled];
+    a_service: discovery::come_back, [Expired];
+    a_partitioner: groups::divide, [Cut, LeaderKilled, Expired];
+    a_commit: async |world| groups::agree(world, [Vote::Commit; 2], Vote::Commit).await, [Cut, LeaderKilled, Expired];
+    an_abort: async |world| groups::agree(world, [Vote::Abort, Vote::Commit], Vote::Abort).await, [Cut, LeaderKilled];
+}

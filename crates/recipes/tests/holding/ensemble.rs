@@ -1,0 +1,134 @@
+//! The same at an ensemble of three: the client's connection breaks at each message, and it goes on at another member;
+//! the leader is killed at each message, and comes back; the session expires at each message; any two of a queue die.
+
+use crate::{
+    exchange::{Hold, Site},
+    neighbours::two_die,
+    servers::{
+        Attach, Ensemble,
+        faults::{self, Fault, Kind},
+    },
+    world::{Recipe, SESSION, World},
+};
+use ostler_testkit::Seen;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Nobody waits for longer than until a session is over, and a round trip.
+const LONGEST: Duration = SESSION.saturating_add(Duration::from_secs(1));
+
+/// Plays it once, with the fault; gives the requests and events, and whether the fault has happened.
+async fn run(
+    site: &Site<Ensemble>,
+    recipe: Recipe,
+    (number, attach, fault): (usize, Attach, Option<Fault>),
+) -> (u64, u64, bool) {
+    let ensemble = &site.world.server;
+    ensemble.until_whole().await;
+    let (proxy, ours) = site.world.proxied_by(&ensemble.addresses_from(attach).await).await;
+    let path = format!("/{recipe:?}-{number}").to_lowercase();
+    let what = format!("{recipe:?}, {attach:?}, {fault:?}");
+    let kind = fault.map(|fault| fault.kind);
+    let hold = match kind {
+        Some(Kind::Expired) => Hold::CanBeLost,
+        _ => Hold::of(recipe),
+    };
+    let exchange = site.hand_over((recipe, &path), &ours, hold);
+    let play = faults::play(exchange, (fault, &proxy, ensemble), async || site.world.expire(&ours).await);
+    let ((), happened) = match timeout(LONGEST, play).await {
+        Ok(played) => played,
+        Err(_) => panic!("{what}: nobody holds for too long"),
+    };
+    let tokens = site.check(recipe, &what).await;
+    // A write whose reply was lost is there or not; one whose session expired then can be there besides.
+    let most = if kind == Some(Kind::Expired) { 4 } else { 3 };
+    assert!((2..=most).contains(&tokens.len()), "{what}: {tokens:?}");
+    if kind == Some(Kind::Cut) && happened {
+        let elsewhere = |seen: &Seen| matches!(seen, Seen::Handshake { server, .. } if *server != 0);
+        assert!(proxy.seen().iter().any(elsewhere), "{what}: it goes on at another member");
+    }
+    let counted = (proxy.requests(), proxy.events(), happened);
+    ours.close().await;
+    counted
+}
+
+async fn at_every_message(recipe: Recipe, kind: Kind) {
+    let site = Site::new(World::ensemble().await).await;
+    if kind == Kind::Cut {
+        site.world.server.let_second_follower_lag().await;
+    }
+    let (mut number, mut planned, mut happened) = (0, 0, 0);
+    // At the leader, a cut and an expiry are what they are at a lone server.
+    let attachments: &[Attach] = match kind {
+        Kind::LeaderKilled => &[Attach::ToLeader, Attach::ToFollower],
+        Kind::Cut | Kind::Expired => &[Attach::ToFollower],
+    };
+    for &attach in attachments {
+        let (requests, events, _) = run(&site, recipe, (number, attach, None)).await;
+        assert!(requests >= 5 && events >= 1, "{recipe:?}: {requests} requests, {events} events");
+        for fault in kind.everywhere(requests, events, attach) {
+            number += 1;
+            planned += 1;
+            happened += u64::from(run(&site, recipe, (number, attach, Some(fault))).await.2);
+        }
+        number += 1;
+    }
+    println!("{recipe:?}, {kind:?}: {happened} of {planned}");
+    assert!(happened * 10 >= planned * 9, "{recipe:?}: of {planned} faults {happened} have happened");
+}
+
+/// The tests of a recipe, one for each kind of fault.
+macro_rules! at_an_ensemble {
+    ($($name:ident: $recipe:ident,)*) => {$(
+        mod $name {
+            use super::*;
+
+            #[tokio::test]
+            async fn survives_a_cut_at_every_message() {
+                at_every_message(Recipe::$recipe, Kind::Cut).await;
+            }
+
+            #[tokio::test]
+            async fn survives_the_leaders_death_at_every_message() {
+                at_every_message(Recipe::$recipe, Kind::LeaderKilled).await;
+            }
+
+            #[tokio::test]
+            async fn survives_expiry_at_every_message() {
+                at_every_message(Recipe::$recipe, Kind::Expired).await;
+            }
+        }
+    )*};
+}
+
+at_an_ensemble! {
+    a_mutex: Mutex,
+    a_multi_lock: Multi,
+    a_semaphore_mutex: SemaphoreMutex,
+    a_semaphore: Semaphore,
+    a_write_lock: Write,
+    a_read_lock: Read,
+    a_latch: Latch,
+    a_selector: Selector,
+    an_unfair_election: Unfair,
+}
+
+#[tokio::test]
+async fn any_two_of_a_mutexs_queue_die() {
+    two_die(World::ensemble().await, Recipe::Mutex).await;
+}
+
+#[tokio::test]
+async fn any_two_of_a_write_locks_queue_die() {
+    two_die(World::ensemble().await, Recipe::Write).await;
+}
+
+#[tokio::test]
+async fn any_two_of_an_election_die() {
+    two_die(World::ensemble().await, Recipe::Latch).await;
+}
+
+#[tokio::test]
+async fn any_two_of_a_selectors_queue_die() {
+    two_die(World::ensemble().await, Recipe::Selector).await;
+}

@@ -1,0 +1,141 @@
+//! Where scenarios run: at one server, or at an ensemble whose leader can be killed meanwhile.
+
+pub(crate) mod faults;
+
+use ostler_testkit::{
+    Change, Counts, ServerId, SessionId, TestEnsemble, TestOptions, TestServer, TestkitError,
+};
+use std::{net::SocketAddr, time::Duration};
+use tokio::sync::Mutex;
+
+/// Longer than it takes to come back after a cut.
+const LAG: Duration = Duration::from_millis(20);
+
+type Result<T> = std::result::Result<T, TestkitError>;
+
+pub(crate) trait Servers: Send + Sync + 'static {
+    fn addresses(&self) -> Vec<SocketAddr>;
+
+    /// Waits until the counts of all together are as `wanted` says.
+    fn until(
+        &self,
+        wanted: impl FnMut(&Counts) -> bool + Send + 'static,
+    ) -> impl Future<Output = Result<()>> + Send;
+
+    /// The znodes that have come and gone after this zxid, by the servers' own order.
+    // Elections and locks are judged by it; what else there is has no holders.
+    #[allow(dead_code)]
+    fn history(&self, after: u64) -> impl Future<Output = Vec<Change>> + Send;
+
+    /// Ends a session now.
+    fn expire(&self, session: SessionId) -> impl Future<Output = Result<()>> + Send;
+
+    fn connect_string(&self) -> String {
+        let all: Vec<String> = self.addresses().iter().map(SocketAddr::to_string).collect();
+        all.join(",")
+    }
+}
+
+impl Servers for TestServer {
+    fn addresses(&self) -> Vec<SocketAddr> {
+        vec![self.address()]
+    }
+
+    async fn until(&self, wanted: impl FnMut(&Counts) -> bool + Send + 'static) -> Result<()> {
+        TestServer::until(self, wanted).await
+    }
+
+    async fn history(&self, after: u64) -> Vec<Change> {
+        TestServer::history(self, after).unwrap()
+    }
+
+    async fn expire(&self, session: SessionId) -> Result<()> {
+        TestServer::expire(self, session).await
+    }
+}
+
+/// Which member a client is to try first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Attach {
+    ToLeader,
+    ToFollower,
+}
+
+/// Three members.
+pub(crate) struct Ensemble {
+    members: Mutex<TestEnsemble>,
+    addresses: Vec<SocketAddr>,
+}
+
+impl Ensemble {
+    pub(crate) async fn start(options: TestOptions) -> Ensemble {
+        let members = TestEnsemble::start_with(3, options).await.unwrap();
+        let addresses = members.addresses();
+        Ensemble { members: Mutex::new(members), addresses }
+    }
+
+    /// All members' addresses, the wanted one's first.
+    pub(crate) async fn addresses_from(&self, first: Attach) -> Vec<SocketAddr> {
+        let leader = self.members.lock().await.until_led().await.unwrap();
+        let place = |id: ServerId| usize::try_from(id.0 - 1).unwrap();
+        let shift = match first {
+            Attach::ToLeader => place(leader),
+            Attach::ToFollower => place(leader) + 1,
+        };
+        let mut addresses = self.addresses.clone();
+        addresses.rotate_left(shift % self.addresses.len());
+        addresses
+    }
+
+    /// Keeps the follower behind that a client tries second if it tries another one first: whoever goes on there finds
+    /// an older tree, without what it has not heard the answer to.
+    pub(crate) async fn let_second_follower_lag(&self) {
+        let second = self.addresses_from(Attach::ToFollower).await[1];
+        let members = self.members.lock().await;
+        let leader = members.leader().unwrap();
+        let place = self.addresses.iter().position(|address| *address == second).unwrap();
+        members.delay(leader, members.members().nth(place).unwrap(), LAG);
+    }
+
+    /// Kills the leader; returns once another one leads.
+    pub(crate) async fn kill_leader(&self) -> ServerId {
+        let mut members = self.members.lock().await;
+        let leader = members.until_led().await.unwrap();
+        members.kill(leader).await.unwrap();
+        members.until_led().await.unwrap();
+        leader
+    }
+
+    /// Starts a member that was killed.
+    pub(crate) async fn restart(&self, member: ServerId) {
+        self.members.lock().await.restart(member).await.unwrap();
+    }
+
+    /// Waits until all members have what the leader has.
+    pub(crate) async fn until_whole(&self) {
+        let members = self.members.lock().await;
+        members.until_all_serve().await.unwrap();
+        members.until_settled().await.unwrap();
+    }
+}
+
+impl Servers for Ensemble {
+    fn addresses(&self) -> Vec<SocketAddr> {
+        self.addresses.clone()
+    }
+
+    async fn until(&self, wanted: impl FnMut(&Counts) -> bool + Send + 'static) -> Result<()> {
+        // Not for as long as it takes: meanwhile the leader may be killed.
+        let waiting = self.members.lock().await.until(wanted);
+        waiting.await
+    }
+
+    async fn history(&self, after: u64) -> Vec<Change> {
+        self.until_whole().await;
+        self.members.lock().await.history(after).unwrap()
+    }
+
+    async fn expire(&self, session: SessionId) -> Result<()> {
+        self.members.lock().await.expire(session).await
+    }
+}
