@@ -37,6 +37,8 @@ const TIMING: LeadingTiming = LeadingTiming { init: 1500, sync: 500 };
 const START_MS: u64 = 1_000;
 /// More events in one millisecond are a loop.
 const AT_ONCE_MAX: u64 = 1_000_000;
+/// Events to come: some hundreds are usual.
+const PENDING_MAX: usize = 200_000;
 
 #[derive(Debug)]
 pub(crate) enum Event {
@@ -363,6 +365,7 @@ impl World {
             at_once = if entry.key().0 > self.now { 0 } else { at_once + 1 };
             assert!(at_once < AT_ONCE_MAX, "[progress] things happen without end and time stands still");
             let ((at, number), event) = entry.remove_entry();
+            assert!(self.events.len() < PENDING_MAX, "[progress] messages become more and more");
             self.now = at;
             self.fingerprint.number(at ^ number << 32);
             self.happen(event);
