@@ -97,6 +97,23 @@ impl Ensemble {
         members.delay(leader, members.members().nth(place).unwrap(), LAG);
     }
 
+    /// Lets everything take so long that followers say to the leader: acknowledgements above all.
+    // Elections and locks only.
+    #[allow(dead_code)]
+    pub(crate) async fn slow_acknowledgements(&self, by: Duration) {
+        let members = self.members.lock().await;
+        let leader = members.leader().unwrap();
+        for follower in members.members().filter(|member| *member != leader) {
+            members.delay(follower, leader, by);
+        }
+    }
+
+    /// How many requests all together have taken.
+    #[allow(dead_code)]
+    pub(crate) async fn requests(&self) -> u64 {
+        self.members.lock().await.counts().unwrap().requests
+    }
+
     /// Kills the leader; returns once another one leads.
     pub(crate) async fn kill_leader(&self) -> ServerId {
         let mut members = self.members.lock().await;
