@@ -87,8 +87,9 @@ impl Ensemble {
         addresses
     }
 
-    /// Keeps the follower behind that a client tries second if it tries another one first: whoever goes on there finds
-    /// an older tree, without what it has not heard the answer to.
+    /// Lets the follower hear of everything late that a client tries second if it tries another one first: what
+    /// others do is not there yet when it goes on there. What it has done itself is: its coming is settled with the
+    /// leader.
     pub(crate) async fn let_second_follower_lag(&self) {
         let second = self.addresses_from(Attach::ToFollower).await[1];
         let members = self.members.lock().await;
