@@ -1,5 +1,5 @@
-//! The same exchanges at an ensemble of three: the client's connection breaks at each message, and it goes on at another
-//! member; the leader is killed at each message, and comes back; the session ends at each message.
+//! The same exchanges at an ensemble of three: the client's connection breaks at each message, and it goes on at
+//! another member; the leader is killed at each message, and comes back; the session ends at each message.
 
 use crate::{
     barriers, caches, counters, discovery, groups, nodes, queues,

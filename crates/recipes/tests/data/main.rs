@@ -1,5 +1,5 @@
-//! Counters, caches, nodes, barriers, queues and discovery against servers in this process, lone ones and ensembles, with
-//! their connections cut, their sessions ended and their leader killed at every message.
+//! Counters, caches, nodes, barriers, queues and discovery against servers in this process, lone ones and ensembles,
+//! with their connections cut, their sessions ended and their leader killed at every message.
 #![allow(clippy::unwrap_used)]
 
 mod barriers;

@@ -1,4 +1,5 @@
-//! A server or an ensemble, a client behind a proxy that can cut it off at any message, and one that goes there straight.
+//! A server or an ensemble, a client behind a proxy that can cut it off at any message, and one that goes there
+//! straight.
 
 use crate::servers::{Attach, Ensemble, Servers};
 use ostler_client::{Client, ClientBuilder, Error, RetryPolicy};

@@ -8,7 +8,7 @@ use crate::{
         Attach, Ensemble,
         faults::{self, Fault, Kind},
     },
-    world::{Recipe, SESSION, World},
+    world::{Recipe, SESSION, World, patiently},
 };
 use ostler_testkit::Seen;
 use std::time::Duration;
@@ -16,6 +16,9 @@ use tokio::time::timeout;
 
 /// Nobody waits for longer than until a session is over, and a round trip.
 const LONGEST: Duration = SESSION.saturating_add(Duration::from_secs(1));
+
+/// Longer than it takes to come back and to look.
+const LATE: Duration = Duration::from_millis(100);
 
 /// Plays it once, with the fault; gives the requests and events, and whether the fault has happened.
 async fn run(
@@ -111,6 +114,39 @@ at_an_ensemble! {
     a_latch: Latch,
     a_selector: Selector,
     an_unfair_election: Unfair,
+}
+
+/// Our znode is proposed, and no majority has it yet, when our connection is lost and we are back at the leader. Whoever
+/// then looks for it without a `sync` does not find it, makes a second one, and waits behind the first for ever.
+async fn is_not_made_twice(recipe: Recipe) {
+    let world = World::ensemble().await;
+    let ensemble = &world.server;
+    let leader = ensemble.addresses_from(Attach::ToLeader).await[0];
+    let (proxy, ours) = world.proxied_by(&[leader]).await;
+    // From here on what is above it is there.
+    patiently(recipe, recipe.hold(&ours, "/a")).await.unwrap().release().await;
+    world.until_clean(recipe).await;
+
+    ensemble.slow_acknowledgements(LATE).await;
+    let requests = ensemble.requests().await;
+    let holding = tokio::spawn({
+        let ours = ours.clone();
+        async move { recipe.hold(&ours, "/a").await }
+    });
+    world.until("the create is proposed", move |counts| counts.requests > requests).await;
+    proxy.cut_now();
+    let held = patiently(recipe, holding).await.unwrap().unwrap();
+    held.fence.verify().await.unwrap();
+    world.until("one znode", |counts| counts.ephemerals == 1).await;
+    held.release().await;
+    world.until_clean(recipe).await;
+}
+
+#[tokio::test]
+async fn what_is_not_committed_yet_is_not_made_twice() {
+    for recipe in [Recipe::Mutex, Recipe::Latch, Recipe::Unfair] {
+        is_not_made_twice(recipe).await;
+    }
 }
 
 #[tokio::test]

@@ -87,14 +87,32 @@ impl Ensemble {
         addresses
     }
 
-    /// Keeps the follower behind that a client tries second if it tries another one first: whoever goes on there finds
-    /// an older tree, without what it has not heard the answer to.
+    /// Lets the follower hear of everything late that a client tries second if it tries another one first: what
+    /// others do is not there yet when it goes on there. What it has done itself is: its coming is settled with the
+    /// leader.
     pub(crate) async fn let_second_follower_lag(&self) {
         let second = self.addresses_from(Attach::ToFollower).await[1];
         let members = self.members.lock().await;
         let leader = members.leader().unwrap();
         let place = self.addresses.iter().position(|address| *address == second).unwrap();
         members.delay(leader, members.members().nth(place).unwrap(), LAG);
+    }
+
+    /// Lets everything take so long that followers say to the leader: acknowledgements above all.
+    // Elections and locks only.
+    #[allow(dead_code)]
+    pub(crate) async fn slow_acknowledgements(&self, by: Duration) {
+        let members = self.members.lock().await;
+        let leader = members.leader().unwrap();
+        for follower in members.members().filter(|member| *member != leader) {
+            members.delay(follower, leader, by);
+        }
+    }
+
+    /// How many requests all together have taken.
+    #[allow(dead_code)]
+    pub(crate) async fn requests(&self) -> u64 {
+        self.members.lock().await.counts().unwrap().requests
     }
 
     /// Kills the leader; returns once another one leads.
