@@ -12,7 +12,7 @@ use crate::{
 use ostler_proto::id::{SessionId, Zxid};
 use ostler_server::{Given, PeerListeners, config};
 use ostler_server_core::Server;
-use ostler_storage::disk::Disk;
+use ostler_storage::{disk::Disk, folders::DataFolders};
 use std::{
     fmt, fs,
     net::SocketAddr,
@@ -182,7 +182,7 @@ impl TestServer {
     }
 
     pub(crate) fn logged(&self, after: Zxid, to: Zxid) -> Result<Logged, TestkitError> {
-        history::read(&*self.files, &self.data_dir.join("version-2"), after, to)
+        history::read(&*self.files, &DataFolders::at(&self.data_dir, None).logs, after, to)
     }
 
     /// The clients' connections, oldest first.

@@ -261,15 +261,17 @@ impl Leading {
 
     /// Learners that have the history: whether or not they vote.
     pub fn synced(&self) -> impl Iterator<Item = ServerId> {
-        use LearnerStage::{Active, Synced};
-        self.learners.values().filter(|of| matches!(of.stage, Synced | Active)).map(|of| of.id)
+        self.with_history().map(|of| of.id)
     }
 
     /// Of these, those that acknowledge what is proposed, whether or not that counts. Observers do not.
     pub fn synced_followers(&self) -> impl Iterator<Item = ServerId> {
+        self.with_history().filter(|of| !of.observer).map(|of| of.id)
+    }
+
+    fn with_history(&self) -> impl Iterator<Item = &Learner> {
         use LearnerStage::{Active, Synced};
-        let followers = self.learners.values().filter(|of| !of.observer);
-        followers.filter(|of| matches!(of.stage, Synced | Active)).map(|of| of.id)
+        self.learners.values().filter(|of| matches!(of.stage, Synced | Active))
     }
 
     /// How many learners there are.

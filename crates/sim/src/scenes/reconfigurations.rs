@@ -7,7 +7,7 @@ use crate::{
     wire,
     world::{Shape, World, line},
 };
-use ostler_proto::{error::ErrorCode, id::Zxid};
+use ostler_proto::{error::ErrorCode, id::Zxid, membership::Membership};
 use ostler_server_core::ensemble::MemberMode;
 
 /// A follower gets the whole tree because the log cannot be read for it, and while that is found out the ensemble
@@ -33,8 +33,7 @@ fn a_follower_that_gets_a_tree_late_gets_the_configuration_of_then() {
         assert!(world.run_until(2_000, |world| world.serves(far)));
         assert_eq!(world.leader(), Some(leader));
         world.run(200);
-        let (active, _) = world.nodes[&far].disk.configuration().unwrap();
-        assert_eq!(active, *world.truth.membership(), "seed {seed}");
+        assert_eq!(active_at(&world, far), *world.truth.membership(), "seed {seed}");
         world.logs_unread = false;
         world.must_come_back();
     }
@@ -58,7 +57,7 @@ fn a_change_that_is_taken_back_is_forgotten() {
             wire::reconfig(None, Some("4"))
         };
         world.ask(client, Intent::Write(String::new()), change);
-        assert!(world.run_until(100, |world| world.nodes[&leader].disk.configuration().unwrap().1.is_some()));
+        assert!(world.run_until(100, |world| proposed_at(world, leader).is_some()));
         world.fell(leader);
         let others_serve =
             |world: &World| world.leader().is_some() && world.serves(near) && world.serves(far);
@@ -71,7 +70,7 @@ fn a_change_that_is_taken_back_is_forgotten() {
         world.must_come_back();
         assert_eq!(world.truth.membership().lines(), before.lines(), "seed {seed}");
         for id in 1..=4 {
-            let (active, _) = world.nodes[&id].disk.configuration().unwrap();
+            let active = active_at(&world, id);
             assert_eq!(active.lines(), before.lines(), "seed {seed}: {id} has what was never agreed on");
         }
     }
@@ -92,11 +91,11 @@ fn a_change_that_is_under_way_is_not_in_force_for_an_observer_that_comes() {
         let before = world.truth.membership().clone();
         world.net.cut.insert((near, leader));
         world.ask(client, Intent::Write(String::new()), wire::reconfig(None, Some("5")));
-        assert!(world.run_until(100, |world| world.nodes[&leader].disk.configuration().unwrap().1.is_some()));
+        assert!(world.run_until(100, |world| proposed_at(world, leader).is_some()));
         world.boot(4);
         assert!(world.run_until(450, |world| world.serves(4)), "seed {seed}: it comes too late");
         world.run(20);
-        let (active, _) = world.nodes[&4].disk.configuration().unwrap();
+        let active = active_at(&world, 4);
         assert_eq!(active.lines(), before.lines(), "seed {seed}: nobody has agreed on it");
         world.must_come_back();
     }
@@ -138,10 +137,15 @@ fn part(world: &mut World, these: &[i64], those: &[i64]) {
     }
 }
 
-/// The version of the change that a server's disk has as proposed.
-fn proposed_at(world: &World, id: i64) -> u64 {
+/// What a server's disk has as in force.
+fn active_at(world: &World, id: i64) -> Membership {
+    world.nodes[&id].disk.configuration().unwrap().0
+}
+
+/// The change that a server's disk has as proposed.
+fn proposed_at(world: &World, id: i64) -> Option<Zxid> {
     let (_, proposed) = world.nodes[&id].disk.configuration().unwrap();
-    proposed.map_or(0, |proposed| proposed.version)
+    proposed.map(|proposed| Zxid(proposed.version))
 }
 
 /// The lanes of a follower's last link to its leader: up, down.
@@ -183,11 +187,12 @@ fn a_server_with_two_changes_in_its_log_does_not_lead_past_the_first() {
         let first = wire::reconfig(Some(&voters(&[8, 9])), Some(&list(&[gone, away])));
         world.ask(client, Intent::Write(String::new()), first);
         let all_but_the_last = |world: &World| {
-            [leader, near, next, late].iter().all(|id| proposed_at(world, *id) > 0)
-                && world.nodes[&late].disk.has(Zxid(proposed_at(world, late)))
+            let proposed = |id: i64| proposed_at(world, id);
+            [leader, near, next].iter().all(|id| proposed(*id).is_some())
+                && proposed(late).is_some_and(|change| world.nodes[&late].disk.has(change))
         };
         assert!(world.run_until(150, all_but_the_last), "seed {seed}");
-        let version = proposed_at(&world, late);
+        let version = proposed_at(&world, late).unwrap();
         world.run(6);
 
         // It begins anew before it hears that the change is in force, and is slow to say who it is.
@@ -200,8 +205,7 @@ fn a_server_with_two_changes_in_its_log_does_not_lead_past_the_first() {
         let [again, _] = lanes_of(&world, late);
         world.net.lanes.get_mut(&again).unwrap().held_until = u64::MAX;
         let follows = |world: &World, id: i64| {
-            let (active, _) = world.nodes[&id].disk.configuration().unwrap();
-            world.mode(id) == Some(MemberMode::Follower) && active.version == version
+            world.mode(id) == Some(MemberMode::Follower) && Zxid(active_at(world, id).version) == version
         };
         if !world.run_until(250, |world| [near, next, 8, 9].iter().all(|id| follows(world, *id))) {
             continue;
@@ -218,7 +222,7 @@ fn a_server_with_two_changes_in_its_log_does_not_lead_past_the_first() {
         world.run(30);
         world.net.lanes.get_mut(&again).unwrap().held_until = 0;
         let last = |world: &World| world.nodes[&late].history.last();
-        if !runs_on(&mut world, 150, |world| last(world) > Zxid(version)) {
+        if !runs_on(&mut world, 150, |world| last(world) > version) {
             continue;
         }
         world.net.lanes.get_mut(&again).unwrap().held_until = u64::MAX;

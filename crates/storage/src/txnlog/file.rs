@@ -61,6 +61,12 @@ impl FileEnd {
     }
 }
 
+/// The checksum and the length that stand in front of an entry.
+pub(super) fn split_prefix(prefix: &[u8; PREFIX]) -> (u64, i32) {
+    let [checksum @ .., a, b, c, d] = *prefix;
+    (u64::from_be_bytes(checksum), i32::from_be_bytes([a, b, c, d]))
+}
+
 /// Where [`LogFileReader::advance`] came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Advance {
@@ -128,12 +134,10 @@ impl LogFileReader {
         }
         let rest = self.size - self.offset();
         let have = self.fill(PREFIX)?;
-        if have < PREFIX {
+        let Some(prefix) = self.buffer[self.start..self.start + have].first_chunk() else {
             return Ok(Advance::End(if have == 0 { FileEnd::EndOfFile } else { FileEnd::CutOff }));
-        }
-        let prefix = &self.buffer[self.start..self.start + PREFIX];
-        let checksum = u64::from_be_bytes(prefix[..8].try_into().expect("eight of twelve bytes"));
-        let length = i32::from_be_bytes(prefix[8..].try_into().expect("four of twelve bytes"));
+        };
+        let (checksum, length) = split_prefix(prefix);
         let length = match usize::try_from(length) {
             Ok(0) => return Ok(Advance::End(FileEnd::Unwritten)),
             Ok(length) if (length + FRAMING) as u64 > rest => return Ok(Advance::End(FileEnd::CutOff)),

@@ -1,6 +1,6 @@
 //! What the bytes after a file's last good record are: the rules of the module above.
 
-use super::{BATCH_LIMIT, END_BYTE, FRAMING, FileEnd, HEADER, LogFileReader, PREFIX};
+use super::{BATCH_LIMIT, END_BYTE, FRAMING, FileEnd, HEADER, LogFileReader, PREFIX, file::split_prefix};
 use crate::{
     disk::{DiskFile, read_full},
     error::{IoContext, Result},
@@ -61,9 +61,8 @@ pub(super) fn judge(reader: &LogFileReader, end: FileEnd, last: Zxid) -> Result<
 /// A crash leaves sectors out, and what comes last; it changes no bytes. So a record that is there to its end, with
 /// something wrong in it, was damaged later.
 fn is_whole_but_wrong(tail: &[u8], end: FileEnd, start: u64) -> bool {
-    let Some((prefix, rest)) = tail.split_first_chunk::<PREFIX>() else { return false };
-    let checksum = u64::from_be_bytes(prefix[..8].try_into().expect("eight of twelve bytes"));
-    let length = i32::from_be_bytes(prefix[8..].try_into().expect("four of twelve bytes"));
+    let Some((prefix, rest)) = tail.split_first_chunk() else { return false };
+    let (checksum, length) = split_prefix(prefix);
     let fits = |entry: &[u8]| u64::from(adler32(&entry)) == checksum;
     let claimed = usize::try_from(length).ok().and_then(|length| rest.split_at_checked(length));
     let wrong = match (end, claimed) {
@@ -83,7 +82,7 @@ fn claimed_length(file: &dyn DiskFile, start: u64, size: u64) -> std::io::Result
     {
         return Ok(0);
     }
-    let length = i32::from_be_bytes(prefix[8..].try_into().expect("four of twelve bytes"));
+    let (_, length) = split_prefix(&prefix);
     Ok(u64::try_from(length).unwrap_or(0) + FRAMING as u64)
 }
 
@@ -144,9 +143,9 @@ fn next_record(tail: &[u8], last: Zxid) -> Option<(usize, Zxid)> {
 }
 
 fn whole_record(bytes: &[u8]) -> Option<Zxid> {
-    let (prefix, rest) = bytes.split_first_chunk::<PREFIX>()?;
-    let checksum = u64::from_be_bytes(prefix[..8].try_into().ok()?);
-    let length = usize::try_from(i32::from_be_bytes(prefix[8..].try_into().ok()?)).ok()?;
+    let (prefix, rest) = bytes.split_first_chunk()?;
+    let (checksum, length) = split_prefix(prefix);
+    let length = usize::try_from(length).ok()?;
     if checksum >> 32 != 0 || length < TxnHeader::SIZE || *rest.get(length)? != END_BYTE {
         return None;
     }
