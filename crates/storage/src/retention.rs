@@ -38,7 +38,7 @@ pub fn purge(
         removed.push(log.path);
     }
     for old in snapshots.into_iter().rev().filter(|file| file.zxid < oldest) {
-        if !spare::keep(disk, &folders.snapshots, &old.path)? {
+        if !spare::may_be(disk, &old)? || !spare::keep(disk, &folders.snapshots, &old.path)? {
             disk.remove(&old.path).during("remove", &old.path)?;
         }
         removed.push(old.path);

@@ -4,14 +4,32 @@
 //! freed holds up the syncs of the transaction log meanwhile; one that is written over an old one frees nothing and
 //! needs no new space.
 
+use super::{Compression, SEAL_END, SnapshotFile};
 use crate::{
-    disk::{Disk, DiskFile},
+    disk::{Disk, DiskFile, read_full},
     error::{IoContext, Result},
 };
+use ostler_proto::id::Zxid;
 use std::{io, path::Path};
 
 /// No name that upstream would take for a snapshot's.
 const NAME: &str = "spare-snapshot";
+
+/// Whether a snapshot may become the spare: it says at its end which transaction it holds. A disk that loses what came
+/// over it then shows an older tree under the new name, and a start sees that. What ZooKeeper 3.8 has written does not say
+/// it, and of what is compressed it is not known.
+pub(crate) fn may_be(disk: &dyn Disk, old: &SnapshotFile) -> Result<bool> {
+    let says = || -> io::Result<bool> {
+        let file = disk.open(&old.path)?;
+        // The end of the section before, then zxid, checksum and end.
+        let mut end = [0; SEAL_END.len() + 8 + 8 + SEAL_END.len()];
+        let Some(offset) = file.size()?.checked_sub(end.len() as u64) else { return Ok(false) };
+        let whole = read_full(&*file, &mut end, offset)? == end.len() && end.starts_with(&SEAL_END);
+        let zxid = end[SEAL_END.len()..].first_chunk().map(|bytes| Zxid(u64::from_be_bytes(*bytes)));
+        Ok(whole && zxid >= Some(old.zxid))
+    };
+    Ok(old.compression == Compression::None && says().during("read", &old.path)?)
+}
 
 /// Keeps a snapshot that nobody needs as the spare. `false` if it was left where it is, as there is a spare already.
 pub(crate) fn keep(disk: &dyn Disk, dir: &Path, old: &Path) -> Result<bool> {

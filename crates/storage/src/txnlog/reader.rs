@@ -62,8 +62,7 @@ impl<'d> LogReader<'d> {
     pub fn open(disk: &'d dyn Disk, dir: &Path, after: Zxid) -> Result<LogReader<'d>> {
         let mut files = log_files(disk, dir)?;
         let void = split_void(disk, &mut files)?;
-        // A file covers everything up to the next one's name.
-        let start = files.iter().rposition(|file| file.first <= after.next()).unwrap_or(0);
+        let start = start_of(disk, &files, after)?;
         let newest = files.last().map(|file| file.path.clone()).unwrap_or_default();
         Ok(LogReader {
             disk,
@@ -213,6 +212,19 @@ fn split_void(disk: &dyn Disk, files: &mut Vec<LogFile>) -> Result<Vec<PathBuf>>
         void.extend(files.pop().map(|file| file.path));
     }
     Ok(void)
+}
+
+/// A file covers everything up to the next one's name. A newest file without a whole record does not count: it will be
+/// removed, and the next start must not find more to read than this one.
+fn start_of(disk: &dyn Disk, files: &[LogFile], after: Zxid) -> Result<usize> {
+    let mut lasting = files;
+    while let [before @ .., newest] = lasting {
+        if matches!(LogFileReader::open(disk, &newest.path)?.advance()?, Advance::Record(_)) {
+            break;
+        }
+        lasting = before;
+    }
+    Ok(lasting.iter().rposition(|file| file.first <= after.next()).unwrap_or(0))
 }
 
 /// Whether `next` can come right after `last`: within an epoch the count has no holes, and a new epoch starts

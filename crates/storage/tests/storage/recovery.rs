@@ -283,6 +283,20 @@ fn a_log_file_with_a_torn_first_record_goes() {
     world.log(3..=3);
 }
 
+/// The torn file goes, and then the one before it is the newest, which every start reads.
+#[test]
+fn damage_before_a_torn_file_refuses_this_start_and_not_the_next() {
+    let world = World::new();
+    world.snapshot(2);
+    let covered = world.log(1..=2);
+    let torn = world.log(3..=3);
+    world.damage(&covered);
+    let whole = world.disk.bytes(&torn);
+    world.disk.put(&torn, &whole[..60]);
+    let error = world.recover(STRICT).unwrap_err();
+    assert!(matches!(error, StorageError::Corrupt { offset: 16, .. }), "{error}");
+}
+
 #[test]
 fn damage_in_the_middle_refuses_the_start() {
     let world = World::new();

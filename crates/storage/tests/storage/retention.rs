@@ -1,7 +1,7 @@
 //! What is purged and what is kept.
 
 use crate::{faulty_disk::FaultyDisk, sinks::begin_snapshot};
-use ostler_proto::stat::StatPersisted;
+use ostler_proto::{id::Zxid, stat::StatPersisted};
 use ostler_storage::{
     disk::Disk as _, folders::DataFolders, retention, snapshot::SnapshotTrailer, txnlog::SpareLog,
 };
@@ -47,8 +47,7 @@ fn the_newest_snapshots_and_the_logs_they_need_stay() {
             "snapshot.30",
             "snapshot.40",
             "snapshot.50",
-            "spare-log",
-            "spare-snapshot"
+            "spare-log"
         ]
     );
 }
@@ -63,7 +62,7 @@ fn a_snapshot_is_written_over_the_spare_and_has_nothing_of_it() {
             let path = if znode == 0 { "/".to_owned() } else { format!("/{znode}") };
             writer.node(&path, None, -1, &StatPersisted::default()).unwrap();
         }
-        writer.finish(SnapshotTrailer::default()).unwrap();
+        writer.finish(SnapshotTrailer { digest: None, last_processed: Some(Zxid(zxid)) }).unwrap();
         disk.bytes(&folders.snapshots.join(format!("snapshot.{zxid:x}")))
     };
     let alone = write(0x50, 10);
@@ -78,6 +77,23 @@ fn a_snapshot_is_written_over_the_spare_and_has_nothing_of_it() {
     assert!(!disk.names().contains(&spare));
     purge(&disk, &folders, 3);
     assert_eq!(write(0x60, 200).len(), write(0x70, 200).len(), "longer ones than the spare, and without");
+}
+
+/// If the disk loses what is written over it, its old tree shows under the new name, and nothing in it tells.
+#[test]
+fn a_snapshot_that_does_not_say_what_it_holds_is_no_spare() {
+    let disk = FaultyDisk::default();
+    let folders = DataFolders::at(Path::new("/d"), None);
+    for zxid in [0x10, 0x20, 0x30, 0x40] {
+        let mut writer = begin_snapshot(&disk, &folders.snapshots, zxid).unwrap();
+        writer.node("/", None, -1, &StatPersisted::default()).unwrap();
+        writer.finish(SnapshotTrailer::default()).unwrap();
+    }
+    purge(&disk, &folders, 3);
+    assert_eq!(
+        disk.names(),
+        ["20", "30", "40"].map(|zxid| folders.snapshots.join(format!("snapshot.{zxid}")))
+    );
 }
 
 #[test]
