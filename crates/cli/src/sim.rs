@@ -7,7 +7,7 @@ mod worker;
 
 use campaign::Campaign;
 use clap::Args;
-use ostler_sim::{FaultKind, Plan, parse_skip};
+use ostler_sim::{FaultKind, Plan, Scene, parse_skip};
 use std::{collections::BTreeSet, process::ExitCode};
 
 /// Run ensembles with their clients on virtual time, with faults, and check what they promise
@@ -22,8 +22,8 @@ pub(crate) struct Sim {
     /// How many seeds to run, one after the other
     #[arg(long, default_value_t = 1, value_name = "N")]
     seeds: u64,
-    /// How many servers vote; with several numbers the seeds take turns
-    #[arg(long, value_delimiter = ',', default_values_t = [3, 5], value_name = "N,...", value_parser = clap::value_parser!(u8).range(1..=7))]
+    /// How many servers vote; with several numbers the seeds take turns. Mostly 3 and 5, and sometimes others, if not given
+    #[arg(long, value_delimiter = ',', value_name = "N,...", value_parser = clap::value_parser!(u8).range(1..=7))]
     servers: Vec<u8>,
     /// How long each run lasts, in virtual seconds
     #[arg(long, default_value_t = 60, value_name = "S", value_parser = clap::value_parser!(u64).range(Plan::SECONDS_MIN..))]
@@ -43,6 +43,9 @@ pub(crate) struct Sim {
     /// Numbers of single faults to leave out
     #[arg(long, default_value = "", hide_default_value = true, value_name = "N,N-N,...", value_parser = parse_skip)]
     skip: BTreeSet<u32>,
+    /// A course of events that chance seldom takes, instead of faults: the seeds decide its times
+    #[arg(long, value_name = "NAME", value_parser = scene)]
+    scene: Option<Scene>,
     /// Processes to run seeds in; as many as there are processors if not given
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
@@ -67,6 +70,11 @@ fn fault_kind(name: &str) -> Result<FaultKind, String> {
     FaultKind::named(name).ok_or_else(|| format!("the kinds are {}", names()))
 }
 
+fn scene(name: &str) -> Result<Scene, String> {
+    let names = || Scene::ALL.map(Scene::name).join(", ");
+    Scene::named(name).ok_or_else(|| format!("the scenes are {}", names()))
+}
+
 impl Sim {
     pub(crate) fn run(&self) -> ExitCode {
         #[cfg(feature = "planted-bugs")]
@@ -87,7 +95,13 @@ impl Sim {
     }
 
     fn plan(&self, seed: u64) -> Plan {
-        let voters = self.servers[seed as usize % self.servers.len()];
+        if let Some(scene) = self.scene {
+            return Plan::of_scene(scene, seed);
+        }
+        let voters = match &self.servers[..] {
+            [] => Plan::usual_voters(seed),
+            sizes => sizes[seed as usize % sizes.len()],
+        };
         let plan = Plan::new(seed, voters, self.seconds);
         Plan {
             observers: self.observers.unwrap_or(plan.observers),

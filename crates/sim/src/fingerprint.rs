@@ -37,7 +37,10 @@ impl Fingerprint {
                 self.number(vote.round);
                 self.number(vote.candidate.map_or(0, |of| of.zxid.0 ^ of.id.0 as u64));
             }
-            Parcel::Packet(bytes) | Parcel::Connect(bytes) | Parcel::Request(bytes) => self.bytes(bytes),
+            Parcel::Packet(bytes)
+            | Parcel::Connect(bytes)
+            | Parcel::Request(bytes)
+            | Parcel::Part(_, bytes) => self.bytes(bytes),
             Parcel::Tree { zxid, digest, .. } => self.number(zxid.0 ^ digest),
             Parcel::Connected(response) => self.number(response.session.0 as u64),
             Parcel::Reply(reply) => {

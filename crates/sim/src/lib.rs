@@ -26,7 +26,6 @@ mod model;
 mod network;
 mod plan;
 mod run;
-#[cfg(test)]
 mod scenes;
 mod sessions;
 mod shell;
@@ -44,4 +43,5 @@ pub use ostler_proto::planted::Bug;
 pub use ostler_proto::planted::plant;
 pub use plan::{Plan, parse_skip};
 pub use run::{Report, run};
+pub use scenes::{Scene, search};
 pub use shrink::shrink;

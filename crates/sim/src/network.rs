@@ -1,15 +1,26 @@
 //! Connections: each direction is a lane in which nothing overtakes; lanes stall, die and end.
 
 use crate::{
+    chance::Chance,
     history::History,
     world::{Event, World},
 };
+use ostler_persistence::recovery;
 use ostler_proto::{
-    connect::ConnectResponse, election::Notification, event::EventType, id::Zxid, reply::Reply,
+    connect::ConnectResponse,
+    election::Notification,
+    event::EventType,
+    id::Zxid,
+    quorum_packet::{PacketSplit, split},
+    reply::Reply,
+    stat::ExtendedTypes,
 };
 use ostler_server_core::ConnId;
 use ostler_zab::leading::LinkId;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Bytes of data in a packet.
+pub(crate) const PACKET_MAX: usize = 1 << 26;
 
 /// A process: a member and the number of its life.
 pub(crate) type Process = (i64, u64);
@@ -37,8 +48,40 @@ pub(crate) enum Parcel {
         kind: EventType,
         path: String,
     },
+    /// The beginning of one of these, of which the rest never comes: bytes that are no packet, or no tree, yet.
+    Part(PartOf, Vec<u8>),
     /// The other side has hung up.
     End,
+}
+
+/// What a part is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PartOf {
+    Packet,
+    Tree(Zxid),
+}
+
+impl PartOf {
+    /// Whether a server waits for more when it has these bytes.
+    pub(crate) fn is_incomplete(self, bytes: &[u8], to_leader: bool) -> bool {
+        match self {
+            PartOf::Packet => split(bytes, PACKET_MAX, to_leader) == PacketSplit::Incomplete,
+            PartOf::Tree(zxid) => recovery::read_stream(bytes, zxid, ExtendedTypes::default()).is_err(),
+        }
+    }
+}
+
+impl Parcel {
+    /// Some of its bytes, where it is bytes.
+    fn cut_off(self, chance: &mut Chance) -> Option<Parcel> {
+        let (of, mut bytes) = match self {
+            Parcel::Packet(bytes) => (PartOf::Packet, bytes),
+            Parcel::Tree { zxid, bytes, .. } => (PartOf::Tree(zxid), bytes),
+            _ => return None,
+        };
+        bytes.truncate(chance.below(bytes.len() as u64) as usize);
+        Some(Parcel::Part(of, bytes))
+    }
 }
 
 /// What a lane is part of.
@@ -241,11 +284,15 @@ impl World {
         of.held
     }
 
-    /// What a process had sent when it died: some of it is on its way, and then the end.
+    /// What a process had sent when it died: some of it is on its way, to the middle of a packet, and then the end.
     pub(crate) fn cut_short(&mut self, lane: u64) {
         let Some(of) = self.net.lanes.get_mut(&lane).filter(|of| !of.dead) else { return };
         let kept = self.chance.below(of.parcels.len() as u64 + 1) as usize;
-        of.parcels.truncate(kept);
+        let lost = of.parcels.drain(kept..).next();
+        // Where in it matters to nothing that comes after.
+        let mut place = Chance::new(self.now ^ lane << 32);
+        let part = lost.and_then(|(at, parcel)| Some((at, parcel.cut_off(&mut place)?)));
+        of.parcels.extend(part);
         self.send(lane, Parcel::End);
     }
 

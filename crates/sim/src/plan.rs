@@ -1,6 +1,6 @@
 //! What a seed decides before anything happens: the ensemble, its clients, and what goes wrong when.
 
-use crate::{chance::Chance, fault::FaultKind, world::Shape};
+use crate::{chance::Chance, fault::FaultKind, scenes::Scene, world::Shape};
 use ostler_server_core::ensemble::{LocalSessions, Observing};
 use ostler_zab::ReignLength;
 use std::{
@@ -18,6 +18,8 @@ const PAUSE_MAX_MS: u64 = 1_200;
 pub struct Plan {
     /// All that is left to chance comes from it.
     pub seed: u64,
+    /// What happens, instead of faults by chance. Then nothing else here matters but the seed.
+    pub scene: Option<Scene>,
     /// Servers that vote at the beginning.
     pub voters: u8,
     /// Servers that do not.
@@ -63,6 +65,7 @@ impl Plan {
         let mut chance = Plan::chance_of(seed, Stream::Shape);
         Plan {
             seed,
+            scene: None,
             voters,
             observers: [0, 1, 0, 2][chance.below(4) as usize],
             clients: chance.between(2, 5) as u8,
@@ -71,6 +74,22 @@ impl Plan {
             without: BTreeSet::new(),
             skip: BTreeSet::new(),
         }
+    }
+
+    /// How many servers vote where nobody says it: mostly three or five, now and then as few or as many as there may be.
+    pub fn usual_voters(seed: u64) -> u8 {
+        let one_of = |sizes: &[u8]| sizes[(seed / 16) as usize % sizes.len()];
+        match seed % 16 {
+            10 => one_of(&[1, 2]),
+            11 => one_of(&[7, 4, 6]),
+            number if number % 2 == 0 => 3,
+            _ => 5,
+        }
+    }
+
+    /// A scene, whose times the seed decides.
+    pub fn of_scene(scene: Scene, seed: u64) -> Plan {
+        Plan { scene: Some(scene), ..Plan::new(seed, 0, 0) }
     }
 
     pub(crate) fn chance(&self, stream: Stream) -> Chance {
@@ -121,6 +140,9 @@ impl Plan {
     }
 
     pub(crate) fn shape(&self) -> Shape {
+        if let Some(scene) = self.scene {
+            return scene.shape(self.seed);
+        }
         let mut chance = self.chance(Stream::Shape);
         let mut one_of = |count: u64| chance.below(count) as usize;
         Shape {
@@ -151,6 +173,9 @@ impl Plan {
 /// As the arguments of `ostler sim` have it.
 impl Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(scene) = self.scene {
+            return write!(f, "--scene {} --seed {}", scene.name(), self.seed);
+        }
         write!(f, "--seed {} --servers {} --seconds {}", self.seed, self.voters, self.seconds)?;
         write!(f, " --observers {} --clients {}", self.observers, self.clients)?;
         write!(f, " --contenders {}", self.contenders)?;
@@ -205,6 +230,14 @@ mod tests {
         assert_eq!(ranges(&skip).join(","), "3-5,9,11-12");
         assert_eq!(parse_skip("3-5,9,11-12"), Ok(skip));
         assert!(parse_skip("x").is_err() && parse_skip("1-4000000000").is_err());
+    }
+
+    #[test]
+    fn a_hundred_seeds_have_every_size() {
+        let mut sizes = [0; 8];
+        (1..=100).for_each(|seed| sizes[usize::from(Plan::usual_voters(seed))] += 1);
+        assert_eq!(sizes[0], 0);
+        assert!(sizes[1..].iter().all(|runs| *runs > 0) && sizes[3] + sizes[5] > 80, "{sizes:?}");
     }
 
     #[test]

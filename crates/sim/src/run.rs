@@ -18,12 +18,26 @@ pub struct Report {
     pub tally: BTreeMap<&'static str, u64>,
 }
 
-/// Runs a plan: faults first, then a time without any, in which the ensemble must come back. With `explain` every
-/// event is printed.
+/// Runs a plan: its scene or its faults first, then a time in which nothing goes wrong, and the ensemble must come back.
+/// With `explain` every event is printed.
 pub fn run(plan: &Plan, explain: bool) -> Report {
     let mut world = World::new(plan.chance(Stream::World), plan.shape());
     world.traced |= explain;
     world.start_all();
+    match plan.scene {
+        Some(scene) => scene.play(&mut world),
+        None => go_wrong(&mut world, plan),
+    }
+    world.must_come_back();
+    let rest = (plan.seconds * 1_000).saturating_sub(world.elapsed());
+    world.run(rest);
+    let mut tally = std::mem::take(&mut world.tally);
+    tally.insert("reigns", world.truth.reigns() as u64);
+    tally.insert("transactions", world.truth.len() as u64);
+    Report { fingerprint: world.fingerprint, virtual_ms: world.elapsed(), tally }
+}
+
+fn go_wrong(world: &mut World, plan: &Plan) {
     for fault in plan.schedule() {
         world.run(fault.pause);
         if world.elapsed() >= plan.faults_end() {
@@ -33,11 +47,4 @@ pub fn run(plan: &Plan, explain: bool) -> Report {
             world.inject(&fault);
         }
     }
-    world.must_come_back();
-    let rest = (plan.seconds * 1_000).saturating_sub(world.elapsed());
-    world.run(rest);
-    let mut tally = std::mem::take(&mut world.tally);
-    tally.insert("reigns", world.truth.reigns() as u64);
-    tally.insert("transactions", world.truth.len() as u64);
-    Report { fingerprint: world.fingerprint, virtual_ms: world.elapsed(), tally }
 }

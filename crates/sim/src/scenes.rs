@@ -1,67 +1,97 @@
-//! Runs from seeds, and courses of events that chance alone seldom takes.
+//! Courses of events that chance alone seldom takes. Their times are left to chance.
 //!
-//! `SIM_SEEDS=from..to` runs other seeds, `SIM_TRACE=1` tells what happens.
+//! Most are tests and nothing else. One that has a name is run like a seed, too: `ostler sim --scene NAME`.
 
+#[cfg(test)]
 mod courses;
+#[cfg(test)]
 mod interrupted_acts;
+mod later_epoch;
+#[cfg(test)]
 mod local_sessions;
+#[cfg(test)]
+mod operators_errors;
+#[cfg(test)]
 mod read_only;
+#[cfg(test)]
 mod reconfigurations;
+#[cfg(test)]
+mod seeds;
 
-use crate::{Plan, Report, run};
-use std::{
-    collections::BTreeMap,
-    num::NonZero,
-    sync::{
-        Mutex,
-        atomic::{AtomicU64, Ordering},
-    },
+use crate::{
+    plan::Plan,
+    world::{Shape, World},
 };
+use ostler_proto::planted::Bug;
+use ostler_server_core::ensemble::{LocalSessions, Observing};
+use ostler_zab::ReignLength;
 
-/// Says which run it was.
-struct Failing<'a>(&'a Plan);
+/// A course of events with a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scene {
+    /// Two servers have promised an epoch that a reign has not come to, and meet its leader.
+    LaterEpoch,
+}
 
-impl Drop for Failing<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            println!("fails: ostler sim {}", self.0);
+impl Scene {
+    /// All of them.
+    pub const ALL: [Scene; 1] = [Scene::LaterEpoch];
+
+    /// As in `--scene`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Scene::LaterEpoch => "later-epoch",
+        }
+    }
+
+    /// By its name.
+    pub fn named(name: &str) -> Option<Scene> {
+        Scene::ALL.into_iter().find(|scene| scene.name() == name)
+    }
+
+    /// The one that leads up to a bug which chance seldom meets.
+    fn of_bug(bug: Bug) -> Option<Scene> {
+        match bug {
+            Bug::StaleEpochAccepted => Some(Scene::LaterEpoch),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn shape(self, seed: u64) -> Shape {
+        match self {
+            Scene::LaterEpoch => later_epoch::shape(seed),
+        }
+    }
+
+    /// From the start of all servers on.
+    pub(crate) fn play(self, world: &mut World) {
+        match self {
+            Scene::LaterEpoch => later_epoch::play(world),
         }
     }
 }
 
-fn run_seed(seed: u64) -> Report {
-    let plan = Plan::new(seed, [3, 3, 5, 3][seed as usize % 4], 40);
-    let _failing = Failing(&plan);
-    run(&plan, false)
+/// The runs in which a planted bug is looked for: first the scene that leads up to it, if there is one, then those that
+/// are left to chance.
+pub fn search(bug: Bug, by_chance: impl Iterator<Item = Plan>) -> impl Iterator<Item = Plan> {
+    Scene::of_bug(bug).map(|scene| Plan::of_scene(scene, 1)).into_iter().chain(by_chance)
 }
 
-#[test]
-fn ensembles_keep_what_they_promise() {
-    let seeds = std::env::var("SIM_SEEDS").unwrap_or("0..40".into());
-    let (from, to) = seeds.split_once("..").unwrap();
-    let (next, end) = (AtomicU64::new(from.parse().unwrap()), to.parse().unwrap());
-    let tally = Mutex::new(BTreeMap::<&'static str, u64>::new());
-    let work = || {
-        loop {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= end {
-                return;
-            }
-            for (what, count) in run_seed(seed).tally {
-                *tally.lock().unwrap().entry(what).or_default() += count;
-            }
-        }
-    };
-    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
-    std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
-    println!("{:?}", tally.into_inner().unwrap());
-}
-
-#[test]
-fn a_seed_gives_the_same_run_every_time() {
-    for seed in [3, 6, 20] {
-        let (first, second) = (run_seed(seed), run_seed(seed));
-        assert_eq!(first, second);
-        assert_ne!(first.fingerprint, run_seed(seed + 1).fingerprint);
+fn shape(seed: u64) -> Shape {
+    let (history, snapshot_txns) = if seed.is_multiple_of(2) { (4, 20) } else { (500, 2) };
+    Shape {
+        voters: 3,
+        observers: 0,
+        observing: Observing::default(),
+        clients: 0,
+        contenders: 0,
+        history,
+        snapshot_txns,
+        reign: ReignLength::default(),
+        pace_ms: 1,
+        local: LocalSessions::Off,
+        read_only_after_ms: None,
+        prealloc_bytes: 4 << 10,
+        reconfig: false,
     }
 }

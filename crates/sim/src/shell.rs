@@ -95,10 +95,11 @@ impl World {
         let Some(server) = &node.server else { return };
         let applied = server.tree().last_processed();
         let epoch = applied.epoch();
+        let shown = self.shown(id);
         let leads = server.mode() == Some(MemberMode::Leader);
         let begins = leads && self.truth.reigns_in(epoch, (id, node.life));
-        if applied > self.truth.last() {
-            for zxid in node.history.after(self.truth.last()).take_while(|zxid| *zxid <= applied) {
+        if shown > self.truth.last() {
+            for zxid in node.history.after(self.truth.last()).take_while(|zxid| *zxid <= shown) {
                 let record = self.truth.proposal(zxid);
                 let durable = |voter: i64| self.nodes[&voter].disk.has(zxid);
                 assert!(
@@ -117,10 +118,21 @@ impl World {
                 "[one leader] {id} reigns in {epoch:?}, which no quorum has on disk"
             );
         }
-        if applied != node.checked {
+        if applied == shown && applied != node.checked {
             self.truth.applied(id, server.tree(), &node.history);
             self.node(id).checked = applied;
         }
+    }
+
+    /// Up to where clients may have been shown what a member has applied. Whoever votes alone is elected in the step in which
+    /// it gives way, and applies all that it has logged; of that, what is on its disk is committed.
+    fn shown(&self, id: i64) -> Zxid {
+        let node = &self.nodes[&id];
+        let applied = node.server.as_ref().unwrap().tree().last_processed();
+        if !self.serves(id) && self.truth.decides(|voter| voter == id) {
+            return applied.min(node.disk.last_said());
+        }
+        applied
     }
 
     /// Whether all that a member without a leader has applied is committed. If not it has it in its log: after a

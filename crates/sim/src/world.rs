@@ -8,7 +8,7 @@ use crate::{
     disk::{Found, MemberDisk},
     fingerprint::Fingerprint,
     history::History,
-    network::{Net, Parcel, Process, Route},
+    network::{Net, PACKET_MAX, Parcel, Process, Route},
     sessions::Signs,
     truth::Truth,
     words,
@@ -287,6 +287,7 @@ impl World {
         (node.syncing, node.wake, node.paused_until) = (false, None, 0);
         node.missed.clear();
         node.checked = Zxid::ZERO;
+        node.disk.is_run_by(seed);
         let found = match node.disk.start() {
             Ok(found) => found,
             Err(error) => {
@@ -482,7 +483,7 @@ impl World {
                 self.step(id, Input::Vote { from: ServerId(from), notification });
             }
             (Route::Peer { link, to_leader }, Parcel::Packet(bytes)) => {
-                let PacketSplit::Packet(packet, size) = split(&bytes, 1 << 26, to_leader) else {
+                let PacketSplit::Packet(packet, size) = split(&bytes, PACKET_MAX, to_leader) else {
                     panic!("what was written cannot be read: {bytes:?}");
                 };
                 assert_eq!(size, bytes.len());
@@ -506,6 +507,13 @@ impl World {
                 let tree = Box::new(tree);
                 self.node(id).incoming = Some(history);
                 self.step(id, Input::Snap { link, tree });
+            }
+            (Route::Peer { to_leader, .. }, Parcel::Part(of, bytes)) => {
+                self.count("part of a packet");
+                assert!(
+                    of.is_incomplete(&bytes, to_leader),
+                    "[frames] a part of what was sent is taken for all"
+                );
             }
             (Route::Peer { link, .. }, Parcel::Call) => {
                 self.count("observer calls");

@@ -4,7 +4,7 @@ use super::{
     Sim,
     worker::{self, Verdict, Worker},
 };
-use ostler_sim::{Bug, Plan, plant};
+use ostler_sim::{Bug, Plan, plant, search};
 use std::{
     io,
     process::ExitCode,
@@ -34,13 +34,13 @@ pub(super) fn run(sim: &Sim) -> ExitCode {
     if sim.explain {
         return worker::explain(&sim.plan(sim.seed));
     }
-    match seeds_until_found(sim, name) {
-        Ok(Found { seeds, by: Some((plan, how)) }) => {
-            println!("found after {seeds} seeds: {how}\n  ostler sim --plant {name} {plan}");
+    match look_for(sim, bug, name) {
+        Ok(Some(found)) => {
+            println!("found in {}: {}\n  ostler sim --plant {name} {}", found.place(), found.how, found.plan);
             ExitCode::SUCCESS
         }
-        Ok(Found { seeds, by: None }) => {
-            println!("not found in {seeds} seeds");
+        Ok(None) => {
+            println!("not found in {} seeds", seeds(sim));
             ExitCode::FAILURE
         }
         Err(error) => {
@@ -50,21 +50,34 @@ pub(super) fn run(sim: &Sim) -> ExitCode {
     }
 }
 
+/// The run that showed a bug.
 struct Found {
-    seeds: u64,
-    by: Option<(Plan, String)>,
+    plan: Plan,
+    how: String,
 }
 
-fn seeds_until_found(sim: &Sim, name: &str) -> io::Result<Found> {
-    let mut worker = Worker::start(Some(name.to_owned()))?;
-    let most = if sim.seeds > 1 { sim.seeds } else { SEEDS_MAX };
-    for number in 0..most {
-        let plan = sim.plan(sim.seed.wrapping_add(number));
-        if let Verdict::Broken(how) = worker.attempt(&plan)? {
-            return Ok(Found { seeds: number + 1, by: Some((plan, how)) });
+impl Found {
+    fn place(&self) -> String {
+        match self.plan.scene {
+            Some(scene) => format!("scene `{}`", scene.name()),
+            None => format!("seed {}", self.plan.seed),
         }
     }
-    Ok(Found { seeds: most, by: None })
+}
+
+fn seeds(sim: &Sim) -> u64 {
+    if sim.seeds > 1 { sim.seeds } else { SEEDS_MAX }
+}
+
+fn look_for(sim: &Sim, bug: Bug, name: &str) -> io::Result<Option<Found>> {
+    let mut worker = Worker::start(Some(name.to_owned()))?;
+    let by_chance = (0..seeds(sim)).map(|number| sim.plan(sim.seed.wrapping_add(number)));
+    for plan in search(bug, by_chance) {
+        if let Verdict::Broken(how) = worker.attempt(&plan)? {
+            return Ok(Some(Found { plan, how }));
+        }
+    }
+    Ok(None)
 }
 
 /// One row for each bug, as it stands in docs/simulation.md.
@@ -75,22 +88,22 @@ fn table(sim: &Sim) -> ExitCode {
     let work = || {
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some((_, name, what)) = Bug::ALL.get(at) else { return };
-            let (seeds, how) = match seeds_until_found(sim, name) {
-                Ok(Found { seeds, by: Some((_, how)) }) => (seeds.to_string(), promise(&how).to_owned()),
-                Ok(Found { seeds, by: None }) => (format!("not in {seeds}"), String::new()),
+            let Some((bug, name, what)) = Bug::ALL.get(at) else { return };
+            let (place, how) = match look_for(sim, *bug, name) {
+                Ok(Some(found)) => (found.place(), promise(&found.how).to_owned()),
+                Ok(None) => (format!("not in {} seeds", seeds(sim)), String::new()),
                 Err(error) => (error.to_string(), String::new()),
             };
             if how.is_empty() {
                 missed.fetch_add(1, Ordering::Relaxed);
             }
-            eprintln!("{name}: {seeds} {how}");
-            let row = format!("| `{name}` | {what} | {seeds} | {how} |");
+            eprintln!("{name}: {place} {how}");
+            let row = format!("| `{name}` | {what} | {place} | {how} |");
             rows.lock().unwrap_or_else(PoisonError::into_inner)[at] = Some(row);
         }
     };
     thread::scope(|scope| (0..sim.jobs()).for_each(|_| drop(scope.spawn(work))));
-    println!("| Bug | What is wrong | Seeds | Promise that is broken |\n|---|---|---|---|");
+    println!("| Bug | What is wrong | Found in | Promise that is broken |\n|---|---|---|---|");
     for row in rows.lock().unwrap_or_else(PoisonError::into_inner).iter().flatten() {
         println!("{row}");
     }

@@ -1,5 +1,6 @@
 //! Courses of events that chance alone seldom takes; their times are left to chance.
 
+use super::shape;
 use crate::{
     chance::Chance,
     client::Intent,
@@ -8,25 +9,6 @@ use crate::{
 };
 use ostler_server_core::ensemble::{LocalSessions, Observing};
 use ostler_zab::ReignLength;
-
-pub(super) fn shape(seed: u64) -> Shape {
-    let (history, snapshot_txns) = if seed.is_multiple_of(2) { (4, 20) } else { (500, 2) };
-    Shape {
-        voters: 3,
-        observers: 0,
-        observing: Observing::default(),
-        clients: 0,
-        contenders: 0,
-        history,
-        snapshot_txns,
-        reign: ReignLength::default(),
-        pace_ms: 1,
-        local: LocalSessions::Off,
-        read_only_after_ms: None,
-        prealloc_bytes: 4 << 10,
-        reconfig: false,
-    }
-}
 
 fn three(seed: u64) -> World {
     started(seed, shape(seed))

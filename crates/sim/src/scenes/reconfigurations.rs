@@ -1,6 +1,9 @@
 //! Courses of events around changes of the ensemble.
 
-use super::courses::{burst, others, shape, started};
+use super::{
+    courses::{burst, others, started},
+    shape,
+};
 use crate::{
     client::Intent,
     disk::Ending,
@@ -10,16 +13,22 @@ use crate::{
 use ostler_proto::{error::ErrorCode, id::Zxid, membership::Membership};
 use ostler_server_core::ensemble::MemberMode;
 
+/// Three who vote and some who observe, a client at the leader, and something written.
+fn three_and(observers: i64, seed: u64) -> (World, i64, usize) {
+    let mut world = started(seed, Shape { reconfig: true, observers, ..shape(seed) });
+    let leader = world.leader().unwrap();
+    let client = world.join(leader);
+    world.write(client, wire::create("/a"));
+    (world, leader, client)
+}
+
 /// A follower gets the whole tree because the log cannot be read for it, and while that is found out the ensemble
 /// changes: the tree has the change, so the follower has to have it, too.
 #[test]
 fn a_follower_that_gets_a_tree_late_gets_the_configuration_of_then() {
     for seed in (0..10).map(|seed| 2 * seed) {
-        let mut world = started(seed, Shape { reconfig: true, observers: 1, ..shape(seed) });
-        let leader = world.leader().unwrap();
+        let (mut world, leader, client) = three_and(1, seed);
         let [_, far] = others(&world, leader);
-        let client = world.join(leader);
-        world.write(client, wire::create("/a"));
         world.fell(far);
         burst(&mut world, client, 30);
         world.run(300);
@@ -43,11 +52,8 @@ fn a_follower_that_gets_a_tree_late_gets_the_configuration_of_then() {
 #[test]
 fn a_change_that_is_taken_back_is_forgotten() {
     for seed in 0..20 {
-        let mut world = started(seed, Shape { reconfig: true, observers: 1, ..shape(seed) });
-        let leader = world.leader().unwrap();
+        let (mut world, leader, client) = three_and(1, seed);
         let [near, far] = others(&world, leader);
-        let client = world.join(leader);
-        world.write(client, wire::create("/a"));
         let before = world.truth.membership().clone();
         world.isolate(leader, true, true);
         // To give a vote takes a larger quorum, of which one part is not there where it was not given.
@@ -80,11 +86,8 @@ fn a_change_that_is_taken_back_is_forgotten() {
 #[test]
 fn a_change_that_is_under_way_is_not_in_force_for_an_observer_that_comes() {
     for seed in 0..10 {
-        let mut world = started(seed, Shape { reconfig: true, observers: 2, ..shape(seed) });
-        let leader = world.leader().unwrap();
+        let (mut world, leader, client) = three_and(2, seed);
         let [near, far] = others(&world, leader);
-        let client = world.join(leader);
-        world.write(client, wire::create("/a"));
         world.fell(4);
         world.fell(far);
         world.run(200);
@@ -105,11 +108,8 @@ fn a_change_that_is_under_way_is_not_in_force_for_an_observer_that_comes() {
 #[test]
 fn an_older_configuration_does_not_come_into_force_again() {
     for seed in 0..10 {
-        let mut world = started(seed, Shape { reconfig: true, observers: 2, ..shape(seed) });
-        let leader = world.leader().unwrap();
+        let (mut world, leader, client) = three_and(2, seed);
         let [_, far] = others(&world, leader);
-        let client = world.join(leader);
-        world.write(client, wire::create("/a"));
         world.write(client, wire::reconfig(None, Some("4"))).unwrap();
         let older = world.truth.membership().to_string();
         world.write(client, wire::reconfig(None, Some("5"))).unwrap();
@@ -242,10 +242,7 @@ fn a_server_with_two_changes_in_its_log_does_not_lead_past_the_first() {
 #[test]
 fn a_change_that_needs_observers_to_be_agreed_on_is_refused() {
     for seed in 0..4 {
-        let mut world = started(seed, Shape { reconfig: true, observers: 2, ..shape(seed) });
-        let leader = world.leader().unwrap();
-        let client = world.join(leader);
-        world.write(client, wire::create("/a"));
+        let (mut world, leader, client) = three_and(2, seed);
         let leave = list(&others(&world, leader));
         let reply = world.write(client, wire::reconfig(Some(&voters(&[4, 5])), Some(&leave))).unwrap();
         assert_eq!(reply.result.err(), Some(ErrorCode::NewConfigNoQuorum), "seed {seed}");

@@ -1,0 +1,76 @@
+//! Of five servers, two promise an epoch that the others do not hear of. Those begin a reign in an earlier one, and then
+//! the two come back: they must not go along, for whom they gave their promise may still count on it.
+
+use crate::{
+    disk::Ending,
+    wire,
+    world::{Shape, World},
+};
+use ostler_proto::id::Epoch;
+
+/// Is elected twice, and both times gone before a quorum has promised its epoch.
+const ELECTED: i64 = 5;
+/// Promises both.
+const BOUND: i64 = 4;
+/// Votes for it, and is told of no epoch.
+const UNTOLD: i64 = 3;
+const COURT: [i64; 3] = [ELECTED, BOUND, UNTOLD];
+
+pub(super) fn shape(seed: u64) -> Shape {
+    Shape { voters: 5, ..super::shape(seed) }
+}
+
+pub(super) fn play(world: &mut World) {
+    assert!(world.run_until(5_000, World::all_serve));
+    let leader = world.leader().unwrap();
+    let client = world.join(leader);
+    assert!(world.write(client, wire::create("/a")).is_some());
+    // With the same history everywhere the highest id is elected.
+    let last = world.truth.last();
+    assert!(world.run_until(1_000, |world| world.nodes.values().all(|node| node.disk.has(last))));
+    let Epoch(first) = world.epoch_of(leader);
+    let all = world.ids();
+    stop(world, &all);
+
+    for promised in [first + 1, first + 2] {
+        COURT.iter().for_each(|id| assert!(world.boot(*id)));
+        propose_to_one(world, Epoch(promised));
+        stop(world, &COURT);
+    }
+
+    let reigning = [1, 2, UNTOLD];
+    reigning.iter().for_each(|id| assert!(world.boot(*id)));
+    assert!(world.run_until(5_000, |world| reigning.iter().all(|id| world.serves(*id))));
+    let leader = world.leader().unwrap();
+    assert_eq!(world.epoch_of(leader), Epoch(first + 1), "none of them has heard of an epoch");
+
+    for id in [BOUND, ELECTED] {
+        assert!(world.boot(id));
+        world.run(1_500);
+        assert!(!world.serves(id), "server {id} serves in an epoch below the one that it has promised");
+    }
+    let client = world.join(leader);
+    assert!(world.write(client, wire::set("/a", b"1")).is_some());
+
+    // The next reign is of an epoch that all can promise.
+    world.fell(leader);
+    assert!(world.run_until(5_000, |world| world.leader().is_some_and(|next| next != leader)));
+}
+
+fn stop(world: &mut World, ids: &[i64]) {
+    ids.iter().for_each(|id| world.crash(*id, Ending::Killed));
+}
+
+/// One is elected, and of those who come to it only one is told of its epoch.
+fn propose_to_one(world: &mut World, epoch: Epoch) {
+    let patience = world.now + 5_000;
+    while world.nodes[&BOUND].disk.accepted() < epoch {
+        assert!(world.now < patience, "nobody proposes {epoch:?}");
+        world.run(1);
+        let untold = world.net.links.values().filter(|of| of.learner.0 == UNTOLD);
+        for lane in untold.map(|of| of.down).collect::<Vec<_>>() {
+            world.net.lanes.get_mut(&lane).unwrap().held_until = u64::MAX;
+        }
+    }
+    assert_eq!(world.nodes[&BOUND].disk.accepted(), epoch);
+}

@@ -1,0 +1,88 @@
+//! Runs from seeds: faults that come by chance, and scenes that have a name.
+//!
+//! `SIM_SEEDS=from..to` runs other seeds, `SIM_TRACE=1` tells what happens.
+
+use crate::{Plan, Report, Scene, run};
+use std::{
+    collections::BTreeMap,
+    num::NonZero,
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+/// Says which run it was.
+struct Failing<'a>(&'a Plan);
+
+impl Drop for Failing<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!("fails: ostler sim {}", self.0);
+        }
+    }
+}
+
+fn run_seed(seed: u64) -> Report {
+    let plan = Plan::new(seed, [3, 3, 5, 3][seed as usize % 4], 40);
+    let _failing = Failing(&plan);
+    run(&plan, false)
+}
+
+#[test]
+fn ensembles_keep_what_they_promise() {
+    let seeds = std::env::var("SIM_SEEDS").unwrap_or("0..40".into());
+    let (from, to) = seeds.split_once("..").unwrap();
+    let (next, end) = (AtomicU64::new(from.parse().unwrap()), to.parse().unwrap());
+    let tally = Mutex::new(BTreeMap::<&'static str, u64>::new());
+    let work = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= end {
+                return;
+            }
+            for (what, count) in run_seed(seed).tally {
+                *tally.lock().unwrap().entry(what).or_default() += count;
+            }
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+    std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
+    println!("{:?}", tally.into_inner().unwrap());
+}
+
+#[test]
+fn ensembles_of_every_size_keep_what_they_promise() {
+    for plan in (1..=7).flat_map(|voters| (0..2).map(move |seed| Plan::new(seed, voters, 40))) {
+        let _failing = Failing(&plan);
+        run(&plan, false);
+    }
+}
+
+/// In the step that ends a reign because it has counted far enough, the next one's leader is elected.
+#[test]
+fn who_votes_alone_follows_itself() {
+    let plan = Plan::new(500_035, 1, 60);
+    let _failing = Failing(&plan);
+    assert!(run(&plan, false).tally["reigns"] > 5);
+}
+
+#[test]
+fn a_seed_gives_the_same_run_every_time() {
+    for seed in [3, 6, 20] {
+        let (first, second) = (run_seed(seed), run_seed(seed));
+        assert_eq!(first, second);
+        assert_ne!(first.fingerprint, run_seed(seed + 1).fingerprint);
+    }
+}
+
+#[test]
+fn scenes_with_a_name_keep_what_is_promised() {
+    for scene in Scene::ALL {
+        for seed in 0..20 {
+            let plan = Plan::of_scene(scene, seed);
+            let _failing = Failing(&plan);
+            run(&plan, false);
+        }
+    }
+}
