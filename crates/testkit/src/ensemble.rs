@@ -151,27 +151,28 @@ impl TestEnsemble {
 /// What there is, and what has happened.
 impl TestEnsemble {
     /// The znodes that have come and gone in the transactions that are committed, in their order, after the one with
-    /// this zxid: 0 for all. They are read from the logs of the members that run: each transaction is in those of a
-    /// majority. For a moment in which all of them [serve](TestEnsemble::until_all_serve): one that has just come back
-    /// can still have to give up what it had not told anybody.
+    /// this zxid: 0 for all. A transaction is committed if it is in the logs of a majority. For a moment in which all
+    /// members [serve](TestEnsemble::until_all_serve) and are [settled](TestEnsemble::until_settled).
     pub fn history(&self, after: u64) -> Result<Vec<Change>, TestkitError> {
         let awake: Vec<&TestServer> = self.awake().map(|(_, server)| server).collect();
         let mut applied = Zxid::ZERO;
         for server in &awake {
             applied = applied.max(server.applied()?);
         }
-        let (mut all, mut complete) = (BTreeMap::<u64, Vec<Change>>::new(), false);
-        for server in awake {
+        let (mut all, mut reach) = (BTreeMap::<u64, (usize, Vec<Change>)>::new(), 0);
+        for server in &awake {
             let logged = server.logged(Zxid(after), applied)?;
             for changes in logged.changes.chunk_by(|a, b| a.zxid == b.zxid) {
-                all.entry(changes[0].zxid).or_insert_with(|| changes.to_vec());
+                all.entry(changes[0].zxid).or_insert_with(|| (0, changes.to_vec())).0 += 1;
             }
-            complete |= logged.complete;
+            reach += usize::from(logged.reaches);
         }
-        if !complete {
+        let is_majority = |logs: usize| logs * 2 > awake.len();
+        if !is_majority(reach) {
             return Err(TestkitError::NotLogged(applied));
         }
-        Ok(all.into_values().flatten().collect())
+        let committed = all.into_values().filter(|(logs, _)| is_majority(*logs));
+        Ok(committed.flat_map(|(_, changes)| changes).collect())
     }
 
     /// What the members that run hold and have done: connections, watches, requests and events are those of all
@@ -219,6 +220,17 @@ impl TestEnsemble {
         self.network.change(|links| {
             for other in self.members().filter(|other| *other != id) {
                 links.cut(id, other);
+            }
+        });
+    }
+
+    /// Has all others leave a member, which is not told: they lose their connections to it at once, and it keeps
+    /// them, silent, until [`heal`](TestEnsemble::heal). A leader goes on as one for as long as it waits for a word of
+    /// its followers, beside the one that those elect.
+    pub fn desert(&self, id: ServerId) {
+        self.network.change(|links| {
+            for other in self.members().filter(|other| *other != id) {
+                links.desert(other, id);
             }
         });
     }

@@ -18,6 +18,8 @@ use std::path::Path;
 pub struct Change {
     /// The transaction. Those of a multi have one, and so do those that go with a session.
     pub zxid: u64,
+    /// When the leader made it, by its wall clock, ms since 1970.
+    pub time_ms: u64,
     /// Which znode.
     pub path: String,
     /// What has become of it.
@@ -42,18 +44,25 @@ pub enum ChangeKind {
 pub(crate) struct Logged {
     pub(crate) changes: Vec<Change>,
     /// Whether the last transaction that was asked for is in it.
-    pub(crate) complete: bool,
+    pub(crate) reaches: bool,
+    /// Whether a snapshot took the place of some of it. What stands before that may never have been agreed on.
+    pub(crate) gaps: bool,
 }
 
 /// The changes after a transaction, up to another one. A log that is being written can look torn behind that one, and a
 /// member's log can be behind what it has applied: neither is an error.
 pub(crate) fn read(disk: &dyn Disk, log: &Path, after: Zxid, to: Zxid) -> Result<Logged, TestkitError> {
     let (mut changes, mut reader) = (Vec::new(), LogReader::open(disk, log, after)?);
-    let mut last = after;
+    let (mut last, mut gaps) = (after, false);
     while last < to {
         let record = match reader.next_record() {
             Ok(Some(record)) if record.zxid <= to => record,
             Ok(_) | Err(StorageError::Corrupt { .. }) => break,
+            Err(StorageError::Gap { found, .. }) => {
+                gaps = true;
+                reader = LogReader::open(disk, log, Zxid(found.0 - 1))?;
+                continue;
+            }
             Err(error) => return Err(error.into()),
         };
         changes_of(&record, &mut changes)
@@ -61,7 +70,7 @@ pub(crate) fn read(disk: &dyn Disk, log: &Path, after: Zxid, to: Zxid) -> Result
         last = record.zxid;
     }
     // The first zxid of a reign is no transaction.
-    Ok(Logged { changes, complete: last >= to || to.counter() == 0 })
+    Ok(Logged { changes, reaches: last >= to || to.counter() == 0, gaps })
 }
 
 fn changes_of(record: &LogRecord<'_>, changes: &mut Vec<Change>) -> Result<(), JuteError> {
@@ -72,7 +81,9 @@ fn changes_of(record: &LogRecord<'_>, changes: &mut Vec<Change>) -> Result<(), J
 }
 
 fn add(header: &TxnHeader, txn: &Txn<'_>, changes: &mut Vec<Change>) {
-    let mut push = |path: &str, kind| changes.push(Change { zxid: header.zxid.0, path: path.into(), kind });
+    let time_ms = u64::try_from(header.time_ms).unwrap_or(0);
+    let mut push =
+        |path: &str, kind| changes.push(Change { zxid: header.zxid.0, time_ms, path: path.into(), kind });
     match txn {
         Txn::Create(create) => {
             let owner = create.ephemeral.then_some(header.session);

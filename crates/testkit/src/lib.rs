@@ -51,6 +51,7 @@
 //! | A message stays on the way | [`FrameProxy::hold_at`] |
 //! | A network between client and server that is down, silent or slow | [`FrameProxy::block`], [`FrameProxy::silence`], [`FrameProxy::delay`] |
 //! | The same between members | [`TestEnsemble::cut`], [`TestEnsemble::silence`], [`TestEnsemble::delay`] |
+//! | A leader whose followers have another one, and that does not know yet | [`TestEnsemble::desert`], or [`TestEnsemble::pause`] |
 //!
 //! # Looking
 //!

@@ -174,7 +174,8 @@ impl TestServer {
     pub fn history(&self, after: u64) -> Result<Vec<Change>, TestkitError> {
         let applied = self.applied()?;
         let logged = self.logged(Zxid(after), applied)?;
-        if logged.complete { Ok(logged.changes) } else { Err(TestkitError::NotLogged(applied)) }
+        let whole = logged.reaches && !logged.gaps;
+        if whole { Ok(logged.changes) } else { Err(TestkitError::NotLogged(applied)) }
     }
 
     pub(crate) fn applied(&self) -> Result<Zxid, TestkitError> {
@@ -196,13 +197,17 @@ impl TestServer {
     }
 
     /// Waits until the counts are as `wanted` says, without polling: it is asked after everything that happens to the
-    /// server, on the server's thread, so it must be quick and must not panic.
-    pub async fn until(
+    /// server, on the server's thread, so it must be quick and must not panic. It is about the server that runs now, and
+    /// ends with that.
+    pub fn until(
         &self,
         mut wanted: impl FnMut(&Counts) -> bool + Send + 'static,
-    ) -> Result<(), TestkitError> {
-        let met = self.process()?.handle.until(move |server| wanted(&Counts::of(server)));
-        met.await.map_err(|_| TestkitError::Down)
+    ) -> impl Future<Output = Result<(), TestkitError>> + Send + 'static {
+        let handle = self.process().map(|process| process.handle.clone());
+        async move {
+            let met = handle?.until(move |server| wanted(&Counts::of(server))).await;
+            met.map_err(|_| TestkitError::Down)
+        }
     }
 
     /// Ends a session now, as if its time were over: a `closeSession` transaction removes its ephemerals, and its

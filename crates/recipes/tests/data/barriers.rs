@@ -1,8 +1,8 @@
 //! Barriers.
 
 use crate::{
-    servers::Servers,
-    world::{World, at_every_cut, with_expiry_after_every_request, within},
+    servers::{Attach, Servers},
+    world::{World, at_every_cut, ensemble, with_expiry_after_every_request, within},
 };
 use ostler_recipes::barrier::{DistributedBarrier, DistributedDoubleBarrier};
 use std::time::Duration;
@@ -47,6 +47,31 @@ async fn who_stops_waiting_leaves_no_watch() {
     within(world.no_watches()).await;
     barrier.remove().await.unwrap();
     assert!(barrier.wait_at_most(SHORT).await.unwrap());
+}
+
+/// The barrier is set, and the server that is asked has not heard of it.
+#[tokio::test]
+async fn a_server_that_is_behind_lets_nobody_through() {
+    let ensemble = ensemble().await;
+    let world = World::attached(ensemble.clone(), "/w", Attach::ToFollower).await;
+    let leader = ensemble.addresses_from(Attach::ToLeader).await[0];
+    let other = DistributedBarrier::new(&world.another_at(&[leader]).await, "/b");
+    let barrier = DistributedBarrier::new(&world.client, "/b");
+    let behind = ensemble.keep_first_follower_behind().await;
+    other.set().await.unwrap();
+    let waiting = tokio::spawn(async move { barrier.wait().await });
+    // By what the server has: all that is older than the question, and nothing that is newer.
+    within(ensemble.until_asked(&behind)).await;
+    ensemble.let_all_hear().await;
+    // Answers come in order: with the first one that of the barrier is there, with the second one it was acted on.
+    for _ in 0..2 {
+        within(world.let_client_see()).await;
+    }
+    assert!(!waiting.is_finished(), "it must wait");
+    within(world.until(|counts| counts.watches == 1)).await;
+    other.remove().await.unwrap();
+    within(waiting).await.unwrap().unwrap();
+    within(world.end()).await;
 }
 
 pub(crate) async fn enter_and_leave<S: Servers>(world: &World<S>) {

@@ -81,7 +81,12 @@ pub(crate) async fn follow<S: Servers>(world: &World<S>, one_shot: bool) {
     assert_eq!(again, ["+/t/again", "-/t/again", "+/t/again"]);
     assert_eq!(cache.children("/t").iter().map(|node| node.name()).collect::<Vec<_>>(), ["a", "again", "b"]);
     drop(cache);
-    assert!(events.next().await.is_none());
+    // Another try to write the same can have been seen, if the writer had to make one.
+    let there = told.nodes.clone();
+    while let Some(event) = events.next().await {
+        told.hear(&event);
+    }
+    assert_eq!(told.nodes, there);
 }
 
 #[tokio::test]
@@ -148,6 +153,8 @@ async fn a_cache_of_what_is_not_there_is_initialized_and_waits() {
             within(told.until(&mut events, &[])).await;
             assert!(cache.is_empty(), "round {round}");
         }
+        drop(cache);
+        within(world.end()).await;
     }
 }
 
@@ -169,6 +176,8 @@ async fn curator_388_a_path_cache_outlives_its_znode() {
         let removed = within(events.next()).await.unwrap();
         assert!(matches!(removed, PathEvent::ChildRemoved(node) if node.name() == "child"));
     }
+    drop(cache);
+    within(world.end()).await;
 }
 
 /// CURATOR-391: a znode that was deleted and created again unnoticed has the same version and other data.
@@ -186,6 +195,8 @@ async fn curator_391_the_version_does_not_tell_a_change() {
     within(told.until(&mut events, &[("/n", "new")])).await;
     assert_eq!(told.log, ["+/n", "initialized", "-/n", "+/n"]);
     assert_eq!(&cache.node().unwrap().data[..], b"new");
+    drop(cache);
+    within(world.end()).await;
 }
 
 /// CURATOR-476: a znode that goes between the list and its read must not be waited for.
@@ -211,6 +222,8 @@ async fn curator_476_a_child_that_goes_while_it_is_read() {
         within(cache.initialized()).await.unwrap();
         let (mut told, mut events) = (Told::default(), cache.events());
         within(told.until(&mut events, &[("/p", "")])).await;
+        drop(cache);
+        within(world.end()).await;
     }
 }
 

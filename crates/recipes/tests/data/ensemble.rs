@@ -1,8 +1,9 @@
 //! The same exchanges at an ensemble of three: the client's connection breaks at each message, and it goes on at
-//! another member; the leader is killed at each message, and comes back; the session ends at each message.
+//! another member; the leader is killed at each message, and comes back, or it stands still or is left by its followers
+//! at each step; the session ends at each message.
 
 use crate::{
-    barriers, caches, counters, discovery, groups, nodes, queues,
+    barriers, caches, counters, discovery, groups, nodes, queue_kinds, queues,
     servers::{
         Attach, Ensemble,
         faults::{self, Fault, Kind},
@@ -43,11 +44,7 @@ async fn run(
 
 async fn at_every_message(kind: Kind, exchange: impl AsyncFn(&World<Ensemble>)) {
     let ensemble = ensemble().await;
-    // At the leader, a cut and an expiry are what they are at a lone server.
-    let attach = match kind {
-        Kind::LeaderKilled => Attach::ToLeader,
-        Kind::Cut | Kind::Expired => Attach::ToFollower,
-    };
+    let attach = kind.attach();
     if kind == Kind::Cut {
         ensemble.let_second_follower_lag().await;
     }
@@ -77,10 +74,20 @@ macro_rules! at_an_ensemble {
             at_every_message(Kind::Cut, $exchange).await;
         }
     };
-    (@test LeaderKilled $exchange:expr) => {
+    (@test Leader $exchange:expr) => {
         #[tokio::test]
         async fn survives_the_leaders_death_at_every_message() {
             at_every_message(Kind::LeaderKilled, $exchange).await;
+        }
+
+        #[tokio::test]
+        async fn survives_a_leader_that_stands_still_at_every_step() {
+            at_every_message(Kind::LeaderPaused, $exchange).await;
+        }
+
+        #[tokio::test]
+        async fn survives_a_leader_without_followers_at_every_step() {
+            at_every_message(Kind::LeaderDeserted, $exchange).await;
         }
     };
     (@test Expired $exchange:expr) => {
@@ -92,24 +99,29 @@ macro_rules! at_an_ensemble {
 }
 
 at_an_ensemble! {
-    a_barrier: barriers::wait_and_go, [Cut, LeaderKilled, Expired];
-    a_double_barrier: barriers::enter_and_leave, [Cut, LeaderKilled, Expired];
-    a_cache: async |world| caches::follow(world, false).await, [Cut, LeaderKilled, Expired];
-    a_cache_on_one_shot_watches: async |world| caches::follow(world, true).await, [Cut, LeaderKilled, Expired];
-    a_count_that_is_set: counters::share, [Cut, LeaderKilled];
+    a_barrier: barriers::wait_and_go, [Cut, Leader, Expired];
+    a_double_barrier: barriers::enter_and_leave, [Cut, Leader, Expired];
+    a_cache: async |world| caches::follow(world, false).await, [Cut, Leader, Expired];
+    a_cache_on_one_shot_watches: async |world| caches::follow(world, true).await, [Cut, Leader, Expired];
+    a_count_that_is_set: counters::share, [Cut, Leader, Expired];
     a_count_that_is_followed: counters::follow, [Expired];
-    an_atomic_number: counters::add, [Cut, LeaderKilled];
-    an_ephemeral_node: async |world| nodes::life(world, CreateMode::Ephemeral).await, [Cut, LeaderKilled];
-    a_persistent_node: async |world| nodes::life(world, CreateMode::Persistent).await, [Cut, LeaderKilled];
-    a_sequential_node: async |world| nodes::life(world, CreateMode::EphemeralSequential).await, [Cut, LeaderKilled];
+    an_atomic_number: counters::add, [Cut, Leader, Expired];
+    an_ephemeral_node: async |world| nodes::life(world, CreateMode::Ephemeral).await, [Cut, Leader];
+    a_persistent_node: async |world| nodes::life(world, CreateMode::Persistent).await, [Cut, Leader];
+    a_sequential_node: async |world| nodes::life(world, CreateMode::EphemeralSequential).await, [Cut, Leader];
     a_node: nodes::outlive, [Expired];
-    a_group: nodes::know_each_other, [Cut, LeaderKilled, Expired];
-    a_queue_under_a_lock: queues::nothing_is_lost, [Cut, LeaderKilled, Expired];
-    a_queue_without_a_lock: queues::nothing_comes_twice, [Cut];
-    a_producer: queues::put, [Cut, LeaderKilled];
-    a_registry: discovery::register_and_find, [Cut, LeaderKilled];
+    a_ttl_node: nodes::touched, [Cut, Leader, Expired];
+    a_group: nodes::know_each_other, [Cut, Leader, Expired];
+    a_queue_under_a_lock: queues::nothing_is_lost, [Cut, Leader, Expired];
+    a_queue_without_a_lock: queue_kinds::nothing_comes_twice, [Cut, Leader, Expired];
+    a_producer: queues::put, [Cut, Leader, Expired];
+    a_simple_queue: queue_kinds::take_and_poll, [Cut, Leader, Expired];
+    a_queue_with_ids: queue_kinds::remove_by_id, [Cut, Leader, Expired];
+    a_queue_with_priorities: queue_kinds::by_priority, [Cut, Leader, Expired];
+    a_queue_with_delays: queue_kinds::when_due, [Cut, Leader, Expired];
+    a_registry: discovery::register_and_find, [Cut, Leader];
     a_service: discovery::come_back, [Expired];
-    a_partitioner: groups::divide, [Cut, LeaderKilled, Expired];
-    a_commit: async |world| groups::agree(world, [Vote::Commit; 2], Vote::Commit).await, [Cut, LeaderKilled, Expired];
-    an_abort: async |world| groups::agree(world, [Vote::Abort, Vote::Commit], Vote::Abort).await, [Cut, LeaderKilled];
+    a_partitioner: groups::divide, [Cut, Leader, Expired];
+    a_commit: async |world| groups::agree(world, [Vote::Commit; 2], Vote::Commit).await, [Cut, Leader, Expired];
+    an_abort: async |world| groups::agree(world, [Vote::Abort, Vote::Commit], Vote::Abort).await, [Cut, Leader, Expired];
 }

@@ -127,6 +127,8 @@ async fn a_transaction_survives_a_cut_at_every_message() {
 #[tokio::test]
 async fn a_transaction_survives_the_end_of_a_session_at_every_step() {
     with_expiry_after_every_request(async |world| agree(world, [Vote::Commit; 2], Vote::Commit).await).await;
+    let abort = [Vote::Abort, Vote::Commit];
+    with_expiry_after_every_request(async |world| agree(world, abort, Vote::Abort).await).await;
 }
 
 #[tokio::test]
@@ -141,4 +143,5 @@ async fn who_does_not_vote_is_decided_for() {
     // Too late.
     assert_eq!(transaction.vote("b", Vote::Commit).await.unwrap(), Vote::Abort);
     assert!(transaction.vote("c", Vote::Commit).await.unwrap_err().is_no_node());
+    within(world.end()).await;
 }

@@ -169,6 +169,51 @@ async fn curator_590_without_parents() {
     within(node.close()).await;
 }
 
+/// It is created, touched, set, deleted by somebody with its child, is back, and stays when it is dropped.
+pub(crate) async fn touched<S: Servers>(world: &World<S>) {
+    let node = PersistentTtlNode::start(&world.client, "/deep/n", TTL, b"1").unwrap();
+    node.created().await.unwrap();
+    until_touched(world).await;
+    node.set_data(b"2").await.unwrap();
+    world.let_other_see().await;
+    let (data, stat) = world.other.get_data("/deep/n").await.unwrap();
+    assert_eq!((&data[..], stat.ephemeral_owner), (&b"2"[..], 0), "of no session");
+    let mut creations = node.creations();
+    // Both at once: a touch could come in between. Or they are gone by a try whose reply was lost.
+    let delete = || world.other.multi().delete("/deep/n/touch", -1).delete("/deep/n", -1).commit();
+    while let Err(error) = until_answered(delete).await {
+        assert!(error.is_no_node(), "{error}");
+    }
+    creations.next().await.unwrap();
+    until_touched(world).await;
+    drop(node);
+    world.let_other_see().await;
+    assert_eq!(&world.other.get_data("/deep/n").await.unwrap().0[..], b"2");
+}
+
+const TTL: Duration = Duration::from_millis(20);
+
+/// Waits until the child is there and has been touched.
+async fn until_touched<S: Servers>(world: &World<S>) {
+    loop {
+        let (there, changed) = world.other.exists("/deep/n/touch").watch().await.unwrap();
+        let changed = changed.await.unwrap().kind;
+        if there.is_some() && changed == EventKind::NodeDataChanged {
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_ttl_node_survives_a_cut_at_every_message() {
+    at_every_cut(touched).await;
+}
+
+#[tokio::test]
+async fn a_ttl_node_survives_the_end_of_its_session_at_every_step() {
+    with_expiry_after_every_request(touched).await;
+}
+
 #[tokio::test]
 async fn a_ttl_node_is_touched_and_left_to_the_server() {
     let world = World::new().await;

@@ -5,21 +5,16 @@ use crate::{
     world::{World, at_every_cut, until_answered, with_expiry_after_every_request, within},
 };
 use ostler_client::{Bytes, Error};
-use ostler_recipes::queue::{Consumer, DistributedQueue, ErrorMode, QueueBuilder, SimpleDistributedQueue};
-use std::{
-    convert::Infallible,
-    time::{Duration, SystemTime},
-};
+use ostler_recipes::queue::{Consumer, DistributedQueue, ErrorMode, QueueBuilder};
+use std::convert::Infallible;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-const LONG: Duration = Duration::from_secs(3600);
-
-fn text(item: &Bytes) -> String {
+pub(crate) fn text(item: &Bytes) -> String {
     String::from_utf8_lossy(item).into_owned()
 }
 
 /// Hands each item to the test.
-fn sink() -> (UnboundedSender<String>, UnboundedReceiver<String>) {
+pub(crate) fn sink() -> (UnboundedSender<String>, UnboundedReceiver<String>) {
     unbounded_channel()
 }
 
@@ -34,7 +29,7 @@ fn consume(queue: &DistributedQueue, to: &UnboundedSender<String>) -> Consumer {
     })
 }
 
-async fn next(from: &mut UnboundedReceiver<String>, count: usize) -> Vec<String> {
+pub(crate) async fn next(from: &mut UnboundedReceiver<String>, count: usize) -> Vec<String> {
     let mut items = Vec::new();
     while items.len() < count {
         items.push(within(from.recv()).await.unwrap());
@@ -81,49 +76,13 @@ async fn under_a_lock_nothing_is_lost_when_the_session_ends() {
     with_expiry_after_every_request(nothing_is_lost).await;
 }
 
-/// Without a lock nothing comes twice. With one cut one item at most is lost.
-pub(crate) async fn nothing_comes_twice<S: Servers>(world: &World<S>) {
-    let producer = QueueBuilder::new(&world.other, "/q").build().await.unwrap();
-    for item in ["a", "b", "c"] {
-        producer.put(item).await.unwrap();
-    }
-    let queue = QueueBuilder::new(&world.client, "/q").build().await.unwrap();
-    let (to, mut from) = sink();
-    let _consumer = consume(&queue, &to);
-    while !producer.is_empty().await.unwrap() {
-        tokio::task::yield_now().await;
-    }
-    // One at a time: with a last one all before it are done.
-    let mut seen = Vec::new();
-    for last in ["x", "y"] {
-        producer.put(last).await.unwrap();
-    }
-    while !matches!(seen.last().map(String::as_str), Some("y")) {
-        match tokio::time::timeout(Duration::from_millis(500), from.recv()).await {
-            Ok(item) => seen.push(item.unwrap()),
-            Err(_) => break,
-        }
-    }
-    let all = ["a", "b", "c", "x", "y"];
-    assert!(seen.len() >= all.len() - 1, "{seen:?}");
-    assert!(
-        seen.iter().map(|item| all.iter().position(|a| a == item)).is_sorted_by(|a, b| a < b),
-        "{seen:?}"
-    );
-}
-
-#[tokio::test]
-async fn without_a_lock_nothing_comes_twice() {
-    at_every_cut(nothing_comes_twice).await;
-}
-
 pub(crate) async fn put<S: Servers>(world: &World<S>) {
     let queue = QueueBuilder::new(&world.client, "/q").build().await.unwrap();
     let (mut done, mut unknown) = (0, 0);
     for item in 0..3 {
         match queue.put(item.to_string()).await {
             Ok(()) => done += 1,
-            Err(Error::ConnectionLoss { .. }) => unknown += 1,
+            Err(Error::ConnectionLoss { .. } | Error::SessionExpired { .. }) => unknown += 1,
             Err(error) => panic!("{error}"),
         }
     }
@@ -135,6 +94,11 @@ pub(crate) async fn put<S: Servers>(world: &World<S>) {
 #[tokio::test]
 async fn producers_are_told_what_is_unknown() {
     at_every_cut(put).await;
+}
+
+#[tokio::test]
+async fn producers_are_told_of_the_end_of_their_session() {
+    with_expiry_after_every_request(put).await;
 }
 
 /// CURATOR-623: a queue whose connection was lost goes on with what was put in meanwhile.
@@ -217,46 +181,6 @@ async fn what_fails_is_put_back_or_deleted() {
 }
 
 #[tokio::test]
-async fn ids_priorities_and_delays() {
-    let world = World::new().await;
-    let (to, mut from) = sink();
-    let hand = |to: &UnboundedSender<String>| {
-        let to = to.clone();
-        move |item: Bytes| {
-            to.send(text(&item)).unwrap();
-            async { Ok::<_, Infallible>(()) }
-        }
-    };
-    let ids = QueueBuilder::new(&world.client, "/ids").build_id().await.unwrap();
-    for (item, id) in [("1", "z"), ("2", "a/b"), ("3", "z")] {
-        ids.put(item, id).await.unwrap();
-    }
-    assert_eq!(ids.remove("z").await.unwrap(), 2);
-    assert_eq!(ids.remove("z").await.unwrap(), 0);
-    let consumer = ids.consume(hand(&to));
-    assert_eq!(next(&mut from, 1).await, ["2"]);
-    drop(consumer);
-
-    let priorities = QueueBuilder::new(&world.client, "/priorities").build_priority(1).await.unwrap();
-    for (item, priority) in [("later", 5), ("first", -1), ("second", 0)] {
-        priorities.put(item, priority).await.unwrap();
-    }
-    let consumer = priorities.consume(hand(&to));
-    assert_eq!(next(&mut from, 3).await, ["first", "second", "later"]);
-    drop(consumer);
-
-    let delays = QueueBuilder::new(&world.client, "/delays").build_delay().await.unwrap();
-    let now = SystemTime::now();
-    delays.put("never", now + LONG).await.unwrap();
-    delays.put("soon", now + Duration::from_millis(50)).await.unwrap();
-    delays.put("now", now).await.unwrap();
-    let _consumer = delays.consume(hand(&to));
-    assert_eq!(next(&mut from, 2).await, ["now", "soon"]);
-    assert!(SystemTime::now() >= now + Duration::from_millis(50));
-    assert_eq!(delays.len().await.unwrap(), 1);
-}
-
-#[tokio::test]
 async fn a_full_queue_lets_producers_wait() {
     let world = World::new().await;
     let queue = QueueBuilder::new(&world.client, "/q").max_items(2).build().await.unwrap();
@@ -268,32 +192,9 @@ async fn a_full_queue_lets_producers_wait() {
     });
     within(world.server.until(|counts| counts.watches == 1)).await.unwrap();
     let (to, mut from) = sink();
-    let _consumer = consume(&queue, &to);
+    let consumer = consume(&queue, &to);
     within(third).await.unwrap().unwrap();
     assert_eq!(next(&mut from, 3).await, ["1", "2", "3"]);
-}
-
-#[tokio::test]
-async fn a_simple_queue() {
-    let world = World::new().await;
-    let queue = SimpleDistributedQueue::new(&world.client, "/deep/q");
-    assert_eq!(queue.peek().await.unwrap(), None);
-    assert_eq!(queue.poll().await.unwrap(), None);
-    assert_eq!(queue.poll_at_most(Duration::from_millis(20)).await.unwrap(), None);
-    within(world.no_watches()).await;
-    let taking = tokio::spawn({
-        let queue = queue.clone();
-        async move { queue.take().await }
-    });
-    within(world.server.until(|counts| counts.watches == 1)).await.unwrap();
-    world.proxy.cut_now();
-    let other = SimpleDistributedQueue::new(&world.other, "/deep/q");
-    for item in ["1", "2", "3"] {
-        other.offer(item).await.unwrap();
-    }
-    assert_eq!(&within(taking).await.unwrap().unwrap()[..], b"1");
-    assert_eq!(queue.peek().await.unwrap().as_deref(), Some(&b"2"[..]));
-    assert_eq!(queue.poll().await.unwrap().as_deref(), Some(&b"2"[..]));
-    assert_eq!(queue.poll_at_most(LONG).await.unwrap().as_deref(), Some(&b"3"[..]));
-    assert_eq!(queue.poll().await.unwrap(), None);
+    drop(consumer);
+    within(world.end()).await;
 }

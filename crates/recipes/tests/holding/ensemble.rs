@@ -1,5 +1,6 @@
 //! The same at an ensemble of three: the client's connection breaks at each message, and it goes on at another member;
-//! the leader is killed at each message, and comes back; the session expires at each message; any two of a queue die.
+//! the leader is killed at each message, and comes back, or it stands still or is left by its followers at each step; the
+//! session expires at each message; any two of a queue die.
 
 use crate::{
     exchange::{Hold, Site},
@@ -8,14 +9,11 @@ use crate::{
         Attach, Ensemble,
         faults::{self, Fault, Kind},
     },
-    world::{Recipe, SESSION, World, patiently},
+    world::{PATIENCE, Recipe, World, patiently},
 };
 use ostler_testkit::Seen;
 use std::time::Duration;
 use tokio::time::timeout;
-
-/// Nobody waits for longer than until a session is over, and a round trip.
-const LONGEST: Duration = SESSION.saturating_add(Duration::from_secs(1));
 
 /// Longer than it takes to come back and to look.
 const LATE: Duration = Duration::from_millis(100);
@@ -38,9 +36,9 @@ async fn run(
     };
     let exchange = site.hand_over((recipe, &path), &ours, hold);
     let play = faults::play(exchange, (fault, &proxy, ensemble), async || site.world.expire(&ours).await);
-    let ((), happened) = match timeout(LONGEST, play).await {
+    let ((), happened) = match timeout(PATIENCE, play).await {
         Ok(played) => played,
-        Err(_) => panic!("{what}: nobody holds for too long"),
+        Err(_) => panic!("{what}: it takes too long"),
     };
     let tokens = site.check(recipe, &what).await;
     // A write whose reply was lost is there or not; one whose session expired then can be there besides.
@@ -61,12 +59,11 @@ async fn at_every_message(recipe: Recipe, kind: Kind) {
         site.world.server.let_second_follower_lag().await;
     }
     let (mut number, mut planned, mut happened) = (0, 0, 0);
-    // At the leader, a cut and an expiry are what they are at a lone server.
-    let attachments: &[Attach] = match kind {
-        Kind::LeaderKilled => &[Attach::ToLeader, Attach::ToFollower],
-        Kind::Cut | Kind::Expired => &[Attach::ToFollower],
-    };
-    for &attach in attachments {
+    let mut attachments = vec![kind.attach()];
+    if kind == Kind::LeaderKilled {
+        attachments.push(Attach::ToFollower);
+    }
+    for attach in attachments {
         let (requests, events, _) = run(&site, recipe, (number, attach, None)).await;
         assert!(requests >= 5 && events >= 1, "{recipe:?}: {requests} requests, {events} events");
         for fault in kind.everywhere(requests, events, attach) {
@@ -94,6 +91,16 @@ macro_rules! at_an_ensemble {
             #[tokio::test]
             async fn survives_the_leaders_death_at_every_message() {
                 at_every_message(Recipe::$recipe, Kind::LeaderKilled).await;
+            }
+
+            #[tokio::test]
+            async fn survives_a_leader_that_stands_still_at_every_step() {
+                at_every_message(Recipe::$recipe, Kind::LeaderPaused).await;
+            }
+
+            #[tokio::test]
+            async fn survives_a_leader_without_followers_at_every_step() {
+                at_every_message(Recipe::$recipe, Kind::LeaderDeserted).await;
             }
 
             #[tokio::test]

@@ -8,7 +8,7 @@ use ostler_recipes::{
         InterProcessSemaphoreMutex, Owner, attempt_revoke,
     },
 };
-use ostler_testkit::CutPoint;
+use ostler_testkit::{CutPoint, Direction, Op, Seen};
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -32,14 +32,19 @@ async fn acquiring_within_a_limit_leaves_the_queue_when_it_is_over() {
 #[tokio::test]
 async fn the_queue_is_read_without_waiting_for_the_create() {
     let world = World::start().await;
+    let other = world.client().await;
+    other.create("/a", b"").await.unwrap();
     let (proxy, ours) = world.proxied().await;
-    let mut made = proxy.hold_at(CutPoint::BeforeReply(1));
-    let mut list = proxy.hold_at(CutPoint::BeforeRequest(2));
+    let before = world.server.counts().unwrap().requests;
+    proxy.silence(Direction::ToClient);
     let waiting = tokio::spawn(async move { InterProcessMutex::new(&ours, "/a").acquire().await });
-    patiently("the create is answered", made.reached()).await.unwrap();
-    patiently("the list is asked for", list.reached()).await.unwrap();
-    made.pass();
-    list.pass();
+    world.until("two requests", move |c| c.requests >= before + 2).await;
+    let asked = proxy.seen();
+    let [Seen::Request { op: Some(made), .. }, Seen::Request { op: Some(list), .. }] = &asked[..] else {
+        panic!("a create, a list, and nothing that waits for a ping: {asked:?}")
+    };
+    assert_eq!((*made, *list), (Op::Create2, Op::GetChildren));
+    proxy.heal();
     let guard = patiently("our turn", waiting).await.unwrap().unwrap();
     guard.release().await.unwrap();
 }

@@ -1,6 +1,7 @@
 //! Elections and locks against real servers, with their faults.
 #![allow(clippy::unwrap_used)]
 
+mod acknowledged;
 mod curator_issues;
 mod cuts;
 mod dropping;
@@ -14,4 +15,5 @@ mod neighbours;
 #[path = "../servers/mod.rs"]
 mod servers;
 mod statements;
+mod vacancy;
 mod world;

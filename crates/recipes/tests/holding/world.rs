@@ -1,6 +1,6 @@
 //! A server, its clients, and what all recipes have in common: something is held.
 
-use crate::servers::{Ensemble, Servers};
+use crate::servers::{Ensemble, Servers, connect_string};
 use ostler_client::{Client, ClientBuilder, CreateMode, RetryPolicy};
 use ostler_recipes::{
     Error,
@@ -23,7 +23,7 @@ use std::{
 use tokio::{sync::mpsc, time::timeout};
 
 /// Longer than anything takes that is right.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) const SESSION: Duration = Duration::from_secs(20);
 /// With this chance a client tries three servers in the order in which they are named.
 const IN_ORDER: u64 = 1;
@@ -48,7 +48,7 @@ impl World<Ensemble> {
 impl<S: Servers> World<S> {
     /// A client that goes to the servers directly.
     pub(crate) async fn client(&self) -> Client {
-        connect(&self.server.connect_string(), SESSION).await
+        connect(&connect_string(&self.server.addresses()), SESSION).await
     }
 
     /// A client behind a proxy that counts from here on.
@@ -90,7 +90,7 @@ impl<S: Servers> World<S> {
     }
 }
 
-fn builder(servers: &str, session: Duration) -> ClientBuilder {
+pub(crate) fn builder(servers: &str, session: Duration) -> ClientBuilder {
     let retry = RetryPolicy::times(1000, Duration::from_millis(10));
     Client::builder(servers).session_timeout(session).retry(retry)
 }

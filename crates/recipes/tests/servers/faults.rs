@@ -18,16 +18,32 @@ pub(crate) enum Kind {
     Cut,
     /// The leader is killed; all lose their connections.
     LeaderKilled,
+    /// The leader stands still until the others have another one.
+    LeaderPaused,
+    /// The others have another leader, and the one before does not know: it still answers its clients.
+    LeaderDeserted,
     /// The client's session is ended.
     Expired,
 }
 
 impl Kind {
+    /// Where the client is for it. At the leader, a cut and an expiry are what they are at a lone server.
+    pub(crate) fn attach(self) -> Attach {
+        match self {
+            Kind::LeaderKilled | Kind::LeaderPaused | Kind::LeaderDeserted => Attach::ToLeader,
+            Kind::Cut | Kind::Expired => Attach::ToFollower,
+        }
+    }
+
     /// The faults of this kind in an exchange of so many messages.
     pub(crate) fn everywhere(self, requests: u64, events: u64, attach: Attach) -> Vec<Fault> {
-        // What is killed or expired after a reply is killed or expired before the next request.
-        let all = CutPoint::all(requests, events)
-            .filter(|point| self == Kind::Cut || !matches!(point, CutPoint::AfterReply(_)));
+        let all = CutPoint::all(requests, events).filter(|point| match point {
+            CutPoint::BeforeRequest(_) | CutPoint::BeforeEvent(_) => true,
+            // Without its reply, it does not matter what becomes of the leader that gave it.
+            CutPoint::BeforeReply(_) => !matches!(self, Kind::LeaderPaused | Kind::LeaderDeserted),
+            // What is killed or expired after a reply is killed or expired before the next request.
+            CutPoint::AfterReply(_) => self == Kind::Cut,
+        });
         all.map(|point| Fault { kind: self, attach, point }).collect()
     }
 }
@@ -63,7 +79,23 @@ pub(crate) async fn play<T>(
                 go_on(held, point);
                 ensemble.restart(killed).await;
             }
-            _ => {
+            Kind::LeaderPaused => {
+                let paused = ensemble.pause_leader().await;
+                go_on(held, point);
+                ensemble.resume(paused).await;
+            }
+            Kind::LeaderDeserted => {
+                let deserted = ensemble.desert_leader().await;
+                go_on(held, point);
+                if let CutPoint::BeforeRequest(_) = point {
+                    tokio::select! {
+                        () = ensemble.until_asked(&deserted) => {}
+                        () = over.notified() => {}
+                    }
+                }
+                ensemble.let_all_hear().await;
+            }
+            Kind::Cut | Kind::Expired => {
                 expire().await;
                 go_on(held, point);
             }

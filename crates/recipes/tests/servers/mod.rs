@@ -29,11 +29,12 @@ pub(crate) trait Servers: Send + Sync + 'static {
 
     /// Ends a session now.
     fn expire(&self, session: SessionId) -> impl Future<Output = Result<()>> + Send;
+}
 
-    fn connect_string(&self) -> String {
-        let all: Vec<String> = self.addresses().iter().map(SocketAddr::to_string).collect();
-        all.join(",")
-    }
+/// As clients want it.
+pub(crate) fn connect_string(addresses: &[SocketAddr]) -> String {
+    let all: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
+    all.join(",")
 }
 
 impl Servers for TestServer {
@@ -59,6 +60,19 @@ impl Servers for TestServer {
 pub(crate) enum Attach {
     ToLeader,
     ToFollower,
+}
+
+/// A member that hears of nothing new.
+pub(crate) struct Behind {
+    member: ServerId,
+    /// The requests that it had taken before.
+    asked: u64,
+}
+
+impl Behind {
+    fn now(members: &TestEnsemble, member: ServerId) -> Behind {
+        Behind { member, asked: members.member(member).unwrap().counts().unwrap().requests }
+    }
 }
 
 /// Three members.
@@ -94,8 +108,36 @@ impl Ensemble {
         let second = self.addresses_from(Attach::ToFollower).await[1];
         let members = self.members.lock().await;
         let leader = members.leader().unwrap();
-        let place = self.addresses.iter().position(|address| *address == second).unwrap();
-        members.delay(leader, members.members().nth(place).unwrap(), LAG);
+        members.delay(leader, self.member_at(&members, second), LAG);
+    }
+
+    /// Has the follower that a client tries first hear of nothing new.
+    // What is waited for by its absence only.
+    #[allow(dead_code)]
+    pub(crate) async fn keep_first_follower_behind(&self) -> Behind {
+        let follower = self.addresses_from(Attach::ToFollower).await[0];
+        let members = self.members.lock().await;
+        let follower = self.member_at(&members, follower);
+        members.silence(members.leader().unwrap(), follower);
+        Behind::now(&members, follower)
+    }
+
+    /// Waits until it has taken a request since then.
+    pub(crate) async fn until_asked(&self, behind: &Behind) {
+        let asked = behind.asked;
+        let taken =
+            self.members.lock().await.member(behind.member).unwrap().until(move |c| c.requests > asked);
+        taken.await.unwrap();
+    }
+
+    /// Takes back what keeps members from hearing of each other.
+    pub(crate) async fn let_all_hear(&self) {
+        self.members.lock().await.heal();
+    }
+
+    fn member_at(&self, members: &TestEnsemble, address: SocketAddr) -> ServerId {
+        let place = self.addresses.iter().position(|known| *known == address).unwrap();
+        members.members().nth(place).unwrap()
     }
 
     /// Lets everything take so long that followers say to the leader: acknowledgements above all.
@@ -127,6 +169,32 @@ impl Ensemble {
     /// Starts a member that was killed.
     pub(crate) async fn restart(&self, member: ServerId) {
         self.members.lock().await.restart(member).await.unwrap();
+    }
+
+    /// Has the leader stand still; returns once another one leads. It does not have to be waited for until the others
+    /// notice: they are told.
+    pub(crate) async fn pause_leader(&self) -> ServerId {
+        let mut members = self.members.lock().await;
+        let leader = members.until_led().await.unwrap();
+        members.pause(leader).await.unwrap();
+        members.cut_off(leader);
+        members.until_led().await.unwrap();
+        members.heal();
+        leader
+    }
+
+    /// Lets a member go on that stands still.
+    pub(crate) async fn resume(&self, member: ServerId) {
+        self.members.lock().await.resume(member).unwrap();
+    }
+
+    /// Has the others leave the leader, which does not know; returns once they have another one.
+    pub(crate) async fn desert_leader(&self) -> Behind {
+        let members = self.members.lock().await;
+        let leader = members.until_led().await.unwrap();
+        members.desert(leader);
+        members.until_led_by_another(leader).await.unwrap();
+        Behind::now(&members, leader)
     }
 
     /// Waits until all members have what the leader has.

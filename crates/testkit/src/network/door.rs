@@ -8,7 +8,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{
         TcpListener, TcpStream,
-        tcp::{OwnedReadHalf, OwnedWriteHalf},
+        tcp::{ReadHalf, WriteHalf},
     },
     sync::{mpsc, watch},
     time::Instant,
@@ -51,21 +51,44 @@ impl Door {
         let over = async |links: &mut watch::Receiver<Links>| {
             let _ = links.wait_for(|now| now.is_cut(caller, me) || now.cuts(caller, me) != cuts).await;
         };
+        let mut behind = tokio::select! {
+            () = over(&mut links) => return Ok(()),
+            behind = self.connect(caller) => behind?,
+        };
         tokio::select! {
-            () = over(&mut links) => Ok(()),
-            done = self.connected(stream, caller, words) => done,
+            () = over(&mut links) => {}
+            done = self.connected(&mut stream, &mut behind, (caller, words)) => return done,
         }
+        let deserted = |links: &Links| [(caller, me), (me, caller)].map(|(a, b)| links.is_deserted(a, b));
+        // Whoever leaves goes at once; whoever is left finds out when the link is well again.
+        let (left, kept) = match deserted(&links.borrow()) {
+            [false, false] => return Ok(()),
+            [true, _] => (stream, behind),
+            [_, true] => (behind, stream),
+        };
+        drop(left);
+        let _ = links.wait_for(|now| deserted(now) == [false, false]).await;
+        drop(kept);
+        Ok(())
     }
 
-    async fn connected(&self, stream: TcpStream, caller: ServerId, words: Vec<u8>) -> io::Result<()> {
-        let me = self.server;
+    async fn connect(&self, caller: ServerId) -> io::Result<TcpStream> {
         // Two who cannot hear each other do not come to terms.
         let mut links = self.links.subscribe();
-        let _ = links.wait_for(|now| !now.is_silent(caller, me)).await;
+        let _ = links.wait_for(|now| !now.is_silent(caller, self.server)).await;
         let behind = TcpStream::connect(self.target).await?;
         behind.set_nodelay(true)?;
-        let ((from_caller, to_caller), (from_behind, mut to_behind)) =
-            (stream.into_split(), behind.into_split());
+        Ok(behind)
+    }
+
+    async fn connected(
+        &self,
+        stream: &mut TcpStream,
+        behind: &mut TcpStream,
+        (caller, words): (ServerId, Vec<u8>),
+    ) -> io::Result<()> {
+        let me = self.server;
+        let ((from_caller, to_caller), (from_behind, mut to_behind)) = (stream.split(), behind.split());
         self.pass((caller, me), Instant::now()).await;
         to_behind.write_all(&words).await?;
         tokio::join!(
@@ -80,7 +103,7 @@ impl Door {
     }
 
     /// Carries bytes one way, and the end too.
-    async fn carry(&self, way: (ServerId, ServerId), mut read: OwnedReadHalf, mut write: OwnedWriteHalf) {
+    async fn carry(&self, way: (ServerId, ServerId), mut read: ReadHalf<'_>, mut write: WriteHalf<'_>) {
         let (sender, mut chunks) = mpsc::channel::<(Instant, Vec<u8>)>(ON_THE_WAY);
         let reading = async {
             loop {

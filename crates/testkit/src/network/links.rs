@@ -19,6 +19,8 @@ pub(crate) struct Links {
     cut: BTreeSet<Pair>,
     /// How often each was cut.
     cuts: BTreeMap<Pair, u64>,
+    /// Who has left whom, who does not know.
+    deserted: BTreeSet<(ServerId, ServerId)>,
 }
 
 impl Links {
@@ -44,6 +46,17 @@ impl Links {
         self.lane(a, b).silent || self.lane(b, a).silent
     }
 
+    /// Ends all connections for the first of the two. The second is not told, and no more can be made.
+    pub(crate) fn desert(&mut self, leaves: ServerId, left: ServerId) {
+        self.cut(leaves, left);
+        self.deserted.insert((leaves, left));
+    }
+
+    /// Whether the first has left the second.
+    pub(crate) fn is_deserted(&self, leaves: ServerId, left: ServerId) -> bool {
+        self.deserted.contains(&(leaves, left))
+    }
+
     /// Ends all connections, and lets no more be made.
     pub(crate) fn cut(&mut self, a: ServerId, b: ServerId) {
         *self.cuts.entry(pair(a, b)).or_default() += 1;
@@ -53,6 +66,8 @@ impl Links {
     /// Everything is well again between two.
     pub(crate) fn heal(&mut self, a: ServerId, b: ServerId) {
         self.cut.remove(&pair(a, b));
+        self.deserted.remove(&(a, b));
+        self.deserted.remove(&(b, a));
         self.lanes.remove(&(a, b));
         self.lanes.remove(&(b, a));
     }
@@ -60,6 +75,7 @@ impl Links {
     /// Everything is well again.
     pub(crate) fn heal_all(&mut self) {
         self.cut.clear();
+        self.deserted.clear();
         self.lanes.clear();
     }
 }

@@ -132,6 +132,30 @@ async fn a_leader_that_is_cut_off_gives_up_and_follows_when_the_links_heal() {
     assert_eq!(ensemble.leader(), Some(next));
 }
 
+/// The others have another leader at once; it answers by what it has, takes what is written and gives no answer to that.
+#[tokio::test]
+async fn a_deserted_leader_does_not_know_before_the_links_heal() {
+    // It would give up after ten of them.
+    let ensemble =
+        TestEnsemble::start_with(3, TestOptions::new().tick(Duration::from_secs(2))).await.unwrap();
+    let leader = ensemble.leader().unwrap();
+    let mut left = client_of(&ensemble, leader).await;
+    ensemble.desert(leader);
+    let next = ensemble.until_led_by_another(leader).await.unwrap();
+    assert_eq!(client_of(&ensemble, next).await.create("/a").await.unwrap(), 0);
+    assert!(!left.exists("/a", false).await.unwrap(), "it has not heard of it");
+    let unheard = left.send_create("/unheard", false).await.unwrap();
+    ensemble.member(leader).unwrap().until(|counts| counts.outstanding == 1).await.unwrap();
+    ensemble.heal();
+    assert!(left.reply_to(unheard).await.is_err(), "it was never acknowledged");
+    ensemble.until_led().await.unwrap();
+    all_have(&ensemble, "/a").await;
+    assert!(!client_of(&ensemble, leader).await.exists("/unheard", false).await.unwrap());
+    // By the others' logs: its own can have what was taken back by a snapshot.
+    let history = ensemble.history(0).unwrap();
+    assert_eq!(history.iter().map(|change| &*change.path).collect::<Vec<_>>(), ["/a"]);
+}
+
 /// Nobody is told: the others have to notice by the time that passes.
 #[tokio::test]
 async fn an_isolated_leader_is_replaced_and_loses_what_nobody_else_has() {

@@ -1,0 +1,162 @@
+//! The znode by which a leader says that it is ready, at an ensemble, disturbed at each message.
+
+use crate::{
+    servers::{
+        Attach, Ensemble, Servers, connect_string,
+        faults::{self, Fault, Kind},
+    },
+    world::{SESSION, World, connect, patiently},
+};
+use ostler_client::Client;
+use ostler_recipes::{
+    Error,
+    leader::{Acknowledged, Acknowledgement, LeaderLatch},
+};
+use ostler_testkit::{Change, ChangeKind};
+use std::{
+    collections::BTreeSet,
+    convert::Infallible,
+    sync::atomic::{AtomicU64, Ordering::SeqCst},
+};
+
+struct Site {
+    world: World<Ensemble>,
+    /// Up to which zxid the history was looked at.
+    checked: AtomicU64,
+}
+
+/// What passes when there is a connection, or a session, again.
+fn assert_passes(error: &Error) {
+    let passes = |error: &ostler_client::Error| error.is_connection_trouble() || error.is_session_over();
+    assert!(error.is_not_held() || error.client().is_some_and(passes), "{error}");
+}
+
+/// Says at the beginning of each of its reigns that it is ready.
+async fn lead(latch: &LeaderLatch, ready: &Acknowledgement, text: &str) -> Infallible {
+    loop {
+        let fence = latch.wait_for_leadership().await.unwrap();
+        match ready.acknowledge(&fence, text).await {
+            Ok(()) => fence.lost().await,
+            Err(error) => assert_passes(&error),
+        }
+    }
+}
+
+async fn hear(ready: &Acknowledgement) -> Acknowledged {
+    loop {
+        match ready.wait().await {
+            Ok(said) => return said,
+            Err(error) => assert_passes(&error),
+        }
+    }
+}
+
+async fn hear_of(latch: &LeaderLatch, (says, hears): (&Acknowledgement, &Acknowledgement)) -> Acknowledged {
+    tokio::select! {
+        said = hear(hears) => said,
+        never = lead(latch, says, latch.id()) => match never {},
+    }
+}
+
+/// We lead and say so, which another one hears; then it leads and says so, and we hear that.
+async fn hand_over(world: &World<Ensemble>, ours: &Client, path: &str) {
+    // At a leader that does not know yet that it is none, `sync` waits for nobody.
+    let followers = world.server.addresses_from(Attach::ToFollower).await;
+    let other = connect(&connect_string(&followers[..2]), SESSION).await;
+    let ready = format!("{path}-ready");
+    let (by_us, by_other) = (Acknowledgement::new(ours, &ready), Acknowledgement::new(&other, &ready));
+    let first = LeaderLatch::new(ours, path, "first");
+    first.start();
+    let said = hear_of(&first, (&by_us, &by_other)).await;
+    assert_eq!(said.data, "first");
+    first.close().await;
+    other.sync("/").await.unwrap();
+    assert_eq!(by_other.now().await.unwrap(), None, "void, whether the znode is there or not");
+
+    let second = LeaderLatch::new(&other, path, "second");
+    second.start();
+    let next = hear_of(&second, (&by_other, &by_us)).await;
+    assert_eq!(next.data, "second", "never older than what we know");
+    assert!(said.token < next.token);
+    second.close().await;
+    other.close().await;
+}
+
+/// Whatever is said to be so by a leader is said while that leader's znode is there. Gives how often it was said.
+fn never_by_another(history: &[Change], what: &str) -> usize {
+    let (mut there, mut said) = (BTreeSet::new(), 0);
+    for change in history {
+        match &change.kind {
+            ChangeKind::Created { data, .. } if change.path.ends_with("-ready") => {
+                let text = std::str::from_utf8(data).unwrap();
+                let (token, node) = text.lines().next().unwrap().split_once(' ').unwrap();
+                let token = u64::from_str_radix(token.strip_prefix("0x").unwrap(), 16).unwrap();
+                assert!(there.contains(&(token, node.to_owned())), "{what}: {text} is not so");
+                said += 1;
+            }
+            ChangeKind::Created { .. } => drop(there.insert((change.zxid, change.path.clone()))),
+            ChangeKind::Deleted => there.retain(|(_, path)| *path != change.path),
+        }
+    }
+    said
+}
+
+/// Plays it once, with the fault; gives the requests and events, and whether the fault has happened.
+async fn run(site: &Site, (number, attach, fault): (usize, Attach, Option<Fault>)) -> (u64, u64, bool) {
+    let (world, ensemble) = (&site.world, &site.world.server);
+    ensemble.until_whole().await;
+    let (proxy, ours) = world.proxied_by(&ensemble.addresses_from(attach).await).await;
+    let what = format!("{attach:?}, {fault:?}");
+    let path = format!("/election-{number}");
+    let exchange = hand_over(world, &ours, &path);
+    let play = faults::play(exchange, (fault, &proxy, ensemble), async || world.expire(&ours).await);
+    let ((), happened) = patiently(&what, play).await;
+    let counted = (proxy.requests(), proxy.events(), happened);
+    ours.close().await;
+    world.until_clean(&what).await;
+    let history = ensemble.history(site.checked.load(SeqCst)).await;
+    site.checked.store(history.last().map_or(0, |change| change.zxid), SeqCst);
+    assert!(never_by_another(&history, &what) >= 2, "{what}");
+    counted
+}
+
+async fn at_every_message(kind: Kind) {
+    let site = Site { world: World::ensemble().await, checked: AtomicU64::new(0) };
+    let attach = kind.attach();
+    if kind == Kind::Cut {
+        site.world.server.let_second_follower_lag().await;
+    }
+    let (requests, events, _) = run(&site, (0, attach, None)).await;
+    let faults = kind.everywhere(requests, events, attach);
+    let (planned, mut happened) = (faults.len(), 0);
+    for (number, fault) in (1..).zip(faults) {
+        happened += usize::from(run(&site, (number, attach, Some(fault))).await.2);
+    }
+    println!("acknowledgement, {kind:?}: {happened} of {planned}");
+    assert!(happened * 4 >= planned * 3, "of {planned} faults {happened} have happened");
+}
+
+#[tokio::test]
+async fn survives_a_cut_at_every_message() {
+    at_every_message(Kind::Cut).await;
+}
+
+#[tokio::test]
+async fn survives_the_leaders_death_at_every_message() {
+    at_every_message(Kind::LeaderKilled).await;
+}
+
+#[tokio::test]
+async fn survives_a_leader_that_stands_still_at_every_step() {
+    at_every_message(Kind::LeaderPaused).await;
+}
+
+#[tokio::test]
+async fn survives_a_leader_without_followers_at_every_step() {
+    at_every_message(Kind::LeaderDeserted).await;
+}
+
+#[tokio::test]
+async fn survives_expiry_at_every_message() {
+    at_every_message(Kind::Expired).await;
+}
