@@ -66,7 +66,10 @@ def checks(args):
             Check("herd-java-3.9", "recipes/herd.py", on_java("3.9")),
         ]),
         "kazoo": [Check("kazoo-suite", "kazoo_suite.py", common + quick)],
-        "differential": [Check("differential", "differential/run.py", None)],
+        "differential": [
+            Check("differential", "differential/run.py", differential_arguments),
+            Check("differential-ensemble", "differential/run.py", differential_ensemble_arguments),
+        ],
         "disk": [
             Check("handover", "disk/handover.py", common + quick),
             Check("kill-9", "disk/kill9.py", common + ["--rounds", "10" if args.quick else str(args.rounds)]),
@@ -96,11 +99,16 @@ def checks(args):
     return {name: parts[name] for name in args.only}
 
 
-def differential_arguments(args):
-    requests = "20000" if args.quick else str(args.requests)
+def differential_arguments(args, divisor=1):
+    requests = (20000 if args.quick else args.requests) // divisor
     return [
-        "--a", java_server("3.9"), "--b", shlex.join(command(args.server)), "--requests", requests, "--port", str(args.port),
+        "--a", java_server("3.9"), "--b", shlex.join(command(args.server)), "--requests", str(requests), "--port", str(args.port),
     ]
+
+
+def differential_ensemble_arguments(args):
+    """A tenth of the requests: after each, three servers a side have to be level."""
+    return differential_arguments(args, 10) + ["--ensemble", "3"]
 
 
 def fetch_peers(parts):
@@ -114,7 +122,7 @@ def fetch_peers(parts):
 def run(check, args):
     """(outcome, reason) of one check."""
     try:
-        words = check.arguments or differential_arguments(args)
+        words = check.arguments(args) if callable(check.arguments) else check.arguments
     except Skip as why:
         return SKIPPED, str(why)
     log_path = os.path.join(LOGS, check.name + ".log")

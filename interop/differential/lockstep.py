@@ -1,5 +1,6 @@
 """Drives both servers with the same requests, one step at a time, and compares what comes back."""
 import random
+import time
 from collections import Counter
 
 import protocol
@@ -12,6 +13,7 @@ CLOSED = (("kind", "closed"),)
 SILENT = (("kind", "silent"),)
 SOURCES = ("127.0.0.1", "127.0.0.1", "127.0.0.1", "127.0.0.1", "127.0.0.2", "127.0.0.3")
 LONG_TIMEOUT = 200000
+PATIENCE = 30.0  # seconds until a server that lags behind counts as one that has lost something
 
 
 class Different(Exception):
@@ -19,12 +21,15 @@ class Different(Exception):
 
 
 class Lockstep:
-    def __init__(self, sides, seed, coverage, keep_going=False, plant=None):
+    """spread: the clients are at several servers, so whatever one does, the others sync before they go on."""
+
+    def __init__(self, sides, seed, coverage, keep_going=False, plant=None, spread=False):
         self.sides = sides
         self.seed = seed
         self.coverage = coverage
         self.keep_going = keep_going
         self.plant = plant
+        self.spread = spread
         self.found = Counter()     # signature of a difference -> how often
         self.examples = {}
         self.slots = [Slot(i, source) for i, source in enumerate(SOURCES)]
@@ -66,7 +71,7 @@ class Lockstep:
             slot.end_session()
         elif ended:
             slot.detach()
-        if any(request.ends or request.op in protocol.WRITES and reply["err"] == 0 for request, reply in replies):
+        if self.spread or any(request.ends or request.op in protocol.WRITES and reply["err"] == 0 for request, reply in replies):
             self.fence(slot)
         return [reply for _, reply in replies]
 
@@ -158,12 +163,14 @@ class Lockstep:
     def fence(self, writer):
         """A ping on every other connection; whatever events the write has sent there arrive before its reply."""
         attached = [slot for slot in self.slots if slot.attached and slot is not writer]
-        for slot in attached:
-            for connection in slot.connections:
-                connection.send(protocol.PING_FRAME)
         ping = [Request("ping", b"", xid=protocol.PING_XID)]
+        if self.spread:
+            ping = [Request("sync", protocol.ustring("/"), {"path": "/"}, xid=1)]
         for slot in attached:
-            received = [self._collect(connection, ping, False) for connection in slot.connections]
+            for side, connection in zip(self.sides, slot.connections):
+                connection.send(ping[0].frame(side))
+        for slot in attached:
+            received = [self._until_level(*both, ping) for both in zip(self.sides, slot.connections)]
             if received[0] == received[1] and self.sides[0].left_out == self.sides[1].left_out \
                     and len(received[0]) == 1:
                 continue
@@ -176,6 +183,19 @@ class Lockstep:
             self.check(items[0], items[1], slot, ping)
             if any(item in (CLOSED, SILENT) for pair in items for item in pair):
                 slot.detach()
+
+    def _until_level(self, side, connection, ping):
+        """All events, and the answer. Java's threads may answer a sync while another client's transaction before it is still
+        being applied: it is asked again until the client's server has all that was answered."""
+        events, until = [], time.monotonic() + PATIENCE
+        while True:
+            *before, last = self._collect(connection, ping, False)
+            events += before
+            header = protocol.reply_header(last[0]) if isinstance(last[0], bytes) else None
+            level = not self.spread or header is None or header[1] >= side.newest
+            if level or time.monotonic() > until:
+                return events + [last]
+            connection.send(ping[0].frame(side))
 
     def _even_out(self):
         level = min(side.common(side.newest) for side in self.sides)
@@ -213,7 +233,7 @@ class Lockstep:
 
     def _dial(self, side, slot):
         try:
-            return Connection(side.server.port, slot.source)
+            return Connection(side.server.port_of(slot.index), slot.source)
         except OSError as problem:
             raise Different(
                 "SERVER GONE  seed %d, request %d: %s no longer takes connections (%s)\n  its last words:\n%s\n"

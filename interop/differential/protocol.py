@@ -35,7 +35,6 @@ EVENTS = {-1: "None", 1: "NodeCreated", 2: "NodeDeleted", 3: "NodeDataChanged", 
 
 EVENT_XID = -1
 PING_XID = -2
-PING_FRAME = struct.pack(">iii", 8, PING_XID, OPS["ping"])
 
 Acl = namedtuple("Acl", "perms scheme id")
 Stat = namedtuple(

@@ -18,7 +18,7 @@ from material import OPEN
 from model import TTL, Slot
 from plant import KINDS, Plant
 from request import Request
-from server import NotServing, Server
+from server import Ensemble, NotServing, Server
 from session_steps import SessionSteps
 from side import Side
 
@@ -26,6 +26,8 @@ MAINTENANCE = 25     # steps between two rounds of the super session
 SESSION_STEP = 0.02  # chance that a step is about a connection
 EXAMPLES = 15
 KINDS_SHOWN = 60
+# What a Java learner never answers, and an id that it forwards with other bytes. See README, "Ensembles".
+NOT_IN_ENSEMBLES = ("malformed", "nulls", "astral")
 SKIPPABLE = ("malformed", "nulls", "quota", "astral", "sessions")
 
 
@@ -35,7 +37,8 @@ def arguments():
     p.add_argument("--b", required=True, help="command prefix of the server under test")
     p.add_argument("--requests", type=int, default=100000)
     p.add_argument("--seed", type=int, default=None, help="default: from the clock")
-    p.add_argument("--port", type=int, default=24200, help="A listens on this port, B on the next")
+    p.add_argument("--ensemble", type=int, metavar="N", help="ensembles of N servers; it implies --no-restart")
+    p.add_argument("--port", type=int, default=24200, help="A listens on this port, B on the next; ensembles take three for each server")
     p.add_argument("--skip", default="", help="comma list of: " + ", ".join(SKIPPABLE))
     p.add_argument("--keep-going", action="store_true", help="count all kinds of differences instead of stopping")
     p.add_argument("--no-restart", action="store_true", help="leave out the comparison after a restart")
@@ -46,6 +49,11 @@ def arguments():
     if options.seed is None:
         options.seed = int(time.time()) % 1000000
     options.skip = tuple(s for s in options.skip.split(",") if s)
+    if options.ensemble:
+        if options.swap:
+            p.error("--swap is for lone servers")
+        options.no_restart = True
+        options.skip += NOT_IN_ENSEMBLES
     unknown = [s for s in options.skip if s not in SKIPPABLE]
     if unknown:
         p.error("--skip knows no %s" % ", ".join(unknown))
@@ -55,16 +63,23 @@ def arguments():
 class Run:
     def __init__(self, options, folder):
         self.options = options
-        self.servers = [Server(name, command, os.path.join(folder, name), options.port + at)
+        self.servers = [self._server(at, name, command, os.path.join(folder, name))
                         for at, (name, command) in enumerate((("A", options.a), ("B", options.b)))]
         self.sides = [Side(server.name, server) for server in self.servers]
         self.coverage = Coverage()
         plant = Plant(options.plant, options.requests // 2) if options.plant else None
-        self.lockstep = Lockstep(self.sides, options.seed, self.coverage, options.keep_going, plant)
+        self.lockstep = Lockstep(self.sides, options.seed, self.coverage, options.keep_going, plant,
+                                 spread=bool(options.ensemble))
         self.generator = Generator(options.seed, self.lockstep.tree, self.lockstep.slots, options.skip)
         self.generator.newest = lambda: self.sides[0].common(self.sides[0].newest)
         self.steps = SessionSteps(self.lockstep, self.generator)
         self.slots = self.lockstep.slots
+
+    def _server(self, at, name, command, folder):
+        size = self.options.ensemble
+        if size:
+            return Ensemble(name, command, folder, self.options.port + 3 * size * at, size)
+        return Server(name, command, folder, self.options.port + at)
 
     def all(self):
         after = min(1000, self.options.requests // 20)
@@ -95,7 +110,7 @@ class Run:
         """The first session of a server process; later ids are counted from its own."""
         for side in self.sides:
             side.server.wait_until_serving()
-            side.first_session = None
+            side.first_sessions = {}
         self.lockstep.new_session(slot)
 
     def _stream(self, until):

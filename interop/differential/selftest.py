@@ -13,7 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 def run(options, *more):
     command = [sys.executable, os.path.join(HERE, "run.py"), "--a", options.server, "--b", options.server,
                "--requests", str(options.requests), "--seed", str(options.seed), "--port", str(options.port),
-               "--no-restart", *more]
+               "--no-restart", *(["--ensemble", options.ensemble] if options.ensemble else []), *more]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
     return done.returncode, done.stdout
 
@@ -23,6 +23,7 @@ def main():
     p.add_argument("--server", required=True, help="command prefix of the server to compare with itself")
     p.add_argument("--requests", type=int, default=2500)
     p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--ensemble", metavar="N", help="ensembles of N servers")
     p.add_argument("--port", type=int, default=24200)
     options = p.parse_args()
     wrong = []

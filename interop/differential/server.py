@@ -1,4 +1,4 @@
-"""Starts and stops a server that is given as a command prefix; the path of a zoo.cfg is appended to it."""
+"""Starts and stops a server, or an ensemble of them, given as a command prefix; a zoo.cfg's path is appended to it."""
 import os
 import shlex
 import signal
@@ -30,8 +30,10 @@ class NotServing(Exception):
 
 
 class Server:
-    def __init__(self, name, command, folder, port):
+    def __init__(self, name, command, folder, port, more=""):
+        """more: further lines of zoo.cfg."""
         self.name = name
+        self.more = more
         self.command = shlex.split(command)
         self.folder = folder
         self.port = port
@@ -40,6 +42,13 @@ class Server:
         self.process = None
         os.makedirs(self.data)
 
+    def port_of(self, _client):
+        return self.port
+
+    def with_own_names(self, data):
+        """What no other server can say is the same: a common name instead."""
+        return data
+
     def start(self, data=None):
         """data: another folder to serve than its own."""
         if self._reachable():
@@ -47,6 +56,7 @@ class Server:
         config = os.path.join(self.folder, "zoo.cfg")
         with open(config, "w") as f:
             f.write(ZOO_CFG % {"tick": TICK, "data": data or self.data, "port": self.port, "reaper": REAPER_INTERVAL})
+            f.write(self.more)
         # Java reads the reaper's interval only as a bare system property, not from zoo.cfg, and decodes the bytes of
         # a digest auth packet with the platform's charset.
         java = "-Dznode.container.checkIntervalMs=%d -Dfile.encoding=UTF-8" % REAPER_INTERVAL
@@ -97,3 +107,47 @@ class Server:
                 os.killpg(self.process.pid, signal.SIGKILL)
                 self.process.wait()
         self.process = None
+
+
+class Ensemble:
+    """Servers of one make that elect a leader. Each client has one of them that it always goes to."""
+
+    def __init__(self, name, command, folder, port, size):
+        self.name = name
+        # Of each member: for clients, for learners, for votes.
+        self.ports = [range(port + 3 * n, port + 3 * n + 3) for n in range(size)]
+        lines = ["server.%d=127.0.0.1:%d:%d\n" % (n, ports[1], ports[2]) for n, ports in enumerate(self.ports, 1)]
+        more = "initLimit=10\nsyncLimit=5\n" + "".join(lines)
+        self.members = [Server("%s%d" % (name, n), command, os.path.join(folder, str(n)), ports[0], more)
+                        for n, ports in enumerate(self.ports, 1)]
+        for number, member in enumerate(self.members, 1):
+            with open(os.path.join(member.data, "myid"), "w") as f:
+                f.write("%d\n" % number)
+
+    def port_of(self, client):
+        return self.ports[client % len(self.ports)][0]
+
+    def with_own_names(self, data):
+        """The configuration names ports, which are this ensemble's own."""
+        if data is None or not data.startswith(b"server."):
+            return data
+        for member, ports in enumerate(self.ports):
+            for at, port in enumerate(ports):
+                data = data.replace(b"%d" % port, b"port%d.%d" % (member, at))
+        return data
+
+    def start(self):
+        for member in self.members:
+            member.start()
+        return self
+
+    def wait_until_serving(self):
+        for member in self.members:
+            member.wait_until_serving()
+
+    def last_words(self):
+        return "\n".join("%s: %s" % (member.name, member.last_words(1000)) for member in self.members)
+
+    def stop(self):
+        for member in self.members:
+            member.stop()

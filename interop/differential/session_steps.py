@@ -143,7 +143,7 @@ class SessionSteps:
         """Sends bytes on fresh connections and compares everything up to the close."""
         answers = []
         for side in self.lockstep.sides:
-            connection = Connection(side.server.port, slot.source)
+            connection = Connection(side.server.port_of(slot.index), slot.source)
             connection.send(raw)
             try:
                 answers.append([(("kind", "bytes"), ("bytes", connection.unframed())), CLOSED])

@@ -19,27 +19,32 @@ class Side:
         self.name = name
         self.server = server
         self.newest = 0        # highest zxid seen in a reply
+        self.epoch = None      # of an ensemble, above the counter in each zxid
         self.left_out = []     # zxids taken by malformed writes (see README, "zxids")
         self.sessions = {}     # session id -> number of the session in this run
-        self.first_session = None
+        self.first_sessions = {}  # server id -> the first session that it made
         self.time_of = {}      # zxid -> time of its transaction
         self.began = time.time()
 
     # ---- zxids
 
     def common(self, zxid):
-        """This server's zxid in the numbering that leaves out the zxids of malformed writes."""
-        return zxid - bisect_right(self.left_out, zxid) if zxid > 0 else zxid
+        """This server's zxid in the numbering that leaves out the epoch, and the zxids of malformed writes."""
+        return zxid - (self.epoch or 0) - bisect_right(self.left_out, zxid) if zxid > 0 else zxid
 
     def own(self, common):
         """The way back: the zxid of the transaction (never of a malformed write) with this common number."""
-        zxid = common
+        if common <= 0:
+            return common
+        zxid = common + (self.epoch or 0)
         for taken in self.left_out:
             if taken <= zxid:
                 zxid += 1
         return zxid
 
     def learn(self, zxid, malformed_write):
+        if self.epoch is None and zxid > 0:
+            self.epoch = zxid >> 32 << 32
         if malformed_write and zxid == self.newest + 1:
             self.left_out.append(zxid)
         self.newest = max(self.newest, zxid)
@@ -53,11 +58,9 @@ class Side:
     # ---- sessions
 
     def meet(self, session_id, number):
-        """Registers a new session; its id counted from the first one must be the same on both servers."""
-        if self.first_session is None:
-            self.first_session = session_id
+        """Registers a new session; its id counted from its server's first one must be the same on both sides."""
         self.sessions[session_id] = number
-        return session_id - self.first_session
+        return session_id - self.first_sessions.setdefault(session_id >> 56, session_id)
 
     def owner(self, session_id):
         return 0 if session_id == 0 else "session %s" % self.sessions.get(session_id, "unknown 0x%x" % session_id)
@@ -89,6 +92,8 @@ class Side:
     def _value(self, name, value):
         if name == "zxid":
             return self.common(value)
+        if name == "data":
+            return self.server.with_own_names(value)
         if name == "stat":
             return self.stat(value)
         if name == "acl":
