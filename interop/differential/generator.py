@@ -244,7 +244,9 @@ class Generator:
         """Opens a locked node again, root first; works for sure only on the super session."""
         if not self.tree.locked:
             return self.get_acl(slot)
-        path = "/" if "/" in self.tree.locked else self.rng.choice(list(self.tree.locked))
+        return self.open_up("/" if "/" in self.tree.locked else self.rng.choice(list(self.tree.locked)))
+
+    def open_up(self, path):
         fields = {"path": path, "acl": material.OPEN, "version": -1, "acl_open": True}
         return Request("setACL", protocol.set_acl(path, material.OPEN, -1), fields)
 

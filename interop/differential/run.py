@@ -13,6 +13,7 @@ import protocol
 from coverage import Coverage
 from dump import differences, dump
 from generator import Generator
+from jute import is_utf8
 from lockstep import Different, Lockstep
 from material import OPEN
 from model import TTL, Slot
@@ -175,6 +176,7 @@ class Run:
 
         swapped: each server gets the folder of the other, so that both read what the other wrote."""
         self._settle_quotas()
+        self._open_what_java_forgets()
         for slot in self.slots:
             slot.detach()
         for server in self.servers:
@@ -199,6 +201,13 @@ class Run:
             fields = {"path": path, "version": -1, "data": b"", "flags": 0, "acl": OPEN}
             self._burst(super_slot, [Request("delete", protocol.path_version(path, -1), fields)])
             self._burst(super_slot, [Request("create", protocol.create(path, b"", OPEN, 0), fields)])
+
+    def _open_what_java_forgets(self):
+        """Opens the nodes whose ACL names an id with characters beyond U+FFFF, which Java cannot read in its own files."""
+        slot, tree = self.slots[0], dump(self.sides[0], self.slots[0].connections[0])
+        for path, fields in tree.items():
+            if not all(is_utf8(entry.id) for entry in dict(fields).get("acl") or ()):
+                self._burst(slot, [self.generator.open_up(path)])
 
     def _close_all_but_one(self):
         for slot in self.slots[1:]:
