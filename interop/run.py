@@ -14,8 +14,10 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import namedtuple
+from concurrent.futures import ThreadPoolExecutor
 
 from rig.outcome import FAILED, OK, SKIPPED, Skip
 from rig.peers import CHECKOUT, INTEROP, java_server
@@ -27,21 +29,26 @@ LONGEST_S = {True: 300, False: 1500}  # of one check, quick and not
 
 Check = namedtuple("Check", "name script arguments")
 
+# Much of a quick check is waiting, so two go on at a time, each lane on ports of its own. What the long ones measure
+# shall not depend on each other.
+QUICK_LANES = (("clients", "recipes", "kazoo", "differential"), ("disk", "ensemble", "chaos"))
+PORTS_OF_A_LANE = 1000
+
 PEERS_OF = {
     "clients": ["zk39", "zk38", "cli_mt", "node"], "recipes": ["zk39"], "kazoo": ["venv"], "differential": ["zk39"], "disk": ["zk39", "zk38"],
     "ensemble": ["zk39", "zk38", "venv"], "chaos": ["faults", "zk39"],
 }
 
 
-def checks(args):
-    """{part: its checks}."""
+def checks(args, port):
+    """{part: its checks}; the servers of all of them take their ports from this one on."""
     quick = ["--quick"] if args.quick else []
-    common = ["--server", args.server, "--port", str(args.port)]
+    common = ["--server", args.server, "--port", str(port)]
 
     def on_java(version):
-        return ["--server", "java" + version, "--port", str(args.port)]
+        return ["--server", "java" + version, "--port", str(port)]
 
-    parts = {
+    return {
         "clients": [
             Check("java-shell-3.9", "clients/java_shell.py", common + ["--version", "3.9"]),
             Check("java-shell-3.8", "clients/java_shell.py", common + ["--version", "3.8"]),
@@ -67,8 +74,10 @@ def checks(args):
         ]),
         "kazoo": [Check("kazoo-suite", "kazoo_suite.py", common + quick)],
         "differential": [
-            Check("differential", "differential/run.py", differential_arguments),
-            Check("differential-ensemble", "differential/run.py", differential_ensemble_arguments),
+            Check("differential", "differential/run.py", lambda: differential_arguments(args, port)),
+            # A tenth of the requests: after each, three servers a side have to be level.
+            Check("differential-ensemble", "differential/run.py",
+                  lambda: differential_arguments(args, port, divisor=10) + ["--ensemble", "3"]),
         ],
         "disk": [
             Check("handover", "disk/handover.py", common + quick),
@@ -96,19 +105,22 @@ def checks(args):
             Check("chaos-5", "../chaos/run.py", common + ["--servers", "5", "--minutes", "15"]),
         ]),
     }
-    return {name: parts[name] for name in args.only}
 
 
-def differential_arguments(args, divisor=1):
+def in_lanes(args):
+    """The checks that are asked for, in lists that may run beside each other."""
+    lists = []
+    for at, parts in enumerate(QUICK_LANES if args.quick else [tuple(PEERS_OF)]):
+        of_part = checks(args, args.port + at * PORTS_OF_A_LANE)
+        lists.append([check for part in parts if part in args.only for check in of_part[part]])
+    return lists
+
+
+def differential_arguments(args, port, divisor=1):
     requests = (20000 if args.quick else args.requests) // divisor
     return [
-        "--a", java_server("3.9"), "--b", shlex.join(command(args.server)), "--requests", str(requests), "--port", str(args.port),
+        "--a", java_server("3.9"), "--b", shlex.join(command(args.server)), "--requests", str(requests), "--port", str(port),
     ]
-
-
-def differential_ensemble_arguments(args):
-    """A tenth of the requests: after each, three servers a side have to be level."""
-    return differential_arguments(args, 10) + ["--ensemble", "3"]
 
 
 def fetch_peers(parts):
@@ -119,10 +131,41 @@ def fetch_peers(parts):
             print(line, flush=True)
 
 
-def run(check, args):
-    """(outcome, reason) of one check."""
+class Lanes:
+    """Runs lists of checks beside each other, and counts how they end."""
+
+    def __init__(self, quick):
+        self.quick = quick
+        self.count = {OK: 0, FAILED: 0, SKIPPED: 0}
+        self._printing = threading.Lock()
+        self._given_up = threading.Event()
+
+    def run(self, lanes):
+        with ThreadPoolExecutor(len(lanes)) as threads:
+            try:
+                for lane in [threads.submit(self._in_turn, checks) for checks in lanes]:
+                    lane.result()
+            finally:  # an interruption reaches this thread alone
+                self._given_up.set()
+
+    def _in_turn(self, lane):
+        for check in lane:
+            if self._given_up.is_set():
+                return
+            began = time.monotonic()
+            outcome, reason = run(check, self.quick, self._given_up)
+            if outcome == SKIPPED and CI:
+                outcome, reason = FAILED, "skipped, which CI must not: " + reason
+            word = {OK: "ok", FAILED: "FAILED", SKIPPED: "skipped"}[outcome]
+            with self._printing:
+                self.count[outcome] += 1
+                print("%s %s (%.0f s) %s" % (word, check.name, time.monotonic() - began, reason), flush=True)
+
+
+def run(check, quick, given_up):
+    """(outcome, reason) of one check, which is ended early if it is given up."""
     try:
-        words = check.arguments(args) if callable(check.arguments) else check.arguments
+        words = check.arguments() if callable(check.arguments) else check.arguments
     except Skip as why:
         return SKIPPED, str(why)
     log_path = os.path.join(LOGS, check.name + ".log")
@@ -131,17 +174,26 @@ def run(check, args):
             [sys.executable, "-u", os.path.join(INTEROP, check.script), *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             start_new_session=True,
         )
-        limit = LONGEST_S[args.quick]
         try:
-            code = process.wait(limit)
-        except subprocess.TimeoutExpired:
-            return FAILED, "not done after %d s; see %s" % (limit, shown(log_path))
+            code = ended(process, time.monotonic() + LONGEST_S[quick], given_up)
         finally:
             end(process)
+        if code is None:
+            return FAILED, "not done after %d s; see %s" % (LONGEST_S[quick], shown(log_path))
     reason = re.sub(r"^(ok|FAILED|skipped|%s): " % check.name, "", last_line(log_path))
     if code in (OK, SKIPPED):
         return code, reason
     return FAILED, "%s; see %s" % (reason[:400], shown(log_path))
+
+
+def ended(process, until, given_up):
+    """Its exit code, or None if it goes on until then or is given up."""
+    while process.poll() is None and time.monotonic() < until and not given_up.is_set():
+        try:
+            process.wait(0.2)
+        except subprocess.TimeoutExpired:
+            pass
+    return process.poll()
 
 
 def end(process):
@@ -177,7 +229,7 @@ def part_names(text):
 def main():
     parser = arguments(__doc__)
     parser.add_argument("--only", type=part_names, default=list(PEERS_OF), help="parts, of %s" % ",".join(PEERS_OF))
-    parser.add_argument("--quick", action="store_true", help="smaller parts of everything, under 8 minutes on 2 cores")
+    parser.add_argument("--quick", action="store_true", help="smaller parts of everything, two at a time")
     parser.add_argument("--requests", type=int, default=200_000, help="of the comparison (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=50, help="of kill -9 (default: %(default)s)")
     args = parser.parse_args()
@@ -187,16 +239,9 @@ def main():
         sys.exit("cannot start: %s" % why)
     os.makedirs(LOGS, exist_ok=True)
     fetch_peers(args.only)
-    count = {OK: 0, FAILED: 0, SKIPPED: 0}
-    for part in checks(args).values():
-        for check in part:
-            began = time.monotonic()
-            outcome, reason = run(check, args)
-            if outcome == SKIPPED and CI:
-                outcome, reason = FAILED, "skipped, which CI must not: " + reason
-            count[outcome] += 1
-            word = {OK: "ok", FAILED: "FAILED", SKIPPED: "skipped"}[outcome]
-            print("%s %s (%.0f s) %s" % (word, check.name, time.monotonic() - began, reason), flush=True)
+    running = Lanes(args.quick)
+    running.run(in_lanes(args))
+    count = running.count
     print("%d passed, %d failed, %d skipped" % (count[OK], count[FAILED], count[SKIPPED]))
     return FAILED if count[FAILED] else OK
 

@@ -9,7 +9,9 @@ use crate::{
 };
 use anyhow::Result;
 use std::{
+    num::NonZero,
     process::Command,
+    thread::available_parallelism,
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -45,6 +47,8 @@ pub(crate) const STEPS: [Step; 10] = [
 /// Crates with a workspace of their own.
 const OUTSIDE: [&str; 3] =
     ["fuzz/Cargo.toml", "interop/clients/rust-zookeeper-client/Cargo.toml", "bench/client-load/Cargo.toml"];
+/// Tests of a crate that run at a time.
+const TESTS_PER_CORE: usize = 4;
 /// Seconds for each fuzz target, and in the long form.
 const FUZZ_SECONDS: (&str, &str) = ("5", "600");
 /// Seeds of the simulator that are always run.
@@ -84,8 +88,12 @@ fn clippy(runner: &Runner<'_>, _: bool) -> Result<Outcome> {
     Ok(pass_or_fail(runner.cargo(&arguments)?))
 }
 
+/// Most of what takes long there waits, for a session to expire or a server to come back: more at a time than there
+/// are cores.
 fn test(runner: &Runner<'_>, _: bool) -> Result<Outcome> {
-    let finished = runner.cargo(&["test", "--locked", "--workspace", "--no-fail-fast"])?;
+    let threads = available_parallelism().map_or(1, NonZero::get) * TESTS_PER_CORE;
+    let arguments = ["test", "--locked", "--workspace", "--no-fail-fast"];
+    let finished = runner.cargo_with(("RUST_TEST_THREADS", &threads.to_string()), &arguments)?;
     let tally = Tally::of_cargo(&finished.output).or_failed(finished.success);
     Ok(counted(tally, finished))
 }
