@@ -43,13 +43,18 @@ pub(super) fn read_file(path: &Path) -> Result<Vec<Entry>, ConfigError> {
 /// The settings of a properties text; `file` names it in messages.
 pub(super) fn parse(file: &str, text: &[u8]) -> Result<Vec<Entry>, ConfigError> {
     let file: Arc<str> = file.into();
+    // The format knows no byte-order mark, but the crate looks for one at the very beginning (and panics after that of
+    // UTF-16): an empty line in front hides it, so that such bytes are part of the first key, as upstream has it.
+    let text = [b"\n", text].concat();
+    let at = |line: usize| Place::in_file(&file, line.saturating_sub(1));
     let mut entries = Vec::new();
-    for line in PropertiesIter::new(text) {
+    for line in PropertiesIter::new(&*text) {
         let line = line.map_err(|error| ConfigError::Syntax {
-            place: Place::in_file(&file, error.line_number().unwrap_or(0)),
-            reason: error.to_string(),
+            place: at(error.line_number().unwrap_or(0)),
+            // The place says the line already.
+            reason: error.to_string().split(" (line_number").next().unwrap_or_default().to_owned(),
         })?;
-        let place = Place::in_file(&file, line.line_number());
+        let place = at(line.line_number());
         if let LineContent::KVPair(key, value) = line.consume_content() {
             // Upstream trims what the properties format leaves at the end of a value.
             entries.push(Entry { place, key: key.trim().into(), value: value.trim().into() });
@@ -82,8 +87,18 @@ mod tests {
     }
 
     #[test]
+    fn a_byte_order_mark_is_part_of_the_first_key() {
+        for (mark, read) in [(&b"\xef\xbb\xbf"[..], "\u{ef}\u{bb}\u{bf}a"), (b"\xfe\xff", "\u{fe}\u{ff}a")] {
+            let entries = parse("zoo.cfg", &[mark, b"a=1\nb=2\n\xe9=3\n"].concat()).unwrap();
+            let keys: Vec<&str> = entries.iter().map(|entry| &*entry.key).collect();
+            assert_eq!(keys, [read, "b", "\u{e9}"]);
+        }
+    }
+
+    #[test]
     fn a_broken_escape_is_reported_with_its_line() {
         let error = parse("zoo.cfg", b"a=1\nb=\\u00g0\n").unwrap_err().to_string();
         assert!(error.starts_with("zoo.cfg:2: this line is not in the form key=value"), "{error}");
+        assert!(!error.contains("line_number"), "{error}");
     }
 }
