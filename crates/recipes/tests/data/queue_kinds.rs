@@ -3,12 +3,14 @@
 use crate::{
     queues::{next, sink, text},
     servers::Servers,
-    world::{World, at_every_cut, until_answered, with_expiry_after_every_request, within},
+    world::{World, at_every_cut, server, until_answered, with_expiry_after_every_request, within},
 };
 use ostler_client::{Bytes, Client, Error};
 use ostler_recipes::queue::{Consumer, QueueBuilder, SimpleDistributedQueue};
+use ostler_testkit::CutPoint;
 use std::{
     convert::Infallible,
+    pin::pin,
     sync::atomic::{AtomicU32, Ordering::SeqCst},
     time::{Duration, SystemTime},
 };
@@ -129,6 +131,63 @@ pub(crate) async fn nothing_comes_twice<S: Servers>(world: &World<S>) {
 #[tokio::test]
 async fn without_a_lock_nothing_comes_twice() {
     at_every_cut(nothing_comes_twice).await;
+}
+
+/// Takes all that is in the queue, as a consumer elsewhere does; gives the names.
+async fn take_all(client: &Client) -> Vec<String> {
+    let mut taken = Vec::new();
+    for name in client.get_children("/q").await.unwrap() {
+        if client.delete(&format!("/q/{name}")).await.is_ok() {
+            taken.push(name);
+        }
+    }
+    taken
+}
+
+/// The connection breaks at a request of the consumer, and before it is back another one takes what is there: that does
+/// not come, even if the request was to delete it.
+#[tokio::test]
+async fn without_a_lock_what_another_one_took_does_not_come() {
+    let server = server().await;
+    let mut taken_in_all = 0;
+    for number in 1.. {
+        let world = World::on(server.clone(), &format!("/race-{number}"), None).await;
+        let producer = QueueBuilder::new(&world.other, "/q").build().await.unwrap();
+        let put = async |item: &str| producer.put(item).await.unwrap();
+        put("first").await;
+        let seen = world.proxy.requests();
+        let mut held = world.proxy.hold_at(CutPoint::BeforeRequest(seen + number));
+        let race = async {
+            held.reached().await.unwrap();
+            let taken = take_all(&world.other).await;
+            held.cut();
+            taken
+        };
+        let exchange = async {
+            let (hand, mut from) = hand_out();
+            let consumer = QueueBuilder::new(&world.client, "/q").build().await.unwrap().consume(hand);
+            until_left(&world, "/q", 0).await;
+            put("second").await;
+            until_left(&world, "/q", 0).await;
+            drop(consumer);
+            rest(&mut from).await
+        };
+        let both = async {
+            let (mut race, mut exchange) = (pin!(race), pin!(exchange));
+            tokio::select! {
+                taken = &mut race => (exchange.await, Some(taken)),
+                items = &mut exchange => (items, None),
+            }
+        };
+        let (items, Some(taken)) = within(both).await else { break };
+        let left = ["first", "second"].iter().zip(["0000000000", "0000000001"]);
+        let left = left.filter(|(_, count)| !taken.iter().any(|name| name.ends_with(count)));
+        let left: Vec<&str> = left.map(|(item, _)| *item).collect();
+        assert_eq!(items, left, "request {number}, taken by another: {taken:?}");
+        taken_in_all += taken.len();
+        within(world.end()).await;
+    }
+    assert!(taken_in_all >= 4, "the other one took {taken_in_all}");
 }
 
 fn under_lock(client: &Client) -> QueueBuilder {

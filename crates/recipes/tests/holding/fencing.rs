@@ -2,7 +2,7 @@
 
 use crate::world::{Recipe, World, check_journal, open_journal, patiently, write_journal};
 use ostler_client::{CreateMode, Error as ClientError, ErrorCode};
-use ostler_recipes::{Error, lock::InterProcessMutex};
+use ostler_recipes::{Error, leader::Acknowledgement, lock::InterProcessMutex};
 use ostler_testkit::Direction;
 
 /// The holder hears and says nothing while its session expires and another one holds; then it goes on, and writes at
@@ -124,6 +124,24 @@ async fn a_holder_whose_znode_was_deleted_cannot_write() {
         world.until_clean(recipe).await;
         clients[0].delete("/a").deleting_children_if_needed().quietly().await.unwrap();
     }
+}
+
+/// It says nothing in a free place, puts nothing over what the next leader has said, and takes nothing of that back.
+#[tokio::test]
+async fn a_leader_that_is_none_any_more_does_not_say_that_it_is_ready() {
+    let world = World::start().await;
+    let clients = [world.client().await, world.client().await];
+    let [late, ready] = [0, 1].map(|at| Acknowledgement::new(&clients[at], "/ready"));
+    let held = Recipe::Mutex.hold(&clients[0], "/a").await.unwrap();
+    clients[1].delete(held.fence.node()).await.unwrap();
+    assert!(late.acknowledge(&held.fence, "late").await.unwrap_err().is_not_held());
+    assert!(clients[1].exists("/ready").await.unwrap().is_none());
+
+    let next = Recipe::Mutex.hold(&clients[1], "/a").await.unwrap();
+    ready.acknowledge(&next.fence, "next").await.unwrap();
+    assert!(late.acknowledge(&held.fence, "late").await.unwrap_err().is_not_held());
+    assert!(late.withdraw(&held.fence).await.unwrap_err().is_not_held());
+    assert_eq!(ready.now().await.unwrap().unwrap().data, "next");
 }
 
 #[tokio::test]
