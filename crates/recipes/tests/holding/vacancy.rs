@@ -1,16 +1,17 @@
 //! For how long nobody holds when a holder dies without a word.
 
 use crate::{
-    servers::Servers,
+    servers::{Ensemble, Servers},
     world::{Recipe, World, builder, is_record, open_journal, patiently, write_journal},
 };
 use ostler_client::Client;
 use ostler_testkit::{Change, ChangeKind, Direction, FrameProxy, Seen};
 use std::{
+    any::type_name_of_val,
     convert::Infallible,
     time::{Duration, Instant},
 };
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, LocalSet};
 
 /// The time that a dead holder has; servers count in ticks.
 const SESSION: Duration = Duration::from_millis(800);
@@ -18,17 +19,26 @@ const TICK: Duration = Duration::from_millis(200);
 /// How often a bystander writes, whose longest gap says how long a round trip takes on this machine just then.
 const PULSE: Duration = Duration::from_millis(20);
 
-#[derive(Debug, Clone, Copy)]
-enum Death {
-    /// Of the process: its connection ends.
-    Process,
-    /// Of the machine: nothing more is heard.
-    Machine,
+/// The process of the holder ends, and its connection with it.
+async fn process<S: Servers>(_: &S, holder: &FrameProxy) {
+    holder.block();
+}
+
+/// The machine of the holder ends: nothing more is heard.
+async fn machine<S: Servers>(_: &S, holder: &FrameProxy) {
+    holder.silence(Direction::ToServer);
+}
+
+/// The machine of the holder, and with it the servers' leader. The next leader gives the session its full time again.
+async fn machine_and_leader(servers: &Ensemble, holder: &FrameProxy) {
+    holder.silence(Direction::ToServer);
+    let killed = servers.kill_leader().await;
+    servers.restart(killed).await;
 }
 
 /// One holds and dies right after it wrote; another one waits, holds and writes.
-async fn dies<S: Servers>(world: World<S>, recipe: Recipe, death: Death) {
-    let what = format!("{recipe:?}, death of the {death:?}");
+async fn dies<S: Servers>(world: World<S>, recipe: Recipe, death: impl AsyncFn(&S, &FrameProxy)) {
+    let what = format!("{recipe:?}, {}", type_name_of_val(&death));
     let bystander = world.client().await;
     open_journal(&bystander).await;
     let proxy = FrameProxy::before(&world.server.addresses()).await.unwrap();
@@ -44,13 +54,13 @@ async fn dies<S: Servers>(world: World<S>, recipe: Recipe, death: Death) {
     world.until("in the queue", move |c| (c.ephemerals, c.watches) == expected).await;
     let token = held.fence.token().number();
     assert!(write_journal(&held.fence).await, "{what}");
-    match death {
-        Death::Process => proxy.block(),
-        Death::Machine => proxy.silence(Direction::ToServer),
-    }
     let mut pulse = Pulse { longest: Duration::ZERO, last: Instant::now() };
+    let taken = async {
+        death(&world.server, &proxy).await;
+        patiently(&what, waiting).await.unwrap()
+    };
     let taken = tokio::select! {
-        taken = patiently(&what, waiting) => taken.unwrap(),
+        taken = taken => taken,
         never = pulse.beat(&bystander) => match never {},
     };
     let gap = pulse.longest.max(pulse.last.elapsed());
@@ -83,10 +93,16 @@ struct Pulse {
 impl Pulse {
     async fn beat(&mut self, client: &Client) -> Infallible {
         loop {
-            client.create("/pulse", b"").or_set_data().await.unwrap();
+            let beat = client.create("/pulse", b"").or_set_data().await;
             tokio::time::sleep(PULSE).await;
-            self.longest = self.longest.max(self.last.elapsed());
-            self.last = Instant::now();
+            match beat {
+                Err(error) if error.is_connection_trouble() => {}
+                beat => {
+                    beat.unwrap();
+                    self.longest = self.longest.max(self.last.elapsed());
+                    self.last = Instant::now();
+                }
+            }
         }
     }
 }
@@ -100,22 +116,30 @@ fn is_end_of(history: &[Change], token: u64, change: &Change) -> bool {
 }
 
 /// All at once: each does nothing but wait for the end of a session.
-async fn all_die<S: Servers>(start: impl AsyncFn() -> World<S>, deaths: &[Death]) {
+async fn all_die<S: Servers>(
+    start: impl AsyncFn() -> World<S>,
+    death: impl AsyncFn(&S, &FrameProxy) + Copy + 'static,
+) {
     let mut dying = JoinSet::new();
+    let here = LocalSet::new();
     for recipe in Recipe::ALL.into_iter().chain([Recipe::Multi]) {
-        for &death in deaths {
-            dying.spawn(dies(start().await, recipe, death));
-        }
+        dying.spawn_local_on(dies(start().await, recipe, death), &here);
     }
-    dying.join_all().await;
+    here.run_until(dying.join_all()).await;
 }
 
 #[tokio::test]
 async fn nobody_holds_for_no_longer_than_a_session_and_a_round_trip() {
-    all_die(World::start, &[Death::Process, Death::Machine]).await;
+    all_die(World::start, process).await;
+    all_die(World::start, machine).await;
 }
 
 #[tokio::test]
 async fn nobody_holds_for_no_longer_than_a_session_and_a_round_trip_at_an_ensemble() {
-    all_die(World::ensemble, &[Death::Machine]).await;
+    all_die(World::ensemble, machine).await;
+}
+
+#[tokio::test]
+async fn nobody_holds_for_no_longer_than_a_session_after_a_failover() {
+    all_die(World::ensemble, machine_and_leader).await;
 }
