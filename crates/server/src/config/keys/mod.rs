@@ -140,15 +140,15 @@ pub fn find_property(written: &str) -> Option<&'static Key> {
 
 /// The known spelling that an unknown key most likely meant.
 pub fn nearest(unknown: &str) -> Option<&'static str> {
-    let key = unknown.strip_prefix("zookeeper.").unwrap_or(unknown);
-    let tolerance = (key.chars().count() / 4).clamp(1, 4);
+    let key = unknown.strip_prefix("zookeeper.").unwrap_or(unknown).to_lowercase();
+    let length = key.chars().count();
+    let tolerance = (length / 4).clamp(1, 4);
     all()
         .filter(|known| !known.is_family())
         .flat_map(Key::spellings)
-        .map(|spelling| {
-            let distance = strsim::damerau_levenshtein(&key.to_lowercase(), &spelling.to_lowercase());
-            (distance, spelling)
-        })
+        // It takes as many edits at least, and counting them takes long.
+        .filter(|spelling| spelling.chars().count().abs_diff(length) <= tolerance)
+        .map(|spelling| (strsim::damerau_levenshtein(&key, &spelling.to_lowercase()), spelling))
         .filter(|(distance, _)| *distance <= tolerance)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, spelling)| spelling)
