@@ -387,6 +387,19 @@ impl Live {
         before.rsplit(' ').next().unwrap().to_owned()
     }
 
+    /// Waits until a server follows.
+    #[track_caller]
+    fn follows(&mut self, id: &str) {
+        loop {
+            let before = self.until("  follower");
+            // The row begins behind the last code for the terminal.
+            let row = before.rsplit(['m', 'H']).next().unwrap_or_default();
+            if row.split_whitespace().next() == Some(id) {
+                return;
+            }
+        }
+    }
+
     fn press(&mut self, keys: &str) {
         self.terminal.write_all(keys.as_bytes()).unwrap();
     }
@@ -407,6 +420,10 @@ fn keys_kill_start_and_pause_servers() {
     let mut live = Live::start(command);
     live.until("connect with zkCli.sh");
     let first = live.leader();
+    // One that has not joined yet has no voice beside one that has.
+    for other in ["1", "2", "3"].into_iter().filter(|id| *id != first) {
+        live.follows(other);
+    }
     live.press("k");
     live.until("kill -9");
     live.until("down");

@@ -8,7 +8,7 @@ use crate::{
         Attach, Ensemble,
         faults::{self, Fault, Kind},
     },
-    world::{PATIENCE, World, ensemble, within},
+    world::{PATIENCE, World, ensemble},
 };
 use ostler_client::CreateMode;
 use ostler_recipes::two_phase_commit::Vote;
@@ -23,7 +23,7 @@ async fn run(
     (number, attach, fault): (usize, Attach, Option<Fault>),
     exchange: &impl AsyncFn(&World<Ensemble>),
 ) -> (u64, u64, bool) {
-    let world = within(World::attached(ensemble.clone(), &format!("/w-{number}"), attach)).await;
+    let world = World::attached(ensemble.clone(), &format!("/w-{number}"), attach).await;
     let what = format!("{attach:?}, {fault:?}");
     let play =
         faults::play(exchange(&world), (fault, &world.proxy, ensemble), async || world.expire_now().await);

@@ -57,11 +57,11 @@ impl World<Ensemble> {
     /// At an ensemble that others use as well. The client tries the leader first, or a follower, and what it sends and
     /// hears is counted once it is there.
     pub(crate) async fn attached(ensemble: Arc<Ensemble>, root: &str, attach: Attach) -> World<Ensemble> {
-        ensemble.until_whole().await;
-        let addresses = ensemble.addresses_from(attach).await;
+        step("the ensemble is whole", ensemble.until_whole()).await;
+        let addresses = step("it has a leader", ensemble.addresses_from(attach)).await;
         let world = World::with_root(ensemble, root, &addresses, None).await;
         assert_eq!(world.proxy.seen().first(), Some(&Seen::Handshake { number: 1, server: 0 }));
-        world.client.sync("/").await.unwrap();
+        step("the client syncs", world.client.sync("/")).await.unwrap();
         world.proxy.reset();
         world
     }
@@ -77,14 +77,16 @@ impl<S: Servers> World<S> {
     ) -> World<S> {
         // Not where the client begins: at a leader that does not know yet that it is none, `sync` waits for nobody.
         let elsewhere = if addresses.len() > 1 { &addresses[1..] } else { addresses };
-        let direct = builder(&connect_string(elsewhere)).connect().await.unwrap();
-        direct.create(root, b"").await.unwrap();
+        let direct = builder(&connect_string(elsewhere)).connect();
+        let direct = step("the other client connects", direct).await.unwrap();
+        step("the root is made", direct.create(root, b"")).await.unwrap();
         let other = direct.using_namespace(root).unwrap();
         let proxy = FrameProxy::before(addresses).await.unwrap();
         if let Some(cut) = cut {
             proxy.cut_at(cut);
         }
-        let client = builder(&format!("{}{root}", proxy.connect_string())).connect().await.unwrap();
+        let client = builder(&format!("{}{root}", proxy.connect_string())).connect();
+        let client = step("the client connects", client).await.unwrap();
         World { server, proxy, client, other, root: root.to_owned() }
     }
 
@@ -166,6 +168,12 @@ where
 
 pub(crate) async fn within<T>(wait: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, wait).await.expect("it takes too long")
+}
+
+/// One of several things to be waited for: which, is said if it takes too long.
+async fn step<T>(what: &str, wait: impl IntoFuture<Output = T>) -> T {
+    let done = tokio::time::timeout(PATIENCE, wait).await;
+    done.unwrap_or_else(|_| panic!("{what}: not for {PATIENCE:?}"))
 }
 
 /// Plays an exchange undisturbed, and then once for each place at which the client's connection can break. After each
