@@ -48,7 +48,7 @@ pub(crate) const STEPS: [Step; 10] = [
 const OUTSIDE: [&str; 3] =
     ["fuzz/Cargo.toml", "interop/clients/rust-zookeeper-client/Cargo.toml", "bench/client-load/Cargo.toml"];
 /// Tests of a crate that run at a time.
-const TESTS_PER_CORE: usize = 4;
+const TESTS_PER_CORE: usize = 2;
 /// Seconds for each fuzz target, and in the long form.
 const FUZZ_SECONDS: (&str, &str) = ("5", "600");
 /// Seeds of the simulator that are always run.
