@@ -132,8 +132,8 @@ async fn curator_318_who_gives_up_is_not_counted() {
     assert!(!within(second.enter_at_most(SHORT)).await.unwrap());
     assert_eq!(world.other.get_children("/d").await.unwrap(), [""; 0]);
     let (first, second) = tokio::join!(
-        first.enter_at_most(crate::world::PATIENCE),
-        second.enter_at_most(crate::world::PATIENCE)
+        first.enter_at_most(crate::servers::PATIENCE),
+        second.enter_at_most(crate::servers::PATIENCE)
     );
     assert!(first.unwrap() && second.unwrap());
 }
@@ -148,7 +148,7 @@ async fn curator_536_leaving_ends_at_its_limit() {
     one.unwrap();
     two.unwrap();
     assert!(!within(first.leave_at_most(SHORT)).await.unwrap());
-    let (one, two) = tokio::join!(first.leave_at_most(crate::world::PATIENCE), second.leave());
+    let (one, two) = tokio::join!(first.leave_at_most(crate::servers::PATIENCE), second.leave());
     assert!(one.unwrap());
     two.unwrap();
 }

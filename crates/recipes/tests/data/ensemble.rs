@@ -5,10 +5,11 @@
 use crate::{
     barriers, caches, counters, discovery, groups, nodes, queue_kinds, queues,
     servers::{
-        Attach, Ensemble,
-        faults::{self, Fault, Kind},
+        Attach, Ensemble, PATIENCE,
+        faults::{self, Fault, Kind, tests_of_faults},
+        patiently,
     },
-    world::{PATIENCE, World, ensemble},
+    world::{World, ensemble},
 };
 use ostler_client::CreateMode;
 use ostler_recipes::two_phase_commit::Vote;
@@ -27,10 +28,7 @@ async fn run(
     let what = format!("{attach:?}, {fault:?}");
     let play =
         faults::play(exchange(&world), (fault, &world.proxy, ensemble), async || world.expire_now().await);
-    let ((), happened) = match timeout(PATIENCE, play).await {
-        Ok(played) => played,
-        Err(_) => panic!("{what}: it takes too long"),
-    };
+    let ((), happened) = patiently(&what, play).await;
     if happened && fault.is_some_and(|fault| fault.kind == Kind::Cut) {
         let elsewhere = |seen: &Seen| matches!(seen, Seen::Handshake { server, .. } if *server != 0);
         // What comes after the last message can go without another connection.
@@ -59,43 +57,14 @@ async fn at_every_message(kind: Kind, exchange: impl AsyncFn(&World<Ensemble>)) 
     assert!(happened * 2 >= planned, "too few of the planned faults have happened: {happened} of {planned}");
 }
 
-/// The tests of an exchange, one for each kind of fault.
 macro_rules! at_an_ensemble {
-    ($($name:ident: $exchange:expr, [$($kind:ident),*];)*) => {$(
+    ($($name:ident: $exchange:expr, $kinds:tt;)*) => {$(
         mod $name {
             use super::*;
 
-            $(at_an_ensemble!(@test $kind $exchange);)*
+            tests_of_faults!(async |kind| at_every_message(kind, $exchange).await, $kinds);
         }
     )*};
-    (@test Cut $exchange:expr) => {
-        #[tokio::test]
-        async fn survives_a_cut_at_every_message() {
-            at_every_message(Kind::Cut, $exchange).await;
-        }
-    };
-    (@test Leader $exchange:expr) => {
-        #[tokio::test]
-        async fn survives_the_leaders_death_at_every_message() {
-            at_every_message(Kind::LeaderKilled, $exchange).await;
-        }
-
-        #[tokio::test]
-        async fn survives_a_leader_that_stands_still_at_every_step() {
-            at_every_message(Kind::LeaderPaused, $exchange).await;
-        }
-
-        #[tokio::test]
-        async fn survives_a_leader_without_followers_at_every_step() {
-            at_every_message(Kind::LeaderDeserted, $exchange).await;
-        }
-    };
-    (@test Expired $exchange:expr) => {
-        #[tokio::test]
-        async fn survives_the_end_of_its_session_at_every_message() {
-            at_every_message(Kind::Expired, $exchange).await;
-        }
-    };
 }
 
 at_an_ensemble! {

@@ -3,14 +3,15 @@
 use crate::{
     queues::{next, sink, text},
     servers::Servers,
-    world::{World, at_every_cut, server, until_answered, with_expiry_after_every_request, within},
+    world::{
+        World, at_every_cut, server, struck_at, until_answered, with_expiry_after_every_request, within,
+    },
 };
 use ostler_client::{Bytes, Client, Error};
 use ostler_recipes::queue::{Consumer, QueueBuilder, SimpleDistributedQueue};
 use ostler_testkit::CutPoint;
 use std::{
     convert::Infallible,
-    pin::pin,
     sync::atomic::{AtomicU32, Ordering::SeqCst},
     time::{Duration, SystemTime},
 };
@@ -155,14 +156,7 @@ async fn without_a_lock_what_another_one_took_does_not_come() {
         let producer = QueueBuilder::new(&world.other, "/q").build().await.unwrap();
         let put = async |item: &str| producer.put(item).await.unwrap();
         put("first").await;
-        let seen = world.proxy.requests();
-        let mut held = world.proxy.hold_at(CutPoint::BeforeRequest(seen + number));
-        let race = async {
-            held.reached().await.unwrap();
-            let taken = take_all(&world.other).await;
-            held.cut();
-            taken
-        };
+        let point = CutPoint::BeforeRequest(world.proxy.requests() + number);
         let exchange = async {
             let (hand, mut from) = hand_out();
             let consumer = QueueBuilder::new(&world.client, "/q").build().await.unwrap().consume(hand);
@@ -172,13 +166,7 @@ async fn without_a_lock_what_another_one_took_does_not_come() {
             drop(consumer);
             rest(&mut from).await
         };
-        let both = async {
-            let (mut race, mut exchange) = (pin!(race), pin!(exchange));
-            tokio::select! {
-                taken = &mut race => (exchange.await, Some(taken)),
-                items = &mut exchange => (items, None),
-            }
-        };
+        let both = struck_at(&world, point, exchange, take_all(&world.other));
         let (items, Some(taken)) = within(both).await else { break };
         let left = ["first", "second"].iter().zip(["0000000000", "0000000001"]);
         let left = left.filter(|(_, count)| !taken.iter().any(|name| name.ends_with(count)));

@@ -1,13 +1,11 @@
 //! A server or an ensemble, a client behind a proxy that can cut it off at any message, and one that goes there
 //! straight.
 
-use crate::servers::{Attach, Ensemble, Servers, connect_string};
+use crate::servers::{Attach, Ensemble, PATIENCE, Servers, connect_string, patiently};
 use ostler_client::{Client, ClientBuilder, Error, RetryPolicy};
 use ostler_testkit::{Counts, CutPoint, FrameProxy, Seen, TestOptions, TestServer, TestkitError};
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
-/// Nothing here takes so long; a test that waits for more hangs.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// With this chance a client tries three servers in the order in which they are named.
 const IN_ORDER: u64 = 1;
 
@@ -57,11 +55,11 @@ impl World<Ensemble> {
     /// At an ensemble that others use as well. The client tries the leader first, or a follower, and what it sends and
     /// hears is counted once it is there.
     pub(crate) async fn attached(ensemble: Arc<Ensemble>, root: &str, attach: Attach) -> World<Ensemble> {
-        step("the ensemble is whole", ensemble.until_whole()).await;
-        let addresses = step("it has a leader", ensemble.addresses_from(attach)).await;
+        patiently("the ensemble is whole", ensemble.until_whole()).await;
+        let addresses = patiently("it has a leader", ensemble.addresses_from(attach)).await;
         let world = World::with_root(ensemble, root, &addresses, None).await;
         assert_eq!(world.proxy.seen().first(), Some(&Seen::Handshake { number: 1, server: 0 }));
-        step("the client syncs", world.client.sync("/")).await.unwrap();
+        patiently("the client syncs", world.client.sync("/")).await.unwrap();
         world.proxy.reset();
         world
     }
@@ -78,15 +76,15 @@ impl<S: Servers> World<S> {
         // Not where the client begins: at a leader that does not know yet that it is none, `sync` waits for nobody.
         let elsewhere = if addresses.len() > 1 { &addresses[1..] } else { addresses };
         let direct = builder(&connect_string(elsewhere)).connect();
-        let direct = step("the other client connects", direct).await.unwrap();
-        step("the root is made", direct.create(root, b"")).await.unwrap();
+        let direct = patiently("the other client connects", direct).await.unwrap();
+        patiently("the root is made", direct.create(root, b"")).await.unwrap();
         let other = direct.using_namespace(root).unwrap();
         let proxy = FrameProxy::before(addresses).await.unwrap();
         if let Some(cut) = cut {
             proxy.cut_at(cut);
         }
         let client = builder(&format!("{}{root}", proxy.connect_string())).connect();
-        let client = step("the client connects", client).await.unwrap();
+        let client = patiently("the client connects", client).await.unwrap();
         World { server, proxy, client, other, root: root.to_owned() }
     }
 
@@ -167,13 +165,7 @@ where
 }
 
 pub(crate) async fn within<T>(wait: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, wait).await.expect("it takes too long")
-}
-
-/// One of several things to be waited for: which, is said if it takes too long.
-async fn step<T>(what: &str, wait: impl IntoFuture<Output = T>) -> T {
-    let done = tokio::time::timeout(PATIENCE, wait).await;
-    done.unwrap_or_else(|_| panic!("{what}: not for {PATIENCE:?}"))
+    patiently("it", wait).await
 }
 
 /// Plays an exchange undisturbed, and then once for each place at which the client's connection can break. After each
@@ -198,6 +190,31 @@ pub(crate) async fn at_every_cut(exchange: impl AsyncFn(&World)) {
     assert!(cuts * 2 >= requests * 3 + events, "too few of the planned cuts have happened: {cuts}");
 }
 
+/// Plays an exchange; at one of its messages, if it comes to that, something happens before the connection breaks.
+/// Gives what comes of both.
+pub(crate) async fn struck_at<S, T, U>(
+    world: &World<S>,
+    point: CutPoint,
+    exchange: impl Future<Output = T>,
+    strike: impl Future<Output = U>,
+) -> (T, Option<U>) {
+    let mut held = world.proxy.hold_at(point);
+    let strike = async {
+        // Another order of messages can need fewer of them: then this never ends, and the exchange does.
+        if held.reached().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        let struck = strike.await;
+        held.cut();
+        struck
+    };
+    let (mut strike, mut exchange) = (pin!(strike), pin!(exchange));
+    tokio::select! {
+        struck = &mut strike => (exchange.await, Some(struck)),
+        done = &mut exchange => (done, None),
+    }
+}
+
 /// Plays an exchange once for each number of requests after which the client's session ends.
 pub(crate) async fn with_expiry_after_every_request(exchange: impl AsyncFn(&World)) {
     let server = server().await;
@@ -205,32 +222,18 @@ pub(crate) async fn with_expiry_after_every_request(exchange: impl AsyncFn(&Worl
     within(exchange(&world)).await;
     let requests = world.proxy.requests();
     within(world.end()).await;
-    let expired = std::cell::Cell::new(0);
+    let mut expired = 0;
     for number in 2..=requests {
         let world = World::on(server.clone(), &format!("/expiry-{number}"), None).await;
-        let mut held = world.proxy.hold_at(CutPoint::BeforeRequest(number));
-        let expiry = async {
-            // Another order of requests can need fewer of them.
-            if held.reached().await.is_ok() {
-                world.expire_now().await;
-                held.cut();
-                expired.set(expired.get() + 1);
-            }
-        };
-        let both = async {
-            let mut expiry = std::pin::pin!(expiry);
-            let mut exchange = std::pin::pin!(exchange(&world));
-            tokio::select! {
-                () = &mut expiry => exchange.await,
-                () = &mut exchange => {}
-            }
-        };
+        let point = CutPoint::BeforeRequest(number);
+        let both = struck_at(&world, point, exchange(&world), world.expire_now());
         let result = tokio::time::timeout(PATIENCE, both).await;
         assert!(result.is_ok(), "expiry instead of request {number} of {requests}: it takes too long");
+        expired += u64::from(result.is_ok_and(|((), struck)| struck.is_some()));
         let ended = tokio::time::timeout(PATIENCE, world.end()).await;
         assert!(ended.is_ok(), "expiry instead of request {number}: watches or ephemerals are left");
     }
-    println!("{requests} requests, the session ended instead of {}", expired.get());
+    println!("{requests} requests, the session ended instead of {expired}");
     // On a busy machine requests that go together come in fewer frames.
-    assert!(expired.get() * 2 >= requests - 1, "too few sessions have ended: {}", expired.get());
+    assert!(expired * 2 >= requests - 1, "too few sessions have ended: {expired}");
 }

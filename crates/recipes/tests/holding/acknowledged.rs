@@ -3,7 +3,7 @@
 use crate::{
     servers::{
         Attach, Ensemble, Servers, connect_string,
-        faults::{self, Fault, Kind},
+        faults::{self, Fault, Kind, tests_of_faults},
     },
     world::{SESSION, World, connect, patiently},
 };
@@ -136,27 +136,4 @@ async fn at_every_message(kind: Kind) {
     assert!(happened * 4 >= planned * 3, "of {planned} faults {happened} have happened");
 }
 
-#[tokio::test]
-async fn survives_a_cut_at_every_message() {
-    at_every_message(Kind::Cut).await;
-}
-
-#[tokio::test]
-async fn survives_the_leaders_death_at_every_message() {
-    at_every_message(Kind::LeaderKilled).await;
-}
-
-#[tokio::test]
-async fn survives_a_leader_that_stands_still_at_every_step() {
-    at_every_message(Kind::LeaderPaused).await;
-}
-
-#[tokio::test]
-async fn survives_a_leader_without_followers_at_every_step() {
-    at_every_message(Kind::LeaderDeserted).await;
-}
-
-#[tokio::test]
-async fn survives_expiry_at_every_message() {
-    at_every_message(Kind::Expired).await;
-}
+tests_of_faults!(at_every_message, [Cut, Leader, Expired]);

@@ -7,13 +7,12 @@ use crate::{
     neighbours::two_die,
     servers::{
         Attach, Ensemble,
-        faults::{self, Fault, Kind},
+        faults::{self, Fault, Kind, tests_of_faults},
     },
-    world::{PATIENCE, Recipe, World, patiently},
+    world::{Recipe, World, patiently},
 };
 use ostler_testkit::Seen;
 use std::time::Duration;
-use tokio::time::timeout;
 
 /// Longer than it takes to come back and to look.
 const LATE: Duration = Duration::from_millis(100);
@@ -36,10 +35,7 @@ async fn run(
     };
     let exchange = site.hand_over((recipe, &path), &ours, hold);
     let play = faults::play(exchange, (fault, &proxy, ensemble), async || site.world.expire(&ours).await);
-    let ((), happened) = match timeout(PATIENCE, play).await {
-        Ok(played) => played,
-        Err(_) => panic!("{what}: it takes too long"),
-    };
+    let ((), happened) = patiently(&what, play).await;
     let tokens = site.check(recipe, &what).await;
     // A write whose reply was lost is there or not; one whose session expired then can be there besides.
     let most = if kind == Some(Kind::Expired) { 4 } else { 3 };
@@ -77,36 +73,12 @@ async fn at_every_message(recipe: Recipe, kind: Kind) {
     assert!(happened * 10 >= planned * 9, "{recipe:?}: of {planned} faults {happened} have happened");
 }
 
-/// The tests of a recipe, one for each kind of fault.
 macro_rules! at_an_ensemble {
     ($($name:ident: $recipe:ident,)*) => {$(
         mod $name {
             use super::*;
 
-            #[tokio::test]
-            async fn survives_a_cut_at_every_message() {
-                at_every_message(Recipe::$recipe, Kind::Cut).await;
-            }
-
-            #[tokio::test]
-            async fn survives_the_leaders_death_at_every_message() {
-                at_every_message(Recipe::$recipe, Kind::LeaderKilled).await;
-            }
-
-            #[tokio::test]
-            async fn survives_a_leader_that_stands_still_at_every_step() {
-                at_every_message(Recipe::$recipe, Kind::LeaderPaused).await;
-            }
-
-            #[tokio::test]
-            async fn survives_a_leader_without_followers_at_every_step() {
-                at_every_message(Recipe::$recipe, Kind::LeaderDeserted).await;
-            }
-
-            #[tokio::test]
-            async fn survives_expiry_at_every_message() {
-                at_every_message(Recipe::$recipe, Kind::Expired).await;
-            }
+            tests_of_faults!(async |kind| at_every_message(Recipe::$recipe, kind).await, [Cut, Leader, Expired]);
         }
     )*};
 }

@@ -1,5 +1,7 @@
 //! A server, its clients, and what all recipes have in common: something is held.
 
+pub(crate) use crate::servers::{PATIENCE, patiently};
+
 use crate::servers::{Ensemble, Servers, connect_string};
 use ostler_client::{Client, ClientBuilder, CreateMode, RetryPolicy};
 use ostler_recipes::{
@@ -22,8 +24,6 @@ use std::{
 };
 use tokio::{sync::mpsc, time::timeout};
 
-/// Longer than anything takes that is right.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) const SESSION: Duration = Duration::from_secs(20);
 /// With this chance a client tries three servers in the order in which they are named.
 const IN_ORDER: u64 = 1;
@@ -97,13 +97,6 @@ pub(crate) fn builder(servers: &str, session: Duration) -> ClientBuilder {
 
 pub(crate) async fn connect(servers: &str, session: Duration) -> Client {
     builder(servers, session).connect().await.unwrap()
-}
-
-pub(crate) async fn patiently<T>(what: impl Debug, future: impl Future<Output = T>) -> T {
-    match timeout(PATIENCE, future).await {
-        Ok(done) => done,
-        Err(_) => panic!("{what:?} takes too long"),
-    }
 }
 
 /// Every recipe that hands over from one to the next.

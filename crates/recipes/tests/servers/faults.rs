@@ -48,6 +48,43 @@ impl Kind {
     }
 }
 
+/// The tests of something, one for each kind of fault: it is called with the kind. `Leader` stands for all that can befall
+/// one.
+macro_rules! tests_of_faults {
+    ($run:expr, [$($kind:ident),*]) => {$(
+        tests_of_faults!(@$kind $run);
+    )*};
+    (@Cut $run:expr) => {
+        #[tokio::test]
+        async fn survives_a_cut_at_every_message() {
+            ($run)($crate::servers::faults::Kind::Cut).await;
+        }
+    };
+    (@Leader $run:expr) => {
+        #[tokio::test]
+        async fn survives_the_leaders_death_at_every_message() {
+            ($run)($crate::servers::faults::Kind::LeaderKilled).await;
+        }
+
+        #[tokio::test]
+        async fn survives_a_leader_that_stands_still_at_every_step() {
+            ($run)($crate::servers::faults::Kind::LeaderPaused).await;
+        }
+
+        #[tokio::test]
+        async fn survives_a_leader_without_followers_at_every_step() {
+            ($run)($crate::servers::faults::Kind::LeaderDeserted).await;
+        }
+    };
+    (@Expired $run:expr) => {
+        #[tokio::test]
+        async fn survives_the_end_of_its_session_at_every_message() {
+            ($run)($crate::servers::faults::Kind::Expired).await;
+        }
+    };
+}
+pub(crate) use tests_of_faults;
+
 /// Plays an exchange, and brings about the fault when it comes to its message; gives whether it came to that.
 pub(crate) async fn play<T>(
     exchange: impl Future<Output = T>,

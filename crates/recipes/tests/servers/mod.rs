@@ -5,8 +5,11 @@ pub(crate) mod faults;
 use ostler_testkit::{
     Change, Counts, ServerId, SessionId, TestEnsemble, TestOptions, TestServer, TestkitError,
 };
-use std::{net::SocketAddr, time::Duration};
-use tokio::sync::Mutex;
+use std::{fmt::Debug, net::SocketAddr, time::Duration};
+use tokio::{sync::Mutex, time::timeout};
+
+/// Nothing here takes so long; a test that waits for more hangs.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Longer than it takes to come back after a cut.
 const LAG: Duration = Duration::from_millis(20);
@@ -29,6 +32,14 @@ pub(crate) trait Servers: Send + Sync + 'static {
 
     /// Ends a session now.
     fn expire(&self, session: SessionId) -> impl Future<Output = Result<()>> + Send;
+}
+
+/// What it is that is waited for, is said if it takes too long.
+pub(crate) async fn patiently<T>(what: impl Debug, wait: impl IntoFuture<Output = T>) -> T {
+    match timeout(PATIENCE, wait).await {
+        Ok(done) => done,
+        Err(_) => panic!("{what:?} takes too long"),
+    }
 }
 
 /// As clients want it.
