@@ -188,6 +188,11 @@ impl Session {
         self.state
     }
 
+    /// Whether a session must be taken for lost that is not yet: [`Input::Deadline`] says so to all.
+    pub fn is_overdue(&self, now: Mono) -> bool {
+        self.granted.as_ref().is_some_and(|granted| now >= granted.liveness.lost_at())
+    }
+
     /// The session at `now`: `None` where there is none, and from the moment on at which a server may have
     /// expired it.
     pub fn session_at(&self, now: Mono) -> Option<SessionId> {
@@ -258,7 +263,11 @@ impl Session {
         self.attempts += 1;
         let attempt = AttemptId(self.attempts);
         let timeout = self.timeout().unwrap_or(self.config.session_timeout);
-        let deadline = now + ATTEMPT_MIN.max(timeout / self.config.hosts as u32);
+        // If the first of two takes the connection and says nothing, there must be time for the second: before a session is
+        // over, and before those who wait for a connection have waited long enough. Upstream gives one that is alone all of
+        // the session's time.
+        let all = timeout.min(self.config.connection_timeout);
+        let deadline = now + ATTEMPT_MIN.max(all / self.config.hosts.max(2) as u32);
         self.link = Link::Connecting { attempt, deadline };
         effects.bytes.clear();
         effects.push(Effect::Connect { attempt, host: self.hosts.take() });

@@ -75,6 +75,10 @@ impl EntryKind {
         }
     }
 
+    pub(crate) fn is_one_shot(self) -> bool {
+        matches!(self, EntryKind::Data | EntryKind::Child)
+    }
+
     fn watch_kinds(self) -> &'static [WatchKind] {
         match self {
             EntryKind::Data => &[WatchKind::Data, WatchKind::Exist],
@@ -228,10 +232,17 @@ impl WatchTable {
 
     /// Whether any entry of the path is needed, or may be soon.
     pub(crate) fn is_any_needed(&self, path: &str) -> bool {
-        let entries = [EntryKind::Data, EntryKind::Child, EntryKind::Persistent, EntryKind::Recursive];
-        entries.into_iter().any(|entry| {
-            self.is_watched(entry, path) || self.entries_under_way.contains_key(&(entry, path.into()))
-        })
+        self.is_lasting_needed(path)
+            || [EntryKind::Data, EntryKind::Child].into_iter().any(|entry| self.is_needed(entry, path))
+    }
+
+    /// The same of those that do not end by firing.
+    pub(crate) fn is_lasting_needed(&self, path: &str) -> bool {
+        [EntryKind::Persistent, EntryKind::Recursive].into_iter().any(|entry| self.is_needed(entry, path))
+    }
+
+    fn is_needed(&self, entry: EntryKind, path: &str) -> bool {
+        self.is_watched(entry, path) || self.entries_under_way.contains_key(&(entry, path.into()))
     }
 
     /// Who hears of an event; one-shot watches that fire are gone.

@@ -7,12 +7,17 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpStream, lookup_host},
+    time::timeout,
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
+
+/// A server that takes longer to say whether it can write is none to go to.
+const PROBE_WITHIN: Duration = Duration::from_secs(2);
 
 /// What every connection needs.
 #[derive(Clone)]
@@ -29,11 +34,10 @@ pub(crate) enum Conn {
 }
 
 impl Dialer {
-    /// Connects to server number `host`. Of several addresses of one name the `turn`th is tried first, so that
-    /// one that does not answer is not the first again.
-    pub(crate) async fn dial(self, host: usize, turn: u64) -> Result<Conn, DialError> {
+    /// Connects to server number `host`, in attempt number `attempt` of all.
+    pub(crate) async fn dial(self, host: usize, attempt: u64) -> Result<Conn, DialError> {
         let server = &self.hosts[host];
-        let tcp = connect(server, turn).await?;
+        let tcp = connect(server, turn(attempt, self.hosts.len())).await?;
         match self.tls {
             None => Ok(Conn::Plain(tcp)),
             Some(config) => {
@@ -49,21 +53,30 @@ impl Dialer {
     /// Asks a server whether it can write.
     pub(crate) async fn can_write(self, host: usize) -> bool {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
-        let Ok(mut conn) = self.dial(host, 0).await else { return false };
-        let mut answer = [0; 2];
-        let asked = conn.write_all(b"isro").await.is_ok() && conn.flush().await.is_ok();
-        asked && conn.read_exact(&mut answer).await.is_ok() && answer == *b"rw"
+        let ask = async {
+            let Ok(mut conn) = self.dial(host, 0).await else { return false };
+            let mut answer = [0; 2];
+            let asked = conn.write_all(b"isro").await.is_ok() && conn.flush().await.is_ok();
+            asked && conn.read_exact(&mut answer).await.is_ok() && answer == *b"rw"
+        };
+        timeout(PROBE_WITHIN, ask).await.unwrap_or(false)
     }
 }
 
-async fn connect(server: &HostPort, turn: u64) -> Result<TcpStream, DialError> {
+/// Of several addresses of one name another one is tried first each time, so that one that does not answer is not the first
+/// again. Servers take turns, so each comes once in as many attempts as there are servers.
+fn turn(attempt: u64, servers: usize) -> usize {
+    attempt as usize / servers.max(1)
+}
+
+async fn connect(server: &HostPort, turn: usize) -> Result<TcpStream, DialError> {
     let found = lookup_host((server.host.as_str(), server.port)).await;
     let mut addresses: Vec<_> =
         found.map_err(|cause| DialError::Resolve(server.to_string(), cause))?.collect();
     if addresses.is_empty() {
         return Err(DialError::NoAddress(server.to_string()));
     }
-    let first = turn as usize % addresses.len();
+    let first = turn % addresses.len();
     addresses.rotate_left(first);
     let mut last = None;
     for address in addresses {
@@ -108,5 +121,31 @@ impl AsyncWrite for Conn {
             Conn::Plain(tcp) => Pin::new(tcp).poll_shutdown(cx),
             Conn::Tls(tls) => Pin::new(tls).poll_shutdown(cx),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_server_begins_with_each_of_its_addresses_in_turn() {
+        for (servers, addresses) in (1..=4).flat_map(|servers| (1..=4).map(move |of| (servers, of))) {
+            for server in 0..servers {
+                let attempts = (0..addresses).map(|round| server + round * servers);
+                let firsts = attempts.map(|attempt| turn(attempt as u64, servers) % addresses);
+                let mut firsts: Vec<usize> = firsts.collect();
+                firsts.sort_unstable();
+                assert_eq!(firsts, (0..addresses).collect::<Vec<_>>(), "{servers} servers");
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_does_not_say_whether_it_can_write_is_not_waited_for() {
+        let mute = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = mute.local_addr().unwrap().port();
+        let hosts = [HostPort { host: "127.0.0.1".to_owned(), port }].into();
+        assert!(!Dialer { hosts, tls: None }.can_write(0).await);
     }
 }

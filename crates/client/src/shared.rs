@@ -243,11 +243,23 @@ impl Shared {
         state.subscribers.add(current)
     }
 
-    /// The last state told, and the session as far as it can be taken to live now.
+    /// The last state told, and the session as far as it can be taken to live now. If its time is over it is lost for good,
+    /// whatever arrives later: somebody has acted by it.
     pub(crate) fn state_now(&self) -> (SessionState, Option<SessionId>) {
         let now = self.now();
-        let state = self.lock();
-        (state.core.state(), state.core.session_at(now))
+        let mut answers = Answers::new();
+        let (seen, waker) = {
+            let mut state = self.lock();
+            let waker = if state.core.is_overdue(now) {
+                state.step(now, Input::Deadline, &mut answers);
+                state.waker.take()
+            } else {
+                None
+            };
+            ((state.core.state(), state.core.session_at(now)), waker)
+        };
+        deliver(answers, waker);
+        seen
     }
 
     pub(crate) fn session_timeout(&self) -> Option<Duration> {

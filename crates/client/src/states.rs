@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 
 /// States that a subscriber may leave unread before it is dropped.
 const UNREAD_MAX: usize = 1024;
+const ROOM_MIN: usize = 16;
 
 /// Every change of the connection's state, beginning with the state at the time of the subscription.
 ///
@@ -37,6 +38,8 @@ impl Stream for StateStream {
 #[derive(Debug, Default)]
 pub(crate) struct Subscribers {
     list: Vec<mpsc::Sender<SessionState>>,
+    /// Before it grows beyond this, those who have gone are forgotten: as long as nothing changes nobody is told.
+    room: usize,
     ended: bool,
 }
 
@@ -46,6 +49,10 @@ impl Subscribers {
         // The channel is new, so there is room.
         let _ = to.try_send(current);
         if !self.ended {
+            if self.list.len() >= self.room {
+                self.list.retain(|to| !to.is_closed());
+                self.room = (self.list.len() * 2).max(ROOM_MIN);
+            }
             self.list.push(to);
         }
         StateStream { changes }
@@ -58,5 +65,28 @@ impl Subscribers {
     pub(crate) fn end(&mut self) {
         self.list.clear();
         self.ended = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ostler_client_core::ConnectionState;
+
+    #[test]
+    fn who_has_gone_is_forgotten_though_nothing_changes() {
+        let mut subscribers = Subscribers::default();
+        let state = SessionState { state: ConnectionState::Connected, session: None };
+        let mut kept: Vec<StateStream> = (0..20).map(|_| subscribers.add(state)).collect();
+        for _ in 0..10_000 {
+            drop(subscribers.add(state));
+        }
+        assert!(subscribers.list.len() <= 2 * 20 + 1, "{}", subscribers.list.len());
+        let changed = SessionState { state: ConnectionState::Suspended, session: None };
+        subscribers.tell(changed);
+        for stream in &mut kept {
+            assert_eq!(stream.changes.try_recv(), Ok(state));
+            assert_eq!(stream.changes.try_recv(), Ok(changed));
+        }
     }
 }

@@ -21,28 +21,89 @@ impl Claim {
     pub(crate) async fn take(client: &Client, path: &str) -> Result<Option<Claim>> {
         let token = Uuid::new_v4().to_string();
         let mut tries = 0;
+        // Of a try without an answer. What a lost session has made goes with it.
+        let mut maybe_there: Option<Claim> = None;
         loop {
             let session = client.session().await?;
+            let earlier = maybe_there.take().filter(|claim| claim.session.id() == session.id());
+            let is_repeated = earlier.is_some();
             // From here on it may be there.
-            let mut claim =
-                Claim { session, path: path.to_owned(), token: token.clone(), zxid: Zxid(0), held: true };
+            let mut claim = earlier.unwrap_or_else(|| Claim {
+                session,
+                path: path.to_owned(),
+                token: token.clone(),
+                zxid: Zxid(0),
+                held: true,
+            });
             let create = claim.session.create(path, &token).ephemeral().idempotent();
             match create.creating_container_parents().await {
                 Ok(made) => {
                     claim.zxid = made.stat.czxid;
                     return Ok(Some(claim));
                 }
+                Err(error) if error.is_node_exists() && is_repeated => match claim.find().await {
+                    Ok(Some(zxid)) => {
+                        claim.zxid = zxid;
+                        return Ok(Some(claim));
+                    }
+                    Ok(None) => {
+                        claim.held = false;
+                        return Ok(None);
+                    }
+                    Err(error) if error.is_session_over() && !matches!(error, Error::Closed) => {}
+                    Err(error) => return Err(error),
+                },
                 Err(error) if error.is_node_exists() => {
                     claim.held = false;
                     return Ok(None);
                 }
                 Err(Error::Closed) => return Err(Error::Closed),
-                // What a lost session has made goes with it; in a living one the next try finds it.
-                Err(error) if passes(&error) || error.is_session_over() => claim.held = false,
+                Err(error) if passes(&error) || error.is_session_over() => maybe_there = Some(claim),
                 Err(error) => return Err(error),
             }
             tries += 1;
             pause(tries).await;
+        }
+    }
+
+    /// The transaction that made it, if it is there.
+    async fn find(&self) -> Result<Option<Zxid>> {
+        // The server may be one that has not seen it come, or go.
+        until_answered(&self.session, || self.session.sync(&self.path)).await?;
+        match until_answered(&self.session, || self.session.get_data(&self.path)).await {
+            Ok((data, stat)) => Ok((data == self.token).then_some(stat.czxid)),
+            Err(error) if error.is_no_node() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Asks for what deletes it, until that is answered; `None` if it is not there any more. A request without an answer may
+    /// have deleted it, and what is there then is somebody else's.
+    async fn delete_by<T, F>(&self, mut is_there: bool, ask: impl Fn() -> F) -> Result<Option<T>>
+    where
+        F: IntoFuture<Output = Result<T>>,
+    {
+        let mut tries = 0;
+        loop {
+            if !is_there && self.find().await?.is_none() {
+                return Ok(None);
+            }
+            match ask().await {
+                Err(error) if passes(&error) => {}
+                answer => return answer.map(Some),
+            }
+            is_there = false;
+            tries += 1;
+            pause(tries).await;
+            self.session.wait_connected().await?;
+        }
+    }
+
+    /// Deletes it if it is there.
+    async fn remove(&self) -> Result<()> {
+        match self.delete_by(false, || self.session.delete(&self.path).quietly()).await {
+            Err(error) if error.is_session_over() => Ok(()),
+            removed => removed.map(|_| ()),
         }
     }
 
@@ -59,13 +120,12 @@ impl Claim {
     /// Gives it back, and does what `add` adds in the same multi. False if it has gone with its session before: then
     /// nothing was done.
     pub(crate) async fn release(mut self, add: impl for<'a> Fn(Multi<'a>) -> Multi<'a>) -> Result<bool> {
-        let session = self.session.clone();
-        let multi = || add(session.multi().delete(&self.path, -1));
-        let done = match until_answered(&session, multi).await {
+        let multi = || add(self.session.multi().delete(&self.path, -1));
+        let done = match self.delete_by(true, multi).await {
             Err(error) if error.is_session_over() && !matches!(error, Error::Closed) => false,
-            // A try whose reply was lost has done it; or something was removed by hand.
+            // Something was removed by hand.
             Err(error) if error.is_no_node() => {
-                remove(&session, &self.path, &self.token).await?;
+                self.remove().await?;
                 true
             }
             released => released.map(|_| true)?,
@@ -77,29 +137,15 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        if self.held
+        if std::mem::take(&mut self.held)
             && let Ok(runtime) = Handle::try_current()
         {
             let (session, path, token) = (self.session.clone(), self.path.clone(), self.token.clone());
+            let left = Claim { session, path, token, zxid: self.zxid, held: false };
             runtime.spawn(async move {
                 // In another session it is gone by itself.
-                let _ = remove(&session, &path, &token).await;
+                let _ = left.remove().await;
             });
         }
-    }
-}
-
-/// Deletes a claim if it is this one.
-async fn remove(session: &Session, path: &str, token: &str) -> Result<()> {
-    let removed = async {
-        let (data, stat) = until_answered(session, || session.get_data(path)).await?;
-        if data != token {
-            return Ok(());
-        }
-        until_answered(session, || session.delete(path).version(stat.version).quietly()).await
-    };
-    match removed.await {
-        Err(error) if error.is_no_node() || error.is_session_over() => Ok(()),
-        removed => removed,
     }
 }

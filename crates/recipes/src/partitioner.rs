@@ -187,11 +187,12 @@ impl Share {
 
     /// Waits until it must be let go of.
     pub async fn ended(&mut self) -> ShareEnd {
-        let members = self.members.take();
+        let members = &mut self.members;
         let changed = async {
-            // Without it they have changed before.
-            if let Some(members) = members {
-                let _ = members.await;
+            // Without it they have changed before. It stays for the next time if this is not waited for.
+            if let Some(watch) = members {
+                let _ = watch.await;
+                *members = None;
             }
         };
         let suspended = async {

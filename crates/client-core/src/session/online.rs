@@ -105,8 +105,13 @@ impl Session {
             (By::Recursive, 0) => Some(WatchKind::Recursive),
             _ => None,
         };
+        // Only what failed can leave something that has waited for it.
+        let waiting =
+            kind.is_none().then(|| self.leftover.get(&registering.registration.path).cloned()).flatten();
         if let Some(unneeded) = self.watches.finish(registering.registration, kind) {
             self.remove_at_server(now, unneeded, effects);
+        } else if let Some(path) = waiting {
+            self.remove_leftover(now, path, effects);
         }
     }
 
@@ -141,6 +146,12 @@ impl Session {
     /// Removes an entry that nobody here needs any more. Without a connection there is nothing to remove.
     pub(super) fn remove_at_server(&mut self, now: Mono, unneeded: Unneeded, effects: &mut Effects) {
         if !self.is_online() || self.closing.is_some() {
+            return;
+        }
+        // On servers before 3.9 its removal takes a persistent watch on the same path with it. So it stays until that one goes,
+        // too, or it fires: nobody hears of that.
+        if unneeded.entry.is_one_shot() && self.watches.is_lasting_needed(&unneeded.path) {
+            self.leftover.insert(unneeded.path);
             return;
         }
         match self.leftover.contains(&unneeded.path) {

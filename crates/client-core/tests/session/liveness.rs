@@ -106,6 +106,20 @@ fn a_late_reply_can_still_prove_that_the_session_lived() {
 }
 
 #[test]
+fn who_was_told_that_the_session_is_over_can_rely_on_it() {
+    let mut rig = Rig::online();
+    let attempt = rig.attempt();
+    rig.get("/a");
+    rig.wait(TIMEOUT);
+    assert!(rig.session.is_overdue(rig.now));
+    rig.step(Input::Deadline);
+    assert!(!rig.session.is_overdue(rig.now));
+    let reply = [0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0];
+    rig.step(Input::Frame { attempt, payload: &reply });
+    assert_eq!(rig.session.session_at(rig.now), None, "a reply that comes now proves nothing");
+}
+
+#[test]
 fn after_a_loss_there_is_a_new_session_if_that_is_wanted() {
     let mut rig = Rig::online();
     rig.wait(TIMEOUT);
@@ -152,10 +166,26 @@ fn an_attempt_that_takes_long_gives_way_to_the_next_server() {
         let start = rig.now;
         hosts.push(rig.wanted.unwrap().1);
         rig.deadline();
-        assert_eq!(rig.now.since(start), TIMEOUT / 3);
+        assert_eq!(rig.now.since(start), config().connection_timeout / 3);
     }
     hosts.sort_unstable();
     assert_eq!(hosts, [0, 1, 2]);
+}
+
+/// One of them takes connections and never answers.
+#[test]
+fn all_servers_are_tried_before_anybody_has_waited_long_enough() {
+    for hosts in 1..=5 {
+        let config = Config { session_timeout: Duration::from_secs(40), ..Config::new(hosts, 1) };
+        let limit = config.connection_timeout;
+        let mut rig = Rig::new(config);
+        let (begun, mut tried) = (rig.now, std::collections::BTreeSet::new());
+        while rig.now.since(begun) < limit {
+            rig.deadline();
+            tried.extend(rig.wanted.map(|(_, host)| host));
+        }
+        assert_eq!(tried.len(), hosts, "of {hosts}");
+    }
 }
 
 #[test]

@@ -131,6 +131,28 @@ fn a_fired_watch_needs_no_removal() {
 }
 
 #[test]
+fn a_one_shot_watch_stays_while_a_lasting_one_on_its_path_does() {
+    for recursive in [false, true] {
+        let mut rig = Rig::online();
+        rig.watch(1, &add_watch("/p", recursive), 0);
+        rig.watch(2, &get("/p", true), 0);
+        rig.step(Input::Unwatch(WatchId(2)));
+        assert!(rig.sent().is_empty(), "a server before 3.9 would remove the other with it");
+        rig.step(Input::Unwatch(WatchId(1)));
+        assert_eq!(rig.sent(), [(4, removal("/p", 3))], "now all of them");
+        rig.reply(4, 1, 0);
+        // The lasting one is only asked for, and refused.
+        rig.watch(3, &get("/q", true), 0);
+        rig.ask_as(&add_watch("/q", recursive), None, Some(4));
+        rig.sent();
+        rig.step(Input::Unwatch(WatchId(3)));
+        assert!(rig.sent().is_empty());
+        rig.reply(6, 1, -6);
+        assert_eq!(rig.sent(), [(7, removal("/q", 3))]);
+    }
+}
+
+#[test]
 fn servers_before_3_9_lose_all_entries_of_a_path_with_the_last_watcher() {
     let mut rig = Rig::online();
     rig.watch(1, &add_watch("/p", false), 0);

@@ -236,19 +236,31 @@ impl Upkeep {
     async fn clean_up(&self) -> Result<()> {
         let Some(place) = self.fixed_place().filter(|_| self.plan.deleted_at_end) else { return Ok(()) };
         let client = &self.plan.client;
-        let Some(stat) = until_answered(client, || client.exists(&place)).await? else { return Ok(()) };
-        let own = [self.attempted, self.former].into_iter().flatten();
-        if !self.plan.mode.is_ephemeral() || own.into_iter().any(|own| own.0 == stat.ephemeral_owner) {
-            delete(client, &place, &stat).await?;
+        let own: Vec<i64> = [self.attempted, self.former].into_iter().flatten().map(|own| own.0).collect();
+        let (mut seen, mut tries) = (None, 0);
+        loop {
+            // The server may be one that has not seen it come.
+            until_answered(client, || client.sync(&place)).await?;
+            let Some(stat) = until_answered(client, || client.exists(&place)).await? else { return Ok(()) };
+            // What comes after a delete that was not answered is somebody else's.
+            let is_other = *seen.get_or_insert(stat.czxid) != stat.czxid;
+            if is_other || (self.plan.mode.is_ephemeral() && !own.contains(&stat.ephemeral_owner)) {
+                return Ok(());
+            }
+            match delete(client, &place, &stat).await {
+                Err(error) if passes(&error) => {}
+                deleted => return deleted,
+            }
+            tries += 1;
+            pause(tries).await;
+            client.wait_connected().await?;
         }
-        Ok(())
     }
 }
 
-/// Deletes a znode, unless it is another by now.
+/// Deletes a znode, unless it is another by now. Not to be repeated without another look.
 async fn delete(client: &Client, path: &str, stat: &Stat) -> Result<()> {
-    let ask = || client.delete(path).version(stat.version).quietly().idempotent();
-    match until_answered(client, ask).await {
+    match client.delete(path).version(stat.version).quietly().await {
         Err(error) if error.is_bad_version() => Ok(()),
         deleted => deleted,
     }

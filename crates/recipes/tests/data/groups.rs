@@ -2,13 +2,14 @@
 
 use crate::{
     servers::Servers,
-    world::{World, at_every_cut, with_expiry_after_every_request, within},
+    world::{World, at_every_cut, builder, server, struck_at, with_expiry_after_every_request, within},
 };
-use ostler_client::Client;
+use ostler_client::{Client, RetryPolicy};
 use ostler_recipes::{
     partitioner::{SetPartitioner, Share, ShareEnd},
     two_phase_commit::{Transaction, Vote},
 };
+use ostler_testkit::CutPoint;
 use std::time::Duration;
 
 fn member(client: &Client, id: &str) -> SetPartitioner {
@@ -82,6 +83,77 @@ async fn a_set_is_divided_again_after_the_end_of_a_session() {
             break;
         }
     }
+}
+
+#[tokio::test]
+async fn what_the_next_owner_has_taken_stays_when_a_release_is_repeated() {
+    let world = World::new().await;
+    let mut here = member(&world.client, "b");
+    let mut all = within(here.acquire()).await.unwrap();
+    let mut there = member(&world.other, "a");
+    within(all.ended()).await;
+    let first = "/deep/set/locks/1";
+    let next_owner = async {
+        loop {
+            let (found, changed) = world.other.exists(first).watch().await.unwrap();
+            let owner = found.map(|stat| stat.ephemeral_owner);
+            if owner == world.other.session_id().map(|session| session.0) {
+                return;
+            }
+            changed.await.unwrap();
+        }
+    };
+    let released = CutPoint::BeforeReply(world.proxy.requests() + 1);
+    let giving = within(struck_at(&world, released, all.release(), next_owner));
+    let ((done, struck), theirs) = tokio::join!(giving, within(there.acquire()));
+    done.unwrap();
+    assert!(struck.is_some());
+    let theirs = theirs.unwrap();
+    assert_eq!((theirs.items(), theirs.is_owned()), (vec!["1", "3", "5"], true));
+    let owner = world.other.exists(first).await.unwrap().map(|stat| stat.ephemeral_owner);
+    assert_eq!(owner, world.other.session_id().map(|session| session.0));
+}
+
+#[tokio::test]
+async fn what_was_taken_without_an_answer_is_ones_own() {
+    let server = server().await;
+    let take_and_release = async |root: &str, cut: Option<CutPoint>| {
+        let world = World::on(server.clone(), root, None).await;
+        world.client.close().await;
+        world.proxy.reset();
+        if let Some(point) = cut {
+            world.proxy.cut_at(point);
+        }
+        let servers = format!("{}{root}", world.proxy.connect_string());
+        let client = builder(&servers).retry(RetryPolicy::none()).connect().await.unwrap();
+        let mut member = member(&client, "a");
+        let share = within(member.acquire()).await.unwrap();
+        assert_eq!((share.items().len(), share.is_owned()), (5, true), "{cut:?}");
+        within(share.release()).await.unwrap();
+        let requests = world.proxy.requests();
+        drop(member);
+        client.close().await;
+        world.no_ephemerals().await;
+        requests
+    };
+    let requests = take_and_release("/whole", None).await;
+    for number in 2..=requests {
+        let point = CutPoint::BeforeReply(number);
+        take_and_release(&format!("/cut-{number}"), Some(point)).await;
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_a_share_can_be_waited_for_by_and_by() {
+    let world = World::new().await;
+    let mut alone = member(&world.client, "a");
+    let mut share = within(alone.acquire()).await.unwrap();
+    for _ in 0..3 {
+        let waited = tokio::time::timeout(Duration::ZERO, share.ended()).await;
+        assert!(waited.is_err(), "{waited:?}");
+    }
+    let _second = member(&world.other, "b");
+    assert_eq!(within(share.ended()).await, ShareEnd::MembersChanged);
 }
 
 pub(crate) async fn agree<S: Servers>(world: &World<S>, votes: [Vote; 2], expected: Vote) {
