@@ -1,17 +1,16 @@
 //! What a member asks of its disk, in files: what each act means, and in which order its parts become durable.
 //!
-//! It blocks, and has no thread, clock or queue of its own. The disk's thread drives it in a server; the simulator
+//! It blocks, and has no clock or queue of its own, nor a thread but to read ahead, where that is wanted. The disk's thread drives it in a server; the simulator
 //! drives the same code over a disk that forgets and fails.
 
 use crate::{
     config_files::ConfigFiles,
-    recovery::{self, Restored},
+    recovery::{self, Restored, Restoring},
     snapshots::{self, SnapshotSettings},
 };
 use ostler_proto::{
     id::{Epoch, ServerId, Zxid},
     planted::{self, Bug},
-    stat::ExtendedTypes,
 };
 use ostler_server_core::{LogPart, PersistOp, effect::Record};
 use ostler_storage::{
@@ -29,12 +28,10 @@ use std::{path::PathBuf, sync::Arc};
 /// How data are kept.
 #[derive(Debug, Clone)]
 pub struct KeepingOptions {
-    /// What a start may do without.
-    pub recover: RecoverOptions,
+    /// How they are read.
+    pub restoring: Restoring,
     /// How the log is written.
     pub log: LogOptions,
-    /// How owner fields are read.
-    pub types: ExtendedTypes,
     /// How snapshots are written and kept.
     pub snapshots: snapshots::SnapshotOptions,
     /// The zoo.cfg beside which a configuration that changes is kept, and this server's number; `None` where the
@@ -80,7 +77,7 @@ impl Persistence {
         folders: DataFolders,
         options: KeepingOptions,
     ) -> Result<(Persistence, Restored), StorageError> {
-        let restored = recovery::restore(&*disk, &folders, options.recover, options.types)?;
+        let restored = recovery::restore(&*disk, &folders, options.restoring)?;
         let log = TxnLog::open(disk.clone(), folders.logs.clone(), options.log);
         let snapshots = SnapshotSettings::new(disk.clone(), folders, log.spare(), options.snapshots);
         if restored.recovered.origin == Origin::Fresh {
@@ -136,8 +133,9 @@ impl Persistence {
                 if let Some(term) = reload {
                     // Where no snapshot is left the log goes back to the beginning. Where one cannot be read it may not.
                     let trust_empty = find_snapshots(disk, &folders.snapshots)?.is_empty();
-                    let options = RecoverOptions { trust_empty, db_autocreate: true };
-                    let restored = recovery::restore(disk, folders, options, self.options.types)?;
+                    let recover = RecoverOptions { trust_empty, db_autocreate: true };
+                    let how = Restoring { recover, ..self.options.restoring };
+                    let restored = recovery::restore(disk, folders, how)?;
                     return Ok(Some(Reloaded { term, restored }));
                 }
             }

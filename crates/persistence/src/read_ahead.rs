@@ -200,9 +200,9 @@ impl RecoverySink for Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recovery::restore;
+    use crate::recovery::{Restoring, restore};
     use ostler_proto::{
-        stat::{ExtendedTypes, StatPersisted},
+        stat::StatPersisted,
         txn::{CreateTxn, Txn, TxnCreateKind, TxnHeader, TxnRecord},
     };
     use ostler_storage::{
@@ -267,13 +267,12 @@ mod tests {
         let folders = folders(&dir);
         write_snapshot(&folders, 3, several_steps_of_paths());
         write_log(&folders, 4..=5 * (BYTES_PER_STEP as u64) / 1000);
-        let types = ExtendedTypes::default();
+        let how = Restoring { reads_ahead: true, ..Restoring::default() };
         let of = |tree: &Tree| (tree.node_count(), tree.digest(), tree.last_processed(), tree.data_size());
-        let two = restore(&OsDisk, &folders, RecoverOptions::default(), types).unwrap();
-        let mut one = TreeBuilder::new(types);
-        let recovered = recover(&OsDisk, &folders, RecoverOptions::default(), &mut one).unwrap();
-        assert_eq!(two.recovered, recovered);
-        assert_eq!(of(&two.tree), of(one.tree()));
+        let two = restore(&OsDisk, &folders, how).unwrap();
+        let one = restore(&OsDisk, &folders, Restoring::default()).unwrap();
+        assert_eq!(two.recovered, one.recovered);
+        assert_eq!(of(&two.tree), of(&one.tree));
         assert!(two.tree.get("/logged-4").is_some() && two.tree.get("/n1").is_some());
     }
 
@@ -284,8 +283,8 @@ mod tests {
         write_snapshot(&folders, 0, ["/".to_owned(), "/kept".to_owned()]);
         write_log(&folders, 1..=5);
         write_snapshot(&folders, 5, several_steps_of_paths().chain(["/no/parent".to_owned()]));
-        let restored =
-            restore(&OsDisk, &folders, RecoverOptions::default(), ExtendedTypes::default()).unwrap();
+        let how = Restoring { reads_ahead: true, ..Restoring::default() };
+        let restored = restore(&OsDisk, &folders, how).unwrap();
         assert_eq!(restored.recovered.origin, Origin::Snapshot(Zxid(0)));
         assert_eq!(restored.tree.node_count(), 2 + 5);
         let [Note::SnapshotSkipped { reason, .. }] = &restored.recovered.notes[..] else {

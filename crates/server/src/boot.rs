@@ -16,7 +16,7 @@ use crate::{
 };
 use ostler_persistence::{
     Frozen, KeepingOptions, Persistence,
-    recovery::Restored,
+    recovery::{Restored, Restoring},
     snapshots::{self, SnapshotOptions, SnapshotSettings},
 };
 use ostler_proto::{id::ServerId, stat::ExtendedTypes};
@@ -87,7 +87,7 @@ impl RunningServer {
         let lock = Arc::new(lock);
         let begun = Instant::now();
         let options = keeping_options(config);
-        let types = options.types;
+        let types = options.restoring.types;
         let may_start_empty = folders.has_initialize(&*files)?;
         let (persistence, restored) = Persistence::start(files.clone(), folders.clone(), options)?;
         if restored.recovered.origin == Origin::Untrusted {
@@ -354,15 +354,18 @@ fn conn_limits(config: &ServerConfig) -> ConnLimits {
 fn keeping_options(config: &ServerConfig) -> KeepingOptions {
     let beside = |ensemble: &EnsembleSettings| (ensemble.file.clone(), ensemble.me);
     KeepingOptions {
-        recover: RecoverOptions {
-            trust_empty: config.snapshot_trust_empty,
-            db_autocreate: config.db_autocreate,
+        restoring: Restoring {
+            recover: RecoverOptions {
+                trust_empty: config.snapshot_trust_empty,
+                db_autocreate: config.db_autocreate,
+            },
+            types: ExtendedTypes {
+                enabled: config.extended_types_enabled,
+                emulate_353: config.emulate_353_ttl_nodes,
+            },
+            reads_ahead: true,
         },
         log: log_options(config),
-        types: ExtendedTypes {
-            enabled: config.extended_types_enabled,
-            emulate_353: config.emulate_353_ttl_nodes,
-        },
         snapshots: SnapshotOptions {
             compression: match config.snapshot_compression {
                 SnapshotCompression::None => Compression::None,

@@ -9,13 +9,12 @@ use crate::{
 };
 use ostler_persistence::{
     Frozen, KeepingOptions, Persistence,
-    recovery::{self, Restored},
+    recovery::{self, Restored, Restoring},
     snapshots::SnapshotOptions,
 };
 use ostler_proto::{
     id::{Epoch, ServerId, Zxid},
     membership::Membership,
-    stat::ExtendedTypes,
 };
 use ostler_server_core::{LogPart, PersistOp};
 use ostler_storage::{
@@ -23,7 +22,7 @@ use ostler_storage::{
     error::IoContext,
     folders::DataFolders,
     names::Compression,
-    recover::{Origin, RecoverOptions},
+    recover::Origin,
     txnlog::{LogOptions, LogReader},
 };
 use ostler_tree::{FrozenTree, Tree};
@@ -108,9 +107,8 @@ impl MemberDisk {
             files,
             folders: DataFolders::at(Path::new(DATA_DIR), None),
             options: KeepingOptions {
-                recover: RecoverOptions::default(),
+                restoring: Restoring::default(),
                 log: LogOptions { prealloc_bytes, ..LogOptions::default() },
-                types: ExtendedTypes::default(),
                 snapshots: SnapshotOptions {
                     compression: Compression::None,
                     digest: true,
@@ -420,8 +418,7 @@ impl MemberDisk {
     /// What a start would find now.
     pub(crate) fn look(&mut self) -> (Tree, History) {
         let disk = self.files.clone();
-        let options = &self.options;
-        let restored = recovery::restore(&disk, &self.folders, options.recover, options.types).unwrap();
+        let restored = recovery::restore(&disk, &self.folders, self.options.restoring).unwrap();
         let history = self.history_of(&restored).unwrap();
         (restored.tree, history)
     }

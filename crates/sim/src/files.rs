@@ -7,12 +7,26 @@ use crate::chance::Chance;
 use ostler_storage::disk::{Disk, DiskFile};
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ffi::{OsStr, OsString},
     io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard},
 };
 
 const SECTOR: usize = 512;
+
+/// Whole paths, by their bytes: to compare paths part by part takes long.
+type Names = BTreeMap<OsString, usize>;
+
+/// The rest of a name in a folder.
+fn within<'a>(folder: &Path, name: &'a OsStr) -> Option<&'a [u8]> {
+    name.as_encoded_bytes().strip_prefix(folder.as_os_str().as_encoded_bytes())?.strip_prefix(b"/")
+}
+
+/// Whether a name is right in a folder.
+fn is_in(folder: &Path, name: &OsStr) -> bool {
+    within(folder, name).is_some_and(|rest| !rest.contains(&b'/'))
+}
 
 /// Shared by clones.
 #[derive(Clone, Default)]
@@ -21,8 +35,8 @@ pub(crate) struct SimFiles(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     /// As the running system sees names, and as a loss of power leaves them.
-    names: BTreeMap<PathBuf, usize>,
-    durable_names: BTreeMap<PathBuf, usize>,
+    names: Names,
+    durable_names: Names,
     /// Indexed by number. A file without a name is emptied, so that its memory is free.
     files: Vec<Content>,
     trouble: Option<Trouble>,
@@ -86,7 +100,7 @@ impl SimFiles {
     /// The power goes.
     pub(crate) fn lose_power(&self, chance: &mut Chance) {
         let mut state = self.state();
-        let all: BTreeSet<PathBuf> = state.names.keys().chain(state.durable_names.keys()).cloned().collect();
+        let all: BTreeSet<OsString> = state.names.keys().chain(state.durable_names.keys()).cloned().collect();
         let mut names = state.durable_names.clone();
         for path in all {
             let (now, durable) = (state.names.get(&path).copied(), state.durable_names.get(&path).copied());
@@ -109,14 +123,14 @@ impl SimFiles {
     pub(crate) fn rot(&self, folder: &Path, chance: &mut Chance) -> Option<PathBuf> {
         let mut state = self.state();
         let written = |of: &usize| state.files[*of].now.iter().any(|byte| *byte != 0);
-        let sealed = |path: &Path| path.parent() == Some(folder) && path.extension().is_some();
-        let all = state.names.iter().filter(|(path, file)| sealed(path) && written(file));
-        let paths: Vec<PathBuf> = all.map(|(path, _)| path.clone()).collect();
-        if paths.is_empty() {
+        let sealed = |name: &OsStr| is_in(folder, name) && Path::new(name).extension().is_some();
+        let all = state.names.iter().filter(|(name, file)| sealed(name) && written(file));
+        let names: Vec<OsString> = all.map(|(name, _)| name.clone()).collect();
+        if names.is_empty() {
             return None;
         }
-        let path = paths[chance.below(paths.len() as u64) as usize].clone();
-        let file = state.names[&path];
+        let name = names[chance.below(names.len() as u64) as usize].clone();
+        let file = state.names[&name];
         let content = &mut state.files[file];
         let last = content.now.iter().rposition(|byte| *byte != 0).unwrap_or(0);
         for _ in 0..chance.between(1, 3) {
@@ -125,14 +139,14 @@ impl SimFiles {
             content.dirty.insert(at / SECTOR);
         }
         content.sync();
-        Some(path)
+        Some(name.into())
     }
 
     /// A bit flips in the middle of a file.
     #[cfg(test)]
     pub(crate) fn damage(&self, path: &Path) {
         let mut state = self.state();
-        let file = state.names[path];
+        let file = state.names[path.as_os_str()];
         let content = &mut state.files[file];
         let middle = content.now.len() / 2;
         content.now[middle] ^= 1;
@@ -149,7 +163,7 @@ impl SimFiles {
     /// As it is now, for whom it is put back later. Unsynced bytes are in it.
     pub(crate) fn copy(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let state = self.state();
-        state.names.iter().map(|(path, file)| (path.clone(), state.files[*file].now.clone())).collect()
+        state.names.iter().map(|(name, file)| (name.clone().into(), state.files[*file].now.clone())).collect()
     }
 
     /// Puts a copy in the place of everything.
@@ -164,21 +178,21 @@ impl SimFiles {
         let file = state.files.len();
         let dirty = BTreeSet::new();
         state.files.push(Content { now: bytes.to_vec(), synced: bytes.to_vec(), dirty });
-        state.names.insert(path.to_path_buf(), file);
-        state.durable_names.insert(path.to_path_buf(), file);
+        state.names.insert(path.into(), file);
+        state.durable_names.insert(path.into(), file);
     }
 
     /// Takes all files out of a folder, for good.
     pub(crate) fn forget(&self, folder: &Path) {
         let mut state = self.state();
-        state.names.retain(|path, _| path.parent() != Some(folder));
-        state.durable_names.retain(|path, _| path.parent() != Some(folder));
+        state.names.retain(|name, _| !is_in(folder, name));
+        state.durable_names.retain(|name, _| !is_in(folder, name));
     }
 
     /// A file's text.
     pub(crate) fn text(&self, path: &Path) -> Option<String> {
         let state = self.state();
-        let file = state.names.get(path)?;
+        let file = state.names.get(path.as_os_str())?;
         String::from_utf8(state.files[*file].now.clone()).ok()
     }
 }
@@ -250,7 +264,7 @@ impl State {
     }
 
     fn file(&self, path: &Path) -> io::Result<usize> {
-        self.names.get(path).copied().ok_or_else(|| io::ErrorKind::NotFound.into())
+        self.names.get(path.as_os_str()).copied().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     fn free(&mut self) {
@@ -273,12 +287,12 @@ impl Disk for SimFiles {
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
         let mut state = self.state();
         state.call(true)?;
-        let file = match state.names.get(path) {
+        let file = match state.names.get(path.as_os_str()) {
             Some(file) => *file,
             None => {
                 state.files.push(Content::default());
                 let file = state.files.len() - 1;
-                state.names.insert(path.to_path_buf(), file);
+                state.names.insert(path.into(), file);
                 file
             }
         };
@@ -300,17 +314,17 @@ impl Disk for SimFiles {
     fn exists(&self, path: &Path) -> io::Result<bool> {
         let mut state = self.state();
         state.call(false)?;
-        // What is in a folder comes right after it.
-        let next = state.names.range(path.to_path_buf()..).next();
-        Ok(next.is_some_and(|(name, _)| name.starts_with(path)))
+        // What is in a folder makes it one.
+        Ok(state.names.contains_key(path.as_os_str())
+            || state.names.keys().any(|name| within(path, name).is_some()))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut state = self.state();
         state.call(true)?;
         let file = state.file(from)?;
-        state.names.remove(from);
-        state.names.insert(to.to_path_buf(), file);
+        state.names.remove(from.as_os_str());
+        state.names.insert(to.into(), file);
         Ok(())
     }
 
@@ -318,15 +332,16 @@ impl Disk for SimFiles {
         let mut state = self.state();
         state.call(false)?;
         state.file(path)?;
-        state.names.remove(path);
+        state.names.remove(path.as_os_str());
         Ok(())
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
         let mut state = self.state();
         state.call(false)?;
-        let here = state.names.keys().filter(|path| path.parent() == Some(dir));
-        Ok(here.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect())
+        let here =
+            state.names.keys().filter_map(|name| within(dir, name)).filter(|rest| !rest.contains(&b'/'));
+        Ok(here.filter_map(|rest| Some(std::str::from_utf8(rest).ok()?.to_owned())).collect())
     }
 
     fn create_dir_all(&self, _: &Path) -> io::Result<()> {
@@ -340,9 +355,9 @@ impl Disk for SimFiles {
             return Ok(());
         }
         let state = &mut *state;
-        state.durable_names.retain(|path, _| path.parent() != Some(dir));
-        let here = state.names.iter().filter(|(path, _)| path.parent() == Some(dir));
-        state.durable_names.extend(here.map(|(path, file)| (path.clone(), *file)));
+        state.durable_names.retain(|name, _| !is_in(dir, name));
+        let here = state.names.iter().filter(|(name, _)| is_in(dir, name));
+        state.durable_names.extend(here.map(|(name, file)| (name.clone(), *file)));
         Ok(())
     }
 }

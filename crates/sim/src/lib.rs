@@ -8,6 +8,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what must be so is so, or the run has found something")]
 
+mod agenda;
 mod chance;
 mod checks;
 mod client;

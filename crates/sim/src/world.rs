@@ -1,6 +1,7 @@
 //! Time, and what happens in it.
 
 use crate::{
+    agenda::Agenda,
     chance::Chance,
     client::Client,
     clock::Clock,
@@ -170,8 +171,7 @@ pub(crate) struct World {
     pub(crate) shape: Shape,
     pub(crate) chance: Chance,
     pub(crate) now: u64,
-    events: BTreeMap<(u64, u64), Event>,
-    count: u64,
+    events: Agenda<Event>,
     pub(crate) nodes: BTreeMap<i64, Node>,
     pub(crate) net: Net,
     pub(crate) clients: Vec<Client>,
@@ -220,8 +220,7 @@ impl World {
         World {
             shape,
             now: START_MS,
-            events: BTreeMap::new(),
-            count: 0,
+            events: Agenda::new(START_MS),
             nodes: (1..=shape.voters + shape.observers).map(|id| (id, node(id))).collect(),
             net: Net::default(),
             clients: (0..shape.clients).map(|n| Client { reader: n % 2 == 1, ..Client::default() }).collect(),
@@ -253,8 +252,7 @@ impl World {
     }
 
     pub(crate) fn after(&mut self, delay: u64, event: Event) {
-        self.count += 1;
-        self.events.insert((self.now + delay, self.count), event);
+        self.events.add(self.now + delay, event);
     }
 
     /// Virtual time since the beginning, ms.
@@ -325,7 +323,7 @@ impl World {
         let ensemble = EnsembleConfig {
             membership: found.membership,
             pending: found.pending.filter(|_| shape.reconfig),
-            election: ElectionTiming { resend_max: 2_000, ..ElectionTiming::default() },
+            election: ElectionTiming::default(),
             timing: TIMING,
             observing: shape.observing,
             reign: shape.reign,
@@ -359,13 +357,9 @@ impl World {
     pub(crate) fn run(&mut self, ms: u64) {
         let until = self.now + ms;
         let mut at_once = 0;
-        while let Some(entry) = self.events.first_entry() {
-            if entry.key().0 > until {
-                break;
-            }
-            at_once = if entry.key().0 > self.now { 0 } else { at_once + 1 };
+        while let Some((at, number, event)) = self.events.next(until) {
+            at_once = if at > self.now { 0 } else { at_once + 1 };
             assert!(at_once < AT_ONCE_MAX, "[progress] things happen without end and time stands still");
-            let ((at, number), event) = entry.remove_entry();
             assert!(self.events.len() < PENDING_MAX, "[progress] messages become more and more");
             self.now = at;
             self.fingerprint.number(at ^ number << 32);
