@@ -507,7 +507,7 @@ impl Server {
         if has_paused {
             self.sessions.spare(now.mono);
         }
-        if !self.sessions.spares_none(now.mono) {
+        if !self.sessions.end_sparing(now.mono) {
             return;
         }
         self.expire_local_sessions(now, effects);

@@ -160,8 +160,8 @@ impl Sessions {
         self.spared_until.get_or_insert(now.after(self.tick_ms));
     }
 
-    /// Whether sessions may be given up again, which ends a time that [`Sessions::spare`] began.
-    pub fn spares_none(&mut self, now: Mono) -> bool {
+    /// Ends a time that [`Sessions::spare`] began, if it is over; gives whether sessions may be given up now.
+    pub fn end_sparing(&mut self, now: Mono) -> bool {
         self.spared_until.take_if(|until| *until <= now);
         self.spared_until.is_none()
     }

@@ -290,7 +290,8 @@ impl TestEnsemble {
         }
         while let Some(led) = waiting.join_next().await {
             if let Ok(Ok(id)) = led {
-                return Ok(id);
+                // It may be one that does not know yet that it does not lead any more.
+                return Ok(self.leader().filter(|latest| meant(*latest)).unwrap_or(id));
             }
         }
         Err(TestkitError::NoLeader)

@@ -32,13 +32,16 @@ pub struct ElectionTiming {
     pub resend_min: u64,
     /// At most (`maxNotificationInterval`).
     pub resend_max: u64,
+    /// At most while a voter cannot be reached: sending calls it. Upstream waits for up to `resend_max` after a
+    /// network has healed.
+    pub recall: u64,
     /// After a quorum has agreed, for better votes (`finalizeWait`).
     pub settle: u64,
 }
 
 impl Default for ElectionTiming {
     fn default() -> Self {
-        ElectionTiming { resend_min: 200, resend_max: 60_000, settle: 200 }
+        ElectionTiming { resend_min: 200, resend_max: 60_000, recall: 1_000, settle: 200 }
     }
 }
 
@@ -237,8 +240,20 @@ impl Election {
         self.record.add(now, if up { Happening::Reached { peer } } else { Happening::Lost { peer } });
         if up {
             self.tell(peer, out);
+        } else {
+            self.call_again(now, electorate);
         }
         self.consider(now, electorate, out);
+    }
+
+    /// What a voter was sent last may be lost, and it may have nothing to say by itself: it has to be called before long.
+    fn call_again(&mut self, now: Mono, electorate: &Electorate) {
+        let is_missed = electorate.voters().iter().any(|voter| self.unreachable.contains(voter));
+        if let Phase::Looking(looking) = &mut self.phase
+            && is_missed
+        {
+            looking.resend_at = looking.resend_at.min(now.after(self.timing.recall));
+        }
     }
 
     /// A vote has come.
@@ -299,6 +314,7 @@ impl Election {
                 looking.resend_after = (looking.resend_after * 2).min(self.timing.resend_max);
             }
             looking.resend_at = now.after(looking.resend_after);
+            self.call_again(now, electorate);
             self.tell_all(now, electorate, out);
         }
     }

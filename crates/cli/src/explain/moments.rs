@@ -65,7 +65,7 @@ impl Teller<'_> {
         }
         if self.search.left_out > 0 {
             let at = self.search.elected.map_or(0, |elected| elected.ms);
-            self.say(at, format!("({} more votes were not kept)", self.search.left_out));
+            self.say(at, format!("({} votes before the last 500 were not kept)", self.search.left_out));
         }
         self.phases();
     }

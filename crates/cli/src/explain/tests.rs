@@ -402,7 +402,7 @@ fn all_that_can_happen_has_words() {
                                     Changes its vote to server 3.
             12:00:00.409  server 1  Elects server 3: 3 of 3 voters back it (1, 2 and 3); all voters agree, so there is nothing
                                     to wait for.
-            12:00:00.409  server 1  (12 more votes were not kept)
+            12:00:00.409  server 1  (12 votes before the last 500 were not kept)
 
             Phases in ms          server 1
               detect                     -

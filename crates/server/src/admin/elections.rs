@@ -63,7 +63,7 @@ pub struct Search {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_commit: Option<Commit>,
     pub moments: Vec<Moment>,
-    /// Moments beyond the limit that were not kept.
+    /// Moments from the middle that were not kept.
     #[serde(default)]
     pub left_out: usize,
 }

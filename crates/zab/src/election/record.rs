@@ -7,15 +7,16 @@ use ostler_proto::{
     id::ServerId,
 };
 
-/// An election that goes on for hours must not fill the memory.
-const ENTRIES_MAX: usize = 1000;
+/// An election that goes on for hours must not fill the memory: how it began is kept, and how it ended.
+const FIRST_KEPT: usize = 500;
+const LAST_KEPT: usize = 500;
 
 /// One server's view of one election.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ElectionRecord {
     /// In order.
     pub entries: Vec<Entry>,
-    /// Entries beyond the limit that were not kept.
+    /// Entries from the middle that were not kept.
     pub left_out: usize,
 }
 
@@ -140,16 +141,31 @@ impl ElectionRecord {
     }
 
     pub(crate) fn add(&mut self, at: Mono, what: Happening) {
-        // The last entry, how it ended, is always kept.
-        if self.entries.len() >= ENTRIES_MAX && !matches!(what, Happening::Elected { .. }) {
+        if self.entries.len() == FIRST_KEPT + LAST_KEPT {
+            self.entries.remove(FIRST_KEPT);
             self.left_out += 1;
-        } else {
-            self.entries.push(Entry { at, what });
         }
+        self.entries.push(Entry { at, what });
     }
 
     pub(crate) fn received(&mut self, at: Mono, from: ServerId, vote: &Notification, verdict: Verdict) {
         let Notification { state, candidate, round, .. } = *vote;
         self.add(at, Happening::Received { from, state, candidate, round, verdict });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_long_election_its_beginning_and_its_end_are_kept() {
+        let mut record = ElectionRecord::begin(Mono(0), 1, None);
+        for at in 1..3000 {
+            record.add(Mono(at), Happening::Told { candidate: None, round: 1 });
+        }
+        let kept: Vec<u64> = record.entries.iter().map(|entry| entry.at.0).collect();
+        assert_eq!(kept, (0..500).chain(2500..3000).collect::<Vec<u64>>());
+        assert_eq!(record.left_out, 2000);
     }
 }

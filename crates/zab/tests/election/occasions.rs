@@ -124,6 +124,29 @@ fn a_vote_that_was_lost_is_sent_again() {
     assert_eq!(world.leader(), Some(2));
 }
 
+#[test]
+fn a_server_that_cannot_be_reached_is_called_every_second_however_long_it_takes() {
+    let mut hand = Hand::looking();
+    let others_are = |hand: &mut Hand, now: u64, up: bool| {
+        for id in [1, 3] {
+            hand.election.link(Mono(now), ServerId(id), up, &hand.electorate, &mut hand.out);
+        }
+    };
+    // As long as they can be reached they need not hear the same again so often.
+    let mut last = hand.look_until(600_000);
+    let pause = hand.election.next_deadline().unwrap().0 - last;
+    assert_eq!(pause, ElectionTiming::default().resend_max);
+    // A vote that was on its way may be lost with its connection.
+    others_are(&mut hand, last + 1, false);
+    assert!(hand.election.next_deadline() <= Some(Mono(last + 1_001)));
+    last = hand.look_until(last + 600_000);
+    assert_eq!(hand.election.next_deadline(), Some(Mono(last + 1_000)));
+    assert_eq!(hand.sent(), [(1, 2), (3, 2)]);
+    others_are(&mut hand, last + 1, true);
+    last = hand.look_until(last + 600_000);
+    assert!(hand.election.next_deadline() > Some(Mono(last + 1_000)));
+}
+
 /// One server and votes by hand.
 struct Hand {
     election: Election,
@@ -154,6 +177,17 @@ impl Hand {
             })
             .next()
             .unwrap()
+    }
+
+    /// Hears nothing until then; gives when it last said something.
+    fn look_until(&mut self, until: u64) -> u64 {
+        let mut last = 0;
+        while let Some(Mono(due)) = self.election.next_deadline().filter(|due| due.0 <= until) {
+            self.out.clear();
+            self.election.deadline(Mono(due), &self.electorate, &mut self.out);
+            last = due;
+        }
+        last
     }
 
     /// To whom, and whom this server backs now.

@@ -167,6 +167,8 @@ const KEYS: &[Key] = &[
         "fastleader.maxNotificationInterval",
         ANY_INT,
         "60000",
-        Obeyed("Milliseconds between repetitions of a vote at most"),
+        Obeyed(
+            "Milliseconds between repetitions of a vote at most; a second while a voter cannot be reached",
+        ),
     ),
 ];
