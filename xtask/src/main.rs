@@ -3,6 +3,7 @@
 mod licences;
 mod metadata;
 mod outcome;
+mod peers;
 mod program;
 mod steps;
 mod tally;

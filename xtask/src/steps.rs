@@ -23,12 +23,14 @@ pub(crate) struct Step {
     pub(crate) what: &'static str,
     /// Part of the long form only.
     pub(crate) only_in_full: bool,
+    /// Whether it is about the programs that interop/peers/get brings.
+    pub(crate) needs_peers: bool,
     /// Runs it, in its long form if asked to.
     pub(crate) run: fn(&Runner<'_>, bool) -> Result<Outcome>,
 }
 
 const fn step(name: &'static str, what: &'static str, run: fn(&Runner<'_>, bool) -> Result<Outcome>) -> Step {
-    Step { name, what, only_in_full: false, run }
+    Step { name, what, only_in_full: false, needs_peers: false, run }
 }
 
 pub(crate) const STEPS: [Step; 10] = [
@@ -41,7 +43,10 @@ pub(crate) const STEPS: [Step; 10] = [
     step("sim", "the simulator, some hundreds of seeds", sim),
     step("doc", "the documentation builds without a warning", doc),
     step("fuzz", "every fuzz target for some seconds (fuzz/run)", fuzz),
-    step("interop", "clients, Java ZooKeeper and its files (interop/run.py)", interop),
+    Step {
+        needs_peers: true,
+        ..step("interop", "clients, Java ZooKeeper and its files (interop/run.py)", interop)
+    },
 ];
 
 /// Crates with a workspace of their own.

@@ -2,6 +2,7 @@
 
 use crate::{
     outcome::Outcome,
+    peers,
     program::Runner,
     steps::{STEPS, Step},
     tally::Tally,
@@ -37,6 +38,7 @@ pub(crate) fn run(args: &TestArgs, checkout: &Path) -> Result<bool> {
         return Ok(true);
     }
     let no_skips = env::var("CI").is_ok_and(|ci| ci == "true");
+    let _fetching = chosen.iter().any(|step| step.needs_peers).then(|| peers::fetch(checkout));
     let mut sum = Tally::default();
     for step in chosen {
         let begun = Instant::now();
