@@ -43,7 +43,7 @@ pub(crate) const COMMANDS: &[Syntax] = &[
     command(
         "create",
         "[-s] [-e] [-c] [-t ttl] [-p] [-b] [--file name] path [data] [acl]",
-        "-s sequential, -e ephemeral, -c container, -t for so many ms, -p parents as well",
+        "-s sequential, -e ephemeral, -c container, -t for so many ms, -p parents as well, -b given as base64",
     )
     .flags(&["s", "e", "c", "p", "b"])
     .values(&["t", "file"]),
