@@ -499,8 +499,22 @@ impl Server {
                     effects.push(Effect::SendVote { to, notification });
                 }
                 ElectionOutput::Elected { leader } => self.elected(now, leader, effects),
+                ElectionOutput::Mistaken if self.has_promised_nothing() => {
+                    self.look(now, Why::Mistaken, effects);
+                }
+                ElectionOutput::Mistaken => {}
             }
         }
+    }
+
+    /// Since it was elected, or has elected.
+    fn has_promised_nothing(&self) -> bool {
+        self.ensemble.as_ref().is_some_and(|ensemble| match &ensemble.role {
+            Role::Looking => false,
+            Role::Leading(leading) => leading.is_gathering(),
+            Role::Dialling => true,
+            Role::Learning(learner) => learner.learning.is_greeting(),
+        })
     }
 
     fn elected(&mut self, now: Now, leader: ServerId, effects: &mut Vec<Effect>) {

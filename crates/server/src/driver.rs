@@ -206,6 +206,7 @@ impl Driver {
                 break;
             }
         }
+        self.mind_timer(core);
         taken
     }
 
@@ -281,7 +282,9 @@ impl Driver {
 
     /// When the member next wants to be woken.
     pub(crate) fn next_deadline(&self) -> Mono {
-        let deadline = self.lock().server.next_deadline();
+        // Under the lock: a step that brings it forward must see what the timer is about to sleep until.
+        let core = self.lock();
+        let deadline = core.server.next_deadline();
         self.timer_until.store(deadline.0, Ordering::Relaxed);
         deadline
     }

@@ -60,6 +60,9 @@ pub enum ElectionOutput {
         /// Who leads.
         leader: ServerId,
     },
+    /// Whom this server has elected does not lead: the others say so. Look again, unless something was promised
+    /// meanwhile: an epoch above that of the others' leader would keep this server out of its reign.
+    Mistaken,
 }
 
 /// A vote that was received.
@@ -71,11 +74,13 @@ struct Ballot {
 }
 
 /// Between elections: what others are told who ask.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Settled {
     state: PeerState,
     candidate: Option<Candidate>,
     round: u64,
+    /// Until the reign has begun it may turn out that the others have another leader.
+    doubts: Option<BTreeMap<ServerId, Ballot>>,
 }
 
 #[derive(Debug)]
@@ -120,7 +125,7 @@ pub struct Election {
 impl Election {
     /// For one server. It is settled on nobody until [`Election::look`].
     pub fn new(me: ServerId, observer: bool, timing: ElectionTiming, config: String) -> Self {
-        let settled = Settled { state: PeerState::Looking, candidate: None, round: 0 };
+        let settled = Settled { state: PeerState::Looking, candidate: None, round: 0, doubts: None };
         Election {
             me,
             observer,
@@ -214,8 +219,8 @@ impl Election {
     /// Synchronised with the leader: from now on the vote names the new epoch, as the leader's own does, so
     /// that whoever comes later finds all votes equal.
     pub fn established(&mut self, epoch: Epoch) {
-        if let Phase::Settled(Settled { candidate: Some(candidate), .. }) = &mut self.phase {
-            candidate.epoch = epoch;
+        if let Phase::Settled(Settled { candidate: Some(candidate), doubts, .. }) = &mut self.phase {
+            (candidate.epoch, *doubts) = (epoch, None);
         }
     }
 
@@ -234,24 +239,32 @@ impl Election {
         out: &mut Vec<ElectionOutput>,
     ) {
         let changed = if up { self.unreachable.remove(&peer) } else { self.unreachable.insert(peer) };
-        if !changed || !self.is_looking() {
-            return;
-        }
-        self.record.add(now, if up { Happening::Reached { peer } } else { Happening::Lost { peer } });
+        let Phase::Looking(looking) = &mut self.phase else { return };
         if up {
-            self.tell(peer, out);
-        } else {
-            self.call_again(now, electorate);
+            // Also where it takes the place of another: what was sent on that may be lost.
+            looking.resend_after = self.timing.resend_min;
+            looking.resend_at = looking.resend_at.min(now.after(looking.resend_after));
         }
-        self.consider(now, electorate, out);
+        if changed {
+            self.record.add(now, if up { Happening::Reached { peer } } else { Happening::Lost { peer } });
+        }
+        match up {
+            true => self.tell(peer, out),
+            false if self.is_anybody_missed(electorate) => self.call_again(now),
+            false => {}
+        }
+        if changed {
+            self.consider(now, electorate, out);
+        }
     }
 
-    /// What a voter was sent last may be lost, and it may have nothing to say by itself: it has to be called before long.
-    fn call_again(&mut self, now: Mono, electorate: &Electorate) {
-        let is_missed = electorate.voters().iter().any(|voter| self.unreachable.contains(voter));
-        if let Phase::Looking(looking) = &mut self.phase
-            && is_missed
-        {
+    fn is_anybody_missed(&self, electorate: &Electorate) -> bool {
+        electorate.voters().iter().any(|voter| self.unreachable.contains(voter))
+    }
+
+    /// What a voter was sent last may be lost, and it may have nothing to say by itself.
+    fn call_again(&mut self, now: Mono) {
+        if let Phase::Looking(looking) = &mut self.phase {
             looking.resend_at = looking.resend_at.min(now.after(self.timing.recall));
         }
     }
@@ -278,7 +291,7 @@ impl Election {
             if vote.state == PeerState::Looking {
                 self.tell(from, out);
             }
-            return;
+            return self.doubt(from, vote, electorate, out);
         };
         let Some(candidate) = vote.candidate else {
             return self.record.received(now, from, vote, Verdict::Ignored(Why::BacksNobody));
@@ -300,6 +313,36 @@ impl Election {
         }
     }
 
+    /// A vote has come after the election. Where it was decided without a vote that was late, the others may have gone
+    /// another way: without this, as upstream, both sides wait for as long as a reign may take to begin.
+    fn doubt(
+        &mut self,
+        from: ServerId,
+        vote: &Notification,
+        electorate: &Electorate,
+        out: &mut Vec<ElectionOutput>,
+    ) {
+        let Phase::Settled(settled) = &mut self.phase else { return };
+        let (Some(own), Some(doubts)) = (settled.candidate, &mut settled.doubts) else { return };
+        let Some(candidate) = vote.candidate else { return };
+        let is_mistaken = match vote.state {
+            // It does not lead: it has begun anew.
+            PeerState::Looking => from == own.id && vote.round > settled.round,
+            PeerState::Following | PeerState::Leading
+                if candidate.id != own.id && vote.round >= settled.round =>
+            {
+                doubts.insert(from, Ballot { candidate, round: vote.round, state: vote.state });
+                let same = |server| doubts.get(&server).filter(|vote| vote.candidate.id == candidate.id);
+                electorate.current.is_quorum(|server| same(server).is_some())
+                    && same(candidate.id).is_some_and(|vote| vote.state == PeerState::Leading)
+            }
+            _ => false,
+        };
+        if is_mistaken {
+            out.push(ElectionOutput::Mistaken);
+        }
+    }
+
     /// A time that [`Election::next_deadline`] named has come.
     pub fn deadline(&mut self, now: Mono, electorate: &Electorate, out: &mut Vec<ElectionOutput>) {
         let Phase::Looking(looking) = &mut self.phase else { return };
@@ -309,12 +352,17 @@ impl Election {
             return self.elect_and_tell(now, candidate, self.round, electorate, out);
         }
         if looking.resend_at <= now {
+            let after = looking.resend_after;
+            looking.resend_at = now.after(after);
+            if self.is_anybody_missed(electorate) {
+                self.call_again(now);
             // Nobody writes to an observer of his own accord: it has to ask until somebody has a leader.
-            if !self.observer {
-                looking.resend_after = (looking.resend_after * 2).min(self.timing.resend_max);
+            } else if !self.observer {
+                let after = (after * 2).min(self.timing.resend_max);
+                if let Phase::Looking(looking) = &mut self.phase {
+                    (looking.resend_after, looking.resend_at) = (after, now.after(after));
+                }
             }
-            looking.resend_at = now.after(looking.resend_after);
-            self.call_again(now, electorate);
             self.tell_all(now, electorate, out);
         }
     }
@@ -415,8 +463,10 @@ impl Election {
         // leader needs no promise from them: that leader got all that it needs before it brings its history.
         let agreed = electorate.current.is_quorum(|server| looking.elsewhere.get(&server).is_some_and(same));
         if agreed && leads(&looking.elsewhere) {
-            self.elect(now, ballot.candidate, ballot.round, out);
+            return self.elect(now, ballot.candidate, ballot.round, out);
         }
+        // Who has a leader speaks only when asked, and will say something else once its reign has begun.
+        self.call_again(now);
     }
 
     /// Whether a quorum backs the proposal, and whether anything better can still come.
@@ -477,7 +527,8 @@ impl Election {
             self.record.add(now, Happening::Elected { candidate, state, votes });
         }
         self.round = round;
-        self.phase = Phase::Settled(Settled { state, candidate: Some(candidate), round });
+        let doubts = Some(BTreeMap::new());
+        self.phase = Phase::Settled(Settled { state, candidate: Some(candidate), round, doubts });
         out.push(ElectionOutput::Elected { leader: candidate.id });
     }
 

@@ -123,6 +123,8 @@ pub enum Refusal {
         /// Its last transaction.
         last: Zxid,
     },
+    /// It says that it has accepted the last epoch there is: none can follow.
+    NoEpochLeft,
     /// It has said nothing for too long.
     Silent,
     /// What it said does not belong here.
@@ -289,6 +291,11 @@ impl Leading {
         (!matches!(self.stage, Stage::Discovery { .. })).then_some(self.epoch)
     }
 
+    /// Whether nothing has been promised or proposed yet: then nobody is hurt by giving up.
+    pub fn is_gathering(&self) -> bool {
+        matches!(self.stage, Stage::Discovery { .. })
+    }
+
     /// Whether the reign has begun.
     pub fn is_established(&self) -> bool {
         matches!(self.stage, Stage::Broadcast)
@@ -397,6 +404,9 @@ impl Leading {
     ) {
         // A learner that comes back closes its old connection first, or is silent on it for long. Whoever is heard
         // on one while another comes with the same id is a second server.
+        if accepted.0 == u32::MAX {
+            return out.push(LeadingOutput::Refuse { link, why: Refusal::NoEpochLeft });
+        }
         let twice = self.learners.values().any(|other| other.id == id) || id == self.me;
         if twice || self.learners.contains_key(&link) {
             return out.push(LeadingOutput::Refuse { link, why: Refusal::SameId(id) });
@@ -420,7 +430,8 @@ impl Leading {
         if !self.electorate.is_quorum(here) {
             return;
         }
-        self.epoch = Epoch(highest.0 + 1);
+        // No other is taken from a learner, and none is promised by one.
+        self.epoch = Epoch(highest.0.checked_add(1).expect("an accepted epoch has one above it"));
         if planted::is(Bug::EpochReused) && highest.0 > 0 {
             self.epoch = highest;
         }

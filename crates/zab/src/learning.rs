@@ -144,6 +144,11 @@ impl Learning {
         self.observer
     }
 
+    /// Whether nothing has been promised yet: then nobody is hurt by leaving.
+    pub fn is_greeting(&self) -> bool {
+        self.stage == Stage::Greeting
+    }
+
     /// Whether clients are served.
     pub fn is_following(&self) -> bool {
         self.stage == Stage::Following
@@ -209,6 +214,10 @@ impl Learning {
 
     fn promise(&mut self, epoch: Epoch, out: &mut Vec<LearningOutput>) {
         let accepted = self.own.accepted;
+        // No other could follow it.
+        if epoch.0 == u32::MAX {
+            return self.hang_up(HangUp::OutOfTurn, out);
+        }
         if epoch < accepted && !planted::is(Bug::StaleEpochAccepted) {
             return self.hang_up(HangUp::StaleEpoch { proposed: epoch, accepted }, out);
         }

@@ -234,6 +234,13 @@ fn e11_a_silent_follower_is_dropped_and_a_lost_quorum_ends_the_reign() {
 }
 
 #[test]
+fn who_says_that_it_has_accepted_the_last_epoch_is_sent_away() {
+    let mut reign = Reign::new(&[1, 2, 3]);
+    assert_eq!(reign.greet(1, u32::MAX), [LeadingOutput::Refuse { link: ONE, why: Refusal::NoEpochLeft }]);
+    assert_eq!(reign.greet(2, 4), [LeadingOutput::SaveAccepted(Epoch(5))]);
+}
+
+#[test]
 fn nobody_comes() {
     let mut reign = Reign::new(&[1, 2, 3]);
     assert_eq!(reign.tick(1000), [LeadingOutput::StepDown(StepDown::NoFollowers)]);

@@ -56,6 +56,12 @@ fn the_epoch_is_saved_before_it_is_promised() {
 }
 
 #[test]
+fn the_last_epoch_is_not_promised() {
+    let mut learning = Learning::new(OWN, false);
+    assert_eq!(hear(&mut learning, [From::LeaderInfo(Epoch(u32::MAX))]), [Out::HangUp(HangUp::OutOfTurn)]);
+}
+
+#[test]
 fn all_that_precedes_newleader_is_saved_before_it_is_acknowledged() {
     let mut learning = Learning::new(OWN, false);
     hear(&mut learning, [From::LeaderInfo(Epoch(5))]);

@@ -383,6 +383,7 @@ fn cause(search: &Search) -> String {
             }
             None => format!("the connection to {before} is gone."),
         },
+        Cause::Mistaken => format!("{before}, just elected, does not lead, the others say."),
         Cause::LeaderUnreachable => format!("{before}, just elected, cannot be reached."),
         Cause::LeaderSilent { ms } => format!("{before} has said nothing for {}.", duration(ms as i64)),
         Cause::LeaderBroken => format!("{before} has sent what no leader sends."),

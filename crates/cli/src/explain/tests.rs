@@ -291,6 +291,7 @@ fn a_lone_server_says_so() {
 #[test]
 fn all_that_can_happen_has_words() {
     let causes = [
+        Cause::Mistaken,
         Cause::LeaderUnreachable,
         Cause::LeaderSilent { ms: 4_000 },
         Cause::LeaderBroken,
@@ -359,21 +360,22 @@ fn all_that_can_happen_has_words() {
             Server 1 looks for a leader since 12:00:00.000: it takes a quorum of the voters 1, 2 and 3.
 
             2026-11-21 UTC
-            12:00:00.000  server 1  Server 3, just elected, cannot be reached. Looks for a leader.
-            12:00:00.001  server 1  Server 3 has said nothing for 4000 ms. Looks for a leader.
-            12:00:00.002  server 1  Server 3 has sent what no leader sends. Looks for a leader.
-            12:00:00.003  server 1  Server 3 proposes epoch 2, but it has promised epoch 3 to another leader. Looks for a
+            12:00:00.000  server 1  Server 3, just elected, does not lead, the others say. Looks for a leader.
+            12:00:00.001  server 1  Server 3, just elected, cannot be reached. Looks for a leader.
+            12:00:00.002  server 1  Server 3 has said nothing for 4000 ms. Looks for a leader.
+            12:00:00.003  server 1  Server 3 has sent what no leader sends. Looks for a leader.
+            12:00:00.004  server 1  Server 3 proposes epoch 2, but it has promised epoch 3 to another leader. Looks for a
                                     leader.
-            12:00:00.004  server 1  Server 3 has said something out of turn. Looks for a leader.
-            12:00:00.005  server 1  Server 3 has sent zxid 0x7, which does not follow 0x5. Looks for a leader.
-            12:00:00.006  server 1  Server 3 commits zxid 0x7, but 0x5 is next. Looks for a leader.
-            12:00:00.007  server 1  Gives up to lead: no quorum has connected to it. Looks for a leader.
-            12:00:00.008  server 1  Gives up to lead: no quorum has promised its epoch. Looks for a leader.
-            12:00:00.009  server 1  Gives up to lead: no quorum has taken over its history. Looks for a leader.
-            12:00:00.010  server 1  Leads no longer: no quorum follows it. Looks for a leader.
-            12:00:00.011  server 1  Ends its own reign: nearly all zxids of the epoch are used. Looks for a leader.
-            12:00:00.012  server 1  There is a new configuration. Looks for a leader.
-            12:00:00.013  server 1  Has cut its log back, and its leader is lost since, or believed more was left. Looks for a
+            12:00:00.005  server 1  Server 3 has said something out of turn. Looks for a leader.
+            12:00:00.006  server 1  Server 3 has sent zxid 0x7, which does not follow 0x5. Looks for a leader.
+            12:00:00.007  server 1  Server 3 commits zxid 0x7, but 0x5 is next. Looks for a leader.
+            12:00:00.008  server 1  Gives up to lead: no quorum has connected to it. Looks for a leader.
+            12:00:00.009  server 1  Gives up to lead: no quorum has promised its epoch. Looks for a leader.
+            12:00:00.010  server 1  Gives up to lead: no quorum has taken over its history. Looks for a leader.
+            12:00:00.011  server 1  Leads no longer: no quorum follows it. Looks for a leader.
+            12:00:00.012  server 1  Ends its own reign: nearly all zxids of the epoch are used. Looks for a leader.
+            12:00:00.013  server 1  There is a new configuration. Looks for a leader.
+            12:00:00.014  server 1  Has cut its log back, and its leader is lost since, or believed more was left. Looks for a
                                     leader.
             12:00:00.100  server 1  It starts. Looks for a leader.
             12:00:00.100  server 1  Votes for itself (epoch 4, zxid 0x9), and tells all others. Round 3.

@@ -26,6 +26,8 @@ pub enum Why {
     Started,
     /// The connection to the leader is gone.
     LeaderGone,
+    /// Whom it had elected does not lead: the others said so before the reign had begun.
+    Mistaken,
     /// No connection to the leader could be had.
     LeaderUnreachable,
     /// The leader has said nothing for so long.

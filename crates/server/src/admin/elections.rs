@@ -74,6 +74,7 @@ pub struct Search {
 pub enum Cause {
     Started,
     LeaderGone,
+    Mistaken,
     LeaderUnreachable,
     LeaderSilent { ms: u64 },
     LeaderBroken,
@@ -268,6 +269,7 @@ impl From<chronicle::Why> for Cause {
         match why {
             Why::Started => Cause::Started,
             Why::LeaderGone => Cause::LeaderGone,
+            Why::Mistaken => Cause::Mistaken,
             Why::LeaderUnreachable => Cause::LeaderUnreachable,
             Why::LeaderSilent { ms } => Cause::LeaderSilent { ms },
             Why::LeaderBroken => Cause::LeaderBroken,

@@ -1,6 +1,7 @@
 //! Where the others are. Names are looked up at every attempt: a server that moves keeps its name.
 
 use ostler_proto::membership::{Member, PeerAddress};
+use socket2::{SockRef, TcpKeepalive};
 use std::{io, net::SocketAddr, time::Duration};
 use tokio::{
     net::{TcpListener, TcpStream, lookup_host},
@@ -40,6 +41,17 @@ pub(super) async fn connect(server: &Member, port: Port, within: Duration) -> io
     let stream = first_of(attempts, "it has no address").await?;
     stream.set_nodelay(true)?;
     Ok(stream)
+}
+
+/// Nothing is said on an election's connection while there is a leader, and a network that loses packets tells nobody: what
+/// is said at last would be lost, and the kernel would go on sending it after ever longer pauses. So the connection ends
+/// when the other side's machine is silent for some seconds, and the next vote calls anew.
+pub(super) fn notice_silence(stream: &TcpStream) -> io::Result<()> {
+    let (idle, between, limit) = (Duration::from_secs(2), Duration::from_secs(1), Duration::from_secs(5));
+    let keepalive = TcpKeepalive::new().with_time(idle).with_interval(between);
+    let socket = SockRef::from(stream);
+    socket.set_tcp_keepalive(&keepalive)?;
+    socket.set_tcp_user_timeout(Some(limit))
 }
 
 async fn connect_to(host: &str, port: u16) -> io::Result<TcpStream> {

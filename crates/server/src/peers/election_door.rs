@@ -33,6 +33,8 @@ const GREETING_WITH_ADDRESSES: i64 = -65535;
 const MESSAGE_MAX: i32 = 512 << 10;
 const ADDRESS_MAX: i32 = 2048;
 const GREETING_WITHIN: Duration = Duration::from_secs(5);
+/// A server that has been greeted and does not connect back for so long cannot be reached.
+const CALL_BACK_WITHIN: Duration = Duration::from_secs(1);
 
 /// Votes that a server has not been sent, oldest first. Upstream keeps the newest alone, but a vote that counts in
 /// the other's ballot box may be the one before.
@@ -81,9 +83,13 @@ impl Peer {
     fn unlink(&mut self) {
         if let Some((_, old)) = self.link.take() {
             old.closed.notify_one();
-            for vote in std::mem::take(&mut *old.lock()) {
-                put(&mut self.waiting, vote);
-            }
+            self.keep(&old);
+        }
+    }
+
+    fn keep(&mut self, unsent: &VoteBox) {
+        for vote in std::mem::take(&mut *unsent.lock()) {
+            put(&mut self.waiting, vote);
         }
     }
 }
@@ -164,16 +170,25 @@ impl ElectionDoor {
     }
 
     async fn dialled(self: Arc<Self>, to: ServerId) {
-        let connected = self.connect(to).await;
-        self.lock().entry(to).or_default().dialling = false;
-        match connected {
-            // The other connects back.
-            Ok(stream) if to > self.settings.me => drop(stream),
-            Ok(stream) => self.install(to, stream),
-            Err(error) => {
-                tracing::debug!(server = to.0, %error, "a server's election port cannot be reached");
-                self.step(Input::ElectionLink { peer: to, up: false });
+        match self.connect(to).await {
+            Ok(stream) if to > self.settings.me => {
+                drop(stream);
+                tokio::time::sleep(CALL_BACK_WITHIN).await;
             }
+            Ok(stream) => return self.install(to, stream),
+            Err(error) => {
+                tracing::debug!(server = to.0, %error, "a server's election port cannot be reached")
+            }
+        }
+        let is_linked = {
+            let mut peers = self.lock();
+            let peer = peers.entry(to).or_default();
+            peer.dialling = false;
+            peer.link.is_some()
+        };
+        // It may have connected meanwhile, by itself or because it was greeted.
+        if !is_linked {
+            self.step(Input::ElectionLink { peer: to, up: false });
         }
     }
 
@@ -182,6 +197,7 @@ impl ElectionDoor {
         let server = self.book.find(to).ok_or_else(unknown)?;
         let within = Duration::from_millis(self.settings.connect_timeout_ms.into());
         let mut stream = addresses::connect(&server, Port::Election, within).await?;
+        addresses::notice_silence(&stream)?;
         stream.write_all(&self.greeting()).await?;
         Ok(stream)
     }
@@ -219,6 +235,7 @@ impl ElectionDoor {
 
     async fn greeted(self: Arc<Self>, mut stream: TcpStream) -> io::Result<()> {
         stream.set_nodelay(true)?;
+        addresses::notice_silence(&stream)?;
         let late = |_| io::Error::new(io::ErrorKind::TimedOut, "it did not say who it is");
         let (id, address) =
             timeout(GREETING_WITHIN, read_greeting(&mut stream)).await.map_err(late).flatten()?;
@@ -252,11 +269,13 @@ impl ElectionDoor {
             peer.unlink();
             let votes = Arc::new(VoteBox::with(std::mem::take(&mut peer.waiting)));
             peer.link = Some((number, votes.clone()));
+            peer.dialling = false;
             votes
         };
+        // Before any word of its end.
+        self.step(Input::ElectionLink { peer: id, up: true });
         let door = self.clone();
         self.tasks.spawn(async move {
-            door.step(Input::ElectionLink { peer: id, up: true });
             let (read, write) = stream.into_split();
             let ended = tokio::select! {
                 ended = door.read_votes(id, read) => ended,
@@ -273,8 +292,8 @@ impl ElectionDoor {
     fn ended(&self, id: ServerId, number: u64) {
         let mut peers = self.lock();
         let peer = peers.entry(id).or_default();
-        if peer.link.as_ref().is_some_and(|(of, _)| *of == number) {
-            peer.link = None;
+        if let Some((_, link)) = peer.link.take_if(|(of, _)| *of == number) {
+            peer.keep(&link);
             drop(peers);
             self.step(Input::ElectionLink { peer: id, up: false });
         }

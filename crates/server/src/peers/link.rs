@@ -23,7 +23,7 @@ use tokio::{
         tcp::{OwnedReadHalf, OwnedWriteHalf},
     },
     sync::Notify,
-    time::timeout,
+    time::{sleep, timeout},
 };
 
 /// A learner that takes so little that this much waits for it is sent away: it will be brought up to date anew.
@@ -31,8 +31,10 @@ const WAITING_MAX: usize = 512 << 20;
 const READ_SIZE: usize = 256 << 10;
 /// Larger buffers are given back after use.
 const KEEP_MAX: usize = 256 << 10;
-/// A connection on which nothing is said is closed.
+/// A learner that does not say who it is by then is none.
 const FIRST_WORD_WITHIN: Duration = Duration::from_secs(30);
+/// What was said before a connection is given up may still go out. Who does not read is not waited for any longer.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
 enum Segment {
@@ -48,6 +50,8 @@ struct State {
     before: Vec<Segment>,
     tail: Vec<u8>,
     closed: bool,
+    /// Too much waits: nothing of it is of use.
+    overfull: bool,
 }
 
 /// What waits to be sent on one connection.
@@ -55,6 +59,8 @@ struct State {
 pub(crate) struct PeerOutbox {
     state: Mutex<State>,
     wake: Notify,
+    /// For whoever waits for the end, whatever is being written.
+    closing: Notify,
 }
 
 impl PeerOutbox {
@@ -89,10 +95,10 @@ impl PeerOutbox {
                 state.before.push(Segment::Tree(frozen));
             }
         }
-        state.closed |= state.tail.len() > WAITING_MAX;
-        let closed = state.closed;
-        drop(state);
-        if idle || closed {
+        if state.tail.len() > WAITING_MAX {
+            *state = State { closed: true, overfull: true, ..State::default() };
+            self.closing.notify_one();
+        } else if idle {
             self.wake.notify_one();
         }
     }
@@ -100,6 +106,17 @@ impl PeerOutbox {
     pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.wake.notify_one();
+        self.closing.notify_one();
+    }
+
+    /// Returns some time after the end: at once if there is nothing more to say.
+    async fn given_up(&self) {
+        while !self.lock().closed {
+            self.closing.notified().await;
+        }
+        if !self.lock().overfull {
+            sleep(LAST_WORDS).await;
+        }
     }
 
     /// What to send next, into `segments`; false at the end. What comes after it is gathered in `spare`.
@@ -107,9 +124,6 @@ impl PeerOutbox {
         loop {
             {
                 let mut state = self.lock();
-                if state.tail.len() > WAITING_MAX {
-                    return false;
-                }
                 segments.append(&mut state.before);
                 if !state.tail.is_empty() {
                     let next = std::mem::take(spare);
@@ -147,7 +161,7 @@ impl Link {
         let (read, write) = stream.into_split();
         let ended = tokio::select! {
             ended = self.read(read) => ended,
-            ended = write_all(&self.outbox, write) => ended,
+            ended = speak(&self.outbox, write) => ended,
         };
         if let Err(error) = ended {
             tracing::info!(link = self.id.0, %error, "a connection of the quorum port ended");
@@ -157,14 +171,27 @@ impl Link {
 
     async fn read(&self, mut read: OwnedReadHalf) -> io::Result<()> {
         let mut buffer = Vec::with_capacity(READ_SIZE);
-        // Who has said something is watched by the core from then on.
-        let late = |_| io::Error::new(io::ErrorKind::TimedOut, "it did not say who it is");
-        let mut got = timeout(FIRST_WORD_WITHIN, read.read_buf(&mut buffer)).await.map_err(late)??;
-        while got > 0 {
-            self.packets(&mut buffer, &mut read).await?;
-            got = read.read_buf(&mut buffer).await?;
+        // A leader is watched by the core from the beginning, a learner from its first packet on.
+        if self.to_leader {
+            let late = |_| io::Error::new(io::ErrorKind::TimedOut, "it did not say who it is");
+            timeout(FIRST_WORD_WITHIN, self.more(&mut buffer, &mut read)).await.map_err(late)??;
         }
+        while self.more(&mut buffer, &mut read).await? {}
         Ok(())
+    }
+
+    /// Waits for the next packets and takes them; false at the end.
+    async fn more(&self, buffer: &mut Vec<u8>, read: &mut OwnedReadHalf) -> io::Result<bool> {
+        loop {
+            if read.read_buf(buffer).await? == 0 {
+                return Ok(false);
+            }
+            let before = buffer.len();
+            self.packets(buffer, read).await?;
+            if buffer.len() != before {
+                return Ok(true);
+            }
+        }
     }
 
     /// Takes the whole packets off the front of `buffer`.
@@ -248,6 +275,14 @@ async fn write_history(records: &[(Zxid, Record)], write: &mut OwnedWriteHalf) -
     Ok(())
 }
 
+/// Says what is to be said, as long as the connection is not given up.
+async fn speak(outbox: &PeerOutbox, write: OwnedWriteHalf) -> io::Result<()> {
+    tokio::select! {
+        ended = write_all(outbox, write) => ended,
+        () = outbox.given_up() => Ok(()),
+    }
+}
+
 async fn write_all(outbox: &PeerOutbox, mut write: OwnedWriteHalf) -> io::Result<()> {
     let (mut segments, mut spare) = (Vec::new(), Vec::new());
     while outbox.next(&mut segments, &mut spare).await {
@@ -264,4 +299,37 @@ async fn write_all(outbox: &PeerOutbox, mut write: OwnedWriteHalf) -> io::Result
         }
     }
     write.shutdown().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::net::TcpListener;
+
+    /// A connection, and its other end, at which nobody reads.
+    async fn deaf() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let caller = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        (caller, listener.accept().await.unwrap().0)
+    }
+
+    #[tokio::test]
+    async fn who_does_not_read_is_given_up() {
+        let (stream, _deaf) = deaf().await;
+        let outbox = Arc::new(PeerOutbox::default());
+        let record = vec![7; 1 << 20];
+        for counter in 0..64 {
+            let zxid = Zxid(counter);
+            outbox.lock().tail.reserve(1 << 20);
+            Packet::Proposal { zxid, record: Cow::Borrowed(&record) }.write(&mut outbox.lock().tail);
+        }
+        let (speaking, said) = (outbox.clone(), stream.into_split().1);
+        let speaking = tokio::spawn(async move { speak(&speaking, said).await });
+        // Until it has begun, and stands.
+        while !outbox.lock().tail.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        outbox.close();
+        timeout(Duration::from_secs(60), speaking).await.unwrap().unwrap().unwrap();
+    }
 }

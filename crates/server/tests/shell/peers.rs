@@ -1,8 +1,10 @@
 //! Members of an ensemble in one runtime: what belongs to one of them ends with it, whatever the others do.
 
 use crate::gate;
+use ostler_proto::id::ServerId;
 use ostler_server::{Given, PeerListeners, RunningServer, ServerHandle, config};
 use ostler_server_core::{Server, ensemble::MemberMode};
+use ostler_zab::election::Happening;
 use std::{fs, net::TcpListener, path::Path, time::Duration};
 use tokio::{runtime::Builder, sync::oneshot, task::JoinHandle, time::timeout};
 
@@ -58,6 +60,38 @@ fn a_member_that_stops_is_gone_for_the_others_at_once() {
     for abandoned in [false, true] {
         runtime.block_on(one_of_two_ends(abandoned));
     }
+}
+
+/// Who only takes connections, as a machine does for a program that stands still, cannot be reached.
+#[test]
+fn a_server_that_is_greeted_and_does_not_call_back_is_missed() {
+    let _beside = gate::beside_others();
+    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let dir = tempfile::tempdir().unwrap();
+        let ((mute, mute_port), (_, unused_port)) = (listener(), listener());
+        let ((quorum, quorum_port), (election, election_port)) = (listener(), listener());
+        let file = dir.path().join("1.cfg");
+        fs::write(dir.path().join("myid"), "1").unwrap();
+        let servers = format!(
+            "server.1=127.0.0.1:{quorum_port}:{election_port};0\nserver.2=127.0.0.1:{unused_port}:{mute_port};0\n"
+        );
+        let own = format!("dataDir={}\ntickTime=1000\ninitLimit=300\nsyncLimit=300\n", dir.path().display());
+        fs::write(&file, own + &servers).unwrap();
+        let mut config = config::load(&file).unwrap().config;
+        config.client_address = ([127, 0, 0, 1], 0).into();
+        let given = Given { peers: Some(PeerListeners { quorum, election }), ..Given::default() };
+        let server = RunningServer::start_with(&config, given).await.unwrap();
+        let handle = server.handle();
+        let is_missed = handle.until(|server: &Server| {
+            let lost = Happening::Lost { peer: ServerId(2) };
+            let report = server.elections().expect("a member");
+            report.searches.iter().any(|search| search.votes.entries.iter().any(|entry| entry.what == lost))
+        });
+        timeout(PATIENCE, is_missed).await.expect("in time").unwrap();
+        server.run_until(async {}).await.unwrap();
+        drop(mute);
+    });
 }
 
 async fn one_of_two_ends(abandoned: bool) {

@@ -142,9 +142,21 @@ fn a_server_that_cannot_be_reached_is_called_every_second_however_long_it_takes(
     last = hand.look_until(last + 600_000);
     assert_eq!(hand.election.next_deadline(), Some(Mono(last + 1_000)));
     assert_eq!(hand.sent(), [(1, 2), (3, 2)]);
+    // Once they can be, pauses begin to grow again: an answer may be lost as well.
     others_are(&mut hand, last + 1, true);
+    assert_eq!(hand.election.next_deadline(), Some(Mono(last + 201)));
     last = hand.look_until(last + 600_000);
     assert!(hand.election.next_deadline() > Some(Mono(last + 1_000)));
+}
+
+#[test]
+fn a_connection_that_takes_the_place_of_another_is_told_the_vote_again() {
+    let mut hand = Hand::looking();
+    for now in [10, 20] {
+        hand.out.clear();
+        hand.election.link(Mono(now), ServerId(3), true, &hand.electorate, &mut hand.out);
+        assert_eq!(hand.sent(), [(3, 2)]);
+    }
 }
 
 /// One server and votes by hand.
@@ -194,7 +206,7 @@ impl Hand {
     fn sent(&self) -> Vec<(i64, i64)> {
         let sent = self.out.iter().filter_map(|output| match output {
             ElectionOutput::Send { to, notification } => Some((to.0, notification.candidate?.id.0)),
-            ElectionOutput::Elected { .. } => None,
+            ElectionOutput::Elected { .. } | ElectionOutput::Mistaken => None,
         });
         sent.collect()
     }
@@ -260,7 +272,7 @@ fn who_decides_tells_the_others_before_it_goes_on() {
     assert_eq!(hand.sent(), [(1, 2), (3, 2)]);
     let states = hand.out.iter().filter_map(|output| match output {
         ElectionOutput::Send { notification, .. } => Some(notification.state),
-        ElectionOutput::Elected { .. } => None,
+        ElectionOutput::Elected { .. } | ElectionOutput::Mistaken => None,
     });
     assert!(states.eq([Leading, Leading]));
     assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(2) }));
@@ -301,6 +313,44 @@ fn a_leader_is_joined_by_who_has_logged_a_change_of_which_nobody_else_knows() {
     hand.hear(1, Following, 7, (2, 0, 3));
     hand.hear(3, Leading, 7, (2, 0, 3));
     assert_eq!(hand.out, [ElectionOutput::Elected { leader: ServerId(3) }]);
+}
+
+#[test]
+fn who_is_elected_though_the_others_have_another_leader_looks_again() {
+    let elected = || {
+        let mut hand = Hand::looking();
+        hand.election.link(Mono(1), ServerId(3), false, &hand.electorate, &mut hand.out);
+        hand.hear(1, Looking, 1, (1, 5, 2));
+        assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(2) }));
+        hand
+    };
+    let mut hand = elected();
+    // The vote of 3 came too late for this server, but not for 1.
+    hand.hear(1, Following, 1, (1, 5, 3));
+    assert_eq!(hand.out, [], "no quorum, and 3 has not said that it leads");
+    hand.hear(3, Leading, 1, (1, 5, 3));
+    assert_eq!(hand.out, [ElectionOutput::Mistaken]);
+    // Of an election that was over before, or once the reign has begun, it says nothing.
+    let mut hand = elected();
+    hand.hear(1, Following, 0, (1, 5, 3));
+    hand.hear(3, Leading, 0, (1, 5, 3));
+    assert_eq!(hand.out, []);
+    hand.election.established(Epoch(2));
+    hand.hear(1, Following, 1, (1, 5, 3));
+    hand.hear(3, Leading, 1, (1, 5, 3));
+    assert_eq!(hand.out, []);
+}
+
+#[test]
+fn who_follows_a_server_that_has_begun_anew_looks_again() {
+    let mut hand = Hand::looking();
+    hand.election.link(Mono(1), ServerId(1), false, &hand.electorate, &mut hand.out);
+    hand.hear(3, Looking, 1, (1, 5, 3));
+    assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(3) }));
+    hand.hear(3, Looking, 1, (1, 5, 3));
+    assert_eq!(hand.sent(), [(3, 3)], "it has not counted the votes yet");
+    hand.hear(3, Looking, 2, (1, 5, 3));
+    assert_eq!(hand.out.last(), Some(&ElectionOutput::Mistaken));
 }
 
 #[test]

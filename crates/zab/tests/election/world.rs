@@ -116,6 +116,7 @@ impl World {
         for output in out {
             match output {
                 ElectionOutput::Send { to, notification } => self.send(id, to.0, notification),
+                ElectionOutput::Mistaken => self.look(id),
                 ElectionOutput::Elected { leader } => {
                     let peer = self.peers.get_mut(&id).unwrap();
                     peer.leader = Some(leader.0);

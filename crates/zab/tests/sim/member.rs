@@ -131,6 +131,15 @@ impl Member {
         self.held.pop_front().map(|(_, what)| what)
     }
 
+    /// Since it was elected, or has elected.
+    pub(crate) fn has_promised_nothing(&self) -> bool {
+        match &self.role {
+            Role::Looking => false,
+            Role::Leading { leading, .. } => leading.is_gathering(),
+            Role::Learning { link, .. } => link.as_ref().is_none_or(|(_, learning)| learning.is_greeting()),
+        }
+    }
+
     /// The vote for oneself.
     pub(crate) fn own_vote(&self) -> Candidate {
         Candidate { epoch: self.standing.current, zxid: self.standing.last, id: ServerId(self.id) }

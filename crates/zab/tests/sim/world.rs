@@ -201,6 +201,8 @@ impl World {
         for output in out {
             match output {
                 ElectionOutput::Send { to, notification } => self.send_vote(id, to.0, notification),
+                ElectionOutput::Mistaken if self.member(id).has_promised_nothing() => self.look(id),
+                ElectionOutput::Mistaken => {}
                 ElectionOutput::Elected { leader } => {
                     // One that was misled has a leader.
                     self.leave_role(id);
