@@ -31,7 +31,7 @@ def check():
         environment = dict(os.environ, OSTLER_CLIENT_SERVER="127.0.0.1:%d" % args.port)
         if args.server.startswith("java"):
             environment["OSTLER_CLIENT_SASL"] = "bob:secret"
-        words = [cargo, "test", "--quiet", "--package", "ostler-client", "--test", "client", "any_server"]
+        words = [cargo, "test", "--quiet", "--workspace", "--test", "client", "any_server"]
         p = subprocess.run(words, cwd=CHECKOUT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         print(p.stdout)
         expect(p.returncode == 0 and "0 passed" not in p.stdout, "cargo test failed: " + p.stdout[-1500:])

@@ -35,6 +35,11 @@ impl Id {
     pub fn new(scheme: impl Into<String>, id: impl Into<String>) -> Id {
         Id { scheme: scheme.into(), id: id.into() }
     }
+
+    /// About how many bytes it takes.
+    pub fn size(&self) -> usize {
+        self.scheme.len() + self.id.len() + size_of::<Id>()
+    }
 }
 
 /// One entry of a znode's access control list.

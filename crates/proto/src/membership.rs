@@ -107,7 +107,9 @@ impl Membership {
             }
             Some(("weight", id)) => {
                 let id = ServerId(id.parse().map_err(|_| number())?);
-                self.weights.insert(id, value.parse().map_err(|_| number())?);
+                // Sums of them must not overflow.
+                let weight: u32 = value.parse().map_err(|_| number())?;
+                self.weights.insert(id, weight.into());
             }
             _ => return Err(MembershipError::Key(key.into())),
         }
@@ -303,6 +305,8 @@ mod tests {
             Membership::parse("server.1=a:1:2\nserver.2=b:1:2\ngroup.1=1"),
             Err(MembershipError::NoGroup(2))
         );
+        let heavy = "server.1=a:1:2\ngroup.1=1\nweight.1=4294967296";
+        assert!(Membership::parse(heavy).is_err(), "sums of weights must not overflow");
         assert_eq!(Membership::parse("clientPort=2181"), Err(MembershipError::Key("clientPort".into())));
     }
 

@@ -53,7 +53,7 @@ impl EphemeralOwner {
         match self.0 {
             0 => NodeKind::Persistent,
             CONTAINER => NodeKind::Container,
-            raw if types.enabled && types.emulate_353 && raw < 0 => NodeKind::Ttl(raw & i64::MAX),
+            raw if types.enabled && types.emulate_353 && raw < 0 => NodeKind::Ttl(raw & TTL_MAX_MS),
             // Bits 40 to 55 are reserved and 0 in a TTL owner; other values are sessions of server 255,
             // which configuration forbids together with extended types.
             raw if types.enabled && raw as u64 & TTL_MARK == TTL_MARK => NodeKind::Ttl(raw & TTL_MAX_MS),
@@ -235,6 +235,7 @@ mod tests {
         );
         let emulate = ExtendedTypes { enabled: true, emulate_353: true };
         assert_eq!(EphemeralOwner(i64::MIN + 9).kind(emulate), NodeKind::Ttl(9));
+        assert_eq!(EphemeralOwner::ttl(5).kind(emulate), NodeKind::Ttl(5));
     }
 
     #[test]

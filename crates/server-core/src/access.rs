@@ -1,12 +1,16 @@
 //! Who may do what: checks of ACLs, and what becomes of a list that a client sends.
 
 use crate::{auth, config::CoreConfig};
-use alloc::vec::Vec;
+use alloc::{collections::BTreeSet, vec::Vec};
 use ostler_proto::{
     acl::{Acl, Id, Perms, RawAcl},
     error::ErrorCode,
 };
 use ostler_tree::AclRef;
+
+/// Bytes that `auth` entries of one list may become: a short one of many permissions and a long id would take the
+/// machine's memory.
+const EXPANDED_MAX: usize = 1 << 20;
 
 /// Whether somebody with these ids may do any of `wanted`. An open list, an empty one and `super` allow all.
 pub fn allows(config: &CoreConfig, acl: &AclRef, wanted: Perms, ids: &[Id]) -> bool {
@@ -30,20 +34,23 @@ pub fn check(config: &CoreConfig, acl: &AclRef, wanted: Perms, ids: &[Id]) -> Re
 /// caller, everything else must be well formed.
 pub fn fix_up(config: &CoreConfig, sent: Option<&[RawAcl<'_>]>, ids: &[Id]) -> Result<Vec<Acl>, ErrorCode> {
     let mut fixed: Vec<Acl> = Vec::new();
-    let mut seen: Vec<&RawAcl<'_>> = Vec::new();
+    let (mut seen, mut expanded) = (BTreeSet::new(), 0);
     for entry in sent.unwrap_or_default() {
-        if seen.contains(&entry) {
+        if !seen.insert((entry.perms.0, entry.scheme.as_deref(), entry.id.as_deref())) {
             continue;
         }
-        seen.push(entry);
         let scheme = entry.scheme.as_deref().ok_or(ErrorCode::InvalidAcl)?;
         match scheme {
             // The id does not matter here; kazoo sends null for an empty one.
             "auth" => {
                 let before = fixed.len();
                 // Only ids that prove somebody count; an address does not.
-                let proven = ids.iter().filter(|id| id.scheme == "digest");
-                fixed.extend(proven.map(|id| Acl { perms: entry.perms, id: id.clone() }));
+                let proven = || ids.iter().filter(|id| id.scheme == "digest");
+                expanded += proven().map(Id::size).sum::<usize>();
+                if expanded > EXPANDED_MAX {
+                    return Err(ErrorCode::InvalidAcl);
+                }
+                fixed.extend(proven().map(|id| Acl { perms: entry.perms, id: id.clone() }));
                 if fixed.len() == before {
                     return Err(ErrorCode::InvalidAcl);
                 }
@@ -80,6 +87,15 @@ mod tests {
 
     fn raw(perms: i32, scheme: &'static str, id: &'static str) -> RawAcl<'static> {
         RawAcl { perms: Perms(perms), scheme: Some(scheme.into()), id: Some(id.into()) }
+    }
+
+    #[test]
+    fn a_short_list_does_not_become_a_long_one() {
+        let ids = [Id::new("digest", "x".repeat(64 << 10))];
+        let list: Vec<RawAcl<'_>> = (0..1000).map(|perms| raw(perms, "auth", "")).collect();
+        let fix = |list: &[RawAcl<'_>]| fix_up(&CoreConfig::default(), Some(list), &ids);
+        assert_eq!(fix(&list[..10]).unwrap().len(), 10);
+        assert_eq!(fix(&list), Err(ErrorCode::InvalidAcl));
     }
 
     #[test]

@@ -96,10 +96,15 @@ impl Server {
             Request::GetEphemerals { prefix } => Ok(self.get_ephemerals(conn, prefix.as_deref())),
             Request::WhoAmI => Ok(self.who_am_i(conn)),
             Request::MultiRead { ops, broken } => {
-                let results: Vec<OpResult> = ops.iter().map(|op| self.multi_read_op(conn, op)).collect();
-                // A frame of a few kilobytes can ask for gigabytes, which no frame can answer.
-                if results.iter().map(OpResult::size).sum::<usize>() > MULTI_READ_MAX {
-                    return Err(ErrorCode::MarshallingError);
+                let (mut results, mut size) = (Vec::with_capacity(ops.len()), 0);
+                for op in ops {
+                    let result = self.multi_read_op(conn, op);
+                    size += result.size();
+                    results.push(result);
+                    // A frame of a few kilobytes can ask for gigabytes, which no frame can answer.
+                    if size > MULTI_READ_MAX {
+                        return Err(ErrorCode::MarshallingError);
+                    }
                 }
                 Ok(if *broken { Body::BrokenMultiRead(results) } else { Body::Multi(results) })
             }

@@ -82,7 +82,8 @@ impl Server {
         num_children == 0
             && match ephemeral_owner.kind(self.config.types) {
                 NodeKind::Container => cversion > 0 || (never_used_ms > 0 && age_ms > never_used_ms),
-                NodeKind::Ttl(ttl_ms) => age_ms > ttl_ms,
+                // None is upstream's word for "never".
+                NodeKind::Ttl(ttl_ms) => ttl_ms > 0 && age_ms > ttl_ms,
                 NodeKind::Persistent | NodeKind::Ephemeral(_) => false,
             }
     }

@@ -31,6 +31,12 @@ use ostler_tree::{Overlay, Tree, TreeEvent, WatchTable};
 use ostler_zab::{DiskGate, Electorate, Leader, Quorum, leading::LinkId};
 use rustc_hash::FxBuildHasher;
 
+/// How many identities a connection may have, and about how many bytes of them. Somebody has a few.
+const IDS_MAX: usize = 1024;
+const IDS_SIZE_MAX: usize = 512 << 10;
+/// Bytes of paths that the end of a session may name.
+const CLOSED_PATHS_MAX: usize = 1 << 20;
+
 /// Where a connection is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
@@ -449,6 +455,12 @@ impl Server {
                 state.ids.push(id);
             }
         }
+        // They go along with each forwarded request, and into each list that says `auth`.
+        let size: usize = state.ids.iter().map(Id::size).sum();
+        if state.ids.len() > IDS_MAX || size > IDS_SIZE_MAX {
+            self.reply_at_once(conn, xid, Err(ErrorCode::AuthFailed), effects);
+            return self.close(conn, CloseReason::AuthFailed, effects);
+        }
         self.reply_at_once(conn, xid, Ok(Body::None), effects);
     }
 
@@ -588,8 +600,12 @@ impl Server {
         for path in &paths {
             self.preparer(zxid, now, session, Asker::of(conn)).forget(path);
         }
+        // Without them every server deletes what it has of the session. A record that no packet holds would end all
+        // connections with followers.
+        let is_listed = self.config.close_session_paths
+            && paths.iter().map(|path| path.len()).sum::<usize>() <= CLOSED_PATHS_MAX;
         let listed = paths.iter().map(|path| alloc::borrow::Cow::Borrowed(&**path)).collect();
-        let txn = Txn::CloseSession(self.config.close_session_paths.then_some(listed));
+        let txn = Txn::CloseSession(is_listed.then_some(listed));
         self.append(now, session, cxid, txn, conn, effects)
     }
 }

@@ -56,13 +56,22 @@ impl AclTable {
             self.acquire_id(id);
             return id;
         }
-        self.last += 1;
-        assert!(self.last < AclId::OPEN.0, "four thousand million different ACLs were stored");
-        let id = AclId(self.last);
+        let id = self.free_id();
         let acls: Arc<[Acl]> = acls.into();
         self.ids.insert(acls.clone(), id);
         self.by_id.insert(id, Entry { acls, uses: 1 });
         id
+    }
+
+    /// A number that no list has. Each list that comes anew takes the next one, so after years they begin again.
+    fn free_id(&mut self) -> AclId {
+        loop {
+            self.last = self.last.wrapping_add(1);
+            let id = AclId(self.last);
+            if id != AclId::OPEN && !self.by_id.contains_key(&id) {
+                return id;
+            }
+        }
     }
 
     fn acquire_id(&mut self, id: AclId) {
@@ -97,6 +106,17 @@ impl AclTable {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_begin_again_and_none_is_given_twice() {
+        let list = |perms: i32| [Acl::world(Perms(perms))];
+        let mut table = AclTable { last: u32::MAX - 2, ..AclTable::default() };
+        let kept: Vec<AclId> = (1..=3).map(|perms| table.acquire(&list(perms))).collect();
+        assert_eq!(kept, [AclId(u32::MAX - 1), AclId(0), AclId(1)]);
+        table.last = u32::MAX - 2;
+        assert_eq!(table.acquire(&list(4)), AclId(2));
+        assert_eq!(table.get(kept[0]).as_deref(), Some(&list(1)[..]));
+    }
 
     #[test]
     fn lists_are_shared_and_forgotten_with_their_last_use() {

@@ -123,10 +123,14 @@ impl Server {
         effects: &mut Vec<Effect>,
     ) {
         // A local session of this server lives nowhere else.
-        let valid = !self.sessions.is_local(session) && self.sessions.touch(now.mono, session);
+        let is_here = self.sessions.is_local(session);
+        // Before it is touched: it lives for as long as its client was told now, not for as long as before.
+        if !is_here && let Some(state) = self.sessions.get_mut(session).filter(|state| !state.closing) {
+            state.timeout_ms = timeout_ms;
+        }
+        let valid = !is_here && self.sessions.touch(now.mono, session);
         let mut here = None;
         if valid && let Some(state) = self.sessions.get_mut(session) {
-            state.timeout_ms = timeout_ms;
             state.owner = Owner::Learner(link);
             here = state.conn.take();
         }

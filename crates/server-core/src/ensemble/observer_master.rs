@@ -128,7 +128,12 @@ impl Server {
             match state.owner {
                 Owner::Nobody => state.owner = Owner::Learner(link),
                 Owner::Learner(owner) if owner == link => {}
-                Owner::Learner(_) | Owner::Here => return false,
+                // One that comes late does no harm, and its observer counts on an answer to each.
+                Owner::Learner(_) | Owner::Here => {
+                    if asked.code != Op::Sync.code() {
+                        return false;
+                    }
+                }
             }
         }
         if asked.code == Op::Sync.code() {

@@ -100,6 +100,21 @@ fn a_proof_that_fails_ends_the_connection() {
 }
 
 #[test]
+fn nobody_has_identities_without_end() {
+    for (names, long) in [(2000, 1), (20, 100_000)] {
+        let mut m = Member::new();
+        let a = m.join();
+        for name in 0..names {
+            if !m.server.is_open(a.conn) {
+                break;
+            }
+            m.send(a, auth("digest", format!("{name}{}:x", "y".repeat(long)).as_bytes()));
+        }
+        assert_eq!(m.seen(a).last().map(String::as_str), Some("closed: AuthFailed"));
+    }
+}
+
+#[test]
 fn where_proof_is_demanded_nothing_else_is_served() {
     let config = CoreConfig { enforced_auth_schemes: vec!["digest".into()], ..CoreConfig::default() };
     let mut m = Member::with(config);

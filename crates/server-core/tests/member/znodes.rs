@@ -56,6 +56,21 @@ fn t1_ephemerals_vanish_with_their_session_when_it_is_closed() {
     assert_gone(&m);
 }
 
+/// No packet would hold a record that names them all, and no follower would get anything after it.
+#[test]
+fn the_end_of_a_session_with_very_many_ephemerals_is_a_small_record() {
+    let mut m = Member::new();
+    let (a, b) = (m.join(), m.join());
+    m.ask(a, create(&format!("/{}", "x".repeat(700_000))).ephemeral()).unwrap();
+    m.ask(a, create(&format!("/{}", "y".repeat(700_000))).ephemeral()).unwrap();
+    m.ask(b, create("/others").ephemeral()).unwrap();
+    m.send(a, close_session());
+    m.flush();
+    assert!(m.disk.records().last().unwrap().1.0.len() < 1000);
+    assert_eq!(m.server.summary().ephemerals_count, 1);
+    assert!(m.has("/others"));
+}
+
 #[test]
 fn t1_ephemerals_vanish_with_their_session_when_it_expires() {
     let mut m = Member::new();
