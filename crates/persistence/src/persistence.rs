@@ -17,13 +17,17 @@ use ostler_storage::{
     StorageError,
     disk::Disk,
     epochs::{EpochFile, read_epoch, write_epoch},
+    error::IoContext,
     folders::DataFolders,
     recover::{Origin, RecoverOptions},
     snapshot::{find_snapshots, remove_snapshots_after},
     txnlog::{LogOptions, LogReader, TxnLog},
 };
 use ostler_tree::FrozenTree;
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 /// How data are kept.
 #[derive(Debug, Clone)]
@@ -79,7 +83,8 @@ impl Persistence {
     ) -> Result<(Persistence, Restored), StorageError> {
         let restored = recovery::restore(&*disk, &folders, options.restoring)?;
         let log = TxnLog::open(disk.clone(), folders.logs.clone(), options.log);
-        let snapshots = SnapshotSettings::new(disk.clone(), folders, log.spare(), options.snapshots);
+        let skipped = restored.recovered.skipped_snapshots().map(Path::to_path_buf).collect();
+        let snapshots = SnapshotSettings::new(disk.clone(), folders, log.spare(), options.snapshots, skipped);
         if restored.recovered.origin == Origin::Fresh {
             snapshots::write_at_once(&restored.tree.freeze(), &snapshots)?;
             snapshots.folders.remove_initialize(&*disk)?;
@@ -133,7 +138,7 @@ impl Persistence {
                 if let Some(term) = reload {
                     // Where no snapshot is left the log goes back to the beginning. Where one cannot be read it may not.
                     let trust_empty = find_snapshots(disk, &folders.snapshots)?.is_empty();
-                    let recover = RecoverOptions { trust_empty, db_autocreate: true };
+                    let recover = RecoverOptions { trust_empty, db_autocreate: true, in_use: true };
                     let how = Restoring { recover, ..self.options.restoring };
                     let restored = recovery::restore(disk, folders, how)?;
                     return Ok(Some(Reloaded { term, restored }));
@@ -225,6 +230,13 @@ pub fn log_part(
         // To find the end of the log would be to read all the space that is reserved behind it.
         if zxid == through {
             break;
+        }
+    }
+    // A purge may have cleared the space of a file since it was opened; its name goes first. Between two epochs nothing else
+    // shows that records are missing.
+    for path in reader.files_read() {
+        if !disk.exists(path).during("look for", path)? {
+            return Ok(None);
         }
     }
     let reaches = part.before == Some(after) && part.records.last().is_some_and(|(zxid, _)| *zxid == through);

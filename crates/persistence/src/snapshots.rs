@@ -8,12 +8,13 @@ use ostler_storage::{
     folders::DataFolders,
     names::Compression,
     retention,
-    snapshot::{SnapshotDigest, SnapshotTrailer, SnapshotWriter},
+    snapshot::{Building, SnapshotDigest, SnapshotTrailer, SnapshotWriter},
     txnlog::SpareLog,
 };
 use ostler_tree::{FrozenTree, Znode};
 use std::{
     iter::Peekable,
+    path::PathBuf,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -70,6 +71,8 @@ pub struct SnapshotSettings {
     options: SnapshotOptions,
     /// What becomes of old logs.
     spare: Arc<SpareLog>,
+    /// What the start could not read: none of them stands for others.
+    unreadable: Arc<[PathBuf]>,
     pub cuts: Arc<Cuts>,
 }
 
@@ -79,15 +82,24 @@ impl SnapshotSettings {
         folders: DataFolders,
         spare: Arc<SpareLog>,
         options: SnapshotOptions,
+        unreadable: Vec<PathBuf>,
     ) -> SnapshotSettings {
-        SnapshotSettings { disk, folders, options, spare, cuts: Arc::default() }
+        SnapshotSettings {
+            disk,
+            folders,
+            options,
+            spare,
+            unreadable: unreadable.into(),
+            cuts: Arc::default(),
+        }
     }
 }
 
 /// Removes what no kept snapshot needs.
 pub fn purge(settings: &SnapshotSettings) {
     let Some(keep) = settings.options.keep else { return };
-    match retention::purge(&*settings.disk, &settings.folders, keep, &settings.spare) {
+    match retention::purge(&*settings.disk, &settings.folders, (keep, &settings.unreadable), &settings.spare)
+    {
         Ok(removed) if removed.is_empty() => {}
         Ok(removed) => tracing::info!(files = removed.len(), "old snapshots and logs removed"),
         Err(error) => tracing::warn!(%error, "old files were not removed"),
@@ -96,7 +108,7 @@ pub fn purge(settings: &SnapshotSettings) {
 
 /// Writes a frozen tree as a snapshot and makes it durable, as fast as it goes: somebody waits for it.
 pub fn write_at_once(frozen: &FrozenTree, settings: &SnapshotSettings) -> Result<(), StorageError> {
-    let mut snapshot = Unfinished::begin(frozen, settings)?;
+    let mut snapshot = Unfinished::begin_as(Building::AtOnce, frozen, settings)?;
     snapshot.advance(|_| true)?;
     snapshot.finish()
 }
@@ -113,7 +125,16 @@ impl<'a> Unfinished<'a> {
         frozen: &'a FrozenTree,
         settings: &'a SnapshotSettings,
     ) -> Result<Unfinished<'a>, StorageError> {
-        let writer = SnapshotWriter::begin(
+        Unfinished::begin_as(Building::ByAndBy, frozen, settings)
+    }
+
+    fn begin_as(
+        building: Building,
+        frozen: &'a FrozenTree,
+        settings: &'a SnapshotSettings,
+    ) -> Result<Unfinished<'a>, StorageError> {
+        let writer = SnapshotWriter::begin_as(
+            building,
             &*settings.disk,
             &settings.folders.snapshots,
             frozen.zxid,

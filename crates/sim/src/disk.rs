@@ -99,6 +99,21 @@ pub(crate) struct MemberDisk {
     lost: History,
 }
 
+/// How members keep their data; the configuration changes where one is given.
+pub(crate) fn keeping_options(prealloc_bytes: u64, reconfigurable: Option<ServerId>) -> KeepingOptions {
+    KeepingOptions {
+        restoring: Restoring::default(),
+        log: LogOptions { prealloc_bytes, ..LogOptions::default() },
+        snapshots: SnapshotOptions {
+            compression: Compression::None,
+            digest: true,
+            last_processed: true,
+            keep: Some(3),
+        },
+        reconfigurable: reconfigurable.map(|me| (ZOO_CFG.into(), me)),
+    }
+}
+
 impl MemberDisk {
     /// An empty one, and a zoo.cfg that names these servers.
     pub(crate) fn new(me: ServerId, membership: &Membership, prealloc_bytes: u64) -> MemberDisk {
@@ -106,17 +121,7 @@ impl MemberDisk {
         let mut disk = MemberDisk {
             files,
             folders: DataFolders::at(Path::new(DATA_DIR), None),
-            options: KeepingOptions {
-                restoring: Restoring::default(),
-                log: LogOptions { prealloc_bytes, ..LogOptions::default() },
-                snapshots: SnapshotOptions {
-                    compression: Compression::None,
-                    digest: true,
-                    last_processed: true,
-                    keep: Some(3),
-                },
-                reconfigurable: Some((ZOO_CFG.into(), me)),
-            },
+            options: keeping_options(prealloc_bytes, Some(me)),
             persistence: None,
             queue: VecDeque::new(),
             snapshotting: None,

@@ -14,6 +14,7 @@ use std::{
 };
 
 const SECTOR: usize = 512;
+const EIO: i32 = 5;
 
 /// Whole paths, by their bytes: to compare paths part by part takes long.
 type Names = BTreeMap<OsString, usize>;
@@ -223,8 +224,13 @@ impl Content {
         }
     }
 
+    /// As Linux does: what could not be written counts as written, and is read back as it was until memory is short.
+    fn fail_to_sync(&mut self) {
+        self.dirty.clear();
+    }
+
     fn lose_power(&mut self, chance: &mut Chance) {
-        if self.dirty.is_empty() && self.now.len() == self.synced.len() {
+        if self.now == self.synced {
             return;
         }
         let longer = self.now.len().saturating_sub(self.synced.len()) as u64;
@@ -252,7 +258,9 @@ impl State {
         let this = self.calls;
         self.calls += 1;
         match self.trouble {
-            Some(Trouble { at, kind: TroubleKind::Io }) if this == at => Err(io::Error::from_raw_os_error(5)),
+            Some(Trouble { at, kind: TroubleKind::Io }) if this == at => {
+                Err(io::Error::from_raw_os_error(EIO))
+            }
             Some(Trouble { at, kind: TroubleKind::Full }) if this >= at && changes => {
                 Err(io::ErrorKind::StorageFull.into())
             }
@@ -380,7 +388,9 @@ impl DiskFile for OpenFile {
 
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let mut state = self.disk.state();
-        let done = state.call(true);
+        let size = state.files[self.file].now.len();
+        // What is there has its space.
+        let done = state.call(offset as usize + bytes.len() > size);
         // A write that fails may have got half-way.
         let bytes = if done.is_err() { &bytes[..bytes.len() / 2] } else { bytes };
         state.files[self.file].write(bytes, offset as usize);
@@ -418,10 +428,71 @@ impl DiskFile for OpenFile {
 
     fn sync_data(&self) -> io::Result<()> {
         let mut state = self.disk.state();
-        state.call(true)?;
-        if !state.lies {
-            state.files[self.file].sync();
+        let called = state.call(true);
+        let lies = state.lies;
+        let file = &mut state.files[self.file];
+        match &called {
+            Ok(()) if !lies => file.sync(),
+            Err(error) if error.raw_os_error() == Some(EIO) => file.fail_to_sync(),
+            Ok(()) | Err(_) => {}
         }
-        Ok(())
+        called
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::keeping_options;
+    use ostler_persistence::Persistence;
+    use ostler_proto::{
+        id::{SessionId, Zxid},
+        txn::{CreateTxn, Txn, TxnCreateKind, TxnHeader, TxnRecord},
+    };
+    use ostler_server_core::{PersistOp, effect::Record};
+    use ostler_storage::folders::DataFolders;
+
+    fn append(zxid: Zxid) -> PersistOp {
+        let txn = Txn::Create(CreateTxn {
+            path: format!("/{zxid}").into(),
+            data: Some(&[7; 2000]),
+            acl: Vec::new().into(),
+            ephemeral: false,
+            parent_cversion: -1,
+            kind: TxnCreateKind::Create,
+        });
+        let header = TxnHeader { session: SessionId(1), cxid: 0, zxid, time_ms: 0, code: txn.code() };
+        let mut record = Vec::new();
+        TxnRecord { header, txn, digest: None }.write(&mut record);
+        PersistOp::Append { zxid, record: Record(record.into()) }
+    }
+
+    /// After a sync that failed, the file reads as if nothing had happened, and the next sync has nothing to do.
+    #[test]
+    fn a_start_does_not_trust_what_it_reads_after_a_failed_sync() {
+        let mut failed = 0;
+        for at in 0..8 {
+            let files = SimFiles::default();
+            let start = || {
+                let folders = DataFolders::at(Path::new("/data"), None);
+                Persistence::start(Arc::new(files.clone()), folders, keeping_options(1 << 16, None)).unwrap()
+            };
+            let (mut first, _) = start();
+            first.carry_out(append(Zxid(1))).unwrap();
+            first.sync().unwrap();
+            files.trouble(Some(Trouble { at, kind: TroubleKind::Io }));
+            let logged = first.carry_out(append(Zxid(2))).map(drop).and_then(|()| first.sync());
+            failed += usize::from(logged.is_err());
+            drop(first);
+            files.trouble(None);
+            let (mut second, restored) = start();
+            let last = restored.recovered.last_zxid.next();
+            second.carry_out(append(last)).unwrap();
+            second.sync().unwrap();
+            drop(second);
+            files.lose_power(&mut Chance::new(at));
+            assert_eq!(start().1.recovered.last_zxid, last, "call {at} fails");
+        }
+        assert!(failed >= 2, "neither the write nor the sync has failed");
     }
 }

@@ -74,11 +74,20 @@ fn make(disk: &dyn Disk, folder: &Path, setting: &'static str, autocreate: bool)
     if !autocreate {
         return Err(StorageError::NoFolder { folder: folder.to_path_buf(), setting });
     }
-    disk.create_dir_all(folder).during("create", folder)?;
-    match folder.parent() {
-        Some(above) => disk.sync_dir(above).during("sync", above),
-        None => Ok(()),
+    let mut made = Vec::new();
+    for level in folder.ancestors() {
+        if level == Path::new("") || disk.exists(level).during("look for", level)? {
+            break;
+        }
+        made.push(level);
     }
+    disk.create_dir_all(folder).during("create", folder)?;
+    // Each level's name is in the one above it.
+    for above in made.into_iter().filter_map(Path::parent) {
+        let above = if above == Path::new("") { Path::new(".") } else { above };
+        disk.sync_dir(above).during("sync", above)?;
+    }
+    Ok(())
 }
 
 /// By prefix, as upstream does, so that `snapshot.5.bak` counts as well.

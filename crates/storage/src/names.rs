@@ -10,6 +10,15 @@ use crate::{
 use ostler_proto::id::Zxid;
 use std::path::{Path, PathBuf};
 
+/// How a snapshot comes about. A name of its own for each: a server may write one by and by while it is given another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Building {
+    /// Beside the service.
+    ByAndBy,
+    /// While somebody waits.
+    AtOnce,
+}
+
 /// How a snapshot file is compressed (`snapshot.compression.method`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Compression {
@@ -67,16 +76,19 @@ fn parse_zxid(hex: &str) -> Option<Zxid> {
 }
 
 /// Where a snapshot is built before it gets its name: no prefix that Java or we would take for a snapshot.
-pub(crate) fn unfinished_name(snapshot_name: &str) -> String {
-    format!("{UNFINISHED}{snapshot_name}")
+pub(crate) fn unfinished_name(building: Building, snapshot_name: &str) -> String {
+    let way = if building == Building::AtOnce { AT_ONCE } else { "" };
+    format!("{UNFINISHED}{way}{snapshot_name}")
 }
 
 pub(crate) fn is_unfinished_snapshot(name: &str) -> bool {
-    name.strip_prefix(UNFINISHED).is_some_and(|name| name.starts_with("snapshot."))
+    let way = |name: &str| name.strip_prefix(AT_ONCE).unwrap_or(name).starts_with("snapshot.");
+    name.strip_prefix(UNFINISHED).is_some_and(way)
 }
 
 /// Prefix of files that a crash may leave half-written.
 pub(crate) const UNFINISHED: &str = "unfinished.";
+const AT_ONCE: &str = "at-once.";
 
 /// A log file in its folder.
 #[derive(Debug, Clone, PartialEq, Eq)]

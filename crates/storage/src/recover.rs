@@ -13,7 +13,7 @@
 //! be in the system's memory alone, and clients will soon be told of it.
 
 use crate::{
-    disk::Disk,
+    disk::{Disk, read_full},
     error::{IoContext, Refusal, Result, StorageError},
     folders::DataFolders,
     names::{UNFINISHED, is_unfinished_snapshot},
@@ -24,6 +24,7 @@ use ostler_proto::id::Zxid;
 use std::{
     collections::BTreeSet,
     fmt,
+    ops::Range,
     path::{Path, PathBuf},
 };
 
@@ -48,11 +49,13 @@ pub struct RecoverOptions {
     pub trust_empty: bool,
     /// Without any files, an empty tree is right (`db.autocreate`).
     pub db_autocreate: bool,
+    /// This process uses the folders already: an unfinished snapshot is being written, and is left alone.
+    pub in_use: bool,
 }
 
 impl Default for RecoverOptions {
     fn default() -> Self {
-        RecoverOptions { trust_empty: false, db_autocreate: true }
+        RecoverOptions { trust_empty: false, db_autocreate: true, in_use: false }
     }
 }
 
@@ -82,6 +85,16 @@ pub struct Recovered {
     pub records: u64,
     /// What the operator should know; for the server's log.
     pub notes: Vec<Note>,
+}
+
+impl Recovered {
+    /// Snapshots that look like ones and cannot be read.
+    pub fn skipped_snapshots(&self) -> impl Iterator<Item = &Path> {
+        self.notes.iter().filter_map(|note| match note {
+            Note::SnapshotSkipped { file, .. } => Some(&**file),
+            _ => None,
+        })
+    }
 }
 
 /// Something unusual that recovery coped with. `Display` says it in words.
@@ -183,7 +196,10 @@ pub fn recover(
     let last_zxid = log.last();
     search.check_covered(&folders.logs, last_zxid, &replayed)?;
     notes.extend(log.backwards().iter().cloned().map(Note::ZxidBackwards));
-    tidy(disk, folders, &log, &mut notes)?;
+    tidy_logs(disk, &log, &mut notes)?;
+    if !options.in_use {
+        tidy_unfinished(disk, &folders.snapshots, &mut notes)?;
+    }
     make_durable(disk, folders, search.snapshot.as_deref(), &log)?;
     if !matches!(origin, Origin::Fresh) {
         folders.remove_initialize(disk)?;
@@ -345,7 +361,7 @@ fn replay(
 
 /// Leaves the folders so that the next record's file cannot meet an old one of its name, and the torn tail
 /// does not become a puzzle in the middle of the log.
-fn tidy(disk: &dyn Disk, folders: &DataFolders, log: &LogReader<'_>, notes: &mut Vec<Note>) -> Result<()> {
+fn tidy_logs(disk: &dyn Disk, log: &LogReader<'_>, notes: &mut Vec<Note>) -> Result<()> {
     for file in log.void_files() {
         remove(disk, file)?;
         notes.push(Note::EmptyLogRemoved(file.clone()));
@@ -354,7 +370,11 @@ fn tidy(disk: &dyn Disk, folders: &DataFolders, log: &LogReader<'_>, notes: &mut
         cut_torn_tail(disk, torn)?;
         notes.push(Note::TornTail(torn.clone()));
     }
-    let dir = &folders.snapshots;
+    Ok(())
+}
+
+/// Takes away what a process has left half-written.
+fn tidy_unfinished(disk: &dyn Disk, dir: &Path, notes: &mut Vec<Note>) -> Result<()> {
     for name in disk.list(dir).during("list", dir)? {
         if name.starts_with(UNFINISHED) {
             let file = dir.join(&name);
@@ -368,12 +388,25 @@ fn tidy(disk: &dyn Disk, folders: &DataFolders, log: &LogReader<'_>, notes: &mut
     Ok(())
 }
 
+/// After a sync that failed, the system takes pages for written that are not, and reads them back as long as it has the
+/// memory ("Can Applications Recover from fsync Failures?", ATC 2020). Another sync would do nothing. A server stops at the
+/// first that fails, so only what it wrote last can be meant. Java's batches may be longer than ours.
+fn write_again(disk: &dyn Disk, path: &Path, batch: Range<u64>) -> Result<()> {
+    let file = disk.open_to_change(path).during("open", path)?;
+    let mut bytes = vec![0; (batch.end - batch.start) as usize];
+    let size = read_full(&*file, &mut bytes, batch.start).during("read", path)?;
+    file.write_all_at(&bytes[..size], batch.start).during("write", path)
+}
+
 fn make_durable(
     disk: &dyn Disk,
     folders: &DataFolders,
     snapshot: Option<&Path>,
     log: &LogReader<'_>,
 ) -> Result<()> {
+    if let Some((path, batch)) = log.last_batch() {
+        write_again(disk, path, batch)?;
+    }
     let cut_away = |path: &Path| log.torn_tail().is_some_and(|torn| torn.file == path);
     let logs = log.files_read().iter().map(PathBuf::as_path).filter(|path| !cut_away(path));
     for path in logs.chain(snapshot) {

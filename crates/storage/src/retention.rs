@@ -13,17 +13,17 @@ use std::path::PathBuf;
 /// Upstream keeps no fewer.
 pub const RETAIN_AT_LEAST: usize = 3;
 
-/// Keeps the `retain` newest snapshots that look valid, and every log file that one of them needs; removes the
+/// Keeps the `retain` newest snapshots that look valid and are not known to be `unreadable`, and every log file that one of them needs; removes the
 /// older ones of both, oldest first. Returns what was removed. One of each may become the spare, so that the next is
 /// written into its file.
 pub fn purge(
     disk: &dyn Disk,
     folders: &DataFolders,
-    retain: usize,
+    (retain, unreadable): (usize, &[PathBuf]),
     spare: &SpareLog,
 ) -> Result<Vec<PathBuf>> {
     let snapshots = find_snapshots(disk, &folders.snapshots)?;
-    let valid = snapshots.iter().filter(|file| file.problem.is_none());
+    let valid = snapshots.iter().filter(|file| file.problem.is_none() && !unreadable.contains(&file.path));
     let Some(oldest) = valid.take(retain.max(RETAIN_AT_LEAST)).map(|file| file.zxid).min() else {
         return Ok(Vec::new());
     };

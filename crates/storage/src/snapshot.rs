@@ -29,7 +29,7 @@ pub use find::{SnapshotFile, find_snapshots, remove_snapshots_after};
 pub use reader::read_snapshot;
 pub use writer::SnapshotWriter;
 
-pub use crate::names::Compression;
+pub use crate::names::{Building, Compression};
 
 use ostler_proto::id::Zxid;
 

@@ -182,13 +182,16 @@ fn a_reign_that_has_counted_far_enough_makes_way_for_the_next() {
         let sessions = clients.map(|client| world.clients[client].session);
         for _ in 0..12 {
             for (client, member) in clients.into_iter().zip(members) {
-                if world.clients[client].conn.is_none() {
+                // The reign may end while it connects.
+                while !world.clients[client].open {
                     assert!(
                         world.run_until(2_000, |world| world.serves(member)),
                         "the next reign begins soon"
                     );
                     world.connect(client, member);
-                    assert!(world.run_until(1_000, |world| world.clients[client].open));
+                    let settled =
+                        |world: &World| world.clients[client].open || world.clients[client].conn.is_none();
+                    assert!(world.run_until(1_000, settled));
                 }
                 burst(&mut world, client, 15);
             }
@@ -246,7 +249,7 @@ fn observers_follow_followers_and_find_the_next_when_one_is_gone() {
         assert!(world.run_until(5_000, apart));
         world.must_come_back();
     }
-    assert!(spread >= 10, "observers spread over followers");
+    assert!((5..=15).contains(&spread), "observers spread over followers: {spread}");
 }
 
 /// Behind one follower the leader cannot tell observers apart: the follower has to.

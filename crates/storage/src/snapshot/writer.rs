@@ -4,7 +4,7 @@ use super::{Compression, HEADER, SnapshotTrailer, body::BodyWriter, snappy::Snap
 use crate::{
     disk::{Disk, DiskFile},
     error::{IoContext, Result},
-    names::{snapshot_name, unfinished_name},
+    names::{Building, snapshot_name, unfinished_name},
 };
 use flate2::write::GzEncoder;
 use ostler_proto::{
@@ -38,8 +38,21 @@ impl<'d> SnapshotWriter<'d> {
         sessions: impl ExactSizeIterator<Item = (SessionId, i32)>,
         acls: impl ExactSizeIterator<Item = (i64, &'a [Acl])>,
     ) -> Result<SnapshotWriter<'d>> {
+        SnapshotWriter::begin_as(Building::ByAndBy, disk, dir, zxid, compression, sessions, acls)
+    }
+
+    /// The same, where two may be written at a time, each in a way of its own.
+    pub fn begin_as<'a>(
+        building: Building,
+        disk: &'d dyn Disk,
+        dir: &Path,
+        zxid: Zxid,
+        compression: Compression,
+        sessions: impl ExactSizeIterator<Item = (SessionId, i32)>,
+        acls: impl ExactSizeIterator<Item = (i64, &'a [Acl])>,
+    ) -> Result<SnapshotWriter<'d>> {
         let name = snapshot_name(zxid, compression);
-        let unfinished = dir.join(unfinished_name(&name));
+        let unfinished = dir.join(unfinished_name(building, &name));
         let file = spare::take(disk, dir, &unfinished)?;
         let mut writer =
             SnapshotWriter { disk, dir: dir.to_path_buf(), finished: dir.join(name), unfinished, body: None };

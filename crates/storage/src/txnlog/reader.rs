@@ -1,8 +1,9 @@
 //! All log files of a folder as one stream of records.
 
 use super::{
+    HEADER,
     file::{Advance, FileEnd, LogFileReader, LogRecord},
-    tail::{self, Verdict},
+    tail::{self, LONGEST_BATCH, Verdict},
 };
 use crate::{
     disk::Disk,
@@ -12,6 +13,7 @@ use crate::{
 use ostler_proto::id::Zxid;
 use std::{
     collections::VecDeque,
+    ops::Range,
     path::{Path, PathBuf},
 };
 
@@ -53,6 +55,9 @@ pub struct LogReader<'d> {
     after: Zxid,
     last: Zxid,
     void: Vec<PathBuf>,
+    /// Where the last record begins that was read, and where those of its file end.
+    last_record: u64,
+    data_end: u64,
     torn: Option<TornTail>,
     backwards: Vec<ZxidStep>,
 }
@@ -74,6 +79,8 @@ impl<'d> LogReader<'d> {
             after,
             last: after,
             void,
+            last_record: 0,
+            data_end: 0,
             torn: None,
             backwards: Vec::new(),
         })
@@ -85,6 +92,7 @@ impl<'d> LogReader<'d> {
             let Some(file) = &mut self.current else { break };
             match file.advance()? {
                 Advance::Record(zxid) => {
+                    self.last_record = file.record().map_or(0, |record| record.offset);
                     self.check_first(zxid)?;
                     // Others are covered by the snapshot.
                     if zxid > self.after {
@@ -119,6 +127,14 @@ impl<'d> LogReader<'d> {
     /// The files that records were read from so far.
     pub fn files_read(&self) -> &[PathBuf] {
         &self.read
+    }
+
+    /// The file that was read last, and the part of it that was written last: one batch, or one record that is longer.
+    /// `None` if it has no records. Known once [`LogReader::next_record`] has said `None`.
+    pub(crate) fn last_batch(&self) -> Option<(&Path, Range<u64>)> {
+        let path = self.read.last().filter(|_| self.data_end > HEADER.len() as u64)?;
+        let start = self.data_end.saturating_sub(LONGEST_BATCH).min(self.last_record);
+        Some((path, start..self.data_end))
     }
 
     /// Known once [`LogReader::next_record`] has said `None`.
@@ -181,6 +197,7 @@ impl<'d> LogReader<'d> {
     fn check_end(&mut self, end: FileEnd) -> Result<()> {
         let Some(file) = &self.current else { return Ok(()) };
         let (path, offset) = (file.path().to_path_buf(), file.offset());
+        self.data_end = offset;
         let is_newest = path == self.newest;
         let may_be_torn = matches!(end, FileEnd::Unwritten | FileEnd::CutOff | FileEnd::NoEndByte);
         let verdict = match end {

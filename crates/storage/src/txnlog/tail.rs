@@ -11,7 +11,7 @@ use simd_adler32::adler32;
 /// The unit that a disk writes as a whole.
 const SECTOR: u64 = 512;
 const CHUNK: usize = 1 << 20;
-const LONGEST_BATCH: u64 = (BATCH_LIMIT + HEADER.len()) as u64;
+pub(super) const LONGEST_BATCH: u64 = (BATCH_LIMIT + HEADER.len()) as u64;
 
 /// What follows the last good record.
 #[derive(Debug, PartialEq, Eq)]

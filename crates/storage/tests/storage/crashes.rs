@@ -125,7 +125,7 @@ impl Machine {
             let at = self.random(12);
             self.disk.fail(Some(Fault { at, lasting: true, kind: io::ErrorKind::Other }));
         }
-        let done = purge(&self.disk, &self.folders, RETAIN_AT_LEAST, &self.log.spare());
+        let done = purge(&self.disk, &self.folders, (RETAIN_AT_LEAST, &[]), &self.log.spare());
         assert!(crash || done.is_ok(), "{done:?}");
         if crash {
             self.disk.fail(None);
@@ -152,7 +152,7 @@ impl Machine {
 
     fn restart(&mut self, in_doubt: &[(Zxid, Vec<u8>)]) {
         let mut contents = Contents::default();
-        let options = RecoverOptions { trust_empty: true, db_autocreate: true };
+        let options = RecoverOptions { trust_empty: true, db_autocreate: true, in_use: false };
         let done = recover(&self.disk, &self.folders, options, &mut contents).unwrap();
         let after = match done.origin {
             Origin::Snapshot(zxid) => zxid.0 as usize,

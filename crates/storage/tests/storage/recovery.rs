@@ -19,8 +19,8 @@ use std::{
     sync::Arc,
 };
 
-const STRICT: RecoverOptions = RecoverOptions { trust_empty: false, db_autocreate: false };
-const EASY: RecoverOptions = RecoverOptions { trust_empty: true, db_autocreate: true };
+const STRICT: RecoverOptions = RecoverOptions { trust_empty: false, db_autocreate: false, in_use: false };
+const EASY: RecoverOptions = RecoverOptions { trust_empty: true, db_autocreate: true, in_use: false };
 
 struct World {
     disk: FaultyDisk,

@@ -1,0 +1,172 @@
+//! What goes on beside the service: snapshots by and by, purges, parts of the log for learners. None of it may get into
+//! the way of the others.
+#![allow(clippy::unwrap_used)]
+
+use ostler_persistence::{
+    KeepingOptions, Persistence, log_part,
+    recovery::{Restoring, restore},
+    snapshots::{SnapshotOptions, Unfinished},
+};
+use ostler_proto::{
+    id::{SessionId, Zxid},
+    txn::{CreateTxn, Txn, TxnCreateKind, TxnHeader, TxnRecord},
+};
+use ostler_server_core::{PersistOp, effect::Record};
+use ostler_storage::{
+    disk::{Disk, DiskFile, OsDisk},
+    folders::DataFolders,
+    names::Compression,
+    recover::Origin,
+    txnlog::LogOptions,
+};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+fn options() -> KeepingOptions {
+    KeepingOptions {
+        restoring: Restoring::default(),
+        log: LogOptions::default(),
+        snapshots: SnapshotOptions {
+            compression: Compression::None,
+            digest: true,
+            last_processed: true,
+            keep: Some(3),
+        },
+        reconfigurable: None,
+    }
+}
+
+fn append(zxid: u64) -> PersistOp {
+    let txn = Txn::Create(CreateTxn {
+        path: format!("/{zxid}").into(),
+        data: Some(&[7; 2000]),
+        acl: Vec::new().into(),
+        ephemeral: false,
+        parent_cversion: -1,
+        kind: TxnCreateKind::Create,
+    });
+    let zxid = Zxid(zxid);
+    let header = TxnHeader { session: SessionId(1), cxid: 0, zxid, time_ms: 0, code: txn.code() };
+    let mut record = Vec::new();
+    TxnRecord { header, txn, digest: None }.write(&mut record);
+    PersistOp::Append { zxid, record: Record(record.into()) }
+}
+
+/// A member with so many records on disk.
+fn member(dir: &Path, records: u64) -> (Persistence, DataFolders) {
+    let folders = DataFolders::open(&OsDisk, dir, None, true).unwrap();
+    let (mut member, _) = Persistence::start(Arc::new(OsDisk), folders.clone(), options()).unwrap();
+    for zxid in 1..=records {
+        member.carry_out(append(zxid)).unwrap();
+    }
+    member.sync().unwrap();
+    (member, folders)
+}
+
+/// The thread that writes snapshots takes its time. Meanwhile the log is cut, and a leader's tree comes.
+#[test]
+fn a_tree_that_is_installed_is_not_touched_by_a_snapshot_under_way() {
+    // One of them with the zxid of the snapshot.
+    for leader_has in [600, 1000] {
+        install_beside_a_snapshot(leader_has);
+    }
+}
+
+fn install_beside_a_snapshot(leader_has: u64) {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut member, folders) = member(dir.path(), 1000);
+    let frozen = restore(&OsDisk, &folders, Restoring::default()).unwrap().tree.freeze();
+    let settings = member.snapshots().clone();
+    let mut slow = Unfinished::begin(&frozen, &settings).unwrap();
+    slow.advance(|_| false).unwrap();
+    assert!(!slow.is_written());
+
+    let elsewhere = tempfile::tempdir().unwrap();
+    let (_leader, its_folders) = self::member(elsewhere.path(), leader_has);
+    let leaders = restore(&OsDisk, &its_folders, Restoring::default()).unwrap().tree;
+    member.carry_out(PersistOp::Truncate { to: Zxid(1), reload: Some(1) }).unwrap();
+    member.carry_out(PersistOp::Install(Box::new(leaders.freeze()))).unwrap();
+    member.sync().unwrap();
+    slow.advance(|_| true).unwrap();
+    drop(slow);
+
+    let found = restore(&OsDisk, &folders, Restoring::default()).unwrap();
+    assert_eq!(found.recovered.origin, Origin::Snapshot(Zxid(leader_has)));
+    assert_eq!(found.tree.digest(), leaders.digest());
+}
+
+/// A file system in which a purge takes a file away as soon as it is open.
+struct Purged(PathBuf);
+
+impl Disk for Purged {
+    fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        OsDisk.create(path)
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        OsDisk.open(path)
+    }
+
+    fn open_to_change(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        OsDisk.open_to_change(path)
+    }
+
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        Ok(path != self.0 && OsDisk.exists(path)?)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        OsDisk.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        OsDisk.remove(path)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        OsDisk.list(dir)
+    }
+
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        OsDisk.create_dir_all(dir)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        OsDisk.sync_dir(dir)
+    }
+}
+
+#[test]
+fn a_part_of_a_log_that_is_purged_meanwhile_is_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_member, folders) = member(dir.path(), 10);
+    let span = (Zxid(3), Zxid(10));
+    let part = log_part(&OsDisk, &folders, span, 33).unwrap().expect("all of it is there");
+    assert_eq!(part.records.len(), 7);
+    assert!(log_part(&Purged(folders.logs.join("log.1")), &folders, span, 33).unwrap().is_none());
+}
+
+/// Java can leave torn snapshots under their final names. What a start has found out is not forgotten.
+#[test]
+fn a_snapshot_that_cannot_be_read_does_not_stand_for_one_that_can() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(member(dir.path(), 40));
+    let folders = DataFolders::open(&OsDisk, dir.path(), None, true).unwrap();
+    for zxid in [10, 20, 30] {
+        // Whole as far as a first look shows.
+        std::fs::write(
+            folders.snapshots.join(format!("snapshot.{zxid:x}.gz")),
+            [0x1f, 0x8b, 8, 0, 0, 0, 0, 0],
+        )
+        .unwrap();
+    }
+    for _ in 0..2 {
+        let (again, restored) = Persistence::start(Arc::new(OsDisk), folders.clone(), options()).unwrap();
+        assert_eq!(restored.recovered.origin, Origin::Snapshot(Zxid(0)));
+        assert_eq!(restored.recovered.last_zxid, Zxid(40));
+        ostler_persistence::snapshots::purge(again.snapshots());
+    }
+}
