@@ -263,9 +263,9 @@ impl Session {
         self.attempts += 1;
         let attempt = AttemptId(self.attempts);
         let timeout = self.timeout().unwrap_or(self.config.session_timeout);
-        // If the first of two takes the connection and says nothing, there must be time for the second: before a session is
-        // over, and before those who wait for a connection have waited long enough. Upstream gives one that is alone all of
-        // the session's time.
+        // If the first of two takes the connection and says nothing, there must be time for the second: before a
+        // session is over, and before those who wait for a connection have waited long enough. Upstream gives one that
+        // is alone all of the session's time.
         let all = timeout.min(self.config.connection_timeout);
         let deadline = now + ATTEMPT_MIN.max(all / self.config.hosts.max(2) as u32);
         self.link = Link::Connecting { attempt, deadline };

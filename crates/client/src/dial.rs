@@ -63,8 +63,8 @@ impl Dialer {
     }
 }
 
-/// Of several addresses of one name another one is tried first each time, so that one that does not answer is not the first
-/// again. Servers take turns, so each comes once in as many attempts as there are servers.
+/// Of several addresses of one name another one is tried first each time, so that one that does not answer is not the
+/// first again. Servers take turns, so each comes once in as many attempts as there are servers.
 fn turn(attempt: u64, servers: usize) -> usize {
     attempt as usize / servers.max(1)
 }

@@ -243,8 +243,8 @@ impl Shared {
         state.subscribers.add(current)
     }
 
-    /// The last state told, and the session as far as it can be taken to live now. If its time is over it is lost for good,
-    /// whatever arrives later: somebody has acted by it.
+    /// The last state told, and the session as far as it can be taken to live now. If its time is over it is lost for
+    /// good, whatever arrives later: somebody has acted by it.
     pub(crate) fn state_now(&self) -> (SessionState, Option<SessionId>) {
         let now = self.now();
         let mut answers = Answers::new();

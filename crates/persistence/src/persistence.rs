@@ -1,7 +1,7 @@
 //! What a member asks of its disk, in files: what each act means, and in which order its parts become durable.
 //!
-//! It blocks, and has no clock or queue of its own, nor a thread but to read ahead, where that is wanted. The disk's thread drives it in a server; the simulator
-//! drives the same code over a disk that forgets and fails.
+//! It blocks, and has no clock or queue of its own, nor a thread but to read ahead, where that is wanted. The disk's
+//! thread drives it in a server; the simulator drives the same code over a disk that forgets and fails.
 
 use crate::{
     config_files::ConfigFiles,
@@ -232,8 +232,8 @@ pub fn log_part(
             break;
         }
     }
-    // A purge may have cleared the space of a file since it was opened; its name goes first. Between two epochs nothing else
-    // shows that records are missing.
+    // A purge may have cleared the space of a file since it was opened; its name goes first. Between two epochs
+    // nothing else shows that records are missing.
     for path in reader.files_read() {
         if !disk.exists(path).during("look for", path)? {
             return Ok(None);

@@ -77,8 +77,8 @@ impl Claim {
         }
     }
 
-    /// Asks for what deletes it, until that is answered; `None` if it is not there any more. A request without an answer may
-    /// have deleted it, and what is there then is somebody else's.
+    /// Asks for what deletes it, until that is answered; `None` if it is not there any more. A request without an
+    /// answer may have deleted it, and what is there then is somebody else's.
     async fn delete_by<T, F>(&self, mut is_there: bool, ask: impl Fn() -> F) -> Result<Option<T>>
     where
         F: IntoFuture<Output = Result<T>>,

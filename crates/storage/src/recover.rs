@@ -388,9 +388,9 @@ fn tidy_unfinished(disk: &dyn Disk, dir: &Path, notes: &mut Vec<Note>) -> Result
     Ok(())
 }
 
-/// After a sync that failed, the system takes pages for written that are not, and reads them back as long as it has the
-/// memory ("Can Applications Recover from fsync Failures?", ATC 2020). Another sync would do nothing. A server stops at the
-/// first that fails, so only what it wrote last can be meant. Java's batches may be longer than ours.
+/// After a sync that failed, the system takes pages for written that are not, and reads them back as long as it has
+/// the memory ("Can Applications Recover from fsync Failures?", ATC 2020). Another sync would do nothing. A server
+/// stops at the first that fails, so only what it wrote last can be meant. Java's batches may be longer than ours.
 fn write_again(disk: &dyn Disk, path: &Path, batch: Range<u64>) -> Result<()> {
     let file = disk.open_to_change(path).during("open", path)?;
     let mut bytes = vec![0; (batch.end - batch.start) as usize];

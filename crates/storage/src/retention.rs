@@ -13,9 +13,9 @@ use std::path::PathBuf;
 /// Upstream keeps no fewer.
 pub const RETAIN_AT_LEAST: usize = 3;
 
-/// Keeps the `retain` newest snapshots that look valid and are not known to be `unreadable`, and every log file that one of them needs; removes the
-/// older ones of both, oldest first. Returns what was removed. One of each may become the spare, so that the next is
-/// written into its file.
+/// Keeps the `retain` newest snapshots that look valid and are not known to be `unreadable`, and every log file that
+/// one of them needs; removes the older ones of both, oldest first. Returns what was removed. One of each may become
+/// the spare, so that the next is written into its file.
 pub fn purge(
     disk: &dyn Disk,
     folders: &DataFolders,

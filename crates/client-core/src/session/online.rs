@@ -148,8 +148,8 @@ impl Session {
         if !self.is_online() || self.closing.is_some() {
             return;
         }
-        // On servers before 3.9 its removal takes a persistent watch on the same path with it. So it stays until that one goes,
-        // too, or it fires: nobody hears of that.
+        // On servers before 3.9 its removal takes a persistent watch on the same path with it. So it stays until that
+        // one goes, too, or it fires: nobody hears of that.
         if unneeded.entry.is_one_shot() && self.watches.is_lasting_needed(&unneeded.path) {
             self.leftover.insert(unneeded.path);
             return;

@@ -48,8 +48,8 @@ impl Kind {
     }
 }
 
-/// The tests of something, one for each kind of fault: it is called with the kind. `Leader` stands for all that can befall
-/// one.
+/// The tests of something, one for each kind of fault: it is called with the kind. `Leader` stands for all that can
+/// befall one.
 macro_rules! tests_of_faults {
     ($run:expr, [$($kind:ident),*]) => {$(
         tests_of_faults!(@$kind $run);

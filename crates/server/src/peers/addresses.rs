@@ -43,9 +43,9 @@ pub(super) async fn connect(server: &Member, port: Port, within: Duration) -> io
     Ok(stream)
 }
 
-/// Nothing is said on an election's connection while there is a leader, and a network that loses packets tells nobody: what
-/// is said at last would be lost, and the kernel would go on sending it after ever longer pauses. So the connection ends
-/// when the other side's machine is silent for some seconds, and the next vote calls anew.
+/// Nothing is said on an election's connection while there is a leader, and a network that loses packets tells nobody:
+/// what is said at last would be lost, and the kernel would go on sending it after ever longer pauses. So the
+/// connection ends when the other side's machine is silent for some seconds, and the next vote calls anew.
 pub(super) fn notice_silence(stream: &TcpStream) -> io::Result<()> {
     let (idle, between, limit) = (Duration::from_secs(2), Duration::from_secs(1), Duration::from_secs(5));
     let keepalive = TcpKeepalive::new().with_time(idle).with_interval(between);
