@@ -6,7 +6,7 @@ use std::{
     ffi::OsString,
     fs::{self, File},
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
 };
 
 /// Runs the programs of one step.
@@ -43,19 +43,27 @@ impl<'a> Runner<'a> {
         self.run(Command::new(cargo_program()).args(arguments).env(variable.0, variable.1))
     }
 
-    /// Runs a program in the checkout, without input.
-    pub(crate) fn run(&self, command: &mut Command) -> Result<Finished> {
+    /// Starts a program in the checkout, without input.
+    pub(crate) fn start(&self, command: &mut Command) -> Result<Child> {
         if let Some(folder) = self.log.parent() {
             fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
         }
         let in_log = || format!("cannot write to {}", self.log.display());
         let log = File::create(&self.log).with_context(in_log)?;
-        let status = command
+        command
             .current_dir(self.checkout)
             .stdin(Stdio::null())
             .stdout(log.try_clone().with_context(in_log)?)
             .stderr(log)
-            .status()
+            .spawn()
+            .with_context(|| format!("cannot run {}", command.get_program().display()))
+    }
+
+    /// Runs one to its end.
+    pub(crate) fn run(&self, command: &mut Command) -> Result<Finished> {
+        let status = self
+            .start(command)?
+            .wait()
             .with_context(|| format!("cannot run {}", command.get_program().display()))?;
         let output = fs::read(&self.log).with_context(|| format!("cannot read {}", self.log.display()))?;
         let output = String::from_utf8_lossy(&output).into_owned();

@@ -196,7 +196,7 @@ impl Session {
     /// The session at `now`: `None` where there is none, and from the moment on at which a server may have
     /// expired it.
     pub fn session_at(&self, now: Mono) -> Option<SessionId> {
-        self.granted.as_ref().filter(|granted| now < granted.liveness.lost_at()).map(|granted| granted.id)
+        self.granted.as_ref().filter(|_| !self.is_overdue(now)).map(|granted| granted.id)
     }
 
     /// Session timeout that the server has granted.

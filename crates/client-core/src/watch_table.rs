@@ -100,7 +100,7 @@ impl WatchKind {
     }
 
     pub(crate) fn is_one_shot(self) -> bool {
-        matches!(self, WatchKind::Data | WatchKind::Exist | WatchKind::Child)
+        self.entry().is_one_shot()
     }
 }
 

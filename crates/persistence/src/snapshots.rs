@@ -98,8 +98,7 @@ impl SnapshotSettings {
 /// Removes what no kept snapshot needs.
 pub fn purge(settings: &SnapshotSettings) {
     let Some(keep) = settings.options.keep else { return };
-    match retention::purge(&*settings.disk, &settings.folders, (keep, &settings.unreadable), &settings.spare)
-    {
+    match retention::purge(&*settings.disk, &settings.folders, keep, &settings.unreadable, &settings.spare) {
         Ok(removed) if removed.is_empty() => {}
         Ok(removed) => tracing::info!(files = removed.len(), "old snapshots and logs removed"),
         Err(error) => tracing::warn!(%error, "old files were not removed"),

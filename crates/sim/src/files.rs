@@ -24,9 +24,13 @@ fn within<'a>(folder: &Path, name: &'a OsStr) -> Option<&'a [u8]> {
     name.as_encoded_bytes().strip_prefix(folder.as_os_str().as_encoded_bytes())?.strip_prefix(b"/")
 }
 
-/// Whether a name is right in a folder.
+/// The rest of a name that is right in a folder.
+fn own_name<'a>(folder: &Path, name: &'a OsStr) -> Option<&'a [u8]> {
+    within(folder, name).filter(|rest| !rest.contains(&b'/'))
+}
+
 fn is_in(folder: &Path, name: &OsStr) -> bool {
-    within(folder, name).is_some_and(|rest| !rest.contains(&b'/'))
+    own_name(folder, name).is_some()
 }
 
 /// Shared by clones.
@@ -347,8 +351,7 @@ impl Disk for SimFiles {
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
         let mut state = self.state();
         state.call(false)?;
-        let here =
-            state.names.keys().filter_map(|name| within(dir, name)).filter(|rest| !rest.contains(&b'/'));
+        let here = state.names.keys().filter_map(|name| own_name(dir, name));
         Ok(here.filter_map(|rest| Some(std::str::from_utf8(rest).ok()?.to_owned())).collect())
     }
 

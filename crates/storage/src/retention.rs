@@ -19,7 +19,8 @@ pub const RETAIN_AT_LEAST: usize = 3;
 pub fn purge(
     disk: &dyn Disk,
     folders: &DataFolders,
-    (retain, unreadable): (usize, &[PathBuf]),
+    retain: usize,
+    unreadable: &[PathBuf],
     spare: &SpareLog,
 ) -> Result<Vec<PathBuf>> {
     let snapshots = find_snapshots(disk, &folders.snapshots)?;

@@ -248,10 +248,10 @@ impl Election {
         if changed {
             self.record.add(now, if up { Happening::Reached { peer } } else { Happening::Lost { peer } });
         }
-        match up {
-            true => self.tell(peer, out),
-            false if self.is_anybody_missed(electorate) => self.call_again(now),
-            false => {}
+        if up {
+            self.tell(peer, out);
+        } else if self.is_anybody_missed(electorate) {
+            self.call_again(now);
         }
         if changed {
             self.consider(now, electorate, out);
@@ -345,6 +345,7 @@ impl Election {
 
     /// A time that [`Election::next_deadline`] named has come.
     pub fn deadline(&mut self, now: Mono, electorate: &Electorate, out: &mut Vec<ElectionOutput>) {
+        let is_anybody_missed = self.is_anybody_missed(electorate);
         let Phase::Looking(looking) = &mut self.phase else { return };
         if looking.settle_until.is_some_and(|until| until <= now)
             && let Some(candidate) = looking.proposal
@@ -352,16 +353,13 @@ impl Election {
             return self.elect_and_tell(now, candidate, self.round, electorate, out);
         }
         if looking.resend_at <= now {
-            let after = looking.resend_after;
-            looking.resend_at = now.after(after);
-            if self.is_anybody_missed(electorate) {
-                self.call_again(now);
             // Nobody writes to an observer of his own accord: it has to ask until somebody has a leader.
-            } else if !self.observer {
-                let after = (after * 2).min(self.timing.resend_max);
-                if let Phase::Looking(looking) = &mut self.phase {
-                    (looking.resend_after, looking.resend_at) = (after, now.after(after));
-                }
+            if !self.observer && !is_anybody_missed {
+                looking.resend_after = (looking.resend_after * 2).min(self.timing.resend_max);
+            }
+            looking.resend_at = now.after(looking.resend_after);
+            if is_anybody_missed {
+                self.call_again(now);
             }
             self.tell_all(now, electorate, out);
         }
