@@ -48,6 +48,8 @@ impl Explain {
     /// Asks, and prints what came out.
     pub(crate) fn run(self) -> ExitCode {
         let Subject::Election(args) = self.subject;
+        // A reader that has seen enough, as `head`, ends this quietly.
+        sigpipe::reset();
         let (witnesses, silent) = ask::all(&args.servers);
         let occasions = occasion::occasions(&witnesses);
         let page = Page::new(&occasions[occasions.len().saturating_sub(args.last)..], &witnesses, &silent);

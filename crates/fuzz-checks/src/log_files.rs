@@ -19,7 +19,7 @@ use ostler_tree::Tree;
 use simd_adler32::adler32;
 use std::path::Path;
 
-/// "ZKLG", version 2, dbid 0.
+/// "ZKLG", version 2; what came before is not known.
 pub const HEADER: [u8; 16] = *b"ZKLG\0\0\0\x02\0\0\0\0\0\0\0\0";
 const FRAMED: u8 = 1;
 const WITHOUT_SNAPSHOT: u8 = 2;

@@ -82,7 +82,8 @@ impl Persistence {
         options: KeepingOptions,
     ) -> Result<(Persistence, Restored), StorageError> {
         let restored = recovery::restore(&*disk, &folders, options.restoring)?;
-        let log = TxnLog::open(disk.clone(), folders.logs.clone(), options.log);
+        let mut log = TxnLog::open(disk.clone(), folders.logs.clone(), options.log);
+        log.goes_on_after(restored.recovered.last_zxid);
         let skipped = restored.recovered.skipped_snapshots().map(Path::to_path_buf).collect();
         let snapshots = SnapshotSettings::new(disk.clone(), folders, log.spare(), options.snapshots, skipped);
         if restored.recovered.origin == Origin::Fresh {
@@ -150,6 +151,7 @@ impl Persistence {
                 // acknowledged; and snapshots go last, for the same reason as above.
                 snapshots::write_at_once(&frozen, settings)?;
                 self.log.truncate_after(frozen.zxid)?;
+                self.log.goes_on_after(frozen.zxid);
                 remove_snapshots_after(disk, &folders.snapshots, frozen.zxid)?;
                 tracing::info!(zxid = %frozen.zxid, logs = %folders.logs.display(), "the leader's tree is on disk");
             }
@@ -211,7 +213,7 @@ pub fn log_part(
     let size = newest.and_then(|file| disk.open(&file.path).and_then(|file| file.size()).ok()).unwrap_or(0);
     let limit = (size * u64::from(percent) / 100).max(1 << 20);
     // One before shows whether the learner's last is a record here.
-    let mut reader = LogReader::open(disk, &folders.logs, Zxid(after.0.saturating_sub(1)))?;
+    let mut reader = LogReader::open(disk, &folders.logs, after.previous())?;
     let (mut part, mut bytes) = (LogPart { before: None, records: Vec::new() }, 0);
     while let Some(record) = reader.next_record()? {
         if record.zxid > through {

@@ -39,6 +39,11 @@ impl Zxid {
     pub fn next(self) -> Zxid {
         Zxid(self.0 + 1)
     }
+
+    /// The zxid before this one; zero stays zero.
+    pub fn previous(self) -> Zxid {
+        Zxid(self.0.saturating_sub(1))
+    }
 }
 
 impl fmt::Debug for Zxid {

@@ -67,9 +67,9 @@ pub enum StorageError {
     /// Transactions are missing between two log files, or between the snapshot and the log.
     #[error(
         "{file}: transactions are missing: after {last} the log goes on with {found}. Nothing was changed. Put the \
-         missing log files or a snapshot of {before} or later back; or empty this server's data folders and let it \
+         missing log files or a snapshot of {needed} or later back; or empty this server's data folders and let it \
          copy from another server; or, to accept the loss of everything after {last}, move this and all later log \
-         files away", before = Zxid(.found.0.saturating_sub(1))
+         files away"
     )]
     Gap {
         /// The file that starts, or goes on, too late.
@@ -78,6 +78,8 @@ pub enum StorageError {
         last: Zxid,
         /// The first one after it.
         found: Zxid,
+        /// The last one that is missing, as far as that is known.
+        needed: Zxid,
     },
 
     /// The logs end before what a damaged snapshot is known to have contained.

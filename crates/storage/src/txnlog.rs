@@ -2,13 +2,17 @@
 //!
 //! ```text
 //! file   = header record* zeros*
-//! header = "ZKLG" version:i32=2 dbid:i64=0
+//! header = "ZKLG" version:i32=2 before:i64
 //! record = adler32:i64 length:i32 entry:[length bytes] 'B'
 //! entry  = TxnHeader txn TxnDigest?          (this crate looks at the header only)
 //! ```
 //!
 //! Numbers are big-endian; the checksum covers the entry and its upper 32 bits are 0. Files are made longer
 //! ahead of the data, so a length of 0 is where a file's data normally ends.
+//!
+//! `before` is the zxid that the file's first record follows. Upstream calls the field dbid, writes 0 (here: not
+//! known), and shows it in its log tools only. From one epoch to the next the count starts again, and nothing else
+//! shows that whole files between two are gone, as after a disk that says it has synced and has not.
 //!
 //! # The end of a log
 //!
@@ -37,8 +41,8 @@
 //! may have been acknowledged.
 //!
 //! Older files may have torn tails because Java does not cut one, it goes on with a new file. Within an epoch that
-//! one must continue where the older one ends, else it is a gap; from one epoch to the next nothing shows that a record
-//! is missing, so damage that is no torn tail must be seen as such.
+//! one must continue where the older one ends, else it is a gap; from one epoch to the next Java's files do not show
+//! that a record is missing, so damage that is no torn tail must be seen as such.
 
 mod cut;
 mod file;
@@ -54,8 +58,10 @@ pub use reader::{LogReader, TornTail, ZxidStep};
 pub use spare::SpareLog;
 pub use writer::{LogOptions, TxnLog};
 
-/// "ZKLG", version 2, dbid 0.
-const HEADER: [u8; 16] = *b"ZKLG\0\0\0\x02\0\0\0\0\0\0\0\0";
+/// "ZKLG", version 2.
+const MAGIC: [u8; 8] = *b"ZKLG\0\0\0\x02";
+/// How long a file's header is.
+const HEADER: usize = 16;
 /// Checksum and length in front of an entry.
 const PREFIX: usize = 12;
 /// Behind an entry.

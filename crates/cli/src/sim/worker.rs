@@ -127,6 +127,8 @@ pub(super) fn serve() -> ExitCode {
 
 /// Tells what happens in one run.
 pub(super) fn explain(plan: &Plan) -> ExitCode {
+    // A reader that has seen enough, as `head`, ends this quietly.
+    sigpipe::reset();
     panic::set_hook(Box::new(|broken| {
         println!("\nA promise is broken: {}", one_line(&broken.to_string()));
         exit(1);

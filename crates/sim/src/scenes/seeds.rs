@@ -67,6 +67,14 @@ fn who_votes_alone_follows_itself() {
     assert!(run(&plan, false).tally["reigns"] > 5);
 }
 
+/// A disk that says it has synced and has not loses the file with the records of an epoch, and keeps those of the next.
+#[test]
+fn an_epoch_that_a_disk_lost_whole_is_missed_at_the_start() {
+    let plan = Plan::new(950_831, 5, 60);
+    let _failing = Failing(&plan);
+    run(&plan, false);
+}
+
 #[test]
 fn a_seed_gives_the_same_run_every_time() {
     for seed in [3, 6, 20] {

@@ -19,6 +19,8 @@ pub struct Truncated {
     pub removed: Vec<PathBuf>,
     /// The file cut, and its size now.
     pub cut: Option<(PathBuf, u64)>,
+    /// The last transaction in the newest file that is left; zero if there is none.
+    pub last: Zxid,
 }
 
 /// Takes all transactions above `zxid` off the logs in `dir`.
@@ -34,7 +36,9 @@ pub fn truncate_after(disk: &dyn Disk, dir: &Path, zxid: Zxid) -> Result<Truncat
             done.removed.push(file.path);
             continue;
         }
-        if let Some(offset) = first_above(disk, &file.path, zxid)? {
+        let (last, above) = last_up_to(disk, &file.path, zxid)?;
+        done.last = last;
+        if let Some(offset) = above {
             cut_at(disk, &file.path, offset)?;
             if holds_records(offset) {
                 done.cut = Some((file.path, offset));
@@ -47,14 +51,17 @@ pub fn truncate_after(disk: &dyn Disk, dir: &Path, zxid: Zxid) -> Result<Truncat
     Ok(done)
 }
 
-/// Where the first record above `zxid` starts.
-fn first_above(disk: &dyn Disk, path: &Path, zxid: Zxid) -> Result<Option<u64>> {
+/// The last record up to `zxid`, and where the first one above it starts.
+fn last_up_to(disk: &dyn Disk, path: &Path, zxid: Zxid) -> Result<(Zxid, Option<u64>)> {
     let mut file = LogFileReader::open(disk, path)?;
+    let mut last = Zxid::ZERO;
     loop {
         match file.advance()? {
-            Advance::Record(found) if found > zxid => return Ok(file.record().map(|record| record.offset)),
-            Advance::Record(_) => {}
-            Advance::End(_) => return Ok(None),
+            Advance::Record(found) if found > zxid => {
+                return Ok((last, file.record().map(|record| record.offset)));
+            }
+            Advance::Record(found) => last = last.max(found),
+            Advance::End(_) => return Ok((last, None)),
         }
     }
 }
@@ -75,7 +82,7 @@ fn cut_at(disk: &dyn Disk, path: &Path, offset: u64) -> Result<()> {
 }
 
 fn holds_records(offset: u64) -> bool {
-    offset > HEADER.len() as u64
+    offset > HEADER as u64
 }
 
 /// Removes a file for good.

@@ -1,6 +1,6 @@
 //! One log file, record by record.
 
-use super::{END_BYTE, FRAMING, HEADER, PREFIX};
+use super::{END_BYTE, FRAMING, HEADER, MAGIC, PREFIX};
 use crate::{
     disk::{Disk, DiskFile, read_full},
     error::{IoContext, Result},
@@ -89,7 +89,8 @@ pub struct LogFileReader {
     filled: usize,
     /// The record at hand; its bytes end at `start`.
     at_hand: Option<(Zxid, usize)>,
-    header_read: bool,
+    /// What the header says that the first record follows.
+    before: Option<Zxid>,
 }
 
 impl LogFileReader {
@@ -107,7 +108,7 @@ impl LogFileReader {
             start: 0,
             filled: 0,
             at_hand: None,
-            header_read: false,
+            before: None,
         })
     }
 
@@ -121,16 +122,30 @@ impl LogFileReader {
         self.base + self.start as u64
     }
 
+    /// The zxid that the file's first record follows; zero if its writer did not say. `None` for a bad header.
+    pub fn before(&mut self) -> Result<Option<Zxid>> {
+        if self.before.is_some() {
+            return Ok(self.before);
+        }
+        let have = self.fill(HEADER)?;
+        let Some((magic, before)) = self.buffer[..have].split_first_chunk::<{ MAGIC.len() }>() else {
+            return Ok(None);
+        };
+        let Some(before) = before.first_chunk() else { return Ok(None) };
+        // The first half of the magic counts, the version does not, as upstream has it.
+        if magic[..4] != MAGIC[..4] {
+            return Ok(None);
+        }
+        self.start = HEADER;
+        self.before = Some(Zxid(u64::from_be_bytes(*before)));
+        Ok(self.before)
+    }
+
     /// Goes to the next record.
     pub fn advance(&mut self) -> Result<Advance> {
         self.at_hand = None;
-        if !self.header_read {
-            // The magic counts; version and dbid do not, as upstream has it.
-            if self.fill(HEADER.len())? < HEADER.len() || self.buffer[..4] != HEADER[..4] {
-                return Ok(Advance::End(FileEnd::BadHeader));
-            }
-            self.start = HEADER.len();
-            self.header_read = true;
+        if self.before()?.is_none() {
+            return Ok(Advance::End(FileEnd::BadHeader));
         }
         let rest = self.size - self.offset();
         let have = self.fill(PREFIX)?;

@@ -1,7 +1,7 @@
 //! All log files of a folder as one stream of records.
 
 use super::{
-    HEADER,
+    HEADER, MAGIC,
     file::{Advance, FileEnd, LogFileReader, LogRecord},
     tail::{self, LONGEST_BATCH, Verdict},
 };
@@ -132,7 +132,7 @@ impl<'d> LogReader<'d> {
     /// The file that was read last, and the part of it that was written last: one batch, or one record that is longer.
     /// `None` if it has no records. Known once [`LogReader::next_record`] has said `None`.
     pub(crate) fn last_batch(&self) -> Option<(&Path, Range<u64>)> {
-        let path = self.read.last().filter(|_| self.data_end > HEADER.len() as u64)?;
+        let path = self.read.last().filter(|_| self.data_end > HEADER as u64)?;
         let start = self.data_end.saturating_sub(LONGEST_BATCH).min(self.last_record);
         Some((path, start..self.data_end))
     }
@@ -154,11 +154,25 @@ impl<'d> LogReader<'d> {
 
     fn open_next(&mut self) -> Result<bool> {
         let Some(next) = self.files.pop_front() else { return Ok(false) };
-        // The name is the first record's zxid: even if that record is torn, what came before it was there.
-        if next.first > self.last && !follows(self.last, next.first) {
-            return Err(StorageError::Gap { file: next.path, last: self.last, found: next.first });
+        let mut file = LogFileReader::open(self.disk, &next.path)?;
+        let before = file.before()?.unwrap_or(Zxid::ZERO);
+        if before >= next.first {
+            let reason =
+                format!("by its header it follows {before}, and by its name it starts with {}", next.first);
+            return Err(StorageError::Corrupt {
+                file: next.path,
+                offset: MAGIC.len() as u64,
+                reason,
+                last_good: self.last,
+            });
         }
-        self.current = Some(LogFileReader::open(self.disk, &next.path)?);
+        // Name and header tell what came before the first record, even if that record is torn.
+        let fits = next.first <= self.last || follows(self.last, next.first);
+        if before > self.last || !fits {
+            let needed = if before > Zxid::ZERO { before } else { next.first.previous() };
+            return Err(StorageError::Gap { file: next.path, last: self.last, found: next.first, needed });
+        }
+        self.current = Some(file);
         self.first = Some(next.first);
         self.read.push(next.path);
         Ok(true)
@@ -183,7 +197,13 @@ impl<'d> LogReader<'d> {
         }
         let Some(file) = &self.current else { return Ok(()) };
         if !follows(self.last, zxid) {
-            return Err(StorageError::Gap { file: file.path().to_path_buf(), last: self.last, found: zxid });
+            let needed = zxid.previous();
+            return Err(StorageError::Gap {
+                file: file.path().to_path_buf(),
+                last: self.last,
+                found: zxid,
+                needed,
+            });
         }
         if zxid < self.last {
             let offset = file.record().map_or(0, |record| record.offset);
@@ -245,7 +265,7 @@ fn start_of(disk: &dyn Disk, files: &[LogFile], after: Zxid) -> Result<usize> {
 }
 
 /// Whether `next` can come right after `last`: within an epoch the count has no holes, and a new epoch starts
-/// its count at 1 (at 0 where a full count overflowed). How far an old epoch went is not known.
+/// its count at 1 (at 0 where a full count overflowed). How far an old epoch went only a file's header knows.
 fn follows(last: Zxid, next: Zxid) -> bool {
     if next.epoch() > last.epoch() { next.counter() <= 1 } else { next <= last.next() }
 }

@@ -1,6 +1,8 @@
 //! What the bytes after a file's last good record are: the rules of the module above.
 
-use super::{BATCH_LIMIT, END_BYTE, FRAMING, FileEnd, HEADER, LogFileReader, PREFIX, file::split_prefix};
+use super::{
+    BATCH_LIMIT, END_BYTE, FRAMING, FileEnd, HEADER, LogFileReader, MAGIC, PREFIX, file::split_prefix,
+};
 use crate::{
     disk::{DiskFile, read_full},
     error::{IoContext, Result},
@@ -11,7 +13,7 @@ use simd_adler32::adler32;
 /// The unit that a disk writes as a whole.
 const SECTOR: u64 = 512;
 const CHUNK: usize = 1 << 20;
-pub(super) const LONGEST_BATCH: u64 = (BATCH_LIMIT + HEADER.len()) as u64;
+pub(super) const LONGEST_BATCH: u64 = (BATCH_LIMIT + HEADER) as u64;
 
 /// What follows the last good record.
 #[derive(Debug, PartialEq, Eq)]
@@ -96,10 +98,10 @@ pub(super) fn is_void(reader: &mut LogFileReader) -> Result<bool> {
     let data_end = last_data(file, reader.offset(), size).during("read", reader.path())?;
     match (end, data_end) {
         (_, None) => Ok(true),
-        (FileEnd::BadHeader, Some(data_end)) if data_end < HEADER.len() as u64 => {
+        (FileEnd::BadHeader, Some(data_end)) if data_end < HEADER as u64 => {
             let mut start = vec![0; data_end as usize];
             read_full(file, &mut start, 0).during("read", reader.path())?;
-            Ok(HEADER.starts_with(&start))
+            Ok(could_become_header(&start))
         }
         _ => Ok(false),
     }
@@ -129,9 +131,9 @@ fn all_zero(bytes: &[u8]) -> bool {
 
 /// A header that was not written yet, or only in part: what is there fits, the rest is zero.
 fn could_become_header(tail: &[u8]) -> bool {
-    let head = &tail[..tail.len().min(HEADER.len())];
+    let head = &tail[..tail.len().min(HEADER)];
     let data = head.iter().rposition(|byte| *byte != 0).map_or(0, |at| at + 1);
-    HEADER.starts_with(&head[..data])
+    MAGIC.starts_with(&head[..data.min(MAGIC.len())])
 }
 
 /// The first whole record after the start of `tail`, with a zxid that can follow `last`.
@@ -188,7 +190,9 @@ mod tests {
     fn a_half_written_header_is_known() {
         assert!(could_become_header(b""));
         assert!(could_become_header(b"ZKL"));
-        assert!(could_become_header(&HEADER));
+        assert!(could_become_header(&MAGIC));
+        assert!(could_become_header(b"ZKLG\0\0\0\x02\0\0\0\x07\0\0\0\x08"));
+        assert!(!could_become_header(b"\0\0\0\0\0\0\0\0\0\0\0\x07\0\0\0\x08"));
         assert!(could_become_header(&[0; 40]));
         assert!(!could_become_header(b"hello"));
         assert!(!could_become_header(b"ZKSN"));

@@ -1,7 +1,7 @@
 //! Appending to the log.
 
 use super::{
-    BATCH_LIMIT, END_BYTE, FRAMING, HEADER, PREFIX, Truncated,
+    BATCH_LIMIT, END_BYTE, FRAMING, HEADER, MAGIC, PREFIX, Truncated,
     file::{Advance, LogFileReader},
     spare::SpareLog,
     tail::{self, Verdict},
@@ -61,6 +61,8 @@ pub struct TxnLog {
     /// Framed records that are not written yet.
     buffer: Vec<u8>,
     last: Option<Zxid>,
+    /// What comes before all that is appended, at least; zero if that is not known.
+    base: Zxid,
     roll: bool,
     since_roll: u64,
     poisoned: bool,
@@ -90,6 +92,7 @@ impl TxnLog {
             current: None,
             buffer: Vec::new(),
             last: None,
+            base: Zxid::ZERO,
             roll: false,
             since_roll: 0,
             poisoned: false,
@@ -99,6 +102,13 @@ impl TxnLog {
     /// Where logs that nobody needs any more can be left for this one to use.
     pub fn spare(&self) -> Arc<SpareLog> {
         self.spare.clone()
+    }
+
+    /// All up to `zxid` is on disk, in logs or as a snapshot: the next file says that it follows that. To be called
+    /// before the first record, and after a tree has taken the place of records.
+    pub fn goes_on_after(&mut self, zxid: Zxid) {
+        self.base = zxid;
+        self.last = None;
     }
 
     /// Takes a record. It is durable after the next [`TxnLog::commit`].
@@ -140,8 +150,9 @@ impl TxnLog {
         self.guarded(|log| {
             log.flush()?;
             log.current = None;
-            log.last = None;
-            truncate_after(&*log.disk, &log.dir, zxid)
+            let cut = truncate_after(&*log.disk, &log.dir, zxid)?;
+            log.goes_on_after(cut.last);
+            Ok(cut)
         })
     }
 
@@ -168,14 +179,16 @@ impl TxnLog {
         }
         if self.current.is_none() {
             self.current = Some(self.start_file(zxid)?);
-            self.buffer.extend_from_slice(&HEADER);
+            self.buffer.extend_from_slice(&MAGIC);
+            let before = self.last.unwrap_or(self.base).min(zxid.previous());
+            self.buffer.extend_from_slice(&before.0.to_be_bytes());
         } else if self.buffer.len() + record.len() + FRAMING > BATCH_LIMIT {
             self.flush()?;
         }
         let before = self.buffer.len();
         frame(record, &mut self.buffer);
-        if planted::is(Bug::AppendOutOfOrder) && before > HEADER.len() {
-            let start = if self.buffer.starts_with(&HEADER) { HEADER.len() } else { 0 };
+        if planted::is(Bug::AppendOutOfOrder) && before > HEADER {
+            let start = if self.buffer.starts_with(&MAGIC) { HEADER } else { 0 };
             self.buffer[start..].rotate_left(before - start);
         }
         self.last = Some(self.last.map_or(zxid, |last| last.max(zxid)));
@@ -222,8 +235,8 @@ impl TxnLog {
 impl CurrentFile {
     fn reserve(&mut self, length: u64, step: u64) -> Result<()> {
         // A new file's header is already there when upstream looks at the size.
-        let position = self.position.max(HEADER.len() as u64);
-        let mut size = padded_size(position, self.size.max(HEADER.len() as u64), step);
+        let position = self.position.max(HEADER as u64);
+        let mut size = padded_size(position, self.size.max(HEADER as u64), step);
         if step > 0 && self.position + length > size {
             size = padded_size(self.position + length, size, step);
         }

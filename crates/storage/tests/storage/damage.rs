@@ -7,6 +7,7 @@ use crate::{
 use ostler_proto::id::{Epoch, Zxid};
 use ostler_storage::{
     StorageError,
+    disk::Disk,
     error::Result,
     txnlog::{LogOptions, LogReader, TornTail, TxnLog},
 };
@@ -116,8 +117,10 @@ fn a_flipped_bit_never_goes_unnoticed() {
             let result = read(&disk);
             match at as u64 {
                 0..4 => assert_eq!(corrupt_at(result).0, 0),
-                // Version and dbid: not looked at.
-                4..16 => assert_eq!(result.unwrap(), (records.clone(), None)),
+                // The version: not looked at.
+                4..8 => assert_eq!(result.unwrap(), (records.clone(), None)),
+                // What comes before the file is not after it.
+                8..16 => assert_eq!(corrupt_at(result).0, 8),
                 at => {
                     let hit = starts.iter().filter(|start| **start <= at).count() - 1;
                     if hit < records.len() {
@@ -146,7 +149,7 @@ fn an_older_file_is_corrupt_where_a_newer_one_would_be_torn() {
     assert!(error.contains("truncate -s 85 /logs/log.1"), "{error}");
 }
 
-/// From one epoch to the next no gap shows that a record is missing.
+/// From one epoch to the next no count shows that a record is missing.
 #[test]
 fn a_flipped_bit_in_a_file_before_another_epoch_never_goes_unnoticed() {
     let next_epoch = Zxid::new(Epoch(1), 1).0;
@@ -192,6 +195,85 @@ fn missing_files_are_a_gap() {
     let found = drain(&mut LogReader::open(&disk, &logs(), Zxid(3)).unwrap()).unwrap();
     assert_eq!(found, records[2..]);
     assert!(drain(&mut LogReader::open(&disk, &logs(), Zxid(2)).unwrap()).is_err());
+}
+
+/// One writer, three epochs, a file for each.
+fn write_epochs() -> (FaultyDisk, Records) {
+    let disk = FaultyDisk::default();
+    let mut log = TxnLog::open(Arc::new(disk.clone()), logs(), LogOptions::default());
+    let mut all = Vec::new();
+    for epoch in 7..=9 {
+        log.roll();
+        for counter in 1..=3 {
+            let zxid = Zxid::new(Epoch(epoch), counter);
+            let record = record(zxid, 10);
+            log.append(zxid, &record).unwrap();
+            all.push((zxid, record));
+        }
+        log.commit().unwrap();
+    }
+    (disk, all)
+}
+
+#[test]
+fn a_whole_epoch_that_is_missing_is_a_gap() {
+    let at = |epoch, counter| Zxid::new(Epoch(epoch), counter);
+    let (disk, records) = write_epochs();
+    assert_eq!(read(&disk).unwrap().0, records);
+    disk.remove(&file(at(8, 1).0)).unwrap();
+    let gap = |error: &StorageError| match error {
+        StorageError::Gap { last, found, needed, .. } => (*last, *found, *needed),
+        other => panic!("no gap: {other}"),
+    };
+    let error = read(&disk).unwrap_err();
+    assert_eq!(gap(&error), (at(7, 3), at(9, 1), at(8, 3)));
+    assert!(error.to_string().contains("a snapshot of 0x800000003 or later"), "{error}");
+    // Also when all records after it are torn away.
+    change(&disk, &file(at(9, 1).0), |bytes| bytes.truncate(40));
+    assert_eq!(gap(&read(&disk).unwrap_err()), (at(7, 3), at(9, 1), at(8, 3)));
+    // A snapshot of what is missing closes it, one of less does not.
+    let after = |zxid| {
+        let (disk, _) = write_epochs();
+        disk.remove(&file(at(7, 1).0)).unwrap();
+        disk.remove(&file(at(8, 1).0)).unwrap();
+        LogReader::open(&disk, &logs(), zxid).and_then(|mut reader| drain(&mut reader))
+    };
+    assert_eq!(after(at(8, 3)).unwrap(), records[6..]);
+    assert_eq!(after(at(9, 0)).unwrap(), records[6..]);
+    assert_eq!(gap(&after(at(7, 3)).unwrap_err()), (at(7, 3), at(9, 1), at(8, 3)));
+}
+
+#[test]
+fn a_log_goes_on_after_what_was_cut_off_or_came_as_a_tree() {
+    let at = |epoch, counter| Zxid::new(Epoch(epoch), counter);
+    let goes_on = |last: Option<Zxid>, cut: Option<Zxid>| {
+        let (disk, _) = write_epochs();
+        let mut log = TxnLog::open(Arc::new(disk.clone()), logs(), LogOptions::default());
+        if let Some(last) = last {
+            log.goes_on_after(last);
+        }
+        if let Some(cut) = cut {
+            log.truncate_after(cut).unwrap();
+        }
+        log.append(at(12, 1), &record(at(12, 1), 10)).unwrap();
+        log.commit().unwrap();
+        let bytes = disk.bytes(&file(at(12, 1).0));
+        (
+            Zxid(u64::from_be_bytes(*bytes[8..].first_chunk().unwrap())),
+            read(&disk).map(|(records, _)| records.len()),
+        )
+    };
+    // Who does not know says nothing, as Java does.
+    assert!(matches!(goes_on(None, None), (Zxid::ZERO, Ok(10))));
+    assert!(matches!(goes_on(Some(at(9, 3)), None), (last, Ok(10)) if last == at(9, 3)));
+    assert!(matches!(goes_on(Some(at(9, 3)), Some(at(9, 2))), (last, Ok(9)) if last == at(9, 2)));
+    assert!(matches!(goes_on(Some(at(9, 3)), Some(at(8, 7))), (last, Ok(7)) if last == at(8, 3)));
+    assert!(matches!(goes_on(Some(at(9, 3)), Some(at(7, 0))), (Zxid::ZERO, Ok(1))));
+    // A tree of 0xb00000005 came, and is gone.
+    assert!(matches!(
+        goes_on(Some(at(11, 5)), None),
+        (_, Err(StorageError::Gap { last, needed, .. })) if (last, needed) == (at(9, 3), at(11, 5))
+    ));
 }
 
 #[test]
