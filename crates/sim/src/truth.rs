@@ -103,9 +103,11 @@ impl Truth {
         self.decides(&of) && next.is_none_or(|next| Quorum::of(&next).is_quorum(|ServerId(id)| of(id)))
     }
 
-    /// What was committed before this reign, or one after it, began.
-    pub(crate) fn before(&self, epoch: Epoch) -> &History {
-        self.begun.range(epoch..).next().map_or(&self.history, |(_, history)| history)
+    /// What was committed of earlier reigns before this one, or one after it, began. A leader that slept may see that it
+    /// has begun when later reigns have committed more.
+    pub(crate) fn before(&self, epoch: Epoch) -> History {
+        let then = self.begun.range(epoch..).next().map_or(&self.history, |(_, history)| history);
+        then.upto(Zxid::new(epoch, 0))
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -303,7 +303,7 @@ impl World {
         let Found { tree, replayed, history, .. } = found;
         let needed = self.truth.before(found.current);
         assert!(
-            !found.whole || history.has_all_of(needed),
+            !found.whole || history.has_all_of(&needed),
             "[current epoch] server {id} has saved {:?}, and of what was committed before has only {history:?}",
             found.current
         );

@@ -75,6 +75,14 @@ fn an_epoch_that_a_disk_lost_whole_is_missed_at_the_start() {
     run(&plan, false);
 }
 
+/// The last acknowledgement waits for its leader to wake up, and three reigns come meanwhile.
+#[test]
+fn a_reign_that_its_leader_slept_through_had_begun_before_the_next() {
+    let plan = Plan::new(966_091, 6, 60);
+    let _failing = Failing(&plan);
+    run(&plan, false);
+}
+
 #[test]
 fn a_seed_gives_the_same_run_every_time() {
     for seed in [3, 6, 20] {
