@@ -1,9 +1,9 @@
 //! Tasks of this checkout: `cargo xtask test` sets up and runs every test.
 
+mod beside;
 mod licences;
 mod metadata;
 mod outcome;
-mod peers;
 mod program;
 mod steps;
 mod tally;

@@ -1,6 +1,7 @@
 //! The steps of `cargo xtask test`, cheap ones first.
 
 use crate::{
+    beside::RELEASE,
     licences, metadata,
     outcome::Outcome,
     program::{Finished, Runner, is_installed},
@@ -23,14 +24,22 @@ pub(crate) struct Step {
     pub(crate) what: &'static str,
     /// Part of the long form only.
     pub(crate) only_in_full: bool,
-    /// Whether it is about the programs that interop/peers/get brings.
-    pub(crate) needs_peers: bool,
+    /// What is to be begun beside the steps before it.
+    pub(crate) needs: &'static [Need],
     /// Runs it, in its long form if asked to.
     pub(crate) run: fn(&Runner<'_>, bool) -> Result<Outcome>,
 }
 
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// The programs that interop/peers/get brings.
+    Peers,
+    /// The program as it is released.
+    Release,
+}
+
 const fn step(name: &'static str, what: &'static str, run: fn(&Runner<'_>, bool) -> Result<Outcome>) -> Step {
-    Step { name, what, only_in_full: false, needs_peers: false, run }
+    Step { name, what, only_in_full: false, needs: &[], run }
 }
 
 pub(crate) const STEPS: [Step; 10] = [
@@ -40,11 +49,11 @@ pub(crate) const STEPS: [Step; 10] = [
     step("clippy", "clippy and the compiler have no warning, tests included", clippy),
     step("test", "cargo test --workspace", test),
     Step { only_in_full: true, ..step("planted", "the simulator finds every bug that is planted", planted) },
-    step("sim", "the simulator, some hundreds of seeds", sim),
+    Step { needs: &[Need::Release], ..step("sim", "the simulator, some hundreds of seeds", sim) },
     step("doc", "the documentation builds without a warning", doc),
     step("fuzz", "every fuzz target for some seconds (fuzz/run)", fuzz),
     Step {
-        needs_peers: true,
+        needs: &[Need::Peers, Need::Release],
         ..step("interop", "clients, Java ZooKeeper and its files (interop/run.py)", interop)
     },
 ];
@@ -147,7 +156,7 @@ fn interop(runner: &Runner<'_>, full: bool) -> Result<Outcome> {
     if !is_installed("python3") {
         return Ok(Outcome::skipped(NO_PYTHON));
     }
-    let built = runner.cargo(&["build", "--locked", "--release", "--package", "ostler"])?;
+    let built = runner.cargo(&RELEASE)?;
     if !built.success {
         return Ok(Outcome::failed("cargo build --release", built.output));
     }

@@ -1,10 +1,10 @@
 //! `cargo xtask test`: the steps one after the other, a line for each, and the sum.
 
 use crate::{
+    beside,
     outcome::Outcome,
-    peers,
     program::Runner,
-    steps::{STEPS, Step},
+    steps::{Need, STEPS, Step},
     tally::Tally,
 };
 use anyhow::{Result, bail};
@@ -38,7 +38,9 @@ pub(crate) fn run(args: &TestArgs, checkout: &Path) -> Result<bool> {
         return Ok(true);
     }
     let no_skips = env::var("CI").is_ok_and(|ci| ci == "true");
-    let _fetching = chosen.iter().any(|step| step.needs_peers).then(|| peers::fetch(checkout));
+    let is_needed = |need| chosen.iter().any(|step| step.needs.contains(&need));
+    let _fetching = is_needed(Need::Peers).then(|| beside::fetch_peers(checkout));
+    let _building = is_needed(Need::Release).then(|| beside::build_release(checkout));
     let mut sum = Tally::default();
     for step in chosen {
         let begun = Instant::now();
