@@ -7,7 +7,8 @@
 //! | none, or torn ones of zxid 0 | none | empty; trusted if `db_autocreate` or an `initialize` file says so |
 //! | some, none of them readable | none | refused |
 //!
-//! An older snapshot stands in for a newer bad one only if the log has the bad one's last transaction. Nothing on disk is
+//! An older snapshot stands in for a newer bad one only if the log has the bad one's last transaction; or if the newer one is
+//! a leader's tree that never came whole, and nothing came after it: that is removed. Nothing on disk is
 //! changed until everything has been read and applied; then what a crash left over is tidied: the torn tail is
 //! cut, files without content are removed. And what was read is synced: if only the process died, it may still
 //! be in the system's memory alone, and clients will soon be told of it.
@@ -162,9 +163,8 @@ pub fn recover(
     options: RecoverOptions,
     sink: &mut dyn RecoverySink,
 ) -> Result<Recovered> {
+    let mut search = newest_usable(disk, &folders.snapshots, sink)?;
     let mut notes = Vec::new();
-    let search = newest_usable(disk, &folders.snapshots, sink)?;
-    notes.extend(search.skipped.iter().map(Skipped::note));
     let after = search.loaded.unwrap_or(Zxid::ZERO);
     let mut log = LogReader::open(disk, &folders.logs, after)?;
     let facts = Facts {
@@ -195,8 +195,18 @@ pub fn recover(
     let replayed = replay(&mut log, wanted, sink)?;
     let last_zxid = log.last();
     search.check_covered(&folders.logs, last_zxid, &replayed)?;
+    let (never_whole, skipped): (Vec<_>, Vec<_>) = search
+        .skipped
+        .drain(..)
+        .partition(|skipped| !options.in_use && skipped.counted_for_nothing(last_zxid));
+    notes.extend(skipped.iter().map(Skipped::note));
     notes.extend(log.backwards().iter().cloned().map(Note::ZxidBackwards));
     tidy_logs(disk, &log, &mut notes)?;
+    // The next start may find transactions after them, and could not tell any more.
+    for Skipped { file, .. } in never_whole {
+        remove(disk, &file.path)?;
+        notes.push(Note::UnfinishedGivenUp(file.path));
+    }
     if !options.in_use {
         tidy_unfinished(disk, &folders.snapshots, &mut notes)?;
     }
@@ -253,6 +263,12 @@ impl Skipped {
     fn note(&self) -> Note {
         Note::SnapshotSkipped { file: self.file.path.clone(), reason: self.reason.clone() }
     }
+
+    /// A snapshot at the very start of an epoch (count 0) contains no transaction of it. One that was never completed, as
+    /// Java leaves it, and that nothing follows, is a leader's tree that was not acknowledged.
+    fn counted_for_nothing(&self, last: Zxid) -> bool {
+        self.file.zxid.counter() == 0 && self.incomplete && last.epoch() < self.file.zxid.epoch()
+    }
 }
 
 impl Search {
@@ -263,22 +279,20 @@ impl Search {
 
     /// The log must have what the bad snapshots contained. A tree that came whole from a leader takes the place of
     /// records that are never logged, and from one epoch to the next nothing in the log shows that some are missing:
-    /// so the last transaction of each bad snapshot must be there.
-    ///
-    /// A snapshot at the very start of an epoch (count 0) contains no transaction of it, and how far the epoch before
-    /// went is not known. One that was never completed, as Java leaves it, and that nothing follows, contained nothing
-    /// that counts.
+    /// so the last transaction of each bad snapshot must be there. How far the epoch went before one that stands at the
+    /// start of the next is not known.
     fn check_covered(&self, logs: &Path, last: Zxid, replayed: &Replayed) -> Result<()> {
-        for Skipped { file, reason, incomplete } in &self.skipped {
-            let (snapshot, reason, dir, needed) =
-                (file.path.clone(), reason.clone(), logs.to_path_buf(), file.zxid);
-            let begins_epoch = needed.counter() == 0;
+        for skipped in &self.skipped {
+            let needed = skipped.file.zxid;
+            if needed == Zxid::ZERO || skipped.counted_for_nothing(last) {
+                continue;
+            }
+            let (snapshot, reason) = (skipped.file.path.clone(), skipped.reason.clone());
+            let (dir, begins_epoch) = (logs.to_path_buf(), needed.counter() == 0);
             if !begins_epoch && needed > last {
                 return Err(StorageError::LogTooShort { snapshot, reason, dir, last, needed });
             }
-            let follows = last.epoch() >= needed.epoch();
-            let lacks = if begins_epoch { !incomplete || follows } else { replayed.lacks(needed) };
-            if needed > Zxid::ZERO && lacks {
+            if begins_epoch || replayed.lacks(needed) {
                 return Err(StorageError::LogLacks { snapshot, reason, dir, needed });
             }
         }

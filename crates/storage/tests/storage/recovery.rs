@@ -209,6 +209,28 @@ fn an_older_snapshot_is_no_help_where_a_tree_stood_for_records() {
     assert!(matches!(error, StorageError::LogLacks { .. }), "{error}");
 }
 
+/// A server died while it took a tree from a leader. Started again, it learns what it lacks from the log of another, and
+/// is started once more.
+#[test]
+fn a_tree_that_never_came_whole_is_in_nobodys_way_later() {
+    let world = World::new();
+    world.snapshot(1);
+    let cut_short = world.snapshot(2 << 32);
+    let bytes = world.disk.bytes(&cut_short);
+    world.disk.put(&cut_short, &bytes[..60]);
+    world.log(1..=4);
+    let started = world.recover(STRICT).unwrap().0;
+    assert_eq!((started.last_zxid, &*started.notes), (Zxid(4), &[Note::UnfinishedGivenUp(cut_short)][..]));
+    world.log((2 << 32) + 1..=(2 << 32) + 3);
+    assert_eq!(world.recover(STRICT).unwrap().0.last_zxid, Zxid((2 << 32) + 3));
+    // One that was whole may have stood for records.
+    let world = World::new();
+    world.snapshot(1);
+    world.damage(&world.snapshot(2 << 32));
+    world.log(1..=4);
+    assert!(matches!(world.recover(STRICT), Err(StorageError::LogLacks { .. })));
+}
+
 #[test]
 fn logs_without_a_snapshot_are_trusted_only_when_told_so() {
     let world = World::new();
