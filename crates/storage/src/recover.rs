@@ -110,6 +110,8 @@ pub enum Note {
     },
     /// The last, unacknowledged batch was incomplete and was cut off.
     TornTail(TornTail),
+    /// The same in an older log, as Java leaves it: the next one goes on behind it.
+    TornBefore(TornTail),
     /// A log file without any record was removed.
     EmptyLogRemoved(PathBuf),
     /// A half-written snapshot was given up.
@@ -133,6 +135,15 @@ impl fmt::Display for Note {
                 torn.file.display(),
                 torn.offset,
                 torn.bytes,
+                torn.zxid_before
+            ),
+            Note::TornBefore(torn) => write!(
+                f,
+                "{}: the {} bytes from byte {} on are the remains of a write that a crash interrupted and that was never \
+                 acknowledged; the next log goes on after {}",
+                torn.file.display(),
+                torn.bytes,
+                torn.offset,
                 torn.zxid_before
             ),
             Note::EmptyLogRemoved(file) => {
@@ -200,6 +211,7 @@ pub fn recover(
         .drain(..)
         .partition(|skipped| !options.in_use && skipped.counted_for_nothing(last_zxid));
     notes.extend(skipped.iter().map(Skipped::note));
+    notes.extend(log.torn_before().iter().cloned().map(Note::TornBefore));
     notes.extend(log.backwards().iter().cloned().map(Note::ZxidBackwards));
     tidy_logs(disk, &log, &mut notes)?;
     // The next start may find transactions after them, and could not tell any more.

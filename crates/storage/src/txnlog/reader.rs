@@ -17,12 +17,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The remains of a batch that a crash interrupted, at the end of the newest log.
+/// The remains of a batch that a crash interrupted, at the end of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TornTail {
-    /// The newest log file.
+    /// The log file.
     pub file: PathBuf,
-    /// Where the first bad record starts; the file is to be cut here.
+    /// Where the first bad record starts; the newest file is to be cut here.
     pub offset: u64,
     /// The last good transaction.
     pub zxid_before: Zxid,
@@ -59,6 +59,7 @@ pub struct LogReader<'d> {
     last_record: u64,
     data_end: u64,
     torn: Option<TornTail>,
+    torn_before: Vec<TornTail>,
     backwards: Vec<ZxidStep>,
 }
 
@@ -82,6 +83,7 @@ impl<'d> LogReader<'d> {
             last_record: 0,
             data_end: 0,
             torn: None,
+            torn_before: Vec::new(),
             backwards: Vec::new(),
         })
     }
@@ -137,9 +139,14 @@ impl<'d> LogReader<'d> {
         Some((path, start..self.data_end))
     }
 
-    /// Known once [`LogReader::next_record`] has said `None`.
+    /// Of the newest file. Known once [`LogReader::next_record`] has said `None`.
     pub fn torn_tail(&self) -> Option<&TornTail> {
         self.torn.as_ref()
+    }
+
+    /// Of files so far that another one goes on behind, as Java leaves them.
+    pub fn torn_before(&self) -> &[TornTail] {
+        &self.torn_before
     }
 
     /// The newest files, as far as no record was ever written to them: a crash at their creation.
@@ -228,8 +235,10 @@ impl<'d> LogReader<'d> {
         let reason = match verdict {
             Verdict::Clean => return Ok(()),
             Verdict::Torn { bytes } => {
-                if is_newest {
-                    self.torn = Some(TornTail { file: path, offset, zxid_before: self.last, bytes });
+                let torn = TornTail { file: path, offset, zxid_before: self.last, bytes };
+                match is_newest {
+                    true => self.torn = Some(torn),
+                    false => self.torn_before.push(torn),
                 }
                 return Ok(());
             }

@@ -175,8 +175,13 @@ fn java_leaves_torn_tails_behind_and_goes_on_in_the_next_file() {
     for cut in 1..=records[1].1.len() + 13 {
         let whole = disk.bytes(&file(1));
         change(&disk, &file(1), |bytes| bytes.truncate(bytes.len() - cut));
-        let (found, torn) = read(&disk).unwrap();
-        assert_eq!((found, torn), ([&records[..1], &records[2..]].concat(), None));
+        let mut reader = LogReader::open(&disk, &logs(), Zxid::ZERO).unwrap();
+        let found = drain(&mut reader).unwrap();
+        assert_eq!((found, reader.torn_tail()), ([&records[..1], &records[2..]].concat(), None));
+        // Nothing is left of the record but the zeros it starts with, or something that is told.
+        let told: Vec<_> = reader.torn_before().iter().map(|torn| (&*torn.file, torn.zxid_before)).collect();
+        let (before, rest) = (file(1), records[1].1.len() + 13 - cut);
+        assert_eq!(told, [(&*before, Zxid(1))][..usize::from(rest > 4)], "cut {cut}");
         disk.put(&file(1), &whole);
     }
 }
