@@ -73,6 +73,9 @@ pub enum Packet<'a> {
         /// The answer.
         valid: bool,
     },
+    /// What came of a session was stopped, for its client has moved on to another server. Upstream does not know this; for
+    /// Java it says that the session lives, which is so, and if nobody has asked that is nothing.
+    SessionMoved(SessionId),
     /// All that was proposed before a forwarded sync has been sent.
     Sync,
     /// Proposal and commit in one, for observers.
@@ -268,7 +271,13 @@ impl<'a> Packet<'a> {
             REVALIDATE if to_leader => {
                 Packet::Revalidate { session: SessionId(r.i64()?), timeout_ms: r.i32()? }
             }
-            REVALIDATE => Packet::Revalidated { session: SessionId(r.i64()?), valid: r.bool()? },
+            REVALIDATE => {
+                let (session, valid) = (SessionId(r.i64()?), r.bool()?);
+                match r.rest() {
+                    [] => Packet::Revalidated { session, valid },
+                    _ => Packet::SessionMoved(session),
+                }
+            }
             SYNC => Packet::Sync,
             INFORM => Packet::Inform { zxid, record: bytes.into() },
             COMMITANDACTIVATE => Packet::CommitAndActivate { zxid, leader: ServerId(r.i64()?) },
@@ -333,6 +342,14 @@ impl<'a> Packet<'a> {
                 out.length(9);
                 out.i64(session.0);
                 out.bool(*valid);
+                out.i32(-1);
+            }
+            Packet::SessionMoved(session) => {
+                begin(out, REVALIDATE, NONE);
+                out.length(10);
+                out.i64(session.0);
+                out.bool(true);
+                out.bool(true);
                 out.i32(-1);
             }
             Packet::Sync => whole(out, SYNC, 0, None),
@@ -470,6 +487,7 @@ mod tests {
             (Packet::Ping { zxid, touched: None }, false),
             (Packet::Revalidate { session, timeout_ms: 5 }, true),
             (Packet::Revalidated { session, valid: true }, false),
+            (Packet::SessionMoved(session), false),
             (Packet::Sync, false),
             (Packet::Inform { zxid, record: record() }, false),
             (Packet::CommitAndActivate { zxid, leader }, false),

@@ -7,6 +7,7 @@ mod addresses;
 mod election_door;
 mod link;
 mod quorum_door;
+mod strangers;
 mod tasks;
 mod tree_stream;
 

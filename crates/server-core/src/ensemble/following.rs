@@ -93,6 +93,7 @@ impl Server {
             Packet::Revalidated { session, valid } => {
                 return self.heard_of_session(now, session, valid, effects);
             }
+            Packet::SessionMoved(session) => return self.moved_away(session, effects),
             _ => {
                 tracing::warn!("the leader sends what no leader sends");
                 return self.look(now, Why::LeaderBroken, effects);
@@ -124,7 +125,6 @@ impl Server {
             Some((Asking::Observer(link), timeout_ms)) => {
                 self.revalidated_at_observer(now, link, (session, timeout_ms), valid, effects);
             }
-            None if !valid => self.moved_away(session, effects),
             None => {}
         }
     }

@@ -107,7 +107,7 @@ impl Server {
             }
             Packet::Request { session, cxid, code, body, ids } => {
                 if !self.passes(now, link, &Forwarded { session, code, body: &body }) {
-                    let moved = Packet::Revalidated { session, valid: false };
+                    let moved = Packet::SessionMoved(session);
                     return effects.push(Effect::ToPeer { link, message: PeerMessage::Packet(moved) });
                 }
                 Packet::Request { session, cxid, code, body: Cow::Owned(body.into_owned()), ids }

@@ -1,7 +1,11 @@
 //! A client of a follower, and its session at the leader.
 
 use crate::member::{Member, SESSION, at, config};
-use ostler_proto::{jute::Writer, op::Op, quorum_packet::Packet, stat::ExtendedTypes};
+use ostler_proto::{
+    connect::ConnectRequest, id::SessionId, jute::Writer, op::Op, password::password_of,
+    quorum_packet::Packet, stat::ExtendedTypes,
+};
+use ostler_server_core::{ConnId, Effect, Input};
 use ostler_tree::Tree;
 use ostler_zab::leading::LinkId;
 
@@ -45,4 +49,40 @@ fn a_session_that_only_syncs_lives() {
         member.passes(TICK_MS);
     }
     assert!(member.has_given_up_the_session());
+}
+
+/// A client that went from an observer to another, and came back. What it had asked for before it went is stopped, and the
+/// word of that comes while its session is asked for.
+#[test]
+fn that_a_session_has_moved_is_no_answer_to_whether_it_lives() {
+    let ensemble = config(&[1, 2, 3], at(1, 0));
+    let mut member = Member::start(&ensemble, None, Tree::fresh(ExtendedTypes::default()), 1);
+    let leader = member.follows(&[2, 3], &ensemble, 2);
+    member.hears(leader, Packet::Diff(at(0, 0)));
+    member.hears_new_leader(leader, 2, &ensemble);
+    member.hears(leader, Packet::UpToDate);
+
+    let conn = ConnId(1);
+    member.step(Input::Accepted { conn, peer: ([127, 0, 0, 1], 5_000).into() });
+    let password = password_of(SESSION);
+    let request = ConnectRequest {
+        protocol_version: 0,
+        last_zxid_seen: 0,
+        timeout_ms: TIMEOUT_MS,
+        session: SESSION,
+        password: Some(&password),
+        read_only: Some(false),
+    };
+    member.step(Input::Connect { conn, request });
+    let opened = |member: &Member| -> Vec<SessionId> {
+        let opened = |effect: &Effect| match effect {
+            Effect::Connected { response, .. } => Some(response.session),
+            _ => None,
+        };
+        member.effects.iter().filter_map(opened).collect()
+    };
+    member.hears(leader, Packet::SessionMoved(SESSION));
+    assert_eq!(opened(&member), []);
+    member.hears(leader, Packet::Revalidated { session: SESSION, valid: true });
+    assert_eq!(opened(&member), [SESSION]);
 }

@@ -5,6 +5,7 @@
 use super::{
     address_book::AddressBook,
     addresses::{self, Port},
+    strangers::{Stranger, Strangers},
     tasks::Tasks,
 };
 use crate::{config::EnsembleSettings, driver::Driver};
@@ -101,6 +102,7 @@ pub(crate) struct ElectionDoor {
     book: Arc<AddressBook>,
     peers: Mutex<HashMap<ServerId, Peer>>,
     links: std::sync::atomic::AtomicU64,
+    strangers: Arc<Strangers>,
     tasks: Tasks,
     driver: OnceLock<Weak<Driver>>,
 }
@@ -112,6 +114,7 @@ impl ElectionDoor {
             book,
             peers: Mutex::default(),
             links: Default::default(),
+            strangers: Strangers::at("election"),
             tasks: Tasks::new(),
             driver: OnceLock::new(),
         })
@@ -218,9 +221,10 @@ impl ElectionDoor {
         loop {
             match listener.accept().await {
                 Ok((stream, from)) => {
+                    let Some(stranger) = self.strangers.welcome(from.ip()) else { continue };
                     let door = self.clone();
                     self.tasks.spawn(async move {
-                        if let Err(error) = door.greeted(stream).await {
+                        if let Err(error) = door.greeted(stream, stranger).await {
                             tracing::warn!(%from, %error, "a connection to the election port was closed");
                         }
                     });
@@ -233,12 +237,13 @@ impl ElectionDoor {
         }
     }
 
-    async fn greeted(self: Arc<Self>, mut stream: TcpStream) -> io::Result<()> {
+    async fn greeted(self: Arc<Self>, mut stream: TcpStream, stranger: Stranger) -> io::Result<()> {
         stream.set_nodelay(true)?;
         addresses::notice_silence(&stream)?;
         let late = |_| io::Error::new(io::ErrorKind::TimedOut, "it did not say who it is");
         let (id, address) =
             timeout(GREETING_WITHIN, read_greeting(&mut stream)).await.map_err(late).flatten()?;
+        drop(stranger);
         let me = self.settings.me;
         if id == me {
             let same = "it has this server's own id: does another server have the same myid?";

@@ -1,6 +1,6 @@
 //! A connection of the quorum port: packets in, to the core; what is queued, out.
 
-use super::tree_stream;
+use super::{strangers::Stranger, tree_stream};
 use crate::driver::Driver;
 use ostler_proto::{
     id::Zxid,
@@ -33,6 +33,8 @@ const READ_SIZE: usize = 256 << 10;
 const KEEP_MAX: usize = 256 << 10;
 /// A learner that does not say who it is by then is none.
 const FIRST_WORD_WITHIN: Duration = Duration::from_secs(30);
+/// Who it is takes no more bytes of data than this.
+const FIRST_WORD_MAX: usize = 4 << 10;
 /// What was said before a connection is given up may still go out. Who does not read is not waited for any longer.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
@@ -156,11 +158,11 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Serves a connection to its end.
-    pub(super) async fn run(&self, stream: TcpStream) {
+    /// Serves a connection to its end. A learner is a stranger until its first packet.
+    pub(super) async fn run(&self, stream: TcpStream, learner: Option<Stranger>) {
         let (read, write) = stream.into_split();
         let ended = tokio::select! {
-            ended = self.read(read) => ended,
+            ended = self.read(read, learner) => ended,
             ended = speak(&self.outbox, write) => ended,
         };
         if let Err(error) = ended {
@@ -169,25 +171,33 @@ impl Link {
         self.driver.peer_gone(self.id);
     }
 
-    async fn read(&self, mut read: OwnedReadHalf) -> io::Result<()> {
-        let mut buffer = Vec::with_capacity(READ_SIZE);
+    async fn read(&self, mut read: OwnedReadHalf, learner: Option<Stranger>) -> io::Result<()> {
+        let mut buffer = Vec::new();
         // A leader is watched by the core from the beginning, a learner from its first packet on.
-        if self.to_leader {
+        if let Some(stranger) = learner {
             let late = |_| io::Error::new(io::ErrorKind::TimedOut, "it did not say who it is");
-            timeout(FIRST_WORD_WITHIN, self.more(&mut buffer, &mut read)).await.map_err(late)??;
+            let first = self.more(&mut buffer, &mut read, FIRST_WORD_MAX);
+            timeout(FIRST_WORD_WITHIN, first).await.map_err(late)??;
+            drop(stranger);
         }
-        while self.more(&mut buffer, &mut read).await? {}
+        buffer.reserve(READ_SIZE);
+        while self.more(&mut buffer, &mut read, self.data_max).await? {}
         Ok(())
     }
 
-    /// Waits for the next packets and takes them; false at the end.
-    async fn more(&self, buffer: &mut Vec<u8>, read: &mut OwnedReadHalf) -> io::Result<bool> {
+    /// Waits for the next packets, of so many bytes of data at most, and takes them; false at the end.
+    async fn more(
+        &self,
+        buffer: &mut Vec<u8>,
+        read: &mut OwnedReadHalf,
+        data_max: usize,
+    ) -> io::Result<bool> {
         loop {
             if read.read_buf(buffer).await? == 0 {
                 return Ok(false);
             }
             let before = buffer.len();
-            self.packets(buffer, read).await?;
+            self.packets(buffer, read, data_max).await?;
             if buffer.len() != before {
                 return Ok(true);
             }
@@ -195,11 +205,16 @@ impl Link {
     }
 
     /// Takes the whole packets off the front of `buffer`.
-    async fn packets(&self, buffer: &mut Vec<u8>, read: &mut OwnedReadHalf) -> io::Result<()> {
+    async fn packets(
+        &self,
+        buffer: &mut Vec<u8>,
+        read: &mut OwnedReadHalf,
+        data_max: usize,
+    ) -> io::Result<()> {
         let mut used = 0;
         loop {
             let taken = self.driver.peer_packets(self.id, |step| {
-                take_packets(&buffer[used..], self.data_max, self.to_leader, step)
+                take_packets(&buffer[used..], data_max, self.to_leader, step)
             })?;
             used += taken.used;
             match taken.stopped_at {

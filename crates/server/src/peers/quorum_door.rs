@@ -4,6 +4,7 @@ use super::{
     address_book::AddressBook,
     addresses::{self, Port},
     link::Link,
+    strangers::Strangers,
     tasks::Tasks,
 };
 use crate::{config::EnsembleSettings, driver::Driver};
@@ -37,6 +38,7 @@ pub(crate) struct QuorumDoor {
     folders: DataFolders,
     types: ExtendedTypes,
     data_max: usize,
+    strangers: Arc<Strangers>,
     tasks: Tasks,
     driver: OnceLock<Weak<Driver>>,
 }
@@ -57,6 +59,7 @@ impl QuorumDoor {
             types,
             // A record is a request and what the servers add to it; a multi of many may grow.
             data_max: frame_max.saturating_mul(2).max(64 << 20),
+            strangers: Strangers::at("quorum"),
             tasks: Tasks::new(),
             driver: OnceLock::new(),
         })
@@ -93,12 +96,13 @@ impl QuorumDoor {
             match listener.accept().await {
                 Ok((stream, from)) => {
                     let _ = stream.set_nodelay(true);
+                    let Some(stranger) = self.strangers.welcome(from.ip()) else { continue };
                     let Some(link) = self.link(true) else { return };
                     tracing::debug!(%from, link = link.id.0, observers, "a learner calls");
                     if observers {
                         link.driver.step(Input::ObserverCalls { link: link.id });
                     }
-                    self.tasks.spawn(async move { link.run(stream).await });
+                    self.tasks.spawn(async move { link.run(stream, Some(stranger)).await });
                 }
                 Err(error) => {
                     tracing::warn!(%error, "the quorum port takes no connection");
@@ -164,7 +168,7 @@ impl QuorumDoor {
                 Ok(stream) => {
                     let Some(link) = door.link(false) else { return };
                     driver.step(Input::LeaderLink { term, link: link.id });
-                    link.run(stream).await;
+                    link.run(stream, None).await;
                 }
                 Err(error) => {
                     tracing::warn!(?to, %error, "the server that is to be followed cannot be reached");
