@@ -5,8 +5,21 @@ use ostler_proto::id::ServerId;
 use ostler_server::{Given, PeerListeners, RunningServer, ServerHandle, config};
 use ostler_server_core::{Server, ensemble::MemberMode};
 use ostler_zab::election::Happening;
-use std::{fs, net::TcpListener, path::Path, time::Duration};
-use tokio::{runtime::Builder, sync::oneshot, task::JoinHandle, time::timeout};
+use std::{
+    fs,
+    io::ErrorKind,
+    net::{Ipv4Addr, TcpListener},
+    path::Path,
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    runtime::Builder,
+    sync::oneshot,
+    task::JoinHandle,
+    time::timeout,
+};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -69,19 +82,8 @@ fn a_server_that_is_greeted_and_does_not_call_back_is_missed() {
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     runtime.block_on(async {
         let dir = tempfile::tempdir().unwrap();
-        let ((mute, mute_port), (_, unused_port)) = (listener(), listener());
-        let ((quorum, quorum_port), (election, election_port)) = (listener(), listener());
-        let file = dir.path().join("1.cfg");
-        fs::write(dir.path().join("myid"), "1").unwrap();
-        let servers = format!(
-            "server.1=127.0.0.1:{quorum_port}:{election_port};0\nserver.2=127.0.0.1:{unused_port}:{mute_port};0\n"
-        );
-        let own = format!("dataDir={}\ntickTime=1000\ninitLimit=300\nsyncLimit=300\n", dir.path().display());
-        fs::write(&file, own + &servers).unwrap();
-        let mut config = config::load(&file).unwrap().config;
-        config.client_address = ([127, 0, 0, 1], 0).into();
-        let given = Given { peers: Some(PeerListeners { quorum, election }), ..Given::default() };
-        let server = RunningServer::start_with(&config, given).await.unwrap();
+        let (mute, mute_port) = listener();
+        let (server, _) = beside_one_at(mute_port, dir.path()).await;
         let handle = server.handle();
         let is_missed = handle.until(|server: &Server| {
             let lost = Happening::Lost { peer: ServerId(2) };
@@ -92,6 +94,53 @@ fn a_server_that_is_greeted_and_does_not_call_back_is_missed() {
         server.run_until(async {}).await.unwrap();
         drop(mute);
     });
+}
+
+/// Who does not say who it is takes a descriptor and memory from those who are of the ensemble.
+#[test]
+fn strangers_at_the_quorum_port_are_few_and_say_little() {
+    let _beside = gate::beside_others();
+    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let dir = tempfile::tempdir().unwrap();
+        let (mute, mute_port) = listener();
+        let (server, port) = beside_one_at(mute_port, dir.path()).await;
+        let call = || TcpStream::connect((Ipv4Addr::LOCALHOST, port));
+        let is_sent_away = async |mut stranger: TcpStream| {
+            timeout(PATIENCE, stranger.read(&mut [0])).await.expect("in time").unwrap_or(0) == 0
+        };
+        let mut talker = call().await.unwrap();
+        // FOLLOWERINFO, of an epoch, with more data than anybody has to say about itself.
+        let begin = [&11_i32.to_be_bytes()[..], &0_i64.to_be_bytes(), &5_000_i32.to_be_bytes()].concat();
+        talker.write_all(&begin).await.unwrap();
+        assert!(is_sent_away(talker).await);
+        let mut silent = Vec::new();
+        for _ in 0..64 {
+            silent.push(call().await.unwrap());
+        }
+        assert!(is_sent_away(call().await.unwrap()).await);
+        let stays = silent.pop().unwrap();
+        assert_eq!(stays.try_read(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
+        server.run_until(async {}).await.unwrap();
+        drop(mute);
+    });
+}
+
+/// A server beside one whose election port is given, and its quorum port.
+async fn beside_one_at(other: u16, dir: &Path) -> (RunningServer, u16) {
+    let ((quorum, quorum_port), (election, election_port)) = (listener(), listener());
+    let (_, unused) = listener();
+    let file = dir.join("1.cfg");
+    fs::write(dir.join("myid"), "1").unwrap();
+    let servers = format!(
+        "server.1=127.0.0.1:{quorum_port}:{election_port};0\nserver.2=127.0.0.1:{unused}:{other};0\n"
+    );
+    let own = format!("dataDir={}\ntickTime=1000\ninitLimit=300\nsyncLimit=300\n", dir.display());
+    fs::write(&file, own + &servers).unwrap();
+    let mut config = config::load(&file).unwrap().config;
+    config.client_address = ([127, 0, 0, 1], 0).into();
+    let given = Given { peers: Some(PeerListeners { quorum, election }), ..Given::default() };
+    (RunningServer::start_with(&config, given).await.unwrap(), quorum_port)
 }
 
 async fn one_of_two_ends(abandoned: bool) {
