@@ -174,6 +174,8 @@ pub(crate) struct Ensemble {
     /// Who waits for the leader's word on a session, with its timeout.
     revalidating: BTreeMap<SessionId, VecDeque<(Asking, i32)>>,
     wandering: Wandering,
+    /// The leader that was met last reigns in an epoch below one that is promised.
+    is_outside: bool,
     /// Other servers that are known to have had data, since this one has run.
     had_data: BTreeSet<ServerId>,
     chronicle: chronicle::Chronicle,
@@ -221,6 +223,7 @@ impl Ensemble {
             ended: local_sessions::Ended::default(),
             had_data: BTreeSet::new(),
             wandering: Wandering::new(core.server, core.seed),
+            is_outside: false,
             chronicle: chronicle::Chronicle::default(),
             config,
         }

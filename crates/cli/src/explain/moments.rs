@@ -389,7 +389,8 @@ fn cause(search: &Search) -> String {
         Cause::LeaderBroken => format!("{before} has sent what no leader sends."),
         Cause::StaleEpoch { proposed, accepted } => {
             format!(
-                "{before} proposes epoch {proposed}, but it has promised epoch {accepted} to another leader."
+                "{before} proposes epoch {proposed}, but it has promised epoch {accepted} to another leader, and stays \
+                 outside until the next reign."
             )
         }
         Cause::OutOfTurn => format!("{before} has said something out of turn."),

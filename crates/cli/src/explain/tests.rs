@@ -364,8 +364,8 @@ fn all_that_can_happen_has_words() {
             12:00:00.001  server 1  Server 3, just elected, cannot be reached. Looks for a leader.
             12:00:00.002  server 1  Server 3 has said nothing for 4000 ms. Looks for a leader.
             12:00:00.003  server 1  Server 3 has sent what no leader sends. Looks for a leader.
-            12:00:00.004  server 1  Server 3 proposes epoch 2, but it has promised epoch 3 to another leader. Looks for a
-                                    leader.
+            12:00:00.004  server 1  Server 3 proposes epoch 2, but it has promised epoch 3 to another leader, and stays outside
+                                    until the next reign. Looks for a leader.
             12:00:00.005  server 1  Server 3 has said something out of turn. Looks for a leader.
             12:00:00.006  server 1  Server 3 has sent zxid 0x7, which does not follow 0x5. Looks for a leader.
             12:00:00.007  server 1  Server 3 commits zxid 0x7, but 0x5 is next. Looks for a leader.

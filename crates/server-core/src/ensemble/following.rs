@@ -20,7 +20,7 @@ use ostler_tree::{Overlay, Tree};
 use ostler_zab::{
     History, Record,
     leading::LinkId,
-    learning::{FromLeader, Learning, LearningOutput},
+    learning::{FromLeader, HangUp, Learning, LearningOutput},
 };
 
 impl Server {
@@ -160,6 +160,18 @@ impl Server {
                 LearningOutput::Commit(zxid) => self.commit_next(now, zxid, effects),
                 LearningOutput::Serve(epoch) => self.serve_clients(now, epoch, effects),
                 LearningOutput::Pong(zxid) => self.pong(zxid, effects),
+                LearningOutput::HangUp(HangUp::StaleEpoch { proposed, accepted }) => {
+                    tracing::warn!(
+                        proposed = proposed.0,
+                        promised = accepted.0,
+                        "the leader's epoch is below one that this server has promised to another, so it stays outside \
+                         until the next reign: to begin that at once, restart the server that leads"
+                    );
+                    if let Some(ensemble) = &mut self.ensemble {
+                        ensemble.is_outside = true;
+                    }
+                    return self.look(now, Why::Left(HangUp::StaleEpoch { proposed, accepted }), effects);
+                }
                 LearningOutput::HangUp(why) => {
                     tracing::warn!(?why, "this server leaves its leader");
                     return self.look(now, Why::Left(why), effects);

@@ -13,6 +13,9 @@ use alloc::vec::Vec;
 use ostler_proto::id::ServerId;
 use ostler_zab::leading::Leading;
 
+/// Who is sent away for an epoch that it has promised comes again after at most so long.
+const OUTSIDE_FOR: u64 = 500;
+
 /// What only concerns observers and those who have some; times in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Observing {
@@ -128,7 +131,11 @@ impl Server {
         };
         let (LearnerMaster::Leader(master) | LearnerMaster::Follower(master)) = to;
         ensemble.master = Some(master);
-        let delay = if may_wait { ensemble.config.observing.reconnect_delay } else { 0 };
+        let delay = match (may_wait, core::mem::take(&mut ensemble.is_outside)) {
+            (true, _) => ensemble.config.observing.reconnect_delay,
+            (false, true) => OUTSIDE_FOR,
+            (false, false) => 0,
+        };
         if delay == 0 {
             return effects.push(Effect::Dial { term: ensemble.term, to });
         }

@@ -78,6 +78,8 @@ fn what_once_broke_a_promise_does_so_no_more() {
         (966_091, 6),
         // A leader's tree is lost half-written, and the server comes back twice.
         (978_459, 4),
+        // A leader dies twice before it has reigned, and the others begin an earlier epoch: it waits for the next reign.
+        (1_100_444, 3),
     ] {
         let plan = Plan::new(seed, voters, 60);
         let _failing = Failing(&plan);
