@@ -6,10 +6,7 @@ use crate::{
     world::{Event, World},
 };
 use ostler_proto::{id::SessionId, reply::Reply};
-use ostler_server_core::{
-    ensemble::{LocalSessions, MemberMode},
-    session::Scope,
-};
+use ostler_server_core::{ensemble::LocalSessions, session::Scope};
 use ostler_zab::ReignLength;
 use std::collections::BTreeSet;
 
