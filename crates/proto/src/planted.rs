@@ -45,11 +45,12 @@ pub enum Bug {
     MovedSessionWrites,
     ConfigKept,
     JointQuorumSkipped,
+    AnswersMixedUp,
 }
 
 impl Bug {
     /// All of them, with their names and what they are.
-    pub const ALL: [(Bug, &'static str, &'static str); 37] = [
+    pub const ALL: [(Bug, &'static str, &'static str); 38] = [
         (Bug::AckBeforeSync, "ack-before-sync", "a server acknowledges what its disk has not synced"),
         (Bug::AppendOutOfOrder, "append-out-of-order", "records of one batch are written in the wrong order"),
         (
@@ -178,6 +179,11 @@ impl Bug {
             Bug::JointQuorumSkipped,
             "joint-quorum-skipped",
             "a change of the ensemble needs only the quorum of the new one",
+        ),
+        (
+            Bug::AnswersMixedUp,
+            "answers-mixed-up",
+            "a write on a session's new connection gets the answer to an earlier one with its number",
         ),
     ];
 

@@ -6,7 +6,7 @@ use crate::{
     config::CoreConfig,
     effect::{CloseReason, Effect, PeerMessage, PersistOp},
     ensemble::{Held, is_reconfig},
-    fifo::{AnswerForm, Waiting},
+    fifo::{AnswerForm, Numbered, Waiting},
     input::{ClientRequest, ConnId, Mono, Now},
     server::{Outstanding, Phase, Server, Syncing, UNANSWERED},
 };
@@ -152,10 +152,12 @@ impl Server {
         if matches!(state.phase, Phase::Closed { .. }) {
             return;
         }
-        let Some(Waiting::Write { xid, zxid, code, form, arrived }) = state.fifo.pop_front() else {
+        let Some(Waiting::Write { xid, numbered, code, form, arrived }) = state.fifo.pop_front() else {
             panic!("{committed} committed for {conn:?}, which waits for no write");
         };
-        assert_eq!(zxid.unwrap_or(committed), committed, "writes of {conn:?} commit out of order");
+        if let Numbered::Here(zxid) = numbered {
+            assert_eq!(zxid, committed, "writes of {conn:?} commit out of order");
+        }
         let phase = state.phase;
         match form {
             AnswerForm::Connected => {
@@ -184,7 +186,11 @@ impl Server {
             _ => {
                 let moved =
                     matches!(outcome, Outcome::Failed(code) if code == ErrorCode::SessionMoved.code());
-                self.reply_write(now, conn, (xid, code, arrived), body(outcome, form), effects);
+                // It may have been a late write of another server's connection, with the number of this one.
+                let may_be_anothers = moved && matches!(numbered, Numbered::ByLeader { .. });
+                if !may_be_anothers {
+                    self.reply_write(now, conn, (xid, code, arrived), body(outcome, form), effects);
+                }
                 if moved {
                     self.close(conn, CloseReason::SessionMoved, effects);
                 }
@@ -238,6 +244,7 @@ impl Server {
                 Some((_, Syncing::Learner(link))) => {
                     effects.push(Effect::ToPeer { link, message: PeerMessage::Packet(Packet::Sync) });
                 }
+                Some((_, Syncing::Session(link, session))) => self.tell_of_session(link, session, effects),
                 None => {}
             }
         }
@@ -251,7 +258,8 @@ impl Server {
                 let message = PeerMessage::Packet(Packet::Sync);
                 return effects.push(Effect::ToPeer { link, message });
             }
-            None => return,
+            // A learner answers for no session.
+            Some((_, Syncing::Session(..))) | None => return,
         };
         let Some(state) = self.conns.get_mut(&conn) else { return };
         for waiting in &mut state.fifo {

@@ -2,7 +2,7 @@
 
 use crate::{
     effect::{CloseReason, Effect},
-    fifo::{AnswerForm, Waiting},
+    fifo::{AnswerForm, Numbered, Waiting},
     input::{ConnId, Now},
     server::{Phase, Pipeline, Server},
     session::Owner,
@@ -69,17 +69,20 @@ impl Server {
         }
         self.sessions.insert(now.mono, session, timeout_ms, Some(conn));
         self.set_phase(conn, Phase::Opening { session, answer_read_only });
-        let zxid = match self.pipeline() {
+        let numbered = match self.pipeline() {
             Some(Pipeline::Forward(leader)) => {
                 let body = timeout_ms.to_be_bytes();
                 self.forward_op(leader, conn, (session, 0, Op::CreateSession.code()), &body, effects);
-                None
+                self.numbered_by_leader()
             }
-            _ => Some(self.append(now, session, 0, Txn::CreateSession { timeout_ms }, Some(conn), effects)),
+            _ => {
+                let txn = Txn::CreateSession { timeout_ms };
+                Numbered::Here(self.append(now, session, 0, txn, Some(conn), effects))
+            }
         };
         let (code, form, arrived) = (Op::CreateSession.code(), AnswerForm::Connected, now.mono);
         if let Some(state) = self.conns.get_mut(&conn) {
-            state.fifo.push_back(Waiting::Write { xid: Xid(0), zxid, code, form, arrived });
+            state.fifo.push_back(Waiting::Write { xid: Xid(0), numbered, code, form, arrived });
         }
     }
 

@@ -121,6 +121,8 @@ struct Learner {
     suggested: Option<ServerId>,
     /// A follower's observers, once it serves.
     master: Option<ObserverMaster>,
+    /// Numbers of writes that went to the leader for connections that are gone, and did not come back yet, in their order.
+    abandoned: BTreeMap<SessionId, VecDeque<i32>>,
 }
 
 /// Who waits for the leader's word on a session.

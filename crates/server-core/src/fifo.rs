@@ -8,6 +8,8 @@ use alloc::{boxed::Box, collections::VecDeque};
 use ostler_proto::{
     error::ErrorCode,
     id::{Xid, Zxid},
+    planted::{self, Bug},
+    txn::TxnHeader,
 };
 
 /// How a committed write is answered.
@@ -31,14 +33,24 @@ pub(crate) enum AnswerForm {
     Close,
 }
 
+/// Which transaction answers a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Numbered {
+    /// That of this zxid.
+    Here(Zxid),
+    /// The leader numbers it. It is known by its session and xid when it commits, and comes after all that this server
+    /// had heard of when it forwarded the request: a client that numbers its requests anew on each connection, as kazoo
+    /// does, may have used the xid before.
+    ByLeader { after: Zxid },
+}
+
 /// A request that is not answered yet.
 #[derive(Debug)]
 pub(crate) enum Waiting {
     /// Proposed; answered when it commits.
     Write {
         xid: Xid,
-        /// `None` where the leader numbers it: it is known by its session and xid when it commits.
-        zxid: Option<Zxid>,
+        numbered: Numbered,
         /// Operation number, for the counts.
         code: i32,
         form: AnswerForm,
@@ -54,8 +66,17 @@ pub(crate) enum Waiting {
 pub(crate) type Fifo = VecDeque<Waiting>;
 
 impl Waiting {
-    /// Whether this is a write that went to the leader under this number.
-    pub(crate) fn is_forwarded(&self, cxid: i32) -> bool {
-        matches!(self, Waiting::Write { xid, zxid: None, .. } if xid.0 == cxid)
+    /// Its number, if this is a write that went to the leader.
+    pub(crate) fn forwarded(&self) -> Option<i32> {
+        match self {
+            Waiting::Write { xid, numbered: Numbered::ByLeader { .. }, .. } => Some(xid.0),
+            _ => None,
+        }
+    }
+
+    /// Whether this is a write that went to the leader and came back as this transaction.
+    pub(crate) fn has_become(&self, txn: &TxnHeader) -> bool {
+        matches!(self, Waiting::Write { xid, numbered: Numbered::ByLeader { after }, .. }
+            if xid.0 == txn.cxid && (*after < txn.zxid || planted::is(Bug::AnswersMixedUp)))
     }
 }

@@ -5,7 +5,7 @@ use crate::{
     config::CoreConfig,
     effect::{CloseReason, Effect, Record},
     ensemble::{Ensemble, EnsembleConfig, Held},
-    fifo::{AnswerForm, Fifo, Waiting},
+    fifo::{AnswerForm, Fifo, Numbered, Waiting},
     input::{ClientRequest, ConnId, Input, Mono, Now},
     propose::Asker,
     pulse::Pulse,
@@ -86,6 +86,8 @@ pub(crate) enum Syncing {
     Client(ConnId),
     /// A learner, for a client of its own.
     Learner(LinkId),
+    /// A learner that asked whether a session lives.
+    Session(LinkId, SessionId),
 }
 
 /// What becomes of a write.
@@ -270,6 +272,7 @@ impl Server {
 
     fn disconnected(&mut self, conn: ConnId) {
         self.watches.remove_watcher(conn.watcher());
+        self.abandon_writes(conn);
         let Some(state) = self.conns.remove(&conn) else { return };
         if let Some(session) = state.session().and_then(|id| self.sessions.get_mut(id))
             && session.conn == Some(conn)
@@ -354,16 +357,16 @@ impl Server {
             Request::CloseSession => AnswerForm::Close,
             _ => return self.enqueue_read(now, conn, request, effects),
         };
-        let zxid = match self.pipeline() {
+        let numbered = match self.pipeline() {
             Some(Pipeline::Propose) => {
                 let Some(zxid) = self.propose_request(now, conn, session, request, effects) else {
                     return self.enqueue_read(now, conn, request, effects);
                 };
-                Some(zxid)
+                Numbered::Here(zxid)
             }
             Some(Pipeline::Forward(leader)) => {
                 self.forward(leader, conn, session, request, effects);
-                None
+                self.numbered_by_leader()
             }
             Some(Pipeline::ReadOnly) | None => return,
         };
@@ -371,7 +374,7 @@ impl Server {
             self.set_phase(conn, Phase::Closing { session });
         }
         let (xid, code, arrived) = (request.xid, request.code(), now.mono);
-        self.wait(conn, Waiting::Write { xid, zxid, code, form, arrived });
+        self.wait(conn, Waiting::Write { xid, numbered, code, form, arrived });
     }
 
     fn enqueue_read(
@@ -430,6 +433,8 @@ impl Server {
         if matches!(state.phase, Phase::Closed { .. }) {
             return;
         }
+        self.abandon_writes(conn);
+        let Some(state) = self.conns.get_mut(&conn) else { return };
         state.phase = Phase::Closed { session: state.session().unwrap_or(SessionId::NONE) };
         state.fifo.clear();
         state.held.clear();
@@ -572,7 +577,7 @@ impl Server {
         }
         for (conn, state) in self.conns.iter() {
             let writes = state.fifo.iter().filter_map(|waiting| match waiting {
-                Waiting::Write { zxid, .. } => *zxid,
+                Waiting::Write { numbered: Numbered::Here(zxid), .. } => Some(*zxid),
                 _ => None,
             });
             assert!(writes.is_sorted(), "writes of {conn:?} are out of order");

@@ -6,15 +6,15 @@ use super::{
 };
 use crate::{
     effect::{Effect, PeerMessage, PersistOp},
-    input::{ConnId, Now},
+    input::Now,
     server::{Outstanding, Server},
 };
-use alloc::{boxed::Box, sync::Arc, vec::Vec};
+use alloc::{boxed::Box, collections::BTreeMap, sync::Arc, vec::Vec};
 use ostler_proto::{
     id::{Epoch, SessionId, Zxid},
     planted::{self, Bug},
     quorum_packet::Packet,
-    txn::{Txn, TxnRecord},
+    txn::TxnRecord,
 };
 use ostler_tree::{Overlay, Tree};
 use ostler_zab::{
@@ -37,6 +37,7 @@ impl Server {
             heard: now.mono,
             suggested: None,
             master: None,
+            abandoned: BTreeMap::new(),
         }));
         ensemble.chronicle.connected(now.mono);
         effects.push(Effect::ToPeer { link, message: PeerMessage::Packet(own_info(ensemble)) });
@@ -326,19 +327,5 @@ impl Server {
         }
         let packet = Packet::Ping { zxid, touched: Some(touched) };
         effects.push(Effect::ToPeer { link: learner.link, message: PeerMessage::Packet(packet) });
-    }
-
-    /// The connection here that waits for a write which the leader has numbered, if it is one of this server's.
-    pub(crate) fn who_forwarded(&mut self, now: Now, record: &TxnRecord<'_>) -> Option<ConnId> {
-        self.ensemble.as_ref()?.following()?;
-        let session = record.header.session;
-        let conn = self.sessions.get(session).and_then(|session| session.conn);
-        if let Txn::CreateSession { timeout_ms } = record.txn
-            && self.sessions.get(session).is_none()
-        {
-            self.sessions.insert(now.mono, session, timeout_ms, conn);
-        }
-        let front = self.conns.get(&conn?)?.fifo.front()?;
-        front.is_forwarded(record.header.cxid).then_some(conn?)
     }
 }

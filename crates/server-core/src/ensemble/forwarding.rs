@@ -1,12 +1,13 @@
 //! What clients of learners ask: on its way to the leader, and at the leader.
 
-use super::Asking;
+use super::{Asking, Role};
 use crate::{
     effect::{CloseReason, Effect, PeerMessage},
+    fifo::{Numbered, Waiting},
     input::{ClientRequest, ConnId, Now},
     prepare::Ephemerals,
     propose::Asker,
-    server::{Server, Syncing},
+    server::{Outstanding, Server, Syncing},
     session::{Owner, Scope},
 };
 use alloc::{borrow::Cow, vec::Vec};
@@ -14,11 +15,12 @@ use ostler_proto::{
     acl::Id,
     error::ErrorCode,
     id::SessionId,
+    jute::Reader,
     op::Op,
     planted::{self, Bug},
     quorum_packet::Packet,
     request::{Request, RequestHeader},
-    txn::Txn,
+    txn::{Txn, TxnHeader, TxnRecord},
 };
 use ostler_zab::leading::LinkId;
 
@@ -58,6 +60,59 @@ impl Server {
         };
         let packet = Packet::Request { session, cxid, code, body: Cow::Owned(body.into()), ids };
         effects.push(Effect::ToPeer { link: leader, message: PeerMessage::Packet(packet) });
+    }
+
+    /// How a write is known that is forwarded now.
+    pub(crate) fn numbered_by_leader(&self) -> Numbered {
+        Numbered::ByLeader { after: self.proposed() }
+    }
+
+    /// The connection here that waits for a write which the leader has numbered, if it is one of this server's.
+    pub(crate) fn who_forwarded(&mut self, now: Now, record: &TxnRecord<'_>) -> Option<ConnId> {
+        self.ensemble.as_ref()?.following()?;
+        let session = record.header.session;
+        let conn = self.sessions.get(session).and_then(|session| session.conn);
+        if let Txn::CreateSession { timeout_ms } = record.txn
+            && self.sessions.get(session).is_none()
+        {
+            self.sessions.insert(now.mono, session, timeout_ms, conn);
+        }
+        if self.was_abandoned(record) {
+            return None;
+        }
+        let front = self.conns.get(&conn?)?.fifo.front()?;
+        front.has_become(&record.header).then_some(conn?)
+    }
+
+    /// A connection ends: what becomes of its writes is not told to its session's next one, which may use the same
+    /// numbers.
+    pub(crate) fn abandon_writes(&mut self, conn: ConnId) {
+        let Some(state) = self.conns.get(&conn) else { return };
+        let Some(session) = state.session() else { return };
+        let Some(ensemble) = &mut self.ensemble else { return };
+        let Role::Learning(learner) = &mut ensemble.role else { return };
+        let mut forwarded = state.fifo.iter().filter_map(Waiting::forwarded).peekable();
+        if forwarded.peek().is_some() && !planted::is(Bug::AnswersMixedUp) {
+            learner.abandoned.entry(session).or_default().extend(forwarded);
+        }
+    }
+
+    /// Whether this was the write of a connection that is gone. The leader makes a transaction of each write that it gets,
+    /// in their order, if only that of an error.
+    fn was_abandoned(&mut self, record: &TxnRecord<'_>) -> bool {
+        let session = record.header.session;
+        let Some(Role::Learning(learner)) = self.ensemble.as_mut().map(|ensemble| &mut ensemble.role) else {
+            return false;
+        };
+        let Some(writes) = learner.abandoned.get_mut(&session) else { return false };
+        let place = writes.iter().position(|cxid| *cxid == record.header.cxid);
+        if let Some(place) = place {
+            writes.drain(..=place);
+        }
+        if writes.is_empty() || matches!(record.txn, Txn::CloseSession(_)) {
+            learner.abandoned.remove(&session);
+        }
+        place.is_some()
     }
 
     /// Asks the leader whether a session lives that a client has come back with.
@@ -137,6 +192,28 @@ impl Server {
         if let Some(conn) = here {
             self.close(conn, CloseReason::SessionMoved, effects);
         }
+        self.answer_in_time(link, session, effects);
+    }
+
+    /// A client that has come back to another server may number its requests anew, as kazoo does, and that server knows
+    /// them by their numbers when they commit. So it hears of the session after what the session has under way.
+    fn answer_in_time(&mut self, link: LinkId, session: SessionId, effects: &mut Vec<Effect>) {
+        let mine = |waiting: &Outstanding| {
+            TxnHeader::read(&mut Reader::new(&waiting.record.0)).is_ok_and(|header| header.session == session)
+        };
+        let asks = Syncing::Session(link, session);
+        let waits = self.outstanding.iter().any(mine) || self.syncs.iter().any(|(_, other)| *other == asks);
+        match self.outstanding.back() {
+            Some(last) if waits && !planted::is(Bug::AnswersMixedUp) => {
+                self.syncs.push_back((last.zxid, asks));
+            }
+            _ => self.tell_of_session(link, session, effects),
+        }
+    }
+
+    pub(crate) fn tell_of_session(&self, link: LinkId, session: SessionId, effects: &mut Vec<Effect>) {
+        let lives = self.sessions.get(session).is_some_and(|state| !state.closing);
+        let valid = lives && !self.sessions.is_local(session);
         let message = PeerMessage::Packet(Packet::Revalidated { session, valid });
         effects.push(Effect::ToPeer { link, message });
     }

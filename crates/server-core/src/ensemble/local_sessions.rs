@@ -103,7 +103,8 @@ impl Server {
         self.forward_op(leader, conn, (session, 0, code), &timeout_ms.to_be_bytes(), effects);
         self.note_touch(session);
         let form = AnswerForm::Upgraded;
-        let waiting = Waiting::Write { xid: Xid(0), zxid: None, code, form, arrived: now.mono };
+        let numbered = self.numbered_by_leader();
+        let waiting = Waiting::Write { xid: Xid(0), numbered, code, form, arrived: now.mono };
         if let Some(state) = self.conns.get_mut(&conn) {
             state.fifo.push_back(waiting);
         }

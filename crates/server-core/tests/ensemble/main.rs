@@ -2,5 +2,6 @@
 #![allow(clippy::unwrap_used)]
 
 mod configurations;
+mod late_answers;
 mod member;
 mod sessions;

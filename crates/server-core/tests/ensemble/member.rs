@@ -220,7 +220,12 @@ impl Member {
 
     /// What it has told a follower of.
     pub(crate) fn has_told(&self, follower: i64, packet: &Packet<'_>) -> bool {
-        self.effects.iter().any(|effect| {
+        self.place_of(follower, packet).is_some()
+    }
+
+    /// After how much else it has told a follower of this.
+    pub(crate) fn place_of(&self, follower: i64, packet: &Packet<'_>) -> Option<usize> {
+        self.effects.iter().position(|effect| {
             matches!(
                 effect,
                 Effect::ToPeer { link, message: PeerMessage::Packet(told) }

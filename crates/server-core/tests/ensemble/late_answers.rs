@@ -1,0 +1,181 @@
+//! A session that comes back on a new connection, and numbers its requests anew on it, as kazoo does. What its earlier
+//! connection had asked for commits while the new one waits for a write with the same number.
+
+use crate::member::{Member, SESSION, at, config};
+use ostler_proto::{
+    connect::ConnectRequest,
+    error::ErrorCode,
+    id::{SessionId, Zxid},
+    jute::Writer,
+    op::Op,
+    password::password_of,
+    quorum_packet::Packet,
+    stat::ExtendedTypes,
+    txn::{Txn, TxnHeader, TxnRecord},
+};
+use ostler_server_core::{ClientRequest, ConnId, Effect, Input};
+use ostler_tree::Tree;
+use ostler_zab::leading::LinkId;
+
+const TIMEOUT_MS: i32 = 10_000;
+const XID: i32 = 1;
+
+/// A follower of a leader that answers for a session at once, as Java's does.
+struct Follower {
+    member: Member,
+    leader: LinkId,
+}
+
+impl Follower {
+    /// The session is there already.
+    fn start() -> Follower {
+        let ensemble = config(&[1, 2, 3], at(1, 0));
+        let mut member = Member::start(&ensemble, None, Tree::fresh(ExtendedTypes::default()), 1);
+        let leader = member.follows(&[2, 3], &ensemble, 2);
+        member.hears(leader, Packet::Diff(at(0, 0)));
+        member.hears_new_leader(leader, 2, &ensemble);
+        member.hears(leader, Packet::UpToDate);
+        let mut follower = Follower { member, leader };
+        follower.hears_of(at(2, 1), 0, Txn::CreateSession { timeout_ms: TIMEOUT_MS });
+        follower.commits(at(2, 1));
+        follower
+    }
+
+    fn hears_of(&mut self, zxid: Zxid, cxid: i32, txn: Txn<'_>) {
+        let header = TxnHeader { session: SESSION, cxid, zxid, time_ms: 0, code: txn.code() };
+        let mut bytes = Vec::new();
+        TxnRecord { header, txn, digest: None }.write(&mut bytes);
+        self.member.hears_proposal(self.leader, zxid, bytes);
+    }
+
+    /// A write of the session, which makes this version.
+    fn hears_of_write(&mut self, zxid: Zxid, version: i32) {
+        let txn = Txn::SetData { reconfig: false, path: "/".into(), data: None, version };
+        self.hears_of(zxid, XID, txn);
+    }
+
+    fn commits(&mut self, zxid: Zxid) {
+        self.member.hears(self.leader, Packet::Commit(zxid));
+    }
+
+    /// The session's client is here from now on.
+    fn is_called(&mut self, conn: u64) -> ConnId {
+        let conn = ConnId(conn);
+        self.member.step(Input::Accepted { conn, peer: ([127, 0, 0, 1], 5_000).into() });
+        let password = password_of(SESSION);
+        let request = ConnectRequest {
+            protocol_version: 0,
+            last_zxid_seen: 0,
+            timeout_ms: TIMEOUT_MS,
+            session: SESSION,
+            password: Some(&password),
+            read_only: Some(false),
+        };
+        self.member.step(Input::Connect { conn, request });
+        self.member.hears(self.leader, Packet::Revalidated { session: SESSION, valid: true });
+        conn
+    }
+
+    fn is_asked_to_write(&mut self, conn: ConnId) {
+        let mut payload = Vec::new();
+        payload.i32(XID);
+        payload.i32(Op::SetData.code());
+        payload.string("/");
+        payload.buffer(None);
+        payload.i32(-1);
+        let request = ClientRequest::decode(&payload).unwrap();
+        self.member.step(Input::Request { conn, request });
+    }
+
+    /// At which transactions a connection's requests were answered.
+    fn answers(&self, conn: ConnId) -> Vec<Zxid> {
+        let answer = |effect: &Effect| match effect {
+            Effect::Reply { conn: to, reply } if *to == conn => reply.zxid,
+            _ => None,
+        };
+        self.member.effects.iter().filter_map(answer).collect()
+    }
+
+    fn has_closed(&self, conn: ConnId) -> bool {
+        self.member
+            .effects
+            .iter()
+            .any(|effect| matches!(effect, Effect::Close { conn: of, .. } if *of == conn))
+    }
+}
+
+#[test]
+fn a_write_of_an_earlier_connection_here_is_no_answer_to_one_of_the_next() {
+    for ends_first in [true, false] {
+        let mut follower = Follower::start();
+        let earlier = follower.is_called(1);
+        follower.is_asked_to_write(earlier);
+        if ends_first {
+            follower.member.step(Input::Disconnected { conn: earlier });
+        }
+        let next = follower.is_called(2);
+        assert!(ends_first || follower.has_closed(earlier));
+        follower.is_asked_to_write(next);
+        for (counter, version) in [(2, 1), (3, 2)] {
+            follower.hears_of_write(at(2, counter), version);
+            follower.commits(at(2, counter));
+        }
+        assert_eq!(follower.answers(earlier), []);
+        assert_eq!(follower.answers(next), [at(2, 3)], "an earlier end: {ends_first}");
+    }
+}
+
+#[test]
+fn a_write_by_way_of_another_server_that_is_on_its_way_here_is_no_answer() {
+    let mut follower = Follower::start();
+    follower.hears_of_write(at(2, 2), 1);
+    let conn = follower.is_called(1);
+    follower.is_asked_to_write(conn);
+    follower.commits(at(2, 2));
+    assert_eq!(follower.answers(conn), []);
+    follower.hears_of_write(at(2, 3), 2);
+    follower.commits(at(2, 3));
+    assert_eq!(follower.answers(conn), [at(2, 3)]);
+}
+
+/// Either that is the word on this connection's write, and its session is elsewhere, or that on one which came to the
+/// leader too late, by way of another server, and this connection's still happens.
+#[test]
+fn nobody_is_told_of_a_write_that_a_moved_session_was_refused() {
+    let mut follower = Follower::start();
+    let conn = follower.is_called(1);
+    follower.is_asked_to_write(conn);
+    follower.hears_of(at(2, 2), XID, Txn::Error(ErrorCode::SessionMoved.code()));
+    follower.commits(at(2, 2));
+    assert_eq!(follower.answers(conn), []);
+    assert!(follower.has_closed(conn));
+}
+
+/// Observers hear of a transaction when it commits, and Java's followers know their clients' writes by their numbers alone.
+#[test]
+fn a_leader_answers_for_a_session_after_what_that_has_under_way() {
+    let ensemble = config(&[1, 2, 3], at(1, 0));
+    let mut member = Member::start(&ensemble, None, Tree::fresh(ExtendedTypes::default()), 1);
+    member.reigns_with(&[2, 3], &ensemble, 2);
+    member.is_asked(2, Op::CreateSession, &TIMEOUT_MS.to_be_bytes());
+    member.hears(LinkId(2), Packet::Ack(at(2, 1)));
+
+    let mut body = Vec::new();
+    body.string("/");
+    body.buffer(None);
+    body.i32(-1);
+    member.is_asked(2, Op::SetData, &body);
+    let (asked, alive) = (
+        Packet::Revalidate { session: SESSION, timeout_ms: TIMEOUT_MS },
+        Packet::Revalidated { session: SESSION, valid: true },
+    );
+    member.hears(LinkId(3), asked.clone());
+    assert!(!member.has_told(3, &alive));
+    member.hears(LinkId(2), Packet::Ack(at(2, 2)));
+    let told = |packet: &Packet<'_>| member.place_of(3, packet);
+    assert!(told(&Packet::Commit(at(2, 2))) < told(&alive));
+
+    let nothing = Packet::Revalidated { session: SessionId(8), valid: false };
+    member.hears(LinkId(3), Packet::Revalidate { session: SessionId(8), timeout_ms: TIMEOUT_MS });
+    assert!(member.has_told(3, &nothing));
+}
