@@ -11,7 +11,7 @@ use ostler_proto::{
     event::EventType,
     id::{Xid, Zxid},
     jute::Reader,
-    reply::{Body, Reply},
+    reply::{Body, OpResult, Reply},
     txn::{Txn, TxnRecord},
 };
 use ostler_server_core::ensemble::LocalSessions;
@@ -49,25 +49,34 @@ impl World {
         if sent.intent == Intent::SetWatches {
             return self.watches_again(client, before, zxid);
         }
+        if let Intent::MarkedWrite(_, mark) = sent.intent
+            && is_refusal(reply)
+        {
+            self.truth.marks.refuse(mark);
+        }
+        let asked = Some((session, reply.xid.0));
         let (truth, of) = (&self.truth, &mut self.clients[client]);
         watches_are_told_first(truth, of, zxid);
         if let Err(error) = &reply.result {
             assert!(FAILURES.contains(error), "[answers] {sent:?} gives {error:?}");
         }
         match &sent.intent {
-            Intent::Close if truth.write_of(session, reply.xid.0).is_none() => {
-                assert_ne!(self.shape.local, LocalSessions::Off, "the end of {session:?} is a transaction");
+            Intent::Close if self.shape.local != LocalSessions::Off && truth.request_at(zxid) != asked => {
                 assert!(!truth.has_session(session, zxid), "{session:?} is closed without a transaction");
                 assert_eq!(reply.result, Ok(Body::None));
                 self.count("local close");
             }
-            Intent::Write(_) | Intent::Close => {
-                let happened = truth.write_of(session, reply.xid.0);
+            Intent::Write(_) | Intent::MarkedWrite(..) | Intent::Close => {
                 assert_eq!(
-                    happened,
-                    Some(zxid),
+                    truth.request_at(zxid),
+                    asked,
                     "[linearizable] {sent:?} of {session:?} is acknowledged at {zxid}"
                 );
+                if let Intent::MarkedWrite(_, mark) = sent.intent {
+                    let happened = truth.marks.happened(mark);
+                    let told = (!is_refusal(reply)).then_some(zxid);
+                    assert_eq!(happened, told, "[linearizable] {sent:?} of {session:?}, answered at {zxid}");
+                }
                 assert!(
                     zxid > sent.floor,
                     "[linearizable] {sent:?} comes before what was known when it was sent"
@@ -111,7 +120,7 @@ impl World {
     fn read_only_answered(&mut self, client: usize, sent: &Sent, reply: &Reply, proven: bool) {
         let of = &mut self.clients[client];
         match &sent.intent {
-            Intent::Write(_) | Intent::Sync => {
+            Intent::Write(_) | Intent::MarkedWrite(..) | Intent::Sync => {
                 assert_eq!(reply.result, Err(ErrorCode::NotReadOnly), "{sent:?}");
                 self.count("read-only refusal");
             }
@@ -206,6 +215,14 @@ fn watches_are_told_first(truth: &Truth, of: &Client, zxid: Zxid) {
             due.is_none_or(|due| due > zxid),
             "[watch lost] {watch:?} was not told of {due:?}, but {zxid} is shown"
         );
+    }
+}
+
+/// Whether nothing comes of a write.
+fn is_refusal(reply: &Reply) -> bool {
+    match &reply.result {
+        Ok(Body::Multi(parts)) => parts.iter().any(|part| matches!(part, OpResult::Error(_))),
+        result => result.is_err(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Clients: they keep their sessions, ask for this and that at once, lose their connections and come back elsewhere.
 
 use crate::{
+    marks::Mark,
     network::{Caller, Conn, Parcel, Route},
     wire::{self, Ask},
     world::{Event, World},
@@ -21,6 +22,8 @@ use std::collections::{BTreeSet, VecDeque};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Intent {
     Write(String),
+    /// One with data that no other has.
+    MarkedWrite(String, Mark),
     Get(String, bool),
     Exists(String, bool),
     Children(String, bool),
@@ -62,6 +65,10 @@ pub(crate) struct Client {
     /// The handshake is done.
     pub(crate) open: bool,
     pub(crate) last_xid: i32,
+    /// It numbers its requests anew on each connection, as kazoo does.
+    pub(crate) counts_anew: bool,
+    /// Requests that it has thought of.
+    pub(crate) thought: u64,
     pub(crate) seen: Zxid,
     pub(crate) sent: VecDeque<Sent>,
     pub(crate) watches: Vec<Watch>,
@@ -153,10 +160,13 @@ impl World {
     fn some_intent(&mut self, client: usize) -> (Intent, Ask) {
         let path = self.chance.pick(&PATHS);
         let watch = self.chance.one_in(3) && self.clients[client].watches.len() < 6;
-        let data = format!("{client} {}", self.clients[client].last_xid);
+        let of = &mut self.clients[client];
+        of.thought += 1;
+        let mark = Mark { client, count: of.thought };
+        let data = mark.to_string();
         let data = data.as_bytes();
         let version = if self.chance.one_in(3) { self.chance.below(4) as i32 } else { -1 };
-        let write = |ask: Ask| (Intent::Write(path.into()), ask);
+        let write = |ask: Ask| (Intent::MarkedWrite(path.into(), mark), ask);
         match self.chance.below(17) {
             0 => {
                 let user = format!("user{}:x", self.chance.below(6));
@@ -174,14 +184,14 @@ impl World {
             }
             4 => {
                 self.clients[client].asked_for_ephemeral = true;
-                write(wire::create(&format!("/e{client}")).ephemeral().into())
+                write(wire::create(&format!("/e{client}")).data(data).ephemeral().into())
             }
-            5 => write(wire::create("/d/n-").sequential().into()),
+            5 => write(wire::create("/d/n-").data(data).sequential().into()),
             6 => {
                 self.clients[client].asked_for_ephemeral = true;
-                write(wire::create("/b/e-").ephemeral().sequential().with_stat().into())
+                write(wire::create("/b/e-").data(data).ephemeral().sequential().with_stat().into())
             }
-            7 => write(wire::delete_at(path, version)),
+            7 => (Intent::Write(path.into()), wire::delete_at(path, version)),
             8 => write(wire::multi(&[
                 wire::set(path, data),
                 wire::create("/d/m-").sequential().into(),
@@ -214,7 +224,6 @@ impl World {
             Some(Op::Ping) => Xid::PING,
             Some(Op::SetWatches2) => Xid::SET_WATCHES,
             _ => {
-                // A client goes on counting when it comes back.
                 of.last_xid += 1;
                 Xid(of.last_xid)
             }
@@ -255,6 +264,9 @@ impl World {
         if of.session.is_none() {
             (of.timeout_ms, of.asked_for_ephemeral) = (asked_ms as u64, false);
             of.watches.clear();
+        }
+        if of.counts_anew {
+            of.last_xid = 0;
         }
         (of.conn, of.open, of.heard, of.spoke) = (Some(conn), false, self.now, self.now);
         let session = of.session.unwrap_or(SessionId::NONE);
@@ -332,6 +344,9 @@ impl World {
                 assert_eq!(response.password, password_of(response.session));
                 of.timeout_ms = response.timeout_ms as u64;
                 of.open = true;
+                if of.counts_anew {
+                    self.truth.counts_anew(response.session);
+                }
                 let read_only = response.read_only == Some(true);
                 assert!(
                     of.reader || !read_only,

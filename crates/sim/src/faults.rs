@@ -238,12 +238,17 @@ impl World {
         self.start_spoilt(id);
     }
 
-    /// Whether every quorum has a disk with all that is committed, and with all that this server may have
-    /// acknowledged, when this one has nothing. While the ensemble changes there may be too few for both quorums: a leader
+    /// Whether every quorum has a disk with all that is committed, and with all that this server may have acknowledged,
+    /// epochs too, when this one has nothing. While the ensemble changes there may be too few for both quorums: a leader
     /// does not count one that has lost its data before it reigns.
     fn bears_the_loss_of(&self, id: i64) -> bool {
-        let last = self.truth.last().max(self.nodes[&id].disk.last_said());
-        let lacks = |other: i64| other == id || !self.nodes[&other].disk.has(last);
+        let lost = &self.nodes[&id].disk;
+        let last = self.truth.last().max(lost.last_said());
+        let lacks = |other: i64| {
+            let disk = &self.nodes[&other].disk;
+            let is_behind = disk.accepted() < lost.accepted() || disk.current() < lost.current();
+            other == id || is_behind || !disk.has(last)
+        };
         self.truth.decides(|other| other != id) && !self.truth.decides(lacks) && !self.may_change()
     }
 

@@ -23,6 +23,7 @@ mod files;
 mod fingerprint;
 #[cfg_attr(not(test), allow(dead_code, reason = "scenes ask for the rest"))]
 mod history;
+mod marks;
 mod model;
 mod network;
 mod plan;

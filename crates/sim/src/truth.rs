@@ -2,6 +2,7 @@
 
 use crate::{
     history::History,
+    marks::Marks,
     model::{Model, parent},
 };
 use ostler_proto::{
@@ -13,7 +14,7 @@ use ostler_proto::{
 use ostler_server_core::Record;
 use ostler_tree::{Change, Tree};
 use ostler_zab::Quorum;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A znode at one time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,8 +50,11 @@ pub(crate) struct Truth {
     znodes: BTreeMap<String, Vec<(Zxid, Option<Seen>)>>,
     changes: BTreeMap<String, Vec<Zxid>>,
     child_changes: BTreeMap<String, Vec<Zxid>>,
-    writes: BTreeMap<(SessionId, i32), Zxid>,
+    requests: BTreeMap<Zxid, (SessionId, i32)>,
     last_cxid: BTreeMap<SessionId, i32>,
+    /// Sessions whose client numbers its requests anew on each connection.
+    counting_anew: BTreeSet<SessionId>,
+    pub(crate) marks: Marks,
     /// Sessions that are over, and whether their time was.
     pub(crate) ended: BTreeMap<SessionId, bool>,
 }
@@ -71,8 +75,10 @@ impl Truth {
             znodes: BTreeMap::new(),
             changes: BTreeMap::new(),
             child_changes: BTreeMap::new(),
-            writes: BTreeMap::new(),
+            requests: BTreeMap::new(),
             last_cxid: BTreeMap::new(),
+            counting_anew: BTreeSet::new(),
+            marks: Marks::default(),
             ended: BTreeMap::new(),
         };
         truth.look_at("/", Zxid::ZERO);
@@ -169,6 +175,7 @@ impl Truth {
             self.model.assert_is(0, &self.tree);
         }
         self.in_order(&read);
+        self.marks.commit(&read);
     }
 
     fn look_at(&mut self, path: &str, zxid: Zxid) {
@@ -200,11 +207,11 @@ impl Truth {
         if cxid != 0 {
             let last = self.last_cxid.entry(session).or_default();
             assert!(
-                failed || cxid > *last,
+                failed || cxid > *last || self.counting_anew.contains(&session),
                 "[session order] request {cxid} of {session} happened after {last}"
             );
             *last = (*last).max(cxid);
-            self.writes.insert((session, cxid), record.header.zxid);
+            self.requests.insert(record.header.zxid, (session, cxid));
         }
     }
 
@@ -235,8 +242,13 @@ impl Truth {
         );
     }
 
-    pub(crate) fn write_of(&self, session: SessionId, xid: i32) -> Option<Zxid> {
-        self.writes.get(&(session, xid)).copied()
+    /// Whose request a transaction is, and its number.
+    pub(crate) fn request_at(&self, zxid: Zxid) -> Option<(SessionId, i32)> {
+        self.requests.get(&zxid).copied()
+    }
+
+    pub(crate) fn counts_anew(&mut self, session: SessionId) {
+        self.counting_anew.insert(session);
     }
 
     pub(crate) fn at(&self, path: &str, zxid: Zxid) -> Option<&Seen> {

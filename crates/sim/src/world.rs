@@ -223,7 +223,9 @@ impl World {
             events: Agenda::new(START_MS),
             nodes: (1..=shape.voters + shape.observers).map(|id| (id, node(id))).collect(),
             net: Net::default(),
-            clients: (0..shape.clients).map(|n| Client { reader: n % 2 == 1, ..Client::default() }).collect(),
+            clients: (0..shape.clients)
+                .map(|n| Client { reader: n % 2 == 1, counts_anew: n % 3 == 0, ..Client::default() })
+                .collect(),
             truth: Truth::new(membership.clone()),
             acknowledged: Zxid::ZERO,
             calm: false,
