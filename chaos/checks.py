@@ -47,8 +47,8 @@ def reads_that_go_back(register, operations):
 
 
 def numbers_out_of_line(created):
-    """Of sequential nodes, (began, ended, path) each: no number twice, and none below one that was told before."""
-    numbered = [(began, ended, int(path[-10:])) for began, ended, path in created]
+    """Of sequential nodes, (began, ended, path, value) each: no number twice, and none below one that was told before."""
+    numbered = [(began, ended, int(path[-10:])) for began, ended, path, _ in created]
     by_end = sorted(numbered, key=lambda one: one[1])
     highest, next_ended, seen = -1, 0, set()
     for began, _, number in sorted(numbered):
@@ -63,11 +63,14 @@ def numbers_out_of_line(created):
 
 
 def line_differs(created, unknown, present):
-    """What is there is what was acknowledged, and of the rest what may have happened."""
-    acknowledged = {path for _, _, path in created}
-    for path in sorted(acknowledged - present.keys()):
+    """What is there is what was acknowledged, with the value that was sent, and of the rest what may have happened."""
+    acknowledged = {path: value for _, _, path, value in created}
+    for path in sorted(acknowledged.keys() - present.keys()):
         yield "%s was acknowledged and is not there" % path
-    for path in sorted(present.keys() - acknowledged):
+    for path in sorted(acknowledged.keys() & present.keys()):
+        if present[path] != acknowledged[path]:
+            yield "%s was told to the writer of %r and has %r" % (path, acknowledged[path], present[path])
+    for path in sorted(present.keys() - acknowledged.keys()):
         if present[path] not in unknown:
             yield "%s is there with %r, which nobody wrote or somebody was told of as another" % (path, present[path])
 

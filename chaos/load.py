@@ -24,25 +24,33 @@ REGISTER_PAUSE_S, LINE_PAUSE_S, CLIENT_PAUSE_S = 0.03, 0.15, 0.005
 
 
 class Recorder:
-    """A client of its own, with a number, that comes back by itself."""
+    """A client of its own, with a number, that comes back by itself. Each connection numbers its requests from 1 on.
+
+    One that only writes goes on after a lost connection until a write is acknowledged, also when it is to stop: then all
+    writes of earlier connections have happened or never will.
+    """
     pause_s = 0.0
+    writes_only = False
 
     def __init__(self, ports, number, seed):
         self.ports, self.number = list(ports), number
         self.chance = random.Random("recorder %d %d" % (seed, number))
         self.session, self.count, self.expired = None, 0, 0
         self.stopping, self.problem = False, None
+        self.decided = True  # nothing of an earlier connection may still happen
 
     def run(self):
         self.stopping = False
         try:
-            while not self.stopping:
+            while not (self.stopping and self.decided):
                 try:
                     self._connect(self.chance.choice(self.ports))
-                    while not self.stopping:
+                    while not (self.stopping and self.decided):
                         self.ask()
+                        self.decided = True
                         time.sleep(self.chance.uniform(0.5, 1.5) * self.pause_s)  # how often is part of the load
                 except LOST:
+                    self.decided = not self.writes_only
                     time.sleep(RETRY_S)
                 finally:
                     if self.session:
@@ -147,10 +155,11 @@ class RegisterClient(Recorder):
 class Liner(Recorder):
     """Creates sequential nodes in one folder, and remembers when each was asked for and told."""
     pause_s = LINE_PAUSE_S
+    writes_only = True
 
     def __init__(self, ports, number, seed):
         super().__init__(ports, number, seed)
-        self.created, self.unknown = [], []  # (began, ended, name), and values
+        self.created, self.unknown = [], []  # (began, ended, path, value), and values
         self.told = self.lost = 0
 
     def ask(self):
@@ -162,7 +171,7 @@ class Liner(Recorder):
             self.lost += 1
             raise
         expect(reply.error == 0, "create in %s: error %d" % (LINE, reply.error))
-        self.created.append((began, time.monotonic(), Reader(reply.body).string()))
+        self.created.append((began, time.monotonic(), Reader(reply.body).string(), value))
         self.unknown.pop()
         self.told += 1
 

@@ -29,16 +29,17 @@ class Checks(unittest.TestCase):
 
     def test_numbers(self):
         def line(*moments):
-            return [(began, ended, "/n%010d" % number) for began, ended, number in moments]
+            return [(began, ended, "/n%010d" % number, "a") for began, ended, number in moments]
         self.assertEqual(list(numbers_out_of_line(line((0, 5, 2), (1, 2, 1), (6, 7, 9)))), [])
         self.assertEqual(len(list(numbers_out_of_line(line((0, 1, 2), (2, 3, 1))))), 1)
         self.assertEqual(len(list(numbers_out_of_line(line((0, 3, 2), (1, 4, 2))))), 1)
 
     def test_what_is_in_the_line(self):
-        created = [(0, 1, "/n0")]
+        created = [(0, 1, "/n0", "a")]
         self.assertEqual(list(line_differs(created, {"x"}, {"/n0": "a", "/n1": "x"})), [])
         self.assertEqual(len(list(line_differs(created, set(), {}))), 1)
         self.assertEqual(len(list(line_differs(created, set(), {"/n0": "a", "/n1": "x"}))), 1)
+        self.assertEqual(len(list(line_differs(created, {"x"}, {"/n0": "x"}))), 1)
 
     def test_an_epoch_with_two_leaders(self):
         reigns = Reigns(None)
