@@ -128,7 +128,7 @@ class Slot:
     def detach(self):
         for connection in self.connections:
             if connection is not None:
-                connection.close()
+                connection.leave()
         self.connections = [None, None]
         self.forget_connection()
 
