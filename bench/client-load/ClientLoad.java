@@ -36,7 +36,7 @@ public final class ClientLoad {
         String server = args[0];
         int count = Integer.parseInt(args[2]);
         CountDownLatch ended = new CountDownLatch(count);
-        Turns[] all = args[1].equals("lock") ? contend(server, count, ended) : request(server, args[1], count, ended);
+        Turns[] all = isLock(args[1]) ? contend(server, count, ended) : request(server, args[1], count, ended);
 
         Thread.sleep(milliseconds(args[3]));
         OperatingSystemMXBean system = (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
@@ -58,6 +58,11 @@ public final class ClientLoad {
         System.out.flush();
         // Sessions end with their connections; nobody waits for that.
         Runtime.getRuntime().halt(0);
+    }
+
+    /** Curator's release is always waited for. */
+    private static boolean isLock(String work) {
+        return work.equals("lock") || work.equals("drop");
     }
 
     private static long milliseconds(String seconds) {

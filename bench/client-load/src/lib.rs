@@ -1,7 +1,8 @@
 //! What the load programs of both Rust clients share: their arguments, their loops, and what they print.
 //!
-//! `PROGRAM HOST:PORT get|set|lock COUNT WARM_UP SECONDS`. One session gets or sets 100 bytes, COUNT tasks at a time,
-//! each on a znode of its own; or COUNT sessions take and release one lock. `ClientLoad.java` does the same.
+//! `PROGRAM HOST:PORT get|set|lock|drop COUNT WARM_UP SECONDS`. One session gets or sets 100 bytes, COUNT tasks at a
+//! time, each on a znode of its own; or COUNT sessions take one lock, and wait until it is released, or do not wait.
+//! `ClientLoad.java` does the same, but always waits.
 
 use hdrhistogram::Histogram;
 use rustix::time::{ClockId, clock_gettime};
@@ -46,13 +47,15 @@ pub enum Work {
     Get,
     Set,
     Lock,
+    /// The lock, whose release is not waited for.
+    Drop,
 }
 
 impl Plan {
     /// From the command line. Ends the program if that makes no sense.
     pub fn from_arguments() -> Plan {
         parse(env::args().skip(1).collect()).unwrap_or_else(|| {
-            eprintln!("usage: PROGRAM HOST:PORT get|set|lock COUNT WARM_UP_SECONDS SECONDS");
+            eprintln!("usage: PROGRAM HOST:PORT get|set|lock|drop COUNT WARM_UP_SECONDS SECONDS");
             exit(2);
         })
     }
@@ -69,6 +72,7 @@ fn parse(arguments: Vec<String>) -> Option<Plan> {
         "get" => Work::Get,
         "set" => Work::Set,
         "lock" => Work::Lock,
+        "drop" => Work::Drop,
         _ => return None,
     };
     let seconds = |text: &str| Duration::try_from_secs_f64(text.parse().ok()?).ok();

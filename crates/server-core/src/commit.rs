@@ -159,6 +159,11 @@ impl Server {
             assert_eq!(zxid, committed, "writes of {conn:?} commit out of order");
         }
         let phase = state.phase;
+        let moved = matches!(outcome, Outcome::Failed(code) if code == ErrorCode::SessionMoved.code());
+        if moved && matches!(numbered, Numbered::ByLeader { .. }) {
+            // It may have been a late write of another server's connection, with the number of this one.
+            return self.close(conn, CloseReason::SessionMoved, effects);
+        }
         match form {
             AnswerForm::Connected => {
                 if let Phase::Opening { answer_read_only, .. } = phase {
@@ -184,13 +189,7 @@ impl Server {
                 self.reply_write(now, conn, (xid, code, arrived), result, effects);
             }
             _ => {
-                let moved =
-                    matches!(outcome, Outcome::Failed(code) if code == ErrorCode::SessionMoved.code());
-                // It may have been a late write of another server's connection, with the number of this one.
-                let may_be_anothers = moved && matches!(numbered, Numbered::ByLeader { .. });
-                if !may_be_anothers {
-                    self.reply_write(now, conn, (xid, code, arrived), body(outcome, form), effects);
-                }
+                self.reply_write(now, conn, (xid, code, arrived), body(outcome, form), effects);
                 if moved {
                     self.close(conn, CloseReason::SessionMoved, effects);
                 }
@@ -244,7 +243,11 @@ impl Server {
                 Some((_, Syncing::Learner(link))) => {
                     effects.push(Effect::ToPeer { link, message: PeerMessage::Packet(Packet::Sync) });
                 }
-                Some((_, Syncing::Session(link, session))) => self.tell_of_session(link, session, effects),
+                Some((_, Syncing::Session { learner, session, valid })) => {
+                    let lives = self.sessions.get(session).is_some_and(|state| !state.closing);
+                    let packet = Packet::Revalidated { session, valid: valid && lives };
+                    effects.push(Effect::ToPeer { link: learner, message: PeerMessage::Packet(packet) });
+                }
                 None => {}
             }
         }
@@ -259,7 +262,7 @@ impl Server {
                 return effects.push(Effect::ToPeer { link, message });
             }
             // A learner answers for no session.
-            Some((_, Syncing::Session(..))) | None => return,
+            Some((_, Syncing::Session { .. })) | None => return,
         };
         let Some(state) = self.conns.get_mut(&conn) else { return };
         for waiting in &mut state.fifo {

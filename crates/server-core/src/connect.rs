@@ -157,6 +157,12 @@ impl Server {
             // The leader knows it; its transaction is on the way here.
             self.sessions.insert(now.mono, session, timeout_ms, Some(conn));
         }
+        // Two may have come while the leader was asked.
+        if let Some(other) =
+            self.sessions.get(session).and_then(|state| state.conn).filter(|other| *other != conn)
+        {
+            self.close(other, CloseReason::SessionMoved, effects);
+        }
         if let Some(state) = self.sessions.get_mut(session) {
             state.conn = Some(conn);
             state.timeout_ms = timeout_ms;

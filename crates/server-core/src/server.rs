@@ -86,8 +86,8 @@ pub(crate) enum Syncing {
     Client(ConnId),
     /// A learner, for a client of its own.
     Learner(LinkId),
-    /// A learner that asked whether a session lives.
-    Session(LinkId, SessionId),
+    /// A learner that asked whether a session lives. One that was not valid then is not valid later.
+    Session { learner: LinkId, session: SessionId, valid: bool },
 }
 
 /// What becomes of a write.

@@ -81,7 +81,7 @@ impl World {
                     zxid > sent.floor,
                     "[linearizable] {sent:?} comes before what was known when it was sent"
                 );
-                check_write(truth, zxid, reply);
+                check_write(truth, zxid, &sent.intent, reply);
                 self.acknowledged = self.acknowledged.max(zxid);
                 self.count(if reply.result.is_ok() { "write" } else { "failed write" });
             }
@@ -226,7 +226,7 @@ fn is_refusal(reply: &Reply) -> bool {
     }
 }
 
-fn check_write(truth: &Truth, zxid: Zxid, reply: &Reply) {
+fn check_write(truth: &Truth, zxid: Zxid, intent: &Intent, reply: &Reply) {
     let record = truth.record(zxid).expect("what is acknowledged is in the history");
     let record = TxnRecord::read(&record.0).unwrap();
     match (&record.txn, &reply.result) {
@@ -246,7 +246,7 @@ fn check_write(truth: &Truth, zxid: Zxid, reply: &Reply) {
         (Txn::Delete { .. } | Txn::CloseSession(_), Ok(Body::None)) | (Txn::Multi(_), Ok(Body::Multi(_))) => {
         }
         // The session is over already, or lives elsewhere; the connection is closed all the same.
-        (Txn::Error(_), Ok(Body::None)) => {}
+        (Txn::Error(_), Ok(Body::None)) if *intent == Intent::Close => {}
         (txn, result) => panic!("[answers] {txn:?} is answered with {result:?}"),
     }
 }

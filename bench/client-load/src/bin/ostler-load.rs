@@ -8,6 +8,7 @@ enum Turn {
     Get(Client, String),
     Set(Client, String),
     Lock(InterProcessMutex),
+    Drop(InterProcessMutex),
 }
 
 impl Task for Turn {
@@ -20,6 +21,7 @@ impl Task for Turn {
                 client.set_data(path, &DATA).await?;
             }
             Turn::Lock(mutex) => mutex.acquire().await?.release().await?,
+            Turn::Drop(mutex) => drop(mutex.acquire().await?),
         }
         Ok(())
     }
@@ -29,9 +31,10 @@ impl Task for Turn {
 async fn main() -> Outcome {
     let plan = Plan::from_arguments();
     let mut turns = Vec::new();
-    if let Work::Lock = plan.work {
+    if let Work::Lock | Work::Drop = plan.work {
         for _ in 0..plan.count {
-            turns.push(Turn::Lock(InterProcessMutex::new(&connect(&plan).await?, LOCK)));
+            let mutex = InterProcessMutex::new(&connect(&plan).await?, LOCK);
+            turns.push(if let Work::Lock = plan.work { Turn::Lock(mutex) } else { Turn::Drop(mutex) });
         }
     } else {
         let client = connect(&plan).await?;

@@ -1,13 +1,15 @@
-//! Load by the crate `zookeeper-client`. Of its lock one cannot wait until it is released, so there is no figure for it.
+//! Load by the crate `zookeeper-client`, and by its lock, of which one cannot wait until it is released.
 
-use client_load::{DATA, Failure, Outcome, Plan, ROOT, SESSION_TIMEOUT, Task, Work, measure};
-use zookeeper_client::{Acls, Client, CreateMode, CreateOptions, Error};
+use client_load::{DATA, Failure, LOCK, Outcome, Plan, ROOT, SESSION_TIMEOUT, Task, Work, measure};
+use zookeeper_client::{Acls, Client, CreateMode, CreateOptions, Error, LockOptions, LockPrefix};
 
 const PERSISTENT: CreateOptions<'static> = CreateMode::Persistent.with_acls(Acls::anyone_all());
+const CONTAINER: CreateOptions<'static> = CreateMode::Container.with_acls(Acls::anyone_all());
 
 enum Turn {
     Get(Client, String),
     Set(Client, String),
+    Drop(Client),
 }
 
 impl Task for Turn {
@@ -19,6 +21,10 @@ impl Task for Turn {
             Turn::Set(client, path) => {
                 client.set_data(path, &DATA, None).await?;
             }
+            Turn::Drop(client) => {
+                let options = LockOptions::new(Acls::anyone_all()).with_ancestor_options(CONTAINER)?;
+                drop(client.lock(LockPrefix::new_curator(LOCK, "lock-")?, &[], options).await?);
+            }
         }
         Ok(())
     }
@@ -27,19 +33,31 @@ impl Task for Turn {
 #[tokio::main]
 async fn main() -> Outcome {
     let plan = Plan::from_arguments();
-    let client = Client::connector().with_session_timeout(SESSION_TIMEOUT).connect(&plan.server).await?;
-    provide(&client, ROOT).await?;
     let mut turns = Vec::new();
+    if let Work::Drop = plan.work {
+        for _ in 0..plan.count {
+            turns.push(Turn::Drop(connect(&plan).await?));
+        }
+        return measure(&plan, turns).await;
+    }
+    let client = connect(&plan).await?;
+    provide(&client, ROOT).await?;
     for path in plan.paths() {
         provide(&client, &path).await?;
         let client = client.clone();
         turns.push(match plan.work {
             Work::Get => Turn::Get(client, path),
             Work::Set => Turn::Set(client, path),
-            Work::Lock => return Err(Failure::from("this client's lock is released in the background")),
+            Work::Lock | Work::Drop => {
+                return Err(Failure::from("this client's lock is released in the background"));
+            }
         });
     }
     measure(&plan, turns).await
+}
+
+async fn connect(plan: &Plan) -> Result<Client, Error> {
+    Client::connector().with_session_timeout(SESSION_TIMEOUT).connect(&plan.server).await
 }
 
 async fn provide(client: &Client, path: &str) -> Result<(), Error> {

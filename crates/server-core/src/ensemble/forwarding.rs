@@ -14,7 +14,7 @@ use alloc::{borrow::Cow, vec::Vec};
 use ostler_proto::{
     acl::Id,
     error::ErrorCode,
-    id::SessionId,
+    id::{SessionId, Zxid},
     jute::Reader,
     op::Op,
     planted::{self, Bug},
@@ -94,6 +94,16 @@ impl Server {
         let mut forwarded = state.fifo.iter().filter_map(Waiting::forwarded).peekable();
         if forwarded.peek().is_some() && !planted::is(Bug::AnswersMixedUp) {
             learner.abandoned.entry(session).or_default().extend(forwarded);
+        }
+    }
+
+    /// The last write that went to the leader for connections that are gone did not get there.
+    pub(super) fn forget_stopped_write(&mut self, session: SessionId) {
+        let Some(Role::Learning(learner)) = self.ensemble.as_mut().map(|ensemble| &mut ensemble.role) else {
+            return;
+        };
+        if let Some(writes) = learner.abandoned.get_mut(&session) {
+            writes.pop_back();
         }
     }
 
@@ -192,30 +202,33 @@ impl Server {
         if let Some(conn) = here {
             self.close(conn, CloseReason::SessionMoved, effects);
         }
-        self.answer_in_time(link, session, effects);
+        self.answer_in_time(link, session, valid, effects);
     }
 
     /// A client that has come back to another server may number its requests anew, as kazoo does, and that server knows
-    /// them by their numbers when they commit. So it hears of the session after what the session has under way.
-    fn answer_in_time(&mut self, link: LinkId, session: SessionId, effects: &mut Vec<Effect>) {
+    /// them by their numbers when they commit. So it hears of the session after what the session has under way. A learner
+    /// is answered in the order in which it asked: Java's observer masters drop what comes out of turn.
+    fn answer_in_time(
+        &mut self,
+        learner: LinkId,
+        session: SessionId,
+        valid: bool,
+        effects: &mut Vec<Effect>,
+    ) {
         let mine = |waiting: &Outstanding| {
             TxnHeader::read(&mut Reader::new(&waiting.record.0)).is_ok_and(|header| header.session == session)
         };
-        let asks = Syncing::Session(link, session);
-        let waits = self.outstanding.iter().any(mine) || self.syncs.iter().any(|(_, other)| *other == asks);
+        let asked_before = |(_, waiting): &(Zxid, Syncing)| matches!(waiting, Syncing::Session { learner: of, .. } if *of == learner);
+        let waits = self.outstanding.iter().any(mine) || self.syncs.iter().any(asked_before);
         match self.outstanding.back() {
             Some(last) if waits && !planted::is(Bug::AnswersMixedUp) => {
-                self.syncs.push_back((last.zxid, asks));
+                self.syncs.push_back((last.zxid, Syncing::Session { learner, session, valid }));
             }
-            _ => self.tell_of_session(link, session, effects),
+            _ => {
+                let message = PeerMessage::Packet(Packet::Revalidated { session, valid });
+                effects.push(Effect::ToPeer { link: learner, message });
+            }
         }
-    }
-
-    pub(crate) fn tell_of_session(&self, link: LinkId, session: SessionId, effects: &mut Vec<Effect>) {
-        let lives = self.sessions.get(session).is_some_and(|state| !state.closing);
-        let valid = lives && !self.sessions.is_local(session);
-        let message = PeerMessage::Packet(Packet::Revalidated { session, valid });
-        effects.push(Effect::ToPeer { link, message });
     }
 
     fn forwarded(

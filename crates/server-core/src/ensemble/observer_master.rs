@@ -177,6 +177,8 @@ impl Server {
         if let Some(conn) = conn {
             self.close(conn, CloseReason::SessionMoved, effects);
         }
+        // Each one that is stopped is told of, and all that come after it are, until its observer has the session again.
+        self.forget_stopped_write(session);
     }
 
     /// An observer that comes from another follower may have commits that are on the way here still. It waits for them:
