@@ -50,6 +50,17 @@ impl Read for PieceReader {
     }
 }
 
+impl PieceReader {
+    /// What was not read. For the task that sends the pieces, so that none is on its way.
+    fn rest(mut self) -> Vec<u8> {
+        let mut rest = self.piece.split_off(self.taken);
+        while let Ok(piece) = self.pieces.try_recv() {
+            rest.extend(piece);
+        }
+        rest
+    }
+}
+
 /// Sends a tree.
 pub(super) async fn send(frozen: Box<FrozenTree>, write: &mut OwnedWriteHalf) -> io::Result<()> {
     let (sender, mut pieces) = mpsc::channel(PIECES);
@@ -70,17 +81,17 @@ pub(super) async fn receive(
     let (sender, pieces) = mpsc::channel(PIECES);
     let mut decoded =
         spawn_blocking(move || decode(PieceReader { pieces, piece: first, taken: 0 }, zxid, types));
-    loop {
+    let (tree, mut after, unread) = loop {
         let mut piece = Vec::with_capacity(PIECE);
         let room = tokio::select! {
             biased;
-            done = &mut decoded => return done?,
+            done = &mut decoded => break done??,
             room = sender.reserve() => room,
         };
-        let Ok(room) = room else { return decoded.await? };
+        let Ok(room) = room else { break decoded.await?? };
         tokio::select! {
             biased;
-            done = &mut decoded => return done?,
+            done = &mut decoded => break done??,
             n = read.read_buf(&mut piece) => {
                 if n? == 0 {
                     return Err(io::ErrorKind::UnexpectedEof.into());
@@ -88,18 +99,50 @@ pub(super) async fn receive(
                 room.send(piece);
             }
         }
-    }
+    };
+    after.extend(unread.rest());
+    Ok((tree, after))
 }
 
-fn decode(mut input: PieceReader, zxid: Zxid, types: ExtendedTypes) -> io::Result<(Tree, Vec<u8>)> {
+/// The tree, the bytes that were read after it, and where to read on: a piece may be sent as long as nobody has noticed
+/// that the tree is whole.
+fn decode(
+    mut input: PieceReader,
+    zxid: Zxid,
+    types: ExtendedTypes,
+) -> io::Result<(Tree, Vec<u8>, PieceReader)> {
     let bad = |error: ostler_storage::snapshot::body::BodyError| {
         io::Error::new(io::ErrorKind::InvalidData, format!("the leader's tree is damaged: {error}"))
     };
-    let (tree, mut after) = recovery::read_stream(&mut input, zxid, types).map_err(bad)?;
-    after.extend_from_slice(&input.piece[input.taken..]);
-    input.pieces.close();
-    while let Ok(piece) = input.pieces.try_recv() {
-        after.extend(piece);
+    let (tree, after) = recovery::read_stream(&mut input, zxid, types).map_err(bad)?;
+    Ok((tree, after, input))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_comes_before_the_end_of_the_tree_is_noticed_is_kept() {
+        let tree = Tree::fresh(ExtendedTypes::default());
+        let (sender, mut encoded) = mpsc::channel(PIECES);
+        let frozen = Box::new(tree.freeze());
+        let writing = spawn_blocking(move || recovery::write_stream(&frozen, PieceWriter(sender)));
+        let mut bytes = Vec::new();
+        while let Some(piece) = encoded.recv().await {
+            bytes.extend(piece);
+        }
+        writing.await.unwrap().unwrap();
+        bytes.extend(*b"behind ");
+        let (sender, pieces) = mpsc::channel(PIECES);
+        sender.try_send(bytes).unwrap();
+        let input = PieceReader { pieces, piece: Vec::new(), taken: 0 };
+        let types = ExtendedTypes::default();
+        let decoded = spawn_blocking(move || decode(input, Zxid::ZERO, types)).await.unwrap();
+        let (_, mut after, unread) = decoded.unwrap();
+        sender.try_send(b"the tree, ".to_vec()).unwrap();
+        sender.try_send(b"in two pieces".to_vec()).unwrap();
+        after.extend(unread.rest());
+        assert_eq!(after, b"behind the tree, in two pieces");
     }
-    Ok((tree, after))
 }
