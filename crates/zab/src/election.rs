@@ -293,6 +293,11 @@ impl Election {
             }
             return self.doubt(from, vote, electorate, out);
         };
+        if vote.state == PeerState::Looking {
+            // What it has said of a leader does not hold any more. Upstream goes on counting it, and follows one whom all
+            // have left.
+            looking.elsewhere.remove(&from);
+        }
         let Some(candidate) = vote.candidate else {
             return self.record.received(now, from, vote, Verdict::Ignored(Why::BacksNobody));
         };
@@ -314,7 +319,8 @@ impl Election {
     }
 
     /// A vote has come after the election. Where it was decided without a vote that was late, the others may have gone
-    /// another way: without this, as upstream, both sides wait for as long as a reign may take to begin.
+    /// another way, or have gone back to a leader of before, whatever they have said in this round: without this, as
+    /// upstream, both sides wait for as long as a reign may take to begin.
     fn doubt(
         &mut self,
         from: ServerId,
@@ -326,17 +332,21 @@ impl Election {
         let (Some(own), Some(doubts)) = (settled.candidate, &mut settled.doubts) else { return };
         let Some(candidate) = vote.candidate else { return };
         let is_mistaken = match vote.state {
+            PeerState::Observing => false,
+            // It has not heard of this election yet.
+            PeerState::Looking if vote.round < settled.round => false,
             // It does not lead: it has begun anew.
-            PeerState::Looking => from == own.id && vote.round > settled.round,
-            PeerState::Following | PeerState::Leading
-                if candidate.id != own.id && vote.round >= settled.round =>
-            {
-                doubts.insert(from, Ballot { candidate, round: vote.round, state: vote.state });
+            PeerState::Looking if from == own.id => vote.round > settled.round,
+            state => {
+                doubts.insert(from, Ballot { candidate, round: vote.round, state });
                 let same = |server| doubts.get(&server).filter(|vote| vote.candidate.id == candidate.id);
-                electorate.current.is_quorum(|server| same(server).is_some())
-                    && same(candidate.id).is_some_and(|vote| vote.state == PeerState::Leading)
+                let follows = |server| same(server).is_some_and(|vote| vote.state != PeerState::Looking);
+                let they_reign = candidate.id != own.id
+                    && electorate.current.is_quorum(follows)
+                    && same(candidate.id).is_some_and(|vote| vote.state == PeerState::Leading);
+                let for_me = |server| doubts.get(&server).is_none_or(|vote| vote.candidate.id == own.id);
+                they_reign || (own.id == self.me && !electorate.is_quorum(for_me))
             }
-            _ => false,
         };
         if is_mistaken {
             out.push(ElectionOutput::Mistaken);
@@ -450,7 +460,7 @@ impl Election {
             let agreed = electorate
                 .is_quorum(|server| (server == me && own) || looking.ballots.get(&server).is_some_and(same));
             if agreed && leads(&looking.ballots) {
-                return self.elect(now, ballot.candidate, round, out);
+                return self.go_over(now, ballot.candidate, round, electorate, out);
             }
         }
         looking.elsewhere.insert(from, ballot);
@@ -461,7 +471,7 @@ impl Election {
         // leader needs no promise from them: that leader got all that it needs before it brings its history.
         let agreed = electorate.current.is_quorum(|server| looking.elsewhere.get(&server).is_some_and(same));
         if agreed && leads(&looking.elsewhere) {
-            return self.elect(now, ballot.candidate, ballot.round, out);
+            return self.go_over(now, ballot.candidate, ballot.round, electorate, out);
         }
         // Who has a leader speaks only when asked, and will say something else once its reign has begun.
         self.call_again(now);
@@ -511,6 +521,23 @@ impl Election {
         let elected = out.pop();
         self.tell_all(now, electorate, out);
         out.extend(elected);
+    }
+
+    /// Decided by others: who has been told of another vote may count on it.
+    fn go_over(
+        &mut self,
+        now: Mono,
+        candidate: Candidate,
+        round: u64,
+        electorate: &Electorate,
+        out: &mut Vec<ElectionOutput>,
+    ) {
+        let told = self.vote().candidate;
+        if told.is_some_and(|told| told.id != candidate.id) {
+            self.elect_and_tell(now, candidate, round, electorate, out);
+        } else {
+            self.elect(now, candidate, round, out);
+        }
     }
 
     fn elect(&mut self, now: Mono, candidate: Candidate, round: u64, out: &mut Vec<ElectionOutput>) {

@@ -301,7 +301,7 @@ fn a_leader_is_joined_only_if_it_says_itself_that_it_leads() {
     hand.hear(3, Following, 7, (1, 9, 3));
     assert!(hand.election.is_looking(), "a quorum follows 3, which does not lead");
     hand.hear(3, Leading, 7, (1, 9, 3));
-    assert_eq!(hand.out, [ElectionOutput::Elected { leader: ServerId(3) }]);
+    assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(3) }));
 }
 
 /// It may be the only one that has logged the change: the others go on without it, and those whom the change gives a vote
@@ -312,7 +312,7 @@ fn a_leader_is_joined_by_who_has_logged_a_change_of_which_nobody_else_knows() {
     hand.electorate.next = Some(Quorum::majority([1, 2, 3, 4, 5].map(ServerId)));
     hand.hear(1, Following, 7, (2, 0, 3));
     hand.hear(3, Leading, 7, (2, 0, 3));
-    assert_eq!(hand.out, [ElectionOutput::Elected { leader: ServerId(3) }]);
+    assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(3) }));
 }
 
 #[test]
@@ -330,11 +330,13 @@ fn who_is_elected_though_the_others_have_another_leader_looks_again() {
     assert_eq!(hand.out, [], "no quorum, and 3 has not said that it leads");
     hand.hear(3, Leading, 1, (1, 5, 3));
     assert_eq!(hand.out, [ElectionOutput::Mistaken]);
-    // Of an election that was over before, or once the reign has begun, it says nothing.
+    // They may have gone back to a leader of before.
     let mut hand = elected();
     hand.hear(1, Following, 0, (1, 5, 3));
     hand.hear(3, Leading, 0, (1, 5, 3));
-    assert_eq!(hand.out, []);
+    assert_eq!(hand.out, [ElectionOutput::Mistaken]);
+    // Once the reign has begun, it says nothing.
+    let mut hand = elected();
     hand.election.established(Epoch(2));
     hand.hear(1, Following, 1, (1, 5, 3));
     hand.hear(3, Leading, 1, (1, 5, 3));
@@ -351,6 +353,56 @@ fn who_follows_a_server_that_has_begun_anew_looks_again() {
     assert_eq!(hand.sent(), [(3, 3)], "it has not counted the votes yet");
     hand.hear(3, Looking, 2, (1, 5, 3));
     assert_eq!(hand.out.last(), Some(&ElectionOutput::Mistaken));
+}
+
+#[test]
+fn who_is_elected_and_left_by_those_who_elected_it_looks_again() {
+    let mut hand = Hand::looking();
+    hand.electorate = Electorate::of(Quorum::majority([1, 2, 3, 4, 5].map(ServerId)));
+    for id in [4, 5] {
+        hand.election.link(Mono(1), ServerId(id), false, &hand.electorate, &mut hand.out);
+    }
+    hand.hear(1, Looking, 3, (1, 5, 2));
+    hand.hear(3, Looking, 3, (1, 5, 2));
+    assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(2) }));
+    hand.hear(4, Looking, 3, (1, 5, 5));
+    hand.hear(5, Looking, 3, (1, 5, 5));
+    assert_eq!(hand.sent(), [(5, 2)], "1, 2 and 3 are enough");
+    hand.hear(1, Looking, 2, (1, 5, 1));
+    assert_eq!(hand.sent(), [(1, 2)], "it has said this before it heard of the round");
+    hand.hear(5, Following, 3, (1, 5, 2));
+    hand.hear(1, Following, 2, (1, 5, 4));
+    assert_eq!(hand.out, [], "2, 3 and 5 are enough");
+    hand.hear(3, Looking, 3, (1, 5, 5));
+    assert_eq!(hand.out.last(), Some(&ElectionOutput::Mistaken), "2 and 5 are not");
+}
+
+#[test]
+fn who_has_followed_a_leader_and_looks_again_does_not_speak_for_it() {
+    let mut hand = Hand::looking();
+    hand.hear(1, Following, 7, (1, 9, 3));
+    hand.hear(1, Looking, 8, (1, 4, 1));
+    hand.hear(3, Leading, 7, (1, 9, 3));
+    assert!(hand.election.is_looking(), "nobody follows 3");
+    hand.hear(1, Following, 7, (1, 9, 3));
+    assert_eq!(
+        hand.out.last(),
+        Some(&ElectionOutput::Elected { leader: ServerId(3) }),
+        "1 has gone back to it"
+    );
+}
+
+#[test]
+fn who_joins_a_leader_tells_those_who_count_on_its_vote() {
+    let mut hand = Hand::looking();
+    hand.hear(1, Following, 7, (1, 9, 3));
+    hand.hear(3, Leading, 7, (1, 9, 3));
+    assert_eq!(hand.sent(), [(1, 3), (3, 3)]);
+    // They know already what it says.
+    let mut hand = Hand::looking();
+    hand.hear(3, Looking, 1, (1, 9, 3));
+    hand.hear(3, Leading, 1, (1, 9, 3));
+    assert_eq!(hand.out, [ElectionOutput::Elected { leader: ServerId(3) }]);
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Random servers, delays and deaths: there is always one leader in the end, and it is the right one.
 
 use crate::world::{World, candidate};
+use ostler_proto::id::Epoch;
+use std::collections::BTreeMap;
 
 #[test]
 fn e7_all_elect_the_best_however_votes_are_delayed() {
@@ -54,5 +56,86 @@ fn e10_after_any_number_of_deaths_that_leaves_a_majority_there_is_one_leader() {
             world.run(500);
             assert_eq!(world.leader(), leader, "seed {seed}: the dead one came back as a follower");
         }
+    }
+}
+
+/// What Zab makes of elections: who leads a majority reigns, until it has found out that it does not any more.
+#[derive(Default)]
+struct Reigns {
+    reigns: BTreeMap<i64, Reign>,
+    epoch: u32,
+}
+
+struct Reign {
+    epoch: u32,
+    /// Since then too few follow.
+    left: Option<u64>,
+}
+
+impl Reigns {
+    fn go_on(&mut self, world: &mut World, patience: u64) {
+        let ids: Vec<i64> = world.peers.keys().copied().collect();
+        for id in ids {
+            match world.peers[&id].leader {
+                Some(leader) if leader == id => self.lead(world, id, patience),
+                // Whom it follows does not lead any more: it has lost the connection.
+                Some(leader) if world.peers[&leader].leader != Some(leader) => world.look(id),
+                _ => drop(self.reigns.remove(&id)),
+            }
+        }
+    }
+
+    fn lead(&mut self, world: &mut World, id: i64, patience: u64) {
+        let (all, now) = (world.peers.len(), world.now);
+        let followers = world.peers.iter_mut().filter(|(_, peer)| peer.leader == Some(id));
+        let followers: Vec<_> = followers.collect();
+        if followers.len() * 2 > all {
+            let epoch = self.reigns.get(&id).map_or(self.epoch + 1, |reign| reign.epoch);
+            self.epoch = self.epoch.max(epoch);
+            self.reigns.insert(id, Reign { epoch, left: None });
+            for (follower, peer) in followers {
+                peer.election.established(Epoch(epoch));
+                peer.own = Some(candidate(epoch, 0, *follower));
+            }
+            return;
+        }
+        // Who has not begun to reign waits for followers for as long as that may take, which is long.
+        if let Some(reign) = self.reigns.get_mut(&id)
+            && *reign.left.get_or_insert(now) + patience <= now
+        {
+            self.reigns.remove(&id);
+            world.look(id);
+        }
+    }
+}
+
+#[test]
+fn nobody_waits_for_followers_who_have_gone_back_to_another_leader() {
+    for seed in 0..400 {
+        let voters: Vec<i64> = (1..=[3, 5][seed as usize % 2]).collect();
+        let mut world = World::new(&voters, seed * 2 + 1);
+        world.delay_max = 1 + world.random(20);
+        let mut reigns = Reigns::default();
+        for id in &voters {
+            world.start(*id, Some(candidate(0, 0, *id)));
+        }
+        let mut go_on = |world: &mut World, ms: u64, patience: u64| {
+            for _ in 0..ms {
+                world.run(1);
+                reigns.go_on(world, patience);
+            }
+        };
+        go_on(&mut world, 500, 100);
+        for _ in 0..20 {
+            let (pause, patience) = (world.random(120), world.random(200));
+            go_on(&mut world, pause, patience);
+            // It loses its connection to the leader, which does not know.
+            let leaver = voters[world.random(voters.len() as u64) as usize];
+            if world.peers[&leaver].leader.is_some_and(|leader| leader != leaver) {
+                world.look(leaver);
+            }
+        }
+        go_on(&mut world, 2_500, 100);
+        assert!(world.leader().is_some(), "seed {seed}: {:?}", world.leaders());
     }
 }
