@@ -60,8 +60,8 @@ pub enum ElectionOutput {
         /// Who leads.
         leader: ServerId,
     },
-    /// Whom this server has elected does not lead: the others say so. Look again, unless something was promised
-    /// meanwhile: an epoch above that of the others' leader would keep this server out of its reign.
+    /// Whom this server has elected does not lead: the others say so. Look again, unless its reign has begun, or an epoch
+    /// was promised to it: that may be above that of the others' leader, which would keep this server out of its reign.
     Mistaken,
 }
 

@@ -37,7 +37,7 @@ pub struct Standing {
 pub struct LeadingTiming {
     /// For each step until the reign begins (`initLimit`).
     pub init: u64,
-    /// For any word of a learner (`syncLimit`).
+    /// For any word of a learner, and for enough of them to connect (`syncLimit`).
     pub sync: u64,
 }
 
@@ -207,6 +207,8 @@ pub struct Leading {
     learners: BTreeMap<LinkId, Learner>,
     /// Servers that are known to have had data.
     had_data: BTreeSet<ServerId>,
+    /// Voters whose promise is not to be had: they know more than this server, or have promised this epoch before.
+    unwilling: BTreeSet<ServerId>,
 }
 
 impl Leading {
@@ -226,9 +228,11 @@ impl Leading {
             electorate,
             timing,
             stage: Stage::Discovery { highest: own.accepted },
-            deadline: now.after(timing.init),
+            // Upstream waits for `init` here as well. But to connect is no work, and who does not may have another leader.
+            deadline: now.after(timing.init.min(timing.sync)),
             learners: BTreeMap::new(),
             had_data: BTreeSet::new(),
+            unwilling: BTreeSet::new(),
         };
         leading.consider_epoch(now, out);
         leading
@@ -247,6 +251,7 @@ impl Leading {
             deadline: Mono(0),
             learners: BTreeMap::new(),
             had_data: BTreeSet::new(),
+            unwilling: BTreeSet::new(),
         }
     }
 
@@ -289,11 +294,6 @@ impl Leading {
     /// The epoch of the reign, once it has one.
     pub fn epoch(&self) -> Option<Epoch> {
         (!matches!(self.stage, Stage::Discovery { .. })).then_some(self.epoch)
-    }
-
-    /// Whether nothing has been promised or proposed yet: then nobody is hurt by giving up.
-    pub fn is_gathering(&self) -> bool {
-        matches!(self.stage, Stage::Discovery { .. })
     }
 
     /// Whether the reign has begun.
@@ -374,17 +374,23 @@ impl Leading {
             self.learners.remove(&link);
             out.push(LeadingOutput::Refuse { link, why: Refusal::Silent });
         }
+        let overdue = self.deadline <= now;
+        // Who has gone before the reign has begun looks for a leader again, and that is another one.
+        let alone = !self.electorate.is_quorum(|server| self.is_here(server));
         let lost = match self.stage {
             Stage::Broadcast => {
                 let there = |server| server == self.me || self.follows(server);
                 (!self.electorate.is_quorum(there)).then_some(StepDown::QuorumLost)
             }
-            _ if now < self.deadline => None,
-            Stage::Discovery { .. } => Some(StepDown::NoFollowers),
-            Stage::Epoch { .. } => Some(StepDown::EpochNotAccepted),
-            Stage::Sync { .. } => Some(StepDown::NotSynchronised),
+            Stage::Discovery { .. } => overdue.then_some(StepDown::NoFollowers),
+            Stage::Epoch { .. } => (overdue || alone).then_some(StepDown::EpochNotAccepted),
+            Stage::Sync { .. } => (overdue || alone).then_some(StepDown::NotSynchronised),
         };
         out.extend(lost.map(LeadingOutput::StepDown));
+    }
+
+    fn is_here(&self, server: ServerId) -> bool {
+        server == self.me || self.learners.values().any(|of| of.id == server && !of.observer)
     }
 
     fn follows(&self, server: ServerId) -> bool {
@@ -425,9 +431,7 @@ impl Leading {
     /// A quorum is there: the epoch is one above the highest that any of them has accepted.
     fn consider_epoch(&mut self, now: Mono, out: &mut Vec<LeadingOutput>) {
         let Stage::Discovery { highest } = self.stage else { return };
-        let here =
-            |server| server == self.me || self.learners.values().any(|of| of.id == server && !of.observer);
-        if !self.electorate.is_quorum(here) {
+        if !self.electorate.is_quorum(|server| self.is_here(server)) {
             return;
         }
         // No other is taken from a learner, and none is promised by one.
@@ -462,21 +466,33 @@ impl Leading {
             out.push(LeadingOutput::DataLost(learner.id));
         }
         if let Stage::Epoch { acks, .. } = &mut self.stage {
-            if let Some(current) = current {
-                if (current, last) > (self.own.current, self.own.last) {
-                    self.learners.remove(&link);
-                    return out.push(LeadingOutput::Refuse { link, why: Refusal::Ahead { current, last } });
-                }
-                if !learner.observer && !learner.blank {
-                    acks.insert(learner.id);
-                }
+            let knows_more = current.filter(|current| (*current, last) > (self.own.current, self.own.last));
+            if !learner.observer && (current.is_none() || knows_more.is_some()) {
+                self.unwilling.insert(learner.id);
+            } else if !learner.observer && !learner.blank {
+                acks.insert(learner.id);
             }
-            learner.stage = LearnerStage::EpochAcked(last);
-            return self.consider_history(now, out);
+            if let Some(current) = knows_more {
+                self.learners.remove(&link);
+                out.push(LeadingOutput::Refuse { link, why: Refusal::Ahead { current, last } });
+            } else {
+                learner.stage = LearnerStage::EpochAcked(last);
+                self.consider_history(now, out);
+            }
+            return self.give_up_in_vain(out);
         }
         // The history is settled: a late one needs no comparison.
         learner.stage = LearnerStage::Syncing;
         out.push(LeadingOutput::Synchronise { link, last });
+    }
+
+    /// No quorum will promise this epoch. Upstream waits for as long as that may take; a new election has another epoch,
+    /// and maybe another leader.
+    fn give_up_in_vain(&self, out: &mut Vec<LeadingOutput>) {
+        let can_be_had = |server| !self.unwilling.contains(&server);
+        if matches!(self.stage, Stage::Epoch { .. }) && !self.electorate.is_quorum(can_be_had) {
+            out.push(LeadingOutput::StepDown(StepDown::EpochNotAccepted));
+        }
     }
 
     /// A quorum has promised to follow no earlier epoch, and none of it knows more than this server.

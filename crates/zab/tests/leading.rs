@@ -118,9 +118,36 @@ fn a_leader_gives_way_to_a_follower_that_knows_more() {
         reign.accepted_saved();
         let out = reign.hear(1, ahead);
         assert!(matches!(out[..], [LeadingOutput::Refuse { link: ONE, why: Refusal::Ahead { .. } }]));
-        assert_eq!(reign.tick(999), []);
-        assert_eq!(reign.tick(1000), [LeadingOutput::StepDown(StepDown::EpochNotAccepted)]);
+        // It comes back before the other one comes.
+        reign.leading.disconnected(ONE);
+        reign.greet(1, 5);
+        assert_eq!(reign.hear(1, FromLearner::AckEpoch { last: Zxid(0), current: None }), []);
+        reign.greet(2, 4);
+        let out = reign.hear(2, ahead);
+        let why_refused =
+            |out: &LeadingOutput| matches!(out, LeadingOutput::Refuse { why: Refusal::Ahead { .. }, .. });
+        assert!(why_refused(&out[0]));
+        assert_eq!(out[1], LeadingOutput::StepDown(StepDown::EpochNotAccepted));
     }
+}
+
+/// They look for a leader, and would find another one while this one waits.
+#[test]
+fn who_is_left_before_the_reign_begins_gives_up() {
+    let mut reign = Reign::new(&[1, 2, 3, 4, 5]);
+    reign.greet(1, 4);
+    assert_eq!(reign.greet(2, 4), [LeadingOutput::SaveAccepted(Epoch(5))]);
+    assert_eq!(reign.tick(1), []);
+    reign.leading.disconnected(ONE);
+    assert_eq!(reign.tick(2), [LeadingOutput::StepDown(StepDown::EpochNotAccepted)]);
+    let mut reign = Reign::new(&[1, 2, 3]);
+    reign.greet(1, 4);
+    reign.accepted_saved();
+    reign.hear(1, ack_epoch(3, 5));
+    reign.current_saved();
+    assert_eq!(reign.tick(1), []);
+    reign.leading.disconnected(ONE);
+    assert_eq!(reign.tick(2), [LeadingOutput::StepDown(StepDown::NotSynchronised)]);
 }
 
 /// Server 1 may have acknowledged to another leader what this one never got: nobody knows any more.
@@ -243,7 +270,8 @@ fn who_says_that_it_has_accepted_the_last_epoch_is_sent_away() {
 #[test]
 fn nobody_comes() {
     let mut reign = Reign::new(&[1, 2, 3]);
-    assert_eq!(reign.tick(1000), [LeadingOutput::StepDown(StepDown::NoFollowers)]);
+    assert_eq!(reign.tick(499), []);
+    assert_eq!(reign.tick(500), [LeadingOutput::StepDown(StepDown::NoFollowers)]);
 }
 
 #[test]

@@ -131,11 +131,11 @@ impl Member {
         self.held.pop_front().map(|(_, what)| what)
     }
 
-    /// Since it was elected, or has elected.
-    pub(crate) fn has_promised_nothing(&self) -> bool {
+    /// A reign that has begun ends by itself.
+    pub(crate) fn may_be_mistaken(&self) -> bool {
         match &self.role {
             Role::Looking => false,
-            Role::Leading { leading, .. } => leading.is_gathering(),
+            Role::Leading { leading, .. } => !leading.is_established(),
             Role::Learning { link, .. } => link.as_ref().is_none_or(|(_, learning)| learning.is_greeting()),
         }
     }
