@@ -489,8 +489,9 @@ impl Leading {
     /// No quorum will promise this epoch. Upstream waits for as long as that may take; a new election has another epoch,
     /// and maybe another leader.
     fn give_up_in_vain(&self, out: &mut Vec<LeadingOutput>) {
-        let can_be_had = |server| !self.unwilling.contains(&server);
-        if matches!(self.stage, Stage::Epoch { .. }) && !self.electorate.is_quorum(can_be_had) {
+        let Stage::Epoch { acks, .. } = &self.stage else { return };
+        let can_be_had = |server| acks.contains(&server) || !self.unwilling.contains(&server);
+        if !self.electorate.is_quorum(can_be_had) {
             out.push(LeadingOutput::StepDown(StepDown::EpochNotAccepted));
         }
     }

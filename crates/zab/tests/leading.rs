@@ -131,6 +131,24 @@ fn a_leader_gives_way_to_a_follower_that_knows_more() {
     }
 }
 
+#[test]
+fn a_promise_holds_for_who_comes_back() {
+    let mut reign = Reign::new(&[1, 2, 3, 4, 5]);
+    let promised_before = FromLearner::AckEpoch { last: Zxid(0), current: None };
+    reign.greet(1, 4);
+    reign.greet(2, 4);
+    reign.accepted_saved();
+    reign.hear(1, ack_epoch(3, 5));
+    reign.leading.disconnected(ONE);
+    reign.greet(1, 5);
+    assert_eq!(reign.hear(1, promised_before), []);
+    assert_eq!(reign.hear(2, promised_before), []);
+    for (id, then) in [(4, None), (5, Some(StepDown::EpochNotAccepted))] {
+        reign.hear(id, FromLearner::Info { id: ServerId(id as i64), observer: false, accepted: Epoch(5) });
+        assert_eq!(reign.hear(id, promised_before), Vec::from_iter(then.map(LeadingOutput::StepDown)));
+    }
+}
+
 /// They look for a leader, and would find another one while this one waits.
 #[test]
 fn who_is_left_before_the_reign_begins_gives_up() {
