@@ -504,7 +504,8 @@ impl Server {
                     effects.push(Effect::SendVote { to, notification });
                 }
                 ElectionOutput::Elected { leader } => self.elected(now, leader, effects),
-                ElectionOutput::Mistaken if self.may_be_mistaken() => {
+                // Else it looks as soon as it may.
+                ElectionOutput::Mistaken if self.has_elected() => {
                     self.look(now, Why::Mistaken, effects);
                 }
                 ElectionOutput::Mistaken => {}
@@ -512,15 +513,8 @@ impl Server {
         }
     }
 
-    /// A reign that has begun ends by itself. Who has promised an epoch to a leader goes when that one gives up: the
-    /// epoch may be above that of the others' leader, which would keep this server out of its reign.
-    fn may_be_mistaken(&self) -> bool {
-        self.ensemble.as_ref().is_some_and(|ensemble| match &ensemble.role {
-            Role::Looking => false,
-            Role::Leading(leading) => !leading.is_established(),
-            Role::Dialling => true,
-            Role::Learning(learner) => learner.learning.is_greeting(),
-        })
+    fn has_elected(&self) -> bool {
+        self.ensemble.as_ref().is_some_and(|ensemble| !matches!(ensemble.role, Role::Looking))
     }
 
     fn elected(&mut self, now: Now, leader: ServerId, effects: &mut Vec<Effect>) {

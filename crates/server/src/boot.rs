@@ -117,6 +117,7 @@ impl RunningServer {
                 election: ElectionDoor::new(settings.clone(), book.clone()),
                 quorum: QuorumDoor::new(
                     settings,
+                    Duration::from_millis(config.tick_time_ms as u64),
                     book.clone(),
                     (files.clone(), folders.clone()),
                     types,

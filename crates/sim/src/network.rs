@@ -22,6 +22,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 /// Bytes of data in a packet.
 pub(crate) const PACKET_MAX: usize = 1 << 26;
 
+/// The kernels of a learner and its leader ask each other now and then whether their connection is still there.
+const KERNEL_ASKS_MS: u64 = 2_000;
+
 /// A process: a member and the number of its life.
 pub(crate) type Process = (i64, u64);
 
@@ -241,8 +244,17 @@ impl World {
             return self.net.kill(lane);
         }
         if self.net.is_cut(from, to) && !self.outlasts_cut(lane) {
-            if let (Route::Vote { from }, Some((to, _))) = (self.net.lanes[&lane].route, to) {
-                self.break_election((from.min(to), from.max(to)), 500);
+            match (self.net.lanes[&lane].route, to) {
+                (Route::Vote { from }, Some((to, _))) => {
+                    self.break_election((from.min(to), from.max(to)), 500);
+                }
+                (Route::Peer { link, .. }, _) => {
+                    let of = &self.net.links[&link];
+                    for (id, life) in [of.learner, of.leader] {
+                        self.after(KERNEL_ASKS_MS, Event::Gone { id, life, link });
+                    }
+                }
+                _ => {}
             }
             return self.net.kill(lane);
         }

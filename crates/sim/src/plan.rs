@@ -166,6 +166,8 @@ impl Plan {
             read_only_after_ms: [None, Some(300)][one_of(2)],
             prealloc_bytes: [0, 4 << 10, 64 << 10][one_of(3)],
             reconfig: one_of(3) == 0,
+            // Nothing may need it: with a minute, who waits for it without need is not there at the end.
+            init_ms: [1_500, 60_000][one_of(2)],
         }
     }
 }

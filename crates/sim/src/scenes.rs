@@ -91,6 +91,7 @@ fn shape(seed: u64) -> Shape {
         pace_ms: 1,
         local: LocalSessions::Off,
         read_only_after_ms: None,
+        init_ms: 1_500,
         prealloc_bytes: 4 << 10,
         reconfig: false,
     }

@@ -34,7 +34,7 @@ use ostler_zab::{
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) const TICK_MS: u64 = 100;
-const TIMING: LeadingTiming = LeadingTiming { init: 1500, sync: 500 };
+const SYNC_LIMIT_MS: u64 = 500;
 const START_MS: u64 = 1_000;
 /// More events in one millisecond are a loop.
 const AT_ONCE_MAX: u64 = 1_000_000;
@@ -147,6 +147,8 @@ pub(crate) struct Shape {
     pub(crate) pace_ms: u64,
     pub(crate) local: LocalSessions,
     pub(crate) read_only_after_ms: Option<u64>,
+    /// How long a server waits for each step until a reign begins (`initLimit`).
+    pub(crate) init_ms: u64,
     /// How far ahead of the log's end space is reserved, bytes.
     pub(crate) prealloc_bytes: u64,
     /// Whether the ensemble may be changed while it works.
@@ -326,7 +328,7 @@ impl World {
             membership: found.membership,
             pending: found.pending.filter(|_| shape.reconfig),
             election: ElectionTiming::default(),
-            timing: TIMING,
+            timing: LeadingTiming { init: shape.init_ms, sync: SYNC_LIMIT_MS },
             observing: shape.observing,
             reign: shape.reign,
             history: HistoryLimits { records: shape.history, bytes: 1 << 20 },

@@ -60,8 +60,8 @@ pub enum ElectionOutput {
         /// Who leads.
         leader: ServerId,
     },
-    /// Whom this server has elected does not lead: the others say so. Look again, unless its reign has begun, or an epoch
-    /// was promised to it: that may be above that of the others' leader, which would keep this server out of its reign.
+    /// The reign of whom this server has elected will not begin, whatever it has been promised: it looks for a leader
+    /// itself, or no quorum backs it any more. Look again.
     Mistaken,
 }
 
@@ -79,8 +79,8 @@ struct Settled {
     state: PeerState,
     candidate: Option<Candidate>,
     round: u64,
-    /// Until the reign has begun it may turn out that the others have another leader.
-    doubts: Option<BTreeMap<ServerId, Ballot>>,
+    /// Whom others have backed since, until the reign has begun.
+    doubts: Option<BTreeMap<ServerId, ServerId>>,
 }
 
 #[derive(Debug)]
@@ -319,8 +319,9 @@ impl Election {
     }
 
     /// A vote has come after the election. Where it was decided without a vote that was late, the others may have gone
-    /// another way, or have gone back to a leader of before, whatever they have said in this round: without this, as
-    /// upstream, both sides wait for as long as a reign may take to begin.
+    /// another way, or have gone back to a leader of before, whatever they have said in this round; and the connection
+    /// on which a leader gives up may be cut without a word. Without this, as upstream, everybody waits for as long as a
+    /// reign may take to begin.
     fn doubt(
         &mut self,
         from: ServerId,
@@ -333,19 +334,13 @@ impl Election {
         let Some(candidate) = vote.candidate else { return };
         let is_mistaken = match vote.state {
             PeerState::Observing => false,
-            // It has not heard of this election yet.
-            PeerState::Looking if vote.round < settled.round => false,
-            // It does not lead: it has begun anew.
-            PeerState::Looking if from == own.id => vote.round > settled.round,
-            state => {
-                doubts.insert(from, Ballot { candidate, round: vote.round, state });
-                let same = |server| doubts.get(&server).filter(|vote| vote.candidate.id == candidate.id);
-                let follows = |server| same(server).is_some_and(|vote| vote.state != PeerState::Looking);
-                let they_reign = candidate.id != own.id
-                    && electorate.current.is_quorum(follows)
-                    && same(candidate.id).is_some_and(|vote| vote.state == PeerState::Leading);
-                let for_me = |server| doubts.get(&server).is_none_or(|vote| vote.candidate.id == own.id);
-                they_reign || (own.id == self.me && !electorate.is_quorum(for_me))
+            // It has begun anew. It may even lead again.
+            _ if from == own.id && vote.round > settled.round => true,
+            // It has not counted the votes yet, or not heard of this election.
+            PeerState::Looking if from == own.id || vote.round < settled.round => false,
+            _ => {
+                doubts.insert(from, candidate.id);
+                !electorate.is_quorum(|server| doubts.get(&server).is_none_or(|backed| *backed == own.id))
             }
         };
         if is_mistaken {
@@ -471,7 +466,9 @@ impl Election {
         // leader needs no promise from them: that leader got all that it needs before it brings its history.
         let agreed = electorate.current.is_quorum(|server| looking.elsewhere.get(&server).is_some_and(same));
         if agreed && leads(&looking.elsewhere) {
-            return self.go_over(now, ballot.candidate, ballot.round, electorate, out);
+            // As the leader itself counts: a later round of its means that this reign is over.
+            let round = looking.elsewhere.get(&ballot.candidate.id).map_or(ballot.round, |vote| vote.round);
+            return self.go_over(now, ballot.candidate, round, electorate, out);
         }
         // Who has a leader speaks only when asked, and will say something else once its reign has begun.
         self.call_again(now);

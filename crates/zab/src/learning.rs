@@ -144,11 +144,6 @@ impl Learning {
         self.observer
     }
 
-    /// Whether nothing has been promised yet: then nobody is hurt by leaving.
-    pub fn is_greeting(&self) -> bool {
-        self.stage == Stage::Greeting
-    }
-
     /// Whether clients are served.
     pub fn is_following(&self) -> bool {
         self.stage == Stage::Following

@@ -43,15 +43,19 @@ pub(super) async fn connect(server: &Member, port: Port, within: Duration) -> io
     Ok(stream)
 }
 
-/// Nothing is said on an election's connection while there is a leader, and a network that loses packets tells nobody:
-/// what is said at last would be lost, and the kernel would go on sending it after ever longer pauses. So the
-/// connection ends when the other side's machine is silent for some seconds, and the next vote calls anew.
-pub(super) fn notice_silence(stream: &TcpStream) -> io::Result<()> {
-    let (idle, between, limit) = (Duration::from_secs(2), Duration::from_secs(1), Duration::from_secs(5));
-    let keepalive = TcpKeepalive::new().with_time(idle).with_interval(between);
-    let socket = SockRef::from(stream);
-    socket.set_tcp_keepalive(&keepalive)?;
-    socket.set_tcp_user_timeout(Some(limit))
+/// A network that loses packets tells nobody: what is said at last would be lost, and the kernel would go on sending it
+/// after ever longer pauses. So the connection ends when the other side's machine is silent for so long, however little
+/// there is to say.
+pub(super) fn notice_silence(stream: &TcpStream, limit: Duration) -> io::Result<()> {
+    ask_for_life(stream, limit)?;
+    SockRef::from(stream).set_tcp_user_timeout(Some(limit))
+}
+
+/// The same where the other side may not read for long, which to the kernel is silence, too. A machine that has lost
+/// the connection refuses what is sent.
+pub(super) fn ask_for_life(stream: &TcpStream, limit: Duration) -> io::Result<()> {
+    let keepalive = TcpKeepalive::new().with_time(limit * 2 / 5).with_interval(limit / 5).with_retries(3);
+    SockRef::from(stream).set_tcp_keepalive(&keepalive)
 }
 
 async fn connect_to(host: &str, port: u16) -> io::Result<TcpStream> {

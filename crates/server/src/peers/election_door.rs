@@ -34,6 +34,8 @@ const GREETING_WITH_ADDRESSES: i64 = -65535;
 const MESSAGE_MAX: i32 = 512 << 10;
 const ADDRESS_MAX: i32 = 2048;
 const GREETING_WITHIN: Duration = Duration::from_secs(5);
+/// Nothing is said while there is a leader.
+const SILENT_FOR: Duration = Duration::from_secs(5);
 /// A server that has been greeted and does not connect back for so long cannot be reached.
 const CALL_BACK_WITHIN: Duration = Duration::from_secs(1);
 
@@ -200,7 +202,7 @@ impl ElectionDoor {
         let server = self.book.find(to).ok_or_else(unknown)?;
         let within = Duration::from_millis(self.settings.connect_timeout_ms.into());
         let mut stream = addresses::connect(&server, Port::Election, within).await?;
-        addresses::notice_silence(&stream)?;
+        addresses::notice_silence(&stream, SILENT_FOR)?;
         stream.write_all(&self.greeting()).await?;
         Ok(stream)
     }
@@ -239,7 +241,7 @@ impl ElectionDoor {
 
     async fn greeted(self: Arc<Self>, mut stream: TcpStream, stranger: Stranger) -> io::Result<()> {
         stream.set_nodelay(true)?;
-        addresses::notice_silence(&stream)?;
+        addresses::notice_silence(&stream, SILENT_FOR)?;
         let late = |_| io::Error::new(io::ErrorKind::TimedOut, "it did not say who it is");
         let (id, address) =
             timeout(GREETING_WITHIN, read_greeting(&mut stream)).await.map_err(late).flatten()?;

@@ -27,12 +27,16 @@ const AGAIN_AFTER: Duration = Duration::from_millis(20);
 /// A leader that refuses for so long is none.
 const REFUSED_FOR: Duration = Duration::from_millis(500);
 
+/// A leader's machine that is silent for as long as two of them may be, but at least for this long, is not there.
+const SILENT_FOR_MIN: Duration = Duration::from_secs(5);
+
 /// A port that others hold may be given up by them.
 const LISTEN_AGAIN_AFTER: Duration = Duration::from_secs(5);
 
 /// This server's end of all connections between leader and learners.
 pub(crate) struct QuorumDoor {
     settings: EnsembleSettings,
+    silent_for: Duration,
     book: Arc<AddressBook>,
     disk: Arc<dyn Disk>,
     folders: DataFolders,
@@ -46,12 +50,14 @@ pub(crate) struct QuorumDoor {
 impl QuorumDoor {
     pub(crate) fn new(
         settings: EnsembleSettings,
+        tick: Duration,
         book: Arc<AddressBook>,
         (disk, folders): (Arc<dyn Disk>, DataFolders),
         types: ExtendedTypes,
         frame_max: usize,
     ) -> Arc<QuorumDoor> {
         Arc::new(QuorumDoor {
+            silent_for: SILENT_FOR_MIN.max(tick * settings.sync_limit),
             settings,
             book,
             disk,
@@ -96,6 +102,8 @@ impl QuorumDoor {
             match listener.accept().await {
                 Ok((stream, from)) => {
                     let _ = stream.set_nodelay(true);
+                    // A learner that comes back is refused as long as it seems to be here.
+                    let _ = addresses::ask_for_life(&stream, self.silent_for);
                     let Some(stranger) = self.strangers.welcome(from.ip()) else { continue };
                     let Some(link) = self.link(true) else { return };
                     tracing::debug!(%from, link = link.id.0, observers, "a learner calls");
@@ -193,7 +201,12 @@ impl QuorumDoor {
         loop {
             match addresses::connect(&server, port, within).await {
                 Err(_) if begun.elapsed() < patience => tokio::time::sleep(AGAIN_AFTER).await,
-                done => return done,
+                Ok(stream) => {
+                    // Nothing is said until the leader's history has come, which may take it long.
+                    addresses::notice_silence(&stream, self.silent_for)?;
+                    return Ok(stream);
+                }
+                refused => return refused,
             }
         }
     }

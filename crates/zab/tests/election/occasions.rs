@@ -355,6 +355,43 @@ fn who_follows_a_server_that_has_begun_anew_looks_again() {
     assert_eq!(hand.out.last(), Some(&ElectionOutput::Mistaken));
 }
 
+/// The connection on which it gave up may have been cut without a word.
+#[test]
+fn who_follows_a_server_that_leads_again_in_a_later_round_looks_again() {
+    let mut hand = Hand::looking();
+    hand.hear(3, Leading, 5, (1, 5, 3));
+    hand.hear(1, Following, 4, (1, 5, 3));
+    assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(3) }));
+    hand.hear(3, Leading, 5, (2, 5, 3));
+    assert_eq!(
+        hand.out,
+        [],
+        "it is the reign that was joined: the leader's own count is the one that matters"
+    );
+    hand.hear(3, Leading, 6, (3, 5, 3));
+    assert_eq!(hand.out.last(), Some(&ElectionOutput::Mistaken));
+}
+
+#[test]
+fn who_follows_a_server_that_no_quorum_backs_any_more_looks_again() {
+    let mut hand = Hand::looking();
+    hand.electorate = Electorate::of(Quorum::majority([1, 2, 3, 4, 5].map(ServerId)));
+    for id in [1, 4] {
+        hand.election.link(Mono(1), ServerId(id), false, &hand.electorate, &mut hand.out);
+    }
+    hand.hear(3, Looking, 1, (1, 5, 5));
+    hand.hear(5, Looking, 1, (1, 5, 5));
+    assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(5) }));
+    hand.hear(1, Looking, 2, (1, 5, 4));
+    hand.hear(4, Looking, 2, (1, 5, 4));
+    assert!(!hand.out.contains(&ElectionOutput::Mistaken), "2, 3 and 5 are enough");
+    hand.hear(3, Looking, 2, (1, 5, 4));
+    assert_eq!(hand.out.last(), Some(&ElectionOutput::Mistaken), "5 may be dead");
+    hand.election.established(Epoch(2));
+    hand.hear(3, Looking, 2, (1, 5, 4));
+    assert!(!hand.out.contains(&ElectionOutput::Mistaken), "a reign that has begun ends by itself");
+}
+
 #[test]
 fn who_is_elected_and_left_by_those_who_elected_it_looks_again() {
     let mut hand = Hand::looking();

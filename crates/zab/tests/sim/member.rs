@@ -131,15 +131,6 @@ impl Member {
         self.held.pop_front().map(|(_, what)| what)
     }
 
-    /// A reign that has begun ends by itself.
-    pub(crate) fn may_be_mistaken(&self) -> bool {
-        match &self.role {
-            Role::Looking => false,
-            Role::Leading { leading, .. } => !leading.is_established(),
-            Role::Learning { link, .. } => link.as_ref().is_none_or(|(_, learning)| learning.is_greeting()),
-        }
-    }
-
     /// The vote for oneself.
     pub(crate) fn own_vote(&self) -> Candidate {
         Candidate { epoch: self.standing.current, zxid: self.standing.last, id: ServerId(self.id) }

@@ -201,8 +201,7 @@ impl World {
         for output in out {
             match output {
                 ElectionOutput::Send { to, notification } => self.send_vote(id, to.0, notification),
-                ElectionOutput::Mistaken if self.member(id).may_be_mistaken() => self.look(id),
-                ElectionOutput::Mistaken => {}
+                ElectionOutput::Mistaken => self.look(id),
                 ElectionOutput::Elected { leader } => {
                     // One that was misled has a leader.
                     self.leave_role(id);
