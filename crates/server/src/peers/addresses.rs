@@ -132,6 +132,20 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn the_kernel_asks_for_life_well_before_the_limit() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (socket, limit) = (SockRef::from(&stream), Duration::from_secs(10));
+        ask_for_life(&stream, limit).unwrap();
+        assert!(socket.keepalive().unwrap());
+        let asks = socket.tcp_keepalive_interval().unwrap() * socket.tcp_keepalive_retries().unwrap();
+        assert_eq!(socket.tcp_keepalive_time().unwrap() + asks, limit);
+        assert_eq!(socket.tcp_user_timeout().unwrap(), None, "a learner may read nothing for long");
+        notice_silence(&stream, limit).unwrap();
+        assert_eq!(socket.tcp_user_timeout().unwrap(), Some(limit));
+    }
+
+    #[tokio::test]
     async fn no_address_answers() {
         let within = Duration::from_secs(60);
         let refused = connect(&member(&[("127.0.0.1", 1), ("::1", 1)]), Port::Quorum, within).await;
