@@ -313,6 +313,9 @@ impl Election {
             PeerState::Looking => self.count(now, from, vote, ballot, electorate, out),
             PeerState::Following | PeerState::Leading => {
                 self.record.received(now, from, vote, Verdict::Counted);
+                if candidate.id == self.me && ballot.round > self.round {
+                    self.call_back(now, ballot.round, electorate, out);
+                }
                 self.join(now, from, ballot, electorate, out);
             }
         }
@@ -424,6 +427,20 @@ impl Election {
             self.tell(from, out);
         }
         self.consider(now, electorate, out);
+    }
+
+    /// Somebody follows this server, which does not lead: others had its vote when it ended, and elected it. It does not
+    /// take that up, as what they elected it for may not be on its disk any more. They wait for it, as upstream's do for as
+    /// long as a reign may take to begin, until they hear of it in a round after theirs.
+    fn call_back(&mut self, now: Mono, theirs: u64, electorate: &Electorate, out: &mut Vec<ElectionOutput>) {
+        let Phase::Looking(looking) = &mut self.phase else { return };
+        if looking.own.is_none() {
+            return;
+        }
+        self.round = theirs.saturating_add(1);
+        looking.ballots.clear();
+        (looking.proposal, looking.settle_until) = (looking.own, None);
+        self.tell_all(now, electorate, out);
     }
 
     /// A vote of one who has a leader: that leader is joined once a quorum says so, and itself does.

@@ -372,6 +372,25 @@ fn who_follows_a_server_that_leads_again_in_a_later_round_looks_again() {
     assert_eq!(hand.out.last(), Some(&ElectionOutput::Mistaken));
 }
 
+/// Its vote of before it ended made it the leader of those who had that; now they wait for it.
+#[test]
+fn who_is_followed_when_it_has_just_started_calls_its_followers_to_a_new_election() {
+    let mut hand = Hand::looking();
+    hand.hear(1, Following, 3, (1, 5, 2));
+    let called = |to: i64| {
+        hand.out.iter().any(|out| {
+            matches!(out, ElectionOutput::Send { to: of, notification } if of.0 == to
+                && (notification.state, notification.round) == (Looking, 4))
+        })
+    };
+    assert!(called(1) && called(3), "{:?}", hand.out);
+    hand.hear(3, Following, 3, (1, 5, 2));
+    assert_eq!(hand.out, [], "it has been called");
+    hand.hear(1, Looking, 4, (1, 5, 2));
+    hand.hear(3, Looking, 4, (1, 5, 2));
+    assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(2) }));
+}
+
 #[test]
 fn who_follows_a_server_that_no_quorum_backs_any_more_looks_again() {
     let mut hand = Hand::looking();
