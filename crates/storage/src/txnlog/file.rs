@@ -211,7 +211,10 @@ impl LogFileReader {
             self.buffer.resize(wanted, 0);
         }
         let offset = self.base + self.filled as u64;
-        let into = &mut self.buffer[self.filled..];
+        // The file as it was when it was opened: it may be written meanwhile.
+        let left = usize::try_from(self.size.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let room = left.min(self.buffer.len() - self.filled);
+        let into = &mut self.buffer[self.filled..self.filled + room];
         self.filled += read_full(&*self.file, into, offset).during("read", &self.path)?;
         Ok(self.filled.min(wanted))
     }

@@ -7,9 +7,9 @@ use crate::{
 use ostler_proto::id::{Epoch, Zxid};
 use ostler_storage::{
     StorageError,
-    disk::Disk,
+    disk::{Disk, OsDisk},
     error::Result,
-    txnlog::{LogOptions, LogReader, TornTail, TxnLog},
+    txnlog::{Advance, FileEnd, LogFileReader, LogOptions, LogReader, TornTail, TxnLog},
 };
 use proptest::prelude::*;
 use std::{
@@ -363,6 +363,35 @@ fn newest_files_without_content_do_not_count() {
     let (disk, _) = write(&[(1, &[10, 10]), (3, &[10])], 0);
     disk.put(&file(2), b"");
     assert_eq!(corrupt_at(read(&disk)).0, 0);
+}
+
+/// A leader reads its log for a learner while it writes it.
+#[test]
+fn what_comes_after_a_file_was_opened_is_not_in_it() {
+    let (disk, records) = write(&[(1, &[10, 10])], 0);
+    let whole = disk.bytes(&file(1));
+    let (first, second) = (starts(&records)[0] as usize, starts(&records)[1] as usize);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.1");
+    let seen = |size: usize| {
+        std::fs::write(&path, &whole[..size]).unwrap();
+        let mut reader = LogFileReader::open(&OsDisk, &path).unwrap();
+        std::fs::write(&path, &whole).unwrap();
+        let mut seen = Vec::new();
+        loop {
+            match reader.advance().unwrap() {
+                Advance::Record(zxid) => seen.push(zxid.0),
+                Advance::End(end) => return (seen, end),
+            }
+        }
+    };
+    for size in [0, 1, first - 1] {
+        assert_eq!(seen(size), (vec![], FileEnd::BadHeader), "{size}");
+    }
+    assert_eq!(seen(first), (vec![], FileEnd::EndOfFile));
+    assert_eq!(seen(first + 1), (vec![], FileEnd::CutOff));
+    assert_eq!(seen(second), (vec![1], FileEnd::EndOfFile));
+    assert_eq!(seen(second + 20), (vec![1], FileEnd::CutOff));
 }
 
 #[test]
