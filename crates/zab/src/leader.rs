@@ -89,6 +89,15 @@ impl Leader {
         self.count()
     }
 
+    /// A server that has come back keeps what it has up to `to`, and takes back or is sent anew what is behind that: it no
+    /// longer counts for what it has acknowledged there until it does so again. Upstream goes on counting it: with the
+    /// leader lost meanwhile, what was committed by its word may be on no quorum's disks.
+    pub fn cut_back(&mut self, server: ServerId, to: Zxid) {
+        if let Some(mark) = self.acknowledged.get_mut(&server) {
+            *mark = (*mark).min(to);
+        }
+    }
+
     /// Counts again what has been acknowledged. Returns the commit point, which may be new when others decide now.
     pub fn count(&mut self) -> Zxid {
         let reached = self.electorate.reached(|server| self.acknowledged_by(server));
@@ -113,6 +122,21 @@ mod tests {
         assert_eq!(leader.acknowledge(two, Zxid(11)), Zxid(11));
         assert_eq!(leader.acknowledge(ServerId(9), Zxid(12)), Zxid(11), "no vote, no commit");
         assert_eq!(leader.acknowledge(three, Zxid(12)), Zxid(12));
+    }
+
+    #[test]
+    fn who_takes_back_what_it_has_acknowledged_does_not_count_for_it() {
+        let [one, two, three] = [1, 2, 3].map(ServerId);
+        let mut leader = Leader::new(Electorate::of(Quorum::majority([one, two, three])), Zxid(10));
+        let (first, second) = (leader.propose(), leader.propose());
+        assert_eq!(leader.acknowledge(two, second), Zxid(10));
+        leader.cut_back(two, Zxid(10));
+        assert_eq!(leader.acknowledge(one, second), Zxid(10));
+        assert_eq!(leader.acknowledge(two, first), first, "it was sent it again");
+        leader.cut_back(two, Zxid(10));
+        assert_eq!(leader.count(), first, "what is committed stays so");
+        leader.cut_back(three, first);
+        assert_eq!(leader.acknowledged_by(three), Zxid::ZERO, "nobody gets a word that it has not said");
     }
 
     /// The last whose word the old configuration waits for may be one that the new one sends away: nobody else has

@@ -296,6 +296,11 @@ impl Leading {
         (!matches!(self.stage, Stage::Discovery { .. })).then_some(self.epoch)
     }
 
+    /// Whose connection this is, once it has said so.
+    pub fn server_of(&self, link: LinkId) -> Option<ServerId> {
+        self.learners.get(&link).map(|learner| learner.id)
+    }
+
     /// Whether the reign has begun.
     pub fn is_established(&self) -> bool {
         matches!(self.stage, Stage::Broadcast)

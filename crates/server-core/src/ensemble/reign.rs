@@ -277,6 +277,14 @@ impl Server {
     ) {
         let send = |message| Effect::ToPeer { link, message };
         tracing::info!(?link, plan = ?planned, "synchronising a learner");
+        let kept = match planned {
+            SyncPlan::Diff { after: kept, .. } | SyncPlan::Trunc { to: kept } => kept,
+            SyncPlan::Snap | SyncPlan::AskLog => Zxid::ZERO,
+        };
+        let learners = self.ensemble.as_ref().and_then(|ensemble| ensemble.learners());
+        if let Some((leader, server)) = self.leader.as_mut().zip(learners.and_then(|of| of.server_of(link))) {
+            leader.cut_back(server, kept);
+        }
         let from = match planned {
             SyncPlan::Diff { after, through } => {
                 effects.push(send(PeerMessage::Packet(Packet::Diff(through))));
