@@ -1,6 +1,7 @@
 //! Members of ensembles, one at a time.
 #![allow(clippy::unwrap_used)]
 
+mod commits;
 mod configurations;
 mod late_answers;
 mod member;

@@ -1,0 +1,43 @@
+//! What a leader counts before it commits.
+
+use crate::member::{Member, at, config};
+use ostler_proto::{
+    id::{Epoch, ServerId},
+    op::Op,
+    quorum_packet::{LearnerInfo, PROTOCOL_VERSION, Packet},
+    stat::ExtendedTypes,
+};
+use ostler_tree::Tree;
+use ostler_zab::leading::LinkId;
+
+/// It is told to cut its log back, and the proposal comes again: until it has that on disk, two of five have it.
+#[test]
+fn a_follower_that_comes_back_ahead_of_the_commits_counts_when_it_has_them_again() {
+    let (two, three) = (LinkId(2), LinkId(3));
+    let ensemble = config(&[1, 2, 3, 4, 5], at(1, 0));
+    let mut member = Member::start(&ensemble, None, Tree::fresh(ExtendedTypes::default()), 1);
+    member.reigns_with(&[2, 3, 4], &ensemble, 2);
+    let (committed, proposed) = (at(2, 1), at(2, 2));
+    for _ in [committed, proposed] {
+        member.is_asked(4, Op::CreateSession, &4_000_i32.to_be_bytes());
+    }
+    member.hears(three, Packet::Ack(committed));
+    member.hears(two, Packet::Ack(proposed));
+    assert!(member.has_told(3, &Packet::Commit(committed)));
+    member.loses(two);
+    let again = LinkId(9);
+    let info = LearnerInfo {
+        server: Some(ServerId(2)),
+        protocol: PROTOCOL_VERSION,
+        config_version: ensemble.version,
+    };
+    member.hears(again, Packet::FollowerInfo { accepted: Epoch(2), info });
+    member.hears(again, Packet::AckEpoch { last: proposed, current: None });
+    assert!(member.has_told(9, &Packet::Trunc(committed)));
+    member.hears(three, Packet::Ack(proposed));
+    assert!(!member.has_told(3, &Packet::Commit(proposed)), "1 and 3 have it");
+    for zxid in [at(2, 0), proposed] {
+        member.hears(again, Packet::Ack(zxid));
+    }
+    assert!(member.has_told(3, &Packet::Commit(proposed)));
+}
