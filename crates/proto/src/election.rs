@@ -63,6 +63,8 @@ pub struct Notification {
 pub const NOTIFICATION_VERSION: i32 = 2;
 /// What stands in all three numbers of a vote for nobody.
 const NOBODY: i64 = i64::MIN;
+/// Rounds are taken over from others: a later one than this would leave too few.
+const ROUND_MAX: i64 = 1 << 48;
 /// What stands in the place of the epoch, and of the round, where no election was held.
 const SUGGESTED: i64 = -1;
 /// Lengths of the two older formats.
@@ -82,6 +84,8 @@ pub enum NotificationError {
     #[error("{0} is no epoch")]
     Epoch(i64),
     /// A configuration that is longer than the message.
+    #[error("round {0} is further than any ensemble has come")]
+    Round(i64),
     #[error("a configuration of {0} bytes does not fit the message")]
     Config(i32),
 }
@@ -113,6 +117,9 @@ impl Notification {
             let epoch = u32::try_from(epoch).map_err(|_| NotificationError::Epoch(epoch))?;
             Some(Candidate { epoch: Epoch(epoch), zxid: Zxid::from_wire(zxid), id: ServerId(leader) })
         };
+        if round > ROUND_MAX {
+            return Err(NotificationError::Round(round));
+        }
         Ok(Notification { state, candidate, round: round.max(0) as u64, version, config })
     }
 
@@ -188,6 +195,8 @@ mod tests {
         bytes[20..28].copy_from_slice(&(-1_i64).to_be_bytes());
         bytes[28..36].copy_from_slice(&(-1_i64).to_be_bytes());
         assert_eq!(Notification::read(&bytes), Ok(Notification { round: 0, ..vote() }));
+        bytes[20..28].copy_from_slice(&i64::MAX.to_be_bytes());
+        assert_eq!(Notification::read(&bytes), Err(NotificationError::Round(i64::MAX)));
         bytes[28..36].copy_from_slice(&(-2_i64).to_be_bytes());
         assert_eq!(Notification::read(&bytes), Err(NotificationError::Epoch(-2)));
     }

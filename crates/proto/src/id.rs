@@ -62,6 +62,16 @@ impl fmt::Display for Zxid {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Epoch(pub u32);
 
+impl Epoch {
+    /// No epoch is above this one: a zxid is signed on the wire, and a negative one stands for none.
+    pub const LAST: Epoch = Epoch(i32::MAX as u32);
+
+    /// The one after it, unless it is the last or claims to be above that.
+    pub fn next(self) -> Option<Epoch> {
+        (self < Epoch::LAST).then(|| Epoch(self.0 + 1))
+    }
+}
+
 /// A server's number in its ensemble (`myid`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ServerId(pub i64);

@@ -141,6 +141,15 @@ struct Early {
     config_version: u64,
 }
 
+impl Early {
+    fn server(&self) -> Option<ServerId> {
+        match self.info {
+            FromLearner::Info { id, .. } => Some(id),
+            _ => None,
+        }
+    }
+}
+
 const EARLY_MAX: usize = 100;
 
 /// The state of a member that a lone server does not have.
@@ -479,12 +488,16 @@ impl Server {
         }
         let had_voice = !ensemble.election.has_no_voice();
         ensemble.election.notified(now.mono, from, vote, &ensemble.electorate, &mut out);
+        // The end of the connection tells them at once, and Java's servers nothing else.
+        let in_vain =
+            |early: &mut Early| early.server().is_some_and(|id| ensemble.election.is_called_back(id));
+        effects.extend(ensemble.early.extract_if(.., in_vain).map(|early| Effect::HangUp(early.link)));
         if had_voice && ensemble.election.has_no_voice() {
             tracing::warn!(
                 server = from.0,
                 "the data folder is empty, but another server of the ensemble has data: this server's vote does not \
                  count before it has copied them from a leader. If it is new here, stop it, create an empty file \
-                 named `initialize` in its data folder, and start it again"
+                 named `initialize` in dataLogDir (dataDir, if that is not set), and start it again"
             );
         }
         self.elect(now, out, effects);
@@ -562,12 +575,18 @@ impl Server {
                 self.observer_says(now, link, packet, effects);
             }
             Role::Looking if ensemble.early.len() < EARLY_MAX => {
-                match learner_info(&packet, ensemble.config.membership.version) {
-                    Some((info, config_version)) => ensemble.early.push(Early { link, info, config_version }),
+                let early = learner_info(&packet, ensemble.config.membership.version)
+                    .map(|(info, config_version)| Early { link, info, config_version });
+                let is_called_back = |id| ensemble.election.is_called_back(id);
+                match early.filter(|early| !early.server().is_some_and(is_called_back)) {
+                    Some(early) => ensemble.early.push(early),
                     None => effects.push(Effect::HangUp(link)),
                 }
             }
-            _ => effects.push(Effect::HangUp(link)),
+            _ => {
+                tracing::info!(link = link.0, "a learner was sent away: this server does not lead");
+                effects.push(Effect::HangUp(link));
+            }
         }
     }
 

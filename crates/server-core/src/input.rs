@@ -141,6 +141,11 @@ pub enum Input<'a> {
         /// What.
         packet: Packet<'a>,
     },
+    /// A whole tree begins to come from the leader, which may take long.
+    SnapBegins {
+        /// On which connection.
+        link: LinkId,
+    },
     /// A whole tree has come from the leader.
     Snap {
         /// On which connection.

@@ -121,7 +121,7 @@ impl Server {
         let seq = self.gate.issue();
         self.gate.hold(Held::Own { term: self.term(), zxid });
         effects.push(Effect::Persist { seq, op: PersistOp::Append { zxid, record: record.clone() } });
-        self.tell_followers(|| PeerMessage::Proposal(zxid, record.clone()), effects);
+        self.tell_followers(now, zxid, || PeerMessage::Proposal(zxid, record.clone()), effects);
         self.outstanding.push_back(Outstanding { zxid, record, conn });
         if planted::is(Bug::CommitOutOfTurn) {
             let me = self.config.server;

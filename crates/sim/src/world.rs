@@ -504,6 +504,7 @@ impl World {
                 assert!(rest.is_empty() && tree.digest() == digest, "[digest] a copy is what was sent");
                 let tree = Box::new(tree);
                 self.node(id).incoming = Some(history);
+                self.step(id, Input::SnapBegins { link });
                 self.step(id, Input::Snap { link, tree });
             }
             (Route::Peer { to_leader, .. }, Parcel::Part(of, bytes)) => {

@@ -49,8 +49,8 @@ fn read(disk: &dyn Disk, path: &Path) -> Result<Option<Epoch>> {
     let size = read_full(&*file, &mut bytes, 0).during("read", path)?;
     let content = String::from_utf8_lossy(&bytes[..size]);
     match content.trim_end().parse() {
-        // The last number there is leaves none for the next leader.
-        Ok(epoch) if epoch < u32::MAX => Ok(Some(Epoch(epoch))),
+        // The last there is leaves none for the next leader.
+        Ok(epoch) if Epoch(epoch).next().is_some() => Ok(Some(Epoch(epoch))),
         _ => Err(StorageError::BadEpoch { file: path.to_path_buf(), content: content.into_owned() }),
     }
 }

@@ -224,6 +224,29 @@ impl Election {
         }
     }
 
+    /// The leader brings its history, so it has the promises of a quorum: what was said before they were given is over, and
+    /// if it loses them it ends this connection.
+    pub fn brought_history(&mut self) {
+        if let Phase::Settled(settled) = &mut self.phase {
+            settled.doubts = None;
+        }
+    }
+
+    /// A voter has connected to this server as to its leader, whatever it has said before.
+    pub fn followed_by(&mut self, server: ServerId) {
+        if let Phase::Settled(Settled { doubts: Some(doubts), .. }) = &mut self.phase {
+            doubts.remove(&server);
+        }
+    }
+
+    /// Whether a server has elected this one in another round than that of now: it is called back, and whatever it asks of
+    /// its leader until it knows is in vain.
+    pub fn is_called_back(&self, server: ServerId) -> bool {
+        let Phase::Looking(looking) = &self.phase else { return false };
+        let vote = looking.elsewhere.get(&server);
+        vote.is_some_and(|vote| vote.candidate.id == self.me && vote.round < self.round)
+    }
+
     /// The configuration that votes carry from now on, and whether this server votes under it.
     pub fn set_config(&mut self, config: String, observer: bool) {
         (self.config, self.observer) = (config, observer);
@@ -334,13 +357,20 @@ impl Election {
     ) {
         let Phase::Settled(settled) = &mut self.phase else { return };
         let (Some(own), Some(doubts)) = (settled.candidate, &mut settled.doubts) else { return };
-        let Some(candidate) = vote.candidate else { return };
+        let Some(candidate) = vote.candidate else {
+            // It has begun anew, and lost what it was elected for.
+            if from == own.id && vote.state == PeerState::Looking {
+                out.push(ElectionOutput::Mistaken);
+            }
+            return;
+        };
         let is_mistaken = match vote.state {
             PeerState::Observing => false,
             // It has begun anew. It may even lead again.
             _ if from == own.id && vote.round > settled.round => true,
-            // It has not counted the votes yet, or not heard of this election.
-            PeerState::Looking if from == own.id || vote.round < settled.round => false,
+            // It has not heard of this election, or not counted the votes yet.
+            PeerState::Looking if vote.round < settled.round => false,
+            PeerState::Looking if from == own.id && candidate.id == own.id => false,
             _ => {
                 doubts.insert(from, candidate.id);
                 !electorate.is_quorum(|server| doubts.get(&server).is_none_or(|backed| *backed == own.id))
@@ -437,7 +467,7 @@ impl Election {
         if looking.own.is_none() {
             return;
         }
-        self.round = theirs.saturating_add(1);
+        self.round = theirs + 1;
         looking.ballots.clear();
         (looking.proposal, looking.settle_until) = (looking.own, None);
         self.tell_all(now, electorate, out);

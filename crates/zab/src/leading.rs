@@ -12,10 +12,15 @@ use alloc::{
     collections::{BTreeMap, BTreeSet},
     vec::Vec,
 };
+use core::fmt;
 use ostler_proto::{
     id::{Epoch, ServerId, Zxid},
     planted::{self, Bug},
 };
+
+/// No two servers of one ensemble have ever been so many reigns apart. Who says so has another ensemble's data, or a
+/// damaged file.
+const EPOCHS_AHEAD_MAX: u32 = 1 << 20;
 
 /// A learner's connection; the shell never uses a number twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -104,6 +109,8 @@ pub enum LeadingOutput {
     Refuse {
         /// Which.
         link: LinkId,
+        /// Whose, once it has said so.
+        server: Option<ServerId>,
         /// Why.
         why: Refusal,
     },
@@ -115,7 +122,7 @@ pub enum LeadingOutput {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// Another connection of the same id lives.
-    SameId(ServerId),
+    SameId,
     /// Its history is newer than the leader's: it should lead.
     Ahead {
         /// The epoch of its history.
@@ -123,12 +130,44 @@ pub enum Refusal {
         /// Its last transaction.
         last: Zxid,
     },
-    /// It says that it has accepted the last epoch there is: none can follow.
-    NoEpochLeft,
+    /// It says that it has accepted an epoch that this ensemble cannot have come to.
+    EpochTooFar {
+        /// What it says.
+        accepted: Epoch,
+        /// The highest that the leader itself had accepted.
+        own: Epoch,
+    },
     /// It has said nothing for too long.
     Silent,
+    /// It speaks, but this proposal is not on its disk for too long.
+    DiskStands(Zxid),
     /// What it said does not belong here.
     OutOfTurn,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::SameId => f.write_str(
+                "another server with this id is connected: look for a second one with the same myid, or wait until the \
+                 old connection is given up",
+            ),
+            Refusal::Ahead { current, last } => {
+                write!(f, "it knows more than this leader: epoch {}, zxid {last}", current.0)
+            }
+            Refusal::EpochTooFar { accepted, own } => write!(
+                f,
+                "it says that it has accepted epoch {}, far above {} here: its data is another ensemble's, or its \
+                 acceptedEpoch is damaged",
+                accepted.0, own.0
+            ),
+            Refusal::DiskStands(zxid) => {
+                write!(f, "it lives, but has not written {zxid} to its disk within syncLimit: look at its disk")
+            }
+            Refusal::Silent => f.write_str("it has said nothing for too long"),
+            Refusal::OutOfTurn => f.write_str("what it said does not belong here"),
+        }
+    }
 }
 
 /// Why a leader gives up.
@@ -142,6 +181,8 @@ pub enum StepDown {
     NotSynchronised,
     /// Too few are left.
     QuorumLost,
+    /// The last epoch there is has been accepted: none is left for another reign.
+    NoEpochLeft,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,6 +209,29 @@ struct Learner {
     heard: Mono,
     /// It has lost its data.
     blank: bool,
+    /// The last proposal that it has acknowledged before the history. Java 3.8 and 3.9.0 do that from a thread of its own
+    /// (ZOOKEEPER-4685), and do not say it again.
+    early: Zxid,
+    owes: Owed,
+}
+
+/// What a follower's disk is waited for: one proposal, and the last one since.
+#[derive(Debug, Clone, Copy, Default)]
+struct Owed {
+    first: Option<(Zxid, Mono)>,
+    last: Option<(Zxid, Mono)>,
+}
+
+impl Owed {
+    fn proposed(&mut self, now: Mono, zxid: Zxid) {
+        *(if self.first.is_none() { &mut self.first } else { &mut self.last }) = Some((zxid, now));
+    }
+
+    fn acknowledged(&mut self, through: Zxid) {
+        if self.first.is_some_and(|(zxid, _)| zxid <= through) {
+            self.first = self.last.take().filter(|(zxid, _)| *zxid > through);
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -324,7 +388,7 @@ impl Leading {
             return self.greeted(now, link, id, observer, accepted, out);
         }
         let Some(learner) = self.learners.get_mut(&link) else {
-            return out.push(LeadingOutput::Refuse { link, why: Refusal::OutOfTurn });
+            return out.push(LeadingOutput::Refuse { link, server: None, why: Refusal::OutOfTurn });
         };
         learner.heard = now;
         match what {
@@ -361,23 +425,14 @@ impl Leading {
 
     /// Looks at who is still there; to be called every half tick.
     pub fn tick(&mut self, now: Mono, out: &mut Vec<LeadingOutput>) {
-        let silent: Vec<LinkId> = self
+        let tired: Vec<(LinkId, ServerId, Refusal)> = self
             .learners
             .iter()
-            // Until it is synchronised a learner may be busy for as long as a step may take.
-            .filter(|(_, of)| {
-                let patience = if of.stage == LearnerStage::Active {
-                    self.timing.sync
-                } else {
-                    self.timing.init + self.timing.sync
-                };
-                of.heard.after(patience) <= now
-            })
-            .map(|(link, _)| *link)
+            .filter_map(|(link, of)| Some((*link, of.id, self.tires(now, of)?)))
             .collect();
-        for link in silent {
+        for (link, server, why) in tired {
             self.learners.remove(&link);
-            out.push(LeadingOutput::Refuse { link, why: Refusal::Silent });
+            out.push(LeadingOutput::Refuse { link, server: Some(server), why });
         }
         let overdue = self.deadline <= now;
         // Who has gone before the reign has begun looks for a leader again, and that is another one.
@@ -392,6 +447,27 @@ impl Leading {
             Stage::Sync { .. } => (overdue || alone).then_some(StepDown::NotSynchronised),
         };
         out.extend(lost.map(LeadingOutput::StepDown));
+    }
+
+    /// Why a learner is not waited for any longer, if that is so.
+    fn tires(&self, now: Mono, of: &Learner) -> Option<Refusal> {
+        // Until it is synchronised a learner may be busy for as long as a step may take.
+        let is_active = of.stage == LearnerStage::Active;
+        let patience = if is_active { self.timing.sync } else { self.timing.init + self.timing.sync };
+        let overdue = of.owes.first.filter(|(_, since)| since.after(self.timing.sync) <= now);
+        if of.heard.after(patience) <= now {
+            return Some(Refusal::Silent);
+        }
+        overdue.map(|(zxid, _)| Refusal::DiskStands(zxid))
+    }
+
+    /// A proposal goes to all who get them. A follower that lives and whose disk stands holds up its own clients, and
+    /// everybody where it is needed; without it they find another server.
+    pub fn proposed(&mut self, now: Mono, zxid: Zxid) {
+        let followers = self.learners.values_mut().filter(|of| !of.observer);
+        for of in followers.filter(|of| of.stage == LearnerStage::Active) {
+            of.owes.proposed(now, zxid);
+        }
     }
 
     fn is_here(&self, server: ServerId) -> bool {
@@ -413,14 +489,20 @@ impl Leading {
         accepted: Epoch,
         out: &mut Vec<LeadingOutput>,
     ) {
+        // What is taken from a learner is never given back: a wrong one would use up the epochs of all.
+        let own = self.own.accepted;
+        if accepted.0.saturating_sub(own.0) > EPOCHS_AHEAD_MAX || accepted.next().is_none() {
+            return out.push(LeadingOutput::Refuse {
+                link,
+                server: Some(id),
+                why: Refusal::EpochTooFar { accepted, own },
+            });
+        }
         // A learner that comes back closes its old connection first, or is silent on it for long. Whoever is heard
         // on one while another comes with the same id is a second server.
-        if accepted.0 == u32::MAX {
-            return out.push(LeadingOutput::Refuse { link, why: Refusal::NoEpochLeft });
-        }
         let twice = self.learners.values().any(|other| other.id == id) || id == self.me;
         if twice || self.learners.contains_key(&link) {
-            return out.push(LeadingOutput::Refuse { link, why: Refusal::SameId(id) });
+            return out.push(LeadingOutput::Refuse { link, server: Some(id), why: Refusal::SameId });
         }
         let mut stage = LearnerStage::Greeted;
         if let Stage::Discovery { highest } = &mut self.stage {
@@ -429,7 +511,18 @@ impl Leading {
             stage = LearnerStage::EpochSent;
             out.push(LeadingOutput::LeaderInfo { link, epoch: self.epoch });
         }
-        self.learners.insert(link, Learner { id, observer, stage, heard: now, blank: false });
+        self.learners.insert(
+            link,
+            Learner {
+                id,
+                observer,
+                stage,
+                heard: now,
+                blank: false,
+                early: Zxid::ZERO,
+                owes: Owed::default(),
+            },
+        );
         self.consider_epoch(now, out);
     }
 
@@ -439,8 +532,10 @@ impl Leading {
         if !self.electorate.is_quorum(|server| self.is_here(server)) {
             return;
         }
-        // No other is taken from a learner, and none is promised by one.
-        self.epoch = Epoch(highest.0.checked_add(1).expect("an accepted epoch has one above it"));
+        let Some(next) = highest.next() else {
+            return out.push(LeadingOutput::StepDown(StepDown::NoEpochLeft));
+        };
+        self.epoch = next;
         if planted::is(Bug::EpochReused) && highest.0 > 0 {
             self.epoch = highest;
         }
@@ -462,8 +557,9 @@ impl Leading {
     ) {
         let established = self.is_established();
         let Some(learner) = self.learners.get_mut(&link) else { return };
+        let server = Some(learner.id);
         if learner.stage != LearnerStage::EpochSent {
-            return out.push(LeadingOutput::Refuse { link, why: Refusal::OutOfTurn });
+            return out.push(LeadingOutput::Refuse { link, server, why: Refusal::OutOfTurn });
         }
         let has_nothing = last == Zxid::ZERO && current.is_none_or(|current| current == Epoch(0));
         if has_nothing && !established && self.had_data.contains(&learner.id) {
@@ -479,7 +575,7 @@ impl Leading {
             }
             if let Some(current) = knows_more {
                 self.learners.remove(&link);
-                out.push(LeadingOutput::Refuse { link, why: Refusal::Ahead { current, last } });
+                out.push(LeadingOutput::Refuse { link, server, why: Refusal::Ahead { current, last } });
             } else {
                 learner.stage = LearnerStage::EpochAcked(last);
                 self.consider_history(now, out);
@@ -521,9 +617,11 @@ impl Leading {
     fn acked(&mut self, link: LinkId, zxid: Zxid, out: &mut Vec<LeadingOutput>) {
         let Some(learner) = self.learners.get_mut(&link) else { return };
         match learner.stage {
-            // A Java follower acknowledges what came with the history in a thread of its own, which may be ahead of
-            // its word on the history itself (ZOOKEEPER-4685).
-            LearnerStage::Syncing if zxid != Zxid::new(self.epoch, 0) => {}
+            LearnerStage::Syncing if zxid != Zxid::new(self.epoch, 0) => {
+                if zxid.epoch() == self.epoch {
+                    learner.early = learner.early.max(zxid);
+                }
+            }
             LearnerStage::Syncing => {
                 learner.stage = LearnerStage::Synced;
                 if planted::is(Bug::ObserverCounts)
@@ -540,8 +638,12 @@ impl Leading {
                 {
                     acks.insert(learner.id);
                 }
+                let (from, early) = (learner.id, learner.early);
                 if self.is_established() {
                     self.up_to_date(out);
+                    if early > Zxid::ZERO {
+                        out.push(LeadingOutput::Acknowledged { from, zxid: early });
+                    }
                 } else {
                     self.consider_reign(out);
                 }
@@ -549,9 +651,13 @@ impl Leading {
             // The second acknowledgement of the reign itself has counter 0.
             LearnerStage::Synced | LearnerStage::Active if zxid.counter() == 0 => {}
             LearnerStage::Synced | LearnerStage::Active => {
+                learner.owes.acknowledged(zxid);
                 out.push(LeadingOutput::Acknowledged { from: learner.id, zxid });
             }
-            _ => out.push(LeadingOutput::Refuse { link, why: Refusal::OutOfTurn }),
+            _ => {
+                let server = Some(learner.id);
+                out.push(LeadingOutput::Refuse { link, server, why: Refusal::OutOfTurn });
+            }
         }
     }
 

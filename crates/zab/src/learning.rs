@@ -210,7 +210,7 @@ impl Learning {
     fn promise(&mut self, epoch: Epoch, out: &mut Vec<LearningOutput>) {
         let accepted = self.own.accepted;
         // No other could follow it.
-        if epoch.0 == u32::MAX {
+        if epoch > Epoch::LAST {
             return self.hang_up(HangUp::OutOfTurn, out);
         }
         if epoch < accepted && !planted::is(Bug::StaleEpochAccepted) {

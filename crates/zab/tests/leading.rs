@@ -18,9 +18,13 @@ struct Reign {
 
 impl Reign {
     fn new(voters: &[i64]) -> Reign {
+        Reign::with_accepted(voters, OWN.accepted)
+    }
+
+    fn with_accepted(voters: &[i64], accepted: Epoch) -> Reign {
         let electorate = Electorate::of(Quorum::majority(voters.iter().copied().map(ServerId)));
-        let mut out = Vec::new();
-        let leading = Leading::new(Mono(0), ServerId(3), OWN, electorate, TIMING, &mut out);
+        let (own, mut out) = (Standing { accepted, ..OWN }, Vec::new());
+        let leading = Leading::new(Mono(0), ServerId(3), own, electorate, TIMING, &mut out);
         Reign { leading, now: 0, out }
     }
 
@@ -117,7 +121,7 @@ fn a_leader_gives_way_to_a_follower_that_knows_more() {
         reign.greet(1, 4);
         reign.accepted_saved();
         let out = reign.hear(1, ahead);
-        assert!(matches!(out[..], [LeadingOutput::Refuse { link: ONE, why: Refusal::Ahead { .. } }]));
+        assert!(matches!(out[..], [LeadingOutput::Refuse { link: ONE, why: Refusal::Ahead { .. }, .. }]));
         // It comes back before the other one comes.
         reign.leading.disconnected(ONE);
         reign.greet(1, 5);
@@ -269,7 +273,7 @@ fn e11_a_silent_follower_is_dropped_and_a_lost_quorum_ends_the_reign() {
     assert_eq!(
         reign.tick(900),
         [
-            LeadingOutput::Refuse { link: ONE, why: Refusal::Silent },
+            LeadingOutput::Refuse { link: ONE, server: Some(ServerId(1)), why: Refusal::Silent },
             LeadingOutput::StepDown(StepDown::QuorumLost)
         ]
     );
@@ -279,10 +283,59 @@ fn e11_a_silent_follower_is_dropped_and_a_lost_quorum_ends_the_reign() {
 }
 
 #[test]
-fn who_says_that_it_has_accepted_the_last_epoch_is_sent_away() {
+fn what_a_follower_acknowledges_before_the_history_counts_with_it() {
+    let mut reign = Reign::established();
+    let two = LinkId(2);
+    reign.greet(2, 4);
+    reign.hear(2, ack_epoch(3, 5));
+    let early = Zxid::new(Epoch(5), 7);
+    assert_eq!(reign.hear(2, FromLearner::Ack(early)), [], "nobody knows what it has before that");
+    assert_eq!(
+        reign.hear(2, FromLearner::Ack(begin(5))),
+        [LeadingOutput::UpToDate(two), LeadingOutput::Acknowledged { from: ServerId(2), zxid: early }]
+    );
+}
+
+#[test]
+fn a_follower_whose_disk_stands_is_sent_away_though_it_speaks() {
+    let at = |counter| Zxid::new(Epoch(5), counter);
+    let stands =
+        |zxid| LeadingOutput::Refuse { link: ONE, server: Some(ServerId(1)), why: Refusal::DiskStands(zxid) };
+    let mut reign = Reign::established();
+    reign.leading.proposed(Mono(100), at(1));
+    reign.leading.proposed(Mono(300), at(2));
+    reign.now = 590;
+    reign.hear(1, FromLearner::Ack(at(1)));
+    assert_eq!(reign.tick(799), [], "it has written the first in time");
+    assert_eq!(reign.tick(800)[0], stands(at(2)));
+    let mut reign = Reign::established();
+    reign.leading.proposed(Mono(100), at(1));
+    reign.leading.proposed(Mono(300), at(2));
+    reign.now = 590;
+    reign.hear(1, FromLearner::Ack(at(2)));
+    assert_eq!(reign.tick(1_000), [], "nothing is left");
+}
+
+#[test]
+fn who_says_that_it_has_accepted_an_epoch_far_away_is_sent_away() {
+    let far_away = |accepted| {
+        let why = Refusal::EpochTooFar { accepted: Epoch(accepted), own: Epoch(4) };
+        [LeadingOutput::Refuse { link: ONE, server: Some(ServerId(1)), why }]
+    };
     let mut reign = Reign::new(&[1, 2, 3]);
-    assert_eq!(reign.greet(1, u32::MAX), [LeadingOutput::Refuse { link: ONE, why: Refusal::NoEpochLeft }]);
+    for accepted in [u32::MAX, Epoch::LAST.0, Epoch::LAST.0 - 1, 5 + (1 << 20)] {
+        assert_eq!(reign.greet(1, accepted), far_away(accepted));
+    }
     assert_eq!(reign.greet(2, 4), [LeadingOutput::SaveAccepted(Epoch(5))]);
+    assert_eq!(reign.greet(1, u32::MAX), far_away(u32::MAX), "nor later");
+}
+
+#[test]
+fn who_has_accepted_the_last_epoch_does_not_lead() {
+    let mut reign = Reign::with_accepted(&[1, 2, 3], Epoch::LAST);
+    assert_eq!(reign.greet(1, 4), [LeadingOutput::StepDown(StepDown::NoEpochLeft)]);
+    let mut reign = Reign::with_accepted(&[1, 2, 3], Epoch(Epoch::LAST.0 - 1));
+    assert_eq!(reign.greet(1, Epoch::LAST.0 - 1), [LeadingOutput::SaveAccepted(Epoch::LAST)]);
 }
 
 #[test]
@@ -297,7 +350,8 @@ fn two_servers_with_one_id_are_told_apart() {
     let mut reign = Reign::established();
     for id in [1, 3] {
         let info = FromLearner::Info { id: ServerId(id), observer: false, accepted: Epoch(5) };
-        let refused = LeadingOutput::Refuse { link: LinkId(9), why: Refusal::SameId(ServerId(id)) };
+        let refused =
+            LeadingOutput::Refuse { link: LinkId(9), server: Some(ServerId(id)), why: Refusal::SameId };
         assert_eq!(reign.hear(9, info), [refused]);
     }
     assert!(reign.leading.is_established());
@@ -305,10 +359,10 @@ fn two_servers_with_one_id_are_told_apart() {
 
 #[test]
 fn words_out_of_turn_end_the_connection() {
-    let refused = [LeadingOutput::Refuse { link: ONE, why: Refusal::OutOfTurn }];
+    let refused = |server| [LeadingOutput::Refuse { link: ONE, server, why: Refusal::OutOfTurn }];
     let mut reign = Reign::new(&[1, 2, 3]);
-    assert_eq!(reign.hear(1, FromLearner::Ack(Zxid(1))), refused, "no greeting");
+    assert_eq!(reign.hear(1, FromLearner::Ack(Zxid(1))), refused(None), "no greeting");
     reign.greet(1, 4);
-    assert_eq!(reign.hear(1, ack_epoch(3, 5)), refused, "no epoch was proposed");
-    assert_eq!(reign.hear(1, FromLearner::Ack(begin(5))), refused, "nothing was sent");
+    assert_eq!(reign.hear(1, ack_epoch(3, 5)), refused(Some(ServerId(1))), "no epoch was proposed");
+    assert_eq!(reign.hear(1, FromLearner::Ack(begin(5))), refused(Some(ServerId(1))), "nothing was sent");
 }

@@ -404,6 +404,7 @@ fn cause(search: &Search) -> String {
         Cause::EpochNotAccepted => "gives up to lead: no quorum has promised its epoch.".into(),
         Cause::NotSynchronised => "gives up to lead: no quorum has taken over its history.".into(),
         Cause::QuorumLost => "leads no longer: no quorum follows it.".into(),
+        Cause::NoEpochLeft => "gives up to lead: it has accepted the last epoch there is.".into(),
         Cause::Reconfigured => "there is a new configuration.".into(),
         Cause::CutBack => {
             "has cut its log back, and its leader is lost since, or believed more was left.".into()

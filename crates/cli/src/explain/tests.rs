@@ -303,6 +303,7 @@ fn all_that_can_happen_has_words() {
         Cause::EpochNotAccepted,
         Cause::NotSynchronised,
         Cause::QuorumLost,
+        Cause::NoEpochLeft,
         Cause::CounterFull,
         Cause::Reconfigured,
         Cause::CutBack,

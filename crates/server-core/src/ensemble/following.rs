@@ -132,7 +132,11 @@ impl Server {
 
     fn learn(&mut self, now: Now, said: FromLeader, effects: &mut Vec<Effect>) {
         let mut out = Vec::new();
-        if let Some(Role::Learning(learner)) = self.ensemble.as_mut().map(|ensemble| &mut ensemble.role) {
+        let Some(ensemble) = &mut self.ensemble else { return };
+        if matches!(said, FromLeader::Diff | FromLeader::Trunc(_)) {
+            ensemble.election.brought_history();
+        }
+        if let Role::Learning(learner) = &mut ensemble.role {
             learner.learning.heard(said, &mut out);
         }
         for output in out {
@@ -267,6 +271,16 @@ impl Server {
         if reload.look || last != reload.to {
             tracing::info!(%last, to = %reload.to, "the log was cut back, and the leader is left");
             self.look(now, Why::CutBack, effects);
+        }
+    }
+
+    pub(crate) fn snap_begins(&mut self, now: Now, link: LinkId) {
+        let Some(ensemble) = &mut self.ensemble else { return };
+        if let Role::Learning(learner) = &mut ensemble.role
+            && learner.link == link
+        {
+            learner.heard = now.mono;
+            ensemble.election.brought_history();
         }
     }
 

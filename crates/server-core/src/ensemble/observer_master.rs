@@ -79,7 +79,10 @@ impl Server {
     ) {
         let version = self.ensemble.as_ref().map_or(0, |ensemble| ensemble.config.membership.version);
         let said = peer_says(&packet, version).filter(|_| !matches!(packet, Packet::FollowerInfo { .. }));
-        let Some(said) = said else { return effects.push(Effect::HangUp(link)) };
+        let Some(said) = said else {
+            tracing::warn!(link = link.0, "a learner was sent away: only observers can follow a follower");
+            return effects.push(Effect::HangUp(link));
+        };
         let mut out = Vec::new();
         if let Some(master) = self.ensemble.as_mut().and_then(|ensemble| ensemble.observer_master()) {
             master.observers.heard(now.mono, link, said, &mut out);

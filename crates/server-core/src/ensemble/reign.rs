@@ -20,7 +20,7 @@ use ostler_proto::{
 use ostler_tree::Overlay;
 use ostler_zab::{
     Leader, Record,
-    leading::{Leading, LeadingOutput, LinkId},
+    leading::{FromLearner, Leading, LeadingOutput, LinkId},
     sync::{Reach, SyncPlan, plan, plan_from_log},
 };
 
@@ -98,8 +98,9 @@ impl Server {
                      before another server backs this leader. If all others are lost for good, copy the data folder of \
                      this leader to it, or restart this leader"
                 ),
-                LeadingOutput::Refuse { link, why } => {
-                    tracing::warn!(?link, ?why, "a learner was sent away");
+                LeadingOutput::Refuse { link, server, why } => {
+                    let server = server.map(|server| server.0);
+                    tracing::warn!(server, link = link.0, reason = %why, "a learner was sent away");
                     effects.push(Effect::HangUp(link));
                 }
                 LeadingOutput::StepDown(why) => {
@@ -177,11 +178,23 @@ impl Server {
             }
             _ => false,
         };
-        // It hears of what is in force by the votes of the others, and comes again.
-        let Some(said) = said.filter(|_| !lacks) else { return effects.push(Effect::HangUp(link)) };
+        let Some(said) = said.filter(|_| !lacks) else {
+            // It hears of what is in force by the votes of the others, and comes again.
+            tracing::info!(
+                link = link.0,
+                lacks,
+                "a learner was sent away: it does not say who it is, or lacks a change"
+            );
+            return effects.push(Effect::HangUp(link));
+        };
         let mut out = Vec::new();
-        if let Some(leading) = self.ensemble.as_mut().and_then(|ensemble| ensemble.leading()) {
-            leading.heard(now.mono, link, said, &mut out);
+        if let Some(ensemble) = &mut self.ensemble {
+            if let FromLearner::Info { id, .. } = said {
+                ensemble.election.followed_by(id);
+            }
+            if let Some(leading) = ensemble.leading() {
+                leading.heard(now.mono, link, said, &mut out);
+            }
         }
         self.lead(now, out, effects);
         self.asked_by_learner(now, link, packet, effects);
@@ -278,32 +291,24 @@ impl Server {
         let send = |message| Effect::ToPeer { link, message };
         tracing::info!(?link, plan = ?planned, "synchronising a learner");
         let kept = match planned {
-            SyncPlan::Diff { after: kept, .. } | SyncPlan::Trunc { to: kept } => kept,
-            SyncPlan::Snap | SyncPlan::AskLog => Zxid::ZERO,
+            SyncPlan::Diff { after: kept, .. } | SyncPlan::Trunc { to: kept } => Some(kept),
+            SyncPlan::Snap | SyncPlan::AskLog => None,
         };
         let learners = self.ensemble.as_ref().and_then(|ensemble| ensemble.learners());
         if let Some((leader, server)) = self.leader.as_mut().zip(learners.and_then(|of| of.server_of(link))) {
-            leader.cut_back(server, kept);
+            leader.cut_back(server, kept.unwrap_or(Zxid::ZERO));
         }
-        let from = match planned {
-            SyncPlan::Diff { after, through } => {
-                effects.push(send(PeerMessage::Packet(Packet::Diff(through))));
-                after
-            }
-            SyncPlan::Trunc { to } => {
-                effects.push(send(PeerMessage::Packet(Packet::Trunc(to))));
-                to
-            }
-            SyncPlan::Snap | SyncPlan::AskLog => {
-                effects.push(send(PeerMessage::Snapshot(Box::new(self.tree.freeze()))));
-                return;
-            }
-        };
+        effects.push(send(match planned {
+            SyncPlan::Diff { through, .. } => PeerMessage::Packet(Packet::Diff(through)),
+            SyncPlan::Trunc { to } => PeerMessage::Packet(Packet::Trunc(to)),
+            SyncPlan::Snap | SyncPlan::AskLog => PeerMessage::Snapshot(Box::new(self.tree.freeze())),
+        }));
+        let Some(from) = kept else { return };
         let Some(ensemble) = &self.ensemble else { return };
         // What was committed while the log was read waits to follow.
-        let kept = from_log.is_none().then(|| ensemble.history.around(from).1);
+        let in_memory = from_log.is_none().then(|| ensemble.history.around(from).1);
         let read = from_log.into_iter().flatten().filter(|(zxid, _)| *zxid > from);
-        let records: Vec<(Zxid, Record)> = read.chain(kept.into_iter().flatten()).cloned().collect();
+        let records: Vec<(Zxid, Record)> = read.chain(in_memory.into_iter().flatten()).cloned().collect();
         if !records.is_empty() {
             effects.push(send(PeerMessage::History(records)));
         }
@@ -329,9 +334,16 @@ impl Server {
     }
 
     /// A proposal for all who vote.
-    pub(crate) fn tell_followers(&mut self, message: impl Fn() -> PeerMessage, effects: &mut Vec<Effect>) {
+    pub(crate) fn tell_followers(
+        &mut self,
+        now: Now,
+        zxid: Zxid,
+        message: impl Fn() -> PeerMessage,
+        effects: &mut Vec<Effect>,
+    ) {
         let Some(ensemble) = &mut self.ensemble else { return };
-        let Role::Leading(leading) = &ensemble.role else { return };
+        let Role::Leading(leading) = &mut ensemble.role else { return };
+        leading.proposed(now.mono, zxid);
         for (link, _) in leading.forwarding().filter(|(_, observer)| !observer) {
             match ensemble.delayed.get_mut(&link) {
                 Some(delayed) => delayed.then.push(message()),

@@ -13,6 +13,7 @@ use ostler_zab::leading::LinkId;
 use std::{
     borrow::Cow,
     io,
+    net::SocketAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -148,6 +149,7 @@ impl PeerOutbox {
 /// A connection as its task knows it.
 pub(super) struct Link {
     pub(super) id: LinkId,
+    pub(super) address: SocketAddr,
     pub(super) outbox: Arc<PeerOutbox>,
     pub(super) driver: Arc<Driver>,
     /// Whether the other side is a learner.
@@ -166,7 +168,7 @@ impl Link {
             ended = speak(&self.outbox, write) => ended,
         };
         if let Err(error) = ended {
-            tracing::info!(link = self.id.0, %error, "a connection of the quorum port ended");
+            tracing::info!(link = self.id.0, address = %self.address, %error, "a connection of the quorum port ended");
         }
         self.driver.peer_gone(self.id);
     }
@@ -223,6 +225,7 @@ impl Link {
                     let rest = buffer.split_off(used);
                     buffer.clear();
                     used = 0;
+                    self.driver.step(Input::SnapBegins { link: self.id });
                     let (tree, after) = tree_stream::receive(rest, read, zxid, self.types).await?;
                     self.driver.step(Input::Snap { link: self.id, tree: Box::new(tree) });
                     *buffer = after;

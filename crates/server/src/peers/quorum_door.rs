@@ -14,6 +14,7 @@ use ostler_storage::{StorageError, disk::Disk, folders::DataFolders};
 use ostler_zab::leading::LinkId;
 use std::{
     io,
+    net::SocketAddr,
     sync::{Arc, OnceLock, Weak},
     time::{Duration, Instant},
 };
@@ -105,8 +106,8 @@ impl QuorumDoor {
                     // A learner that comes back is refused as long as it seems to be here.
                     let _ = addresses::ask_for_life(&stream, self.silent_for);
                     let Some(stranger) = self.strangers.welcome(from.ip()) else { continue };
-                    let Some(link) = self.link(true) else { return };
-                    tracing::debug!(%from, link = link.id.0, observers, "a learner calls");
+                    let Some(link) = self.link(from, true) else { return };
+                    tracing::info!(%from, link = link.id.0, observers, "a learner calls");
                     if observers {
                         link.driver.step(Input::ObserverCalls { link: link.id });
                     }
@@ -160,10 +161,10 @@ impl QuorumDoor {
         accepting.join_all().await;
     }
 
-    fn link(&self, to_leader: bool) -> Option<Link> {
+    fn link(&self, address: SocketAddr, to_leader: bool) -> Option<Link> {
         let driver = self.driver()?;
         let (id, outbox) = driver.add_link();
-        Some(Link { id, outbox, driver, to_leader, data_max: self.data_max, types: self.types })
+        Some(Link { id, address, outbox, driver, to_leader, data_max: self.data_max, types: self.types })
     }
 
     /// Connects to the leader, or a follower in its place, and tells the core how that went. Never blocks.
@@ -172,9 +173,9 @@ impl QuorumDoor {
         self.tasks.spawn(async move {
             let connected = door.connect(to).await;
             let Some(driver) = door.driver() else { return };
-            match connected {
-                Ok(stream) => {
-                    let Some(link) = door.link(false) else { return };
+            match connected.and_then(|stream| Ok((stream.peer_addr()?, stream))) {
+                Ok((address, stream)) => {
+                    let Some(link) = door.link(address, false) else { return };
                     driver.step(Input::LeaderLink { term, link: link.id });
                     link.run(stream, None).await;
                 }

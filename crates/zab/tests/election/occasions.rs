@@ -355,6 +355,82 @@ fn who_follows_a_server_that_has_begun_anew_looks_again() {
     assert_eq!(hand.out.last(), Some(&ElectionOutput::Mistaken));
 }
 
+#[test]
+fn who_follows_a_server_that_has_lost_what_it_was_elected_for_looks_again() {
+    let mut hand = Hand::looking();
+    hand.election.link(Mono(1), ServerId(1), false, &hand.electorate, &mut hand.out);
+    hand.hear(3, Looking, 1, (1, 5, 3));
+    assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(3) }));
+    let mut backs_nobody = |from: i64| {
+        let (candidate, config) = (None, String::new());
+        let vote = Notification { state: Looking, candidate, round: 1, version: 2, config };
+        hand.out.clear();
+        hand.election.notified(Mono(1), ServerId(from), &vote, &hand.electorate, &mut hand.out);
+        hand.out.contains(&ElectionOutput::Mistaken)
+    };
+    assert!(!backs_nobody(1), "who has no data has no voice, and will have them from the leader");
+    assert!(backs_nobody(3));
+}
+
+/// Of four. Two have elected the third, which has heard of the fourth since: neither of those has three voices then.
+#[test]
+fn who_follows_a_server_that_backs_another_itself_looks_again() {
+    let mut hand = Hand::looking();
+    hand.electorate = Electorate::of(Quorum::majority([1, 2, 3, 4].map(ServerId)));
+    hand.election.link(Mono(1), ServerId(4), false, &hand.electorate, &mut hand.out);
+    hand.hear(1, Looking, 1, (1, 5, 3));
+    hand.hear(3, Looking, 1, (1, 5, 3));
+    assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(3) }));
+    hand.hear(3, Looking, 1, (1, 5, 4));
+    assert!(!hand.out.contains(&ElectionOutput::Mistaken), "the others may elect it even so");
+    hand.hear(4, Looking, 1, (1, 5, 4));
+    assert_eq!(hand.out.last(), Some(&ElectionOutput::Mistaken));
+}
+
+/// Java's servers do not tell that they have come back to a leader.
+#[test]
+fn what_was_said_before_a_leader_had_its_promises_is_no_doubt() {
+    let elected = || {
+        let mut hand = Hand::looking();
+        hand.election.link(Mono(1), ServerId(1), false, &hand.electorate, &mut hand.out);
+        hand.hear(3, Looking, 1, (1, 5, 3));
+        assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(3) }));
+        hand
+    };
+    let mistaken = |hand: &Hand| hand.out.contains(&ElectionOutput::Mistaken);
+    let mut hand = elected();
+    hand.electorate = Electorate::of(Quorum::majority([1, 2, 3, 4, 5].map(ServerId)));
+    for id in [1, 4] {
+        hand.hear(id, Looking, 1, (1, 5, id));
+        assert!(!mistaken(&hand), "2, 3 and 5 are enough");
+    }
+    hand.election.brought_history();
+    hand.hear(5, Looking, 1, (1, 5, 5));
+    assert!(!mistaken(&hand), "the leader knows best who has left it");
+
+    let mut hand = Hand::looking();
+    hand.election.link(Mono(1), ServerId(3), false, &hand.electorate, &mut hand.out);
+    hand.hear(1, Looking, 1, (1, 5, 2));
+    assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(2) }));
+    hand.hear(3, Looking, 1, (1, 5, 3));
+    hand.election.followed_by(ServerId(3));
+    hand.hear(1, Looking, 2, (1, 5, 1));
+    assert!(!mistaken(&hand), "3 is here, whatever it said");
+}
+
+#[test]
+fn who_has_elected_a_server_that_calls_it_back_is_not_waited_for() {
+    let mut hand = Hand::looking();
+    assert!(!hand.election.is_called_back(ServerId(1)));
+    hand.hear(1, Following, 1, (1, 5, 2));
+    assert!(!hand.election.is_called_back(ServerId(1)), "this round may end so");
+    let mut hand = Hand::looking();
+    hand.hear(1, Following, 3, (1, 5, 2));
+    assert!(hand.election.is_called_back(ServerId(1)));
+    hand.hear(1, Looking, 4, (1, 5, 2));
+    assert!(!hand.election.is_called_back(ServerId(1)), "it has heard");
+}
+
 /// The connection on which it gave up may have been cut without a word.
 #[test]
 fn who_follows_a_server_that_leads_again_in_a_later_round_looks_again() {

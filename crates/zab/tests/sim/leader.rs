@@ -36,7 +36,7 @@ impl World {
                 LeadingOutput::UpToDate(link) => self.tell(link, FromLeader::UpToDate),
                 LeadingOutput::Acknowledged { from, zxid } => self.acknowledged(id, from.0, zxid),
                 LeadingOutput::DataLost(_) => {}
-                LeadingOutput::Refuse { link, why } => {
+                LeadingOutput::Refuse { link, why, .. } => {
                     self.hang_ups.push(format!("{why:?}"));
                     self.close(link);
                 }
@@ -122,6 +122,15 @@ impl World {
             let next = log.iter().map(|(zxid, _)| *zxid).find(|zxid| *zxid > peer);
             // Sometimes the log is too long to be worth it.
             planned = if in_memory > 6 { SyncPlan::Snap } else { plan_from_log(peer, reach, before, next) };
+        }
+        let kept = match planned {
+            SyncPlan::Diff { after: kept, .. } | SyncPlan::Trunc { to: kept } => kept,
+            SyncPlan::Snap | SyncPlan::AskLog => Zxid::ZERO,
+        };
+        if let Role::Leading { leading, broadcast: Some(broadcast) } = &mut self.member(id).role
+            && let Some(server) = leading.server_of(link)
+        {
+            broadcast.cut_back(server, kept);
         }
         let from = match planned {
             SyncPlan::Diff { after, .. } => {
