@@ -2,7 +2,7 @@
 
 use ostler_proto::membership::{Member, PeerAddress};
 use socket2::{SockRef, TcpKeepalive};
-use std::{io, net::SocketAddr, time::Duration};
+use std::{collections::BTreeSet, io, time::Duration};
 use tokio::{
     net::{TcpListener, TcpStream, lookup_host},
     task::JoinSet,
@@ -78,24 +78,43 @@ async fn first_of(mut attempts: JoinSet<io::Result<TcpStream>>, none: &str) -> i
     Err(failure)
 }
 
-/// Listens at each address of this server.
+/// Listens at each address of this server; an error where none of them can be had.
 pub(super) async fn listen(
     server: &Member,
     port: Port,
     on_all: bool,
 ) -> Result<Vec<TcpListener>, (String, io::Error)> {
-    let mut listeners = Vec::new();
-    for address in &server.addresses {
-        let (host, port) = (if on_all { "0.0.0.0" } else { bare(&address.host) }, port.of(address));
-        let failed = |error| (format!("{host}:{port}"), error);
-        let resolved: Vec<SocketAddr> = lookup_host((host, port)).await.map_err(failed)?.collect();
-        let first = resolved.first().copied().ok_or_else(|| {
-            failed(io::Error::new(io::ErrorKind::NotFound, "the name stands for no address"))
-        })?;
-        listeners
-            .push(TcpListener::from_std(crate::listener::bind(first, 128).map_err(failed)?).map_err(failed)?);
+    let (mut listeners, mut failures) = (Vec::new(), Vec::new());
+    for (host, port) in places(server, port, on_all) {
+        match listen_at(&host, port).await {
+            Ok(listener) => listeners.push(listener),
+            Err(error) => failures.push((format!("{host}:{port}"), error)),
+        }
+    }
+    if listeners.is_empty()
+        && let Some(failure) = failures.pop()
+    {
+        return Err(failure);
+    }
+    for (address, error) in failures {
+        tracing::error!(%address, %error, "cannot listen for other servers at one of this server's addresses");
     }
     Ok(listeners)
+}
+
+/// Where a server listens: each place once, as several addresses may stand for all of the machine.
+pub(super) fn places(server: &Member, port: Port, on_all: bool) -> BTreeSet<(String, u16)> {
+    let place = |address: &PeerAddress| {
+        let host = if on_all { "0.0.0.0" } else { bare(&address.host) };
+        (host.to_owned(), port.of(address))
+    };
+    server.addresses.iter().map(place).collect()
+}
+
+async fn listen_at(host: &str, port: u16) -> io::Result<TcpListener> {
+    let mut resolved = lookup_host((host, port)).await?;
+    let none = || io::Error::new(io::ErrorKind::NotFound, "the name stands for no address");
+    TcpListener::from_std(crate::listener::bind(resolved.next().ok_or_else(none)?, 128)?)
 }
 
 fn bare(host: &str) -> &str {
@@ -143,6 +162,19 @@ mod tests {
         assert_eq!(socket.tcp_user_timeout().unwrap(), None, "a learner may read nothing for long");
         notice_silence(&stream, limit).unwrap();
         assert_eq!(socket.tcp_user_timeout().unwrap(), Some(limit));
+    }
+
+    #[tokio::test]
+    async fn each_place_is_listened_at_once_and_one_that_cannot_be_had_is_left_out() {
+        let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let taken_port = taken.local_addr().unwrap().port();
+        let (one, other) = (("127.0.0.1", 0), ("127.0.0.2", 0));
+        let here = async |ports: &[(&str, u16)], on_all| listen(&member(ports), Port::Quorum, on_all).await;
+        assert_eq!(here(&[one, other], false).await.unwrap().len(), 2);
+        assert_eq!(here(&[one, other], true).await.unwrap().len(), 1);
+        assert_eq!(here(&[one, ("127.0.0.1", taken_port)], false).await.unwrap().len(), 1);
+        let (place, _) = here(&[("127.0.0.1", taken_port)], false).await.unwrap_err();
+        assert_eq!(place, format!("127.0.0.1:{taken_port}"));
     }
 
     #[tokio::test]

@@ -9,7 +9,7 @@ use super::{
     tasks::Tasks,
 };
 use crate::{config::EnsembleSettings, driver::Driver};
-use ostler_proto::{election::Notification, id::ServerId, jute::Writer as _};
+use ostler_proto::{election::Notification, id::ServerId, jute::Writer as _, membership::PeerAddress};
 use ostler_server_core::Input;
 use std::{
     collections::{HashMap, VecDeque},
@@ -209,13 +209,7 @@ impl ElectionDoor {
 
     fn greeting(&self) -> Vec<u8> {
         let own = self.book.find(self.settings.me);
-        let own = own.as_ref().and_then(|member| member.addresses.first());
-        let address = own.map_or_else(String::new, |own| format!("{}:{}", own.host, own.election_port));
-        let mut greeting = Vec::new();
-        greeting.i64(GREETING);
-        greeting.i64(self.settings.me.0);
-        greeting.buffer(Some(address.as_bytes()));
-        greeting
+        greeting(self.settings.me, own.as_ref().map_or(&[], |own| &own.addresses))
     }
 
     /// Takes connections until it is dropped.
@@ -335,6 +329,17 @@ async fn write_votes(votes: &VoteBox, mut write: OwnedWriteHalf) -> io::Result<(
 }
 
 /// Who calls, and where its election port is, if it says so.
+/// Who calls, and where it can be called. Servers that know nothing of several addresses are not told of any.
+fn greeting(me: ServerId, addresses: &[PeerAddress]) -> Vec<u8> {
+    let places: Vec<String> =
+        addresses.iter().map(|at| format!("{}:{}", at.host, at.election_port)).collect();
+    let mut greeting = Vec::new();
+    greeting.i64(if places.len() > 1 { GREETING_WITH_ADDRESSES } else { GREETING });
+    greeting.i64(me.0);
+    greeting.buffer(Some(places.join("|").as_bytes()));
+    greeting
+}
+
 async fn read_greeting(stream: &mut TcpStream) -> io::Result<(ServerId, Option<(String, u16)>)> {
     let bad = |text: String| io::Error::new(io::ErrorKind::InvalidData, text);
     let first = stream.read_i64().await?;
@@ -358,4 +363,21 @@ async fn read_greeting(stream: &mut TcpStream) -> io::Result<(ServerId, Option<(
     let first = first.and_then(|(host, port)| Some((host.to_string(), port.parse().ok()?)));
     // "Everywhere" is no place to call back.
     Ok((ServerId(id), first.filter(|(host, _)| host != "0.0.0.0" && host != "[::]")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_with_several_addresses_names_them_all() {
+        let at = |host: &str| PeerAddress { host: host.into(), quorum_port: 1, election_port: 3888 };
+        let said = |addresses: &[PeerAddress]| {
+            let bytes = greeting(ServerId(7), addresses);
+            let version = i64::from_be_bytes(bytes[..8].try_into().unwrap());
+            (version, String::from_utf8(bytes[20..].to_vec()).unwrap())
+        };
+        assert_eq!(said(&[at("one")]), (GREETING, "one:3888".into()));
+        assert_eq!(said(&[at("one"), at("two")]), (GREETING_WITH_ADDRESSES, "one:3888|two:3888".into()));
+    }
 }
