@@ -50,13 +50,9 @@ async fn change(writer: &Client) -> Result<()> {
 
 fn told(event: &CacheEvent) -> String {
     match event {
-        CacheEvent::Created(node) => {
-            format!("created {} {}", node.path, String::from_utf8_lossy(&node.data))
-        }
+        CacheEvent::Created(node) => format!("created {} with {:?}", node.path, node.data),
         CacheEvent::Changed { old, new } => {
-            let (old_data, new_data) =
-                (String::from_utf8_lossy(&old.data), String::from_utf8_lossy(&new.data));
-            format!("changed {} from {old_data} to {new_data}", new.path)
+            format!("changed {} from {:?} to {:?}", new.path, old.data, new.data)
         }
         CacheEvent::Deleted(node) => format!("deleted {}", node.path),
         other => format!("{other:?}"),

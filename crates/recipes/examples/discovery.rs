@@ -45,7 +45,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     while provider.cache().instances().len() > 1 {
         changes.next().await.ok_or("the client is closed")?;
     }
-    println!("west is unregistered; left to use: {}", provider.all_instances().len());
+    let (registered, usable) = (provider.cache().instances().len(), provider.all_instances().len());
+    println!("west is unregistered; registered: {registered}, left to use: {usable}");
     east.close().await;
     Ok(())
 }

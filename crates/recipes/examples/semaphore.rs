@@ -11,10 +11,7 @@ use std::{
     },
     time::Duration,
 };
-use tokio::{
-    sync::watch,
-    time::{Instant, sleep},
-};
+use tokio::{sync::watch, time::sleep};
 
 const WORK: Duration = Duration::from_millis(300);
 
@@ -25,15 +22,17 @@ async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
         Some(servers) => servers,
         None => own.insert(TestServer::start().await?).connect_string(),
     };
-    let (begun, working) = (Instant::now(), Arc::new(AtomicUsize::new(0)));
+    let (working, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let mut workers = Vec::new();
     for number in 0..5 {
         let client = Client::connect(&servers).await?;
-        let working = working.clone();
+        let (working, most) = (working.clone(), most.clone());
         workers.push(tokio::spawn(async move {
             let semaphore = InterProcessSemaphore::new(&client, "/examples/semaphore", 2);
             let lease = semaphore.acquire().await?;
-            println!("worker {number} of {} at work", working.fetch_add(1, SeqCst) + 1);
+            let now = working.fetch_add(1, SeqCst) + 1;
+            most.fetch_max(now, SeqCst);
+            println!("worker {number} works, with token {}", lease.token());
             sleep(WORK).await;
             working.fetch_sub(1, SeqCst);
             lease.release().await
@@ -42,7 +41,7 @@ async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     for worker in workers {
         worker.await??;
     }
-    println!("five workers, two at a time: {} rounds", begun.elapsed().as_millis() / WORK.as_millis());
+    println!("at work at once, at most: {}", most.load(SeqCst));
     let client = Client::connect(&servers).await?;
     grown(&client).await
 }
