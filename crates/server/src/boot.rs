@@ -318,15 +318,11 @@ async fn open_doors(
             (quorum, doors.election.listen().await.map_err(failed)?)
         }
     };
-    for listener in quorum {
-        tasks.spawn(doors.quorum.clone().accept(listener));
-    }
+    tasks.spawn(doors.quorum.clone().accept(quorum));
     if let Some(port) = observer_master_port {
         tasks.spawn(doors.quorum.clone().accept_observers(port));
     }
-    for listener in election {
-        tasks.spawn(doors.election.clone().accept(listener));
-    }
+    tasks.spawn(doors.election.clone().accept(election));
     Ok(())
 }
 

@@ -6,6 +6,7 @@ mod address_book;
 mod addresses;
 mod election_door;
 mod link;
+mod own_ports;
 mod quorum_door;
 mod strangers;
 mod tasks;

@@ -268,6 +268,37 @@ fn leaving(servers: &str) -> Vec<u8> {
     body
 }
 
+/// A request for all servers at once, in place of those of before.
+fn whole(of: &Membership, current: i64) -> Vec<u8> {
+    let lines: Vec<String> =
+        of.to_string().lines().filter(|line| line.starts_with("server.")).map(Into::into).collect();
+    let mut body = Vec::new();
+    body.buffer(None);
+    body.buffer(None);
+    body.string(&lines.join(","));
+    body.i64(current);
+    body
+}
+
+#[test]
+fn a_whole_configuration_takes_the_place_of_the_one_before() {
+    let (old, new) = (config(&[1, 2, 3, 4, 5], at(1, 1)), config(&[1, 3, 4], at(2, 3)));
+    let mut member = Member::start(&old, None, tree_with(&[&old]), 1);
+    member.reigns_with(&[2, 4, 3], &old, 2);
+    member.is_asked(2, Op::CreateSession, &10_000_i32.to_be_bytes());
+    let ask = |member: &mut Member, current: u64, counter| {
+        member.is_asked(2, Op::Reconfig, &whole(&new, current as i64));
+        for link in [2, 3, 4] {
+            member.hears(LinkId(link), Packet::Ack(at(2, counter)));
+        }
+    };
+    ask(&mut member, at(1, 7).0, 2);
+    assert_eq!(member.voters(), [1, 2, 3, 4, 5], "another one is in force than the request was made for");
+    ask(&mut member, old.version, 3);
+    assert_eq!(member.voters(), [1, 3, 4]);
+    assert_eq!(member.saved.as_ref().map(|saved| saved.version), Some(at(2, 3).0));
+}
+
 /// What is proposed after a change commits with it, if the new ones have it. The last word that the change waits for
 /// may be that of a server which it sends away, and which says nothing more.
 #[test]

@@ -5,6 +5,7 @@
 use super::{
     address_book::AddressBook,
     addresses::{self, Port},
+    own_ports,
     strangers::{Stranger, Strangers},
     tasks::Tasks,
 };
@@ -213,7 +214,15 @@ impl ElectionDoor {
     }
 
     /// Takes connections until it is dropped.
-    pub(crate) async fn accept(self: Arc<Self>, listener: TcpListener) {
+    pub(crate) async fn accept(self: Arc<Self>, listeners: Vec<TcpListener>) {
+        let on_all = self.settings.listen_on_all;
+        own_ports::accept(&self.book, Port::Election, on_all, listeners, |listener| {
+            self.clone().accept_at(listener)
+        })
+        .await;
+    }
+
+    async fn accept_at(self: Arc<Self>, listener: TcpListener) {
         loop {
             match listener.accept().await {
                 Ok((stream, from)) => {

@@ -4,6 +4,7 @@ use super::{
     address_book::AddressBook,
     addresses::{self, Port},
     link::Link,
+    own_ports,
     strangers::Strangers,
     tasks::Tasks,
 };
@@ -94,8 +95,13 @@ impl QuorumDoor {
     }
 
     /// Takes learners' connections until it is dropped.
-    pub(crate) async fn accept(self: Arc<Self>, listener: TcpListener) {
-        self.accept_at(listener, false).await;
+    pub(crate) async fn accept(self: Arc<Self>, listeners: Vec<TcpListener>) {
+        let on_all = self.settings.listen_on_all;
+        own_ports::accept(&self.book, Port::Quorum, on_all, listeners, |listener| {
+            let door = self.clone();
+            async move { door.accept_at(listener, false).await }
+        })
+        .await;
     }
 
     async fn accept_at(&self, listener: TcpListener, observers: bool) {
