@@ -28,7 +28,7 @@ mod words;
 use answer::Look;
 use clap::Args;
 use connection::{ConnectOptions, Tls};
-use desk::Desk;
+use desk::{Desk, Input};
 use error::{Exit, ShellError, While};
 use output::{Output, Teller, note};
 use std::{
@@ -148,7 +148,7 @@ fn start(args: ShellArgs) -> Result<Exit, ShellError> {
     }
     let desk = Desk::new(&servers, options, Output::new(look), Teller::new(look));
     match words.is_empty() {
-        true => script::from_input(desk.input_is_taken(), exit_on_error, &runtime),
+        true => script::from_input(desk.input_is(Input::Commands), exit_on_error, &runtime),
         false => script::once(desk, &words, &runtime),
     }
 }

@@ -20,6 +20,17 @@ pub(crate) enum Flow {
     Ends,
 }
 
+/// What the program's input is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Input {
+    /// Whatever a command needs.
+    Free,
+    /// The commands come from it, as lines.
+    Commands,
+    /// The commands are typed there.
+    Keyboard,
+}
+
 /// Where commands are done: a connection, a transaction that was begun, a history.
 #[derive(Debug)]
 pub(crate) struct Desk {
@@ -31,8 +42,7 @@ pub(crate) struct Desk {
     pub(super) history: Vec<String>,
     pub(super) teller: Teller,
     pub(super) output: Output,
-    /// Commands come from the program's input, so no data can.
-    pub(super) input_taken: bool,
+    pub(super) input: Input,
 }
 
 impl Desk {
@@ -45,14 +55,13 @@ impl Desk {
             history: Vec::new(),
             teller,
             output,
-            input_taken: false,
+            input: Input::Free,
         }
     }
 
     /// Commands come from the program's input.
-    pub(crate) fn input_is_taken(mut self) -> Desk {
-        self.input_taken = true;
-        self
+    pub(crate) fn input_is(self, input: Input) -> Desk {
+        Desk { input, ..self }
     }
 
     /// Opens a session, in place of one that there is.
@@ -144,9 +153,7 @@ impl Desk {
                 done = self.perform(command) => done,
                 _ = signals.next() => Err(ShellError::Interrupted),
             },
-            Line::Hold { what, path, command } => {
-                self.hold(what, &path, &command, signals).await.map(|()| Flow::Goes)
-            }
+            Line::Hold { what, path, command } => self.hold(what, &path, &command, signals).await,
             // Of a line that was typed, what it repeats came here.
             Line::Redo { .. } => {
                 Err(ShellError::Refused("redo repeats an earlier line, and not another redo".into()))
