@@ -7,5 +7,7 @@ mod holding;
 mod program;
 #[path = "shell/scripts.rs"]
 mod scripts;
+#[path = "shell/sessions.rs"]
+mod sessions;
 #[path = "shell/terminal.rs"]
 mod terminal;

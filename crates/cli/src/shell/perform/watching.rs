@@ -47,11 +47,16 @@ impl Desk {
         here: bool,
     ) -> Result<(), ShellError> {
         let client = self.client()?;
-        if here && !client.is_connected() {
-            self.connected()?.watches.forget(path, kind);
-            return Ok(());
+        let removed =
+            if here && !client.is_connected() { None } else { Some(client.remove_watches(path, kind).await) };
+        match removed {
+            // There was a connection when we looked.
+            Some(Err(error)) if here && error.is_connection_trouble() => {}
+            Some(removed) => return Ok(removed?),
+            None => {}
         }
-        Ok(client.remove_watches(path, kind).await?)
+        self.connected()?.watches.forget(path, kind);
+        Ok(())
     }
 
     pub(super) fn print_watches(&mut self, wanted: Option<bool>) -> Result<(), ShellError> {
