@@ -3,6 +3,8 @@
 
 #[path = "shell/holding.rs"]
 mod holding;
+#[path = "shell/membership.rs"]
+mod membership;
 #[path = "shell/program.rs"]
 mod program;
 #[path = "shell/scripts.rs"]
