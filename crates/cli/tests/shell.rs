@@ -3,6 +3,8 @@
 
 #[path = "shell/holding.rs"]
 mod holding;
+#[path = "shell/identity.rs"]
+mod identity;
 #[path = "shell/membership.rs"]
 mod membership;
 #[path = "shell/program.rs"]
