@@ -6,7 +6,7 @@ use super::super::{
     error::ShellError,
     watches::Watched,
 };
-use ostler_client::{AddWatchMode, EventKind, WatcherType};
+use ostler_client::{AddWatchMode, Error, EventKind, WatcherType};
 
 impl Desk {
     /// Shows changes as they come, until there were `count` of them.
@@ -47,13 +47,12 @@ impl Desk {
         here: bool,
     ) -> Result<(), ShellError> {
         let client = self.client()?;
-        let removed =
-            if here && !client.is_connected() { None } else { Some(client.remove_watches(path, kind).await) };
-        match removed {
-            // There was a connection when we looked.
-            Some(Err(error)) if here && error.is_connection_trouble() => {}
-            Some(removed) => return Ok(removed?),
-            None => {}
+        if client.is_connected() || !here {
+            match client.remove_watches(path, kind).await {
+                // It was there when we looked.
+                Err(Error::ConnectionLoss { .. } | Error::NotConnected { .. }) if here => {}
+                removed => return Ok(removed?),
+            }
         }
         self.connected()?.watches.forget(path, kind);
         Ok(())
