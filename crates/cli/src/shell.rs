@@ -249,6 +249,42 @@ mod tests {
         assert_eq!(modern("ostler bench -server h"), "ostler bench -server h");
     }
 
+    #[derive(clap::Parser)]
+    struct Program {
+        #[command(flatten)]
+        shell: ShellArgs,
+    }
+
+    #[test]
+    fn secrets_are_read_from_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name, text: &str| {
+            let path = folder.path().join(name);
+            fs::write(&path, text).unwrap();
+            path.to_str().unwrap().to_owned()
+        };
+        let identities = file("identities", "digest:a:b:c\n\n digest:d:e \n");
+        let password = file("password", " secret\nof another\n");
+        let words = [
+            "shell",
+            "--auth-file",
+            &identities,
+            "--auth",
+            "ip:",
+            "--sasl-user",
+            "bob",
+            "--sasl-password-file",
+            &password,
+        ];
+        let options = <Program as clap::Parser>::parse_from(words).shell.connect_options().unwrap();
+        assert_eq!(options.sasl, Some(("bob".into(), " secret".into())));
+        let secret = |scheme: &str, secret: &str| (scheme.to_owned(), secret.as_bytes().to_vec());
+        assert_eq!(
+            options.identities,
+            [secret("ip", ""), secret("digest", "a:b:c"), secret("digest", "d:e")]
+        );
+    }
+
     #[test]
     fn the_first_word_names_servers_unless_it_is_a_command() {
         let split = |server: Option<&str>, words: &str| {

@@ -4,9 +4,11 @@ use crate::program::{Said, said, shell};
 use ostler_testkit::TestServer;
 use std::{
     fs,
+    io::{Read, Write},
     net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
+    thread,
 };
 use tokio::{
     io::copy_bidirectional,
@@ -69,6 +71,52 @@ async fn a_server_without_sasl_is_refused() {
     assert_eq!((&*refused.out, refused.code), ("", Some(1)), "{refused:?}");
     assert_eq!(refused.err.lines().count(), 1, "{refused:?}");
     assert_eq!(run(&["--sasl-user", "bob", &at, "ls", "/"]).code, Some(2), "a user has a password");
+}
+
+fn frame(stream: &mut std::net::TcpStream) -> Vec<u8> {
+    let mut length = [0; 4];
+    stream.read_exact(&mut length).unwrap();
+    let mut payload = vec![0; u32::from_be_bytes(length) as usize];
+    stream.read_exact(&mut payload).unwrap();
+    payload
+}
+
+fn send(stream: &mut std::net::TcpStream, payload: &[u8]) {
+    let length = u32::try_from(payload.len()).unwrap();
+    stream.write_all(&[&length.to_be_bytes()[..], payload].concat()).unwrap();
+}
+
+/// A server that asks who somebody is, and refuses whoever it is; what they have answered.
+fn refuses_all(listener: &std::net::TcpListener) -> String {
+    const SASL: [u8; 4] = 102_i32.to_be_bytes();
+    const AUTH_FAILED: [u8; 4] = (-115_i32).to_be_bytes();
+    let challenge = br#"realm="zk-sasl-md5",nonce="abc",charset=utf-8,algorithm=md5-sess,qop="auth""#;
+    let (mut stream, _) = listener.accept().unwrap();
+    frame(&mut stream);
+    let (timeout, session, password) = (10_000_i32.to_be_bytes(), 0x17_i64.to_be_bytes(), [0; 16]);
+    send(&mut stream, &[&[0; 4][..], &timeout, &session, &[0, 0, 0, 16], &password, &[0]].concat());
+    let asked = frame(&mut stream);
+    assert_eq!(asked[4..8], SASL);
+    let length = u8::try_from(challenge.len()).unwrap();
+    send(&mut stream, &[&asked[..4], &[0; 12], &[0, 0, 0, length], challenge].concat());
+    let answer = frame(&mut stream);
+    send(&mut stream, &[&answer[..4], &[0; 8], &AUTH_FAILED, &[0xff; 4]].concat());
+    String::from_utf8_lossy(&answer[12..]).into_owned()
+}
+
+#[test]
+fn a_user_is_shown_by_sasl() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = listener.local_addr().unwrap().to_string();
+    let server = thread::spawn(move || refuses_all(&listener));
+    let folder = tempfile::tempdir().unwrap();
+    let password = file(folder.path(), "password", "secret\n");
+    let sasl = ["--sasl-user", "bob", "--sasl-password-file", password.to_str().unwrap()];
+    let refused = run(&[&sasl[..], &[&at, "ls", "/"]].concat());
+    assert_eq!((&*refused.out, refused.code), ("", Some(1)), "{refused:?}");
+    let answer = server.join().unwrap();
+    assert!(answer.contains(r#"username="bob",realm="zk-sasl-md5""#), "{answer}");
+    assert!(!answer.contains("secret"), "{answer}");
 }
 
 /// Takes TLS, and passes what is inside on to `server`.
