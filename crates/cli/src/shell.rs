@@ -28,7 +28,7 @@ mod words;
 use answer::Look;
 use clap::Args;
 use connection::{ConnectOptions, Tls};
-use desk::Desk;
+use desk::{Desk, Input};
 use error::{Exit, ShellError, While};
 use output::{Output, Teller, note};
 use std::{
@@ -148,7 +148,7 @@ fn start(args: ShellArgs) -> Result<Exit, ShellError> {
     }
     let desk = Desk::new(&servers, options, Output::new(look), Teller::new(look));
     match words.is_empty() {
-        true => script::from_input(desk.input_is_taken(), exit_on_error, &runtime),
+        true => script::from_input(desk.input_is(Input::Commands), exit_on_error, &runtime),
         false => script::once(desk, &words, &runtime),
     }
 }
@@ -247,6 +247,42 @@ mod tests {
         assert_eq!(modern(given), "ostler shell --server h:1 --timeout 5000 -r ls -server /");
         assert_eq!(modern("ostler shell h:1 get -server"), "ostler shell h:1 get -server");
         assert_eq!(modern("ostler bench -server h"), "ostler bench -server h");
+    }
+
+    #[derive(clap::Parser)]
+    struct Program {
+        #[command(flatten)]
+        shell: ShellArgs,
+    }
+
+    #[test]
+    fn secrets_are_read_from_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name, text: &str| {
+            let path = folder.path().join(name);
+            fs::write(&path, text).unwrap();
+            path.to_str().unwrap().to_owned()
+        };
+        let identities = file("identities", "digest:a:b:c\n\n digest:d:e \n");
+        let password = file("password", " secret\nof another\n");
+        let words = [
+            "shell",
+            "--auth-file",
+            &identities,
+            "--auth",
+            "ip:",
+            "--sasl-user",
+            "bob",
+            "--sasl-password-file",
+            &password,
+        ];
+        let options = <Program as clap::Parser>::parse_from(words).shell.connect_options().unwrap();
+        assert_eq!(options.sasl, Some(("bob".into(), " secret".into())));
+        let secret = |scheme: &str, secret: &str| (scheme.to_owned(), secret.as_bytes().to_vec());
+        assert_eq!(
+            options.identities,
+            [secret("ip", ""), secret("digest", "a:b:c"), secret("digest", "d:e")]
+        );
     }
 
     #[test]

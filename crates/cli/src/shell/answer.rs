@@ -353,6 +353,25 @@ mod tests {
     }
 
     #[test]
+    fn names_are_dim_and_values_bold() {
+        // Whatever NO_COLOR says where the tests run.
+        crossterm::style::force_color_output(true);
+        let context = Context { now_ms: 5_000, own_session: None };
+        let look = Look::Notes { colour: true };
+        let answer = Answer::Stat { path: "/a".into(), stat: stat() };
+        let shown = String::from_utf8(answer.shown(look, context)).unwrap();
+        let first =
+            "\u{1b}[38;5;8mcZxid\u{1b}[39m = \u{1b}[1m0x100000002\u{1b}[0m\u{1b}[38;5;8m  (1:2)\u{1b}[39m";
+        assert_eq!(shown.lines().next(), Some(first));
+        let without: String =
+            shown.split('\u{1b}').map(|part| part.split_once('m').map_or(part, |p| p.1)).collect();
+        let plain = answer.shown(Look::Notes { colour: false }, context);
+        assert_eq!(without, String::from_utf8(plain).unwrap(), "only colours are added");
+        let data = Answer::Data { path: "/a".into(), data: "x".into(), form: Form::Plain, stat: None };
+        assert_eq!(data.shown(look, context), b"x\n", "what is stored is shown as it is");
+    }
+
+    #[test]
     fn bytes_that_are_no_text() {
         let data = Bytes::from_static(b"\xff\x00");
         let answer = Answer::Data { path: "/a".into(), data, form: Form::Raw, stat: None };

@@ -22,7 +22,8 @@ impl Syntax {
 
 /// In the order of the help.
 pub(crate) const COMMANDS: &[Syntax] = &[
-    command("ls", "[-s] [-w] [-R] path", "children; -s with Stat, -w watch, -R all below").flags(&["s", "w", "R"]),
+    command("ls", "[-?] [-s] [-w] [-R] path", "children; -s with Stat, -w watch, -R all below, -? only this help")
+        .flags(&["?", "s", "w", "R"]),
     command("get", "[-s] [-w] [-b] [-x] [--raw] path", "data; -b as base64, -x as hexadecimal, --raw as it is")
         .flags(&["s", "w", "b", "x", "raw"]),
     command("stat", "[-w] path", "Stat").flags(&["w"]),

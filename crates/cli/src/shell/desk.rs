@@ -20,6 +20,17 @@ pub(crate) enum Flow {
     Ends,
 }
 
+/// What the program's input is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Input {
+    /// Whatever a command needs.
+    Free,
+    /// The commands come from it, as lines.
+    Commands,
+    /// The commands are typed there.
+    Keyboard,
+}
+
 /// Where commands are done: a connection, a transaction that was begun, a history.
 #[derive(Debug)]
 pub(crate) struct Desk {
@@ -31,8 +42,7 @@ pub(crate) struct Desk {
     pub(super) history: Vec<String>,
     pub(super) teller: Teller,
     pub(super) output: Output,
-    /// Commands come from the program's input, so no data can.
-    pub(super) input_taken: bool,
+    pub(super) input: Input,
 }
 
 impl Desk {
@@ -45,14 +55,13 @@ impl Desk {
             history: Vec::new(),
             teller,
             output,
-            input_taken: false,
+            input: Input::Free,
         }
     }
 
     /// Commands come from the program's input.
-    pub(crate) fn input_is_taken(mut self) -> Desk {
-        self.input_taken = true;
-        self
+    pub(crate) fn input_is(self, input: Input) -> Desk {
+        Desk { input, ..self }
     }
 
     /// Opens a session, in place of one that there is.
@@ -101,28 +110,32 @@ impl Desk {
 
     /// Does what a line asks for, and remembers it.
     pub(crate) async fn line(&mut self, line: &str, signals: &mut Signals) -> Result<Flow, ShellError> {
-        let words = words::split(line)?;
-        let Some((name, rest)) = words.split_first() else { return Ok(Flow::Goes) };
-        let understood = understand(name, rest);
-        let done = match understood {
-            Ok(Understood { line: Line::Redo { number }, .. }) => {
-                let earlier = self.earlier(number)?;
-                self.history.push(earlier.clone());
-                self.words(&words::split(&earlier)?, signals).await
-            }
-            understood => {
-                self.history.push(line.trim().to_owned());
-                self.understood(understood?, signals).await
-            }
-        };
+        let done = self.counted(line, signals).await;
         self.seen().await?;
         done
     }
 
-    fn earlier(&self, number: usize) -> Result<String, ShellError> {
-        let unknown =
-            || ShellError::Refused(format!("no command has the number {number}; history shows them"));
-        self.history.get(number).cloned().ok_or_else(unknown)
+    async fn counted(&mut self, line: &str, signals: &mut Signals) -> Result<Flow, ShellError> {
+        let words = words::split(line);
+        if words.as_ref().is_ok_and(Vec::is_empty) {
+            return Ok(Flow::Goes);
+        }
+        // Whatever comes of it: by these numbers the prompt and redo count, as upstream's do.
+        let number = self.history.len();
+        self.history.push(line.trim().to_owned());
+        let words = words?;
+        let Some((name, rest)) = words.split_first() else { return Ok(Flow::Goes) };
+        match understand(name, rest)? {
+            Understood { line: Line::Redo { number: wanted }, .. } if wanted < number => {
+                let earlier = self.history[wanted].clone();
+                self.history[number].clone_from(&earlier);
+                self.words(&words::split(&earlier)?, signals).await
+            }
+            Understood { line: Line::Redo { number: wanted }, .. } => Err(ShellError::Refused(format!(
+                "no command before this one has the number {wanted}; history shows them"
+            ))),
+            understood => self.understood(understood, signals).await,
+        }
     }
 
     /// Does what words ask for. Without words there is nothing to do.
@@ -144,9 +157,7 @@ impl Desk {
                 done = self.perform(command) => done,
                 _ = signals.next() => Err(ShellError::Interrupted),
             },
-            Line::Hold { what, path, command } => {
-                self.hold(what, &path, &command, signals).await.map(|()| Flow::Goes)
-            }
+            Line::Hold { what, path, command } => self.hold(what, &path, &command, signals).await,
             // Of a line that was typed, what it repeats came here.
             Line::Redo { .. } => {
                 Err(ShellError::Refused("redo repeats an earlier line, and not another redo".into()))

@@ -31,6 +31,9 @@ pub(crate) enum ShellError {
     Program { program: String, cause: io::Error },
     #[error("the command has ended with {0}")]
     Ended(u8),
+    /// By a signal that ends this program, after the command that it has started; the code is for both.
+    #[error("told to end")]
+    Stopped(u8),
     #[error("interrupted")]
     Interrupted,
 }
@@ -85,7 +88,10 @@ impl ShellError {
             ShellError::Client(error) => exit_of(error),
             ShellError::NotConnected => Exit::NoConnection,
             ShellError::Partly { first, .. } => first.exit(),
-            ShellError::Ended(code) => Exit::Of(*code),
+            ShellError::Ended(code) | ShellError::Stopped(code) => Exit::Of(*code),
+            // As shells say it: there is no such program, or it is none.
+            ShellError::Program { cause, .. } if cause.kind() == io::ErrorKind::NotFound => Exit::Of(127),
+            ShellError::Program { .. } => Exit::Of(126),
             ShellError::Interrupted => Exit::Interrupted,
             _ => Exit::Failed,
         }

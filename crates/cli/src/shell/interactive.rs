@@ -5,7 +5,7 @@ use super::{
     answer::Look,
     completion::Completion,
     connection::ConnectOptions,
-    desk::{Desk, Flow},
+    desk::{Desk, Flow, Input},
     error::{Exit, ShellError, While},
     output::{Output, Teller, note},
     signals::Signals,
@@ -38,7 +38,7 @@ pub(crate) fn run(
     }
     let printer = lines.create_external_printer().map_err(terminal)?;
     let teller = Teller::new(look).above_prompt(Box::new(printer));
-    let mut desk = Desk::new(servers, options, Output::new(look), teller).input_is_taken();
+    let mut desk = Desk::new(servers, options, Output::new(look), teller).input_is(Input::Keyboard);
     let mut signals = {
         let _entered = runtime.enter();
         Signals::interrupts().during("cannot listen for signals")?
@@ -59,8 +59,8 @@ pub(crate) fn run(
             Err(other) => return Err(terminal(other)),
         };
         remember(&mut lines, history.as_ref(), &line);
-        if runtime.block_on(all(&mut desk, &line, &mut signals)) == Flow::Ends {
-            break Exit::Done;
+        if let Some(exit) = runtime.block_on(all(&mut desk, &line, &mut signals)) {
+            break exit;
         }
     };
     if desk.writes_waiting().is_some_and(|writes| writes > 0) {
@@ -95,16 +95,21 @@ async fn begin(desk: &mut Desk) -> Result<(), ShellError> {
     desk.seen().await
 }
 
-/// What was pasted can be several lines.
-async fn all(desk: &mut Desk, lines: &str, signals: &mut Signals) -> Flow {
+/// What was pasted can be several lines. If they end the program, how.
+async fn all(desk: &mut Desk, lines: &str, signals: &mut Signals) -> Option<Exit> {
     for line in lines.lines() {
         match desk.line(line, signals).await {
             Ok(Flow::Goes) => {}
-            Ok(Flow::Ends) => return Flow::Ends,
-            Err(error) => note(&error.to_string()),
+            Ok(Flow::Ends) => return Some(Exit::Done),
+            Err(error) => {
+                note(&error.to_string());
+                if let ShellError::Stopped(_) = error {
+                    return Some(error.exit());
+                }
+            }
         }
     }
-    Flow::Goes
+    None
 }
 
 /// As upstream's, with what waits for its commit.

@@ -71,7 +71,8 @@ async fn lines(desk: &mut Desk, stop_at_failure: bool, signals: &mut Signals) ->
         };
         note(&format!("line {number}: {error}"));
         exit = if exit == Exit::Done { error.exit() } else { exit };
-        if stop_at_failure || matches!(error, ShellError::Interrupted | ShellError::Io { .. }) {
+        let ends = matches!(error, ShellError::Interrupted | ShellError::Stopped(_) | ShellError::Io { .. });
+        if stop_at_failure || ends {
             break;
         }
     }

@@ -1,46 +1,170 @@
 //! Ctrl-C, and being told to end.
 
-use std::io;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use rustix::{process::getpgrp, termios::tcgetpgrp};
+use std::{fs, fs::File, io};
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    task::JoinHandle,
+};
 
 /// A signal that came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Told {
     Interrupt,
     Terminate,
+    HangUp,
+}
+
+impl Told {
+    /// As it is passed on.
+    pub(crate) fn signal(self) -> rustix::process::Signal {
+        match self {
+            Told::Interrupt => rustix::process::Signal::INT,
+            Told::Terminate => rustix::process::Signal::TERM,
+            Told::HangUp => rustix::process::Signal::HUP,
+        }
+    }
+
+    /// It was Ctrl-C at our terminal, as far as can be known: then the terminal has told the command, too.
+    pub(crate) fn by_terminal(self) -> bool {
+        self == Told::Interrupt && is_in_foreground()
+    }
 }
 
 /// Signals that end a command instead of the program.
 #[derive(Debug)]
 pub(crate) struct Signals {
-    interrupt: Signal,
-    /// At a prompt SIGTERM keeps its meaning: nobody could wait for it there.
-    terminate: Option<Signal>,
+    interrupt: Listener,
+    ends: Ends,
+}
+
+/// SIGTERM and SIGHUP.
+#[derive(Debug)]
+enum Ends {
+    Listened(EndListeners),
+    /// They keep their meaning at a prompt: nobody could wait for them there.
+    EndTheProgram,
+    /// The same, once somebody has listened to them: the operating system does not take that back by itself.
+    ByHand(JoinHandle<()>),
+}
+
+#[derive(Debug)]
+struct EndListeners {
+    terminate: Listener,
+    hang_up: Listener,
+}
+
+/// Of a signal that whoever started the program wants ignored, as nohup does, nothing is heard.
+#[derive(Debug)]
+struct Listener(Option<Signal>);
+
+impl Listener {
+    fn new(kind: SignalKind) -> io::Result<Listener> {
+        Ok(Listener(if is_ignored(kind) { None } else { Some(signal(kind)?) }))
+    }
+
+    async fn told(&mut self) {
+        match &mut self.0 {
+            Some(signal) => drop(signal.recv().await),
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl EndListeners {
+    fn new() -> io::Result<EndListeners> {
+        Ok(EndListeners {
+            terminate: Listener::new(SignalKind::terminate())?,
+            hang_up: Listener::new(SignalKind::hangup())?,
+        })
+    }
+
+    async fn told(&mut self) -> Told {
+        tokio::select! {
+            () = self.terminate.told() => Told::Terminate,
+            () = self.hang_up.told() => Told::HangUp,
+        }
+    }
 }
 
 impl Signals {
     /// Listens for Ctrl-C alone.
     pub(crate) fn interrupts() -> io::Result<Signals> {
-        Ok(Signals { interrupt: signal(SignalKind::interrupt())?, terminate: None })
+        Ok(Signals { interrupt: Listener::new(SignalKind::interrupt())?, ends: Ends::EndTheProgram })
     }
 
-    /// Listens for Ctrl-C and SIGTERM.
+    /// Listens for Ctrl-C, SIGTERM and SIGHUP.
     pub(crate) fn all() -> io::Result<Signals> {
-        Ok(Signals { terminate: Some(signal(SignalKind::terminate())?), ..Signals::interrupts()? })
+        let ends = Ends::Listened(EndListeners::new()?);
+        Ok(Signals { ends, ..Signals::interrupts()? })
+    }
+
+    /// Listens for SIGTERM and SIGHUP as well; whether that is new. While a command of somebody else runs nothing may
+    /// end the program alone.
+    pub(crate) fn take_ends(&mut self) -> io::Result<bool> {
+        if let Ends::Listened(_) = self.ends {
+            return Ok(false);
+        }
+        let listeners = EndListeners::new()?;
+        if let Ends::ByHand(task) = std::mem::replace(&mut self.ends, Ends::Listened(listeners)) {
+            task.abort();
+        }
+        Ok(true)
+    }
+
+    /// SIGTERM and SIGHUP mean again what they meant before [`take_ends`](Signals::take_ends).
+    pub(crate) fn leave_ends(&mut self) {
+        if let Ends::Listened(mut listeners) = std::mem::replace(&mut self.ends, Ends::EndTheProgram) {
+            self.ends = Ends::ByHand(tokio::spawn(async move {
+                let told = listeners.told().await;
+                std::process::exit(128 + told.signal().as_raw());
+            }));
+        }
     }
 
     /// Waits for the next.
     pub(crate) async fn next(&mut self) -> Told {
-        let Signals { interrupt, terminate } = self;
-        let terminated = async {
-            match terminate {
-                Some(terminate) => terminate.recv().await,
-                None => std::future::pending().await,
+        let Signals { interrupt, ends } = self;
+        let ended = async {
+            match ends {
+                Ends::Listened(listeners) => listeners.told().await,
+                Ends::EndTheProgram | Ends::ByHand(_) => std::future::pending().await,
             }
         };
         tokio::select! {
-            _ = interrupt.recv() => Told::Interrupt,
-            _ = terminated => Told::Terminate,
+            () = interrupt.told() => Told::Interrupt,
+            told = ended => told,
         }
+    }
+}
+
+/// Listening would end that. Where there is no such file, signals are taken to be wanted.
+fn is_ignored(kind: SignalKind) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    ignores(&status, kind.as_raw_value())
+}
+
+fn ignores(status: &str, signal: i32) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask & (1 << (signal - 1)) != 0
+}
+
+/// What is typed at our terminal comes to us, and to what we have started.
+fn is_in_foreground() -> bool {
+    let foreground = File::open("/dev/tty").ok().and_then(|terminal| tcgetpgrp(terminal).ok());
+    foreground == Some(getpgrp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ignored_signals_are_known() {
+        let status = "Name:\tostler\nSigBlk:\t0000000000000002\nSigIgn:\t0000000000001001\nSigCgt:\t0\n";
+        assert!(ignores(status, 1) && ignores(status, 13));
+        assert!(!ignores(status, 2) && !ignores(status, 15));
+        assert!(!ignores("", 1));
     }
 }

@@ -1,6 +1,12 @@
 //! Data for the eye. Text as it is; what is none, or would command the terminal, as hexadecimal numbers.
 
-use base64::{Engine, engine::general_purpose::STANDARD};
+use base64::{
+    Engine, alphabet,
+    engine::{
+        DecodePaddingMode,
+        general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD},
+    },
+};
 use std::fmt::Write;
 
 /// How data shall be shown.
@@ -40,9 +46,17 @@ pub(crate) fn text(data: &[u8]) -> Option<&str> {
     (!text.contains(commands)).then_some(text)
 }
 
+/// Takes what Java's decoder takes: the padding may be missing.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
+
 /// Its bytes from base64.
 pub(crate) fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
-    STANDARD.decode(text).ok()
+    LENIENT.decode(text).ok()
 }
 
 /// As base64.
@@ -55,6 +69,9 @@ const FRAME_WITH_TEXT: &str = "+--------+---------------------------------------
 
 /// In the form of upstream's `get -x`.
 fn hex_dump(data: &[u8]) -> String {
+    if data.is_empty() {
+        return "\n".to_owned();
+    }
     let mut dump =
         format!("{FRAME}\n         |  0  1  2  3  4  5  6  7  8  9  a  b  c  d  e  f |\n{FRAME_WITH_TEXT}\n");
     for (row, bytes) in data.chunks(16).enumerate() {
@@ -103,6 +120,11 @@ mod tests {
             +--------+-------------------------------------------------+----------------+
         "#]]
         .assert_eq(&dump);
+    }
+
+    #[test]
+    fn nothing_in_hexadecimal_is_an_empty_line() {
+        assert_eq!(shown(b"", Form::Hex), b"\n");
     }
 
     #[test]

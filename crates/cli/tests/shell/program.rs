@@ -3,7 +3,11 @@
 use std::{
     io::Write,
     process::{Child, Command, Output, Stdio},
+    thread,
+    time::{Duration, Instant},
 };
+
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// `ostler shell`, free of whatever this machine has set.
 pub(crate) fn shell() -> Command {
@@ -53,4 +57,18 @@ pub(crate) fn timeless(text: &str) -> String {
         _ => format!("{line}\n"),
     };
     text.lines().map(line).collect()
+}
+
+/// How it has ended, once it has.
+#[track_caller]
+pub(crate) fn ends(child: &mut Child) -> Option<i32> {
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status.code();
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    let _ = child.kill();
+    panic!("it does not end");
 }

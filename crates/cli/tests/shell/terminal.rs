@@ -1,8 +1,9 @@
 //! The prompt, in a terminal of 100 columns.
 
-use crate::program::{once, shell};
+use crate::program::{ends, once, shell};
 use ostler_testkit::TestServer;
 use rustix::{
+    process::{Pid, Signal, kill_process},
     pty::{self, OpenptFlags},
     termios::{Winsize, tcsetwinsize},
 };
@@ -11,7 +12,7 @@ use std::{
     io::{Read, Write},
     os::fd::OwnedFd,
     path::Path,
-    process::{Child, Command},
+    process::{Child, Command, Stdio},
     sync::mpsc::{self, Receiver},
     thread,
     time::{Duration, Instant},
@@ -33,6 +34,10 @@ struct Terminal {
 
 impl Terminal {
     fn start(server: &str, history: &Path) -> Terminal {
+        Terminal::start_with(server, history, &[("NO_COLOR", "1")])
+    }
+
+    fn start_with(server: &str, history: &Path, variables: &[(&str, &str)]) -> Terminal {
         let end = pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         pty::grantpt(&end).unwrap();
         pty::unlockpt(&end).unwrap();
@@ -44,8 +49,8 @@ impl Terminal {
         let own = shell();
         let mut command = Command::new("setsid");
         command.args(["--ctty", "--wait"]).arg(own.get_program()).args(own.get_args()).arg(server);
-        command.stdin(file()).stdout(file()).stderr(file()).env("TERM", "xterm").env("NO_COLOR", "1");
-        command.env("OSTLER_HISTORY", history);
+        command.stdin(file()).stdout(file()).stderr(file()).env("TERM", "xterm");
+        command.env_remove("NO_COLOR").envs(variables.iter().copied()).env("OSTLER_HISTORY", history);
         let child = command.spawn().unwrap();
         let keyboard = File::from(end);
         let mut screen = keyboard.try_clone().unwrap();
@@ -92,14 +97,7 @@ impl Terminal {
 
     #[track_caller]
     fn ends(mut self) -> Option<i32> {
-        let begun = Instant::now();
-        while begun.elapsed() < PATIENCE {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status.code();
-            }
-            thread::sleep(Duration::from_millis(5));
-        }
-        panic!("it does not end");
+        ends(&mut self.child)
     }
 }
 
@@ -192,4 +190,85 @@ async fn lines_are_completed_found_again_and_interrupted() {
     terminal.until("(CONNECTED) 0] ");
     terminal.keys(UP);
     terminal.until("watch -R /application");
+}
+
+#[tokio::test]
+async fn a_terminal_gets_colours_unless_it_wants_none() {
+    let server = TestServer::start().await.unwrap();
+    let at = server.connect_string();
+    once(&at, &["create", "/app", "x"]);
+    let mut terminal = Terminal::start_with(&at, Path::new(""), &[]);
+    terminal.until("WATCHER::\x1b[39m connected");
+    terminal.until("(CONNECTED) 0] ");
+    let stat = terminal.line("stat -w /app");
+    for part in ["\x1b[38;5;8mdataVersion\x1b[39m = \x1b[1m0\x1b[0m", "\x1b[38;5;8m  (0:2)\x1b[39m"] {
+        assert!(stat.contains(part), "{part:?} in {stat:?}");
+    }
+    once(&at, &["set", "/app", "y"]);
+    terminal.until("\x1b[38;5;3mWATCHER::\x1b[39m NodeDataChanged /app");
+    terminal.until("(CONNECTED) 1] ");
+    let tree = terminal.line("tree -s /app");
+    assert!(tree.contains("/app\x1b[38;5;8m  1 bytes, version 1\x1b[39m"), "{tree:?}");
+
+    for plain in [("NO_COLOR", "1"), ("TERM", "dumb")] {
+        let mut command = shell();
+        command.arg(&at).args(["stat", "/app"]);
+        let seen = at_terminal(command.env(plain.0, plain.1));
+        assert!(seen.contains("dataVersion = 1\r\n"), "{plain:?}: {seen:?}");
+    }
+    let piped = once(&at, &["stat", "/app"]).out;
+    assert!(piped.contains("dataVersion = 1\n") && !piped.contains('\x1b'), "{piped:?}");
+}
+
+/// All that a command shows whose output is a terminal.
+fn at_terminal(command: &mut Command) -> String {
+    let end = pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    pty::grantpt(&end).unwrap();
+    pty::unlockpt(&end).unwrap();
+    let name = pty::ptsname(&end, Vec::new()).unwrap();
+    let other = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    let mut child = command.stdout(OwnedFd::from(other)).spawn().unwrap();
+    // It holds the other end as well.
+    command.stdout(Stdio::null());
+    assert_eq!(ends(&mut child), Some(0));
+    let mut seen = Vec::new();
+    // A terminal whose other end is closed ends with an error.
+    let _ = File::from(end).read_to_end(&mut seen);
+    String::from_utf8(seen).unwrap()
+}
+
+#[tokio::test]
+async fn a_command_under_a_lock_has_the_terminal() {
+    let server = TestServer::start().await.unwrap();
+    let at = server.connect_string();
+    let mut terminal = Terminal::start(&at, Path::new(""));
+    terminal.until("(CONNECTED) 0] ");
+    terminal.keys("lock /held -- sh -c 'echo token $OSTLER_TOKEN; read line; echo got $line; exec cat'\r");
+    terminal.until("\r\ntoken ");
+    terminal.keys("words\r");
+    terminal.until("got words");
+    terminal.keys(CTRL_C);
+    terminal.until("the command has ended with 130");
+    terminal.until("(CONNECTED) 1] ");
+    assert_eq!(once(&at, &["ls", "/held"]).out, "[]\n");
+
+    // SIGTERM ends the command, and then the shell.
+    terminal.keys("lock /held -- sh -c 'kill -TERM $PPID; exec cat'\r");
+    terminal.until("told to end");
+    assert_eq!(terminal.ends(), Some(143));
+    server.until(|counts| counts.sessions == 0).await.unwrap();
+}
+
+#[tokio::test]
+async fn sigterm_ends_a_prompt_that_had_a_command() {
+    let server = TestServer::start().await.unwrap();
+    let at = server.connect_string();
+    let mut terminal = Terminal::start(&at, Path::new(""));
+    terminal.until("(CONNECTED) 0] ");
+    terminal.keys("lock /held -- sh -c 'echo parent $PPID'\r");
+    terminal.until("\r\nparent ");
+    let parent = terminal.until("\r\n");
+    terminal.until("(CONNECTED) 1] ");
+    kill_process(Pid::from_raw(parent.parse().unwrap()).unwrap(), Signal::TERM).unwrap();
+    assert_eq!(terminal.ends(), Some(143));
 }

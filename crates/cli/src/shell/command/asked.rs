@@ -16,7 +16,7 @@ use std::{str::FromStr, time::Duration};
 /// Any version.
 const ANY: i32 = -1;
 /// What one transaction of `deleteall` deletes, as upstream has it.
-const BATCH: usize = 1000;
+const BATCH: i32 = 1000;
 
 /// A command's words, while they are being understood.
 pub(super) struct Asked<'w> {
@@ -49,6 +49,7 @@ impl<'w> Asked<'w> {
 
     fn command(&mut self) -> Result<Command, CommandError> {
         Ok(match self.syntax.name {
+            "ls" if self.has("?") => Command::Help { command: Some(self.syntax) },
             "ls" => Command::Ls {
                 watch: self.watch("'ls path [watch]' is outdated: use 'ls [-w] path'")?,
                 path: self.path(0)?,
@@ -84,8 +85,10 @@ impl<'w> Asked<'w> {
                 Command::Write(Write::Check { path: self.path(0)?, version })
             }
             "deleteall" => {
-                let batch = self.number("b", "batch size")?.unwrap_or(BATCH);
-                Command::DeleteAll { path: self.only_path()?, batch: batch.max(1) }
+                // One by one if it is zero or less, as upstream.
+                let batch = self.number::<i32>("b", "batch size")?.unwrap_or(BATCH);
+                let batch = usize::try_from(batch).unwrap_or(0).max(1);
+                Command::DeleteAll { path: self.only_path()?, batch }
             }
             "setAcl" => {
                 self.operands(2, 2)?;

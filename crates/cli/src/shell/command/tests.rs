@@ -32,6 +32,7 @@ fn reads() {
     check("ls /a", ls(false, false, false));
     check("ls -s -w -R /a", ls(true, true, true));
     check("ls /a -Rs", ls(true, false, true));
+    check("ls -?", Command::Help { command: catalogue::find("ls") });
     let get = |stat, watch, form| Command::Get { path: path("/a"), stat, watch, form };
     check("get /a", get(false, false, Form::Plain));
     check("get -s -w -b /a", get(true, true, Form::Base64));
@@ -84,12 +85,15 @@ fn writes() {
     check(r"set /a $'\xff'", set(Data::Given(b"\xff".to_vec()), -1));
     check("set /a --file f", set(Data::File("f".into()), -1));
     check("set /a --file -", set(Data::Input, -1));
+    // Java's decoder wants no padding.
+    check("set -b /a /wo", set(Data::Given(b"\xff\n".to_vec()), -1));
     refused("set -b /a ?", "set: \"?\" is no base64");
     refused("set /a", "it is written: set [-s] [-v version] [-b] [--file name] path data");
     check("delete -v 1 /a", Command::Write(Write::Delete { path: path("/a"), version: 1 }));
     check("check /a 4", Command::Write(Write::Check { path: path("/a"), version: 4 }));
     check("deleteall /a", Command::DeleteAll { path: path("/a"), batch: 1000 });
     check("rmr /a -b 0", Command::DeleteAll { path: path("/a"), batch: 1 });
+    check("deleteall -b -1 /a", Command::DeleteAll { path: path("/a"), batch: 1 });
     let acl = vec![Acl::world(ostler_client::Perms(3))];
     check(
         "setAcl -R -v 2 /a world:anyone:rw",
@@ -147,10 +151,10 @@ fn quotas_and_the_ensemble() {
 fn what_makes_no_sense_is_told_in_one_sentence() {
     refused("frobnicate", "Command not found frobnicate; help lists all");
     refused("getacl /a", "Command not found getacl; did you mean getAcl?");
-    refused("ls", "it is written: ls [-s] [-w] [-R] path");
+    refused("ls", "it is written: ls [-?] [-s] [-w] [-R] path");
     refused(
         "ls -x /a",
-        "ls: -x is no option of it (quote data that begins with a dash); it is written: ls [-s] [-w] [-R] path",
+        "ls: -x is no option of it (quote data that begins with a dash); it is written: ls [-?] [-s] [-w] [-R] path",
     );
     let path =
         "path of a znode: it begins with a slash, and has no empty, `.` or `..` part and no slash at the end";

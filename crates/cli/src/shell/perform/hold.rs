@@ -5,7 +5,7 @@
 
 use super::super::{
     command::Held,
-    desk::Desk,
+    desk::{Desk, Flow, Input},
     error::{ShellError, While},
     output::note,
     signals::{Signals, Told},
@@ -24,7 +24,8 @@ use rustix::{
 use std::{
     ffi::OsStr,
     os::unix::{ffi::OsStrExt, process::ExitStatusExt},
-    process::ExitStatus,
+    pin::pin,
+    process::{ExitStatus, Stdio},
     time::Duration,
 };
 use tokio::{
@@ -34,6 +35,9 @@ use tokio::{
 
 /// How long a command has for its end once it was told to end.
 const GRACE: Duration = Duration::from_secs(5);
+/// The shell's code for being told to end while it waits.
+const INTERRUPTED: u8 = 130;
+const CANNOT_WAIT: &str = "cannot wait for the command";
 /// The holder's token, a number that grows from holder to holder.
 const TOKEN: &str = "OSTLER_TOKEN";
 /// The znode by which it is held.
@@ -46,13 +50,31 @@ impl Desk {
         path: &str,
         command: &[Word],
         signals: &mut Signals,
-    ) -> Result<(), ShellError> {
+    ) -> Result<Flow, ShellError> {
+        let taken = signals.take_ends().during("cannot listen for signals")?;
+        let held = self.held(what, path, command, signals).await;
+        if taken {
+            signals.leave_ends();
+        }
+        held
+    }
+
+    async fn held(
+        &mut self,
+        what: Held,
+        path: &str,
+        command: &[Word],
+        signals: &mut Signals,
+    ) -> Result<Flow, ShellError> {
         let client = self.client()?;
         let holding = tokio::select! {
             holding = Holding::wait(what, &client, path) => holding?,
-            _ = signals.next() => return Err(ShellError::Interrupted),
+            told = signals.next() => return Err(match told {
+                Told::Interrupt => ShellError::Interrupted,
+                Told::Terminate | Told::HangUp => ShellError::Stopped(INTERRUPTED),
+            }),
         };
-        let ran = run(command, holding.fence(), signals).await;
+        let ran = run(command, self.input, holding.fence(), signals).await;
         // If it takes longer, it goes on in the background, and ends with the session at the latest.
         let _ = timeout(GRACE, holding.end()).await;
         ran
@@ -97,41 +119,67 @@ impl Holding {
     }
 }
 
-async fn run(command: &[Word], fence: &Fence, signals: &mut Signals) -> Result<(), ShellError> {
-    let Some((program, arguments)) = command.split_first() else { return Ok(()) };
+async fn run(
+    command: &[Word],
+    input: Input,
+    fence: &Fence,
+    signals: &mut Signals,
+) -> Result<Flow, ShellError> {
+    let Some((program, arguments)) = command.split_first() else { return Ok(Flow::Goes) };
+    let stdin = match input {
+        // The lines that come there are for us.
+        Input::Commands => Stdio::null(),
+        Input::Free | Input::Keyboard => Stdio::inherit(),
+    };
     let mut child = Command::new(OsStr::from_bytes(program.bytes()))
         .args(arguments.iter().map(|word| OsStr::from_bytes(word.bytes())))
         .env(TOKEN, fence.token().number().to_string())
         .env(NODE, fence.node())
+        .stdin(stdin)
         .kill_on_drop(true)
         .spawn()
         .map_err(|cause| ShellError::Program {
             program: String::from_utf8_lossy(program.bytes()).into_owned(),
             cause,
         })?;
+    let mut lost = pin!(fence.lost());
     loop {
         tokio::select! {
-            status = child.wait() => return told_by(status.during("cannot wait for the command")?),
-            () = fence.lost() => {
+            biased;
+            status = child.wait() => return told_by(status.during(CANNOT_WAIT)?).map(|()| Flow::Goes),
+            () = &mut lost => {
                 note(&format!("{} may be lost: ending the command", fence.node()));
-                end(&mut child).await;
+                end(&mut child, Signal::TERM, GRACE).await?;
                 return Err(ShellError::Refused(format!("{} was lost while the command ran", fence.node())));
             }
-            told = signals.next() => match told {
-                // The terminal has told the command, too.
-                Told::Interrupt => {}
-                Told::Terminate => tell(&child, Signal::TERM),
-            },
+            told = signals.next() => {
+                // What it means is for the command to say, as with any shell.
+                if told.by_terminal() {
+                    continue;
+                }
+                // Held until it has ended: nobody else may begin before.
+                return match told_by(end(&mut child, told.signal(), GRACE).await?) {
+                    Err(ShellError::Ended(code)) => Err(ShellError::Stopped(code)),
+                    ended => ended.map(|()| Flow::Ends),
+                };
+            }
         }
     }
 }
 
-async fn end(child: &mut Child) {
-    tell(child, Signal::TERM);
-    if timeout(GRACE, child.wait()).await.is_err() {
-        // Nothing else can go wrong than that it has ended meanwhile.
-        let _ = child.kill().await;
+/// Tells it to end, and kills it if it has not after the grace.
+async fn end(child: &mut Child, signal: Signal, grace: Duration) -> Result<ExitStatus, ShellError> {
+    tell(child, signal);
+    match timeout(grace, child.wait()).await {
+        Ok(status) => status,
+        Err(_) => {
+            note("the command has not ended when told to: killing it");
+            // Nothing else can go wrong than that it has ended meanwhile.
+            let _ = child.start_kill();
+            child.wait().await
+        }
     }
+    .during(CANNOT_WAIT)
 }
 
 fn tell(child: &Child, signal: Signal) {
@@ -148,5 +196,40 @@ fn told_by(status: ExitStatus) -> Result<(), ShellError> {
     match u8::try_from(code).unwrap_or(1) {
         0 => Ok(()),
         code => Err(ShellError::Ended(code)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncBufReadExt, BufReader};
+
+    /// Starts a shell's script, and waits until it has said a line.
+    async fn started(script: &str) -> Child {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+        let mut child = command.spawn().unwrap();
+        let out = child.stdout.take().unwrap();
+        BufReader::new(out).read_line(&mut String::new()).await.unwrap();
+        child
+    }
+
+    async fn ended(script: &str, grace: Duration) -> Option<u8> {
+        let mut child = started(script).await;
+        // Kept open: this is what it waits for.
+        let _input = child.stdin.take();
+        match told_by(end(&mut child, Signal::TERM, grace).await.unwrap()) {
+            Ok(()) => None,
+            Err(ShellError::Ended(code)) => Some(code),
+            Err(other) => panic!("{other}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_command_is_killed_if_it_does_not_end() {
+        let deaf = "trap '' TERM; echo; exec cat";
+        assert_eq!(ended(deaf, Duration::from_millis(10)).await, Some(128 + 9));
+        let willing = "echo; exec cat";
+        assert_eq!(ended(willing, Duration::from_secs(60)).await, Some(128 + 15));
     }
 }

@@ -64,7 +64,9 @@ impl Desk {
     pub(super) async fn del_quota(&mut self, path: &str, which: Limits) -> Result<(), ShellError> {
         let (client, absolute) = self.of_servers(path)?;
         let limits_at = limits_path(&absolute);
-        let (old, stat) = client.get_data(&limits_at).await.map_err(|error| no_quota(path, error))?;
+        let none = || ShellError::Refused(format!("Quota does not exist for {path}"));
+        let read = client.get_data(&limits_at).await;
+        let (old, stat) = read.map_err(|error| if error.is_no_node() { none() } else { error.into() })?;
         if which != Limits::default() {
             let limits = quota_text::without(QuotaNumbers::parse(&old), which);
             let text = quota_text::limits_text(limits);

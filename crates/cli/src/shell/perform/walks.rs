@@ -16,7 +16,13 @@ use ostler_client::paths;
 impl Desk {
     /// Siblings together, then what is below each, as upstream shows them.
     pub(super) async fn ls_all(&mut self, path: &str, watch: bool) -> Result<(), ShellError> {
-        let mut walk = Walk::new(&self.client()?, path, None).watching(watch);
+        let client = self.client()?;
+        if watch {
+            // Upstream reads the first znode's data as well, and so leaves a watch there, too.
+            let (_, changed) = client.get_data(path).watch().await?;
+            self.connected()?.watches.once(path, Watched::Data, changed);
+        }
+        let mut walk = Walk::new(&client, path, None).watching(watch);
         while let Some(visited) = walk.next().await? {
             if visited.depth == 0 {
                 self.answer(&Answer::Path { path: visited.path.clone() })?;

@@ -6,7 +6,7 @@ use super::super::{
     error::ShellError,
     watches::Watched,
 };
-use ostler_client::{AddWatchMode, EventKind, WatcherType};
+use ostler_client::{AddWatchMode, Error, EventKind, WatcherType};
 
 impl Desk {
     /// Shows changes as they come, until there were `count` of them.
@@ -47,11 +47,15 @@ impl Desk {
         here: bool,
     ) -> Result<(), ShellError> {
         let client = self.client()?;
-        if here && !client.is_connected() {
-            self.connected()?.watches.forget(path, kind);
-            return Ok(());
+        if client.is_connected() || !here {
+            match client.remove_watches(path, kind).await {
+                // It was there when we looked.
+                Err(Error::ConnectionLoss { .. } | Error::NotConnected { .. }) if here => {}
+                removed => return Ok(removed?),
+            }
         }
-        Ok(client.remove_watches(path, kind).await?)
+        self.connected()?.watches.forget(path, kind);
+        Ok(())
     }
 
     pub(super) fn print_watches(&mut self, wanted: Option<bool>) -> Result<(), ShellError> {

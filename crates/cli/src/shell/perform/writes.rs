@@ -3,7 +3,7 @@
 use super::super::{
     answer::Answer,
     command::{Create, Data, Write},
-    desk::Desk,
+    desk::{Desk, Input},
     error::{ShellError, While},
     walk::Walk,
 };
@@ -51,7 +51,7 @@ impl Desk {
     }
 
     fn input(&self) -> Result<Vec<u8>, ShellError> {
-        if self.input_taken {
+        if self.input != Input::Free {
             let said = "the input holds the commands: name a file, or give this command as arguments of ostler shell";
             return Err(ShellError::Refused(said.into()));
         }
