@@ -3,10 +3,12 @@
 
 mod any_server;
 mod encrypted;
+mod guaranteed;
 mod losses;
 mod old_servers;
 mod operations;
 mod proxy;
 mod server;
 mod sessions;
+mod traces;
 mod watches;
