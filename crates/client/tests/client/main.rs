@@ -5,6 +5,7 @@ mod any_server;
 mod encrypted;
 mod guaranteed;
 mod losses;
+mod observed;
 mod old_servers;
 mod operations;
 mod proxy;
