@@ -9,6 +9,7 @@ mod observed;
 mod old_servers;
 mod operations;
 mod proxy;
+mod read_only;
 mod server;
 mod sessions;
 mod traces;
