@@ -35,7 +35,8 @@ impl Delete<'_> {
         self
     }
 
-    /// Tries again after connection loss; if it is then gone, it was this.
+    /// Tries again after connection loss; if it is then gone, it was this. One that somebody has made anew meanwhile is
+    /// deleted as well if it has the version.
     pub fn idempotent(mut self) -> Self {
         self.idempotent = true;
         self
