@@ -405,7 +405,7 @@ impl Session {
 
     /// Sets all watches again on a new connection.
     fn rearm(&mut self, now: Mono, effects: &mut Effects) {
-        for chunk in rearm::chunks(&self.watches, self.replied) {
+        for chunk in rearm::chunks(&self.watches, self.replied, self.config.packet_max) {
             let request = ostler_proto::request::Request::SetWatches(chunk.request);
             request.write_frame(Xid::SET_WATCHES, &mut effects.bytes);
             self.rearming.push_back(Rearming { at: now, gaps: chunk.gaps });

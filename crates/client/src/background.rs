@@ -2,11 +2,13 @@
 
 use crate::{
     client::Client,
+    delete::DeletePlan,
     error::{Error, Result},
     paths::join,
     protected::ProtectionId,
-    retry::RetryPolicy,
+    retry::{RetryPolicy, Tries},
 };
+use ostler_client_core::ConnectionState;
 use std::{
     future::Future,
     pin::Pin,
@@ -54,58 +56,86 @@ impl<T: Send + 'static> Drop for EndedByAnybody<T> {
     }
 }
 
-/// Deletes a znode, whatever its version, in the background.
-pub(crate) fn delete(client: &Client, path: String) {
-    let client = client.with_retry(RetryPolicy::none());
-    spawn(&client.clone(), path.clone(), move || {
-        let (client, path) = (client.clone(), path.clone());
-        async move { client.delete(&path).quietly().send().await }
-    });
+/// Deletes a znode in the background, as `plan` says. With `tried` it may have been deleted already, unheard.
+pub(crate) fn delete(plan: DeletePlan, tried: bool) {
+    let mut tries = Tries::new(RetryPolicy::none());
+    tries.unknown = tried;
+    Deletion::Planned { plan: plan.quietly(), tries }.spawn();
 }
 
 /// Deletes whatever was created with `id` below `parent`.
 pub(crate) fn delete_protected(client: &Client, parent: String, id: ProtectionId) {
-    let client = client.with_retry(RetryPolicy::none());
-    spawn(&client.clone(), parent.clone(), move || find_and_delete(client.clone(), parent.clone(), id));
+    Deletion::Protected { client: client.with_retry(RetryPolicy::none()), parent, id }.spawn();
 }
 
-async fn find_and_delete(client: Client, parent: String, id: ProtectionId) -> Result<()> {
-    client.sync(&parent).await?;
-    let names = match client.get_children(&parent).await {
+/// What is to be deleted.
+enum Deletion {
+    /// A znode, as was said of it.
+    Planned { plan: DeletePlan, tries: Tries },
+    /// Whatever has the id in its name.
+    Protected { client: Client, parent: String, id: ProtectionId },
+}
+
+impl Deletion {
+    fn client(&self) -> &Client {
+        match self {
+            Deletion::Planned { plan, .. } => &plan.client,
+            Deletion::Protected { client, .. } => client,
+        }
+    }
+
+    fn path(&self) -> &str {
+        match self {
+            Deletion::Planned { plan, .. } => &plan.topic.path,
+            Deletion::Protected { parent, .. } => parent,
+        }
+    }
+
+    async fn attempt(&mut self) -> Result<()> {
+        match self {
+            Deletion::Planned { plan, tries } => plan.try_again(tries).await,
+            Deletion::Protected { client, parent, id } => find_and_delete(client, parent, *id).await,
+        }
+    }
+
+    fn spawn(mut self) {
+        let span = tracing::debug_span!(target: "ostler_client", "background delete", path = self.path());
+        let runtime = self.client().shared().runtime.clone();
+        let work = async move {
+            let mut tries = 0;
+            loop {
+                match self.attempt().await {
+                    Ok(()) => return,
+                    Err(error) if goes_on(self.client(), &error) => {
+                        tries += 1;
+                        let wait = WAITS.wait(tries, Duration::ZERO, tries.into()).unwrap_or_default();
+                        sleep(wait).await;
+                    }
+                    // What was held by the session went with it.
+                    Err(error) if error.is_session_over() => return tracing::debug!(%error, "not deleted"),
+                    Err(error) => return tracing::warn!(%error, "a znode is left undeleted"),
+                }
+            }
+        };
+        runtime.spawn(work.instrument(span));
+    }
+}
+
+async fn find_and_delete(client: &Client, parent: &str, id: ProtectionId) -> Result<()> {
+    client.sync(parent).await?;
+    let names = match client.get_children(parent).await {
         Err(error) if error.is_no_node() => return Ok(()),
         names => names?,
     };
     for name in names.iter().filter(|name| id.is_in(name)) {
-        client.delete(&join(&parent, name)).quietly().await?;
+        client.delete(&join(parent, name)).quietly().await?;
     }
     Ok(())
 }
 
-fn spawn<F>(client: &Client, path: String, mut attempt: impl FnMut() -> F + Send + 'static)
-where
-    F: Future<Output = Result<()>> + Send,
-{
-    let span = tracing::debug_span!(target: "ostler_client", "background delete", path);
-    let work = async move {
-        let mut tries = 0;
-        loop {
-            match attempt().await {
-                Ok(()) => return,
-                Err(error) if goes_on(&error) => {
-                    tries += 1;
-                    let wait = WAITS.wait(tries, Duration::ZERO, tries.into()).unwrap_or_default();
-                    sleep(wait).await;
-                }
-                // What was held by the session went with it.
-                Err(error) if error.is_session_over() => return tracing::debug!(%error, "not deleted"),
-                Err(error) => return tracing::warn!(%error, "a znode is left undeleted"),
-            }
-        }
-    };
-    client.shared().runtime.spawn(work.instrument(span));
-}
-
-/// With its session an ephemeral znode goes by itself; what is refused for good stays refused.
-fn goes_on(error: &Error) -> bool {
-    error.is_connection_trouble() || matches!(error, Error::SessionExpired { .. })
+/// Whether another try may do better. What is bound to a session ends with that, and everything with the client; what
+/// is refused for good stays refused.
+pub(crate) fn goes_on(client: &Client, error: &Error) -> bool {
+    let next_session = || client.session.is_none() && client.state().state != ConnectionState::Closed;
+    error.is_connection_trouble() || (error.is_session_expired() && next_session())
 }

@@ -4,7 +4,7 @@ use crate::{
     client::{Client, Handle},
     connect_string,
     connection_task::ConnectionTask,
-    dial::Dialer,
+    dial::{Dialer, Resolver, by_the_system},
     error::{Error, Result},
     retry::RetryPolicy,
     shared::Shared,
@@ -21,6 +21,7 @@ use uuid::Uuid;
 pub struct ClientBuilder {
     servers: String,
     config: Config,
+    resolver: Resolver,
     tls: Option<Arc<rustls::ClientConfig>>,
     retry: RetryPolicy,
     reply_max: usize,
@@ -38,6 +39,7 @@ impl ClientBuilder {
         ClientBuilder {
             servers: servers.to_owned(),
             config: Config::new(1, seed),
+            resolver: by_the_system(),
             tls: None,
             retry: RetryPolicy::default(),
             reply_max: 64 << 20,
@@ -131,6 +133,13 @@ impl ClientBuilder {
         self
     }
 
+    /// Names are resolved like this instead.
+    #[cfg(test)]
+    pub(crate) fn resolver(mut self, resolver: Resolver) -> Self {
+        self.resolver = resolver;
+        self
+    }
+
     /// Opens a session with one of the servers. Must be called within a tokio runtime, which the client's task
     /// then runs on.
     ///
@@ -161,7 +170,7 @@ impl ClientBuilder {
         let parsed = connect_string::parse(&self.servers)?;
         let config = Config { hosts: parsed.hosts.len(), ..self.config };
         let shared = Arc::new(Shared::new(config));
-        let dialer = Dialer { hosts: parsed.hosts.into(), tls: self.tls };
+        let dialer = Dialer { hosts: parsed.hosts.into(), resolver: self.resolver, tls: self.tls };
         let task = ConnectionTask::new(shared.clone(), dialer, self.reply_max);
         shared.runtime.spawn(task);
         let handle = Arc::new(Handle { shared });

@@ -4,7 +4,7 @@ use crate::{
     builder::ClientBuilder,
     error::{Error, Result},
     metrics::Metrics,
-    operation::{Call, Operation, finish},
+    operation::{Call, Operation, finish, spanned},
     retry::RetryPolicy,
     session::Session,
     shared::Shared,
@@ -18,6 +18,7 @@ use ostler_proto::{
 };
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
+use tracing::Instrument;
 
 /// A client of Ostler or ZooKeeper. Clones share its session; the last one dropped closes it.
 #[derive(Debug, Clone)]
@@ -62,8 +63,9 @@ impl Client {
     /// [`Error::Closed`]. Operations made before are done first; what goes on in the background and has to wait for a
     /// connection is given up. All clones are closed with it, and every [`Session`].
     pub async fn close(&self) {
+        let span = self.topic("closeSession", "").span();
         // It is closed, whatever comes of the request.
-        let _ = self.handle.shared.close().await;
+        let _ = self.handle.shared.close().instrument(span).await;
     }
 
     /// The connection's state now. `Lost` from the moment on at which a server may have expired the session by
@@ -177,7 +179,7 @@ impl Client {
     pub fn add_auth(&self, scheme: &str, auth: impl Into<Vec<u8>>) -> Operation<()> {
         let topic = self.topic("addAuth", scheme);
         let call = self.handle.shared.add_auth(AuthInfo { scheme: scheme.to_owned(), auth: auth.into() });
-        Operation::new(async move { finish(call, &topic, |reply| reply.ok().map(drop)).await })
+        spanned(topic.span(), async move { finish(call, &topic, |reply| reply.ok().map(drop)).await })
     }
 
     /// This handle, bound to no session.

@@ -5,7 +5,7 @@ use crate::{
     error::DialError,
     shared::{MANY, Order, Outcome, Shared},
 };
-use ostler_client_core::{AttemptId, Mono};
+use ostler_client_core::{AttemptId, ConnectionState, Mono};
 use ostler_proto::frame::{Split, split};
 use std::{
     future::Future,
@@ -201,6 +201,9 @@ impl ConnectionTask {
 impl Drop for ConnectionTask {
     /// The runtime may end before the client: then nobody may be left waiting.
     fn drop(&mut self) {
+        if self.shared.state_now().0.state == ConnectionState::Closed {
+            return;
+        }
         drop(self.shared.close());
         if let Phase::Linked(linked) = &self.phase {
             self.shared.disconnected(linked.attempt);

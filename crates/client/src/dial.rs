@@ -3,7 +3,9 @@
 use crate::{connect_string::HostPort, error::DialError};
 use rustls_pki_types::ServerName;
 use std::{
+    future::Future,
     io,
+    net::SocketAddr,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -19,10 +21,23 @@ use tokio_rustls::{TlsConnector, client::TlsStream};
 /// A server that takes longer to say whether it can write is none to go to.
 const PROBE_WITHIN: Duration = Duration::from_secs(2);
 
+/// How a server's name becomes addresses.
+pub(crate) type Resolver = Arc<dyn Fn(HostPort) -> Resolving + Send + Sync>;
+
+pub(crate) type Resolving = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>>;
+
+/// As the system resolves names.
+pub(crate) fn by_the_system() -> Resolver {
+    Arc::new(|server| {
+        Box::pin(async move { Ok(lookup_host((server.host.as_str(), server.port)).await?.collect()) })
+    })
+}
+
 /// What every connection needs.
 #[derive(Clone)]
 pub(crate) struct Dialer {
     pub(crate) hosts: Arc<[HostPort]>,
+    pub(crate) resolver: Resolver,
     pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
 }
 
@@ -37,7 +52,9 @@ impl Dialer {
     /// Connects to server number `host`, in attempt number `attempt` of all.
     pub(crate) async fn dial(self, host: usize, attempt: u64) -> Result<Conn, DialError> {
         let server = &self.hosts[host];
-        let tcp = connect(server, turn(attempt, self.hosts.len())).await?;
+        let addresses = (self.resolver)(server.clone()).await;
+        let addresses = addresses.map_err(|cause| DialError::Resolve(server.to_string(), cause))?;
+        let tcp = connect(server, addresses, turn(attempt, self.hosts.len())).await?;
         match self.tls {
             None => Ok(Conn::Plain(tcp)),
             Some(config) => {
@@ -69,10 +86,11 @@ fn turn(attempt: u64, servers: usize) -> usize {
     attempt as usize / servers.max(1)
 }
 
-async fn connect(server: &HostPort, turn: usize) -> Result<TcpStream, DialError> {
-    let found = lookup_host((server.host.as_str(), server.port)).await;
-    let mut addresses: Vec<_> =
-        found.map_err(|cause| DialError::Resolve(server.to_string(), cause))?.collect();
+async fn connect(
+    server: &HostPort,
+    mut addresses: Vec<SocketAddr>,
+    turn: usize,
+) -> Result<TcpStream, DialError> {
     if addresses.is_empty() {
         return Err(DialError::NoAddress(server.to_string()));
     }
@@ -127,6 +145,7 @@ impl AsyncWrite for Conn {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::Client;
 
     #[test]
     fn each_server_begins_with_each_of_its_addresses_in_turn() {
@@ -143,9 +162,42 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_server_that_does_not_say_whether_it_can_write_is_not_waited_for() {
-        let mute = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mute = listen().await;
         let port = mute.local_addr().unwrap().port();
         let hosts = [HostPort { host: "127.0.0.1".to_owned(), port }].into();
-        assert!(!Dialer { hosts, tls: None }.can_write(0).await);
+        let dialer = Dialer { hosts, resolver: by_the_system(), tls: None };
+        assert!(!dialer.can_write(0).await);
+    }
+
+    /// A server that moves to another address, from where nobody has a name to one that has its own again.
+    #[tokio::test]
+    async fn a_name_is_resolved_anew_at_each_attempt() {
+        let (old, new) = (listen().await, listen().await);
+        let [first, second] = [&old, &new].map(|at| at.local_addr().unwrap());
+        let answers = [Some(first), Some(second), None, Some(first), Some(second)].into_iter();
+        let (asked, mut names) = tokio::sync::mpsc::unbounded_channel();
+        let answers = std::sync::Mutex::new(answers);
+        let resolver: Resolver = Arc::new(move |server| {
+            let found = answers.lock().unwrap().next().flatten();
+            asked.send(server.to_string()).unwrap();
+            Box::pin(async move { Ok(vec![found.ok_or(io::ErrorKind::NotFound)?]) })
+        });
+        let client = Client::builder("zoo.example:2181").resolver(resolver).start().unwrap();
+        // Each server takes the connection and loses it at once.
+        for server in [&old, &new, &old, &new] {
+            let taken = timeout(Duration::from_secs(10), server.accept()).await;
+            drop(taken.expect("nobody comes to where the server is now").unwrap());
+        }
+        drop(client);
+        let mut attempts = 0;
+        while let Ok(name) = names.try_recv() {
+            assert_eq!(name, "zoo.example:2181");
+            attempts += 1;
+        }
+        assert_eq!(attempts, 5);
+    }
+
+    async fn listen() -> tokio::net::TcpListener {
+        tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap()
     }
 }

@@ -190,10 +190,14 @@ impl Error {
             || self.code() == Some(ErrorCode::ThrottledOp)
     }
 
+    /// The session in which it was asked for has expired, and it was not done: this client says so, or the server.
+    pub(crate) fn is_session_expired(&self) -> bool {
+        matches!(self, Error::SessionExpired { .. }) || self.code() == Some(ErrorCode::SessionExpired)
+    }
+
     /// The session that it was meant for is over.
     pub fn is_session_over(&self) -> bool {
-        matches!(self, Error::SessionExpired { .. } | Error::SessionChanged { .. } | Error::Closed)
-            || self.code() == Some(ErrorCode::SessionExpired)
+        matches!(self, Error::SessionChanged { .. } | Error::Closed) || self.is_session_expired()
     }
 }
 

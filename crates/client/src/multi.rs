@@ -4,8 +4,8 @@ use crate::{
     client::{Client, checked},
     create::CreateMode,
     error::{Error, Result},
-    operation::{Operation, Trouble, finish, retried, spanned},
-    shared::Reply,
+    operation::{Call, Operation, Topic, Trouble, finish, retried, spanned},
+    shared::{Create2, Reply},
 };
 use bytes::Bytes;
 use ostler_client_core::Chroot;
@@ -154,16 +154,59 @@ impl Multi<'_> {
         if let Some(error) = self.ops.iter().find_map(|op| op.check().err()) {
             return Operation::refused(error);
         }
-        let client = self.client;
-        let ops = self.ops.iter().map(|op| op.request(&client.chroot)).collect();
-        let call = client.call(&Request::Multi(ops));
-        let topic = client.topic("multi", self.ops.first().map_or("", |op| &op.path));
-        let (ops, chroot) = (self.ops, client.chroot.clone());
-        spanned(
-            topic.span(),
-            async move { finish(call, &topic, |reply| results(reply, &ops, &chroot)).await },
-        )
+        let topic = self.client.topic("multi", self.ops.first().map_or("", |op| &op.path));
+        let plan = Plan { client: self.client.clone(), topic, ops: self.ops };
+        let plainly = plan.client.shared().create2() == Create2::Unknown;
+        let first = plan.ask(plainly);
+        spanned(plan.topic.span(), async move { plan.run(first, plainly).await })
     }
+}
+
+/// A multi with everything that it needs to be asked for another way.
+struct Plan {
+    client: Client,
+    topic: Topic,
+    ops: Vec<PlannedOp>,
+}
+
+impl Plan {
+    /// With `plainly`, in operations that every server knows.
+    fn ask(&self, plainly: bool) -> Call {
+        let ops = self.ops.iter().map(|op| op.request(&self.client.chroot, plainly));
+        self.client.call(&Request::Multi(ops.collect()))
+    }
+
+    async fn done(&self, call: Call) -> Result<Vec<OpResult>> {
+        finish(call, &self.topic, |reply| results(reply, &self.ops, &self.client.chroot)).await
+    }
+
+    async fn run(&self, first: Call, plainly: bool) -> Result<Vec<OpResult>> {
+        let done = self.done(first).await;
+        let shared = self.client.shared();
+        if plainly || !self.ops.iter().any(PlannedOp::is_create2) {
+            return done;
+        }
+        match done {
+            // A server that does not know create2 cannot read a multi that has one, and so does nothing of it.
+            Err(error) if is_unreadable(&error) && shared.create2() != Create2::Known => {
+                let done = self.done(self.ask(true)).await;
+                if !done.as_ref().is_err_and(is_unreadable) {
+                    shared.note_create2(Create2::Unknown);
+                }
+                done
+            }
+            Ok(done) => {
+                shared.note_create2(Create2::Known);
+                Ok(done)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The server could not read the request.
+fn is_unreadable(error: &Error) -> bool {
+    matches!(error, Error::Server { code: ErrorCode::MarshallingError, .. })
 }
 
 impl IntoFuture for Multi<'_> {
@@ -192,11 +235,16 @@ impl PlannedOp {
         }
     }
 
-    fn request<'a>(&'a self, chroot: &Chroot) -> MultiOp<'a> {
+    fn is_create2(&self) -> bool {
+        matches!(&self.what, What::Create { mode, .. } if mode.op() == Op::Create2)
+    }
+
+    fn request<'a>(&'a self, chroot: &Chroot, plainly: bool) -> MultiOp<'a> {
         let path = chroot.absolute(&self.path);
         match &self.what {
             What::Create { data, mode, acl } => {
-                MultiOp::Create(mode.request(None, path, Some(data.as_ref()), acl))
+                let op = (plainly && self.is_create2()).then_some(Op::Create);
+                MultiOp::Create(mode.request(op, path, Some(data.as_ref()), acl))
             }
             What::Delete { version } => MultiOp::Delete(PathVersion { path, version: *version }),
             What::SetData { data, version } => {

@@ -134,7 +134,7 @@ async fn find_or_create(plan: &Plan, id: ProtectionId, path: &str) -> Result<Cre
                 return Ok(Created { path, stat });
             }
             // Of a session that is over: it will go, and must not be taken for ours.
-            background::delete(&plan.client.unbound(), path);
+            plan.client.unbound().delete(&path).in_background();
         }
     }
     plan.with_parents(path, plan.ask(path)).await

@@ -1,10 +1,12 @@
 //! How often to try again, and how long to wait in between.
 
+use crate::error::{Error, Result};
 use rand_xoshiro::{
     SplitMix64,
     rand_core::{RngCore, SeedableRng},
 };
 use std::time::Duration;
+use tokio::time::{Instant, sleep};
 
 /// How often to try again after connection trouble, and how long to wait in between.
 ///
@@ -95,6 +97,35 @@ impl Default for RetryPolicy {
     /// Ten times, from 50 ms up to 2 s.
     fn default() -> Self {
         RetryPolicy::exponential(Duration::from_millis(50), Duration::from_secs(2), 10)
+    }
+}
+
+/// How to go about connection trouble.
+pub(crate) struct Tries {
+    policy: RetryPolicy,
+    begun: Instant,
+    tries: u32,
+    /// An earlier try may have been done.
+    pub(crate) unknown: bool,
+}
+
+impl Tries {
+    pub(crate) fn new(policy: RetryPolicy) -> Tries {
+        Tries { policy, begun: Instant::now(), tries: 0, unknown: false }
+    }
+
+    /// Waits before another try; gives the error back if there is to be none.
+    pub(crate) async fn wait(&mut self, error: Error) -> Result<()> {
+        self.unknown |= error.is_outcome_unknown();
+        self.tries += 1;
+        let chance = self.begun.elapsed().subsec_nanos().into();
+        match self.policy.wait(self.tries, self.begun.elapsed(), chance) {
+            Some(wait) if error.is_connection_trouble() => {
+                sleep(wait).await;
+                Ok(())
+            }
+            _ => Err(error),
+        }
     }
 }
 

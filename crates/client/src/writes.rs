@@ -1,13 +1,11 @@
 //! Operations that change a znode.
 
 use crate::{
-    background,
     client::{Client, checked},
-    error::{Error, Result},
+    error::Result,
     operation::{Call, Direct, Operation, Topic, Trouble, finish, spanned},
-    paths::join,
     reads,
-    retry::RetryPolicy,
+    retry::Tries,
     shared::Reply,
 };
 use bytes::Bytes;
@@ -15,44 +13,13 @@ use ostler_client_core::Chroot;
 use ostler_proto::{
     acl::{Acl, RawAcl},
     jute::Reader,
-    request::{self, PathVersion, Request},
+    request::{self, Request},
     stat::Stat,
 };
 use std::future::IntoFuture;
-use tokio::time::{Instant, sleep};
-use tracing::Instrument;
 
 /// Any version.
-const ANY: i32 = -1;
-
-/// How to go about connection trouble.
-struct Tries {
-    policy: RetryPolicy,
-    begun: Instant,
-    tries: u32,
-    /// An earlier try may have been done.
-    unknown: bool,
-}
-
-impl Tries {
-    fn new(policy: RetryPolicy) -> Tries {
-        Tries { policy, begun: Instant::now(), tries: 0, unknown: false }
-    }
-
-    /// Waits before another try; gives the error back if there is to be none.
-    async fn wait(&mut self, error: Error) -> Result<()> {
-        self.unknown |= error.is_outcome_unknown();
-        self.tries += 1;
-        let chance = self.begun.elapsed().subsec_nanos().into();
-        match self.policy.wait(self.tries, self.begun.elapsed(), chance) {
-            Some(wait) if error.is_connection_trouble() => {
-                sleep(wait).await;
-                Ok(())
-            }
-            _ => Err(error),
-        }
-    }
-}
+pub(crate) const ANY: i32 = -1;
 
 /// A setData: say how, then await it.
 #[derive(Debug)]
@@ -146,164 +113,6 @@ async fn set_until_known(
         }
         call = set_data(client, &topic.path, data, version);
     }
-}
-
-/// A delete: say how, then await it.
-#[derive(Debug)]
-#[must_use = "nothing is deleted until it is awaited"]
-pub struct Delete<'a> {
-    client: &'a Client,
-    path: &'a str,
-    version: i32,
-    idempotent: bool,
-    quietly: bool,
-    children: bool,
-    guaranteed: bool,
-}
-
-impl Delete<'_> {
-    /// Only if the znode has this version; any unless said.
-    pub fn version(mut self, version: i32) -> Self {
-        self.version = version;
-        self
-    }
-
-    /// Tries again after connection loss; if it is then gone, it was this.
-    pub fn idempotent(mut self) -> Self {
-        self.idempotent = true;
-        self
-    }
-
-    /// That it is not there is no error.
-    pub fn quietly(mut self) -> Self {
-        self.quietly = true;
-        self
-    }
-
-    /// Deletes what is below it first.
-    pub fn deleting_children_if_needed(mut self) -> Self {
-        self.children = true;
-        self
-    }
-
-    /// If connection trouble lasts longer than the retry policy does, or the future is dropped, it goes on in
-    /// the background until it is done.
-    pub fn guaranteed(mut self) -> Self {
-        self.guaranteed = true;
-        self
-    }
-
-    /// Deletes in the background until it is done, for a place where nobody can wait (`Drop`). Of the options,
-    /// only `version` does not go with it: whatever is there is deleted. Through a [`Session`](crate::Session) it
-    /// ends with the session.
-    pub fn in_background(self) {
-        background::delete(self.client, self.path.to_owned());
-    }
-
-    /// Hands it to the client now; [`IntoFuture`] does the same.
-    pub fn send(self) -> Operation<()> {
-        if let Err(error) = checked(self.path) {
-            return Operation::refused(error);
-        }
-        let topic = self.client.topic("delete", self.path);
-        if !(self.idempotent || self.quietly || self.children || self.guaranteed) {
-            let call = delete(self.client, self.path, self.version);
-            let (client, span) = (self.client.clone(), topic.span());
-            let decode = |reply: Reply, _: &Chroot| reply.ok().map(drop);
-            return Operation::direct(Direct { call, client, topic, decode, again: None, span });
-        }
-        let plan = DeletePlan {
-            client: self.client.clone(),
-            version: self.version,
-            idempotent: self.idempotent || self.guaranteed,
-            quietly: self.quietly,
-            children: self.children,
-        };
-        let first = plan.ask(self.path);
-        let span = topic.span();
-        if !self.guaranteed {
-            return spanned(span, async move { plan.run(&topic, first).await });
-        }
-        let work = async move {
-            let result = plan.run(&topic, first).await;
-            if result.as_ref().is_err_and(|error| error.is_connection_trouble() || error.is_outcome_unknown())
-            {
-                background::delete(&plan.client, topic.path.to_string());
-            }
-            result
-        };
-        Operation::new(background::ended_by_anybody(self.client, work.instrument(span)))
-    }
-}
-
-impl IntoFuture for Delete<'_> {
-    type Output = Result<()>;
-    type IntoFuture = Operation<()>;
-
-    fn into_future(self) -> Operation<()> {
-        self.send()
-    }
-}
-
-fn delete(client: &Client, path: &str, version: i32) -> Call {
-    let path = client.chroot.absolute(path);
-    client.call(&Request::Delete(PathVersion { path, version }))
-}
-
-struct DeletePlan {
-    client: Client,
-    version: i32,
-    idempotent: bool,
-    quietly: bool,
-    children: bool,
-}
-
-impl DeletePlan {
-    fn ask(&self, path: &str) -> Call {
-        delete(&self.client, path, self.version)
-    }
-
-    async fn run(&self, topic: &Topic, first: Call) -> Result<()> {
-        let policy = if self.idempotent { self.client.retry } else { RetryPolicy::none() };
-        let mut tries = Tries::new(policy);
-        let mut call = first;
-        loop {
-            match finish(call, topic, |reply| reply.ok().map(drop)).await {
-                Ok(()) => return Ok(()),
-                Err(error) if error.is_no_node() && (self.quietly || tries.unknown) => return Ok(()),
-                Err(error) if error.is_not_empty() && self.children => {
-                    delete_below(&self.client, &topic.path).await?;
-                }
-                Err(error) => tries.wait(error).await?,
-            }
-            call = self.ask(&topic.path);
-        }
-    }
-}
-
-/// Deletes everything below `path`, the deepest first. What others create meanwhile is found by the next round.
-async fn delete_below(client: &Client, path: &str) -> Result<()> {
-    let mut below = Vec::new();
-    let mut unread = vec![path.to_owned()];
-    while let Some(parent) = unread.pop() {
-        let names = match client.get_children(&parent).await {
-            Err(error) if error.is_no_node() => continue,
-            names => names?,
-        };
-        for name in names {
-            let child = join(&parent, &name);
-            unread.push(child.clone());
-            below.push(child);
-        }
-    }
-    for path in below.iter().rev() {
-        match client.delete(path).idempotent().quietly().await {
-            // Somebody has created a child; the next round deletes it.
-            Err(error) if error.is_not_empty() => {}
-            result => result?,
-        }
-    }
-    Ok(())
 }
 
 /// A setACL: say how, then await it.
@@ -408,35 +217,17 @@ impl Client {
     /// Sets a znode's data; gives the Stat after that.
     ///
     /// # Errors
-    /// `NoNode`; `BadVersion`; `NoAuth` without WRITE; [`Error::ConnectionLoss`], after which it may be set or not,
-    /// unless it is [`idempotent`](SetData::idempotent).
+    /// `NoNode`; `BadVersion`; `NoAuth` without WRITE; [`Error::ConnectionLoss`](crate::Error::ConnectionLoss), after
+    /// which it may be set or not, unless it is [`idempotent`](SetData::idempotent).
     pub fn set_data<'a>(&'a self, path: &'a str, data: &'a (impl AsRef<[u8]> + ?Sized)) -> SetData<'a> {
         SetData { client: self, path, data: data.as_ref(), version: ANY, idempotent: false }
-    }
-
-    /// Deletes a znode.
-    ///
-    /// # Errors
-    /// `NoNode`; `NotEmpty`; `BadVersion`; `NoAuth` without DELETE on the parent; [`Error::ConnectionLoss`], after
-    /// which it may be gone or not, unless it is [`idempotent`](Delete::idempotent) or
-    /// [`guaranteed`](Delete::guaranteed).
-    pub fn delete<'a>(&'a self, path: &'a str) -> Delete<'a> {
-        Delete {
-            client: self,
-            path,
-            version: ANY,
-            idempotent: false,
-            quietly: false,
-            children: false,
-            guaranteed: false,
-        }
     }
 
     /// Sets a znode's access control list; gives the Stat after that.
     ///
     /// # Errors
-    /// `NoNode`; `BadVersion`; `InvalidAcl`; `NoAuth` without ADMIN; [`Error::ConnectionLoss`], after which it may
-    /// be set or not.
+    /// `NoNode`; `BadVersion`; `InvalidAcl`; `NoAuth` without ADMIN;
+    /// [`Error::ConnectionLoss`](crate::Error::ConnectionLoss), after which it may be set or not.
     pub fn set_acl<'a>(&'a self, path: &'a str, acl: &'a [Acl]) -> SetAcl<'a> {
         SetAcl { client: self, path, acl, version: ANY }
     }

@@ -71,6 +71,14 @@ impl TestOptions {
         self
     }
 
+    /// Read-only mode: a member that has found no leader for 2 s, or for a tick if that is longer, lets those in who
+    /// are content to read. It can only give them local sessions, so these are enabled as well; a session becomes one
+    /// of the ensemble with its first ephemeral.
+    pub fn read_only_mode(self) -> TestOptions {
+        let keys = ["readonlymode.enabled", "localSessionsEnabled", "localSessionsUpgradingEnabled"];
+        keys.into_iter().fold(self, |options, key| options.setting(key, "true"))
+    }
+
     /// A line of zoo.cfg, for each server. It wins over all others; ports, folders and `server.N` are not to be
     /// touched.
     pub fn setting(mut self, key: impl Into<String>, value: impl Into<String>) -> TestOptions {

@@ -4,6 +4,7 @@ use super::{Link, Session};
 use crate::{
     effect::{Effect, Effects, Failure},
     input::{RequestId, WatchId},
+    rearm,
     sent::{By, Queued, Registering, Sent, Side, What},
     time::Mono,
     watch_table::{EntryKind, Registration},
@@ -50,6 +51,17 @@ impl Session {
         (bound.is_some() && bound != current).then_some(Failure::SessionChanged)
     }
 
+    /// A watch has to fit in a request of its own as well: it is set again on the next connection, and a server that
+    /// took offence at that would end each connection there is.
+    fn too_large(&self, size: usize, side: Option<&Side>) -> Option<Failure> {
+        let again = match side {
+            Some(Side::Registering(registering)) => rearm::size_alone(&registering.registration.path),
+            _ => 0,
+        };
+        let (size, limit) = (size.max(again), self.config.packet_max);
+        (size > limit).then_some(Failure::TooLarge { size, limit })
+    }
+
     fn send(
         &mut self,
         now: Mono,
@@ -62,9 +74,8 @@ impl Session {
         let xid = self.next_xid();
         request.write_frame(xid, &mut effects.bytes);
         let size = (effects.bytes.len() - start).saturating_sub(4);
-        if size > self.config.packet_max {
+        if let Some(failure) = self.too_large(size, side.as_deref()) {
             effects.bytes.truncate(start);
-            let failure = Failure::TooLarge { size, limit: self.config.packet_max };
             effects.push(Effect::Failed { id, failure });
             return;
         }
@@ -102,8 +113,7 @@ impl Session {
         let mut frame = Vec::new();
         request.write_frame(Xid(0), &mut frame);
         let size = frame.len().saturating_sub(4);
-        if size > self.config.packet_max {
-            let failure = Failure::TooLarge { size, limit: self.config.packet_max };
+        if let Some(failure) = self.too_large(size, side.as_deref()) {
             effects.push(Effect::Failed { id, failure });
             return;
         }

@@ -308,6 +308,59 @@ fn many_watches_are_set_in_parts_that_a_server_takes() {
     assert!(rig.heard().is_empty());
 }
 
+/// Bytes of a frame, as a server counts them.
+fn size((xid, request): &(i32, Request<'_>)) -> usize {
+    let mut frame = Vec::new();
+    request.write_frame(Xid(*xid), &mut frame);
+    frame.len() - 4
+}
+
+#[test]
+fn many_watches_are_set_in_parts_that_this_client_may_send() {
+    let limit = 1000;
+    let mut rig = Rig::online_with(Config { packet_max: limit, ..config() });
+    let paths: Vec<String> = (0..100).map(|n| format!("/{n:0>190}")).collect();
+    for (n, path) in paths.iter().enumerate() {
+        let request = if n % 2 == 0 { get(path, true) } else { add_watch(path, false) };
+        rig.watch(n as u64 + 1, &request, 0);
+    }
+    let sent = rig.reattach();
+    assert!(sent.iter().all(|part| size(part) <= limit), "{:?}", sent.iter().map(size).max());
+    let again = sent.iter().map(|(_, request)| match request {
+        Request::SetWatches(part) => part.data.len() + part.persistent.len(),
+        _ => 0,
+    });
+    assert_eq!((again.sum::<usize>(), sent.len()), (paths.len(), 25));
+}
+
+#[test]
+fn a_watch_that_could_not_be_set_again_is_refused_at_once() {
+    for length in 40..=100 {
+        for offline in [false, true] {
+            let mut rig = Rig::online_with(Config { packet_max: 100, ..config() });
+            if offline {
+                rig.lose();
+                rig.heard();
+            }
+            let id = rig.ask_as(&get(&format!("/{}", "x".repeat(length - 1)), true), None, Some(1));
+            let too_large = length + 40 > 100;
+            let refused = Heard::Failed(id, Failure::TooLarge { size: length + 40, limit: 100 });
+            assert_eq!(rig.heard(), if too_large { vec![refused] } else { vec![] }, "{length}");
+            if too_large {
+                continue;
+            }
+            if offline {
+                rig.deadline();
+                rig.attach();
+            }
+            assert_eq!(rig.sent().len(), 1);
+            rig.reply(1, 1, 0);
+            let again = rig.reattach();
+            assert!(again.len() == 1 && size(&again[0]) <= 100, "{again:?}");
+        }
+    }
+}
+
 #[test]
 fn registrations_under_way_are_not_set_again() {
     let mut rig = Rig::online();

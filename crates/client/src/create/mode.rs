@@ -62,7 +62,7 @@ impl CreateMode {
     }
 
     /// The operation that makes it and gives its Stat.
-    pub(super) fn op(self) -> Op {
+    pub(crate) fn op(self) -> Op {
         match self {
             CreateMode::Container => Op::CreateContainer,
             CreateMode::PersistentWithTtl(_) | CreateMode::PersistentSequentialWithTtl(_) => Op::CreateTtl,

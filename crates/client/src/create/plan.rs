@@ -2,7 +2,6 @@
 
 use super::{CreateMode, Created};
 use crate::{
-    background,
     client::Client,
     error::Result,
     operation::{Call, Operation, Topic, Trouble, finish},
@@ -210,7 +209,7 @@ impl Plan {
 
     /// Deletes what this made, until it is gone: in whichever session, because nobody else has its name.
     pub(crate) fn undo(&self, made: Created) {
-        background::delete(&self.client.unbound(), made.path);
+        self.client.unbound().delete(&made.path).in_background();
     }
 }
 

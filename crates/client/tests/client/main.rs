@@ -3,10 +3,14 @@
 
 mod any_server;
 mod encrypted;
+mod guaranteed;
 mod losses;
+mod observed;
 mod old_servers;
 mod operations;
 mod proxy;
+mod read_only;
 mod server;
 mod sessions;
+mod traces;
 mod watches;

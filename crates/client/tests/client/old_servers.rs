@@ -1,7 +1,7 @@
 //! Servers that do not know what came later.
 
 use crate::{proxy::Proxy, server::TestServer};
-use ostler_client::{AddWatchMode, Client, CreateMode, ReadResult};
+use ostler_client::{AddWatchMode, Client, CreateMode, Error, ErrorCode, OpResult, ReadResult};
 
 const CREATE2: i32 = 15;
 const CREATE_CONTAINER: i32 = 19;
@@ -33,4 +33,43 @@ async fn what_is_missing_is_done_another_way() {
     let refused = client.add_watch("/a", AddWatchMode::PersistentRecursive).await.unwrap_err();
     assert!(refused.is_unimplemented(), "{refused}");
     client.get_data("/a").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_multi_creates_where_create2_is_unknown() {
+    let server = TestServer::start();
+    let proxy = Proxy::hiding(server.address, vec![CREATE2, CREATE_CONTAINER]).await;
+    let client = Client::connect(&proxy.address.to_string()).await.unwrap();
+    let multis = || {
+        let of = client.metrics().operations["multi"];
+        (of.replies, of.errors)
+    };
+    // The first one finds out, and the connection stays.
+    let made = client.multi().create("/a", b"1").create_mode("/a/n-", b"", CreateMode::EphemeralSequential);
+    let made = made.commit().await.unwrap();
+    let created = |path: &str| OpResult::Created { path: path.to_owned(), stat: None };
+    assert_eq!(made, [created("/a"), created("/a/n-0000000000")]);
+    let owner = client.exists("/a/n-0000000000").await.unwrap().unwrap().ephemeral_owner;
+    assert_eq!((owner, multis()), (client.session_id().unwrap().0, (2, 1)));
+    // From then on it is known, to single creates as well.
+    client.multi().create("/b", b"").set_data("/a", b"2").commit().await.unwrap();
+    client.create("/c", b"").await.unwrap();
+    assert!(multis() == (3, 1) && !client.metrics().operations.contains_key("create2"));
+    // What fails for its own reasons fails with them.
+    let refused = client.multi().create("/d", b"").check("/a", 7).commit().await.unwrap_err();
+    assert!(matches!(refused, Error::Multi { index: 1, code: ErrorCode::BadVersion, .. }), "{refused}");
+    let refused = client.multi().create("/d", b"").create_mode("/e", b"", CreateMode::Container);
+    assert_eq!(refused.commit().await.unwrap_err().code(), Some(ErrorCode::MarshallingError));
+    assert!(client.exists("/d").await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_multi_that_does_what_a_server_can_not_is_no_reason_to_do_without_create2() {
+    let server = TestServer::start();
+    let proxy = Proxy::hiding(server.address, vec![CREATE_CONTAINER]).await;
+    let client = Client::connect(&proxy.address.to_string()).await.unwrap();
+    let refused = client.multi().create("/a", b"").create_mode("/b", b"", CreateMode::Container);
+    assert_eq!(refused.commit().await.unwrap_err().code(), Some(ErrorCode::MarshallingError));
+    client.create("/a", b"").await.unwrap();
+    assert_eq!(client.metrics().operations["create2"].errors, 0);
 }

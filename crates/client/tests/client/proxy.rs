@@ -1,10 +1,12 @@
 //! A network that loses the connection after a given message.
 
+use ostler_client::ErrorCode;
+use ostler_proto::request::{MultiOp, Request};
 use std::{
     net::SocketAddr,
     sync::{
         Arc,
-        atomic::{AtomicI64, AtomicUsize, Ordering::SeqCst},
+        atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering::SeqCst},
     },
 };
 use tokio::{
@@ -26,6 +28,7 @@ struct Shared {
     /// Messages that may still pass before the connection is lost, once; far below zero for no limit.
     left: AtomicI64,
     passed: AtomicUsize,
+    shut: AtomicBool,
     cut: watch::Sender<u64>,
 }
 
@@ -46,6 +49,7 @@ impl Proxy {
             unknown,
             left: AtomicI64::new(NO_LIMIT),
             passed: AtomicUsize::new(0),
+            shut: AtomicBool::new(false),
             cut,
         });
         let task = tokio::spawn(accept(listener, shared.clone()));
@@ -60,6 +64,11 @@ impl Proxy {
     /// Loses the connection now.
     pub(crate) fn cut(&self) {
         self.shared.cut.send_modify(|count| *count += 1);
+    }
+
+    /// Ends new connections as soon as they are made, or lets them through again.
+    pub(crate) fn shut(&self, shut: bool) {
+        self.shared.shut.store(shut, SeqCst);
     }
 
     /// Whether a cut that was set has happened.
@@ -81,6 +90,9 @@ impl Drop for Proxy {
 
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     while let Ok((client, _)) = listener.accept().await {
+        if shared.shut.load(SeqCst) {
+            continue;
+        }
         let Ok(server) = TcpStream::connect(shared.server).await else { continue };
         tokio::spawn(pass(client, server, shared.clone()));
     }
@@ -97,6 +109,23 @@ async fn pass(client: TcpStream, server: TcpStream, shared: Arc<Shared>) {
         _ = cut.changed() => {}
         () = pass_frames(from_client, &to_server, &shared, Some(&to_client)) => {}
         () = pass_frames(from_server, &to_client, &shared, None) => {}
+    }
+}
+
+impl Shared {
+    /// What a server says that does not know what is asked, or cannot read a multi for what is in it.
+    fn refusal(&self, request: &[u8]) -> Option<ErrorCode> {
+        let (op, body) = request.split_first_chunk().unwrap();
+        let op = i32::from_be_bytes(*op);
+        if self.unknown.contains(&op) {
+            return Some(ErrorCode::Unimplemented);
+        }
+        let Request::Multi(ops) = Request::read(op, body) else { return None };
+        let hidden = |op: &MultiOp<'_>| match op {
+            MultiOp::Create(create) => self.unknown.contains(&create.op.code()),
+            _ => false,
+        };
+        ops.iter().any(hidden).then_some(ErrorCode::MarshallingError)
     }
 }
 
@@ -120,16 +149,20 @@ async fn pass_frames(
             return;
         }
         shared.passed.fetch_add(usize::from(!ping), SeqCst);
-        let op = i32::from_be_bytes(frame[8..12].try_into().unwrap());
-        if let Some(back) = back.filter(|_| !first && shared.unknown.contains(&op)) {
-            let mut refusal = vec![0, 0, 0, 16];
-            refusal.extend(&frame[4..8]);
-            refusal.extend((-1_i64).to_be_bytes());
-            refusal.extend((-6_i32).to_be_bytes());
-            let _ = back.lock().await.write_all(&refusal).await;
-            return;
+        if let Some(back) = back.filter(|_| !std::mem::take(&mut first))
+            && let Some(refusal) = shared.refusal(&frame[8..])
+        {
+            let mut answer = vec![0, 0, 0, 16];
+            answer.extend(&frame[4..8]);
+            answer.extend((-1_i64).to_be_bytes());
+            answer.extend(refusal.code().to_be_bytes());
+            let _ = back.lock().await.write_all(&answer).await;
+            match refusal {
+                // After that they end the connection.
+                ErrorCode::Unimplemented => return,
+                _ => continue,
+            }
         }
-        first = false;
         if to.lock().await.write_all(&frame).await.is_err() {
             return;
         }

@@ -1,0 +1,212 @@
+//! Deleting znodes: what can be said of a delete, and a delete carried out.
+
+use crate::{
+    background,
+    client::{Client, checked},
+    error::Result,
+    operation::{Call, Direct, Operation, Topic, finish, spanned},
+    paths::join,
+    retry::{RetryPolicy, Tries},
+    shared::Reply,
+    writes::ANY,
+};
+use ostler_client_core::Chroot;
+use ostler_proto::request::{PathVersion, Request};
+use std::future::IntoFuture;
+use tracing::Instrument;
+
+/// A delete: say how, then await it.
+#[derive(Debug)]
+#[must_use = "nothing is deleted until it is awaited"]
+pub struct Delete<'a> {
+    client: &'a Client,
+    path: &'a str,
+    version: i32,
+    idempotent: bool,
+    quietly: bool,
+    children: bool,
+    guaranteed: bool,
+}
+
+impl Delete<'_> {
+    /// Only if the znode has this version; any unless said.
+    pub fn version(mut self, version: i32) -> Self {
+        self.version = version;
+        self
+    }
+
+    /// Tries again after connection loss; if it is then gone, it was this. One that somebody has made anew meanwhile is
+    /// deleted as well if it has the version.
+    pub fn idempotent(mut self) -> Self {
+        self.idempotent = true;
+        self
+    }
+
+    /// That it is not there is no error.
+    pub fn quietly(mut self) -> Self {
+        self.quietly = true;
+        self
+    }
+
+    /// Deletes what is below it first.
+    pub fn deleting_children_if_needed(mut self) -> Self {
+        self.children = true;
+        self
+    }
+
+    /// If connection trouble lasts longer than the retry policy does, the session expires before it was sent, or the
+    /// future is dropped, it goes on in the background until it is done, with all that was said of it. Through a
+    /// [`Session`](crate::Session) it ends with the session.
+    pub fn guaranteed(mut self) -> Self {
+        self.guaranteed = true;
+        self
+    }
+
+    /// Deletes in the background until it is done, for a place where nobody can wait (`Drop`). That it is not there is
+    /// no error then. Through a [`Session`](crate::Session) it ends with the session.
+    pub fn in_background(self) {
+        match checked(self.path) {
+            Ok(()) => background::delete(self.plan(), false),
+            Err(error) => tracing::warn!(%error, "a znode is left undeleted"),
+        }
+    }
+
+    /// Hands it to the client now; [`IntoFuture`] does the same.
+    pub fn send(self) -> Operation<()> {
+        if let Err(error) = checked(self.path) {
+            return Operation::refused(error);
+        }
+        let plan = self.plan();
+        let (call, span) = (plan.ask(), plan.topic.span());
+        if !(self.idempotent || self.quietly || self.children || self.guaranteed) {
+            let DeletePlan { client, topic, .. } = plan;
+            let decode = |reply: Reply, _: &Chroot| reply.ok().map(drop);
+            return Operation::direct(Direct { call, client, topic, decode, again: None, span });
+        }
+        let again = self.idempotent || self.guaranteed;
+        let policy = if again { self.client.retry } else { RetryPolicy::none() };
+        let mut tries = Tries::new(policy);
+        if !self.guaranteed {
+            return spanned(span, async move { plan.run(call, &mut tries).await });
+        }
+        let work = async move {
+            let result = plan.run(call, &mut tries).await;
+            if let Err(error) = &result
+                && (error.is_outcome_unknown() || background::goes_on(&plan.client, error))
+            {
+                background::delete(plan, tries.unknown);
+            }
+            result
+        };
+        Operation::new(background::ended_by_anybody(self.client, work.instrument(span)))
+    }
+
+    fn plan(&self) -> DeletePlan {
+        DeletePlan {
+            client: self.client.clone(),
+            topic: self.client.topic("delete", self.path),
+            version: self.version,
+            quietly: self.quietly,
+            children: self.children,
+        }
+    }
+}
+
+impl IntoFuture for Delete<'_> {
+    type Output = Result<()>;
+    type IntoFuture = Operation<()>;
+
+    fn into_future(self) -> Operation<()> {
+        self.send()
+    }
+}
+
+/// A delete with everything that it needs to be tried again.
+pub(crate) struct DeletePlan {
+    pub(crate) client: Client,
+    pub(crate) topic: Topic,
+    version: i32,
+    quietly: bool,
+    children: bool,
+}
+
+impl DeletePlan {
+    fn ask(&self) -> Call {
+        let path = self.client.chroot.absolute(&self.topic.path);
+        self.client.call(&Request::Delete(PathVersion { path, version: self.version }))
+    }
+
+    async fn run(&self, first: Call, tries: &mut Tries) -> Result<()> {
+        let mut call = first;
+        loop {
+            match finish(call, &self.topic, |reply| reply.ok().map(drop)).await {
+                Ok(()) => return Ok(()),
+                Err(error) if error.is_no_node() && (self.quietly || tries.unknown) => return Ok(()),
+                Err(error) if error.is_not_empty() && self.children => {
+                    delete_below(&self.client, &self.topic.path).await?;
+                }
+                Err(error) => tries.wait(error).await?,
+            }
+            call = self.ask();
+        }
+    }
+
+    /// The same where nobody waits for it, and somebody else sees to further tries.
+    pub(crate) fn quietly(self) -> DeletePlan {
+        DeletePlan { client: self.client.with_retry(RetryPolicy::none()), quietly: true, ..self }
+    }
+
+    /// Another try. If an earlier one has had no answer and the version is another now, there is nothing left to do:
+    /// that one has deleted the znode and this one came after it, or it was changed, and is to be spared.
+    pub(crate) async fn try_again(&self, tries: &mut Tries) -> Result<()> {
+        match self.run(self.ask(), tries).instrument(self.topic.span()).await {
+            Err(error) if error.is_bad_version() && tries.unknown => Ok(()),
+            result => result,
+        }
+    }
+}
+
+/// Deletes everything below `path`, the deepest first. What others create meanwhile is found by the next round.
+async fn delete_below(client: &Client, path: &str) -> Result<()> {
+    let mut below = Vec::new();
+    let mut unread = vec![path.to_owned()];
+    while let Some(parent) = unread.pop() {
+        let names = match client.get_children(&parent).await {
+            Err(error) if error.is_no_node() => continue,
+            names => names?,
+        };
+        for name in names {
+            let child = join(&parent, &name);
+            unread.push(child.clone());
+            below.push(child);
+        }
+    }
+    for path in below.iter().rev() {
+        match client.delete(path).idempotent().quietly().await {
+            // Somebody has created a child; the next round deletes it.
+            Err(error) if error.is_not_empty() => {}
+            result => result?,
+        }
+    }
+    Ok(())
+}
+
+impl Client {
+    /// Deletes a znode.
+    ///
+    /// # Errors
+    /// `NoNode`; `NotEmpty`; `BadVersion`; `NoAuth` without DELETE on the parent;
+    /// [`Error::ConnectionLoss`](crate::Error::ConnectionLoss), after which it may be gone or not, unless it is
+    /// [`idempotent`](Delete::idempotent) or [`guaranteed`](Delete::guaranteed).
+    pub fn delete<'a>(&'a self, path: &'a str) -> Delete<'a> {
+        Delete {
+            client: self,
+            path,
+            version: ANY,
+            idempotent: false,
+            quietly: false,
+            children: false,
+            guaranteed: false,
+        }
+    }
+}

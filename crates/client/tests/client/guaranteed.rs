@@ -1,0 +1,188 @@
+//! Deletes that go on in the background: what was said of them goes with them.
+
+use crate::{proxy::Proxy, server::TestServer, traces::Traces};
+use ostler_client::{Client, ClientBuilder, ConnectionState, Error, RetryPolicy};
+use std::time::Duration;
+use tracing::Level;
+
+/// A client that does not try again by itself, through a proxy, and one beside it.
+struct Stage {
+    _server: TestServer,
+    proxy: Proxy,
+    client: Client,
+    direct: Client,
+}
+
+impl Stage {
+    async fn set() -> Stage {
+        Stage::with(|builder| builder).await
+    }
+
+    async fn with(adjust: impl FnOnce(ClientBuilder) -> ClientBuilder) -> Stage {
+        let server = TestServer::start_with(|config| config.min_session_timeout_ms = 100);
+        let proxy = Proxy::to(server.address).await;
+        let builder = Client::builder(&proxy.address.to_string()).retry(RetryPolicy::none());
+        let client = adjust(builder.session_timeout(Duration::from_secs(6))).connect().await.unwrap();
+        let direct = server.client().await;
+        direct.create("/p", b"").await.unwrap();
+        direct.create("/p/x", b"").await.unwrap();
+        Stage { _server: server, proxy, client, direct }
+    }
+
+    /// The connection is lost at this message, and there is none until [`Stage::reopen`].
+    fn lose_at(&self, message: i64) {
+        self.proxy.shut(true);
+        self.proxy.cut_at(message);
+    }
+
+    fn reopen(&self) {
+        self.proxy.cut_at(i64::MIN / 2);
+        self.proxy.shut(false);
+    }
+
+    /// The connection is lost now, and there is none until [`Stage::reopen`].
+    async fn lose(&self) {
+        self.proxy.shut(true);
+        self.proxy.cut();
+        self.reaches(ConnectionState::Suspended).await;
+    }
+
+    async fn reaches(&self, wanted: ConnectionState) {
+        let mut states = self.client.states();
+        while states.next().await.unwrap().state != wanted {}
+    }
+
+    async fn is_there(&self) -> bool {
+        self.direct.exists("/p/x").await.unwrap().is_some()
+    }
+
+    async fn until_gone(&self) {
+        while let (Some(_), changed) = self.direct.exists("/p/x").watch().await.unwrap() {
+            let told = tokio::time::timeout(Duration::from_secs(10), changed).await;
+            told.expect("it is not deleted").unwrap();
+        }
+    }
+
+    /// Waits until the client has had so many replies to deletes.
+    async fn until_answered(&self, replies: u64) {
+        let answered = |client: &Client| client.metrics().operations.get("delete").map_or(0, |of| of.replies);
+        let client = self.client.with_retry(RetryPolicy::forever(Duration::from_millis(5)));
+        while answered(&client) < replies {
+            client.exists("/").await.unwrap();
+        }
+        // Behind it: whatever was to follow from that reply was asked before this is answered.
+        client.exists("/").await.unwrap();
+    }
+}
+
+fn assert_quiet(traces: &Traces) {
+    let events = traces.events();
+    assert!(events.iter().all(|(level, _)| *level > Level::WARN), "{events:?}");
+}
+
+#[tokio::test]
+async fn a_guaranteed_delete_of_one_version_spares_what_was_changed_meanwhile() {
+    let traces = Traces::begin();
+    let stage = Stage::set().await;
+    stage.lose_at(1);
+    let error = stage.client.delete("/p/x").version(0).guaranteed().await.unwrap_err();
+    assert!(matches!(error, Error::ConnectionLoss { .. }), "{error}");
+    stage.direct.set_data("/p/x", b"kept").await.unwrap();
+    stage.reopen();
+    stage.until_answered(1).await;
+    assert!(stage.is_there().await);
+    // For all that this client knows it has deleted it, and somebody has made another.
+    assert_quiet(&traces);
+}
+
+#[tokio::test]
+async fn a_guaranteed_delete_that_was_done_unheard_spares_what_took_its_place() {
+    let traces = Traces::begin();
+    let stage = Stage::set().await;
+    stage.lose_at(2);
+    stage.client.delete("/p/x").version(0).guaranteed().await.unwrap_err();
+    stage.direct.create("/p/x", b"").await.unwrap();
+    stage.direct.set_data("/p/x", b"another").await.unwrap();
+    stage.reopen();
+    stage.until_answered(1).await;
+    assert!(stage.is_there().await);
+    assert_quiet(&traces);
+}
+
+#[tokio::test]
+async fn a_guaranteed_delete_that_nobody_has_tried_says_that_its_version_is_another() {
+    let traces = Traces::begin();
+    let stage = Stage::with(|builder| builder.connection_timeout(Duration::from_millis(300))).await;
+    stage.lose().await;
+    let error = stage.client.delete("/p/x").version(7).guaranteed().await.unwrap_err();
+    assert!(matches!(error, Error::NotConnected { .. }), "{error}");
+    stage.reopen();
+    stage.until_answered(1).await;
+    assert!(stage.is_there().await);
+    let events = traces.events();
+    assert!(events.contains(&(Level::WARN, "a znode is left undeleted".to_owned())), "{events:?}");
+}
+
+#[tokio::test]
+async fn a_guaranteed_delete_takes_children_that_came_meanwhile() {
+    let traces = Traces::begin();
+    let stage = Stage::set().await;
+    stage.lose_at(1);
+    let delete = stage.client.delete("/p/x").deleting_children_if_needed().guaranteed();
+    assert!(delete.await.unwrap_err().is_outcome_unknown());
+    stage.direct.create("/p/x/y/z", b"").creating_parents().await.unwrap();
+    stage.reopen();
+    stage.until_gone().await;
+    assert_quiet(&traces);
+}
+
+#[tokio::test]
+async fn a_guaranteed_delete_goes_on_in_the_next_session_unless_it_is_bound_to_one() {
+    for bound in [false, true] {
+        let stage = Stage::with(|builder| builder.session_timeout(Duration::from_millis(500))).await;
+        let session = stage.client.session().await.unwrap();
+        stage.lose().await;
+        let client = if bound { &*session } else { &stage.client };
+        let error = client.delete("/p/x").guaranteed().await.unwrap_err();
+        assert!(matches!(error, Error::SessionExpired { .. }), "{error}");
+        stage.reopen();
+        if !bound {
+            stage.until_gone().await;
+            continue;
+        }
+        stage.reaches(ConnectionState::Reconnected).await;
+        stage.client.exists("/").await.unwrap();
+        assert!(stage.is_there().await && stage.client.session_id() != Some(session.id()));
+        assert_eq!(stage.client.metrics().operations["delete"].replies, 0);
+    }
+}
+
+#[tokio::test]
+async fn a_guaranteed_delete_ends_with_a_client_that_ends_with_its_session() {
+    let traces = Traces::begin();
+    let builder = |builder: ClientBuilder| {
+        builder.session_timeout(Duration::from_millis(500)).new_session_after_loss(false)
+    };
+    let stage = Stage::with(builder).await;
+    stage.lose().await;
+    stage.client.delete("/p/x").in_background();
+    let mut states = stage.client.states();
+    while states.next().await.is_some() {}
+    let given_up = async {
+        while !traces.events().iter().any(|(_, text)| text == "not deleted") {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(5), given_up).await.expect("it is tried without end");
+}
+
+#[tokio::test]
+async fn a_delete_in_the_background_minds_its_version_and_takes_children() {
+    let stage = Stage::set().await;
+    stage.client.delete("/p/x").version(7).in_background();
+    stage.until_answered(1).await;
+    assert!(stage.is_there().await);
+    stage.direct.create("/p/x/y", b"").await.unwrap();
+    stage.client.delete("/p/x").version(0).deleting_children_if_needed().in_background();
+    stage.until_gone().await;
+}

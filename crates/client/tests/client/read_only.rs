@@ -1,0 +1,47 @@
+//! An ensemble without its quorum, for a client that is content to read.
+
+use ostler_client::{Client, ConnectionState, ErrorCode, SessionId};
+use ostler_testkit::{ServerId, TestEnsemble, TestOptions};
+use std::time::Duration;
+
+#[tokio::test]
+async fn reads_go_on_without_a_quorum_and_writes_when_it_is_back() {
+    let options = TestOptions::new().read_only_mode();
+    let mut ensemble = TestEnsemble::start_with(3, options).await.unwrap();
+    let builder = Client::builder(&ensemble.connect_string()).read_only(true);
+    let builder = builder.session_timeout(Duration::from_secs(60));
+    let holder = builder.clone().connect().await.unwrap();
+    holder.create("/a", b"old").await.unwrap();
+    holder.create("/held", b"").ephemeral().await.unwrap();
+    let held = holder.session_id();
+    ensemble.until_settled().await.unwrap();
+    for id in [ServerId(2), ServerId(3)] {
+        ensemble.kill(id).await.unwrap();
+    }
+
+    let reader = builder.connect().await.unwrap();
+    let mut states = reader.states();
+    let alone = states.next().await.unwrap();
+    assert_eq!(alone.state, ConnectionState::ReadOnly);
+    assert_eq!(reader.get_data("/a").await.unwrap().0, "old");
+    let refused = reader.set_data("/a", b"new").await.unwrap_err();
+    assert_eq!(refused.code(), Some(ErrorCode::NotReadOnly), "{refused}");
+    assert!(!refused.is_outcome_unknown());
+    // Whoever has a session of the ensemble waits for that, which may still be alive.
+    assert_eq!((holder.state().state, holder.session_id()), (ConnectionState::Suspended, held));
+
+    for id in [ServerId(2), ServerId(3)] {
+        ensemble.restart(id).await.unwrap();
+    }
+    let mut back = states.next().await.unwrap();
+    while back.state != ConnectionState::Reconnected {
+        back = states.next().await.unwrap();
+    }
+    // Only that one server knew the other session.
+    assert!(back.session.is_some() && back.session != alone.session);
+    reader.set_data("/a", b"new").version(0).await.unwrap();
+    holder.sync("/").await.unwrap();
+    assert_eq!(holder.get_data("/a").await.unwrap().0, "new");
+    assert_eq!(holder.session_id(), held);
+    assert_eq!(holder.exists("/held").await.unwrap().map(|stat| SessionId(stat.ephemeral_owner)), held);
+}
