@@ -9,10 +9,12 @@ use std::{
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// `ostler shell`, free of whatever this machine has set.
+/// `ostler shell`, free of whatever this machine has set. A shell has its background jobs ignore SIGINT, and these tests
+/// may be one.
 pub(crate) fn shell() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ostler"));
-    command.arg("shell").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut command = Command::new("env");
+    command.args(["--default-signal=INT,TERM,HUP", env!("CARGO_BIN_EXE_ostler"), "shell"]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     for variable in ["NO_COLOR", "RUST_LOG", "XDG_STATE_HOME", "OSTLER_TOKEN", "OSTLER_NODE"] {
         command.env_remove(variable);
     }
