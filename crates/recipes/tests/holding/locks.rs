@@ -117,6 +117,53 @@ async fn a_holder_is_asked_to_give_the_lock_up() {
 }
 
 #[tokio::test]
+async fn readers_and_writers_are_asked_to_give_their_locks_up() {
+    let world = World::start().await;
+    let (a, b) = (world.client().await, world.client().await);
+    let (ours, other) =
+        (InterProcessReadWriteLock::new(&a, "/rw"), InterProcessReadWriteLock::new(&b, "/rw"));
+    let mut readers = tokio::task::JoinSet::new();
+    for _ in 0..2 {
+        let guard = ours.read().await.unwrap();
+        readers.spawn(async move {
+            guard.revocation_requested().await.unwrap();
+            guard.fence().verify().await.unwrap();
+            guard.release().await.unwrap();
+        });
+    }
+    world.until("the readers watch", |c| c.watches == 2).await;
+    for node in other.reader_nodes().await.unwrap() {
+        attempt_revoke(&b, &node).await.unwrap();
+    }
+    patiently("released", readers.join_all()).await;
+
+    let writer = ours.write().await.unwrap();
+    let writing = tokio::spawn(async move {
+        writer.revocation_requested().await.unwrap();
+        writer.downgrade().await.unwrap()
+    });
+    world.until("the writer watches", |c| c.watches == 1).await;
+    attempt_revoke(&b, &other.writer_nodes().await.unwrap()[0]).await.unwrap();
+    // A reader now, who was not asked yet.
+    let reader = patiently("downgraded", writing).await.unwrap();
+    let (asked, ()) = tokio::join!(reader.revocation_requested(), async {
+        world.until("the reader watches", |c| c.watches == 1).await;
+        attempt_revoke(&b, &other.reader_nodes().await.unwrap()[0]).await.unwrap();
+    });
+    asked.unwrap();
+    reader.release().await.unwrap();
+
+    let writer = patiently("free", ours.write()).await.unwrap();
+    let (asked, ()) = tokio::join!(writer.revocation_requested(), async {
+        world.until("the writer watches", |c| c.watches == 1).await;
+        b.delete(writer.fence().node()).await.unwrap();
+    });
+    assert!(asked.unwrap_err().is_not_held());
+    drop(writer);
+    world.until_clean("revocation").await;
+}
+
+#[tokio::test]
 async fn readers_share_and_writers_do_not() {
     let world = World::start().await;
     let (a, b, c) = (world.client().await, world.client().await, world.client().await);
