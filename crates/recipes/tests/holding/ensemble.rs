@@ -4,7 +4,7 @@
 
 use crate::{
     exchange::{Hold, Site},
-    neighbours::two_die,
+    neighbours::{READERS_AND_WRITERS, two_die},
     servers::{
         Attach, Ensemble,
         faults::{self, Fault, Kind, tests_of_faults},
@@ -130,20 +130,40 @@ async fn what_is_not_committed_yet_is_not_made_twice() {
 
 #[tokio::test]
 async fn any_two_of_a_mutexs_queue_die() {
-    two_die(World::ensemble().await, Recipe::Mutex).await;
+    two_die(World::ensemble().await, [Recipe::Mutex; 5]).await;
+}
+
+#[tokio::test]
+async fn any_two_of_a_multi_locks_queue_die() {
+    two_die(World::ensemble().await, [Recipe::Multi; 5]).await;
+}
+
+#[tokio::test]
+async fn any_two_of_a_semaphore_mutexs_queue_die() {
+    two_die(World::ensemble().await, [Recipe::SemaphoreMutex; 5]).await;
+}
+
+#[tokio::test]
+async fn any_two_of_a_semaphores_queue_die() {
+    two_die(World::ensemble().await, [Recipe::Semaphore; 5]).await;
 }
 
 #[tokio::test]
 async fn any_two_of_a_write_locks_queue_die() {
-    two_die(World::ensemble().await, Recipe::Write).await;
+    two_die(World::ensemble().await, [Recipe::Write; 5]).await;
+}
+
+#[tokio::test]
+async fn any_two_of_readers_and_writers_die() {
+    two_die(World::ensemble().await, READERS_AND_WRITERS).await;
 }
 
 #[tokio::test]
 async fn any_two_of_an_election_die() {
-    two_die(World::ensemble().await, Recipe::Latch).await;
+    two_die(World::ensemble().await, [Recipe::Latch; 5]).await;
 }
 
 #[tokio::test]
 async fn any_two_of_a_selectors_queue_die() {
-    two_die(World::ensemble().await, Recipe::Selector).await;
+    two_die(World::ensemble().await, [Recipe::Selector; 5]).await;
 }
