@@ -77,9 +77,12 @@ impl SemaphoreSize {
 /// A smaller size takes no lease away: fewer are given out until it is met. With a [`SharedCount`] for its size
 /// everybody sees a change, though not at the same moment.
 ///
-/// ```no_run
+/// ```
 /// # use ostler_recipes::{counter::SharedCount, lock::InterProcessSemaphore};
-/// # async fn example(client: ostler_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = ostler_testkit::TestServer::start().await?;
+/// # let client = ostler_client::Client::connect(&server.connect_string()).await?;
 /// let size = SharedCount::start(&client, "/semaphore-size", 2).await?;
 /// let semaphore = InterProcessSemaphore::new(&client, "/semaphore", &size);
 /// let leases = semaphore.acquire_many(2).await?;
