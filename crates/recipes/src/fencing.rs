@@ -8,9 +8,13 @@
 //! one transaction, in the holder's session. Either it is still the holder at that point of the history, or nothing is
 //! done.
 //!
-//! ```no_run
+//! ```
 //! # use ostler_recipes::lock::InterProcessMutex;
-//! # async fn example(client: ostler_client::Client) -> ostler_recipes::Result<()> {
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let server = ostler_testkit::TestServer::start().await?;
+//! # let client = ostler_client::Client::connect(&server.connect_string()).await?;
+//! # client.create("/ledger", b"").await?;
 //! let lock = InterProcessMutex::new(&client, "/locks/ledger");
 //! let guard = lock.acquire().await?;
 //! // However long the process stood still here:

@@ -7,7 +7,7 @@
 //! | `InterProcessReadWriteLock` | [`InterProcessReadWriteLock`] |
 //! | `InterProcessMultiLock` | [`InterProcessMultiLock`] |
 //! | `InterProcessSemaphoreV2`, `Lease` | [`InterProcessSemaphore`], [`Lease`] |
-//! | `Revoker`, `makeRevocable` | [`attempt_revoke`], [`MutexGuard::revocation_requested`] |
+//! | `Revoker`, `makeRevocable` | [`attempt_revoke`], `revocation_requested` of mutexes' and read-write locks' guards |
 //! | `acquire(time, unit)` | `acquire_within` |
 //! | the thread that owns a lock | [`Owner`] |
 //!

@@ -23,18 +23,27 @@ use tokio::time::timeout;
 
 /// A member of a group that divides a set among itself.
 ///
-/// ```no_run
+/// ```
 /// # use ostler_recipes::partitioner::SetPartitioner;
 /// # use std::time::Duration;
-/// # async fn example(client: ostler_client::Client) -> ostler_client::Result<()> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = ostler_testkit::TestServer::start().await?;
+/// # let client = ostler_client::Client::connect(&server.connect_string()).await?;
 /// let shards = ["a", "b", "c"].map(str::to_owned);
-/// let mut member = SetPartitioner::start(&client, "/shards", "me", shards, Duration::from_secs(10))?;
+/// # let same = shards.clone();
+/// let settle = Duration::from_secs(10);
+/// # let settle = Duration::from_millis(5);
+/// let mut member = SetPartitioner::start(&client, "/shards", "me", shards, settle)?;
 /// loop {
 ///     let mut share = member.acquire().await?;
 ///     println!("mine now: {:?}", share.items());
+/// #   let other = SetPartitioner::start(&client, "/shards", "other", same.clone(), settle)?;
 ///     let end = share.ended().await; // work until then, and stop
 ///     println!("{end:?}");
 ///     share.release().await?;
+/// #   drop(other);
+/// #   return Ok(());
 /// }
 /// # }
 /// ```

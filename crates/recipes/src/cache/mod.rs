@@ -44,16 +44,22 @@ const READS_MAX: usize = 256;
 
 /// A part of the tree, held here and kept as the servers have it.
 ///
-/// ```no_run
+/// ```
 /// # use ostler_recipes::cache::{CacheEvent, CuratorCache};
-/// # async fn example(client: ostler_client::Client) -> ostler_client::Result<()> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = ostler_testkit::TestServer::start().await?;
+/// # let client = ostler_client::Client::connect(&server.connect_string()).await?;
+/// # client.create("/config/limits", b"1").creating_parents().await?;
 /// let cache = CuratorCache::start(&client, "/config")?;
 /// cache.initialized().await?;
 /// println!("{:?}", cache.get("/config/limits").map(|node| node.data.clone()));
 /// let mut events = cache.events();
+/// # client.set_data("/config/limits", b"2").await?;
 /// while let Some(event) = events.next().await {
 ///     if let CacheEvent::Changed { new, .. } = event {
 ///         println!("{} is now {:?}", new.path, new.data);
+/// #       break;
 ///     }
 /// }
 /// # Ok(()) }

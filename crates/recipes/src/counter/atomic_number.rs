@@ -82,10 +82,13 @@ pub(crate) fn decode<N: AtomicNumber>(path: &str, data: &[u8]) -> Result<N> {
 
 /// A number that many processes change. Curator's `DistributedAtomicLong` and `DistributedAtomicInteger`.
 ///
-/// ```no_run
+/// ```
 /// # use ostler_client::RetryPolicy;
 /// # use ostler_recipes::counter::DistributedAtomicLong;
-/// # async fn example(client: ostler_client::Client) -> ostler_recipes::counter::Result<()> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = ostler_testkit::TestServer::start().await?;
+/// # let client = ostler_client::Client::connect(&server.connect_string()).await?;
 /// let tickets = DistributedAtomicLong::new(&client, "/tickets", RetryPolicy::default());
 /// let drawn = tickets.increment().await?;
 /// if drawn.succeeded {

@@ -1,7 +1,7 @@
 //! A value that is changed by compare and set.
 
 use crate::counter::{
-    PromotedToLock, Result,
+    CounterError, PromotedToLock, Result,
     swap::{self, Swap},
 };
 use ostler_client::{Bytes, Client, RetryPolicy, Stat};
@@ -131,6 +131,7 @@ impl DistributedAtomicValue {
     ///
     /// # Errors
     /// Those of getData, setData and create, and of `make`; connection loss: it may be changed or not.
+    /// [`CounterError::Lock`]: it is not changed.
     pub async fn update(
         &self,
         make: impl Fn(Option<&Bytes>) -> Result<Bytes>,
@@ -143,7 +144,8 @@ impl DistributedAtomicValue {
             && let Some(promotion) = &self.promotion
         {
             let begun = Instant::now();
-            if let Some(held) = promotion.lock.acquire(promotion.limit).await? {
+            let held = promotion.lock.acquire(promotion.limit).await.map_err(CounterError::Lock)?;
+            if let Some(held) = held {
                 tried = self.try_often(&make, promotion.retry, &mut stats.promoted_tries).await?;
                 drop(held);
             }

@@ -35,6 +35,9 @@ pub enum CounterError {
     /// An operation of the client fails.
     #[error(transparent)]
     Client(#[from] Error),
+    /// The lock that a writer goes on under could not be waited for. Nothing was changed.
+    #[error("the lock for when others are always faster: {0}")]
+    Lock(#[source] crate::Error),
     /// The znode's data is no number of this kind.
     #[error(
         "{path}: {size} bytes of data, which are no number of {expected} bytes; something else is kept there"

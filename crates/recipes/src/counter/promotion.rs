@@ -1,6 +1,7 @@
 //! A lock for when there are too many writers.
 
-use ostler_client::{Result, RetryPolicy};
+use crate::{Result, lock::InterProcessMutex};
+use ostler_client::{Client, RetryPolicy};
 use std::{fmt, pin::Pin, sync::Arc, time::Duration};
 
 /// What [`PromotionLock::acquire`] gives: the holder's guard, whose drop releases the lock, or `None` if the lock could
@@ -11,6 +12,15 @@ pub type LockFuture<'a> = Pin<Box<dyn Future<Output = Result<Option<Box<dyn Send
 pub trait PromotionLock: Send + Sync {
     /// Waits for the lock, no longer than `limit`. Dropped, the future leaves nothing behind.
     fn acquire(&self, limit: Duration) -> LockFuture<'_>;
+}
+
+impl PromotionLock for InterProcessMutex {
+    fn acquire(&self, limit: Duration) -> LockFuture<'_> {
+        Box::pin(async move {
+            let held = self.acquire_within(limit).await?;
+            Ok(held.map(|guard| Box::new(guard) as Box<dyn Send>))
+        })
+    }
 }
 
 /// How to go on when others were always faster. Curator's `PromotedToLock`.
@@ -26,6 +36,12 @@ impl PromotedToLock {
     /// do not take the lock.
     pub fn new(lock: impl PromotionLock + 'static, limit: Duration, retry: RetryPolicy) -> PromotedToLock {
         PromotedToLock { lock: Arc::new(lock), limit, retry }
+    }
+
+    /// The same with the [`InterProcessMutex`] at `path`, as Curator's has: all who change the value name the same one.
+    /// It must not be the value's own path, whose children would be the lock's queue.
+    pub fn at(client: &Client, path: &str, limit: Duration, retry: RetryPolicy) -> PromotedToLock {
+        PromotedToLock::new(InterProcessMutex::new(client, path), limit, retry)
     }
 }
 

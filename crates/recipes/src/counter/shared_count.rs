@@ -16,7 +16,7 @@ pub struct SharedCount {
 }
 
 /// The changes of a [`SharedCount`], for one reader.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct CountChanges {
     changes: ValueChanges,
     path: String,
@@ -28,6 +28,11 @@ impl CountChanges {
     pub async fn next(&mut self) -> Option<Result<VersionedValue<i32>>> {
         let changed = self.changes.next().await?;
         Some(number(&self.path, changed))
+    }
+
+    /// The count now; a later change is one for [`next`](CountChanges::next).
+    pub(crate) fn now(&mut self) -> Result<i32> {
+        number(&self.path, self.changes.now()).map(|count| count.value)
     }
 }
 

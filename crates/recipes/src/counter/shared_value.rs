@@ -44,7 +44,7 @@ pub struct SharedValue {
 }
 
 /// The changes of a [`SharedValue`], for one reader.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ValueChanges(watch::Receiver<VersionedValue<Bytes>>);
 
 impl ValueChanges {
@@ -52,7 +52,12 @@ impl ValueChanges {
     /// once the value or the client is closed.
     pub async fn next(&mut self) -> Option<VersionedValue<Bytes>> {
         self.0.changed().await.ok()?;
-        Some(self.0.borrow_and_update().clone())
+        Some(self.now())
+    }
+
+    /// The value now; a later change is one for [`next`](ValueChanges::next).
+    pub(crate) fn now(&mut self) -> VersionedValue<Bytes> {
+        self.0.borrow_and_update().clone()
     }
 }
 

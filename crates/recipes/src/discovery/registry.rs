@@ -19,9 +19,12 @@ use std::{
 /// deleted and created again meanwhile but with the session. Dropped, everything that was registered here is
 /// unregistered in the background, [`close`](ServiceDiscovery::close) waits for that.
 ///
-/// ```no_run
+/// ```
 /// # use ostler_recipes::discovery::{ServiceDiscovery, ServiceInstance};
-/// # async fn example(client: ostler_client::Client) -> ostler_recipes::discovery::Result<()> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = ostler_testkit::TestServer::start().await?;
+/// # let client = ostler_client::Client::connect(&server.connect_string()).await?;
 /// let services: ServiceDiscovery = ServiceDiscovery::new(&client, "/services");
 /// services.register(ServiceInstance::new("api", "10.0.0.7", 8080)).await?;
 /// let provider = services.provider("api").start().await?;

@@ -54,9 +54,13 @@ pub enum LatchState {
 /// One participant of an election: it leads from the moment on at which all who came before it are gone, until it is
 /// closed. Curator's `LeaderLatch`, with its znodes, so that Java and Rust stand in one election.
 ///
-/// ```no_run
+/// ```
 /// # use ostler_recipes::leader::{LeaderChange, LeaderLatch};
-/// # async fn example(client: ostler_client::Client) -> ostler_recipes::Result<()> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = ostler_testkit::TestServer::start().await?;
+/// # let client = ostler_client::Client::connect(&server.connect_string()).await?;
+/// # client.create("/state", b"").await?;
 /// let latch = LeaderLatch::new(&client, "/election", "server-7");
 /// latch.start();
 /// let fence = latch.wait_for_leadership().await?;

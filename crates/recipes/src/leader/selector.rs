@@ -79,9 +79,13 @@ pub enum SelectorState {
 /// One participant of an election: a function of it is called when it is elected, and it leads until that returns.
 /// Curator's `LeaderSelector`, with its znodes, so that Java and Rust stand in one election.
 ///
-/// ```no_run
+/// ```
 /// # use ostler_recipes::leader::{LeaderSelector, Leadership};
-/// # async fn example(client: ostler_client::Client) -> ostler_recipes::Result<()> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = ostler_testkit::TestServer::start().await?;
+/// # let client = ostler_client::Client::connect(&server.connect_string()).await?;
+/// # client.create("/state", b"").await?;
 /// let lead = |leadership: Leadership| async move {
 ///     // Written only if it leads when it is written:
 ///     let written = leadership.multi().set_data("/state", b"new").commit().await;

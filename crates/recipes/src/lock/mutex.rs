@@ -20,10 +20,14 @@ pub(crate) const WORD: &str = "lock-";
 /// A lock that one holder has at a time, in the order of arrival. Curator's `InterProcessMutex`: the same znodes, so
 /// that Java and Rust compete for one lock. Clones are the same lock.
 ///
-/// ```no_run
+/// ```
 /// # use ostler_recipes::lock::{InterProcessMutex, Owner};
 /// # use std::time::Duration;
-/// # async fn example(client: ostler_client::Client) -> ostler_recipes::Result<()> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = ostler_testkit::TestServer::start().await?;
+/// # let client = ostler_client::Client::connect(&server.connect_string()).await?;
+/// # client.create("/state", b"").await?;
 /// let lock = InterProcessMutex::new(&client, "/locks/a");
 /// if let Some(guard) = lock.acquire_within(Duration::from_secs(5)).await? {
 ///     guard.multi().set_data("/state", b"new").commit().await?;

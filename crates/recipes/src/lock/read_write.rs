@@ -3,6 +3,7 @@
 use super::{
     owner::{Holdings, Owner},
     read_write_order::{READ, WRITE, number, reader_standing, writer_standing, written_number},
+    revocation,
 };
 use crate::{
     error::{Error, Result},
@@ -195,6 +196,15 @@ impl ReadGuard {
         self.fence().is_held()
     }
 
+    /// [`MutexGuard::revocation_requested`](super::MutexGuard::revocation_requested), for one of the lock's
+    /// [`reader_nodes`](InterProcessReadWriteLock::reader_nodes).
+    ///
+    /// # Errors
+    /// [`Error::NotHeld`] if it is lost before that; the client's errors.
+    pub async fn revocation_requested(&self) -> Result<()> {
+        revocation::requested(self.fence()).await
+    }
+
     /// Gives it up, and waits until others can have it. With other guards of the same owner left, it stays held.
     ///
     /// # Errors
@@ -253,6 +263,15 @@ impl WriteGuard {
         let reading = self.read().await?;
         self.release().await?;
         Ok(reading)
+    }
+
+    /// [`MutexGuard::revocation_requested`](super::MutexGuard::revocation_requested), for one of the lock's
+    /// [`writer_nodes`](InterProcessReadWriteLock::writer_nodes).
+    ///
+    /// # Errors
+    /// [`Error::NotHeld`] if it is lost before that; the client's errors.
+    pub async fn revocation_requested(&self) -> Result<()> {
+        revocation::requested(self.fence()).await
     }
 
     /// Gives it up, and waits until others can have it. With other guards of the same owner left, it stays held.

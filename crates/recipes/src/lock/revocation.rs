@@ -9,9 +9,10 @@ use ostler_client::Client;
 /// What is written into the holder's znode.
 const REVOKE: &[u8] = b"__REVOKE__";
 
-/// Asks the holder of a lock's znode to give it up: one of
-/// [`participant_nodes`](super::InterProcessMutex::participant_nodes), the first of which is the holder's. Nothing
-/// happens if it is gone.
+/// Asks the holder of a lock's znode to give it up: one of a mutex's
+/// [`participant_nodes`](super::InterProcessMutex::participant_nodes), the first of which is the holder's, or of a
+/// read-write lock's [`reader_nodes`](super::InterProcessReadWriteLock::reader_nodes) and
+/// [`writer_nodes`](super::InterProcessReadWriteLock::writer_nodes). Nothing happens if it is gone.
 ///
 /// # Errors
 /// The client's.

@@ -2,6 +2,7 @@
 
 use super::mutex::wait_in_line;
 use crate::{
+    counter::{CountChanges, SharedCount},
     error::Result,
     fencing::{Fence, FencedMulti, Token},
     line::{self, Line, Place},
@@ -18,13 +19,22 @@ const WORD: &str = "lease-";
 pub enum SemaphoreSize {
     /// Always so many. All who use the semaphore must say the same.
     Fixed(u32),
-    /// As many as a counter says that all of them watch, such as a shared count. Below zero is none.
+    /// As many as a [`SharedCount`] says, which all who use the semaphore share. Below zero is none, and so is data that
+    /// is no count. When the count is dropped, what it said last stays.
+    Shared(CountChanges),
+    /// As many as something else says that all of them watch. Below zero is none.
     Watched(watch::Receiver<i32>),
 }
 
 impl From<u32> for SemaphoreSize {
     fn from(leases: u32) -> SemaphoreSize {
         SemaphoreSize::Fixed(leases)
+    }
+}
+
+impl From<&SharedCount> for SemaphoreSize {
+    fn from(leases: &SharedCount) -> SemaphoreSize {
+        SemaphoreSize::Shared(leases.changes())
     }
 }
 
@@ -37,21 +47,26 @@ impl From<watch::Receiver<i32>> for SemaphoreSize {
 impl SemaphoreSize {
     /// The size now; a later change wakes `changed`.
     fn now(&mut self) -> usize {
-        match self {
-            SemaphoreSize::Fixed(leases) => *leases as usize,
-            SemaphoreSize::Watched(leases) => usize::try_from(*leases.borrow_and_update()).unwrap_or(0),
-        }
+        let leases = match self {
+            SemaphoreSize::Fixed(leases) => return *leases as usize,
+            SemaphoreSize::Shared(leases) => leases.now().unwrap_or_else(|error| {
+                tracing::warn!(%error, "a semaphore without a size gives out no lease");
+                0
+            }),
+            SemaphoreSize::Watched(leases) => *leases.borrow_and_update(),
+        };
+        usize::try_from(leases).unwrap_or(0)
     }
 
     async fn changed(&mut self) {
-        match self {
-            SemaphoreSize::Fixed(_) => pending().await,
-            SemaphoreSize::Watched(leases) => {
-                if leases.changed().await.is_err() {
-                    // Nobody counts any more.
-                    pending::<()>().await;
-                }
-            }
+        let is_counted = match self {
+            SemaphoreSize::Fixed(_) => false,
+            SemaphoreSize::Shared(leases) => leases.next().await.is_some(),
+            SemaphoreSize::Watched(leases) => leases.changed().await.is_ok(),
+        };
+        if !is_counted {
+            // Nobody counts any more.
+            pending::<()>().await;
         }
     }
 }
@@ -59,7 +74,23 @@ impl SemaphoreSize {
 /// A number of leases, given out in the order of arrival. Curator's `InterProcessSemaphoreV2`, with its znodes:
 /// `locks`, a mutex for whoever is next, and `leases`.
 ///
-/// A smaller size takes no lease away: fewer are given out until it is met.
+/// A smaller size takes no lease away: fewer are given out until it is met. With a [`SharedCount`] for its size
+/// everybody sees a change, though not at the same moment.
+///
+/// ```
+/// # use ostler_recipes::{counter::SharedCount, lock::InterProcessSemaphore};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = ostler_testkit::TestServer::start().await?;
+/// # let client = ostler_client::Client::connect(&server.connect_string()).await?;
+/// let size = SharedCount::start(&client, "/semaphore-size", 2).await?;
+/// let semaphore = InterProcessSemaphore::new(&client, "/semaphore", &size);
+/// let leases = semaphore.acquire_many(2).await?;
+/// size.set(3).await?;
+/// let third = semaphore.acquire().await?;
+/// # drop((leases, third));
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone)]
 pub struct InterProcessSemaphore {
     client: Client,

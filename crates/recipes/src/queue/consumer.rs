@@ -28,6 +28,16 @@ pub(crate) struct Consumption {
     locked: FuturesUnordered<Watch>,
 }
 
+/// What has become of an item.
+enum Handled {
+    /// It is gone, or others are consuming it.
+    Done,
+    /// It is in the queue under another name.
+    PutBack,
+    /// It must be looked at again: no event will tell of it.
+    Unknown,
+}
+
 impl Consumer {
     pub(crate) fn start<F, Fut, E>(mut work: Consumption, mut consume: F) -> Consumer
     where
@@ -69,8 +79,8 @@ impl Consumption {
         let (names, mut changed) =
             until_answered(&client, || client.get_children(&self.queue.path).watch()).await?;
         self.locked.clear();
-        let mut delay = None;
-        for (taken, name) in names::in_order(self.queue.kind, names).into_iter().enumerate() {
+        let (mut delay, mut taken) = (None, 0);
+        for name in names::in_order(self.queue.kind, names) {
             if let Kind::Priority { before_refresh } = self.queue.kind
                 && taken >= before_refresh
                 && let Some(event) = now(&mut changed).await
@@ -84,15 +94,17 @@ impl Consumption {
                 break;
             }
             match self.queue.lock_path.clone() {
-                Some(lock_path) => {
-                    if !self.under_lock(&lock_path, &name, consume).await? {
-                        return Ok(());
-                    }
-                }
+                Some(lock_path) => match self.under_lock(&lock_path, &name, consume).await? {
+                    Handled::Done => taken += 1,
+                    // Not counted: it may be the first again in a newer list, and keep the rest waiting for ever.
+                    Handled::PutBack => {}
+                    Handled::Unknown => return Ok(()),
+                },
                 None => {
                     if let Some(data) = claim(&self.queue, &name).await? {
                         consume_all(&name, &data, consume).await;
                     }
+                    taken += 1;
                 }
             }
         }
@@ -104,9 +116,8 @@ impl Consumption {
         Ok(())
     }
 
-    /// Consumes an item while there is a znode that says so. False if the item must be looked at again: no event will
-    /// tell of it.
-    async fn under_lock<F, Fut, E>(&mut self, lock_path: &str, name: &str, consume: &mut F) -> Result<bool>
+    /// Consumes an item while there is a znode that says so.
+    async fn under_lock<F, Fut, E>(&mut self, lock_path: &str, name: &str, consume: &mut F) -> Result<Handled>
     where
         F: FnMut(Bytes) -> Fut,
         Fut: Future<Output = std::result::Result<(), E>>,
@@ -118,18 +129,22 @@ impl Consumption {
             let (held, gone) = until_answered(&client, || client.exists(&lock).watch()).await?;
             if held.is_some() {
                 self.locked.push(gone);
-                return Ok(true);
+                return Ok(Handled::Done);
             }
-            return Ok(until_answered(&client, || client.exists(&item)).await?.is_none());
+            let is_gone = until_answered(&client, || client.exists(&item)).await?.is_none();
+            return Ok(if is_gone { Handled::Done } else { Handled::Unknown });
         };
         let data = match until_answered(&client, || client.get_data(&item)).await {
             Ok((data, _)) => data,
-            Err(error) if error.is_no_node() => return claim.release(|multi| multi).await,
+            Err(error) if error.is_no_node() => {
+                let released = claim.release(|multi| multi).await?;
+                return Ok(if released { Handled::Done } else { Handled::Unknown });
+            }
             Err(error) => return Err(error),
         };
         let done = consume_all(name, &data, consume).await;
         let put_back = !done && self.queue.error_mode == ErrorMode::Requeue;
-        let again = put_back.then(|| names::put_back(self.queue.kind, name));
+        let again = put_back.then(|| names::put_back(self.queue.kind, name, SystemTime::now()));
         let again = again.map(|name| paths::join(&self.queue.path, &name));
         let end = claim.release(|multi| {
             let multi = multi.delete(&item, -1);
@@ -138,7 +153,11 @@ impl Consumption {
                 None => multi,
             }
         });
-        end.await
+        Ok(match end.await? {
+            true if put_back => Handled::PutBack,
+            true => Handled::Done,
+            false => Handled::Unknown,
+        })
     }
 }
 

@@ -11,12 +11,19 @@ use crate::{
 };
 use bytes::Bytes;
 use ostler_client::{Client, Result, paths};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
+
+/// Long enough for what fails always to be no burden.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// What becomes of an item whose consumer says that it has failed. Without a lock path it is gone already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ErrorMode {
-    /// It is put back at the end of the queue.
+    /// It is put back with its id or its priority, behind all others that have this priority. In a delay queue it is
+    /// [due again later](QueueBuilder::retry_after).
+    ///
+    /// Curator keeps the id only. There an item without its priority comes before all others from then on, and one
+    /// without its time is due at once and before all others.
     #[default]
     Requeue,
     /// It is deleted.
@@ -32,6 +39,7 @@ pub struct QueueBuilder {
     lock_path: Option<String>,
     max_items: Option<usize>,
     error_mode: ErrorMode,
+    retry_after: Duration,
 }
 
 /// What all queues have in common.
@@ -54,6 +62,7 @@ impl QueueBuilder {
             lock_path: None,
             max_items: None,
             error_mode: ErrorMode::default(),
+            retry_after: RETRY_AFTER,
         }
     }
 
@@ -76,6 +85,13 @@ impl QueueBuilder {
         self
     }
 
+    /// When an item of a delay queue is due again that was put back: so long after its consumer has failed; a second
+    /// unless said. The other queues know no time, and give it out as soon as it comes to it.
+    pub fn retry_after(mut self, delay: Duration) -> Self {
+        self.retry_after = delay;
+        self
+    }
+
     /// A queue whose items come out in the order in which they were put in.
     ///
     /// # Errors
@@ -93,7 +109,8 @@ impl QueueBuilder {
     }
 
     /// A queue whose items come out by priority, the lowest number first. A consumer looks for newer items after it
-    /// has taken `before_refresh`: few of them cost more reads, many let urgent items wait.
+    /// has taken `before_refresh`: few of them cost more reads, many let urgent items wait. Those that have failed and
+    /// were put back do not count, or one that always fails would keep all after it waiting.
     ///
     /// # Errors
     /// Those of create.
@@ -107,11 +124,12 @@ impl QueueBuilder {
     /// # Errors
     /// Those of create.
     pub async fn build_delay(self) -> Result<DistributedDelayQueue> {
-        Ok(DistributedDelayQueue(self.start(Kind::Delay).await?))
+        let retry_after = self.retry_after;
+        Ok(DistributedDelayQueue(self.start(Kind::Delay { retry_after }).await?))
     }
 
     async fn start(self, kind: Kind) -> Result<Queue> {
-        let QueueBuilder { client, path, lock_path, max_items, error_mode } = self;
+        let QueueBuilder { client, path, lock_path, max_items, error_mode, retry_after: _ } = self;
         for path in [Some(&path), lock_path.as_ref()].into_iter().flatten() {
             let create = || client.create(path, b"").creating_container_parents();
             match until_answered(&client, create).await {
@@ -275,8 +293,6 @@ impl DistributedDelayQueue {
     /// # Errors
     /// Those of create; [`ConnectionLoss`](ostler_client::Error::ConnectionLoss): it may be in the queue or not.
     pub async fn put(&self, item: impl AsRef<[u8]>, due: SystemTime) -> Result<()> {
-        let since = due.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-        let due_ms = u64::try_from(since.as_millis()).unwrap_or(i64::MAX as u64).min(i64::MAX as u64);
-        self.0.put(&names::with_delay(due_ms), &[item.as_ref()]).await
+        self.0.put(&names::with_delay(due), &[item.as_ref()]).await
     }
 }

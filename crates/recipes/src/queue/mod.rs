@@ -15,6 +15,11 @@
 //! Without a lock path an item is delivered once at most: it is deleted first, and lost if its consumer dies after that.
 //! With a [lock path](QueueBuilder::lock_path) it is delivered at least once: it is deleted after the consumer is done
 //! with it, and delivered again if that dies before or its session ends.
+//!
+//! # What fails
+//! With a lock path an item whose consumer fails is [put back](ErrorMode::Requeue) under its id or priority, or with
+//! another due time, and the rest goes on meanwhile. Nobody counts how often: one that always fails comes again and
+//! again, so a consumer that wants to give one up must say that it is done with it.
 
 mod consumer;
 mod items;

@@ -7,6 +7,8 @@
 //! | with priorities | `queue-`, `1` (`0` for negative ones), the priority in eight hexadecimal digits |
 //! | with delays | <code>queue-&#124;T&#124;</code>, T in hexadecimal ms since 1970 |
 
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
 const PREFIX: &str = "queue-";
 const SEPARATOR: char = '|';
 
@@ -18,7 +20,10 @@ pub(crate) enum Kind {
     Priority {
         before_refresh: usize,
     },
-    Delay,
+    /// How long after it has failed an item is due again.
+    Delay {
+        retry_after: Duration,
+    },
 }
 
 pub(crate) fn plain() -> String {
@@ -36,8 +41,11 @@ pub(crate) fn with_priority(priority: i32) -> String {
     format!("{PREFIX}{sign}{:08X}", priority as u32)
 }
 
-pub(crate) fn with_delay(until_ms: u64) -> String {
-    format!("{PREFIX}{SEPARATOR}{until_ms:08X}{SEPARATOR}")
+pub(crate) fn with_delay(due: SystemTime) -> String {
+    let since = due.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    // More does not fit into Java's number.
+    let due_ms = u64::try_from(since.as_millis()).unwrap_or(u64::MAX).min(i64::MAX as u64);
+    format!("{PREFIX}{SEPARATOR}{due_ms:08X}{SEPARATOR}")
 }
 
 /// An item's id, and its name without that.
@@ -61,7 +69,7 @@ fn due_ms(name: &str) -> u64 {
 /// For how many ms more an item may not be taken.
 pub(crate) fn delay_ms(kind: Kind, name: &str, now_ms: u64) -> u64 {
     match kind {
-        Kind::Delay => due_ms(name).saturating_sub(now_ms),
+        Kind::Delay { .. } => due_ms(name).saturating_sub(now_ms),
         _ => 0,
     }
 }
@@ -72,23 +80,38 @@ pub(crate) fn in_order(kind: Kind, names: Vec<String>) -> Vec<String> {
     match kind {
         Kind::Plain | Kind::Priority { .. } => items.sort_unstable(),
         Kind::Id => items.sort_by_cached_key(|name| split_id(name).map_or(name.clone(), |(_, rest)| rest)),
-        Kind::Delay => items.sort_by_cached_key(|name| (due_ms(name), name.clone())),
+        Kind::Delay { .. } => items.sort_by_cached_key(|name| (due_ms(name), name.clone())),
     }
     items
 }
 
-/// The name for an item that is put back: at the end, with its id if it has one. Curator drops the priority and the
-/// delay then, so that everything else comes first or at once.
-pub(crate) fn put_back(kind: Kind, name: &str) -> String {
+/// A name without the server's digits, if it has a priority: one without has fewer characters in all.
+fn before_digits(name: &str) -> Option<&str> {
+    const LENGTH: usize = PREFIX.len() + 1 + 8;
+    const DIGITS: usize = 10;
+    (name.len() >= LENGTH + DIGITS).then(|| name.get(..LENGTH)).flatten()
+}
+
+/// The name for an item that has failed and is put back. The server's digits put it behind those with the same id or
+/// priority; where its time has come, that would put it first, so it gets another one.
+pub(crate) fn put_back(kind: Kind, name: &str, now: SystemTime) -> String {
     match kind {
-        Kind::Id => with_id(id(name)),
-        _ => plain(),
+        Kind::Plain => plain(),
+        Kind::Id => split_id(name).map_or_else(plain, |(id, _)| with_id(id)),
+        Kind::Priority { .. } => before_digits(name).map_or_else(plain, str::to_owned),
+        Kind::Delay { retry_after } => with_delay(now.checked_add(retry_after).unwrap_or(now)),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const DELAY: Kind = Kind::Delay { retry_after: Duration::from_millis(3) };
+
+    fn at_ms(ms: u64) -> SystemTime {
+        UNIX_EPOCH + Duration::from_millis(ms)
+    }
 
     #[test]
     fn names_are_those_of_curator() {
@@ -97,11 +120,11 @@ mod tests {
         assert_eq!(id("queue-0000000003"), "queue-0000000003");
         assert_eq!(with_priority(10), "queue-10000000A");
         assert_eq!(with_priority(-1), "queue-0FFFFFFFF");
-        assert_eq!(with_delay(0x1234), "queue-|00001234|");
-        assert_eq!(delay_ms(Kind::Delay, "queue-|00001234|0000000001", 0x1230), 4);
-        assert_eq!(delay_ms(Kind::Delay, "queue-|00001234|0000000001", 0x1235), 0);
+        assert_eq!(with_delay(at_ms(0x1234)), "queue-|00001234|");
+        assert_eq!(delay_ms(DELAY, "queue-|00001234|0000000001", 0x1230), 4);
+        assert_eq!(delay_ms(DELAY, "queue-|00001234|0000000001", 0x1235), 0);
         for odd in ["queue-|zz|0000000001", "queue-|12", "queue-", "|"] {
-            assert_eq!(delay_ms(Kind::Delay, odd, 0), 0, "{odd}");
+            assert_eq!(delay_ms(DELAY, odd, 0), 0, "{odd}");
         }
     }
 
@@ -116,8 +139,27 @@ mod tests {
         let priority = |priority: i32| format!("{}0000000001", with_priority(priority));
         let names = [5, -3, 0, -7].map(priority).join(" ");
         check(Kind::Priority { before_refresh: 1 }, &names, &[-7, -3, 0, 5].map(priority).join(" "));
-        check(Kind::Delay, "queue-|FF|1 queue-|100|0 queue-|1|9", "queue-|1|9 queue-|FF|1 queue-|100|0");
-        assert_eq!(put_back(Kind::Id, "queue-|a|0000000001"), "queue-|a|");
-        assert_eq!(put_back(Kind::Delay, "queue-|FF|0000000001"), "queue-");
+        check(DELAY, "queue-|FF|1 queue-|100|0 queue-|1|9", "queue-|1|9 queue-|FF|1 queue-|100|0");
+    }
+
+    #[test]
+    fn what_failed_is_put_back_under_its_name() {
+        let check = |kind, name: &str, expected: &str| {
+            assert_eq!(put_back(kind, name, at_ms(0x1234_5678)), expected, "{name}");
+        };
+        check(Kind::Plain, "queue-0000000001", "queue-");
+        check(Kind::Id, "queue-|a|0000000001", "queue-|a|");
+        check(Kind::Id, "queue-0000000001", "queue-");
+        let priority = Kind::Priority { before_refresh: 1 };
+        for number in [i32::MIN, -1, 0, i32::MAX] {
+            let name = with_priority(number);
+            check(priority, &format!("{name}0000000001"), &name);
+            check(priority, &format!("{name}-2147483648"), &name);
+        }
+        // As Curator puts them back.
+        check(priority, "queue-0000000001", "queue-");
+        check(priority, "queue--2147483648", "queue-");
+        check(DELAY, "queue-|000000FF|0000000001", "queue-|1234567B|");
+        check(DELAY, "queue-0000000001", "queue-|1234567B|");
     }
 }

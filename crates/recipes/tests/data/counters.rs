@@ -9,6 +9,7 @@ use ostler_recipes::counter::{
     AtomicUpdate, CachedAtomicNumber, CounterError, DistributedAtomicInteger, DistributedAtomicLong,
     DistributedAtomicValue, LockFuture, PromotedToLock, PromotionLock, SharedCount, SharedValue,
 };
+use ostler_recipes::lock::InterProcessMutex;
 use ostler_testkit::CutPoint;
 use std::{num::NonZeroU16, sync::Arc, time::Duration};
 
@@ -205,6 +206,91 @@ async fn finish(
     assert!(update.succeeded);
     assert_eq!((update.stats.optimistic_tries, update.stats.promoted_tries), (2, 1));
     assert_eq!(update.after.as_deref(), Some(&b"mine"[..]));
+}
+
+/// The mutex of a rival, who writes while it holds it.
+#[tokio::test]
+async fn who_is_always_too_slow_takes_the_mutex() {
+    let world = World::new().await;
+    let rival = InterProcessMutex::new(&world.other, "/lock");
+    world.other.create("/v", b"0").await.unwrap();
+    let value = DistributedAtomicValue::new(&world.client, "/v", RetryPolicy::times(1, MS));
+    for (limit, succeeds) in [(20 * MS, false), (Duration::from_secs(20), true)] {
+        let held = rival.acquire().await.unwrap();
+        let promotion = PromotedToLock::at(&world.client, "/lock", limit, RetryPolicy::none());
+        let value = value.clone().promoted_to_lock(promotion);
+        world.proxy.reset();
+        let setting = tokio::spawn(async move { value.try_set(b"mine").await });
+        for write in [2, 4] {
+            let mut write = world.proxy.hold_at(CutPoint::BeforeRequest(write));
+            within(write.reached()).await.unwrap();
+            world.other.set_data("/v", b"rival").await.unwrap();
+            write.pass();
+        }
+        if succeeds {
+            within(world.until(|counts| (counts.ephemerals, counts.watches) == (2, 1))).await;
+            held.multi().set_data("/v", b"rival's last").commit().await.unwrap();
+            held.release().await.unwrap();
+            let update = within(setting).await.unwrap().unwrap();
+            assert!(update.succeeded);
+            assert_eq!((update.stats.optimistic_tries, update.stats.promoted_tries), (2, 1));
+            assert_eq!(update.before.as_deref(), Some(&b"rival's last"[..]));
+            assert_eq!(&world.other.get_data("/v").await.unwrap().0[..], b"mine");
+        } else {
+            let update = within(setting).await.unwrap().unwrap();
+            assert!(!update.succeeded);
+            assert_eq!((update.stats.optimistic_tries, update.stats.promoted_tries), (2, 0));
+            within(world.until(|counts| (counts.ephemerals, counts.watches) == (1, 0))).await;
+            held.release().await.unwrap();
+        }
+        within(world.no_ephemerals()).await;
+    }
+    within(world.end()).await;
+}
+
+/// Each has one try, and then the lock.
+#[tokio::test]
+async fn rivals_take_the_mutex_by_turns() {
+    let world = World::new().await;
+    let mut adding = tokio::task::JoinSet::new();
+    for _ in 0..4 {
+        let client = world.another().await;
+        adding.spawn(async move {
+            let promotion =
+                PromotedToLock::at(&client, "/lock", Duration::from_secs(60), RetryPolicy::forever(MS));
+            let number = DistributedAtomicLong::new(&client, "/n", RetryPolicy::none());
+            let number = number.promoted_to_lock(promotion);
+            for _ in 0..10 {
+                assert!(number.increment().await.unwrap().succeeded);
+            }
+        });
+    }
+    within(adding.join_all()).await;
+    assert_eq!(&world.other.get_data("/n").await.unwrap().0[..], 40_i64.to_be_bytes());
+    within(world.no_ephemerals()).await;
+    within(world.end()).await;
+}
+
+#[tokio::test]
+async fn a_mutex_that_is_refused_changes_nothing() {
+    let world = World::new().await;
+    world.other.create("/v", b"0").await.unwrap();
+    // It can have no children, so it is no lock.
+    world.other.create("/lock", b"").ephemeral().await.unwrap();
+    let promotion = PromotedToLock::at(&world.client, "/lock", Duration::from_secs(60), RetryPolicy::none());
+    let value = DistributedAtomicValue::new(&world.client, "/v", RetryPolicy::none());
+    let value = value.promoted_to_lock(promotion);
+    world.proxy.reset();
+    let setting = tokio::spawn(async move { value.try_set(b"mine").await });
+    let mut write = world.proxy.hold_at(CutPoint::BeforeRequest(2));
+    within(write.reached()).await.unwrap();
+    world.other.set_data("/v", b"rival").await.unwrap();
+    write.pass();
+    let refused = within(setting).await.unwrap().unwrap_err();
+    assert!(matches!(refused, CounterError::Lock(_)), "{refused}");
+    assert_eq!(&world.other.get_data("/v").await.unwrap().0[..], b"rival");
+    world.other.delete("/lock").await.unwrap();
+    within(world.end()).await;
 }
 
 #[tokio::test]

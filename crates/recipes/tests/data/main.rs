@@ -9,6 +9,7 @@ mod discovery;
 mod ensemble;
 mod groups;
 mod nodes;
+mod put_back;
 mod queue_kinds;
 mod queues;
 #[path = "../servers/mod.rs"]

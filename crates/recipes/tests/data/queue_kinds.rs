@@ -2,17 +2,21 @@
 
 use crate::{
     queues::{next, sink, text},
-    servers::Servers,
+    servers::{Servers, faults},
     world::{
         World, at_every_cut, server, struck_at, until_answered, with_expiry_after_every_request, within,
     },
 };
 use ostler_client::{Bytes, Client, Error};
 use ostler_recipes::queue::{Consumer, QueueBuilder, SimpleDistributedQueue};
-use ostler_testkit::CutPoint;
+use ostler_testkit::{CutPoint, TestServer};
 use std::{
+    cell::Cell,
     convert::Infallible,
-    sync::atomic::{AtomicU32, Ordering::SeqCst},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering::SeqCst},
+    },
     time::{Duration, SystemTime},
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
@@ -146,40 +150,57 @@ async fn take_all(client: &Client) -> Vec<String> {
 }
 
 /// The connection breaks at a request of the consumer, and before it is back another one takes what is there: that does
-/// not come, even if the request was to delete it.
+/// not come, even if the request was to delete it. Gives the consumer's requests, and if it came to that one, how many
+/// the other one took.
+async fn race(server: &Arc<TestServer>, number: usize, request: Option<u64>) -> (u64, Option<usize>) {
+    let world = World::on(server.clone(), &format!("/race-{number}"), None).await;
+    let producer = QueueBuilder::new(&world.other, "/q").build().await.unwrap();
+    let put = async |item: &str| producer.put(item).await.unwrap();
+    put("first").await;
+    let before = world.proxy.requests();
+    let exchange = async {
+        let (hand, mut from) = hand_out();
+        let consumer = QueueBuilder::new(&world.client, "/q").build().await.unwrap().consume(hand);
+        // Once the last one is taken, those before it are consumed.
+        for item in ["second", "last"] {
+            until_left(&world, "/q", 0).await;
+            put(item).await;
+        }
+        until_left(&world, "/q", 0).await;
+        drop(consumer);
+        rest(&mut from).await
+    };
+    let Some(request) = request else {
+        within(exchange).await;
+        let requests = world.proxy.requests() - before;
+        within(world.end()).await;
+        return (requests, None);
+    };
+    let point = CutPoint::BeforeRequest(before + request);
+    let (mut items, taken) = within(struck_at(&world, point, exchange, take_all(&world.other))).await;
+    items.retain(|item| item != "last");
+    let is_taken = |count: &str| taken.iter().flatten().any(|name| name.ends_with(count));
+    let left = ["first", "second"].iter().zip(["0000000000", "0000000001"]);
+    let left: Vec<&str> = left.filter(|(_, count)| !is_taken(count)).map(|(item, _)| *item).collect();
+    assert_eq!(items, left, "request {request}, taken by another: {taken:?}");
+    let requests = world.proxy.requests() - before;
+    within(world.end()).await;
+    (requests, taken.map(|taken| taken.len()))
+}
+
 #[tokio::test]
 async fn without_a_lock_what_another_one_took_does_not_come() {
     let server = server().await;
-    let mut taken_in_all = 0;
-    for number in 1.. {
-        let world = World::on(server.clone(), &format!("/race-{number}"), None).await;
-        let producer = QueueBuilder::new(&world.other, "/q").build().await.unwrap();
-        let put = async |item: &str| producer.put(item).await.unwrap();
-        put("first").await;
-        let point = CutPoint::BeforeRequest(world.proxy.requests() + number);
-        let exchange = async {
-            let (hand, mut from) = hand_out();
-            let consumer = QueueBuilder::new(&world.client, "/q").build().await.unwrap().consume(hand);
-            // Once the last one is taken, those before it are consumed.
-            for item in ["second", "last"] {
-                until_left(&world, "/q", 0).await;
-                put(item).await;
-            }
-            until_left(&world, "/q", 0).await;
-            drop(consumer);
-            rest(&mut from).await
-        };
-        let both = struck_at(&world, point, exchange, take_all(&world.other));
-        let (mut items, Some(taken)) = within(both).await else { break };
-        items.retain(|item| item != "last");
-        let left = ["first", "second"].iter().zip(["0000000000", "0000000001"]);
-        let left = left.filter(|(_, count)| !taken.iter().any(|name| name.ends_with(count)));
-        let left: Vec<&str> = left.map(|(item, _)| *item).collect();
-        assert_eq!(items, left, "request {number}, taken by another: {taken:?}");
-        taken_in_all += taken.len();
-        within(world.end()).await;
-    }
-    assert!(taken_in_all >= 4, "the other one took {taken_in_all}");
+    let undisturbed = async |number| (race(&server, number, None).await.0, 0);
+    let (requests, _) = faults::count(undisturbed).await;
+    let taken_in_all = Cell::new(0);
+    let play = async |number, request: &u64| {
+        let (_, taken) = race(&server, number, Some(*request)).await;
+        taken_in_all.update(|sum| sum + taken.unwrap_or(0));
+        taken.is_some()
+    };
+    faults::at_each(1..=requests, play).await;
+    assert!(taken_in_all.get() >= 4, "the other one took {}", taken_in_all.get());
 }
 
 fn under_lock(client: &Client) -> QueueBuilder {

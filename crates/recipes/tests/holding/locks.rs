@@ -3,6 +3,7 @@
 use crate::world::{PATIENCE, World, patiently};
 use ostler_recipes::{
     Error,
+    counter::SharedCount,
     lock::{
         AnyLock, InterProcessMultiLock, InterProcessMutex, InterProcessReadWriteLock, InterProcessSemaphore,
         InterProcessSemaphoreMutex, Owner, attempt_revoke,
@@ -116,6 +117,53 @@ async fn a_holder_is_asked_to_give_the_lock_up() {
 }
 
 #[tokio::test]
+async fn readers_and_writers_are_asked_to_give_their_locks_up() {
+    let world = World::start().await;
+    let (a, b) = (world.client().await, world.client().await);
+    let (ours, other) =
+        (InterProcessReadWriteLock::new(&a, "/rw"), InterProcessReadWriteLock::new(&b, "/rw"));
+    let mut readers = tokio::task::JoinSet::new();
+    for _ in 0..2 {
+        let guard = ours.read().await.unwrap();
+        readers.spawn(async move {
+            guard.revocation_requested().await.unwrap();
+            guard.fence().verify().await.unwrap();
+            guard.release().await.unwrap();
+        });
+    }
+    world.until("the readers watch", |c| c.watches == 2).await;
+    for node in other.reader_nodes().await.unwrap() {
+        attempt_revoke(&b, &node).await.unwrap();
+    }
+    patiently("released", readers.join_all()).await;
+
+    let writer = ours.write().await.unwrap();
+    let writing = tokio::spawn(async move {
+        writer.revocation_requested().await.unwrap();
+        writer.downgrade().await.unwrap()
+    });
+    world.until("the writer watches", |c| c.watches == 1).await;
+    attempt_revoke(&b, &other.writer_nodes().await.unwrap()[0]).await.unwrap();
+    // A reader now, who was not asked yet.
+    let reader = patiently("downgraded", writing).await.unwrap();
+    let (asked, ()) = tokio::join!(reader.revocation_requested(), async {
+        world.until("the reader watches", |c| c.watches == 1).await;
+        attempt_revoke(&b, &other.reader_nodes().await.unwrap()[0]).await.unwrap();
+    });
+    asked.unwrap();
+    reader.release().await.unwrap();
+
+    let writer = patiently("free", ours.write()).await.unwrap();
+    let (asked, ()) = tokio::join!(writer.revocation_requested(), async {
+        world.until("the writer watches", |c| c.watches == 1).await;
+        b.delete(writer.fence().node()).await.unwrap();
+    });
+    assert!(asked.unwrap_err().is_not_held());
+    drop(writer);
+    world.until_clean("revocation").await;
+}
+
+#[tokio::test]
 async fn readers_share_and_writers_do_not() {
     let world = World::start().await;
     let (a, b, c) = (world.client().await, world.client().await, world.client().await);
@@ -219,6 +267,49 @@ async fn a_semaphores_size_can_be_counted_elsewhere() {
     count.send(1).unwrap();
     drop(count);
     second.release().await.unwrap();
+    patiently("the last size counts", semaphore.acquire()).await.unwrap().release().await.unwrap();
+    world.until_clean("size").await;
+}
+
+/// One client changes the count, and the semaphore of another one has that size.
+#[tokio::test]
+async fn a_semaphores_size_can_be_a_shared_count() {
+    let world = World::start().await;
+    let (a, b) = (world.client().await, world.client().await);
+    let here = SharedCount::start(&a, "/size", 1).await.unwrap();
+    let there = SharedCount::start(&b, "/size", 7).await.unwrap();
+    let semaphore = InterProcessSemaphore::new(&a, "/s", &here);
+    let other = InterProcessSemaphore::new(&b, "/s", &there);
+    let first = semaphore.acquire().await.unwrap();
+    let waiting = tokio::spawn({
+        let other = other.clone();
+        async move { other.acquire().await.unwrap() }
+    });
+    // Each count is watched, too.
+    world.until("waits", |c| (c.ephemerals, c.watches) == (3, 3)).await;
+    // Answers come in order: the one that waits has seen that it has to.
+    b.exists("/s").await.unwrap();
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+    here.set(2).await.unwrap();
+    let second = patiently("more", waiting).await.unwrap();
+
+    let mut changes = here.changes();
+    there.set(1).await.unwrap();
+    patiently("fewer", changes.next()).await.unwrap().unwrap();
+    second.release().await.unwrap();
+    assert!(semaphore.acquire_within(BRIEFLY).await.unwrap().is_none());
+    // What is no count gives none out, until there is a count again.
+    a.set_data("/size", "?").await.unwrap();
+    assert!(patiently("no count", changes.next()).await.unwrap().is_err());
+    first.release().await.unwrap();
+    assert!(semaphore.acquire_within(BRIEFLY).await.unwrap().is_none());
+    there.set(1).await.unwrap();
+    let third = patiently("a count again", semaphore.acquire()).await.unwrap();
+    third.release().await.unwrap();
+    // Without a count what it said last stays.
+    drop((here, there));
     patiently("the last size counts", semaphore.acquire()).await.unwrap().release().await.unwrap();
     world.until_clean("size").await;
 }

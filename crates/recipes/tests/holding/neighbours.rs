@@ -2,22 +2,49 @@
 
 use crate::{
     servers::Servers,
-    world::{Recipe, World, patiently},
+    world::{Held, Recipe, World, patiently},
 };
 use ostler_client::Client;
 use tokio::sync::mpsc;
 
 const QUEUE: usize = 5;
 
+/// Who wait for one thing, in the order of arrival. The first of them holds it.
+pub(crate) type Queue = [Recipe; QUEUE];
+
+/// Readers between writers, and next to each other.
+pub(crate) const READERS_AND_WRITERS: Queue =
+    [Recipe::Write, Recipe::Read, Recipe::Write, Recipe::Read, Recipe::Read];
+
+/// Ephemeral znodes and watches once so many have come.
+fn in_queue(queue: &Queue, come: usize) -> (usize, usize) {
+    match queue[0] {
+        // The holder has both of the two, and all others wait for the first.
+        Recipe::Multi => (come + 1, come - 1),
+        // The next one has the lock and a lease that is too many; all others wait for the lock.
+        Recipe::SemaphoreMutex | Recipe::Semaphore => (come + usize::from(come > 1), come - 1),
+        // Leaders watch themselves.
+        Recipe::Latch | Recipe::Selector => (come, come),
+        _ => (come, come - 1),
+    }
+}
+
+/// Those of the queue who are left, in their order. Readers next to each other hold together.
+fn turns(queue: &Queue, dead: [usize; 2]) -> Vec<Vec<usize>> {
+    let living: Vec<usize> = (0..QUEUE).filter(|place| !dead.contains(place)).collect();
+    let together = |a: &usize, b: &usize| [*a, *b].map(|place| queue[place]) == [Recipe::Read; 2];
+    living.chunk_by(together).map(<[usize]>::to_vec).collect()
+}
+
 /// Of five in a queue two die, whichever, in both orders: the others hold one after the other, in their order.
-pub(crate) async fn two_die<S: Servers>(world: World<S>, recipe: Recipe) {
+pub(crate) async fn two_die<S: Servers>(world: World<S>, queue: Queue) {
     for (first, second) in (0..QUEUE).flat_map(|a| (0..QUEUE).map(move |b| (a, b))).filter(|(a, b)| a != b) {
         let path = format!("/{first}-{second}");
-        let what = format!("{recipe:?}: {first} and {second} die");
+        let what = format!("{queue:?}: {first} and {second} die");
         let mut clients: Vec<Client> = Vec::new();
         let (to, mut holds) = mpsc::unbounded_channel();
         let mut tasks = Vec::new();
-        for place in 0..QUEUE {
+        for (place, recipe) in queue.into_iter().enumerate() {
             let client = world.client().await;
             clients.push(client.clone());
             let (to, path) = (to.clone(), path.clone());
@@ -25,36 +52,32 @@ pub(crate) async fn two_die<S: Servers>(world: World<S>, recipe: Recipe) {
                 let held = recipe.hold(&client, &path).await.unwrap();
                 to.send((place, held)).unwrap();
             }));
-            // Everybody behind the first watches the one before; leaders watch themselves.
-            let watches = place + usize::from(matches!(recipe, Recipe::Latch | Recipe::Selector));
-            world.until(&what, move |c| c.ephemerals == place + 1 && c.watches == watches).await;
+            let expected = in_queue(&queue, place + 1);
+            world.until(&what, move |c| (c.ephemerals, c.watches) == expected).await;
         }
-        let (place, mut held) = patiently(&what, holds.recv()).await.unwrap();
+        let (place, held) = patiently(&what, holds.recv()).await.unwrap();
         assert_eq!(place, 0);
         // So that they do not come back: dead is dead.
         tasks[first].abort();
         tasks[second].abort();
         tokio::join!(world.expire(&clients[first]), world.expire(&clients[second]));
-        let living: Vec<usize> = (0..QUEUE).filter(|place| ![first, second].contains(place)).collect();
-        let mut order = vec![];
-        if living.contains(&0) {
+        let mut turns = turns(&queue, [first, second]);
+        if turns[0] == [0] {
             assert!(held.fence.verify().await.is_ok(), "{what}");
-            order.push(0);
+            turns.remove(0);
         } else {
             assert!(held.fence.verify().await.unwrap_err().is_not_held(), "{what}");
         }
-        while order.len() < living.len() {
-            held.release().await;
-            let (place, next) = patiently(&what, holds.recv()).await.unwrap();
-            // Whoever died while it was about to hold does not count.
-            if living.contains(&place) {
-                assert!(next.fence.verify().await.is_ok(), "{what}: {place} holds");
-                order.push(place);
+        let mut holders = vec![held];
+        for turn in turns {
+            for held in holders {
+                held.release().await;
             }
-            held = next;
+            holders = all_hold(&turn, [first, second], &mut holds, &what).await;
         }
-        assert_eq!(order, living, "{what}: in the order of arrival");
-        held.release().await;
+        for held in holders {
+            held.release().await;
+        }
         for client in clients {
             client.close().await;
         }
@@ -62,22 +85,67 @@ pub(crate) async fn two_die<S: Servers>(world: World<S>, recipe: Recipe) {
     }
 }
 
+/// Waits until all whose turn it is hold at the same time, and nobody else before that.
+async fn all_hold(
+    turn: &[usize],
+    dead: [usize; 2],
+    holds: &mut mpsc::UnboundedReceiver<(usize, Held)>,
+    what: &str,
+) -> Vec<Held> {
+    let (mut missing, mut holders) = (turn.to_vec(), Vec::new());
+    while !missing.is_empty() {
+        let (place, held) = patiently(what, holds.recv()).await.unwrap();
+        // Whoever died while it was about to hold does not count.
+        if dead.contains(&place) {
+            held.release().await;
+            continue;
+        }
+        let found = missing.iter().position(|next| *next == place);
+        missing.remove(found.unwrap_or_else(|| panic!("{what}: {place} holds before {missing:?}")));
+        holders.push(held);
+    }
+    for held in &holders {
+        assert!(held.fence.verify().await.is_ok(), "{what}: {turn:?} hold");
+    }
+    holders
+}
+
 #[tokio::test]
 async fn any_two_of_a_mutexs_queue_die() {
-    two_die(World::start().await, Recipe::Mutex).await;
+    two_die(World::start().await, [Recipe::Mutex; 5]).await;
+}
+
+#[tokio::test]
+async fn any_two_of_a_multi_locks_queue_die() {
+    two_die(World::start().await, [Recipe::Multi; 5]).await;
+}
+
+#[tokio::test]
+async fn any_two_of_a_semaphore_mutexs_queue_die() {
+    two_die(World::start().await, [Recipe::SemaphoreMutex; 5]).await;
+}
+
+#[tokio::test]
+async fn any_two_of_a_semaphores_queue_die() {
+    two_die(World::start().await, [Recipe::Semaphore; 5]).await;
 }
 
 #[tokio::test]
 async fn any_two_of_a_write_locks_queue_die() {
-    two_die(World::start().await, Recipe::Write).await;
+    two_die(World::start().await, [Recipe::Write; 5]).await;
+}
+
+#[tokio::test]
+async fn any_two_of_readers_and_writers_die() {
+    two_die(World::start().await, READERS_AND_WRITERS).await;
 }
 
 #[tokio::test]
 async fn any_two_of_an_election_die() {
-    two_die(World::start().await, Recipe::Latch).await;
+    two_die(World::start().await, [Recipe::Latch; 5]).await;
 }
 
 #[tokio::test]
 async fn any_two_of_a_selectors_queue_die() {
-    two_die(World::start().await, Recipe::Selector).await;
+    two_die(World::start().await, [Recipe::Selector; 5]).await;
 }

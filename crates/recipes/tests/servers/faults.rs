@@ -2,7 +2,16 @@
 
 use super::{Attach, Ensemble};
 use ostler_testkit::{CutPoint, FrameProxy, Held};
+use std::fmt::Debug;
 use tokio::sync::Notify;
+
+/// How often an exchange is played to count its messages.
+const COUNTED: usize = 3;
+
+/// How often an exchange is played at most until it comes to a point; once is enough for nearly all. Where others write
+/// at the same time, or requests that go together come in one frame, it can take fewer messages than it did when they
+/// were counted.
+const TRIES: usize = 200;
 
 /// One fault, and where the client was when it happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +57,44 @@ impl Kind {
     }
 }
 
+/// The requests and events that an exchange takes as a rule. It is played with the numbers from 0 on.
+pub(crate) async fn count(play: impl AsyncFn(usize) -> (u64, u64)) -> (u64, u64) {
+    let (mut requests, mut events) = ([0; COUNTED], [0; COUNTED]);
+    for number in 0..COUNTED {
+        (requests[number], events[number]) = play(number).await;
+    }
+    requests.sort_unstable();
+    events.sort_unstable();
+    (requests[COUNTED / 2], events[COUNTED / 2])
+}
+
+/// Plays an exchange for each point until it has come to that, each time with another number that
+/// [`count`] has not used. Gives the number of points, all of which have happened.
+pub(crate) async fn at_each<P: Debug>(
+    points: impl IntoIterator<Item = P>,
+    play: impl AsyncFn(usize, &P) -> bool,
+) -> usize {
+    let (mut number, mut planned, mut repeated, mut missed) = (COUNTED, 0, 0, Vec::new());
+    for point in points {
+        let mut happened = false;
+        for tries in 0..TRIES {
+            happened = play(number, &point).await;
+            number += 1;
+            repeated += usize::from(tries > 0);
+            if happened {
+                break;
+            }
+        }
+        planned += 1;
+        if !happened {
+            missed.push(point);
+        }
+    }
+    println!("{planned} points, {repeated} repetitions");
+    assert!(missed.is_empty(), "{} of {planned} points never come: {missed:?}", missed.len());
+    planned
+}
+
 /// The tests of something, one for each kind of fault: it is called with the kind. `Leader` stands for all that can
 /// befall one.
 macro_rules! tests_of_faults {
@@ -85,7 +132,18 @@ macro_rules! tests_of_faults {
 }
 pub(crate) use tests_of_faults;
 
-/// Plays an exchange, and brings about the fault when it comes to its message; gives whether it came to that.
+/// Whether it has come to this point, or will once what is under way has arrived: an exchange can be over before that.
+pub(crate) fn comes_to(proxy: &FrameProxy, point: CutPoint) -> bool {
+    match point {
+        CutPoint::BeforeRequest(n) | CutPoint::BeforeReply(n) | CutPoint::AfterReply(n) => {
+            n <= proxy.requests()
+        }
+        CutPoint::BeforeEvent(n) => n <= proxy.events(),
+    }
+}
+
+/// Plays an exchange, and brings about the fault when it comes to its message; gives whether it came to that. A cut can
+/// come a little later, but before the client is closed.
 pub(crate) async fn play<T>(
     exchange: impl Future<Output = T>,
     (fault, proxy, ensemble): (Option<Fault>, &FrameProxy, &Ensemble),
@@ -95,7 +153,7 @@ pub(crate) async fn play<T>(
     if kind == Kind::Cut {
         proxy.cut_at(point);
         let played = exchange.await;
-        return (played, !proxy.cuts().is_empty());
+        return (played, comes_to(proxy, point));
     }
     let (mut held, over) = (proxy.hold_at(point), Notify::new());
     let exchange = async {
@@ -106,7 +164,7 @@ pub(crate) async fn play<T>(
     let strike = async {
         let reached = tokio::select! {
             reached = held.reached() => reached.is_ok(),
-            () = over.notified() => false,
+            () = over.notified() => comes_to(proxy, point) && held.reached().await.is_ok(),
         };
         match kind {
             // Another order of messages can need fewer of them.

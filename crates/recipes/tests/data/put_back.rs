@@ -1,0 +1,113 @@
+//! What becomes of an item whose consumer has failed.
+
+use crate::{
+    queues::{next, sink, text},
+    world::{World, within},
+};
+use ostler_client::Bytes;
+use ostler_recipes::queue::QueueBuilder;
+use std::time::{Duration, Instant, SystemTime};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+fn under_lock(world: &World) -> QueueBuilder {
+    QueueBuilder::new(&world.client, "/q").lock_path("/locks")
+}
+
+/// A consumer's function that hands each item to the test, and fails with one of them so many times.
+fn failing(
+    item: &'static str,
+    mut times: usize,
+) -> (
+    impl FnMut(Bytes) -> std::future::Ready<Result<(), &'static str>> + Send + 'static,
+    UnboundedReceiver<String>,
+) {
+    let (to, from) = sink();
+    let consume = move |data: Bytes| {
+        let fails = times > 0 && text(&data) == item;
+        times -= usize::from(fails);
+        to.send(text(&data)).unwrap();
+        std::future::ready(if fails { Err("no") } else { Ok(()) })
+    };
+    (consume, from)
+}
+
+/// It comes after those that have its priority too, and before those whose number is higher.
+#[tokio::test]
+async fn a_failed_item_keeps_its_priority() {
+    for (priority, expected) in [
+        (-5, ["bad", "same", "bad", "other"]),
+        (0, ["bad", "same", "bad", "other"]),
+        (9, ["other", "bad", "same", "bad"]),
+    ] {
+        let world = World::new().await;
+        let queue = under_lock(&world).build_priority(1).await.unwrap();
+        for (item, priority) in [("bad", priority), ("same", priority), ("other", 7)] {
+            queue.put(item, priority).await.unwrap();
+        }
+        let (consume, mut from) = failing("bad", 1);
+        let consumer = queue.consume(consume);
+        assert_eq!(next(&mut from, 4).await, expected, "{priority}");
+        drop(consumer);
+        within(world.end()).await;
+    }
+}
+
+#[tokio::test]
+async fn what_always_fails_does_not_keep_the_rest_waiting() {
+    for before_refresh in [1, 2] {
+        let world = World::new().await;
+        let queue = under_lock(&world).build_priority(before_refresh).await.unwrap();
+        for (item, priority) in [("bad", -1), ("2", 2), ("1", 1), ("3", 3)] {
+            queue.put(item, priority).await.unwrap();
+        }
+        let (consume, mut from) = failing("bad", usize::MAX);
+        let consumer = queue.consume(consume);
+        let mut others = Vec::new();
+        let rest = async {
+            while others.len() < 3 {
+                others.extend(from.recv().await.filter(|item| item != "bad"));
+            }
+        };
+        within(rest).await;
+        assert_eq!(others, ["1", "2", "3"]);
+        drop(consumer);
+        within(world.end()).await;
+    }
+}
+
+#[tokio::test]
+async fn a_failed_item_keeps_its_id() {
+    let world = World::new().await;
+    let queue = under_lock(&world).build_id().await.unwrap();
+    queue.put("bad", "x").await.unwrap();
+    queue.put("good", "y").await.unwrap();
+    let (consume, mut from) = failing("bad", usize::MAX);
+    let consumer = queue.consume(consume);
+    assert_eq!(next(&mut from, 3).await, ["bad", "good", "bad"]);
+    drop(consumer);
+    // What the consumer held is left in the background.
+    within(world.no_ephemerals()).await;
+    assert_eq!(queue.remove("x").await.unwrap(), 1);
+    assert!(queue.is_empty().await.unwrap());
+    within(world.end()).await;
+}
+
+/// It is due again after a while, and what is due before that comes before it.
+#[tokio::test]
+async fn a_failed_item_is_due_again_later() {
+    const AGAIN: Duration = Duration::from_millis(200);
+    let world = World::new().await;
+    let queue = under_lock(&world).retry_after(AGAIN).build_delay().await.unwrap();
+    let now = SystemTime::now();
+    queue.put("bad", now).await.unwrap();
+    queue.put("soon", now + AGAIN / 2).await.unwrap();
+    let (consume, mut from) = failing("bad", 1);
+    let consumer = queue.consume(consume);
+    assert_eq!(next(&mut from, 1).await, ["bad"]);
+    let failed = Instant::now();
+    assert_eq!(next(&mut from, 2).await, ["soon", "bad"]);
+    // Times go in whole ms, and the test has heard of the failure a little late.
+    assert!(failed.elapsed() > AGAIN / 2, "{:?}", failed.elapsed());
+    drop(consumer);
+    within(world.end()).await;
+}
