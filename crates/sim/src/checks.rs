@@ -151,7 +151,7 @@ impl World {
         let again = of.sent.front().is_some_and(|sent| sent.intent == Intent::SetWatches);
         let Some(zxid) = zxid else {
             assert!(again, "[watch] {path} changed, and nobody knows when");
-            of.caught_up.insert((path.to_owned(), kind));
+            of.caught_up.push((path.to_owned(), kind));
             return;
         };
         assert!(!again, "[watch late] {path} changed at {zxid} before what was missed was told");
@@ -167,6 +167,12 @@ impl World {
                 EventType::NodeChildrenChanged => watch.of_children,
                 EventType::NodeDeleted => true,
                 EventType::NodeCreated | EventType::NodeDataChanged => !watch.of_children,
+        assert!(
+            zxid >= of.told,
+            "[watch order] {path} changed at {zxid}, and client {client} was told of {} before",
+            of.told
+        );
+        of.told = zxid;
             };
             let over = watch.path == path && told;
             if over {
@@ -198,9 +204,18 @@ impl World {
                 Some(seen) => (seen.stat.mzxid > before).then_some(EventType::NodeDataChanged),
             }
         };
-        let due: BTreeSet<(String, EventType)> =
-            of.watches.iter().filter_map(|watch| Some((watch.path.clone(), missed(watch)?))).collect();
-        let told = std::mem::take(&mut of.caught_up);
+        // It names a path once for each sort of watch, and is told once for each.
+        let lists: BTreeSet<(&str, bool, bool, EventType)> = of
+            .watches
+            .iter()
+            .filter_map(|watch| Some((&*watch.path, watch.of_children, watch.for_creation, missed(watch)?)))
+            .collect();
+        let mut due: Vec<_> = lists.into_iter().map(|(path, .., kind)| (path.to_owned(), kind)).collect();
+        let mut told = std::mem::take(&mut of.caught_up);
+        due.sort_unstable();
+        told.sort_unstable();
+        let twice = told.windows(2).any(|two| two[0] == two[1]) && told.len() > due.len();
+        assert!(!twice, "[watch twice] client {client} was away, and is told of {told:?} instead of {due:?}");
         assert_eq!(told, due, "[watch lost] client {client} was away from {before} to {zxid}");
         of.watches.retain(|watch| missed(watch).is_none());
         of.watches.iter_mut().for_each(|watch| watch.since = zxid);

@@ -71,9 +71,11 @@ pub(crate) struct Client {
     pub(crate) thought: u64,
     pub(crate) seen: Zxid,
     pub(crate) sent: VecDeque<Sent>,
+    /// The transaction of the last event on this connection.
+    pub(crate) told: Zxid,
     pub(crate) watches: Vec<Watch>,
     /// What it was told on a new connection of the time before.
-    pub(crate) caught_up: BTreeSet<(String, EventType)>,
+    pub(crate) caught_up: Vec<(String, EventType)>,
     pub(crate) heard: u64,
     pub(crate) spoke: u64,
     pub(crate) away_until: u64,
@@ -305,6 +307,7 @@ impl World {
     fn watch_again(&mut self, client: usize) {
         let of = &self.clients[client];
         if of.watches.is_empty() {
+        of.told = Zxid::ZERO;
             return;
         }
         let paths = |kind: fn(&Watch) -> bool| -> BTreeSet<&str> {
