@@ -48,6 +48,12 @@ pub(crate) fn parent(path: &str) -> &str {
 impl Model {
     pub(crate) fn new() -> Model {
         let root = Node { children: 1, ..Node::default() };
+/// The number at the end of a sequential znode's path. Nobody here ends another with ten digits.
+fn number_of(path: &str) -> Option<i32> {
+    let digits = path.get(path.len().checked_sub(10)?..)?;
+    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
+}
+
         Model { nodes: [("/".to_owned(), root)].into(), sessions: BTreeMap::new() }
     }
 
@@ -96,6 +102,10 @@ impl Model {
         above.children += 1;
         above.pzxid = header.zxid;
         assert_eq!(above.births, create.parent_cversion, "[versions] children of {path}'s parent");
+        if let Some(number) = number_of(&path) {
+            // As upstream has it; so no two are the same, and later ones are higher, also when some were deleted.
+            assert_eq!(number, above.births, "[sequence] {path} is to count all that came before it");
+        }
         let node = Node {
             data: create.data.unwrap_or_default().to_vec(),
             czxid: header.zxid,
