@@ -98,6 +98,10 @@ impl World {
                 }
                 self.count("read");
             }
+            Intent::Acl(path) => {
+                check_read(truth, path, zxid, reply);
+                self.count("read");
+            }
             Intent::Sync => {
                 // Whoever goes along with a leader that is none any more does not learn of what came after it.
                 let deposed = !self.calm && zxid.epoch() < sent.floor.epoch();
@@ -129,7 +133,10 @@ impl World {
                 of.session = None;
             }
             Intent::Close => assert_eq!(reply.result, Err(ErrorCode::NotReadOnly)),
-            Intent::Get(path, _) | Intent::Exists(path, _) | Intent::Children(path, _) => {
+            Intent::Get(path, _)
+            | Intent::Exists(path, _)
+            | Intent::Children(path, _)
+            | Intent::Acl(path) => {
                 if proven {
                     let zxid = reply.zxid.unwrap();
                     check_read(&self.truth, path, zxid, reply);
@@ -160,6 +167,12 @@ impl World {
             "[watch late] {path} changed at {zxid}, and the client was at {} before",
             of.seen
         );
+        assert!(
+            zxid >= of.told,
+            "[watch order] {path} changed at {zxid}, and client {client} was told of {} before",
+            of.told
+        );
+        of.told = zxid;
         assert!(truth.changed_at(path, zxid), "[watch] {path} did not change at {zxid}");
         let watched = of.watches.len();
         of.watches.retain(|watch| {
@@ -167,12 +180,6 @@ impl World {
                 EventType::NodeChildrenChanged => watch.of_children,
                 EventType::NodeDeleted => true,
                 EventType::NodeCreated | EventType::NodeDataChanged => !watch.of_children,
-        assert!(
-            zxid >= of.told,
-            "[watch order] {path} changed at {zxid}, and client {client} was told of {} before",
-            of.told
-        );
-        of.told = zxid;
             };
             let over = watch.path == path && told;
             if over {
@@ -258,6 +265,7 @@ fn check_write(truth: &Truth, zxid: Zxid, intent: &Intent, reply: &Reply) {
             assert_eq!(shown.as_ref().map(|shown| shown.to_vec()).as_deref(), *data, "[answers]");
         }
         (Txn::SetData { version, .. }, Ok(Body::Stat(stat))) => assert_eq!(*version, stat.version),
+        (Txn::SetAcl { version, .. }, Ok(Body::Stat(stat))) => assert_eq!(*version, stat.aversion),
         (Txn::Delete { .. } | Txn::CloseSession(_), Ok(Body::None)) | (Txn::Multi(_), Ok(Body::Multi(_))) => {
         }
         // The session is over already, or lives elsewhere; the connection is closed all the same.
@@ -273,6 +281,9 @@ fn check_read(truth: &Truth, path: &str, zxid: Zxid, reply: &Reply) {
         (Ok(Body::Data(data, stat)), Some(seen)) => {
             let data = data.as_ref().map_or(Vec::new(), |data| data.to_vec());
             assert_eq!((&data, stat), (&seen.data, &seen.stat), "[reads] {path} at {zxid}");
+        }
+        (Ok(Body::Acl(acl, stat)), Some(seen)) => {
+            assert_eq!((acl, stat), (&seen.acl, &seen.stat), "[acl] {path} at {zxid}");
         }
         (Ok(Body::Stat(stat)), Some(seen)) => assert_eq!(*stat, seen.stat, "[reads] {path} at {zxid}"),
         (Ok(Body::Children(names)), Some(seen)) => {
