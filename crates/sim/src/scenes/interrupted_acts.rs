@@ -147,17 +147,3 @@ fn starts_fail_anywhere(act: impl Fn(&mut MemberDisk)) {
 fn a_start_on_a_log_fails() {
     starts_fail_anywhere(|_| {});
 }
-
-#[test]
-#[ignore = "storage takes a snapshot that it cannot look at (EIO) for an unfinished one, and removes it"]
-fn a_start_on_a_tree_that_came_fails() {
-    starts_fail_anywhere(|disk| install(disk, 10, Some(at(3, 0))));
-}
-
-#[test]
-#[ignore = "storage takes a snapshot that it cannot look at (EIO) for an unfinished one, and removes it"]
-fn a_start_on_a_log_that_was_cut_back_fails() {
-    starts_fail_anywhere(|disk| {
-        disk.push(PersistSeq(1), PersistOp::Truncate { to: at(2, 0), reload: None }, None);
-    });
-}
