@@ -46,11 +46,15 @@ pub enum Bug {
     ConfigKept,
     JointQuorumSkipped,
     AnswersMixedUp,
+    EventsSwapped,
+    MissedToldTwice,
+    AclsMixedUpInSnapshot,
+    TruncInLogOnly,
 }
 
 impl Bug {
     /// All of them, with their names and what they are.
-    pub const ALL: [(Bug, &'static str, &'static str); 38] = [
+    pub const ALL: [(Bug, &'static str, &'static str); 42] = [
         (Bug::AckBeforeSync, "ack-before-sync", "a server acknowledges what its disk has not synced"),
         (Bug::AppendOutOfOrder, "append-out-of-order", "records of one batch are written in the wrong order"),
         (
@@ -184,6 +188,18 @@ impl Bug {
             Bug::AnswersMixedUp,
             "answers-mixed-up",
             "a write on a session's new connection gets the answer to an earlier one with its number",
+        ),
+        (Bug::EventsSwapped, "events-swapped", "of two transactions the later one's watchers are told first"),
+        (Bug::MissedToldTwice, "missed-told-twice", "what a client missed while it was away is told twice"),
+        (
+            Bug::AclsMixedUpInSnapshot,
+            "acls-mixed-up-in-snapshot",
+            "two access control lists change places in a snapshot",
+        ),
+        (
+            Bug::TruncInLogOnly,
+            "trunc-in-log-only",
+            "the log is cut back, and memory keeps what was cut (ZOOKEEPER-5094)",
         ),
     ];
 

@@ -117,6 +117,12 @@ impl Server {
             if !conns.is_empty() {
                 let (kind, path) = (notification.kind, notification.path);
                 effects.push(Effect::Notify { conns, zxid: Some(event.zxid), kind, path });
+                if planted::is(Bug::EventsSwapped) {
+                    let mut told = effects.iter_mut().rev().filter(|of| matches!(of, Effect::Notify { .. }));
+                    if let (Some(last), Some(before)) = (told.next(), told.next()) {
+                        core::mem::swap(last, before);
+                    }
+                }
             }
         }
     }

@@ -62,7 +62,10 @@ impl Server {
 
     fn catch_up(&mut self, conn: ConnId, kind: EventType, path: &str, effects: &mut Vec<Effect>) {
         self.stats.packets_sent += 1;
-        let conns = Vec::from([conn]);
+        let mut conns = Vec::from([conn]);
+        if planted::is(Bug::MissedToldTwice) {
+            conns.push(conn);
+        }
         effects.push(Effect::Notify { conns, zxid: None, kind, path: ArcStr::from(path) });
     }
 

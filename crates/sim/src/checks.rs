@@ -98,6 +98,10 @@ impl World {
                 }
                 self.count("read");
             }
+            Intent::Acl(path) => {
+                check_read(truth, path, zxid, reply);
+                self.count("read");
+            }
             Intent::Sync => {
                 // Whoever goes along with a leader that is none any more does not learn of what came after it.
                 let deposed = !self.calm && zxid.epoch() < sent.floor.epoch();
@@ -129,7 +133,10 @@ impl World {
                 of.session = None;
             }
             Intent::Close => assert_eq!(reply.result, Err(ErrorCode::NotReadOnly)),
-            Intent::Get(path, _) | Intent::Exists(path, _) | Intent::Children(path, _) => {
+            Intent::Get(path, _)
+            | Intent::Exists(path, _)
+            | Intent::Children(path, _)
+            | Intent::Acl(path) => {
                 if proven {
                     let zxid = reply.zxid.unwrap();
                     check_read(&self.truth, path, zxid, reply);
@@ -151,7 +158,7 @@ impl World {
         let again = of.sent.front().is_some_and(|sent| sent.intent == Intent::SetWatches);
         let Some(zxid) = zxid else {
             assert!(again, "[watch] {path} changed, and nobody knows when");
-            of.caught_up.insert((path.to_owned(), kind));
+            of.caught_up.push((path.to_owned(), kind));
             return;
         };
         assert!(!again, "[watch late] {path} changed at {zxid} before what was missed was told");
@@ -160,6 +167,12 @@ impl World {
             "[watch late] {path} changed at {zxid}, and the client was at {} before",
             of.seen
         );
+        assert!(
+            zxid >= of.told,
+            "[watch order] {path} changed at {zxid}, and client {client} was told of {} before",
+            of.told
+        );
+        of.told = zxid;
         assert!(truth.changed_at(path, zxid), "[watch] {path} did not change at {zxid}");
         let watched = of.watches.len();
         of.watches.retain(|watch| {
@@ -198,9 +211,18 @@ impl World {
                 Some(seen) => (seen.stat.mzxid > before).then_some(EventType::NodeDataChanged),
             }
         };
-        let due: BTreeSet<(String, EventType)> =
-            of.watches.iter().filter_map(|watch| Some((watch.path.clone(), missed(watch)?))).collect();
-        let told = std::mem::take(&mut of.caught_up);
+        // It names a path once for each sort of watch, and is told once for each.
+        let lists: BTreeSet<(&str, bool, bool, EventType)> = of
+            .watches
+            .iter()
+            .filter_map(|watch| Some((&*watch.path, watch.of_children, watch.for_creation, missed(watch)?)))
+            .collect();
+        let mut due: Vec<_> = lists.into_iter().map(|(path, .., kind)| (path.to_owned(), kind)).collect();
+        let mut told = std::mem::take(&mut of.caught_up);
+        due.sort_unstable();
+        told.sort_unstable();
+        let twice = told.windows(2).any(|two| two[0] == two[1]) && told.len() > due.len();
+        assert!(!twice, "[watch twice] client {client} was away, and is told of {told:?} instead of {due:?}");
         assert_eq!(told, due, "[watch lost] client {client} was away from {before} to {zxid}");
         of.watches.retain(|watch| missed(watch).is_none());
         of.watches.iter_mut().for_each(|watch| watch.since = zxid);
@@ -243,6 +265,7 @@ fn check_write(truth: &Truth, zxid: Zxid, intent: &Intent, reply: &Reply) {
             assert_eq!(shown.as_ref().map(|shown| shown.to_vec()).as_deref(), *data, "[answers]");
         }
         (Txn::SetData { version, .. }, Ok(Body::Stat(stat))) => assert_eq!(*version, stat.version),
+        (Txn::SetAcl { version, .. }, Ok(Body::Stat(stat))) => assert_eq!(*version, stat.aversion),
         (Txn::Delete { .. } | Txn::CloseSession(_), Ok(Body::None)) | (Txn::Multi(_), Ok(Body::Multi(_))) => {
         }
         // The session is over already, or lives elsewhere; the connection is closed all the same.
@@ -258,6 +281,9 @@ fn check_read(truth: &Truth, path: &str, zxid: Zxid, reply: &Reply) {
         (Ok(Body::Data(data, stat)), Some(seen)) => {
             let data = data.as_ref().map_or(Vec::new(), |data| data.to_vec());
             assert_eq!((&data, stat), (&seen.data, &seen.stat), "[reads] {path} at {zxid}");
+        }
+        (Ok(Body::Acl(acl, stat)), Some(seen)) => {
+            assert_eq!((acl, stat), (&seen.acl, &seen.stat), "[acl] {path} at {zxid}");
         }
         (Ok(Body::Stat(stat)), Some(seen)) => assert_eq!(*stat, seen.stat, "[reads] {path} at {zxid}"),
         (Ok(Body::Children(names)), Some(seen)) => {

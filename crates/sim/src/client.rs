@@ -27,6 +27,7 @@ pub(crate) enum Intent {
     Get(String, bool),
     Exists(String, bool),
     Children(String, bool),
+    Acl(String),
     Sync,
     Ping,
     Close,
@@ -70,10 +71,12 @@ pub(crate) struct Client {
     /// Requests that it has thought of.
     pub(crate) thought: u64,
     pub(crate) seen: Zxid,
+    /// The transaction of the last event on this connection.
+    pub(crate) told: Zxid,
     pub(crate) sent: VecDeque<Sent>,
     pub(crate) watches: Vec<Watch>,
     /// What it was told on a new connection of the time before.
-    pub(crate) caught_up: BTreeSet<(String, EventType)>,
+    pub(crate) caught_up: Vec<(String, EventType)>,
     pub(crate) heard: u64,
     pub(crate) spoke: u64,
     pub(crate) away_until: u64,
@@ -167,12 +170,8 @@ impl World {
         let data = data.as_bytes();
         let version = if self.chance.one_in(3) { self.chance.below(4) as i32 } else { -1 };
         let write = |ask: Ask| (Intent::MarkedWrite(path.into(), mark), ask);
-        match self.chance.below(17) {
-            0 => {
-                let user = format!("user{}:x", self.chance.below(6));
-                let acls = [Acl::world(Perms::ALL), Acl { perms: Perms::READ, id: Id::new("digest", user) }];
-                write(wire::create(path).data(data).acl(&acls).into())
-            }
+        match self.chance.below(18) {
+            0 => write(wire::create(path).data(data).acl(&self.some_acl()).into()),
             1..=2 => write(wire::create(path).data(data).into()),
             3 => write(wire::create(path).data(data).with_stat().into()),
             4 if self.chance.one_in(3) => {
@@ -208,11 +207,21 @@ impl World {
                 if watch { wire::children_and_watch(path) } else { wire::children(path) },
             ),
             14 => (Intent::Sync, wire::sync(path)),
+            15 if self.chance.one_in(2) => {
+                (Intent::Write(path.into()), wire::set_acl(path, &self.some_acl(), version))
+            }
+            15 => (Intent::Acl(path.into()), wire::get_acl(path)),
             _ => (
                 Intent::Get(path.into(), watch),
                 if watch { wire::get_and_watch(path) } else { wire::get(path) },
             ),
         }
+    }
+
+    /// One that lets everybody do everything, and is another than most.
+    fn some_acl(&mut self) -> [Acl; 2] {
+        let user = format!("user{}:x", self.chance.below(6));
+        [Acl::world(Perms::ALL), Acl { perms: Perms::READ, id: Id::new("digest", user) }]
     }
 
     pub(crate) fn ask(&mut self, client: usize, intent: Intent, ask: Ask) {
@@ -298,6 +307,7 @@ impl World {
         let of = &mut self.clients[client];
         (of.conn, of.open) = (None, false);
         of.sent.clear();
+        of.told = Zxid::ZERO;
         of.caught_up.clear();
     }
 

@@ -414,8 +414,9 @@ impl MemberDisk {
         self.stop();
     }
 
-    /// No server runs on it.
+    /// No server runs on it. Whatever was wrong with it is put right before one does.
     pub(crate) fn stop(&mut self) {
+        self.files.trouble(None);
         (self.persistence, self.snapshotting) = (None, None);
         self.queue.clear();
     }

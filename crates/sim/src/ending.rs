@@ -204,6 +204,7 @@ impl World {
             assert_eq!(node.disk.waiting(), 0);
             let (on_disk, history) = self.node(id).disk.look();
             self.truth.applied(id, &on_disk, &history);
+            self.truth.model.assert_is(id, &on_disk);
             assert!(on_disk.last_processed() >= last, "[durable] {id} has all but not on disk");
         }
     }

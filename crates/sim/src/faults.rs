@@ -19,6 +19,8 @@ use ostler_server_core::{ConnId, Input};
 const CLOCK_JUMP_MS: i64 = 3_600_000;
 /// The most that a clock goes wrong, in millionths.
 const DRIFT: u64 = 5_000;
+/// A start asks about so much of its disk.
+const START_CALLS: u64 = 40;
 
 impl World {
     pub(crate) fn start_all(&mut self) {
@@ -106,8 +108,8 @@ impl World {
                 self.net.cut.clear();
                 ids.iter().for_each(|id| self.node(*id).sync_ms = 10);
             }
-            FaultKind::Kill => self.crash(id, Ending::Killed),
-            FaultKind::PowerLoss => self.crash(id, Ending::PowerLost),
+            FaultKind::Kill => self.end(id, Ending::Killed, &mut chance),
+            FaultKind::PowerLoss => self.end(id, Ending::PowerLost, &mut chance),
             FaultKind::KillLeader => {
                 if let Some(leader) = self.leader() {
                     self.fell(leader);
@@ -151,11 +153,27 @@ impl World {
         }
     }
 
-    fn break_disk(&mut self, id: i64, kind: TroubleKind, chance: &mut Chance) {
+    /// A server dies; one that is down is started, and dies while it reads what it has.
+    fn end(&mut self, id: i64, ending: Ending, chance: &mut Chance) {
         if self.nodes[&id].server.is_some() {
-            let trouble = Trouble { at: chance.below(40), kind };
-            self.node(id).disk.files.trouble(Some(trouble));
+            return self.crash(id, ending);
         }
+        self.name_itself(id);
+        let dead = Trouble { at: chance.below(START_CALLS), kind: TroubleKind::Dead };
+        self.node(id).disk.files.trouble(Some(dead));
+        if self.boot(id) {
+            return self.crash(id, ending);
+        }
+        self.count("start cut short");
+        if ending == Ending::PowerLost {
+            self.node(id).disk.files.lose_power(chance);
+        }
+    }
+
+    /// The disk of a server that is down fails when that is started.
+    fn break_disk(&mut self, id: i64, kind: TroubleKind, chance: &mut Chance) {
+        let trouble = Trouble { at: chance.below(START_CALLS), kind };
+        self.node(id).disk.files.trouble(Some(trouble));
     }
 
     fn start_all_that_are_down(&mut self, id: i64, other: i64) {
@@ -166,7 +184,6 @@ impl World {
 
     pub(crate) fn start_if_down(&mut self, id: i64) {
         if self.nodes[&id].server.is_none() {
-            self.node(id).disk.files.trouble(None);
             self.name_itself(id);
             self.boot(id);
         }

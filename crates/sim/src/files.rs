@@ -89,6 +89,12 @@ impl SimFiles {
         (state.trouble, state.calls) = (trouble, 0);
     }
 
+    /// Calls since the last trouble was set or taken away.
+    #[cfg(test)]
+    pub(crate) fn calls(&self) -> u64 {
+        self.state().calls
+    }
+
     /// From now on syncs do nothing, or again what they say.
     pub(crate) fn lie(&self, lies: bool) {
         self.state().lies = lies;

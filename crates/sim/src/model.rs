@@ -1,6 +1,8 @@
 //! What transactions make of a tree, said as simply as possible, and without a line of the server's.
 
+use crate::truth::Seen;
 use ostler_proto::{
+    acl::{Acl, Perms},
     id::{SessionId, Zxid},
     stat::Stat,
     txn::{CreateTxn, Txn, TxnHeader, TxnRecord},
@@ -15,6 +17,7 @@ const OWN: &str = "/zookeeper";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Node {
     data: Vec<u8>,
+    acl: Vec<Acl>,
     czxid: Zxid,
     mzxid: Zxid,
     pzxid: Zxid,
@@ -35,8 +38,8 @@ pub(crate) struct Model {
     pub(crate) sessions: BTreeMap<SessionId, i32>,
 }
 
-/// A change that watchers may hear of.
-pub(crate) type Happened = (String, Change);
+/// A znode that is not as it was, and what watchers may hear of that: of its ACL nothing.
+pub(crate) type Happened = (String, Option<Change>);
 
 pub(crate) fn parent(path: &str) -> &str {
     match path.rfind('/') {
@@ -45,9 +48,15 @@ pub(crate) fn parent(path: &str) -> &str {
     }
 }
 
+/// The number at the end of a sequential znode's path. Nobody here ends another with ten digits.
+fn number_of(path: &str) -> Option<i32> {
+    let digits = path.get(path.len().checked_sub(10)?..)?;
+    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
+}
+
 impl Model {
     pub(crate) fn new() -> Model {
-        let root = Node { children: 1, ..Node::default() };
+        let root = Node { children: 1, acl: vec![Acl::world(Perms::ALL)], ..Node::default() };
         Model { nodes: [("/".to_owned(), root)].into(), sessions: BTreeMap::new() }
     }
 
@@ -71,12 +80,13 @@ impl Model {
                 assert_eq!(*version, node.version + 1, "[versions] {path} at {}", header.zxid);
                 node.data = data.unwrap_or_default().to_vec();
                 (node.version, node.mzxid, node.mtime) = (*version, header.zxid, header.time_ms);
-                happened.push((path.to_string(), Change::DataChanged));
+                happened.push((path.to_string(), Some(Change::DataChanged)));
             }
-            Txn::SetAcl { path, version, .. } => {
-                if let Some(node) = self.nodes.get_mut(&**path) {
-                    node.aversion = *version;
-                }
+            Txn::SetAcl { path, acl, version } => {
+                let Some(node) = self.nodes.get_mut(&**path) else { return };
+                assert_eq!(*version, node.aversion + 1, "[versions] {path}'s ACL at {}", header.zxid);
+                (node.acl, node.aversion) = (acl.to_vec(), *version);
+                happened.push((path.to_string(), None));
             }
             Txn::Multi(txns) => {
                 // One that failed did nothing.
@@ -92,12 +102,17 @@ impl Model {
         let path = create.path.to_string();
         let above = self.nodes.get_mut(parent(&path));
         let above = above.unwrap_or_else(|| panic!("[history] {path} is created below nothing"));
+        if let Some(number) = number_of(&path) {
+            // As upstream has it; so no two are the same, and later ones are higher, also when some were deleted.
+            assert_eq!(number, above.births, "[sequence] {path} is to count all that came before it");
+        }
         above.births += 1;
         above.children += 1;
         above.pzxid = header.zxid;
         assert_eq!(above.births, create.parent_cversion, "[versions] children of {path}'s parent");
         let node = Node {
             data: create.data.unwrap_or_default().to_vec(),
+            acl: create.acl.to_vec(),
             czxid: header.zxid,
             mzxid: header.zxid,
             pzxid: header.zxid,
@@ -114,7 +129,7 @@ impl Model {
         }
         let before = self.nodes.insert(path.clone(), node);
         assert!(before.is_none(), "[history] {path} is created twice");
-        happened.push((path, Change::Created));
+        happened.push((path, Some(Change::Created)));
     }
 
     fn delete(&mut self, path: &str, zxid: Zxid, happened: &mut Vec<Happened>) {
@@ -123,7 +138,7 @@ impl Model {
         let above = self.nodes.get_mut(parent(path)).unwrap();
         above.children -= 1;
         above.pzxid = zxid;
-        happened.push((path.to_owned(), Change::Deleted));
+        happened.push((path.to_owned(), Some(Change::Deleted)));
     }
 
     fn close_session(&mut self, header: &TxnHeader, happened: &mut Vec<Happened>) {
@@ -134,8 +149,8 @@ impl Model {
         self.sessions.remove(&header.session);
     }
 
-    /// A znode's data, Stat and children's names, if it is there.
-    pub(crate) fn get(&self, path: &str) -> Option<(Vec<u8>, Stat, Vec<String>)> {
+    /// What clients are to see of a znode, if it is there.
+    pub(crate) fn get(&self, path: &str) -> Option<Seen> {
         let node = self.nodes.get(path)?;
         let stat = Stat {
             czxid: node.czxid,
@@ -150,7 +165,7 @@ impl Model {
             num_children: node.children,
             pzxid: node.pzxid,
         };
-        Some((node.data.clone(), stat, self.children(path)))
+        Some(Seen { data: node.data.clone(), acl: node.acl.clone(), stat, children: self.children(path) })
     }
 
     fn children(&self, path: &str) -> Vec<String> {
@@ -170,9 +185,11 @@ impl Model {
     pub(crate) fn assert_is(&self, who: i64, tree: &Tree) {
         for (path, node) in &self.nodes {
             let found = tree.get(path).unwrap_or_else(|| panic!("[tree] {who} has no {path}"));
-            let (data, stat, _) = self.get(path).unwrap();
-            assert_eq!(tree.stat(found), stat, "[tree] {path} at {who}");
-            assert_eq!(found.data.as_deref().unwrap_or_default(), data, "[tree] {path} at {who}");
+            let seen = self.get(path).unwrap();
+            assert_eq!(tree.stat(found), seen.stat, "[tree] {path} at {who}");
+            assert_eq!(found.data.as_deref().unwrap_or_default(), seen.data, "[tree] {path} at {who}");
+            let acl = tree.acl(found).map_or_else(|| vec![Acl::world(Perms::ALL)], |acl| acl.to_vec());
+            assert_eq!(acl, seen.acl, "[acl] {path} at {who}");
             let owned = tree.ephemerals(node.owner).any(|own| *own == **path);
             assert_eq!(owned, node.owner != SessionId::NONE, "[ephemerals] {path} at {who}");
         }

@@ -6,6 +6,7 @@ use crate::{
     model::{Model, parent},
 };
 use ostler_proto::{
+    acl::Acl,
     id::{Epoch, ServerId, SessionId, Zxid},
     membership::Membership,
     stat::{ExtendedTypes, Stat},
@@ -20,6 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) data: Vec<u8>,
+    pub(crate) acl: Vec<Acl>,
     pub(crate) stat: Stat,
     pub(crate) children: Vec<String>,
 }
@@ -163,8 +165,9 @@ impl Truth {
         let sessions = self.model.sessions.iter().map(|(id, ms)| (*id, *ms)).collect();
         self.trees.insert(zxid, (self.tree.digest(), sessions));
         for (path, change) in &happened {
-            self.changes.entry(path.clone()).or_default().push(zxid);
             self.look_at(path, zxid);
+            let Some(change) = change else { continue };
+            self.changes.entry(path.clone()).or_default().push(zxid);
             if *change != Change::DataChanged {
                 let parent = parent(path);
                 self.child_changes.entry(parent.into()).or_default().push(zxid);
@@ -179,7 +182,7 @@ impl Truth {
     }
 
     fn look_at(&mut self, path: &str, zxid: Zxid) {
-        let seen = self.model.get(path).map(|(data, stat, children)| Seen { data, stat, children });
+        let seen = self.model.get(path);
         let times = self.znodes.entry(path.to_owned()).or_default();
         if times.last().is_some_and(|(at, _)| *at == zxid) {
             times.pop();

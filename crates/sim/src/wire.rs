@@ -150,6 +150,10 @@ pub(crate) fn set_acl(path: &str, acls: &[Acl], version: i32) -> Ask {
     })
 }
 
+pub(crate) fn get_acl(path: &str) -> Ask {
+    Ask::new(Op::GetAcl, |out| out.string(path))
+}
+
 pub(crate) fn get(path: &str) -> Ask {
     path_watch(Op::GetData, path, false)
 }

@@ -111,3 +111,39 @@ fn a_log_is_cut_back_to_a_tree_that_came() {
     let cut = || PersistOp::Truncate { to: at(2, 0), reload: None };
     interrupted_anywhere(|disk| disk.push(PersistSeq(1), cut(), None));
 }
+
+/// A start meets a disk that fails, or a process that ends, at each of its calls; the next one finds what was there.
+fn starts_fail_anywhere(act: impl Fn(&mut MemberDisk)) {
+    let ready = || {
+        let (mut disk, _) = begun();
+        act(&mut disk);
+        assert!(sync(&mut disk));
+        let (_, before) = disk.look();
+        disk.stop();
+        (disk, before)
+    };
+    let (mut disk, _) = ready();
+    disk.start().unwrap();
+    let calls = disk.files.calls();
+    for (kind, call) in [TroubleKind::Io, TroubleKind::Full, TroubleKind::Dead]
+        .into_iter()
+        .flat_map(|kind| (0..calls).map(move |call| (kind, call)))
+    {
+        for power_lost in [false, true] {
+            let (mut disk, before) = ready();
+            disk.files.trouble(Some(Trouble { at: call, kind }));
+            let started = disk.start().is_ok();
+            disk.stop();
+            if power_lost {
+                disk.files.lose_power(&mut Chance::new(call));
+            }
+            let after = disk.start().unwrap().history;
+            assert_eq!(after, before, "{kind:?} at call {call}, started {started}, power lost {power_lost}");
+        }
+    }
+}
+
+#[test]
+fn a_start_on_a_log_fails() {
+    starts_fail_anywhere(|_| {});
+}
