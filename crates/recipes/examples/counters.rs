@@ -2,12 +2,8 @@
 //! counters` runs it against a server of its own; with a connect string, against that.
 
 use ostler_client::{Client, RetryPolicy};
-use ostler_recipes::{
-    counter::{
-        CachedAtomicNumber, DistributedAtomicLong, DistributedAtomicValue, LockFuture, PromotedToLock,
-        PromotionLock, Result, SharedCount,
-    },
-    lock::InterProcessMutex,
+use ostler_recipes::counter::{
+    CachedAtomicNumber, DistributedAtomicLong, DistributedAtomicValue, PromotedToLock, Result, SharedCount,
 };
 use ostler_testkit::TestServer;
 use std::{num::NonZeroU16, time::Duration};
@@ -43,8 +39,8 @@ async fn shared(a: &Client, b: &Client) -> Done {
 async fn atomic(a: &Client, b: &Client) -> Done {
     let number = |client| {
         let retry = RetryPolicy::exponential(Duration::from_millis(5), Duration::from_millis(100), 3);
-        let lock = Mutex(InterProcessMutex::new(client, "/examples/number-lock"));
-        let promotion = PromotedToLock::new(lock, Duration::from_secs(5), RetryPolicy::once(Duration::ZERO));
+        let (lock, limit) = ("/examples/number-lock", Duration::from_secs(5));
+        let promotion = PromotedToLock::at(client, lock, limit, RetryPolicy::once(Duration::ZERO));
         DistributedAtomicLong::new(client, "/examples/number", retry).promoted_to_lock(promotion)
     };
     let before = number(a).get().await?;
@@ -65,22 +61,6 @@ async fn add(number: DistributedAtomicLong) -> Result<u32> {
         added += u32::from(number.increment().await?.succeeded);
     }
     Ok(added)
-}
-
-/// A lock for those whom others were always faster than.
-struct Mutex(InterProcessMutex);
-
-impl PromotionLock for Mutex {
-    fn acquire(&self, limit: Duration) -> LockFuture<'_> {
-        Box::pin(async move {
-            match self.0.acquire_within(limit).await {
-                Ok(guard) => Ok(guard.map(|guard| Box::new(guard) as Box<dyn Send>)),
-                Err(ostler_recipes::Error::Client(error)) => Err(error),
-                // What else a recipe can say is not said by a mutex that is waited for.
-                Err(_) => Ok(None),
-            }
-        })
-    }
 }
 
 async fn cached(a: &Client, b: &Client) -> Done {

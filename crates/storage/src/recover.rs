@@ -18,7 +18,7 @@ use crate::{
     error::{IoContext, Refusal, Result, StorageError},
     folders::DataFolders,
     names::{UNFINISHED, is_unfinished_snapshot},
-    snapshot::{SnapshotFile, SnapshotSink, SnapshotTrailer, find_snapshots, read_snapshot, spare},
+    snapshot::{Problem, SnapshotFile, SnapshotSink, SnapshotTrailer, find_snapshots, read_snapshot, spare},
     txnlog::{LogReader, TornTail, ZxidStep, cut_torn_tail, remove},
 };
 use ostler_proto::id::Zxid;
@@ -316,9 +316,10 @@ fn newest_usable(disk: &dyn Disk, dir: &Path, sink: &mut dyn RecoverySink) -> Re
     let mut skipped = Vec::new();
     for mut file in find_snapshots(disk, dir)? {
         let tried = skipped.len() < SNAPSHOTS_TRIED;
-        let incomplete = file.problem.is_some();
+        let incomplete = file.problem == Some(Problem::Incomplete);
         let reason = match file.problem.take() {
-            Some(problem) => problem,
+            Some(Problem::Incomplete) => "it is incomplete".to_owned(),
+            Some(Problem::Unreadable(error)) => error,
             None if !tried => "there are too many bad ones before it".to_owned(),
             None => match load(disk, &file, sink) {
                 Ok(()) => {

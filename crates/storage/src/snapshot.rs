@@ -25,7 +25,7 @@ pub(crate) mod spare;
 mod writer;
 
 pub use body::{SnapshotNode, SnapshotSink};
-pub use find::{SnapshotFile, find_snapshots, remove_snapshots_after};
+pub use find::{Problem, SnapshotFile, find_snapshots, remove_snapshots_after};
 pub use reader::read_snapshot;
 pub use writer::SnapshotWriter;
 

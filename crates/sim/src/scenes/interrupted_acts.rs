@@ -147,3 +147,15 @@ fn starts_fail_anywhere(act: impl Fn(&mut MemberDisk)) {
 fn a_start_on_a_log_fails() {
     starts_fail_anywhere(|_| {});
 }
+
+#[test]
+fn a_start_on_a_tree_that_came_fails() {
+    starts_fail_anywhere(|disk| install(disk, 10, Some(at(3, 0))));
+}
+
+#[test]
+fn a_start_on_a_log_that_was_cut_back_fails() {
+    starts_fail_anywhere(|disk| {
+        disk.push(PersistSeq(1), PersistOp::Truncate { to: at(2, 0), reload: None }, None);
+    });
+}

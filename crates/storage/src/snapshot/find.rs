@@ -25,7 +25,16 @@ pub struct SnapshotFile {
     /// Where it is.
     pub path: PathBuf,
     /// What a first look finds wrong with it: `None` means that it is worth reading.
-    pub problem: Option<String>,
+    pub problem: Option<Problem>,
+}
+
+/// Why a snapshot is not worth reading.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Problem {
+    /// It does not end as one does: maybe it was never completed.
+    Incomplete,
+    /// The disk did not let it be looked at. It may be whole.
+    Unreadable(String),
 }
 
 /// All snapshots of a folder, newest first, each looked at as upstream does before it reads one: the ends of
@@ -37,8 +46,8 @@ pub fn find_snapshots(disk: &dyn Disk, dir: &Path) -> Result<Vec<SnapshotFile>> 
         let path = dir.join(name);
         let problem = match first_look(disk, &path, compression) {
             Ok(true) => None,
-            Ok(false) => Some("it is incomplete".to_owned()),
-            Err(error) => Some(error.to_string()),
+            Ok(false) => Some(Problem::Incomplete),
+            Err(error) => Some(Problem::Unreadable(error.to_string())),
         };
         found.push(SnapshotFile { zxid, compression, path, problem });
     }
