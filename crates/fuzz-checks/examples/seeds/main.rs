@@ -1,6 +1,9 @@
 //! Writes `seeds/`: small inputs for each target to start from, made of golden files of Java servers and of
 //! what clients send. Run from anywhere: `cargo run --package ostler-fuzz-checks --example seeds`.
 
+mod clients;
+mod peers;
+
 use ostler_fuzz_checks::{log_files, ram_disk::RamDisk};
 use ostler_proto::{
     acl::{Acl, Perms},
@@ -21,7 +24,7 @@ use std::{
 };
 
 /// Larger records and files make poor seeds.
-const SMALL: usize = 1500;
+pub(crate) const SMALL: usize = 1500;
 
 fn main() -> io::Result<()> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -34,15 +37,17 @@ fn main() -> io::Result<()> {
     snapshots(&seeds, &golden)?;
     configurations(&seeds)?;
     words(&seeds)?;
-    connections(&seeds)
+    connections(&seeds)?;
+    peers::all(&seeds, &golden)?;
+    clients::all(&seeds)
 }
 
-struct Seeds {
+pub(crate) struct Seeds {
     dir: PathBuf,
 }
 
 impl Seeds {
-    fn put(&self, target: &str, name: &str, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn put(&self, target: &str, name: &str, bytes: &[u8]) -> io::Result<()> {
         let dir = self.dir.join(target);
         fs::create_dir_all(&dir)?;
         fs::write(dir.join(name), bytes)

@@ -18,7 +18,7 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
     net::{
         TcpListener, TcpStream,
         tcp::{OwnedReadHalf, OwnedWriteHalf},
@@ -211,11 +211,7 @@ impl ElectionDoor {
         let own = self.book.find(self.settings.me);
         let own = own.as_ref().and_then(|member| member.addresses.first());
         let address = own.map_or_else(String::new, |own| format!("{}:{}", own.host, own.election_port));
-        let mut greeting = Vec::new();
-        greeting.i64(GREETING);
-        greeting.i64(self.settings.me.0);
-        greeting.buffer(Some(address.as_bytes()));
-        greeting
+        greeting(self.settings.me, &address)
     }
 
     /// Takes connections until it is dropped.
@@ -309,13 +305,7 @@ impl ElectionDoor {
     async fn read_votes(&self, from: ServerId, mut read: OwnedReadHalf) -> io::Result<()> {
         let mut message = Vec::new();
         loop {
-            let length = read.read_i32().await?;
-            if !(1..=MESSAGE_MAX).contains(&length) {
-                let text = format!("a message of {length} bytes");
-                return Err(io::Error::new(io::ErrorKind::InvalidData, text));
-            }
-            message.resize(length as usize, 0);
-            read.read_exact(&mut message).await?;
+            read_message(&mut read, &mut message).await?;
             match Notification::read(&message) {
                 Ok(notification) => self.step(Input::Vote { from, notification }),
                 Err(error) => tracing::warn!(server = from.0, %error, "a vote was left unread"),
@@ -334,8 +324,31 @@ async fn write_votes(votes: &VoteBox, mut write: OwnedWriteHalf) -> io::Result<(
     }
 }
 
+/// The next vote's bytes, in the place of what the buffer held.
+pub async fn read_message(read: &mut (impl AsyncRead + Unpin), message: &mut Vec<u8>) -> io::Result<()> {
+    let length = read.read_i32().await?;
+    if !(1..=MESSAGE_MAX).contains(&length) {
+        let text = format!("a message of {length} bytes");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+    }
+    message.resize(length as usize, 0);
+    read.read_exact(message).await?;
+    Ok(())
+}
+
+/// What a server says first on a connection that it has made; its address is that of its election port.
+pub fn greeting(me: ServerId, address: &str) -> Vec<u8> {
+    let mut greeting = Vec::new();
+    greeting.i64(GREETING);
+    greeting.i64(me.0);
+    greeting.buffer(Some(address.as_bytes()));
+    greeting
+}
+
 /// Who calls, and where its election port is, if it says so.
-async fn read_greeting(stream: &mut TcpStream) -> io::Result<(ServerId, Option<(String, u16)>)> {
+pub async fn read_greeting(
+    stream: &mut (impl AsyncRead + Unpin),
+) -> io::Result<(ServerId, Option<(String, u16)>)> {
     let bad = |text: String| io::Error::new(io::ErrorKind::InvalidData, text);
     let first = stream.read_i64().await?;
     if first >= 0 {
