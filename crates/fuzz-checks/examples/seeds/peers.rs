@@ -107,6 +107,7 @@ fn memberships(seeds: &Seeds) -> io::Result<()> {
             "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2:observer\ngroup.1=1\ngroup.2=2:3\nweight.2=3\nversion=a",
         ),
         ("several-addresses", "server.1=[::1]:1:2|b:3:4;[::1]:5"),
+        ("brackets", "server.1=[[a]:1:2;[ b]:5"),
         ("by-hand", "# mine\n server.7 = zk7:1:2:Participant ; 2181\n\n"),
     ] {
         seeds.put("membership", name, text.as_bytes())?;
