@@ -353,6 +353,9 @@ fn configurations(seeds: &Seeds) -> io::Result<()> {
     seeds.put("zoo_cfg", "many", all.as_bytes())?;
     let ensemble = "dataDir=/d\nserver.1=127.0.0.1:2888:3888:participant;127.0.0.1:2181\nclientPort=2181\n";
     seeds.put("zoo_cfg", "one-server", ensemble.as_bytes())?;
+    let dynamic = "dataDir=@\ndynamicConfigFile=@/zoo.cfg.dynamic\nclientPort=2181\n\0\0\
+                   server.1=127.0.0.1:2888:3888\nserver.2=127.0.0.2:2888:3888\n\x002\n";
+    seeds.put("zoo_cfg", "dynamic", dynamic.as_bytes())?;
     let refused = "dataDir=/d\nclientPort=2181\nsecureClientPort=2281\n";
     seeds.put("zoo_cfg", "tls", refused.as_bytes())?;
     let flags = "dataDir=/d\nclientPort=1\n\0-Dzookeeper.skipACL=yes -Xmx1g '-Djute.maxbuffer=4194304'";

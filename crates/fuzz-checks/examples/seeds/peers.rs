@@ -42,6 +42,9 @@ fn trees(seeds: &Seeds, golden: &Path) -> io::Result<()> {
         "other-signature",
         &[&[AS_IT_IS, 9], &stream[..stream.len() - 1], b"!"].concat(),
     )?;
+    let at = stream.len() - "BenWasHere".len() - 1;
+    stream[at] += 1;
+    seeds.put("tree_stream", "longer-signature", &[&[AS_IT_IS, 9], &stream[..]].concat())?;
 
     let node = |path: &str, acl: i64, owner: i64| {
         let mut out = Vec::new();
