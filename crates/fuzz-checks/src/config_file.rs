@@ -1,5 +1,6 @@
 //! zoo.cfg, the flags of a JVM that stand beside it, the file of an ensemble that can be changed, and `myid`.
 
+use ostler_proto::membership::Membership;
 use ostler_server::config::{self, JVM_FLAG_VARIABLES};
 use std::{
     cell::OnceCell,
@@ -37,6 +38,10 @@ pub fn check(bytes: &[u8]) {
             let config = loaded.config;
             assert!(config.min_session_timeout_ms <= config.max_session_timeout_ms);
             assert!(config.tick_time_ms > 0);
+            if let Some(ensemble) = &config.ensemble {
+                let membership = &ensemble.membership;
+                assert_eq!(Membership::parse(&membership.to_string()).as_ref(), Ok(membership));
+            }
         }
         Err(error) => {
             let said = error.to_string();
