@@ -14,8 +14,8 @@ thread_local! {
     static FOLDER: OnceCell<TempDir> = const { OnceCell::new() };
 }
 
-/// The file up to the first zero byte, flags after it, then `zoo.cfg.dynamic` and `myid` beside it; `@` stands for their
-/// folder. A refusal names the file; nothing else may happen.
+/// The file up to the first zero byte, flags after it, then `zoo.cfg.dynamic` and `myid` beside it; `@` stands for
+/// their folder. A refusal names the file; nothing else may happen.
 pub fn check(bytes: &[u8]) {
     let mut parts = bytes.splitn(4, |byte| *byte == 0);
     let text = parts.next().unwrap_or_default();

@@ -242,7 +242,7 @@ fn parse_client(text: &str) -> Option<ClientAddress> {
     Some(ClientAddress { host: host.into(), port: port.parse().ok()? })
 }
 
-/// `host:rest` or `[host]:rest`. With a bracket or a space in it a host would be written as a text that reads otherwise.
+/// `host:rest` or `[host]:rest`. A host with a bracket or a space in it is written as a text that reads otherwise.
 fn split_host(text: &str) -> Option<(&str, &str)> {
     let (host, rest) = match text.strip_prefix('[') {
         Some(bracketed) => bracketed.split_once("]:")?,
