@@ -28,10 +28,16 @@ pub fn check(bytes: &[u8]) {
     let path = path();
     let folder = path.parent().unwrap_or(Path::new("/"));
     let here = folder.display().to_string();
-    let text = text.split(|byte| *byte == b'@').collect::<Vec<_>>().join(here.as_bytes());
-    for (file, text) in [("zoo.cfg", &*text), ("zoo.cfg.dynamic", dynamic), ("myid", my_id)] {
+    let put = |file: &str, text: &[u8]| {
         fs::write(folder.join(file), text).expect("the temporary folder takes a small file");
+    };
+    // Nothing else names their folder.
+    if text.contains(&b'@') {
+        put("zoo.cfg.dynamic", dynamic);
+        put("myid", my_id);
     }
+    let text = text.split(|byte| *byte == b'@').collect::<Vec<_>>().join(here.as_bytes());
+    put("zoo.cfg", &text);
     match config::load_with_flags(&path, &[(JVM_FLAG_VARIABLES[1], &flags)]) {
         Ok(loaded) => {
             assert!(loaded.notes.iter().all(|note| !note.to_string().is_empty()));
