@@ -4,6 +4,7 @@ from typing import Callable
 
 import clocks
 import disks
+import failures
 import relay
 from relay import Weather
 from shares import Processor, Writes
@@ -177,6 +178,20 @@ def disk_error(ground):
     yield
     ground.end_broken(member)
     ground.disks[member.number].mount_again()
+    ground.start(member)
+    ground.release(member)
+
+
+@kind("one sync or write of a server's log fails (EIO), and the next would not", needs=(failures,))
+def sync_error(ground):
+    member = ground.take_any()
+    ground.failures[member.number].fail_next(ground.chance.choice(failures.CALLS))
+    yield
+    if ground.is_java:  # it may go on
+        ground.failures[member.number].forget()
+    else:
+        ground.failures[member.number].wait_ended(member)
+    ground.end_broken(member)
     ground.start(member)
     ground.release(member)
 

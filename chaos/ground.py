@@ -4,9 +4,11 @@ import time
 
 import clocks
 import disks
+import failures
 from disks import Disk
 from ensemble.cluster import Cluster
 from ensemble.load import SETTINGS
+from failures import Failures
 from relay import RelayedNamespaces
 from rig.outcome import expect
 from shares import Processor, Writes
@@ -28,6 +30,12 @@ class Ground:
         settings = {**SETTINGS, "tickTime": TICK_MS, "syncLimit": SYNC_LIMIT, "initLimit": INIT_LIMIT,
                     "snapCount": SNAP_COUNT, "preAllocSize": PREALLOCATED_KB}
         self.cluster = Cluster([server] * size, folder, port, settings, links=self.links)
+        self.is_java = server.startswith("java")
+        self.failures = {}
+        if failures in needs:
+            for n, member in self.cluster.members.items():
+                self.failures[n] = Failures(self.folders[n])
+                member.words = self.failures[n].words() + member.words
         self.clocks = {}
         if clocks in needs:
             for n, member in self.cluster.members.items():

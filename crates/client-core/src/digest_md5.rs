@@ -31,13 +31,15 @@ impl core::fmt::Debug for SaslCredentials {
 
 /// An answer to a challenge, and what the server must answer to prove that it knows the password, too.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Answer {
-    pub(crate) token: Vec<u8>,
-    pub(crate) proof: String,
+pub struct Answer {
+    /// What to send.
+    pub token: Vec<u8>,
+    /// What to be sent.
+    pub proof: String,
 }
 
 /// Answers a challenge; `None` if it is none that DIGEST-MD5 knows.
-pub(crate) fn answer(credentials: &SaslCredentials, challenge: &[u8], cnonce: &str) -> Option<Answer> {
+pub fn answer(credentials: &SaslCredentials, challenge: &[u8], cnonce: &str) -> Option<Answer> {
     let directives = directives(challenge)?;
     let find = |key: &str| directives.iter().find(|(name, _)| *name == key).map(|(_, value)| value.as_str());
     let (nonce, realm) = (find("nonce")?, find("realm").unwrap_or_default());
@@ -60,7 +62,7 @@ pub(crate) fn answer(credentials: &SaslCredentials, challenge: &[u8], cnonce: &s
 }
 
 /// Whether the server's last token has the proof.
-pub(crate) fn is_proof(token: &[u8], proof: &str) -> bool {
+pub fn is_proof(token: &[u8], proof: &str) -> bool {
     directives(token)
         .is_some_and(|found| found.iter().any(|(name, value)| name == "rspauth" && value == proof))
 }
@@ -109,7 +111,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// `name=value` pairs with commas between; values may be quoted.
-fn directives(token: &[u8]) -> Option<Vec<(String, String)>> {
+pub fn directives(token: &[u8]) -> Option<Vec<(String, String)>> {
     let mut rest = core::str::from_utf8(token).ok()?.trim_start();
     let mut found = Vec::new();
     while !rest.is_empty() {

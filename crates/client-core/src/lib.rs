@@ -31,3 +31,9 @@ pub use session::Session;
 pub use state::{ConnectionState, SessionState};
 pub use time::Mono;
 pub use watch_table::EventKind;
+
+/// The exchange of SASL tokens, for the fuzz targets.
+#[doc(hidden)]
+pub mod sasl_tokens {
+    pub use crate::digest_md5::{Answer, answer, directives, is_proof};
+}

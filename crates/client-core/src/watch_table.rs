@@ -298,6 +298,11 @@ impl WatchTable {
         ended
     }
 
+    /// Whether somebody still watches.
+    pub(crate) fn has(&self, watch: WatchId) -> bool {
+        self.watchers.contains_key(&watch)
+    }
+
     /// How many watchers there are.
     pub(crate) fn len(&self) -> usize {
         self.watchers.len()

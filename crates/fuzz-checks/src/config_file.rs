@@ -1,34 +1,59 @@
-//! zoo.cfg, and the flags of a JVM that stand beside it.
+//! zoo.cfg, the flags of a JVM that stand beside it, the file of an ensemble that can be changed, and `myid`.
 
+use ostler_proto::membership::Membership;
 use ostler_server::config::{self, JVM_FLAG_VARIABLES};
-use std::{cell::OnceCell, fs, net::IpAddr, path::PathBuf};
+use std::{
+    cell::OnceCell,
+    fs,
+    net::IpAddr,
+    path::{Path, PathBuf},
+};
 use tempfile::TempDir;
 
 thread_local! {
     static FOLDER: OnceCell<TempDir> = const { OnceCell::new() };
 }
 
-/// The file up to the first zero byte, flags after it. A refusal names the file; nothing else may happen.
+/// The file up to the first zero byte, flags after it, then `zoo.cfg.dynamic` and `myid` beside it; `@` stands for
+/// their folder. A refusal names the file; nothing else may happen.
 pub fn check(bytes: &[u8]) {
-    let mut parts = bytes.splitn(2, |byte| *byte == 0);
+    let mut parts = bytes.splitn(4, |byte| *byte == 0);
     let text = parts.next().unwrap_or_default();
     let flags = String::from_utf8_lossy(parts.next().unwrap_or_default());
-    if may_ask_the_network(text) {
+    let dynamic = parts.next().unwrap_or_default();
+    let my_id = parts.next().unwrap_or_default();
+    if may_ask_the_network(text) || may_ask_the_network(dynamic) {
         return;
     }
     let path = path();
-    fs::write(&path, text).expect("the temporary folder takes a small file");
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let here = folder.display().to_string();
+    let put = |file: &str, text: &[u8]| {
+        fs::write(folder.join(file), text).expect("the temporary folder takes a small file");
+    };
+    // Nothing else names their folder.
+    if text.contains(&b'@') {
+        put("zoo.cfg.dynamic", dynamic);
+        put("myid", my_id);
+    }
+    let text = text.split(|byte| *byte == b'@').collect::<Vec<_>>().join(here.as_bytes());
+    put("zoo.cfg", &text);
     match config::load_with_flags(&path, &[(JVM_FLAG_VARIABLES[1], &flags)]) {
         Ok(loaded) => {
             assert!(loaded.notes.iter().all(|note| !note.to_string().is_empty()));
             let config = loaded.config;
             assert!(config.min_session_timeout_ms <= config.max_session_timeout_ms);
             assert!(config.tick_time_ms > 0);
+            if let Some(ensemble) = &config.ensemble {
+                let membership = &ensemble.membership;
+                assert_eq!(Membership::parse(&membership.to_string()).as_ref(), Ok(membership));
+            }
         }
         Err(error) => {
             let said = error.to_string();
-            let place = path.display().to_string();
-            assert!(said.contains(&place) || said.contains(JVM_FLAG_VARIABLES[1]), "{said}");
+            // It may have named a file elsewhere.
+            let names_file = text.windows(17).any(|name| name == b"dynamicConfigFile");
+            assert!(said.contains(&here) || said.contains(JVM_FLAG_VARIABLES[1]) || names_file, "{said}");
         }
     }
 }

@@ -5,10 +5,10 @@ use ostler_proto::{
     acl::read_acls,
     event::{self, EventType, WatcherEvent},
     id::{Xid, Zxid},
-    jute::{Reader, Result},
-    reply::ReplyHeader,
-    request::MultiHeader,
-    stat::{Stat, StatPersisted},
+    jute::{JuteError, Reader, Result, Writer},
+    reply::{Body, OpOutcome, OpResult, ReplyHeader, read_identities, read_outcomes, read_strings},
+    shared::SharedBytes,
+    stat::Stat,
 };
 
 /// The first byte chooses the body that the client expects behind the header.
@@ -23,8 +23,7 @@ pub fn check(bytes: &[u8]) {
     if header.xid == Xid::NOTIFICATION {
         notification(header, r);
     } else {
-        // Any outcome will do, as long as there is one.
-        let _ = body(kind, &mut r);
+        body(kind, r.rest());
     }
 }
 
@@ -48,34 +47,65 @@ fn notification(header: ReplyHeader, mut r: Reader<'_>) {
     }
 }
 
-fn body(kind: u8, r: &mut Reader<'_>) -> Result<()> {
-    match kind % 8 {
-        0 => drop(r.text()?),
-        1 => drop((r.text()?, Stat::read(r)?)),
-        2 => drop((r.buffer()?, Stat::read(r)?)),
-        3 => drop((r.vector(Reader::text)?, Stat::read(r)?)),
-        4 => drop((read_acls(r)?, Stat::read(r)?)),
-        5 => drop(r.vector(|r| Ok((r.string()?, r.string()?)))?),
-        6 => drop(StatPersisted::read(r)?),
-        _ => multi(r)?,
+/// What is understood is written as a server writes it, and understood again; no byte less would have done.
+fn body(kind: u8, bytes: &[u8]) {
+    let mut r = Reader::new(bytes);
+    let Ok(body) = read_body(kind, &mut r) else { return };
+    let used = bytes.len() - r.rest().len();
+    assert!(items(&body) <= used / 4, "{} items in {used} bytes", items(&body));
+    for end in [0, used / 2, used - 1] {
+        assert!(read_body(kind, &mut Reader::new(&bytes[..end])).is_err(), "{end} of {used} bytes would do");
     }
-    Ok(())
+    let mut written = Vec::new();
+    body.write(&mut written);
+    let mut r = Reader::new(&written);
+    assert_eq!(read_body(kind, &mut r), Ok(body));
+    assert!(r.rest().is_empty());
 }
 
-fn multi(r: &mut Reader<'_>) -> Result<()> {
-    loop {
-        let header = MultiHeader::read(r)?;
-        if header.done {
-            return Ok(());
-        }
-        match header.code {
-            1 => drop(r.text()?),
-            4 => drop((r.buffer()?, Stat::read(r)?)),
-            5 => drop(Stat::read(r)?),
-            8 => drop(r.vector(Reader::text)?),
-            15 => drop((r.text()?, Stat::read(r)?)),
-            -1 => drop(r.i32()?),
-            _ => {}
-        }
+/// As the client reads the body of its request's reply.
+fn read_body(kind: u8, r: &mut Reader<'_>) -> Result<Body> {
+    let path = |r: &mut Reader<'_>| Ok(r.stored_string()?.ok_or(JuteError::Null)?.into_owned());
+    Ok(match kind % 8 {
+        0 => Body::Path(path(r)?),
+        1 => Body::PathStat(path(r)?, Stat::read(r)?),
+        2 => Body::Data(r.buffer()?.map(SharedBytes::from), Stat::read(r)?),
+        3 => Body::ChildrenStat(encoded(&read_strings(r)?), Stat::read(r)?),
+        4 => Body::Acl(read_acls(r)?, Stat::read(r)?),
+        5 => Body::Identities(read_identities(r)?),
+        6 => Body::Stat(Stat::read(r)?),
+        _ => Body::Multi(read_outcomes(r)?.into_iter().map(result).collect()),
+    })
+}
+
+fn result(outcome: OpOutcome<'_>) -> OpResult {
+    match outcome {
+        OpOutcome::Create(path, None) => OpResult::Create(path.into()),
+        OpOutcome::Create(path, Some(stat)) => OpResult::Create2(path.into(), stat),
+        OpOutcome::Delete => OpResult::Delete,
+        OpOutcome::SetData(stat) => OpResult::SetData(stat),
+        OpOutcome::Check => OpResult::Check,
+        OpOutcome::GetData(data, stat) => OpResult::GetData(data.map(SharedBytes::from), stat),
+        OpOutcome::GetChildren(names) => OpResult::GetChildren(encoded(&names)),
+        OpOutcome::Error(code) => OpResult::Error(code),
+    }
+}
+
+fn encoded(names: &[String]) -> SharedBytes {
+    let mut bytes = Vec::new();
+    bytes.length(names.len());
+    for name in names {
+        bytes.string(name);
+    }
+    bytes[..].into()
+}
+
+/// Each takes four bytes or more.
+fn items(body: &Body) -> usize {
+    match body {
+        Body::Acl(acls, _) => acls.len(),
+        Body::Identities(ids) => ids.len(),
+        Body::Multi(results) => results.len(),
+        _ => 0,
     }
 }

@@ -36,6 +36,7 @@ pub struct Restored {
     pub nodes: Vec<KeptNode>,
     pub records: Vec<(Zxid, Vec<u8>)>,
     by_index: HashMap<i64, Vec<Acl>>,
+    has_root: bool,
 }
 
 impl Default for Restored {
@@ -47,6 +48,7 @@ impl Default for Restored {
             nodes: Vec::new(),
             records: Vec::new(),
             by_index: HashMap::new(),
+            has_root: false,
         }
     }
 }
@@ -64,8 +66,9 @@ impl SnapshotSink for Restored {
     }
 
     fn node(&mut self, node: SnapshotNode<'_>) -> Result<(), Refusal> {
-        if &*node.path == "/" {
+        if &*node.path == "/" && !self.has_root {
             self.tree = Tree::empty(TYPES);
+            self.has_root = true;
         }
         let acl = (node.acl, self.by_index.get(&node.acl).map(Vec::as_slice));
         self.tree.restore_node(&node.path, node.data, node.stat, acl)?;

@@ -2,26 +2,32 @@
 //! without libFuzzer.
 
 use ostler_fuzz_checks::{
-    config_file, connection, frames, handshake, log_files, quorum_packets, reply, request, snapshot_file,
-    transaction, vote, words,
+    client_session, config_file, connection, election_door, epoch_file, frames, handshake, log_files,
+    membership, quorum_packets, reply, request, sasl, snapshot_file, transaction, tree_stream, vote, words,
 };
 use ostler_storage::snapshot::Compression;
 use std::{collections::BTreeSet, fs, path::Path};
 
 type Check = fn(&[u8]);
 
-const CHECKS: [(&str, Check); 14] = [
+const CHECKS: [(&str, Check); 20] = [
+    ("client_session", client_session::check),
     ("connect", handshake::check),
     ("connection", connection::check),
+    ("election_door", election_door::check),
+    ("epoch_file", epoch_file::check),
     ("four_letter_words", words::check),
     ("frames", frames::check),
     ("log_reader", log_files::check),
+    ("membership", membership::check),
     ("quorum_packets", quorum_packets::check),
     ("reply", reply::check),
     ("request", request::check),
+    ("sasl_tokens", sasl::check),
     ("snapshot_gz", |bytes| snapshot_file::check(bytes, Compression::Gz)),
     ("snapshot_plain", |bytes| snapshot_file::check(bytes, Compression::None)),
     ("snapshot_snappy", |bytes| snapshot_file::check(bytes, Compression::Snappy)),
+    ("tree_stream", tree_stream::check),
     ("txn_record", transaction::check),
     ("vote", vote::check),
     ("zoo_cfg", config_file::check),

@@ -108,7 +108,8 @@ pub fn read_stream(input: impl Read, zxid: Zxid, types: ExtendedTypes) -> Result
     let mut builder = TreeBuilder::new(types);
     let mut reader = BodyReader::new(input);
     reader.body(&mut builder)?;
-    if reader.take(4 + SIGNATURE.len())?[4..] != *SIGNATURE.as_bytes() {
+    let (length, signature) = reader.take(4 + SIGNATURE.len())?.split_at(4);
+    if *length != SIGNATURE_LENGTH.to_be_bytes() || signature != SIGNATURE.as_bytes() {
         return Err(BodyError::Malformed(JuteError::Truncated));
     }
     builder.tree.finish_restore(zxid, std::mem::take(&mut builder.sessions), None);
@@ -125,13 +126,14 @@ pub fn write_stream(frozen: &FrozenTree, out: impl Write) -> io::Result<()> {
     }
     writer.end()?;
     let mut out = writer.finish()?;
-    out.write_all(&(SIGNATURE.len() as i32).to_be_bytes())?;
+    out.write_all(&SIGNATURE_LENGTH.to_be_bytes())?;
     out.write_all(SIGNATURE.as_bytes())?;
     out.flush()
 }
 
 /// What stands behind a tree on the wire.
 const SIGNATURE: &str = "BenWasHere";
+const SIGNATURE_LENGTH: i32 = SIGNATURE.len() as i32;
 
 /// What the files hold.
 #[derive(Debug)]

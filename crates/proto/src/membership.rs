@@ -242,13 +242,15 @@ fn parse_client(text: &str) -> Option<ClientAddress> {
     Some(ClientAddress { host: host.into(), port: port.parse().ok()? })
 }
 
-/// `host:rest` or `[host]:rest`.
+/// `host:rest` or `[host]:rest`. A host with a bracket or a space in it is written as a text that reads otherwise.
 fn split_host(text: &str) -> Option<(&str, &str)> {
     let (host, rest) = match text.strip_prefix('[') {
         Some(bracketed) => bracketed.split_once("]:")?,
         None => text.split_once(':')?,
     };
-    (!host.is_empty()).then_some((host, rest))
+    let host = host.trim();
+    let unfit = |c: char| c.is_whitespace() || matches!(c, '[' | ']');
+    (!host.is_empty() && !host.contains(unfit)).then_some((host, rest))
 }
 
 #[cfg(test)]
@@ -283,6 +285,9 @@ mod tests {
             "zk1:1:2:boss",
             "zk1:1:2;x",
             "[::1:1:2",
+            "[[a]:1:2",
+            "a b:1:2",
+            "a:1:2;[[b]:5",
             ":1:2",
             "a:1:2|",
         ];

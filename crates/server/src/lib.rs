@@ -24,3 +24,5 @@ pub use boot::RunningServer;
 pub use error::ServerError;
 pub use given::{Given, PeerListeners};
 pub use handle::{Ended, ServerHandle};
+#[doc(hidden)]
+pub use peers::decoders;

@@ -16,3 +16,11 @@ pub(crate) use address_book::AddressBook;
 pub(crate) use election_door::ElectionDoor;
 pub(crate) use link::PeerOutbox;
 pub(crate) use quorum_door::QuorumDoor;
+
+/// What reads the other servers' bytes, for the fuzz targets.
+pub mod decoders {
+    pub use super::{
+        election_door::{greeting, read_greeting, read_message},
+        tree_stream::decode_pieces,
+    };
+}

@@ -132,13 +132,11 @@ impl Session {
     fn rearmed(&mut self, now: Mono, header: &ReplyHeader, effects: &mut Effects) -> Option<()> {
         let rearming = self.rearming.pop_front()?;
         self.answered(now, rearming.at, header);
-        if !rearming.gaps.is_empty() {
-            effects.push(Effect::Event {
-                watchers: rearming.gaps,
-                kind: EventKind::Gap,
-                path: String::new(),
-                zxid: None,
-            });
+        // Some may have gone since they were set again.
+        let mut watchers = rearming.gaps;
+        watchers.retain(|watch| self.watches.has(*watch));
+        if !watchers.is_empty() {
+            effects.push(Effect::Event { watchers, kind: EventKind::Gap, path: String::new(), zxid: None });
         }
         Some(())
     }

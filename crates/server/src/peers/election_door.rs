@@ -19,7 +19,7 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
     net::{
         TcpListener, TcpStream,
         tcp::{OwnedReadHalf, OwnedWriteHalf},
@@ -312,13 +312,7 @@ impl ElectionDoor {
     async fn read_votes(&self, from: ServerId, mut read: OwnedReadHalf) -> io::Result<()> {
         let mut message = Vec::new();
         loop {
-            let length = read.read_i32().await?;
-            if !(1..=MESSAGE_MAX).contains(&length) {
-                let text = format!("a message of {length} bytes");
-                return Err(io::Error::new(io::ErrorKind::InvalidData, text));
-            }
-            message.resize(length as usize, 0);
-            read.read_exact(&mut message).await?;
+            read_message(&mut read, &mut message).await?;
             match Notification::read(&message) {
                 Ok(notification) => self.step(Input::Vote { from, notification }),
                 Err(error) => tracing::warn!(server = from.0, %error, "a vote was left unread"),
@@ -337,9 +331,21 @@ async fn write_votes(votes: &VoteBox, mut write: OwnedWriteHalf) -> io::Result<(
     }
 }
 
-/// Who calls, and where its election port is, if it says so.
-/// Who calls, and where it can be called. Servers that know nothing of several addresses are not told of any.
-fn greeting(me: ServerId, addresses: &[PeerAddress]) -> Vec<u8> {
+/// The next vote's bytes, in the place of what the buffer held.
+pub async fn read_message(read: &mut (impl AsyncRead + Unpin), message: &mut Vec<u8>) -> io::Result<()> {
+    let length = read.read_i32().await?;
+    if !(1..=MESSAGE_MAX).contains(&length) {
+        let text = format!("a message of {length} bytes");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+    }
+    message.resize(length as usize, 0);
+    read.read_exact(message).await?;
+    Ok(())
+}
+
+/// What a server says first on a connection that it has made: who it is, and where its election port is. Servers that
+/// know nothing of several addresses are not told of any.
+pub fn greeting(me: ServerId, addresses: &[PeerAddress]) -> Vec<u8> {
     let places: Vec<String> =
         addresses.iter().map(|at| format!("{}:{}", at.host, at.election_port)).collect();
     let mut greeting = Vec::new();
@@ -349,7 +355,10 @@ fn greeting(me: ServerId, addresses: &[PeerAddress]) -> Vec<u8> {
     greeting
 }
 
-async fn read_greeting(stream: &mut TcpStream) -> io::Result<(ServerId, Option<(String, u16)>)> {
+/// Who calls, and where its election port is, if it says so.
+pub async fn read_greeting(
+    stream: &mut (impl AsyncRead + Unpin),
+) -> io::Result<(ServerId, Option<(String, u16)>)> {
     let bad = |text: String| io::Error::new(io::ErrorKind::InvalidData, text);
     let first = stream.read_i64().await?;
     if first >= 0 {

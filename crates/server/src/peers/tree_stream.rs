@@ -104,6 +104,19 @@ pub(super) async fn receive(
     Ok((tree, after))
 }
 
+/// Reads a tree of which all pieces have come, as [`receive`] reads them.
+pub fn decode_pieces(pieces: Vec<Vec<u8>>, zxid: Zxid, types: ExtendedTypes) -> io::Result<(Tree, Vec<u8>)> {
+    let (sender, receiver) = mpsc::channel(pieces.len().max(1));
+    for piece in pieces {
+        sender.try_send(piece).map_err(io::Error::other)?;
+    }
+    drop(sender);
+    let input = PieceReader { pieces: receiver, piece: Vec::new(), taken: 0 };
+    let (tree, mut after, unread) = decode(input, zxid, types)?;
+    after.extend(unread.rest());
+    Ok((tree, after))
+}
+
 /// The tree, the bytes that were read after it, and where to read on: a piece may be sent as long as nobody has noticed
 /// that the tree is whole.
 fn decode(

@@ -1,6 +1,9 @@
 //! Writes `seeds/`: small inputs for each target to start from, made of golden files of Java servers and of
 //! what clients send. Run from anywhere: `cargo run --package ostler-fuzz-checks --example seeds`.
 
+mod clients;
+mod peers;
+
 use ostler_fuzz_checks::{log_files, ram_disk::RamDisk};
 use ostler_proto::{
     acl::{Acl, Perms},
@@ -21,7 +24,7 @@ use std::{
 };
 
 /// Larger records and files make poor seeds.
-const SMALL: usize = 1500;
+pub(crate) const SMALL: usize = 1500;
 
 fn main() -> io::Result<()> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -34,15 +37,17 @@ fn main() -> io::Result<()> {
     snapshots(&seeds, &golden)?;
     configurations(&seeds)?;
     words(&seeds)?;
-    connections(&seeds)
+    connections(&seeds)?;
+    peers::all(&seeds, &golden)?;
+    clients::all(&seeds)
 }
 
-struct Seeds {
+pub(crate) struct Seeds {
     dir: PathBuf,
 }
 
 impl Seeds {
-    fn put(&self, target: &str, name: &str, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn put(&self, target: &str, name: &str, bytes: &[u8]) -> io::Result<()> {
         let dir = self.dir.join(target);
         fs::create_dir_all(&dir)?;
         fs::write(dir.join(name), bytes)
@@ -348,6 +353,9 @@ fn configurations(seeds: &Seeds) -> io::Result<()> {
     seeds.put("zoo_cfg", "many", all.as_bytes())?;
     let ensemble = "dataDir=/d\nserver.1=127.0.0.1:2888:3888:participant;127.0.0.1:2181\nclientPort=2181\n";
     seeds.put("zoo_cfg", "one-server", ensemble.as_bytes())?;
+    let dynamic = "dataDir=@\ndynamicConfigFile=@/zoo.cfg.dynamic\nclientPort=2181\n\0\0\
+                   server.1=127.0.0.1:2888:3888\nserver.2=127.0.0.2:2888:3888\n\x002\n";
+    seeds.put("zoo_cfg", "dynamic", dynamic.as_bytes())?;
     let refused = "dataDir=/d\nclientPort=2181\nsecureClientPort=2281\n";
     seeds.put("zoo_cfg", "tls", refused.as_bytes())?;
     let flags = "dataDir=/d\nclientPort=1\n\0-Dzookeeper.skipACL=yes -Xmx1g '-Djute.maxbuffer=4194304'";
