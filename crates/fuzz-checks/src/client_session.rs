@@ -27,7 +27,7 @@ const STEPS_MAX: usize = 400;
 const DEADLINES_MAX: usize = 10;
 
 /// The first byte says what the client is told at its start, and the rest is a script of what the application, the
-/// server and the clock do. What must be so after every step is in [`Ledger`].
+/// server and the clock do. What must be so after every step is in `Ledger`.
 pub fn check(bytes: &[u8]) {
     let mut script = Script::new(bytes);
     let mut client = Client::new(script.byte());

@@ -104,7 +104,7 @@ pub(super) async fn receive(
     Ok((tree, after))
 }
 
-/// Reads a tree of which all pieces have come, as [`receive`] reads them.
+/// Reads a tree of which all pieces have come, as `receive` reads them.
 pub fn decode_pieces(pieces: Vec<Vec<u8>>, zxid: Zxid, types: ExtendedTypes) -> io::Result<(Tree, Vec<u8>)> {
     let (sender, receiver) = mpsc::channel(pieces.len().max(1));
     for piece in pieces {
