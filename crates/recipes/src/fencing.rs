@@ -34,7 +34,7 @@
 //! metadata and the write is conditional on what was read. A store that can do neither cannot be protected by any lock.
 
 use crate::error::{Error, Result};
-use ostler_client::{Acl, CreateMode, Multi, OpResult, Session, Zxid};
+use ostler_client::{Acl, CreateMode, EventKind, Multi, OpResult, Session, Zxid};
 use std::{
     fmt,
     sync::{
@@ -141,14 +141,11 @@ impl Fence {
     pub async fn lost(&self) {
         let watched = async {
             // Whatever error there is: it cannot be watched, so it cannot be relied on.
-            let Ok((_, mut gone)) = self.held.session.get_data(self.node()).watch().await else { return };
-            while let Ok(event) = (&mut gone).await {
-                if event.kind == ostler_client::EventKind::NodeDeleted {
+            while let Ok(((_, stat), gone)) = self.held.session.get_data(self.node()).watch().await {
+                // By another holder, whose znode has the same name.
+                let is_replaced = self.held.reign.is_some() && stat.czxid != self.token().0;
+                if is_replaced || gone.await.map_or(true, |event| event.kind == EventKind::NodeDeleted) {
                     return;
-                }
-                match self.held.session.get_data(self.node()).watch().await {
-                    Ok((_, next)) => gone = next,
-                    Err(_) => return,
                 }
             }
         };

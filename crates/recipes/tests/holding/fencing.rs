@@ -72,6 +72,18 @@ async fn tokens_grow_from_holder_to_holder() {
     }
 }
 
+/// An unfair leader's znode has the name that the next one's has.
+#[tokio::test]
+async fn who_asks_late_hears_that_another_leads() {
+    let world = World::start().await;
+    let (ours, other) = (world.client().await, world.client().await);
+    let held = Recipe::Unfair.hold(&ours, "/a").await.unwrap();
+    other.delete(held.fence.node()).await.unwrap();
+    let next = Recipe::Unfair.hold(&other, "/a").await.unwrap();
+    patiently(Recipe::Unfair, held.fence.lost()).await;
+    next.release().await;
+}
+
 #[tokio::test]
 async fn what_was_released_is_not_held() {
     let world = World::start().await;
