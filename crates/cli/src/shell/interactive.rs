@@ -59,6 +59,7 @@ pub(crate) fn run(
             Err(other) => return Err(terminal(other)),
         };
         remember(&mut lines, history.as_ref(), &line);
+        signals.forget_interrupts();
         if let Some(exit) = runtime.block_on(all(&mut desk, &line, &mut signals)) {
             break exit;
         }

@@ -1,7 +1,12 @@
 //! Ctrl-C, and being told to end.
 
 use rustix::{process::getpgrp, termios::tcgetpgrp};
-use std::{fs, fs::File, io};
+use std::{
+    fs,
+    fs::File,
+    io,
+    task::{Context, Poll, Waker},
+};
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     task::JoinHandle,
@@ -122,6 +127,15 @@ impl Signals {
         }
     }
 
+    /// A Ctrl-C of before was for what ran then: a command that has the terminal gets it, too, and may have ended by it
+    /// before anybody looked here.
+    pub(crate) fn forget_interrupts(&mut self) {
+        let mut at_once = Context::from_waker(Waker::noop());
+        if let Some(signal) = &mut self.interrupt.0 {
+            while let Poll::Ready(Some(())) = signal.poll_recv(&mut at_once) {}
+        }
+    }
+
     /// Waits for the next.
     pub(crate) async fn next(&mut self) -> Told {
         let Signals { interrupt, ends } = self;
@@ -159,6 +173,26 @@ fn is_in_foreground() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::process::{getpid, kill_process};
+    use std::pin::pin;
+
+    #[tokio::test]
+    async fn a_ctrl_c_of_before_is_forgotten() {
+        // Also where whoever started the tests has it ignored.
+        let interrupt = Listener(Some(signal(SignalKind::interrupt()).unwrap()));
+        let mut signals = Signals { interrupt, ends: Ends::EndTheProgram };
+        let mut witness = signal(SignalKind::interrupt()).unwrap();
+        let come = async |witness: &mut Signal| {
+            kill_process(getpid(), rustix::process::Signal::INT).unwrap();
+            witness.recv().await.unwrap();
+        };
+        come(&mut witness).await;
+        signals.forget_interrupts();
+        let mut at_once = Context::from_waker(Waker::noop());
+        assert!(pin!(signals.next()).poll(&mut at_once).is_pending());
+        come(&mut witness).await;
+        assert_eq!(signals.next().await, Told::Interrupt);
+    }
 
     #[test]
     fn ignored_signals_are_known() {
