@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """An ensemble that changes while it works: a server joins, the leader leaves, a server is replaced by another, and one
-takes its clients at another port.
+takes its clients, and then one the other servers, at another port.
 
     python3 interop/ensemble/reconfig.py [--server CMD] [--port N] [--makes CMD,CMD,CMD,CMD,CMD]
 
@@ -38,13 +38,15 @@ class Changes:
         self.makes, self.folder, self.base = makes, folder, base_port
         self.cluster = Cluster([], folder, base_port)
         self.moved = {}  # client ports that are not those of the start, by number
+        self.moved_doors = {}  # the same for the first of the two ports for other servers
 
     def port(self, number):
         return self.base + PORTS_PER_SERVER * number
 
     def spec(self, number):
         at = self.port(number)
-        return "127.0.0.1:%d:%d:participant;127.0.0.1:%d" % (at + 1, at + 2, self.moved.get(number, at))
+        door = self.moved_doors.get(number, at + 1)
+        return "127.0.0.1:%d:%d:participant;127.0.0.1:%d" % (door, door + 1, self.moved.get(number, at))
 
     def add(self, number, known):
         """Starts a server that knows these, itself among them."""
@@ -127,6 +129,19 @@ def move(changes, member, staying):
     print("a port that is in use leaves the old one as it was", flush=True)
 
 
+def move_doors(changes, member, other, staying):
+    """A server has other ports for the other servers from now on: one of them that comes back finds it there."""
+    old = changes.port(member.number) + 1
+    changes.moved_doors[member.number] = changes.port(8)
+    changes.change(joining="server.%d=%s" % (member.number, changes.spec(member.number)))
+    changes.wait_shown(staying)
+    expect(refuses(old) and refuses(old + 1), "the old ports for the other servers still answer")
+    other.kill()
+    other.start()
+    changes.wait_shown(staying)
+    print("server %d has moved, and server %d has found it" % (member.number, other.number), flush=True)
+
+
 def refuses(port, timeout=5):
     until = time.monotonic() + timeout
     while time.monotonic() < until:
@@ -178,6 +193,11 @@ def check():
         print("server 5 has taken the place of server %d" % gone, flush=True)
 
         move(changes, cluster[staying[0]], staying)
+        load.wait_progress()
+
+        # The one before comes back at its new port for clients, which is still in use.
+        last, other = cluster[staying[-1]], cluster[staying[1]]
+        move_doors(changes, last, other, staying)
         load.wait_progress()
 
         load.stop()
