@@ -83,9 +83,10 @@ pub enum NotificationError {
     /// A candidate whose epoch has more than 32 bits.
     #[error("{0} is no epoch")]
     Epoch(i64),
-    /// A configuration that is longer than the message.
+    /// A round that would leave too few after it.
     #[error("round {0} is further than any ensemble has come")]
     Round(i64),
+    /// A configuration that is longer than the message.
     #[error("a configuration of {0} bytes does not fit the message")]
     Config(i32),
 }
