@@ -1,5 +1,9 @@
 //! Who is in an ensemble: the text that servers keep in files, send each other, and show in `/zookeeper/config`.
 
+mod whereabouts;
+
+pub use whereabouts::OtherEnsemble;
+
 use crate::id::ServerId;
 use alloc::{
     collections::BTreeMap,
