@@ -272,7 +272,7 @@ impl Election {
             self.record.add(now, if up { Happening::Reached { peer } } else { Happening::Lost { peer } });
         }
         if up {
-            self.tell(peer, out);
+            self.tell(now, peer, out);
         } else if self.is_anybody_missed(electorate) {
             self.call_again(now);
         }
@@ -292,6 +292,11 @@ impl Election {
         }
     }
 
+    /// A vote has come from a server of another ensemble: it counts for nothing, and gets no answer.
+    pub fn refused(&mut self, now: Mono, from: ServerId, vote: &Notification) {
+        self.record.received(now, from, vote, Verdict::Ignored(Why::AnotherEnsemble));
+    }
+
     /// A vote has come.
     pub fn notified(
         &mut self,
@@ -306,15 +311,12 @@ impl Election {
             // An observer, or a server that is to join: it only wants to know. Two of them, each of whom takes the other
             // for one, must not go on telling: upstream's do.
             if vote.state == PeerState::Looking && !(self.observer && self.is_looking()) {
-                self.tell(from, out);
+                self.tell(now, from, out);
             }
             return;
         }
         let Phase::Looking(looking) = &mut self.phase else {
-            if vote.state == PeerState::Looking {
-                self.tell(from, out);
-            }
-            return self.doubt(from, vote, electorate, out);
+            return self.notified_late(now, from, vote, electorate, out);
         };
         if vote.state == PeerState::Looking {
             // What it has said of a leader does not hold any more. Upstream goes on counting it, and follows one whom all
@@ -344,27 +346,38 @@ impl Election {
         }
     }
 
-    /// A vote has come after the election. Where it was decided without a vote that was late, the others may have gone
-    /// another way, or have gone back to a leader of before, whatever they have said in this round; and the connection
-    /// on which a leader gives up may be cut without a word. Without this, as upstream, everybody waits for as long as a
-    /// reign may take to begin.
-    fn doubt(
+    /// A vote has come after the election.
+    fn notified_late(
         &mut self,
+        now: Mono,
         from: ServerId,
         vote: &Notification,
         electorate: &Electorate,
         out: &mut Vec<ElectionOutput>,
     ) {
-        let Phase::Settled(settled) = &mut self.phase else { return };
-        let (Some(own), Some(doubts)) = (settled.candidate, &mut settled.doubts) else { return };
+        let is_mistaken = self.is_mistaken(from, vote, electorate);
+        let verdict = if is_mistaken { Verdict::Mistaken } else { Verdict::Ignored(Why::Decided) };
+        self.record.received(now, from, vote, verdict);
+        if vote.state == PeerState::Looking {
+            self.tell(now, from, out);
+        }
+        if is_mistaken {
+            out.push(ElectionOutput::Mistaken);
+        }
+    }
+
+    /// Whether a vote that comes after the election says that what was decided will not be. Where that was decided
+    /// without a vote that was late, the others may have gone another way, or have gone back to a leader of before,
+    /// whatever they have said in this round; and the connection on which a leader gives up may be cut without a word.
+    /// Without this, as upstream, everybody waits for as long as a reign may take to begin.
+    fn is_mistaken(&mut self, from: ServerId, vote: &Notification, electorate: &Electorate) -> bool {
+        let Phase::Settled(settled) = &mut self.phase else { return false };
+        let (Some(own), Some(doubts)) = (settled.candidate, &mut settled.doubts) else { return false };
         let Some(candidate) = vote.candidate else {
             // It has begun anew, and lost what it was elected for.
-            if from == own.id && vote.state == PeerState::Looking {
-                out.push(ElectionOutput::Mistaken);
-            }
-            return;
+            return from == own.id && vote.state == PeerState::Looking;
         };
-        let is_mistaken = match vote.state {
+        match vote.state {
             PeerState::Observing => false,
             // It has begun anew. It may even lead again.
             _ if from == own.id && vote.round > settled.round => true,
@@ -375,9 +388,6 @@ impl Election {
                 doubts.insert(from, candidate.id);
                 !electorate.is_quorum(|server| doubts.get(&server).is_none_or(|backed| *backed == own.id))
             }
-        };
-        if is_mistaken {
-            out.push(ElectionOutput::Mistaken);
         }
     }
 
@@ -428,7 +438,7 @@ impl Election {
         if ballot.round < self.round {
             // It learns the round from the answer.
             self.record.received(now, from, vote, Verdict::Ignored(Why::EarlierRound));
-            return self.tell(from, out);
+            return self.tell(now, from, out);
         }
         let later = ballot.round > self.round;
         if later {
@@ -454,7 +464,7 @@ impl Election {
         } else if verdict == Verdict::Worse && Some(theirs) < looking.proposal {
             // It may have begun to look just now, and have missed what was told before. Upstream leaves it to the
             // repetition of the vote. Weights may make each vote worse than the other: one of the two is silent.
-            self.tell(from, out);
+            self.tell(now, from, out);
         }
         self.consider(now, electorate, out);
     }
@@ -610,9 +620,12 @@ impl Election {
         Notification { state, candidate, round, version: NOTIFICATION_VERSION, config }
     }
 
-    fn tell(&self, to: ServerId, out: &mut Vec<ElectionOutput>) {
+    fn tell(&mut self, now: Mono, to: ServerId, out: &mut Vec<ElectionOutput>) {
         if to != self.me {
-            out.push(ElectionOutput::Send { to, notification: self.vote() });
+            let notification = self.vote();
+            let Notification { state, candidate, round, .. } = notification;
+            self.record.add(now, Happening::ToldOne { to, state, candidate, round });
+            out.push(ElectionOutput::Send { to, notification });
         }
     }
 

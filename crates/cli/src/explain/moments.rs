@@ -13,8 +13,15 @@ use ostler_server::admin::elections::{
 pub(super) fn lines(part: &Part<'_>) -> Vec<Line> {
     let mut lines = Vec::new();
     for search in part.searches {
-        let mut teller =
-            Teller { part: *part, search, backed: None, round: 0, heard: Vec::new(), lines: Vec::new() };
+        let mut teller = Teller {
+            part: *part,
+            search,
+            backed: None,
+            round: 0,
+            heard: Vec::new(),
+            sent: Vec::new(),
+            lines: Vec::new(),
+        };
         teller.tell();
         lines.append(&mut teller.lines);
     }
@@ -30,6 +37,31 @@ fn says_the_same(before: &Heard, now: &Heard) -> bool {
     before == now || (now.1 != State::Looking && leader(before) == leader(now))
 }
 
+/// Why one server was told a vote.
+#[derive(PartialEq)]
+enum Reason {
+    Answer(Heard),
+    NewConnection { to: i64, vote: Option<Vote> },
+}
+
+impl Reason {
+    fn is_again(&self, now: &Reason) -> bool {
+        match (self, now) {
+            (Reason::Answer(before), Reason::Answer(now)) => says_the_same(before, now),
+            _ => self == now,
+        }
+    }
+}
+
+/// A vote that one server was sent. To send it again is no new line.
+struct Sent {
+    reason: Reason,
+    /// Its place among the lines.
+    line: usize,
+    again: usize,
+    last_ms: u64,
+}
+
 struct Teller<'a> {
     part: Part<'a>,
     search: &'a Search,
@@ -37,6 +69,7 @@ struct Teller<'a> {
     backed: Option<Vote>,
     round: u64,
     heard: Vec<Heard>,
+    sent: Vec<Sent>,
     lines: Vec<Line>,
 }
 
@@ -64,10 +97,45 @@ impl Teller<'_> {
             moments = if self.moment(moment, &rest[..repeats], next.first()) { &next[1..] } else { next };
         }
         if self.search.left_out > 0 {
-            let at = self.search.elected.map_or(0, |elected| elected.ms);
+            let last = self.search.moments.last().map_or(0, |last| last.ms);
+            let at = self.search.elected.map_or(last, |elected| elected.ms);
             self.say(at, format!("({} votes before the last 500 were not kept)", self.search.left_out));
         }
+        if self.search.left_out_since > 0 {
+            let at = self.search.moments.last().map_or(0, |last| last.ms);
+            let count = self.search.left_out_since;
+            self.say(at, format!("({count} votes after the end, before the last 150, were not kept)"));
+        }
+        self.count_repetitions();
         self.phases();
+        // Votes may come after the end.
+        self.lines.sort_by_key(|line| line.at);
+    }
+
+    fn count_repetitions(&mut self) {
+        for Sent { line, again, last_ms, .. } in self.sent.iter().filter(|sent| sent.again > 0) {
+            let at = clock(self.part.wall(self.search, *last_ms));
+            let text = match again {
+                1 => format!(" Once more at {at}."),
+                _ => format!(" {again} times more until {at}."),
+            };
+            self.lines[*line].text += &text;
+        }
+    }
+
+    /// Whether a vote was sent for the same reason before. Then it is counted.
+    fn is_sent_again(&mut self, ms: u64, reason: &Reason) -> bool {
+        let before = self.sent.iter_mut().find(|sent| sent.reason.is_again(reason));
+        if let Some(sent) = before {
+            (sent.again, sent.last_ms) = (sent.again + 1, ms);
+            return true;
+        }
+        false
+    }
+
+    /// The line that comes next is about a vote that is sent.
+    fn note_sent(&mut self, ms: u64, reason: Reason) {
+        self.sent.push(Sent { reason, line: self.lines.len(), again: 0, last_ms: ms });
     }
 
     fn is_repeated(&self, moment: &Moment, next: &Moment) -> bool {
@@ -109,15 +177,19 @@ impl Teller<'_> {
                 let mark = self.mark((*round, *vote));
                 self.say_linked(moment.ms, text, Some(mark), None);
             }
-            What::Received { from, state, round, vote, verdict } => {
-                let heard = (*from, *state, *vote, *round, *verdict);
-                if self.heard.iter().any(|before| says_the_same(before, &heard)) {
-                    return false;
-                }
-                self.heard.push(heard);
-                return self.received(moment.ms, heard, told);
+            What::ToldOne { to, vote, round, .. } => self.told_one(moment.ms, *to, *vote, *round),
+            What::Received { from, .. } => return self.vote_came(moment, told, answer(next, *from)),
+            What::Reached { peer } => {
+                let answer = answer(next, *peer);
+                let told = match answer {
+                    Some(Answer { vote: Some(_), .. }) => ", and is told the vote",
+                    Some(Answer { vote: None, .. }) => ", and is asked who leads",
+                    None => "",
+                };
+                let text = format!("server {peer} can be reached now{told}.");
+                self.say_linked(moment.ms, text, answer.map(|answer| self.mark(answer.told())), None);
+                return answer.is_some();
             }
-            What::Reached { peer } => self.say(moment.ms, format!("server {peer} can be reached now.")),
             What::Lost { peer } => self.say(moment.ms, format!("server {peer} cannot be reached.")),
             What::Agreed { vote } => {
                 let text = format!(
@@ -138,6 +210,59 @@ impl Teller<'_> {
         false
     }
 
+    fn told_one(&mut self, ms: u64, to: i64, vote: Option<Vote>, round: u64) {
+        let reason = Reason::NewConnection { to, vote };
+        if self.is_sent_again(ms, &reason) {
+            return;
+        }
+        self.note_sent(ms, reason);
+        let text = match vote {
+            Some(vote) => {
+                format!("tells server {to} its vote, for {}, on a new connection.", whom(self.me(), vote))
+            }
+            None => format!("asks server {to} who leads, on a new connection."),
+        };
+        self.say_linked(ms, text, Some(self.mark((round, vote))), None);
+    }
+
+    /// A vote was received. Whether the next moment was told of as well: what was said then.
+    fn vote_came(
+        &mut self,
+        moment: &Moment,
+        told: Option<(u64, Option<Vote>)>,
+        answer: Option<Answer>,
+    ) -> bool {
+        let Some(heard) = self.heard_at(moment) else { return false };
+        let is_known = self.heard.iter().any(|before| says_the_same(before, &heard));
+        if answer.is_some() && self.is_sent_again(moment.ms, &Reason::Answer(heard)) {
+            return true;
+        }
+        if let Some(answer) = answer {
+            self.note_sent(moment.ms, Reason::Answer(heard));
+            if is_known {
+                let text = format!("server {} says the same again. {}", heard.0, answer.words());
+                self.say_linked(moment.ms, text, Some(self.mark(answer.told())), None);
+                return true;
+            }
+        }
+        if is_known {
+            return false;
+        }
+        self.heard.push(heard);
+        self.received(moment.ms, heard, told, answer)
+    }
+
+    fn heard_at(&self, moment: &Moment) -> Option<Heard> {
+        let What::Received { from, state, round, vote, verdict } = moment.what else { return None };
+        // Who asks long after the end has a story of its own.
+        let is_over = self.search.synchronised_ms.is_some_and(|ms| moment.ms > ms);
+        let only_asks = matches!(verdict, Judged::Ignored { why: Ignored::Decided | Ignored::NoVoter });
+        if is_over && only_asks && state == State::Looking {
+            return Some((from, state, None, 0, verdict));
+        }
+        Some((from, state, vote, round, verdict))
+    }
+
     fn mark(&self, (round, vote): (u64, Option<Vote>)) -> Mark {
         Mark::Told(self.me(), vote.map(|vote| vote.id), round)
     }
@@ -147,10 +272,15 @@ impl Teller<'_> {
         ms: u64,
         (from, state, vote, round, verdict): Heard,
         told: Option<(u64, Option<Vote>)>,
+        answer: Option<Answer>,
     ) -> bool {
         let after = (state == State::Looking).then_some(Mark::Told(from, vote.map(|vote| vote.id), round));
         let mut changed = false;
         let text = match (verdict, vote) {
+            (Judged::Ignored { why: Ignored::Decided }, _) => late(from, state, vote),
+            (Judged::Mistaken, _) => {
+                format!("{} So what was decided here will not be.", late(from, state, vote))
+            }
             (Judged::Ignored { why }, _) => self.ignored(from, round, vote, why),
             (_, None) => format!("server {from} backs nobody."),
             (Judged::Adopted { rule, later_round }, Some(vote)) => {
@@ -178,11 +308,14 @@ impl Teller<'_> {
                 format!("keeps its vote against that of server {from} for {}: {why}.", whom(from, vote))
             }
         };
-        let spreads = changed && told.is_some();
-        let mark = if spreads { told.map(|told| self.mark(told)) } else { None };
-        let text = if spreads { format!("{text} Tells all others.") } else { text };
-        self.say_linked(ms, text, mark, after);
-        spreads
+        let said = if changed { told } else { answer.map(|answer| answer.told()) };
+        let text = match (changed && told.is_some(), answer) {
+            (true, _) => format!("{text} Tells all others."),
+            (false, Some(answer)) if verdict != EARLIER => format!("{text} {}", answer.words()),
+            _ => text,
+        };
+        self.say_linked(ms, text, said.map(|said| self.mark(said)), after);
+        said.is_some()
     }
 
     fn ignored(&self, from: i64, round: u64, vote: Option<Vote>, why: Ignored) -> String {
@@ -197,6 +330,10 @@ impl Teller<'_> {
             }
             (Ignored::Untrusted, _) => {
                 "this server's own folder is empty or not to be trusted, so it takes no part".into()
+            }
+            (Ignored::Decided, _) => "it comes after the end".into(),
+            (Ignored::AnotherEnsemble, _) => {
+                "its configuration has none of this ensemble's servers, so it is of another one".into()
             }
         };
         format!("does not count what server {from} says: {why}.")
@@ -359,6 +496,53 @@ fn counted(from: i64, state: State, vote: Vote) -> String {
         }
     }
 }
+
+/// A vote that comes after the end.
+fn late(from: i64, state: State, vote: Option<Vote>) -> String {
+    match vote {
+        None => format!("server {from} looks for a leader."),
+        Some(vote) if state == State::Looking => {
+            format!("server {from} votes for {}.", whom(from, vote))
+        }
+        Some(vote) => counted(from, state, vote),
+    }
+}
+
+/// What one server was told.
+#[derive(Debug, Clone, Copy)]
+struct Answer {
+    state: State,
+    round: u64,
+    vote: Option<Vote>,
+}
+
+impl Answer {
+    fn told(self) -> (u64, Option<Vote>) {
+        (self.round, self.vote)
+    }
+
+    fn words(self) -> String {
+        match (self.state, self.vote) {
+            (_, None) => "Answers that it backs nobody.".into(),
+            (State::Looking, Some(_)) => "Answers with its vote.".into(),
+            (State::Leading, Some(_)) => "Answers that it leads.".into(),
+            (State::Following | State::Observing, Some(vote)) => {
+                format!("Answers that server {} leads.", vote.id)
+            }
+        }
+    }
+}
+
+/// The next moment, if it is that this server was told something.
+fn answer(next: Option<&Moment>, peer: i64) -> Option<Answer> {
+    match next?.what {
+        What::ToldOne { to, state, round, vote } if to == peer => Some(Answer { state, round, vote }),
+        _ => None,
+    }
+}
+
+/// Its line says what is answered.
+const EARLIER: Judged = Judged::Ignored { why: Ignored::EarlierRound };
 
 /// In what a vote falls short of another.
 fn shortcoming(vote: Vote, of: Vote) -> &'static str {

@@ -35,6 +35,7 @@ fn search(began: i64, why: Cause, last: u64) -> Search {
         first_commit: None,
         moments: Vec::new(),
         left_out: 0,
+        left_out_since: 0,
     }
 }
 
@@ -420,6 +421,79 @@ fn all_that_can_happen_has_words() {
               server 1      round 1: 1, 2 and 3 for server 3 (epoch 5, zxid 0x1)
         "#]],
     );
+}
+
+/// Votes that one server alone is sent, before and after the end.
+#[test]
+fn what_single_servers_are_told() {
+    let (own, other) = (vote(1, 9, 3), vote(1, 9, 2));
+    let one = |to, state, vote| What::ToldOne { to, state, round: 2, vote };
+    let looking = |from, verdict| heard(from, State::Looking, other, 2, verdict);
+    let (decided, no_voter) =
+        (Judged::Ignored { why: Ignored::Decided }, Judged::Ignored { why: Ignored::NoVoter });
+    let asks = |from| What::Received { from, state: State::Looking, round: 7, vote: None, verdict: no_voter };
+    let moments = vec![
+        (0, What::Began { round: 2, own: Some(own) }),
+        (0, told(own, 2)),
+        (1, What::Reached { peer: 2 }),
+        (1, one(2, State::Looking, Some(own))),
+        (2, looking(2, Judged::Worse)),
+        (2, one(2, State::Looking, Some(own))),
+        (3, looking(2, Judged::Worse)),
+        (3, one(2, State::Looking, Some(own))),
+        (4, one(2, State::Looking, Some(own))),
+        (5, one(2, State::Looking, Some(own))),
+        (6, one(2, State::Looking, Some(own))),
+        (7, heard(1, State::Looking, other, 1, Judged::Ignored { why: Ignored::EarlierRound })),
+        (7, one(1, State::Looking, Some(own))),
+        (8, asks(4)),
+        (8, one(4, State::Looking, Some(own))),
+        (9, looking(1, Judged::Ignored { why: Ignored::AnotherEnsemble })),
+        (10, heard(2, State::Looking, own, 2, Judged::Counted)),
+        (10, What::Elected { vote: own, ballots: vec![BallotOf { voter: 2, vote: own }] }),
+        (10, told(own, 2)),
+        (11, heard(2, State::Following, own, 2, decided)),
+        (12, looking(1, decided)),
+        (12, one(1, State::Leading, Some(own))),
+        (13, looking(1, decided)),
+        (13, one(1, State::Leading, Some(own))),
+        (5_000, heard(1, State::Looking, vote(2, 1, 1), 1, decided)),
+        (5_000, one(1, State::Leading, Some(own))),
+        (6_000, heard(1, State::Looking, vote(2, 2, 1), 1, decided)),
+        (6_000, one(1, State::Leading, Some(own))),
+        (7_000, asks(4)),
+        (7_000, one(4, State::Leading, Some(own))),
+        (8_000, heard(1, State::Leading, vote(2, 1, 1), 1, Judged::Mistaken)),
+    ];
+    let search = with(ended(lost(0, 1, 9), 3, State::Leading, 2, [10, 14, 16, 20]), moments);
+    let witnesses = [witness(3, vec![Search { left_out_since: 40, ..search }])];
+    let text = Page::new(&occasions(&witnesses), &witnesses, &[]).to_string();
+    let lines = text.split("UTC\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    expect![[r#"
+        12:00:00.000  server 3  The connection to server 1 is gone, last heard of 40 ms before. Looks for a leader.
+        12:00:00.000  server 3  Votes for itself (epoch 1, zxid 0x9), and tells all others. Round 2.
+        12:00:00.001  server 3  Server 2 can be reached now, and is told the vote.
+        12:00:00.002  server 3  Keeps its vote against that of server 2 for itself (epoch 1, zxid 0x9): a smaller id.
+                                Answers with its vote. Once more at 12:00:00.003.
+        12:00:00.004  server 3  Tells server 2 its vote, for itself (epoch 1, zxid 0x9), on a new connection. 2 times more
+                                until 12:00:00.006.
+        12:00:00.007  server 3  Does not count what server 1 says: it is in round 1, which is over; tells it of round 2.
+        12:00:00.008  server 3  Does not count what server 4 says: it has no vote and only asks. Answers with its vote.
+        12:00:00.009  server 3  Does not count what server 1 says: its configuration has none of this ensemble's servers, so
+                                it is of another one.
+        12:00:00.010  server 3  Counts the vote of server 2 for server 3: the same candidate.
+        12:00:00.010  server 3  Elects itself: 2 of 3 voters back it (2 and 3); server 1 cannot be reached, so no better
+                                vote can come and nobody waits. Tells all others.
+        12:00:00.011  server 3  Server 2 says that server 3 leads.
+        12:00:00.012  server 3  Server 1 votes for server 2 (epoch 1, zxid 0x9). Answers that it leads. Once more at
+                                12:00:00.013.
+        12:00:00.014  server 3  A quorum promises to follow no leader of an epoch before 2.
+        12:00:00.016  server 3  A quorum has its history on disk: leads, and serves clients. Epoch 2.
+        12:00:00.020  server 3  Its first commit in this reign: zxid 0x200000001.
+        12:00:05.000  server 3  Server 1 looks for a leader. Answers that it leads. Once more at 12:00:06.000.
+        12:00:07.000  server 3  Does not count what server 4 says: it has no vote and only asks. Answers that it leads.
+        12:00:08.000  server 3  Server 1 says that it leads. So what was decided here will not be.
+        12:00:08.000  server 3  (40 votes after the end, before the last 150, were not kept)"#]].assert_eq(lines);
 }
 
 fn line(at: i64, server: i64, text: &str, mark: Option<Mark>, after: Option<Mark>) -> Line {

@@ -114,6 +114,8 @@ pub struct Elections {
 #[derive(Debug, Default)]
 pub(super) struct Chronicle {
     searches: VecDeque<Search>,
+    /// The last search has come to votes: what the election keeps on record is about it.
+    votes: bool,
 }
 
 impl Chronicle {
@@ -122,6 +124,12 @@ impl Chronicle {
             self.searches.pop_front();
         }
         self.searches.push_back(search);
+        self.votes = false;
+    }
+
+    /// To be called as votes begin.
+    pub(super) fn votes_begin(&mut self) {
+        self.votes = true;
     }
 
     fn current(&mut self) -> Option<&mut Search> {
@@ -175,10 +183,8 @@ impl Ensemble {
             (false, false) => PeerState::Following,
             (false, true) => PeerState::Observing,
         };
-        let votes = self.election.record().clone();
         if let Some(search) = self.chronicle.current() {
             search.elected = Some(Outcome { at, leader, role });
-            search.votes = votes;
         }
     }
 }
@@ -192,11 +198,11 @@ impl Server {
             Role::Learning(learner) => Some(learner.heard),
             _ => None,
         };
-        // What is heard next would take the place of the votes of a search that has no end.
-        if ensemble.election.is_looking()
-            && let Some(unfinished) = ensemble.chronicle.current()
+        // The next election begins a record of its own.
+        if ensemble.chronicle.votes
+            && let Some(last) = ensemble.chronicle.current()
         {
-            unfinished.votes = ensemble.election.record().clone();
+            last.votes = ensemble.election.record().clone();
         }
         ensemble.chronicle.begin(Search {
             why,
@@ -246,8 +252,8 @@ impl Server {
     pub fn elections(&self) -> Option<Elections> {
         let ensemble = self.ensemble.as_ref()?;
         let mut searches: Vec<Search> = ensemble.chronicle.searches.iter().cloned().collect();
-        if let Some(running) = searches.last_mut().filter(|_| ensemble.election.is_looking()) {
-            running.votes = ensemble.election.record().clone();
+        if let Some(last) = searches.last_mut().filter(|_| ensemble.chronicle.votes) {
+            last.votes = ensemble.election.record().clone();
         }
         Some(Elections {
             me: ensemble.me,
@@ -264,7 +270,10 @@ mod tests {
     use super::*;
     use crate::{CoreConfig, Effect, EnsembleConfig, Input, PersistOp};
     use alloc::{format, string::String};
-    use ostler_proto::membership::Membership;
+    use ostler_proto::{
+        election::{NOTIFICATION_VERSION, Notification},
+        membership::Membership,
+    };
     use ostler_tree::Tree;
     use ostler_zab::{
         ElectionTiming, HistoryLimits, ReignLength, election::Happening, leading::LeadingTiming,
@@ -286,6 +295,7 @@ mod tests {
             pending: None,
             election: ElectionTiming::default(),
             timing: LeadingTiming { init: 1_000, sync: 500 },
+            refuse_others: true,
             observing: Observing::default(),
             reign: ReignLength::default(),
             history: HistoryLimits { records: 100, bytes: 1 << 20 },
@@ -347,6 +357,32 @@ mod tests {
         assert_eq!(searches[0].elected, None);
         let last = &searches[0].votes.entries.last().unwrap().what;
         assert_eq!(*last, Happening::Lost { peer: ServerId(3) });
+    }
+
+    #[test]
+    fn what_a_server_says_after_the_end_belongs_to_its_search() {
+        let mut server = member(&[1]);
+        let mut effects = Vec::new();
+        server.step(at(10), Input::Deadline, &mut effects);
+        let end = settle(&mut server, effects, 10);
+        let vote = Notification {
+            state: PeerState::Looking,
+            candidate: None,
+            round: 1,
+            version: NOTIFICATION_VERSION,
+            config: String::new(),
+        };
+        let mut effects = Vec::new();
+        server.step(at(end + 1), Input::Vote { from: ServerId(4), notification: vote }, &mut effects);
+        let is_told = |search: &Search| {
+            let last = &search.votes.entries.last().unwrap().what;
+            matches!(last, Happening::ToldOne { to: ServerId(4), state: PeerState::Leading, .. })
+        };
+        assert!(is_told(&server.elections().unwrap().searches[0]));
+        server.look(at(end + 2), Why::CounterFull, &mut effects);
+        let searches = server.elections().unwrap().searches;
+        assert!(is_told(&searches[0]), "also once the next has begun");
+        assert!(!is_told(&searches[1]));
     }
 
     #[test]

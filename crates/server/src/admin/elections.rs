@@ -66,6 +66,9 @@ pub struct Search {
     /// Moments from the middle that were not kept.
     #[serde(default)]
     pub left_out: usize,
+    /// The same, of those after the end.
+    #[serde(default)]
+    pub left_out_since: usize,
 }
 
 /// Why a leader is sought.
@@ -157,6 +160,7 @@ pub struct Moment {
 pub enum What {
     Began { round: u64, own: Option<Vote> },
     Told { round: u64, vote: Option<Vote> },
+    ToldOne { to: i64, state: State, round: u64, vote: Option<Vote> },
     Received { from: i64, state: State, round: u64, vote: Option<Vote>, verdict: Judged },
     Reached { peer: i64 },
     Lost { peer: i64 },
@@ -173,6 +177,7 @@ pub enum Judged {
     LaterRound,
     Counted,
     Worse,
+    Mistaken,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -183,6 +188,8 @@ pub enum Ignored {
     CandidateDoesNotVote,
     EarlierRound,
     Untrusted,
+    Decided,
+    AnotherEnsemble,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -260,6 +267,7 @@ impl From<chronicle::Search> for Search {
                 .map(|Entry { at, what }| Moment { ms: ms(at), what: what.into() })
                 .collect(),
             left_out: search.votes.left_out,
+            left_out_since: search.votes.left_out_since,
         }
     }
 }
@@ -299,6 +307,9 @@ impl From<Happening> for What {
         match happening {
             Happening::Began { round, own } => What::Began { round, own: own.map(Vote::from) },
             Happening::Told { candidate, round } => What::Told { round, vote: candidate.map(Vote::from) },
+            Happening::ToldOne { to, state, candidate, round } => {
+                What::ToldOne { to: to.0, state: state.into(), round, vote: candidate.map(Vote::from) }
+            }
             Happening::Received { from, state, candidate, round, verdict } => What::Received {
                 from: from.0,
                 state: state.into(),
@@ -326,6 +337,7 @@ impl From<Verdict> for Judged {
             Verdict::LaterRound => Judged::LaterRound,
             Verdict::Counted => Judged::Counted,
             Verdict::Worse => Judged::Worse,
+            Verdict::Mistaken => Judged::Mistaken,
         }
     }
 }
@@ -338,6 +350,8 @@ impl From<Why> for Ignored {
             Why::CandidateDoesNotVote => Ignored::CandidateDoesNotVote,
             Why::EarlierRound => Ignored::EarlierRound,
             Why::Untrusted => Ignored::Untrusted,
+            Why::Decided => Ignored::Decided,
+            Why::AnotherEnsemble => Ignored::AnotherEnsemble,
         }
     }
 }

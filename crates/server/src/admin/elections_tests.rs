@@ -16,6 +16,7 @@ fn search() -> Search {
         received(3, State::Looking, Judged::Adopted { rule: Better::LargerId, later_round: false }),
         received(4, State::Observing, Judged::Ignored { why: Ignored::NoVoter }),
         received(2, State::Following, Judged::Counted),
+        What::ToldOne { to: 2, state: State::Looking, round: 2, vote: Some(vote(3)) },
         What::Lost { peer: 2 },
         What::Agreed { vote: vote(3) },
         What::Elected { vote: vote(3), ballots: vec![BallotOf { voter: 3, vote: vote(3) }] },
@@ -34,6 +35,7 @@ fn search() -> Search {
         first_commit: None,
         moments: whats.into_iter().zip(0..).map(|(what, ms)| Moment { ms, what }).collect(),
         left_out: 0,
+        left_out_since: 0,
     }
 }
 
@@ -117,7 +119,8 @@ fn it_looks_like_this() {
               }
             }
           ],
-          "left_out": 0
+          "left_out": 0,
+          "left_out_since": 0
         }"#]]
     .assert_eq(&serde_json::to_string_pretty(&shown).unwrap());
 }

@@ -10,6 +10,9 @@ use ostler_proto::{
 /// An election that goes on for hours must not fill the memory: how it began is kept, and how it ended.
 const FIRST_KEPT: usize = 500;
 const LAST_KEPT: usize = 500;
+/// Nor what is heard and answered in the years after it.
+const FIRST_KEPT_SINCE: usize = 50;
+const LAST_KEPT_SINCE: usize = 150;
 
 /// One server's view of one election.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,6 +21,10 @@ pub struct ElectionRecord {
     pub entries: Vec<Entry>,
     /// Entries from the middle that were not kept.
     pub left_out: usize,
+    /// The same, of what came after the end.
+    pub left_out_since: usize,
+    /// So many entries there were with the end of the election.
+    end: Option<usize>,
 }
 
 /// One moment.
@@ -42,6 +49,17 @@ pub enum Happening {
     /// Everybody was told.
     Told {
         /// Whom this server backs.
+        candidate: Option<Candidate>,
+        /// The number of the election.
+        round: u64,
+    },
+    /// One server was told: it has asked, or there is a new connection to it.
+    ToldOne {
+        /// Whom.
+        to: ServerId,
+        /// What this server does.
+        state: PeerState,
+        /// Whom it backs.
         candidate: Option<Candidate>,
         /// The number of the election.
         round: u64,
@@ -103,6 +121,8 @@ pub enum Verdict {
     Counted,
     /// It went into the ballot box; its candidate is not as good.
     Worse,
+    /// It came after the election, and says that what was decided here will not be.
+    Mistaken,
 }
 
 /// Why one candidate is better than another, or than none.
@@ -131,6 +151,10 @@ pub enum Why {
     EarlierRound,
     /// This server's database is not trusted, so it does not take part.
     Untrusted,
+    /// This server has decided already.
+    Decided,
+    /// Its sender is a server of another ensemble.
+    AnotherEnsemble,
 }
 
 impl ElectionRecord {
@@ -141,11 +165,19 @@ impl ElectionRecord {
     }
 
     pub(crate) fn add(&mut self, at: Mono, what: Happening) {
-        if self.entries.len() == FIRST_KEPT + LAST_KEPT {
-            self.entries.remove(FIRST_KEPT);
-            self.left_out += 1;
+        let (begin, first, last, left_out) = match self.end {
+            None => (0, FIRST_KEPT, LAST_KEPT, &mut self.left_out),
+            Some(end) => (end, FIRST_KEPT_SINCE, LAST_KEPT_SINCE, &mut self.left_out_since),
+        };
+        if self.entries.len() == begin + first + last {
+            self.entries.remove(begin + first);
+            *left_out += 1;
         }
+        let is_end = matches!(what, Happening::Elected { .. });
         self.entries.push(Entry { at, what });
+        if is_end {
+            self.end = Some(self.entries.len());
+        }
     }
 
     pub(crate) fn received(&mut self, at: Mono, from: ServerId, vote: &Notification, verdict: Verdict) {
@@ -157,6 +189,7 @@ impl ElectionRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ostler_proto::id::{Epoch, Zxid};
 
     #[test]
     fn of_a_long_election_its_beginning_and_its_end_are_kept() {
@@ -167,5 +200,20 @@ mod tests {
         let kept: Vec<u64> = record.entries.iter().map(|entry| entry.at.0).collect();
         assert_eq!(kept, (0..500).chain(2500..3000).collect::<Vec<u64>>());
         assert_eq!(record.left_out, 2000);
+    }
+
+    #[test]
+    fn what_comes_after_the_end_does_not_push_the_end_out() {
+        let mut record = ElectionRecord::begin(Mono(0), 1, None);
+        let candidate = Candidate { epoch: Epoch(1), zxid: Zxid(1), id: ServerId(2) };
+        let (state, votes) = (PeerState::Following, Vec::new());
+        record.add(Mono(1), Happening::Elected { candidate, state, votes });
+        for at in 2..3000 {
+            let (candidate, round) = (Some(candidate), 1);
+            record.add(Mono(at), Happening::ToldOne { to: ServerId(4), state, candidate, round });
+        }
+        let kept: Vec<u64> = record.entries.iter().map(|entry| entry.at.0).collect();
+        assert_eq!(kept, (0..52).chain(2850..3000).collect::<Vec<u64>>());
+        assert_eq!((record.left_out, record.left_out_since), (0, 2798));
     }
 }

@@ -214,6 +214,46 @@ impl Hand {
 
 use PeerState::{Following, Leading, Looking};
 
+/// What a decided server hears and says is on its record, too.
+#[test]
+fn who_has_decided_goes_on_with_its_record() {
+    let mut hand = Hand::looking();
+    hand.election.link(Mono(1), ServerId(3), false, &hand.electorate, &mut hand.out);
+    hand.hear(1, Looking, 1, (1, 5, 2));
+    assert!(!hand.election.is_looking());
+    let decided = Verdict::Ignored(Why::Decided);
+    assert_eq!(hand.hear(3, Looking, 1, (1, 4, 3)), decided);
+    assert_eq!(hand.sent(), [(3, 2)]);
+    let told_one =
+        Happening::ToldOne { to: ServerId(3), state: Leading, candidate: Some(candidate(1, 5, 2)), round: 1 };
+    assert_eq!(hand.election.record().entries.last().unwrap().what, told_one);
+    assert_eq!(hand.hear(1, Following, 1, (1, 5, 3)), Verdict::Mistaken, "both others back another");
+}
+
+#[test]
+fn a_vote_from_another_ensemble_is_on_the_record_alone() {
+    let mut hand = Hand::looking();
+    let vote = Notification {
+        state: Looking,
+        candidate: Some(candidate(9, 9, 1)),
+        round: 7,
+        version: 2,
+        config: String::new(),
+    };
+    let before = hand.election.next_deadline();
+    hand.election.refused(Mono(1), ServerId(1), &vote);
+    let why = Verdict::Ignored(Why::AnotherEnsemble);
+    let Happening::Received { from, verdict, .. } = hand.election.record().entries.last().unwrap().what
+    else {
+        panic!("a vote")
+    };
+    assert_eq!((from, verdict), (ServerId(1), why));
+    assert_eq!((hand.election.round(), hand.election.next_deadline()), (1, before));
+    hand.out.clear();
+    hand.election.deadline(Mono(250), &hand.electorate, &mut hand.out);
+    assert_eq!(hand.sent(), [(1, 2), (3, 2)], "its own vote, as before");
+}
+
 #[test]
 fn e4_e5_the_first_vote_is_for_oneself_and_goes_to_everybody() {
     let hand = Hand::looking();

@@ -4,7 +4,7 @@ use ostler_proto::{
     election::{Candidate, Notification, PeerState},
     id::{Epoch, ServerId, Zxid},
 };
-use ostler_zab::{Election, ElectionOutput, ElectionTiming, Electorate, Mono, Quorum};
+use ostler_zab::{Election, ElectionOutput, ElectionTiming, Electorate, Mono, Quorum, election::Happening};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) const CONFIG: &str = "version=0";
@@ -16,6 +16,35 @@ pub(crate) struct Peer {
     /// Whom it takes for the leader since its last election.
     pub(crate) leader: Option<i64>,
     pub(crate) state: PeerState,
+}
+
+impl Peer {
+    /// Whether its record has what it has just sent.
+    fn has_on_record(&self, now: u64, output: &ElectionOutput) -> bool {
+        let ElectionOutput::Send { to, notification } = output else { return true };
+        let entries = self.election.record().entries.iter().rev();
+        entries.take_while(|entry| entry.at == Mono(now)).any(|entry| match &entry.what {
+            Happening::Told { candidate, round } => {
+                (*candidate, *round) == (notification.candidate, notification.round)
+            }
+            Happening::ToldOne { to: of, state, candidate, round } => {
+                let told = (*of, *state, *candidate, *round);
+                told == (*to, notification.state, notification.candidate, notification.round)
+            }
+            _ => false,
+        })
+    }
+
+    /// Whether its record has a vote that has just come.
+    fn has_heard(&self, now: u64, of: i64, vote: &Notification) -> bool {
+        let entries = self.election.record().entries.iter().rev();
+        entries.take_while(|entry| entry.at == Mono(now)).any(|entry| match &entry.what {
+            Happening::Received { from, state, candidate, round, .. } => {
+                (from.0, *state, *candidate, *round) == (of, vote.state, vote.candidate, vote.round)
+            }
+            _ => false,
+        })
+    }
 }
 
 /// Time jumps from one event to the next.
@@ -113,6 +142,12 @@ impl World {
         let mut out = Vec::new();
         let peer = self.peers.get_mut(&id).unwrap();
         act(peer, Mono(self.now), &self.electorate, &mut out);
+        for output in &out {
+            assert!(
+                peer.has_on_record(self.now, output),
+                "{id} has sent what is not on its record: {output:?}"
+            );
+        }
         for output in out {
             match output {
                 ElectionOutput::Send { to, notification } => self.send(id, to.0, notification),
@@ -156,6 +191,10 @@ impl World {
             let (_, (from, to, vote)) = self.wire.pop_first().unwrap();
             self.act(to, |peer, now, electorate, out| {
                 peer.election.notified(now, ServerId(from), &vote, electorate, out);
+                assert!(
+                    peer.has_heard(now.0, from, &vote),
+                    "{to} has heard what is not on its record: {vote:?}"
+                );
             });
         } else if let Some((_, id)) = deadline {
             self.act(id, |peer, now, electorate, out| peer.election.deadline(now, electorate, out));
