@@ -24,25 +24,29 @@ pub fn check(bytes: &[u8]) {
     assert!(used <= GREETING_MAX, "{used} bytes for a greeting");
     let mut in_pieces = Pieces { rest: stream, piece: usize::from(*piece).max(1) };
     assert_eq!(now(read_greeting(&mut in_pieces)).ok(), whole);
-    let Some((caller, address)) = whole else { return };
+    let Some((caller, places)) = whole else { return };
     assert_eq!(in_pieces.rest, read.rest);
     for end in [0, used / 2, used - 1] {
         let cut = now(read_greeting(&mut Pieces { rest: &stream[..end], piece: usize::MAX }));
         assert!(cut.is_err(), "{end} of {used} bytes are a greeting, too");
     }
-    if let Some((host, port)) = address {
-        is_understood_again(caller, host, port);
+    if !places.is_empty() {
+        is_understood_again(caller, places);
     }
     assert_eq!(votes(read), votes(in_pieces));
 }
 
-fn is_understood_again(caller: ServerId, host: String, port: u16) {
-    let address = PeerAddress { host: host.clone(), quorum_port: 0, election_port: port };
-    let written = greeting(caller, &[address]);
+fn is_understood_again(caller: ServerId, places: Vec<(String, u16)>) {
+    let address = |(host, port): &(String, u16)| PeerAddress {
+        host: host.clone(),
+        quorum_port: 0,
+        election_port: *port,
+    };
+    let written = greeting(caller, &places.iter().map(address).collect::<Vec<_>>());
     // A letter that was no UTF-8 has become a longer one.
     if written.len() <= GREETING_MAX {
         let again = now(read_greeting(&mut Pieces { rest: &written, piece: usize::MAX }));
-        assert_eq!(again.ok(), Some((caller, Some((host, port)))));
+        assert_eq!(again.ok(), Some((caller, places)));
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod whereabouts;
 
-pub use whereabouts::OtherEnsemble;
+pub use whereabouts::{Likeness, OtherEnsemble};
 
 use crate::id::ServerId;
 use alloc::{

@@ -8,7 +8,7 @@ use ostler_proto::{
     election::Notification,
     event::EventType,
     id::{Epoch, ServerId, Zxid},
-    membership::Membership,
+    membership::{Membership, OtherEnsemble},
     quorum_packet::Packet,
     reply::Reply,
 };
@@ -136,6 +136,13 @@ pub enum Effect {
         to: ServerId,
         /// What.
         notification: Notification,
+    },
+    /// Close the connection on which a server has just voted: it is of another ensemble.
+    RefuseVotes {
+        /// Whose.
+        of: ServerId,
+        /// How that shows.
+        why: OtherEnsemble,
     },
     /// Connect to whom this server is to follow, for [`Input::LeaderLink`] or [`Input::LeaderUnreachable`].
     ///

@@ -6,6 +6,7 @@
 pub mod chronicle;
 mod following;
 mod forwarding;
+mod kinship;
 mod learner_master;
 pub(crate) mod local_sessions;
 mod observer_master;
@@ -59,6 +60,8 @@ pub struct EnsembleConfig {
     pub election: ElectionTiming,
     /// How long a leader and its learners wait for each other.
     pub timing: LeadingTiming,
+    /// Servers whose configuration is another ensemble's have no say.
+    pub refuse_others: bool,
     /// What concerns observers.
     pub observing: Observing,
     /// How many proposals a reign makes.
@@ -409,6 +412,7 @@ impl Server {
         let Some(ensemble) = &mut self.ensemble else { return };
         let candidate = Candidate { epoch: standing.current, zxid: standing.last, id: leader };
         let mut out = Vec::new();
+        ensemble.chronicle.votes_begin();
         ensemble.election.suggested(now.mono, candidate, &ensemble.electorate, &mut out);
         self.elect(now, out, effects);
     }
@@ -426,6 +430,7 @@ impl Server {
         tracing::info!(last = %standing.last, epoch = standing.current.0, "looking for a leader");
         ensemble.read_only.look(now.mono, ensemble.config.read_only_after_ms);
         let mut out = Vec::new();
+        ensemble.chronicle.votes_begin();
         ensemble.election.look(now.mono, own, &ensemble.electorate, &mut out);
         self.elect(now, out, effects);
     }
@@ -477,7 +482,7 @@ impl Server {
     }
 
     pub(crate) fn voted(&mut self, now: Now, from: ServerId, vote: &Notification, effects: &mut Vec<Effect>) {
-        if self.adopt_newer(now, &vote.config, effects) {
+        if self.refuses(now, from, vote, effects) || self.adopt_newer(now, &vote.config, effects) {
             return;
         }
         let Some(ensemble) = &mut self.ensemble else { return };

@@ -282,6 +282,7 @@ fn ensemble_config(
             init: tick * u64::from(ensemble.init_limit),
             sync: tick * u64::from(ensemble.sync_limit),
         },
+        refuse_others: ensemble.refuse_others,
         observing: Observing {
             masters: ensemble.observer_master_port.is_some(),
             election_delay: ensemble.observer_election_delay_ms,

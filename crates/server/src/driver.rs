@@ -343,6 +343,11 @@ impl Driver {
                         doors.election.send(to, &notification);
                     }
                 }
+                Effect::RefuseVotes { of, why } => {
+                    if let Some(doors) = &self.doors {
+                        doors.election.refuse(of, &why);
+                    }
+                }
                 Effect::Dial { term, to } => {
                     if let Some(doors) = &self.doors {
                         doors.quorum.dial(term, to);

@@ -4,6 +4,7 @@
 
 mod address_book;
 mod addresses;
+mod claims;
 mod election_door;
 mod link;
 mod own_ports;

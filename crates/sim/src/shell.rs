@@ -201,6 +201,7 @@ impl World {
                 self.after(delay, Event::LogRead { id, life, term, link, after, through });
             }
             Effect::HangUp(link) => self.hang_up(id, link),
+            Effect::RefuseVotes { of, why } => unreachable!("{id} takes {of:?} for a stranger: {why}"),
             Effect::Servers(_) => {}
         }
     }

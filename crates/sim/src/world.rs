@@ -329,6 +329,7 @@ impl World {
             pending: found.pending.filter(|_| shape.reconfig),
             election: ElectionTiming::default(),
             timing: LeadingTiming { init: shape.init_ms, sync: SYNC_LIMIT_MS },
+            refuse_others: true,
             observing: shape.observing,
             reign: shape.reign,
             history: HistoryLimits { records: shape.history, bytes: 1 << 20 },

@@ -48,26 +48,31 @@ impl Membership {
 
 /// Whether two servers are on the same machine, the least likely first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Likeness {
+pub enum Likeness {
+    /// Plainly not.
     Apart,
+    /// It cannot be told.
     Unclear,
+    /// As far as names go.
     Same,
+}
+
+impl Likeness {
+    /// Whether two hosts, as they are written, are the same machine.
+    pub fn of_hosts(one: &str, other: &str) -> Likeness {
+        let same = match (Host::read(one), Host::read(other)) {
+            (Host::Address(one), Host::Address(other)) => one == other,
+            (Host::Name(one), Host::Name(other)) => is_short_for(one, other) || is_short_for(other, one),
+            _ => return Likeness::Unclear,
+        };
+        if same { Likeness::Same } else { Likeness::Apart }
+    }
 }
 
 /// By the best of their addresses.
 fn likeness(one: &Member, other: &Member) -> Likeness {
     let pairs = one.addresses.iter().flat_map(|a| other.addresses.iter().map(move |b| (&*a.host, &*b.host)));
-    pairs.map(|(one, other)| likeness_of_hosts(one, other)).max().unwrap_or(Likeness::Unclear)
-}
-
-/// Whether two hosts, as they are written, are the same machine.
-fn likeness_of_hosts(one: &str, other: &str) -> Likeness {
-    let same = match (Host::read(one), Host::read(other)) {
-        (Host::Address(one), Host::Address(other)) => one == other,
-        (Host::Name(one), Host::Name(other)) => is_short_for(one, other) || is_short_for(other, one),
-        _ => return Likeness::Unclear,
-    };
-    if same { Likeness::Same } else { Likeness::Apart }
+    pairs.map(|(one, other)| Likeness::of_hosts(one, other)).max().unwrap_or(Likeness::Unclear)
 }
 
 enum Host<'a> {
@@ -175,7 +180,9 @@ mod tests {
     /// the third may just be on its way to another machine.
     #[test]
     fn hosts_that_mean_any_machine_say_nothing() {
-        for any in ["0.0.0.0", "[::]", "127.0.0.1", "127.0.1.1", "[::1]", "localhost", "LocalHost.localdomain"] {
+        for any in
+            ["0.0.0.0", "[::]", "127.0.0.1", "127.0.1.1", "[::1]", "localhost", "LocalHost.localdomain"]
+        {
             let ours = format!("1={any} 2=zk2.a 3=zk3.a");
             check(&[&ours], &format!("1=zk1.b 2={any} 3=zk3.b"), false);
             check(&[&format!("{ours} 4=zk4.a 5=zk5.a")], &format!("1=zk1.b 2={any} 3=c 4=d 5=e"), true);

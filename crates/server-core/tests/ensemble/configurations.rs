@@ -28,7 +28,7 @@ fn record(of: &Membership) -> Vec<u8> {
 }
 
 /// A tree that these changes have made.
-fn tree_with(changes: &[&Membership]) -> Tree {
+pub(crate) fn tree_with(changes: &[&Membership]) -> Tree {
     let mut tree = Tree::fresh(ExtendedTypes::default());
     for change in changes {
         tree.apply(&TxnRecord::read(&record(change)).unwrap(), &mut Vec::new());

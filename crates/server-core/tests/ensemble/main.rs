@@ -5,4 +5,5 @@ mod commits;
 mod configurations;
 mod late_answers;
 mod member;
+mod other_ensembles;
 mod sessions;

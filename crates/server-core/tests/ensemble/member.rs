@@ -52,13 +52,24 @@ impl Member {
         tree: Tree,
         epoch: u32,
     ) -> Member {
+        Member::start_with(membership, pending, tree, epoch, |_| {})
+    }
+
+    pub(crate) fn start_with(
+        membership: &Membership,
+        pending: Option<&Membership>,
+        tree: Tree,
+        epoch: u32,
+        adjust: impl FnOnce(&mut EnsembleConfig),
+    ) -> Member {
         let core =
             CoreConfig { server: ServerId(ME), reconfig: true, skip_acl: true, ..CoreConfig::default() };
-        let ensemble = EnsembleConfig {
+        let mut ensemble = EnsembleConfig {
             membership: membership.clone(),
             pending: pending.cloned(),
             election: ElectionTiming { settle: SETTLE_MS, ..ElectionTiming::default() },
             timing: LeadingTiming { init: 10_000, sync: 5_000 },
+            refuse_others: true,
             observing: Observing::default(),
             reign: ReignLength::default(),
             history: HistoryLimits { records: 100, bytes: 1 << 20 },
@@ -69,6 +80,7 @@ impl Member {
             current: Epoch(epoch),
             log_from: Zxid::ZERO,
         };
+        adjust(&mut ensemble);
         let server = Server::member(core, ensemble, tree, 0, Now { mono: Mono(0), wall_ms: 0 });
         let mut member = Member { server, ms: 0, links: 0, effects: Vec::new(), saved: None };
         member.step(Input::Deadline);

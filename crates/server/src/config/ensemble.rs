@@ -29,6 +29,8 @@ pub struct EnsembleSettings {
     pub commit_log_count: u32,
     /// A learner gets records from the log on disk if they are less than this part of a snapshot; `None` is never.
     pub snapshot_size_factor: Option<u32>,
+    /// Servers whose configuration is another ensemble's have no say.
+    pub refuse_others: bool,
     /// Other servers may come in on any address of the machine.
     pub listen_on_all: bool,
     /// Where followers take observers in, if observers are to follow them.
@@ -121,6 +123,7 @@ fn ensemble(file: &str, settings: &Settings, lines: &Lines, data_dir: &Path) -> 
         sync_limit: positive("syncLimit").max(1),
         commit_log_count: positive("commitLogCount"),
         snapshot_size_factor: percent(settings.text("snapshotSizeFactor")),
+        refuse_others: settings.bool("election.refuseOtherEnsembles"),
         listen_on_all: settings.bool("quorumListenOnAllIPs"),
         observer_master_port: u16::try_from(settings.int("observerMasterPort")).ok().filter(|port| *port > 0),
         observer_election_delay_ms: settings.limit("observer.election.DelayMs").unwrap_or(0),

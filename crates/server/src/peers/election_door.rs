@@ -5,18 +5,25 @@
 use super::{
     address_book::AddressBook,
     addresses::{self, Port},
+    claims::{Newcomer, Origin, Place},
     own_ports,
     strangers::{Stranger, Strangers},
     tasks::Tasks,
 };
 use crate::{config::EnsembleSettings, driver::Driver};
-use ostler_proto::{election::Notification, id::ServerId, jute::Writer as _, membership::PeerAddress};
+use ostler_proto::{
+    election::Notification,
+    id::ServerId,
+    jute::Writer as _,
+    membership::{OtherEnsemble, PeerAddress},
+};
 use ostler_server_core::Input;
 use std::{
     collections::{HashMap, VecDeque},
     io,
+    net::SocketAddr,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
-    time::Duration,
+    time::{Duration, Instant},
 };
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
@@ -39,6 +46,8 @@ const GREETING_WITHIN: Duration = Duration::from_secs(5);
 const SILENT_FOR: Duration = Duration::from_secs(5);
 /// A server that has been greeted and does not connect back for so long cannot be reached.
 const CALL_BACK_WITHIN: Duration = Duration::from_secs(1);
+/// Who is not wanted comes again and again: the log says so no more often than that.
+const SAID_AGAIN_AFTER: Duration = Duration::from_secs(60);
 
 /// Votes that a server has not been sent, oldest first. Upstream keeps the newest alone, but a vote that counts in
 /// the other's ballot box may be the one before.
@@ -74,20 +83,73 @@ fn put(votes: &mut VecDeque<Vec<u8>>, vote: Vec<u8>) {
     votes.push_back(vote);
 }
 
+/// Whether something is to be said again.
+#[derive(Debug, Default)]
+struct Said(Option<Instant>);
+
+impl Said {
+    fn is_due(&mut self) -> bool {
+        let is_due = self.0.is_none_or(|at| at.elapsed() >= SAID_AGAIN_AFTER);
+        if is_due {
+            self.0 = Some(Instant::now());
+        }
+        is_due
+    }
+}
+
+/// The connection of a server.
+#[derive(Debug)]
+struct Link {
+    number: u64,
+    origin: Origin,
+    votes: Arc<VoteBox>,
+}
+
 #[derive(Debug, Default)]
 struct Peer {
-    link: Option<(u64, Arc<VoteBox>)>,
+    link: Option<Link>,
     dialling: bool,
     /// To be sent once there is a connection.
     waiting: VecDeque<Vec<u8>>,
+    said_stranger: Said,
+    said_twin: Said,
 }
 
 impl Peer {
     /// Ends the connection; what was not sent on it waits for the next.
     fn unlink(&mut self) {
-        if let Some((_, old)) = self.link.take() {
-            old.closed.notify_one();
-            self.keep(&old);
+        if let Some(old) = self.link.take() {
+            old.votes.closed.notify_one();
+            self.keep(&old.votes);
+        }
+    }
+
+    /// Whether a caller may be this server. It may not while another one is connected that is where the configuration
+    /// has it.
+    fn takes(&mut self, id: ServerId, new: &Origin) -> bool {
+        let Some(live) = &self.link else { return true };
+        let newcomer = new.beside(&live.origin);
+        if newcomer == Newcomer::Impostor && self.said_twin.is_due() {
+            tracing::warn!(
+                server = id.0, from = %new.words(), connected = %live.origin.words(),
+                "a connection to the election port was refused: it is not from where the configuration has this server, \
+                 and the server that is there is connected. Do two servers have the same myid?"
+            );
+        }
+        newcomer != Newcomer::Impostor
+    }
+
+    /// A caller takes the place of the connection that there was.
+    fn note_replaced(&mut self, id: ServerId, new: &Origin) {
+        if let Some(live) = &self.link
+            && new.beside(&live.origin) == Newcomer::FromElsewhere
+            && self.said_twin.is_due()
+        {
+            tracing::warn!(
+                server = id.0, from = %new.words(), instead_of = %live.origin.words(),
+                "a connection to the election port has taken the place of one from elsewhere: if this server has not \
+                 moved, two servers have the same myid"
+            );
         }
     }
 
@@ -160,12 +222,29 @@ impl ElectionDoor {
         let mut peers = self.lock();
         let peer = peers.entry(to).or_default();
         match &peer.link {
-            Some((_, votes)) => votes.put(message),
+            Some(link) => link.votes.put(message),
             None => {
                 put(&mut peer.waiting, message);
                 self.dial(to, peer);
             }
         }
+    }
+
+    /// Ends the connection of a server of another ensemble. Never blocks.
+    pub(crate) fn refuse(&self, of: ServerId, why: &OtherEnsemble) {
+        let mut peers = self.lock();
+        let Some(peer) = peers.get_mut(&of) else { return };
+        let Some(link) = &peer.link else { return };
+        if peer.said_stranger.is_due() {
+            tracing::warn!(
+                server = of.0, address = %link.origin.words(), reason = %why,
+                "a server of another ensemble was sent away, and its vote does not count: correct the server.N lines, or \
+                 what the names in them stand for. If all servers of this ensemble get new names at once, set \
+                 election.refuseOtherEnsembles=false meanwhile"
+            );
+        }
+        // Its task ends it, and tells the core.
+        link.votes.closed.notify_one();
     }
 
     fn dial(self: &Arc<Self>, to: ServerId, peer: &mut Peer) {
@@ -177,11 +256,11 @@ impl ElectionDoor {
 
     async fn dialled(self: Arc<Self>, to: ServerId) {
         match self.connect(to).await {
-            Ok(stream) if to > self.settings.me => {
+            Ok((stream, _)) if to > self.settings.me => {
                 drop(stream);
                 tokio::time::sleep(CALL_BACK_WITHIN).await;
             }
-            Ok(stream) => return self.install(to, stream),
+            Ok((stream, origin)) => return self.install(to, stream, origin),
             Err(error) => {
                 tracing::debug!(server = to.0, %error, "a server's election port cannot be reached")
             }
@@ -198,14 +277,15 @@ impl ElectionDoor {
         }
     }
 
-    async fn connect(&self, to: ServerId) -> io::Result<TcpStream> {
+    async fn connect(&self, to: ServerId) -> io::Result<(TcpStream, Origin)> {
         let unknown = || io::Error::new(io::ErrorKind::NotFound, "it is not in the configuration");
         let server = self.book.find(to).ok_or_else(unknown)?;
         let within = Duration::from_millis(self.settings.connect_timeout_ms.into());
         let mut stream = addresses::connect(&server, Port::Election, within).await?;
         addresses::notice_silence(&stream, SILENT_FOR)?;
         stream.write_all(&self.greeting()).await?;
-        Ok(stream)
+        let origin = Origin::dialled(stream.peer_addr()?, &server);
+        Ok((stream, origin))
     }
 
     fn greeting(&self) -> Vec<u8> {
@@ -229,7 +309,7 @@ impl ElectionDoor {
                     let Some(stranger) = self.strangers.welcome(from.ip()) else { continue };
                     let door = self.clone();
                     self.tasks.spawn(async move {
-                        if let Err(error) = door.greeted(stream, stranger).await {
+                        if let Err(error) = door.greeted(stream, from, stranger).await {
                             tracing::warn!(%from, %error, "a connection to the election port was closed");
                         }
                     });
@@ -242,11 +322,16 @@ impl ElectionDoor {
         }
     }
 
-    async fn greeted(self: Arc<Self>, mut stream: TcpStream, stranger: Stranger) -> io::Result<()> {
+    async fn greeted(
+        self: Arc<Self>,
+        mut stream: TcpStream,
+        from: SocketAddr,
+        stranger: Stranger,
+    ) -> io::Result<()> {
         stream.set_nodelay(true)?;
         addresses::notice_silence(&stream, SILENT_FOR)?;
         let late = |_| io::Error::new(io::ErrorKind::TimedOut, "it did not say who it is");
-        let (id, address) =
+        let (id, places) =
             timeout(GREETING_WITHIN, read_greeting(&mut stream)).await.map_err(late).flatten()?;
         drop(stranger);
         let me = self.settings.me;
@@ -254,12 +339,17 @@ impl ElectionDoor {
             let same = "it has this server's own id: does another server have the same myid?";
             return Err(io::Error::new(io::ErrorKind::InvalidData, same));
         }
-        if !self.book.heard_of(id, address) {
+        // Of several the first will do: all are tried once a configuration names them.
+        if !self.book.heard_of(id, places.first().cloned()) {
             let text = format!("server {} is not in the configuration: is it of another ensemble?", id.0);
             return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         }
+        let origin = Origin::of_caller(from, places, self.book.find(id).as_ref());
+        if !self.lock().entry(id).or_default().takes(id, &origin) {
+            return Ok(());
+        }
         if id > me {
-            self.install(id, stream);
+            self.install(id, stream, origin);
             return Ok(());
         }
         // This side has to connect.
@@ -271,14 +361,16 @@ impl ElectionDoor {
         Ok(())
     }
 
-    fn install(self: &Arc<Self>, id: ServerId, stream: TcpStream) {
+    fn install(self: &Arc<Self>, id: ServerId, stream: TcpStream, origin: Origin) {
         let number = self.links.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let from = origin.from;
         let votes = {
             let mut peers = self.lock();
             let peer = peers.entry(id).or_default();
+            peer.note_replaced(id, &origin);
             peer.unlink();
             let votes = Arc::new(VoteBox::with(std::mem::take(&mut peer.waiting)));
-            peer.link = Some((number, votes.clone()));
+            peer.link = Some(Link { number, origin, votes: votes.clone() });
             peer.dialling = false;
             votes
         };
@@ -288,12 +380,20 @@ impl ElectionDoor {
         self.tasks.spawn(async move {
             let (read, write) = stream.into_split();
             let ended = tokio::select! {
-                ended = door.read_votes(id, read) => ended,
-                ended = write_votes(&votes, write) => ended,
+                // Who is refused says nothing more.
+                biased;
                 () = votes.closed.notified() => Ok(()),
+                ended = door.read_votes((id, from), read) => ended,
+                ended = write_votes(&votes, write) => ended,
             };
-            if let Err(error) = ended {
-                tracing::debug!(server = id.0, %error, "a connection of the election port ended");
+            match ended {
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                    tracing::warn!(server = id.0, %from, %error, "a connection of the election port was closed");
+                }
+                Err(error) => {
+                    tracing::debug!(server = id.0, %from, %error, "a connection of the election port ended");
+                }
+                Ok(()) => {}
             }
             door.ended(id, number);
         });
@@ -302,20 +402,24 @@ impl ElectionDoor {
     fn ended(&self, id: ServerId, number: u64) {
         let mut peers = self.lock();
         let peer = peers.entry(id).or_default();
-        if let Some((_, link)) = peer.link.take_if(|(of, _)| *of == number) {
-            peer.keep(&link);
+        if let Some(link) = peer.link.take_if(|link| link.number == number) {
+            peer.keep(&link.votes);
             drop(peers);
             self.step(Input::ElectionLink { peer: id, up: false });
         }
     }
 
-    async fn read_votes(&self, from: ServerId, mut read: OwnedReadHalf) -> io::Result<()> {
+    async fn read_votes(
+        &self,
+        (from, address): (ServerId, SocketAddr),
+        mut read: OwnedReadHalf,
+    ) -> io::Result<()> {
         let mut message = Vec::new();
         loop {
             read_message(&mut read, &mut message).await?;
             match Notification::read(&message) {
                 Ok(notification) => self.step(Input::Vote { from, notification }),
-                Err(error) => tracing::warn!(server = from.0, %error, "a vote was left unread"),
+                Err(error) => tracing::warn!(server = from.0, %address, %error, "a vote was left unread"),
             }
         }
     }
@@ -355,15 +459,15 @@ pub fn greeting(me: ServerId, addresses: &[PeerAddress]) -> Vec<u8> {
     greeting
 }
 
-/// Who calls, and where its election port is, if it says so.
+/// Who calls, and where its election port is, as far as it says so.
 pub async fn read_greeting(
     stream: &mut (impl AsyncRead + Unpin),
-) -> io::Result<(ServerId, Option<(String, u16)>)> {
+) -> io::Result<(ServerId, Vec<(String, u16)>)> {
     let bad = |text: String| io::Error::new(io::ErrorKind::InvalidData, text);
     let first = stream.read_i64().await?;
     if first >= 0 {
         // The oldest form: the id alone.
-        return Ok((ServerId(first), None));
+        return Ok((ServerId(first), Vec::new()));
     }
     if first != GREETING && first != GREETING_WITH_ADDRESSES {
         return Err(bad(format!("it greets with {first:#x}, which is no version of the protocol")));
@@ -376,11 +480,12 @@ pub async fn read_greeting(
     let mut address = vec![0; length as usize];
     stream.read_exact(&mut address).await?;
     let address = String::from_utf8_lossy(&address);
-    // Of several the first will do: all are tried once a configuration names them.
-    let first = address.split('|').next().and_then(|first| first.rsplit_once(':'));
-    let first = first.and_then(|(host, port)| Some((host.to_string(), port.parse().ok()?)));
-    // "Everywhere" is no place to call back.
-    Ok((ServerId(id), first.filter(|(host, _)| host != "0.0.0.0" && host != "[::]")))
+    let place = |text: &str| -> Option<Place> {
+        let (host, port) = text.rsplit_once(':')?;
+        // "Everywhere" is no place to call back.
+        (host != "0.0.0.0" && host != "[::]").then_some((host.to_string(), port.parse().ok()?))
+    };
+    Ok((ServerId(id), address.split('|').filter_map(place).collect()))
 }
 
 #[cfg(test)]

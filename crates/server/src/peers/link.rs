@@ -167,8 +167,13 @@ impl Link {
             ended = self.read(read, learner) => ended,
             ended = speak(&self.outbox, write) => ended,
         };
-        if let Err(error) = ended {
-            tracing::info!(link = self.id.0, address = %self.address, %error, "a connection of the quorum port ended");
+        let (link, address) = (self.id.0, self.address);
+        match ended {
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                tracing::warn!(link, %address, %error, "a connection of the quorum port was closed");
+            }
+            Err(error) => tracing::info!(link, %address, %error, "a connection of the quorum port ended"),
+            Ok(()) => {}
         }
         self.driver.peer_gone(self.id);
     }

@@ -10,6 +10,8 @@ mod disk_full;
 mod frames;
 mod gate;
 mod handshake;
+mod impostors;
+mod log;
 mod memory;
 mod neighbour;
 mod peers;

@@ -171,4 +171,13 @@ const KEYS: &[Key] = &[
             "Milliseconds between repetitions of a vote at most; a second while a voter cannot be reached",
         ),
     ),
+    property(
+        "election.refuseOtherEnsembles",
+        Boolean,
+        "true",
+        Obeyed(
+            "Ostler's own: votes of servers whose configuration lists none of this ensemble's hosts do not count, and \
+             their connections are closed. Set false while all servers get new names at once",
+        ),
+    ),
 ];

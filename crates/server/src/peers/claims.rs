@@ -1,0 +1,154 @@
+//! Who a caller at the election port says that it is, against where that server should be.
+//!
+//! The newer connection of an id takes the place of the older one, as upstream has it: a server that has restarted is
+//! known again so. Where two servers have one id, the one that is where the configuration says stays.
+
+use ostler_proto::membership::{Likeness, Member, PeerAddress};
+use std::net::SocketAddr;
+
+/// A place where an election port is said to be.
+pub(super) type Place = (String, u16);
+
+/// What a caller's own word for its election port says about it, the least likely to be right first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Claim {
+    /// The configuration has the server with this id elsewhere.
+    Contradicted,
+    Unclear,
+    /// That is where the configuration has it.
+    Confirmed,
+}
+
+/// Where a connection comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Origin {
+    pub(super) from: SocketAddr,
+    /// Where it says that its election port is, or where it was dialled.
+    pub(super) said: Vec<Place>,
+    pub(super) claim: Claim,
+}
+
+/// What becomes of a caller whose id is connected already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Newcomer {
+    /// It is the same server again, for all that can be told.
+    Again,
+    /// It comes from elsewhere: the server has moved, or two have one id.
+    FromElsewhere,
+    /// The other one is where the configuration has this server, and this one is not.
+    Impostor,
+}
+
+impl Origin {
+    /// A caller that says that its election port is there.
+    pub(super) fn of_caller(from: SocketAddr, said: Vec<Place>, configured: Option<&Member>) -> Origin {
+        let addresses = configured.map_or(&[][..], |member| &member.addresses);
+        let pairs = said.iter().flat_map(|said| addresses.iter().map(move |at| claim(said, at)));
+        let claim = pairs.max().unwrap_or(Claim::Unclear);
+        Origin { from, said, claim }
+    }
+
+    /// A server that was dialled where the configuration has it.
+    pub(super) fn dialled(from: SocketAddr, member: &Member) -> Origin {
+        let said = member.addresses.iter().map(|at| (at.host.clone(), at.election_port)).collect();
+        Origin { from, said, claim: Claim::Confirmed }
+    }
+
+    /// What `self` is beside a connection of the same id.
+    pub(super) fn beside(&self, live: &Origin) -> Newcomer {
+        if (self.claim, live.claim) == (Claim::Contradicted, Claim::Confirmed) {
+            return Newcomer::Impostor;
+        }
+        let says_otherwise = !self.said.is_empty() && !live.said.is_empty() && self.said != live.said;
+        if self.from.ip() != live.from.ip() || says_otherwise {
+            return Newcomer::FromElsewhere;
+        }
+        Newcomer::Again
+    }
+
+    /// `10.0.0.2:40112 (zk2:3888)`
+    pub(super) fn words(&self) -> String {
+        let said: Vec<String> = self.said.iter().map(|(host, port)| format!("{host}:{port}")).collect();
+        if said.is_empty() { self.from.to_string() } else { format!("{} ({})", self.from, said.join("|")) }
+    }
+}
+
+fn claim((host, port): &Place, at: &PeerAddress) -> Claim {
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let likeness = Likeness::of_hosts(host, &at.host);
+    if likeness == Likeness::Same || host.eq_ignore_ascii_case(&at.host) {
+        // Two servers of one machine have ports of their own.
+        return if *port == at.election_port { Claim::Confirmed } else { Claim::Contradicted };
+    }
+    if likeness == Likeness::Apart { Claim::Contradicted } else { Claim::Unclear }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(addresses: &str) -> Member {
+        Member::parse("server.2", addresses).unwrap()
+    }
+
+    fn place(text: &str) -> Place {
+        let (host, port) = text.rsplit_once(':').unwrap();
+        (host.into(), port.parse().unwrap())
+    }
+
+    fn caller(from: &str, said: &str) -> Origin {
+        let said = said.split_whitespace().map(place).collect();
+        Origin::of_caller(from.parse().unwrap(), said, Some(&member("zk2:2888:3888")))
+    }
+
+    #[test]
+    fn a_claim_is_judged_by_the_configured_election_address() {
+        for (configured, said, expected) in [
+            ("zk2:2888:3888", "zk2:3888", Claim::Confirmed),
+            ("zk2:2888:3888", "ZK2.example:3888", Claim::Confirmed),
+            ("zk2:2888:3888", "zk2:3889", Claim::Contradicted),
+            ("zk2:2888:3888", "zk7:3888", Claim::Contradicted),
+            ("zk2:2888:3888", "zk7:3888 zk2:3888", Claim::Confirmed),
+            ("a:1:2|zk2:2888:3888", "zk2:3888", Claim::Confirmed),
+            // A name against an address, or a place that means any machine.
+            ("zk2:2888:3888", "10.0.0.2:3888", Claim::Unclear),
+            ("10.0.0.2:2888:3888", "127.0.0.1:3888", Claim::Unclear),
+            ("0.0.0.0:2888:3888", "zk2:3888", Claim::Unclear),
+            ("zk2:2888:3888", "", Claim::Unclear),
+            ("127.0.0.1:2888:3888", "127.0.0.1:3888", Claim::Confirmed),
+            ("127.0.0.1:2888:3888", "127.0.0.1:3889", Claim::Contradicted),
+            ("[fd00::2]:2888:3888", "[fd00:0::2]:3888", Claim::Confirmed),
+            ("10.0.0.2:2888:3888", "10.0.0.20:3888", Claim::Contradicted),
+        ] {
+            let said = said.split_whitespace().map(place).collect();
+            let from = ([10, 0, 0, 9], 40_000).into();
+            let origin = Origin::of_caller(from, said, Some(&member(configured)));
+            assert_eq!(origin.claim, expected, "{configured}: {:?}", origin.said);
+        }
+        let unknown = Origin::of_caller(([10, 0, 0, 9], 1).into(), vec![place("zk2:3888")], None);
+        assert_eq!(unknown.claim, Claim::Unclear);
+    }
+
+    #[test]
+    fn the_one_that_is_where_it_should_be_stays() {
+        let right = || caller("10.0.0.2:1", "zk2:3888");
+        let wrong = || caller("10.0.0.7:1", "zk7:3888");
+        let by_address = |from: &str| caller(from, "10.0.0.2:3888");
+        for (new, live, expected) in [
+            (right(), right(), Newcomer::Again),
+            (caller("10.0.0.2:2", "zk2:3888"), right(), Newcomer::Again),
+            (caller("10.0.0.2:2", ""), right(), Newcomer::Again),
+            (wrong(), right(), Newcomer::Impostor),
+            (wrong(), Origin::dialled(([10, 0, 0, 2], 3888).into(), &member("zk2:1:2")), Newcomer::Impostor),
+            (right(), wrong(), Newcomer::FromElsewhere),
+            (wrong(), wrong(), Newcomer::Again),
+            (caller("10.0.0.7:1", "zk8:3888"), wrong(), Newcomer::FromElsewhere),
+            // Nothing to hold against it.
+            (by_address("10.0.0.3:1"), right(), Newcomer::FromElsewhere),
+            (caller("10.0.0.3:1", "zk2:3888"), right(), Newcomer::FromElsewhere),
+            (by_address("10.0.0.2:2"), by_address("10.0.0.2:1"), Newcomer::Again),
+        ] {
+            assert_eq!(new.beside(&live), expected, "{} beside {}", new.words(), live.words());
+        }
+    }
+}
