@@ -21,7 +21,8 @@ public final class ClientLoad {
     private static final byte[] DATA = new byte[100];
     private static final int SESSION_MS = 30000;
     private static final String ROOT = "/client-load";
-    private static final String LOCK = "/client-load-lock";
+    /** Of this process alone: what is left of another one's session does not hold it. */
+    private static final String LOCK = "/client-load-lock-" + ProcessHandle.current().pid();
 
     private enum Phase { WARM_UP, MEASURING, OVER }
 

@@ -42,12 +42,13 @@ const fn step(name: &'static str, what: &'static str, run: fn(&Runner<'_>, bool)
     Step { name, what, only_in_full: false, needs: &[], run }
 }
 
-pub(crate) const STEPS: [Step; 10] = [
+pub(crate) const STEPS: [Step; 11] = [
     step("fmt", "rustfmt has nothing to change", fmt),
     step("tidy", "who imports whom, sizes, names and words of files, paths in documents", tidy),
     step("licences", "licences of all dependencies are on the list of deny.toml", licences),
     step("clippy", "clippy and the compiler have no warning, tests and planted bugs included", clippy),
     step("test", "cargo test --workspace", test),
+    step("curator", "each bug of Curator's that is planted in the recipes makes its test fail", curator),
     Step { only_in_full: true, ..step("planted", "the simulator finds every bug that is planted", planted) },
     Step { needs: &[Need::Release], ..step("sim", "the simulator, some hundreds of seeds", sim) },
     step("doc", "the documentation builds without a warning", doc),
@@ -103,10 +104,10 @@ fn clippy(runner: &Runner<'_>, _: bool) -> Result<Outcome> {
     if !finished.success {
         return Ok(pass_or_fail(finished));
     }
-    // What is compiled only with bugs in it is in these two, and in what they depend on.
-    let planted = ["clippy", "--locked", "--package=ostler", "--package=ostler-sim", "--all-targets"];
+    // What is compiled only with bugs in it is in these, and in what they depend on.
+    let planted = ["--package=ostler", "--package=ostler-sim", "--package=ostler-recipes", "--all-targets"];
     let with_bugs = ["--features=planted-bugs", "--", "-D", "warnings"];
-    Ok(pass_or_fail(runner.cargo(&[&planted[..], &with_bugs].concat())?))
+    Ok(pass_or_fail(runner.cargo(&[&["clippy", "--locked"], &planted[..], &with_bugs].concat())?))
 }
 
 /// Most of what takes long there waits, for a session to expire or a server to come back: more at a time than there
@@ -115,6 +116,15 @@ fn test(runner: &Runner<'_>, _: bool) -> Result<Outcome> {
     let threads = available_parallelism().map_or(1, NonZero::get) * TESTS_PER_CORE;
     let arguments = ["test", "--locked", "--workspace", "--no-fail-fast"];
     let finished = runner.cargo_with(("RUST_TEST_THREADS", &threads.to_string()), &arguments)?;
+    let tally = Tally::of_cargo(&finished.output).or_failed(finished.success);
+    Ok(counted(tally, finished))
+}
+
+/// Of the whole workspace, so that what was built for its tests is not built again with other features.
+fn curator(runner: &Runner<'_>, _: bool) -> Result<Outcome> {
+    let arguments = ["test", "--locked", "--workspace", "--features", "ostler-recipes/planted-bugs"];
+    let these = ["--test", "holding", "--", "planted::", "curator_issues::"];
+    let finished = runner.cargo(&[&arguments[..], &these].concat())?;
     let tally = Tally::of_cargo(&finished.output).or_failed(finished.success);
     Ok(counted(tally, finished))
 }

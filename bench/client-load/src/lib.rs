@@ -7,8 +7,7 @@
 use hdrhistogram::Histogram;
 use rustix::time::{ClockId, clock_gettime};
 use std::{
-    env,
-    process::exit,
+    env, process,
     sync::{
         Arc,
         atomic::{AtomicU8, Ordering::Relaxed},
@@ -22,8 +21,6 @@ pub const DATA: [u8; 100] = [b'x'; 100];
 pub const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
 /// The znode above those that are read and written.
 pub const ROOT: &str = "/client-load";
-/// The lock.
-pub const LOCK: &str = "/client-load-lock";
 
 const WARM_UP: u8 = 0;
 const MEASURING: u8 = 1;
@@ -56,8 +53,13 @@ impl Plan {
     pub fn from_arguments() -> Plan {
         parse(env::args().skip(1).collect()).unwrap_or_else(|| {
             eprintln!("usage: PROGRAM HOST:PORT get|set|lock|drop COUNT WARM_UP_SECONDS SECONDS");
-            exit(2);
+            process::exit(2);
         })
+    }
+
+    /// The lock, of this process alone: what is left of another one's session does not hold it.
+    pub fn lock(&self) -> String {
+        format!("/client-load-lock-{}", process::id())
     }
 
     /// The znodes that are read and written, one for each task.

@@ -4,6 +4,7 @@ use crate::{
     client::Client,
     delete::DeletePlan,
     error::{Error, Result},
+    operation::Call,
     paths::join,
     protected::ProtectionId,
     retry::{RetryPolicy, Tries},
@@ -15,8 +16,8 @@ use std::{
     task::{Context, Poll, ready},
     time::Duration,
 };
-use tokio::{runtime::Handle, time::sleep};
-use tracing::Instrument;
+use tokio::{runtime::Handle, sync::oneshot, time::sleep};
+use tracing::{Instrument, Span};
 
 const WAITS: RetryPolicy =
     RetryPolicy::exponential(Duration::from_millis(50), Duration::from_secs(5), u32::MAX);
@@ -56,11 +57,27 @@ impl<T: Send + 'static> Drop for EndedByAnybody<T> {
     }
 }
 
-/// Deletes a znode in the background, as `plan` says. With `tried` it may have been deleted already, unheard.
-pub(crate) fn delete(plan: DeletePlan, tried: bool) {
+/// Deletes a znode in the background, as `plan` says. It is asked for now, before whatever the client is asked for
+/// next, and costs no task unless the first answer says that there is more to do.
+pub(crate) fn delete(plan: DeletePlan) {
+    let span = plan.topic.span();
+    plan.quietly().ask_for_nobody(move |plan, outcome| {
+        if matches!(&outcome, Ok(reply) if reply.error == 0) {
+            return;
+        }
+        let (to, call) = oneshot::channel();
+        // The other end is right here.
+        let _ = to.send(outcome);
+        let (tries, first) = (Tries::new(RetryPolicy::none()), Some((call, span)));
+        Deletion::Planned { plan, tries, first }.spawn();
+    });
+}
+
+/// Goes on with a delete that was tried, in the background. With `unknown` it may have been done, unheard.
+pub(crate) fn go_on_deleting(plan: DeletePlan, unknown: bool) {
     let mut tries = Tries::new(RetryPolicy::none());
-    tries.unknown = tried;
-    Deletion::Planned { plan: plan.quietly(), tries }.spawn();
+    tries.unknown = unknown;
+    Deletion::Planned { plan: plan.quietly(), tries, first: None }.spawn();
 }
 
 /// Deletes whatever was created with `id` below `parent`.
@@ -70,8 +87,8 @@ pub(crate) fn delete_protected(client: &Client, parent: String, id: ProtectionId
 
 /// What is to be deleted.
 enum Deletion {
-    /// A znode, as was said of it.
-    Planned { plan: DeletePlan, tries: Tries },
+    /// A znode, as was said of it; perhaps with a try that was made already.
+    Planned { plan: DeletePlan, tries: Tries, first: Option<(Call, Span)> },
     /// Whatever has the id in its name.
     Protected { client: Client, parent: String, id: ProtectionId },
 }
@@ -93,7 +110,7 @@ impl Deletion {
 
     async fn attempt(&mut self) -> Result<()> {
         match self {
-            Deletion::Planned { plan, tries } => plan.try_again(tries).await,
+            Deletion::Planned { plan, tries, first } => plan.try_again(tries, first.take()).await,
             Deletion::Protected { client, parent, id } => find_and_delete(client, parent, *id).await,
         }
     }

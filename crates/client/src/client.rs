@@ -7,7 +7,7 @@ use crate::{
     operation::{Call, Operation, finish, spanned},
     retry::RetryPolicy,
     session::Session,
-    shared::Shared,
+    shared::{Outcome, Shared, Told},
     states::StateStream,
 };
 use ostler_client_core::{AuthInfo, Chroot, ConnectionState, SessionState, WatchId};
@@ -189,6 +189,11 @@ impl Client {
 
     pub(crate) fn call(&self, request: &Request<'_>) -> Call {
         self.handle.shared.submit(request, self.session, None)
+    }
+
+    /// A request whose outcome nobody waits for; `act` is done about it.
+    pub(crate) fn call_for(&self, request: &Request<'_>, act: impl FnOnce(Outcome) + Send + 'static) {
+        self.handle.shared.submit_for(Told::Nobody(Box::new(act)), request, self.session, None);
     }
 
     pub(crate) fn call_with_watch(&self, request: &Request<'_>, watch: WatchId) -> Call {

@@ -3,7 +3,7 @@
 use crate::{
     dial::{Conn, Dialer},
     error::DialError,
-    shared::{MANY, Order, Outcome, Shared},
+    shared::{Answers, MANY, Order, Shared},
 };
 use ostler_client_core::{AttemptId, ConnectionState, Mono};
 use ostler_proto::frame::{Split, split};
@@ -16,7 +16,6 @@ use std::{
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    sync::oneshot,
     task::yield_now,
     time::{Instant, Sleep, sleep_until},
 };
@@ -27,7 +26,6 @@ const READ: usize = 64 << 10;
 const KEEP: usize = 1 << 20;
 
 type Dialing = Pin<Box<dyn Future<Output = Result<Conn, DialError>> + Send>>;
-type Answers = Vec<(oneshot::Sender<Outcome>, Outcome)>;
 
 /// A future that ends when the client is closed.
 pub(crate) struct ConnectionTask {

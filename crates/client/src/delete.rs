@@ -7,13 +7,13 @@ use crate::{
     operation::{Call, Direct, Operation, Topic, finish, spanned},
     paths::join,
     retry::{RetryPolicy, Tries},
-    shared::Reply,
+    shared::{Outcome, Reply},
     writes::ANY,
 };
 use ostler_client_core::Chroot;
 use ostler_proto::request::{PathVersion, Request};
 use std::future::IntoFuture;
-use tracing::Instrument;
+use tracing::{Instrument, Span};
 
 /// A delete: say how, then await it.
 #[derive(Debug)]
@@ -62,11 +62,12 @@ impl Delete<'_> {
         self
     }
 
-    /// Deletes in the background until it is done, for a place where nobody can wait (`Drop`). That it is not there is
-    /// no error then. Through a [`Session`](crate::Session) it ends with the session.
+    /// Deletes in the background until it is done, for a place where nobody can wait (`Drop`). It is sent before
+    /// whatever this client is asked for next. That it is not there is no error then. Through a
+    /// [`Session`](crate::Session) it ends with the session.
     pub fn in_background(self) {
         match checked(self.path) {
-            Ok(()) => background::delete(self.plan(), false),
+            Ok(()) => background::delete(self.plan()),
             Err(error) => tracing::warn!(%error, "a znode is left undeleted"),
         }
     }
@@ -94,7 +95,7 @@ impl Delete<'_> {
             if let Err(error) = &result
                 && (error.is_outcome_unknown() || background::goes_on(&plan.client, error))
             {
-                background::delete(plan, tries.unknown);
+                background::go_on_deleting(plan, tries.unknown);
             }
             result
         };
@@ -136,6 +137,13 @@ impl DeletePlan {
         self.client.call(&Request::Delete(PathVersion { path, version: self.version }))
     }
 
+    /// A try that nobody waits for, not even a task; `act` is done about its outcome.
+    pub(crate) fn ask_for_nobody(self, act: impl FnOnce(DeletePlan, Outcome) + Send + 'static) {
+        let (client, version) = (self.client.clone(), self.version);
+        let path = client.chroot.absolute(&self.topic.path).into_owned().into();
+        client.call_for(&Request::Delete(PathVersion { path, version }), move |outcome| act(self, outcome));
+    }
+
     async fn run(&self, first: Call, tries: &mut Tries) -> Result<()> {
         let mut call = first;
         loop {
@@ -156,10 +164,12 @@ impl DeletePlan {
         DeletePlan { client: self.client.with_retry(RetryPolicy::none()), quietly: true, ..self }
     }
 
-    /// Another try. If an earlier one has had no answer and the version is another now, there is nothing left to do:
-    /// that one has deleted the znode and this one came after it, or it was changed, and is to be spared.
-    pub(crate) async fn try_again(&self, tries: &mut Tries) -> Result<()> {
-        match self.run(self.ask(), tries).instrument(self.topic.span()).await {
+    /// The first try, if it was made already, or another one. If an earlier one has had no answer and the version is
+    /// another now, there is nothing left to do: that one has deleted the znode and this one came after it, or it was
+    /// changed, and is to be spared.
+    pub(crate) async fn try_again(&self, tries: &mut Tries, made: Option<(Call, Span)>) -> Result<()> {
+        let (call, span) = made.unwrap_or_else(|| (self.ask(), self.topic.span()));
+        match self.run(call, tries).instrument(span).await {
             Err(error) if error.is_bad_version() && tries.unknown => Ok(()),
             result => result,
         }

@@ -71,7 +71,35 @@ pub(crate) struct Shared {
 
 struct Waiter {
     op: Op,
-    to: oneshot::Sender<Outcome>,
+    to: Told,
+}
+
+/// Whoever is told what has become of a request.
+pub(crate) enum Told {
+    /// A caller, who waits for it or does not any more.
+    Caller(oneshot::Sender<Outcome>),
+    /// Nobody waits; this is what is then done about it.
+    Nobody(Box<dyn FnOnce(Outcome) + Send>),
+}
+
+impl std::fmt::Debug for Told {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Told::Caller(_) => "Caller",
+            Told::Nobody(_) => "Nobody",
+        })
+    }
+}
+
+impl Told {
+    /// Not under the session's lock: what is done about it may need that.
+    fn tell(self, outcome: Outcome) {
+        match self {
+            // Who does not wait any more does not want to know.
+            Told::Caller(to) => drop(to.send(outcome)),
+            Told::Nobody(act) => act(outcome),
+        }
+    }
 }
 
 pub(crate) struct State {
@@ -98,7 +126,7 @@ impl std::fmt::Debug for State {
 }
 
 /// Answers on their way out of the lock.
-type Answers = Vec<(oneshot::Sender<Outcome>, Outcome)>;
+pub(crate) type Answers = Vec<(Told, Outcome)>;
 
 /// What the connection's task finds when it looks.
 pub(crate) struct Work {
@@ -181,6 +209,18 @@ impl Shared {
         watch: Option<WatchId>,
     ) -> oneshot::Receiver<Outcome> {
         let (to, outcome) = oneshot::channel();
+        self.submit_for(Told::Caller(to), request, session, watch);
+        outcome
+    }
+
+    /// [`submit`](Shared::submit), where somebody else than a caller may be told.
+    pub(crate) fn submit_for(
+        &self,
+        to: Told,
+        request: &Request<'_>,
+        session: Option<SessionId>,
+        watch: Option<WatchId>,
+    ) {
         let now = self.now();
         let mut answers = Answers::new();
         let waker = {
@@ -190,7 +230,6 @@ impl Shared {
             state.waker.take()
         };
         deliver(answers, waker);
-        outcome
     }
 
     pub(crate) fn add_auth(&self, auth: AuthInfo) -> oneshot::Receiver<Outcome> {
@@ -207,7 +246,7 @@ impl Shared {
         let mut answers = Answers::new();
         let waker = {
             let mut state = self.lock();
-            let id = state.wait(op, to);
+            let id = state.wait(op, Told::Caller(to));
             state.step(now, input(id), &mut answers);
             state.waker.take()
         };
@@ -318,8 +357,7 @@ impl Shared {
         }
         let answered = answers.len();
         for (to, outcome) in answers.drain(..) {
-            // Who does not wait any more does not want to know.
-            let _ = to.send(outcome);
+            to.tell(outcome);
         }
         answered
     }
@@ -350,7 +388,7 @@ impl Shared {
 
 fn deliver(answers: Answers, waker: Option<Waker>) {
     for (to, outcome) in answers {
-        let _ = to.send(outcome);
+        to.tell(outcome);
     }
     if let Some(waker) = waker {
         waker.wake();
@@ -358,7 +396,7 @@ fn deliver(answers: Answers, waker: Option<Waker>) {
 }
 
 impl State {
-    fn wait(&mut self, op: Op, to: oneshot::Sender<Outcome>) -> RequestId {
+    fn wait(&mut self, op: Op, to: Told) -> RequestId {
         let id = RequestId(self.first_waiter + self.waiters.len() as u64);
         self.waiters.push_back(Some(Waiter { op, to }));
         id

@@ -4,6 +4,7 @@ use crate::{
     error::Result,
     fencing::{Fence, Token},
     line_order::Standing,
+    planted::{self, Bug},
 };
 use ostler_client::{Client, ConnectionState, CreateMode, Created, ErrorCode, Operation, Session, paths};
 
@@ -45,6 +46,10 @@ impl Place {
     /// [`take`](Place::take), for whoever waits for its [`turn`](Place::turn) next: the queue is read right behind the
     /// create, without waiting for its reply.
     pub(crate) async fn take_for_turn(session: &Session, line: Line<'_>) -> Result<Place> {
+        #[cfg(feature = "planted-bugs")]
+        if let Some((id, look)) = planted::kept_id() {
+            return find_or_go(session, line, id, look).await;
+        }
         let create = go(session, line);
         let names = session.get_children(line.path).send();
         let mut place = Place::made(session, create).await?;
@@ -70,7 +75,7 @@ impl Place {
         Ok(Place::at(session, &made.path, token))
     }
 
-    fn at(session: &Session, path: &str, token: Token) -> Place {
+    pub(crate) fn at(session: &Session, path: &str, token: Token) -> Place {
         let fence = Fence::new(session.clone(), path, token);
         Place { fence, on_arrival: Vec::new(), left: false }
     }
@@ -113,7 +118,12 @@ impl Place {
             };
             // A read, and not `exists`: that would leave a watch behind if it is gone already.
             match self.session().get_data(&before).watch().await {
-                Err(error) if error.is_no_node() => {}
+                Err(error) if error.is_no_node() => {
+                    if planted::is(Bug::MissingPredecessorMakesZnode) {
+                        self.session().delete(self.path()).in_background();
+                        return Ok(Turn::Gone);
+                    }
+                }
                 watched => {
                     let (_, changed) = watched?;
                     changed.await?;
@@ -140,6 +150,9 @@ impl Place {
     pub(crate) async fn leave(mut self) -> Result<()> {
         self.fence.set_released();
         self.left = true;
+        if planted::is(Bug::ReleaseGivesUp) {
+            return Ok(self.session().delete(self.path()).quietly().await?);
+        }
         let deleted = self.session().delete(self.path()).guaranteed().quietly().send();
         match deleted.await {
             // Its znode goes with it.
@@ -158,7 +171,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.fence.set_released();
-        if !self.left && self.session().is_alive() {
+        if !self.left && self.session().is_alive() && !planted::is(Bug::DroppedPlaceStays) {
             self.session().delete(self.path()).in_background();
         }
     }
@@ -169,6 +182,37 @@ fn go(session: &Session, line: Line<'_>) -> Operation<Created> {
     let path = paths::join(line.path, line.word);
     let create = session.create(&path, line.data).ephemeral_sequential().protected();
     create.creating_container_parents().send()
+}
+
+/// The create, preceded by a look for what an earlier one with this id has made, in whichever session.
+#[cfg(feature = "planted-bugs")]
+async fn find_or_go(
+    session: &Session,
+    line: Line<'_>,
+    id: ostler_client::ProtectionId,
+    mut look: bool,
+) -> Result<Place> {
+    let path = paths::join(line.path, &format!("_c_{id}-{}", line.word));
+    loop {
+        let names = match look {
+            true => session.get_children(line.path).await.unwrap_or_default(),
+            false => Vec::new(),
+        };
+        look = true;
+        for name in names.iter().filter(|name| id.is_in(name)) {
+            let path = paths::join(line.path, name);
+            if let Ok(Some(stat)) = session.exists(&path).await {
+                return Ok(Place::at(session, &path, Token(stat.czxid)));
+            }
+        }
+        match session.create(&path, line.data).ephemeral_sequential().creating_container_parents().await {
+            Err(error) if error.is_connection_trouble() => drop(session.wait_connected().await?),
+            made => {
+                let made = made?;
+                return Ok(Place::at(session, &made.path, Token(made.stat.czxid)));
+            }
+        }
+    }
 }
 
 /// The paths of a queue's znodes, the first in it first.

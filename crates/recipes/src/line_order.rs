@@ -6,6 +6,8 @@
 //! The server's counter has 32 bits and goes on below zero after 2,147,483,647. Up to there the order is Curator's.
 //! Beyond, Curator compares texts, so that whoever comes goes before the holder; here the one who comes stays behind.
 
+use crate::planted::{self, Bug};
+
 /// Where a contender stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing<'a> {
@@ -45,6 +47,11 @@ pub(crate) fn standing_behind<'a>(
     let Some(own) = names.iter().find(|name| *name == mine).and_then(|name| number(name)) else {
         return Standing::Gone;
     };
+    if planted::is(Bug::StrangersAreContenders)
+        && let Some(stranger) = names.iter().find(|name| number(name).is_none())
+    {
+        return Standing::Behind(stranger);
+    }
     nearest_before(names, own, number).map_or(Standing::First, Standing::Behind)
 }
 

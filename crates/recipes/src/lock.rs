@@ -19,7 +19,8 @@
 //!
 //! # Dropping
 //! A future of `acquire` that is dropped at whatever moment leaves no place in the queue. A guard that is dropped
-//! releases in the background, however long the connection is gone; `release` does the same and waits for it.
+//! releases in the background, however long the connection is gone; `release` does the same and waits for it. Its
+//! znode's deletion is sent before whatever the client is asked for next.
 //!
 //! # Connection loss and expiry
 //! Whoever waits keeps its place over connection losses, and contends anew, at the end of the queue, when its session

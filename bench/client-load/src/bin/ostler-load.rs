@@ -1,6 +1,6 @@
 //! Load by Ostler's own client and its mutex.
 
-use client_load::{DATA, LOCK, Outcome, Plan, ROOT, SESSION_TIMEOUT, Task, Work, measure};
+use client_load::{DATA, Outcome, Plan, ROOT, SESSION_TIMEOUT, Task, Work, measure};
 use ostler_client::{Client, Error};
 use ostler_recipes::lock::InterProcessMutex;
 
@@ -33,7 +33,7 @@ async fn main() -> Outcome {
     let mut turns = Vec::new();
     if let Work::Lock | Work::Drop = plan.work {
         for _ in 0..plan.count {
-            let mutex = InterProcessMutex::new(&connect(&plan).await?, LOCK);
+            let mutex = InterProcessMutex::new(&connect(&plan).await?, &plan.lock());
             turns.push(if let Work::Lock = plan.work { Turn::Lock(mutex) } else { Turn::Drop(mutex) });
         }
     } else {

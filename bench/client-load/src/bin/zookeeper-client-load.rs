@@ -1,6 +1,6 @@
 //! Load by the crate `zookeeper-client`, and by its lock, of which one cannot wait until it is released.
 
-use client_load::{DATA, Failure, LOCK, Outcome, Plan, ROOT, SESSION_TIMEOUT, Task, Work, measure};
+use client_load::{DATA, Failure, Outcome, Plan, ROOT, SESSION_TIMEOUT, Task, Work, measure};
 use zookeeper_client::{Acls, Client, CreateMode, CreateOptions, Error, LockOptions, LockPrefix};
 
 const PERSISTENT: CreateOptions<'static> = CreateMode::Persistent.with_acls(Acls::anyone_all());
@@ -9,7 +9,8 @@ const CONTAINER: CreateOptions<'static> = CreateMode::Container.with_acls(Acls::
 enum Turn {
     Get(Client, String),
     Set(Client, String),
-    Drop(Client),
+    /// With the lock's path.
+    Drop(Client, String),
 }
 
 impl Task for Turn {
@@ -21,9 +22,9 @@ impl Task for Turn {
             Turn::Set(client, path) => {
                 client.set_data(path, &DATA, None).await?;
             }
-            Turn::Drop(client) => {
+            Turn::Drop(client, lock) => {
                 let options = LockOptions::new(Acls::anyone_all()).with_ancestor_options(CONTAINER)?;
-                drop(client.lock(LockPrefix::new_curator(LOCK, "lock-")?, &[], options).await?);
+                drop(client.lock(LockPrefix::new_curator(lock, "lock-")?, &[], options).await?);
             }
         }
         Ok(())
@@ -36,7 +37,7 @@ async fn main() -> Outcome {
     let mut turns = Vec::new();
     if let Work::Drop = plan.work {
         for _ in 0..plan.count {
-            turns.push(Turn::Drop(connect(&plan).await?));
+            turns.push(Turn::Drop(connect(&plan).await?, plan.lock()));
         }
         return measure(&plan, turns).await;
     }

@@ -11,6 +11,7 @@ use crate::{
     fencing::Fence,
     line::{self, Line, Place, Turn, is_writable},
     line_order::standing,
+    planted::{self, Bug},
 };
 use ostler_client::{Client, Session};
 use std::{
@@ -342,12 +343,20 @@ impl Contender {
                 Ok(session) => session,
                 Err(error) => return error.into(),
             };
-            if self.place.as_ref().is_some_and(|place| place.session().id() != session.id()) {
+            if let Some(place) = self.place.take_if(|place| place.session().id() != session.id()) {
                 // Its znode goes with its session.
-                self.place = None;
+                if planted::is(Bug::LatchKeepsOldZnode) {
+                    self.place = Some(Place::at(&session, place.path(), place.fence().token()));
+                }
             }
             match self.contend_in(&session).await {
-                Ok(()) => {}
+                Ok(()) => {
+                    if planted::is(Bug::ReconnectDeletesZnode)
+                        && let Some(place) = &self.place
+                    {
+                        session.delete(place.path()).in_background();
+                    }
+                }
                 Err(Error::Client(ostler_client::Error::Closed)) => {
                     return ostler_client::Error::Closed.into();
                 }
@@ -365,15 +374,23 @@ impl Contender {
 
     /// Waits for one's turn and leads, once. The place is kept for the next time, if it is not gone.
     async fn contend_in(&mut self, session: &Session) -> Result<()> {
+        let line = Line { path: &self.path, word: WORD, data: self.id.as_bytes() };
+        if planted::is(Bug::ReconnectMakesZnode) {
+            self.place = None;
+        }
+        if planted::is(Bug::PathMadeOnce) && self.told.borrow().reigns > 0 {
+            session.get_children(&self.path).await?;
+        }
+        let was_there = self.place.is_some();
         let place = match self.place.take() {
             Some(place) => place,
-            None => {
-                let line = Line { path: &self.path, word: WORD, data: self.id.as_bytes() };
-                Place::take_for_turn(session, line).await?
-            }
+            None => Place::take_for_turn(session, line).await?,
         };
         let place = self.place.insert(place);
         let turn = place.turn(|names, mine| standing(names, mine, WORD)).await?;
+        if planted::is(Bug::LeadsByAnEarlierLook) && was_there {
+            *place = Place::take(session, line).await?;
+        }
         let kept = turn == Turn::Ours && lead(&self.client, place, &self.told).await?;
         if !kept && let Some(place) = self.place.take() {
             place.forget();
@@ -389,7 +406,8 @@ async fn lead(client: &Client, place: &Place, told: &watch::Sender<Told>) -> Res
         Err(error) if error.is_no_node() => return Ok(false),
         read => (read?, place.session()),
     };
-    if stat.ephemeral_owner != session.id().0 {
+    let any_owner = planted::is(Bug::LatchKeepsOldZnode) || planted::is(Bug::LatchFindsOldZnode);
+    if stat.ephemeral_owner != session.id().0 && !any_owner {
         return Ok(false);
     }
     // The present state comes first: nothing is claimed while the connection is in doubt.

@@ -10,6 +10,7 @@ use crate::{
     fencing::{Fence, FencedMulti, Token},
     line::{self, Line, Place, Turn},
     line_order::{Standing, number_after},
+    planted::{self, Bug},
 };
 use ostler_client::{Client, Session, paths};
 use std::{sync::Arc, time::Duration};
@@ -147,6 +148,10 @@ impl InterProcessReadWriteLock {
     /// of writers that have waited meanwhile.
     async fn read_under(&self, writing: &Writing) -> Result<Reading> {
         let writer = &writing.0;
+        if planted::is(Bug::DowngradeToTheEnd) {
+            let line = Line { path: &self.path, word: READ, data: &self.data };
+            return Ok(Reading(Place::take(writer.session(), line).await?));
+        }
         let name = format!("{READ}{}", written_number(writer.name()));
         let path = paths::join(&self.path, &name);
         let token = writer.fence().token();

@@ -1,18 +1,15 @@
 //! Known bugs of Curator's recipes, by their numbers: each fails here if the bug is put in.
 
 use crate::world::{Recipe, SESSION, World, connect, patiently};
-use ostler_client::{Client, ConnectionState};
+use ostler_client::{Client, ConnectionState, Session};
 use ostler_recipes::{
     fencing::Fence,
     leader::{LeaderChange, LeaderLatch, LeaderSelector, Leadership, SelectorState},
     lock::{InterProcessMutex, InterProcessReadWriteLock, InterProcessSemaphore, Owner},
 };
-use ostler_testkit::{CutPoint, FrameProxy, Seen};
+use ostler_testkit::{CutPoint, FrameProxy, Held, Seen};
 use std::time::Duration;
-use tokio::time::sleep;
-
-/// So short that a test can wait for a session's end.
-const SHORT: Duration = Duration::from_millis(800);
+use tokio::time::{advance, pause, resume, sleep};
 
 async fn wait_for_state(client: &Client, wanted: ConnectionState) {
     let mut states = client.states();
@@ -38,51 +35,70 @@ async fn leads_again(changes: &mut ostler_recipes::leader::LeaderChanges) -> Fen
     }
 }
 
+/// The clients' time passes at once, and the servers' does not: a session is over for its client, and at the server it
+/// lives on until somebody says otherwise.
+async fn pass_time_for_clients(time: Duration) {
+    pause();
+    advance(time).await;
+    resume();
+}
+
 /// The servers are down until a leader's session is over for its client, and come back with its old znode still there:
 /// it led again by that znode, which then expired under it.
 #[tokio::test]
 async fn curator_696_a_latch_does_not_lead_by_the_znode_of_a_session_that_is_over() {
     let mut world = World::start().await;
-    let client = connect(&world.server.connect_string(), SHORT).await;
+    let client = world.client().await;
     let latch = LeaderLatch::new(&client, "/latch", "a");
     let mut changes = latch.changes();
     latch.start();
     let old = leads_again(&mut changes).await;
     world.server.kill().await;
+    pass_time_for_clients(SESSION).await;
     patiently("over", old.session().ended()).await;
     world.server.restart().await.unwrap();
-    let observer = world.client().await;
-    assert!(observer.exists(old.node()).await.unwrap().is_some(), "the old znode is still there");
+    tokio::select! {
+        new = leads_again(&mut changes) => panic!("leads by {} with {} there", new.node(), old.node()),
+        () = world.until("waits behind the old one", |c| (c.ephemerals, c.watches) == (2, 1)) => {}
+    }
+    world.server.expire(old.session().id()).await.unwrap();
     let new = leads_again(&mut changes).await;
     assert_ne!(new.node(), old.node());
-    assert!(observer.exists(old.node()).await.unwrap().is_none(), "only when that is gone");
     new.verify().await.unwrap();
+}
+
+/// A znode is created, and the reply does not come before the session is over. The server comes back, and the znode is
+/// still there. Gives its session.
+async fn lose_the_reply(world: &mut World, client: &Client, mut reply: Held) -> Session {
+    reply.reached().await.unwrap();
+    let session = client.session().await.unwrap();
+    world.server.kill().await;
+    reply.cut();
+    pass_time_for_clients(SESSION).await;
+    patiently("over", session.ended()).await;
+    world.server.restart().await.unwrap();
+    session
 }
 
 /// Likewise for a lock: the znode that is about to go with its session was taken for the new one's.
 #[tokio::test]
 async fn curator_604_a_mutex_is_not_acquired_by_the_znode_of_a_session_that_is_over() {
     let mut world = World::start().await;
-    let proxy = FrameProxy::start(world.server.address()).await.unwrap();
-    let client = connect(&proxy.connect_string(), SHORT).await;
-    proxy.reset();
-    let mut created = proxy.hold_at(CutPoint::BeforeReply(1));
+    let (proxy, client) = world.proxied().await;
+    let created = proxy.hold_at(CutPoint::BeforeReply(1));
     world.client().await.create("/a", b"").await.unwrap();
-    let acquiring = tokio::spawn({
-        let client = client.clone();
-        async move { InterProcessMutex::new(&client, "/a").acquire().await }
-    });
-    created.reached().await.unwrap();
+    let mutex = InterProcessMutex::new(&client, "/a");
+    let mut acquiring = tokio::spawn(async move { mutex.acquire().await });
+    let session = lose_the_reply(&mut world, &client, created).await;
     let observer = world.client().await;
     let old = observer.get_children("/a").await.unwrap().remove(0);
-    let session = client.session().await.unwrap();
-    world.server.kill().await;
-    created.cut();
-    patiently("over", session.ended()).await;
-    world.server.restart().await.unwrap();
+    tokio::select! {
+        guard = &mut acquiring => panic!("acquired by {} with {old} there", guard.unwrap().unwrap().node()),
+        () = world.until("waits behind the old one", |c| (c.ephemerals, c.watches) == (2, 1)) => {}
+    }
+    world.server.expire(session.id()).await.unwrap();
     let guard = patiently("acquired", acquiring).await.unwrap().unwrap();
     assert!(!guard.node().ends_with(&old));
-    assert_eq!(observer.exists(&format!("/a/{old}")).await.unwrap(), None, "only when the old one is gone");
     let owner = observer.exists(guard.node()).await.unwrap().unwrap().ephemeral_owner;
     assert_eq!(Some(owner), client.session_id().map(|session| session.0));
     guard.fence().verify().await.unwrap();
@@ -93,22 +109,19 @@ async fn curator_604_a_mutex_is_not_acquired_by_the_znode_of_a_session_that_is_o
 #[tokio::test]
 async fn curator_498_a_latch_does_not_take_the_znode_of_a_session_that_is_over_for_its_own() {
     let mut world = World::start().await;
-    let proxy = FrameProxy::start(world.server.address()).await.unwrap();
-    let client = connect(&proxy.connect_string(), SHORT).await;
+    let (proxy, client) = world.proxied().await;
     world.client().await.create("/latch", b"").await.unwrap();
-    proxy.reset();
-    let mut created = proxy.hold_at(CutPoint::BeforeReply(1));
+    let created = proxy.hold_at(CutPoint::BeforeReply(1));
     let latch = LeaderLatch::new(&client, "/latch", "");
     latch.start();
-    created.reached().await.unwrap();
-    let session = client.session().await.unwrap();
-    world.server.kill().await;
-    created.cut();
-    patiently("over", session.ended()).await;
-    world.server.restart().await.unwrap();
+    let session = lose_the_reply(&mut world, &client, created).await;
+    tokio::select! {
+        fence = latch.wait_for_leadership() => panic!("leads by {}, of an earlier session", fence.unwrap().node()),
+        () = world.until("waits behind the old one", |c| (c.ephemerals, c.watches) == (2, 1)) => {}
+    }
+    world.server.expire(session.id()).await.unwrap();
     let fence = patiently("leads", latch.wait_for_leadership()).await.unwrap();
-    let observer = world.client().await;
-    assert_eq!(observer.get_children("/latch").await.unwrap().len(), 1);
+    assert_eq!(world.client().await.get_children("/latch").await.unwrap().len(), 1);
     fence.verify().await.unwrap();
 }
 
@@ -220,6 +233,41 @@ async fn curator_645_two_latches_settle_when_the_leader_goes() {
     assert_eq!(creates(&proxy), 2, "one znode for each");
 }
 
+/// Whoever was before them has gone when they come to watch it.
+#[tokio::test]
+async fn curator_645_two_latches_settle_when_the_leader_goes_before_it_is_watched() {
+    for cut in [false, true] {
+        let world = World::start().await;
+        let leader = LeaderLatch::new(&world.client().await, "/latch", "leader");
+        leader.start();
+        patiently("leads", leader.wait_for_leadership()).await.unwrap();
+        let (mut latches, mut looks) = (Vec::new(), Vec::new());
+        for id in ["a", "b"] {
+            let (proxy, client) = world.proxied().await;
+            // After the create it looks at the queue.
+            let mut look = proxy.hold_at(CutPoint::BeforeReply(2));
+            let latch = LeaderLatch::new(&client, "/latch", id);
+            latch.start();
+            patiently(id, look.reached()).await.unwrap();
+            latches.push((latch, proxy, client));
+            looks.push(look);
+        }
+        leader.close().await;
+        for look in looks {
+            if cut {
+                look.cut();
+            } else {
+                look.pass();
+            }
+        }
+        world.until("settled", |c| (c.ephemerals, c.watches) == (2, 2)).await;
+        for (latch, proxy, _) in &latches {
+            assert_eq!(creates(proxy), 1, "{}: one znode for each", latch.id());
+        }
+        patiently("leads", latches[0].0.wait_for_leadership()).await.unwrap();
+    }
+}
+
 /// After a restore of the servers without the election's znode, nobody created it again.
 #[tokio::test]
 async fn curator_724_a_latch_recovers_when_the_path_itself_is_gone() {
@@ -319,14 +367,22 @@ async fn curator_15_a_selector_that_cannot_contend_says_so() {
 #[tokio::test]
 async fn curator_595_and_678_a_release_that_meets_connection_loss_leaves_no_znode() {
     let world = World::start().await;
-    for recipe in Recipe::ALL {
+    // No connection at all, or none from its first request on.
+    let losses = [None, Some(CutPoint::BeforeRequest(1)), Some(CutPoint::BeforeReply(1))];
+    for (recipe, loss) in Recipe::ALL.into_iter().flat_map(|recipe| losses.map(|loss| (recipe, loss))) {
         let (proxy, client) = world.proxied().await;
         let held = recipe.hold(&client, "/a").await.unwrap();
-        proxy.block();
-        patiently(recipe, held.fence.session().suspended()).await;
-        // No connection, for longer than anybody would wait for the release.
-        let _ = tokio::time::timeout(Duration::from_millis(50), held.release()).await;
-        proxy.heal();
+        if let Some(loss) = loss {
+            proxy.reset();
+            proxy.cut_at(loss);
+            patiently(recipe, held.release()).await;
+        } else {
+            proxy.block();
+            patiently(recipe, held.fence.session().suspended()).await;
+            // For longer than anybody would wait for the release.
+            let _ = tokio::time::timeout(Duration::from_millis(50), held.release()).await;
+            proxy.heal();
+        }
         let again = patiently(recipe, recipe.hold(&client, "/a")).await.unwrap();
         again.release().await;
         world.until_clean(recipe).await;
@@ -344,7 +400,7 @@ async fn curator_621_and_276_a_downgrade_lets_no_writer_in() {
     let waiting = tokio::spawn(async move { InterProcessReadWriteLock::new(&b, "/rw").write().await });
     world.until("waits", |n| (n.ephemerals, n.watches) == (2, 1)).await;
     let token = writer.token();
-    let reader = writer.downgrade().await.unwrap();
+    let reader = patiently("downgraded", writer.downgrade()).await.unwrap();
     assert_eq!(lock.writer_nodes().await.unwrap().len(), 1);
     // Another reader comes after the writer that waits.
     let late = tokio::spawn(async move { InterProcessReadWriteLock::new(&c, "/rw").read().await });

@@ -1,7 +1,8 @@
 //! Futures and guards that are dropped, at every moment.
 
 use crate::world::{Recipe, World, patiently};
-use ostler_testkit::CutPoint;
+use ostler_recipes::lock::InterProcessMutex;
+use ostler_testkit::{CutPoint, Seen};
 
 /// Whoever waits is dropped while a message of it is on its way, before and after the server has it. What it leaves
 /// behind, others would wait for.
@@ -104,4 +105,27 @@ async fn a_dropped_guard_is_released_in_the_background_however_long_that_takes()
         next.release().await;
         world.until_clean(recipe).await;
     }
+}
+
+/// The deletion is on its way before what is asked for next: nobody waits for a znode that it has dropped itself.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_drops_a_mutex_and_takes_it_again_has_it_in_one_round_trip() {
+    let world = World::start().await;
+    let (proxy, ours) = world.proxied().await;
+    let mutex = InterProcessMutex::new(&ours, "/a");
+    mutex.acquire().await.unwrap().release().await.unwrap();
+    for _ in 0..50 {
+        drop(mutex.acquire().await.unwrap());
+    }
+    let seen = proxy.seen().into_iter().filter_map(|seen| match seen {
+        Seen::Request { op: Some(op), .. } => Some(format!("{op:?}")),
+        _ => None,
+    });
+    let turns: Vec<String> = seen.skip_while(|op| op != "Delete").skip(1).collect();
+    for turn in turns.chunks(3) {
+        let expected = ["Create2", "GetChildren", "Delete"];
+        assert_eq!(turn, &expected[..turn.len()], "{turns:?}");
+    }
+    assert!(turns.len() >= 3 * 50 - 1);
+    world.until_clean("the last drop").await;
 }

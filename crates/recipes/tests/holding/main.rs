@@ -12,6 +12,8 @@ mod fencing;
 mod herd;
 mod locks;
 mod neighbours;
+#[cfg(feature = "planted-bugs")]
+mod planted;
 #[path = "../servers/mod.rs"]
 mod servers;
 mod statements;

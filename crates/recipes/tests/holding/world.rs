@@ -1,6 +1,6 @@
 //! A server, its clients, and what all recipes have in common: something is held.
 
-pub(crate) use crate::servers::{PATIENCE, patiently};
+pub(crate) use crate::servers::{PATIENCE, patience, patiently};
 
 use crate::servers::{Ensemble, Servers, connect_string};
 use ostler_client::{Client, ClientBuilder, CreateMode, RetryPolicy};
@@ -35,6 +35,8 @@ pub(crate) struct World<S = TestServer> {
 
 impl World {
     pub(crate) async fn start() -> World {
+        #[cfg(feature = "planted-bugs")]
+        crate::planted::plant_as_told();
         World { server: TestServer::start().await.unwrap() }
     }
 }
@@ -72,7 +74,7 @@ impl<S: Servers> World<S> {
             *seen.lock().unwrap() = *counts;
             wanted(counts)
         });
-        if timeout(PATIENCE, waiting).await.is_err() {
+        if timeout(patience(), waiting).await.is_err() {
             panic!("{what}: {:?}", last.lock().unwrap());
         }
     }
