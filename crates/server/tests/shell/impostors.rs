@@ -40,7 +40,10 @@ impl Alone {
             (TcpListener::bind("127.0.0.1:0").unwrap(), TcpListener::bind("127.0.0.1:0").unwrap());
         let address = election.local_addr().unwrap();
         fs::write(dir.path().join("myid"), "2").unwrap();
-        let own = format!("dataDir={}\ntickTime=1000\ninitLimit=300\n{more}", dir.path().display());
+        let own = format!(
+            "dataDir={}\nclientPort=2181\ntickTime=1000\ninitLimit=300\n{more}",
+            dir.path().display()
+        );
         let file = dir.path().join("zoo.cfg");
         fs::write(&file, own + &servers(names)).unwrap();
         let mut config = config::load(&file).unwrap().config;
@@ -67,7 +70,7 @@ impl Alone {
         format!("zk{id}.{}.invalid:3888", self.names)
     }
 
-    fn inspect<T>(&self, look: impl FnOnce(&mut Server) -> T) -> T {
+    fn inspect<T>(&self, look: impl FnOnce(&Server) -> T) -> T {
         self.server.as_ref().unwrap().handle().inspect(look)
     }
 }
