@@ -283,8 +283,8 @@ impl Truth {
 
     pub(crate) fn changed_at(&self, path: &str, zxid: Zxid) -> bool {
         let from = self.changes.partition_point(|changed| changed.zxid < zxid);
-        let here = self.changes[from..].iter().take_while(|changed| changed.zxid == zxid);
-        here.into_iter().any(|changed| changed.path == path || parent(&changed.path) == path)
+        let mut here = self.changes[from..].iter().take_while(|changed| changed.zxid == zxid);
+        here.any(|changed| changed.path == path || parent(&changed.path) == path)
     }
 }
 

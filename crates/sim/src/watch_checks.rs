@@ -38,6 +38,11 @@ impl World {
         of.told = zxid;
         assert!(truth.changed_at(path, zxid), "[watch] {path} did not change at {zxid}");
         let due = Due { zxid, kind, path: path.to_owned() };
+        let before = of.watching.untold_before(truth, zxid);
+        assert!(
+            before.is_none(),
+            "[watch late] client {client} is told of {due:?}, and not yet of {before:?}"
+        );
         let place = of.watching.told(truth, &due);
         let place = place.unwrap_or_else(|| {
             panic!(

@@ -109,6 +109,11 @@ impl Watching {
         self.due.front()
     }
 
+    /// The first of an earlier transaction that the client has not been told of.
+    pub(crate) fn untold_before(&mut self, truth: &Truth, zxid: Zxid) -> Option<&Due> {
+        self.untold(truth, zxid).filter(|due| due.zxid < zxid)
+    }
+
     /// The client is told of something: where that is among what is due of the same transaction.
     pub(crate) fn told(&mut self, truth: &Truth, due: &Due) -> Option<usize> {
         self.look_through(truth, due.zxid);
