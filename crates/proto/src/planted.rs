@@ -50,11 +50,20 @@ pub enum Bug {
     MissedToldTwice,
     AclsMixedUpInSnapshot,
     TruncInLogOnly,
+    PersistentFiresOnce,
+    GrandchildrenUnwatched,
+    PersistentNotSetAgain,
+    ToldForEachMode,
+    OtherWatchRemoved,
+    ModesReplaced,
+    RecursiveSeesLists,
+    AclOfBefore,
+    AuthIsTheFirst,
 }
 
 impl Bug {
     /// All of them, with their names and what they are.
-    pub const ALL: [(Bug, &'static str, &'static str); 42] = [
+    pub const ALL: [(Bug, &'static str, &'static str); 51] = [
         (Bug::AckBeforeSync, "ack-before-sync", "a server acknowledges what its disk has not synced"),
         (Bug::AppendOutOfOrder, "append-out-of-order", "records of one batch are written in the wrong order"),
         (
@@ -200,6 +209,43 @@ impl Bug {
             Bug::TruncInLogOnly,
             "trunc-in-log-only",
             "the log is cut back, and memory keeps what was cut (ZOOKEEPER-5094)",
+        ),
+        (Bug::PersistentFiresOnce, "persistent-fires-once", "a persistent watch is gone when it has fired"),
+        (
+            Bug::GrandchildrenUnwatched,
+            "grandchildren-unwatched",
+            "a recursive watch is told of a znode and its children, and of nothing below them",
+        ),
+        (
+            Bug::PersistentNotSetAgain,
+            "persistent-not-set-again",
+            "a client that comes back gets its one-shot watches again, and no others",
+        ),
+        (
+            Bug::ToldForEachMode,
+            "told-for-each-mode",
+            "who has a one-shot and a persistent watch of one znode is told twice",
+        ),
+        (
+            Bug::OtherWatchRemoved,
+            "other-watch-removed",
+            "who removes a persistent watch loses the recursive one of that path, too",
+        ),
+        (
+            Bug::ModesReplaced,
+            "modes-replaced",
+            "a watch takes the place of another of the same path (ZooKeeper 3.8)",
+        ),
+        (
+            Bug::RecursiveSeesLists,
+            "recursive-sees-lists",
+            "a recursive watch is told of changed lists of children (ZooKeeper 3.8)",
+        ),
+        (Bug::AclOfBefore, "acl-of-before", "setACL logs the list that the request before it gave the znode"),
+        (
+            Bug::AuthIsTheFirst,
+            "auth-is-the-first",
+            "`auth` in a list stands for one identity of who asks, and not for all",
         ),
     ];
 

@@ -5,6 +5,7 @@ use alloc::{collections::BTreeSet, vec::Vec};
 use ostler_proto::{
     acl::{Acl, Id, Perms, RawAcl},
     error::ErrorCode,
+    planted::{self, Bug},
 };
 use ostler_tree::AclRef;
 
@@ -45,7 +46,8 @@ pub fn fix_up(config: &CoreConfig, sent: Option<&[RawAcl<'_>]>, ids: &[Id]) -> R
             "auth" => {
                 let before = fixed.len();
                 // Only ids that prove somebody count; an address does not.
-                let proven = || ids.iter().filter(|id| id.scheme == "digest");
+                let most = if planted::is(Bug::AuthIsTheFirst) { 1 } else { usize::MAX };
+                let proven = || ids.iter().filter(|id| id.scheme == "digest").take(most);
                 expanded += proven().map(Id::size).sum::<usize>();
                 if expanded > EXPANDED_MAX {
                     return Err(ErrorCode::InvalidAcl);

@@ -201,8 +201,13 @@ impl Preparer<'_> {
         if !path::is_valid(path) {
             return Err(ErrorCode::BadArguments);
         }
-        let acl = access::fix_up(self.config, acl, self.ids)?;
+        let mut acl = access::fix_up(self.config, acl, self.ids)?;
         let mut node = self.node(path)?;
+        if planted::is(Bug::AclOfBefore)
+            && let Some(before) = &node.acl
+        {
+            acl = before.to_vec();
+        }
         self.check(&node, Perms::ADMIN)?;
         let version = check_version(node.stat().aversion, version)?;
         node.set_acl(acl_table::to_ref(acl.clone()), version);

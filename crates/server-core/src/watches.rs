@@ -51,6 +51,9 @@ impl Server {
                 Some(_) => self.watches.add_standard(WatchTarget::Children, path, watcher),
             }
         }
+        if planted::is(Bug::PersistentNotSetAgain) {
+            return Body::None;
+        }
         for path in &set.persistent {
             self.watches.add_persistent(path, watcher, false);
         }

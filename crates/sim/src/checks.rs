@@ -1,23 +1,24 @@
 //! What a client is shown, held against the history.
 
 use crate::{
-    client::{Client, Intent, Sent, Watch},
+    asked,
+    client::{Intent, Sent},
     truth::{Truth, sorted},
     words,
     world::World,
 };
 use ostler_proto::{
     error::ErrorCode,
-    event::EventType,
     id::{Xid, Zxid},
     jute::Reader,
     reply::{Body, OpResult, Reply},
     txn::{Txn, TxnRecord},
 };
 use ostler_server_core::ensemble::LocalSessions;
-use std::collections::BTreeSet;
 
-const FAILURES: [ErrorCode; 13] = [
+const FAILURES: [ErrorCode; 15] = [
+    ErrorCode::NoWatcher,
+    ErrorCode::InvalidAcl,
     ErrorCode::BadArguments,
     ErrorCode::NewConfigNoQuorum,
     ErrorCode::ReconfigDisabled,
@@ -37,6 +38,11 @@ impl World {
     pub(crate) fn client_answered(&mut self, client: usize, reply: &Reply) {
         self.trace(|| format!("client {client} gets {}", words::reply(reply)));
         let of = &mut self.clients[client];
+        if reply.xid == Xid::AUTH {
+            // Answered out of turn, as upstream does.
+            assert_eq!((reply.zxid, &reply.result), (Some(Zxid::ZERO), &Ok(Body::None)), "[answers]");
+            return of.sent.retain(|sent| sent.intent != Intent::Auth);
+        }
         let sent = of.sent.pop_front().expect("only what was asked is answered");
         let session = of.session.expect("only a session gets answers");
         assert_eq!(reply.xid, sent.xid, "[session order] replies come in the order of the requests");
@@ -55,10 +61,13 @@ impl World {
             self.truth.marks.refuse(mark);
         }
         let asked = Some((session, reply.xid.0));
-        let (truth, of) = (&self.truth, &mut self.clients[client]);
-        watches_are_told_first(truth, of, zxid);
+        self.is_told_first(client, zxid);
+        self.watch_answered(client, &sent, reply);
+        let truth = &self.truth;
         if let Err(error) = &reply.result {
             assert!(FAILURES.contains(error), "[answers] {sent:?} gives {error:?}");
+            let refused = *error == ErrorCode::InvalidAcl;
+            assert!(!refused || sent.has_no_list(), "[acl] {sent:?} is refused for its list");
         }
         match &sent.intent {
             Intent::Close if self.shape.local != LocalSessions::Off && truth.request_at(zxid) != asked => {
@@ -81,24 +90,14 @@ impl World {
                     zxid > sent.floor,
                     "[linearizable] {sent:?} comes before what was known when it was sent"
                 );
-                check_write(truth, zxid, &sent.intent, reply);
+                check_write(truth, zxid, &sent, reply);
                 self.acknowledged = self.acknowledged.max(zxid);
                 self.count(if reply.result.is_ok() { "write" } else { "failed write" });
             }
-            Intent::Get(path, watch) | Intent::Exists(path, watch) | Intent::Children(path, watch) => {
-                check_read(truth, path, zxid, reply);
-                let gets_watch = reply.result.is_ok() || matches!(sent.intent, Intent::Exists(..));
-                if *watch && gets_watch {
-                    of.watches.push(Watch {
-                        path: path.clone(),
-                        of_children: matches!(sent.intent, Intent::Children(..)),
-                        for_creation: reply.result.is_err(),
-                        since: zxid,
-                    });
-                }
-                self.count("read");
-            }
-            Intent::Acl(path) => {
+            Intent::Get(path, _)
+            | Intent::Exists(path, _)
+            | Intent::Children(path, _)
+            | Intent::Acl(path) => {
                 check_read(truth, path, zxid, reply);
                 self.count("read");
             }
@@ -109,7 +108,9 @@ impl World {
                 self.count("sync");
             }
             Intent::Ping => assert_eq!(reply.xid, Xid::PING),
-            Intent::SetWatches => {}
+            // Their own check has seen to them.
+            Intent::SetWatches | Intent::AddWatch(..) | Intent::RemoveWatches { .. } => {}
+            Intent::CheckWatches(..) | Intent::Auth => {}
         }
         let of = &mut self.clients[client];
         if sent.intent == Intent::Close {
@@ -144,99 +145,14 @@ impl World {
                 self.count("read-only read");
             }
             Intent::Ping => assert_eq!(reply.xid, Xid::PING),
-            // It is not known what of this tree is committed.
-            Intent::SetWatches => of.watches.clear(),
+            Intent::SetWatches | Intent::AddWatch(..) | Intent::RemoveWatches { .. } => {
+                self.watch_answered_read_only(client, sent, reply);
+            }
+            Intent::CheckWatches(..) | Intent::Auth => {}
         }
         if reply.xid != Xid::PING {
             self.clients[client].outcome = Some(reply.clone());
         }
-    }
-
-    pub(crate) fn client_notified(&mut self, client: usize, zxid: Option<Zxid>, kind: EventType, path: &str) {
-        self.trace(|| format!("client {client} is told that {path} changed: {kind:?} at {zxid:?}"));
-        let (truth, of) = (&self.truth, &mut self.clients[client]);
-        let again = of.sent.front().is_some_and(|sent| sent.intent == Intent::SetWatches);
-        let Some(zxid) = zxid else {
-            assert!(again, "[watch] {path} changed, and nobody knows when");
-            of.caught_up.push((path.to_owned(), kind));
-            return;
-        };
-        assert!(!again, "[watch late] {path} changed at {zxid} before what was missed was told");
-        assert!(
-            zxid > of.seen,
-            "[watch late] {path} changed at {zxid}, and the client was at {} before",
-            of.seen
-        );
-        assert!(
-            zxid >= of.told,
-            "[watch order] {path} changed at {zxid}, and client {client} was told of {} before",
-            of.told
-        );
-        of.told = zxid;
-        assert!(truth.changed_at(path, zxid), "[watch] {path} did not change at {zxid}");
-        let watched = of.watches.len();
-        of.watches.retain(|watch| {
-            let told = match kind {
-                EventType::NodeChildrenChanged => watch.of_children,
-                EventType::NodeDeleted => true,
-                EventType::NodeCreated | EventType::NodeDataChanged => !watch.of_children,
-            };
-            let over = watch.path == path && told;
-            if over {
-                let due = truth.first_change(path, watch.of_children, watch.since);
-                assert_eq!(due, Some(zxid), "[watch] {watch:?} is told of the first change");
-            }
-            !over
-        });
-        assert!(
-            of.watches.len() < watched,
-            "[watch twice] client {client} did not watch {path} for {kind:?}"
-        );
-        self.count("event");
-    }
-}
-
-impl World {
-    /// A client that came back has been told of all that it had missed, and watches the rest.
-    fn watches_again(&mut self, client: usize, before: Zxid, zxid: Zxid) {
-        let (truth, of) = (&self.truth, &mut self.clients[client]);
-        let missed = |watch: &Watch| {
-            let there = truth.at(&watch.path, zxid);
-            match there {
-                Some(_) if watch.for_creation => Some(EventType::NodeCreated),
-                None => (!watch.for_creation).then_some(EventType::NodeDeleted),
-                Some(seen) if watch.of_children => {
-                    (seen.stat.pzxid > before).then_some(EventType::NodeChildrenChanged)
-                }
-                Some(seen) => (seen.stat.mzxid > before).then_some(EventType::NodeDataChanged),
-            }
-        };
-        // It names a path once for each sort of watch, and is told once for each.
-        let lists: BTreeSet<(&str, bool, bool, EventType)> = of
-            .watches
-            .iter()
-            .filter_map(|watch| Some((&*watch.path, watch.of_children, watch.for_creation, missed(watch)?)))
-            .collect();
-        let mut due: Vec<_> = lists.into_iter().map(|(path, .., kind)| (path.to_owned(), kind)).collect();
-        let mut told = std::mem::take(&mut of.caught_up);
-        due.sort_unstable();
-        told.sort_unstable();
-        let twice = told.windows(2).any(|two| two[0] == two[1]) && told.len() > due.len();
-        assert!(!twice, "[watch twice] client {client} was away, and is told of {told:?} instead of {due:?}");
-        assert_eq!(told, due, "[watch lost] client {client} was away from {before} to {zxid}");
-        of.watches.retain(|watch| missed(watch).is_none());
-        of.watches.iter_mut().for_each(|watch| watch.since = zxid);
-        self.count("watches set again");
-    }
-}
-
-fn watches_are_told_first(truth: &Truth, of: &Client, zxid: Zxid) {
-    for watch in &of.watches {
-        let due = truth.first_change(&watch.path, watch.of_children, watch.since);
-        assert!(
-            due.is_none_or(|due| due > zxid),
-            "[watch lost] {watch:?} was not told of {due:?}, but {zxid} is shown"
-        );
     }
 }
 
@@ -248,9 +164,12 @@ fn is_refusal(reply: &Reply) -> bool {
     }
 }
 
-fn check_write(truth: &Truth, zxid: Zxid, intent: &Intent, reply: &Reply) {
+fn check_write(truth: &Truth, zxid: Zxid, sent: &Sent, reply: &Reply) {
     let record = truth.record(zxid).expect("what is acknowledged is in the history");
     let record = TxnRecord::read(&record.0).unwrap();
+    if reply.result.is_ok() {
+        asked::assert_logged(&sent.given, &record.txn);
+    }
     match (&record.txn, &reply.result) {
         (Txn::Error(code), Err(ErrorCode::EphemeralOnLocalSession)) => {
             // A leader does not know that a learner's session is a local one.
@@ -269,7 +188,7 @@ fn check_write(truth: &Truth, zxid: Zxid, intent: &Intent, reply: &Reply) {
         (Txn::Delete { .. } | Txn::CloseSession(_), Ok(Body::None)) | (Txn::Multi(_), Ok(Body::Multi(_))) => {
         }
         // The session is over already, or lives elsewhere; the connection is closed all the same.
-        (Txn::Error(_), Ok(Body::None)) if *intent == Intent::Close => {}
+        (Txn::Error(_), Ok(Body::None)) if sent.intent == Intent::Close => {}
         (txn, result) => panic!("[answers] {txn:?} is answered with {result:?}"),
     }
 }

@@ -1,8 +1,11 @@
 //! Clients: they keep their sessions, ask for this and that at once, lose their connections and come back elsewhere.
 
 use crate::{
+    asked::{Given, IDENTITIES},
+    chance::Chance,
     marks::Mark,
     network::{Caller, Conn, Parcel, Route},
+    watching::{Kind, Lasting, Watching},
     wire::{self, Ask},
     world::{Event, World},
 };
@@ -16,7 +19,7 @@ use ostler_proto::{
     password::password_of,
 };
 use ostler_server_core::{ConnId, Input};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 /// What a client has asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +31,16 @@ pub(crate) enum Intent {
     Exists(String, bool),
     Children(String, bool),
     Acl(String),
+    AddWatch(String, Lasting),
+    RemoveWatches {
+        path: String,
+        kind: Kind,
+        /// The client forgets them, whether a server answers or not.
+        local: bool,
+    },
+    CheckWatches(String, Kind),
+    /// Who it is.
+    Auth,
     Sync,
     Ping,
     Close,
@@ -41,15 +54,15 @@ pub(crate) struct Sent {
     pub(crate) intent: Intent,
     /// What some client had been told of when this was sent.
     pub(crate) floor: Zxid,
+    /// Access control lists that must come of it.
+    pub(crate) given: Vec<Given>,
 }
 
-#[derive(Debug)]
-pub(crate) struct Watch {
-    pub(crate) path: String,
-    pub(crate) of_children: bool,
-    /// The znode was not there: its creation is waited for.
-    pub(crate) for_creation: bool,
-    pub(crate) since: Zxid,
+impl Sent {
+    /// Whether it asks for a list that nobody can have.
+    pub(crate) fn has_no_list(&self) -> bool {
+        self.given.iter().any(Given::is_nothing)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -74,7 +87,11 @@ pub(crate) struct Client {
     /// The transaction of the last event on this connection.
     pub(crate) told: Zxid,
     pub(crate) sent: VecDeque<Sent>,
-    pub(crate) watches: Vec<Watch>,
+    pub(crate) watching: Watching,
+    /// It leaves watches that stay.
+    pub(crate) keeps_watch: bool,
+    /// How many it proves to have.
+    pub(crate) identities: usize,
     /// What it was told on a new connection of the time before.
     pub(crate) caught_up: Vec<(String, EventType)>,
     pub(crate) heard: u64,
@@ -89,7 +106,23 @@ pub(crate) struct Client {
     pub(crate) outcome: Option<ostler_proto::reply::Reply>,
 }
 
-const PATHS: [&str; 8] = ["/a", "/b", "/c", "/a/x", "/a/y", "/b/x", "/c/x", "/d"];
+impl Client {
+    /// One of those that ask for this and that.
+    pub(crate) fn nth(n: usize, chance: &mut Chance) -> Client {
+        Client {
+            reader: n % 2 == 1,
+            counts_anew: n.is_multiple_of(3),
+            keeps_watch: chance.one_in(2),
+            identities: chance.below(IDENTITIES.len() as u64 + 1) as usize,
+            ..Client::default()
+        }
+    }
+}
+
+const PATHS: [&str; 9] = ["/a", "/b", "/c", "/a/x", "/a/y", "/b/x", "/c/x", "/d", "/a/x/1"];
+/// Where watches stay.
+const WATCHED: [&str; 6] = ["/", "/a", "/a/x", "/b", "/c", "/d"];
+const LASTING_MAX: usize = 4;
 const UNANSWERED_MAX: usize = 8;
 
 impl World {
@@ -161,8 +194,11 @@ impl World {
     }
 
     fn some_intent(&mut self, client: usize) -> (Intent, Ask) {
+        if self.clients[client].keeps_watch && self.chance.one_in(10) {
+            return self.some_watch_intent(client);
+        }
         let path = self.chance.pick(&PATHS);
-        let watch = self.chance.one_in(3) && self.clients[client].watches.len() < 6;
+        let watch = self.chance.one_in(3) && self.clients[client].watching.once.len() < 6;
         let of = &mut self.clients[client];
         of.thought += 1;
         let mark = Mark { client, count: of.thought };
@@ -218,10 +254,40 @@ impl World {
         }
     }
 
+    /// A watch that stays, its end, or the question whether there is one.
+    fn some_watch_intent(&mut self, client: usize) -> (Intent, Ask) {
+        let path = self.chance.pick(&WATCHED);
+        let lasting = &self.clients[client].watching.lasting;
+        let act = self.chance.below(8);
+        if act < 4 && lasting.len() < LASTING_MAX {
+            let mode = self.chance.pick(&[Lasting::Persistent, Lasting::Recursive]);
+            let ask = wire::watch_always(path, mode == Lasting::Recursive);
+            return (Intent::AddWatch(path.into(), mode), ask);
+        }
+        // Mostly where there is one.
+        let one = lasting.iter().nth(self.chance.below(LASTING_MAX as u64) as usize);
+        let path = one.map_or(path.to_owned(), |(path, _)| path.clone());
+        let kind = self.chance.pick(&Kind::ALL);
+        if act < 6 {
+            let (local, ask) = (self.chance.one_in(2), wire::remove_watches(&path, kind as i32));
+            return (Intent::RemoveWatches { path, kind, local }, ask);
+        }
+        let ask = wire::check_watches(&path, kind as i32);
+        (Intent::CheckWatches(path, kind), ask)
+    }
+
     /// One that lets everybody do everything, and is another than most.
-    fn some_acl(&mut self) -> [Acl; 2] {
+    fn some_acl(&mut self) -> Vec<Acl> {
         let user = format!("user{}:x", self.chance.below(6));
-        [Acl::world(Perms::ALL), Acl { perms: Perms::READ, id: Id::new("digest", user) }]
+        let own = Acl { perms: Perms::READ, id: Id::new("digest", user) };
+        let proven = Acl { perms: Perms::READ, id: Id::new("auth", "") };
+        let world = Acl::world(Perms::ALL);
+        match self.chance.below(6) {
+            0 => vec![world.clone(), own, world],
+            1 => vec![own, world],
+            2 => vec![proven.clone(), world, own, proven],
+            _ => vec![world, own],
+        }
     }
 
     pub(crate) fn ask(&mut self, client: usize, intent: Intent, ask: Ask) {
@@ -231,14 +297,21 @@ impl World {
         let Some(conn) = of.conn else { return };
         let xid = match Op::from_code(ask.code) {
             Some(Op::Ping) => Xid::PING,
-            Some(Op::SetWatches2) => Xid::SET_WATCHES,
+            Some(Op::SetWatches | Op::SetWatches2) => Xid::SET_WATCHES,
+            Some(Op::Auth) => Xid::AUTH,
             _ => {
                 of.last_xid += 1;
                 Xid(of.last_xid)
             }
         };
         of.spoke = now;
-        of.sent.push_back(Sent { xid, intent, floor });
+        let identities = &IDENTITIES[..of.identities];
+        let given: Vec<Given> =
+            ask.acls.iter().map(|(path, acl)| Given::new(path, acl, identities)).collect();
+        if let Some(session) = of.session {
+            self.truth.asked.ask(session, xid.0, &given);
+        }
+        of.sent.push_back(Sent { xid, intent, floor, given });
         let payload = ask.payload(xid);
         let lane = self.net.conns[&conn].up;
         self.send(lane, Parcel::Request(payload));
@@ -272,7 +345,7 @@ impl World {
         }
         if of.session.is_none() {
             (of.timeout_ms, of.asked_for_ephemeral) = (asked_ms as u64, false);
-            of.watches.clear();
+            of.watching.clear();
         }
         if of.counts_anew {
             of.last_xid = 0;
@@ -306,28 +379,43 @@ impl World {
     pub(crate) fn forget_connection(&mut self, client: usize) {
         let of = &mut self.clients[client];
         (of.conn, of.open) = (None, false);
-        of.sent.clear();
+        for sent in of.sent.drain(..) {
+            if let Intent::RemoveWatches { path, kind, local: true } = &sent.intent {
+                of.watching.remove(path, *kind);
+            }
+        }
+        of.watching.loses_connection();
         of.told = Zxid::ZERO;
         of.caught_up.clear();
     }
 
-    /// The first word on a new connection of a session.
-    fn watch_again(&mut self, client: usize) {
+    /// The first words on a new connection of a session: who it is, and what it watches.
+    fn introduce(&mut self, client: usize) {
+        for (proof, _) in &IDENTITIES[..self.clients[client].identities] {
+            self.ask(client, Intent::Auth, wire::auth("digest", proof.as_bytes()));
+        }
         let of = &self.clients[client];
-        if of.watches.is_empty() {
+        if of.watching.is_empty() {
             return;
         }
-        let paths = |kind: fn(&Watch) -> bool| -> BTreeSet<&str> {
-            of.watches.iter().filter(|watch| kind(watch)).map(|watch| &*watch.path).collect()
-        };
         let [data, exist, child] = [
-            paths(|watch| !watch.of_children && !watch.for_creation),
-            paths(|watch| watch.for_creation),
-            paths(|watch| watch.of_children),
+            of.watching.paths(|watch| !watch.of_children && !watch.for_creation),
+            of.watching.paths(|watch| watch.for_creation),
+            of.watching.paths(|watch| watch.of_children),
         ]
         .map(|paths| paths.into_iter().collect::<Vec<_>>());
-        let watched = wire::Watched { data: &data, exist: &exist, child: &child, ..wire::Watched::default() };
-        let ask = wire::set_watches(of.seen.to_wire(), &watched);
+        let [persistent, recursive] =
+            [Lasting::Persistent, Lasting::Recursive].map(|mode| of.watching.lasting_paths(mode));
+        let watched = wire::Watched {
+            data: &data,
+            exist: &exist,
+            child: &child,
+            persistent: &persistent,
+            recursive: &recursive,
+        };
+        // As clients do that also speak to servers which do not know the other.
+        let set = if of.watching.lasting.is_empty() { wire::set_one_shot_watches } else { wire::set_watches };
+        let ask = set(of.seen.to_wire(), &watched);
         self.ask(client, Intent::SetWatches, ask);
     }
 
@@ -365,7 +453,7 @@ impl World {
                 of.borrowed = read_only && before.is_none();
                 self.count(if before.is_some() { "session back" } else { "session" });
                 self.trace(|| format!("client {client} has {:?}", response.session));
-                self.watch_again(client);
+                self.introduce(client);
             }
             Parcel::Reply(reply) if !self.clients[client].open => {
                 assert_eq!((reply.xid, &reply.result), (Xid(0), &Err(ErrorCode::NotReadOnly)));

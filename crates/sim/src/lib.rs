@@ -9,6 +9,7 @@
 #![expect(clippy::unwrap_used, reason = "what must be so is so, or the run has found something")]
 
 mod agenda;
+mod asked;
 mod chance;
 mod checks;
 mod client;
@@ -33,6 +34,8 @@ mod sessions;
 mod shell;
 mod shrink;
 mod truth;
+mod watch_checks;
+mod watching;
 #[allow(dead_code, reason = "tests of a single member use the rest")]
 mod wire;
 mod words;

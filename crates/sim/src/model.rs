@@ -8,7 +8,7 @@ use ostler_proto::{
     txn::{CreateTxn, Txn, TxnHeader, TxnRecord},
 };
 use ostler_tree::{Change, Tree};
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 /// Below this the server keeps things for itself.
 const OWN: &str = "/zookeeper";
@@ -72,7 +72,7 @@ impl Model {
             Txn::CreateSession { timeout_ms } => {
                 self.sessions.insert(header.session, *timeout_ms);
             }
-            Txn::CloseSession(_) => self.close_session(header, happened),
+            Txn::CloseSession(listed) => self.close_session(header, listed.as_deref(), happened),
             Txn::Create(create) => self.create(header, create, happened),
             Txn::Delete { path, .. } => self.delete(path, header.zxid, happened),
             Txn::SetData { path, data, version, .. } => {
@@ -141,9 +141,18 @@ impl Model {
         happened.push((path.to_owned(), Some(Change::Deleted)));
     }
 
-    fn close_session(&mut self, header: &TxnHeader, happened: &mut Vec<Happened>) {
+    /// Its ephemerals go in the order in which they are listed, so that watchers hear of them in the same everywhere.
+    fn close_session(
+        &mut self,
+        header: &TxnHeader,
+        listed: Option<&[Cow<'_, str>]>,
+        happened: &mut Vec<Happened>,
+    ) {
         let own = self.nodes.iter().filter(|(_, node)| node.owner == header.session);
-        for path in own.map(|(path, _)| path.clone()).collect::<Vec<_>>() {
+        let mut own: Vec<String> = own.map(|(path, _)| path.clone()).collect();
+        let listed = listed.unwrap_or_default();
+        own.sort_by_key(|path| listed.iter().position(|of| of == path).unwrap_or(listed.len()));
+        for path in own {
             self.delete(&path, header.zxid, happened);
         }
         self.sessions.remove(&header.session);

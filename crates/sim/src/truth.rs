@@ -1,6 +1,7 @@
 //! What must be true of the one history, whoever shows it.
 
 use crate::{
+    asked::Asked,
     history::History,
     marks::Marks,
     model::{Model, parent},
@@ -9,6 +10,7 @@ use ostler_proto::{
     acl::Acl,
     id::{Epoch, ServerId, SessionId, Zxid},
     membership::Membership,
+    path,
     stat::{ExtendedTypes, Stat},
     txn::{Txn, TxnRecord},
 };
@@ -24,6 +26,14 @@ pub(crate) struct Seen {
     pub(crate) acl: Vec<Acl>,
     pub(crate) stat: Stat,
     pub(crate) children: Vec<String>,
+}
+
+/// One change of one znode.
+#[derive(Debug)]
+pub(crate) struct Changed {
+    pub(crate) zxid: Zxid,
+    pub(crate) path: String,
+    pub(crate) change: Change,
 }
 
 /// After so many transactions the whole tree is held against the model.
@@ -50,13 +60,14 @@ pub(crate) struct Truth {
     begun: BTreeMap<Epoch, History>,
     /// Every znode at every time; `None` while it is not there.
     znodes: BTreeMap<String, Vec<(Zxid, Option<Seen>)>>,
-    changes: BTreeMap<String, Vec<Zxid>>,
-    child_changes: BTreeMap<String, Vec<Zxid>>,
+    /// All that watchers may be told of, in its order.
+    changes: Vec<Changed>,
     requests: BTreeMap<Zxid, (SessionId, i32)>,
     last_cxid: BTreeMap<SessionId, i32>,
     /// Sessions whose client numbers its requests anew on each connection.
     counting_anew: BTreeSet<SessionId>,
     pub(crate) marks: Marks,
+    pub(crate) asked: Asked,
     /// Sessions that are over, and whether their time was.
     pub(crate) ended: BTreeMap<SessionId, bool>,
 }
@@ -75,12 +86,12 @@ impl Truth {
             leaders: BTreeMap::new(),
             begun: BTreeMap::new(),
             znodes: BTreeMap::new(),
-            changes: BTreeMap::new(),
-            child_changes: BTreeMap::new(),
+            changes: Vec::new(),
             requests: BTreeMap::new(),
             last_cxid: BTreeMap::new(),
             counting_anew: BTreeSet::new(),
             marks: Marks::default(),
+            asked: Asked::default(),
             ended: BTreeMap::new(),
         };
         truth.look_at("/", Zxid::ZERO);
@@ -156,6 +167,8 @@ impl Truth {
         self.committed += 1;
         if let Some(membership) = new_membership(record) {
             self.membership = membership;
+            let change = Change::DataChanged;
+            self.changes.push(Changed { zxid, path: path::CONFIG.into(), change });
         }
         let read = TxnRecord::read(&record.0).unwrap();
         assert_eq!(read.header.zxid, zxid);
@@ -167,11 +180,9 @@ impl Truth {
         for (path, change) in &happened {
             self.look_at(path, zxid);
             let Some(change) = change else { continue };
-            self.changes.entry(path.clone()).or_default().push(zxid);
+            self.changes.push(Changed { zxid, path: path.clone(), change: *change });
             if *change != Change::DataChanged {
-                let parent = parent(path);
-                self.child_changes.entry(parent.into()).or_default().push(zxid);
-                self.look_at(parent, zxid);
+                self.look_at(parent(path), zxid);
             }
         }
         if self.committed.is_multiple_of(LOOK_EVERY) {
@@ -179,6 +190,7 @@ impl Truth {
         }
         self.in_order(&read);
         self.marks.commit(&read);
+        self.asked.commit(&read);
     }
 
     fn look_at(&mut self, path: &str, zxid: Zxid) {
@@ -260,26 +272,19 @@ impl Truth {
         times[..after].last()?.1.as_ref()
     }
 
-    /// The first change after `since` that a watch waits for.
-    pub(crate) fn first_change(&self, path: &str, of_children: bool, since: Zxid) -> Option<Zxid> {
-        let first = |changes: &BTreeMap<String, Vec<Zxid>>| {
-            let changes = changes.get(path)?;
-            changes.get(changes.partition_point(|zxid| *zxid <= since)).copied()
-        };
-        if !of_children {
-            return first(&self.changes);
-        }
-        let gone = |zxid: &Zxid| self.at(path, *zxid).is_none();
-        let own = self.changes.get(path).into_iter().flatten();
-        let deleted = own.filter(|zxid| **zxid > since).find(|zxid| gone(zxid)).copied();
-        first(&self.child_changes).into_iter().chain(deleted).min()
+    /// How many of all changes there were up to a transaction.
+    pub(crate) fn changes_upto(&self, zxid: Zxid) -> usize {
+        self.changes.partition_point(|changed| changed.zxid <= zxid)
+    }
+
+    pub(crate) fn changes(&self, from: usize, upto: usize) -> &[Changed] {
+        self.changes.get(from..upto).unwrap_or_default()
     }
 
     pub(crate) fn changed_at(&self, path: &str, zxid: Zxid) -> bool {
-        let at = |changes: &BTreeMap<String, Vec<Zxid>>| {
-            changes.get(path).is_some_and(|changes| changes.binary_search(&zxid).is_ok())
-        };
-        at(&self.changes) || at(&self.child_changes)
+        let from = self.changes.partition_point(|changed| changed.zxid < zxid);
+        let mut here = self.changes[from..].iter().take_while(|changed| changed.zxid == zxid);
+        here.any(|changed| changed.path == path || parent(&changed.path) == path)
     }
 }
 

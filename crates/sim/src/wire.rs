@@ -13,13 +13,15 @@ use ostler_proto::{
 pub(crate) struct Ask {
     pub(crate) code: i32,
     pub(crate) body: Vec<u8>,
+    /// Access control lists that it has, and for which paths.
+    pub(crate) acls: Vec<(String, Vec<Acl>)>,
 }
 
 impl Ask {
     pub(crate) fn new(op: Op, write: impl FnOnce(&mut Vec<u8>)) -> Ask {
         let mut body = Vec::new();
         write(&mut body);
-        Ask { code: op.code(), body }
+        Ask { code: op.code(), body, acls: Vec::new() }
     }
 
     /// The frame's payload.
@@ -91,7 +93,7 @@ impl Create {
 
 impl From<Create> for Ask {
     fn from(create: Create) -> Ask {
-        Ask::new(create.op, |out| {
+        let ask = Ask::new(create.op, |out| {
             out.string(&create.path);
             out.buffer(create.data.as_deref());
             write_acls(out, &create.acls);
@@ -99,7 +101,8 @@ impl From<Create> for Ask {
             if create.op == Op::CreateTtl {
                 out.i64(create.ttl_ms);
             }
-        })
+        });
+        Ask { acls: vec![(create.path, create.acls)], ..ask }
     }
 }
 
@@ -143,11 +146,12 @@ pub(crate) fn set_at(path: &str, data: Option<&[u8]>, version: i32) -> Ask {
 }
 
 pub(crate) fn set_acl(path: &str, acls: &[Acl], version: i32) -> Ask {
-    Ask::new(Op::SetAcl, |out| {
+    let ask = Ask::new(Op::SetAcl, |out| {
         out.string(path);
         write_acls(out, acls);
         out.i32(version);
-    })
+    });
+    Ask { acls: vec![(path.into(), acls.into())], ..ask }
 }
 
 pub(crate) fn get_acl(path: &str) -> Ask {
@@ -196,7 +200,7 @@ pub(crate) fn close_session() -> Ask {
 
 /// An operation that nobody knows.
 pub(crate) fn unknown() -> Ask {
-    Ask { code: 77, body: Vec::new() }
+    Ask { code: 77, body: Vec::new(), acls: Vec::new() }
 }
 
 pub(crate) fn auth(scheme: &str, proof: &[u8]) -> Ask {
@@ -247,6 +251,17 @@ pub(crate) struct Watched<'a> {
     pub(crate) recursive: &'a [&'a str],
 }
 
+/// setWatches with the last zxid that the client has seen: of one-shot watches alone.
+pub(crate) fn set_one_shot_watches(seen: i64, watched: &Watched<'_>) -> Ask {
+    Ask::new(Op::SetWatches, |out| {
+        out.i64(seen);
+        for paths in [watched.data, watched.exist, watched.child] {
+            out.length(paths.len());
+            paths.iter().for_each(|path| out.string(path));
+        }
+    })
+}
+
 /// setWatches2 with the last zxid that the client has seen.
 pub(crate) fn set_watches(seen: i64, watched: &Watched<'_>) -> Ask {
     Ask::new(Op::SetWatches2, |out| {
@@ -261,11 +276,13 @@ pub(crate) fn set_watches(seen: i64, watched: &Watched<'_>) -> Ask {
 }
 
 pub(crate) fn multi(asks: &[Ask]) -> Ask {
-    Ask::new(Op::Multi, |out| {
+    let acls = asks.iter().flat_map(|ask| ask.acls.clone()).collect();
+    let ask = Ask::new(Op::Multi, |out| {
         for ask in asks {
             MultiHeader { code: ask.code, done: false, error: op::ERROR }.write(out);
             out.extend(&ask.body);
         }
         MultiHeader::END.write(out);
-    })
+    });
+    Ask { acls, ..ask }
 }

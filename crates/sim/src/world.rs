@@ -21,6 +21,7 @@ use ostler_proto::{
     id::{Epoch, ServerId, SessionId, Zxid},
     membership::Membership,
     quorum_packet::{Packet, PacketSplit, split},
+    request::Request,
     stat::ExtendedTypes,
 };
 use ostler_server_core::{
@@ -225,9 +226,7 @@ impl World {
             events: Agenda::new(START_MS),
             nodes: (1..=shape.voters + shape.observers).map(|id| (id, node(id))).collect(),
             net: Net::default(),
-            clients: (0..shape.clients)
-                .map(|n| Client { reader: n % 2 == 1, counts_anew: n % 3 == 0, ..Client::default() })
-                .collect(),
+            clients: (0..shape.clients).map(|n| Client::nth(n, &mut chance)).collect(),
             truth: Truth::new(membership.clone()),
             acknowledged: Zxid::ZERO,
             calm: false,
@@ -526,7 +525,10 @@ impl World {
             }
             (Route::ToServer(conn), Parcel::Request(payload)) => {
                 let request = ClientRequest::decode(&payload).unwrap();
-                self.client_spoke(id, conn);
+                // Who says who it is asks for nothing, and does not live by that.
+                if !matches!(request.request, Request::Auth { .. }) {
+                    self.client_spoke(id, conn);
+                }
                 self.step(id, Input::Request { conn, request });
             }
             (Route::ToServer(conn), Parcel::End) => self.conn_gone(conn),

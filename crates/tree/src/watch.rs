@@ -121,6 +121,10 @@ impl Table {
         if bits & RECURSIVE & !*modes != 0 {
             self.recursive += 1;
         }
+        if planted::is(Bug::ModesReplaced) {
+            self.recursive -= usize::from(*modes & RECURSIVE & !bits != 0);
+            *modes = 0;
+        }
         *modes |= bits;
     }
 
@@ -175,11 +179,14 @@ impl Table {
         let mut fired: Vec<WatcherId> = Vec::new();
         if let Some(watchers) = self.by_path.get_mut(path) {
             fired.extend(watchers.keys().copied());
+            if planted::is(Bug::ToldForEachMode) {
+                let several = watchers.iter().filter(|(_, modes)| modes.count_ones() > 1);
+                fired.extend(several.map(|(watcher, _)| *watcher));
+                fired.sort_unstable();
+            }
             let mut spent = Vec::new();
             watchers.retain(|watcher, modes| {
-                if !planted::is(Bug::WatchFiresTwice) {
-                    *modes &= !STANDARD;
-                }
+                *modes &= !used_up();
                 if *modes == 0 {
                     spent.push(*watcher);
                 }
@@ -195,7 +202,8 @@ impl Table {
         }
         if self.recursive > 0 {
             let direct = fired.len();
-            for ancestor in path::ancestors(path) {
+            let reach = if planted::is(Bug::GrandchildrenUnwatched) { 1 } else { usize::MAX };
+            for ancestor in path::ancestors(path).take(reach) {
                 let Some(watchers) = self.by_path.get(ancestor) else { continue };
                 fired.extend(
                     watchers
@@ -211,6 +219,17 @@ impl Table {
         }
         fired
     }
+}
+
+/// Modes that a watch loses when it fires.
+fn used_up() -> u8 {
+    if planted::is(Bug::WatchFiresTwice) {
+        return 0;
+    }
+    if planted::is(Bug::PersistentFiresOnce) {
+        return STANDARD | WatchMode::Persistent.bit();
+    }
+    STANDARD
 }
 
 /// All watches of a server.
@@ -233,6 +252,9 @@ impl WatchTable {
     pub fn add_persistent(&mut self, path: &str, watcher: WatcherId, recursive: bool) {
         if recursive {
             self.data.add(path, watcher, RECURSIVE);
+            if planted::is(Bug::RecursiveSeesLists) {
+                self.child.add(path, watcher, RECURSIVE);
+            }
         } else {
             self.data.add(path, watcher, WatchMode::Persistent.bit());
             self.child.add(path, watcher, WatchMode::Persistent.bit());
@@ -241,7 +263,11 @@ impl WatchTable {
 
     /// removeWatches; whether there was any.
     pub fn remove(&mut self, path: &str, watcher: WatcherId, kind: WatcherKind) -> bool {
-        let (data, child) = kind.bits();
+        let (mut data, mut child) = kind.bits();
+        if planted::is(Bug::OtherWatchRemoved) && data & child != 0 {
+            let lasting = RECURSIVE | WatchMode::Persistent.bit();
+            (data, child) = (data | lasting, child | lasting);
+        }
         let removed_data = self.data.remove(path, watcher, data);
         let removed_child = self.child.remove(path, watcher, child);
         removed_data || removed_child

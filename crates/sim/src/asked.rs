@@ -1,0 +1,138 @@
+//! Access control lists: what clients ask for, held against what is logged for them.
+
+use ostler_proto::{
+    acl::{Acl, Id},
+    id::SessionId,
+    txn::{Txn, TxnRecord},
+};
+use std::collections::BTreeMap;
+
+/// A digest identity: what proves it, and its name in a list, as ZooKeeper's own program prints it.
+type Identity = (&'static str, &'static str);
+
+pub(crate) const IDENTITIES: [Identity; 3] = [
+    ("kim:one", "kim:UFwFm8z455wsD7kqS41JleStwPU="),
+    ("kim:two", "kim:hHgZQZjtOnzETgr6p732dZLK9gQ="),
+    ("lee:three", "lee:LphmNaiuEKmw4EZPq0AMhPuO26g="),
+];
+
+/// A list for a znode, as it is to be kept: `None` where it cannot be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Given {
+    /// Without the number of a sequential one.
+    path: String,
+    acl: Option<Vec<Acl>>,
+}
+
+impl Given {
+    /// What becomes of a list: what comes twice goes, and `auth` is whoever the caller has proven to be.
+    pub(crate) fn new(path: &str, asked: &[Acl], identities: &[Identity]) -> Given {
+        let mut kept = Vec::new();
+        for (at, entry) in asked.iter().enumerate() {
+            if asked[..at].contains(entry) {
+                continue;
+            }
+            if entry.id.scheme != "auth" {
+                kept.push(entry.clone());
+                continue;
+            }
+            if identities.is_empty() {
+                return Given { path: path.into(), acl: None };
+            }
+            let named = identities.iter().map(|(_, name)| Id::new("digest", *name));
+            kept.extend(named.map(|id| Acl { perms: entry.perms, id }));
+        }
+        Given { path: path.into(), acl: Some(kept) }
+    }
+
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.acl.is_none()
+    }
+
+    fn is(&self, (path, acl): (&str, &[Acl])) -> bool {
+        let number = path.strip_prefix(&*self.path);
+        let same = number.is_some_and(|number| {
+            number.is_empty() || (number.len() == 10 && number.bytes().all(|byte| byte.is_ascii_digit()))
+        });
+        same && self.acl.as_deref() == Some(acl)
+    }
+}
+
+/// What is logged for a request that asked for this.
+fn is_logged(given: &[Given], logged: &[(&str, &[Acl])], whole: bool) -> bool {
+    let (asked, kept) = (given.len(), logged.len());
+    // Of a multi that failed its record has what came before the failure.
+    (if whole { asked == kept } else { asked >= kept })
+        && given.iter().zip(logged).all(|(given, logged)| given.is(*logged))
+}
+
+fn lists<'a>(txn: &'a Txn<'_>, found: &mut Vec<(&'a str, &'a [Acl])>) {
+    match txn {
+        Txn::Create(create) => found.push((&create.path, &create.acl)),
+        Txn::SetAcl { path, acl, .. } => found.push((path, acl)),
+        Txn::Multi(parts) => parts.iter().for_each(|part| lists(part, found)),
+        _ => {}
+    }
+}
+
+/// Whether a record has the lists of the request that it is said to be of.
+pub(crate) fn assert_logged(given: &[Given], txn: &Txn<'_>) {
+    let mut logged = Vec::new();
+    lists(txn, &mut logged);
+    assert!(is_logged(given, &logged, is_whole(txn)), "[acl] {given:?} is asked for, and {logged:?} is kept");
+}
+
+fn is_whole(txn: &Txn<'_>) -> bool {
+    match txn {
+        Txn::Multi(parts) => !parts.iter().any(|part| matches!(part, Txn::Error(_))),
+        txn => !matches!(txn, Txn::Error(_)),
+    }
+}
+
+/// What the requests of each session ask for, by their numbers; several where its client uses numbers again.
+#[derive(Debug, Default)]
+pub(crate) struct Asked(BTreeMap<SessionId, BTreeMap<i32, Vec<Vec<Given>>>>);
+
+impl Asked {
+    pub(crate) fn ask(&mut self, session: SessionId, cxid: i32, given: &[Given]) {
+        let of = self.0.entry(session).or_default();
+        if !given.is_empty() {
+            of.entry(cxid).or_default().push(given.into());
+        }
+    }
+
+    /// A transaction is committed.
+    pub(crate) fn commit(&self, record: &TxnRecord<'_>) {
+        // Others that write are not asked what they meant.
+        let Some(of) = self.0.get(&record.header.session) else { return };
+        let (mut logged, whole) = (Vec::new(), is_whole(&record.txn));
+        lists(&record.txn, &mut logged);
+        if logged.is_empty() {
+            return;
+        }
+        let asked = of.get(&record.header.cxid).map_or(&[][..], |asked| asked);
+        assert!(
+            asked.iter().any(|given| is_logged(given, &logged, whole)),
+            "[acl] {} has {logged:?}, and {asked:?} was asked for",
+            record.header.zxid
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ostler_proto::acl::Perms;
+
+    #[test]
+    fn what_is_kept_of_a_list() {
+        let read = |scheme: &str, id: &str| Acl { perms: Perms::READ, id: Id::new(scheme, id) };
+        let asked = [read("auth", ""), Acl::world(Perms::ALL), read("auth", "")];
+        let given = Given::new("/a", &asked, &IDENTITIES[..2]);
+        let [one, two] = [0, 1].map(|at| read("digest", IDENTITIES[at].1));
+        let kept = [one, two, Acl::world(Perms::ALL)];
+        assert!(given.is(("/a", &kept)) && given.is(("/a0000000012", &kept)));
+        assert!(!given.is(("/b", &kept)) && !given.is(("/ab", &kept)) && !given.is(("/a", &kept[1..])));
+        assert_eq!(Given::new("/a", &asked, &[]).acl, None);
+    }
+}

@@ -1,0 +1,148 @@
+//! What clients are told of what they watch.
+
+use crate::{
+    client::{Intent, Sent},
+    truth::Truth,
+    watching::{Due, Watch},
+    world::World,
+};
+use ostler_proto::{
+    error::ErrorCode,
+    event::EventType,
+    id::Zxid,
+    reply::{Body, Reply},
+};
+use std::collections::BTreeSet;
+
+impl World {
+    pub(crate) fn client_notified(&mut self, client: usize, zxid: Option<Zxid>, kind: EventType, path: &str) {
+        self.trace(|| format!("client {client} is told that {path} changed: {kind:?} at {zxid:?}"));
+        let (truth, of) = (&self.truth, &mut self.clients[client]);
+        let again = of.sent.front().is_some_and(|sent| sent.intent == Intent::SetWatches);
+        let Some(zxid) = zxid else {
+            assert!(again, "[watch] {path} changed, and nobody knows when");
+            of.caught_up.push((path.to_owned(), kind));
+            return;
+        };
+        assert!(!again, "[watch late] {path} changed at {zxid} before what was missed was told");
+        assert!(
+            zxid > of.seen,
+            "[watch late] {path} changed at {zxid}, and the client was at {} before",
+            of.seen
+        );
+        assert!(
+            zxid >= of.told,
+            "[watch order] {path} changed at {zxid}, and client {client} was told of {} before",
+            of.told
+        );
+        of.told = zxid;
+        assert!(truth.changed_at(path, zxid), "[watch] {path} did not change at {zxid}");
+        let due = Due { zxid, kind, path: path.to_owned() };
+        let before = of.watching.untold_before(truth, zxid);
+        assert!(
+            before.is_none(),
+            "[watch late] client {client} is told of {due:?}, and not yet of {before:?}"
+        );
+        let place = of.watching.told(truth, &due);
+        let place = place.unwrap_or_else(|| {
+            panic!(
+                "[watch twice] client {client} is told of {due:?}, and has heard of it or does not watch it"
+            )
+        });
+        assert_eq!(
+            place, 0,
+            "[watch order] client {client} is told of {due:?} before what comes first in it"
+        );
+        self.count("event");
+    }
+
+    /// A client is shown a transaction, and was told before of all that it watches.
+    pub(crate) fn is_told_first(&mut self, client: usize, zxid: Zxid) {
+        let untold = self.clients[client].watching.untold(&self.truth, zxid);
+        assert!(
+            untold.is_none(),
+            "[watch lost] client {client} was not told of {untold:?}, but {zxid} is shown"
+        );
+    }
+
+    /// A request that leaves a watch, takes one away or asks for it is answered.
+    pub(crate) fn watch_answered(&mut self, client: usize, sent: &Sent, reply: &Reply) {
+        let watching = &mut self.clients[client].watching;
+        let watch = |path: &str, of_children| Watch {
+            path: path.into(),
+            of_children,
+            for_creation: reply.result.is_err(),
+        };
+        match &sent.intent {
+            Intent::Get(path, true) if reply.result.is_ok() => watching.once.push(watch(path, false)),
+            Intent::Exists(path, true) => watching.once.push(watch(path, false)),
+            Intent::Children(path, true) if reply.result.is_ok() => watching.once.push(watch(path, true)),
+            Intent::AddWatch(path, mode) => {
+                assert_eq!(reply.result, Ok(Body::WatchAdded), "[answers] {sent:?}");
+                watching.lasting.insert((path.clone(), *mode));
+                self.count("persistent watch");
+            }
+            Intent::RemoveWatches { path, kind, .. } | Intent::CheckWatches(path, kind) => {
+                let there = watching.has(path, *kind);
+                let right = if there { Ok(Body::None) } else { Err(ErrorCode::NoWatcher) };
+                assert_eq!(reply.result, right, "[watch] client {client} asked {sent:?}");
+                if matches!(sent.intent, Intent::RemoveWatches { .. }) {
+                    watching.remove(path, *kind);
+                }
+                self.count(if there { "watch found" } else { "no watch found" });
+            }
+            _ => {}
+        }
+    }
+
+    /// The same of a server without a leader, of which nobody knows which watches it keeps: nothing changes there. A
+    /// client sets those that stay again elsewhere.
+    pub(crate) fn watch_answered_read_only(&mut self, client: usize, sent: &Sent, reply: &Reply) {
+        let watching = &mut self.clients[client].watching;
+        match &sent.intent {
+            Intent::AddWatch(path, mode) => {
+                assert_eq!(reply.result, Ok(Body::WatchAdded), "[answers] {sent:?}");
+                watching.lasting.insert((path.clone(), *mode));
+            }
+            Intent::RemoveWatches { path, kind, .. } if reply.result.is_ok() => watching.remove(path, *kind),
+            // It is not known what of this tree is committed.
+            Intent::SetWatches => watching.once.clear(),
+            _ => {}
+        }
+    }
+
+    /// A client that came back has been told of all that its one-shot watches had missed, and watches the rest. Of what
+    /// those that stay have missed nobody tells it.
+    pub(crate) fn watches_again(&mut self, client: usize, before: Zxid, zxid: Zxid) {
+        let (truth, of) = (&self.truth, &mut self.clients[client]);
+        let missed = |watch: &Watch| missed(truth, watch, before, zxid);
+        // It names a path once for each sort of watch, and is told once for each.
+        let lists: BTreeSet<(&str, bool, bool, EventType)> = of
+            .watching
+            .once
+            .iter()
+            .filter_map(|watch| Some((&*watch.path, watch.of_children, watch.for_creation, missed(watch)?)))
+            .collect();
+        let mut due: Vec<_> = lists.into_iter().map(|(path, .., kind)| (path.to_owned(), kind)).collect();
+        let mut told = std::mem::take(&mut of.caught_up);
+        due.sort_unstable();
+        told.sort_unstable();
+        let twice = told.windows(2).any(|two| two[0] == two[1]) && told.len() > due.len();
+        assert!(!twice, "[watch twice] client {client} was away, and is told of {told:?} instead of {due:?}");
+        assert_eq!(told, due, "[watch lost] client {client} was away from {before} to {zxid}");
+        of.watching.once.retain(|watch| missed(watch).is_none());
+        of.watching.begins_at(truth, zxid);
+        self.count("watches set again");
+    }
+}
+
+fn missed(truth: &Truth, watch: &Watch, before: Zxid, zxid: Zxid) -> Option<EventType> {
+    match truth.at(&watch.path, zxid) {
+        Some(_) if watch.for_creation => Some(EventType::NodeCreated),
+        None => (!watch.for_creation).then_some(EventType::NodeDeleted),
+        Some(seen) if watch.of_children => {
+            (seen.stat.pzxid > before).then_some(EventType::NodeChildrenChanged)
+        }
+        Some(seen) => (seen.stat.mzxid > before).then_some(EventType::NodeDataChanged),
+    }
+}
