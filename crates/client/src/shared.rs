@@ -5,6 +5,7 @@
 
 use crate::{
     metrics::{Metrics, Recorder},
+    protected::{Ids, ProtectionId},
     states::{StateStream, Subscribers},
     watch::{Sink, WatchedEvent},
 };
@@ -88,6 +89,7 @@ pub(crate) struct State {
     /// Set while the connection's task sleeps.
     waker: Option<Waker>,
     recorder: Recorder,
+    ids: Ids,
     trouble: Option<String>,
 }
 
@@ -110,7 +112,7 @@ pub(crate) struct Work {
 }
 
 impl Shared {
-    pub(crate) fn new(config: ostler_client_core::Config) -> Shared {
+    pub(crate) fn new(config: ostler_client_core::Config, ids: Ids) -> Shared {
         let state = State {
             core: Session::new(config, Mono::START),
             effects: Effects::default(),
@@ -123,6 +125,7 @@ impl Shared {
             probe: None,
             waker: None,
             recorder: Recorder::default(),
+            ids,
             trouble: None,
         };
         let runtime = tokio::runtime::Handle::current();
@@ -273,6 +276,11 @@ impl Shared {
     pub(crate) fn metrics(&self) -> Metrics {
         let state = self.lock();
         state.recorder.report(state.core.watchers(), state.waiters.iter().flatten().count())
+    }
+
+    /// An id that nobody else has.
+    pub(crate) fn new_id(&self) -> ProtectionId {
+        self.lock().ids.next()
     }
 
     pub(crate) fn note_trouble(&self, trouble: String) {
