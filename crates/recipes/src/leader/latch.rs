@@ -317,6 +317,7 @@ impl Contender {
         let error = {
             let mut contend = pin!(self.contend());
             tokio::select! {
+                biased;
                 // Sent, or the latch is gone.
                 _ = stopped => None,
                 error = &mut contend => Some(error),
