@@ -11,7 +11,10 @@ use crate::{
     operation::Operation,
     paths::join,
 };
-use ostler_proto::path;
+use ostler_proto::{
+    path,
+    planted::{self, Bug},
+};
 use rand_xoshiro::{
     SplitMix64,
     rand_core::{RngCore, SeedableRng},
@@ -121,8 +124,8 @@ async fn run(plan: &Plan, id: ProtectionId, path: &str, first: Asked) -> Result<
     let mut first = Some(first);
     loop {
         let result = match unknown {
-            true => find_or_create(plan, id, path).await,
-            false => plan.with_parents(path, first.take().unwrap_or_else(|| plan.ask(path))).await,
+            true if !planted::is(Bug::OrphanNotSought) => find_or_create(plan, id, path).await,
+            _ => plan.with_parents(path, first.take().unwrap_or_else(|| plan.ask(path))).await,
         };
         let error = match result {
             Err(error) => error,
@@ -146,7 +149,9 @@ async fn run(plan: &Plan, id: ProtectionId, path: &str, first: Asked) -> Result<
 async fn find_or_create(plan: &Plan, id: ProtectionId, path: &str) -> Result<Created> {
     let client = plan.client.with_retry(crate::RetryPolicy::none());
     let parent = parent_of(path);
-    client.sync(parent).await?;
+    if !planted::is(Bug::SearchWithoutSync) {
+        client.sync(parent).await?;
+    }
     let names = match client.get_children(parent).await {
         Err(error) if error.is_no_node() => Vec::new(),
         names => names?,

@@ -50,11 +50,17 @@ pub enum Bug {
     MissedToldTwice,
     AclsMixedUpInSnapshot,
     TruncInLogOnly,
+    MutexLooksOnce,
+    LatchLeadsOn,
+    OrphanNotSought,
+    SearchWithoutSync,
+    HolderAsksNoClock,
+    SessionOutlived,
 }
 
 impl Bug {
     /// All of them, with their names and what they are.
-    pub const ALL: [(Bug, &'static str, &'static str); 42] = [
+    pub const ALL: [(Bug, &'static str, &'static str); 48] = [
         (Bug::AckBeforeSync, "ack-before-sync", "a server acknowledges what its disk has not synced"),
         (Bug::AppendOutOfOrder, "append-out-of-order", "records of one batch are written in the wrong order"),
         (
@@ -200,6 +206,32 @@ impl Bug {
             Bug::TruncInLogOnly,
             "trunc-in-log-only",
             "the log is cut back, and memory keeps what was cut (ZOOKEEPER-5094)",
+        ),
+        (
+            Bug::MutexLooksOnce,
+            "mutex-looks-once",
+            "who waits for a lock has it when the one before it is gone, whoever else holds it",
+        ),
+        (Bug::LatchLeadsOn, "latch-leads-on", "a latch leads on when its session is lost"),
+        (
+            Bug::OrphanNotSought,
+            "orphan-not-sought",
+            "a protected create without an answer is done again, and the first is not looked for",
+        ),
+        (
+            Bug::SearchWithoutSync,
+            "search-without-sync",
+            "a protected create is looked for on a server that may not have seen it yet",
+        ),
+        (
+            Bug::HolderAsksNoClock,
+            "holder-asks-no-clock",
+            "a holder believes to hold until somebody tells it of the session's end",
+        ),
+        (
+            Bug::SessionOutlived,
+            "session-outlived",
+            "a client takes its session for lost half a timeout too late",
         ),
     ];
 

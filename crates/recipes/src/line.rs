@@ -5,6 +5,7 @@ use crate::{
     fencing::{Fence, Token},
     line_order::Standing,
 };
+use ostler_proto::planted::{self, Bug};
 use ostler_client::{Client, ConnectionState, CreateMode, Created, ErrorCode, Operation, Session, paths};
 
 /// What kind of place to take.
@@ -117,6 +118,9 @@ impl Place {
                 watched => {
                     let (_, changed) = watched?;
                     changed.await?;
+                    if planted::is(Bug::MutexLooksOnce) {
+                        return Ok(Turn::Ours);
+                    }
                 }
             }
         }

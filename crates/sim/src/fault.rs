@@ -49,11 +49,15 @@ pub enum FaultKind {
     LostSyncs,
     /// The ensemble is changed: a server comes, goes, or gets a vote or loses it.
     Reconfigure,
+    /// A process that holds locks and leads does not run for a while.
+    ContenderPause,
+    /// It dies without a word.
+    ContenderDeath,
 }
 
 impl FaultKind {
     /// All of them.
-    pub const ALL: [FaultKind; 23] = [
+    pub const ALL: [FaultKind; 25] = [
         FaultKind::Restart,
         FaultKind::Mend,
         FaultKind::Kill,
@@ -77,6 +81,8 @@ impl FaultKind {
         FaultKind::BitRot,
         FaultKind::LostSyncs,
         FaultKind::Reconfigure,
+        FaultKind::ContenderPause,
+        FaultKind::ContenderDeath,
     ];
 
     /// As in `--without`.
@@ -105,6 +111,8 @@ impl FaultKind {
             FaultKind::BitRot => "bit-rot",
             FaultKind::LostSyncs => "lost-syncs",
             FaultKind::Reconfigure => "reconfigure",
+            FaultKind::ContenderPause => "contender-pause",
+            FaultKind::ContenderDeath => "contender-death",
         }
     }
 
@@ -117,12 +125,17 @@ impl FaultKind {
         matches!(self, FaultKind::Restart | FaultKind::Mend)
     }
 
+    /// Nothing happens where nobody contends.
+    pub(crate) fn is_of_contenders(self) -> bool {
+        matches!(self, FaultKind::ContenderPause | FaultKind::ContenderDeath)
+    }
+
     /// How often it comes among others.
     pub(crate) fn weight(self) -> u64 {
         match self {
             FaultKind::Restart => 4,
             FaultKind::Mend | FaultKind::Kill | FaultKind::PowerLoss => 2,
-            FaultKind::Tail | FaultKind::Reconfigure => 2,
+            FaultKind::Tail | FaultKind::Reconfigure | FaultKind::ContenderPause => 2,
             _ => 1,
         }
     }

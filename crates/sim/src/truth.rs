@@ -1,6 +1,7 @@
 //! What must be true of the one history, whoever shows it.
 
 use crate::{
+    guarded::Guarded,
     history::History,
     marks::Marks,
     model::{Model, parent},
@@ -57,6 +58,7 @@ pub(crate) struct Truth {
     /// Sessions whose client numbers its requests anew on each connection.
     counting_anew: BTreeSet<SessionId>,
     pub(crate) marks: Marks,
+    pub(crate) guarded: Guarded,
     /// Sessions that are over, and whether their time was.
     pub(crate) ended: BTreeMap<SessionId, bool>,
 }
@@ -81,6 +83,7 @@ impl Truth {
             last_cxid: BTreeMap::new(),
             counting_anew: BTreeSet::new(),
             marks: Marks::default(),
+            guarded: Guarded::default(),
             ended: BTreeMap::new(),
         };
         truth.look_at("/", Zxid::ZERO);
@@ -179,6 +182,7 @@ impl Truth {
         }
         self.in_order(&read);
         self.marks.commit(&read);
+        self.guarded.commit(&read);
     }
 
     fn look_at(&mut self, path: &str, zxid: Zxid) {

@@ -13,6 +13,7 @@ use crate::{
     line_order::standing,
 };
 use ostler_client::{Client, Session};
+use ostler_proto::planted::{self, Bug};
 use std::{
     pin::pin,
     sync::{Arc, Mutex, PoisonError},
@@ -186,6 +187,9 @@ impl LeaderLatch {
     /// What leading means to servers and other stores, if it [leads](LeaderLatch::has_leadership).
     pub fn leadership(&self) -> Option<Fence> {
         let leading = self.told.borrow().leading.clone()?;
+        if planted::is(Bug::LatchLeadsOn) {
+            return Some(leading);
+        }
         let connected = is_writable(self.client.state().state);
         (connected && leading.is_held()).then_some(leading)
     }
@@ -404,6 +408,7 @@ async fn lead(client: &Client, place: &Place, told: &watch::Sender<Told>) -> Res
             biased;
             state = states.next() => match state {
                 Some(state) if is_writable(state.state) => {}
+                Some(_) if planted::is(Bug::LatchLeadsOn) => {}
                 _ => return Ok(true),
             },
             event = &mut changed => match event {
@@ -416,6 +421,7 @@ async fn lead(client: &Client, place: &Place, told: &watch::Sender<Told>) -> Res
                     }
                 }
                 Ok(_) => return Ok(false),
+                Err(_) if planted::is(Bug::LatchLeadsOn) => std::future::pending().await,
                 Err(error) => return Err(error.into()),
             },
         }
