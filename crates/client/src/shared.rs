@@ -11,8 +11,8 @@ use crate::{
 };
 use bytes::Bytes;
 use ostler_client_core::{
-    AttemptId, AuthInfo, Chroot, ConnectionState, Effect, Effects, Failure, Input, Mono, RequestId, Session, SessionState,
-    WatchId,
+    AttemptId, AuthInfo, Chroot, ConnectionState, Effect, Effects, Failure, Input, Mono, RequestId, Session,
+    SessionState, WatchId,
 };
 use ostler_proto::{
     id::{SessionId, Zxid},

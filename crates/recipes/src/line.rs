@@ -5,8 +5,8 @@ use crate::{
     fencing::{Fence, Token},
     line_order::Standing,
 };
-use ostler_proto::planted::{self, Bug};
 use ostler_client::{Client, ConnectionState, CreateMode, Created, ErrorCode, Operation, Session, paths};
+use ostler_proto::planted::{self, Bug};
 
 /// What kind of place to take.
 #[derive(Debug, Clone, Copy)]

@@ -21,13 +21,16 @@ use ostler_proto::{
     frame::{Split, split},
     reply::Reply,
 };
-use ostler_server_core::ConnId;
+use ostler_server_core::{ClientRequest, ConnId};
+use ostler_zab::ReignLength;
 use pipe::pipe;
 use process::{Line, Make, Process};
 use std::collections::BTreeMap;
 
 /// How often a process runs whatever comes: its timers are late for the network by less than this.
 const STEP_MS: u64 = 5;
+/// A machine that hears nothing asks again so soon.
+const CALL_AGAIN_MS: u64 = 20;
 /// A connection's frame is smaller.
 const FRAME_MAX: usize = 1 << 20;
 /// A session's timeout, at most.
@@ -84,6 +87,8 @@ pub(crate) struct Contender {
     /// It does not run before then; dead, it is not started.
     idle_until: u64,
     paused: bool,
+    /// Nothing passes between it and any server before then.
+    cut_until: u64,
     /// Calls so far.
     calls: u64,
 }
@@ -107,10 +112,30 @@ impl Contender {
             process: None,
             idle_until: 0,
             paused: false,
+            cut_until: 0,
             calls: 0,
         };
         (0..shape.contenders).map(make).collect()
     }
+}
+
+/// A parcel in a few words.
+fn said(parcel: &Parcel) -> String {
+    match parcel {
+        Parcel::Request(payload) => match ClientRequest::decode(payload) {
+            Ok(request) => format!("{request:?}").chars().take(200).collect(),
+            Err(error) => error.to_string(),
+        },
+        Parcel::Connect(_) => "its session".into(),
+        Parcel::End => "its end".into(),
+        other => format!("{other:?}").chars().take(200).collect(),
+    }
+}
+
+/// How long something lasts: some outlive a session.
+fn some_time(chance: &mut Chance) -> u64 {
+    let ms = [100, 1_000, 3_000, 6_000][chance.below(4) as usize];
+    chance.between(ms / 4, ms)
 }
 
 /// Who has had what.
@@ -190,7 +215,8 @@ impl World {
             while let Split::Frame { payload, used: size } = split(&line.rest[used..], FRAME_MAX) {
                 let first = !std::mem::replace(&mut line.greeted, true);
                 let payload = payload.to_vec();
-                parcels.push((*conn, if first { Parcel::Connect(payload) } else { Parcel::Request(payload) }));
+                parcels
+                    .push((*conn, if first { Parcel::Connect(payload) } else { Parcel::Request(payload) }));
                 used += size;
             }
             line.rest.drain(..used);
@@ -200,6 +226,7 @@ impl World {
         }
         process.lines.retain(|_, line| !line.far.is_left());
         for (conn, parcel) in parcels {
+            self.trace(|| format!("contender {contender} sends on {conn:?}: {}", said(&parcel)));
             let lane = self.net.conns[&conn].up;
             self.send(lane, parcel);
         }
@@ -207,6 +234,9 @@ impl World {
 
     /// A call has reached a port, or a machine on which nobody listens.
     pub(crate) fn contender_calls(&mut self, contender: usize, call: u64, member: i64) {
+        if self.contenders.get(contender).is_some_and(|of| of.cut_until > self.now) {
+            return self.after(CALL_AGAIN_MS, Event::ContenderCalls { contender, call, member });
+        }
         let of = self.contenders.get_mut(contender).and_then(|of| of.process.as_mut());
         let Some(answer) = of.and_then(|process| process.calls.remove(&call)) else { return };
         if answer.is_closed() {
@@ -227,6 +257,7 @@ impl World {
         if !process.is_some_and(|process| process.lines.contains_key(&conn)) {
             return;
         }
+        self.trace(|| format!("contender {contender} gets on {conn:?}: {}", said(&parcel)));
         let mut frame = Vec::new();
         let ends = match parcel {
             Parcel::Connected(response) => {
@@ -269,7 +300,10 @@ impl World {
                 Note::TooLate => self.count("held too late"),
                 Note::Wrote(holder) => {
                     let written = self.truth.guarded.has(&holder.thing.guarded(), holder.token);
-                    assert!(written, "[linearizable] contender {contender} was told that {holder:x?} has written");
+                    assert!(
+                        written,
+                        "[linearizable] contender {contender} was told that {holder:x?} has written"
+                    );
                     self.count("guarded writes");
                 }
                 Note::Broken(how) => panic!("contender {contender}: {how}"),
@@ -318,8 +352,7 @@ impl World {
     /// A process does not run for a while, and then finds all that has come.
     pub(crate) fn pause_contender(&mut self, chance: &mut Chance) {
         let Some(contender) = self.some_contender(chance) else { return };
-        let ms = [100, 800, 2_500, 6_000][chance.below(4) as usize];
-        let ms = chance.between(ms / 4, ms);
+        let ms = some_time(chance);
         self.trace(|| format!("contender {contender} does not run for {ms} ms"));
         let now = self.now;
         let of = &mut self.contenders[contender];
@@ -335,9 +368,32 @@ impl World {
         self.contenders[contender].idle_until = self.now + ms;
     }
 
+    /// A process is cut off from all servers for a while; its connections die without a word.
+    pub(crate) fn cut_contender(&mut self, chance: &mut Chance) {
+        let Some(contender) = self.some_contender(chance) else { return };
+        let ms = some_time(chance);
+        self.trace(|| format!("contender {contender} is cut off for {ms} ms"));
+        let of = &mut self.contenders[contender];
+        of.cut_until = self.now + ms;
+        let conns: Vec<ConnId> =
+            of.process.iter().flat_map(|process| process.lines.keys().copied()).collect();
+        for conn in conns {
+            let (up, down) = (self.net.conns[&conn].up, self.net.conns[&conn].down);
+            self.net.kill(up);
+            self.net.kill(down);
+        }
+    }
+
+    /// One of them, mostly one that holds something.
     fn some_contender(&self, chance: &mut Chance) -> Option<usize> {
-        let count = self.contenders.len() as u64;
-        (count > 0).then(|| chance.below(count) as usize)
+        let holds = |number: &usize| {
+            let of = &self.contenders[*number];
+            !of.paused && of.process.as_ref().is_some_and(|process| !process.believed().is_empty())
+        };
+        let all: Vec<usize> = (0..self.contenders.len()).collect();
+        let holders: Vec<usize> = all.iter().copied().filter(holds).collect();
+        let of = if holders.is_empty() || chance.one_in(4) { all } else { holders };
+        (!of.is_empty()).then(|| chance.pick(&of))
     }
 
     fn drop_process(&mut self, contender: usize, silent: bool) {
@@ -357,7 +413,13 @@ impl World {
     /// In the calm everybody runs, and everything that is wanted is had by somebody.
     pub(crate) fn contenders_have_their_turn(&mut self) {
         for of in &mut self.contenders {
-            of.idle_until = 0;
+            (of.idle_until, of.cut_until) = (0, 0);
+        }
+        // The others only keep their sessions from now on.
+        self.quiet = true;
+        // A new leader gives every session its whole time again, so of short reigns no dead holder's session ends.
+        if self.shape.reign != ReignLength::default() {
+            return;
         }
         let Some(first) = self.contenders.first() else { return };
         let things = first.make.things.clone();
@@ -367,7 +429,10 @@ impl World {
             counts.filter(|(thing, before)| world.turns.count(**thing) == **before).count()
         };
         let all = self.run_until(TURN_MS, |world| waits(world) == 0);
-        assert!(all, "[liveness] nobody gets one of {things:?}, which were had {before:?} times, in {TURN_MS} ms");
+        assert!(
+            all,
+            "[liveness] nobody gets one of {things:?}, which were had {before:?} times, in {TURN_MS} ms"
+        );
     }
 
     /// Nobody wants anything any more: nothing of theirs is left, though their sessions live. Then those end.
@@ -380,6 +445,10 @@ impl World {
             let of = world.contenders.iter().filter_map(|of| of.process.as_ref());
             of.map(|process| process.desk.clone()).collect::<Vec<_>>()
         };
+        // Who has died stays dead.
+        for of in self.contenders.iter_mut().filter(|of| of.process.is_none()) {
+            of.idle_until = u64::MAX;
+        }
         desks(self).iter().for_each(|desk| desk.stop());
         let done = self.run_until(END_MS, |world| processes(world).iter().all(|(done, _)| *done));
         assert!(done, "[liveness] a contender that is told to stop does not come to an end");

@@ -53,11 +53,13 @@ pub enum FaultKind {
     ContenderPause,
     /// It dies without a word.
     ContenderDeath,
+    /// It is cut off from all servers.
+    ContenderCut,
 }
 
 impl FaultKind {
     /// All of them.
-    pub const ALL: [FaultKind; 25] = [
+    pub const ALL: [FaultKind; 26] = [
         FaultKind::Restart,
         FaultKind::Mend,
         FaultKind::Kill,
@@ -83,6 +85,7 @@ impl FaultKind {
         FaultKind::Reconfigure,
         FaultKind::ContenderPause,
         FaultKind::ContenderDeath,
+        FaultKind::ContenderCut,
     ];
 
     /// As in `--without`.
@@ -113,6 +116,7 @@ impl FaultKind {
             FaultKind::Reconfigure => "reconfigure",
             FaultKind::ContenderPause => "contender-pause",
             FaultKind::ContenderDeath => "contender-death",
+            FaultKind::ContenderCut => "contender-cut",
         }
     }
 
@@ -127,7 +131,7 @@ impl FaultKind {
 
     /// Nothing happens where nobody contends.
     pub(crate) fn is_of_contenders(self) -> bool {
-        matches!(self, FaultKind::ContenderPause | FaultKind::ContenderDeath)
+        matches!(self, FaultKind::ContenderPause | FaultKind::ContenderDeath | FaultKind::ContenderCut)
     }
 
     /// How often it comes among others.
@@ -135,7 +139,8 @@ impl FaultKind {
         match self {
             FaultKind::Restart => 4,
             FaultKind::Mend | FaultKind::Kill | FaultKind::PowerLoss => 2,
-            FaultKind::Tail | FaultKind::Reconfigure | FaultKind::ContenderPause => 2,
+            FaultKind::Tail | FaultKind::Reconfigure => 2,
+            FaultKind::ContenderPause | FaultKind::ContenderCut => 3,
             _ => 1,
         }
     }

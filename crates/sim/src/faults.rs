@@ -152,6 +152,7 @@ impl World {
             FaultKind::Reconfigure => self.reconfigure(&mut chance),
             FaultKind::ContenderPause => self.pause_contender(&mut chance),
             FaultKind::ContenderDeath => self.end_contender(&mut chance),
+            FaultKind::ContenderCut => self.cut_contender(&mut chance),
         }
     }
 

@@ -52,7 +52,10 @@ async fn who_is_never_connected_is_told_why() {
     let connect = |_, _| async { Err::<DuplexStream, _>(io::Error::other("the proxy says no")) };
     let builder = Client::builder("zoo.example:2181").connector(connect);
     let error = builder.connection_timeout(Duration::from_secs(5)).connect().await.unwrap_err();
-    assert!(matches!(&error, Error::Unreachable { trouble, .. } if trouble.contains("the proxy says no")), "{error}");
+    assert!(
+        matches!(&error, Error::Unreachable { trouble, .. } if trouble.contains("the proxy says no")),
+        "{error}"
+    );
 }
 
 /// An attempt that takes too long is given up, and another server is tried.

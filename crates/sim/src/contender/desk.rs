@@ -112,7 +112,11 @@ impl Desk {
     }
 
     /// From now on the world asks, after each step, whether the recipe still says that this is held.
-    pub(super) fn believes(self: &Arc<Self>, holder: Holder, asks: impl Fn() -> bool + Send + 'static) -> Belief {
+    pub(super) fn believes(
+        self: &Arc<Self>,
+        holder: Holder,
+        asks: impl Fn() -> bool + Send + 'static,
+    ) -> Belief {
         let mut told = lock(&self.told);
         told.count += 1;
         let number = told.count;

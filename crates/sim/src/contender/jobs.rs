@@ -89,7 +89,8 @@ async fn hold_while(
     let holder = Holder::of(thing, fence);
     desk.note(Note::Holds(holder));
     let _belief = desk.believes(holder, still.clone());
-    for _ in 0..desk.below(4) {
+    let writes = if desk.below(8) == 0 { 12 } else { desk.below(4) };
+    for _ in 0..writes {
         desk.pause(PAUSE_MS).await;
         if still() {
             desk.note(Note::StillHolds(holder));
