@@ -80,6 +80,9 @@ impl Thing {
     }
 }
 
+/// What a process learns when it runs again.
+type Missed = Box<dyn FnOnce(&Process)>;
+
 /// A process, or the place of one that has died.
 pub(crate) struct Contender {
     make: Make,
@@ -87,6 +90,8 @@ pub(crate) struct Contender {
     /// It does not run before then; dead, it is not started.
     idle_until: u64,
     paused: bool,
+    /// What has come for it while it did not run.
+    missed: Vec<Missed>,
     /// Nothing passes between it and any server before then.
     cut_until: u64,
     /// Calls so far.
@@ -112,6 +117,7 @@ impl Contender {
             process: None,
             idle_until: 0,
             paused: false,
+            missed: Vec::new(),
             cut_until: 0,
             calls: 0,
         };
@@ -162,6 +168,9 @@ impl World {
         if contender >= self.contenders.len() {
             return;
         }
+        let resumes = self.contenders[contender].paused && self.contenders[contender].idle_until <= now;
+        // What has come, or that time has passed: either can be noticed first.
+        let late = resumes && self.chance.one_in(2);
         self.after(STEP_MS, Event::Contender(contender));
         let of = &mut self.contenders[contender];
         if of.idle_until > now {
@@ -174,7 +183,7 @@ impl World {
                 of.process = Some(process);
             }
             Some(process) if std::mem::take(&mut of.paused) => {
-                process.resume(now);
+                process.resume(now, std::mem::take(&mut of.missed), late);
                 self.trace(|| format!("contender {contender} runs again"));
             }
             Some(process) => process.desk.hush(quiet),
@@ -183,13 +192,13 @@ impl World {
     }
 
     /// A process lives until now, learns of something, and what it has done is carried out.
-    fn contender_learns(&mut self, contender: usize, learns: impl FnOnce(&Process)) {
+    fn contender_learns(&mut self, contender: usize, learns: impl FnOnce(&Process) + 'static) {
         let now = self.now;
-        let of = &self.contenders[contender];
+        let of = &mut self.contenders[contender];
         let Some(process) = &of.process else { return };
         if of.paused {
-            // The kernel takes it.
-            return learns(process);
+            // The kernel keeps it.
+            return of.missed.push(Box::new(learns));
         }
         process.run(now, learns);
         for call in process.board.take() {
@@ -248,7 +257,7 @@ impl World {
         if let (Some((conn, _)), Some(process)) = (opened, &mut self.contenders[contender].process) {
             process.lines.insert(conn, Line { far, greeted: false, rest: Vec::new() });
         }
-        self.contender_learns(contender, |_| drop(answer.send(answer_of)));
+        self.contender_learns(contender, move |_| drop(answer.send(answer_of)));
     }
 
     /// Something has come on a contender's connection.
@@ -279,7 +288,7 @@ impl World {
                 true
             }
         };
-        self.contender_learns(contender, |process| {
+        self.contender_learns(contender, move |process| {
             if let Some(line) = process.lines.get(&conn) {
                 line.far.feed(&frame);
                 if ends {
@@ -399,6 +408,7 @@ impl World {
     fn drop_process(&mut self, contender: usize, silent: bool) {
         let of = &mut self.contenders[contender];
         of.paused = false;
+        of.missed.clear();
         let Some(process) = of.process.take() else { return };
         for conn in process.lines.keys() {
             let up = self.net.conns[conn].up;

@@ -193,6 +193,15 @@ impl World {
     }
 
     fn all_have_the_same(&mut self) {
+        // The servers may be about to take away a container in which nothing is left.
+        self.run_until(2_000, |world| {
+            let settled = |id: &i64| {
+                let node = &world.nodes[id];
+                let applied = node.server.as_ref().map(|server| server.tree().last_processed());
+                applied >= Some(world.truth.last()) && node.disk.waiting() == 0
+            };
+            world.members().iter().all(settled)
+        });
         let last = self.truth.last();
         for id in self.members() {
             let node = &self.nodes[&id];

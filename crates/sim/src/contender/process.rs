@@ -94,11 +94,21 @@ impl Process {
         });
     }
 
-    /// It did not run: its clock has gone on, and it finds all that has come.
-    pub(super) fn resume(&self, now: u64) {
+    /// It did not run: its clock has gone on, and it finds all that has come, with `late` after all that its timers do.
+    pub(super) fn resume(&self, now: u64, missed: Vec<Box<dyn FnOnce(&Process)>>, late: bool) {
         let due = self.at(now);
+        let find =
+            |missed: Vec<Box<dyn FnOnce(&Process)>>| missed.into_iter().for_each(|learns| learns(self));
         self.runtime.block_on(async {
+            let mut missed = Some(missed);
+            if let Some(missed) = missed.take_if(|_| !late) {
+                find(missed);
+            }
             advance(due.saturating_duration_since(Instant::now())).await;
+            if let Some(missed) = missed {
+                yield_now().await;
+                find(missed);
+            }
             for _ in 0..TURNS {
                 yield_now().await;
             }
