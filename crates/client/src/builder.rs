@@ -4,15 +4,19 @@ use crate::{
     client::{Client, Handle},
     connect_string,
     connection_task::ConnectionTask,
-    dial::{Dialer, Resolver, by_the_system},
+    dial::{Dialer, OwnStream, Way, by_the_system},
     error::{Error, Result},
+    protected::Ids,
     retry::RetryPolicy,
     shared::Shared,
     tls,
 };
 use ostler_client_core::{AuthInfo, Config, SaslCredentials};
-use std::{sync::Arc, time::Duration};
-use tokio::time::{Instant, timeout_at};
+use std::{future::Future, io, sync::Arc, time::Duration};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    time::{Instant, timeout_at},
+};
 use uuid::Uuid;
 
 /// Describes a client; [`connect`](ClientBuilder::connect) makes it.
@@ -21,7 +25,8 @@ use uuid::Uuid;
 pub struct ClientBuilder {
     servers: String,
     config: Config,
-    resolver: Resolver,
+    way: Way,
+    ids: Ids,
     tls: Option<Arc<rustls::ClientConfig>>,
     retry: RetryPolicy,
     reply_max: usize,
@@ -39,7 +44,8 @@ impl ClientBuilder {
         ClientBuilder {
             servers: servers.to_owned(),
             config: Config::new(1, seed),
-            resolver: by_the_system(),
+            way: Way::Tcp(by_the_system()),
+            ids: Ids::default(),
             tls: None,
             retry: RetryPolicy::default(),
             reply_max: 64 << 20,
@@ -133,10 +139,53 @@ impl ClientBuilder {
         self
     }
 
+    /// Where the ids in the names of [`protected`](crate::Create::protected) znodes come from; drawn by the system
+    /// unless said.
+    ///
+    /// For tests that must repeat, together with [`seed`](ClientBuilder::seed). An id is how a client knows what it has
+    /// created: of two clients with the same seed either would take the other's znodes for its own.
+    pub fn seed_of_ids(mut self, seed: u64) -> Self {
+        self.ids = Ids::from_seed(seed);
+        self
+    }
+
+    /// Connections are made like this, instead of by TCP to the addresses of a server's name: through a proxy, over a
+    /// unix socket, or within the process. `connect` is given a server's name and port as the connect string has them,
+    /// for every attempt anew. What it returns carries the protocol's bytes, or, with [`tls`](ClientBuilder::tls), those
+    /// of TLS for that name. An attempt that takes too long is dropped.
+    ///
+    /// ```
+    /// # mod server { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client/server.rs")); }
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> ostler_client::Result<()> {
+    /// # let server = server::TestServer::start();
+    /// # let proxy = server.address;
+    /// use ostler_client::Client;
+    /// use tokio::net::TcpStream;
+    ///
+    /// let client = Client::builder("zoo.example:2181")
+    ///     .connector(move |_host, _port| TcpStream::connect(proxy))
+    ///     .connect()
+    ///     .await?;
+    /// # client.close().await;
+    /// # Ok(()) }
+    /// ```
+    pub fn connector<C, F, S>(mut self, connect: C) -> Self
+    where
+        C: Fn(String, u16) -> F + Send + Sync + 'static,
+        F: Future<Output = io::Result<S>> + Send + 'static,
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        self.way = Way::Own(Arc::new(move |server| {
+            let connecting = connect(server.host, server.port);
+            Box::pin(async move { Ok(Box::new(connecting.await?) as Box<dyn OwnStream>) })
+        }));
+        self
+    }
+
     /// Names are resolved like this instead.
     #[cfg(test)]
-    pub(crate) fn resolver(mut self, resolver: Resolver) -> Self {
-        self.resolver = resolver;
+    pub(crate) fn resolver(mut self, resolver: crate::dial::Resolver) -> Self {
+        self.way = Way::Tcp(resolver);
         self
     }
 
@@ -169,8 +218,8 @@ impl ClientBuilder {
     pub fn start(self) -> Result<Client> {
         let parsed = connect_string::parse(&self.servers)?;
         let config = Config { hosts: parsed.hosts.len(), ..self.config };
-        let shared = Arc::new(Shared::new(config));
-        let dialer = Dialer { hosts: parsed.hosts.into(), resolver: self.resolver, tls: self.tls };
+        let shared = Arc::new(Shared::new(config, self.ids));
+        let dialer = Dialer { hosts: parsed.hosts.into(), way: self.way, tls: self.tls };
         let task = ConnectionTask::new(shared.clone(), dialer, self.reply_max);
         shared.runtime.spawn(task);
         let handle = Arc::new(Handle { shared });

@@ -105,7 +105,8 @@ impl<'a> Create<'a> {
     /// only if it is not there. If the future is dropped, or the retry policy gives up, whatever was created is
     /// deleted in the background.
     pub fn protected(self) -> Self {
-        self.protected_as(ProtectionId::new())
+        let id = self.client.shared().new_id();
+        self.protected_as(id)
     }
 
     /// [`protected`](Create::protected), with an id that the caller knows.

@@ -1,4 +1,5 @@
-//! From a server's name to a connection: names are resolved anew at every attempt.
+//! From a server's name to a connection: names are resolved anew at every attempt, unless the caller of the client
+//! makes the connections.
 
 use crate::{connect_string::HostPort, error::DialError};
 use rustls_pki_types::ServerName;
@@ -33,35 +34,62 @@ pub(crate) fn by_the_system() -> Resolver {
     })
 }
 
+/// A connection that the client has not made itself.
+pub(crate) trait OwnStream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> OwnStream for S {}
+
+/// How a server's name becomes a connection, without sockets of the client's own.
+pub(crate) type Connector = Arc<dyn Fn(HostPort) -> Connecting + Send + Sync>;
+
+pub(crate) type Connecting = Pin<Box<dyn Future<Output = io::Result<Box<dyn OwnStream>>> + Send>>;
+
+/// How servers are reached.
+#[derive(Clone)]
+pub(crate) enum Way {
+    /// By TCP, to the addresses of their names.
+    Tcp(Resolver),
+    /// As the caller says.
+    Own(Connector),
+}
+
 /// What every connection needs.
 #[derive(Clone)]
 pub(crate) struct Dialer {
     pub(crate) hosts: Arc<[HostPort]>,
-    pub(crate) resolver: Resolver,
+    pub(crate) way: Way,
     pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
 }
 
-/// A connection, encrypted or not.
-#[derive(Debug)]
+/// A connection: the client's own, somebody else's, or an encrypted one over either.
 pub(crate) enum Conn {
-    Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
+    Tcp(TcpStream),
+    Own(Box<dyn OwnStream>),
+    Tls(Box<TlsStream<Conn>>),
 }
 
 impl Dialer {
     /// Connects to server number `host`, in attempt number `attempt` of all.
     pub(crate) async fn dial(self, host: usize, attempt: u64) -> Result<Conn, DialError> {
         let server = &self.hosts[host];
-        let addresses = (self.resolver)(server.clone()).await;
-        let addresses = addresses.map_err(|cause| DialError::Resolve(server.to_string(), cause))?;
-        let tcp = connect(server, addresses, turn(attempt, self.hosts.len())).await?;
+        let plain = match &self.way {
+            Way::Tcp(resolver) => {
+                let addresses = resolver(server.clone()).await;
+                let addresses = addresses.map_err(|cause| DialError::Resolve(server.to_string(), cause))?;
+                Conn::Tcp(connect(server, addresses, turn(attempt, self.hosts.len())).await?)
+            }
+            Way::Own(connector) => {
+                let stream = connector(server.clone()).await;
+                Conn::Own(stream.map_err(|cause| DialError::Connect(server.to_string(), cause))?)
+            }
+        };
         match self.tls {
-            None => Ok(Conn::Plain(tcp)),
+            None => Ok(plain),
             Some(config) => {
                 let failed = |cause| DialError::Tls(server.to_string(), cause);
                 let name = ServerName::try_from(server.host.clone());
                 let name = name.map_err(|cause| failed(io::Error::other(cause)))?;
-                let tls = TlsConnector::from(config).connect(name, tcp).await.map_err(failed)?;
+                let tls = TlsConnector::from(config).connect(name, plain).await.map_err(failed)?;
                 Ok(Conn::Tls(Box::new(tls)))
             }
         }
@@ -113,7 +141,8 @@ async fn connect(
 impl AsyncRead for Conn {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Conn::Plain(tcp) => Pin::new(tcp).poll_read(cx, into),
+            Conn::Tcp(tcp) => Pin::new(tcp).poll_read(cx, into),
+            Conn::Own(own) => Pin::new(own).poll_read(cx, into),
             Conn::Tls(tls) => Pin::new(tls).poll_read(cx, into),
         }
     }
@@ -122,21 +151,24 @@ impl AsyncRead for Conn {
 impl AsyncWrite for Conn {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
-            Conn::Plain(tcp) => Pin::new(tcp).poll_write(cx, bytes),
+            Conn::Tcp(tcp) => Pin::new(tcp).poll_write(cx, bytes),
+            Conn::Own(own) => Pin::new(own).poll_write(cx, bytes),
             Conn::Tls(tls) => Pin::new(tls).poll_write(cx, bytes),
         }
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Conn::Plain(tcp) => Pin::new(tcp).poll_flush(cx),
+            Conn::Tcp(tcp) => Pin::new(tcp).poll_flush(cx),
+            Conn::Own(own) => Pin::new(own).poll_flush(cx),
             Conn::Tls(tls) => Pin::new(tls).poll_flush(cx),
         }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Conn::Plain(tcp) => Pin::new(tcp).poll_shutdown(cx),
+            Conn::Tcp(tcp) => Pin::new(tcp).poll_shutdown(cx),
+            Conn::Own(own) => Pin::new(own).poll_shutdown(cx),
             Conn::Tls(tls) => Pin::new(tls).poll_shutdown(cx),
         }
     }
@@ -165,7 +197,7 @@ mod tests {
         let mute = listen().await;
         let port = mute.local_addr().unwrap().port();
         let hosts = [HostPort { host: "127.0.0.1".to_owned(), port }].into();
-        let dialer = Dialer { hosts, resolver: by_the_system(), tls: None };
+        let dialer = Dialer { hosts, way: Way::Tcp(by_the_system()), tls: None };
         assert!(!dialer.can_write(0).await);
     }
 

@@ -11,7 +11,14 @@ use crate::{
     operation::Operation,
     paths::join,
 };
-use ostler_proto::path;
+use ostler_proto::{
+    path,
+    planted::{self, Bug},
+};
+use rand_xoshiro::{
+    SplitMix64,
+    rand_core::{RngCore, SeedableRng},
+};
 use std::fmt;
 use tokio::time::{Instant, sleep};
 use tracing::Instrument;
@@ -41,6 +48,26 @@ impl ProtectionId {
     fn protect(self, path: &str) -> String {
         let at = path.rfind('/').map_or(0, |slash| slash + 1);
         format!("{}{PREFIX}{self}-{}", &path[..at], &path[at..])
+    }
+}
+
+/// Where a client's ids come from.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Ids {
+    /// For tests that must repeat; the system's chance otherwise.
+    seeded: Option<SplitMix64>,
+}
+
+impl Ids {
+    pub(crate) fn from_seed(seed: u64) -> Ids {
+        Ids { seeded: Some(SplitMix64::seed_from_u64(seed)) }
+    }
+
+    pub(crate) fn next(&mut self) -> ProtectionId {
+        let Some(chance) = &mut self.seeded else { return ProtectionId::new() };
+        let mut bytes = [0; 16];
+        chance.fill_bytes(&mut bytes);
+        ProtectionId(uuid::Builder::from_random_bytes(bytes).into_uuid())
     }
 }
 
@@ -97,8 +124,8 @@ async fn run(plan: &Plan, id: ProtectionId, path: &str, first: Asked) -> Result<
     let mut first = Some(first);
     loop {
         let result = match unknown {
-            true => find_or_create(plan, id, path).await,
-            false => plan.with_parents(path, first.take().unwrap_or_else(|| plan.ask(path))).await,
+            true if !planted::is(Bug::OrphanNotSought) => find_or_create(plan, id, path).await,
+            _ => plan.with_parents(path, first.take().unwrap_or_else(|| plan.ask(path))).await,
         };
         let error = match result {
             Err(error) => error,
@@ -122,7 +149,9 @@ async fn run(plan: &Plan, id: ProtectionId, path: &str, first: Asked) -> Result<
 async fn find_or_create(plan: &Plan, id: ProtectionId, path: &str) -> Result<Created> {
     let client = plan.client.with_retry(crate::RetryPolicy::none());
     let parent = parent_of(path);
-    client.sync(parent).await?;
+    if !planted::is(Bug::SearchWithoutSync) {
+        client.sync(parent).await?;
+    }
     let names = match client.get_children(parent).await {
         Err(error) if error.is_no_node() => Vec::new(),
         names => names?,
@@ -147,6 +176,16 @@ pub(crate) fn parent_of(path: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ids_are_drawn_unless_they_come_from_a_seed() {
+        let ids = |mut of: Ids| [of.next(), of.next()].map(|id| id.to_string());
+        let seeded = ids(Ids::from_seed(1));
+        assert_eq!(seeded, ids(Ids::from_seed(1)));
+        assert!(seeded[0] != seeded[1] && seeded != ids(Ids::from_seed(2)));
+        assert_ne!(ids(Ids::default()), ids(Ids::default()));
+        assert!(Uuid::try_parse(&seeded[0]).is_ok());
+    }
 
     #[test]
     fn names_are_those_of_curator() {

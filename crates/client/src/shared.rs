@@ -5,17 +5,19 @@
 
 use crate::{
     metrics::{Metrics, Recorder},
+    protected::{Ids, ProtectionId},
     states::{StateStream, Subscribers},
     watch::{Sink, WatchedEvent},
 };
 use bytes::Bytes;
 use ostler_client_core::{
-    AttemptId, AuthInfo, Chroot, Effect, Effects, Failure, Input, Mono, RequestId, Session, SessionState,
-    WatchId,
+    AttemptId, AuthInfo, Chroot, ConnectionState, Effect, Effects, Failure, Input, Mono, RequestId, Session,
+    SessionState, WatchId,
 };
 use ostler_proto::{
     id::{SessionId, Zxid},
     op::Op,
+    planted::{self, Bug},
     reply::ReplyHeader,
     request::Request,
 };
@@ -116,6 +118,7 @@ pub(crate) struct State {
     /// Set while the connection's task sleeps.
     waker: Option<Waker>,
     recorder: Recorder,
+    ids: Ids,
     trouble: Option<String>,
 }
 
@@ -138,7 +141,7 @@ pub(crate) struct Work {
 }
 
 impl Shared {
-    pub(crate) fn new(config: ostler_client_core::Config) -> Shared {
+    pub(crate) fn new(config: ostler_client_core::Config, ids: Ids) -> Shared {
         let state = State {
             core: Session::new(config, Mono::START),
             effects: Effects::default(),
@@ -151,6 +154,7 @@ impl Shared {
             probe: None,
             waker: None,
             recorder: Recorder::default(),
+            ids,
             trouble: None,
         };
         let runtime = tokio::runtime::Handle::current();
@@ -289,6 +293,11 @@ impl Shared {
         let mut answers = Answers::new();
         let (seen, waker) = {
             let mut state = self.lock();
+            if planted::is(Bug::HolderAsksNoClock) {
+                let told = state.core.state();
+                let lives = !matches!(told.state, ConnectionState::Lost | ConnectionState::Closed);
+                return (told, told.session.filter(|_| lives));
+            }
             let waker = if state.core.is_overdue(now) {
                 state.step(now, Input::Deadline, &mut answers);
                 state.waker.take()
@@ -312,6 +321,11 @@ impl Shared {
     pub(crate) fn metrics(&self) -> Metrics {
         let state = self.lock();
         state.recorder.report(state.core.watchers(), state.waiters.iter().flatten().count())
+    }
+
+    /// An id that nobody else has.
+    pub(crate) fn new_id(&self) -> ProtectionId {
+        self.lock().ids.next()
     }
 
     pub(crate) fn note_trouble(&self, trouble: String) {

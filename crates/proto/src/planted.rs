@@ -59,11 +59,17 @@ pub enum Bug {
     RecursiveSeesLists,
     AclOfBefore,
     AuthIsTheFirst,
+    MutexLooksOnce,
+    LatchLeadsOn,
+    OrphanNotSought,
+    SearchWithoutSync,
+    HolderAsksNoClock,
+    SessionOutlived,
 }
 
 impl Bug {
     /// All of them, with their names and what they are.
-    pub const ALL: [(Bug, &'static str, &'static str); 51] = [
+    pub const ALL: [(Bug, &'static str, &'static str); 57] = [
         (Bug::AckBeforeSync, "ack-before-sync", "a server acknowledges what its disk has not synced"),
         (Bug::AppendOutOfOrder, "append-out-of-order", "records of one batch are written in the wrong order"),
         (
@@ -246,6 +252,32 @@ impl Bug {
             Bug::AuthIsTheFirst,
             "auth-is-the-first",
             "`auth` in a list stands for one identity of who asks, and not for all",
+        ),
+        (
+            Bug::MutexLooksOnce,
+            "mutex-looks-once",
+            "who waits for a lock has it when the one before it is gone, whoever else holds it",
+        ),
+        (Bug::LatchLeadsOn, "latch-leads-on", "a latch leads on when its session is lost"),
+        (
+            Bug::OrphanNotSought,
+            "orphan-not-sought",
+            "a protected create without an answer is done again, and the first is not looked for",
+        ),
+        (
+            Bug::SearchWithoutSync,
+            "search-without-sync",
+            "a protected create is looked for on a server that may not have seen it yet",
+        ),
+        (
+            Bug::HolderAsksNoClock,
+            "holder-asks-no-clock",
+            "a holder believes to hold until somebody tells it of the session's end",
+        ),
+        (
+            Bug::SessionOutlived,
+            "session-outlived",
+            "a client takes its session for lost half a timeout too late",
         ),
     ];
 

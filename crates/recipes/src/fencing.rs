@@ -150,6 +150,7 @@ impl Fence {
             }
         };
         tokio::select! {
+            biased;
             () = self.held.session.suspended() => {}
             () = watched => {}
         }

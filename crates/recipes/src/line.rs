@@ -7,6 +7,7 @@ use crate::{
     planted::{self, Bug},
 };
 use ostler_client::{Client, ConnectionState, CreateMode, Created, ErrorCode, Operation, Session, paths};
+use ostler_proto::planted::{self as simulated, Bug as Simulated};
 
 /// What kind of place to take.
 #[derive(Debug, Clone, Copy)]
@@ -127,6 +128,9 @@ impl Place {
                 watched => {
                     let (_, changed) = watched?;
                     changed.await?;
+                    if simulated::is(Simulated::MutexLooksOnce) {
+                        return Ok(Turn::Ours);
+                    }
                 }
             }
         }

@@ -1,7 +1,8 @@
 //! Curator's bugs on purpose, to see that the tests that name them find them.
 //!
 //! Each stands where somebody could make it, behind `if planted::is(Bug::…)`. Without the feature `planted-bugs`, which
-//! only `tests/holding/planted.rs` is built with, that is `if false`, and nothing of it is compiled.
+//! only `tests/holding/planted.rs` is built with, that is `if false`, and nothing of it is compiled. Those that the
+//! simulator finds are on the list of `ostler_proto::planted`.
 
 /// A bug that can be planted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,400 +1,479 @@
-//! Clients that want one lock, over the session of a client proper.
+//! Processes that want the same locks and leaderships, by the client and the recipes that others use.
 //!
-//! A reference form of the recipe: an ephemeral sequential znode each, whoever has the lowest number holds the lock, and
-//! everybody else watches the one before. The znode's czxid is the holder's token. What is guarded takes a token only if
-//! it is above all before it, so the lock is held by one at a time if and only if each holder's token is above the last.
+//! Each is a runtime of its own on a clock that the world moves, so that it can be stopped for longer than its session
+//! lasts, and can die without a word. What a recipe says that it holds is judged where it says so: each holder's token is
+//! above that of the one before, and nobody is said to hold anything in a session that a server has ended.
+
+mod desk;
+mod jobs;
+mod pipe;
+mod process;
 
 use crate::{
     chance::Chance,
+    guarded::GUARDED,
     network::{Caller, Parcel},
-    world::{Event, Shape, TICK_MS, World},
+    world::{Event, Shape, World},
 };
-use ostler_client_core::{
-    AttemptId, Config, ConnectionState, Effect, Effects, Failure, Input, Mono, RequestId, Session, WatchId,
-};
+use desk::{Holder, Note};
 use ostler_proto::{
-    acl::{Perms, RawAcl},
-    error::ErrorCode,
     event,
     frame::{Split, split},
-    id::SessionId,
-    jute::Reader,
-    op::Op,
-    reply::{Reply, ReplyHeader},
-    request::{Create, PathVersion, PathWatch, Request},
-    stat::Stat,
+    reply::Reply,
 };
-use ostler_server_core::ConnId;
-use std::time::Duration;
+use ostler_server_core::{ClientRequest, ConnId};
+use ostler_zab::ReignLength;
+use pipe::pipe;
+use process::{Line, Make, Process};
+use std::collections::BTreeMap;
 
-const LOCK: &str = "/lock";
-/// How long somebody holds the lock, and waits before wanting it again, at most.
-const HELD_MS: u64 = 300;
+/// How often a process runs whatever comes: its timers are late for the network by less than this.
+const STEP_MS: u64 = 5;
+/// A machine that hears nothing asks again so soon.
+const CALL_AGAIN_MS: u64 = 20;
 /// A connection's frame is smaller.
 const FRAME_MAX: usize = 1 << 20;
+/// A session's timeout, at most.
+const TIMEOUT_MS: u64 = 3_000;
+/// In the calm, somebody has each thing so long after the last session that may be gone has ended.
+const TURN_MS: u64 = TIMEOUT_MS + 6_000;
+/// And those who are told to stop have given back all that they had.
+const END_MS: u64 = 12_000;
 
-/// What a contender is about.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Doing {
-    /// Does not want the lock before then.
-    Resting { until: u64 },
-    /// Makes the znode below which the contenders' are.
-    Founding,
-    /// Makes its own.
-    Entering,
-    /// Does not know whether its own was made.
-    Searching,
-    /// Looks who is before it.
-    Looking { own: String },
-    /// Looks whether the one before it is there.
-    Watching { own: String },
-    /// Waits for the one before it to go.
-    Waiting { own: String },
-    /// Is the first, and asks for its token.
-    Proving { own: String },
-    /// Has the lock.
-    Holding { own: String, until: u64 },
-    /// Takes its own znode away.
-    Leaving { own: String },
+/// What is to be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Thing {
+    Mutex,
+    Latch,
+    Selector,
+    Semaphore,
+    ReadWrite,
 }
 
-/// A client that wants the lock now and then.
-pub(crate) struct Contender {
-    number: usize,
-    session: Session,
-    conn: Option<(AttemptId, ConnId)>,
-    /// The first frame of the connection is sent.
-    greeted: bool,
-    wake: Option<u64>,
-    requests: u64,
-    watches: u64,
-    /// How often it has wanted the lock: part of its znode's name, so that it finds it again.
-    tries: u64,
-    doing: Doing,
-    bound: Option<SessionId>,
-    asked: Option<RequestId>,
-}
+impl Thing {
+    const ALL: [Thing; 5] = [Thing::Mutex, Thing::Latch, Thing::Selector, Thing::Semaphore, Thing::ReadWrite];
 
-fn at(ms: u64) -> Mono {
-    Mono(Duration::from_millis(ms))
-}
-
-impl Contender {
-    pub(crate) fn new(number: usize, shape: &Shape, chance: &mut Chance) -> Contender {
-        let hosts = (shape.voters + shape.observers) as usize;
-        let mut config = Config::new(hosts, chance.below(1 << 30));
-        config.session_timeout = Duration::from_millis(chance.between(8, 30) * 100);
-        config.connection_timeout = Duration::from_secs(5);
-        config.tick_time = Duration::from_millis(TICK_MS);
-        Contender {
-            number,
-            session: Session::new(config, at(0)),
-            conn: None,
-            greeted: false,
-            wake: None,
-            requests: 0,
-            watches: 0,
-            tries: 0,
-            doing: Doing::Founding,
-            bound: None,
-            asked: None,
+    /// The recipe's znode.
+    fn path(self) -> &'static str {
+        match self {
+            Thing::Mutex => "/recipes/mutex",
+            Thing::Latch => "/recipes/latch",
+            Thing::Selector => "/recipes/selector",
+            Thing::Semaphore => "/recipes/semaphore",
+            Thing::ReadWrite => "/recipes/read-write",
         }
     }
 
-    fn prefix(&self) -> String {
-        format!("c{}-{}-", self.number, self.tries)
+    /// What only a holder writes.
+    fn guarded(self) -> String {
+        format!("{GUARDED}{}", &self.path()["/recipes/".len()..])
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Thing::Mutex => "mutex held",
+            Thing::Latch => "latch held",
+            Thing::Selector => "selector held",
+            Thing::Semaphore => "semaphore held",
+            Thing::ReadWrite => "write lock held",
+        }
     }
 }
 
-/// The number at the end of a contender's name.
-fn place(name: &str) -> i64 {
-    name.rsplit('-').next().and_then(|number| number.parse().ok()).unwrap_or(i64::MAX)
+/// What a process learns when it runs again.
+type Missed = Box<dyn FnOnce(&Process)>;
+
+/// A process, or the place of one that has died.
+pub(crate) struct Contender {
+    make: Make,
+    process: Option<Process>,
+    /// It does not run before then; dead, it is not started.
+    idle_until: u64,
+    paused: bool,
+    /// What has come for it while it did not run.
+    missed: Vec<Missed>,
+    /// Nothing passes between it and any server before then.
+    cut_until: u64,
+    /// Calls so far.
+    calls: u64,
 }
 
-fn create<'a>(path: &'a str, flags: i32) -> Request<'a> {
-    let open = RawAcl { perms: Perms::ALL, scheme: Some("world".into()), id: Some("anyone".into()) };
-    let (op, path) = (Op::Create, path.into());
-    Request::Create(Create { op, path, data: Some(b""), acl: Some(vec![open]), flags, ttl_ms: -1 })
+impl Contender {
+    /// All who contend for some things.
+    pub(crate) fn all(shape: &Shape, chance: &mut Chance) -> Vec<Contender> {
+        if shape.contenders == 0 {
+            return Vec::new();
+        }
+        let mut things = vec![chance.pick(&Thing::ALL), chance.pick(&Thing::ALL)];
+        things.sort_unstable();
+        things.dedup();
+        let make = |_| Contender {
+            make: Make {
+                hosts: shape.voters + shape.observers,
+                things: things.clone(),
+                timeout_ms: chance.between(8, TIMEOUT_MS / 100) * 100,
+                seed: chance.below(1 << 30),
+            },
+            process: None,
+            idle_until: 0,
+            paused: false,
+            missed: Vec::new(),
+            cut_until: 0,
+            calls: 0,
+        };
+        (0..shape.contenders).map(make).collect()
+    }
+}
+
+/// A parcel in a few words.
+fn said(parcel: &Parcel) -> String {
+    match parcel {
+        Parcel::Request(payload) => match ClientRequest::decode(payload) {
+            Ok(request) => format!("{request:?}").chars().take(200).collect(),
+            Err(error) => error.to_string(),
+        },
+        Parcel::Connect(_) => "its session".into(),
+        Parcel::End => "its end".into(),
+        other => format!("{other:?}").chars().take(200).collect(),
+    }
+}
+
+/// How long something lasts: some outlive a session.
+fn some_time(chance: &mut Chance) -> u64 {
+    let ms = [100, 1_000, 3_000, 6_000][chance.below(4) as usize];
+    chance.between(ms / 4, ms)
+}
+
+/// Who has had what.
+#[derive(Debug, Default)]
+pub(crate) struct Turns {
+    /// The token of the last that held each thing, and how many have.
+    last: BTreeMap<Thing, (u64, u64)>,
+}
+
+impl Turns {
+    fn token(&self, thing: Thing) -> u64 {
+        self.last.get(&thing).map_or(0, |(token, _)| *token)
+    }
+
+    fn count(&self, thing: Thing) -> u64 {
+        self.last.get(&thing).map_or(0, |(_, count)| *count)
+    }
 }
 
 impl World {
     /// Time has come for something.
     pub(crate) fn contender_acts(&mut self, contender: usize) {
-        let now = self.now;
+        let (now, quiet) = (self.now, self.quiet_until > self.now);
         if contender >= self.contenders.len() {
             return;
         }
+        let resumes = self.contenders[contender].paused && self.contenders[contender].idle_until <= now;
+        // What has come, or that time has passed: either can be noticed first.
+        let late = resumes && self.chance.one_in(2);
+        self.after(STEP_MS, Event::Contender(contender));
         let of = &mut self.contenders[contender];
-        if of.wake.is_some_and(|wake| wake > now) {
+        if of.idle_until > now {
             return;
         }
-        of.wake = None;
-        if of.session.next_deadline().is_some_and(|due| due <= at(now)) {
-            self.contender_steps(contender, Input::Deadline);
+        match &of.process {
+            None => {
+                of.make.seed = of.make.seed.wrapping_add(1 << 32);
+                let process = Process::start(of.make.clone(), now);
+                of.process = Some(process);
+            }
+            Some(process) if std::mem::take(&mut of.paused) => {
+                process.resume(now, std::mem::take(&mut of.missed), late);
+                self.trace(|| format!("contender {contender} runs again"));
+            }
+            Some(process) => process.desk.hush(quiet),
         }
-        self.contend(contender);
-        self.mind_contender(contender);
+        self.contender_learns(contender, |_| {});
     }
 
-    fn mind_contender(&mut self, contender: usize) {
+    /// A process lives until now, learns of something, and what it has done is carried out.
+    fn contender_learns(&mut self, contender: usize, learns: impl FnOnce(&Process) + 'static) {
         let now = self.now;
         let of = &mut self.contenders[contender];
-        let own = match of.doing {
-            Doing::Resting { until } | Doing::Holding { until, .. } => Some(until),
-            _ => None,
-        };
-        let session = of.session.next_deadline().map(|due| due.0.as_nanos().div_ceil(1_000_000) as u64);
-        let Some(due) = session.into_iter().chain(own).min().map(|due| due.max(now + 1)) else { return };
-        if of.wake.is_none_or(|wake| wake > due) {
-            of.wake = Some(due);
-            self.after(due - now, Event::Contender(contender));
+        let Some(process) = &of.process else { return };
+        if of.paused {
+            // The kernel keeps it.
+            return of.missed.push(Box::new(learns));
         }
-    }
-
-    /// Does what is next, unless an answer is waited for.
-    fn contend(&mut self, contender: usize) {
-        let now = self.now;
-        let quiet = self.quiet || self.quiet_until > now;
-        let of = &mut self.contenders[contender];
-        if of.asked.is_some() || !of.session.state().state.is_connected() {
-            return;
-        }
-        let path = |name: &str| format!("{LOCK}/{name}");
-        match of.doing.clone() {
-            _ if quiet && !matches!(of.doing, Doing::Holding { .. } | Doing::Leaving { .. }) => {}
-            Doing::Founding => self.contender_asks(contender, &create(LOCK, 0), false),
-            Doing::Resting { until } if until <= now => {
-                of.tries += 1;
-                of.bound = of.session.session_at(at(now));
-                let path = path(&of.prefix());
-                of.doing = Doing::Entering;
-                self.contender_asks(contender, &create(&path, 3), false);
-            }
-            Doing::Searching | Doing::Looking { .. } => {
-                let children = PathWatch { path: LOCK.into(), watch: false };
-                self.contender_asks(contender, &Request::GetChildren(children), false);
-            }
-            Doing::Proving { own } => {
-                let own = PathWatch { path: path(&own).into(), watch: false };
-                self.contender_asks(contender, &Request::Exists(own), false);
-            }
-            Doing::Holding { own, until } if until <= now => {
-                of.doing = Doing::Leaving { own };
-                self.contend(contender);
-            }
-            Doing::Leaving { own } => {
-                let delete = PathVersion { path: path(&own).into(), version: -1 };
-                self.contender_asks(contender, &Request::Delete(delete), false);
-            }
-            _ => {}
-        }
-    }
-
-    fn contender_asks(&mut self, contender: usize, request: &Request<'_>, watched: bool) {
-        let of = &mut self.contenders[contender];
-        of.requests += 1;
-        of.watches += u64::from(watched);
-        let (id, watch) = (RequestId(of.requests), watched.then_some(WatchId(of.watches)));
-        of.asked = Some(id);
-        let session = of.bound.filter(|_| of.doing != Doing::Founding);
-        self.contender_steps(contender, Input::Request { id, session, request, watch });
-    }
-
-    /// A step of its session, and what comes of it.
-    fn contender_steps(&mut self, contender: usize, input: Input<'_>) {
-        let frame = match &input {
-            Input::Frame { payload, .. } => payload.to_vec(),
-            _ => Vec::new(),
-        };
-        let mut effects = Effects::default();
-        self.contenders[contender].session.step(at(self.now), input, &mut effects);
-        for effect in effects.list {
-            match effect {
-                Effect::Connect { attempt, host } => {
-                    let (delay, member) = (self.chance.between(1, 5), host as i64 + 1);
-                    self.after(delay, Event::ContenderCalls { contender, attempt, member });
-                }
-                Effect::Hangup(attempt) => self.contender_hangs_up(contender, attempt),
-                Effect::Reply { id, error, .. } => {
-                    self.contender_answered(contender, id, Ok((error, &frame[..])))
-                }
-                Effect::Failed { id, failure } => self.contender_answered(contender, id, Err(failure)),
-                Effect::Event { watchers, .. } => {
-                    let of = &mut self.contenders[contender];
-                    if watchers.contains(&WatchId(of.watches))
-                        && let Doing::Waiting { own } = of.doing.clone()
-                    {
-                        of.doing = Doing::Looking { own };
-                    }
-                }
-                Effect::State(state) if state.state == ConnectionState::Lost => {
-                    self.count("lock session lost");
-                    let until = self.now + 1;
-                    let of = &mut self.contenders[contender];
-                    if of.doing != Doing::Founding {
-                        of.doing = Doing::Resting { until };
-                    }
-                }
-                Effect::State(_)
-                | Effect::WatchesEnded(_)
-                | Effect::WatchesRemoved(_)
-                | Effect::ProbeReadWrite { .. }
-                | Effect::Ended { .. } => {}
-            }
-        }
-        self.contender_sends(contender, &effects.bytes);
-        self.contend(contender);
-        self.mind_contender(contender);
-    }
-
-    fn contender_sends(&mut self, contender: usize, bytes: &[u8]) {
-        let mut rest = bytes;
-        while let Split::Frame { payload, used } = split(rest, FRAME_MAX) {
+        process.run(now, learns);
+        for call in process.board.take() {
+            let delay = self.chance.between(1, 5);
             let of = &mut self.contenders[contender];
-            let Some((_, conn)) = of.conn else { return };
-            let first = !std::mem::replace(&mut of.greeted, true);
-            let payload = payload.to_vec();
-            let parcel = if first { Parcel::Connect(payload) } else { Parcel::Request(payload) };
+            of.calls += 1;
+            let (number, member) = (of.calls, call.member);
+            if let Some(process) = &mut of.process {
+                process.calls.insert(number, call.answer);
+            }
+            self.after(delay, Event::ContenderCalls { contender, call: number, member });
+        }
+        self.contender_sends(contender);
+        self.judge(contender);
+    }
+
+    fn contender_sends(&mut self, contender: usize) {
+        let mut parcels = Vec::new();
+        let Some(process) = &mut self.contenders[contender].process else { return };
+        for (conn, line) in &mut process.lines {
+            line.rest.extend(line.far.take());
+            let mut used = 0;
+            while let Split::Frame { payload, used: size } = split(&line.rest[used..], FRAME_MAX) {
+                let first = !std::mem::replace(&mut line.greeted, true);
+                let payload = payload.to_vec();
+                parcels
+                    .push((*conn, if first { Parcel::Connect(payload) } else { Parcel::Request(payload) }));
+                used += size;
+            }
+            line.rest.drain(..used);
+            if line.far.is_left() {
+                parcels.push((*conn, Parcel::End));
+            }
+        }
+        process.lines.retain(|_, line| !line.far.is_left());
+        for (conn, parcel) in parcels {
+            self.trace(|| format!("contender {contender} sends on {conn:?}: {}", said(&parcel)));
             let lane = self.net.conns[&conn].up;
             self.send(lane, parcel);
-            rest = &rest[used..];
         }
     }
 
-    pub(crate) fn contender_calls(&mut self, contender: usize, attempt: AttemptId, member: i64) {
-        if contender >= self.contenders.len() {
+    /// A call has reached a port, or a machine on which nobody listens.
+    pub(crate) fn contender_calls(&mut self, contender: usize, call: u64, member: i64) {
+        if self.contenders.get(contender).is_some_and(|of| of.cut_until > self.now) {
+            return self.after(CALL_AGAIN_MS, Event::ContenderCalls { contender, call, member });
+        }
+        let of = self.contenders.get_mut(contender).and_then(|of| of.process.as_mut());
+        let Some(answer) = of.and_then(|process| process.calls.remove(&call)) else { return };
+        if answer.is_closed() {
             return;
         }
-        match self.open(Caller::Contender(contender), member) {
-            Some((conn, _)) => {
-                let of = &mut self.contenders[contender];
-                (of.conn, of.greeted) = (Some((attempt, conn)), false);
-                self.contender_steps(contender, Input::Connected(attempt));
-            }
-            None => self.contender_steps(contender, Input::Disconnected(attempt)),
+        let opened = self.open(Caller::Contender(contender), member);
+        let (near, far) = pipe();
+        let answer_of = opened.map(|_| near).ok_or_else(|| std::io::ErrorKind::ConnectionRefused.into());
+        if let (Some((conn, _)), Some(process)) = (opened, &mut self.contenders[contender].process) {
+            process.lines.insert(conn, Line { far, greeted: false, rest: Vec::new() });
         }
-    }
-
-    fn contender_hangs_up(&mut self, contender: usize, attempt: AttemptId) {
-        if let Some((_, conn)) = self.contenders[contender].conn.take_if(|(of, _)| *of == attempt) {
-            let up = self.net.conns[&conn].up;
-            self.send(up, Parcel::End);
-        }
+        self.contender_learns(contender, move |_| drop(answer.send(answer_of)));
     }
 
     /// Something has come on a contender's connection.
     pub(crate) fn contender_gets(&mut self, contender: usize, conn: ConnId, parcel: Parcel) {
-        let of = self.contenders.get(contender).and_then(|of| of.conn);
-        let Some((attempt, _)) = of.filter(|(_, of)| *of == conn) else { return };
+        let process = self.contenders.get(contender).and_then(|of| of.process.as_ref());
+        if !process.is_some_and(|process| process.lines.contains_key(&conn)) {
+            return;
+        }
+        self.trace(|| format!("contender {contender} gets on {conn:?}: {}", said(&parcel)));
         let mut frame = Vec::new();
-        match parcel {
-            Parcel::Connected(response) => response.write_frame(&mut frame),
-            Parcel::Reply(reply) => Reply::write_frame(&reply, &mut frame),
-            Parcel::Event { zxid, kind, path } => event::write_frame(&mut frame, zxid, kind, &path),
+        let ends = match parcel {
+            Parcel::Connected(response) => {
+                response.write_frame(&mut frame);
+                false
+            }
+            Parcel::Reply(reply) => {
+                Reply::write_frame(&reply, &mut frame);
+                false
+            }
+            Parcel::Event { zxid, kind, path } => {
+                event::write_frame(&mut frame, zxid, kind, &path);
+                false
+            }
+            // In the middle of a frame, maybe.
             _ => {
-                self.contenders[contender].conn = None;
-                return self.contender_steps(contender, Input::Disconnected(attempt));
+                let lost = [0, 0, 0, 20, 0, 0, 0, 1];
+                frame.extend_from_slice(&lost[..self.chance.below(lost.len() as u64 + 1) as usize]);
+                true
             }
-        }
-        self.contender_steps(contender, Input::Frame { attempt, payload: &frame[4..] });
-    }
-
-    fn contender_answered(&mut self, contender: usize, id: RequestId, answer: Result<(i32, &[u8]), Failure>) {
-        let now = self.now;
-        let rest = now + self.chance.between(1, HELD_MS);
-        let of = &mut self.contenders[contender];
-        if of.asked != Some(id) {
-            return;
-        }
-        of.asked = None;
-        let body = |frame: &'_ [u8]| frame.get(ReplyHeader::SIZE..).unwrap_or_default().to_vec();
-        let answer = answer.map(|(error, frame)| match error {
-            0 => Ok(body(frame)),
-            code => Err(code),
+        };
+        self.contender_learns(contender, move |process| {
+            if let Some(line) = process.lines.get(&conn) {
+                line.far.feed(&frame);
+                if ends {
+                    line.far.end();
+                }
+            }
         });
-        of.doing = match (of.doing.clone(), answer) {
-            (Doing::Founding, Ok(Err(code))) if code != ErrorCode::NodeExists.code() => Doing::Founding,
-            (Doing::Founding, Err(_)) => Doing::Founding,
-            (Doing::Founding, _) => Doing::Resting { until: rest },
-            (Doing::Entering, Ok(Ok(body))) => match Reader::new(&body).text() {
-                Ok(path) => Doing::Looking { own: path[LOCK.len() + 1..].into() },
-                Err(_) => Doing::Searching,
-            },
-            (Doing::Entering, Err(Failure::ConnectionLoss)) => Doing::Searching,
-            (Doing::Searching | Doing::Looking { .. }, Ok(Ok(body))) => {
-                return self.contender_looks(contender, &body);
+    }
+
+    /// What a process says, and what its recipes would say.
+    fn judge(&mut self, contender: usize) {
+        let Some(process) = &self.contenders[contender].process else { return };
+        let notes = process.desk.take_notes();
+        for note in notes {
+            match note {
+                Note::Holds(holder) => self.holds(contender, holder),
+                Note::StillHolds(holder) => drop(self.may_hold(contender, holder)),
+                Note::TooLate => self.count("held too late"),
+                Note::Wrote(holder) => {
+                    let written = self.truth.guarded.has(&holder.thing.guarded(), holder.token);
+                    assert!(
+                        written,
+                        "[linearizable] contender {contender} was told that {holder:x?} has written"
+                    );
+                    self.count("guarded writes");
+                }
+                Note::Broken(how) => panic!("contender {contender}: {how}"),
+                Note::Done | Note::Closed => {
+                    let Some(process) = &mut self.contenders[contender].process else { return };
+                    process.closed = process.done;
+                    process.done = true;
+                }
             }
-            (Doing::Searching, _) => Doing::Searching,
-            (Doing::Looking { own }, Err(_)) => Doing::Looking { own },
-            (Doing::Watching { own }, Ok(Ok(_))) => Doing::Waiting { own },
-            (Doing::Watching { own }, _) => Doing::Looking { own },
-            (Doing::Proving { own }, Ok(Ok(body))) => {
-                return self.contender_holds(contender, own, &body);
-            }
-            (Doing::Proving { own }, Err(_)) => Doing::Proving { own },
-            (Doing::Leaving { own }, Err(_)) => Doing::Leaving { own },
-            // What went was lost, maybe; what came is late.
-            (doing @ (Doing::Resting { .. } | Doing::Waiting { .. } | Doing::Holding { .. }), _) => doing,
-            _ => Doing::Resting { until: rest },
-        };
-        // A session that is over takes its znode along.
-        if of.bound.is_some() && of.session.session_at(at(now)) != of.bound && of.doing != Doing::Founding {
-            of.doing = Doing::Resting { until: rest };
+        }
+        let Some(process) = &self.contenders[contender].process else { return };
+        for holder in process.believed() {
+            self.may_hold(contender, holder);
         }
     }
 
-    /// The names of all contenders have come.
-    fn contender_looks(&mut self, contender: usize, body: &[u8]) {
-        let names = Reader::new(body).vector(|r| r.text().map(|name| name.into_owned()));
-        let names = names.ok().flatten().unwrap_or_default();
+    /// A recipe says that a contender holds something from now on.
+    fn holds(&mut self, contender: usize, holder: Holder) {
+        self.trace(|| format!("contender {contender} holds {holder:x?}"));
+        if self.may_hold(contender, holder) {
+            let (_, count) = self.turns.last.entry(holder.thing).or_default();
+            let next = (holder.token, *count + 1);
+            self.turns.last.insert(holder.thing, next);
+            self.count(holder.thing.word());
+        }
+    }
+
+    /// False for one whose session was ended while it must believe to have time: what is guarded refuses it.
+    fn may_hold(&mut self, contender: usize, holder: Holder) -> bool {
+        let Holder { thing, token, session } = holder;
+        if self.condemned.contains(&session) {
+            return token > self.turns.token(thing);
+        }
+        assert!(
+            !self.truth.ended.contains_key(&session),
+            "[lost first] contender {contender} is told that it holds {thing:?} with {token:#x}, and {session:?} was ended"
+        );
+        let last = self.turns.token(thing);
+        assert!(
+            token >= last,
+            "[one holder] contender {contender} is told that it holds {thing:?} with {token:#x}, after {last:#x}"
+        );
+        true
+    }
+
+    /// A process does not run for a while, and then finds all that has come.
+    pub(crate) fn pause_contender(&mut self, chance: &mut Chance) {
+        let Some(contender) = self.some_contender(chance) else { return };
+        let ms = some_time(chance);
+        self.trace(|| format!("contender {contender} does not run for {ms} ms"));
         let now = self.now;
         let of = &mut self.contenders[contender];
-        let prefix = of.prefix();
-        let Some(own) = names.iter().find(|name| name.starts_with(&prefix)).cloned() else {
-            of.doing = Doing::Resting { until: now + 1 };
-            return;
-        };
-        let before = names.iter().filter(|name| place(name) < place(&own)).max_by_key(|name| place(name));
-        let Some(before) = before else {
-            of.doing = Doing::Proving { own };
-            return;
-        };
-        let path = format!("{LOCK}/{before}");
-        of.doing = Doing::Watching { own };
-        let watch = PathWatch { path: path.into(), watch: true };
-        self.contender_asks(contender, &Request::Exists(watch), true);
+        (of.paused, of.idle_until) = (of.process.is_some(), now + ms);
     }
 
-    /// The first in the line has its token.
-    fn contender_holds(&mut self, contender: usize, own: String, body: &[u8]) {
-        let Ok(stat) = Stat::read(&mut Reader::new(body)) else { return };
-        let until = self.now + self.chance.between(1, HELD_MS);
+    /// A process dies: with its machine, of which nobody hears, or alone.
+    pub(crate) fn end_contender(&mut self, chance: &mut Chance) {
+        let Some(contender) = self.some_contender(chance) else { return };
+        let (silent, ms) = (chance.one_in(2), chance.between(100, 5_000));
+        self.trace(|| format!("contender {contender} dies, silent {silent}"));
+        self.drop_process(contender, silent);
+        self.contenders[contender].idle_until = self.now + ms;
+    }
+
+    /// A process is cut off from all servers for a while; its connections die without a word.
+    pub(crate) fn cut_contender(&mut self, chance: &mut Chance) {
+        let Some(contender) = self.some_contender(chance) else { return };
+        let ms = some_time(chance);
+        self.trace(|| format!("contender {contender} is cut off for {ms} ms"));
         let of = &mut self.contenders[contender];
-        if of.session.session_at(at(self.now)) != of.bound {
-            of.doing = Doing::Resting { until };
-            return;
+        of.cut_until = self.now + ms;
+        let conns: Vec<ConnId> =
+            of.process.iter().flat_map(|process| process.lines.keys().copied()).collect();
+        for conn in conns {
+            let (up, down) = (self.net.conns[&conn].up, self.net.conns[&conn].down);
+            self.net.kill(up);
+            self.net.kill(down);
         }
-        let (token, last) = (stat.czxid, self.last_token);
-        // What is guarded refuses the token of one whose session was ended while it believed to have time.
-        if token < last && of.bound.is_some_and(|session| self.condemned.contains(&session)) {
-            of.doing = Doing::Resting { until };
-            return self.count("token too late");
-        }
-        of.doing = Doing::Holding { own, until };
-        assert!(token > last, "[one holder] contender {contender} holds the lock with {token}, after {last}");
-        self.last_token = token;
-        self.trace(|| format!("contender {contender} holds the lock, token {token}"));
-        self.count("lock held");
     }
 
-    /// No contender wants anything any more.
-    pub(crate) fn dismiss_contenders(&mut self) {
-        for contender in 0..self.contenders.len() {
-            if let Some((_, conn)) = self.contenders[contender].conn.take() {
-                let up = self.net.conns[&conn].up;
+    /// One of them, mostly one that holds something.
+    fn some_contender(&self, chance: &mut Chance) -> Option<usize> {
+        let holds = |number: &usize| {
+            let of = &self.contenders[*number];
+            !of.paused && of.process.as_ref().is_some_and(|process| !process.believed().is_empty())
+        };
+        let all: Vec<usize> = (0..self.contenders.len()).collect();
+        let holders: Vec<usize> = all.iter().copied().filter(holds).collect();
+        let of = if holders.is_empty() || chance.one_in(4) { all } else { holders };
+        (!of.is_empty()).then(|| chance.pick(&of))
+    }
+
+    fn drop_process(&mut self, contender: usize, silent: bool) {
+        let of = &mut self.contenders[contender];
+        of.paused = false;
+        of.missed.clear();
+        let Some(process) = of.process.take() else { return };
+        for conn in process.lines.keys() {
+            let up = self.net.conns[conn].up;
+            if silent {
+                self.net.kill(up);
+            } else {
                 self.send(up, Parcel::End);
             }
         }
+    }
+
+    /// In the calm everybody runs, and everything that is wanted is had by somebody.
+    pub(crate) fn contenders_have_their_turn(&mut self) {
+        for of in &mut self.contenders {
+            (of.idle_until, of.cut_until) = (0, 0);
+        }
+        // The others only keep their sessions from now on.
+        self.quiet = true;
+        // A new leader gives every session its whole time again, so of short reigns no dead holder's session ends.
+        if self.shape.reign != ReignLength::default() {
+            return;
+        }
+        let Some(first) = self.contenders.first() else { return };
+        let things = first.make.things.clone();
+        let before: Vec<u64> = things.iter().map(|thing| self.turns.count(*thing)).collect();
+        let waits = |world: &World| {
+            let counts = things.iter().zip(&before);
+            counts.filter(|(thing, before)| world.turns.count(**thing) == **before).count()
+        };
+        let all = self.run_until(TURN_MS, |world| waits(world) == 0);
+        assert!(
+            all,
+            "[liveness] nobody gets one of {things:?}, which were had {before:?} times, in {TURN_MS} ms"
+        );
+    }
+
+    /// Nobody wants anything any more: nothing of theirs is left, though their sessions live. Then those end.
+    pub(crate) fn contenders_leave(&mut self) {
+        let processes = |world: &World| {
+            let of = world.contenders.iter().filter_map(|of| of.process.as_ref());
+            of.map(|process| (process.done, process.closed)).collect::<Vec<_>>()
+        };
+        let desks = |world: &World| {
+            let of = world.contenders.iter().filter_map(|of| of.process.as_ref());
+            of.map(|process| process.desk.clone()).collect::<Vec<_>>()
+        };
+        // Who has died stays dead.
+        for of in self.contenders.iter_mut().filter(|of| of.process.is_none()) {
+            of.idle_until = u64::MAX;
+        }
+        desks(self).iter().for_each(|desk| desk.stop());
+        let done = self.run_until(END_MS, |world| processes(world).iter().all(|(done, _)| *done));
+        assert!(done, "[liveness] a contender that is told to stop does not come to an end");
+        self.run_until(TIMEOUT_MS + 2_000, |world| world.left_behind().is_empty());
+        let left = self.left_behind();
+        assert!(left.is_empty(), "[orphans] nobody holds anything or waits for it, and there are {left:?}");
+        desks(self).iter().for_each(|desk| desk.close());
+        let closed = self.run_until(END_MS, |world| processes(world).iter().all(|(_, closed)| *closed));
+        assert!(closed, "[liveness] a contender's client is not closed");
         self.contenders.clear();
+    }
+
+    /// What is in the recipes' queues.
+    fn left_behind(&self) -> Vec<String> {
+        let all = self.truth.tree().ephemerals_by_session().flat_map(|(_, paths)| paths);
+        all.filter(|path| path.starts_with("/recipes/")).map(|path| path.to_string()).collect()
     }
 }

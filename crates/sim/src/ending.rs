@@ -88,6 +88,8 @@ impl World {
         assert!(back, "[liveness] nobody leads, or somebody does not follow: {modes:?}");
         self.run(2_000);
         self.every_member_takes_a_write();
+        self.contenders_have_their_turn();
+        self.contenders_leave();
         self.sessions_end_and_stay();
         self.all_have_the_same();
     }
@@ -128,7 +130,6 @@ impl World {
     /// Half of the clients go without a word; the others do nothing but stay.
     fn sessions_end_and_stay(&mut self) {
         self.quiet = true;
-        self.dismiss_contenders();
         self.clients.iter_mut().for_each(|client| client.away_until = 0);
         for client in (0..self.clients.len()).filter(|client| client % 2 == 0) {
             self.clients[client].retired = true;
@@ -192,6 +193,15 @@ impl World {
     }
 
     fn all_have_the_same(&mut self) {
+        // The servers may be about to take away a container in which nothing is left.
+        self.run_until(2_000, |world| {
+            let settled = |id: &i64| {
+                let node = &world.nodes[id];
+                let applied = node.server.as_ref().map(|server| server.tree().last_processed());
+                applied >= Some(world.truth.last()) && node.disk.waiting() == 0
+            };
+            world.members().iter().all(settled)
+        });
         let last = self.truth.last();
         for id in self.members() {
             let node = &self.nodes[&id];

@@ -49,11 +49,17 @@ pub enum FaultKind {
     LostSyncs,
     /// The ensemble is changed: a server comes, goes, or gets a vote or loses it.
     Reconfigure,
+    /// A process that holds locks and leads does not run for a while.
+    ContenderPause,
+    /// It dies without a word.
+    ContenderDeath,
+    /// It is cut off from all servers.
+    ContenderCut,
 }
 
 impl FaultKind {
     /// All of them.
-    pub const ALL: [FaultKind; 23] = [
+    pub const ALL: [FaultKind; 26] = [
         FaultKind::Restart,
         FaultKind::Mend,
         FaultKind::Kill,
@@ -77,6 +83,9 @@ impl FaultKind {
         FaultKind::BitRot,
         FaultKind::LostSyncs,
         FaultKind::Reconfigure,
+        FaultKind::ContenderPause,
+        FaultKind::ContenderDeath,
+        FaultKind::ContenderCut,
     ];
 
     /// As in `--without`.
@@ -105,6 +114,9 @@ impl FaultKind {
             FaultKind::BitRot => "bit-rot",
             FaultKind::LostSyncs => "lost-syncs",
             FaultKind::Reconfigure => "reconfigure",
+            FaultKind::ContenderPause => "contender-pause",
+            FaultKind::ContenderDeath => "contender-death",
+            FaultKind::ContenderCut => "contender-cut",
         }
     }
 
@@ -117,12 +129,18 @@ impl FaultKind {
         matches!(self, FaultKind::Restart | FaultKind::Mend)
     }
 
+    /// Nothing happens where nobody contends.
+    pub(crate) fn is_of_contenders(self) -> bool {
+        matches!(self, FaultKind::ContenderPause | FaultKind::ContenderDeath | FaultKind::ContenderCut)
+    }
+
     /// How often it comes among others.
     pub(crate) fn weight(self) -> u64 {
         match self {
             FaultKind::Restart => 4,
             FaultKind::Mend | FaultKind::Kill | FaultKind::PowerLoss => 2,
             FaultKind::Tail | FaultKind::Reconfigure => 2,
+            FaultKind::ContenderPause | FaultKind::ContenderCut => 3,
             _ => 1,
         }
     }

@@ -150,6 +150,9 @@ impl World {
                 self.spoil(id, kind, &mut chance);
             }
             FaultKind::Reconfigure => self.reconfigure(&mut chance),
+            FaultKind::ContenderPause => self.pause_contender(&mut chance),
+            FaultKind::ContenderDeath => self.end_contender(&mut chance),
+            FaultKind::ContenderCut => self.cut_contender(&mut chance),
         }
     }
 

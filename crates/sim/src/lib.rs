@@ -22,6 +22,7 @@ mod fault;
 mod faults;
 mod files;
 mod fingerprint;
+mod guarded;
 #[cfg_attr(not(test), allow(dead_code, reason = "scenes ask for the rest"))]
 mod history;
 mod marks;

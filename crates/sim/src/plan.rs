@@ -26,7 +26,7 @@ pub struct Plan {
     pub observers: u8,
     /// Clients that ask for this and that.
     pub clients: u8,
-    /// Clients that want one lock.
+    /// Processes that want the same locks and leaderships.
     pub contenders: u8,
     /// How long it lasts, in virtual seconds; the last fifteen are for the ensemble to come back.
     pub seconds: u64,
@@ -110,7 +110,8 @@ impl Plan {
         let mut chance = self.chance(Stream::Swarm);
         let share = chance.between(1, 3);
         let mut kinds: Vec<FaultKind> = Vec::new();
-        for kind in FaultKind::ALL {
+        let has_contenders = Plan::new(self.seed, self.voters, self.seconds).contenders > 0;
+        for kind in FaultKind::ALL.into_iter().filter(|kind| has_contenders || !kind.is_of_contenders()) {
             if kind.is_repair() || chance.below(4) < share {
                 kinds.extend(std::iter::repeat_n(kind, kind.weight() as usize));
             }

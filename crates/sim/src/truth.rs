@@ -2,6 +2,7 @@
 
 use crate::{
     asked::Asked,
+    guarded::Guarded,
     history::History,
     marks::Marks,
     model::{Model, parent},
@@ -68,6 +69,7 @@ pub(crate) struct Truth {
     counting_anew: BTreeSet<SessionId>,
     pub(crate) marks: Marks,
     pub(crate) asked: Asked,
+    pub(crate) guarded: Guarded,
     /// Sessions that are over, and whether their time was.
     pub(crate) ended: BTreeMap<SessionId, bool>,
 }
@@ -92,6 +94,7 @@ impl Truth {
             counting_anew: BTreeSet::new(),
             marks: Marks::default(),
             asked: Asked::default(),
+            guarded: Guarded::default(),
             ended: BTreeMap::new(),
         };
         truth.look_at("/", Zxid::ZERO);
@@ -191,6 +194,7 @@ impl Truth {
         self.in_order(&read);
         self.marks.commit(&read);
         self.asked.commit(&read);
+        self.guarded.commit(&read);
     }
 
     fn look_at(&mut self, path: &str, zxid: Zxid) {

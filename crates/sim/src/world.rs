@@ -5,7 +5,7 @@ use crate::{
     chance::Chance,
     client::Client,
     clock::Clock,
-    contender::Contender,
+    contender::{Contender, Turns},
     disk::{Found, MemberDisk},
     fingerprint::Fingerprint,
     history::History,
@@ -14,7 +14,6 @@ use crate::{
     truth::Truth,
     words,
 };
-use ostler_client_core::AttemptId;
 use ostler_persistence::recovery;
 use ostler_proto::{
     connect::ConnectRequest,
@@ -100,7 +99,7 @@ pub(crate) enum Event {
     /// A contender's call reaches a port.
     ContenderCalls {
         contender: usize,
-        attempt: AttemptId,
+        call: u64,
         member: i64,
     },
     Client(usize),
@@ -137,7 +136,7 @@ pub(crate) struct Shape {
     pub(crate) voters: i64,
     pub(crate) observers: i64,
     pub(crate) clients: usize,
-    /// Clients that want the same lock.
+    /// Processes that want the same locks and leaderships.
     pub(crate) contenders: usize,
     /// Committed records that a leader keeps in memory.
     pub(crate) history: usize,
@@ -195,8 +194,8 @@ pub(crate) struct World {
     /// The log is never read for a learner, and to find that out takes long.
     pub(crate) logs_unread: bool,
     pub(crate) contenders: Vec<Contender>,
-    /// The token of the last that held the lock.
-    pub(crate) last_token: Zxid,
+    /// Who has held what.
+    pub(crate) turns: Turns,
     /// Sessions that an operator has ended. Whoever has one does not know that its time is over.
     pub(crate) condemned: BTreeSet<SessionId>,
 }
@@ -237,8 +236,8 @@ impl World {
             fingerprint: Fingerprint::default(),
             ailing: None,
             logs_unread: false,
-            contenders: (0..shape.contenders).map(|n| Contender::new(n, &shape, &mut chance)).collect(),
-            last_token: Zxid::ZERO,
+            contenders: Contender::all(&shape, &mut chance),
+            turns: Turns::default(),
             condemned: BTreeSet::new(),
             chance,
         }
@@ -433,8 +432,8 @@ impl World {
             Event::ConnGone { conn } => self.conn_gone(conn),
             Event::Client(client) => self.client_acts(client),
             Event::Contender(contender) => self.contender_acts(contender),
-            Event::ContenderCalls { contender, attempt, member } => {
-                self.contender_calls(contender, attempt, member);
+            Event::ContenderCalls { contender, call, member } => {
+                self.contender_calls(contender, call, member);
             }
             Event::Resume { id, life } => {
                 if self.lives((id, life)) && self.nodes[&id].paused_until <= self.now {

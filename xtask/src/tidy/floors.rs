@@ -17,10 +17,10 @@ const fn room(name: &'static str, floor: u8, no_std: bool) -> Room {
 }
 
 const ROOMS: [Room; 16] = [
-    room("ostler", 6, false),
+    room("ostler", 7, false),
+    room("ostler-sim", 6, false),
     room("ostler-recipes", 5, false),
     room("ostler-testkit", 5, false),
-    room("ostler-sim", 5, false),
     room("ostler-fuzz-checks", 5, false),
     room("ostler-server", 4, false),
     room("ostler-client", 4, false),

@@ -74,6 +74,20 @@ async fn a_session_over_tls() {
     client.close().await;
 }
 
+/// TLS lies over whatever the caller connects, for the name that the connect string has.
+#[tokio::test]
+async fn a_session_over_tls_over_what_the_caller_connects() {
+    let server = TestServer::start();
+    let own = certificate();
+    let trusted = trusting(&own.certificate);
+    let port = wrapped(server.address, own).await;
+    let connect = move |_, _| TcpStream::connect(("127.0.0.1", port));
+    let builder = Client::builder("localhost:1").tls(trusted).connector(connect);
+    let client = builder.connect().await.unwrap();
+    client.create("/a", b"x").await.unwrap();
+    client.close().await;
+}
+
 /// A server that wants to know who the client is, and certificates in PEM.
 #[tokio::test]
 async fn both_sides_show_certificates() {

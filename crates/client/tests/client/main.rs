@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod any_server;
+mod connectors;
 mod encrypted;
 mod guaranteed;
 mod losses;

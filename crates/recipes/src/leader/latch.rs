@@ -14,6 +14,7 @@ use crate::{
     planted::{self, Bug},
 };
 use ostler_client::{Client, Session};
+use ostler_proto::planted::{self as simulated, Bug as Simulated};
 use std::{
     pin::pin,
     sync::{Arc, Mutex, PoisonError},
@@ -187,6 +188,9 @@ impl LeaderLatch {
     /// What leading means to servers and other stores, if it [leads](LeaderLatch::has_leadership).
     pub fn leadership(&self) -> Option<Fence> {
         let leading = self.told.borrow().leading.clone()?;
+        if simulated::is(Simulated::LatchLeadsOn) {
+            return Some(leading);
+        }
         let connected = is_writable(self.client.state().state);
         (connected && leading.is_held()).then_some(leading)
     }
@@ -318,6 +322,7 @@ impl Contender {
         let error = {
             let mut contend = pin!(self.contend());
             tokio::select! {
+                biased;
                 // Sent, or the latch is gone.
                 _ = stopped => None,
                 error = &mut contend => Some(error),
@@ -421,6 +426,7 @@ async fn lead(client: &Client, place: &Place, told: &watch::Sender<Told>) -> Res
             biased;
             state = states.next() => match state {
                 Some(state) if is_writable(state.state) => {}
+                Some(_) if simulated::is(Simulated::LatchLeadsOn) => {}
                 _ => return Ok(true),
             },
             event = &mut changed => match event {
@@ -433,6 +439,7 @@ async fn lead(client: &Client, place: &Place, told: &watch::Sender<Told>) -> Res
                     }
                 }
                 Ok(_) => return Ok(false),
+                Err(_) if simulated::is(Simulated::LatchLeadsOn) => std::future::pending().await,
                 Err(error) => return Err(error.into()),
             },
         }

@@ -250,6 +250,7 @@ impl<H: TakeLeadership> Contender<H> {
         loop {
             // Sent, or the selector is gone; what was begun leaves the queue when it is dropped.
             let place = tokio::select! {
+                biased;
                 _ = &mut stopped => break,
                 place = self.elected() => place,
             };
@@ -301,11 +302,13 @@ impl<H: TakeLeadership> Contender<H> {
         let handler = self.handler.clone();
         // In a task of its own, so that its panic ends the reign and not the selector.
         let mut task = tokio::spawn(async move { handler.take_leadership(leadership).await });
+        // To be closed ends all of it, whatever else has come; a function that has returned was not interrupted.
         let (stop, ended) = tokio::select! {
+            biased;
+            _ = stopped => (true, None),
             ended = &mut task => (false, Some(ended)),
             () = place.fence().lost() => (false, None),
             _ = interruptions.changed() => (false, None),
-            _ = stopped => (true, None),
         };
         let ended = match ended {
             Some(ended) => ended,

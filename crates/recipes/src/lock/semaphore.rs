@@ -202,7 +202,9 @@ impl InterProcessSemaphore {
             if names.len() <= size.now() {
                 return Ok(Wait::Leased(place));
             }
+            // Both lead to the same look.
             tokio::select! {
+                biased;
                 changed = changed => drop(changed?),
                 () = size.changed() => {}
             }

@@ -1,0 +1,74 @@
+//! Connections that the client does not make itself.
+
+use crate::server::TestServer;
+use ostler_client::{Client, Error};
+use std::{
+    io,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use tokio::{
+    io::{DuplexStream, copy_bidirectional, duplex},
+    net::TcpStream,
+};
+
+/// One end of a pipe within this process, whose other end is passed on to a server.
+fn piped(server: std::net::SocketAddr) -> DuplexStream {
+    let (near, mut far) = duplex(4 << 10);
+    tokio::spawn(async move {
+        let mut tcp = TcpStream::connect(server).await.unwrap();
+        let _ = copy_bidirectional(&mut far, &mut tcp).await;
+    });
+    near
+}
+
+#[tokio::test]
+async fn a_session_over_what_the_caller_connects() {
+    let server = TestServer::start();
+    let address = server.address;
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let names = asked.clone();
+    let connect = move |host: String, port: u16| {
+        let tries = {
+            let mut names = names.lock().unwrap();
+            names.push((host, port));
+            names.len()
+        };
+        async move {
+            // The first attempt fails, and another comes.
+            if tries == 1 { Err(io::Error::other("not yet")) } else { Ok(piped(address)) }
+        }
+    };
+    let client = Client::builder("zoo.example:2182/app").connector(connect).connect().await.unwrap();
+    let large = vec![5; 500_000];
+    client.create("/large", &large).creating_parents().await.unwrap();
+    assert_eq!(client.get_data("/large").await.unwrap().0, large);
+    client.close().await;
+    assert_eq!(*asked.lock().unwrap(), vec![("zoo.example".to_owned(), 2182); 2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_never_connected_is_told_why() {
+    let connect = |_, _| async { Err::<DuplexStream, _>(io::Error::other("the proxy says no")) };
+    let builder = Client::builder("zoo.example:2181").connector(connect);
+    let error = builder.connection_timeout(Duration::from_secs(5)).connect().await.unwrap_err();
+    assert!(
+        matches!(&error, Error::Unreachable { trouble, .. } if trouble.contains("the proxy says no")),
+        "{error}"
+    );
+}
+
+/// An attempt that takes too long is given up, and another server is tried.
+#[tokio::test(start_paused = true)]
+async fn a_connector_that_never_ends_is_given_up() {
+    let attempts = Arc::new(Mutex::new(0));
+    let counted = attempts.clone();
+    let connect = move |_, _| {
+        *counted.lock().unwrap() += 1;
+        std::future::pending::<io::Result<DuplexStream>>()
+    };
+    let builder = Client::builder("one:2181,two:2181").connector(connect);
+    let error = builder.connection_timeout(Duration::from_secs(60)).connect().await.unwrap_err();
+    assert!(matches!(error, Error::Unreachable { .. }), "{error}");
+    assert!(*attempts.lock().unwrap() > 1);
+}
