@@ -24,7 +24,7 @@ use ostler_proto::{
 use ostler_server_core::{ClientRequest, ConnId};
 use ostler_zab::ReignLength;
 use pipe::pipe;
-use process::{Line, Make, Process};
+use process::{Line, Make, Missed, Process};
 use std::collections::BTreeMap;
 
 /// How often a process runs whatever comes: its timers are late for the network by less than this.
@@ -79,9 +79,6 @@ impl Thing {
         }
     }
 }
-
-/// What a process learns when it runs again.
-type Missed = Box<dyn FnOnce(&Process)>;
 
 /// A process, or the place of one that has died.
 pub(crate) struct Contender {

@@ -42,6 +42,9 @@ pub(super) struct Line {
     pub(super) rest: Vec<u8>,
 }
 
+/// What a process learns when it runs again.
+pub(super) type Missed = Box<dyn FnOnce(&Process)>;
+
 pub(super) struct Process {
     runtime: Runtime,
     /// Its clock at its birth, and the world's.
@@ -95,10 +98,9 @@ impl Process {
     }
 
     /// It did not run: its clock has gone on, and it finds all that has come, with `late` after all that its timers do.
-    pub(super) fn resume(&self, now: u64, missed: Vec<Box<dyn FnOnce(&Process)>>, late: bool) {
+    pub(super) fn resume(&self, now: u64, missed: Vec<Missed>, late: bool) {
         let due = self.at(now);
-        let find =
-            |missed: Vec<Box<dyn FnOnce(&Process)>>| missed.into_iter().for_each(|learns| learns(self));
+        let find = |missed: Vec<Missed>| missed.into_iter().for_each(|learns| learns(self));
         self.runtime.block_on(async {
             let mut missed = Some(missed);
             if let Some(missed) = missed.take_if(|_| !late) {
