@@ -63,11 +63,11 @@ pub(crate) struct Truth {
     /// All that watchers may be told of, in its order.
     changes: Vec<Changed>,
     requests: BTreeMap<Zxid, (SessionId, i32)>,
+    pub(crate) asked: Asked,
     last_cxid: BTreeMap<SessionId, i32>,
     /// Sessions whose client numbers its requests anew on each connection.
     counting_anew: BTreeSet<SessionId>,
     pub(crate) marks: Marks,
-    pub(crate) asked: Asked,
     /// Sessions that are over, and whether their time was.
     pub(crate) ended: BTreeMap<SessionId, bool>,
 }
@@ -88,10 +88,10 @@ impl Truth {
             znodes: BTreeMap::new(),
             changes: Vec::new(),
             requests: BTreeMap::new(),
+            asked: Asked::default(),
             last_cxid: BTreeMap::new(),
             counting_anew: BTreeSet::new(),
             marks: Marks::default(),
-            asked: Asked::default(),
             ended: BTreeMap::new(),
         };
         truth.look_at("/", Zxid::ZERO);
@@ -189,8 +189,8 @@ impl Truth {
             self.model.assert_is(0, &self.tree);
         }
         self.in_order(&read);
-        self.marks.commit(&read);
         self.asked.commit(&read);
+        self.marks.commit(&read);
     }
 
     fn look_at(&mut self, path: &str, zxid: Zxid) {
