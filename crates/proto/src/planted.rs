@@ -49,7 +49,6 @@ pub enum Bug {
     EventsSwapped,
     MissedToldTwice,
     AclsMixedUpInSnapshot,
-    TruncInLogOnly,
     PersistentFiresOnce,
     GrandchildrenUnwatched,
     PersistentNotSetAgain,
@@ -59,6 +58,7 @@ pub enum Bug {
     RecursiveSeesLists,
     AclOfBefore,
     AuthIsTheFirst,
+    TruncInLogOnly,
     MutexLooksOnce,
     LatchLeadsOn,
     OrphanNotSought,
@@ -211,11 +211,6 @@ impl Bug {
             "acls-mixed-up-in-snapshot",
             "two access control lists change places in a snapshot",
         ),
-        (
-            Bug::TruncInLogOnly,
-            "trunc-in-log-only",
-            "the log is cut back, and memory keeps what was cut (ZOOKEEPER-5094)",
-        ),
         (Bug::PersistentFiresOnce, "persistent-fires-once", "a persistent watch is gone when it has fired"),
         (
             Bug::GrandchildrenUnwatched,
@@ -252,6 +247,11 @@ impl Bug {
             Bug::AuthIsTheFirst,
             "auth-is-the-first",
             "`auth` in a list stands for one identity of who asks, and not for all",
+        ),
+        (
+            Bug::TruncInLogOnly,
+            "trunc-in-log-only",
+            "the log is cut back, and memory keeps what was cut (ZOOKEEPER-5094)",
         ),
         (
             Bug::MutexLooksOnce,

@@ -64,11 +64,11 @@ pub(crate) struct Truth {
     /// All that watchers may be told of, in its order.
     changes: Vec<Changed>,
     requests: BTreeMap<Zxid, (SessionId, i32)>,
+    pub(crate) asked: Asked,
     last_cxid: BTreeMap<SessionId, i32>,
     /// Sessions whose client numbers its requests anew on each connection.
     counting_anew: BTreeSet<SessionId>,
     pub(crate) marks: Marks,
-    pub(crate) asked: Asked,
     pub(crate) guarded: Guarded,
     /// Sessions that are over, and whether their time was.
     pub(crate) ended: BTreeMap<SessionId, bool>,
@@ -90,10 +90,10 @@ impl Truth {
             znodes: BTreeMap::new(),
             changes: Vec::new(),
             requests: BTreeMap::new(),
+            asked: Asked::default(),
             last_cxid: BTreeMap::new(),
             counting_anew: BTreeSet::new(),
             marks: Marks::default(),
-            asked: Asked::default(),
             guarded: Guarded::default(),
             ended: BTreeMap::new(),
         };
@@ -192,8 +192,8 @@ impl Truth {
             self.model.assert_is(0, &self.tree);
         }
         self.in_order(&read);
-        self.marks.commit(&read);
         self.asked.commit(&read);
+        self.marks.commit(&read);
         self.guarded.commit(&read);
     }
 
