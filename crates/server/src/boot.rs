@@ -20,7 +20,7 @@ use ostler_persistence::{
     snapshots::{self, SnapshotOptions, SnapshotSettings},
 };
 use ostler_proto::{id::ServerId, stat::ExtendedTypes};
-use ostler_server_core::{CoreConfig, EnsembleConfig, Server, ensemble::Observing};
+use ostler_server_core::{CoreConfig, EnsembleConfig, Input, Server, ensemble::Observing};
 use ostler_storage::{
     disk::Disk,
     folders::DataFolders,
@@ -319,6 +319,8 @@ async fn open_doors(
             (quorum, doors.election.listen().await.map_err(failed)?)
         }
     };
+    // The search for a leader begins before anybody calls: a vote that comes earlier would not count in it.
+    driver.step(Input::Deadline);
     tasks.spawn(doors.quorum.clone().accept(quorum));
     if let Some(port) = observer_master_port {
         tasks.spawn(doors.quorum.clone().accept_observers(port));

@@ -4,7 +4,7 @@ use ostler_sim::{Bug, Plan, plant, run, search};
 use std::panic::{self, AssertUnwindSafe};
 
 /// Enough for the rarest of those that are left to chance.
-const SEEDS_MAX: u64 = 400;
+const SEEDS_MAX: u64 = 2_000;
 const SECONDS: u64 = 60;
 
 fn is_found(bug: Bug) -> bool {

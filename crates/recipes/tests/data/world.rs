@@ -211,19 +211,17 @@ pub(crate) async fn struck_at<S, T, U>(
 ) -> (T, Option<U>) {
     let mut held = world.proxy.hold_at(point);
     let strike = async {
-        // Another order of messages can need fewer of them: then this never ends, and the exchange does.
-        if held.reached().await.is_err() {
-            std::future::pending::<()>().await;
-        }
+        // Another order of messages can need fewer of them, and a frame that is to be held can be lost with its connection.
+        held.reached().await.ok()?;
         let struck = strike.await;
         held.cut();
-        struck
+        Some(struck)
     };
     let (mut strike, mut exchange) = (pin!(strike), pin!(exchange));
     tokio::select! {
-        struck = &mut strike => (exchange.await, Some(struck)),
+        struck = &mut strike => (exchange.await, struck),
         done = &mut exchange => match faults::comes_to(&world.proxy, point) {
-            true => (done, Some(strike.await)),
+            true => (done, strike.await),
             false => (done, None),
         },
     }

@@ -6,7 +6,7 @@ use std::fmt::Debug;
 use tokio::sync::Notify;
 
 /// How often an exchange is played to count its messages.
-const COUNTED: usize = 3;
+const COUNTED: usize = 5;
 
 /// How often an exchange is played at most until it comes to a point; once is enough for nearly all. Where others write
 /// at the same time, or requests that go together come in one frame, it can take fewer messages than it did when they

@@ -59,7 +59,8 @@ pub(super) struct Process {
 
 impl Process {
     pub(super) fn start(make: Make, now: u64) -> Process {
-        let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
+        let runtime = runtime.expect("a runtime that has only a clock asks nothing of the system");
         let (board, desk) = (Board::default(), Arc::new(Desk::new(make.seed)));
         let born = {
             let _within = runtime.enter();

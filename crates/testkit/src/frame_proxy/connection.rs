@@ -3,6 +3,7 @@
 use super::{
     Direction,
     flow::Flow,
+    gate::Gate,
     plan::{CutPoint, Mark, Plan},
 };
 use crate::lane;
@@ -119,6 +120,11 @@ async fn read_to_end(read: &mut (impl AsyncRead + Unpin), frames: mpsc::Sender<(
     std::future::pending().await
 }
 
+/// Waits for the word of whoever holds a frame.
+async fn held_by(mut gate: Gate) -> Result<(), End> {
+    if gate.passes().await { Ok(()) } else { Err(End) }
+}
+
 /// Frames, length included, each with the time at which it came. Ends with the connection.
 async fn read_frames(
     read: &mut (impl AsyncRead + Unpin),
@@ -166,8 +172,14 @@ impl Connection<'_> {
             };
             first = false;
             if alone {
+                let point = CutPoint::BeforeRequest(number);
+                // Taken now: who holds the frame hears of it if the connection ends before all are answered.
+                let held = self.shared.plan().held_at(point);
                 self.until_answered(|_| true).await;
-                self.mark(CutPoint::BeforeRequest(number)).await?;
+                match held {
+                    Some(gate) => held_by(gate).await?,
+                    None => self.mark(point).await?,
+                }
             }
             let last = self.shared.plan().ends_with(number);
             self.unanswered().push_back(Unanswered { number, xid });
@@ -228,12 +240,11 @@ impl Connection<'_> {
     /// Does what is planned for this point.
     async fn mark(&self, point: CutPoint) -> Result<(), End> {
         let mark = self.shared.plan().at(point);
-        let passes = match mark {
-            None => true,
-            Some(Mark::Cut) => false,
-            Some(Mark::Hold(mut gate)) => gate.passes().await,
-        };
-        if passes { Ok(()) } else { Err(End) }
+        match mark {
+            None => Ok(()),
+            Some(Mark::Cut) => Err(End),
+            Some(Mark::Hold(gate)) => held_by(gate).await,
+        }
     }
 
     /// Waits as long as frames of this direction have to.

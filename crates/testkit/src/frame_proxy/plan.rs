@@ -136,6 +136,17 @@ impl Plan {
         Some(mark)
     }
 
+    /// Who holds the frame that comes here; it is used up.
+    pub(super) fn held_at(&mut self, point: CutPoint) -> Option<Gate> {
+        match self.marks.remove(&point)? {
+            Mark::Hold(gate) => Some(gate),
+            cut @ Mark::Cut => {
+                self.marks.insert(point, cut);
+                None
+            }
+        }
+    }
+
     /// Whether something is to happen once this request is answered: then it must be the last one at the server.
     pub(super) fn ends_with(&self, request: u64) -> bool {
         self.marks.contains_key(&CutPoint::BeforeReply(request))

@@ -146,6 +146,23 @@ async fn a_frame_is_held_until_the_test_says_more() {
     assert_eq!(proxy.requests(), 5);
 }
 
+/// The frame waits for the answers to those before it, and its connection ends meanwhile.
+#[tokio::test]
+async fn who_would_hold_a_frame_hears_that_its_connection_is_gone() {
+    let server = TestServer::start().await.unwrap();
+    let proxy = FrameProxy::start(server.address()).await.unwrap();
+    let mut client = Client::open(proxy.address()).await.unwrap();
+    let mut held = proxy.hold_at(CutPoint::BeforeRequest(3));
+    proxy.silence(Direction::ToClient);
+    client.send_create("/a", false).await.unwrap();
+    client.send_create("/b", false).await.unwrap();
+    while proxy.requests() < 3 {
+        tokio::task::yield_now().await;
+    }
+    proxy.cut_now();
+    held.reached().await.unwrap_err();
+}
+
 #[tokio::test]
 async fn a_proxy_cuts_blocks_and_heals() {
     let mut server = TestServer::start().await.unwrap();
