@@ -50,6 +50,10 @@ impl Alone {
         config.client_address = ([127, 0, 0, 1], 0).into();
         let given = Given { peers: Some(PeerListeners { quorum, election }), ..Given::default() };
         let server = runtime.block_on(RunningServer::start_with(&config, given)).unwrap();
+        // What comes before that is of no election.
+        let handle = server.handle();
+        let looks = handle.until(|server| server.elections().is_some_and(|of| !of.searches.is_empty()));
+        runtime.block_on(async { tokio::time::timeout(PATIENCE, looks).await.unwrap().unwrap() });
         Alone { runtime, server: Some(server), election: address, names, _dir: dir, _beside: beside }
     }
 
