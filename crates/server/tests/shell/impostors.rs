@@ -13,7 +13,7 @@ use std::{
     fs,
     io::{self, Read, Write},
     net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
-    time::Duration,
+    time::{Duration, Instant},
 };
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
@@ -50,6 +50,10 @@ impl Alone {
         config.client_address = ([127, 0, 0, 1], 0).into();
         let given = Given { peers: Some(PeerListeners { quorum, election }), ..Given::default() };
         let server = runtime.block_on(RunningServer::start_with(&config, given)).unwrap();
+        // What comes before that is of no election.
+        let handle = server.handle();
+        let looks = handle.until(|server| server.elections().is_some_and(|of| !of.searches.is_empty()));
+        runtime.block_on(async { tokio::time::timeout(PATIENCE, looks).await.unwrap().unwrap() });
         Alone { runtime, server: Some(server), election: address, names, _dir: dir, _beside: beside }
     }
 
@@ -112,13 +116,17 @@ fn vote(config: &str) -> Vec<u8> {
     framed
 }
 
-/// Reads to the end of the connection.
+/// Reads to the end of the connection, however much is said before.
 fn is_sent_away(stream: &mut TcpStream) -> bool {
-    let mut rest = Vec::new();
-    match stream.read_to_end(&mut rest) {
-        Ok(_) => true,
-        Err(error) => error.kind() == io::ErrorKind::ConnectionReset,
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE {
+        match stream.read(&mut [0; 4096]) {
+            Ok(0) => return true,
+            Ok(_) => {}
+            Err(error) => return error.kind() == io::ErrorKind::ConnectionReset,
+        }
     }
+    false
 }
 
 /// Whether the server talks to who is at the other end.
