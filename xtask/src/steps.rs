@@ -10,6 +10,7 @@ use crate::{
 };
 use anyhow::Result;
 use std::{
+    collections::BTreeSet,
     num::NonZero,
     process::Command,
     thread::available_parallelism,
@@ -45,7 +46,7 @@ const fn step(name: &'static str, what: &'static str, run: fn(&Runner<'_>, bool)
 pub(crate) const STEPS: [Step; 11] = [
     step("fmt", "rustfmt has nothing to change", fmt),
     step("tidy", "who imports whom, sizes, names and words of files, paths in documents", tidy),
-    step("licences", "licences of all dependencies are on the list of deny.toml", licences),
+    step("licences", "lock files are current, licences are on the list of deny.toml", licences),
     step("clippy", "clippy and the compiler have no warning, tests and planted bugs included", clippy),
     step("test", "cargo test --workspace", test),
     step("curator", "each bug of Curator's that is planted in the recipes makes its test fail", curator),
@@ -91,11 +92,20 @@ fn tidy(runner: &Runner<'_>, _: bool) -> Result<Outcome> {
     Ok(Outcome::of_complaints(&complaints, format!("{files} files")))
 }
 
+/// Cargo refuses a lock file that is out of date, also of those that nothing else here builds.
 fn licences(runner: &Runner<'_>, _: bool) -> Result<Outcome> {
-    let metadata = metadata::read(runner.checkout())?;
     let allowed = licences::allowed(runner.checkout())?;
-    let complaints = licences::check(&metadata, &allowed);
-    Ok(Outcome::of_complaints(&complaints, format!("{} packages", metadata.packages.len())))
+    let (mut complaints, mut packages) = (BTreeSet::new(), BTreeSet::new());
+    for manifest in ["Cargo.toml"].into_iter().chain(OUTSIDE) {
+        let manifest = runner.checkout().join(manifest);
+        if let Some(folder) = manifest.parent().filter(|_| manifest.is_file()) {
+            let metadata = metadata::read(folder)?;
+            complaints.extend(licences::check(&metadata, &allowed));
+            packages.extend(metadata.packages.into_iter().map(|of| (of.name, of.version)));
+        }
+    }
+    let complaints: Vec<String> = complaints.into_iter().collect();
+    Ok(Outcome::of_complaints(&complaints, format!("{} packages", packages.len())))
 }
 
 fn clippy(runner: &Runner<'_>, _: bool) -> Result<Outcome> {

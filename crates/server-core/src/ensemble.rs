@@ -482,7 +482,10 @@ impl Server {
     }
 
     pub(crate) fn voted(&mut self, now: Now, from: ServerId, vote: &Notification, effects: &mut Vec<Effect>) {
-        if self.refuses(now, from, vote, effects) || self.adopt_newer(now, &vote.config, effects) {
+        // A text that is no configuration, or none, as in the older formats of votes, says nothing.
+        if let Ok(config) = Membership::parse(&vote.config)
+            && (self.refuses(now, from, vote, &config, effects) || self.adopt_newer(now, config, effects))
+        {
             return;
         }
         let Some(ensemble) = &mut self.ensemble else { return };

@@ -435,8 +435,9 @@ impl Leading {
             out.push(LeadingOutput::Refuse { link, server: Some(server), why });
         }
         let overdue = self.deadline <= now;
-        // Who has gone before the reign has begun looks for a leader again, and that is another one.
-        let alone = !self.electorate.is_quorum(|server| self.is_here(server));
+        // Who has gone before the reign has begun looks for a leader again, and that is another one. Who is not here by
+        // now, or comes as an observer until a change is agreed on, is not waited for.
+        let alone = !self.electorate.is_quorum(|server| self.is_here(server) && self.may_promise(server));
         let lost = match self.stage {
             Stage::Broadcast => {
                 let there = |server| server == self.me || self.follows(server);
@@ -590,11 +591,15 @@ impl Leading {
     /// No quorum will promise this epoch. Upstream waits for as long as that may take; a new election has another epoch,
     /// and maybe another leader.
     fn give_up_in_vain(&self, out: &mut Vec<LeadingOutput>) {
-        let Stage::Epoch { acks, .. } = &self.stage else { return };
-        let can_be_had = |server| acks.contains(&server) || !self.unwilling.contains(&server);
-        if !self.electorate.is_quorum(can_be_had) {
+        if !self.electorate.is_quorum(|server| self.may_promise(server)) {
             out.push(LeadingOutput::StepDown(StepDown::EpochNotAccepted));
         }
+    }
+
+    /// Whether this server's promise of the epoch is here or may still come.
+    fn may_promise(&self, server: ServerId) -> bool {
+        let Stage::Epoch { acks, .. } = &self.stage else { return true };
+        acks.contains(&server) || !self.unwilling.contains(&server)
     }
 
     /// A quorum has promised to follow no earlier epoch, and none of it knows more than this server.

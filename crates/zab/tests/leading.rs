@@ -172,6 +172,27 @@ fn who_is_left_before_the_reign_begins_gives_up() {
     assert_eq!(reign.tick(2), [LeadingOutput::StepDown(StepDown::NotSynchronised)]);
 }
 
+/// Who is sent away because it knows more is back at once, and promises nothing: those who would have to come in its
+/// place may be away for good, or not vote until a change is agreed on.
+#[test]
+fn who_is_here_and_promises_nothing_is_not_waited_with() {
+    for (others_come, then) in [(true, None), (false, Some(StepDown::EpochNotAccepted))] {
+        let mut reign = Reign::new(&[1, 2, 3, 4, 5]);
+        reign.greet(1, 4);
+        reign.greet(2, 4);
+        reign.accepted_saved();
+        assert_eq!(reign.hear(2, ack_epoch(3, 5)), []);
+        reign.hear(1, ack_epoch(3, 10));
+        reign.leading.disconnected(ONE);
+        reign.greet(1, 5);
+        assert_eq!(reign.hear(1, FromLearner::AckEpoch { last: Zxid(0), current: None }), []);
+        if others_come {
+            reign.hear(4, FromLearner::Info { id: ServerId(4), observer: false, accepted: Epoch(4) });
+        }
+        assert_eq!(reign.tick(1), Vec::from_iter(then.map(LeadingOutput::StepDown)));
+    }
+}
+
 /// Server 1 may have acknowledged to another leader what this one never got: nobody knows any more.
 #[test]
 fn a_follower_that_has_lost_its_data_does_not_make_a_reign() {

@@ -17,22 +17,22 @@ impl Server {
         now: Now,
         from: ServerId,
         vote: &Notification,
+        config: &Membership,
         effects: &mut Vec<Effect>,
     ) -> bool {
-        let Some(why) = self.other_ensemble(&vote.config) else { return false };
+        let Some(why) = self.other_ensemble(config) else { return false };
         let Some(ensemble) = &mut self.ensemble else { return false };
         ensemble.election.refused(now.mono, from, vote);
         effects.push(Effect::RefuseVotes { of: from, why });
         true
     }
 
-    /// A text that is no configuration, or none, as in the older formats of votes, says nothing.
-    fn other_ensemble(&self, text: &str) -> Option<OtherEnsemble> {
+    fn other_ensemble(&self, theirs: &Membership) -> Option<OtherEnsemble> {
         let config = &self.ensemble.as_ref()?.config;
         if !config.refuse_others {
             return None;
         }
         let known: Vec<&Membership> = [&config.membership].into_iter().chain(&config.pending).collect();
-        Membership::parse(text).ok()?.of_another_ensemble(&known)
+        theirs.of_another_ensemble(&known)
     }
 }

@@ -258,18 +258,17 @@ impl Server {
 
     /// A server that looks for a leader hears of a newer configuration than its own, which may not even have the
     /// servers that decide now: it begins anew under that one. True if it does.
-    pub(super) fn adopt_newer(&mut self, now: Now, text: &str, effects: &mut Vec<Effect>) -> bool {
+    pub(super) fn adopt_newer(&mut self, now: Now, newer: Membership, effects: &mut Vec<Effect>) -> bool {
         let Some(ensemble) = &self.ensemble else { return false };
         if !self.config.reconfig || !ensemble.election.is_looking() {
             return false;
         }
-        let Ok(membership) = Membership::parse(text) else { return false };
         let own = &ensemble.config.membership;
-        if membership.version <= own.version {
+        if newer.version <= own.version {
             return false;
         }
-        let same = membership.lines() == own.lines();
-        self.put_in_force(membership, effects);
+        let same = newer.lines() == own.lines();
+        self.put_in_force(newer, effects);
         if !same {
             self.look(now, Why::Reconfigured, effects);
         }
