@@ -52,6 +52,11 @@ pub struct Acl {
 }
 
 impl Acl {
+    /// About how many bytes it takes.
+    pub fn size(&self) -> usize {
+        size_of::<Acl>() + self.id.scheme.len() + self.id.id.len()
+    }
+
     /// `world:anyone` with the given permissions.
     pub fn world(perms: Perms) -> Acl {
         Acl { perms, id: Id::new("world", "anyone") }

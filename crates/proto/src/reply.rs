@@ -71,6 +71,19 @@ pub enum Body {
     BrokenMultiRead(Vec<OpResult>),
 }
 
+impl Body {
+    /// About how many bytes of a tree it takes. Data that is a znode's own takes none: it is shared until it is sent.
+    pub fn size(&self) -> usize {
+        match self {
+            Body::Children(names) | Body::ChildrenStat(names, _) => names.len(),
+            Body::Paths(paths) => paths.len(),
+            Body::Acl(list, _) => list.iter().map(Acl::size).sum(),
+            Body::Multi(results) | Body::BrokenMultiRead(results) => results.iter().map(OpResult::size).sum(),
+            _ => 0,
+        }
+    }
+}
+
 /// A whole reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {

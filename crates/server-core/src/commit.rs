@@ -224,7 +224,10 @@ impl Server {
             let Some(state) = self.conns.get_mut(&conn) else { return };
             match state.fifo.front() {
                 Some(Waiting::Parked { .. }) => {
-                    let Some(Waiting::Parked { payload, arrived }) = state.fifo.pop_front() else { return };
+                    let Some(Waiting::Parked { payload, arrived, promised }) = state.fifo.pop_front() else {
+                        return;
+                    };
+                    state.promised -= promised;
                     let request =
                         ClientRequest::decode(&payload).expect("a parked request was decoded before");
                     self.serve(now, conn, &request, arrived, effects);

@@ -58,8 +58,8 @@ pub(crate) enum Waiting {
     },
     /// Answered once everything proposed before it has committed.
     Sync { xid: Xid, after: Zxid, path: Option<Box<str>>, arrived: Mono },
-    /// Behind a write or a sync.
-    Parked { payload: Box<[u8]>, arrived: Mono },
+    /// Behind a write or a sync. Its answer will be about so many bytes of the tree, see [`ostler_proto::reply::Body::size`].
+    Parked { payload: Box<[u8]>, arrived: Mono, promised: usize },
 }
 
 /// A connection's unanswered requests.

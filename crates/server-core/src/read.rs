@@ -25,6 +25,10 @@ type Answer = Result<Body, ErrorCode>;
 /// Bytes of data and names that one multiRead may answer with.
 const MULTI_READ_MAX: usize = 64 << 20;
 
+/// Bytes that one connection may be answered with at once, all that waited behind a write for example. The shell takes
+/// no more requests than can be kept well below it, see [`Server::promised`].
+const ANSWERED_MAX: usize = 2 * MULTI_READ_MAX;
+
 /// Shorter lists are encoded anew each time.
 const KEEP_LIST_FROM: usize = 16 << 10;
 
@@ -62,7 +66,13 @@ impl Server {
             Request::CloseSession => return self.close_local(now, conn, request, arrived, effects),
             _ => {}
         }
+        if self.conns.get(&conn).is_some_and(|state| state.answered > ANSWERED_MAX) {
+            return self.close(conn, CloseReason::Protocol, effects);
+        }
         let answer = self.read(conn, &request.request, effects);
+        if let (Some(state), Ok(body)) = (self.conns.get_mut(&conn), &answer) {
+            state.answered += body.size();
+        }
         self.stats.read_latency_ms.add(now.mono.0.saturating_sub(arrived.0));
         let xid = if matches!(request.request, Request::Ping) { Xid::PING } else { request.xid };
         self.reply(now, conn, (xid, request.code(), arrived), answer, effects);
@@ -115,6 +125,49 @@ impl Server {
             Request::CheckWatches { path, kind } => self.check_watches(conn, path, *kind),
             Request::RemoveWatches { path, kind } => self.remove_watches(conn, path, *kind),
             _ => Err(ErrorCode::MarshallingError),
+        }
+    }
+
+    /// About how many bytes of the tree the answers of all that is parked for a connection will be. Who takes its
+    /// requests should wait with more while this is much: all of them are answered at once.
+    pub fn promised(&self, conn: ConnId) -> usize {
+        self.conns.get(&conn).map_or(0, |state| state.promised)
+    }
+
+    /// About how many bytes of the tree a read would be answered with now, see [`Body::size`].
+    pub(crate) fn answer_size(&self, conn: ConnId, request: &Request<'_>) -> usize {
+        match request {
+            Request::GetChildren(read) | Request::GetChildren2(read) => self.list_size(&read.path),
+            Request::GetAcl(path) => {
+                let acl = self.tree.get(path).and_then(|node| self.tree.acl(node));
+                acl.map_or(0, |list| list.iter().map(Acl::size).sum())
+            }
+            Request::GetEphemerals { .. } => {
+                let session = self.conns.get(&conn).and_then(|state| state.session()).unwrap_or_default();
+                self.tree.ephemerals(session).map(|path| path.len()).sum()
+            }
+            Request::MultiRead { ops, .. } => {
+                let mut size = 0;
+                for op in ops {
+                    size += match op {
+                        MultiReadOp::GetData(path) => self.tree.get(path).map_or(0, Znode::data_len),
+                        MultiReadOp::GetChildren(path) => self.list_size(path),
+                    };
+                    if size > MULTI_READ_MAX {
+                        break;
+                    }
+                }
+                size
+            }
+            _ => 0,
+        }
+    }
+
+    fn list_size(&self, path: &str) -> usize {
+        let Some(node) = self.tree.get(path) else { return 0 };
+        match &*self.last_list.borrow() {
+            Some(list) if list.is_of(node) => list.names.len(),
+            _ => self.tree.children(path).map(|name| 4 + name.len()).sum(),
         }
     }
 

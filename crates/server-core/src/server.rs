@@ -59,6 +59,10 @@ pub(crate) struct Conn {
     pub(crate) ids: Vec<Id>,
     pub(crate) phase: Phase,
     pub(crate) fifo: Fifo,
+    /// Of what is parked there, all together.
+    pub(crate) promised: usize,
+    /// Bytes of the tree that it was answered with since it last asked for anything.
+    pub(crate) answered: usize,
     /// Requests that came before the handshake was answered.
     pub(crate) held: Vec<Box<[u8]>>,
     pub(crate) stats: ConnStats,
@@ -197,7 +201,12 @@ impl Server {
         match input {
             Input::Accepted { conn, peer } => self.accepted(now, conn, peer),
             Input::Connect { conn, request } => self.connect(now, conn, &request, effects),
-            Input::Request { conn, request } => self.request(now, conn, &request, effects),
+            Input::Request { conn, request } => {
+                if let Some(state) = self.conns.get_mut(&conn) {
+                    state.answered = 0;
+                }
+                self.request(now, conn, &request, effects);
+            }
             Input::Disconnected { conn } => self.disconnected(conn),
             Input::Persisted(seq) => self.persisted(now, seq, effects),
             Input::SnapshotDone => self.snapshots.done(),
@@ -266,7 +275,16 @@ impl Server {
     fn accepted(&mut self, now: Now, conn: ConnId, peer: SocketAddr) {
         let ids = Vec::from([Id::new("ip", peer.ip().to_canonical().to_string())]);
         let stats = ConnStats { established_wall_ms: now.wall_ms, ..ConnStats::default() };
-        let state = Conn { peer, ids, phase: Phase::Fresh, fifo: Fifo::new(), held: Vec::new(), stats };
+        let state = Conn {
+            peer,
+            ids,
+            phase: Phase::Fresh,
+            fifo: Fifo::new(),
+            promised: 0,
+            answered: 0,
+            held: Vec::new(),
+            stats,
+        };
         let before = self.conns.insert(conn, state);
         assert!(before.is_none(), "connection number {conn:?} was used twice");
     }
@@ -408,7 +426,11 @@ impl Server {
             _ if idle => self.serve(now, conn, request, now.mono, effects),
             _ => {
                 let payload = request.payload.into();
-                self.wait(conn, Waiting::Parked { payload, arrived: now.mono });
+                let promised = self.answer_size(conn, &request.request);
+                if let Some(state) = self.conns.get_mut(&conn) {
+                    state.promised += promised;
+                }
+                self.wait(conn, Waiting::Parked { payload, arrived: now.mono, promised });
             }
         }
     }
@@ -438,6 +460,7 @@ impl Server {
         let Some(state) = self.conns.get_mut(&conn) else { return };
         state.phase = Phase::Closed { session: state.session().unwrap_or(SessionId::NONE) };
         state.fifo.clear();
+        state.promised = 0;
         state.held.clear();
         effects.push(Effect::Close { conn, reason });
     }

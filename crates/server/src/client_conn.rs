@@ -172,7 +172,9 @@ impl ClientConn {
         if unanswered == 0 {
             self.bytes_since_idle = 0;
         }
-        unanswered < self.limits.unanswered_max && self.bytes_since_idle < UNANSWERED_BYTES_MAX
+        unanswered < self.limits.unanswered_max
+            && self.bytes_since_idle < UNANSWERED_BYTES_MAX
+            && !self.outbox.holds_back()
     }
 
     /// Writes until the outbox is empty. While the peer takes nothing, nothing is read from it either.

@@ -93,6 +93,8 @@ pub(crate) struct Driver {
 
 /// A batch stops when so much output waits for its connection: it goes out first.
 const OUTBOX_PAUSE: usize = 256 << 10;
+/// And when so much will wait as soon as a write commits.
+const PROMISED_PAUSE: usize = 8 << 20;
 
 impl Driver {
     pub(crate) fn new(
@@ -192,7 +194,7 @@ impl Driver {
     }
 
     /// Takes the requests of one connection under one lock. Returns how many were taken: fewer than all if
-    /// their answers pile up.
+    /// their answers pile up, or will.
     pub(crate) fn requests(&self, conn: ConnId, outbox: &Outbox, requests: Vec<ClientRequest<'_>>) -> usize {
         let mut taken = 0;
         let core = &mut *self.lock();
@@ -202,6 +204,10 @@ impl Driver {
             core.server.step(now, Input::Request { conn, request }, &mut core.effects);
             self.route(core);
             taken += 1;
+            if core.server.promised(conn) > PROMISED_PAUSE {
+                outbox.hold_back();
+                break;
+            }
             if outbox.len() > OUTBOX_PAUSE {
                 break;
             }

@@ -16,7 +16,7 @@ use std::{
     io::IoSlice,
     sync::{
         Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 use tokio::sync::Notify;
@@ -76,6 +76,7 @@ pub(crate) struct Outbox {
     state: Mutex<State>,
     wake: Notify,
     unanswered: AtomicUsize,
+    holds_back: AtomicBool,
 }
 
 impl Outbox {
@@ -103,6 +104,7 @@ impl Outbox {
 
     pub(crate) fn reply(&self, reply: &Reply) {
         self.unanswered.fetch_sub(1, Ordering::Relaxed);
+        self.holds_back.store(false, Ordering::Relaxed);
         self.push(|state| match &reply.result {
             Ok(Body::Data(Some(data), stat)) if data.len() >= SHARE_FROM => {
                 state.begin(reply, 4 + data.len() + Stat::SIZE);
@@ -169,6 +171,15 @@ impl Outbox {
 
     pub(crate) fn count_request(&self) {
         self.unanswered.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// No more requests are to be taken until something is answered.
+    pub(crate) fn hold_back(&self) {
+        self.holds_back.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn holds_back(&self) -> bool {
+        self.holds_back.load(Ordering::Relaxed)
     }
 
     /// Notifications given out so far.

@@ -23,6 +23,7 @@ pub(crate) mod op {
     pub(crate) const GET_CHILDREN: i32 = 8;
     pub(crate) const PING: i32 = 11;
     pub(crate) const MULTI_READ: i32 = 22;
+    pub(crate) const GET_EPHEMERALS: i32 = 103;
     pub(crate) const ADD_WATCH: i32 = 106;
     pub(crate) const CLOSE: i32 = -11;
 }
@@ -125,6 +126,11 @@ pub(crate) fn request(xid: i32, code: i32, body: &[u8]) -> Vec<u8> {
 
 /// create of a plain znode that everybody may use.
 pub(crate) fn create(path: &str, data: &[u8]) -> Vec<u8> {
+    create_as(path, data, 0)
+}
+
+/// With the flags of a create mode.
+pub(crate) fn create_as(path: &str, data: &[u8], flags: i32) -> Vec<u8> {
     let mut out = Vec::new();
     out.string(path);
     out.buffer(Some(data));
@@ -132,7 +138,7 @@ pub(crate) fn create(path: &str, data: &[u8]) -> Vec<u8> {
     out.i32(31);
     out.string("world");
     out.string("anyone");
-    out.i32(0);
+    out.i32(flags);
     out
 }
 

@@ -1,7 +1,9 @@
 //! How much memory a client can make the server take.
 
 use crate::{
-    client::{Client, add_watch, create, op, path_watch, request, set_data, socket, write_if_open},
+    client::{
+        Client, add_watch, create, create_as, op, path_watch, request, set_data, socket, write_if_open,
+    },
     gate::{self, MemoryMeter},
     neighbour::Neighbour,
     server::TestServer,
@@ -14,6 +16,7 @@ use std::{
 };
 
 const MB: usize = 1 << 20;
+const EPHEMERAL: i32 = 1;
 
 /// Writes as much as the server takes, and gives up after a while without progress.
 fn write_what_is_taken(stream: &mut TcpStream, bytes: &[u8]) {
@@ -101,6 +104,49 @@ fn one_frame_that_asks_for_a_large_znode_five_hundred_times() {
         memory.peak_growth_mb(),
         body.len()
     );
+    neighbour.content();
+}
+
+/// Answers that are copies, however short the requests are: what waits behind a write is answered all at once.
+#[test]
+fn long_answers_behind_a_write_that_nobody_reads() {
+    let _alone = gate::alone();
+    let server = TestServer::start_unguarded(|_| {});
+    let neighbour = Neighbour::of(server.address);
+    let mut owner = Client::open(server.address);
+    owner.create("/large", &vec![7; MB - 1000]);
+    let mut parts = Vec::new();
+    for _ in 0..60 {
+        parts.i32(op::GET_DATA);
+        parts.bool(false);
+        parts.i32(-1);
+        parts.raw(&path_watch("/large", false));
+    }
+    parts.raw(b"\xff\xff\xff\xff\x01\xff\xff\xff\xff");
+    let many = |code: i32, body: &[u8]| -> Vec<u8> {
+        let write = request(1, op::SET_DATA, &set_data("/large", b"x"));
+        // The znode is large again when the others are answered.
+        let write = [write, request(2, op::SET_DATA, &set_data("/large", &vec![7; MB - 1000]))].concat();
+        let reads = (3..300).flat_map(|xid| request(xid, code, body));
+        write.into_iter().chain(reads).collect()
+    };
+    let memory = MemoryMeter::start();
+    let mut multi = Client::open(server.address);
+    write_what_is_taken(&mut multi.stream, &many(op::MULTI_READ, &parts));
+    settle();
+    assert!(memory.peak_growth_mb() < 300, "{} MB for one client's multiReads", memory.peak_growth_mb());
+    let mut with_ephemerals = Client::open(server.address);
+    for at in 0..20 {
+        let name = format!("/{}-{at}", "e".repeat(500_000));
+        with_ephemerals.send(op::CREATE, &create_as(&name, b"", EPHEMERAL));
+        assert_eq!(with_ephemerals.reply().unwrap().error, 0);
+    }
+    let memory = MemoryMeter::start();
+    let mut prefix = Vec::new();
+    prefix.string("/");
+    write_what_is_taken(&mut with_ephemerals.stream, &many(op::GET_EPHEMERALS, &prefix));
+    settle();
+    assert!(memory.peak_growth_mb() < 300, "{} MB for one client's ephemerals", memory.peak_growth_mb());
     neighbour.content();
 }
 
