@@ -15,11 +15,6 @@ def text(raw):
     return raw.decode("utf-8", "surrogateescape")
 
 
-def is_utf8(text):
-    """Whether the bytes of a decoded ustring were UTF-8; a character that Java sends as two surrogates is not."""
-    return not any("\udc80" <= character <= "\udcff" for character in text)
-
-
 def raw(string):
     return string if isinstance(string, bytes) else string.encode("utf-8", "surrogateescape")
 

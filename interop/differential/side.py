@@ -1,15 +1,25 @@
 """What one of the two servers calls things: its zxids, session ids and clock, and their translation to common names."""
+import re
 import time
 from bisect import bisect_right
 from itertools import groupby
 
+import jute
 from protocol import Stat, password_of
+
+
+def as_java_reads(text):
+    """A character beyond U+FFFF is two surrogates where Java wrote it, and two U+FFFD once it has read that, as it reads
+    each operation of a multi."""
+    pairs = re.compile(b"\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf]")
+    return jute.text(pairs.sub("\ufffd\ufffd".encode(), jute.raw(text)))
 
 
 def in_auth_order(acl):
     """Scheme "auth" becomes one entry per id of the connection, and those come in no specified order."""
     if acl is None:
         return None
+    acl = [entry._replace(id=as_java_reads(entry.id)) for entry in acl]
     groups = groupby(acl, key=lambda entry: (entry.perms, entry.scheme))
     return tuple(entry for _, group in groups for entry in sorted(group, key=repr))
 

@@ -277,9 +277,14 @@ impl Ensemble {
         }
     }
 
-    /// It does not vote.
+    fn votes(&self) -> bool {
+        self.config.membership.votes(self.me)
+    }
+
+    /// It is listed as one. Who is not in the configuration does not vote either, but follows, as upstream's do: a change
+    /// that adds voters counts on those who follow already, see `change` in reconfig.rs.
     fn is_observer(&self) -> bool {
-        !self.config.membership.votes(self.me)
+        self.config.membership.servers.get(&self.me).is_some_and(|member| member.observer)
     }
 
     fn leading(&mut self) -> Option<&mut Leading> {
@@ -422,7 +427,7 @@ impl Server {
         let Some(ensemble) = &mut self.ensemble else { return };
         let nothing = Standing { accepted: Epoch(0), current: Epoch(0), last: Zxid::ZERO };
         ensemble.election.set_fresh(standing == nothing && !ensemble.config.may_start_empty);
-        let own = (!ensemble.is_observer()).then_some(Candidate {
+        let own = ensemble.votes().then_some(Candidate {
             epoch: standing.current,
             zxid: standing.last,
             id: ensemble.me,

@@ -146,6 +146,12 @@ pub enum Input<'a> {
         /// On which connection.
         link: LinkId,
     },
+    /// Bytes of a tree, or of a part of the log, go over a connection, and it will be long until there is a packet to say
+    /// that its other end lives.
+    StreamMoves {
+        /// Which.
+        link: LinkId,
+    },
     /// A whole tree has come from the leader.
     Snap {
         /// On which connection.

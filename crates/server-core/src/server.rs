@@ -227,6 +227,7 @@ impl Server {
             Input::LeaderUnreachable { term } => self.leader_unreachable(now, term, effects),
             Input::Peer { link, packet } => self.peer(now, link, packet, effects),
             Input::SnapBegins { link } => self.snap_begins(now, link),
+            Input::StreamMoves { link } => self.stream_moves(now, link),
             Input::Snap { link, tree } => self.snap(now, link, *tree, effects),
             Input::Reloaded { tree, .. } => self.reloaded(now, *tree, effects),
             Input::LogRead { link, term, read } => self.log_read(link, term, read, effects),

@@ -438,7 +438,7 @@ impl Election {
         if ballot.round < self.round {
             // It learns the round from the answer.
             self.record.received(now, from, vote, Verdict::Ignored(Why::EarlierRound));
-            return self.tell(now, from, out);
+            return self.answer(now, from, out);
         }
         let later = ballot.round > self.round;
         if later {
@@ -464,9 +464,17 @@ impl Election {
         } else if verdict == Verdict::Worse && Some(theirs) < looking.proposal {
             // It may have begun to look just now, and have missed what was told before. Upstream leaves it to the
             // repetition of the vote. Weights may make each vote worse than the other: one of the two is silent.
-            self.tell(now, from, out);
+            self.answer(now, from, out);
         }
         self.consider(now, electorate, out);
+    }
+
+    /// Tells a voter that looks what this server knows better. An observer does not: its word counts for nothing, and is
+    /// answered by whoever votes, so the two would go on as fast as they can until somebody leads.
+    fn answer(&mut self, now: Mono, voter: ServerId, out: &mut Vec<ElectionOutput>) {
+        if !self.observer {
+            self.tell(now, voter, out);
+        }
     }
 
     /// Somebody follows this server, which does not lead: others had its vote when it ended, and elected it. It does not

@@ -398,6 +398,13 @@ impl Leading {
         }
     }
 
+    /// A learner takes what it is sent, or sends it, though no packet is whole yet.
+    pub fn lives(&mut self, now: Mono, link: LinkId) {
+        if let Some(learner) = self.learners.get_mut(&link) {
+            learner.heard = now;
+        }
+    }
+
     /// A connection is gone.
     pub fn disconnected(&mut self, link: LinkId) {
         self.learners.remove(&link);

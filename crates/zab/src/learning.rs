@@ -124,6 +124,9 @@ pub struct Learning {
     last: Zxid,
     /// Logged and not committed.
     pending: VecDeque<Zxid>,
+    /// The end of the tree that has come, until the reign begins. A Java leader looks at it after it has begun to forward:
+    /// what it forwards first may be in the tree, and is not taken twice. Upstream's learners are as lenient.
+    tree_through: Zxid,
 }
 
 impl Learning {
@@ -136,6 +139,7 @@ impl Learning {
             stage: Stage::Greeting,
             last: own.last,
             pending: VecDeque::new(),
+            tree_through: Zxid::ZERO,
         }
     }
 
@@ -166,6 +170,7 @@ impl Learning {
             }
             (Stage::Promised, From::Snap(at)) => {
                 self.restart_from(at);
+                self.tree_through = at;
                 out.push(LearningOutput::Install(at));
             }
             (Stage::Syncing | Stage::Ready | Stage::Following, From::Proposal(zxid, record)) => {
@@ -196,6 +201,7 @@ impl Learning {
             }
             (Stage::Ready, From::UpToDate) => {
                 self.stage = Stage::Following;
+                self.tree_through = Zxid::ZERO;
                 out.push(LearningOutput::Ack(Zxid::new(self.epoch, 0)));
                 out.push(LearningOutput::Serve(self.epoch));
             }
@@ -236,6 +242,9 @@ impl Learning {
     }
 
     fn proposed(&mut self, zxid: Zxid, record: Record, out: &mut Vec<LearningOutput>) {
+        if zxid <= self.tree_through {
+            return;
+        }
         let follows =
             if zxid.epoch() == self.last.epoch() { zxid.0 == self.last.0 + 1 } else { zxid > self.last };
         if !follows {
@@ -254,7 +263,7 @@ impl Learning {
     }
 
     fn committed(&mut self, zxid: Zxid, out: &mut Vec<LearningOutput>) {
-        if self.stage == Stage::Gone {
+        if self.stage == Stage::Gone || zxid <= self.tree_through {
             return;
         }
         // Upstream ignores a commit of nothing: it was in the history already.

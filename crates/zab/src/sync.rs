@@ -41,7 +41,8 @@ pub struct Reach {
 /// has before is committed.
 pub fn plan(peer: Zxid, reach: Reach, before: Option<Zxid>, next: Option<Zxid>) -> SyncPlan {
     let new_epoch = peer.counter() == 0;
-    if peer == reach.applied {
+    // With a new epoch applied and nothing in it, the last there is may be older, and need not be in memory.
+    if peer == reach.applied || peer == reach.last {
         return SyncPlan::Diff { after: peer, through: peer };
     }
     if peer > reach.last && !new_epoch {
@@ -109,6 +110,15 @@ mod tests {
         ] {
             assert_eq!(planned(peer), expected, "{peer}: {why}");
         }
+    }
+
+    /// After a restart of all, nothing has been committed yet: what a learner has may be all there is.
+    #[test]
+    fn who_has_all_that_an_idle_leader_has_lacks_nothing() {
+        let reach = Reach { first: at(3, 5), last: at(3, 5), applied: at(4, 0) };
+        assert_eq!(plan(at(3, 5), reach, None, None), SyncPlan::Diff { after: at(3, 5), through: at(3, 5) });
+        assert_eq!(plan(at(3, 4), reach, None, None), SyncPlan::AskLog);
+        assert_eq!(plan(at(3, 6), reach, None, None), SyncPlan::Trunc { to: at(3, 5) });
     }
 
     #[test]

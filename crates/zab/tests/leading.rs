@@ -53,6 +53,11 @@ impl Reign {
         self.took()
     }
 
+    fn hear_at(&mut self, now: u64, link: u64) {
+        self.now = now;
+        assert_eq!(self.hear(link, FromLearner::Sign), []);
+    }
+
     fn tick(&mut self, now: u64) -> Vec<LeadingOutput> {
         self.now = now;
         self.leading.tick(Mono(now), &mut self.out);
@@ -170,6 +175,25 @@ fn who_is_left_before_the_reign_begins_gives_up() {
     assert_eq!(reign.tick(1), []);
     reign.leading.disconnected(ONE);
     assert_eq!(reign.tick(2), [LeadingOutput::StepDown(StepDown::NotSynchronised)]);
+}
+
+/// A tree may take longer to send than anything else may take.
+#[test]
+fn who_takes_what_it_is_sent_lives() {
+    let mut reign = Reign::established();
+    reign.greet(2, 5);
+    assert!(matches!(reign.hear(2, ack_epoch(3, 5))[..], [LeadingOutput::Synchronise { .. }]));
+    for now in (0..=TIMING.init * 4).step_by(400) {
+        reign.leading.lives(Mono(now), LinkId(2));
+        reign.hear_at(now, 1);
+        assert_eq!(reign.tick(now), []);
+    }
+    reign.hear_at(TIMING.init * 6, 1);
+    let out = reign.tick(TIMING.init * 6);
+    assert!(
+        matches!(out[..], [LeadingOutput::Refuse { link: LinkId(2), why: Refusal::Silent, .. }]),
+        "{out:?}"
+    );
 }
 
 /// Who is sent away because it knows more is back at once, and promises nothing: those who would have to come in its

@@ -128,6 +128,22 @@ fn proposals_are_logged_acknowledged_and_committed_in_order() {
     assert_eq!(hear(&mut learning, [From::Commit(at(5, 3))]), [Out::HangUp(unmatched)]);
 }
 
+/// A Java leader looks at the end of its tree after it has begun to forward: what it forwards first may be in the tree.
+#[test]
+fn what_a_tree_has_is_not_taken_twice() {
+    let mut learning = Learning::new(OWN, false);
+    hear(&mut learning, [From::LeaderInfo(Epoch(5)), From::Snap(at(5, 3))]);
+    let in_the_tree = [1, 2, 3].map(|counter| at(5, counter));
+    let again = in_the_tree.into_iter().flat_map(|zxid| [proposal(zxid), From::Commit(zxid)]);
+    assert_eq!(hear(&mut learning, again), []);
+    let words =
+        [proposal(at(5, 4)), From::NewLeader(Epoch(5)), From::Commit(at(5, 3)), From::Commit(at(5, 4))];
+    let out = hear(&mut learning, words);
+    assert_eq!((&out[0], out.last()), (&append(at(5, 4)), Some(&Out::Commit(at(5, 4)))), "{out:?}");
+    let out = hear(&mut learning, [From::UpToDate, proposal(at(5, 3))]);
+    assert!(matches!(out.last(), Some(Out::HangUp(HangUp::Gap { .. }))), "{out:?}");
+}
+
 #[test]
 fn a_gap_ends_the_connection() {
     let mut learning = following();

@@ -284,6 +284,22 @@ impl Server {
         }
     }
 
+    /// Whoever takes or sends a tree lives, for as long as that goes on: it may take longer than all the patience there
+    /// is, and whoever gave up would begin it anew.
+    pub(crate) fn stream_moves(&mut self, now: Now, link: LinkId) {
+        let Some(ensemble) = &mut self.ensemble else { return };
+        match &mut ensemble.role {
+            Role::Leading(leading) => leading.lives(now.mono, link),
+            Role::Learning(learner) if learner.link == link => learner.heard = now.mono,
+            Role::Learning(learner) => {
+                if let Some(master) = &mut learner.master {
+                    master.lives(now.mono, link);
+                }
+            }
+            Role::Looking | Role::Dialling => {}
+        }
+    }
+
     pub(crate) fn snap(&mut self, now: Now, link: LinkId, tree: Tree, effects: &mut Vec<Effect>) {
         let Some(ensemble) = &mut self.ensemble else { return };
         let Role::Learning(learner) = &mut ensemble.role else { return };
@@ -322,8 +338,8 @@ impl Server {
         self.restart_sessions(now);
         let Some(ensemble) = &mut self.ensemble else { return };
         ensemble.election.established(epoch);
-        let master = (ensemble.config.observing.masters && !ensemble.is_observer())
-            .then(|| ObserverMaster::new(ensemble));
+        let master =
+            (ensemble.config.observing.masters && ensemble.votes()).then(|| ObserverMaster::new(ensemble));
         if let Role::Learning(learner) = &mut ensemble.role {
             learner.master = master;
         }

@@ -6,7 +6,7 @@
 use super::{Asking, Delayed, Ensemble, Role, peer_says};
 use crate::{
     effect::{CloseReason, Effect, PeerMessage},
-    input::Now,
+    input::{Mono, Now},
     server::{Server, Syncing},
     session::{Owner, Scope, Session},
 };
@@ -41,6 +41,10 @@ impl ObserverMaster {
 
     pub(super) fn has(&self, link: LinkId) -> bool {
         self.links.contains(&link)
+    }
+
+    pub(super) fn lives(&mut self, now: Mono, link: LinkId) {
+        self.observers.lives(now, link);
     }
 
     pub(super) fn links(&self) -> impl Iterator<Item = LinkId> {

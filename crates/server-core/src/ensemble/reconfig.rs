@@ -347,7 +347,7 @@ impl Server {
         // Who was taken out and comes again is new.
         let membership = &ensemble.config.membership;
         ensemble.had_data.retain(|server| membership.servers.contains_key(server));
-        let observer = ensemble.is_observer();
+        let observer = !ensemble.votes();
         ensemble.election.set_config(ensemble.config.membership.to_string(), observer);
         self.electorate_changed();
     }

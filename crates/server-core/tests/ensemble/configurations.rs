@@ -90,7 +90,10 @@ fn what_a_leader_has_in_force_replaces_what_a_new_server_knows_also_while_it_cha
 #[test]
 fn who_loses_its_vote_while_it_is_brought_up_to_date_begins_anew() {
     let oldest = config(&[1, 2, 3], at(1, 1));
-    let (between, newest) = (config(&[2, 3, 4], at(1, 2)), config(&[2, 3], at(1, 3)));
+    let (mut between, newest) = (config(&[2, 3, 4], at(1, 2)), config(&[2, 3], at(1, 3)));
+    let mut observing = oldest.servers[&ServerId(ME)].clone();
+    observing.observer = true;
+    between.servers.insert(ServerId(ME), observing);
     let mut member = Member::start(&oldest, None, tree_with(&[&oldest]), 1);
     let link = member.follows(&[2, 3], &oldest, 1);
     member.hears(link, Packet::Diff(at(1, 2)));

@@ -4,6 +4,7 @@
 mod commits;
 mod configurations;
 mod late_answers;
+mod learners;
 mod member;
 mod other_ensembles;
 mod sessions;

@@ -15,7 +15,7 @@ use std::{
     io,
     net::SocketAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -38,6 +38,8 @@ const FIRST_WORD_WITHIN: Duration = Duration::from_secs(30);
 const FIRST_WORD_MAX: usize = 4 << 10;
 /// What was said before a connection is given up may still go out. Who does not read is not waited for any longer.
 const LAST_WORDS: Duration = Duration::from_millis(500);
+/// How often the core is told that a tree goes on moving.
+const MOVES_EVERY: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
 enum Segment {
@@ -165,7 +167,7 @@ impl Link {
         let (read, write) = stream.into_split();
         let ended = tokio::select! {
             ended = self.read(read, learner) => ended,
-            ended = speak(&self.outbox, write) => ended,
+            ended = speak(&self.outbox, write, self.moving()) => ended,
         };
         let (link, address) = (self.id.0, self.address);
         match ended {
@@ -176,6 +178,17 @@ impl Link {
             Ok(()) => {}
         }
         self.driver.peer_gone(self.id);
+    }
+
+    /// To be called whenever a piece of something long has come or gone: tells the core so now and then.
+    fn moving(&self) -> impl FnMut() {
+        let (driver, link, mut told) = (self.driver.clone(), self.id, Instant::now());
+        move || {
+            if told.elapsed() >= MOVES_EVERY {
+                told = Instant::now();
+                driver.step(Input::StreamMoves { link });
+            }
+        }
     }
 
     async fn read(&self, mut read: OwnedReadHalf, learner: Option<Stranger>) -> io::Result<()> {
@@ -231,7 +244,8 @@ impl Link {
                     buffer.clear();
                     used = 0;
                     self.driver.step(Input::SnapBegins { link: self.id });
-                    let (tree, after) = tree_stream::receive(rest, read, zxid, self.types).await?;
+                    let (tree, after) =
+                        tree_stream::receive(rest, read, zxid, self.types, self.moving()).await?;
                     self.driver.step(Input::Snap { link: self.id, tree: Box::new(tree) });
                     *buffer = after;
                 }
@@ -285,7 +299,11 @@ fn take_packets(
 }
 
 /// Each with its commit, some at a time.
-async fn write_history(records: &[(Zxid, Record)], write: &mut OwnedWriteHalf) -> io::Result<()> {
+async fn write_history(
+    records: &[(Zxid, Record)],
+    write: &mut OwnedWriteHalf,
+    mut moved: impl FnMut(),
+) -> io::Result<()> {
     let mut bytes = Vec::new();
     for some in records.chunks(500) {
         bytes.clear();
@@ -294,19 +312,24 @@ async fn write_history(records: &[(Zxid, Record)], write: &mut OwnedWriteHalf) -
             Packet::Commit(*zxid).write(&mut bytes);
         }
         write.write_all(&bytes).await?;
+        moved();
     }
     Ok(())
 }
 
 /// Says what is to be said, as long as the connection is not given up.
-async fn speak(outbox: &PeerOutbox, write: OwnedWriteHalf) -> io::Result<()> {
+async fn speak(outbox: &PeerOutbox, write: OwnedWriteHalf, moved: impl FnMut()) -> io::Result<()> {
     tokio::select! {
-        ended = write_all(outbox, write) => ended,
+        ended = write_all(outbox, write, moved) => ended,
         () = outbox.given_up() => Ok(()),
     }
 }
 
-async fn write_all(outbox: &PeerOutbox, mut write: OwnedWriteHalf) -> io::Result<()> {
+async fn write_all(
+    outbox: &PeerOutbox,
+    mut write: OwnedWriteHalf,
+    mut moved: impl FnMut(),
+) -> io::Result<()> {
     let (mut segments, mut spare) = (Vec::new(), Vec::new());
     while outbox.next(&mut segments, &mut spare).await {
         for segment in segments.drain(..) {
@@ -316,8 +339,8 @@ async fn write_all(outbox: &PeerOutbox, mut write: OwnedWriteHalf) -> io::Result
                     bytes.clear();
                     spare = if bytes.capacity() <= KEEP_MAX { bytes } else { Vec::new() };
                 }
-                Segment::Tree(frozen) => tree_stream::send(frozen, &mut write).await?,
-                Segment::History(records) => write_history(&records, &mut write).await?,
+                Segment::Tree(frozen) => tree_stream::send(frozen, &mut write, &mut moved).await?,
+                Segment::History(records) => write_history(&records, &mut write, &mut moved).await?,
             }
         }
     }
@@ -347,7 +370,7 @@ mod tests {
             Packet::Proposal { zxid, record: Cow::Borrowed(&record) }.write(&mut outbox.lock().tail);
         }
         let (speaking, said) = (outbox.clone(), stream.into_split().1);
-        let speaking = tokio::spawn(async move { speak(&speaking, said).await });
+        let speaking = tokio::spawn(async move { speak(&speaking, said, || {}).await });
         // Until it has begun, and stands.
         while !outbox.lock().tail.is_empty() {
             tokio::task::yield_now().await;

@@ -61,22 +61,28 @@ impl PieceReader {
     }
 }
 
-/// Sends a tree.
-pub(super) async fn send(frozen: Box<FrozenTree>, write: &mut OwnedWriteHalf) -> io::Result<()> {
+/// Sends a tree; `moved` is called for each piece.
+pub(super) async fn send(
+    frozen: Box<FrozenTree>,
+    write: &mut OwnedWriteHalf,
+    mut moved: impl FnMut(),
+) -> io::Result<()> {
     let (sender, mut pieces) = mpsc::channel(PIECES);
     let encoded = spawn_blocking(move || recovery::write_stream(&frozen, PieceWriter(sender)));
     while let Some(piece) = pieces.recv().await {
         write.write_all(&piece).await?;
+        moved();
     }
     encoded.await?
 }
 
-/// Receives a tree that begins with `first`. Returns the bytes behind it, too.
+/// Receives a tree that begins with `first`; `moved` is called for each piece. Returns the bytes behind it, too.
 pub(super) async fn receive(
     first: Vec<u8>,
     read: &mut OwnedReadHalf,
     zxid: Zxid,
     types: ExtendedTypes,
+    mut moved: impl FnMut(),
 ) -> io::Result<(Tree, Vec<u8>)> {
     let (sender, pieces) = mpsc::channel(PIECES);
     let mut decoded =
@@ -97,6 +103,7 @@ pub(super) async fn receive(
                     return Err(io::ErrorKind::UnexpectedEof.into());
                 }
                 room.send(piece);
+                moved();
             }
         }
     };

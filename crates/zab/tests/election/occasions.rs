@@ -621,6 +621,20 @@ fn an_empty_observer_does_not_go_on_saying_that_it_backs_nobody() {
     assert!(hand.out.is_empty(), "it has said so before: {:?}", hand.out);
 }
 
+/// Who votes answers each word of an observer: they would go on for as long as there is no quorum.
+#[test]
+fn an_observer_that_looks_answers_no_vote() {
+    let hand = Hand::looking();
+    let mut election = Election::new(ServerId(5), true, ElectionTiming::default(), String::new());
+    election.look(Mono(0), None, &hand.electorate, &mut Vec::new());
+    let mut hand = Hand { election, ..hand };
+    assert!(matches!(hand.hear(3, Looking, 2, (1, 9, 3)), Verdict::Adopted { .. }));
+    hand.out.clear();
+    assert_eq!(hand.hear(1, Looking, 1, (1, 9, 1)), Verdict::Ignored(Why::EarlierRound));
+    assert_eq!(hand.hear(1, Looking, 2, (1, 9, 1)), Verdict::Worse);
+    assert!(hand.out.is_empty(), "{:?}", hand.out);
+}
+
 #[test]
 fn settled_servers_must_name_the_same_epoch() {
     let mut hand = Hand::looking();

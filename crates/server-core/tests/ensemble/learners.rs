@@ -1,0 +1,52 @@
+//! What a server does that has a leader, or looks for it.
+
+use crate::member::{Member, at, config};
+use ostler_proto::{id::ServerId, quorum_packet::Packet, stat::ExtendedTypes};
+use ostler_server_core::{Effect, Input, PeerMessage};
+use ostler_tree::Tree;
+
+/// `init` and `sync` of the members here.
+const PATIENCE_MS: u64 = 15_000;
+
+fn said_who_it_is(member: &Member) -> &Packet<'static> {
+    let said = member.effects.iter().find_map(|effect| match effect {
+        Effect::ToPeer { message: PeerMessage::Packet(packet), .. } => Some(packet),
+        _ => None,
+    });
+    said.unwrap()
+}
+
+/// At 10 MB/s 300 MB take longer than all the patience there is, and would be sent again and again.
+#[test]
+fn a_tree_may_take_as_long_as_it_goes_on_coming() {
+    let ensemble = config(&[1, 2, 3], at(1, 0));
+    let mut member = Member::start(&ensemble, None, Tree::fresh(ExtendedTypes::default()), 1);
+    let link = member.follows(&[2, 3], &ensemble, 2);
+    member.step(Input::SnapBegins { link });
+    for _ in 0..10 {
+        member.passes(PATIENCE_MS / 2);
+        member.step(Input::StreamMoves { link });
+    }
+    assert!(!member.has_hung_up(link));
+    member.passes(PATIENCE_MS * 2);
+    assert!(member.has_hung_up(link));
+}
+
+/// A change that adds a voter counts on that it has what is committed: upstream's rule, by which it must follow before.
+/// Who is listed as an observer observes.
+#[test]
+fn who_is_not_in_the_configuration_follows_without_a_vote() {
+    for (listed, follows) in [(false, true), (true, false)] {
+        let mut ensemble = config(&[2, 3], at(1, 0));
+        if listed {
+            let mut me = ensemble.servers[&ServerId(2)].clone();
+            me.observer = true;
+            ensemble.servers.insert(ServerId(1), me);
+        }
+        let mut member = Member::start(&ensemble, None, Tree::fresh(ExtendedTypes::default()), 1);
+        member.follows(&[2, 3], &ensemble, 2);
+        let said = said_who_it_is(&member);
+        assert_eq!(matches!(said, Packet::FollowerInfo { .. }), follows, "{said:?}");
+        assert_eq!(matches!(said, Packet::ObserverInfo { .. }), !follows, "{said:?}");
+    }
+}
