@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""An ensemble that changes while it works: a server joins, the leader leaves, a server is replaced by another, and one
-takes its clients, and then one the other servers, at another port.
+"""An ensemble that changes while it works: it grows from one server to three, another joins, the leader leaves, a
+server is replaced by another, and one takes its clients, and then one the other servers, at another port.
 
     python3 interop/ensemble/reconfig.py [--server CMD] [--port N] [--makes CMD,CMD,CMD,CMD,CMD]
 
-Five servers take part, three of them from the start; any may be Java's (java3.9). Clients write all the while. Each change must commit, every server must show the new configuration, and no write may
-fail but by a lost connection.
+Five servers take part; any may be Java's (java3.9). Clients write as soon as there are three. Each
+change must commit, every server must show the new configuration, and no write may fail but by a lost connection.
 """
 import os
 import socket
@@ -95,7 +95,7 @@ class Changes:
     def wait_shown(self, numbers, timeout=30):
         """Until every one of these shows just these."""
         wanted = ["server.%d=%s" % (n, self.spec(n)) for n in sorted(numbers)]
-        until = time.monotonic() + timeout
+        until, texts = time.monotonic() + timeout, None
         while time.monotonic() < until:
             try:
                 texts = [self.config(self.cluster[n]) for n in numbers]
@@ -103,7 +103,7 @@ class Changes:
                     return
             except (ConnectionLost, SessionExpired, OSError):
                 pass
-        raise Mismatch("servers %s do not show their configuration" % numbers)
+        raise Mismatch("servers %s do not show their configuration, but %s" % (list(numbers), texts))
 
 
 def move(changes, member, staying):
@@ -161,9 +161,13 @@ def check():
     changes = Changes(makes, work_folder("reconfig"), args.port)
     cluster = changes.cluster
     try:
-        for n in (1, 2, 3):
-            changes.add(n, (1, 2, 3))
+        changes.add(1, (1,))
         cluster.wait_quorum()
+        for known in ((1, 2), (1, 2, 3)):
+            changes.add(known[-1], known)
+            changes.change(joining="server.%d=%s" % (known[-1], changes.spec(known[-1])))
+            changes.wait_shown(known)
+        print("three have grown from one", flush=True)
         load = Load([changes.port(n) for n in (1, 2, 3)], clients=4)
         for one in load.all:
             one.ports = [changes.port(n) for n in (1, 2, 3, 4, 5)]

@@ -250,6 +250,12 @@ impl Election {
     /// The configuration that votes carry from now on, and whether this server votes under it.
     pub fn set_config(&mut self, config: String, observer: bool) {
         (self.config, self.observer) = (config, observer);
+        // Who follows goes on, with or without a vote; only with one does it count for others who look.
+        if let Phase::Settled(settled) = &mut self.phase
+            && settled.state != PeerState::Leading
+        {
+            settled.state = if observer { PeerState::Observing } else { PeerState::Following };
+        }
     }
 
     /// A connection to a voter has come, or cannot be had.

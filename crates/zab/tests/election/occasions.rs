@@ -621,6 +621,28 @@ fn an_empty_observer_does_not_go_on_saying_that_it_backs_nobody() {
     assert!(hand.out.is_empty(), "it has said so before: {:?}", hand.out);
 }
 
+/// Others count what it says from then on: two of three may be all there are to tell the third whom to follow.
+#[test]
+fn who_gets_a_vote_while_it_follows_says_that_it_follows() {
+    let hand = Hand::looking();
+    let mut election = Election::new(ServerId(2), true, ElectionTiming::default(), String::new());
+    election.look(Mono(0), None, &hand.electorate, &mut Vec::new());
+    let mut hand = Hand { election, ..hand };
+    hand.hear(3, Leading, 7, (2, 0, 3));
+    hand.hear(1, Following, 7, (2, 0, 3));
+    let says = |hand: &mut Hand| {
+        hand.out.clear();
+        hand.hear(1, Looking, 8, (1, 0, 1));
+        hand.out.iter().find_map(|out| match out {
+            ElectionOutput::Send { notification, .. } => Some(notification.state),
+            _ => None,
+        })
+    };
+    assert_eq!(says(&mut hand), Some(PeerState::Observing));
+    hand.election.set_config(String::new(), false);
+    assert_eq!(says(&mut hand), Some(Following));
+}
+
 /// Who votes answers each word of an observer: they would go on for as long as there is no quorum.
 #[test]
 fn an_observer_that_looks_answers_no_vote() {
