@@ -75,6 +75,12 @@ impl EntryKind {
         }
     }
 
+    /// The entry that removeWatches with this type is for; `None` if it is for all.
+    pub(crate) fn of_removal(removal: i32) -> Option<EntryKind> {
+        let all = [EntryKind::Data, EntryKind::Child, EntryKind::Persistent, EntryKind::Recursive];
+        all.into_iter().find(|entry| entry.removal() == removal)
+    }
+
     pub(crate) fn is_one_shot(self) -> bool {
         matches!(self, EntryKind::Data | EntryKind::Child)
     }
@@ -241,7 +247,8 @@ impl WatchTable {
         [EntryKind::Persistent, EntryKind::Recursive].into_iter().any(|entry| self.is_needed(entry, path))
     }
 
-    fn is_needed(&self, entry: EntryKind, path: &str) -> bool {
+    /// Whether an entry is needed, or may be soon.
+    pub(crate) fn is_needed(&self, entry: EntryKind, path: &str) -> bool {
         self.is_watched(entry, path) || self.entries_under_way.contains_key(&(entry, path.into()))
     }
 

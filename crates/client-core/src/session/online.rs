@@ -6,7 +6,7 @@ use crate::{
     input::AttemptId,
     sent::{By, Registering, Sent, Side, What},
     time::Mono,
-    watch_table::{EventKind, REMOVE_ANY, Unneeded, WatchKind},
+    watch_table::{EntryKind, EventKind, REMOVE_ANY, Unneeded, WatchKind},
 };
 use alloc::{boxed::Box, string::String};
 use ostler_proto::{
@@ -77,6 +77,8 @@ impl Session {
                 }
             }
             What::RemoveWatches { path, kind } => self.removed(now, path, kind, header.error, effects),
+            // Without it the watch that it was to serve hears of nothing: a new connection sets all watches again.
+            What::Renewal if is_throttled(header.error) => return None,
             What::Renewal => {}
             What::Close => self.end(Failure::Closed, effects),
         }
@@ -128,9 +130,10 @@ impl Session {
         Some(())
     }
 
-    /// A chunk of watches is set again.
+    /// A chunk of watches is set again; `None` if it is not, by a server that has too much to do: then the next
+    /// connection sets them.
     fn rearmed(&mut self, now: Mono, header: &ReplyHeader, effects: &mut Effects) -> Option<()> {
-        let rearming = self.rearming.pop_front()?;
+        let rearming = self.rearming.pop_front().filter(|_| header.error == 0)?;
         self.answered(now, rearming.at, header);
         // Some may have gone since they were set again.
         let mut watchers = rearming.gaps;
@@ -173,12 +176,20 @@ impl Session {
     }
 
     /// Servers before 3.9 do not know the types of persistent watches; there all entries of the path go at
-    /// once, so it waits for the last.
+    /// once, so it waits for the last. A server with too much to do is asked again.
     fn removed(&mut self, now: Mono, path: Box<str>, kind: i32, error: i32, effects: &mut Effects) {
+        if self.closing.is_some() {
+            return;
+        }
         let unknown_type = error == ErrorCode::MarshallingError.code() && kind > REMOVE_ANY;
-        if unknown_type && self.closing.is_none() {
+        if unknown_type || (is_throttled(error) && kind == REMOVE_ANY) {
             self.leftover.insert(path.clone());
             self.remove_leftover(now, path, effects);
+        } else if is_throttled(error)
+            && let Some(entry) = EntryKind::of_removal(kind)
+            && !self.watches.is_needed(entry, &path)
+        {
+            self.remove_at_server(now, Unneeded { path, entry }, effects);
         }
     }
 
@@ -216,4 +227,9 @@ impl Session {
         }
         self.probe(now, effects);
     }
+}
+
+/// Whether a server had too much to do, and did nothing.
+fn is_throttled(error: i32) -> bool {
+    error == ErrorCode::ThrottledOp.code()
 }

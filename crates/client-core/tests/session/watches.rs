@@ -3,12 +3,14 @@
 use crate::rig::{Heard, NO_NODE, Rig, SESSION, TIMEOUT, add_watch, children, config, exists, get};
 use ostler_client_core::{Config, ConnectionState, EventKind, Failure, Input, WatchId};
 use ostler_proto::{
+    error::ErrorCode,
     event::EventType::{self, NodeChildrenChanged, NodeCreated, NodeDataChanged, NodeDeleted},
     id::{Xid, Zxid},
     request::{Request, SetWatches},
 };
 
 const SET_WATCHES: i32 = Xid::SET_WATCHES.0;
+const THROTTLED: i32 = ErrorCode::ThrottledOp as i32;
 
 /// Every kind of registration on `/p` (and a recursive one above it) against every event there.
 #[test]
@@ -264,6 +266,60 @@ fn streams_are_told_of_the_gap_once_they_are_set_again() {
     rig.heard();
     rig.reply(SET_WATCHES, 80, 0);
     assert_eq!(rig.heard(), [Heard::Event(vec![1, 2], EventKind::Gap, String::new())]);
+}
+
+#[test]
+fn watches_that_a_server_was_too_busy_to_set_are_set_on_the_next_connection() {
+    let mut rig = Rig::online();
+    rig.watch(1, &get("/d", true), 0);
+    rig.watch(2, &add_watch("/p", false), 0);
+    let sent = rig.reattach();
+    rig.heard();
+    rig.reply(SET_WATCHES, 80, THROTTLED);
+    assert_eq!(rig.heard(), [Heard::State(ConnectionState::Suspended, Some(SESSION))]);
+    rig.deadline();
+    rig.attach();
+    assert_eq!(rig.sent(), sent, "all of them, and since the same change");
+    rig.heard();
+    rig.reply(SET_WATCHES, 80, 0);
+    assert_eq!(rig.heard(), [Heard::Event(vec![2], EventKind::Gap, String::new())]);
+}
+
+#[test]
+fn a_renewal_that_a_server_was_too_busy_for_leaves_no_silent_watch() {
+    let mut rig = Rig::online();
+    rig.watch(1, &add_watch("/p", true), 0);
+    rig.ask_as(&get("/p", true), None, Some(2));
+    rig.sent();
+    rig.reply(2, 1, 0);
+    rig.heard();
+    rig.reply(3, 1, THROTTLED);
+    assert_eq!(rig.heard(), [Heard::State(ConnectionState::Suspended, Some(SESSION))]);
+}
+
+#[test]
+fn a_removal_that_a_server_was_too_busy_for_is_asked_for_again() {
+    let mut rig = Rig::online();
+    rig.watch(1, &get("/p", true), 0);
+    rig.step(Input::Unwatch(WatchId(1)));
+    assert_eq!(rig.sent(), [(2, removal("/p", 2))]);
+    rig.reply(2, 1, THROTTLED);
+    assert_eq!(rig.sent(), [(3, removal("/p", 2))]);
+    // Somebody needs it by then.
+    rig.ask_as(&get("/p", true), None, Some(2));
+    rig.sent();
+    rig.reply(3, 1, THROTTLED);
+    assert!(rig.sent().is_empty());
+    rig.reply(4, 1, 0);
+    // All of a path.
+    rig.watch(3, &add_watch("/p", false), 0);
+    rig.step(Input::Unwatch(WatchId(2)));
+    rig.step(Input::Unwatch(WatchId(3)));
+    assert_eq!(rig.sent(), [(6, removal("/p", 3))]);
+    rig.reply(6, 1, THROTTLED);
+    assert_eq!(rig.sent(), [(7, removal("/p", 3))]);
+    rig.reply(7, 1, 0);
+    assert!(rig.sent().is_empty());
 }
 
 #[test]
