@@ -90,9 +90,12 @@ impl Session {
         if let Some(granted) = &mut self.granted {
             granted.liveness.on_answer(at, now);
         }
-        if header.zxid > 0 {
-            self.replied = self.replied.max(Zxid::from_wire(header.zxid));
-            self.seen = self.seen.max(self.replied);
+        let zxid = Zxid::from_wire(header.zxid.max(0));
+        self.seen = self.seen.max(zxid);
+        // A watch that is not set again yet has not heard of what came since the last connection. The last part's
+        // reply vouches for all parts: what happened to those before it was told before it.
+        if self.rearming.is_empty() {
+            self.replied = self.replied.max(zxid);
         }
     }
 

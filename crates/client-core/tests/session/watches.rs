@@ -364,6 +364,39 @@ fn many_watches_are_set_in_parts_that_a_server_takes() {
     assert!(rig.heard().is_empty());
 }
 
+#[test]
+fn parts_without_an_answer_are_set_again_since_the_change_that_they_had_heard_of() {
+    let mut rig = Rig::online_with(Config { packet_max: 200, ..config() });
+    let paths = ["a", "b", "c"].map(|name| format!("/{}", name.repeat(100)));
+    for (path, watch) in paths.iter().zip(1..) {
+        rig.watch(watch, &get(path, true), 0);
+    }
+    rig.get("/x");
+    rig.reply(4, 77, 0);
+    rig.reattach();
+    let since = |sent: Vec<(i32, Request<'_>)>| -> Vec<i64> {
+        let parts = sent.into_iter().map(|(_, request)| match request {
+            Request::SetWatches(part) => part.relative_zxid,
+            other => panic!("{other:?}"),
+        });
+        parts.collect()
+    };
+    // The second connection is lost after the first part of three, one event, and the second part.
+    rig.reply(SET_WATCHES, 80, 0);
+    rig.event_at(Some(Zxid(81)), NodeDataChanged, "/other");
+    rig.reply(SET_WATCHES, 82, 0);
+    rig.lose();
+    rig.deadline();
+    let (_, seen, _) = rig.connect();
+    assert_eq!(seen, 82, "time does not run backwards");
+    rig.grant(SESSION, TIMEOUT, false);
+    assert_eq!(since(rig.sent()), [77; 3], "the third has not heard of what came after that");
+    for zxid in 90..93 {
+        rig.reply(SET_WATCHES, zxid, 0);
+    }
+    assert_eq!(since(rig.reattach()), [92; 3], "all of them have");
+}
+
 /// Bytes of a frame, as a server counts them.
 fn size((xid, request): &(i32, Request<'_>)) -> usize {
     let mut frame = Vec::new();
