@@ -6,7 +6,7 @@ use crate::{
     input::AttemptId,
     sent::{By, Registering, Sent, Side, What},
     time::Mono,
-    watch_table::{EntryKind, EventKind, REMOVE_ANY, Unneeded, WatchKind},
+    watch_table::{EntryKind, EventKind, LASTING, REMOVE_ANY, Unneeded, WatchKind},
 };
 use alloc::{boxed::Box, string::String};
 use ostler_proto::{
@@ -187,7 +187,11 @@ impl Session {
         let unknown_type = error == ErrorCode::MarshallingError.code() && kind > REMOVE_ANY;
         if unknown_type || (is_throttled(error) && kind == REMOVE_ANY) {
             self.leftover.insert(path.clone());
-            self.remove_leftover(now, path, effects);
+            self.remove_leftover(now, path.clone(), effects);
+            // What stays may need a kind that the other has taken the place of.
+            if unknown_type {
+                self.renew(now, &path, &LASTING, effects);
+            }
         } else if is_throttled(error)
             && let Some(entry) = EntryKind::of_removal(kind)
             && !self.watches.is_needed(entry, &path)

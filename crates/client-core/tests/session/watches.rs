@@ -206,6 +206,60 @@ fn a_persistent_watch_is_set_again_behind_a_one_shot_one_on_its_path() {
 }
 
 #[test]
+fn a_recursive_watch_is_set_again_behind_a_persistent_one_on_its_path() {
+    for offline in [false, true] {
+        let mut rig = Rig::online();
+        rig.watch(1, &add_watch("/p", true), 0);
+        if offline {
+            rig.lose();
+        }
+        rig.ask_as(&add_watch("/p", false), None, Some(2));
+        rig.ask_as(&add_watch("/q", false), None, Some(3));
+        let mut sent = Vec::new();
+        if offline {
+            rig.deadline();
+            rig.attach();
+            sent = vec![(
+                SET_WATCHES,
+                Request::SetWatches(SetWatches { persistent_recursive: vec!["/p".into()], ..set(0) }),
+            )];
+        }
+        sent.extend([(2, add_watch("/p", false)), (3, add_watch("/p", true)), (4, add_watch("/q", false))]);
+        assert_eq!(rig.sent(), sent);
+    }
+}
+
+#[test]
+fn a_persistent_watch_without_an_answer_is_set_again_behind_a_one_shot_one() {
+    for error in [0, THROTTLED] {
+        let mut rig = Rig::online();
+        rig.ask_as(&add_watch("/p", true), None, Some(1));
+        rig.ask_as(&get("/p", true), None, Some(2));
+        assert_eq!(
+            rig.sent(),
+            [(1, add_watch("/p", true)), (2, get("/p", true)), (3, add_watch("/p", true))]
+        );
+        rig.reply(1, 1, error);
+        // If it was refused, what was sent behind has set it nevertheless.
+        assert_eq!(rig.sent(), if error == 0 { vec![] } else { vec![(4, removal("/p", 5))] });
+    }
+}
+
+#[test]
+fn on_servers_before_3_9_the_kind_of_what_stays_is_set_again() {
+    let mut rig = Rig::online();
+    rig.watch(1, &add_watch("/p", false), 0);
+    rig.watch(2, &add_watch("/p", true), 0);
+    rig.step(Input::Unwatch(WatchId(2)));
+    assert_eq!(rig.sent(), [(3, removal("/p", 5))]);
+    rig.reply(3, 1, -5);
+    assert_eq!(rig.sent(), [(4, add_watch("/p", false))], "changed lists of children are told again");
+    rig.reply(4, 1, 0);
+    rig.step(Input::Unwatch(WatchId(1)));
+    assert_eq!(rig.sent(), [(5, removal("/p", 3))]);
+}
+
+#[test]
 fn removing_at_the_server_ends_the_watches_of_that_kind() {
     let mut rig = Rig::online();
     rig.watch(1, &get("/p", true), 0);
