@@ -42,7 +42,7 @@ impl Session {
         let mut r = Reader::new(payload);
         let header = ReplyHeader::read(&mut r).ok()?;
         match header.xid {
-            Xid::NOTIFICATION => self.event(&header, &WatcherEvent::read(&mut r).ok()?, effects),
+            Xid::NOTIFICATION => self.event(now, &header, &WatcherEvent::read(&mut r).ok()?, effects),
             Xid::PING => self.granted.as_mut()?.liveness.on_pong(now).then_some(()),
             Xid::AUTH => {
                 self.auth_reply(now, header.error, effects);
@@ -120,7 +120,13 @@ impl Session {
         }
     }
 
-    fn event(&mut self, header: &ReplyHeader, event: &WatcherEvent<'_>, effects: &mut Effects) -> Option<()> {
+    fn event(
+        &mut self,
+        now: Mono,
+        header: &ReplyHeader,
+        event: &WatcherEvent<'_>,
+        effects: &mut Effects,
+    ) -> Option<()> {
         // Kinds of later servers are none of ours.
         let Some(kind) = EventType::from_code(event.kind) else { return Some(()) };
         let zxid = (header.zxid > 0).then(|| Zxid::from_wire(header.zxid));
@@ -129,6 +135,10 @@ impl Session {
         let watchers = self.watches.fire(kind, &event.path);
         if !watchers.is_empty() {
             effects.push(Effect::Event { watchers, kind, path: event.path.clone().into_owned(), zxid });
+        }
+        // One-shot watches that fire are gone, and with the last of them what its removal has waited for.
+        if self.leftover.contains(&*event.path) && self.closing.is_none() {
+            self.remove_leftover(now, event.path.as_ref().into(), effects);
         }
         Some(())
     }

@@ -176,6 +176,24 @@ fn servers_before_3_9_lose_all_entries_of_a_path_with_the_last_watcher() {
 }
 
 #[test]
+fn servers_before_3_9_lose_all_entries_of_a_path_with_the_last_watch_that_fires() {
+    let mut rig = Rig::online();
+    rig.watch(1, &add_watch("/p", false), 0);
+    rig.watch(2, &get("/p", true), 0);
+    rig.watch(3, &children("/p"), 0);
+    rig.step(Input::Unwatch(WatchId(1)));
+    let (xid, _) = rig.sent()[0];
+    rig.reply(xid, 1, -5);
+    rig.event(NodeDataChanged, "/p");
+    assert!(rig.sent().is_empty(), "one needs its entry");
+    rig.event(NodeChildrenChanged, "/p");
+    assert_eq!(rig.sent(), [(xid + 1, removal("/p", 3))]);
+    rig.reply(xid + 1, 1, 0);
+    rig.event(NodeDataChanged, "/p");
+    assert!(rig.sent().is_empty());
+}
+
+#[test]
 fn an_entry_whose_last_watcher_went_while_a_vain_registration_was_under_way_is_removed() {
     let mut rig = Rig::online();
     rig.watch(1, &get("/p", true), 0);
