@@ -9,6 +9,11 @@
 //! session no earlier than the sending of the last request whose answer was there half a tick before s; and the
 //! session lives at least until T after that. From then on it must be taken for lost.
 //!
+//! That is for a follower that works or has died. One that is cut off from its leader, and does not know it yet, answers
+//! pings by itself for up to syncLimit ticks, and its reports go nowhere; a leader that has been replaced does so, too.
+//! Then the session can be over for that long before it is taken for lost. Pings cannot show it; a write can, as its
+//! answer takes a quorum.
+//!
 //! A ping after an eighth of T keeps that moment near. So that there is time for another server, a connection is
 //! given up when it was silent for half of T.
 

@@ -3,7 +3,7 @@
 use crate::{
     input::{RequestId, WatchId},
     time::Mono,
-    watch_table::Registration,
+    watch_table::{EntryKind, LASTING, Registration},
 };
 use alloc::{boxed::Box, vec::Vec};
 use ostler_proto::id::{SessionId, Xid};
@@ -49,15 +49,16 @@ pub(crate) enum Side {
 }
 
 impl Side {
-    /// The path of a one-shot watch that is asked for.
-    pub(crate) fn one_shot_path(&self) -> Option<&str> {
-        match self {
-            Side::Registering(Registering {
-                registration,
-                by: By::GetData | By::Exists | By::GetChildren,
-            }) => Some(&registration.path),
-            Side::Registering(_) | Side::Removing { .. } => None,
-        }
+    /// The lasting watches whose place the one that is asked for takes, at servers before 3.9: they keep one kind for
+    /// each path. A recursive one takes a persistent one's place, too, but hears of nearly all that is for that.
+    pub(crate) fn takes_place(&self) -> Option<(Box<str>, &'static [EntryKind])> {
+        let Side::Registering(Registering { registration, by }) = self else { return None };
+        let taken: &[EntryKind] = match by {
+            By::GetData | By::Exists | By::GetChildren => &LASTING,
+            By::Persistent => &[EntryKind::Recursive],
+            By::Recursive => &[],
+        };
+        Some((registration.path.clone(), taken))
     }
 }
 

@@ -61,8 +61,8 @@ pub struct Session {
     last_xid: i32,
     /// The newest change seen in any way: a server that is behind is refused, so that time never runs backwards.
     seen: Zxid,
-    /// The newest change seen in a reply. Watches are caught up from here: of the events of one change some can
-    /// be lost with the connection after others have come.
+    /// The newest change seen in a reply while all watches were set. Watches are caught up from here: of the events
+    /// of one change some can be lost with the connection after others have come.
     replied: Zxid,
 }
 

@@ -61,6 +61,9 @@ pub(crate) enum EntryKind {
     Recursive,
 }
 
+/// Those that do not end by firing.
+pub(crate) const LASTING: [EntryKind; 2] = [EntryKind::Persistent, EntryKind::Recursive];
+
 /// Watcher type in removeWatches: every entry of the path.
 pub(crate) const REMOVE_ANY: i32 = 3;
 
@@ -73,6 +76,12 @@ impl EntryKind {
             EntryKind::Persistent => 4,
             EntryKind::Recursive => 5,
         }
+    }
+
+    /// The entry that removeWatches with this type is for; `None` if it is for all.
+    pub(crate) fn of_removal(removal: i32) -> Option<EntryKind> {
+        let all = [EntryKind::Data, EntryKind::Child, EntryKind::Persistent, EntryKind::Recursive];
+        all.into_iter().find(|entry| entry.removal() == removal)
     }
 
     pub(crate) fn is_one_shot(self) -> bool {
@@ -141,7 +150,8 @@ pub(crate) struct WatchTable {
 #[derive(Debug, Default)]
 struct UnderWay {
     count: u32,
-    /// The server has the entry, and its last watcher here is gone: once nothing is under way it is to be removed.
+    /// The server has the entry, whatever comes of these: once nothing is under way it is to be removed, unless
+    /// somebody watches.
     owed: bool,
 }
 
@@ -213,6 +223,13 @@ impl WatchTable {
         Some(watcher)
     }
 
+    /// The server is asked for an entry once more: it gets it even if the registrations under way fail.
+    pub(crate) fn renewed(&mut self, entry: EntryKind, path: &str) {
+        if let Some(under_way) = self.entries_under_way.get_mut(&(entry, path.into())) {
+            under_way.owed = true;
+        }
+    }
+
     fn unneeded(&mut self, entry: EntryKind, path: Box<str>) -> Option<Unneeded> {
         if self.is_watched(entry, &path) {
             return None;
@@ -238,10 +255,11 @@ impl WatchTable {
 
     /// The same of those that do not end by firing.
     pub(crate) fn is_lasting_needed(&self, path: &str) -> bool {
-        [EntryKind::Persistent, EntryKind::Recursive].into_iter().any(|entry| self.is_needed(entry, path))
+        LASTING.into_iter().any(|entry| self.is_needed(entry, path))
     }
 
-    fn is_needed(&self, entry: EntryKind, path: &str) -> bool {
+    /// Whether an entry is needed, or may be soon.
+    pub(crate) fn is_needed(&self, entry: EntryKind, path: &str) -> bool {
         self.is_watched(entry, path) || self.entries_under_way.contains_key(&(entry, path.into()))
     }
 

@@ -27,7 +27,8 @@ impl Session {
     }
 
     /// Whether it can be taken to live: it is the client's present one, and by this machine's monotonic clock no
-    /// server can have expired it.
+    /// server can have expired it; but for a server that is cut off from its leader, and answers until it notices
+    /// (`syncLimit` ticks).
     pub fn is_alive(&self) -> bool {
         self.client.session_id() == Some(self.id)
     }

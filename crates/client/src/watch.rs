@@ -37,6 +37,11 @@ pub struct WatchedEvent {
 }
 
 /// Which changes a [`WatchStream`] hears of.
+///
+/// Servers before 3.9 keep one kind of watch for each path and connection. The client sets the kind again that serves
+/// most, but none serves all: on a path with a recursive stream, a persistent one and `get_children().watch()` of the
+/// same client may not hear of `NodeChildrenChanged`. With such servers watch the children by the recursive stream, or
+/// use another client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AddWatchMode {
     /// The znode's own changes, and those of its list of children.

@@ -111,6 +111,9 @@ impl Fence {
     /// Whether it can be taken to be held at this moment: it was not released, and by this machine's monotonic clock
     /// no server can have expired the session. True while the connection is suspended for less than that.
     ///
+    /// A follower that is cut off from its leader, or a leader that has been replaced, answers its clients until it
+    /// notices: up to `syncLimit` ticks. The session can have been expired meanwhile, and somebody else hold it.
+    ///
     /// It is the best answer that a process can give to itself without asking a server, and it can be outdated when
     /// the caller acts on it: see [`multi`](Fence::multi).
     pub fn is_held(&self) -> bool {

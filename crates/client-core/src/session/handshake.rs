@@ -9,7 +9,7 @@ use crate::{
     state::ConnectionState,
     time::Mono,
 };
-use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::time::Duration;
 use ostler_proto::{
     connect::{ConnectRequest, ConnectResponse},
@@ -85,20 +85,22 @@ impl Session {
         self.send_identities(effects);
         self.rearm(now, effects);
         let current = self.granted.as_ref().map(|granted| granted.id);
-        for queued in self.queued_in_order() {
-            if queued.bound.is_some() && queued.bound != current {
-                self.fail_queued(queued, Failure::SessionChanged, effects);
-                continue;
-            }
+        // Those of an earlier session first: nobody needs their watches any more.
+        let (of_others, ours): (Vec<_>, Vec<_>) =
+            self.queued_in_order().into_iter().partition(|q| q.bound.is_some() && q.bound != current);
+        for queued in of_others {
+            self.fail_queued(queued, Failure::SessionChanged, effects);
+        }
+        for queued in ours {
             let xid = self.next_xid();
             let start = effects.bytes.len();
             effects.bytes.extend_from_slice(&queued.frame);
             effects.bytes[start + 4..start + 8].copy_from_slice(&xid.0.to_be_bytes());
-            let path = queued.side.as_deref().and_then(Side::one_shot_path).map(Box::from);
+            let taken = queued.side.as_deref().and_then(Side::takes_place);
             let what = What::Asked { id: queued.id, side: queued.side };
             self.sent.push_back(Sent { xid, at: now, what });
-            if let Some(path) = path {
-                self.renew_persistent(now, path, effects);
+            if let Some((path, entries)) = taken {
+                self.renew(now, &path, entries, effects);
             }
         }
     }

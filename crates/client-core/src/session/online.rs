@@ -6,7 +6,7 @@ use crate::{
     input::AttemptId,
     sent::{By, Registering, Sent, Side, What},
     time::Mono,
-    watch_table::{EventKind, REMOVE_ANY, Unneeded, WatchKind},
+    watch_table::{EntryKind, EventKind, LASTING, REMOVE_ANY, Unneeded, WatchKind},
 };
 use alloc::{boxed::Box, string::String};
 use ostler_proto::{
@@ -42,7 +42,7 @@ impl Session {
         let mut r = Reader::new(payload);
         let header = ReplyHeader::read(&mut r).ok()?;
         match header.xid {
-            Xid::NOTIFICATION => self.event(&header, &WatcherEvent::read(&mut r).ok()?, effects),
+            Xid::NOTIFICATION => self.event(now, &header, &WatcherEvent::read(&mut r).ok()?, effects),
             Xid::PING => self.granted.as_mut()?.liveness.on_pong(now).then_some(()),
             Xid::AUTH => {
                 self.auth_reply(now, header.error, effects);
@@ -77,6 +77,8 @@ impl Session {
                 }
             }
             What::RemoveWatches { path, kind } => self.removed(now, path, kind, header.error, effects),
+            // Without it the watch that it was to serve hears of nothing: a new connection sets all watches again.
+            What::Renewal if is_throttled(header.error) => return None,
             What::Renewal => {}
             What::Close => self.end(Failure::Closed, effects),
         }
@@ -88,9 +90,12 @@ impl Session {
         if let Some(granted) = &mut self.granted {
             granted.liveness.on_answer(at, now);
         }
-        if header.zxid > 0 {
-            self.replied = self.replied.max(Zxid::from_wire(header.zxid));
-            self.seen = self.seen.max(self.replied);
+        let zxid = Zxid::from_wire(header.zxid.max(0));
+        self.seen = self.seen.max(zxid);
+        // A watch that is not set again yet has not heard of what came since the last connection. The last part's
+        // reply vouches for all parts: what happened to those before it was told before it.
+        if self.rearming.is_empty() {
+            self.replied = self.replied.max(zxid);
         }
     }
 
@@ -115,7 +120,13 @@ impl Session {
         }
     }
 
-    fn event(&mut self, header: &ReplyHeader, event: &WatcherEvent<'_>, effects: &mut Effects) -> Option<()> {
+    fn event(
+        &mut self,
+        now: Mono,
+        header: &ReplyHeader,
+        event: &WatcherEvent<'_>,
+        effects: &mut Effects,
+    ) -> Option<()> {
         // Kinds of later servers are none of ours.
         let Some(kind) = EventType::from_code(event.kind) else { return Some(()) };
         let zxid = (header.zxid > 0).then(|| Zxid::from_wire(header.zxid));
@@ -125,12 +136,17 @@ impl Session {
         if !watchers.is_empty() {
             effects.push(Effect::Event { watchers, kind, path: event.path.clone().into_owned(), zxid });
         }
+        // One-shot watches that fire are gone, and with the last of them what its removal has waited for.
+        if self.leftover.contains(&*event.path) && self.closing.is_none() {
+            self.remove_leftover(now, event.path.as_ref().into(), effects);
+        }
         Some(())
     }
 
-    /// A chunk of watches is set again.
+    /// A chunk of watches is set again; `None` if it is not, by a server that has too much to do: then the next
+    /// connection sets them.
     fn rearmed(&mut self, now: Mono, header: &ReplyHeader, effects: &mut Effects) -> Option<()> {
-        let rearming = self.rearming.pop_front()?;
+        let rearming = self.rearming.pop_front().filter(|_| header.error == 0)?;
         self.answered(now, rearming.at, header);
         // Some may have gone since they were set again.
         let mut watchers = rearming.gaps;
@@ -173,12 +189,24 @@ impl Session {
     }
 
     /// Servers before 3.9 do not know the types of persistent watches; there all entries of the path go at
-    /// once, so it waits for the last.
+    /// once, so it waits for the last. A server with too much to do is asked again.
     fn removed(&mut self, now: Mono, path: Box<str>, kind: i32, error: i32, effects: &mut Effects) {
+        if self.closing.is_some() {
+            return;
+        }
         let unknown_type = error == ErrorCode::MarshallingError.code() && kind > REMOVE_ANY;
-        if unknown_type && self.closing.is_none() {
+        if unknown_type || (is_throttled(error) && kind == REMOVE_ANY) {
             self.leftover.insert(path.clone());
-            self.remove_leftover(now, path, effects);
+            self.remove_leftover(now, path.clone(), effects);
+            // What stays may need a kind that the other has taken the place of.
+            if unknown_type {
+                self.renew(now, &path, &LASTING, effects);
+            }
+        } else if is_throttled(error)
+            && let Some(entry) = EntryKind::of_removal(kind)
+            && !self.watches.is_needed(entry, &path)
+        {
+            self.remove_at_server(now, Unneeded { path, entry }, effects);
         }
     }
 
@@ -216,4 +244,9 @@ impl Session {
         }
         self.probe(now, effects);
     }
+}
+
+/// Whether a server had too much to do, and did nothing.
+fn is_throttled(error: i32) -> bool {
+    error == ErrorCode::ThrottledOp.code()
 }

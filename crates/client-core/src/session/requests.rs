@@ -83,21 +83,24 @@ impl Session {
             self.watches.begin(&registering.registration);
         }
         self.note_sent(now);
-        let path = side.as_deref().and_then(Side::one_shot_path).map(Box::from);
+        let taken = side.as_deref().and_then(Side::takes_place);
         self.sent.push_back(Sent { xid, at: now, what: What::Asked { id, side } });
-        if let Some(path) = path {
-            self.renew_persistent(now, path, effects);
+        if let Some((path, entries)) = taken {
+            self.renew(now, &path, entries, effects);
         }
     }
 
-    /// On servers before 3.9 a one-shot watch takes the place of a persistent one on the same path. So that is
-    /// set again, right behind; its events serve both.
-    pub(super) fn renew_persistent(&mut self, now: Mono, path: Box<str>, effects: &mut Effects) {
-        for (entry, mode) in [(EntryKind::Persistent, 0), (EntryKind::Recursive, RECURSIVE)] {
-            if self.watches.is_watched(entry, &path) {
-                let request = Request::AddWatch { path: path.as_ref().into(), mode };
-                self.send_own(now, &request, What::Renewal, effects);
+    /// On servers before 3.9 a watch takes the place of another kind on the same path. So those that last are set
+    /// again, right behind, if they are needed: also those that are not answered yet, as the server has them first.
+    pub(super) fn renew(&mut self, now: Mono, path: &str, entries: &[EntryKind], effects: &mut Effects) {
+        for entry in entries.iter().copied() {
+            if !self.watches.is_needed(entry, path) {
+                continue;
             }
+            self.watches.renewed(entry, path);
+            let mode = if entry == EntryKind::Recursive { RECURSIVE } else { 0 };
+            let request = Request::AddWatch { path: path.into(), mode };
+            self.send_own(now, &request, What::Renewal, effects);
         }
     }
 

@@ -3,12 +3,14 @@
 use crate::rig::{Heard, NO_NODE, Rig, SESSION, TIMEOUT, add_watch, children, config, exists, get};
 use ostler_client_core::{Config, ConnectionState, EventKind, Failure, Input, WatchId};
 use ostler_proto::{
+    error::ErrorCode,
     event::EventType::{self, NodeChildrenChanged, NodeCreated, NodeDataChanged, NodeDeleted},
     id::{Xid, Zxid},
     request::{Request, SetWatches},
 };
 
 const SET_WATCHES: i32 = Xid::SET_WATCHES.0;
+const THROTTLED: i32 = ErrorCode::ThrottledOp as i32;
 
 /// Every kind of registration on `/p` (and a recursive one above it) against every event there.
 #[test]
@@ -174,6 +176,24 @@ fn servers_before_3_9_lose_all_entries_of_a_path_with_the_last_watcher() {
 }
 
 #[test]
+fn servers_before_3_9_lose_all_entries_of_a_path_with_the_last_watch_that_fires() {
+    let mut rig = Rig::online();
+    rig.watch(1, &add_watch("/p", false), 0);
+    rig.watch(2, &get("/p", true), 0);
+    rig.watch(3, &children("/p"), 0);
+    rig.step(Input::Unwatch(WatchId(1)));
+    let (xid, _) = rig.sent()[0];
+    rig.reply(xid, 1, -5);
+    rig.event(NodeDataChanged, "/p");
+    assert!(rig.sent().is_empty(), "one needs its entry");
+    rig.event(NodeChildrenChanged, "/p");
+    assert_eq!(rig.sent(), [(xid + 1, removal("/p", 3))]);
+    rig.reply(xid + 1, 1, 0);
+    rig.event(NodeDataChanged, "/p");
+    assert!(rig.sent().is_empty());
+}
+
+#[test]
 fn an_entry_whose_last_watcher_went_while_a_vain_registration_was_under_way_is_removed() {
     let mut rig = Rig::online();
     rig.watch(1, &get("/p", true), 0);
@@ -201,6 +221,60 @@ fn a_persistent_watch_is_set_again_behind_a_one_shot_one_on_its_path() {
     rig.heard();
     rig.event(NodeDataChanged, "/p");
     assert_eq!(rig.heard(), [Heard::Event(vec![1, 2], EventKind::NodeDataChanged, "/p".into())]);
+}
+
+#[test]
+fn a_recursive_watch_is_set_again_behind_a_persistent_one_on_its_path() {
+    for offline in [false, true] {
+        let mut rig = Rig::online();
+        rig.watch(1, &add_watch("/p", true), 0);
+        if offline {
+            rig.lose();
+        }
+        rig.ask_as(&add_watch("/p", false), None, Some(2));
+        rig.ask_as(&add_watch("/q", false), None, Some(3));
+        let mut sent = Vec::new();
+        if offline {
+            rig.deadline();
+            rig.attach();
+            sent = vec![(
+                SET_WATCHES,
+                Request::SetWatches(SetWatches { persistent_recursive: vec!["/p".into()], ..set(0) }),
+            )];
+        }
+        sent.extend([(2, add_watch("/p", false)), (3, add_watch("/p", true)), (4, add_watch("/q", false))]);
+        assert_eq!(rig.sent(), sent);
+    }
+}
+
+#[test]
+fn a_persistent_watch_without_an_answer_is_set_again_behind_a_one_shot_one() {
+    for error in [0, THROTTLED] {
+        let mut rig = Rig::online();
+        rig.ask_as(&add_watch("/p", true), None, Some(1));
+        rig.ask_as(&get("/p", true), None, Some(2));
+        assert_eq!(
+            rig.sent(),
+            [(1, add_watch("/p", true)), (2, get("/p", true)), (3, add_watch("/p", true))]
+        );
+        rig.reply(1, 1, error);
+        // If it was refused, what was sent behind has set it nevertheless.
+        assert_eq!(rig.sent(), if error == 0 { vec![] } else { vec![(4, removal("/p", 5))] });
+    }
+}
+
+#[test]
+fn on_servers_before_3_9_the_kind_of_what_stays_is_set_again() {
+    let mut rig = Rig::online();
+    rig.watch(1, &add_watch("/p", false), 0);
+    rig.watch(2, &add_watch("/p", true), 0);
+    rig.step(Input::Unwatch(WatchId(2)));
+    assert_eq!(rig.sent(), [(3, removal("/p", 5))]);
+    rig.reply(3, 1, -5);
+    assert_eq!(rig.sent(), [(4, add_watch("/p", false))], "changed lists of children are told again");
+    rig.reply(4, 1, 0);
+    rig.step(Input::Unwatch(WatchId(1)));
+    assert_eq!(rig.sent(), [(5, removal("/p", 3))]);
 }
 
 #[test]
@@ -267,6 +341,60 @@ fn streams_are_told_of_the_gap_once_they_are_set_again() {
 }
 
 #[test]
+fn watches_that_a_server_was_too_busy_to_set_are_set_on_the_next_connection() {
+    let mut rig = Rig::online();
+    rig.watch(1, &get("/d", true), 0);
+    rig.watch(2, &add_watch("/p", false), 0);
+    let sent = rig.reattach();
+    rig.heard();
+    rig.reply(SET_WATCHES, 80, THROTTLED);
+    assert_eq!(rig.heard(), [Heard::State(ConnectionState::Suspended, Some(SESSION))]);
+    rig.deadline();
+    rig.attach();
+    assert_eq!(rig.sent(), sent, "all of them, and since the same change");
+    rig.heard();
+    rig.reply(SET_WATCHES, 80, 0);
+    assert_eq!(rig.heard(), [Heard::Event(vec![2], EventKind::Gap, String::new())]);
+}
+
+#[test]
+fn a_renewal_that_a_server_was_too_busy_for_leaves_no_silent_watch() {
+    let mut rig = Rig::online();
+    rig.watch(1, &add_watch("/p", true), 0);
+    rig.ask_as(&get("/p", true), None, Some(2));
+    rig.sent();
+    rig.reply(2, 1, 0);
+    rig.heard();
+    rig.reply(3, 1, THROTTLED);
+    assert_eq!(rig.heard(), [Heard::State(ConnectionState::Suspended, Some(SESSION))]);
+}
+
+#[test]
+fn a_removal_that_a_server_was_too_busy_for_is_asked_for_again() {
+    let mut rig = Rig::online();
+    rig.watch(1, &get("/p", true), 0);
+    rig.step(Input::Unwatch(WatchId(1)));
+    assert_eq!(rig.sent(), [(2, removal("/p", 2))]);
+    rig.reply(2, 1, THROTTLED);
+    assert_eq!(rig.sent(), [(3, removal("/p", 2))]);
+    // Somebody needs it by then.
+    rig.ask_as(&get("/p", true), None, Some(2));
+    rig.sent();
+    rig.reply(3, 1, THROTTLED);
+    assert!(rig.sent().is_empty());
+    rig.reply(4, 1, 0);
+    // All of a path.
+    rig.watch(3, &add_watch("/p", false), 0);
+    rig.step(Input::Unwatch(WatchId(2)));
+    rig.step(Input::Unwatch(WatchId(3)));
+    assert_eq!(rig.sent(), [(6, removal("/p", 3))]);
+    rig.reply(6, 1, THROTTLED);
+    assert_eq!(rig.sent(), [(7, removal("/p", 3))]);
+    rig.reply(7, 1, 0);
+    assert!(rig.sent().is_empty());
+}
+
+#[test]
 fn a_gap_is_told_when_the_watch_is_set_again_and_not_before() {
     let mut rig = Rig::online();
     rig.watch(1, &add_watch("/p", false), 0);
@@ -306,6 +434,39 @@ fn many_watches_are_set_in_parts_that_a_server_takes() {
         rig.reply(SET_WATCHES, 1, 0);
     }
     assert!(rig.heard().is_empty());
+}
+
+#[test]
+fn parts_without_an_answer_are_set_again_since_the_change_that_they_had_heard_of() {
+    let mut rig = Rig::online_with(Config { packet_max: 200, ..config() });
+    let paths = ["a", "b", "c"].map(|name| format!("/{}", name.repeat(100)));
+    for (path, watch) in paths.iter().zip(1..) {
+        rig.watch(watch, &get(path, true), 0);
+    }
+    rig.get("/x");
+    rig.reply(4, 77, 0);
+    rig.reattach();
+    let since = |sent: Vec<(i32, Request<'_>)>| -> Vec<i64> {
+        let parts = sent.into_iter().map(|(_, request)| match request {
+            Request::SetWatches(part) => part.relative_zxid,
+            other => panic!("{other:?}"),
+        });
+        parts.collect()
+    };
+    // The second connection is lost after the first part of three, one event, and the second part.
+    rig.reply(SET_WATCHES, 80, 0);
+    rig.event_at(Some(Zxid(81)), NodeDataChanged, "/other");
+    rig.reply(SET_WATCHES, 82, 0);
+    rig.lose();
+    rig.deadline();
+    let (_, seen, _) = rig.connect();
+    assert_eq!(seen, 82, "time does not run backwards");
+    rig.grant(SESSION, TIMEOUT, false);
+    assert_eq!(since(rig.sent()), [77; 3], "the third has not heard of what came after that");
+    for zxid in 90..93 {
+        rig.reply(SET_WATCHES, zxid, 0);
+    }
+    assert_eq!(since(rig.reattach()), [92; 3], "all of them have");
 }
 
 /// Bytes of a frame, as a server counts them.

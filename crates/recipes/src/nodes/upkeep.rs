@@ -147,7 +147,8 @@ impl Upkeep {
                 tracing::warn!(place, "it is there already and not ephemeral: it will stay");
             }
             match judge(self.plan.mode, stat.ephemeral_owner, session.id(), self.former) {
-                Found::Replace => delete(session, &place, &stat).await?,
+                // Whether it is gone or was changed, the next try to create it tells.
+                Found::Replace => drop(delete(session, &place, &stat).await?),
                 Found::Adopt => match session.set_data(&place, &wish.data).idempotent().await {
                     Err(error) if error.is_no_node() => {}
                     set => {
@@ -248,8 +249,9 @@ impl Upkeep {
                 return Ok(());
             }
             match delete(client, &place, &stat).await {
+                Ok(Deleted::Changed) => {}
                 Err(error) if passes(&error) => {}
-                deleted => return deleted,
+                deleted => return deleted.map(drop),
             }
             tries += 1;
             pause(tries).await;
@@ -258,11 +260,19 @@ impl Upkeep {
     }
 }
 
+/// What has become of a znode that was to be deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Deleted {
+    Gone,
+    /// It is another by now, or somebody has set its data: that needs another look.
+    Changed,
+}
+
 /// Deletes a znode, unless it is another by now. Not to be repeated without another look.
-async fn delete(client: &Client, path: &str, stat: &Stat) -> Result<()> {
+async fn delete(client: &Client, path: &str, stat: &Stat) -> Result<Deleted> {
     match client.delete(path).version(stat.version).quietly().await {
-        Err(error) if error.is_bad_version() => Ok(()),
-        deleted => deleted,
+        Err(error) if error.is_bad_version() => Ok(Deleted::Changed),
+        deleted => deleted.map(|()| Deleted::Gone),
     }
 }
 

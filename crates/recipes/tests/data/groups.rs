@@ -156,6 +156,16 @@ async fn the_end_of_a_share_can_be_waited_for_by_and_by() {
     assert_eq!(within(share.ended()).await, ShareEnd::MembersChanged);
 }
 
+#[tokio::test]
+async fn a_share_can_be_dropped_outside_of_the_runtime() {
+    let world = World::new().await;
+    let mut alone = member(&world.client, "a");
+    let share = within(alone.acquire()).await.unwrap();
+    std::thread::spawn(move || drop(share)).join().unwrap();
+    within(world.until(|counts| counts.ephemerals == 1)).await;
+    assert!(world.other.get_children("/deep/set/locks").await.unwrap().is_empty());
+}
+
 pub(crate) async fn agree<S: Servers>(world: &World<S>, votes: [Vote; 2], expected: Vote) {
     let path = "/tx";
     loop {

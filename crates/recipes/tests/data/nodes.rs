@@ -5,7 +5,9 @@ use crate::{
     world::{World, at_every_cut, until_answered, with_expiry_after_every_request, within},
 };
 use ostler_client::{CreateMode, EventKind};
+use ostler_proto::op::Op;
 use ostler_recipes::nodes::{GroupMember, PersistentNode, PersistentTtlNode};
+use ostler_testkit::{CutPoint, Seen};
 use std::time::Duration;
 
 /// It is created, set, deleted by somebody, is back, and goes when it is closed.
@@ -122,6 +124,37 @@ async fn curator_506_only_the_node_is_deleted() {
     assert_eq!(&world.other.get_data("/a/b/other").await.unwrap().0[..], b"ours");
     within(node.close()).await;
     assert!(world.other.exists("/a/b/other").await.unwrap().is_some());
+}
+
+/// Somebody sets its data between the last look at it and its deletion.
+#[tokio::test]
+async fn a_node_that_is_changed_while_it_is_closed_goes_all_the_same() {
+    for mode in [CreateMode::Ephemeral, CreateMode::Persistent] {
+        let world = World::new().await;
+        let start = async || {
+            let node = PersistentNode::builder(&world.client, mode, "/n", b"ours").start().unwrap();
+            within(node.created()).await.unwrap();
+            node
+        };
+        // Undisturbed, to see which request of closing is the deletion.
+        let node = start().await;
+        let before = world.proxy.requests();
+        within(node.close()).await;
+        let is_deletion = |seen: &Seen| match seen {
+            Seen::Request { number, op: Some(Op::Delete) } => Some(number - before),
+            _ => None,
+        };
+        let deletion = world.proxy.seen().iter().find_map(is_deletion).unwrap();
+        let node = start().await;
+        let mut held = world.proxy.hold_at(CutPoint::BeforeRequest(world.proxy.requests() + deletion));
+        let change = async {
+            held.reached().await.unwrap();
+            world.other.set_data("/n", b"theirs").await.unwrap();
+            held.pass();
+        };
+        within(async { tokio::join!(node.close(), change) }).await;
+        assert!(world.other.exists("/n").await.unwrap().is_none(), "{mode:?}");
+    }
 }
 
 /// CURATOR-485: data can be set before the node is there.
