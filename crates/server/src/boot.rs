@@ -89,10 +89,13 @@ impl RunningServer {
         let options = keeping_options(config);
         let types = options.restoring.types;
         let may_start_empty = folders.has_initialize(&*files)?;
-        let (persistence, restored) = Persistence::start(files.clone(), folders.clone(), options)?;
+        let (mut persistence, restored) = Persistence::start(files.clone(), folders.clone(), options)?;
         if restored.recovered.origin == Origin::Untrusted {
             return Err(ServerError::NoDatabase { folder: folders.snapshots });
         }
+        let keeps_config =
+            config.ensemble.as_ref().is_none_or(|ensemble| persistence.starts_with(&ensemble.membership));
+        let core_config = CoreConfig { keeps_config, ..core_config(config) };
         let disk = Arc::new(DiskQueue::default());
         let settings = persistence.snapshots().clone();
         let znodes = restored.tree.node_count();
@@ -101,11 +104,11 @@ impl RunningServer {
         let clock = Clock::start();
         let replayed = restored.recovered.records;
         let core = match &config.ensemble {
-            None => Server::new(core_config(config), restored.tree, replayed, clock.now()),
+            None => Server::new(core_config, restored.tree, replayed, clock.now()),
             Some(ensemble) => {
                 let mut member = ensemble_config(config, ensemble, (&*files, &folders), &restored)?;
                 member.may_start_empty = may_start_empty;
-                Server::member(core_config(config), member, restored.tree, replayed, clock.now())
+                Server::member(core_config, member, restored.tree, replayed, clock.now())
             }
         };
         let (snapshots, frozen) = SnapshotQueue::new(settings.cuts.clone());
@@ -243,6 +246,8 @@ fn core_config(config: &ServerConfig) -> CoreConfig {
         enforced_auth_schemes: schemes,
         enforce_quota: config.enforce_quota,
         reconfig: config.reconfig_enabled,
+        // Found out when the configuration's files are there.
+        keeps_config: true,
         close_session_paths: config.close_session_txn_enabled,
         reaper_interval_ms: config.containers.check_interval_ms,
         reaper_max_per_minute: config.containers.max_per_minute,
