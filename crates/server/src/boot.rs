@@ -17,7 +17,7 @@ use crate::{
 use ostler_persistence::{
     Frozen, KeepingOptions, Persistence,
     recovery::{Restored, Restoring},
-    snapshots::{self, SnapshotOptions, SnapshotSettings},
+    snapshots::{SnapshotOptions, SnapshotSettings},
 };
 use ostler_proto::{id::ServerId, stat::ExtendedTypes};
 use ostler_server_core::{CoreConfig, EnsembleConfig, Input, Server, ensemble::Observing};
@@ -111,7 +111,7 @@ impl RunningServer {
                 Server::member(core_config, member, restored.tree, replayed, clock.now())
             }
         };
-        let (snapshots, frozen) = SnapshotQueue::new(settings.cuts.clone());
+        let (snapshots, frozen) = SnapshotQueue::new(&settings);
         let doors = config.ensemble.as_ref().map(|ensemble| {
             let all = [&ensemble.membership].into_iter().chain(&ensemble.pending);
             let book = Arc::new(AddressBook::new(ensemble.me, all, config.reconfig_enabled));
@@ -137,8 +137,13 @@ impl RunningServer {
         let mut threads = Threads { handle: handle.clone(), running: Vec::new() };
         let (disk_thread, disk_failed) = spawn_disk_thread(&disk, &driver, (work, lock.clone()))?;
         threads.running.push(disk_thread);
-        let snapshot_thread =
-            spawn_snapshot_thread((&driver, &disk), &snapshots, frozen, (settings.clone(), lock))?;
+        let snapshot_thread = spawn_snapshot_thread(
+            (&driver, &disk),
+            &snapshots,
+            frozen,
+            (settings, lock),
+            config.purge_interval_hours,
+        )?;
         threads.running.push(snapshot_thread);
 
         let door = Arc::new(FourLetterDoor::new(config, &folders, disk.clone(), snapshots.clone()));
@@ -162,7 +167,6 @@ impl RunningServer {
             open_doors(doors, (peers, observers), &driver, &mut tasks).await?;
         }
         tasks.spawn(timer_task::run(driver.clone()));
-        tasks.spawn(purge_now_and_then(config.purge_interval_hours, settings));
         Ok(RunningServer { address, znodes, loaded_in, handle, threads, disk_failed, tasks })
     }
 
@@ -410,21 +414,13 @@ fn spawn_snapshot_thread(
     queue: &Arc<SnapshotQueue>,
     frozen: std::sync::mpsc::Receiver<Option<Frozen>>,
     (settings, lock): (SnapshotSettings, Arc<FolderLock>),
+    purge_interval_hours: Option<u32>,
 ) -> Result<JoinHandle<()>, ServerError> {
     let (driver, disk, queue) = (driver.clone(), disk.clone(), queue.clone());
+    let purge_every = purge_interval_hours.map(|hours| Duration::from_secs(3600 * u64::from(hours.max(1))));
     let run = move || {
-        snapshot_thread::run(&queue, &frozen, &driver, (&settings, &disk.bytes));
+        snapshot_thread::run(&queue, &frozen, &driver, (&settings, &disk.bytes), purge_every);
         drop(lock);
     };
     thread::Builder::new().name("snapshot".into()).spawn(run).map_err(ServerError::Thread)
-}
-
-async fn purge_now_and_then(interval_hours: Option<u32>, settings: SnapshotSettings) {
-    let Some(hours) = interval_hours else { return };
-    let mut ticks = tokio::time::interval(Duration::from_secs(3600 * u64::from(hours.max(1))));
-    loop {
-        ticks.tick().await;
-        let settings = settings.clone();
-        let _ = tokio::task::spawn_blocking(move || snapshots::purge(&settings)).await;
-    }
 }
