@@ -50,7 +50,7 @@ pub(crate) fn run(args: &ServerArgs) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return not_started(&ServerError::Thread(error)),
     };
-    runtime.block_on(async {
+    let code = runtime.block_on(async {
         // Listened for from the start: whoever reads the greeting may send one at once.
         let terminated = match Termination::listen() {
             Ok(terminated) => terminated,
@@ -68,7 +68,10 @@ pub(crate) fn run(args: &ServerArgs) -> ExitCode {
                 ExitCode::FAILURE
             }
         }
-    })
+    });
+    // What is left blocks in the system, as a name that is looked up does, and changes no file.
+    runtime.shutdown_background();
+    code
 }
 
 /// Has the kernel kill this process when its parent is gone, whichever way that ends. Even a paused one: what was

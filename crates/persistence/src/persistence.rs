@@ -10,6 +10,7 @@ use crate::{
 };
 use ostler_proto::{
     id::{Epoch, ServerId, Zxid},
+    membership::Membership,
     planted::{self, Bug},
 };
 use ostler_server_core::{LogPart, PersistOp, effect::Record};
@@ -95,6 +96,12 @@ impl Persistence {
         Ok((Persistence { log, snapshots, options, config_files }, restored))
     }
 
+    /// Tells what the configuration's files have at the start. False if a change of it could not be kept: the log says
+    /// why, and what to do.
+    pub fn starts_with(&mut self, membership: &Membership) -> bool {
+        self.config_files.as_mut().is_none_or(|(files, _)| files.start_with(membership))
+    }
+
     pub fn snapshots(&self) -> &SnapshotSettings {
         &self.snapshots
     }
@@ -156,12 +163,8 @@ impl Persistence {
                 tracing::info!(zxid = %frozen.zxid, logs = %folders.logs.display(), "the leader's tree is on disk");
             }
             PersistOp::SaveConfig { membership, active } => {
-                if let Some((files, me)) = &self.config_files {
-                    let own_client = membership.servers.get(me).is_some_and(|member| member.client.is_some());
-                    match active {
-                        true => files.save_active(&membership, own_client)?,
-                        false => files.save_next(&membership)?,
-                    }
+                if let Some((files, me)) = &mut self.config_files {
+                    files.save(&membership, active, *me)?;
                 }
             }
             PersistOp::Append { .. } | PersistOp::RollLog => {}

@@ -17,7 +17,7 @@ use std::{
     path::PathBuf,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -74,6 +74,8 @@ pub struct SnapshotSettings {
     /// What the start could not read: none of them stands for others.
     unreadable: Arc<[PathBuf]>,
     pub cuts: Arc<Cuts>,
+    /// The server ends: what only tidies up is left to the next start.
+    pub ending: Arc<AtomicBool>,
 }
 
 impl SnapshotSettings {
@@ -91,14 +93,20 @@ impl SnapshotSettings {
             spare,
             unreadable: unreadable.into(),
             cuts: Arc::default(),
+            ending: Arc::default(),
         }
+    }
+
+    fn go_on(&self) -> bool {
+        !self.ending.load(Ordering::Relaxed)
     }
 }
 
 /// Removes what no kept snapshot needs.
 pub fn purge(settings: &SnapshotSettings) {
     let Some(keep) = settings.options.keep else { return };
-    match retention::purge(&*settings.disk, &settings.folders, keep, &settings.unreadable, &settings.spare) {
+    let (disk, folders, go_on) = (&*settings.disk, &settings.folders, &|| settings.go_on());
+    match retention::purge(disk, folders, keep, &settings.unreadable, &settings.spare, go_on) {
         Ok(removed) if removed.is_empty() => {}
         Ok(removed) => tracing::info!(files = removed.len(), "old snapshots and logs removed"),
         Err(error) => tracing::warn!(%error, "old files were not removed"),
@@ -175,6 +183,11 @@ impl<'a> Unfinished<'a> {
         Ok(())
     }
 
+    /// Leaves no file, unless the server ends.
+    pub fn give_up(self, settings: &SnapshotSettings) {
+        self.writer.give_up(&|| settings.go_on());
+    }
+
     /// Gives the file its name, unless the log was cut since the tree was frozen. False if it was.
     pub fn finish_unless_cut(
         self,
@@ -183,8 +196,9 @@ impl<'a> Unfinished<'a> {
     ) -> Result<bool, StorageError> {
         let _no_cut = settings.cuts.finishing();
         let holds = settings.cuts.count() == frozen.cuts;
-        if holds {
-            self.finish()?;
+        match holds {
+            true => self.finish()?,
+            false => self.give_up(settings),
         }
         Ok(holds)
     }

@@ -5,7 +5,7 @@
 use ostler_persistence::{
     KeepingOptions, Persistence, log_part,
     recovery::{Restoring, restore},
-    snapshots::{SnapshotOptions, Unfinished},
+    snapshots::{SnapshotOptions, Unfinished, purge, write_at_once},
 };
 use ostler_proto::{
     id::{SessionId, Zxid},
@@ -22,7 +22,9 @@ use ostler_storage::{
 use std::{
     io,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
+    thread,
+    time::{Duration, Instant},
 };
 
 fn options() -> KeepingOptions {
@@ -167,6 +169,58 @@ fn a_snapshot_that_cannot_be_read_does_not_stand_for_one_that_can() {
         let (again, restored) = Persistence::start(Arc::new(OsDisk), folders.clone(), options()).unwrap();
         assert_eq!(restored.recovered.origin, Origin::Snapshot(Zxid(0)));
         assert_eq!(restored.recovered.last_zxid, Zxid(40));
-        ostler_persistence::snapshots::purge(again.snapshots());
+        purge(again.snapshots());
     }
+}
+
+/// The space of an old file is given back bit by bit, some 20 s for a gigabyte, as long as there are clients to spare.
+#[test]
+fn a_purge_goes_no_further_when_the_server_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    let (member, folders) = member(dir.path(), 1);
+    let mut frozen = restore(&OsDisk, &folders, Restoring::default()).unwrap().tree.freeze();
+    for zxid in 1_000..1_004 {
+        frozen.zxid = Zxid(zxid);
+        write_at_once(&frozen, member.snapshots()).unwrap();
+    }
+    for old in ["snapshot.5", "snapshot.6"] {
+        let file = std::fs::File::create(folders.snapshots.join(old)).unwrap();
+        file.set_len(400 << 20).unwrap();
+    }
+    let settings = member.snapshots().clone();
+    let begun = Instant::now();
+    let purging = thread::spawn({
+        let settings = settings.clone();
+        move || purge(&settings)
+    });
+    while folders.snapshots.join("snapshot.5").exists() {
+        thread::sleep(Duration::from_millis(1));
+    }
+    settings.ending.store(true, Ordering::Relaxed);
+    purging.join().unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    assert!(folders.snapshots.join("snapshot.6").exists(), "the next purge takes it");
+}
+
+#[test]
+fn a_snapshot_that_is_given_up_stays_as_the_next_starts_spare_where_the_server_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    let (member, folders) = member(dir.path(), 100);
+    let frozen = restore(&OsDisk, &folders, Restoring::default()).unwrap().tree.freeze();
+    let unfinished = || {
+        let names = OsDisk.list(&folders.snapshots).unwrap();
+        names.iter().filter(|name| name.starts_with("unfinished.")).count()
+    };
+    for (ending, left) in [(false, 0), (true, 1)] {
+        let settings = member.snapshots();
+        settings.ending.store(ending, Ordering::Relaxed);
+        let snapshot = Unfinished::begin(&frozen, settings).unwrap();
+        assert_eq!(unfinished(), 1);
+        snapshot.give_up(settings);
+        assert_eq!(unfinished(), left);
+    }
+    drop(member);
+    Persistence::start(Arc::new(OsDisk), folders.clone(), options()).unwrap();
+    assert_eq!(unfinished(), 0);
+    assert!(folders.snapshots.join("spare-snapshot").exists());
 }

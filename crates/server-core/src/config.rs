@@ -30,6 +30,8 @@ pub struct CoreConfig {
     pub enforce_quota: bool,
     /// Whether `reconfig` is allowed at all.
     pub reconfig: bool,
+    /// Whether the configuration that a `reconfig` makes could be kept for the next start.
+    pub keeps_config: bool,
     /// Write the list of ephemerals into closeSession transactions.
     pub close_session_paths: bool,
     /// How often containers and TTL nodes are looked at.
@@ -61,6 +63,7 @@ impl Default for CoreConfig {
             enforced_auth_schemes: Vec::new(),
             enforce_quota: false,
             reconfig: false,
+            keeps_config: true,
             close_session_paths: true,
             reaper_interval_ms: 60_000,
             reaper_max_per_minute: 10_000,

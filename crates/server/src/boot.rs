@@ -17,7 +17,7 @@ use crate::{
 use ostler_persistence::{
     Frozen, KeepingOptions, Persistence,
     recovery::{Restored, Restoring},
-    snapshots::{self, SnapshotOptions, SnapshotSettings},
+    snapshots::{SnapshotOptions, SnapshotSettings},
 };
 use ostler_proto::{id::ServerId, stat::ExtendedTypes};
 use ostler_server_core::{CoreConfig, EnsembleConfig, Input, Server, ensemble::Observing};
@@ -89,10 +89,13 @@ impl RunningServer {
         let options = keeping_options(config);
         let types = options.restoring.types;
         let may_start_empty = folders.has_initialize(&*files)?;
-        let (persistence, restored) = Persistence::start(files.clone(), folders.clone(), options)?;
+        let (mut persistence, restored) = Persistence::start(files.clone(), folders.clone(), options)?;
         if restored.recovered.origin == Origin::Untrusted {
             return Err(ServerError::NoDatabase { folder: folders.snapshots });
         }
+        let keeps_config =
+            config.ensemble.as_ref().is_none_or(|ensemble| persistence.starts_with(&ensemble.membership));
+        let core_config = CoreConfig { keeps_config, ..core_config(config) };
         let disk = Arc::new(DiskQueue::default());
         let settings = persistence.snapshots().clone();
         let znodes = restored.tree.node_count();
@@ -101,14 +104,14 @@ impl RunningServer {
         let clock = Clock::start();
         let replayed = restored.recovered.records;
         let core = match &config.ensemble {
-            None => Server::new(core_config(config), restored.tree, replayed, clock.now()),
+            None => Server::new(core_config, restored.tree, replayed, clock.now()),
             Some(ensemble) => {
                 let mut member = ensemble_config(config, ensemble, (&*files, &folders), &restored)?;
                 member.may_start_empty = may_start_empty;
-                Server::member(core_config(config), member, restored.tree, replayed, clock.now())
+                Server::member(core_config, member, restored.tree, replayed, clock.now())
             }
         };
-        let (snapshots, frozen) = SnapshotQueue::new(settings.cuts.clone());
+        let (snapshots, frozen) = SnapshotQueue::new(&settings);
         let doors = config.ensemble.as_ref().map(|ensemble| {
             let all = [&ensemble.membership].into_iter().chain(&ensemble.pending);
             let book = Arc::new(AddressBook::new(ensemble.me, all, config.reconfig_enabled));
@@ -134,8 +137,13 @@ impl RunningServer {
         let mut threads = Threads { handle: handle.clone(), running: Vec::new() };
         let (disk_thread, disk_failed) = spawn_disk_thread(&disk, &driver, (work, lock.clone()))?;
         threads.running.push(disk_thread);
-        let snapshot_thread =
-            spawn_snapshot_thread((&driver, &disk), &snapshots, frozen, (settings.clone(), lock))?;
+        let snapshot_thread = spawn_snapshot_thread(
+            (&driver, &disk),
+            &snapshots,
+            frozen,
+            (settings, lock),
+            config.purge_interval_hours,
+        )?;
         threads.running.push(snapshot_thread);
 
         let door = Arc::new(FourLetterDoor::new(config, &folders, disk.clone(), snapshots.clone()));
@@ -159,7 +167,6 @@ impl RunningServer {
             open_doors(doors, (peers, observers), &driver, &mut tasks).await?;
         }
         tasks.spawn(timer_task::run(driver.clone()));
-        tasks.spawn(purge_now_and_then(config.purge_interval_hours, settings));
         Ok(RunningServer { address, znodes, loaded_in, handle, threads, disk_failed, tasks })
     }
 
@@ -243,6 +250,8 @@ fn core_config(config: &ServerConfig) -> CoreConfig {
         enforced_auth_schemes: schemes,
         enforce_quota: config.enforce_quota,
         reconfig: config.reconfig_enabled,
+        // Found out when the configuration's files are there.
+        keeps_config: true,
         close_session_paths: config.close_session_txn_enabled,
         reaper_interval_ms: config.containers.check_interval_ms,
         reaper_max_per_minute: config.containers.max_per_minute,
@@ -405,21 +414,13 @@ fn spawn_snapshot_thread(
     queue: &Arc<SnapshotQueue>,
     frozen: std::sync::mpsc::Receiver<Option<Frozen>>,
     (settings, lock): (SnapshotSettings, Arc<FolderLock>),
+    purge_interval_hours: Option<u32>,
 ) -> Result<JoinHandle<()>, ServerError> {
     let (driver, disk, queue) = (driver.clone(), disk.clone(), queue.clone());
+    let purge_every = purge_interval_hours.map(|hours| Duration::from_secs(3600 * u64::from(hours.max(1))));
     let run = move || {
-        snapshot_thread::run(&queue, &frozen, &driver, (&settings, &disk.bytes));
+        snapshot_thread::run(&queue, &frozen, &driver, (&settings, &disk.bytes), purge_every);
         drop(lock);
     };
     thread::Builder::new().name("snapshot".into()).spawn(run).map_err(ServerError::Thread)
-}
-
-async fn purge_now_and_then(interval_hours: Option<u32>, settings: SnapshotSettings) {
-    let Some(hours) = interval_hours else { return };
-    let mut ticks = tokio::time::interval(Duration::from_secs(3600 * u64::from(hours.max(1))));
-    loop {
-        ticks.tick().await;
-        let settings = settings.clone();
-        let _ = tokio::task::spawn_blocking(move || snapshots::purge(&settings)).await;
-    }
 }

@@ -13,7 +13,7 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
-        mpsc::{Receiver, Sender, channel},
+        mpsc::{Receiver, RecvTimeoutError, Sender, channel},
     },
     thread,
     time::{Duration, Instant},
@@ -38,19 +38,19 @@ pub(crate) struct SnapshotQueue {
     /// `None` ends the thread.
     sender: Sender<Option<Frozen>>,
     cuts: Arc<Cuts>,
-    stopped: AtomicBool,
+    stopped: Arc<AtomicBool>,
     pub(crate) written: AtomicU64,
     pub(crate) last_ms: AtomicU64,
     pub(crate) failed: AtomicU64,
 }
 
 impl SnapshotQueue {
-    pub(crate) fn new(cuts: Arc<Cuts>) -> (Arc<SnapshotQueue>, Receiver<Option<Frozen>>) {
+    pub(crate) fn new(settings: &SnapshotSettings) -> (Arc<SnapshotQueue>, Receiver<Option<Frozen>>) {
         let (sender, receiver) = channel();
         let queue = SnapshotQueue {
             sender,
-            cuts,
-            stopped: AtomicBool::new(false),
+            cuts: settings.cuts.clone(),
+            stopped: settings.ending.clone(),
             written: AtomicU64::new(0),
             last_ms: AtomicU64::new(0),
             failed: AtomicU64::new(0),
@@ -64,21 +64,31 @@ impl SnapshotQueue {
         let _ = self.sender.send(Some(Frozen { tree: frozen, cuts }));
     }
 
-    /// Ends the thread, and gives up the snapshot that it is writing: the log has all of it.
+    /// Ends the thread, and gives up the snapshot that it is writing, for the log has all of it, and what it removes.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
         let _ = self.sender.send(None);
     }
 }
 
-/// Runs until the queue is stopped.
+/// Runs until the queue is stopped. Removes old files at the start, after each snapshot, and now and then.
 pub(crate) fn run(
     queue: &SnapshotQueue,
     receiver: &Receiver<Option<Frozen>>,
     driver: &Arc<Driver>,
     (settings, log_bytes): (&SnapshotSettings, &AtomicU64),
+    purge_every: Option<Duration>,
 ) {
-    while let Ok(Some(frozen)) = receiver.recv() {
+    purge(settings);
+    loop {
+        let frozen = match receiver.recv_timeout(purge_every.unwrap_or(Duration::MAX)) {
+            Ok(Some(frozen)) => frozen,
+            Ok(None) | Err(RecvTimeoutError::Disconnected) => return,
+            Err(RecvTimeoutError::Timeout) => {
+                purge(settings);
+                continue;
+            }
+        };
         let (zxid, znodes, begun) = (frozen.tree.zxid, frozen.tree.len(), Instant::now());
         match write(&frozen, (settings, log_bytes), &queue.stopped) {
             Ok(false) => tracing::info!(%zxid, "a snapshot was given up; the log has all of it"),
@@ -162,6 +172,7 @@ fn write(
     })?;
     snapshot.advance(keep_pace)?;
     if !snapshot.is_written() {
+        snapshot.give_up(settings);
         return Ok(false);
     }
     snapshot.finish_unless_cut(frozen, settings)

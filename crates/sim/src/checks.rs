@@ -185,11 +185,31 @@ fn check_write(truth: &Truth, zxid: Zxid, sent: &Sent, reply: &Reply) {
         }
         (Txn::SetData { version, .. }, Ok(Body::Stat(stat))) => assert_eq!(*version, stat.version),
         (Txn::SetAcl { version, .. }, Ok(Body::Stat(stat))) => assert_eq!(*version, stat.aversion),
-        (Txn::Delete { .. } | Txn::CloseSession(_), Ok(Body::None)) | (Txn::Multi(_), Ok(Body::Multi(_))) => {
-        }
+        (Txn::Delete { .. } | Txn::CloseSession(_), Ok(Body::None)) => {}
+        (Txn::Multi(logged), Ok(Body::Multi(parts))) => check_parts(logged, parts),
         // The session is over already, or lives elsewhere; the connection is closed all the same.
         (Txn::Error(_), Ok(Body::None)) if sent.intent == Intent::Close => {}
         (txn, result) => panic!("[answers] {txn:?} is answered with {result:?}"),
+    }
+}
+
+/// Of a multi that fails in one part nothing comes: the parts before it are logged as they were meant, and answered with 0.
+fn check_parts(logged: &[Txn<'_>], parts: &[OpResult]) {
+    assert_eq!(logged.len(), parts.len(), "[answers] {logged:?} is answered with {parts:?}");
+    let failed = logged.iter().any(|txn| matches!(txn, Txn::Error(_)));
+    for (txn, part) in logged.iter().zip(parts) {
+        match (txn, part) {
+            (Txn::Error(code), OpResult::Error(told)) => assert_eq!(code, told, "[answers] {txn:?}"),
+            (_, OpResult::Error(0)) if failed => {}
+            (Txn::Create(create), OpResult::Create(path) | OpResult::Create2(path, _)) if !failed => {
+                assert_eq!(*create.path, **path, "[answers]");
+            }
+            (Txn::SetData { version, .. }, OpResult::SetData(stat)) if !failed => {
+                assert_eq!(*version, stat.version, "[answers] {txn:?}");
+            }
+            (Txn::Delete { .. }, OpResult::Delete) | (Txn::Check { .. }, OpResult::Check) if !failed => {}
+            (txn, part) => panic!("[answers] {txn:?} in a multi is answered with {part:?}"),
+        }
     }
 }
 
@@ -210,5 +230,23 @@ fn check_read(truth: &Truth, path: &str, zxid: Zxid, reply: &Reply) {
             assert_eq!(sorted(names.unwrap()), seen.children, "[reads] children of {path} at {zxid}");
         }
         (result, there) => panic!("[reads] {path} is {there:?} at {zxid}, and is shown as {result:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ostler_proto::error::ErrorCode::{NoNode, RuntimeInconsistency};
+
+    #[test]
+    #[should_panic(expected = "[answers]")]
+    fn a_part_of_a_multi_has_its_own_answer() {
+        let delete = Txn::Delete { reaped: false, path: "/a".into() };
+        let error = |code: ErrorCode| Txn::Error(code.code());
+        let told = |code: ErrorCode| OpResult::Error(code.code());
+        check_parts(std::slice::from_ref(&delete), &[OpResult::Delete]);
+        let failed = [delete.clone(), error(NoNode), error(RuntimeInconsistency)];
+        check_parts(&failed, &[OpResult::Error(0), told(NoNode), told(RuntimeInconsistency)]);
+        check_parts(&[delete], &[OpResult::Check]);
     }
 }

@@ -27,6 +27,10 @@ pub trait Disk: Send + Sync {
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
+    /// The same, but takes its time only as long as `go_on` says so: nobody is spared by it when the server ends.
+    fn remove_while(&self, path: &Path, _go_on: &dyn Fn() -> bool) -> io::Result<()> {
+        self.remove(path)
+    }
     /// Names in a folder, in any order.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
     /// Makes a folder and those above it.
@@ -82,9 +86,13 @@ impl Disk for OsDisk {
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
+        self.remove_while(path, &|| true)
+    }
+
+    fn remove_while(&self, path: &Path, go_on: &dyn Fn() -> bool) -> io::Result<()> {
         let file = OpenOptions::new().write(true).open(path)?;
         fs::remove_file(path)?;
-        give_back(&file)
+        give_back(&file, go_on)
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
@@ -108,10 +116,10 @@ impl Disk for OsDisk {
 const GIVEN_BACK_AT_ONCE: u64 = 1 << 20;
 const GIVEN_BACK_EVERY: Duration = Duration::from_millis(20);
 
-/// Frees a nameless file's space bit by bit.
-fn give_back(file: &File) -> io::Result<()> {
+/// Frees a nameless file's space bit by bit, and what is left of it at once when that may not go on.
+fn give_back(file: &File, go_on: &dyn Fn() -> bool) -> io::Result<()> {
     let mut size = file.metadata()?.len();
-    while size > GIVEN_BACK_AT_ONCE {
+    while size > GIVEN_BACK_AT_ONCE && go_on() {
         size -= GIVEN_BACK_AT_ONCE;
         file.set_len(size)?;
         thread::sleep(GIVEN_BACK_EVERY);

@@ -41,6 +41,19 @@ pub enum StorageError {
         source: io::Error,
     },
 
+    /// The ensemble was changed, and the files that tell the next start of it cannot be written.
+    #[error(
+        "the ensemble was changed, and that cannot be kept beside {file}: {source}. A server that forgot it could count \
+         votes that do not count any more. Make the file and its folder writable for the server and start it again; or \
+         write the ensemble as it is now into the file"
+    )]
+    ConfigNotKept {
+        /// The zoo.cfg.
+        file: PathBuf,
+        /// What could not be done.
+        source: Box<StorageError>,
+    },
+
     /// A write or a sync failed before: what is on disk is unknown, so the log takes nothing more.
     #[error(
         "the transaction log in {dir} is closed after an earlier write error: what reached the disk is not known. \

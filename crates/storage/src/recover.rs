@@ -19,7 +19,7 @@ use crate::{
     folders::DataFolders,
     names::{UNFINISHED, is_unfinished_snapshot},
     snapshot::{Problem, SnapshotFile, SnapshotSink, SnapshotTrailer, find_snapshots, read_snapshot, spare},
-    txnlog::{LogReader, TornTail, ZxidStep, cut_torn_tail, remove},
+    txnlog::{LogReader, TornTail, ZxidStep, cut_torn_tail, remove, takes_all},
 };
 use ostler_proto::id::Zxid;
 use std::{
@@ -434,8 +434,9 @@ fn make_durable(
     if let Some((path, batch)) = log.last_batch() {
         write_again(disk, path, batch)?;
     }
-    let cut_away = |path: &Path| log.torn_tail().is_some_and(|torn| torn.file == path);
-    let logs = log.files_read().iter().map(PathBuf::as_path).filter(|path| !cut_away(path));
+    // A log that was cut has its last batch again, and is synced again for it; one that had nothing else is gone.
+    let removed = |path: &Path| log.torn_tail().is_some_and(|torn| torn.file == path && takes_all(torn));
+    let logs = log.files_read().iter().map(PathBuf::as_path).filter(|path| !removed(path));
     for path in logs.chain(snapshot) {
         disk.open(path).and_then(|file| file.sync_data()).during("sync", path)?;
     }

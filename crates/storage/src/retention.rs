@@ -15,13 +15,14 @@ pub const RETAIN_AT_LEAST: usize = 3;
 
 /// Keeps the `retain` newest snapshots that look valid and are not known to be `unreadable`, and every log file that
 /// one of them needs; removes the older ones of both, oldest first. Returns what was removed. One of each may become
-/// the spare, so that the next is written into its file.
+/// the spare, so that the next is written into its file. Goes no further than `go_on` says: the next purge does.
 pub fn purge(
     disk: &dyn Disk,
     folders: &DataFolders,
     retain: usize,
     unreadable: &[PathBuf],
     spare: &SpareLog,
+    go_on: &dyn Fn() -> bool,
 ) -> Result<Vec<PathBuf>> {
     let snapshots = find_snapshots(disk, &folders.snapshots)?;
     let valid = snapshots.iter().filter(|file| file.problem.is_none() && !unreadable.contains(&file.path));
@@ -32,15 +33,15 @@ pub fn purge(
     let logs = log_files(disk, &folders.logs)?;
     let needed = logs.iter().rposition(|file| file.first <= oldest).unwrap_or(0);
     let mut removed = Vec::new();
-    for log in logs.into_iter().take(needed) {
+    for log in logs.into_iter().take(needed).take_while(|_| go_on()) {
         if !spare.keep(disk, &log.path)? {
-            disk.remove(&log.path).during("remove", &log.path)?;
+            disk.remove_while(&log.path, go_on).during("remove", &log.path)?;
         }
         removed.push(log.path);
     }
-    for old in snapshots.into_iter().rev().filter(|file| file.zxid < oldest) {
+    for old in snapshots.into_iter().rev().filter(|file| file.zxid < oldest).take_while(|_| go_on()) {
         if !spare::may_be(disk, &old)? || !spare::keep(disk, &folders.snapshots, &old.path)? {
-            disk.remove(&old.path).during("remove", &old.path)?;
+            disk.remove_while(&old.path, go_on).during("remove", &old.path)?;
         }
         removed.push(old.path);
     }

@@ -52,7 +52,7 @@ mod tail;
 mod writer;
 
 pub use cut::{Truncated, truncate_after};
-pub(crate) use cut::{cut_torn_tail, remove};
+pub(crate) use cut::{cut_torn_tail, remove, takes_all};
 pub use file::{Advance, FileEnd, LogFileReader, LogRecord};
 pub use reader::{LogReader, TornTail, ZxidStep};
 pub use spare::SpareLog;

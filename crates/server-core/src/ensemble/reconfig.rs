@@ -116,7 +116,9 @@ impl Server {
         change: &Reconfig<'_>,
         asker: Asker<'_>,
     ) -> Result<Membership, ErrorCode> {
-        if !self.config.reconfig {
+        // Upstream has no code for a leader that cannot write its configuration, and goes on without. To a client it is
+        // as if reconfiguration were off here: trying again does not help, an operator has to change the server.
+        if !self.config.reconfig || !self.config.keeps_config {
             return Err(ErrorCode::ReconfigDisabled);
         }
         let Some(ensemble) = &self.ensemble else { return Err(ErrorCode::Unimplemented) };

@@ -3,6 +3,7 @@
 use crate::member::{ME, Member, SESSION, at, config};
 use ostler_proto::{
     election::{Candidate, PeerState},
+    error::ErrorCode,
     id::{Epoch, ServerId, Zxid},
     jute::Writer,
     membership::Membership,
@@ -12,7 +13,7 @@ use ostler_proto::{
     stat::ExtendedTypes,
     txn::{Txn, TxnHeader, TxnRecord},
 };
-use ostler_server_core::{Effect, Input, PeerMessage, PersistOp, ensemble::MemberMode};
+use ostler_server_core::{CoreConfig, Effect, Input, PeerMessage, PersistOp, ensemble::MemberMode};
 use ostler_tree::Tree;
 use ostler_zab::leading::LinkId;
 
@@ -70,6 +71,36 @@ fn a_change_that_is_logged_needs_both_quorums() {
     assert_eq!(member.vote().config, oldest.to_string());
     assert!(!member.is_elected_by(&[2], &oldest), "a quorum of the one");
     assert!(member.is_elected_by(&[4], &oldest), "and of the other");
+}
+
+/// A configuration that could not be kept would end this server at its commit, and so it would every other in the same
+/// place.
+#[test]
+fn a_leader_that_could_not_keep_a_change_refuses_it() {
+    for keeps_config in [true, false] {
+        let own = config(&[1, 2, 3], Zxid::ZERO);
+        let core = CoreConfig { reconfig: true, keeps_config, ..CoreConfig::default() };
+        let fresh = Tree::fresh(ExtendedTypes::default());
+        let mut member = Member::start_as(core, &own, None, fresh, 1, |_| {});
+        member.reigns_with(&[2, 3], &own, 2);
+        assert_eq!(member.saved.as_ref().map(|saved| saved.version), Some(at(2, 0).0), "the first number");
+        member.is_asked(2, Op::CreateSession, &10_000_i32.to_be_bytes());
+        member.effects.clear();
+        member.is_asked(2, Op::Reconfig, &leaving("3"));
+        let logged = member.effects.iter().find_map(|effect| match effect {
+            Effect::Persist { op: PersistOp::Append { record, .. }, .. } => Some(record.0.clone()),
+            _ => None,
+        });
+        let logged = logged.unwrap();
+        match TxnRecord::read(&logged).unwrap().txn {
+            Txn::SetData { reconfig: true, .. } => assert!(keeps_config),
+            Txn::Error(code) => {
+                assert!(!keeps_config, "{code}");
+                assert_eq!(code, ErrorCode::ReconfigDisabled.code());
+            }
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 /// A server that never was in an ensemble may know others than those who are, and no transaction tells it of them.

@@ -62,8 +62,19 @@ impl Member {
         epoch: u32,
         adjust: impl FnOnce(&mut EnsembleConfig),
     ) -> Member {
-        let core =
-            CoreConfig { server: ServerId(ME), reconfig: true, skip_acl: true, ..CoreConfig::default() };
+        let core = CoreConfig { reconfig: true, ..CoreConfig::default() };
+        Member::start_as(core, membership, pending, tree, epoch, adjust)
+    }
+
+    pub(crate) fn start_as(
+        core: CoreConfig,
+        membership: &Membership,
+        pending: Option<&Membership>,
+        tree: Tree,
+        epoch: u32,
+        adjust: impl FnOnce(&mut EnsembleConfig),
+    ) -> Member {
+        let core = CoreConfig { server: ServerId(ME), skip_acl: true, ..core };
         let mut ensemble = EnsembleConfig {
             membership: membership.clone(),
             pending: pending.cloned(),

@@ -3,17 +3,28 @@
 use crate::{
     admin::elections::Elections,
     admin::four_letter::{
-        Conf, Connection, ConnectionSession, Dirs, EphemeralsOfSession, Gauges, Latency, LeaderGauges,
-        MessageSizes, MetricValue, Metrics, Mode, Quorum, ServerView, Summary, TELNET_CLOSE, TimeBucket,
-        WatchesOfSession, Whitelist, Word, ZxidDigest, full_version, refusal, render,
+        Conf, ConfOfMember, Connection, ConnectionId, ConnectionSession, Dirs, EphemeralsOfSession, Gauges,
+        Latency, LeaderGauges, MessageSizes, MetricValue, Metrics, Mode, NamespaceQuota, Quorum, ServerView,
+        Summary, TELNET_CLOSE, TimeBucket, WatchesOfSession, Whitelist, Word, ZxidDigest, full_version,
+        refusal, render,
     },
-    config::ServerConfig,
+    config::{EnsembleSettings, ServerConfig},
     disk_thread::DiskQueue,
     driver::Driver,
     snapshot_thread::SnapshotQueue,
 };
-use ostler_proto::op::Op;
-use ostler_server_core::{ensemble::MemberMode, input::Mono, report, session::Scope, stats};
+use ostler_proto::{
+    membership::{Membership, PeerAddress},
+    op::Op,
+    path,
+};
+use ostler_server_core::{
+    ensemble::MemberMode,
+    input::{Mono, Now},
+    report,
+    session::Scope,
+    stats,
+};
 use ostler_storage::folders::DataFolders;
 use std::{
     collections::BTreeMap,
@@ -30,6 +41,9 @@ use std::{
 pub(crate) struct FourLetterDoor {
     whitelist: Whitelist,
     conf: Conf,
+    ensemble: Option<EnsembleSettings>,
+    /// Connections without a session are closed for silence after this.
+    sessionless_ms: u64,
     folders: DataFolders,
     disk: Arc<DiskQueue>,
     snapshots: Arc<SnapshotQueue>,
@@ -59,8 +73,11 @@ impl FourLetterDoor {
                 .client_port_listen_backlog
                 .map_or(-1, |backlog| backlog as i32),
             server_id: config.ensemble.as_ref().map_or(0, |ensemble| ensemble.me.0),
+            ensemble: None,
         };
         FourLetterDoor {
+            ensemble: config.ensemble.as_deref().cloned(),
+            sessionless_ms: config.sessionless_cnxn_timeout_ms.max(1).into(),
             whitelist: config.four_letter_whitelist.clone(),
             conf,
             folders: folders.clone(),
@@ -133,7 +150,11 @@ impl FourLetterDoor {
                 view.connections =
                     connections.iter().map(|(report, notified)| connection(report, *notified)).collect();
             }
-            Word::Dirs | Word::Conf => view.dirs = self.dirs(),
+            Word::Dirs => view.dirs = self.dirs(),
+            Word::Conf => {
+                view.dirs = self.dirs();
+                view.conf.ensemble = self.ensemble.as_ref().map(|of| conf_of_member(of, driver));
+            }
             Word::Dump => {
                 let (buckets, learnt, local, ephemerals) = driver.inspect(|server| {
                     let global = server.session_buckets(Scope::Global);
@@ -153,6 +174,11 @@ impl FourLetterDoor {
                     paths,
                 };
                 view.ephemerals = ephemerals.into_iter().map(of).collect();
+                let expiry = connection_expiry(&driver.connections(), self.sessionless_ms, now);
+                view.connection_expiry = expiry
+                    .into_iter()
+                    .map(|(mono, members)| TimeBucket { expires_at_wall_ms: wall(mono), members })
+                    .collect();
             }
             Word::Elec => {
                 let lone =
@@ -176,6 +202,8 @@ impl FourLetterDoor {
                     let of = server.quorum().filter(|_| server.mode() != Some(MemberMode::ReadOnly))?;
                     Some(quorum(&of, server.mode(), now.mono))
                 });
+                let quotas = driver.inspect(|server| server.quotas());
+                view.gauges.quotas = quotas.into_iter().map(namespace_quota).collect();
                 view.metrics = self.metrics(&summary.stats, summary.digest_mismatches);
             }
             _ => {}
@@ -256,6 +284,58 @@ fn proposal_sizes(stats: &stats::Stats) -> MessageSizes {
             max: sizes.max as i64,
         },
     }
+}
+
+/// The configuration is in force that the tree shows.
+fn conf_of_member(settings: &EnsembleSettings, driver: &Driver) -> ConfOfMember {
+    let shown = driver.inspect(|server| {
+        let data = server.tree().get(path::CONFIG)?.data.as_deref()?;
+        Some(String::from_utf8_lossy(data).into_owned())
+    });
+    let membership = shown.as_deref().and_then(|text| Membership::parse(text).ok());
+    let own = membership.as_ref().unwrap_or(&settings.membership).servers.get(&settings.me);
+    let own = own.or_else(|| settings.membership.servers.get(&settings.me));
+    let ports = |of: fn(&PeerAddress) -> u16| {
+        let mut ports: Vec<u16> = Vec::new();
+        for port in own.iter().flat_map(|member| &member.addresses).map(of) {
+            if !ports.contains(&port) {
+                ports.push(port);
+            }
+        }
+        ports
+    };
+    ConfOfMember {
+        init_limit: settings.init_limit,
+        sync_limit: settings.sync_limit,
+        election_ports: ports(|address| address.election_port),
+        quorum_ports: ports(|address| address.quorum_port),
+        observer: own.is_some_and(|member| member.observer),
+        membership: shown.filter(|_| driver.mode() != Some(MemberMode::ReadOnly)),
+    }
+}
+
+/// Connections by the monotonic time until which they may be silent, in steps as upstream has them. What a connection last
+/// sent is not noted, but the answer to it is.
+fn connection_expiry(
+    connections: &[(report::ConnReport, u64)],
+    step_ms: u64,
+    now: Now,
+) -> BTreeMap<u64, Vec<ConnectionId>> {
+    let mut expiry: BTreeMap<u64, Vec<ConnectionId>> = BTreeMap::new();
+    for (of, _) in connections {
+        let age = (now.wall_ms - of.stats.established_wall_ms).max(0) as u64;
+        let heard = now.mono.0.saturating_sub(age).max(of.stats.last_response_mono_ms);
+        let timeout = of.session.map_or(0, |(_, timeout_ms)| timeout_ms.max(0) as u64);
+        let until = ((heard + timeout) / step_ms + 1) * step_ms;
+        let session_id = of.session.map_or(0, |(id, _)| id.0);
+        expiry.entry(until).or_default().push(ConnectionId { remote: of.peer, session_id });
+    }
+    expiry
+}
+
+fn namespace_quota((namespace, of): (String, report::NamespaceQuota)) -> NamespaceQuota {
+    let report::NamespaceQuota { count_limit, bytes_limit, count_usage, bytes_usage } = of;
+    NamespaceQuota { namespace, count_limit, bytes_limit, count_usage, bytes_usage }
 }
 
 fn quorum(of: &report::QuorumReport, mode: Option<MemberMode>, now: Mono) -> Quorum {

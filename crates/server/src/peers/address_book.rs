@@ -5,12 +5,12 @@ use ostler_proto::{
     membership::{Member, Membership, PeerAddress},
 };
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 use tokio::sync::watch;
 
-/// Servers that no configuration names; more than these are not remembered.
+/// Servers that no configuration names. Whoever has greeted longest ago gives way: it greets again if it is there.
 const HEARD_OF_MAX: usize = 100;
 
 /// The servers of the configuration, and those that said themselves where they are.
@@ -27,7 +27,15 @@ pub(crate) struct AddressBook {
 #[derive(Debug, Default)]
 struct Pages {
     members: BTreeMap<ServerId, Member>,
-    heard_of: BTreeMap<ServerId, Member>,
+    /// The last to greet is the last.
+    heard_of: VecDeque<(ServerId, Member)>,
+}
+
+impl Pages {
+    fn find(&self, server: ServerId) -> Option<&Member> {
+        let heard_of = || self.heard_of.iter().find(|(id, _)| *id == server).map(|(_, member)| member);
+        self.members.get(&server).or_else(heard_of)
+    }
 }
 
 impl AddressBook {
@@ -67,8 +75,12 @@ impl AddressBook {
 
     /// A server's addresses.
     pub(crate) fn find(&self, server: ServerId) -> Option<Member> {
-        let pages = self.lock();
-        pages.members.get(&server).or_else(|| pages.heard_of.get(&server)).cloned()
+        self.lock().find(server).cloned()
+    }
+
+    /// Whether a server can be called.
+    pub(crate) fn has(&self, server: ServerId) -> bool {
+        self.lock().find(server).is_some()
     }
 
     /// A server has said where its election port is. `false` if it has no business here.
@@ -77,13 +89,37 @@ impl AddressBook {
         if pages.members.contains_key(&server) {
             return true;
         }
-        if !self.strangers || pages.heard_of.len() >= HEARD_OF_MAX {
+        if !self.strangers {
             return false;
         }
         if let Some((host, election_port)) = election {
             let addresses = vec![PeerAddress { host, quorum_port: 0, election_port }];
-            pages.heard_of.insert(server, Member { addresses, observer: true, client: None });
+            pages.heard_of.retain(|(id, _)| *id != server);
+            if pages.heard_of.len() >= HEARD_OF_MAX {
+                pages.heard_of.pop_front();
+            }
+            pages.heard_of.push_back((server, Member { addresses, observer: true, client: None }));
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_greeted_longest_ago_gives_way_to_who_comes() {
+        let membership = Membership::parse("server.1=a:1:2").unwrap();
+        let book = AddressBook::new(ServerId(1), [&membership], true);
+        let greets = |id: i64| book.heard_of(ServerId(id), Some((format!("h{id}"), 3)));
+        let last = 10 + HEARD_OF_MAX as i64;
+        assert!((10..last).all(greets));
+        assert!(greets(10), "it is known already");
+        assert!(greets(last) && greets(last + 1));
+        for (id, known) in [(1, true), (10, true), (11, false), (12, false), (13, true), (last + 1, true)] {
+            assert_eq!(book.has(ServerId(id)), known, "{id}");
+        }
+        assert!(book.heard_of(ServerId(7), None) && !book.has(ServerId(7)));
     }
 }

@@ -267,9 +267,10 @@ impl ElectionDoor {
         }
         let is_linked = {
             let mut peers = self.lock();
-            let peer = peers.entry(to).or_default();
-            peer.dialling = false;
-            peer.link.is_some()
+            peers.get_mut(&to).is_some_and(|peer| {
+                peer.dialling = false;
+                peer.link.is_some()
+            })
         };
         // It may have connected meanwhile, by itself or because it was greeted.
         if !is_linked {
@@ -345,7 +346,7 @@ impl ElectionDoor {
             return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         }
         let origin = Origin::of_caller(from, places, self.book.find(id).as_ref());
-        if !self.lock().entry(id).or_default().takes(id, &origin) {
+        if self.lock().get_mut(&id).is_some_and(|peer| !peer.takes(id, &origin)) {
             return Ok(());
         }
         if id > me {
@@ -354,11 +355,21 @@ impl ElectionDoor {
         }
         // This side has to connect.
         drop(stream);
+        if !self.book.has(id) {
+            let text = format!("server {} is not in the configuration, and does not say where it is", id.0);
+            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+        }
         let mut peers = self.lock();
+        self.forget_strangers(&mut peers);
         let peer = peers.entry(id).or_default();
         peer.unlink();
         self.dial(id, peer);
         Ok(())
+    }
+
+    /// Anybody may greet with any id. Of those whom the book does not have only the connected ones stay.
+    fn forget_strangers(&self, peers: &mut HashMap<ServerId, Peer>) {
+        peers.retain(|id, peer| peer.link.is_some() || self.book.has(*id));
     }
 
     fn install(self: &Arc<Self>, id: ServerId, stream: TcpStream, origin: Origin) {
@@ -366,6 +377,7 @@ impl ElectionDoor {
         let from = origin.from;
         let votes = {
             let mut peers = self.lock();
+            self.forget_strangers(&mut peers);
             let peer = peers.entry(id).or_default();
             peer.note_replaced(id, &origin);
             peer.unlink();
@@ -401,9 +413,10 @@ impl ElectionDoor {
 
     fn ended(&self, id: ServerId, number: u64) {
         let mut peers = self.lock();
-        let peer = peers.entry(id).or_default();
+        let Some(peer) = peers.get_mut(&id) else { return };
         if let Some(link) = peer.link.take_if(|link| link.number == number) {
             peer.keep(&link.votes);
+            self.forget_strangers(&mut peers);
             drop(peers);
             self.step(Input::ElectionLink { peer: id, up: false });
         }
@@ -502,5 +515,38 @@ mod tests {
         };
         assert_eq!(said(&[at("one")]), (GREETING, "one:3888".into()));
         assert_eq!(said(&[at("one"), at("two")]), (GREETING_WITH_ADDRESSES, "one:3888|two:3888".into()));
+    }
+
+    /// The oldest form of a greeting says nothing of where its sender is, and any id is as good as another.
+    #[tokio::test]
+    async fn who_cannot_be_called_leaves_nothing_behind() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("myid"), "1000").unwrap();
+        let file = dir.path().join("zoo.cfg");
+        let servers = "server.1000=127.0.0.1:1:2\nserver.1=127.0.0.1:3:4\nreconfigEnabled=true\n";
+        let own = format!("dataDir={}\nclientPort=1\ninitLimit=5\nsyncLimit=5\n", dir.path().display());
+        std::fs::write(&file, own + servers).unwrap();
+        let settings = *crate::config::load(&file).unwrap().config.ensemble.unwrap();
+        let book = Arc::new(AddressBook::new(settings.me, [&settings.membership], true));
+        let door = ElectionDoor::new(settings, book);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        for id in 2..300_i64 {
+            let mut caller = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+            caller.write_all(&id.to_be_bytes()).await.unwrap();
+            let (stream, from) = listener.accept().await.unwrap();
+            let stranger = door.strangers.welcome(from.ip()).unwrap();
+            let greeted = door.clone().greeted(stream, from, stranger).await;
+            assert!(greeted.is_err_and(|error| error.to_string().contains("does not say where it is")));
+        }
+        for id in 2..300_i64 {
+            let mut caller = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+            let address = PeerAddress { host: "127.0.0.1".into(), quorum_port: 1, election_port: 1 };
+            caller.write_all(&greeting(ServerId(id), &[address])).await.unwrap();
+            let (stream, from) = listener.accept().await.unwrap();
+            let stranger = door.strangers.welcome(from.ip()).unwrap();
+            door.clone().greeted(stream, from, stranger).await.unwrap();
+        }
+        assert!(door.lock().len() < 110, "{} servers", door.lock().len());
+        door.close().await;
     }
 }

@@ -8,7 +8,7 @@ use ostler_zab::election::Happening;
 use std::{
     fs,
     io::ErrorKind,
-    net::{Ipv4Addr, TcpListener},
+    net::{Ipv4Addr, SocketAddr, TcpListener},
     path::Path,
     time::Duration,
 };
@@ -24,6 +24,7 @@ use tokio::{
 const PATIENCE: Duration = Duration::from_secs(20);
 
 struct Member {
+    address: SocketAddr,
     handle: ServerHandle,
     stop: oneshot::Sender<()>,
     ended: JoinHandle<()>,
@@ -48,15 +49,18 @@ async fn pair(dir: &Path) -> Vec<Member> {
         fs::create_dir(&data).unwrap();
         fs::write(data.join("myid"), format!("{id}")).unwrap();
         let file = dir.join(format!("{id}.cfg"));
-        let own = format!("dataDir={}\ntickTime=1000\ninitLimit=300\nsyncLimit=300\n", data.display());
+        let own = format!(
+            "dataDir={}\ntickTime=1000\ninitLimit=300\nsyncLimit=200\n4lw.commands.whitelist=*\n",
+            data.display()
+        );
         fs::write(&file, own + &lines).unwrap();
         let mut config = config::load(&file).unwrap().config;
         config.client_address = ([127, 0, 0, 1], 0).into();
         let given = Given { peers: Some(PeerListeners { quorum, election }), ..Given::default() };
         let server = RunningServer::start_with(&config, given).await.unwrap();
-        let (handle, (stop, stopped)) = (server.handle(), oneshot::channel());
+        let (address, handle, (stop, stopped)) = (server.address, server.handle(), oneshot::channel());
         let ended = async { server.run_until(async { drop(stopped.await) }).await.unwrap() };
-        members.push(Member { handle, stop, ended: tokio::spawn(ended) });
+        members.push(Member { address, handle, stop, ended: tokio::spawn(ended) });
     }
     members
 }
@@ -162,4 +166,38 @@ async fn one_of_two_ends(abandoned: bool) {
     leader.stop.send(()).unwrap();
     leader.ended.await.unwrap();
     assert!(leader.handle.until(|_| true).await.is_err(), "nothing comes after the end");
+}
+
+#[test]
+fn conf_of_a_member_shows_its_ensemble() {
+    let _beside = gate::beside_others();
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let dir = tempfile::tempdir().unwrap();
+        let members = pair(dir.path()).await;
+        until(&members[0].handle, MemberMode::Follower).await;
+        let mut stream = TcpStream::connect(members[0].address).await.unwrap();
+        stream.write_all(b"conf").await.unwrap();
+        let mut text = String::new();
+        timeout(PATIENCE, stream.read_to_string(&mut text)).await.expect("in time").unwrap();
+        let config = fs::read_to_string(dir.path().join("1.cfg")).unwrap();
+        let lines: Vec<&str> = config.lines().filter(|line| line.starts_with("server.")).collect();
+        let mut ports = lines[0].split([':', ';']).skip(1);
+        let (quorum, election) = (ports.next().unwrap(), ports.next().unwrap());
+        let member = |line: &str| line.replace(";0", ":participant;0.0.0.0:0");
+        let (_, of_ensemble) = text.split_once("serverId=1\n").unwrap();
+        assert_eq!(
+            of_ensemble,
+            format!(
+                "initLimit=300\nsyncLimit=200\nelectionAlg=3\nelectionPort={election}\nquorumPort={quorum}\n\
+                 peerType=0\nmembership: \n{}\n{}\nversion=0",
+                member(lines[0]),
+                member(lines[1])
+            )
+        );
+        for member in members {
+            let _ = member.stop.send(());
+            member.ended.await.unwrap();
+        }
+    });
 }

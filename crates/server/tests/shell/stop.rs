@@ -160,3 +160,32 @@ fn a_stop_amid_writes_loses_nothing_that_was_answered() {
     assert!((there..500).all(|at| !observer.exists(&format!("/znode-{at}"))), "a hole in the order");
     server.stop().unwrap();
 }
+
+/// To give its space back takes seconds for each hundred megabytes.
+#[test]
+fn a_snapshot_under_way_is_left_to_the_next_start() {
+    let _beside = gate::beside_others();
+    let dir = tempfile::tempdir().unwrap();
+    let mut small = config(dir.path());
+    small.snap_count = 30;
+    let server = TestServer::start_in(&small).unwrap();
+    let mut client = Client::open(server.address);
+    let data = vec![7; 1_000_000];
+    let names = || -> Vec<String> {
+        let all = fs::read_dir(dir.path().join("version-2")).unwrap();
+        all.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    };
+    let is_unfinished = |name: &String| name.starts_with("unfinished.");
+    // Its pace lets it take a tenth of a second at least.
+    let mut at = 0;
+    while !names().iter().any(is_unfinished) {
+        client.create(&format!("/znode-{at}"), &data);
+        at += 1;
+        assert!(at < 60, "no snapshot is begun");
+    }
+    server.stop().unwrap();
+    assert!(names().iter().any(is_unfinished), "{:?}", names());
+    TestServer::start_in(&small).unwrap().stop().unwrap();
+    assert!(names().iter().any(|name| name == "spare-snapshot"), "{:?}", names());
+    assert!(!names().iter().any(is_unfinished), "{:?}", names());
+}

@@ -90,3 +90,48 @@ fn within_a_session_a_word_is_a_length() {
     client.stream.write_all(b"srvr").unwrap();
     assert_eq!(client.reply(), None);
 }
+
+fn talkative() -> TestServer {
+    TestServer::start_with(|config| config.four_letter_whitelist = Whitelist::new(Some("*"), false))
+}
+
+#[test]
+fn dump_shows_until_when_connections_may_be_silent() {
+    let server = talkative();
+    let client = Client::open(server.address);
+    let text = say(server.address, &[b"dump"]);
+    let (_, connections) = text.split_once("Connections Sets (2)/(2):\n1 expire at ").expect(&text);
+    let (address, session) = (client.stream.local_addr().unwrap(), client.granted.session.0);
+    assert!(connections.ends_with(&format!(":\n\tip: /{address} sessionId: 0x{session:x}\n")), "{text}");
+    assert!(connections.contains(" sessionId: 0x0\n1 expire at "), "the one that asks: {text}");
+}
+
+#[test]
+fn mntr_shows_the_quotas_of_each_namespace() {
+    let server = talkative();
+    let mut client = Client::open(server.address);
+    for (path, data) in [
+        ("/a", ""),
+        ("/a/b", "12345"),
+        ("/c", ""),
+        ("/zookeeper/quota/a", ""),
+        ("/zookeeper/quota/a/zookeeper_limits", "count=5,bytes=100=;byteHardLimit=70"),
+        ("/zookeeper/quota/a/zookeeper_stats", "count=2,bytes=5"),
+        ("/zookeeper/quota/a/b", ""),
+        ("/zookeeper/quota/a/b/zookeeper_limits", "count=3,bytes=-1"),
+        ("/zookeeper/quota/c", ""),
+    ] {
+        client.create(path, data.as_bytes());
+    }
+    let text = say(server.address, &[b"mntr"]);
+    let quotas: Vec<&str> = text.lines().filter(|line| line.contains("_per_namespace\t")).collect();
+    assert_eq!(
+        quotas,
+        [
+            "zk_a_quota_bytes_limit_per_namespace\t69",
+            "zk_a_quota_count_usage_per_namespace\t2",
+            "zk_a_quota_count_limit_per_namespace\t8",
+            "zk_a_quota_bytes_usage_per_namespace\t5",
+        ]
+    );
+}

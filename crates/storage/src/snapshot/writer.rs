@@ -107,6 +107,17 @@ impl<'d> SnapshotWriter<'d> {
         Ok(std::mem::take(&mut self.finished))
     }
 
+    /// Gives it up: the file goes, as far as `go_on` lets it take its time. Where the server ends it stays, for the next
+    /// start makes a spare of it.
+    pub fn give_up(mut self, go_on: &dyn Fn() -> bool) {
+        self.finished = PathBuf::new();
+        self.body = None;
+        if go_on() {
+            // Should this fail, the next start removes the file.
+            let _ = self.disk.remove_while(&self.unfinished, go_on);
+        }
+    }
+
     fn write(&mut self, part: impl FnOnce(&mut BodyWriter<Encoder>) -> io::Result<()>) -> Result<()> {
         match &mut self.body {
             Some(body) => part(body).during("write", &self.unfinished),

@@ -72,6 +72,11 @@ pub(crate) fn cut_torn_tail(disk: &dyn Disk, torn: &TornTail) -> Result<()> {
     cut_at(disk, &torn.file, torn.offset)
 }
 
+/// Whether nothing of the file is left when its torn tail is cut off.
+pub(crate) fn takes_all(torn: &TornTail) -> bool {
+    !holds_records(torn.offset)
+}
+
 fn cut_at(disk: &dyn Disk, path: &Path, offset: u64) -> Result<()> {
     if !holds_records(offset) {
         return remove(disk, path);

@@ -125,7 +125,7 @@ impl Machine {
             let at = self.random(12);
             self.disk.fail(Some(Fault { at, lasting: true, kind: io::ErrorKind::Other }));
         }
-        let done = purge(&self.disk, &self.folders, RETAIN_AT_LEAST, &[], &self.log.spare());
+        let done = purge(&self.disk, &self.folders, RETAIN_AT_LEAST, &[], &self.log.spare(), &|| true);
         assert!(crash || done.is_ok(), "{done:?}");
         if crash {
             self.disk.fail(None);

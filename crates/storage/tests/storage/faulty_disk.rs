@@ -1,11 +1,12 @@
 //! A disk in memory that can crash and fail.
 //!
 //! A crash keeps what was synced. Of the rest, each sector and each change of a name is kept or lost by
-//! chance, in any combination, as real disks do it.
+//! chance, in any combination, as real disks do it. What a sync has failed for the system takes for synced: another sync
+//! does nothing for it until it is written again.
 
 use ostler_storage::disk::{Disk, DiskFile};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard},
@@ -32,6 +33,8 @@ struct State {
 struct Content {
     now: Vec<u8>,
     synced: Vec<u8>,
+    /// Sectors whose sync has failed.
+    given_up: BTreeSet<usize>,
 }
 
 /// What goes wrong.
@@ -93,9 +96,19 @@ impl FaultyDisk {
     pub(crate) fn put(&self, path: &Path, bytes: &[u8]) {
         let mut state = self.state();
         let file = state.files.len();
-        state.files.push(Content { now: bytes.to_vec(), synced: bytes.to_vec() });
+        state.files.push(Content { now: bytes.to_vec(), synced: bytes.to_vec(), ..Content::default() });
         state.names.insert(path.to_path_buf(), file);
         state.durable_names.insert(path.to_path_buf(), file);
+    }
+
+    /// The system needs the memory: from `offset` on a file reads as it is on the disk.
+    pub(crate) fn evict(&self, path: &Path, offset: usize) {
+        let mut state = self.state();
+        let file = state.names[path];
+        let Content { now, synced, .. } = &mut state.files[file];
+        for (at, byte) in now.iter_mut().enumerate().skip(offset) {
+            *byte = synced.get(at).copied().unwrap_or(0);
+        }
     }
 
     /// All names.
@@ -124,7 +137,28 @@ impl Content {
                 sector[..new.len()].copy_from_slice(new);
             }
         }
-        *self = Content { now: left.clone(), synced: left };
+        *self = Content { now: left.clone(), synced: left, ..Content::default() };
+    }
+
+    fn sector(&self, at: usize) -> Option<&[u8]> {
+        self.now.get(at * SECTOR..self.now.len().min((at + 1) * SECTOR))
+    }
+
+    fn sync(&mut self) {
+        let mut synced = self.now.clone();
+        for at in &self.given_up {
+            for (at, byte) in synced.iter_mut().enumerate().skip(at * SECTOR).take(SECTOR) {
+                *byte = self.synced.get(at).copied().unwrap_or(0);
+            }
+        }
+        self.synced = synced;
+    }
+
+    fn fail_to_sync(&mut self) {
+        let old = Content { now: self.synced.clone(), ..Content::default() };
+        let all = 0..self.now.len().div_ceil(SECTOR);
+        let lost: Vec<usize> = all.filter(|at| self.sector(*at) != old.sector(*at)).collect();
+        self.given_up.extend(lost);
     }
 }
 
@@ -239,6 +273,7 @@ impl DiskFile for OpenFile {
         let (start, end) = (offset as usize, offset as usize + bytes.len());
         now.resize(now.len().max(end), 0);
         now[start..end].copy_from_slice(bytes);
+        state.files[self.file].given_up.retain(|at| !(start / SECTOR..end.div_ceil(SECTOR)).contains(at));
         done
     }
 
@@ -270,9 +305,11 @@ impl DiskFile for OpenFile {
 
     fn sync_data(&self) -> io::Result<()> {
         let mut state = self.disk.state();
-        state.change()?;
-        let file = &mut state.files[self.file];
-        file.synced = file.now.clone();
-        Ok(())
+        let done = state.change();
+        match done {
+            Ok(()) => state.files[self.file].sync(),
+            Err(_) => state.files[self.file].fail_to_sync(),
+        }
+        done
     }
 }

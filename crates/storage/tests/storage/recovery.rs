@@ -1,7 +1,7 @@
 //! Which state a server starts from, and what it is told.
 
 use crate::{
-    faulty_disk::FaultyDisk,
+    faulty_disk::{Fault, FaultyDisk},
     sinks::{Contents, begin_snapshot, record},
 };
 use ostler_proto::{id::Zxid, stat::StatPersisted};
@@ -15,6 +15,7 @@ use ostler_storage::{
     txnlog::{LogOptions, TxnLog},
 };
 use std::{
+    io,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -349,4 +350,36 @@ fn folders_are_made_or_asked_for() {
     ));
     // With one folder for both, both belong there.
     DataFolders::open(&OsDisk, &data, None, true).unwrap();
+}
+
+/// The system reads back what it could not write as long as it has the memory. What a start has found is there after a
+/// power cut, also where that memory was short already, and the log is cut.
+#[test]
+fn what_is_read_after_a_failed_sync_is_written_again_and_synced() {
+    for evicted in [false, true] {
+        let world = World::new();
+        world.snapshot(0);
+        let (disk, dir) = (Arc::new(world.disk.clone()), world.folders.logs.clone());
+        let mut log =
+            TxnLog::open(disk, dir, LogOptions { prealloc_bytes: 64 << 10, ..LogOptions::default() });
+        for zxid in 1..=3 {
+            log.append(Zxid(zxid), &record(Zxid(zxid), 20)).unwrap();
+        }
+        log.commit().unwrap();
+        for (zxid, size) in [(4, 1000), (5, 3000)] {
+            log.append(Zxid(zxid), &record(Zxid(zxid), size)).unwrap();
+        }
+        // The write, then the sync.
+        world.disk.fail(Some(Fault { at: 1, lasting: false, kind: io::ErrorKind::Other }));
+        log.commit().unwrap_err();
+        world.disk.fail(None);
+        if evicted {
+            world.disk.evict(log.file().unwrap(), 2048);
+        }
+        let found = world.recover(STRICT).unwrap().0.last_zxid;
+        assert_eq!(found, Zxid(if evicted { 4 } else { 5 }));
+        // Nothing stays that need not.
+        world.disk.crash(|of| of - 1);
+        assert_eq!(world.recover(STRICT).unwrap().0.last_zxid, found);
+    }
 }

@@ -8,7 +8,7 @@ use ostler_storage::{
 use std::path::{Path, PathBuf};
 
 fn purge(disk: &FaultyDisk, folders: &DataFolders, retain: usize) -> Vec<PathBuf> {
-    retention::purge(disk, folders, retain, &[], &SpareLog::new(folders.logs.clone())).unwrap()
+    retention::purge(disk, folders, retain, &[], &SpareLog::new(folders.logs.clone()), &|| true).unwrap()
 }
 
 #[test]

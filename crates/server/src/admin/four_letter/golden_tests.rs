@@ -142,8 +142,24 @@ fn conf() {
         max_session_timeout_ms: 40000,
         client_port_listen_backlog: -1,
         server_id: 0,
+        ensemble: None,
     };
-    check(Word::Conf, &ServerView { conf, ..served() }, golden!("conf"));
+    check(Word::Conf, &ServerView { conf: conf.clone(), ..served() }, golden!("conf"));
+    let of = ConfOfMember {
+        init_limit: 10,
+        sync_limit: 5,
+        election_ports: vec![3888, 3889],
+        quorum_ports: vec![2888],
+        observer: true,
+        membership: Some("server.1=zk1:2888:3888:observer\nversion=0".into()),
+    };
+    let alone = render(Word::Conf, &ServerView { conf: conf.clone(), ..served() });
+    let member = render(Word::Conf, &ServerView { conf: Conf { ensemble: Some(of), ..conf }, ..served() });
+    assert_eq!(
+        member.strip_prefix(&alone).unwrap(),
+        "initLimit=10\nsyncLimit=5\nelectionAlg=3\nelectionPort=3888|3889\nquorumPort=2888\npeerType=1\n\
+         membership: \nserver.1=zk1:2888:3888:observer\nversion=0"
+    );
 }
 
 #[test]

@@ -19,9 +19,10 @@ mod golden_tests;
 pub use metric_names::{METRICS, MetricKind, NAMESPACED_METRICS};
 pub use render::{NOT_SERVING, render};
 pub use view::{
-    Conf, Connection, ConnectionId, ConnectionSession, Dirs, ENVIRONMENT_KEYS, EphemeralsOfSession, Gauges,
-    Latency, LeaderGauges, MessageSizes, MetricValue, Metrics, Mode, NamespaceQuota, NamespacedMetric,
-    Percentiles, Quorum, ServerView, Summary, TimeBucket, WatchesOfSession, ZxidDigest, full_version,
+    Conf, ConfOfMember, Connection, ConnectionId, ConnectionSession, Dirs, ENVIRONMENT_KEYS,
+    EphemeralsOfSession, Gauges, Latency, LeaderGauges, MessageSizes, MetricValue, Metrics, Mode,
+    NamespaceQuota, NamespacedMetric, Percentiles, Quorum, ServerView, Summary, TimeBucket, WatchesOfSession,
+    ZxidDigest, full_version,
 };
 pub use whitelist::{Whitelist, refusal};
 pub use word::{DEFAULT_TRACE_MASK, TELNET_CLOSE, Word};

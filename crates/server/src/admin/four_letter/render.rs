@@ -6,7 +6,7 @@ use std::fmt::{self, Display, Write};
 use super::connections;
 use super::java_text::{Address, Date, Double, mean_of_four_decimals};
 use super::mntr;
-use super::view::{Mode, ServerView, TimeBucket};
+use super::view::{ConfOfMember, Mode, ServerView, TimeBucket};
 use super::word::Word;
 
 /// What words that need a served tree answer without one (a line; `hash` leaves the newline out).
@@ -113,7 +113,24 @@ fn write_conf(out: &mut String, view: &ServerView) -> fmt::Result {
     writeln!(out, "minSessionTimeout={}", conf.min_session_timeout_ms)?;
     writeln!(out, "maxSessionTimeout={}", conf.max_session_timeout_ms)?;
     writeln!(out, "clientPortListenBacklog={}", conf.client_port_listen_backlog)?;
-    writeln!(out, "serverId={}", conf.server_id)
+    writeln!(out, "serverId={}", conf.server_id)?;
+    conf.ensemble.as_ref().map_or(Ok(()), |of| write_conf_of_member(out, of))
+}
+
+/// Upstream's only election algorithm that is left.
+const FAST_LEADER_ELECTION: u8 = 3;
+
+/// The last line has no end, as upstream's has none.
+fn write_conf_of_member(out: &mut String, of: &ConfOfMember) -> fmt::Result {
+    let ports = |all: &[u16]| all.iter().map(u16::to_string).collect::<Vec<_>>().join("|");
+    writeln!(out, "initLimit={}", of.init_limit)?;
+    writeln!(out, "syncLimit={}", of.sync_limit)?;
+    writeln!(out, "electionAlg={FAST_LEADER_ELECTION}")?;
+    writeln!(out, "electionPort={}", ports(&of.election_ports))?;
+    writeln!(out, "quorumPort={}", ports(&of.quorum_ports))?;
+    writeln!(out, "peerType={}", u8::from(of.observer))?;
+    let Some(membership) = &of.membership else { return Ok(()) };
+    write!(out, "membership: \n{membership}")
 }
 
 fn write_dirs(out: &mut String, view: &ServerView) -> fmt::Result {

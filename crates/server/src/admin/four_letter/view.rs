@@ -167,6 +167,22 @@ pub struct Conf {
     pub client_port_listen_backlog: i32,
     /// 0 in standalone mode.
     pub server_id: i64,
+    /// Of a member of an ensemble.
+    pub ensemble: Option<ConfOfMember>,
+}
+
+/// What `conf` shows of an ensemble.
+#[derive(Clone, Debug, Default)]
+pub struct ConfOfMember {
+    pub init_limit: u32,
+    pub sync_limit: u32,
+    /// One for each address of the server that has a port of its own.
+    pub election_ports: Vec<u16>,
+    pub quorum_ports: Vec<u16>,
+    /// It does not vote.
+    pub observer: bool,
+    /// The configuration in force; a read-only server does not show it.
+    pub membership: Option<String>,
 }
 
 /// Bytes on disk.
