@@ -3,4 +3,5 @@
 
 mod occasions;
 mod random;
+mod votes_by_hand;
 mod world;

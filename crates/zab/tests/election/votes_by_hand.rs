@@ -1,0 +1,621 @@
+//! One server, and the votes that it is handed.
+
+use crate::world::candidate;
+use ostler_proto::{
+    election::{Notification, PeerState},
+    id::{Epoch, ServerId},
+};
+use ostler_zab::{
+    Election, ElectionOutput, ElectionTiming, Electorate, Mono, Quorum,
+    election::{Happening, Rule, Verdict, Why},
+};
+
+/// One server and votes by hand.
+struct Hand {
+    election: Election,
+    electorate: Electorate,
+    out: Vec<ElectionOutput>,
+}
+
+impl Hand {
+    /// Server 2 of three, with epoch 1 and counter 5.
+    fn looking() -> Hand {
+        let electorate = Electorate::of(Quorum::majority([1, 2, 3].map(ServerId)));
+        let mut election = Election::new(ServerId(2), false, ElectionTiming::default(), String::new());
+        let mut out = Vec::new();
+        election.look(Mono(0), Some(candidate(1, 5, 2)), &electorate, &mut out);
+        Hand { election, electorate, out }
+    }
+
+    fn hear(&mut self, from: i64, state: PeerState, round: u64, for_whom: (u32, u32, i64)) -> Verdict {
+        let candidate = Some(candidate(for_whom.0, for_whom.1, for_whom.2));
+        let vote = Notification { state, candidate, round, version: 2, config: String::new() };
+        self.out.clear();
+        self.election.notified(Mono(1), ServerId(from), &vote, &self.electorate, &mut self.out);
+        let entries = self.election.record().entries.iter().rev();
+        entries
+            .filter_map(|entry| match entry.what {
+                Happening::Received { verdict, .. } => Some(verdict),
+                _ => None,
+            })
+            .next()
+            .unwrap()
+    }
+
+    /// Hears nothing until then; gives when it last said something.
+    fn look_until(&mut self, until: u64) -> u64 {
+        let mut last = 0;
+        while let Some(Mono(due)) = self.election.next_deadline().filter(|due| due.0 <= until) {
+            self.out.clear();
+            self.election.deadline(Mono(due), &self.electorate, &mut self.out);
+            last = due;
+        }
+        last
+    }
+
+    /// To whom, and whom this server backs now.
+    fn sent(&self) -> Vec<(i64, i64)> {
+        let sent = self.out.iter().filter_map(|output| match output {
+            ElectionOutput::Send { to, notification } => Some((to.0, notification.candidate?.id.0)),
+            ElectionOutput::Elected { .. } | ElectionOutput::Mistaken => None,
+        });
+        sent.collect()
+    }
+}
+
+use PeerState::{Following, Leading, Looking};
+
+/// What a decided server hears and says is on its record, too.
+#[test]
+fn who_has_decided_goes_on_with_its_record() {
+    let mut hand = Hand::looking();
+    hand.election.link(Mono(1), ServerId(3), false, &hand.electorate, &mut hand.out);
+    hand.hear(1, Looking, 1, (1, 5, 2));
+    assert!(!hand.election.is_looking());
+    let decided = Verdict::Ignored(Why::Decided);
+    assert_eq!(hand.hear(3, Looking, 1, (1, 4, 3)), decided);
+    assert_eq!(hand.sent(), [(3, 2)]);
+    let told_one =
+        Happening::ToldOne { to: ServerId(3), state: Leading, candidate: Some(candidate(1, 5, 2)), round: 1 };
+    assert_eq!(hand.election.record().entries.last().unwrap().what, told_one);
+    assert_eq!(hand.hear(1, Following, 1, (1, 5, 3)), Verdict::Mistaken, "both others back another");
+}
+
+#[test]
+fn a_vote_from_another_ensemble_is_on_the_record_alone() {
+    let mut hand = Hand::looking();
+    let vote = Notification {
+        state: Looking,
+        candidate: Some(candidate(9, 9, 1)),
+        round: 7,
+        version: 2,
+        config: String::new(),
+    };
+    let before = hand.election.next_deadline();
+    hand.election.refused(Mono(1), ServerId(1), &vote);
+    let why = Verdict::Ignored(Why::AnotherEnsemble);
+    let Happening::Received { from, verdict, .. } = hand.election.record().entries.last().unwrap().what
+    else {
+        panic!("a vote")
+    };
+    assert_eq!((from, verdict), (ServerId(1), why));
+    assert_eq!((hand.election.round(), hand.election.next_deadline()), (1, before));
+    hand.out.clear();
+    hand.election.deadline(Mono(250), &hand.electorate, &mut hand.out);
+    assert_eq!(hand.sent(), [(1, 2), (3, 2)], "its own vote, as before");
+}
+
+#[test]
+fn e4_e5_the_first_vote_is_for_oneself_and_goes_to_everybody() {
+    let hand = Hand::looking();
+    assert_eq!(hand.sent(), [(1, 2), (3, 2)]);
+    let ElectionOutput::Send { notification, .. } = &hand.out[0] else { panic!("a vote") };
+    assert_eq!(notification.round, 1);
+    assert_eq!((notification.state, notification.candidate), (Looking, Some(candidate(1, 5, 2))));
+}
+
+#[test]
+fn e6_the_rules_of_a_ballot() {
+    let adopted = |rule| Verdict::Adopted { rule, later_round: false };
+    for (round, for_whom, verdict, told) in [
+        (1, (2, 0, 1), adopted(Rule::LaterEpoch), vec![(1, 1), (3, 1)]),
+        (1, (1, 6, 1), adopted(Rule::LaterZxid), vec![(1, 1), (3, 1)]),
+        (1, (1, 5, 3), adopted(Rule::LargerId), vec![(1, 3), (3, 3)]),
+        (1, (1, 5, 1), Verdict::Worse, vec![(1, 2)]),
+        (1, (1, 4, 3), Verdict::Worse, vec![(1, 2)]),
+        (1, (0, 9, 3), Verdict::Worse, vec![(1, 2)]),
+        (1, (1, 5, 2), Verdict::Counted, vec![]),
+        (0, (9, 9, 3), Verdict::Ignored(Why::EarlierRound), vec![(1, 2)]),
+        (4, (1, 4, 1), Verdict::LaterRound, vec![(1, 2), (3, 2)]),
+        (4, (1, 6, 1), Verdict::Adopted { rule: Rule::LaterZxid, later_round: true }, vec![(1, 1), (3, 1)]),
+        (1, (1, 9, 8), Verdict::Ignored(Why::CandidateDoesNotVote), vec![]),
+    ] {
+        let mut hand = Hand::looking();
+        let found = hand.hear(1, Looking, round, for_whom);
+        assert_eq!((found, hand.sent()), (verdict, told), "round {round}, {for_whom:?}");
+        assert_eq!(hand.election.round(), round.max(1));
+    }
+}
+
+#[test]
+fn e6_a_later_round_empties_the_ballot_box() {
+    let mut hand = Hand::looking();
+    hand.hear(1, Looking, 1, (1, 5, 2));
+    assert!(hand.election.next_deadline() <= Some(Mono(201)), "1 and 2 agree; 3 may still come");
+    hand.hear(3, Looking, 2, (1, 4, 3));
+    hand.out.clear();
+    hand.election.deadline(Mono(250), &hand.electorate, &mut hand.out);
+    assert!(hand.election.is_looking(), "1 has not voted in this round");
+}
+
+#[test]
+fn who_is_elected_by_the_others_counts_its_own_voice() {
+    let mut hand = Hand::looking();
+    hand.hear(1, Following, 1, (1, 5, 2));
+    assert_eq!(hand.out, [ElectionOutput::Elected { leader: ServerId(2) }], "2 and 1 of three");
+}
+
+#[test]
+fn who_decides_tells_the_others_before_it_goes_on() {
+    let mut hand = Hand::looking();
+    hand.election.link(Mono(2), ServerId(3), false, &hand.electorate, &mut hand.out);
+    hand.hear(1, Looking, 1, (1, 5, 2));
+    assert_eq!(hand.sent(), [(1, 2), (3, 2)]);
+    let states = hand.out.iter().filter_map(|output| match output {
+        ElectionOutput::Send { notification, .. } => Some(notification.state),
+        ElectionOutput::Elected { .. } | ElectionOutput::Mistaken => None,
+    });
+    assert!(states.eq([Leading, Leading]));
+    assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(2) }));
+}
+
+#[test]
+fn whom_a_leader_names_as_it_leaves_is_taken_without_an_election() {
+    for (leader, state) in [(3, Following), (2, Leading)] {
+        let mut hand = Hand::looking();
+        hand.hear(1, Leading, 1, (1, 4, 1));
+        hand.hear(3, Following, 1, (1, 4, 1));
+        hand.out.clear();
+        hand.election.suggested(Mono(9), candidate(1, 7, leader), &hand.electorate, &mut hand.out);
+        assert_eq!(hand.sent(), [(1, leader), (3, leader)]);
+        let ElectionOutput::Send { notification, .. } = &hand.out[0] else { panic!("a vote") };
+        assert_eq!((notification.state, notification.round), (state, 2));
+        assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(leader) }));
+        assert!(!hand.election.is_looking());
+    }
+}
+
+#[test]
+fn a_leader_is_joined_only_if_it_says_itself_that_it_leads() {
+    let mut hand = Hand::looking();
+    hand.hear(1, Following, 7, (1, 9, 3));
+    hand.hear(3, Following, 7, (1, 9, 3));
+    assert!(hand.election.is_looking(), "a quorum follows 3, which does not lead");
+    hand.hear(3, Leading, 7, (1, 9, 3));
+    assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(3) }));
+}
+
+/// It may be the only one that has logged the change: the others go on without it, and those whom the change gives a vote
+/// have none yet.
+#[test]
+fn a_leader_is_joined_by_who_has_logged_a_change_of_which_nobody_else_knows() {
+    let mut hand = Hand::looking();
+    hand.electorate.next = Some(Quorum::majority([1, 2, 3, 4, 5].map(ServerId)));
+    hand.hear(1, Following, 7, (2, 0, 3));
+    hand.hear(3, Leading, 7, (2, 0, 3));
+    assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(3) }));
+}
+
+#[test]
+fn who_is_elected_though_the_others_have_another_leader_looks_again() {
+    let elected = || {
+        let mut hand = Hand::looking();
+        hand.election.link(Mono(1), ServerId(3), false, &hand.electorate, &mut hand.out);
+        hand.hear(1, Looking, 1, (1, 5, 2));
+        assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(2) }));
+        hand
+    };
+    let mut hand = elected();
+    // The vote of 3 came too late for this server, but not for 1.
+    hand.hear(1, Following, 1, (1, 5, 3));
+    assert_eq!(hand.out, [], "no quorum, and 3 has not said that it leads");
+    hand.hear(3, Leading, 1, (1, 5, 3));
+    assert_eq!(hand.out, [ElectionOutput::Mistaken]);
+    // They may have gone back to a leader of before.
+    let mut hand = elected();
+    hand.hear(1, Following, 0, (1, 5, 3));
+    hand.hear(3, Leading, 0, (1, 5, 3));
+    assert_eq!(hand.out, [ElectionOutput::Mistaken]);
+    // Once the reign has begun, it says nothing.
+    let mut hand = elected();
+    hand.election.established(Epoch(2));
+    hand.hear(1, Following, 1, (1, 5, 3));
+    hand.hear(3, Leading, 1, (1, 5, 3));
+    assert_eq!(hand.out, []);
+}
+
+#[test]
+fn who_follows_a_server_that_has_begun_anew_looks_again() {
+    let mut hand = Hand::looking();
+    hand.election.link(Mono(1), ServerId(1), false, &hand.electorate, &mut hand.out);
+    hand.hear(3, Looking, 1, (1, 5, 3));
+    assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(3) }));
+    hand.hear(3, Looking, 1, (1, 5, 3));
+    assert_eq!(hand.sent(), [(3, 3)], "it has not counted the votes yet");
+    hand.hear(3, Looking, 2, (1, 5, 3));
+    assert_eq!(hand.out.last(), Some(&ElectionOutput::Mistaken));
+}
+
+#[test]
+fn who_follows_a_server_that_has_lost_what_it_was_elected_for_looks_again() {
+    let mut hand = Hand::looking();
+    hand.election.link(Mono(1), ServerId(1), false, &hand.electorate, &mut hand.out);
+    hand.hear(3, Looking, 1, (1, 5, 3));
+    assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(3) }));
+    let mut backs_nobody = |from: i64| {
+        let (candidate, config) = (None, String::new());
+        let vote = Notification { state: Looking, candidate, round: 1, version: 2, config };
+        hand.out.clear();
+        hand.election.notified(Mono(1), ServerId(from), &vote, &hand.electorate, &mut hand.out);
+        hand.out.contains(&ElectionOutput::Mistaken)
+    };
+    assert!(!backs_nobody(1), "who has no data has no voice, and will have them from the leader");
+    assert!(backs_nobody(3));
+}
+
+/// Of four. Two have elected the third, which has heard of the fourth since: neither of those has three voices then.
+#[test]
+fn who_follows_a_server_that_backs_another_itself_looks_again() {
+    let mut hand = Hand::looking();
+    hand.electorate = Electorate::of(Quorum::majority([1, 2, 3, 4].map(ServerId)));
+    hand.election.link(Mono(1), ServerId(4), false, &hand.electorate, &mut hand.out);
+    hand.hear(1, Looking, 1, (1, 5, 3));
+    hand.hear(3, Looking, 1, (1, 5, 3));
+    assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(3) }));
+    hand.hear(3, Looking, 1, (1, 5, 4));
+    assert!(!hand.out.contains(&ElectionOutput::Mistaken), "the others may elect it even so");
+    hand.hear(4, Looking, 1, (1, 5, 4));
+    assert_eq!(hand.out.last(), Some(&ElectionOutput::Mistaken));
+}
+
+/// Java's servers do not tell that they have come back to a leader.
+#[test]
+fn what_was_said_before_a_leader_had_its_promises_is_no_doubt() {
+    let elected = || {
+        let mut hand = Hand::looking();
+        hand.election.link(Mono(1), ServerId(1), false, &hand.electorate, &mut hand.out);
+        hand.hear(3, Looking, 1, (1, 5, 3));
+        assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(3) }));
+        hand
+    };
+    let mistaken = |hand: &Hand| hand.out.contains(&ElectionOutput::Mistaken);
+    let mut hand = elected();
+    hand.electorate = Electorate::of(Quorum::majority([1, 2, 3, 4, 5].map(ServerId)));
+    for id in [1, 4] {
+        hand.hear(id, Looking, 1, (1, 5, id));
+        assert!(!mistaken(&hand), "2, 3 and 5 are enough");
+    }
+    hand.election.brought_history();
+    hand.hear(5, Looking, 1, (1, 5, 5));
+    assert!(!mistaken(&hand), "the leader knows best who has left it");
+
+    let mut hand = Hand::looking();
+    hand.election.link(Mono(1), ServerId(3), false, &hand.electorate, &mut hand.out);
+    hand.hear(1, Looking, 1, (1, 5, 2));
+    assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(2) }));
+    hand.hear(3, Looking, 1, (1, 5, 3));
+    hand.election.followed_by(ServerId(3));
+    hand.hear(1, Looking, 2, (1, 5, 1));
+    assert!(!mistaken(&hand), "3 is here, whatever it said");
+}
+
+#[test]
+fn who_has_elected_a_server_that_calls_it_back_is_not_waited_for() {
+    let mut hand = Hand::looking();
+    assert!(!hand.election.is_called_back(ServerId(1)));
+    hand.hear(1, Following, 1, (1, 5, 2));
+    assert!(!hand.election.is_called_back(ServerId(1)), "this round may end so");
+    let mut hand = Hand::looking();
+    hand.hear(1, Following, 3, (1, 5, 2));
+    assert!(hand.election.is_called_back(ServerId(1)));
+    hand.hear(1, Looking, 4, (1, 5, 2));
+    assert!(!hand.election.is_called_back(ServerId(1)), "it has heard");
+}
+
+/// The connection on which it gave up may have been cut without a word.
+#[test]
+fn who_follows_a_server_that_leads_again_in_a_later_round_looks_again() {
+    let mut hand = Hand::looking();
+    hand.hear(3, Leading, 5, (1, 5, 3));
+    hand.hear(1, Following, 4, (1, 5, 3));
+    assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(3) }));
+    hand.hear(3, Leading, 5, (2, 5, 3));
+    assert_eq!(
+        hand.out,
+        [],
+        "it is the reign that was joined: the leader's own count is the one that matters"
+    );
+    hand.hear(3, Leading, 6, (3, 5, 3));
+    assert_eq!(hand.out.last(), Some(&ElectionOutput::Mistaken));
+}
+
+/// Its vote of before it ended made it the leader of those who had that; now they wait for it.
+#[test]
+fn who_is_followed_when_it_has_just_started_calls_its_followers_to_a_new_election() {
+    let mut hand = Hand::looking();
+    hand.hear(1, Following, 3, (1, 5, 2));
+    let called = |to: i64| {
+        hand.out.iter().any(|out| {
+            matches!(out, ElectionOutput::Send { to: of, notification } if of.0 == to
+                && (notification.state, notification.round) == (Looking, 4))
+        })
+    };
+    assert!(called(1) && called(3), "{:?}", hand.out);
+    hand.hear(3, Following, 3, (1, 5, 2));
+    assert_eq!(hand.out, [], "it has been called");
+    hand.hear(1, Looking, 4, (1, 5, 2));
+    hand.hear(3, Looking, 4, (1, 5, 2));
+    assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(2) }));
+}
+
+#[test]
+fn who_follows_a_server_that_no_quorum_backs_any_more_looks_again() {
+    let mut hand = Hand::looking();
+    hand.electorate = Electorate::of(Quorum::majority([1, 2, 3, 4, 5].map(ServerId)));
+    for id in [1, 4] {
+        hand.election.link(Mono(1), ServerId(id), false, &hand.electorate, &mut hand.out);
+    }
+    hand.hear(3, Looking, 1, (1, 5, 5));
+    hand.hear(5, Looking, 1, (1, 5, 5));
+    assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(5) }));
+    hand.hear(1, Looking, 2, (1, 5, 4));
+    hand.hear(4, Looking, 2, (1, 5, 4));
+    assert!(!hand.out.contains(&ElectionOutput::Mistaken), "2, 3 and 5 are enough");
+    hand.hear(3, Looking, 2, (1, 5, 4));
+    assert_eq!(hand.out.last(), Some(&ElectionOutput::Mistaken), "5 may be dead");
+    hand.election.established(Epoch(2));
+    hand.hear(3, Looking, 2, (1, 5, 4));
+    assert!(!hand.out.contains(&ElectionOutput::Mistaken), "a reign that has begun ends by itself");
+}
+
+#[test]
+fn who_is_elected_and_left_by_those_who_elected_it_looks_again() {
+    let mut hand = Hand::looking();
+    hand.electorate = Electorate::of(Quorum::majority([1, 2, 3, 4, 5].map(ServerId)));
+    for id in [4, 5] {
+        hand.election.link(Mono(1), ServerId(id), false, &hand.electorate, &mut hand.out);
+    }
+    hand.hear(1, Looking, 3, (1, 5, 2));
+    hand.hear(3, Looking, 3, (1, 5, 2));
+    assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(2) }));
+    hand.hear(4, Looking, 3, (1, 5, 5));
+    hand.hear(5, Looking, 3, (1, 5, 5));
+    assert_eq!(hand.sent(), [(5, 2)], "1, 2 and 3 are enough");
+    hand.hear(1, Looking, 2, (1, 5, 1));
+    assert_eq!(hand.sent(), [(1, 2)], "it has said this before it heard of the round");
+    hand.hear(5, Following, 3, (1, 5, 2));
+    hand.hear(1, Following, 2, (1, 5, 4));
+    assert_eq!(hand.out, [], "2, 3 and 5 are enough");
+    hand.hear(3, Looking, 3, (1, 5, 5));
+    assert_eq!(hand.out.last(), Some(&ElectionOutput::Mistaken), "2 and 5 are not");
+}
+
+#[test]
+fn who_has_followed_a_leader_and_looks_again_does_not_speak_for_it() {
+    let mut hand = Hand::looking();
+    hand.hear(1, Following, 7, (1, 9, 3));
+    hand.hear(1, Looking, 8, (1, 4, 1));
+    hand.hear(3, Leading, 7, (1, 9, 3));
+    assert!(hand.election.is_looking(), "nobody follows 3");
+    hand.hear(1, Following, 7, (1, 9, 3));
+    assert_eq!(
+        hand.out.last(),
+        Some(&ElectionOutput::Elected { leader: ServerId(3) }),
+        "1 has gone back to it"
+    );
+}
+
+#[test]
+fn who_joins_a_leader_tells_those_who_count_on_its_vote() {
+    let mut hand = Hand::looking();
+    hand.hear(1, Following, 7, (1, 9, 3));
+    hand.hear(3, Leading, 7, (1, 9, 3));
+    assert_eq!(hand.sent(), [(1, 3), (3, 3)]);
+    // They know already what it says.
+    let mut hand = Hand::looking();
+    hand.hear(3, Looking, 1, (1, 9, 3));
+    hand.hear(3, Leading, 1, (1, 9, 3));
+    assert_eq!(hand.out, [ElectionOutput::Elected { leader: ServerId(3) }]);
+}
+
+#[test]
+fn an_election_takes_the_quorums_of_a_change_that_is_logged() {
+    let mut hand = Hand::looking();
+    hand.electorate.next = Some(Quorum::majority([1, 2, 3, 4, 5].map(ServerId)));
+    hand.hear(1, Looking, 1, (1, 5, 2));
+    hand.election.deadline(Mono(1_000), &hand.electorate, &mut hand.out);
+    assert!(hand.election.is_looking(), "two of three, but not three of five");
+    hand.hear(4, Looking, 1, (1, 5, 2));
+    hand.election.deadline(Mono(2_000), &hand.electorate, &mut hand.out);
+    assert!(!hand.election.is_looking());
+}
+
+/// Two that have lost their votes, and hear of each other by what was under way.
+#[test]
+fn nobody_goes_on_telling_who_has_a_leader_or_does_not_decide() {
+    let mut hand = Hand::looking();
+    hand.hear(4, Looking, 1, (1, 9, 4));
+    assert_eq!(hand.sent(), [(4, 2)], "it asks one that votes");
+    hand.hear(1, Following, 7, (2, 0, 3));
+    hand.hear(3, Leading, 7, (2, 0, 3));
+    hand.hear(4, PeerState::Observing, 7, (2, 0, 3));
+    assert_eq!(hand.sent(), []);
+    hand.hear(4, Looking, 1, (1, 9, 4));
+    assert_eq!(hand.sent(), [(4, 3)]);
+    let mut election = Election::new(ServerId(5), true, ElectionTiming::default(), String::new());
+    election.look(Mono(0), None, &hand.electorate, &mut Vec::new());
+    let mut hand = Hand { election, ..hand };
+    hand.hear(4, Looking, 1, (1, 9, 4));
+    assert!(hand.out.is_empty(), "it has nothing to say");
+}
+
+/// Who votes answers each word of one that does not.
+#[test]
+fn an_empty_observer_does_not_go_on_saying_that_it_backs_nobody() {
+    let hand = Hand::looking();
+    let mut election = Election::new(ServerId(5), true, ElectionTiming::default(), String::new());
+    election.set_fresh(true);
+    election.look(Mono(0), None, &hand.electorate, &mut Vec::new());
+    let mut hand = Hand { election, ..hand };
+    hand.hear(1, Looking, 1, (1, 9, 1));
+    hand.hear(1, Looking, 1, (1, 9, 1));
+    assert!(hand.out.is_empty(), "it has said so before: {:?}", hand.out);
+}
+
+/// Others count what it says from then on: two of three may be all there are to tell the third whom to follow.
+#[test]
+fn who_gets_a_vote_while_it_follows_says_that_it_follows() {
+    let hand = Hand::looking();
+    let mut election = Election::new(ServerId(2), true, ElectionTiming::default(), String::new());
+    election.look(Mono(0), None, &hand.electorate, &mut Vec::new());
+    let mut hand = Hand { election, ..hand };
+    hand.hear(3, Leading, 7, (2, 0, 3));
+    hand.hear(1, Following, 7, (2, 0, 3));
+    let says = |hand: &mut Hand| {
+        hand.out.clear();
+        hand.hear(1, Looking, 8, (1, 0, 1));
+        hand.out.iter().find_map(|out| match out {
+            ElectionOutput::Send { notification, .. } => Some(notification.state),
+            _ => None,
+        })
+    };
+    assert_eq!(says(&mut hand), Some(PeerState::Observing));
+    hand.election.set_config(String::new(), false);
+    assert_eq!(says(&mut hand), Some(Following));
+}
+
+/// Who votes answers each word of an observer: they would go on for as long as there is no quorum.
+#[test]
+fn an_observer_that_looks_answers_no_vote() {
+    let hand = Hand::looking();
+    let mut election = Election::new(ServerId(5), true, ElectionTiming::default(), String::new());
+    election.look(Mono(0), None, &hand.electorate, &mut Vec::new());
+    let mut hand = Hand { election, ..hand };
+    assert!(matches!(hand.hear(3, Looking, 2, (1, 9, 3)), Verdict::Adopted { .. }));
+    hand.out.clear();
+    assert_eq!(hand.hear(1, Looking, 1, (1, 9, 1)), Verdict::Ignored(Why::EarlierRound));
+    assert_eq!(hand.hear(1, Looking, 2, (1, 9, 1)), Verdict::Worse);
+    assert!(hand.out.is_empty(), "{:?}", hand.out);
+}
+
+#[test]
+fn settled_servers_must_name_the_same_epoch() {
+    let mut hand = Hand::looking();
+    hand.hear(3, Leading, 7, (2, 0, 3));
+    hand.hear(1, Following, 7, (1, 9, 3));
+    assert!(hand.election.is_looking(), "1 follows an earlier reign of 3");
+    hand.hear(1, Following, 7, (2, 0, 3));
+    assert!(!hand.election.is_looking());
+}
+
+#[test]
+fn a_candidate_without_weight_is_never_backed() {
+    let mut hand = Hand::looking();
+    let groups = [1, 2, 3].map(|id| (ServerId(id), 1)).into();
+    let current = Quorum::Groups { groups, weights: [(ServerId(3), 0)].into() };
+    hand.electorate = Electorate::of(current);
+    assert_eq!(hand.hear(3, Looking, 1, (5, 5, 3)), Verdict::Worse);
+}
+
+/// Upstream lets it vote: what it has acknowledged and lost may then be lost for all.
+#[test]
+fn a_server_with_nothing_has_no_voice_where_others_have_something() {
+    let mut hand = Hand::looking();
+    hand.election.set_fresh(true);
+    hand.election.look(Mono(2), Some(candidate(0, 0, 2)), &hand.electorate, &mut hand.out);
+    assert_eq!(hand.hear(1, Looking, 2, (0, 0, 1)), Verdict::Worse, "1 has nothing either");
+    assert!(!hand.election.has_no_voice());
+    hand.out.clear();
+    assert_eq!(hand.hear(3, Looking, 2, (1, 5, 3)), Verdict::Ignored(Why::Untrusted));
+    assert!(hand.election.has_no_voice() && hand.election.is_looking());
+    let nobody = |output: &ElectionOutput| matches!(output, ElectionOutput::Send { notification, .. } if notification.candidate.is_none());
+    assert!(hand.out.len() == 2 && hand.out.iter().all(nobody));
+    hand.hear(1, Following, 2, (1, 5, 3));
+    hand.hear(3, Leading, 2, (1, 5, 3));
+    assert!(!hand.election.is_looking(), "it joins a leader");
+}
+
+#[test]
+fn a_server_that_is_not_trusted_backs_nobody_but_joins_a_leader() {
+    let mut hand = Hand::looking();
+    hand.election.look(Mono(2), None, &hand.electorate, &mut hand.out);
+    assert_eq!(hand.hear(1, Looking, 2, (1, 5, 1)), Verdict::Ignored(Why::Untrusted));
+    hand.hear(1, Following, 2, (1, 5, 3));
+    hand.hear(3, Leading, 2, (1, 5, 3));
+    assert!(!hand.election.is_looking());
+}
+
+/// A server without weight may have the longest log, and holds on to its own vote.
+#[test]
+fn two_that_take_each_others_vote_for_worse_do_not_go_on_telling() {
+    let quorum = Quorum::Groups {
+        groups: [1, 2, 3].map(|id| (ServerId(id), 1)).into(),
+        weights: [(ServerId(1), 0)].into(),
+    };
+    let electorate = Electorate::of(quorum);
+    let mut servers = [(1, 9), (2, 5)].map(|(id, counter)| {
+        let mut election = Election::new(ServerId(id), false, ElectionTiming::default(), String::new());
+        let mut out = Vec::new();
+        election.look(Mono(0), Some(candidate(1, counter, id)), &electorate, &mut out);
+        (election, out)
+    });
+    for _ in 0..20 {
+        let sent = servers.each_mut().map(|(_, out)| std::mem::take(out));
+        for (output, from) in
+            sent.into_iter().zip(1..).flat_map(|(out, from)| out.into_iter().map(move |one| (one, from)))
+        {
+            let ElectionOutput::Send { to, notification } = output else {
+                panic!("nobody is elected by one")
+            };
+            if let Some((election, out)) = servers.get_mut(to.0 as usize - 1) {
+                election.notified(Mono(1), ServerId(from), &notification, &electorate, out);
+            }
+        }
+    }
+    assert!(servers.iter().all(|(_, out)| out.is_empty()), "votes go to and fro until the next deadline");
+}
+
+#[test]
+fn a_server_that_cannot_be_reached_is_called_every_second_however_long_it_takes() {
+    let mut hand = Hand::looking();
+    let others_are = |hand: &mut Hand, now: u64, up: bool| {
+        for id in [1, 3] {
+            hand.election.link(Mono(now), ServerId(id), up, &hand.electorate, &mut hand.out);
+        }
+    };
+    // As long as they can be reached they need not hear the same again so often.
+    let mut last = hand.look_until(600_000);
+    let pause = hand.election.next_deadline().unwrap().0 - last;
+    assert_eq!(pause, ElectionTiming::default().resend_max);
+    // A vote that was on its way may be lost with its connection.
+    others_are(&mut hand, last + 1, false);
+    assert!(hand.election.next_deadline() <= Some(Mono(last + 1_001)));
+    last = hand.look_until(last + 600_000);
+    assert_eq!(hand.election.next_deadline(), Some(Mono(last + 1_000)));
+    assert_eq!(hand.sent(), [(1, 2), (3, 2)]);
+    // Once they can be, pauses begin to grow again: an answer may be lost as well.
+    others_are(&mut hand, last + 1, true);
+    assert_eq!(hand.election.next_deadline(), Some(Mono(last + 201)));
+    last = hand.look_until(last + 600_000);
+    assert!(hand.election.next_deadline() > Some(Mono(last + 1_000)));
+}
+
+#[test]
+fn a_connection_that_takes_the_place_of_another_is_told_the_vote_again() {
+    let mut hand = Hand::looking();
+    for now in [10, 20] {
+        hand.out.clear();
+        hand.election.link(Mono(now), ServerId(3), true, &hand.electorate, &mut hand.out);
+        assert_eq!(hand.sent(), [(3, 2)]);
+    }
+}
