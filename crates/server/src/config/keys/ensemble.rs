@@ -33,7 +33,9 @@ const KEYS: &[Key] = &[
         "initLimit",
         ANY_INT,
         "10",
-        Obeyed("Ticks that a learner may take to connect and to take over the leader's history, not counting the time in which a whole tree goes on coming"),
+        Obeyed(
+            "Ticks that a learner may take to connect and to take over the leader's history, not counting the time in which a whole tree goes on coming",
+        ),
     ),
     file(
         "syncLimit",
