@@ -66,12 +66,16 @@ impl Server {
             Request::CloseSession => return self.close_local(now, conn, request, arrived, effects),
             _ => {}
         }
-        if self.conns.get(&conn).is_some_and(|state| state.answered > ANSWERED_MAX) {
-            return self.close(conn, CloseReason::Protocol, effects);
-        }
         let answer = self.read(conn, &request.request, effects);
-        if let (Some(state), Ok(body)) = (self.conns.get_mut(&conn), &answer) {
-            state.answered += body.size();
+        // Most answers are small, and are not looked up for.
+        let size = answer.as_ref().map_or(0, Body::size);
+        if size > 0
+            && let Some(state) = self.conns.get_mut(&conn)
+        {
+            if state.answered > ANSWERED_MAX {
+                return self.close(conn, CloseReason::Protocol, effects);
+            }
+            state.answered += size;
         }
         self.stats.read_latency_ms.add(now.mono.0.saturating_sub(arrived.0));
         let xid = if matches!(request.request, Request::Ping) { Xid::PING } else { request.xid };
@@ -165,10 +169,8 @@ impl Server {
 
     fn list_size(&self, path: &str) -> usize {
         let Some(node) = self.tree.get(path) else { return 0 };
-        match &*self.last_list.borrow() {
-            Some(list) if list.is_of(node) => list.names.len(),
-            _ => self.tree.children(path).map(|name| 4 + name.len()).sum(),
-        }
+        let anew = || self.tree.children(path).map(|name| 4 + name.len()).sum();
+        self.kept_list(node).map_or_else(anew, |kept| kept.len())
     }
 
     /// The znode, if it is there and the caller may read it.
@@ -212,13 +214,16 @@ impl Server {
         Ok(answer)
     }
 
+    fn kept_list(&self, node: &Znode) -> Option<SharedBytes> {
+        let kept = self.last_list.borrow();
+        kept.as_ref().filter(|list| list.is_of(node)).map(|list| list.names.clone())
+    }
+
     /// The names of a znode's children as a reply has them. A long list is kept, so that the same question
     /// asked again and again takes neither time nor memory for it.
     fn encode_children(&self, node: &Znode) -> SharedBytes {
-        if let Some(list) = &*self.last_list.borrow()
-            && list.is_of(node)
-        {
-            return list.names.clone();
+        if let Some(kept) = self.kept_list(node) {
+            return kept;
         }
         let mut names = Vec::with_capacity(4 + node.num_children as usize * 24);
         names.length(node.num_children as usize);
