@@ -18,6 +18,19 @@ use std::{
 const MB: usize = 1 << 20;
 const EPHEMERAL: i32 = 1;
 
+/// A multiRead of the same znode so many times.
+fn many_reads(path: &str, times: usize) -> Vec<u8> {
+    let mut body = Vec::new();
+    for _ in 0..times {
+        body.i32(op::GET_DATA);
+        body.bool(false);
+        body.i32(-1);
+        body.raw(&path_watch(path, false));
+    }
+    body.raw(b"\xff\xff\xff\xff\x01\xff\xff\xff\xff");
+    body
+}
+
 /// Writes as much as the server takes, and gives up after a while without progress.
 fn write_what_is_taken(stream: &mut TcpStream, bytes: &[u8]) {
     stream.set_write_timeout(Some(Duration::from_secs(2))).unwrap();
@@ -87,14 +100,7 @@ fn one_frame_that_asks_for_a_large_znode_five_hundred_times() {
     let neighbour = Neighbour::of(server.address);
     let mut client = Client::open(server.address);
     client.create("/large", &vec![7; MB - 1000]);
-    let mut body = Vec::new();
-    for _ in 0..500 {
-        body.i32(op::GET_DATA);
-        body.bool(false);
-        body.i32(-1);
-        body.raw(&path_watch("/large", false));
-    }
-    body.raw(b"\xff\xff\xff\xff\x01\xff\xff\xff\xff");
+    let body = many_reads("/large", 500);
     let memory = MemoryMeter::start();
     client.send(op::MULTI_READ, &body);
     settle();
@@ -115,14 +121,7 @@ fn long_answers_behind_a_write_that_nobody_reads() {
     let neighbour = Neighbour::of(server.address);
     let mut owner = Client::open(server.address);
     owner.create("/large", &vec![7; MB - 1000]);
-    let mut parts = Vec::new();
-    for _ in 0..60 {
-        parts.i32(op::GET_DATA);
-        parts.bool(false);
-        parts.i32(-1);
-        parts.raw(&path_watch("/large", false));
-    }
-    parts.raw(b"\xff\xff\xff\xff\x01\xff\xff\xff\xff");
+    let parts = many_reads("/large", 60);
     let many = |code: i32, body: &[u8]| -> Vec<u8> {
         let write = request(1, op::SET_DATA, &set_data("/large", b"x"));
         // The znode is large again when the others are answered.
@@ -157,14 +156,7 @@ fn an_answer_longer_than_a_frame_can_be_does_not_stop_the_server() {
     let server = TestServer::start_unguarded(|_| {});
     let mut client = Client::open(server.address);
     client.create("/large", &vec![7; MB - 1000]);
-    let mut body = Vec::new();
-    for _ in 0..2100 {
-        body.i32(op::GET_DATA);
-        body.bool(false);
-        body.i32(-1);
-        body.raw(&path_watch("/large", false));
-    }
-    body.raw(b"\xff\xff\xff\xff\x01\xff\xff\xff\xff");
+    let body = many_reads("/large", 2100);
     client.send(op::MULTI_READ, &body);
     client.stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let _ = client.reply();
