@@ -1,77 +1,32 @@
 //! The configuration beside zoo.cfg, where that cannot be written.
-#![allow(clippy::unwrap_used)]
 
+use crate::restricted_disk::RestrictedDisk;
 use ostler_persistence::{KeepingOptions, Persistence, recovery::Restoring, snapshots::SnapshotOptions};
 use ostler_proto::{id::ServerId, membership::Membership};
 use ostler_server_core::PersistOp;
 use ostler_storage::{
     StorageError,
-    disk::{Disk, DiskFile, OsDisk},
+    disk::{Disk, OsDisk},
     folders::DataFolders,
     names::Compression,
     txnlog::LogOptions,
 };
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{fs, io, path::Path, sync::Arc};
 use tempfile::TempDir;
 
-/// The system's, but nothing changes where the configuration is: permissions do not bind whoever may be root.
-struct ReadOnly {
-    folder: PathBuf,
-    /// Only what exists cannot be replaced, as with a zoo.cfg that is a mount by itself.
-    mounted: bool,
-}
-
-impl ReadOnly {
-    fn allows(&self, path: &Path) -> io::Result<()> {
-        let (inside, exists) = (path.starts_with(&self.folder), path.exists());
-        match self.mounted {
+/// The system's, but nothing changes in this folder: permissions do not bind whoever may be root. Where zoo.cfg is a mount
+/// by itself only what exists cannot be replaced.
+fn read_only(folder: &Path, mounted: bool) -> impl Disk + use<> {
+    let folder = folder.to_owned();
+    let may_change = move |path: &Path| {
+        let (inside, exists) = (path.starts_with(&folder), path.exists());
+        match mounted {
             true if inside && exists && path.ends_with("zoo.cfg") => Err(io::ErrorKind::ResourceBusy.into()),
             false if inside => Err(io::ErrorKind::ReadOnlyFilesystem.into()),
             _ => Ok(()),
         }
-    }
-}
-
-impl Disk for ReadOnly {
-    fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        self.allows(path).and_then(|()| OsDisk.create(path))
-    }
-
-    fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        OsDisk.open(path)
-    }
-
-    fn open_to_change(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        OsDisk.open_to_change(path)
-    }
-
-    fn exists(&self, path: &Path) -> io::Result<bool> {
-        OsDisk.exists(path)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.allows(to).and_then(|()| OsDisk.rename(from, to))
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        OsDisk.remove(path)
-    }
-
-    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
-        OsDisk.list(dir)
-    }
-
-    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
-        OsDisk.create_dir_all(dir)
-    }
-
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        OsDisk.sync_dir(dir)
-    }
+    };
+    RestrictedDisk { may_change, shows: |_: &Path| true }
 }
 
 const SERVERS: &str = "server.1=a:1:2;3\nserver.2=b:1:2\nserver.3=c:1:2\n";
@@ -92,7 +47,7 @@ fn member(dir: &TempDir, mounted: bool) -> Persistence {
         reconfigurable: Some((conf.join("zoo.cfg"), ServerId(1))),
     };
     let folders = DataFolders::open(&OsDisk, &dir.path().join("data"), None, true).unwrap();
-    Persistence::start(Arc::new(ReadOnly { folder: conf, mounted }), folders, options).unwrap().0
+    Persistence::start(Arc::new(read_only(&conf, mounted)), folders, options).unwrap().0
 }
 
 fn save(member: &mut Persistence, membership: &Membership, active: bool) -> Result<(), StorageError> {

@@ -1,7 +1,7 @@
 //! What goes on beside the service: snapshots by and by, purges, parts of the log for learners. None of it may get into
 //! the way of the others.
-#![allow(clippy::unwrap_used)]
 
+use crate::restricted_disk::RestrictedDisk;
 use ostler_persistence::{
     KeepingOptions, Persistence, log_part,
     recovery::{Restoring, restore},
@@ -13,15 +13,14 @@ use ostler_proto::{
 };
 use ostler_server_core::{PersistOp, effect::Record};
 use ostler_storage::{
-    disk::{Disk, DiskFile, OsDisk},
+    disk::{Disk, OsDisk},
     folders::DataFolders,
     names::Compression,
     recover::Origin,
     txnlog::LogOptions,
 };
 use std::{
-    io,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{Arc, atomic::Ordering},
     thread,
     time::{Duration, Instant},
@@ -100,47 +99,6 @@ fn install_beside_a_snapshot(leader_has: u64) {
     assert_eq!(found.tree.digest(), leaders.digest());
 }
 
-/// A file system in which a purge takes a file away as soon as it is open.
-struct Purged(PathBuf);
-
-impl Disk for Purged {
-    fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        OsDisk.create(path)
-    }
-
-    fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        OsDisk.open(path)
-    }
-
-    fn open_to_change(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        OsDisk.open_to_change(path)
-    }
-
-    fn exists(&self, path: &Path) -> io::Result<bool> {
-        Ok(path != self.0 && OsDisk.exists(path)?)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        OsDisk.rename(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        OsDisk.remove(path)
-    }
-
-    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
-        OsDisk.list(dir)
-    }
-
-    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
-        OsDisk.create_dir_all(dir)
-    }
-
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        OsDisk.sync_dir(dir)
-    }
-}
-
 #[test]
 fn a_part_of_a_log_that_is_purged_meanwhile_is_none() {
     let dir = tempfile::tempdir().unwrap();
@@ -148,7 +106,10 @@ fn a_part_of_a_log_that_is_purged_meanwhile_is_none() {
     let span = (Zxid(3), Zxid(10));
     let part = log_part(&OsDisk, &folders, span, 33).unwrap().expect("all of it is there");
     assert_eq!(part.records.len(), 7);
-    assert!(log_part(&Purged(folders.logs.join("log.1")), &folders, span, 33).unwrap().is_none());
+    // A purge takes a file away as soon as it is open.
+    let purged = folders.logs.join("log.1");
+    let disk = RestrictedDisk { may_change: |_: &Path| Ok(()), shows: move |path: &Path| path != purged };
+    assert!(log_part(&disk, &folders, span, 33).unwrap().is_none());
 }
 
 /// Java can leave torn snapshots under their final names. What a start has found out is not forgotten.

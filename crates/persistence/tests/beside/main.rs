@@ -1,0 +1,6 @@
+//! What is kept beside the log, and goes on beside the service.
+#![allow(clippy::unwrap_used)]
+
+mod configuration;
+mod restricted_disk;
+mod side_by_side;
