@@ -31,6 +31,8 @@ pub struct Config {
     pub session_timeout: Duration,
     /// The servers' `tickTime`, or longer: how late a leader can hear of what a follower has answered.
     pub tick_time: Duration,
+    /// Whether what is held by a session is to be proven by writes ([`Input::Hold`](crate::Input::Hold)).
+    pub prove_holding: bool,
     /// How long a request waits for a connection before it is given up unsent.
     pub connection_timeout: Duration,
     /// Whether a server that is cut off from its ensemble will do.
@@ -53,6 +55,7 @@ impl Config {
             seed,
             session_timeout: Duration::from_secs(40),
             tick_time: Duration::from_secs(2),
+            prove_holding: true,
             connection_timeout: Duration::from_secs(15),
             read_only: false,
             new_session_after_loss: true,

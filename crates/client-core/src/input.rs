@@ -31,6 +31,12 @@ pub enum Input<'a> {
     },
     /// Nobody listens to a watch any more.
     Unwatch(WatchId),
+    /// Something is held by the session from now on, by an ephemeral znode. Until as many have been released, only
+    /// what takes a quorum shows that the session lives, and a transaction that only checks is asked for now and then.
+    /// Whoever finds [`is_proven`](crate::Session::is_proven) false then asks for the first one.
+    Hold(SessionId),
+    /// It is held no more.
+    Release(SessionId),
     /// Another identity, for this connection and all that follow.
     AddAuth {
         /// Answered like a request.

@@ -12,10 +12,12 @@
 //! That is for a follower that works or has died. One that is cut off from its leader, and does not know it yet, answers
 //! pings by itself for up to syncLimit ticks, and its reports go nowhere; a leader that has been replaced does so, too.
 //! Then the session can be over for that long before it is taken for lost. Pings cannot show it; a write can, as its
-//! answer takes a quorum.
+//! answer takes a quorum: what the follower reported before went the same way before it, and no later leader had begun
+//! to count. So while something is held by the session, s is when the last write was sent that was answered, and there is
+//! one after each quarter of T: a transaction that only checks.
 //!
 //! A ping after an eighth of T keeps that moment near. So that there is time for another server, a connection is
-//! given up when it was silent for half of T.
+//! given up when it was silent for half of T; for three eighths while something is held, as s may be older then.
 
 use crate::time::Mono;
 use alloc::collections::VecDeque;
@@ -34,47 +36,150 @@ pub(crate) struct Liveness {
     answered: VecDeque<Answered>,
     /// When the latest of all requests was sent that were answered.
     newest: Mono,
+    /// When the latest of all writes was sent that were done.
+    written: Mono,
     /// When the last request was sent.
     sent: Mono,
     /// When the last bytes came.
     heard: Mono,
     /// When the ping was sent that has no answer yet.
     ping: Option<Mono>,
+    /// What a quorum has shown.
+    proof: Proof,
+}
+
+/// What is known of a session by writes alone, whichever connections they went by.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Proof {
+    /// The leader has surely heard of the session since then.
+    base: Mono,
+    /// When a write was sent last on this connection.
+    asked: Option<Mono>,
+    /// How many things are held by the session.
+    holds: u64,
+    /// Nothing else counts.
+    alone: bool,
+}
+
+impl Proof {
+    /// A quorum has agreed on the session that was asked for at `asked`.
+    pub(crate) fn of_new_session(asked: Mono) -> Proof {
+        Proof { base: asked, asked: None, holds: 0, alone: false }
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Answered {
     sent: Mono,
-    answer: Mono,
+    /// `None` for the handshake: the leader has heard of it as soon as it was sent, as it were.
+    answer: Option<Mono>,
+}
+
+impl Answered {
+    /// Whether a follower that reports so often, and lived at `moment`, has told the leader.
+    fn is_reported_by(&self, moment: Mono, report: Duration) -> bool {
+        self.answer.is_none_or(|answer| answer + report <= moment)
+    }
 }
 
 impl Liveness {
     /// A handshake asked for at `asked` is answered at `now`. `tick` is the servers' tick or longer; with a timeout
     /// of less than two of them servers grant no session.
-    pub(crate) fn new(timeout: Duration, tick: Duration, asked: Mono, now: Mono) -> Liveness {
-        // The leader has heard of it as soon as it was sent, as it were.
-        let handshake = Answered { sent: asked, answer: asked };
+    /// `proof` is of the session's earlier connections.
+    pub(crate) fn new(
+        timeout: Duration,
+        tick: Duration,
+        asked: Mono,
+        now: Mono,
+        proof: Option<Proof>,
+    ) -> Liveness {
+        let handshake = Answered { sent: asked, answer: None };
+        let proof = proof.map_or(Proof::of_new_session(asked), |known| Proof { asked: None, ..known });
         Liveness {
             timeout,
             report: (tick / 2).min(timeout / 4),
             answered: VecDeque::from([handshake]),
             newest: asked,
+            written: asked,
             sent: now,
             heard: now,
             ping: None,
+            proof,
         }
+    }
+
+    pub(crate) fn proof(&self) -> Proof {
+        self.proof
+    }
+
+    /// The leader has heard of the session since then, if the server that answers is not cut off from it.
+    fn base(&self) -> Mono {
+        // There is the handshake, or what has taken its place.
+        self.answered.front().map_or(Mono::START, |known| known.sent)
     }
 
     /// From this moment on the session may have been expired.
     pub(crate) fn lost_at(&self) -> Mono {
-        // There is the handshake, or what has taken its place.
         let timeout = if planted::is(Bug::SessionOutlived) { self.timeout * 3 / 2 } else { self.timeout };
-        self.answered.front().map_or(Mono::START, |known| known.sent) + timeout
+        let base = if self.proof.alone { self.proof.base } else { self.base() };
+        base + timeout
     }
 
     /// From this moment on the connection is given up: the rest of the session's time is for another one.
     pub(crate) fn silent_at(&self) -> Mono {
-        self.heard + self.timeout / 2
+        let patience = if self.proof.holds > 0 { self.timeout * 3 / 8 } else { self.timeout / 2 };
+        self.heard + patience
+    }
+
+    /// One thing more is held by the session.
+    pub(crate) fn on_hold(&mut self, now: Mono) {
+        self.proof.holds += 1;
+        self.rely_on_proof(now);
+        if !self.proof.alone {
+            // Whoever holds it waits for a write of its own.
+            self.proof.asked = Some(now);
+        }
+    }
+
+    /// One less.
+    pub(crate) fn on_release(&mut self) {
+        self.proof.holds = self.proof.holds.saturating_sub(1);
+        self.proof.alone &= self.proof.holds > 0;
+    }
+
+    /// Whether only what a quorum has shown counts. Not so where something is held and the last write is long ago: then
+    /// the next one decides.
+    pub(crate) fn is_proven(&self) -> bool {
+        self.proof.alone
+    }
+
+    fn rely_on_proof(&mut self, now: Mono) {
+        let is_fresh = now < self.proof.base + self.timeout / 2;
+        self.proof.alone |= self.proof.holds > 0 && is_fresh;
+    }
+
+    /// When to send a write for its answer's sake.
+    pub(crate) fn proof_at(&self) -> Option<Mono> {
+        let after = |asked| asked + self.timeout / 4;
+        (self.proof.holds > 0).then(|| self.proof.asked.map_or(Mono::START, after))
+    }
+
+    /// A write goes out.
+    pub(crate) fn on_write(&mut self, now: Mono) {
+        self.proof.asked = Some(now);
+    }
+
+    /// A write sent at `sent` is done.
+    pub(crate) fn on_written(&mut self, sent: Mono, now: Mono) {
+        self.written = self.written.max(sent);
+        self.on_answer(sent, now);
+        // Before something was held, a ping that overtook this may have counted for more than this can show.
+        if let Some(first) = self.answered.front()
+            && first.is_reported_by(sent, self.report)
+        {
+            self.proof.base = self.proof.base.max(first.sent);
+        }
+        self.rely_on_proof(now);
     }
 
     /// When to send a ping.
@@ -109,9 +214,10 @@ impl Liveness {
         self.newest = self.newest.max(sent);
         // A few of very many do.
         if self.answered.back().is_none_or(|last| sent >= last.sent + self.timeout / 32) {
-            self.answered.push_back(Answered { sent, answer: now });
+            self.answered.push_back(Answered { sent, answer: Some(now) });
         }
-        while self.answered.get(1).is_some_and(|next| next.answer + self.report <= self.newest) {
+        let shown = if self.proof.holds > 0 { self.written } else { self.newest };
+        while self.answered.get(1).is_some_and(|next| next.is_reported_by(shown, self.report)) {
             self.answered.pop_front();
         }
     }
@@ -154,7 +260,7 @@ mod tests {
             dies_at in 0_u64..40_000,
         ) {
             let (timeout, tick_ms) = (Duration::from_millis(TIMEOUT), Duration::from_millis(tick));
-            let mut liveness = Liveness::new(timeout, tick_ms, at(0), at(1));
+            let mut liveness = Liveness::new(timeout, tick_ms, at(0), at(1), None);
             let (mut sent, mut arrival, mut answer) = (0, 0, 0);
             let mut arrivals: Vec<u64> = Vec::new();
             for (gap, up, down) in requests {
@@ -168,6 +274,51 @@ mod tests {
                 liveness.on_answer(at(sent), at(answer));
                 let base = heard_by_leader(&arrivals, tick / 2, phase, dies_at);
                 prop_assert!(liveness.lost_at() <= at(base) + timeout, "{arrivals:?} {base}");
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(3000))]
+
+        /// A follower that is cut off answers what it can answer alone, and its reports do not arrive.
+        #[test]
+        fn nor_one_by_which_something_is_held_where_the_follower_is_cut_off(
+            tick in 100_u64..=TIMEOUT / 2,
+            phase in 0_u64..4000,
+            requests in
+                proptest::collection::vec((0_u64..1500, 0_u64..600, 0_u64..600, any::<bool>()), 0..30),
+            cut_off_at in 0_u64..25_000,
+            held_at in 0_u64..25_000,
+        ) {
+            let (timeout, tick_ms) = (Duration::from_millis(TIMEOUT), Duration::from_millis(tick));
+            let mut liveness = Liveness::new(timeout, tick_ms, at(0), at(1), None);
+            let (mut sent, mut arrival, mut written) = (0, 0, 0);
+            let (mut arrivals, mut answers) = (Vec::new(), Vec::new());
+            for (gap, up, down, write) in requests {
+                sent += gap;
+                arrival = (sent + up).max(arrival);
+                if write && arrival > cut_off_at {
+                    continue;
+                }
+                arrivals.push(arrival);
+                // A ping can overtake a write.
+                written = if write { written.max(arrival + 4 * down) } else { written };
+                answers.push((if write { written } else { arrival }, sent, write));
+            }
+            answers.sort_unstable();
+            let base = heard_by_leader(&arrivals, tick / 2, phase, cut_off_at);
+            for (answer, sent, write) in answers {
+                if answer >= held_at && liveness.proof.holds == 0 {
+                    liveness.on_hold(at(answer));
+                }
+                match write {
+                    true => liveness.on_written(at(sent), at(answer)),
+                    false => liveness.on_answer(at(sent), at(answer)),
+                }
+                if liveness.is_proven() {
+                    prop_assert!(liveness.lost_at() <= at(base) + timeout, "{arrivals:?} {base}");
+                }
             }
         }
     }

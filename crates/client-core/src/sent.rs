@@ -16,6 +16,8 @@ pub(crate) struct Queued {
     pub(crate) bound: Option<SessionId>,
     pub(crate) since: Mono,
     pub(crate) frame: Vec<u8>,
+    /// See [`Sent::writes`].
+    pub(crate) writes: bool,
     pub(crate) side: Option<Box<Side>>,
 }
 
@@ -24,6 +26,8 @@ pub(crate) struct Queued {
 pub(crate) struct Sent {
     pub(crate) xid: Xid,
     pub(crate) at: Mono,
+    /// Whether it takes a quorum to do it.
+    pub(crate) writes: bool,
     pub(crate) what: What,
 }
 
@@ -33,6 +37,8 @@ pub(crate) enum What {
     Asked { id: RequestId, side: Option<Box<Side>> },
     /// The session's own removeWatches.
     RemoveWatches { path: Box<str>, kind: i32 },
+    /// A transaction that only checks: that it is answered is all that is wanted.
+    Proof,
     /// A persistent watch set again, whose answer says nothing new.
     Renewal,
     /// The end of the session.

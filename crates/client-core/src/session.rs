@@ -28,6 +28,7 @@ use core::time::Duration;
 use ostler_proto::{
     connect::Password,
     id::{SessionId, Xid, Zxid},
+    planted::{self, Bug},
 };
 use sasl::Exchange;
 
@@ -136,6 +137,7 @@ impl Session {
             }
             _ => self.lose_if_due(now, effects),
         }
+        let proves = self.proves_holding();
         match input {
             Input::Request { id, session, request, watch } => {
                 self.request(now, id, session, request, watch, effects);
@@ -143,6 +145,16 @@ impl Session {
             Input::Unwatch(watch) => {
                 if let Some(unneeded) = self.watches.remove(watch) {
                     self.remove_at_server(now, unneeded, effects);
+                }
+            }
+            Input::Hold(session) => {
+                if let Some(liveness) = self.liveness_of(session).filter(|_| proves) {
+                    liveness.on_hold(now);
+                }
+            }
+            Input::Release(session) => {
+                if let Some(liveness) = self.liveness_of(session) {
+                    liveness.on_release();
                 }
             }
             Input::AddAuth { id, auth } => self.add_auth(id, auth, effects),
@@ -173,7 +185,10 @@ impl Session {
             | Link::Sasl { deadline, .. } => *deadline,
             Link::Online { probe, .. } => {
                 let liveness = &self.granted.as_ref()?.liveness;
-                let own = liveness.ping_at().min(liveness.silent_at());
+                let mut own = liveness.ping_at().min(liveness.silent_at());
+                if let Some(proof) = liveness.proof_at().filter(|_| self.closing.is_none()) {
+                    own = own.min(proof);
+                }
                 probe.map_or(own, |probe| own.min(probe.at))
             }
             Link::Ended(_) => return None,
@@ -197,6 +212,21 @@ impl Session {
     /// expired it.
     pub fn session_at(&self, now: Mono) -> Option<SessionId> {
         self.granted.as_ref().filter(|_| !self.is_overdue(now)).map(|granted| granted.id)
+    }
+
+    /// Whether [`session_at`](Session::session_at) speaks of what a quorum has shown, because something is held by
+    /// this session ([`Input::Hold`]). Not so yet where the last write is long ago.
+    pub fn is_proven(&self, session: SessionId) -> bool {
+        let of_session = self.granted.as_ref().filter(|granted| granted.id == session);
+        of_session.is_some_and(|granted| granted.liveness.is_proven() || !self.proves_holding())
+    }
+
+    fn proves_holding(&self) -> bool {
+        self.config.prove_holding && !planted::is(Bug::PingsProve)
+    }
+
+    fn liveness_of(&mut self, session: SessionId) -> Option<&mut Liveness> {
+        self.granted.as_mut().filter(|granted| granted.id == session).map(|granted| &mut granted.liveness)
     }
 
     /// Session timeout that the server has granted.

@@ -66,6 +66,18 @@ impl ClientBuilder {
         self
     }
 
+    /// Whether a session by which something is held is proven by writes, which take a quorum; true unless said.
+    ///
+    /// A follower that is cut off from its leader, or a leader that has been replaced, answers pings for up to
+    /// `syncLimit` ticks, while the session may expire. So while a recipe holds something, the client asks for a
+    /// transaction that only checks, after each quarter of the session's timeout, and takes the session for lost in time
+    /// even if nothing but pings is answered. With very many holders these writes may be too many; without them a lock
+    /// can seem to be held for so long after another has it, and what goes through its fence is refused all the same.
+    pub fn prove_holding(mut self, prove: bool) -> Self {
+        self.config.prove_holding = prove;
+        self
+    }
+
     /// How long `connect` tries, and how long an operation waits for a connection before it fails with
     /// [`Error::NotConnected`]; 15 s unless said.
     pub fn connection_timeout(mut self, timeout: Duration) -> Self {

@@ -132,7 +132,7 @@ pub use protected::{ProtectionId, without_protection};
 pub use reads::Read;
 pub use retry::RetryPolicy;
 pub use rustls;
-pub use session::Session;
+pub use session::{Hold, Session};
 pub use states::StateStream;
 pub use watch::{AddWatchMode, Watch, WatchStream, WatchedEvent};
 pub use watch_ops::WatcherType;

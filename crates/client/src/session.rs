@@ -1,9 +1,13 @@
 //! A handle that is bound to one session.
 
-use crate::client::Client;
+use crate::{client::Client, error::Result, shared::Shared};
 use ostler_client_core::ConnectionState;
 use ostler_proto::id::SessionId;
-use std::ops::Deref;
+use std::{ops::Deref, sync::Arc, time::Duration};
+use tokio::time::sleep;
+
+/// Between two tries of what did not show that a session lives.
+const PROOF_PAUSE: Duration = Duration::from_millis(50);
 
 /// A [`Client`] whose operations are done in one session or not at all.
 ///
@@ -27,10 +31,33 @@ impl Session {
     }
 
     /// Whether it can be taken to live: it is the client's present one, and by this machine's monotonic clock no
-    /// server can have expired it; but for a server that is cut off from its leader, and answers until it notices
-    /// (`syncLimit` ticks).
+    /// server can have expired it. Without a [`Hold`] that is not said of a server that is cut off from its leader, and
+    /// answers until it notices (`syncLimit` ticks).
     pub fn is_alive(&self) -> bool {
         self.client.session_id() == Some(self.id)
+    }
+
+    /// Something is held by the session, by a znode of its own: returns as soon as it is certain that the session lives.
+    /// From then on until all of its holds are dropped it is taken for lost in time, whatever its server believes:
+    /// only what takes a quorum counts as a sign of life. For that the client asks for a transaction that only checks,
+    /// where nothing else is written. See [`ClientBuilder::prove_holding`](crate::ClientBuilder::prove_holding).
+    ///
+    /// # Errors
+    /// The session is over, or the client's others.
+    pub async fn hold(&self) -> Result<Hold> {
+        let shared = self.client.shared();
+        shared.hold(self.id);
+        let hold = Hold { session: self.id, shared: shared.clone() };
+        while !shared.is_proven(self.id) {
+            match self.multi().check("/", -1).commit().await {
+                Err(error) if error.is_connection_trouble() => drop(self.client.wait_connected().await?),
+                Err(error) if error.is_session_over() => return Err(error),
+                // Whatever was found, a quorum has said it; but for a server that cannot write now.
+                _ if shared.is_proven(self.id) => {}
+                _ => sleep(PROOF_PAUSE).await,
+            }
+        }
+        Ok(hold)
     }
 
     /// Waits until it is over: lost, or the client closed.
@@ -53,6 +80,19 @@ impl Session {
                 None => return,
             }
         }
+    }
+}
+
+/// Says that something is held by a session ([`Session::hold`]), until it is dropped.
+#[derive(Debug)]
+pub struct Hold {
+    session: SessionId,
+    shared: Arc<Shared>,
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.shared.release(self.session);
     }
 }
 

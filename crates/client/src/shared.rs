@@ -310,6 +310,20 @@ impl Shared {
         seen
     }
 
+    /// Something is held by the session from now on.
+    pub(crate) fn hold(&self, session: SessionId) {
+        self.step(Input::Hold(session));
+    }
+
+    /// It is held no more.
+    pub(crate) fn release(&self, session: SessionId) {
+        self.step(Input::Release(session));
+    }
+
+    pub(crate) fn is_proven(&self, session: SessionId) -> bool {
+        self.lock().core.is_proven(session)
+    }
+
     pub(crate) fn session_timeout(&self) -> Option<Duration> {
         self.lock().core.timeout()
     }

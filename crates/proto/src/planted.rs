@@ -65,11 +65,12 @@ pub enum Bug {
     SearchWithoutSync,
     HolderAsksNoClock,
     SessionOutlived,
+    PingsProve,
 }
 
 impl Bug {
     /// All of them, with their names and what they are.
-    pub const ALL: [(Bug, &'static str, &'static str); 57] = [
+    pub const ALL: [(Bug, &'static str, &'static str); 58] = [
         (Bug::AckBeforeSync, "ack-before-sync", "a server acknowledges what its disk has not synced"),
         (Bug::AppendOutOfOrder, "append-out-of-order", "records of one batch are written in the wrong order"),
         (
@@ -278,6 +279,11 @@ impl Bug {
             Bug::SessionOutlived,
             "session-outlived",
             "a client takes its session for lost half a timeout too late",
+        ),
+        (
+            Bug::PingsProve,
+            "pings-prove",
+            "a holder takes answered pings for a proof that its session lives, from a server that is cut off, too",
         ),
     ];
 

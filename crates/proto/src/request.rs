@@ -237,6 +237,19 @@ pub enum Request<'a> {
 }
 
 impl<'a> Request<'a> {
+    /// Whether a quorum has to agree on it: that it is done shows that the server is not cut off. Sync does not take one.
+    pub fn takes_quorum(&self) -> bool {
+        matches!(
+            self,
+            Request::Create(_)
+                | Request::Delete(_)
+                | Request::SetData(_)
+                | Request::SetAcl { .. }
+                | Request::Multi(_)
+                | Request::Reconfig(_)
+        )
+    }
+
     /// Decodes a body. What a client may not send (session creation, the reaper's deletes, a lone check)
     /// is `Unimplemented`: upstream lets some of it through and is hurt by it.
     pub fn read(code: i32, body: &'a [u8]) -> Request<'a> {

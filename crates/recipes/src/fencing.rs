@@ -34,11 +34,11 @@
 //! metadata and the write is conditional on what was read. A store that can do neither cannot be protected by any lock.
 
 use crate::error::{Error, Result};
-use ostler_client::{Acl, CreateMode, EventKind, Multi, OpResult, Session, Zxid};
+use ostler_client::{Acl, CreateMode, EventKind, Hold, Multi, OpResult, Session, Zxid};
 use std::{
     fmt,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering::SeqCst},
     },
 };
@@ -79,18 +79,29 @@ struct Held {
     /// A znode that has this version for as long as it is held: for znodes whose name others can have after us.
     reign: Option<(Box<str>, i32)>,
     released: AtomicBool,
+    /// From the moment on at which it is held.
+    hold: Mutex<Option<Hold>>,
 }
 
 impl Fence {
     pub(crate) fn new(session: Session, node: &str, token: Token) -> Fence {
-        let released = AtomicBool::new(false);
-        Fence { held: Arc::new(Held { session, node: node.into(), token, reign: None, released }) }
+        Fence::of(session, node, token, None)
     }
 
     pub(crate) fn with_reign(session: Session, node: &str, token: Token, reign: (&str, i32)) -> Fence {
-        let reign = Some((reign.0.into(), reign.1));
-        let released = AtomicBool::new(false);
-        Fence { held: Arc::new(Held { session, node: node.into(), token, reign, released }) }
+        Fence::of(session, node, token, Some((reign.0.into(), reign.1)))
+    }
+
+    fn of(session: Session, node: &str, token: Token, reign: Option<(Box<str>, i32)>) -> Fence {
+        let (released, hold) = (AtomicBool::new(false), Mutex::new(None));
+        Fence { held: Arc::new(Held { session, node: node.into(), token, reign, released, hold }) }
+    }
+
+    /// It is held, as far as the server knows: returns as soon as its session is certain to live.
+    pub(crate) async fn begin(&self) -> ostler_client::Result<()> {
+        let hold = self.held.session.hold().await?;
+        *self.held.hold.lock().unwrap_or_else(PoisonError::into_inner) = Some(hold);
+        Ok(())
     }
 
     /// The token.
@@ -109,10 +120,9 @@ impl Fence {
     }
 
     /// Whether it can be taken to be held at this moment: it was not released, and by this machine's monotonic clock
-    /// no server can have expired the session. True while the connection is suspended for less than that.
-    ///
-    /// A follower that is cut off from its leader, or a leader that has been replaced, answers its clients until it
-    /// notices: up to `syncLimit` ticks. The session can have been expired meanwhile, and somebody else hold it.
+    /// no server can have expired the session. True while the connection is suspended for less than that. What a server
+    /// says that is cut off from its leader counts for nothing, unless the client was built without
+    /// [`prove_holding`](ostler_client::ClientBuilder::prove_holding).
     ///
     /// It is the best answer that a process can give to itself without asking a server, and it can be outdated when
     /// the caller acts on it: see [`multi`](Fence::multi).
@@ -171,6 +181,7 @@ impl Fence {
 
     pub(crate) fn set_released(&self) {
         self.held.released.store(true, SeqCst);
+        *self.held.hold.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     fn not_held(&self) -> Error {

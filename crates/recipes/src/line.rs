@@ -64,7 +64,7 @@ impl Place {
         Ok(Place::at(session, &made.path, Token(made.stat.czxid)))
     }
 
-    /// A znode with a name that is given instead of numbered by the server, held with somebody's token.
+    /// A znode with a name that is given instead of numbered by the server, held at once with somebody's token.
     pub(crate) async fn take_named(
         session: &Session,
         path: &str,
@@ -73,7 +73,9 @@ impl Place {
     ) -> Result<Place> {
         let create = session.create(path, data).mode(CreateMode::Ephemeral).protected();
         let made = create.creating_container_parents().await?;
-        Ok(Place::at(session, &made.path, token))
+        let place = Place::at(session, &made.path, token);
+        place.fence.begin().await?;
+        Ok(place)
     }
 
     pub(crate) fn at(session: &Session, path: &str, token: Token) -> Place {
@@ -113,7 +115,10 @@ impl Place {
         loop {
             let names = self.look().await?;
             let before = match standing(&names, self.name()) {
-                Standing::First => return Ok(Turn::Ours),
+                Standing::First => {
+                    self.fence.begin().await?;
+                    return Ok(Turn::Ours);
+                }
                 Standing::Gone => return Ok(Turn::Gone),
                 Standing::Behind(name) => paths::join(self.queue(), name),
             };

@@ -35,6 +35,9 @@ const CALL_AGAIN_MS: u64 = 20;
 const FRAME_MAX: usize = 1 << 20;
 /// A session's timeout, at most.
 const TIMEOUT_MS: u64 = 3_000;
+/// Where servers notice so late that they are cut off, holders write nothing for so long, at most.
+const LONG_LIMIT_MS: u64 = 1_000;
+const REST_MS: u64 = 4_000;
 /// In the calm, somebody has each thing so long after the last session that may be gone has ended.
 const TURN_MS: u64 = TIMEOUT_MS + 6_000;
 /// And those who are told to stop have given back all that they had.
@@ -91,6 +94,8 @@ pub(crate) struct Contender {
     missed: Vec<Missed>,
     /// Nothing passes between it and any server before then.
     cut_until: u64,
+    /// But this one, if there is one.
+    reaches: Option<i64>,
     /// Calls so far.
     calls: u64,
 }
@@ -109,6 +114,7 @@ impl Contender {
                 hosts: shape.voters + shape.observers,
                 things: things.clone(),
                 timeout_ms: chance.between(8, TIMEOUT_MS / 100) * 100,
+                rest_ms: if shape.sync_limit_ms > LONG_LIMIT_MS { REST_MS } else { 0 },
                 seed: chance.below(1 << 30),
             },
             process: None,
@@ -116,6 +122,7 @@ impl Contender {
             paused: false,
             missed: Vec::new(),
             cut_until: 0,
+            reaches: None,
             calls: 0,
         };
         (0..shape.contenders).map(make).collect()
@@ -240,7 +247,8 @@ impl World {
 
     /// A call has reached a port, or a machine on which nobody listens.
     pub(crate) fn contender_calls(&mut self, contender: usize, call: u64, member: i64) {
-        if self.contenders.get(contender).is_some_and(|of| of.cut_until > self.now) {
+        let is_cut_off = |of: &Contender| of.cut_until > self.now && of.reaches != Some(member);
+        if self.contenders.get(contender).is_some_and(is_cut_off) {
             return self.after(CALL_AGAIN_MS, Event::ContenderCalls { contender, call, member });
         }
         let of = self.contenders.get_mut(contender).and_then(|of| of.process.as_mut());
@@ -374,13 +382,19 @@ impl World {
         self.contenders[contender].idle_until = self.now + ms;
     }
 
-    /// A process is cut off from all servers for a while; its connections die without a word.
+    /// A process is cut off from all servers for a while, and its connections die without a word; or it is cut off
+    /// together with the one that it is connected to.
     pub(crate) fn cut_contender(&mut self, chance: &mut Chance) {
         let Some(contender) = self.some_contender(chance) else { return };
+        if chance.one_in(3)
+            && let Some(id) = self.server_of(contender)
+        {
+            return self.cut_with_server(contender, id);
+        }
         let ms = some_time(chance);
         self.trace(|| format!("contender {contender} is cut off for {ms} ms"));
         let of = &mut self.contenders[contender];
-        of.cut_until = self.now + ms;
+        (of.cut_until, of.reaches) = (self.now + ms, None);
         let conns: Vec<ConnId> =
             of.process.iter().flat_map(|process| process.lines.keys().copied()).collect();
         for conn in conns {
@@ -388,6 +402,35 @@ impl World {
             self.net.kill(up);
             self.net.kill(down);
         }
+    }
+
+    /// A process and its server are cut off from all others, until the session has ended there.
+    fn cut_with_server(&mut self, contender: usize, id: i64) {
+        self.trace(|| format!("contender {contender} reaches only server {id}"));
+        let until = self.now + 2 * TIMEOUT_MS;
+        let of = &mut self.contenders[contender];
+        (of.cut_until, of.reaches) = (until, Some(id));
+        self.isolate(id, true, true);
+    }
+
+    /// A process that holds something by way of a follower is cut off together with that. False if there is none.
+    pub(crate) fn cut_a_holder_with_its_follower(&mut self) -> bool {
+        let leader = self.leader();
+        let holds = |of: &Contender| of.process.as_ref().is_some_and(|process| !process.believed().is_empty());
+        let holder = (0..self.contenders.len()).find_map(|contender| {
+            let id = self.server_of(contender).filter(|id| leader.is_some_and(|leader| leader != *id))?;
+            holds(&self.contenders[contender]).then_some((contender, id))
+        });
+        if let Some((contender, id)) = holder {
+            self.cut_with_server(contender, id);
+        }
+        holder.is_some()
+    }
+
+    /// Where a process has its connection.
+    fn server_of(&self, contender: usize) -> Option<i64> {
+        let process = self.contenders[contender].process.as_ref()?;
+        process.lines.keys().next_back().map(|conn| self.net.conns[conn].member.0)
     }
 
     /// One of them, mostly one that holds something.

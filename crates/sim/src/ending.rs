@@ -193,12 +193,14 @@ impl World {
     }
 
     fn all_have_the_same(&mut self) {
-        // The servers may be about to take away a container in which nothing is left.
+        // The servers may be about to take away a container in which nothing is left, or have that on disk and not agreed
+        // on yet.
         self.run_until(2_000, |world| {
             let settled = |id: &i64| {
                 let node = &world.nodes[id];
                 let applied = node.server.as_ref().map(|server| server.tree().last_processed());
-                applied >= Some(world.truth.last()) && node.disk.waiting() == 0
+                let has_all = applied >= Some(world.truth.last()) && applied == Some(node.history.last());
+                has_all && node.disk.waiting() == 0
             };
             world.members().iter().all(settled)
         });

@@ -169,6 +169,8 @@ impl Plan {
             reconfig: one_of(3) == 0,
             // Nothing may need it: with a minute, who waits for it without need is not there at the end.
             init_ms: [1_500, 60_000][one_of(2)],
+            // Longer than many of their sessions last: who is cut off does not know it for so long.
+            sync_limit_ms: if self.contenders > 0 { [500, 2_000][one_of(2)] } else { 500 },
         }
     }
 }

@@ -4,6 +4,7 @@
 
 #[cfg(test)]
 mod courses;
+mod cut_off_holder;
 #[cfg(test)]
 mod interrupted_acts;
 mod later_epoch;
@@ -31,16 +32,19 @@ use ostler_zab::ReignLength;
 pub enum Scene {
     /// Two servers have promised an epoch that a reign has not come to, and meet its leader.
     LaterEpoch,
+    /// A holder and its follower are cut off together.
+    CutOffHolder,
 }
 
 impl Scene {
     /// All of them.
-    pub const ALL: [Scene; 1] = [Scene::LaterEpoch];
+    pub const ALL: [Scene; 2] = [Scene::LaterEpoch, Scene::CutOffHolder];
 
     /// As in `--scene`.
     pub fn name(self) -> &'static str {
         match self {
             Scene::LaterEpoch => "later-epoch",
+            Scene::CutOffHolder => "cut-off-holder",
         }
     }
 
@@ -53,6 +57,7 @@ impl Scene {
     fn of_bug(bug: Bug) -> Option<Scene> {
         match bug {
             Bug::StaleEpochAccepted => Some(Scene::LaterEpoch),
+            Bug::PingsProve => Some(Scene::CutOffHolder),
             _ => None,
         }
     }
@@ -60,6 +65,7 @@ impl Scene {
     pub(crate) fn shape(self, seed: u64) -> Shape {
         match self {
             Scene::LaterEpoch => later_epoch::shape(seed),
+            Scene::CutOffHolder => cut_off_holder::shape(seed),
         }
     }
 
@@ -67,6 +73,7 @@ impl Scene {
     pub(crate) fn play(self, world: &mut World) {
         match self {
             Scene::LaterEpoch => later_epoch::play(world),
+            Scene::CutOffHolder => cut_off_holder::play(world),
         }
     }
 }
@@ -92,6 +99,7 @@ fn shape(seed: u64) -> Shape {
         local: LocalSessions::Off,
         read_only_after_ms: None,
         init_ms: 1_500,
+        sync_limit_ms: 500,
         prealloc_bytes: 4 << 10,
         reconfig: false,
     }

@@ -34,7 +34,6 @@ use ostler_zab::{
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) const TICK_MS: u64 = 100;
-const SYNC_LIMIT_MS: u64 = 500;
 const START_MS: u64 = 1_000;
 /// More events in one millisecond are a loop.
 const AT_ONCE_MAX: u64 = 1_000_000;
@@ -149,6 +148,8 @@ pub(crate) struct Shape {
     pub(crate) read_only_after_ms: Option<u64>,
     /// How long a server waits for each step until a reign begins (`initLimit`).
     pub(crate) init_ms: u64,
+    /// For how long a leader or a follower that hears nothing of the other goes on (`syncLimit`).
+    pub(crate) sync_limit_ms: u64,
     /// How far ahead of the log's end space is reserved, bytes.
     pub(crate) prealloc_bytes: u64,
     /// Whether the ensemble may be changed while it works.
@@ -326,7 +327,7 @@ impl World {
             membership: found.membership,
             pending: found.pending.filter(|_| shape.reconfig),
             election: ElectionTiming::default(),
-            timing: LeadingTiming { init: shape.init_ms, sync: SYNC_LIMIT_MS },
+            timing: LeadingTiming { init: shape.init_ms, sync: shape.sync_limit_ms },
             refuse_others: true,
             observing: shape.observing,
             reign: shape.reign,

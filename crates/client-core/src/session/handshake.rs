@@ -53,10 +53,11 @@ impl Session {
         }
         let timeout = Duration::from_millis(timeout.into());
         let read_only = response.read_only == Some(true);
+        let proof = self.granted.as_ref().filter(|_| known.is_some()).map(|granted| granted.liveness.proof());
         self.granted = Some(Granted {
             id: response.session,
             password: response.password,
-            liveness: Liveness::new(timeout, self.config.tick_time, asked, now),
+            liveness: Liveness::new(timeout, self.config.tick_time, asked, now, proof),
             timeout,
             read_write_seen: known.is_some() || !read_only,
         });
@@ -98,7 +99,8 @@ impl Session {
             effects.bytes[start + 4..start + 8].copy_from_slice(&xid.0.to_be_bytes());
             let taken = queued.side.as_deref().and_then(Side::takes_place);
             let what = What::Asked { id: queued.id, side: queued.side };
-            self.sent.push_back(Sent { xid, at: now, what });
+            self.note_sent(now, queued.writes);
+            self.sent.push_back(Sent { xid, at: now, writes: queued.writes, what });
             if let Some((path, entries)) = taken {
                 self.renew(now, &path, entries, effects);
             }

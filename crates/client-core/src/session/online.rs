@@ -8,14 +8,14 @@ use crate::{
     time::Mono,
     watch_table::{EntryKind, EventKind, LASTING, REMOVE_ANY, Unneeded, WatchKind},
 };
-use alloc::{boxed::Box, string::String};
+use alloc::{boxed::Box, string::String, vec};
 use ostler_proto::{
     error::ErrorCode,
     event::{EventType, WatcherEvent},
     id::{Xid, Zxid},
     jute::Reader,
     reply::ReplyHeader,
-    request::Request,
+    request::{MultiOp, PathVersion, Request},
 };
 
 impl Session {
@@ -57,8 +57,8 @@ impl Session {
         if self.sent.front()?.xid != header.xid {
             return None;
         }
-        let Sent { at, what, .. } = self.sent.pop_front()?;
-        self.answered(now, at, header);
+        let Sent { at, writes, what, .. } = self.sent.pop_front()?;
+        self.answered(now, at, header, writes);
         match what {
             What::Asked { id, side } => {
                 let zxid = (header.zxid > 0).then(|| Zxid::from_wire(header.zxid));
@@ -79,16 +79,20 @@ impl Session {
             What::RemoveWatches { path, kind } => self.removed(now, path, kind, header.error, effects),
             // Without it the watch that it was to serve hears of nothing: a new connection sets all watches again.
             What::Renewal if is_throttled(header.error) => return None,
-            What::Renewal => {}
+            What::Renewal | What::Proof => {}
             What::Close => self.end(Failure::Closed, effects),
         }
         Some(())
     }
 
     /// A request sent at `at` has its reply now.
-    fn answered(&mut self, now: Mono, at: Mono, header: &ReplyHeader) {
+    fn answered(&mut self, now: Mono, at: Mono, header: &ReplyHeader, writes: bool) {
         if let Some(granted) = &mut self.granted {
-            granted.liveness.on_answer(at, now);
+            // A server can refuse a write by itself.
+            match writes && header.error == 0 {
+                true => granted.liveness.on_written(at, now),
+                false => granted.liveness.on_answer(at, now),
+            }
         }
         let zxid = Zxid::from_wire(header.zxid.max(0));
         self.seen = self.seen.max(zxid);
@@ -147,7 +151,7 @@ impl Session {
     /// connection sets them.
     fn rearmed(&mut self, now: Mono, header: &ReplyHeader, effects: &mut Effects) -> Option<()> {
         let rearming = self.rearming.pop_front().filter(|_| header.error == 0)?;
-        self.answered(now, rearming.at, header);
+        self.answered(now, rearming.at, header, false);
         // Some may have gone since they were set again.
         let mut watchers = rearming.gaps;
         watchers.retain(|watch| self.watches.has(*watch));
@@ -223,13 +227,17 @@ impl Session {
     pub(super) fn send_own(&mut self, now: Mono, request: &Request<'_>, what: What, effects: &mut Effects) {
         let xid = self.next_xid();
         request.write_frame(xid, &mut effects.bytes);
-        self.note_sent(now);
-        self.sent.push_back(Sent { xid, at: now, what });
+        let writes = request.takes_quorum();
+        self.note_sent(now, writes);
+        self.sent.push_back(Sent { xid, at: now, writes, what });
     }
 
-    pub(super) fn note_sent(&mut self, now: Mono) {
+    pub(super) fn note_sent(&mut self, now: Mono, writes: bool) {
         if let Some(granted) = &mut self.granted {
             granted.liveness.on_sent(now);
+            if writes {
+                granted.liveness.on_write(now);
+            }
         }
     }
 
@@ -241,6 +249,10 @@ impl Session {
         if now >= granted.liveness.ping_at() {
             granted.liveness.on_ping(now);
             Request::Ping.write_frame(Xid::PING, &mut effects.bytes);
+        }
+        if granted.liveness.proof_at().is_some_and(|at| now >= at) && self.closing.is_none() {
+            let anything = MultiOp::Check(PathVersion { path: "/".into(), version: -1 });
+            self.send_own(now, &Request::Multi(vec![anything]), What::Proof, effects);
         }
         self.probe(now, effects);
     }

@@ -82,9 +82,10 @@ impl Session {
         if let Some(Side::Registering(registering)) = side.as_deref() {
             self.watches.begin(&registering.registration);
         }
-        self.note_sent(now);
+        let writes = request.takes_quorum();
+        self.note_sent(now, writes);
         let taken = side.as_deref().and_then(Side::takes_place);
-        self.sent.push_back(Sent { xid, at: now, what: What::Asked { id, side } });
+        self.sent.push_back(Sent { xid, at: now, writes, what: What::Asked { id, side } });
         if let Some((path, entries)) = taken {
             self.renew(now, &path, entries, effects);
         }
@@ -123,7 +124,8 @@ impl Session {
         if let Some(Side::Registering(registering)) = side.as_deref() {
             self.watches.begin(&registering.registration);
         }
-        self.queue.push_back(Queued { id, bound, since: now, frame, side });
+        let writes = request.takes_quorum();
+        self.queue.push_back(Queued { id, bound, since: now, frame, writes, side });
     }
 }
 

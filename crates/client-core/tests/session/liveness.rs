@@ -2,7 +2,11 @@
 
 use crate::rig::{Heard, PING, Rig, SESSION, TIMEOUT, config};
 use ostler_client_core::{Config, ConnectionState, Failure, Input};
-use ostler_proto::{id::SessionId, request::Request};
+use ostler_proto::{
+    error::ErrorCode,
+    id::SessionId,
+    request::{MultiOp, PathVersion, Request},
+};
 use std::time::Duration;
 
 const PING_AFTER: Duration = Duration::from_millis(3750);
@@ -77,6 +81,144 @@ fn the_session_lives_from_what_a_leader_must_have_heard_of() {
     rig.get("/a");
     rig.reply(3, 1, 0);
     assert!(lives_until(&rig, 34), "it has lived for half a tick since then");
+}
+
+/// A follower that is cut off from its leader answers pings and reads, and no writes.
+#[test]
+fn what_only_a_server_says_proves_nothing_for_a_holder() {
+    let mut rig = holding();
+    let start = rig.now;
+    while rig.session.session_at(rig.now).is_some() {
+        for (xid, request) in rig.sent() {
+            if request == Request::Ping {
+                rig.reply(xid, 0, 0);
+            }
+        }
+        rig.deadline();
+    }
+    assert_eq!(rig.now.since(start), TIMEOUT);
+    assert!(rig.heard().contains(&Heard::State(ConnectionState::Lost, Some(SESSION))));
+}
+
+#[test]
+fn writes_prove_that_a_holders_session_lives() {
+    let mut rig = holding();
+    let start = rig.now;
+    let mut proofs = Vec::new();
+    while rig.now.since(start) < 3 * TIMEOUT {
+        for (xid, request) in rig.sent() {
+            rig.reply(xid, 0, 0);
+            proofs.extend((request == proof()).then(|| rig.now.since(start)));
+        }
+        rig.deadline();
+    }
+    assert_eq!(rig.heard(), [], "neither lost nor suspended");
+    let apart: Vec<_> = proofs.windows(2).map(|two| two[1] - two[0]).collect();
+    assert!(apart.len() >= 10 && apart.iter().all(|apart| *apart == TIMEOUT / 4), "{proofs:?}");
+}
+
+/// The leader has heard of what was answered half a tick before the write was sent.
+#[test]
+fn a_write_proves_what_the_follower_reported_before() {
+    let mut rig = holding();
+    let start = rig.now;
+    let lives_until = |rig: &Rig, seconds| {
+        let end = start + Duration::from_secs(seconds);
+        rig.session.session_at(end - Duration::from_nanos(1)).is_some()
+            && rig.session.session_at(end).is_none()
+    };
+    rig.wait(Duration::from_secs(4));
+    rig.get("/a");
+    rig.reply(2, 1, 0);
+    rig.wait(Duration::from_secs(1));
+    rig.get("/a");
+    rig.reply(3, 1, 0);
+    assert!(lives_until(&rig, 30), "no write yet");
+    rig.ask(&proof());
+    rig.get("/a");
+    rig.reply(4, 1, 0);
+    assert!(lives_until(&rig, 34), "what was answered a second before it");
+    rig.reply(5, 1, 0);
+    assert!(lives_until(&rig, 34), "and not what came after it");
+}
+
+#[test]
+fn a_refused_write_proves_nothing() {
+    let mut rig = holding();
+    let start = rig.now;
+    for second in 1..30 {
+        rig.wait(Duration::from_secs(1));
+        rig.ask(&proof());
+        rig.reply(1 + second, 1, ErrorCode::NotReadOnly.code());
+    }
+    rig.wait(Duration::from_secs(1));
+    assert_eq!((rig.now.since(start), rig.session.session_at(rig.now)), (TIMEOUT, None));
+}
+
+/// Its new server can be one that is cut off.
+#[test]
+fn a_holder_proves_its_session_anew_at_once_on_a_new_connection() {
+    let mut rig = holding();
+    let start = rig.now;
+    rig.wait(Duration::from_secs(10));
+    rig.reattach();
+    rig.deadline();
+    let sent = rig.sent();
+    assert_eq!((rig.now.since(start), sent.len()), (Duration::from_secs(10), 1));
+    assert_eq!(sent[0].1, proof());
+    assert!(rig.session.session_at(start + TIMEOUT).is_none(), "the handshake is no proof");
+    rig.reply(sent[0].0, 1, 0);
+    let end = rig.now + TIMEOUT;
+    assert!(rig.session.session_at(end - Duration::from_nanos(1)).is_some(), "the leader has heard of that");
+    assert!(rig.session.session_at(end).is_none());
+}
+
+#[test]
+fn whoever_holds_after_a_long_wait_is_sure_with_the_next_write() {
+    let mut rig = Rig::online();
+    let start = rig.now;
+    while rig.now.since(start) < 2 * TIMEOUT {
+        for (xid, _) in rig.sent() {
+            rig.reply(xid, 0, 0);
+        }
+        rig.deadline();
+    }
+    rig.sent();
+    rig.step(Input::Hold(SESSION));
+    assert!(!rig.session.is_proven(SESSION), "the last write was long ago");
+    assert!(rig.session.session_at(rig.now).is_some(), "it lives as far as others are concerned");
+    rig.ask(&proof());
+    let xid = rig.sent()[0].0;
+    rig.reply(xid, 1, 0);
+    assert!(rig.session.is_proven(SESSION));
+    rig.step(Input::Release(SESSION));
+    assert!(!rig.session.is_proven(SESSION));
+}
+
+#[test]
+fn holders_are_not_proven_where_that_is_not_wanted() {
+    let mut rig = Rig::online_with(Config { prove_holding: false, ..config() });
+    rig.step(Input::Hold(SESSION));
+    assert!(rig.session.is_proven(SESSION), "nobody waits for what does not come");
+    rig.deadline();
+    assert_eq!(rig.sent(), [(PING, Request::Ping)]);
+}
+
+/// Something is held by a session that was made just now.
+fn holding() -> Rig {
+    let mut rig = Rig::online();
+    rig.step(Input::Hold(SESSION));
+    assert!(rig.session.is_proven(SESSION), "a quorum has agreed on it");
+    // The first write is that of what is held.
+    rig.ask(&proof());
+    rig.reply(1, 1, 0);
+    rig.sent();
+    rig.heard();
+    rig
+}
+
+fn proof() -> Request<'static> {
+    Request::Multi(vec![MultiOp::Check(PathVersion { path: "/".into(), version: -1 })])
 }
 
 #[test]

@@ -88,7 +88,11 @@ impl UnfairElection {
         };
         let (to, claimed) = oneshot::channel();
         tokio::spawn(claim.run(to));
-        claimed.await.map_err(|_| ClientError::Closed)?
+        let leadership = claimed.await.map_err(|_| ClientError::Closed)??;
+        if let Some(leadership) = &leadership {
+            leadership.fence.begin().await?;
+        }
+        Ok(leadership)
     }
 }
 

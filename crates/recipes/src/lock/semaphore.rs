@@ -200,6 +200,7 @@ impl InterProcessSemaphore {
                 break;
             }
             if names.len() <= size.now() {
+                place.fence().begin().await?;
                 return Ok(Wait::Leased(place));
             }
             // Both lead to the same look.

@@ -77,7 +77,8 @@ async fn dies<S: Servers>(world: World<S>, recipe: Recipe, death: impl AsyncFn(&
     // The session's end and the event take their time too.
     let round_trips = gap * (u32::try_from(requests).unwrap() + 2);
     assert!(nobody <= SESSION + TICK + round_trips, "{what}: nobody holds for {nobody:?}");
-    assert!((1..=4).contains(&requests), "{what}: {requests} requests from the event to the write");
+    // One of them can be the proof that the session of whoever has waited for long lives.
+    assert!((1..=5).contains(&requests), "{what}: {requests} requests from the event to the write");
 
     assert!(!held.fence.is_held(), "{what}: it knows by its own clock");
     drop(held);

@@ -59,6 +59,7 @@ struct Told {
 
 /// One for each process.
 pub(super) struct Desk {
+    pub(super) rest_ms: u64,
     chance: Mutex<Chance>,
     told: Mutex<Told>,
     /// Nobody begins anything.
@@ -74,8 +75,9 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Desk {
-    pub(super) fn new(seed: u64) -> Desk {
+    pub(super) fn new(seed: u64, rest_ms: u64) -> Desk {
         Desk {
+            rest_ms,
             chance: Mutex::new(Chance::new(seed)),
             told: Mutex::default(),
             quiet: AtomicBool::new(false),

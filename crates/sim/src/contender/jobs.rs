@@ -89,6 +89,9 @@ async fn hold_while(
     let holder = Holder::of(thing, fence);
     desk.note(Note::Holds(holder));
     let _belief = desk.believes(holder, still.clone());
+    if desk.rest_ms > 0 && desk.below(3) == 0 {
+        desk.pause(desk.rest_ms).await;
+    }
     let writes = if desk.below(8) == 0 { 12 } else { desk.below(4) };
     for _ in 0..writes {
         desk.pause(PAUSE_MS).await;

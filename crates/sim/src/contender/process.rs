@@ -30,6 +30,8 @@ pub(super) struct Make {
     pub(super) hosts: i64,
     pub(super) things: Vec<Thing>,
     pub(super) timeout_ms: u64,
+    /// The longest that a holder writes nothing.
+    pub(super) rest_ms: u64,
     pub(super) seed: u64,
 }
 
@@ -61,7 +63,7 @@ impl Process {
     pub(super) fn start(make: Make, now: u64) -> Process {
         let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
         let runtime = runtime.expect("a runtime that has only a clock asks nothing of the system");
-        let (board, desk) = (Board::default(), Arc::new(Desk::new(make.seed)));
+        let (board, desk) = (Board::default(), Arc::new(Desk::new(make.seed, make.rest_ms)));
         let born = {
             let _within = runtime.enter();
             (Instant::now(), now)
