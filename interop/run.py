@@ -67,9 +67,12 @@ def checks(args, port):
             Check("contend", "recipes/contend.py", common + quick),
             Check("contend-java-3.9", "recipes/contend.py", on_java("3.9") + quick + (["--recipes", "latch,mutex"] if quick else [])),
             Check("fencing", "recipes/fencing.py", common + quick),
+            Check("cut-off", "recipes/cut_off.py", common + quick),
             Check("herd", "recipes/herd.py", common + quick),
         ] + ([] if args.quick else [
             Check("fencing-java-3.9", "recipes/fencing.py", on_java("3.9")),
+            Check("cut-off-java-3.9", "recipes/cut_off.py", on_java("3.9")),
+            Check("cut-off-java-3.8", "recipes/cut_off.py", on_java("3.8")),
             Check("herd-java-3.9", "recipes/herd.py", on_java("3.9")),
         ]),
         "kazoo": [Check("kazoo-suite", "kazoo_suite.py", common + quick)],

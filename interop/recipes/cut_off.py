@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""A holder whose server is cut off from the others stops believing before another one holds.
+
+The holder (crates/recipes/examples/idle_holder.rs) writes nothing, and its follower, which takes ten seconds to notice that
+it is cut off, goes on answering its pings. The leader ends its session meanwhile, and the next in line holds. First it must
+be seen to hold for several times as long as its session lasts. A holder that relies on answered pings must be found out.
+
+    cut_off.py [--server CMD] [--rounds N] [--quick]
+"""
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from ensemble.cluster import Cluster  # noqa: E402
+from ensemble.links import Links  # noqa: E402
+from recipes import programs  # noqa: E402
+from rig.outcome import conclude, expect  # noqa: E402
+from rig.program import Program  # noqa: E402
+from rig.server import arguments, work_folder  # noqa: E402
+
+SESSION_MS = 1500
+SETTINGS = {"tickTime": 200, "syncLimit": 50}
+LINKS_FROM = 70  # ports behind those of the servers
+
+
+def one_round(cluster, links, words, path, *how):
+    """For how long two were holders, in ms; negative if nobody was for so long."""
+    leader = cluster.wait_quorum()
+    follower = next(member for member in cluster.running() if member is not leader)
+    holder = Program(words + ["127.0.0.1:%d" % follower.port, path, str(SESSION_MS), *how])
+    others = []
+    try:
+        holder.wait_for(r"^holds from \d+$")
+        others.append(Program(words + ["127.0.0.1:%d" % leader.port, path, str(SESSION_MS)]))
+        time.sleep(3 * SESSION_MS / 1000)
+        expect("held until" not in holder.output, "a holder whose servers are all well has lost: " + holder.output)
+        links.cut_off(follower.number)
+        taken = int(others[0].wait_for(r"^holds from (\d+)$").group(1))
+        held = int(holder.wait_for(r"^held until (\d+)$", timeout=30).group(1))
+    finally:
+        links.heal()
+        for program in [holder, *others]:
+            program.kill()
+    return (held - taken) / 1000
+
+
+def check():
+    parser = arguments(__doc__)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--holder", help="the holder, if it is built (crates/recipes/examples/idle_holder.rs)")
+    parser.add_argument("--quick", action="store_true", help="few rounds")
+    args = parser.parse_args()
+    rounds = 1 if args.quick else args.rounds
+    words, folder = programs.rust("idle_holder", args.holder), work_folder("cut-off")
+    with Links(3, args.port + LINKS_FROM) as links:
+        with Cluster([args.server] * 3, folder, args.port, SETTINGS, links=links) as cluster:
+            links.start()
+            cluster.start()
+            apart = [one_round(cluster, links, words, "/held/%d" % n) for n in range(rounds)]
+            print("nobody held for %s ms" % ", ".join("%.0f" % -both for both in apart), flush=True)
+            expect(max(apart) < 0, "two believed to hold, for %.0f ms" % max(apart))
+            both = one_round(cluster, links, words, "/held/unproven", "unproven")
+            expect(both > 0, "a holder that relies on pings was not found out")
+    return "%d times nobody held for %.0f to %.0f ms; by pings alone two did for %.0f ms" % (
+        rounds, -max(apart), -min(apart), both)
+
+
+if __name__ == "__main__":
+    conclude(check)
