@@ -17,7 +17,8 @@
 //! one after each quarter of T: a transaction that only checks.
 //!
 //! A ping after an eighth of T keeps that moment near. So that there is time for another server, a connection is
-//! given up when it was silent for half of T; for three eighths while something is held, as s may be older then.
+//! given up when it was silent for half of T. While something is held s may be older: then it is given up after three
+//! eighths, and also when such a write has no answer for so long, whatever else is answered.
 
 use crate::time::Mono;
 use alloc::collections::VecDeque;
@@ -44,6 +45,8 @@ pub(crate) struct Liveness {
     heard: Mono,
     /// When the ping was sent that has no answer yet.
     ping: Option<Mono>,
+    /// When the first write was sent for its answer's sake after the last one that was done.
+    doubted: Option<Mono>,
     /// What a quorum has shown.
     proof: Proof,
 }
@@ -53,7 +56,9 @@ pub(crate) struct Liveness {
 pub(crate) struct Proof {
     /// The leader has surely heard of the session since then.
     base: Mono,
-    /// When a write was sent last on this connection.
+    /// The session's timeout then. Another server may grant another one.
+    timeout: Duration,
+    /// When the last write was sent on this connection that was done, or was sent for its answer's sake.
     asked: Option<Mono>,
     /// How many things are held by the session.
     holds: u64,
@@ -63,8 +68,8 @@ pub(crate) struct Proof {
 
 impl Proof {
     /// A quorum has agreed on the session that was asked for at `asked`.
-    pub(crate) fn of_new_session(asked: Mono) -> Proof {
-        Proof { base: asked, asked: None, holds: 0, alone: false }
+    fn of_new_session(asked: Mono, timeout: Duration) -> Proof {
+        Proof { base: asked, timeout, asked: None, holds: 0, alone: false }
     }
 }
 
@@ -84,8 +89,7 @@ impl Answered {
 
 impl Liveness {
     /// A handshake asked for at `asked` is answered at `now`. `tick` is the servers' tick or longer; with a timeout
-    /// of less than two of them servers grant no session.
-    /// `proof` is of the session's earlier connections.
+    /// of less than two of them servers grant no session. `proof` is of the session's earlier connections.
     pub(crate) fn new(
         timeout: Duration,
         tick: Duration,
@@ -94,7 +98,8 @@ impl Liveness {
         proof: Option<Proof>,
     ) -> Liveness {
         let handshake = Answered { sent: asked, answer: None };
-        let proof = proof.map_or(Proof::of_new_session(asked), |known| Proof { asked: None, ..known });
+        let proof =
+            proof.map_or(Proof::of_new_session(asked, timeout), |known| Proof { asked: None, ..known });
         Liveness {
             timeout,
             report: (tick / 2).min(timeout / 4),
@@ -104,6 +109,7 @@ impl Liveness {
             sent: now,
             heard: now,
             ping: None,
+            doubted: None,
             proof,
         }
     }
@@ -121,14 +127,16 @@ impl Liveness {
     /// From this moment on the session may have been expired.
     pub(crate) fn lost_at(&self) -> Mono {
         let timeout = if planted::is(Bug::SessionOutlived) { self.timeout * 3 / 2 } else { self.timeout };
-        let base = if self.proof.alone { self.proof.base } else { self.base() };
-        base + timeout
+        let believed = self.base() + timeout;
+        if self.proof.alone { believed.min(self.proof.base + self.proof.timeout) } else { believed }
     }
 
     /// From this moment on the connection is given up: the rest of the session's time is for another one.
     pub(crate) fn silent_at(&self) -> Mono {
-        let patience = if self.proof.holds > 0 { self.timeout * 3 / 8 } else { self.timeout / 2 };
-        self.heard + patience
+        if self.proof.holds == 0 {
+            return self.heard + self.timeout / 2;
+        }
+        self.doubted.map_or(self.heard, |doubted| doubted.min(self.heard)) + self.timeout * 3 / 8
     }
 
     /// One thing more is held by the session.
@@ -154,7 +162,8 @@ impl Liveness {
     }
 
     fn rely_on_proof(&mut self, now: Mono) {
-        let is_fresh = now < self.proof.base + self.timeout / 2;
+        // Until the next one is answered.
+        let is_fresh = now < self.proof.base + self.proof.timeout * 3 / 4;
         self.proof.alone |= self.proof.holds > 0 && is_fresh;
     }
 
@@ -164,20 +173,24 @@ impl Liveness {
         (self.proof.holds > 0).then(|| self.proof.asked.map_or(Mono::START, after))
     }
 
-    /// A write goes out.
-    pub(crate) fn on_write(&mut self, now: Mono) {
+    /// A write goes out for its answer's sake.
+    pub(crate) fn on_proof(&mut self, now: Mono) {
         self.proof.asked = Some(now);
+        self.doubted.get_or_insert(now);
     }
 
     /// A write sent at `sent` is done.
     pub(crate) fn on_written(&mut self, sent: Mono, now: Mono) {
         self.written = self.written.max(sent);
+        self.proof.asked = self.proof.asked.max(Some(sent));
+        self.doubted = None;
         self.on_answer(sent, now);
         // Before something was held, a ping that overtook this may have counted for more than this can show.
         if let Some(first) = self.answered.front()
             && first.is_reported_by(sent, self.report)
         {
             self.proof.base = self.proof.base.max(first.sent);
+            self.proof.timeout = self.timeout;
         }
         self.rely_on_proof(now);
     }

@@ -1,13 +1,24 @@
 //! A handle that is bound to one session.
 
-use crate::{client::Client, error::Result, shared::Shared};
+use crate::{
+    client::Client,
+    error::{Error, Result},
+    shared::Shared,
+};
 use ostler_client_core::ConnectionState;
-use ostler_proto::id::SessionId;
+use ostler_proto::{error::ErrorCode, id::SessionId};
 use std::{ops::Deref, sync::Arc, time::Duration};
 use tokio::time::sleep;
 
-/// Between two tries of what did not show that a session lives.
+/// Between two tries of what did not show that a session lives, the first time and at most.
 const PROOF_PAUSE: Duration = Duration::from_millis(50);
+const PROOF_PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// Whether the same server or the next one may do it later.
+fn may_pass(error: &Error) -> bool {
+    error.is_connection_trouble()
+        || matches!(error.code(), Some(ErrorCode::NotReadOnly | ErrorCode::SessionMoved))
+}
 
 /// A [`Client`] whose operations are done in one session or not at all.
 ///
@@ -48,14 +59,19 @@ impl Session {
         let shared = self.client.shared();
         shared.hold(self.id);
         let hold = Hold { session: self.id, shared: shared.clone() };
+        let mut pause = PROOF_PAUSE;
         while !shared.is_proven(self.id) {
             match self.multi().check("/", -1).commit().await {
-                Err(error) if error.is_connection_trouble() => drop(self.client.wait_connected().await?),
-                Err(error) if error.is_session_over() => return Err(error),
-                // Whatever was found, a quorum has said it; but for a server that cannot write now.
-                _ if shared.is_proven(self.id) => {}
-                _ => sleep(PROOF_PAUSE).await,
+                // Whatever was found, a quorum has said it.
+                Ok(_) | Err(Error::Multi { .. }) if shared.is_proven(self.id) => break,
+                // It took too long to show anything.
+                Ok(_) | Err(Error::Multi { .. }) => {}
+                Err(error) if may_pass(&error) => {}
+                Err(error) => return Err(error),
             }
+            sleep(pause).await;
+            pause = (pause * 2).min(PROOF_PAUSE_MAX);
+            self.client.wait_connected().await?;
         }
         Ok(hold)
     }

@@ -17,7 +17,7 @@ use crate::{
     nodes::PersistentNode,
     until_answered::{pause, until_answered},
 };
-use ostler_client::{Client, Error, Result, Watch, Zxid, paths};
+use ostler_client::{Client, Error, Hold, Result, Watch, Zxid, paths};
 use std::{collections::BTreeSet, time::Duration};
 use tokio::time::timeout;
 
@@ -61,7 +61,7 @@ pub struct SetPartitioner {
 #[derive(Debug)]
 #[must_use = "what is dropped is not owned any more"]
 pub struct Share {
-    claims: Vec<(String, Claim)>,
+    claims: Vec<(String, Claim, Hold)>,
     members: Option<Watch>,
 }
 
@@ -158,20 +158,23 @@ impl SetPartitioner {
     }
 
     /// Takes each item as soon as its former owner lets go of it.
-    async fn take(&self, items: &[&str]) -> Result<Vec<(String, Claim)>> {
+    async fn take(&self, items: &[&str]) -> Result<Vec<(String, Claim, Hold)>> {
         let mut claims = Vec::with_capacity(items.len());
         for item in items {
             let path = paths::join(&paths::join(&self.path, "locks"), item);
-            let claim = loop {
+            let (claim, hold) = loop {
                 if let Some(claim) = Claim::take(&self.client, &path).await? {
-                    break claim;
+                    match claim.session().hold().await {
+                        Err(error) if error.is_session_over() && !matches!(error, Error::Closed) => continue,
+                        hold => break (claim, hold?),
+                    }
                 }
                 let look = || self.client.exists(&path).watch();
                 if let (Some(_), gone) = until_answered(&self.client, look).await? {
                     gone.await.map_err(|_| Error::Closed)?;
                 }
             };
-            claims.push(((*item).to_owned(), claim));
+            claims.push(((*item).to_owned(), claim, hold));
         }
         Ok(claims)
     }
@@ -180,18 +183,18 @@ impl SetPartitioner {
 impl Share {
     /// What is owned.
     pub fn items(&self) -> Vec<&str> {
-        self.claims.iter().map(|(item, _)| item.as_str()).collect()
+        self.claims.iter().map(|(item, ..)| item.as_str()).collect()
     }
 
     /// A token for an item that only grows from owner to owner, so that another store can refuse what a former owner
     /// sends.
     pub fn token(&self, item: &str) -> Option<Zxid> {
-        self.claims.iter().find(|(owned, _)| owned == item).map(|(_, claim)| claim.zxid())
+        self.claims.iter().find(|(owned, ..)| owned == item).map(|(_, claim, _)| claim.zxid())
     }
 
     /// Whether all of it is owned, as far as this machine's clock can tell.
     pub fn is_owned(&self) -> bool {
-        self.claims.iter().all(|(_, claim)| claim.session().is_alive())
+        self.claims.iter().all(|(_, claim, _)| claim.session().is_alive())
     }
 
     /// Waits until it must be let go of.
@@ -206,7 +209,7 @@ impl Share {
         };
         let suspended = async {
             match self.claims.first() {
-                Some((_, claim)) => claim.session().suspended().await,
+                Some((_, claim, _)) => claim.session().suspended().await,
                 // Nothing can be lost; the members alone matter.
                 None => std::future::pending().await,
             }
@@ -227,7 +230,7 @@ impl Share {
     /// # Errors
     /// [`Error::Closed`], with which it is gone as well.
     pub async fn release(self) -> Result<()> {
-        for (_, claim) in self.claims {
+        for (_, claim, _) in self.claims {
             claim.release(|multi| multi).await?;
         }
         Ok(())

@@ -99,7 +99,6 @@ impl Session {
             effects.bytes[start + 4..start + 8].copy_from_slice(&xid.0.to_be_bytes());
             let taken = queued.side.as_deref().and_then(Side::takes_place);
             let what = What::Asked { id: queued.id, side: queued.side };
-            self.note_sent(now, queued.writes);
             self.sent.push_back(Sent { xid, at: now, writes: queued.writes, what });
             if let Some((path, entries)) = taken {
                 self.renew(now, &path, entries, effects);

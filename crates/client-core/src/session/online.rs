@@ -228,16 +228,13 @@ impl Session {
         let xid = self.next_xid();
         request.write_frame(xid, &mut effects.bytes);
         let writes = request.takes_quorum();
-        self.note_sent(now, writes);
+        self.note_sent(now);
         self.sent.push_back(Sent { xid, at: now, writes, what });
     }
 
-    pub(super) fn note_sent(&mut self, now: Mono, writes: bool) {
+    pub(super) fn note_sent(&mut self, now: Mono) {
         if let Some(granted) = &mut self.granted {
             granted.liveness.on_sent(now);
-            if writes {
-                granted.liveness.on_write(now);
-            }
         }
     }
 
@@ -246,13 +243,17 @@ impl Session {
         if now >= granted.liveness.silent_at() {
             return self.drop_link(now, effects);
         }
-        if now >= granted.liveness.ping_at() {
-            granted.liveness.on_ping(now);
-            Request::Ping.write_frame(Xid::PING, &mut effects.bytes);
-        }
+        // It is a sign of life as well, so a ping that is due at the same time is not needed.
         if granted.liveness.proof_at().is_some_and(|at| now >= at) && self.closing.is_none() {
             let anything = MultiOp::Check(PathVersion { path: "/".into(), version: -1 });
+            granted.liveness.on_proof(now);
             self.send_own(now, &Request::Multi(vec![anything]), What::Proof, effects);
+        }
+        if let Some(granted) = &mut self.granted
+            && now >= granted.liveness.ping_at()
+        {
+            granted.liveness.on_ping(now);
+            Request::Ping.write_frame(Xid::PING, &mut effects.bytes);
         }
         self.probe(now, effects);
     }

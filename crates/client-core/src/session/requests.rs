@@ -83,7 +83,7 @@ impl Session {
             self.watches.begin(&registering.registration);
         }
         let writes = request.takes_quorum();
-        self.note_sent(now, writes);
+        self.note_sent(now);
         let taken = side.as_deref().and_then(Side::takes_place);
         self.sent.push_back(Sent { xid, at: now, writes, what: What::Asked { id, side } });
         if let Some((path, entries)) = taken {

@@ -89,6 +89,11 @@ fn what_only_a_server_says_proves_nothing_for_a_holder() {
     let mut rig = holding();
     let start = rig.now;
     while rig.session.session_at(rig.now).is_some() {
+        if rig.session.state().state == ConnectionState::Suspended {
+            rig.deadline();
+            rig.attach();
+            rig.heard();
+        }
         for (xid, request) in rig.sent() {
             if request == Request::Ping {
                 rig.reply(xid, 0, 0);
@@ -153,6 +158,68 @@ fn a_refused_write_proves_nothing() {
     }
     rig.wait(Duration::from_secs(1));
     assert_eq!((rig.now.since(start), rig.session.session_at(rig.now)), (TIMEOUT, None));
+}
+
+/// Failing writes come often enough to put off what is to prove something, if they counted.
+#[test]
+fn a_holder_is_not_lost_because_its_own_writes_fail() {
+    let mut rig = holding();
+    let (start, create) = (rig.now, Request::Delete(PathVersion { path: "/a".into(), version: 7 }));
+    while rig.now.since(start) < 3 * TIMEOUT {
+        let until = rig.now + Duration::from_secs(1);
+        rig.ask(&create);
+        while rig.now < until {
+            for (xid, request) in rig.sent() {
+                let failed = request == create;
+                rig.reply(xid, 1, if failed { ErrorCode::BadVersion.code() } else { 0 });
+            }
+            rig.now = rig.session.next_deadline().unwrap().min(until);
+            rig.step(Input::Deadline);
+        }
+    }
+    assert!(rig.session.session_at(rig.now).is_some());
+    assert!(rig.heard().iter().all(|heard| matches!(heard, Heard::Reply(..))), "neither lost nor suspended");
+}
+
+/// There is time for another server, if this one is cut off.
+#[test]
+fn a_server_that_answers_no_writes_is_given_up_by_a_holder() {
+    let mut rig = holding();
+    let start = rig.now;
+    while rig.heard().is_empty() {
+        for (xid, request) in rig.sent() {
+            if request == Request::Ping {
+                rig.reply(xid, 0, 0);
+            }
+        }
+        rig.deadline();
+    }
+    assert_eq!(rig.now.since(start), TIMEOUT / 4 + TIMEOUT * 3 / 8);
+    assert_eq!(rig.session.state().state, ConnectionState::Suspended);
+}
+
+/// Servers that are set up differently grant different timeouts. Which of them counts, only a write shows.
+#[test]
+fn a_new_timeout_counts_for_a_holder_once_a_write_is_done() {
+    for (granted, before_the_write, after_it) in [(10, 20, 20), (60, 30, 70)] {
+        let mut rig = holding();
+        let start = rig.now;
+        let lives_until = |rig: &Rig, seconds| {
+            let end = start + Duration::from_secs(seconds);
+            rig.session.session_at(end - Duration::from_nanos(1)).is_some()
+                && rig.session.session_at(end).is_none()
+        };
+        rig.wait(Duration::from_secs(10));
+        rig.lose();
+        rig.deadline();
+        rig.connect();
+        rig.grant(SESSION, Duration::from_secs(granted), false);
+        assert!(lives_until(&rig, before_the_write), "{granted} s are granted");
+        rig.deadline();
+        let xid = rig.sent()[0].0;
+        rig.reply(xid, 1, 0);
+        assert!(lives_until(&rig, after_it), "{granted} s are granted, and there is a proof");
+    }
 }
 
 /// Its new server can be one that is cut off.

@@ -90,7 +90,7 @@ async fn hold_while(
     desk.note(Note::Holds(holder));
     let _belief = desk.believes(holder, still.clone());
     if desk.rest_ms > 0 && desk.below(3) == 0 {
-        desk.pause(desk.rest_ms).await;
+        rest(desk).await;
     }
     let writes = if desk.below(8) == 0 { 12 } else { desk.below(4) };
     for _ in 0..writes {
@@ -102,6 +102,17 @@ async fn hold_while(
         }
         // Some write without a look: that is what the fence is for.
         write(desk, holder, fence).await;
+    }
+}
+
+/// Does nothing for a while, unless it is to end.
+async fn rest(desk: &Desk) {
+    let looks = desk.below(desk.rest_ms) / LOOK_MS;
+    for _ in 0..looks {
+        if desk.stops() {
+            return;
+        }
+        sleep(Duration::from_millis(LOOK_MS)).await;
     }
 }
 
