@@ -190,6 +190,12 @@ impl Error {
             || self.code() == Some(ErrorCode::ThrottledOp)
     }
 
+    /// A later try may do better without anybody's doing, at the same server or the next one.
+    pub fn may_pass(&self) -> bool {
+        self.is_connection_trouble()
+            || matches!(self.code(), Some(ErrorCode::NotReadOnly | ErrorCode::SessionMoved))
+    }
+
     /// The session in which it was asked for has expired, and it was not done: this client says so, or the server.
     pub(crate) fn is_session_expired(&self) -> bool {
         matches!(self, Error::SessionExpired { .. }) || self.code() == Some(ErrorCode::SessionExpired)

@@ -6,19 +6,13 @@ use crate::{
     shared::Shared,
 };
 use ostler_client_core::ConnectionState;
-use ostler_proto::{error::ErrorCode, id::SessionId};
+use ostler_proto::id::SessionId;
 use std::{ops::Deref, sync::Arc, time::Duration};
 use tokio::time::sleep;
 
 /// Between two tries of what did not show that a session lives, the first time and at most.
 const PROOF_PAUSE: Duration = Duration::from_millis(50);
 const PROOF_PAUSE_MAX: Duration = Duration::from_secs(1);
-
-/// Whether the same server or the next one may do it later.
-fn may_pass(error: &Error) -> bool {
-    error.is_connection_trouble()
-        || matches!(error.code(), Some(ErrorCode::NotReadOnly | ErrorCode::SessionMoved))
-}
 
 /// A [`Client`] whose operations are done in one session or not at all.
 ///
@@ -66,7 +60,7 @@ impl Session {
                 Ok(_) | Err(Error::Multi { .. }) if shared.is_proven(self.id) => break,
                 // It took too long to show anything.
                 Ok(_) | Err(Error::Multi { .. }) => {}
-                Err(error) if may_pass(&error) => {}
+                Err(error) if error.may_pass() => {}
                 Err(error) => return Err(error),
             }
             sleep(pause).await;

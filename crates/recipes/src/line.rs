@@ -6,7 +6,7 @@ use crate::{
     line_order::Standing,
     planted::{self, Bug},
 };
-use ostler_client::{Client, ConnectionState, CreateMode, Created, ErrorCode, Operation, Session, paths};
+use ostler_client::{Client, ConnectionState, CreateMode, Created, Operation, Session, paths};
 use ostler_proto::planted::{self as simulated, Bug as Simulated};
 
 /// What kind of place to take.
@@ -237,12 +237,6 @@ pub(crate) async fn participant_nodes(client: &Client, path: &str, word: &str) -
 /// Whether writes reach a majority of the servers now. A server that is cut off from them answers reads.
 pub(crate) fn is_writable(state: ConnectionState) -> bool {
     matches!(state, ConnectionState::Connected | ConnectionState::Reconnected)
-}
-
-/// Whether a later attempt may do better without anybody's doing.
-pub(crate) fn passes(error: &ostler_client::Error) -> bool {
-    error.is_connection_trouble()
-        || matches!(error.code(), Some(ErrorCode::NotReadOnly | ErrorCode::SessionMoved))
 }
 
 /// Waits until writes reach a majority of the servers.

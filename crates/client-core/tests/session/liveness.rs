@@ -1,7 +1,7 @@
 //! Pings, silence, and the moment from which a session must be taken for lost.
 
 use crate::rig::{Heard, PING, Rig, SESSION, TIMEOUT, config};
-use ostler_client_core::{Config, ConnectionState, Failure, Input};
+use ostler_client_core::{Config, ConnectionState, Failure, Input, Mono};
 use ostler_proto::{
     error::ErrorCode,
     id::SessionId,
@@ -61,26 +61,21 @@ fn a_silent_connection_is_given_up_and_then_the_session() {
 fn the_session_lives_from_what_a_leader_must_have_heard_of() {
     let mut rig = Rig::online();
     let start = rig.now;
-    let lives_until = |rig: &Rig, seconds| {
-        let end = start + Duration::from_secs(seconds);
-        rig.session.session_at(end - Duration::from_nanos(1)).is_some()
-            && rig.session.session_at(end).is_none()
-    };
-    assert!(lives_until(&rig, 30), "the leader has made the session");
+    assert!(lives_until(&rig, start, 30), "the leader has made the session");
     rig.wait(Duration::from_secs(4));
     rig.get("/a");
     // The answer takes long; that it came so late proves nothing more.
     rig.wait(Duration::from_secs(5));
     rig.reply(1, 1, 0);
-    assert!(lives_until(&rig, 30), "a follower has answered, and can die before it reports");
+    assert!(lives_until(&rig, start, 30), "a follower has answered, and can die before it reports");
     rig.wait(Duration::from_millis(999));
     rig.get("/a");
     rig.reply(2, 1, 0);
-    assert!(lives_until(&rig, 30), "its last report can be from before the first answer");
+    assert!(lives_until(&rig, start, 30), "its last report can be from before the first answer");
     rig.wait(Duration::from_millis(1));
     rig.get("/a");
     rig.reply(3, 1, 0);
-    assert!(lives_until(&rig, 34), "it has lived for half a tick since then");
+    assert!(lives_until(&rig, start, 34), "it has lived for half a tick since then");
 }
 
 /// A follower that is cut off from its leader answers pings and reads, and no writes.
@@ -127,24 +122,19 @@ fn writes_prove_that_a_holders_session_lives() {
 fn a_write_proves_what_the_follower_reported_before() {
     let mut rig = holding();
     let start = rig.now;
-    let lives_until = |rig: &Rig, seconds| {
-        let end = start + Duration::from_secs(seconds);
-        rig.session.session_at(end - Duration::from_nanos(1)).is_some()
-            && rig.session.session_at(end).is_none()
-    };
     rig.wait(Duration::from_secs(4));
     rig.get("/a");
     rig.reply(2, 1, 0);
     rig.wait(Duration::from_secs(1));
     rig.get("/a");
     rig.reply(3, 1, 0);
-    assert!(lives_until(&rig, 30), "no write yet");
+    assert!(lives_until(&rig, start, 30), "no write yet");
     rig.ask(&proof());
     rig.get("/a");
     rig.reply(4, 1, 0);
-    assert!(lives_until(&rig, 34), "what was answered a second before it");
+    assert!(lives_until(&rig, start, 34), "what was answered a second before it");
     rig.reply(5, 1, 0);
-    assert!(lives_until(&rig, 34), "and not what came after it");
+    assert!(lives_until(&rig, start, 34), "and not what came after it");
 }
 
 #[test]
@@ -204,21 +194,16 @@ fn a_new_timeout_counts_for_a_holder_once_a_write_is_done() {
     for (granted, before_the_write, after_it) in [(10, 20, 20), (60, 30, 70)] {
         let mut rig = holding();
         let start = rig.now;
-        let lives_until = |rig: &Rig, seconds| {
-            let end = start + Duration::from_secs(seconds);
-            rig.session.session_at(end - Duration::from_nanos(1)).is_some()
-                && rig.session.session_at(end).is_none()
-        };
         rig.wait(Duration::from_secs(10));
         rig.lose();
         rig.deadline();
         rig.connect();
         rig.grant(SESSION, Duration::from_secs(granted), false);
-        assert!(lives_until(&rig, before_the_write), "{granted} s are granted");
+        assert!(lives_until(&rig, start, before_the_write), "{granted} s are granted");
         rig.deadline();
         let xid = rig.sent()[0].0;
         rig.reply(xid, 1, 0);
-        assert!(lives_until(&rig, after_it), "{granted} s are granted, and there is a proof");
+        assert!(lives_until(&rig, start, after_it), "{granted} s are granted, and there is a proof");
     }
 }
 
@@ -269,6 +254,12 @@ fn holders_are_not_proven_where_that_is_not_wanted() {
     assert!(rig.session.is_proven(SESSION), "nobody waits for what does not come");
     rig.deadline();
     assert_eq!(rig.sent(), [(PING, Request::Ping)]);
+}
+
+/// Whether the session is taken to live until so long after `start`, and no longer.
+fn lives_until(rig: &Rig, start: Mono, seconds: u64) -> bool {
+    let end = start + Duration::from_secs(seconds);
+    rig.session.session_at(end - Duration::from_nanos(1)).is_some() && rig.session.session_at(end).is_none()
 }
 
 /// Something is held by a session that was made just now.

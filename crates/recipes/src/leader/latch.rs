@@ -366,7 +366,7 @@ impl Contender {
                     return ostler_client::Error::Closed.into();
                 }
                 Err(Error::Client(error)) if error.is_session_over() => {}
-                Err(Error::Client(error)) if line::passes(&error) => {
+                Err(Error::Client(error)) if error.may_pass() => {
                     tracing::debug!(%error, "waiting for a connection");
                 }
                 Err(error) => return error,

@@ -279,7 +279,7 @@ impl<H: TakeLeadership> Contender<H> {
             let wait = |session| async move { wait_in_line(&session, &self.path, self.id.as_bytes()).await };
             match line::in_a_session(&self.client, wait).await {
                 Ok(place) => return place,
-                Err(Error::Client(error)) if line::passes(&error) && self.auto_requeue => {
+                Err(Error::Client(error)) if error.may_pass() && self.auto_requeue => {
                     tracing::debug!(%error, "waiting for a connection");
                     // Closed if there is an error, which the next attempt finds.
                     let _ = line::wait_writable(&self.client).await;

@@ -83,13 +83,8 @@ impl Server {
     /// Whether a request is none that a server without a leader can answer.
     pub(crate) fn needs_quorum(&self, session: SessionId, request: &ClientRequest<'_>) -> bool {
         match &request.request {
-            Request::Create(_)
-            | Request::Delete(_)
-            | Request::SetData(_)
-            | Request::SetAcl { .. }
-            | Request::Multi(_)
-            | Request::Reconfig(_)
-            | Request::Sync(_) => true,
+            write if write.takes_quorum() => true,
+            Request::Sync(_) => true,
             Request::CloseSession => !self.sessions.is_local(session),
             Request::Malformed(op) => matches!(
                 op,
