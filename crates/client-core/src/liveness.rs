@@ -126,9 +126,10 @@ impl Liveness {
 
     /// From this moment on the session may have been expired.
     pub(crate) fn lost_at(&self) -> Mono {
-        let timeout = if planted::is(Bug::SessionOutlived) { self.timeout * 3 / 2 } else { self.timeout };
-        let believed = self.base() + timeout;
-        if self.proof.alone { believed.min(self.proof.base + self.proof.timeout) } else { believed }
+        let believed = self.base() + self.timeout;
+        let proven = self.proof.base + self.proof.timeout;
+        let lives_until = if self.proof.alone { believed.min(proven) } else { believed };
+        if planted::is(Bug::SessionOutlived) { lives_until + self.timeout / 2 } else { lives_until }
     }
 
     /// From this moment on the connection is given up: the rest of the session's time is for another one.
