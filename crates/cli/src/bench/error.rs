@@ -35,6 +35,8 @@ pub(crate) enum BenchError {
     NoProcess(String),
     #[error("the command {command} {what}")]
     Command { command: String, what: String },
+    #[error(transparent)]
+    Disk(#[from] ostler_storage::StorageError),
     #[error("{what}: {cause}")]
     Io { what: String, cause: io::Error },
 }

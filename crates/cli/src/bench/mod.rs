@@ -4,6 +4,7 @@
 //! back. It shares the machine with the server it measures, so it spends as little as it can per request.
 
 mod codes;
+mod disk;
 mod error;
 mod fill;
 mod first_request;
@@ -66,6 +67,7 @@ enum Workload {
     Fill(fill::Options),
     Rate(rate::Options),
     FirstRequest(first_request::Options),
+    Disk(disk::Options),
 }
 
 impl Bench {
@@ -87,18 +89,21 @@ impl Bench {
     }
 
     fn measure(&self) -> Result<Report> {
-        let target = self.common.target()?;
-        if let Workload::FirstRequest(options) = &self.workload {
-            return first_request::run(options, target);
-        }
-        let process = self.common.process(target)?;
+        let target = || self.common.target();
+        let with_process = || {
+            let target = target()?;
+            Ok((target, self.common.process(target)?))
+        };
         match &self.workload {
-            Workload::Mix(options) => mix::run(options, target, process),
-            Workload::Watch(options) => watch::run(options, target, process),
-            Workload::Idle(options) => idle::run(options, target, process),
-            Workload::Fill(options) => fill::run(options, target, process),
-            Workload::Rate(options) => rate::run(options, target, process),
-            Workload::FirstRequest(options) => first_request::run(options, target),
+            Workload::Mix(options) => with_process().and_then(|(target, of)| mix::run(options, target, of)),
+            Workload::Watch(options) => {
+                with_process().and_then(|(target, of)| watch::run(options, target, of))
+            }
+            Workload::Idle(options) => with_process().and_then(|(target, of)| idle::run(options, target, of)),
+            Workload::Fill(options) => with_process().and_then(|(target, of)| fill::run(options, target, of)),
+            Workload::Rate(options) => with_process().and_then(|(target, of)| rate::run(options, target, of)),
+            Workload::FirstRequest(options) => first_request::run(options, target()?),
+            Workload::Disk(options) => disk::run(options),
         }
     }
 }
