@@ -103,6 +103,7 @@ pub(crate) async fn serve(client: TcpStream, (place, server): (usize, SocketAddr
         _ = connection.replies(server_frames, &mut to_client) => {}
         _ = flow.wait_for(|now| now.generation != generation) => {}
     }
+    connection.give_up_replies();
     part(from_client, to_client).await;
 }
 
@@ -234,6 +235,14 @@ impl Connection<'_> {
     async fn until_answered(&self, meant: impl Fn(u64) -> bool) {
         while self.unanswered().iter().any(|waiting| meant(waiting.number)) {
             self.answered.notified().await;
+        }
+    }
+
+    /// The connection has ended, and with it what has not come by now.
+    fn give_up_replies(&self) {
+        let (mut plan, unanswered) = (self.shared.plan(), self.unanswered());
+        for waiting in unanswered.iter() {
+            plan.unanswered_for_good(waiting.number);
         }
     }
 

@@ -147,6 +147,12 @@ impl Plan {
         }
     }
 
+    /// The reply to this request never comes: who would hold it hears of that.
+    pub(super) fn unanswered_for_good(&mut self, request: u64) {
+        let _ = self.held_at(CutPoint::BeforeReply(request));
+        let _ = self.held_at(CutPoint::AfterReply(request));
+    }
+
     /// Whether something is to happen once this request is answered: then it must be the last one at the server.
     pub(super) fn ends_with(&self, request: u64) -> bool {
         self.marks.contains_key(&CutPoint::BeforeReply(request))

@@ -163,6 +163,31 @@ async fn who_would_hold_a_frame_hears_that_its_connection_is_gone() {
     held.reached().await.unwrap_err();
 }
 
+/// The server has the request, and the connection ends before the reply has come.
+#[tokio::test]
+async fn who_would_hold_a_reply_hears_that_it_never_comes() {
+    let server = TestServer::start().await.unwrap();
+    let proxy = FrameProxy::start(server.address()).await.unwrap();
+    let mut client = Client::open(proxy.address()).await.unwrap();
+    let (mut before, mut after) =
+        (proxy.hold_at(CutPoint::BeforeReply(2)), proxy.hold_at(CutPoint::AfterReply(2)));
+    let mut next = proxy.hold_at(CutPoint::BeforeReply(4));
+    proxy.silence(Direction::ToClient);
+    client.send_create("/a", false).await.unwrap();
+    while proxy.requests() < 2 {
+        tokio::task::yield_now().await;
+    }
+    proxy.cut_now();
+    before.reached().await.unwrap_err();
+    after.reached().await.unwrap_err();
+
+    // What is planned for later connections is not concerned.
+    proxy.heal();
+    let mut client = Client::reopen(proxy.address(), &client).await.unwrap();
+    client.send_create("/b", false).await.unwrap();
+    next.reached().await.unwrap();
+}
+
 #[tokio::test]
 async fn a_proxy_cuts_blocks_and_heals() {
     let mut server = TestServer::start().await.unwrap();
