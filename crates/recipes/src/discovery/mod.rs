@@ -48,8 +48,10 @@ pub enum DiscoveryError {
         cause: serde_json::Error,
     },
     /// An instance is not registered here.
-    #[error("instance {id} is not registered here")]
+    #[error("instance {id} of service {name} is not registered here")]
     NotRegistered {
+        /// The service.
+        name: Box<str>,
         /// The instance.
         id: Box<str>,
     },

@@ -10,7 +10,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use std::{
     collections::HashMap,
     marker::PhantomData,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 /// Services below one path: registers those of this process, and finds all. Curator's `ServiceDiscovery`.
@@ -37,8 +37,24 @@ use std::{
 pub struct ServiceDiscovery<P = serde_json::Value> {
     client: Client,
     base: String,
-    registered: Mutex<HashMap<String, Arc<PersistentNode>>>,
+    registered: Mutex<HashMap<Key, Slot>>,
     payload: PhantomData<fn(P) -> P>,
+}
+
+/// An instance's service and its id: ids need not be unique but within a service.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Key {
+    name: String,
+    id: String,
+}
+
+/// Locked while an instance comes or goes, so that one that comes again does not meet itself going.
+type Slot = Arc<tokio::sync::Mutex<Option<Registration>>>;
+
+#[derive(Debug, Clone)]
+struct Registration {
+    service_type: ServiceType,
+    node: Arc<PersistentNode>,
 }
 
 impl<P: Serialize + DeserializeOwned> ServiceDiscovery<P> {
@@ -56,56 +72,71 @@ impl<P: Serialize + DeserializeOwned> ServiceDiscovery<P> {
         paths::join(&self.base, name)
     }
 
-    fn registered(&self) -> MutexGuard<'_, HashMap<String, Arc<PersistentNode>>> {
+    fn slot(&self, name: &str, id: &str) -> Slot {
         // Each change of the map is one call, so it is whole.
-        self.registered.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut registered = self.registered.lock().unwrap_or_else(PoisonError::into_inner);
+        // What is not registered any more, and nobody is about to register.
+        registered.retain(|_, slot| {
+            Arc::strong_count(slot) > 1 || slot.try_lock().is_ok_and(|registration| registration.is_some())
+        });
+        registered.entry(Key { name: name.to_owned(), id: id.to_owned() }).or_default().clone()
     }
 
-    /// Registers an instance, and waits until it can be found. One that is registered here already is updated.
-    /// Dropped, it is registered all the same.
+    /// Registers an instance, and waits until it can be found. One with this name and id that is registered here
+    /// already is updated; if it has another type now, it is unregistered first. Dropped, it is registered all the
+    /// same, but for one whose predecessor has not gone yet.
     ///
     /// # Errors
     /// The server's refusal: it is registered as soon as that has gone nevertheless, unless it is unregistered;
     /// [`DiscoveryError::Payload`].
     pub async fn register(&self, instance: ServiceInstance<P>) -> Result<()> {
         let data = write(&instance)?;
-        let known = self.registered().get(&instance.id).cloned();
-        if let Some(node) = known {
+        let service_type = instance.service_type;
+        let slot = self.slot(&instance.name, &instance.id);
+        let mut registered = slot.lock().await;
+        if let Some(known) = registered.as_ref().filter(|known| known.service_type == service_type) {
+            let node = known.node.clone();
+            drop(registered);
             return Ok(node.set_data(data).await?);
         }
-        let mode = match instance.service_type {
+        if let Some(of_another_type) = registered.take() {
+            of_another_type.node.finish().await;
+        }
+        let mode = match service_type {
             ServiceType::Dynamic => CreateMode::Ephemeral,
             ServiceType::DynamicSequential => CreateMode::EphemeralSequential,
             ServiceType::Static | ServiceType::Permanent => CreateMode::Persistent,
         };
         let path = paths::join(&self.service(&instance.name), &instance.id);
         let node = Arc::new(PersistentNode::builder(&self.client, mode, &path, data).start()?);
-        let replaced = self.registered().insert(instance.id, node.clone());
-        drop(replaced);
+        *registered = Some(Registration { service_type, node: node.clone() });
+        drop(registered);
         node.created().await?;
         Ok(())
     }
 
-    /// Changes an instance that is registered here.
+    /// Changes an instance that is registered here, but for its type.
     ///
     /// # Errors
     /// [`DiscoveryError::NotRegistered`]; [`DiscoveryError::Payload`]; the server's refusal.
     pub async fn update(&self, instance: &ServiceInstance<P>) -> Result<()> {
         let data = write(instance)?;
-        let known = self.registered().get(&instance.id).cloned();
-        let Some(node) = known else {
-            return Err(DiscoveryError::NotRegistered { id: instance.id.as_str().into() });
+        let known = self.slot(&instance.name, &instance.id).lock().await.clone();
+        let Some(known) = known else {
+            let (name, id) = (instance.name.as_str().into(), instance.id.as_str().into());
+            return Err(DiscoveryError::NotRegistered { name, id });
         };
-        Ok(node.set_data(data).await?)
+        Ok(known.node.set_data(data).await?)
     }
 
-    /// Unregisters an instance, and waits until it is gone; false if it was not registered here. Dropped, it goes on in
-    /// the background.
-    pub async fn unregister(&self, id: &str) -> bool {
-        let node = self.registered().remove(id);
-        match node {
-            Some(node) => {
-                node.finish().await;
+    /// Unregisters an instance of a service, and waits until it is gone; false if it was not registered here. Dropped,
+    /// it goes on in the background.
+    pub async fn unregister(&self, name: &str, id: &str) -> bool {
+        let slot = self.slot(name, id);
+        let mut registered = slot.lock().await;
+        match registered.take() {
+            Some(registration) => {
+                registration.node.finish().await;
                 true
             }
             None => false,
@@ -114,9 +145,11 @@ impl<P: Serialize + DeserializeOwned> ServiceDiscovery<P> {
 
     /// Unregisters everything that was registered here.
     pub async fn close(self) {
-        let nodes: Vec<_> = self.registered().drain().map(|(_, node)| node).collect();
-        for node in nodes {
-            node.finish().await;
+        let slots = self.registered.into_inner().unwrap_or_else(PoisonError::into_inner);
+        for slot in slots.into_values() {
+            if let Some(registration) = slot.lock().await.take() {
+                registration.node.finish().await;
+            }
         }
     }
 

@@ -4,11 +4,11 @@ use crate::{
     servers::Servers,
     world::{World, at_every_cut, with_expiry_after_every_request, within},
 };
-use ostler_client::Client;
+use ostler_client::{AddWatchMode, Client, EventKind};
 use ostler_recipes::discovery::{
     DiscoveryError, DownInstancePolicy, RoundRobin, ServiceDiscovery, ServiceInstance, ServiceType, Sticky,
 };
-use std::time::Duration;
+use std::{slice, time::Duration};
 
 type Services = ServiceDiscovery<String>;
 
@@ -42,7 +42,7 @@ pub(crate) async fn register_and_find<S: Servers>(world: &World<S>) {
     while provider.all_instances().len() != 2 {
         changes.next().await.unwrap();
     }
-    assert!(there.unregister("two").await && !there.unregister("two").await);
+    assert!(there.unregister("api", "two").await && !there.unregister("api", "two").await);
     while provider.all_instances().len() != 1 {
         changes.next().await.unwrap();
     }
@@ -112,7 +112,7 @@ async fn curator_164_what_is_unregistered_does_not_come_back() {
         } else {
             world.proxy.cut_now();
         }
-        assert!(within(here.unregister("one")).await);
+        assert!(within(here.unregister("api", "one")).await);
         assert!(world.other.exists(&path("api", "one")).await.unwrap().is_none());
     }
     within(world.no_ephemerals()).await;
@@ -126,7 +126,7 @@ async fn curator_617_unregistered_without_a_connection() {
     here.register(instance("api", "one")).await.unwrap();
     let (_, gone) = world.other.exists(&path("api", "one")).watch().await.unwrap();
     world.proxy.block();
-    let dropped = tokio::time::timeout(Duration::from_millis(30), here.unregister("one")).await;
+    let dropped = tokio::time::timeout(Duration::from_millis(30), here.unregister("api", "one")).await;
     assert!(dropped.is_err());
     world.proxy.heal();
     within(gone).await.unwrap();
@@ -207,7 +207,7 @@ async fn each_type_stays_as_long_as_it_should() {
     }
     assert_eq!(world.server.counts().unwrap().ephemerals, 1);
     assert_eq!(here.instances("api").await.unwrap().len(), 3);
-    assert!(here.unregister("q").await);
+    assert!(here.unregister("api", "q").await);
     within(world.no_ephemerals()).await;
     drop(here);
     let (_, mut changed) = world.other.get_children("/deep/services/api").watch().await.unwrap();
@@ -215,4 +215,61 @@ async fn each_type_stays_as_long_as_it_should() {
         within(changed).await.unwrap();
         changed = world.other.get_children("/deep/services/api").watch().await.unwrap().1;
     }
+}
+
+#[tokio::test]
+async fn one_id_in_two_services() {
+    let world = World::new().await;
+    let here = services(&world.client);
+    let (api, admin) = (instance("api", "one"), instance("admin", "one"));
+    here.register(api.clone()).await.unwrap();
+    here.register(admin.clone()).await.unwrap();
+    world.let_other_see().await;
+    let there = services(&world.other);
+    assert_eq!(there.instances("api").await.unwrap(), [api]);
+    assert_eq!(there.instances("admin").await.unwrap(), slice::from_ref(&admin));
+    assert!(here.unregister("api", "one").await);
+    world.let_other_see().await;
+    assert_eq!(there.instances("api").await.unwrap(), []);
+    assert_eq!(there.instances("admin").await.unwrap(), [admin]);
+    within(here.close()).await;
+    within(world.end()).await;
+}
+
+#[tokio::test]
+async fn an_instance_that_is_registered_again_can_have_another_type() {
+    let world = World::new().await;
+    let here = services(&world.client);
+    for (service_type, is_ephemeral) in
+        [(ServiceType::Dynamic, true), (ServiceType::Static, false), (ServiceType::Dynamic, true)]
+    {
+        let one = ServiceInstance { service_type, ..instance("api", "one") };
+        within(here.register(one.clone())).await.unwrap();
+        world.let_other_see().await;
+        assert_eq!(services(&world.other).instances("api").await.unwrap(), [one]);
+        let stat = world.other.exists(&path("api", "one")).await.unwrap().unwrap();
+        assert_eq!(stat.ephemeral_owner != 0, is_ephemeral, "{service_type:?}");
+    }
+    within(here.close()).await;
+    within(world.end()).await;
+}
+
+#[tokio::test]
+async fn registered_again_while_it_is_unregistered() {
+    let world = World::new().await;
+    let here = services(&world.client);
+    here.register(instance("api", "one")).await.unwrap();
+    let mut events = world.other.add_watch(&path("api", "one"), AddWatchMode::Persistent).await.unwrap();
+    let changed = ServiceInstance { payload: Some("changed".into()), ..instance("api", "one") };
+    let (was_there, again) =
+        within(async { tokio::join!(here.unregister("api", "one"), here.register(changed.clone())) }).await;
+    assert!(was_there);
+    again.unwrap();
+    for expected in [EventKind::NodeDeleted, EventKind::NodeCreated] {
+        assert_eq!(within(events.next()).await.unwrap().kind, expected);
+    }
+    assert_eq!(services(&world.other).instances("api").await.unwrap(), [changed]);
+    within(here.close()).await;
+    drop(events);
+    within(world.end()).await;
 }
