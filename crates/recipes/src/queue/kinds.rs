@@ -262,11 +262,13 @@ impl DistributedIdQueue {
         self.0.put(&names::with_id(id), &[item.as_ref()]).await
     }
 
-    /// Removes the items with this id that nobody is consuming; gives how many.
+    /// Removes the items with this id that nobody is consuming; gives how many. Ids that differ in slashes, bars and
+    /// underscores alone are the same.
     ///
     /// # Errors
     /// Those of getChildren and delete.
     pub async fn remove(&self, id: &str) -> Result<usize> {
+        let id = names::id_in_name(id);
         let mut removed = 0;
         for name in self.0.names().await? {
             if names::id(&name) == id && take(&self.0, &name).await? {

@@ -30,10 +30,13 @@ pub(crate) fn plain() -> String {
     PREFIX.to_owned()
 }
 
-/// Curator replaces what cannot be in an id.
+/// An id as it is in a name: Curator replaces what cannot be there.
+pub(crate) fn id_in_name(id: &str) -> String {
+    id.replace(['/', SEPARATOR], "_")
+}
+
 pub(crate) fn with_id(id: &str) -> String {
-    let id = id.replace(['/', SEPARATOR], "_");
-    format!("{PREFIX}{SEPARATOR}{id}{SEPARATOR}")
+    format!("{PREFIX}{SEPARATOR}{}{SEPARATOR}", id_in_name(id))
 }
 
 pub(crate) fn with_priority(priority: i32) -> String {

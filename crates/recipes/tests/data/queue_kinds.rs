@@ -332,9 +332,10 @@ async fn ids_priorities_and_delays() {
         }
     };
     let ids = QueueBuilder::new(&world.client, "/ids").build_id().await.unwrap();
-    for (item, id) in [("1", "z"), ("2", "a/b"), ("3", "z")] {
+    for (item, id) in [("1", "z"), ("2", "a/b"), ("3", "z"), ("4", "a/b|c")] {
         ids.put(item, id).await.unwrap();
     }
+    assert_eq!(ids.remove("a/b|c").await.unwrap(), 1);
     assert_eq!(ids.remove("z").await.unwrap(), 2);
     assert_eq!(ids.remove("z").await.unwrap(), 0);
     let consumer = ids.consume(hand(&to));
