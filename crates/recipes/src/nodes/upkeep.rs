@@ -76,7 +76,17 @@ fn judge(mode: CreateMode, owner: i64, now: SessionId, former: Option<SessionId>
 /// Why there is nothing more to wait for.
 enum Woken {
     Gone,
+    /// There is data to be written: new, or such as was refused.
     Wish,
+}
+
+/// What has become of data that was to be written.
+enum Written {
+    Yes,
+    /// It is tried again later.
+    Refused,
+    /// The znode has to be created again.
+    Gone,
 }
 
 impl Upkeep {
@@ -189,7 +199,9 @@ impl Upkeep {
 
     /// Returns when it has to be created again, or the owner is gone.
     async fn keep(&mut self, session: &Session, path: &str) -> Result<()> {
+        let mut refusals = 0;
         while !self.wishes.borrow().closed {
+            let is_unwritten = self.status.borrow().written < self.wishes.borrow().version;
             let mut wishes = self.wishes.clone();
             let woken = tokio::select! {
                 gone = is_gone(&self.plan.client, path) => {
@@ -201,37 +213,43 @@ impl Upkeep {
                     Ok(()) => Woken::Wish,
                     Err(_) => return Ok(()),
                 },
+                () = pause(refusals.max(1)), if is_unwritten => Woken::Wish,
             };
             let wish = self.wishes.borrow_and_update().clone();
             match woken {
                 Woken::Gone => return Ok(()),
                 Woken::Wish if wish.closed => return Ok(()),
-                Woken::Wish => {
-                    if !self.write(session, path, &wish).await? {
-                        return Ok(());
-                    }
-                }
+                Woken::Wish => match self.write(session, path, &wish).await? {
+                    Written::Yes => refusals = 0,
+                    Written::Refused => refusals += 1,
+                    Written::Gone => return Ok(()),
+                },
             }
         }
         Ok(())
     }
 
-    /// Writes the wish's data; false if the znode has to be created again.
-    async fn write(&self, session: &Session, path: &str, wish: &Wish) -> Result<bool> {
+    /// Writes the wish's data.
+    async fn write(&self, session: &Session, path: &str, wish: &Wish) -> Result<Written> {
         match until_answered(session, || session.set_data(path, &wish.data)).await {
-            Ok(_) => self.status.send_modify(|status| {
-                status.written = wish.version;
-                status.tried = wish.version;
-                status.refused = None;
-            }),
-            Err(Error::Closed) => return Err(Error::Closed),
-            Err(error) if error.is_no_node() || error.is_session_over() => return Ok(false),
-            Err(error) => self.status.send_modify(|status| {
-                status.tried = wish.version;
-                status.refused = Some(error);
-            }),
+            Ok(_) => {
+                self.status.send_modify(|status| {
+                    status.written = wish.version;
+                    status.tried = wish.version;
+                    status.refused = None;
+                });
+                Ok(Written::Yes)
+            }
+            Err(Error::Closed) => Err(Error::Closed),
+            Err(error) if error.is_no_node() || error.is_session_over() => Ok(Written::Gone),
+            Err(error) => {
+                self.status.send_modify(|status| {
+                    status.tried = wish.version;
+                    status.refused = Some(error);
+                });
+                Ok(Written::Refused)
+            }
         }
-        Ok(true)
     }
 
     async fn clean_up(&self) -> Result<()> {

@@ -4,7 +4,8 @@ use crate::{
     servers::Servers,
     world::{World, at_every_cut, until_answered, with_expiry_after_every_request, within},
 };
-use ostler_client::{CreateMode, EventKind};
+use futures_util::FutureExt;
+use ostler_client::{Acl, CreateMode, ErrorCode, EventKind, Perms};
 use ostler_proto::op::Op;
 use ostler_recipes::nodes::{GroupMember, PersistentNode, PersistentTtlNode};
 use ostler_testkit::{CutPoint, Seen};
@@ -290,4 +291,25 @@ pub(crate) async fn know_each_other<S: Servers>(world: &World<S>) {
 #[tokio::test]
 async fn members_know_each_other() {
     at_every_cut(know_each_other).await;
+}
+
+/// What is refused is tried until it is allowed, and the znode stays the same.
+#[tokio::test]
+async fn data_that_is_refused_comes_when_it_is_allowed() {
+    let world = World::new().await;
+    let node = PersistentNode::start(&world.client, "/n", b"1").unwrap();
+    within(node.created()).await.unwrap();
+    let mut creations = node.creations();
+    let read_only = [Acl::world(Perms(Perms::READ.0 | Perms::ADMIN.0))];
+    world.other.set_acl("/n", &read_only).await.unwrap();
+    let refused = within(node.set_data(b"2")).await.unwrap_err();
+    assert_eq!(refused.code(), Some(ErrorCode::NoAuth), "{refused}");
+    let (_, changed) = world.other.get_data("/n").watch().await.unwrap();
+    world.other.set_acl("/n", &[Acl::world(Perms::ALL)]).await.unwrap();
+    within(changed).await.unwrap();
+    assert_eq!(world.other.get_data("/n").await.unwrap().0, "2");
+    within(node.set_data(b"3")).await.unwrap();
+    assert!(creations.next().now_or_never().is_none(), "it was not created anew");
+    within(node.close()).await;
+    within(world.end()).await;
 }
