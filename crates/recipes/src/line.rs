@@ -5,6 +5,7 @@ use crate::{
     fencing::{Fence, Token},
     line_order::Standing,
     planted::{self, Bug},
+    until_answered::pause,
 };
 use ostler_client::{Client, ConnectionState, CreateMode, Created, Operation, Session, paths};
 use ostler_proto::planted::{self as simulated, Bug as Simulated};
@@ -251,17 +252,32 @@ pub(crate) async fn wait_writable(client: &Client) -> Result<()> {
     Ok(client.wait_connected().await.map(drop)?)
 }
 
+/// How often a session that lives may be called over. A server that has just expired it says so before the client
+/// knows; one that goes on saying so means that what is asked for is not for this session: that is what followers
+/// answer to a multi with an ephemeral znode in a local session.
+const CALLED_OVER_MAX: u32 = 5;
+
 /// Does `attempt` in the present session, and again in the next one if that is over before it was done.
 pub(crate) async fn in_a_session<T, F>(client: &Client, mut attempt: impl FnMut(Session) -> F) -> Result<T>
 where
     F: Future<Output = Result<T>> + Send,
 {
+    let mut called_over = 0;
     loop {
         let session = client.session().await?;
-        match attempt(session).await {
+        match attempt(session.clone()).await {
             Err(crate::Error::Client(error))
                 if error.is_session_over() && !matches!(error, ostler_client::Error::Closed) =>
             {
+                if session.is_alive() {
+                    called_over += 1;
+                    if called_over > CALLED_OVER_MAX {
+                        return Err(error.into());
+                    }
+                    pause(called_over).await;
+                } else {
+                    called_over = 0;
+                }
                 tracing::debug!(%error, "contending anew in another session");
             }
             done => return done,

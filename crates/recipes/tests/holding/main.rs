@@ -10,6 +10,7 @@ mod exchange;
 mod expiry;
 mod fencing;
 mod herd;
+mod local_sessions;
 mod locks;
 mod neighbours;
 #[cfg(feature = "planted-bugs")]

@@ -1,0 +1,28 @@
+//! Local sessions, which cannot hold anything unless they can become global ones.
+
+use crate::world::{SESSION, connect, patiently};
+use ostler_client::ErrorCode::{self, EphemeralOnLocalSession, SessionExpired};
+use ostler_recipes::{Error, leader::UnfairElection, lock::InterProcessMutex};
+use ostler_testkit::{TestEnsemble, TestOptions};
+
+/// A follower says of a multi with an ephemeral znode that the session has expired, although it lives.
+#[tokio::test]
+async fn who_cannot_hold_is_told_so() {
+    let options = TestOptions::new().setting("localSessionsEnabled", "true");
+    let ensemble = TestEnsemble::start_with(3, options).await.unwrap();
+    ensemble.until_settled().await.unwrap();
+    for id in ensemble.members() {
+        let client = connect(&ensemble.member(id).unwrap().connect_string(), SESSION).await;
+        let unfair = patiently("told", UnfairElection::new(&client, "/unfair", "me").campaign()).await;
+        assert!(matches!(code(&unfair), Some(SessionExpired | EphemeralOnLocalSession)), "{unfair:?}");
+        let mutex = patiently("told", InterProcessMutex::new(&client, "/mutex").acquire()).await;
+        assert_eq!(code(&mutex), Some(EphemeralOnLocalSession), "{mutex:?}");
+    }
+}
+
+fn code<T>(outcome: &Result<T, Error>) -> Option<ErrorCode> {
+    match outcome {
+        Err(Error::Client(error)) => error.code(),
+        _ => None,
+    }
+}
