@@ -110,9 +110,9 @@ impl InterProcessMutex {
         timeout(limit, self.acquire_as(owner)).await.ok().transpose()
     }
 
-    /// Whether the owner holds it.
-    pub async fn is_held_by(&self, owner: &Owner) -> bool {
-        self.holdings.held(owner).await.is_some()
+    /// Whether the owner holds it, through this lock or a clone.
+    pub fn is_held_by(&self, owner: &Owner) -> bool {
+        self.holdings.held(owner).is_some()
     }
 
     /// The znodes of the holder and of those who wait, in their order.

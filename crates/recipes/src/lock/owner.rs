@@ -6,7 +6,7 @@
 use crate::fencing::Fence;
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 use uuid::Uuid;
 
@@ -28,11 +28,15 @@ impl Owner {
 /// What owners hold of one lock, so that they get it again at once.
 #[derive(Debug)]
 pub(crate) struct Holdings<H> {
-    by_owner: Arc<Mutex<HashMap<Owner, Slot<H>>>>,
+    by_owner: Arc<Mutex<HashMap<Owner, Arc<Slot<H>>>>>,
 }
 
-/// Locked while an owner acquires, so that its other futures wait and then share.
-type Slot<H> = Arc<tokio::sync::Mutex<Weak<H>>>;
+#[derive(Debug)]
+struct Slot<H> {
+    /// Locked while the owner acquires, so that its other futures wait and then share.
+    acquiring: tokio::sync::Mutex<()>,
+    held: Mutex<Weak<H>>,
+}
 
 impl<H> Clone for Holdings<H> {
     fn clone(&self) -> Self {
@@ -46,14 +50,40 @@ impl<H> Default for Holdings<H> {
     }
 }
 
+impl<H> Default for Slot<H> {
+    fn default() -> Self {
+        Slot { acquiring: tokio::sync::Mutex::default(), held: Mutex::default() }
+    }
+}
+
+impl<H> Slot<H> {
+    fn lock(&self) -> MutexGuard<'_, Weak<H>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<H: AsRef<Fence>> Slot<H> {
+    /// What went with its session is not held, even if its guards are still there.
+    fn held(&self) -> Option<Arc<H>> {
+        let holding = self.lock().upgrade();
+        holding.filter(|holding| (**holding).as_ref().is_held())
+    }
+}
+
 impl<H: AsRef<Fence>> Holdings<H> {
-    fn slot(&self, owner: &Owner) -> Slot<H> {
-        let mut by_owner = self.by_owner.lock().unwrap_or_else(PoisonError::into_inner);
+    fn slots(&self) -> MutexGuard<'_, HashMap<Owner, Arc<Slot<H>>>> {
+        self.by_owner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn known(&self, owner: &Owner) -> Option<Arc<Slot<H>>> {
+        self.slots().get(owner).cloned()
+    }
+
+    fn slot(&self, owner: &Owner) -> Arc<Slot<H>> {
+        let mut slots = self.slots();
         // What nobody acquires and nobody holds any more.
-        by_owner.retain(|_, slot| {
-            Arc::strong_count(slot) > 1 || slot.try_lock().is_ok_and(|held| held.strong_count() > 0)
-        });
-        by_owner.entry(owner.clone()).or_default().clone()
+        slots.retain(|_, slot| Arc::strong_count(slot) > 1 || slot.lock().strong_count() > 0);
+        slots.entry(owner.clone()).or_default().clone()
     }
 
     /// What the owner holds, or what it gets by `acquire`.
@@ -63,21 +93,30 @@ impl<H: AsRef<Fence>> Holdings<H> {
         acquire: impl Future<Output = Result<H, E>>,
     ) -> Result<Arc<H>, E> {
         let slot = self.slot(owner);
-        let mut held = slot.lock().await;
-        // What went with its session is not held, even if its guards are still there.
-        if let Some(holding) = held.upgrade().filter(|holding| (**holding).as_ref().is_held()) {
+        let _acquiring = slot.acquiring.lock().await;
+        if let Some(holding) = slot.held() {
             return Ok(holding);
         }
         let holding = Arc::new(acquire.await?);
-        *held = Arc::downgrade(&holding);
+        *slot.lock() = Arc::downgrade(&holding);
         Ok(holding)
     }
 
-    /// What the owner holds.
-    pub(crate) async fn held(&self, owner: &Owner) -> Option<Arc<H>> {
-        let slot = self.slot(owner);
-        let held = slot.lock().await;
-        held.upgrade().filter(|holding| (**holding).as_ref().is_held())
+    /// What the owner holds now.
+    pub(crate) fn held(&self, owner: &Owner) -> Option<Arc<H>> {
+        self.known(owner)?.held()
+    }
+
+    /// What the owner holds once it does not wait for it any more.
+    pub(crate) async fn settled(&self, owner: &Owner) -> Option<Arc<H>> {
+        let slot = self.known(owner)?;
+        let _acquiring = slot.acquiring.lock().await;
+        slot.held()
+    }
+
+    /// Whether the owner holds it or waits for it.
+    pub(crate) fn is_wanted(&self, owner: &Owner) -> bool {
+        self.known(owner).is_some_and(|slot| slot.acquiring.try_lock().is_err() || slot.held().is_some())
     }
 }
 

@@ -75,13 +75,14 @@ impl InterProcessReadWriteLock {
         self.read_as(&Owner::new()).await
     }
 
-    /// Waits for the read lock, unless this owner holds it or the write lock.
+    /// Waits for the read lock, unless this owner holds it or the write lock. If it waits for the write lock, it has
+    /// both then.
     ///
     /// # Errors
     /// As [`read`](InterProcessReadWriteLock::read).
     pub async fn read_as(&self, owner: &Owner) -> Result<ReadGuard> {
         let acquire = async {
-            match self.writing.held(owner).await {
+            match self.writing.settled(owner).await {
                 // Kept until the reader's znode is there: no moment without either.
                 Some(writing) => self.read_under(&writing).await,
                 None => self.wait(READ).await.map(Reading),
@@ -109,10 +110,10 @@ impl InterProcessReadWriteLock {
     /// Waits for the write lock, unless this owner holds it.
     ///
     /// # Errors
-    /// [`Error::WouldWaitForItself`] if the owner holds the read lock alone; otherwise as
+    /// [`Error::WouldWaitForItself`] if the owner has only the read lock, or waits for that; otherwise as
     /// [`read`](InterProcessReadWriteLock::read).
     pub async fn write_as(&self, owner: &Owner) -> Result<WriteGuard> {
-        if self.writing.held(owner).await.is_none() && self.reading.held(owner).await.is_some() {
+        if !self.writing.is_wanted(owner) && self.reading.is_wanted(owner) {
             return Err(Error::WouldWaitForItself { path: (*self.path).into() });
         }
         let acquire = async { self.wait(WRITE).await.map(Writing) };

@@ -1,6 +1,7 @@
 //! What each lock has beyond holding.
 
 use crate::world::{PATIENCE, World, patiently};
+use futures_util::FutureExt;
 use ostler_recipes::{
     Error,
     counter::SharedCount,
@@ -10,7 +11,7 @@ use ostler_recipes::{
     },
 };
 use ostler_testkit::{CutPoint, Direction, Op, Seen};
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 use tokio::sync::watch;
 
 const BRIEFLY: Duration = Duration::from_millis(60);
@@ -393,4 +394,58 @@ async fn futures_can_be_spawned_wherever_they_come_from() {
     is_send(&InterProcessMultiLock::new(&client, ["/a"]).acquire());
     is_send(&ostler_recipes::leader::UnfairElection::new(&client, "/a", "").campaign());
     is_send(&ostler_recipes::leader::LeaderLatch::new(&client, "/a", "").wait_for_leadership());
+}
+
+/// Whoever asks need not wait for what the same owner waits for: in one task that would be for ever.
+#[tokio::test]
+async fn who_holds_is_known_while_the_owner_waits() {
+    let world = World::start().await;
+    let (a, b) = (world.client().await, world.client().await);
+    let other = InterProcessMutex::new(&a, "/a").acquire().await.unwrap();
+    let (lock, me) = (InterProcessMutex::new(&b, "/a"), Owner::new());
+    let mut waiting = pin!(lock.acquire_as(&me));
+    assert!(waiting.as_mut().now_or_never().is_none());
+    assert!(!lock.is_held_by(&me));
+    other.release().await.unwrap();
+    let mine = patiently("our turn", waiting).await.unwrap();
+    assert!(lock.is_held_by(&me));
+    mine.release().await.unwrap();
+    assert!(!lock.is_held_by(&me));
+    world.until_clean("asked").await;
+}
+
+/// The write lock would come after the read lock that the same owner waits for, and so after itself.
+#[tokio::test]
+async fn an_owner_that_waits_to_read_is_not_let_wait_to_write() {
+    let world = World::start().await;
+    let (a, b) = (world.client().await, world.client().await);
+    let other = InterProcessReadWriteLock::new(&a, "/a").write().await.unwrap();
+    let (lock, me) = (InterProcessReadWriteLock::new(&b, "/a"), Owner::new());
+    let mut reading = pin!(lock.read_as(&me));
+    assert!(reading.as_mut().now_or_never().is_none());
+    let writing = patiently("told at once", lock.write_as(&me)).await;
+    assert!(matches!(writing, Err(Error::WouldWaitForItself { .. })), "{writing:?}");
+    other.release().await.unwrap();
+    patiently("our turn", reading).await.unwrap().release().await.unwrap();
+    world.until_clean("told").await;
+}
+
+/// Who waits to write and asks to read gets both, as a writer does.
+#[tokio::test]
+async fn an_owner_that_waits_to_write_reads_under_its_write_lock() {
+    let world = World::start().await;
+    let (a, b) = (world.client().await, world.client().await);
+    let other = InterProcessReadWriteLock::new(&a, "/a").write().await.unwrap();
+    let (lock, me) = (InterProcessReadWriteLock::new(&b, "/a"), Owner::new());
+    let both = async { tokio::join!(lock.write_as(&me), lock.read_as(&me)) };
+    let release = async {
+        world.until("waits", |c| c.watches == 1).await;
+        other.release().await.unwrap();
+    };
+    let ((writing, reading), ()) = patiently("both", async { tokio::join!(both, release) }).await;
+    let (writing, reading) = (writing.unwrap(), reading.unwrap());
+    assert_eq!(writing.token(), reading.fence().token());
+    writing.release().await.unwrap();
+    reading.release().await.unwrap();
+    world.until_clean("both").await;
 }

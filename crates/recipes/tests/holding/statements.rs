@@ -64,14 +64,14 @@ async fn r1_a_holder_can_take_the_lock_again() {
     let second = lock.clone().acquire_as(&me).await.unwrap();
     let third = second.again();
     assert_eq!((first.token(), first.node()), (third.token(), third.node()));
-    assert!(lock.is_held_by(&me).await && !lock.is_held_by(&you).await);
+    assert!(lock.is_held_by(&me) && !lock.is_held_by(&you));
     assert!(lock.acquire_as_within(&you, Duration::from_millis(50)).await.unwrap().is_none());
     first.release().await.unwrap();
     drop(second);
     assert!(third.is_held() && third.fence().verify().await.is_ok(), "as often released as taken");
     third.release().await.unwrap();
     let yours = patiently("the other owner", lock.acquire_as(&you)).await.unwrap();
-    assert!(!lock.is_held_by(&me).await);
+    assert!(!lock.is_held_by(&me));
     yours.release().await.unwrap();
     world.until_clean("reentrance").await;
 }
@@ -286,7 +286,7 @@ async fn r6_what_went_with_its_session_is_not_taken_again_but_anew() {
     let old = lock.acquire_as(&me).await.unwrap();
     world.expire(&client).await;
     patiently("over", old.fence().session().ended()).await;
-    assert!(!lock.is_held_by(&me).await);
+    assert!(!lock.is_held_by(&me));
     let new = patiently("anew", lock.acquire_as(&me)).await.unwrap();
     assert!(new.token() > old.token());
     drop(old);

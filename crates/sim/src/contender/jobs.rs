@@ -133,7 +133,7 @@ async fn mutex(desk: &Arc<Desk>, client: &Client) {
         };
         let Ok(Some(guard)) = guard else { continue };
         hold(desk, Thing::Mutex, guard.fence()).await;
-        if lock.is_held_by(&owner).await
+        if lock.is_held_by(&owner)
             && let Ok(again) = lock.acquire_as(&owner).await
             && guard.is_held()
             && again.token() != guard.token()
