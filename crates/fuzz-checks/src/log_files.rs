@@ -63,7 +63,7 @@ fn lay_out(script: &mut Script<'_>) -> (RamDisk, RecoverOptions) {
         put_log(&disk, &folders, flags, given, script.take(size));
     }
     put_log(&disk, &folders, flags, Zxid(1), script.rest());
-    (disk, RecoverOptions { trust_empty, db_autocreate: true, in_use: false })
+    (disk, RecoverOptions { trust_empty, ..RecoverOptions::default() })
 }
 
 /// A log is named after its first record.

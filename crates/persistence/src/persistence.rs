@@ -138,19 +138,14 @@ impl Persistence {
             }
             PersistOp::Truncate { to, reload } => {
                 settings.cuts.add();
-                // A snapshot may stand for records that the log never had. If the process ends in between, it is still there,
-                // and the cut is made again; the log alone would go on behind a gap that nothing shows.
+                // First the log. If the process ends before snapshots that have more are gone, the cut is made again; without
+                // them the log alone could go on behind a gap that nothing shows.
                 let cut = self.log.truncate_after(to)?;
-                remove_snapshots_after(disk, &folders.snapshots, to)?;
                 tracing::info!(%to, files = cut.removed.len(), cut = ?cut.cut, "the log was cut back");
                 if let Some(term) = reload {
-                    // Where no snapshot is left the log goes back to the beginning. Where one cannot be read it may not.
-                    let trust_empty = find_snapshots(disk, &folders.snapshots)?.is_empty();
-                    let recover = RecoverOptions { trust_empty, db_autocreate: true, in_use: true };
-                    let how = Restoring { recover, ..self.options.restoring };
-                    let restored = recovery::restore(disk, folders, how)?;
-                    return Ok(Some(Reloaded { term, restored }));
+                    return Ok(Some(Reloaded { term, restored: self.read_cut(to)? }));
                 }
+                remove_snapshots_after(disk, &folders.snapshots, to)?;
             }
             PersistOp::Install(frozen) => {
                 settings.cuts.add();
@@ -170,6 +165,38 @@ impl Persistence {
             PersistOp::Append { .. } | PersistOp::RollLog => {}
         }
         Ok(None)
+    }
+
+    /// What is left after the log was cut back to `to`. Snapshots that have more go once that has been read without them,
+    /// and reaches `to`: a tree that came whole from a leader stands for records that the log never had, and
+    /// nothing in the log shows that they are missing. What stays may have been acknowledged, so where a snapshot alone
+    /// has it that stays whole, with more in it than the leader has, until another tree takes its place.
+    fn read_cut(&mut self, to: Zxid) -> Result<Restored, StorageError> {
+        let (disk, folders) = (&*self.snapshots.disk, &self.snapshots.folders);
+        let read =
+            |recover| recovery::restore(disk, folders, Restoring { recover, ..self.options.restoring });
+        let snapshots = find_snapshots(disk, &folders.snapshots)?;
+        let later = snapshots.iter().any(|file| file.zxid > to);
+        // Where there is no snapshot the log goes back to the beginning. Where one cannot be read it may not.
+        let trust_empty = snapshots.is_empty();
+        let options = RecoverOptions { trust_empty, in_use: true, ..RecoverOptions::default() };
+        match read(RecoverOptions { through: to, ..options }) {
+            Ok(restored) if restored.recovered.last_zxid == to || !later => {
+                remove_snapshots_after(disk, &folders.snapshots, to)?;
+                return Ok(restored);
+            }
+            Err(error) if !later => return Err(error),
+            Ok(_) | Err(_) => {}
+        }
+        let restored = read(options)?;
+        let last = restored.recovered.last_zxid;
+        tracing::warn!(
+            %to,
+            %last,
+            "what is left of the log does not reach back to where the leader cuts it: the newest snapshot stays"
+        );
+        self.log.goes_on_after(last);
+        Ok(restored)
     }
 
     /// Notes what a tree that was frozen just now belongs to.

@@ -181,6 +181,9 @@ pub(crate) struct Ensemble {
     delayed: BTreeMap<LinkId, Delayed>,
     /// The tree is being read anew.
     reloading: Option<Reload>,
+    /// What this server has could not be cut back as the last leader wished. Asked of one leader only: the next may
+    /// have all of it, and takes who asks for one who has more.
+    wants_tree: bool,
     /// Sessions heard of since the leader's last heartbeat, and their timeouts.
     touched: BTreeMap<SessionId, i32>,
     read_only: ReadOnly,
@@ -231,6 +234,7 @@ impl Ensemble {
             log_from: config.log_from,
             delayed: BTreeMap::new(),
             reloading: None,
+            wants_tree: false,
             touched: BTreeMap::new(),
             revalidating: BTreeMap::new(),
             read_only: ReadOnly::No,

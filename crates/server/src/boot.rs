@@ -367,7 +367,7 @@ fn keeping_options(config: &ServerConfig) -> KeepingOptions {
             recover: RecoverOptions {
                 trust_empty: config.snapshot_trust_empty,
                 db_autocreate: config.db_autocreate,
-                in_use: false,
+                ..RecoverOptions::default()
             },
             types: ExtendedTypes {
                 enabled: config.extended_types_enabled,

@@ -368,7 +368,9 @@ impl MemberDisk {
         self.said.history = installed.unwrap_or_else(|| std::mem::take(&mut self.said.history));
         let Some(reloaded) = reloaded else { return Ok(None) };
         let history = self.history_of(&reloaded.restored)?;
-        // A whole tree may have been more than the log: less can be left.
+        // Where the log has less, a tree stays that has more.
+        let stays = &self.said.history;
+        assert!(stays.agrees(&history, stays.last()), "of {stays:?} a cut has left {history:?}");
         self.said.history = history.clone();
         Ok(Some((reloaded.term, Box::new(reloaded.restored.tree), history)))
     }

@@ -52,11 +52,13 @@ pub struct RecoverOptions {
     pub db_autocreate: bool,
     /// This process uses the folders already: an unfinished snapshot is being written, and is left alone.
     pub in_use: bool,
+    /// Snapshots above this are left out: the log was cut back to it, and they have more.
+    pub through: Zxid,
 }
 
 impl Default for RecoverOptions {
     fn default() -> Self {
-        RecoverOptions { trust_empty: false, db_autocreate: true, in_use: false }
+        RecoverOptions { trust_empty: false, db_autocreate: true, in_use: false, through: Zxid(u64::MAX) }
     }
 }
 
@@ -174,7 +176,7 @@ pub fn recover(
     options: RecoverOptions,
     sink: &mut dyn RecoverySink,
 ) -> Result<Recovered> {
-    let mut search = newest_usable(disk, &folders.snapshots, sink)?;
+    let mut search = newest_usable(disk, &folders.snapshots, options.through, sink)?;
     let mut notes = Vec::new();
     let after = search.loaded.unwrap_or(Zxid::ZERO);
     let mut log = LogReader::open(disk, &folders.logs, after)?;
@@ -312,9 +314,9 @@ impl Search {
     }
 }
 
-fn newest_usable(disk: &dyn Disk, dir: &Path, sink: &mut dyn RecoverySink) -> Result<Search> {
+fn newest_usable(disk: &dyn Disk, dir: &Path, through: Zxid, sink: &mut dyn RecoverySink) -> Result<Search> {
     let mut skipped = Vec::new();
-    for mut file in find_snapshots(disk, dir)? {
+    for mut file in find_snapshots(disk, dir)?.into_iter().filter(|file| file.zxid <= through) {
         let tried = skipped.len() < SNAPSHOTS_TRIED;
         let incomplete = file.problem == Some(Problem::Incomplete);
         let reason = match file.problem.take() {

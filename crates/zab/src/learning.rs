@@ -44,7 +44,7 @@ pub enum LearningOutput {
     SaveAccepted(Epoch),
     /// Promise to follow no earlier epoch. Waits for the disk.
     AckEpoch {
-        /// The last transaction in the log.
+        /// The last transaction in the log, or what asks for a whole tree.
         last: Zxid,
         /// `None` where the epoch was accepted before: then it counts for nothing.
         current: Option<Epoch>,
@@ -118,6 +118,8 @@ enum Stage {
 pub struct Learning {
     own: Standing,
     observer: bool,
+    /// What this server has cannot be cut back.
+    wants_tree: bool,
     epoch: Epoch,
     stage: Stage,
     /// The last in the log.
@@ -135,12 +137,19 @@ impl Learning {
         Learning {
             own,
             observer,
+            wants_tree: false,
             epoch: own.accepted,
             stage: Stage::Greeting,
             last: own.last,
             pending: VecDeque::new(),
             tree_through: Zxid::ZERO,
         }
+    }
+
+    /// Asks for a whole tree, as a cut would leave less here than the leader believes.
+    pub fn wanting_tree(mut self) -> Learning {
+        self.wants_tree = true;
+        self
     }
 
     /// Whether it goes along without a vote.
@@ -159,6 +168,9 @@ impl Learning {
         match (self.stage, what) {
             (Stage::Gone, _) => {}
             (Stage::Greeting, From::LeaderInfo(epoch)) => self.promise(epoch, out),
+            (Stage::Promised, From::Diff | From::Trunc(_)) if self.wants_tree => {
+                self.hang_up(HangUp::OutOfTurn, out);
+            }
             (Stage::Promised, From::Diff) => {
                 self.stage = Stage::Syncing;
                 self.save_current_early(out);
@@ -228,7 +240,16 @@ impl Learning {
             current = Some(self.own.current);
         }
         (self.epoch, self.stage) = (epoch, Stage::Promised);
-        out.push(LearningOutput::AckEpoch { last: self.own.last, current });
+        out.push(LearningOutput::AckEpoch { last: self.last_to_tell(), current });
+    }
+
+    /// The beginning of a reign that no leader knows is answered with a whole tree, by Java's leaders as well. It is
+    /// above all that there is: who compares it with what a leader has turns this server away rather than lose anything.
+    fn last_to_tell(&self) -> Zxid {
+        match self.epoch.next() {
+            Some(unknown) if self.wants_tree => Zxid::new(unknown, 0),
+            _ => self.own.last,
+        }
     }
 
     fn save_current_early(&self, out: &mut Vec<LearningOutput>) {

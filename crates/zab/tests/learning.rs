@@ -109,6 +109,19 @@ fn e10_what_was_never_committed_is_taken_back() {
     assert_eq!(out[2..], [Out::Install(at(4, 70)), append(at(4, 71))]);
 }
 
+/// A leader would cut back or go on with what it takes this server to have.
+#[test]
+fn who_wants_a_whole_tree_takes_nothing_else() {
+    let wanting = || Learning::new(OWN, false).wanting_tree();
+    let asked = Out::AckEpoch { last: at(6, 0), current: Some(OWN.current) };
+    let out = hear(&mut wanting(), [From::LeaderInfo(Epoch(5)), From::Snap(at(4, 70)), proposal(at(4, 71))]);
+    assert_eq!(out[1..], [asked.clone(), Out::Install(at(4, 70)), append(at(4, 71))]);
+    for word in [From::Diff, From::Trunc(at(3, 7))] {
+        let out = hear(&mut wanting(), [From::LeaderInfo(Epoch(5)), word]);
+        assert_eq!(out[1..], [asked.clone(), Out::HangUp(HangUp::OutOfTurn)]);
+    }
+}
+
 #[test]
 fn proposals_are_logged_acknowledged_and_committed_in_order() {
     let mut learning = following();

@@ -31,6 +31,8 @@ impl Server {
             return effects.push(Effect::HangUp(link));
         }
         let learning = Learning::new(standing, ensemble.is_observer());
+        let learning =
+            if core::mem::take(&mut ensemble.wants_tree) { learning.wanting_tree() } else { learning };
         ensemble.role = Role::Learning(Box::new(Learner {
             link,
             learning,
@@ -260,12 +262,15 @@ impl Server {
         last >= to
     }
 
-    /// A tree that came whole from a leader may have been more than the log: less than `to` can be left of it.
+    /// A tree that came whole from a leader may have been more than the log: then it has stayed, with more than `to`.
     pub(crate) fn reloaded(&mut self, now: Now, tree: Tree, effects: &mut Vec<Effect>) {
         let Some(reload) = self.ensemble.as_mut().and_then(|ensemble| ensemble.reloading.take()) else {
             return;
         };
         let last = tree.last_processed();
+        if let Some(ensemble) = &mut self.ensemble {
+            ensemble.wants_tree = last != reload.to;
+        }
         self.replace_tree(tree);
         self.heard_config_of_tree(effects);
         if reload.look || last != reload.to {

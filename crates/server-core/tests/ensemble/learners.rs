@@ -1,8 +1,12 @@
 //! What a server does that has a leader, or looks for it.
 
 use crate::member::{Member, at, config};
-use ostler_proto::{id::ServerId, quorum_packet::Packet, stat::ExtendedTypes};
-use ostler_server_core::{Effect, Input, PeerMessage};
+use ostler_proto::{
+    id::{ServerId, Zxid},
+    quorum_packet::Packet,
+    stat::ExtendedTypes,
+};
+use ostler_server_core::{Effect, Input, PeerMessage, PersistOp};
 use ostler_tree::Tree;
 
 /// `init` and `sync` of the members here.
@@ -49,4 +53,42 @@ fn who_is_not_in_the_configuration_follows_without_a_vote() {
         assert_eq!(matches!(said, Packet::FollowerInfo { .. }), follows, "{said:?}");
         assert_eq!(matches!(said, Packet::ObserverInfo { .. }), !follows, "{said:?}");
     }
+}
+
+fn begun_with(zxid: Zxid) -> Tree {
+    let mut tree = Tree::fresh(ExtendedTypes::default());
+    tree.begin_epoch(zxid);
+    tree
+}
+
+fn told_as_last(member: &Member) -> Zxid {
+    let told = member.effects.iter().rev().find_map(|effect| match effect {
+        Effect::ToPeer { message: PeerMessage::Packet(Packet::AckEpoch { last, .. }), .. } => Some(*last),
+        _ => None,
+    });
+    told.unwrap()
+}
+
+/// What stays may be in a tree alone, with more than the leader has: that is no less than was said to be here, and the
+/// leader's whole tree has to take its place. The next leader may be one that has all of it.
+#[test]
+fn who_cannot_be_cut_back_keeps_what_it_has_and_asks_for_a_tree() {
+    let (ensemble, last) = (config(&[1, 2, 3], at(1, 0)), at(5, 0));
+    let mut member = Member::start(&ensemble, None, begun_with(last), 5);
+    let link = member.follows(&[2, 3], &ensemble, 6);
+    assert_eq!(told_as_last(&member), last);
+    member.hears(link, Packet::Trunc(at(4, 1)));
+    let term = member.effects.iter().rev().find_map(|effect| match effect {
+        Effect::Persist { op: PersistOp::Truncate { reload, .. }, .. } => *reload,
+        _ => None,
+    });
+    member.step(Input::Reloaded { term: term.unwrap(), tree: Box::new(begun_with(last)) });
+    assert!(member.has_hung_up(link));
+    let vote = member.vote().candidate.unwrap();
+    assert_eq!((vote.epoch.0, vote.zxid, vote.id), (5, last, ServerId(1)));
+    let link = member.follows(&[2, 3], &ensemble, 6);
+    assert_eq!(told_as_last(&member), at(7, 0), "no leader knows a reign after its own");
+    member.loses(link);
+    member.follows(&[2, 3], &ensemble, 6);
+    assert_eq!(told_as_last(&member), last);
 }

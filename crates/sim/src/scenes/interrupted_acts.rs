@@ -112,6 +112,17 @@ fn a_log_is_cut_back_to_a_tree_that_came() {
     interrupted_anywhere(|disk| disk.push(PersistSeq(1), cut(), None));
 }
 
+/// What stays is in the tree alone, and the tree has more: so it stays whole, for the log would go back to less.
+#[test]
+fn a_tree_that_came_is_kept_where_the_log_has_less_than_what_stays() {
+    let cut = || PersistOp::Truncate { to: at(1, 10), reload: Some(1) };
+    interrupted_anywhere(|disk| disk.push(PersistSeq(1), cut(), None));
+    let (mut disk, before) = begun();
+    disk.push(PersistSeq(1), cut(), None);
+    assert!(sync(&mut disk));
+    assert_eq!(disk.look().1, before.upto(at(1, 10)));
+}
+
 /// A start meets a disk that fails, or a process that ends, at each of its calls; the next one finds what was there.
 fn starts_fail_anywhere(act: impl Fn(&mut MemberDisk)) {
     let ready = || {

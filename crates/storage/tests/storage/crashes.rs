@@ -152,7 +152,7 @@ impl Machine {
 
     fn restart(&mut self, in_doubt: &[(Zxid, Vec<u8>)]) {
         let mut contents = Contents::default();
-        let options = RecoverOptions { trust_empty: true, db_autocreate: true, in_use: false };
+        let options = RecoverOptions { trust_empty: true, ..RecoverOptions::default() };
         let done = recover(&self.disk, &self.folders, options, &mut contents).unwrap();
         let after = match done.origin {
             Origin::Snapshot(zxid) => zxid.0 as usize,

@@ -20,8 +20,11 @@ use std::{
     sync::Arc,
 };
 
-const STRICT: RecoverOptions = RecoverOptions { trust_empty: false, db_autocreate: false, in_use: false };
-const EASY: RecoverOptions = RecoverOptions { trust_empty: true, db_autocreate: true, in_use: false };
+const ALL: Zxid = Zxid(u64::MAX);
+const STRICT: RecoverOptions =
+    RecoverOptions { trust_empty: false, db_autocreate: false, in_use: false, through: ALL };
+const EASY: RecoverOptions =
+    RecoverOptions { trust_empty: true, db_autocreate: true, in_use: false, through: ALL };
 
 struct World {
     disk: FaultyDisk,
