@@ -12,6 +12,23 @@ use ostler_tree::AclRef;
 /// Bytes that `auth` entries of one list may become: a short one of many permissions and a long id would take the
 /// machine's memory.
 const EXPANDED_MAX: usize = 1 << 20;
+/// The same for all lists of one request. Servers take records of 64 MiB at least.
+const EXPANDED_IN_REQUEST_MAX: usize = 16 << 20;
+
+/// What the `auth` entries of a request have become so far.
+#[derive(Debug, Default)]
+pub struct Expanded {
+    bytes: usize,
+}
+
+impl Expanded {
+    /// Refuses with INVALIDACL what no server should log.
+    fn add(&mut self, in_list: usize, ids: usize) -> Result<(), ErrorCode> {
+        self.bytes += ids;
+        let is_too_much = in_list > EXPANDED_MAX || self.bytes > EXPANDED_IN_REQUEST_MAX;
+        if is_too_much { Err(ErrorCode::InvalidAcl) } else { Ok(()) }
+    }
+}
 
 /// Whether somebody with these ids may do any of `wanted`. An open list, an empty one and `super` allow all.
 pub fn allows(config: &CoreConfig, acl: &AclRef, wanted: Perms, ids: &[Id]) -> bool {
@@ -33,9 +50,14 @@ pub fn check(config: &CoreConfig, acl: &AclRef, wanted: Perms, ids: &[Id]) -> Re
 
 /// The list that is stored for the list that was sent: duplicates go, `auth` becomes the ids of the
 /// caller, everything else must be well formed.
-pub fn fix_up(config: &CoreConfig, sent: Option<&[RawAcl<'_>]>, ids: &[Id]) -> Result<Vec<Acl>, ErrorCode> {
+pub fn fix_up(
+    config: &CoreConfig,
+    sent: Option<&[RawAcl<'_>]>,
+    ids: &[Id],
+    expanded: &mut Expanded,
+) -> Result<Vec<Acl>, ErrorCode> {
     let mut fixed: Vec<Acl> = Vec::new();
-    let (mut seen, mut expanded) = (BTreeSet::new(), 0);
+    let (mut seen, mut in_list) = (BTreeSet::new(), 0);
     for entry in sent.unwrap_or_default() {
         if !seen.insert((entry.perms.0, entry.scheme.as_deref(), entry.id.as_deref())) {
             continue;
@@ -48,10 +70,9 @@ pub fn fix_up(config: &CoreConfig, sent: Option<&[RawAcl<'_>]>, ids: &[Id]) -> R
                 // Only ids that prove somebody count; an address does not.
                 let most = if planted::is(Bug::AuthIsTheFirst) { 1 } else { usize::MAX };
                 let proven = || ids.iter().filter(|id| id.scheme == "digest").take(most);
-                expanded += proven().map(Id::size).sum::<usize>();
-                if expanded > EXPANDED_MAX {
-                    return Err(ErrorCode::InvalidAcl);
-                }
+                let size = proven().map(Id::size).sum::<usize>();
+                in_list += size;
+                expanded.add(in_list, size)?;
                 fixed.extend(proven().map(|id| Acl { perms: entry.perms, id: id.clone() }));
                 if fixed.len() == before {
                     return Err(ErrorCode::InvalidAcl);
@@ -95,7 +116,8 @@ mod tests {
     fn a_short_list_does_not_become_a_long_one() {
         let ids = [Id::new("digest", "x".repeat(64 << 10))];
         let list: Vec<RawAcl<'_>> = (0..1000).map(|perms| raw(perms, "auth", "")).collect();
-        let fix = |list: &[RawAcl<'_>]| fix_up(&CoreConfig::default(), Some(list), &ids);
+        let fix =
+            |list: &[RawAcl<'_>]| fix_up(&CoreConfig::default(), Some(list), &ids, &mut Expanded::default());
         assert_eq!(fix(&list[..10]).unwrap().len(), 10);
         assert_eq!(fix(&list), Err(ErrorCode::InvalidAcl));
     }
@@ -104,14 +126,15 @@ mod tests {
     fn lists_are_fixed_up() {
         let config = CoreConfig::default();
         let ids = [Id::new("ip", "127.0.0.1"), Id::new("digest", "bob:h")];
-        let fix = |list: &[RawAcl<'_>]| fix_up(&config, Some(list), &ids);
+        let fix = |list: &[RawAcl<'_>]| fix_up(&config, Some(list), &ids, &mut Expanded::default());
         let world = raw(31, "world", "anyone");
         assert_eq!(fix(&[world.clone(), world.clone()]).unwrap(), [Acl::world(Perms::ALL)]);
         assert_eq!(fix(&[raw(1, "auth", "")]).unwrap()[0].id, Id::new("digest", "bob:h"));
         assert_eq!(fix(&[]), Err(ErrorCode::InvalidAcl));
-        assert_eq!(fix_up(&config, None, &ids), Err(ErrorCode::InvalidAcl));
+        assert_eq!(fix_up(&config, None, &ids, &mut Expanded::default()), Err(ErrorCode::InvalidAcl));
         assert_eq!(fix(&[raw(1, "world", "me")]), Err(ErrorCode::InvalidAcl));
-        assert_eq!(fix_up(&config, Some(&[raw(1, "auth", "")]), &ids[..1]), Err(ErrorCode::InvalidAcl));
+        let nobody = fix_up(&config, Some(&[raw(1, "auth", "")]), &ids[..1], &mut Expanded::default());
+        assert_eq!(nobody, Err(ErrorCode::InvalidAcl));
         let null = RawAcl { perms: Perms(1), scheme: None, id: Some("x".into()) };
         assert_eq!(fix(&[null]), Err(ErrorCode::InvalidAcl));
         let null_id = |scheme| RawAcl { id: None, ..raw(1, scheme, "") };

@@ -1,6 +1,10 @@
 //! Checks of writes, in upstream's order, and the transaction that comes of each.
 
-use crate::{access, config::CoreConfig, stats::Stats};
+use crate::{
+    access::{self, Expanded},
+    config::CoreConfig,
+    stats::Stats,
+};
 use alloc::{borrow::Cow, format};
 use ostler_proto::{
     acl::{Id, Perms, RawAcl},
@@ -29,6 +33,7 @@ pub(crate) struct Preparer<'s> {
     pub(crate) session: SessionId,
     pub(crate) ephemerals: Ephemerals,
     pub(crate) ids: &'s [Id],
+    pub(crate) expanded: Expanded,
 }
 
 /// Whether a session may have ephemeral znodes: somebody has to delete them when it ends.
@@ -90,7 +95,7 @@ impl Preparer<'_> {
             return Err(error);
         }
         let parent_path = path::parent(&create.path).ok_or(ErrorCode::BadArguments)?;
-        let acl = access::fix_up(self.config, create.acl.as_deref(), self.ids)?;
+        let acl = access::fix_up(self.config, create.acl.as_deref(), self.ids, &mut self.expanded)?;
         let mut parent = self.node(parent_path)?;
         self.check(&parent, Perms::CREATE)?;
         let path: Cow<'a, str> = if mode.sequential {
@@ -201,7 +206,7 @@ impl Preparer<'_> {
         if !path::is_valid(path) {
             return Err(ErrorCode::BadArguments);
         }
-        let mut acl = access::fix_up(self.config, acl, self.ids)?;
+        let mut acl = access::fix_up(self.config, acl, self.ids, &mut self.expanded)?;
         let mut node = self.node(path)?;
         if planted::is(Bug::AclOfBefore)
             && let Some(before) = &node.acl

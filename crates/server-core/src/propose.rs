@@ -1,6 +1,7 @@
 //! From a request to a proposal: prepared against the overlay, numbered, encoded once.
 
 use crate::{
+    access::Expanded,
     effect::{Effect, PeerMessage, PersistOp, Record},
     ensemble::{Held, local_sessions::may_have_ephemerals},
     input::{ClientRequest, ConnId, Now},
@@ -57,6 +58,7 @@ impl Server {
             session,
             ephemerals: Ephemerals::Allowed,
             ids,
+            expanded: Expanded::default(),
         }
     }
 

@@ -132,10 +132,11 @@ impl Server {
         }
     }
 
-    /// About how many bytes of the tree the answers of all that is parked for a connection will be. Who takes its
-    /// requests should wait with more while this is much: all of them are answered at once.
+    /// About how many bytes of the tree the answers of all that is parked for a connection will be, and the identities that
+    /// go along with each request to a leader. Who takes its requests should wait with more while this is much: all of
+    /// them are answered at once.
     pub fn promised(&self, conn: ConnId) -> usize {
-        self.conns.get(&conn).map_or(0, |state| state.promised)
+        self.conns.get(&conn).map_or(0, |state| state.promised + state.fifo.len() * state.ids_size)
     }
 
     /// About how many bytes of the tree a read would be answered with now, see [`Body::size`].

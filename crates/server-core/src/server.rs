@@ -57,6 +57,8 @@ pub(crate) enum Phase {
 pub(crate) struct Conn {
     pub(crate) peer: SocketAddr,
     pub(crate) ids: Vec<Id>,
+    /// About how many bytes the identities take.
+    pub(crate) ids_size: usize,
     pub(crate) phase: Phase,
     pub(crate) fifo: Fifo,
     /// Of what is parked there, all together.
@@ -279,6 +281,7 @@ impl Server {
         let state = Conn {
             peer,
             ids,
+            ids_size: 0,
             phase: Phase::Fresh,
             fifo: Fifo::new(),
             promised: 0,
@@ -486,8 +489,8 @@ impl Server {
             }
         }
         // They go along with each forwarded request, and into each list that says `auth`.
-        let size: usize = state.ids.iter().map(Id::size).sum();
-        if state.ids.len() > IDS_MAX || size > IDS_SIZE_MAX {
+        state.ids_size = state.ids.iter().map(Id::size).sum();
+        if state.ids.len() > IDS_MAX || state.ids_size > IDS_SIZE_MAX {
             self.reply_at_once(conn, xid, Err(ErrorCode::AuthFailed), effects);
             return self.close(conn, CloseReason::AuthFailed, effects);
         }

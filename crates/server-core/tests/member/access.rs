@@ -114,6 +114,43 @@ fn nobody_has_identities_without_end() {
     }
 }
 
+/// Somebody with a long name, and a list that stands for it.
+fn with_a_long_name(m: &mut Member) -> (Client, Acl) {
+    let long = m.join();
+    m.send(long, auth("digest", format!("{}:x", "y".repeat(500_000)).as_bytes()));
+    assert_eq!(m.seen(long), ["-4: ok"]);
+    (long, Acl { perms: Perms::ALL, id: Id::new("auth", "") })
+}
+
+/// A few bytes each in the request, the whole name each in the transaction: its record would be more than others take.
+#[test]
+fn lists_of_one_multi_do_not_grow_without_end() {
+    let mut m = Member::new();
+    let (long, acl) = with_a_long_name(&mut m);
+    let create = |number| create(&format!("/{number}")).acl(std::slice::from_ref(&acl)).into();
+    let few: Vec<_> = (0..10).map(create).collect();
+    m.ask(long, multi(&few)).unwrap();
+    let many: Vec<_> = (10..160).map(create).collect();
+    m.send(long, multi(&many));
+    m.flush();
+    assert!(m.seen(long).last().unwrap().contains("InvalidAcl"));
+    assert!(!m.has("/10"));
+    m.ask(long, multi(&[create(10)])).unwrap();
+}
+
+/// Each request that goes to the leader has all identities with it.
+#[test]
+fn who_has_long_identities_waits_with_more_requests() {
+    let mut m = Member::new();
+    let (long, _) = with_a_long_name(&mut m);
+    for _ in 0..20 {
+        m.send(long, set("/zookeeper", b""));
+    }
+    assert!(m.server.promised(long.conn) > 20 * 500_000);
+    m.flush();
+    assert_eq!(m.server.promised(long.conn), 0);
+}
+
 #[test]
 fn where_proof_is_demanded_nothing_else_is_served() {
     let config = CoreConfig { enforced_auth_schemes: vec!["digest".into()], ..CoreConfig::default() };
