@@ -242,6 +242,12 @@ const INFORMANDACTIVATE: i32 = 19;
 /// No zxid.
 const NONE: i64 = -1;
 
+/// A Java server that has no data, and is not told that this is right, says -1 for its epochs and its last zxid. It has
+/// nothing; that its promise does not count it says by -1 for its current epoch.
+fn known(zxid: Zxid) -> Zxid {
+    if zxid.to_wire() < 0 { Zxid::ZERO } else { zxid }
+}
+
 impl<'a> Packet<'a> {
     fn decode(
         code: i32,
@@ -285,8 +291,12 @@ impl<'a> Packet<'a> {
                 Packet::InformAndActivate { zxid, leader: ServerId(r.i64()?), record: r.rest().into() }
             }
             NEWLEADER => Packet::NewLeader { epoch: zxid.epoch(), config: String::from_utf8_lossy(bytes) },
-            FOLLOWERINFO => Packet::FollowerInfo { accepted: zxid.epoch(), info: LearnerInfo::read(bytes)? },
-            OBSERVERINFO => Packet::ObserverInfo { accepted: zxid.epoch(), info: LearnerInfo::read(bytes)? },
+            FOLLOWERINFO => {
+                Packet::FollowerInfo { accepted: known(zxid).epoch(), info: LearnerInfo::read(bytes)? }
+            }
+            OBSERVERINFO => {
+                Packet::ObserverInfo { accepted: known(zxid).epoch(), info: LearnerInfo::read(bytes)? }
+            }
             UPTODATE => Packet::UpToDate,
             DIFF => Packet::Diff(zxid),
             TRUNC => Packet::Trunc(zxid),
@@ -296,7 +306,9 @@ impl<'a> Packet<'a> {
                 let protocol = if bytes.is_empty() { PROTOCOL_VERSION } else { r.i32()? };
                 Packet::LeaderInfo { epoch: zxid.epoch(), protocol }
             }
-            ACKEPOCH => Packet::AckEpoch { last: zxid, current: u32::try_from(r.i32()?).ok().map(Epoch) },
+            ACKEPOCH => {
+                Packet::AckEpoch { last: known(zxid), current: u32::try_from(r.i32()?).ok().map(Epoch) }
+            }
             _ => return Err(JuteError::UnknownType(code)),
         })
     }
@@ -509,6 +521,24 @@ mod tests {
             }
             bytes.extend(b"next");
             assert_eq!(split(&bytes, LIMIT, to_leader), PacketSplit::Packet(packet, whole));
+        }
+    }
+
+    #[test]
+    fn who_does_not_trust_that_it_has_nothing_has_nothing() {
+        let info = LearnerInfo { server: Some(ServerId(3)), protocol: PROTOCOL_VERSION, config_version: 0 };
+        for (text, packet) in [
+            (
+                "0000000b ffffffff00000000 00000014 0000000000000003 00010000 0000000000000000 ffffffff",
+                Packet::FollowerInfo { accepted: Epoch(0), info },
+            ),
+            (
+                "00000012 ffffffffffffffff 00000004 ffffffff ffffffff",
+                Packet::AckEpoch { last: Zxid::ZERO, current: None },
+            ),
+        ] {
+            let bytes = hex(text);
+            assert_eq!(split(&bytes, LIMIT, true), PacketSplit::Packet(packet, bytes.len()));
         }
     }
 
