@@ -407,6 +407,17 @@ fn addresses_may_be_names_or_literals() {
     );
 }
 
+/// A snapshot with a longer field could not be read again.
+#[test]
+fn the_longest_packet_is_no_longer_than_a_field_of_a_snapshot() {
+    let line = "jute.maxbuffer=0x20000000";
+    assert_eq!(config_of_lines(line).jute_max_buffer, 268_435_456);
+    check_notes(
+        &format!("dataDir=/d\nclientPort=2181\n{line}"),
+        &["zoo.cfg:3: jute.maxbuffer=0x20000000 counts as 268435456, the greatest possible"],
+    );
+}
+
 #[test]
 fn numbers_below_the_least_possible_are_raised() {
     let lines = "snapCount=1\nautopurge.snapRetainCount=1";

@@ -8,6 +8,7 @@ use super::error::{ConfigError, NoteLevel};
 use super::properties::Entry;
 use super::settings::Settings;
 use crate::admin::four_letter::Whitelist;
+use ostler_storage::snapshot::body::LONGEST_FIELD;
 
 /// Where a server without a file keeps its data, relative to the working directory.
 pub const EMBEDDED_DATA_DIR: &str = "ostler-data";
@@ -15,7 +16,7 @@ pub const EMBEDDED_DATA_DIR: &str = "ostler-data";
 pub const EMBEDDED_PORT: u16 = 2181;
 
 const EMBEDDED_TICK_TIME_MS: i32 = 2000;
-/// Java's own minimum for what it adds to the largest packet.
+/// Java raises what is below these.
 const MIN_SNAP_COUNT: u32 = 2;
 const MIN_SNAP_RETAIN_COUNT: u32 = 3;
 
@@ -133,6 +134,7 @@ pub(super) fn from_file(file: &str, settings: &mut Settings) -> Result<ServerCon
     if let Asked::One(own) = &asked {
         note_only_server(settings, own);
     }
+    note_lowered(settings, "jute.maxbuffer", LONGEST_FIELD as u32);
     note_raised(settings, "snapCount", MIN_SNAP_COUNT);
     note_raised(settings, "autopurge.snapRetainCount", MIN_SNAP_RETAIN_COUNT);
     let mut config = assemble(settings, client_address, data_dir.into(), timeouts, schemes);
@@ -150,7 +152,8 @@ fn assemble(
     enforce_auth_schemes: Vec<String>,
 ) -> ServerConfig {
     let limit_u32 = |name| settings.limit(name).and_then(|limit| u32::try_from(limit).ok());
-    let jute_max_buffer = settings.unsigned("jute.maxbuffer");
+    // What is longer could be written into a snapshot, and not be read again.
+    let jute_max_buffer = settings.unsigned("jute.maxbuffer").min(LONGEST_FIELD as u32);
     let readonly_mode_enabled = settings.bool("readonlymode.enabled");
     let whitelist = settings.text("4lw.commands.whitelist");
     ServerConfig {
@@ -351,13 +354,19 @@ fn note_only_server(settings: &mut Settings, OnlyServer { entry, .. }: &OnlyServ
 }
 
 fn note_raised(settings: &mut Settings, name: &'static str, minimum: u32) {
-    if settings.int(name) >= minimum.into() {
-        return;
+    if settings.int(name) < minimum.into() {
+        note_counted(settings, name, minimum, "least");
     }
+}
+
+fn note_lowered(settings: &mut Settings, name: &'static str, maximum: u32) {
+    if settings.int(name) > maximum.into() {
+        note_counted(settings, name, maximum, "greatest");
+    }
+}
+
+fn note_counted(settings: &mut Settings, name: &'static str, counts: u32, as_the: &str) {
     let Some(Entry { place, value, .. }) = settings.entry(name).cloned() else { return };
-    settings.note(
-        NoteLevel::Warning,
-        &place,
-        format!("{name}={value} counts as {minimum}, the least possible"),
-    );
+    let text = format!("{name}={value} counts as {counts}, the {as_the} possible");
+    settings.note(NoteLevel::Warning, &place, text);
 }

@@ -15,8 +15,8 @@ use std::{
 
 /// How much is gathered before it is hashed and written, and how much is read at a time.
 const CHUNK: usize = 1 << 18;
-/// No string or buffer in a snapshot is longer; frames and records end far below.
-const LONGEST: usize = 1 << 28;
+/// No string or buffer in a snapshot is longer, so no frame of a client may be.
+pub const LONGEST_FIELD: usize = 1 << 28;
 /// Data's length, ACL index and stat.
 const NODE_FIXED: usize = 8 + STAT;
 const STAT: usize = 60;
@@ -311,5 +311,5 @@ impl<R: Read> BodyReader<R> {
 }
 
 fn check_length(length: usize) -> Result<(), BodyError> {
-    if length > LONGEST { Err(BodyError::TooLong(length)) } else { Ok(()) }
+    if length > LONGEST_FIELD { Err(BodyError::TooLong(length)) } else { Ok(()) }
 }

@@ -38,7 +38,7 @@ const KEYS: &[Key] = &[
         "jute.maxbuffer",
         int_from(1),
         "1048575",
-        Obeyed("Bytes of the largest packet and of the largest field in one"),
+        Obeyed("Bytes of the largest packet and of the largest field in one, up to 256 MiB"),
     ),
     property(
         "jute.maxbuffer.extrasize",
