@@ -15,13 +15,14 @@
 
 use crate::{
     disk::{Disk, read_full},
+    epochs::{EpochFile, read_epoch},
     error::{IoContext, Refusal, Result, StorageError},
     folders::DataFolders,
     names::{UNFINISHED, is_unfinished_snapshot},
     snapshot::{Problem, SnapshotFile, SnapshotSink, SnapshotTrailer, find_snapshots, read_snapshot, spare},
     txnlog::{LogReader, TornTail, ZxidStep, cut_torn_tail, remove, takes_all},
 };
-use ostler_proto::id::Zxid;
+use ostler_proto::id::{Epoch, Zxid};
 use std::{
     collections::BTreeSet,
     fmt,
@@ -207,11 +208,12 @@ pub fn recover(
     let wanted = search.skipped.iter().map(|skipped| skipped.file.zxid);
     let replayed = replay(&mut log, wanted, sink)?;
     let last_zxid = log.last();
-    search.check_covered(&folders.logs, last_zxid, &replayed)?;
+    let current = read_epoch(disk, &folders.snapshots, EpochFile::Current)?.unwrap_or_default();
+    search.check_covered(&folders.logs, (last_zxid, current), &replayed)?;
     let (never_whole, skipped): (Vec<_>, Vec<_>) = search
         .skipped
         .drain(..)
-        .partition(|skipped| !options.in_use && skipped.counted_for_nothing(last_zxid));
+        .partition(|skipped| !options.in_use && skipped.counted_for_nothing(last_zxid, current));
     notes.extend(skipped.iter().map(Skipped::note));
     notes.extend(log.torn_before().iter().cloned().map(Note::TornBefore));
     notes.extend(log.backwards().iter().cloned().map(Note::ZxidBackwards));
@@ -279,9 +281,11 @@ impl Skipped {
     }
 
     /// A snapshot at the very start of an epoch (count 0) contains no transaction of it. One that was never completed, as
-    /// Java leaves it, and that nothing follows, is a leader's tree that was not acknowledged.
-    fn counted_for_nothing(&self, last: Zxid) -> bool {
-        self.file.zxid.counter() == 0 && self.incomplete && last.epoch() < self.file.zxid.epoch()
+    /// Java leaves it, and that nothing follows, is a leader's tree that was not acknowledged: the current epoch is
+    /// saved once the tree is on disk, and before that is said.
+    fn counted_for_nothing(&self, last: Zxid, current: Epoch) -> bool {
+        let begun = self.file.zxid.epoch();
+        self.file.zxid.counter() == 0 && self.incomplete && last.epoch() < begun && current < begun
     }
 }
 
@@ -295,10 +299,10 @@ impl Search {
     /// records that are never logged, and from one epoch to the next nothing in the log shows that some are missing:
     /// so the last transaction of each bad snapshot must be there. How far the epoch went before one that stands at the
     /// start of the next is not known.
-    fn check_covered(&self, logs: &Path, last: Zxid, replayed: &Replayed) -> Result<()> {
+    fn check_covered(&self, logs: &Path, (last, current): (Zxid, Epoch), replayed: &Replayed) -> Result<()> {
         for skipped in &self.skipped {
             let needed = skipped.file.zxid;
-            if needed == Zxid::ZERO || skipped.counted_for_nothing(last) {
+            if needed == Zxid::ZERO || skipped.counted_for_nothing(last, current) {
                 continue;
             }
             let (snapshot, reason) = (skipped.file.path.clone(), skipped.reason.clone());

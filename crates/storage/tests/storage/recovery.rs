@@ -4,10 +4,14 @@ use crate::{
     faulty_disk::{Fault, FaultyDisk},
     sinks::{Contents, begin_snapshot, record},
 };
-use ostler_proto::{id::Zxid, stat::StatPersisted};
+use ostler_proto::{
+    id::{Epoch, Zxid},
+    stat::StatPersisted,
+};
 use ostler_storage::{
     StorageError,
     disk::OsDisk,
+    epochs::{EpochFile, write_epoch},
     error::Result,
     folders::DataFolders,
     recover::{Note, Origin, RecoverOptions, Recovered, recover},
@@ -227,6 +231,17 @@ fn a_tree_that_never_came_whole_is_in_nobodys_way_later() {
     assert_eq!((started.last_zxid, &*started.notes), (Zxid(4), &[Note::UnfinishedGivenUp(cut_short)][..]));
     world.log((2 << 32) + 1..=(2 << 32) + 3);
     assert_eq!(world.recover(STRICT).unwrap().0.last_zxid, Zxid((2 << 32) + 3));
+    // Where the epoch has been saved the tree was whole before, and was acknowledged.
+    let world = World::new();
+    world.snapshot(1);
+    let cut_short = world.snapshot(2 << 32);
+    let bytes = world.disk.bytes(&cut_short);
+    world.disk.put(&cut_short, &bytes[..60]);
+    world.log(1..=4);
+    write_epoch(&world.disk, &world.folders.snapshots, EpochFile::Current, Epoch(2)).unwrap();
+    assert!(matches!(world.recover(STRICT), Err(StorageError::LogLacks { .. })));
+    write_epoch(&world.disk, &world.folders.snapshots, EpochFile::Current, Epoch(1)).unwrap();
+    assert_eq!(world.recover(STRICT).unwrap().0.last_zxid, Zxid(4));
     // One that was whole may have stood for records.
     let world = World::new();
     world.snapshot(1);
