@@ -591,7 +591,7 @@ fn cause(search: &Search) -> String {
         Cause::NoEpochLeft => "gives up to lead: it has accepted the last epoch there is.".into(),
         Cause::Reconfigured => "there is a new configuration.".into(),
         Cause::CutBack => {
-            "has cut its log back, and its leader is lost since, or believed more was left.".into()
+            "has cut its log back, and its leader is lost since, or has to send a whole tree instead.".into()
         }
         Cause::CounterFull => "ends its own reign: nearly all zxids of the epoch are used.".into(),
     };

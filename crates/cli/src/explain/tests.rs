@@ -378,8 +378,8 @@ fn all_that_can_happen_has_words() {
             12:00:00.012  server 1  Gives up to lead: it has accepted the last epoch there is. Looks for a leader.
             12:00:00.013  server 1  Ends its own reign: nearly all zxids of the epoch are used. Looks for a leader.
             12:00:00.014  server 1  There is a new configuration. Looks for a leader.
-            12:00:00.015  server 1  Has cut its log back, and its leader is lost since, or believed more was left. Looks for a
-                                    leader.
+            12:00:00.015  server 1  Has cut its log back, and its leader is lost since, or has to send a whole tree instead.
+                                    Looks for a leader.
             12:00:00.100  server 1  It starts. Looks for a leader.
             12:00:00.100  server 1  Votes for itself (epoch 4, zxid 0x9), and tells all others. Round 3.
             12:00:00.102  server 1  Repeats its vote, 2 times until 12:00:00.103.

@@ -45,7 +45,7 @@ pub enum Why {
     CounterFull,
     /// There is a new configuration: another leader, another part of this server, or other voters.
     Reconfigured,
-    /// The log was cut back for a leader that is lost since, or that believed more would be left.
+    /// The log was cut back for a leader that is lost since, or that has to send a whole tree instead.
     CutBack,
 }
 

@@ -274,7 +274,11 @@ impl Server {
         self.replace_tree(tree);
         self.heard_config_of_tree(effects);
         if reload.look || last != reload.to {
-            tracing::info!(%last, to = %reload.to, "the log was cut back, and the leader is left");
+            tracing::info!(
+                %last,
+                to = %reload.to,
+                "the log was cut back, and the leader is left: it is lost, or has to send a whole tree"
+            );
             self.look(now, Why::CutBack, effects);
         }
     }
