@@ -7,6 +7,8 @@ mod courses;
 mod cut_off_holder;
 #[cfg(test)]
 mod interrupted_acts;
+#[cfg(test)]
+mod kept_trees;
 mod later_epoch;
 #[cfg(test)]
 mod local_sessions;
