@@ -153,6 +153,7 @@ async fn find_and_delete(client: &Client, parent: &str, id: ProtectionId) -> Res
 /// Whether another try may do better. What is bound to a session ends with that, and everything with the client; what
 /// is refused for good stays refused.
 pub(crate) fn goes_on(client: &Client, error: &Error) -> bool {
+    let error = error.last_try();
     let next_session = || client.session.is_none() && client.state().state != ConnectionState::Closed;
     error.is_connection_trouble() || (error.is_session_expired() && next_session())
 }

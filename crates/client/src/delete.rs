@@ -93,7 +93,7 @@ impl Delete<'_> {
         let work = async move {
             let result = plan.run(call, &mut tries).await;
             if let Err(error) = &result
-                && (error.is_outcome_unknown() || background::goes_on(&plan.client, error))
+                && (error.last_try().is_outcome_unknown() || background::goes_on(&plan.client, error))
             {
                 background::go_on_deleting(plan, tries.unknown);
             }
@@ -151,7 +151,8 @@ impl DeletePlan {
                 Ok(()) => return Ok(()),
                 Err(error) if error.is_no_node() && (self.quietly || tries.unknown) => return Ok(()),
                 Err(error) if error.is_not_empty() && self.children => {
-                    delete_below(&self.client, &self.topic.path).await?;
+                    let below = delete_below(&self.client, &self.topic.path).await;
+                    below.map_err(|error| tries.ended(error))?;
                 }
                 Err(error) => tries.wait(error).await?,
             }

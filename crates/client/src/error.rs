@@ -51,6 +51,15 @@ pub enum Error {
         /// The znode.
         path: Box<str>,
     },
+    /// It was tried again after a try whose reply was lost, and ended otherwise: **it may have been done or not**. What
+    /// else is asked of this error ([`Error::code`] and its like) is answered for the last try.
+    #[error(
+        "an earlier try lost its connection before the reply, so it may have been done or not; the last one: {last}"
+    )]
+    Undecided {
+        /// What the last try met.
+        last: Box<Error>,
+    },
     /// No server could be reached within the connection timeout. It was not sent.
     #[error("{operation} {path}: no server could be reached within the connection timeout; it was not sent")]
     NotConnected {
@@ -146,9 +155,17 @@ pub enum Error {
 }
 
 impl Error {
+    /// What the last try has met, of an operation that was tried more than once.
+    pub(crate) fn last_try(&self) -> &Error {
+        match self {
+            Error::Undecided { last } => last,
+            only => only,
+        }
+    }
+
     /// The server's error code, if a server has spoken.
     pub fn code(&self) -> Option<ErrorCode> {
-        match self {
+        match self.last_try() {
             Error::Server { code, .. } | Error::Multi { code, .. } => Some(*code),
             _ => None,
         }
@@ -181,13 +198,18 @@ impl Error {
 
     /// The operation may have been done although there is an error.
     pub fn is_outcome_unknown(&self) -> bool {
-        matches!(self, Error::ConnectionLoss { .. } | Error::BadReply { .. })
+        matches!(self, Error::ConnectionLoss { .. } | Error::BadReply { .. } | Error::Undecided { .. })
     }
 
     /// There is no connection, or there was none; a later try may do better.
     pub fn is_connection_trouble(&self) -> bool {
-        matches!(self, Error::ConnectionLoss { .. } | Error::NotConnected { .. })
-            || self.code() == Some(ErrorCode::ThrottledOp)
+        match self {
+            Error::ConnectionLoss { .. } | Error::NotConnected { .. } => true,
+            // The connection was lost, and with it, in the end, the session: in the next one a later try may do better.
+            Error::Undecided { last } if last.is_session_expired() => true,
+            Error::Undecided { last } => last.is_connection_trouble(),
+            other => other.code() == Some(ErrorCode::ThrottledOp),
+        }
     }
 
     /// A later try may do better without anybody's doing, at the same server or the next one.
@@ -196,14 +218,16 @@ impl Error {
             || matches!(self.code(), Some(ErrorCode::NotReadOnly | ErrorCode::SessionMoved))
     }
 
-    /// The session in which it was asked for has expired, and it was not done: this client says so, or the server.
+    /// The session in which it was asked for has expired, and the last try was not done: this client says so, or the
+    /// server.
     pub(crate) fn is_session_expired(&self) -> bool {
-        matches!(self, Error::SessionExpired { .. }) || self.code() == Some(ErrorCode::SessionExpired)
+        matches!(self.last_try(), Error::SessionExpired { .. })
+            || self.code() == Some(ErrorCode::SessionExpired)
     }
 
     /// The session that it was meant for is over.
     pub fn is_session_over(&self) -> bool {
-        matches!(self, Error::SessionChanged { .. } | Error::Closed) || self.is_session_expired()
+        matches!(self.last_try(), Error::SessionChanged { .. } | Error::Closed) || self.is_session_expired()
     }
 }
 

@@ -10,6 +10,7 @@ use crate::{
     error::{Error, Result},
     operation::Operation,
     paths::join,
+    retry::Tries,
 };
 use ostler_proto::{
     path,
@@ -20,7 +21,6 @@ use rand_xoshiro::{
     rand_core::{RngCore, SeedableRng},
 };
 use std::fmt;
-use tokio::time::{Instant, sleep};
 use tracing::Instrument;
 use uuid::Uuid;
 
@@ -120,10 +120,10 @@ pub(crate) fn create(plan: Plan, id: ProtectionId) -> Operation<Created> {
 }
 
 async fn run(plan: &Plan, id: ProtectionId, path: &str, first: Asked) -> Result<Created> {
-    let (begun, mut tries, mut unknown) = (Instant::now(), 0, false);
+    let mut tries = Tries::new(plan.client.retry);
     let mut first = Some(first);
     loop {
-        let result = match unknown {
+        let result = match tries.unknown {
             true if !planted::is(Bug::OrphanNotSought) => find_or_create(plan, id, path).await,
             _ => plan.with_parents(path, first.take().unwrap_or_else(|| plan.ask(path))).await,
         };
@@ -131,17 +131,11 @@ async fn run(plan: &Plan, id: ProtectionId, path: &str, first: Asked) -> Result<
             Err(error) => error,
             made => return made,
         };
-        unknown |= error.is_outcome_unknown();
-        tries += 1;
-        let wait = plan.client.retry.wait(tries, begun.elapsed(), begun.elapsed().subsec_nanos().into());
-        match wait {
-            Some(wait) if error.is_connection_trouble() => sleep(wait).await,
-            _ => {
-                if unknown {
-                    background::delete_protected(&plan.client.unbound(), parent_of(path).to_owned(), id);
-                }
-                return Err(error);
+        if let Err(error) = tries.wait(error).await {
+            if tries.unknown {
+                background::delete_protected(&plan.client.unbound(), parent_of(path).to_owned(), id);
             }
+            return Err(error);
         }
     }
 }

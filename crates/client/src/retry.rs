@@ -12,9 +12,11 @@ use tokio::time::{Instant, sleep};
 ///
 /// What is tried again by itself is what does no harm if it is done twice: reads, `sync`, and writes that say so
 /// (`idempotent`, `protected`, `guaranteed`). Any other write gives [`Error::ConnectionLoss`] to the caller, who
-/// alone knows what doing it twice would mean.
+/// alone knows what doing it twice would mean. If it then ends otherwise than by being done, the error still says that
+/// an earlier try may have been done: [`Error::Undecided`].
 ///
 /// [`Error::ConnectionLoss`]: crate::Error::ConnectionLoss
+/// [`Error::Undecided`]: crate::Error::Undecided
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
     first: Duration,
@@ -114,17 +116,30 @@ impl Tries {
         Tries { policy, begun: Instant::now(), tries: 0, unknown: false }
     }
 
-    /// Waits before another try; gives the error back if there is to be none.
+    /// Waits before another try; if there is to be none, gives the error that it ends with.
     pub(crate) async fn wait(&mut self, error: Error) -> Result<()> {
-        self.unknown |= error.is_outcome_unknown();
         self.tries += 1;
         let chance = self.begun.elapsed().subsec_nanos().into();
         match self.policy.wait(self.tries, self.begun.elapsed(), chance) {
             Some(wait) if error.is_connection_trouble() => {
+                self.unknown |= error.is_outcome_unknown();
                 sleep(wait).await;
                 Ok(())
             }
-            _ => Err(error),
+            _ => Err(self.ended(error)),
+        }
+    }
+
+    /// What it ends with, if the last try has met `error`: whatever that says of itself, an earlier one may have been
+    /// done.
+    pub(crate) fn ended(&mut self, error: Error) -> Error {
+        if error.is_outcome_unknown() {
+            self.unknown = true;
+            return error;
+        }
+        match self.unknown {
+            true => Error::Undecided { last: Box::new(error) },
+            false => error,
         }
     }
 }

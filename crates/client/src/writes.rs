@@ -104,9 +104,13 @@ async fn set_until_known(
     loop {
         match stat(call, topic).await {
             Err(error) if error.is_bad_version() && tries.unknown => {
-                let (found, stat) = client.get_data(&topic.path).await?;
-                let ours = stat.version == version.wrapping_add(1) && found == *data;
-                return if ours { Ok(stat) } else { Err(error) };
+                let (found, stat) = client.get_data(&topic.path).await.map_err(|error| tries.ended(error))?;
+                return match (stat.version == version.wrapping_add(1), found == *data) {
+                    (true, true) => Ok(stat),
+                    // The first write after that version was another.
+                    (true, false) => Err(error),
+                    (false, _) => Err(tries.ended(error)),
+                };
             }
             Err(error) => tries.wait(error).await?,
             set => return set,

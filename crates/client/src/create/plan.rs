@@ -5,6 +5,7 @@ use crate::{
     client::Client,
     error::Result,
     operation::{Call, Operation, Topic, Trouble, finish},
+    retry::Tries,
     shared::{Create2, Reply},
 };
 use bytes::Bytes;
@@ -18,7 +19,6 @@ use ostler_proto::{
     request::Request,
     stat::Stat,
 };
-use tokio::time::{Instant, sleep};
 
 /// A create with everything that it needs to be tried again.
 #[derive(Debug, Clone)]
@@ -66,7 +66,7 @@ impl Plan {
 
     /// Creates, with the parents if that was asked for. Connection trouble is tried again if that does no harm.
     pub(super) async fn run(&self, first: Asked) -> Result<Created> {
-        let (begun, mut tries, mut unknown) = (Instant::now(), 0, false);
+        let mut tries = Tries::new(self.client.retry);
         let mut asked = first;
         loop {
             let error = match self.with_parents(&self.topic.path, asked).await {
@@ -74,23 +74,19 @@ impl Plan {
                 Err(error) => error,
             };
             if error.is_node_exists() {
-                match self.on_exists(unknown).await? {
+                match self.on_exists(tries.unknown).await.map_err(|error| tries.ended(error))? {
                     Some(created) => return Ok(created),
                     None if self.or_set_data => {
                         asked = self.ask(&self.topic.path);
                         continue;
                     }
-                    None => return Err(error),
+                    None => return Err(tries.ended(error)),
                 }
             }
-            let again = error.is_connection_trouble() && (self.idempotent || !error.is_outcome_unknown());
-            unknown |= error.is_outcome_unknown();
-            tries += 1;
-            let wait = self.client.retry.wait(tries, begun.elapsed(), begun.elapsed().subsec_nanos().into());
-            match wait {
-                Some(wait) if again => sleep(wait).await,
-                _ => return Err(error),
+            if error.is_outcome_unknown() && !self.idempotent {
+                return Err(error);
             }
+            tries.wait(error).await?;
             asked = self.ask(&self.topic.path);
         }
     }

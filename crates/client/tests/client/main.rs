@@ -13,5 +13,7 @@ mod proxy;
 mod read_only;
 mod server;
 mod sessions;
+mod stage;
 mod traces;
+mod undecided;
 mod watches;
