@@ -157,7 +157,7 @@ impl Session {
                     liveness.on_release();
                 }
             }
-            Input::AddAuth { id, auth } => self.add_auth(id, auth, effects),
+            Input::AddAuth { id, auth } => self.add_auth(now, id, auth, effects),
             Input::Close(id) => self.close(now, id, effects),
             Input::Connected(attempt) => self.connected(now, attempt, effects),
             Input::Disconnected(attempt) => {
@@ -194,8 +194,10 @@ impl Session {
             Link::Ended(_) => return None,
         };
         let lost = self.granted.as_ref().map(|granted| granted.liveness.lost_at());
-        let given_up = self.queue.front().map(|queued| queued.since + self.config.connection_timeout);
-        [lost, given_up].into_iter().flatten().chain([of_link]).min()
+        let waiting = self.queue.front().map(|queued| queued.since);
+        let unshown = self.identities.waiting_since().filter(|_| !self.is_online());
+        let given_up = |since: Option<Mono>| since.map(|since| since + self.config.connection_timeout);
+        [lost, given_up(waiting), given_up(unshown)].into_iter().flatten().chain([of_link]).min()
     }
 
     /// The state that was last reported.
@@ -286,6 +288,11 @@ impl Session {
                 self.fail_queued(queued, Failure::NotConnected, effects);
             }
         }
+        if !self.is_online() && self.identities.waiting_since().is_some_and(|since| now >= since + limit) {
+            for id in self.identities.give_up(now - limit) {
+                effects.push(Effect::Failed { id, failure: Failure::NotConnected });
+            }
+        }
     }
 
     /// Asks for a connection to the next server.
@@ -311,6 +318,7 @@ impl Session {
                 if now.since(since) >= SETTLED {
                     self.hosts.settled();
                 }
+                self.identities.on_disconnected(now);
                 true
             }
             _ => false,
@@ -334,7 +342,6 @@ impl Session {
     fn fail_sent(&mut self, effects: &mut Effects) {
         self.rearming.clear();
         self.leftover.clear();
-        self.identities.on_disconnected();
         for sent in core::mem::take(&mut self.sent) {
             if let What::Asked { id, side } = sent.what {
                 if let Some(Side::Registering(registering)) = side.as_deref() {
@@ -370,6 +377,9 @@ impl Session {
         for queued in core::mem::take(&mut self.queue) {
             self.fail_queued(queued, Failure::SessionExpired, effects);
         }
+        for id in self.identities.give_up_all() {
+            effects.push(Effect::Failed { id, failure: Failure::SessionExpired });
+        }
         if matches!(self.link, Link::Ended(_)) {
             return;
         }
@@ -399,7 +409,7 @@ impl Session {
         for queued in core::mem::take(&mut self.queue) {
             self.fail_queued(queued, failure, effects);
         }
-        for id in self.identities.waiting() {
+        for id in self.identities.give_up_all() {
             effects.push(Effect::Failed { id, failure });
         }
         let ended = self.watches.end(None);

@@ -175,7 +175,8 @@ impl Client {
     /// Shows another identity, on this connection and all that follow: `digest` and `user:password`, say.
     ///
     /// # Errors
-    /// [`Error::AuthFailed`]: the server refuses it and closes the connection; it is not shown again.
+    /// [`Error::AuthFailed`]: the server refuses it and closes the connection. [`Error::NotConnected`] and
+    /// [`Error::SessionExpired`], as of other operations. Then it is not shown again.
     pub fn add_auth(&self, scheme: &str, auth: impl Into<Vec<u8>>) -> Operation<()> {
         let topic = self.topic("addAuth", scheme);
         let call = self.handle.shared.add_auth(AuthInfo { scheme: scheme.to_owned(), auth: auth.into() });

@@ -8,6 +8,7 @@ use crate::{
     time::Mono,
 };
 use alloc::{collections::VecDeque, vec::Vec};
+use core::time::Duration;
 use ostler_proto::{error::ErrorCode, id::Xid, request::Request};
 
 #[derive(Debug, Default)]
@@ -23,9 +24,16 @@ struct Identity {
     number: u64,
     info: AuthInfo,
     /// Who waits to hear whether the server accepts it.
-    waiting: Option<RequestId>,
+    waiting: Option<Waiting>,
     /// Some server has accepted it.
     accepted: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    id: RequestId,
+    /// As long as there is no connection, since when it waits for one.
+    since: Mono,
 }
 
 impl Identities {
@@ -37,18 +45,38 @@ impl Identities {
         identities
     }
 
-    fn add(&mut self, info: AuthInfo, waiting: Option<RequestId>) {
+    fn add(&mut self, info: AuthInfo, waiting: Option<Waiting>) {
         self.count += 1;
         self.known.push(Identity { number: self.count, info, waiting, accepted: false });
     }
 
-    pub(super) fn on_disconnected(&mut self) {
+    /// A connection is lost on which they were shown.
+    pub(super) fn on_disconnected(&mut self, now: Mono) {
         self.sent.clear();
+        for waiting in self.known.iter_mut().filter_map(|identity| identity.waiting.as_mut()) {
+            waiting.since = now;
+        }
     }
 
-    /// Those who wait for an answer, and get none.
-    pub(super) fn waiting(&mut self) -> Vec<RequestId> {
-        self.known.iter_mut().filter_map(|identity| identity.waiting.take()).collect()
+    /// Since when the first of those waits who wait for a connection, given that there is none.
+    pub(super) fn waiting_since(&self) -> Option<Mono> {
+        self.known.iter().filter_map(|identity| identity.waiting).map(|waiting| waiting.since).min()
+    }
+
+    /// Those who have waited since `latest` or longer, and get no answer: what they wanted to show is shown to nobody.
+    pub(super) fn give_up(&mut self, latest: Mono) -> Vec<RequestId> {
+        let mut given_up = Vec::new();
+        self.known.retain(|identity| {
+            let overdue = identity.waiting.filter(|waiting| waiting.since <= latest);
+            given_up.extend(overdue.map(|waiting| waiting.id));
+            overdue.is_none()
+        });
+        given_up
+    }
+
+    /// The same of all who wait.
+    pub(super) fn give_up_all(&mut self) -> Vec<RequestId> {
+        self.give_up(Mono(Duration::MAX))
     }
 
     fn send(&mut self, from: usize, effects: &mut Effects) {
@@ -62,7 +90,7 @@ impl Identities {
 }
 
 impl Session {
-    pub(super) fn add_auth(&mut self, id: RequestId, auth: AuthInfo, effects: &mut Effects) {
+    pub(super) fn add_auth(&mut self, now: Mono, id: RequestId, auth: AuthInfo, effects: &mut Effects) {
         if let Link::Ended(failure) = self.link {
             effects.push(Effect::Failed { id, failure });
             return;
@@ -71,7 +99,7 @@ impl Session {
             effects.push(Effect::Failed { id, failure: Failure::Closed });
             return;
         }
-        self.identities.add(auth, Some(id));
+        self.identities.add(auth, Some(Waiting { id, since: now }));
         if self.is_online() {
             let last = self.identities.known.len() - 1;
             self.identities.send(last, effects);
@@ -93,7 +121,7 @@ impl Session {
         let waiting = identity.waiting.take();
         if error == 0 {
             identity.accepted = true;
-            if let Some(id) = waiting {
+            if let Some(Waiting { id, .. }) = waiting {
                 effects.push(Effect::Reply { id, asked: now, zxid: None, error });
             }
             return;
@@ -101,11 +129,11 @@ impl Session {
         let (accepted, fatal) = (identity.accepted, error == ErrorCode::AuthFailed.code());
         match waiting {
             // Refused at its first showing: this one is not shown again, the others stay.
-            Some(id) if fatal => {
+            Some(Waiting { id, .. }) if fatal => {
                 self.identities.known.remove(place);
                 effects.push(Effect::Failed { id, failure: Failure::AuthFailed });
             }
-            Some(id) => effects.push(Effect::Reply { id, asked: now, zxid: None, error }),
+            Some(Waiting { id, .. }) => effects.push(Effect::Reply { id, asked: now, zxid: None, error }),
             // One of several servers refuses what another accepts: the next may do better.
             None if accepted => self.drop_link(now, effects),
             None => self.end(Failure::AuthFailed, effects),

@@ -1,6 +1,6 @@
 //! Identities and SASL.
 
-use crate::rig::{Heard, Rig, SESSION, config, get};
+use crate::rig::{Heard, Rig, SESSION, TIMEOUT, config, get};
 use ostler_client_core::{AuthInfo, Config, ConnectionState, Failure, Input, RequestId, SaslCredentials};
 use ostler_proto::{id::Xid, jute::Writer, request::Request};
 
@@ -39,6 +39,61 @@ fn an_identity_waits_for_a_connection_and_is_answered_then() {
     assert_eq!(rig.reattach(), [packet("b")]);
     rig.reply(AUTH, 0, 0);
     assert_eq!(rig.heard().last(), Some(&Heard::Reply(50, 0)));
+}
+
+/// Lets time pass, and every attempt to connect fail.
+fn without_a_connection(rig: &mut Rig, until: impl Fn(&Rig) -> bool) {
+    while !until(rig) {
+        rig.deadline();
+        if rig.wanted.is_some() {
+            rig.lose();
+        }
+    }
+}
+
+#[test]
+fn an_identity_waits_for_a_connection_no_longer_than_a_request() {
+    let limit = config().connection_timeout;
+    for sent in [false, true] {
+        let mut rig = Rig::online();
+        let add = Input::AddAuth { id: RequestId(50), auth: info("b") };
+        match sent {
+            true => {
+                rig.step(add);
+                rig.wait(limit / 2);
+                rig.lose();
+            }
+            false => {
+                rig.lose();
+                rig.step(add);
+            }
+        }
+        let (asked, request) = (rig.now, rig.get("/x"));
+        rig.heard();
+        without_a_connection(&mut rig, |rig| !rig.heard.is_empty());
+        assert_eq!(rig.now.since(asked), limit);
+        let mut heard = rig.heard();
+        heard.sort_by_key(|heard| *heard == Heard::Failed(50, Failure::NotConnected));
+        assert_eq!(heard, [request, 50].map(|id| Heard::Failed(id, Failure::NotConnected)));
+        // Who asks again does not want it twice.
+        rig.deadline();
+        rig.attach();
+        assert_eq!(rig.sent(), []);
+    }
+}
+
+#[test]
+fn an_identity_that_waits_is_told_that_the_session_is_lost() {
+    let mut rig = Rig::online_with(Config { connection_timeout: 3 * TIMEOUT, ..config() });
+    rig.lose();
+    rig.heard();
+    rig.step(Input::AddAuth { id: RequestId(50), auth: info("b") });
+    without_a_connection(&mut rig, |rig| rig.session.session_at(rig.now).is_none());
+    let lost = Heard::State(ConnectionState::Lost, Some(SESSION));
+    assert_eq!(rig.heard(), [lost, Heard::Failed(50, Failure::SessionExpired)]);
+    rig.deadline();
+    rig.attach();
+    assert_eq!(rig.sent(), []);
 }
 
 #[test]
