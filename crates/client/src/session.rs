@@ -63,9 +63,16 @@ impl Session {
                 Err(error) if error.may_pass() => {}
                 Err(error) => return Err(error),
             }
-            sleep(pause).await;
+            let ready = async {
+                sleep(pause).await;
+                self.client.wait_connected().await
+            };
+            tokio::select! {
+                connected = ready => drop(connected?),
+                // The next try says so.
+                () = self.ended() => {}
+            }
             pause = (pause * 2).min(PROOF_PAUSE_MAX);
-            self.client.wait_connected().await?;
         }
         Ok(hold)
     }

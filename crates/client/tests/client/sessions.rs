@@ -1,6 +1,6 @@
 //! Sessions, their states and their ends.
 
-use crate::server::TestServer;
+use crate::{server::TestServer, stage::Stage};
 use ostler_client::{Client, ConnectionState, Error, RetryPolicy};
 use std::time::Duration;
 
@@ -42,6 +42,29 @@ async fn what_is_bound_to_a_lost_session_fails() {
     use ConnectionState::{Connected, Lost, Reconnected, Suspended};
     assert_eq!(told, [Connected, Suspended, Lost, Reconnected]);
     assert_ne!(client.session_id(), Some(session.id()));
+}
+
+/// Nothing else would tell whoever waits for it: the next session may be long in coming.
+#[tokio::test]
+async fn a_hold_that_is_asked_for_fails_as_soon_as_its_session_is_over() {
+    let stage = Stage::with(|builder| builder.session_timeout(Duration::from_millis(500))).await;
+    let session = stage.client.session().await.unwrap();
+    stage.lose_at(1);
+    let refused = async {
+        loop {
+            // For a while the handshake is proof enough, and pings keep the session. Then a write is sent, and with it
+            // the connection is lost.
+            match session.hold().await {
+                Ok(hold) => drop(hold),
+                Err(error) => return error,
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let refused = tokio::time::timeout(Duration::from_secs(10), refused);
+    let error = refused.await.expect("it waits for another session");
+    assert!(error.is_session_over(), "{error}");
+    assert_eq!(stage.client.session_id(), None);
 }
 
 #[tokio::test]
