@@ -155,5 +155,5 @@ async fn find_and_delete(client: &Client, parent: &str, id: ProtectionId) -> Res
 pub(crate) fn goes_on(client: &Client, error: &Error) -> bool {
     let error = error.last_try();
     let next_session = || client.session.is_none() && client.state().state != ConnectionState::Closed;
-    error.is_connection_trouble() || (error.is_session_expired() && next_session())
+    error.may_pass() || (error.is_session_expired() && next_session())
 }

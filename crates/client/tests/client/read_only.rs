@@ -1,6 +1,6 @@
 //! An ensemble without its quorum, for a client that is content to read.
 
-use ostler_client::{Client, ConnectionState, ErrorCode, SessionId};
+use ostler_client::{Client, ConnectionState, ErrorCode, RetryPolicy, SessionId};
 use ostler_testkit::{ServerId, TestEnsemble, TestOptions};
 use std::time::Duration;
 
@@ -44,4 +44,38 @@ async fn reads_go_on_without_a_quorum_and_writes_when_it_is_back() {
     assert_eq!(holder.get_data("/a").await.unwrap().0, "new");
     assert_eq!(holder.session_id(), held);
     assert_eq!(holder.exists("/held").await.unwrap().map(|stat| SessionId(stat.ephemeral_owner)), held);
+}
+
+/// Whoever is told `NotReadOnly` in the background has nobody to tell, and a quorum will be there again.
+#[tokio::test]
+async fn a_delete_in_the_background_is_done_once_there_is_a_quorum_again() {
+    let options = TestOptions::new().read_only_mode();
+    let mut ensemble = TestEnsemble::start_with(3, options).await.unwrap();
+    let builder = Client::builder(&ensemble.connect_string()).read_only(true).retry(RetryPolicy::none());
+    let watcher = builder.clone().session_timeout(Duration::from_secs(60)).connect().await.unwrap();
+    for path in ["/background", "/guaranteed"] {
+        watcher.create(path, b"").await.unwrap();
+    }
+    ensemble.until_settled().await.unwrap();
+    for id in [ServerId(2), ServerId(3)] {
+        ensemble.kill(id).await.unwrap();
+    }
+
+    let client = builder.connect().await.unwrap();
+    assert_eq!(client.state().state, ConnectionState::ReadOnly);
+    client.delete("/background").in_background();
+    let refused = client.delete("/guaranteed").guaranteed().await.unwrap_err();
+    assert_eq!(refused.code(), Some(ErrorCode::NotReadOnly), "{refused}");
+    assert!(client.metrics().operations["delete"].errors >= 2, "both have met the server that cannot write");
+
+    for id in [ServerId(2), ServerId(3)] {
+        ensemble.restart(id).await.unwrap();
+    }
+    let watcher = watcher.with_retry(RetryPolicy::forever(Duration::from_millis(50)));
+    for path in ["/background", "/guaranteed"] {
+        while let (Some(_), gone) = watcher.exists(path).watch().await.unwrap() {
+            let told = tokio::time::timeout(Duration::from_secs(60), gone).await;
+            told.expect("it is not deleted").unwrap();
+        }
+    }
 }
