@@ -57,6 +57,11 @@ impl Chroot {
         Cow::Owned(whole)
     }
 
+    /// Whether a path of the server is this root or below it.
+    pub fn contains(&self, path: &str) -> bool {
+        path::is_within(path, self.root())
+    }
+
     /// A path of the server as the application knows it. A path outside stays as it is: there is no other
     /// name for it.
     pub fn relative<'a>(&self, path: &'a str) -> &'a str {
@@ -98,6 +103,9 @@ mod tests {
         let chroot = Chroot::new("/r").unwrap();
         assert_eq!(chroot.relative("/rs/a"), "/rs/a");
         assert_eq!(chroot.relative("/"), "/");
+        for (path, inside) in [("/r", true), ("/r/a", true), ("/rs/a", false), ("/", false)] {
+            assert!(chroot.contains(path) == inside && Chroot::none().contains(path), "{path}");
+        }
     }
 
     #[test]

@@ -180,7 +180,7 @@ impl<'a> Create<'a> {
 
     /// One request; only while it is not known whether the server knows create2, all is kept for another way.
     fn send_simple(self, plan: Plan) -> Operation<Created> {
-        let absolute = self.client.chroot.absolute(self.path);
+        let absolute = self.mode.absolute(self.path, &self.client.chroot);
         let request = Request::Create(self.mode.request(None, absolute, self.data, &self.acl));
         let (call, span) = (self.client.call(&request), plan.topic.span());
         if self.client.shared().create2() == Create2::Known || self.mode.op() != Op::Create2 {

@@ -243,6 +243,7 @@ impl PlannedOp {
         let path = chroot.absolute(&self.path);
         match &self.what {
             What::Create { data, mode, acl } => {
+                let path = mode.absolute(&self.path, chroot);
                 let op = (plainly && self.is_create2()).then_some(Op::Create);
                 MultiOp::Create(mode.request(op, path, Some(data.as_ref()), acl))
             }

@@ -126,7 +126,9 @@ const GET_EPHEMERALS: Kind<Vec<String>> = Kind {
     request: |prefix, _| Request::GetEphemerals { prefix: Some(prefix) },
     decode: |reply, chroot| {
         let paths = read_strings(&mut Reader::new(&reply.ok()?.body))?;
-        Ok(paths.into_iter().map(|path| crate::shared::relative(chroot, path)).collect())
+        // The root's own name as a prefix is that of its siblings, too.
+        let ours = paths.into_iter().filter(|path| chroot.contains(path));
+        Ok(ours.map(|path| crate::shared::relative(chroot, path)).collect())
     },
 };
 

@@ -1,5 +1,6 @@
 //! Kinds of znodes.
 
+use ostler_client_core::Chroot;
 use ostler_proto::{
     acl::{Acl, RawAcl},
     op::Op,
@@ -38,6 +39,14 @@ impl CreateMode {
     /// Whether it goes with its session.
     pub fn is_ephemeral(self) -> bool {
         matches!(self, CreateMode::Ephemeral | CreateMode::EphemeralSequential)
+    }
+
+    /// The path to ask the server for. Digits after a root's own path would be those of its sibling.
+    pub(crate) fn absolute<'a>(self, path: &'a str, chroot: &Chroot) -> Cow<'a, str> {
+        match path {
+            "/" if self.is_sequential() && !chroot.is_none() => Cow::Owned(format!("{}/", chroot.root())),
+            _ => chroot.absolute(path),
+        }
     }
 
     fn flags(self) -> i32 {

@@ -139,12 +139,15 @@ impl Plan {
     }
 
     async fn make_parents(&self, path: &str, mode: CreateMode) -> Result<()> {
-        let absolute = self.client.chroot.absolute(path).into_owned();
-        let client = self.client.unrooted();
+        let chroot = &self.client.chroot;
+        let absolute = self.mode.absolute(path, chroot);
+        let unrooted = self.client.unrooted();
         let mut above: Vec<&str> = path::ancestors(&absolute).filter(|path| *path != "/").collect();
         above.reverse();
         for parent in above {
-            make_parent(&client, parent, mode, &self.parents_acl).await?;
+            // Errors name it as the caller does, as far as the caller has a name for it.
+            let client = if chroot.contains(parent) { &self.client } else { &unrooted };
+            make_parent(client, client.chroot.relative(parent), mode, &self.parents_acl).await?;
         }
         Ok(())
     }
@@ -199,7 +202,7 @@ impl Plan {
     }
 
     fn submit(&self, op: Option<Op>, path: &str) -> Call {
-        let absolute = self.client.chroot.absolute(path);
+        let absolute = self.mode.absolute(path, &self.client.chroot);
         self.client.call(&Request::Create(self.mode.request(op, absolute, self.data.as_deref(), &self.acl)))
     }
 

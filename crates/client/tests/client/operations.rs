@@ -170,3 +170,43 @@ async fn roots_and_namespaces_are_prefixes() {
     let config = inner.get_config().await;
     assert!(config.is_ok(), "{config:?}");
 }
+
+#[tokio::test]
+async fn a_namespace_ends_at_its_root_and_not_within_a_name() {
+    let server = TestServer::start();
+    let real = server.client().await;
+    let client = real.using_namespace("app").unwrap();
+    for path in ["/app2/theirs", "/app/mine"] {
+        real.create(path, b"").ephemeral().creating_parents().await.unwrap();
+    }
+    assert_eq!(client.get_ephemerals("/").await.unwrap(), ["/mine"]);
+    assert_eq!(client.get_ephemerals("/m").await.unwrap(), ["/mine"]);
+
+    // Their names are nothing but digits.
+    let made = client.create("/", b"").sequential().await.unwrap();
+    assert_eq!(made.path, "/0000000001");
+    let made = client.multi().create_mode("/", b"", CreateMode::PersistentSequential).commit().await.unwrap();
+    assert_eq!(made[0].path(), Some("/0000000002"));
+    let fresh = real.using_namespace("fresh").unwrap();
+    let made = fresh.create("/", b"").sequential().creating_parents().await.unwrap();
+    assert_eq!(made.path, "/0000000000");
+    let mut names = real.get_children("/").await.unwrap();
+    names.sort();
+    assert_eq!(names, ["app", "app2", "fresh", "zookeeper"]);
+}
+
+#[tokio::test]
+async fn a_parent_that_cannot_be_made_is_named_as_the_caller_names_it() {
+    let server = TestServer::start();
+    let real = server.client().await;
+    real.create("/app", b"").await.unwrap();
+    real.create("/app/held", b"").ephemeral().await.unwrap();
+    let client = real.using_namespace("app").unwrap();
+    let error = client.create("/held/a/b", b"").creating_parents().await.unwrap_err();
+    assert!(error.to_string().contains(" /held/a:"), "{error}");
+    real.create("/shut", b"").acl(vec![Acl::world(Perms::READ)]).await.unwrap();
+    let client = real.using_namespace("shut/app").unwrap();
+    let error = client.create("/a", b"").creating_parents().await.unwrap_err();
+    assert_eq!(error.code(), Some(ErrorCode::NoAuth), "{error}");
+    assert!(error.to_string().contains(" /:"), "{error}");
+}
