@@ -15,7 +15,7 @@ use ostler_client_core::{AuthInfo, Config, SaslCredentials};
 use std::{future::Future, io, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    time::{Instant, timeout_at},
+    time::timeout,
 };
 use uuid::Uuid;
 
@@ -209,9 +209,8 @@ impl ClientBuilder {
     /// [`Error::AuthFailed`] if the server refuses an identity.
     pub async fn connect(self) -> Result<Client> {
         let (servers, limit) = (self.servers.clone(), self.config.connection_timeout);
-        let deadline = Instant::now() + limit;
         let client = self.start()?;
-        match timeout_at(deadline, client.wait_connected()).await {
+        match timeout(limit, client.wait_connected()).await {
             Ok(Ok(_)) => Ok(client),
             Ok(Err(_)) => Err(Error::AuthFailed),
             Err(_) => {

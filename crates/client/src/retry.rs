@@ -162,6 +162,8 @@ mod tests {
         assert_eq!(waits(RetryPolicy::forever(MS), 1000)[999], Some(1));
         let exponential = RetryPolicy::exponential(10 * MS, 35 * MS, 4).with_jitter(false);
         assert_eq!(waits(exponential, 5), [Some(10), Some(20), Some(35), Some(35), None]);
+        let longest = RetryPolicy::exponential(Duration::MAX, Duration::MAX, u32::MAX);
+        assert!(longest.wait(u32::MAX, Duration::MAX, 1).is_some());
     }
 
     #[test]

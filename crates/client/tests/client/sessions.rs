@@ -1,7 +1,7 @@
 //! Sessions, their states and their ends.
 
 use crate::{server::TestServer, stage::Stage};
-use ostler_client::{Client, ConnectionState, Error, RetryPolicy};
+use ostler_client::{Client, ClientBuilder, ConnectionState, Error, RetryPolicy};
 use std::time::Duration;
 
 #[tokio::test]
@@ -85,6 +85,20 @@ async fn a_server_that_is_not_there_is_named() {
     let nowhere = Client::builder("127.0.0.1:1").connection_timeout(Duration::from_millis(300));
     let error = nowhere.connect().await.unwrap_err();
     assert!(error.to_string().contains("127.0.0.1:1"), "{error}");
+}
+
+#[tokio::test]
+async fn waits_can_be_as_long_as_a_duration_can() {
+    let longest = |builder: ClientBuilder| {
+        let builder = builder.connection_timeout(Duration::MAX).session_timeout(Duration::MAX);
+        builder.tick_time(Duration::MAX)
+    };
+    let stage = Stage::with(longest).await;
+    assert!(stage.client.block_until_connected(Duration::MAX).await);
+    stage.lose().await;
+    let waiting = stage.client.get_data("/").send();
+    stage.reopen();
+    waiting.await.unwrap();
 }
 
 #[tokio::test]

@@ -21,7 +21,8 @@ impl Stage {
         let server = TestServer::start_with(|config| config.min_session_timeout_ms = 100);
         let proxy = Proxy::to(server.address).await;
         let builder = Client::builder(&proxy.address.to_string()).retry(RetryPolicy::none());
-        let client = adjust(builder.session_timeout(Duration::from_secs(6))).connect().await.unwrap();
+        let builder = adjust(builder.session_timeout(Duration::from_secs(6)));
+        let client = builder.connect().await.unwrap();
         let direct = server.client().await;
         direct.create("/p", b"").await.unwrap();
         direct.create("/p/x", b"").await.unwrap();
