@@ -231,6 +231,14 @@ impl Session {
         self.granted.as_mut().filter(|granted| granted.id == session).map(|granted| &mut granted.liveness)
     }
 
+    /// What it has ended with, if it has: every further request fails with that.
+    pub fn failure(&self) -> Option<Failure> {
+        match self.link {
+            Link::Ended(failure) => Some(failure),
+            _ => None,
+        }
+    }
+
     /// Session timeout that the server has granted.
     pub fn timeout(&self) -> Option<Duration> {
         self.granted.as_ref().map(|granted| granted.timeout)

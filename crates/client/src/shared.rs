@@ -7,7 +7,7 @@ use crate::{
     metrics::{Metrics, Recorder},
     protected::{Ids, ProtectionId},
     states::{StateStream, Subscribers},
-    watch::{Sink, WatchedEvent},
+    watch::{Sink, WatchEnd, WatchedEvent},
 };
 use bytes::Bytes;
 use ostler_client_core::{
@@ -476,17 +476,10 @@ impl State {
                 }
             }
             Effect::WatchesEnded(watches) => {
-                for watch in watches {
-                    self.sinks.remove(&watch);
-                }
+                let failure = self.core.failure().unwrap_or(Failure::SessionExpired);
+                self.end_watches(watches, WatchEnd::Failed(failure));
             }
-            Effect::WatchesRemoved(watches) => {
-                for watch in watches {
-                    if let Some(sink) = self.sinks.remove(&watch) {
-                        sink.removed();
-                    }
-                }
-            }
+            Effect::WatchesRemoved(watches) => self.end_watches(watches, WatchEnd::Removed),
             Effect::State(next) => {
                 tracing::debug!(state = ?next.state, session = ?next.session, "connection state");
                 self.recorder.state(next.state);
@@ -499,6 +492,14 @@ impl State {
                 self.order = Some(Order::Stop);
                 self.sinks.clear();
                 self.subscribers.end();
+            }
+        }
+    }
+
+    fn end_watches(&mut self, watches: Vec<WatchId>, end: WatchEnd) {
+        for watch in watches {
+            if let Some(sink) = self.sinks.remove(&watch) {
+                sink.end(end);
             }
         }
     }

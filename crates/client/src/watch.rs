@@ -1,11 +1,11 @@
 //! Watches as values: dropping one removes it at the server.
 
 use crate::{
-    error::{Error, Result},
+    error::{About, Error, Result},
     shared::{Shared, relative},
 };
 use futures_core::Stream;
-use ostler_client_core::{Chroot, EventKind, WatchId};
+use ostler_client_core::{Chroot, EventKind, Failure, WatchId};
 use ostler_proto::id::Zxid;
 use std::{
     future::Future,
@@ -55,12 +55,13 @@ pub enum AddWatchMode {
 ///
 /// It survives reconnects: a change that happened meanwhile is reported. It ends with
 /// [`Error::SessionExpired`] if its session does and it was set through a [`Session`](crate::Session), or if the
-/// client makes no new ones; and with
-/// [`Error::WatchRemoved`] by [`remove_watches`](crate::Client::remove_watches). Dropped, it is removed at the server, unless somebody else needs it.
+/// client makes no new ones; with [`Error::Closed`] or [`Error::AuthFailed`] if the client ends so; and with
+/// [`Error::WatchRemoved`] by [`remove_watches`](crate::Client::remove_watches). Dropped, it is removed at the server,
+/// unless somebody else needs it.
 #[derive(Debug)]
 #[must_use = "a watch that is dropped is removed"]
 pub struct Watch {
-    event: oneshot::Receiver<Option<WatchedEvent>>,
+    event: oneshot::Receiver<std::result::Result<WatchedEvent, WatchEnd>>,
     path: Box<str>,
     guard: WatchGuard,
 }
@@ -73,11 +74,26 @@ impl Future for Watch {
         self.guard.disarm();
         let path = self.path.clone();
         Poll::Ready(match event {
-            Ok(Some(event)) => Ok(event),
-            Ok(None) => Err(Error::WatchRemoved { path }),
-            Err(_) => Err(Error::SessionExpired { operation: "watch", path }),
+            Ok(Ok(event)) => Ok(event),
+            Ok(Err(WatchEnd::Removed)) => Err(Error::WatchRemoved { path }),
+            Ok(Err(WatchEnd::Failed(failure))) => Err(about(&path).failure(failure)),
+            // Nobody tells any more when the client is gone.
+            Err(_) => Err(Error::Closed),
         })
     }
+}
+
+fn about(path: &str) -> About<'_> {
+    About { operation: "watch", path, session: None }
+}
+
+/// Why nothing more is to come of a watch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum WatchEnd {
+    /// It was removed at the server.
+    Removed,
+    /// Its session or the client has ended so.
+    Failed(Failure),
 }
 
 /// Changes of a znode, or of all znodes below it, for as long as the stream lives.
@@ -155,19 +171,15 @@ pub(crate) struct Sink {
 
 #[derive(Debug)]
 enum To {
-    /// `None` says that it was removed.
-    Once(Option<oneshot::Sender<Option<WatchedEvent>>>),
-    Stream {
-        events: mpsc::Sender<WatchedEvent>,
-        behind: Arc<AtomicBool>,
-    },
+    Once(Option<oneshot::Sender<std::result::Result<WatchedEvent, WatchEnd>>>),
+    Stream { events: mpsc::Sender<WatchedEvent>, behind: Arc<AtomicBool> },
 }
 
 impl Sink {
-    /// Nothing is to come, because it was removed.
-    pub(crate) fn removed(self) {
+    /// Nothing more is to come.
+    pub(crate) fn end(self, end: WatchEnd) {
         if let To::Once(Some(to)) = self.to {
-            let _ = to.send(None);
+            let _ = to.send(Err(end));
         }
     }
 
@@ -177,7 +189,7 @@ impl Sink {
         match &mut self.to {
             To::Once(to) => {
                 if let Some(to) = to.take() {
-                    let _ = to.send(Some(event));
+                    let _ = to.send(Ok(event));
                 }
                 true
             }

@@ -203,11 +203,14 @@ fn a_server_that_cannot_prove_itself_or_refuses_ends_the_client() {
 #[test]
 fn a_reply_that_asks_for_sasl_ends_the_client() {
     let mut rig = Rig::online();
+    rig.watch(1, &get("/x", true), 0);
+    assert_eq!(rig.session.failure(), None);
     let id = rig.get("/x");
-    rig.reply(1, 0, -124);
+    rig.reply(2, 0, -124);
     let heard = rig.heard();
-    assert_eq!(heard[0], Heard::Reply(id, -124));
+    assert_eq!(heard[..2], [Heard::Reply(id, -124), Heard::WatchesEnded(vec![1])]);
     assert!(heard.contains(&Heard::Ended));
+    assert_eq!(rig.session.failure(), Some(Failure::AuthFailed));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Watches as values.
 
-use crate::server::TestServer;
-use ostler_client::{AddWatchMode, EventKind, WatcherType};
+use crate::{server::TestServer, stage::Stage};
+use ostler_client::{AddWatchMode, Error, EventKind, WatcherType};
 use std::time::Duration;
 
 #[tokio::test]
@@ -110,4 +110,22 @@ async fn watches_bound_to_a_session_end_with_it() {
     client.wait_connected().await.unwrap();
     client.create("/x", b"").await.unwrap();
     assert_eq!(free.await.unwrap().kind, EventKind::NodeCreated, "the other lives on in the new session");
+}
+
+#[tokio::test]
+async fn a_watch_says_what_it_ends_with() {
+    let stage = Stage::with(|builder| builder.session_timeout(Duration::from_millis(500))).await;
+    let session = stage.client.session().await.unwrap();
+    let (_, of_session) = session.get_data("/p/x").watch().await.unwrap();
+    let (_, of_client) = stage.client.get_data("/p/x").watch().await.unwrap();
+    let mut stream = stage.client.add_watch("/p", AddWatchMode::Persistent).await.unwrap();
+    stage.lose().await;
+    session.ended().await;
+    // It says so also to who asks only after the client is closed.
+    stage.client.close().await;
+    let error = of_session.await.unwrap_err();
+    assert!(matches!(error, Error::SessionExpired { .. }), "{error}");
+    let error = of_client.await.unwrap_err();
+    assert!(matches!(error, Error::Closed), "{error}");
+    assert_eq!(stream.next().await, None);
 }
