@@ -48,8 +48,8 @@ const DEFAULT_SERVERS: &str = "localhost:2181";
 /// Read and change znodes: at a prompt, by one command, or by commands from the input
 ///
 /// The commands are those of zkCli.sh, and more; help lists them. Without a terminal the answers are what zkCli.sh
-/// prints. Exit codes: 0 all done, 1 refused or failed, 2 not understood, 3 no connection, 4 connection lost before the
-/// reply, so done or not.
+/// prints. Exit codes: 0 all done, 1 refused or failed, 2 not understood, 3 no connection, so nothing done, 4 connection
+/// lost before the reply, so done or not, or in part.
 #[derive(Debug, Args)]
 pub(crate) struct ShellArgs {
     /// The servers, and the znode to take for the root, in place of the first argument

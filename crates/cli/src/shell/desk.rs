@@ -13,6 +13,10 @@ use super::{
 use ostler_client::Client;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+/// What changes something, in ZooKeeper's words.
+const WRITES: [&str; 9] =
+    ["create", "create2", "createContainer", "createTTL", "delete", "setData", "setACL", "multi", "reconfig"];
+
 /// Whether more commands are to come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flow {
@@ -153,10 +157,15 @@ impl Desk {
             note(outdated);
         }
         match line {
-            Line::Command(command) => tokio::select! {
-                done = self.perform(command) => done,
-                _ = signals.next() => Err(ShellError::Interrupted),
-            },
+            Line::Command(command) => {
+                let client = self.connection.as_ref().map(|connection| connection.client.clone());
+                let before = client.as_ref().map_or(0, writes_answered);
+                let done = tokio::select! {
+                    done = self.perform(command) => done,
+                    _ = signals.next() => Err(ShellError::Interrupted),
+                };
+                done.map_err(|error| error.after(client.as_ref().map_or(0, writes_answered) - before))
+            }
             Line::Hold { what, path, command } => self.hold(what, &path, &command, signals).await,
             // Of a line that was typed, what it repeats came here.
             Line::Redo { .. } => {
@@ -172,6 +181,14 @@ impl Desk {
         }
         self.output.flush()
     }
+}
+
+/// How many requests that change something a client has had an answer to that was no error. A transaction that was not
+/// done counts as well: its errors are told one by one.
+fn writes_answered(client: &Client) -> u64 {
+    let operations = client.metrics().operations;
+    let counts = WRITES.iter().filter_map(|name| operations.get(name));
+    counts.map(|counts| counts.replies - counts.errors).sum()
 }
 
 /// This machine's wall clock.

@@ -21,6 +21,9 @@ pub(crate) enum ShellError {
     Refused(String),
     #[error("{failed} of {all} znodes: {first}")]
     Partly { failed: usize, all: usize, first: Box<ShellError> },
+    /// The connection went, and by then something was written.
+    #[error("{cause}; by then it may have been done in part")]
+    InPart { cause: Box<ShellError> },
     #[error("{}: {cause}", .path.display())]
     File { path: PathBuf, cause: io::Error },
     #[error("{what}: {cause}")]
@@ -57,9 +60,9 @@ pub(crate) enum Exit {
     Failed,
     /// It was not understood; nothing was sent.
     Usage,
-    /// There is no connection; it was not done.
+    /// There is no connection; nothing was done.
     NoConnection,
-    /// The connection was lost before the reply: it was done or not.
+    /// The connection was lost before the reply: it was done or not, or in part.
     Unknown,
     /// By Ctrl-C.
     Interrupted,
@@ -88,12 +91,21 @@ impl ShellError {
             ShellError::Client(error) => exit_of(error),
             ShellError::NotConnected => Exit::NoConnection,
             ShellError::Partly { first, .. } => first.exit(),
+            ShellError::InPart { .. } => Exit::Unknown,
             ShellError::Ended(code) | ShellError::Stopped(code) => Exit::Of(*code),
             // As shells say it: there is no such program, or it is none.
             ShellError::Program { cause, .. } if cause.kind() == io::ErrorKind::NotFound => Exit::Of(127),
             ShellError::Program { .. } => Exit::Of(126),
             ShellError::Interrupted => Exit::Interrupted,
             _ => Exit::Failed,
+        }
+    }
+
+    /// What it means of a command that has written `writes` times before.
+    pub(crate) fn after(self, writes: u64) -> ShellError {
+        match self.exit() {
+            Exit::NoConnection | Exit::Unknown if writes > 0 => ShellError::InPart { cause: Box::new(self) },
+            _ => self,
         }
     }
 
@@ -254,5 +266,18 @@ mod tests {
         assert_eq!(ShellError::from(QuoteError::Unclosed('"')).exit().code(), 2);
         assert_eq!(ShellError::from(unsent).exit().code(), 3);
         assert_eq!(ShellError::from(lost).exit().code(), 4);
+    }
+
+    #[test]
+    fn a_command_that_was_begun_is_not_said_to_be_undone() {
+        let unsent = || ShellError::from(Error::NotConnected { operation: "delete", path: "/a".into() });
+        assert_eq!(unsent().after(0).exit().code(), 3);
+        let begun = unsent().after(1);
+        assert_eq!(begun.exit().code(), 4);
+        assert!(
+            begun.to_string().ends_with("it was not sent; by then it may have been done in part"),
+            "{begun}"
+        );
+        assert_eq!(server(ErrorCode::NoAuth, "delete").after(1).exit().code(), 1);
     }
 }

@@ -1,8 +1,9 @@
 //! Sessions that come and go under the shell, and lines that are done once more.
 
-use crate::program::{Said, ends, once, script, shell};
+use crate::program::{Said, ends, once, said, script, shell};
 use expect_test::expect;
-use ostler_testkit::TestServer;
+use ostler_proto::op::Op;
+use ostler_testkit::{CutPoint, FrameProxy, Seen, TestServer};
 use std::{
     io::{BufRead, BufReader, Read, Write},
     process::Stdio,
@@ -125,4 +126,37 @@ async fn a_walk_leaves_the_watches_that_upstreams_leaves() {
     "#]]
     .assert_eq(&out);
     assert_eq!(err, "line 7: Quota does not exist for /a\n");
+}
+
+/// Scripts go by the exit: 3 would say that nothing was done.
+#[tokio::test]
+async fn what_is_done_in_part_when_the_connection_goes_is_not_said_to_be_undone() {
+    let server = server().await;
+    let at = server.connect_string();
+    let proxy = FrameProxy::start(server.address()).await.unwrap();
+    script(&at, &[], "create -p /a/b/c\ncreate -p /b/b/c\n");
+    let delete = |path| {
+        let mut delete = shell();
+        delete.args(["--connect-timeout", "300", &proxy.connect_string(), "deleteall", path, "-b", "1"]);
+        delete
+    };
+    assert_eq!(said(delete("/a").output().unwrap()).code, Some(0));
+    let is_multi = |seen: &&Seen| matches!(seen, Seen::Request { op: Some(Op::Multi), .. });
+    let Some(Seen::Request { number, .. }) = proxy.seen().iter().find(is_multi).copied() else {
+        panic!("it deletes by transactions")
+    };
+
+    proxy.reset();
+    let mut first = proxy.hold_at(CutPoint::AfterReply(number));
+    let child = delete("/b").spawn().unwrap();
+    first.reached().await.unwrap();
+    proxy.block();
+    let Said { err, code, .. } = said(child.wait_with_output().unwrap());
+    assert_eq!(code, Some(4), "{err}");
+    assert!(err.contains("may have been done in part"), "{err}");
+    assert_eq!(once(&at, &["ls", "-R", "/b"]).out, "/b\n/b/b\n");
+
+    // What was not begun was not done.
+    let Said { err, code, .. } = said(delete("/b").output().unwrap());
+    assert_eq!(code, Some(3), "{err}");
 }
