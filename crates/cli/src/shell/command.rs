@@ -73,12 +73,21 @@ pub(crate) struct Create<D> {
 
 impl<D> Write<D> {
     /// The same with other data.
-    pub(crate) fn with_data<T, E>(self, mut read: impl FnMut(D) -> Result<T, E>) -> Result<Write<T>, E> {
+    pub(crate) async fn with_data<T, E>(
+        self,
+        read: impl AsyncFnOnce(D) -> Result<T, E>,
+    ) -> Result<Write<T>, E> {
         Ok(match self {
             Write::Create(Create { path, data, mode, acl, parents }) => {
-                Write::Create(Create { path, data: data.map(read).transpose()?, mode, acl, parents })
+                let data = match data {
+                    Some(data) => Some(read(data).await?),
+                    None => None,
+                };
+                Write::Create(Create { path, data, mode, acl, parents })
             }
-            Write::Set { path, data, version, stat } => Write::Set { path, data: read(data)?, version, stat },
+            Write::Set { path, data, version, stat } => {
+                Write::Set { path, data: read(data).await?, version, stat }
+            }
             Write::Delete { path, version } => Write::Delete { path, version },
             Write::Check { path, version } => Write::Check { path, version },
         })

@@ -1,10 +1,14 @@
 //! One command from the arguments, and many from the input.
 
-use crate::program::{Said, feed, once, said, script, shell, timeless};
+use crate::program::{Said, ends, feed, once, said, script, shell, timeless};
 use expect_test::expect;
 use ostler_testkit::{TestOptions, TestServer};
 use rustix::process::{Pid, Signal, kill_process};
-use std::{fs, io::Write, process::Stdio};
+use std::{
+    fs,
+    io::Write,
+    process::{Command, Stdio},
+};
 
 async fn server() -> TestServer {
     TestServer::start().await.unwrap()
@@ -428,6 +432,31 @@ async fn it_ends_when_told_to_while_it_waits_for_a_line() {
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     server.until(|counts| counts.ephemerals == 0).await.unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
+#[tokio::test]
+async fn it_ends_when_told_to_while_it_waits_for_data() {
+    let server = server().await;
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let pipe = pipe.to_str().unwrap();
+    for file in [pipe, "-"] {
+        for signal in [Signal::TERM, Signal::HUP, Signal::INT] {
+            let words = [&server.connect_string(), "create", "/a", "--file", file];
+            let mut child = shell().args(words).stdin(Stdio::piped()).spawn().unwrap();
+            // Opened once it is open for reading, too.
+            let pipe = (file == pipe).then(|| fs::OpenOptions::new().write(true).open(file).unwrap());
+            if pipe.is_none() {
+                // More than there is room for on the way: written once it is read.
+                child.stdin.as_mut().unwrap().write_all(&[b'x'; 1 << 18]).unwrap();
+            }
+            kill_process(Pid::from_child(&child), signal).unwrap();
+            assert_eq!(ends(&mut child), Some(130), "{file} {signal:?}");
+            drop(pipe);
+        }
+    }
+    assert_eq!(once(&server.connect_string(), &["ls", "/"]).out, "[zookeeper]\n");
 }
 
 #[tokio::test]

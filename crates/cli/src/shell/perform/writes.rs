@@ -8,7 +8,12 @@ use super::super::{
     walk::Walk,
 };
 use ostler_client::{Acl, Client, Error, Multi, OpResult, Perms};
-use std::{io::Read, path::Path};
+use std::{
+    io::{self, Read},
+    path::Path,
+    thread,
+};
+use tokio::sync::oneshot;
 
 /// Bytes of paths in one transaction of deletes; a request must stay below a server's limit of a MiB.
 const BATCH_BYTES: usize = 512 << 10;
@@ -18,11 +23,12 @@ const DELETE_BYTES: usize = 32;
 impl Desk {
     /// Does a write, or keeps it for the transaction that was begun.
     pub(super) async fn write(&mut self, write: Write<Data>) -> Result<(), ShellError> {
-        let write = write.with_data(|data| match data {
+        let read = async |data| match data {
             Data::Given(bytes) => Ok(bytes),
-            Data::File(path) => file(&path),
-            Data::Input => self.input(),
-        })?;
+            Data::File(path) => apart(move || file(&path)).await,
+            Data::Input => self.input().await,
+        };
+        let write = write.with_data(read).await?;
         if let Some(writes) = &mut self.transaction {
             if matches!(write, Write::Create(Create { parents: true, .. })) {
                 let said = "create -p cannot be part of a transaction: create each znode by itself";
@@ -50,14 +56,17 @@ impl Desk {
         self.answer(&answer)
     }
 
-    fn input(&self) -> Result<Vec<u8>, ShellError> {
+    async fn input(&self) -> Result<Vec<u8>, ShellError> {
         if self.input != Input::Free {
             let said = "the input holds the commands: name a file, or give this command as arguments of ostler shell";
             return Err(ShellError::Refused(said.into()));
         }
-        let mut bytes = Vec::new();
-        std::io::stdin().lock().take(FILE_MAX).read_to_end(&mut bytes).during("cannot read the input")?;
-        Ok(bytes)
+        let read = || {
+            let mut bytes = Vec::new();
+            io::stdin().lock().take(FILE_MAX).read_to_end(&mut bytes).during(INPUT)?;
+            Ok(bytes)
+        };
+        apart(read).await
     }
 
     pub(super) fn begin(&mut self) -> Result<(), ShellError> {
@@ -167,6 +176,22 @@ impl Desk {
 
 /// More than any server takes.
 const FILE_MAX: u64 = 1 << 30;
+
+const INPUT: &str = "cannot read the input";
+
+/// Reads in a thread of its own: a pipe can be long in coming, and whoever waits for it can be interrupted. The thread
+/// is left to itself then, and ends with the program.
+async fn apart(
+    read: impl FnOnce() -> Result<Vec<u8>, ShellError> + Send + 'static,
+) -> Result<Vec<u8>, ShellError> {
+    let (to, bytes) = oneshot::channel();
+    let work = move || {
+        // Nobody may wait for it any more.
+        let _ = to.send(read());
+    };
+    thread::Builder::new().name("data".into()).spawn(work).during("cannot start")?;
+    bytes.await.unwrap_or_else(|_| Err(io::Error::other("its reader has ended")).during(INPUT))
+}
 
 fn file(path: &Path) -> Result<Vec<u8>, ShellError> {
     let read = || {
