@@ -9,8 +9,11 @@ use std::net::SocketAddr;
 pub struct Counts {
     /// Open connections, those without a session included.
     pub connections: usize,
-    /// Sessions that this server keeps alive: a leader or a lone server all, a follower those of its own clients.
+    /// Sessions that this server knows of: all of the ensemble, whichever member their clients are at, and its own local
+    /// ones.
     pub sessions: usize,
+    /// Those of them that no other member knows of.
+    pub local_sessions: usize,
     /// Watches: one for each path and connection, whatever its kind.
     pub watches: usize,
     /// Ephemeral znodes.
@@ -41,7 +44,8 @@ impl Counts {
         ];
         Counts {
             connections: summary.connections,
-            sessions: summary.sessions,
+            sessions: summary.sessions + summary.local_sessions,
+            local_sessions: summary.local_sessions,
             watches: summary.watch_count,
             ephemerals: summary.ephemerals_count,
             znodes: server.tree().node_count(),
@@ -57,8 +61,11 @@ impl Counts {
     pub(crate) fn together(members: &[Counts]) -> Option<Counts> {
         let furthest = *members.iter().max_by_key(|counts| counts.zxid)?;
         let sum = |of_one: fn(&Counts) -> usize| members.iter().map(of_one).sum();
+        let local_sessions: usize = sum(|counts| counts.local_sessions);
         Some(Counts {
             connections: sum(|counts| counts.connections),
+            sessions: furthest.sessions - furthest.local_sessions + local_sessions,
+            local_sessions,
             watches: sum(|counts| counts.watches),
             outstanding: sum(|counts| counts.outstanding),
             requests: members.iter().map(|counts| counts.requests).sum(),

@@ -240,6 +240,28 @@ async fn one_proxy_can_stand_before_all_members() {
     );
 }
 
+/// Sessions of the ensemble are known to all members, and local ones to their own server.
+#[tokio::test]
+async fn each_session_counts_once() {
+    for options in [TestOptions::new(), TestOptions::new().read_only_mode()] {
+        let ensemble = TestEnsemble::start_with(3, options).await.unwrap();
+        let mut clients = Vec::new();
+        for id in ensemble.members() {
+            clients.push(client_of(&ensemble, id).await);
+        }
+        // With an ephemeral znode a session is the ensemble's, whatever it was before.
+        assert_eq!(clients[0].create_ephemeral("/of-1").await.unwrap(), 0);
+        ensemble.until_settled().await.unwrap();
+        assert_eq!(ensemble.counts().unwrap().sessions, 3);
+        for (id, client) in ensemble.members().zip(&clients) {
+            let member = ensemble.member(id).unwrap();
+            let sessions = member.sessions().unwrap();
+            assert!(sessions.contains(&client.session) && sessions.contains(&clients[0].session));
+            assert_eq!(member.counts().unwrap().sessions, sessions.len());
+        }
+    }
+}
+
 /// Whoever waits for something of all members sees what those do that were killed and started meanwhile.
 #[tokio::test]
 async fn counts_are_those_of_all_members_that_run() {
