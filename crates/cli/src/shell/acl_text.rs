@@ -1,5 +1,6 @@
 //! Access control lists as people write them: `scheme:id:cdrwa`, joined by commas.
 
+use super::value_text::escaped;
 use ostler_client::{Acl, Id, Perms};
 use std::fmt::Write;
 
@@ -44,9 +45,9 @@ pub(crate) fn letters(perms: Perms) -> String {
     LETTERS.iter().filter(|(_, perm)| perms.any_of(*perm)).map(|(letter, _)| letter).collect()
 }
 
-/// One entry, as [`parse`] takes it.
+/// One entry, as [`parse`] takes it once it is out of its quotes.
 pub(crate) fn entry_text(acl: &Acl) -> String {
-    format!("{}:{}:{}", acl.id.scheme, acl.id.id, letters(acl.perms))
+    format!("{}:{}:{}", escaped(&acl.id.scheme), escaped(&acl.id.id), letters(acl.perms))
 }
 
 /// A list as upstream's shell prints it.
@@ -54,7 +55,13 @@ pub(crate) fn upstream_text(acl: &[Acl]) -> String {
     let mut text = String::new();
     for entry in acl {
         // Writing to a string does not fail.
-        let _ = write!(text, "'{},'{}\n: {}\n", entry.id.scheme, entry.id.id, letters(entry.perms));
+        let _ = write!(
+            text,
+            "'{},'{}\n: {}\n",
+            escaped(&entry.id.scheme),
+            escaped(&entry.id.id),
+            letters(entry.perms)
+        );
     }
     text
 }

@@ -140,6 +140,7 @@ impl Answer {
             }
             Answer::Event { at_ms, kind, path, zxid } => paint.event(*at_ms, *kind, path, *zxid).into(),
             Answer::Quota { path, limits, usage } => {
+                let (limits, usage) = (value_text::escaped(limits), value_text::escaped(usage));
                 format!("Output quota for {path} {limits}\nOutput stat for {path} {usage}\n").into()
             }
             Answer::Config { text, .. } => format!("{text}\n").into(),
@@ -395,6 +396,25 @@ mod tests {
                 {"acl":[{"id":"anyone","perms":"cdrwa","scheme":"world"}],"path":"/a"}
             "#]],
         );
+    }
+
+    /// Whoever may write an ACL or a quota must not command the terminal of who looks at it, nor forge a line.
+    #[test]
+    fn what_others_wrote_is_escaped() {
+        let id = ostler_client::Id::new("x", "bob\x1b[2J\n\u{9b}2Jworld:anyone");
+        let acl = vec![Acl { perms: Perms::READ, id }];
+        let answer = Answer::Acl { path: "/a".into(), acl, stat: None };
+        let context = Context { now_ms: 5_000, own_session: None };
+        let shown = |answer: &Answer, look| String::from_utf8(answer.shown(look, context)).unwrap();
+        let id = r"bob\x1b[2J\n\xc2\x9b2Jworld:anyone";
+        assert_eq!(shown(&answer, Look::Plain), format!("'x,'{id}\n: r\n"));
+        assert_eq!(shown(&answer, Look::Notes { colour: true }), format!("x:{id}:r\n"));
+        assert!(shown(&answer, Look::Json).contains(r"bob\u001b[2J\n"));
+        let (limits, usage) = ("count=1\x07".into(), "\r\tgröße\0".into());
+        let answer = Answer::Quota { path: "/a".into(), limits, usage };
+        let text = "Output quota for /a count=1\\x07\nOutput stat for /a \\r\\tgröße\\x00\n";
+        assert_eq!(shown(&answer, Look::Plain), text);
+        assert_eq!(shown(&answer, Look::Notes { colour: true }), text);
     }
 
     #[test]

@@ -46,6 +46,26 @@ pub(crate) fn text(data: &[u8]) -> Option<&str> {
     (!text.contains(commands)).then_some(text)
 }
 
+/// Text of others within a line: what would command the terminal, or end the line, is written as between `$'` and `'`.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' => safe.push_str("\\n"),
+            '\t' => safe.push_str("\\t"),
+            '\r' => safe.push_str("\\r"),
+            c if c.is_control() => {
+                for byte in c.encode_utf8(&mut [0; 4]).bytes() {
+                    // Writing to a string does not fail.
+                    let _ = write!(safe, "\\x{byte:02x}");
+                }
+            }
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
 /// Takes what Java's decoder takes: the padding may be missing.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
