@@ -16,6 +16,9 @@
 //! to count. So while something is held by the session, s is when the last write was sent that was answered, and there is
 //! one after each quarter of T: a transaction that only checks.
 //!
+//! A server that says of itself that it is cut off, and serves reads alone, shows nothing of a session of the ensemble: it
+//! is lost when it would have been without that connection.
+//!
 //! A ping after an eighth of T keeps that moment near. So that there is time for another server, a connection is
 //! given up when it was silent for half of T. While something is held s may be older: then it is given up after three
 //! eighths, and also when such a write has no answer for so long, whatever else is answered.
@@ -49,6 +52,8 @@ pub(crate) struct Liveness {
     doubted: Option<Mono>,
     /// What a quorum has shown.
     proof: Proof,
+    /// At a server that shows nothing: when the session would be lost by what was known before.
+    at_most: Option<Mono>,
 }
 
 /// What is known of a session by writes alone, whichever connections they went by.
@@ -111,7 +116,14 @@ impl Liveness {
             ping: None,
             doubted: None,
             proof,
+            at_most: None,
         }
+    }
+
+    /// The same at a server that is cut off from the session's leader and says so. `known` is when the session is lost by
+    /// what others have answered.
+    pub(crate) fn at_most(self, known: Mono) -> Liveness {
+        Liveness { at_most: Some(known), ..self }
     }
 
     pub(crate) fn proof(&self) -> Proof {
@@ -129,7 +141,9 @@ impl Liveness {
         let believed = self.base() + self.timeout;
         let proven = self.proof.base + self.proof.timeout;
         let lives_until = if self.proof.alone { believed.min(proven) } else { believed };
-        if planted::is(Bug::SessionOutlived) { lives_until + self.timeout / 2 } else { lives_until }
+        let lost_at =
+            if planted::is(Bug::SessionOutlived) { lives_until + self.timeout / 2 } else { lives_until };
+        self.at_most.map_or(lost_at, |known| known.min(lost_at))
     }
 
     /// From this moment on the connection is given up: the rest of the session's time is for another one.

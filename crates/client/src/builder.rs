@@ -104,7 +104,8 @@ impl ClientBuilder {
     }
 
     /// Whether a server that is cut off from its ensemble will do: it answers reads. The client goes on looking
-    /// for one that can write. Off unless said.
+    /// for one that can write. Such a server does not show that a session of the ensemble lives: that is lost in time all
+    /// the same. Off unless said.
     pub fn read_only(mut self, allowed: bool) -> Self {
         self.config.read_only = allowed;
         self

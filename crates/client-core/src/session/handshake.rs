@@ -53,11 +53,17 @@ impl Session {
         }
         let timeout = Duration::from_millis(timeout.into());
         let read_only = response.read_only == Some(true);
-        let proof = self.granted.as_ref().filter(|_| known.is_some()).map(|granted| granted.liveness.proof());
+        let earlier = self.granted.as_ref().filter(|_| known.is_some()).map(|granted| &granted.liveness);
+        let proof = earlier.map(Liveness::proof);
+        let liveness = Liveness::new(timeout, self.config.tick_time, asked, now, proof);
+        let liveness = match earlier.filter(|_| read_only) {
+            Some(earlier) => liveness.at_most(earlier.lost_at()),
+            None => liveness,
+        };
         self.granted = Some(Granted {
             id: response.session,
             password: response.password,
-            liveness: Liveness::new(timeout, self.config.tick_time, asked, now, proof),
+            liveness,
             timeout,
             read_write_seen: known.is_some() || !read_only,
         });

@@ -68,3 +68,43 @@ fn what_is_bound_to_a_read_only_servers_session_does_not_reach_the_next() {
     assert_eq!(rig.sent(), [(1, get("/free", false))]);
     assert!(rig.heard().contains(&Heard::Failed(bound, Failure::SessionChanged)));
 }
+
+/// A server that is cut off knows a session by its password alone, and answers pings long after the ensemble has expired
+/// it.
+#[test]
+fn a_read_only_server_does_not_show_that_a_session_of_others_lives() {
+    let mut rig = Rig::online_with(Config { read_only: true, ..config() });
+    let start = rig.now;
+    rig.wait(TIMEOUT / 4);
+    for _ in 0..2 {
+        rig.lose();
+        rig.deadline();
+        assert_eq!(rig.connect().0, SESSION);
+        rig.grant(SESSION, TIMEOUT, true);
+        rig.get("/a");
+        let (xid, _) = rig.sent()[0];
+        rig.reply(xid, 0, 0);
+    }
+    while rig.session.session_at(rig.now).is_some() {
+        for (xid, _) in rig.sent() {
+            rig.reply(xid, 0, 0);
+        }
+        rig.deadline();
+        assert!(rig.now.since(start) <= TIMEOUT, "it is never lost");
+    }
+    assert_eq!(rig.now.since(start), TIMEOUT);
+    assert_eq!(rig.heard().last(), Some(&Heard::State(ConnectionState::Lost, Some(SESSION))));
+    assert_eq!(rig.connect().0, SessionId::NONE);
+}
+
+#[test]
+fn a_session_that_comes_back_from_a_read_only_server_lives_as_before() {
+    let mut rig = Rig::online_with(Config { read_only: true, ..config() });
+    rig.lose();
+    rig.deadline();
+    rig.connect();
+    rig.grant(SESSION, TIMEOUT, true);
+    rig.wait(TIMEOUT / 4);
+    rig.reattach();
+    assert_eq!(rig.session.session_at(rig.now + TIMEOUT * 7 / 8), Some(SESSION));
+}
