@@ -60,6 +60,7 @@ impl Session {
             Some(earlier) => liveness.at_most(earlier.lost_at()),
             None => liveness,
         };
+        self.end_replaced(response.session, effects);
         self.granted = Some(Granted {
             id: response.session,
             password: response.password,
@@ -70,6 +71,17 @@ impl Session {
         match self.config.sasl {
             Some(_) => self.begin_sasl(attempt, deadline, read_only, effects),
             None => self.online(now, attempt, read_only, effects),
+        }
+    }
+
+    /// What was watched in the session of a read-only server ends with it, though nobody has said that it is lost.
+    fn end_replaced(&mut self, by: SessionId, effects: &mut Effects) {
+        let Some(former) = self.granted.as_ref().map(|granted| granted.id).filter(|id| *id != by) else {
+            return;
+        };
+        let ended = self.watches.end(Some(former));
+        if !ended.is_empty() {
+            effects.push(Effect::WatchesEnded(ended));
         }
     }
 

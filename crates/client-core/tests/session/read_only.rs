@@ -2,7 +2,7 @@
 
 use crate::rig::{Heard, Rig, SESSION, TIMEOUT, config, get};
 use ostler_client_core::{Config, ConnectionState, Failure, Input};
-use ostler_proto::id::SessionId;
+use ostler_proto::{id::SessionId, request::Request};
 
 fn read_only() -> Rig {
     let mut rig = Rig::new(Config { read_only: true, ..config() });
@@ -107,4 +107,26 @@ fn a_session_that_comes_back_from_a_read_only_server_lives_as_before() {
     rig.wait(TIMEOUT / 4);
     rig.reattach();
     assert_eq!(rig.session.session_at(rig.now + TIMEOUT * 7 / 8), Some(SESSION));
+}
+
+#[test]
+fn watches_of_a_read_only_servers_session_end_with_it() {
+    let mut rig = read_only();
+    rig.heard();
+    for (watch, session, path) in [(1, Some(SessionId(8)), "/bound"), (2, None, "/free")] {
+        rig.ask_as(&get(path, true), session, Some(watch));
+        let (xid, _) = rig.sent()[0];
+        rig.reply(xid, 0, 0);
+    }
+    rig.heard();
+    rig.step(Input::FoundReadWrite { host: 2 });
+    rig.deadline();
+    rig.connect();
+    rig.heard();
+    rig.grant(SESSION, TIMEOUT, false);
+    let back = Heard::State(ConnectionState::Reconnected, Some(SESSION));
+    assert_eq!(rig.heard(), [Heard::WatchesEnded(vec![1]), back]);
+    let sent = rig.sent();
+    let [(_, Request::SetWatches(set))] = &sent[..] else { panic!("{sent:?}") };
+    assert_eq!(set.data, ["/free"]);
 }
