@@ -4,10 +4,13 @@
 #[allow(dead_code)]
 #[path = "../../server/tests/shell/client.rs"]
 mod client;
+#[path = "shell/ended.rs"]
+mod ended;
 
 use client::{Client, op, path_watch};
+use ended::ends_within;
 use rustix::{
-    process::{Pid, Signal, kill_process, test_kill_process},
+    process::{Pid, Signal, kill_process},
     pty::{self, OpenptFlags},
     termios::{Winsize, tcsetwinsize},
 };
@@ -175,25 +178,13 @@ fn in_state(told: &[Option<Told>], state: &str) -> Vec<Told> {
 
 #[track_caller]
 fn ended(child: &mut Child) -> ExitStatus {
-    poll("its end", || child.try_wait().unwrap())
+    assert!(ends_within(PATIENCE, Pid::from_child(child)), "it does not end");
+    child.wait().unwrap()
 }
 
 #[track_caller]
 fn gone(pid: i32) {
-    let pid = Pid::from_raw(pid).unwrap();
-    poll("the end of a server", || test_kill_process(pid).is_err().then_some(()));
-}
-
-#[track_caller]
-fn poll<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let begun = Instant::now();
-    loop {
-        if let Some(seen) = look() {
-            return seen;
-        }
-        assert!(begun.elapsed() < PATIENCE, "never saw {what}");
-        thread::sleep(Duration::from_millis(5));
-    }
+    assert!(ends_within(PATIENCE, Pid::from_raw(pid).unwrap()), "server {pid} does not end");
 }
 
 #[track_caller]

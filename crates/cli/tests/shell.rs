@@ -1,6 +1,8 @@
 //! `ostler shell` as scripts and people meet it.
 #![allow(clippy::unwrap_used)]
 
+#[path = "shell/ended.rs"]
+mod ended;
 #[path = "shell/holding.rs"]
 mod holding;
 #[path = "shell/identity.rs"]

@@ -4,8 +4,11 @@
 #[allow(dead_code)]
 #[path = "../../server/tests/shell/client.rs"]
 mod client;
+#[path = "shell/ended.rs"]
+mod ended;
 
 use client::{Client, create, op, request, set_data};
+use ended::ends_within;
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
     fs,
@@ -13,9 +16,12 @@ use std::{
     net::{SocketAddr, TcpListener},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
-    sync::atomic::{AtomicU32, Ordering},
+    sync::{
+        atomic::{AtomicU32, Ordering},
+        mpsc,
+    },
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -98,14 +104,8 @@ impl Ostler {
 
     #[track_caller]
     fn ended(&mut self) -> ExitStatus {
-        let begun = Instant::now();
-        loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status;
-            }
-            assert!(begun.elapsed() < PATIENCE, "it does not end");
-            thread::sleep(Duration::from_millis(5));
-        }
+        assert!(ends_within(PATIENCE, Pid::from_child(&self.child)), "it does not end");
+        self.child.wait().unwrap()
     }
 
     #[track_caller]
@@ -126,13 +126,9 @@ impl Drop for Ostler {
 #[track_caller]
 fn refusal(zoo_cfg: &Path) -> String {
     let mut child = command(zoo_cfg).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let begun = Instant::now();
-    while child.try_wait().unwrap().is_none() {
-        if begun.elapsed() > PATIENCE {
-            let _ = child.kill();
-            panic!("it runs");
-        }
-        thread::sleep(Duration::from_millis(5));
+    if !ends_within(PATIENCE, Pid::from_child(&child)) {
+        let _ = child.kill();
+        panic!("it runs");
     }
     let done = child.wait_with_output().unwrap();
     let said = String::from_utf8(done.stderr).unwrap();
@@ -298,11 +294,15 @@ fn sigterm_ends_it_while_clients_go_on_writing() {
     let folder = Folder::new();
     let mut server = Ostler::start(&folder.zoo_cfg(""));
     Client::open(server.address).create("/busy", b"");
+    let (to, well_under_way) = mpsc::channel();
     let writers: Vec<_> = (0..4)
         .map(|_| {
             let mut client = Client::open(server.address);
             let mut reader = client.stream.try_clone().unwrap();
+            let to = to.clone();
             let reads = thread::spawn(move || {
+                // Some thousand replies.
+                let _ = to.send(reader.read_exact(&mut vec![0; 256 << 10]).is_ok());
                 let mut bytes = [0; 64 << 10];
                 while matches!(reader.read(&mut bytes), Ok(1..)) {}
             });
@@ -311,7 +311,9 @@ fn sigterm_ends_it_while_clients_go_on_writing() {
             (reads, writes)
         })
         .collect();
-    thread::sleep(Duration::from_millis(500));
+    for _ in &writers {
+        assert_eq!(well_under_way.recv_timeout(PATIENCE), Ok(true));
+    }
     server.signal(Signal::TERM);
     assert_eq!(server.ended().code(), Some(0));
     for (reads, writes) in writers {

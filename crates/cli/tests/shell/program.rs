@@ -1,10 +1,11 @@
 //! The program, and what it says.
 
+use crate::ended::ends_within;
+use rustix::process::Pid;
 use std::{
     io::Write,
     process::{Child, Command, Output, Stdio},
-    thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -64,13 +65,9 @@ pub(crate) fn timeless(text: &str) -> String {
 /// How it has ended, once it has.
 #[track_caller]
 pub(crate) fn ends(child: &mut Child) -> Option<i32> {
-    let begun = Instant::now();
-    while begun.elapsed() < PATIENCE {
-        if let Some(status) = child.try_wait().unwrap() {
-            return status.code();
-        }
-        thread::sleep(Duration::from_millis(5));
+    if !ends_within(PATIENCE, Pid::from_child(child)) {
+        let _ = child.kill();
+        panic!("it does not end");
     }
-    let _ = child.kill();
-    panic!("it does not end");
+    child.wait().unwrap().code()
 }

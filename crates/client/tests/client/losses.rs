@@ -71,17 +71,26 @@ async fn a_protected_create_that_is_given_up_or_dropped_leaves_nothing() {
     })
     .await;
     // Dropped before the reply, and after it came but before anybody took it.
-    for wait in [0, 20] {
+    for answered in [false, true] {
         let drop_it = |client: Client| async move {
             let mut create = client.create("/p/n-", b"x").sequential().protected().send();
             assert!((&mut create).now_or_never().is_none());
-            tokio::time::sleep(Duration::from_millis(wait)).await;
+            // The first messages of this client: its answer has come, or never will.
+            while answered && done(&client) == 0 {
+                tokio::task::yield_now().await;
+            }
             drop(create);
             emptied(&client).await;
             client.get_children("/p").await
         };
         at_every_message(drop_it, |direct, _| async move { emptied(&direct).await }).await;
     }
+}
+
+/// How many creates have ended in some way.
+fn done(client: &Client) -> u64 {
+    let operations = client.metrics().operations;
+    operations.get("create2").map_or(0, |of| of.replies + of.failures)
 }
 
 async fn emptied(client: &Client) {
@@ -159,7 +168,7 @@ async fn operations_are_futures_and_need_no_await_to_begin() {
     let before = proxy.passed();
     let read = client.get_data("/").into_future();
     while proxy.passed() < before + 2 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
+        tokio::task::yield_now().await;
     }
     read.await.unwrap();
     proxy.cut();

@@ -123,10 +123,9 @@ async fn a_refused_operation_waits_no_longer_than_the_connection_timeout() {
     let mut server = TestServer::start();
     let builder = server.builder("").connection_timeout(Duration::from_millis(300));
     let client = builder.retry(RetryPolicy::none()).connect().await.unwrap();
+    let mut states = client.states();
     server.stop();
-    while client.state().state != ConnectionState::Suspended {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    while states.next().await.unwrap().state != ConnectionState::Suspended {}
     let error = client.get_data("/").await.unwrap_err();
     assert!(matches!(error, Error::NotConnected { .. }) && !error.is_outcome_unknown(), "{error}");
 }
