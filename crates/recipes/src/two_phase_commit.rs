@@ -14,7 +14,7 @@
 
 use crate::until_answered::until_answered;
 use futures_util::{StreamExt, stream::FuturesUnordered};
-use ostler_client::{Client, Error, Result, Watch, paths};
+use ostler_client::{Client, Error, ErrorCode, Result, Watch, paths};
 use std::fmt;
 
 /// What a site wants, and what all do.
@@ -107,7 +107,7 @@ impl Transaction {
     /// `NoNode`: the transaction is over.
     pub async fn abort_undecided(&self) -> Result<Vote> {
         let mut votes = Vec::new();
-        for site in until_answered(&self.client, || self.client.get_children(&self.path)).await? {
+        for site in self.sites().await? {
             votes.push(Some(self.vote(&site, Vote::Abort).await?));
         }
         Ok(decide(&votes).unwrap_or(Vote::Abort))
@@ -118,8 +118,8 @@ impl Transaction {
     /// # Errors
     /// `NoNode`: the transaction is over; [`Error::Closed`].
     pub async fn decision(&self) -> Result<Vote> {
-        // The sites never change.
-        let sites = until_answered(&self.client, || self.client.get_children(&self.path)).await?;
+        // The sites never change, and one that goes from here on is found to be gone below.
+        let sites = self.sites().await?;
         loop {
             let (mut votes, mut waiting) =
                 (Vec::with_capacity(sites.len()), FuturesUnordered::<Watch>::new());
@@ -167,13 +167,41 @@ impl Transaction {
         }
     }
 
-    /// Deletes the transaction, once everybody knows the decision.
+    /// Deletes the transaction, once everybody knows the decision: all of it or nothing, unless there is more below the
+    /// sites or it is larger than a request may be. Who looks when a part of it is gone finds that it is over.
     ///
     /// # Errors
     /// Those of delete but `NoNode`.
     pub async fn end(&self) -> Result<()> {
+        match until_answered(&self.client, || self.end_at_once()).await {
+            // It is over, or it takes more than one request.
+            Err(error)
+                if error.is_no_node() || error.is_not_empty() || matches!(error, Error::TooLarge { .. }) => {}
+            ended => return ended,
+        }
         let delete = || self.client.delete(&self.path).deleting_children_if_needed().quietly();
         until_answered(&self.client, delete).await
+    }
+
+    async fn end_at_once(&self) -> Result<()> {
+        let mut multi = self.client.multi();
+        for site in self.client.get_children(&self.path).await? {
+            multi = multi.delete(&paths::join(&self.path, &site), -1);
+        }
+        multi.delete(&self.path, -1).commit().await.map(drop)
+    }
+
+    /// All sites. When some are gone somebody is ending the transaction, and the votes of the others decide nothing: it
+    /// is over for those who look now.
+    async fn sites(&self) -> Result<Vec<String>> {
+        let list = || self.client.get_children_and_stat(&self.path);
+        let (sites, stat) = until_answered(&self.client, list).await?;
+        // It counts the children that have come and those that have gone.
+        if stat.cversion != stat.num_children {
+            let path = self.path.as_str().into();
+            return Err(Error::Server { code: ErrorCode::NoNode, operation: "getChildren2", path });
+        }
+        Ok(sites)
     }
 }
 

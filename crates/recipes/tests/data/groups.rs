@@ -1,10 +1,10 @@
 //! Sets that are divided, and transactions of several sites.
 
 use crate::{
-    servers::Servers,
+    servers::{Servers, faults},
     world::{World, at_every_cut, builder, server, struck_at, with_expiry_after_every_request, within},
 };
-use ostler_client::{Client, RetryPolicy};
+use ostler_client::{Client, Error, RetryPolicy};
 use ostler_recipes::{
     partitioner::{SetPartitioner, Share, ShareEnd},
     two_phase_commit::{Transaction, Vote},
@@ -225,5 +225,69 @@ async fn who_does_not_vote_is_decided_for() {
     // Too late.
     assert_eq!(transaction.vote("b", Vote::Commit).await.unwrap(), Vote::Abort);
     assert!(transaction.vote("c", Vote::Commit).await.unwrap_err().is_no_node());
+    within(world.end()).await;
+}
+
+/// Whoever ends it can be cut off in the middle: what is left of a transaction does not say what was decided.
+#[tokio::test]
+async fn what_is_left_of_a_transaction_decides_nothing() {
+    let world = World::new().await;
+    let transaction = Transaction::begin(&world.client, "/tx", &["a", "b", "c"]).await.unwrap();
+    transaction.vote("a", Vote::Abort).await.unwrap();
+    for site in ["b", "c"] {
+        transaction.vote(site, Vote::Commit).await.unwrap();
+    }
+    assert_eq!(transaction.decision().await.unwrap(), Vote::Abort);
+    for site in ["a", "b", "c"] {
+        world.client.delete(&format!("/tx/{site}")).await.unwrap();
+        let decision = within(transaction.decision()).await;
+        assert!(decision.as_ref().is_err_and(Error::is_no_node), "{decision:?} without {site}");
+        let decision = within(transaction.abort_undecided()).await;
+        assert!(decision.as_ref().is_err_and(Error::is_no_node), "{decision:?} without {site}");
+    }
+    transaction.end().await.unwrap();
+    within(world.end()).await;
+}
+
+/// At each message of its end, others see all of it or nothing.
+#[tokio::test]
+async fn a_transaction_ends_as_a_whole() {
+    let server = server().await;
+    let begun = async |number: usize| {
+        let world = World::on(server.clone(), &format!("/end-{number}"), None).await;
+        let transaction = Transaction::begin(&world.client, "/tx", &["a", "b"]).await.unwrap();
+        world.proxy.reset();
+        (world, transaction)
+    };
+    let undisturbed = async |number: usize| {
+        let (world, transaction) = begun(number).await;
+        within(transaction.end()).await.unwrap();
+        let requests = world.proxy.requests();
+        within(world.end()).await;
+        (requests, 0)
+    };
+    let cut_at = async |number: usize, point: &CutPoint| {
+        let (world, transaction) = begun(number).await;
+        let look = async { world.other.get_children("/tx").await.map(|sites| sites.len()) };
+        let (ended, seen) = within(struck_at(&world, *point, transaction.end(), look)).await;
+        ended.unwrap();
+        if let Some(Ok(sites)) = &seen {
+            assert_eq!(*sites, 2, "{point}");
+        }
+        within(world.end()).await;
+        seen.is_some()
+    };
+    let (requests, _) = faults::count(undisturbed).await;
+    let points = CutPoint::all(requests, 0).filter(|point| !matches!(point, CutPoint::AfterReply(_)));
+    faults::at_each(points, cut_at).await;
+}
+
+#[tokio::test]
+async fn a_transaction_with_more_below_it_ends_too() {
+    let world = World::new().await;
+    let transaction = Transaction::begin(&world.client, "/tx", &["a", "b"]).await.unwrap();
+    world.client.create("/tx/a/note", b"").await.unwrap();
+    transaction.end().await.unwrap();
+    assert!(world.client.exists("/tx").await.unwrap().is_none());
     within(world.end()).await;
 }
