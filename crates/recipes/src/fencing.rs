@@ -184,7 +184,7 @@ impl Fence {
         *self.held.hold.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    fn not_held(&self) -> Error {
+    pub(crate) fn not_held(&self) -> Error {
         Error::NotHeld { node: self.held.node.clone(), token: self.held.token }
     }
 }

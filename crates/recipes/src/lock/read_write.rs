@@ -12,7 +12,7 @@ use crate::{
     line_order::{Standing, number_after},
     planted::{self, Bug},
 };
-use ostler_client::{Client, Session, paths};
+use ostler_client::{Client, Error as ClientError, Session, paths};
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 
@@ -159,6 +159,23 @@ impl InterProcessReadWriteLock {
         Ok(Reading(Place::take_named(writer.session(), &path, &self.data, token).await?))
     }
 
+    /// The read lock for the owner of the write lock that is held by `writing`, and by nothing else: with that lost,
+    /// other writers may have come in between.
+    async fn read_while(&self, owner: &Owner, writing: &Writing) -> Result<ReadGuard> {
+        let lost = || Err(writing.0.fence().not_held());
+        if !writing.0.fence().is_held() {
+            return lost();
+        }
+        match self.reading.share(owner, self.read_under(writing)).await {
+            Err(Error::Client(error)) if error.is_session_over() && !matches!(error, ClientError::Closed) => {
+                lost()
+            }
+            // Another future of the owner may have waited for it in another session.
+            Ok(_) if !writing.0.fence().is_held() => lost(),
+            shared => Ok(ReadGuard { holding: shared? }),
+        }
+    }
+
     async fn wait(&self, word: &'static str) -> Result<Place> {
         line::in_a_session(&self.client, |session| self.wait_in(session, word)).await
     }
@@ -256,15 +273,16 @@ impl WriteGuard {
     /// Takes the read lock as well, at once.
     ///
     /// # Errors
-    /// The client's.
+    /// [`Error::NotHeld`] if the write lock is lost: others may have written since. The client's.
     pub async fn read(&self) -> Result<ReadGuard> {
-        self.lock.read_as(&self.owner).await
+        self.lock.read_while(&self.owner, &self.holding).await
     }
 
     /// Becomes a reader, with no other writer in between.
     ///
     /// # Errors
-    /// The client's. If taking the read lock fails, the write lock is given up, too.
+    /// [`Error::NotHeld`] if the write lock is lost: others may have written since. The client's. If taking the read
+    /// lock fails, the write lock is given up, too.
     pub async fn downgrade(self) -> Result<ReadGuard> {
         let reading = self.read().await?;
         self.release().await?;

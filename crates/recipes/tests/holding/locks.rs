@@ -164,6 +164,48 @@ async fn readers_and_writers_are_asked_to_give_their_locks_up() {
     world.until_clean("revocation").await;
 }
 
+/// In between others may have written, and the lost guard's owner would read on as if nobody had.
+#[tokio::test]
+async fn a_writer_that_has_lost_the_lock_becomes_no_reader() {
+    let world = World::start().await;
+    let (a, b) = (world.client().await, world.client().await);
+    let (ours, other) =
+        (InterProcessReadWriteLock::new(&a, "/rw"), InterProcessReadWriteLock::new(&b, "/rw"));
+    let me = Owner::new();
+    let guards = [ours.write_as(&me).await.unwrap(), ours.write_as(&me).await.unwrap()];
+    world.expire(&a).await;
+    patiently("the client knows", guards[0].fence().session().ended()).await;
+    patiently("free", other.write()).await.unwrap().release().await.unwrap();
+    let again = patiently("another session", ours.read_as(&me)).await.unwrap();
+    let [one, two] = guards;
+    for reading in [patiently("read", one.read()).await, patiently("downgraded", two.downgrade()).await] {
+        let reading = reading.map(|guard| guard.is_held());
+        assert!(reading.as_ref().is_err_and(Error::is_not_held), "{reading:?}");
+    }
+    assert!(again.is_held());
+    drop((one, again));
+    world.until_clean("the loss").await;
+}
+
+/// The same when nobody has told the client yet.
+#[tokio::test]
+async fn a_writer_that_does_not_know_of_its_loss_becomes_no_reader() {
+    let world = World::start().await;
+    let (proxy, ours) = world.proxied().await;
+    let writer = InterProcessReadWriteLock::new(&ours, "/rw").write().await.unwrap();
+    let mut held = proxy.hold_at(CutPoint::BeforeRequest(proxy.requests() + 1));
+    let expire = async {
+        held.reached().await.unwrap();
+        world.expire(&ours).await;
+        held.pass();
+    };
+    let (reading, ()) = patiently("read", async { tokio::join!(writer.read(), expire) }).await;
+    let reading = reading.map(|guard| guard.is_held());
+    assert!(reading.as_ref().is_err_and(Error::is_not_held), "{reading:?}");
+    drop(writer);
+    world.until_clean("the loss").await;
+}
+
 #[tokio::test]
 async fn readers_share_and_writers_do_not() {
     let world = World::start().await;
