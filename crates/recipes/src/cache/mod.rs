@@ -2,7 +2,8 @@
 //! caches as views of it.
 //!
 //! # What it guarantees
-//! - Once [`initialized`](CuratorCache::initialized), the cache holds everything that was there when it was started.
+//! - Once [`initialized`](CuratorCache::initialized), the cache holds everything that was there when it was started and
+//!   still is. A znode that changes all the time is held as it was a round trip before, and keeps nobody waiting.
 //! - What it holds is never newer than the servers', and is as new as they are as soon as nothing changes any more:
 //!   no change is lost for good, however often connection and session are.
 //! - The events of one znode are told in order: it is created before it is changed, its parent is created before it,

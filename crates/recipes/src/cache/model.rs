@@ -3,7 +3,9 @@
 //! It relies on one thing: when an answer is given to it, all events that the server had sent before that answer
 //! have been given to it already. A server sends the event of a change before any answer that shows the change. So
 //! what an event says of a znode is never older than what is held of it, and an event that comes while a read of the
-//! same znode is under way means that the read's answer may be older than the event: it is asked for again.
+//! same znode is under way means that the read's answer may be older than the event: it is asked for again. It is taken
+//! in all the same, for it is newer than what is held, and a znode that changes at every round trip would never be held
+//! otherwise. Only what may have been deleted since, or changed unnoticed, waits for the next answer.
 //!
 //! Answers to different questions may come in any order. A list of children that lacks a znode is newer than that
 //! znode only if the list's `pzxid` is not below the znode's `czxid`.
@@ -112,16 +114,34 @@ pub(crate) struct Effects {
     pub(crate) told: Vec<CacheEvent>,
 }
 
+/// Whether an answer has to be asked for again when it has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Again {
+    No,
+    /// It may be older than something that was heard meanwhile, and is newer than what is held.
+    Older,
+    /// It may be of a znode that was deleted meanwhile, or be from before a gap.
+    Void,
+}
+
+/// What is asked and not yet answered.
+#[derive(Debug, Clone, Copy)]
+struct UnderWay {
+    again: Again,
+    /// It is one of those that the sweep waits for.
+    swept: bool,
+}
+
 #[derive(Debug)]
 pub(crate) struct Model {
     root: String,
     scope: Scope,
     watching: Watching,
     nodes: BTreeMap<String, Arc<CachedNode>>,
-    /// What is asked, and whether the answer will be too old and must be asked for again.
-    under_way: HashMap<Ask, bool>,
-    /// After a gap everything that is held is looked at again, until nothing is under way.
-    sweeping: bool,
+    under_way: HashMap<Ask, UnderWay>,
+    /// After a gap everything that is there is looked at, from the root on: so many of these asks have no answer yet.
+    /// What is asked because something has changed is not among them, or the sweep would not end before the changes do.
+    sweeping: usize,
     initialized: bool,
 }
 
@@ -133,7 +153,7 @@ impl Model {
             watching,
             nodes: BTreeMap::new(),
             under_way: HashMap::new(),
-            sweeping: false,
+            sweeping: 0,
             initialized: false,
         }
     }
@@ -148,13 +168,12 @@ impl Model {
 
     /// Changes may have gone unreported, which is so at the start as well.
     pub(crate) fn gap(&mut self, effects: &mut Effects) {
-        for again in self.under_way.values_mut() {
-            *again = true;
+        for under_way in self.under_way.values_mut() {
+            under_way.again = Again::Void;
         }
-        self.sweeping = true;
         let known = self.nodes.contains_key(&self.root);
         let what = if known && self.scope != Scope::Node { What::Children } else { What::Data };
-        self.ask(what, self.root.clone(), effects);
+        self.ask(what, self.root.clone(), true, effects);
     }
 
     /// A watch has told of a change.
@@ -167,76 +186,85 @@ impl Model {
         }
         match kind {
             EventKind::NodeCreated | EventKind::NodeDataChanged => {
-                self.ask(What::Data, path.to_owned(), effects);
+                self.ask(What::Data, path.to_owned(), false, effects);
             }
             EventKind::NodeDeleted => {
                 self.gone(path, effects);
                 // All others are found by a watch of the znode above.
                 if self.watching == Watching::OneShot && path == self.root {
-                    self.ask(What::Data, path.to_owned(), effects);
+                    self.ask(What::Data, path.to_owned(), false, effects);
                 }
             }
             EventKind::NodeChildrenChanged if self.lists(path) && self.nodes.contains_key(path) => {
-                self.ask(What::Children, path.to_owned(), effects);
+                self.ask(What::Children, path.to_owned(), false, effects);
             }
             EventKind::NodeChildrenChanged | EventKind::Gap => {}
         }
         self.settle(effects);
     }
 
-    /// A server has answered. False if the answer was too old; it is asked for again.
+    /// A server has answered. False if the answer may be too old; it is asked for again.
     pub(crate) fn answered(&mut self, ask: &Ask, answer: Answer, effects: &mut Effects) -> bool {
-        if self.under_way.remove(ask).is_none_or(|again| again) {
-            self.ask(ask.what, ask.path.clone(), effects);
-            return false;
+        let unasked = UnderWay { again: Again::Void, swept: false };
+        let UnderWay { again, swept } = self.under_way.remove(ask).unwrap_or(unasked);
+        self.sweeping -= usize::from(swept);
+        if again != Again::Void {
+            self.take_in(ask, answer, UnderWay { again, swept }, effects);
         }
+        if again != Again::No {
+            self.ask(ask.what, ask.path.clone(), swept && again == Again::Void, effects);
+        }
+        self.settle(effects);
+        again == Again::No
+    }
+
+    fn take_in(&mut self, ask: &Ask, answer: Answer, asked: UnderWay, effects: &mut Effects) {
         match answer {
-            Answer::Data(data, stat) => self.read(&ask.path, data, stat, effects),
-            Answer::Children(names, stat) => self.listed(&ask.path, &names, &stat, effects),
+            Answer::Data(data, stat) => self.read(&ask.path, data, stat, asked, effects),
+            Answer::Children(names, stat) => self.listed(&ask.path, &names, &stat, asked, effects),
             Answer::NoNode => self.gone(&ask.path, effects),
             Answer::Refused(code) => {
                 self.gone(&ask.path, effects);
                 effects.told.push(CacheEvent::Unreadable { path: ask.path.clone(), code });
             }
         }
-        self.settle(effects);
-        true
     }
 
     fn settle(&mut self, effects: &mut Effects) {
-        if !self.under_way.is_empty() {
-            return;
-        }
-        self.sweeping = false;
-        if !self.initialized {
+        if self.sweeping == 0 && !self.initialized {
             self.initialized = true;
             effects.told.push(CacheEvent::Initialized);
         }
     }
 
     /// Asks, or has what is under way asked again: its answer may be too old.
-    fn ask(&mut self, what: What, path: String, effects: &mut Effects) {
+    fn ask(&mut self, what: What, path: String, swept: bool, effects: &mut Effects) {
         let ask = Ask { what, path };
-        if let Some(again) = self.under_way.get_mut(&ask) {
-            *again = true;
+        if let Some(under_way) = self.under_way.get_mut(&ask) {
+            under_way.again = under_way.again.max(Again::Older);
+            self.sweeping += usize::from(swept && !under_way.swept);
+            under_way.swept |= swept;
             return;
         }
-        self.under_way.insert(ask.clone(), false);
+        self.sweeping += usize::from(swept);
+        self.under_way.insert(ask.clone(), UnderWay { again: Again::No, swept });
         effects.asks.push_back(ask);
     }
 
-    fn read(&mut self, path: &str, data: Bytes, stat: Stat, effects: &mut Effects) {
+    fn read(&mut self, path: &str, data: Bytes, stat: Stat, asked: UnderWay, effects: &mut Effects) {
         if let Some(parent) = self.missing_parent(path) {
             // It is listed once its parent is held; the read of that may be too old to know of it.
             let parent = Ask { what: What::Data, path: parent.to_owned() };
-            if let Some(again) = self.under_way.get_mut(&parent) {
-                *again = true;
+            if let Some(under_way) = self.under_way.get_mut(&parent) {
+                under_way.again = under_way.again.max(Again::Older);
             }
             return;
         }
         let new = Arc::new(CachedNode { path: path.to_owned(), data, stat });
         let known = self.nodes.get(path).cloned();
         match known {
+            // Nothing that is held goes back in time.
+            Some(old) if old.stat.mzxid > stat.mzxid => return,
             Some(old) if old.stat.czxid == stat.czxid => {
                 self.nodes.insert(path.to_owned(), new.clone());
                 // Versions begin anew in a new znode, and overflow; transactions only grow.
@@ -251,8 +279,13 @@ impl Model {
         }
         self.nodes.insert(path.to_owned(), new.clone());
         effects.told.push(CacheEvent::Created(new));
-        if self.lists(path) && self.may_have_children(&stat) {
-            self.ask(What::Children, path.to_owned(), effects);
+        // The list that is asked for can be one of the znode's predecessor, or say that there is none.
+        let list = Ask { what: What::Children, path: path.to_owned() };
+        if let Some(under_way) = self.under_way.get_mut(&list) {
+            under_way.again = Again::Void;
+        }
+        if self.lists(path) && self.may_have_children(&stat, asked.again) {
+            self.ask(What::Children, path.to_owned(), asked.swept, effects);
         }
     }
 
@@ -264,23 +297,31 @@ impl Model {
         paths::parent(path).filter(|parent| !self.nodes.contains_key(*parent))
     }
 
-    /// With a persistent watch, children that are created later tell of themselves.
-    fn may_have_children(&self, stat: &Stat) -> bool {
+    /// With a persistent watch, children that are created later tell of themselves; but those have told already that
+    /// came before an answer without them.
+    fn may_have_children(&self, stat: &Stat, again: Again) -> bool {
+        // Ephemeral znodes have none.
         match self.watching {
-            Watching::Persistent => stat.num_children > 0,
-            // Ephemeral znodes have none.
-            Watching::OneShot => stat.ephemeral_owner == 0,
+            Watching::Persistent if again == Again::No => stat.num_children > 0,
+            Watching::Persistent | Watching::OneShot => stat.ephemeral_owner == 0,
         }
     }
 
-    fn listed(&mut self, path: &str, names: &[String], stat: &Stat, effects: &mut Effects) {
+    fn listed(
+        &mut self,
+        path: &str,
+        names: &[String],
+        stat: &Stat,
+        UnderWay { swept, .. }: UnderWay,
+        effects: &mut Effects,
+    ) {
         let Some(known) = self.nodes.get(path) else { return };
         if known.stat.czxid != stat.czxid {
             self.gone(path, effects);
-            return self.ask(What::Data, path.to_owned(), effects);
+            return self.ask(What::Data, path.to_owned(), swept, effects);
         }
         if known.stat.mzxid != stat.mzxid {
-            self.ask(What::Data, path.to_owned(), effects);
+            self.ask(What::Data, path.to_owned(), swept, effects);
         }
         let listed: HashSet<&str> = names.iter().map(String::as_str).collect();
         let held: Vec<(String, bool)> = children(&self.nodes, path)
@@ -290,21 +331,25 @@ impl Model {
             self.gone(child, effects);
         }
         for name in names {
-            let child = paths::join(path, name);
-            if !self.nodes.contains_key(&child) {
-                self.ask(What::Data, child, effects);
-            } else if self.sweeping {
-                let what = if self.lists(&child) { What::Children } else { What::Data };
-                self.ask(what, child, effects);
+            let data = Ask { what: What::Data, path: paths::join(path, name) };
+            let (there, lists) = (self.nodes.contains_key(&data.path), self.lists(&data.path));
+            if there && swept && lists {
+                self.ask(What::Children, data.path.clone(), swept, effects);
+            }
+            // An answer that is still to come can be older than this list, and say that there is none.
+            if !there || (swept && !lists) || self.under_way.contains_key(&data) {
+                self.ask(What::Data, data.path, swept, effects);
             }
         }
     }
 
     /// A znode is not there, and so nothing below it.
     fn gone(&mut self, path: &str, effects: &mut Effects) {
-        for (ask, again) in &mut self.under_way {
+        for (ask, under_way) in &mut self.under_way {
             if ask.path == path || is_below(&ask.path, path) {
-                *again = true;
+                under_way.again = Again::Void;
+                // What was to be found is gone; what comes in its place is new.
+                self.sweeping -= usize::from(std::mem::take(&mut under_way.swept));
             }
         }
         let below: Vec<String> = below(&self.nodes, path).map(|(path, _)| path.clone()).collect();

@@ -6,7 +6,8 @@ use crate::{
 };
 use ostler_client::{Client, Error};
 use ostler_recipes::cache::{CacheEvent, CacheEvents, CuratorCache, NodeCache, PathChildrenCache, PathEvent};
-use std::collections::BTreeMap;
+use ostler_testkit::Direction;
+use std::{collections::BTreeMap, time::Duration};
 
 /// What the events have told so far.
 #[derive(Default)]
@@ -225,6 +226,37 @@ async fn curator_476_a_child_that_goes_while_it_is_read() {
         drop(cache);
         within(world.end()).await;
     }
+}
+
+/// One znode that is set all the time keeps neither itself nor the others out.
+#[tokio::test]
+async fn what_changes_faster_than_it_is_read_is_held() {
+    let world = World::new().await;
+    for path in ["/t", "/t/busy", "/t/quiet"] {
+        world.other.create(path, b"0").await.unwrap();
+    }
+    for direction in [Direction::ToServer, Direction::ToClient] {
+        world.proxy.delay(direction, Duration::from_millis(30));
+    }
+    let writer = world.other.clone();
+    let writing = tokio::spawn(async move {
+        for number in 1_u64.. {
+            writer.set_data("/t/busy", &number.to_string()).await.unwrap();
+        }
+    });
+    let cache = CuratorCache::start(&world.client, "/t").unwrap();
+    let mut events = cache.events();
+    within(cache.initialized()).await.unwrap();
+    assert_eq!(cache.len(), 3);
+    let mut changes = 0;
+    while changes < 3 {
+        let event = within(events.next()).await.unwrap();
+        changes += usize::from(matches!(event, CacheEvent::Changed { .. }));
+    }
+    writing.abort();
+    drop(cache);
+    world.proxy.heal();
+    within(world.end()).await;
 }
 
 /// CURATOR-729, GH-1292: a cache ends with its client, does not spin, and leaves nothing behind.
