@@ -4,9 +4,12 @@
 //! multi with checks that those members still are there; so a member that gives up before that is not counted, and
 //! one that gives up after that sees `ready`. Leaving is upstream's: all but the first delete their znodes and wait
 //! for the first to go, which goes last.
+//!
+//! A barrier is used round after round, and one that leaves slowly can find members of the next round. So each entry has
+//! a znode of its own, and whoever has deleted his waits only for those that were there before that.
 
 use crate::until_answered::{passes, pause, until_answered};
-use ostler_client::{Client, Error, ErrorCode, Result, Session, SessionId, Watch, paths};
+use ostler_client::{Client, Error, ErrorCode, Result, Session, SessionId, Watch, Zxid, paths};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -27,6 +30,8 @@ pub struct DistributedDoubleBarrier {
     own: String,
     /// The session in which the own znode was created, while it may be there.
     joined: Option<SessionId>,
+    /// What is newer than this has come since the own znode has gone.
+    left_at: Option<Zxid>,
 }
 
 /// What the names below a barrier mean to one who wants to enter.
@@ -54,25 +59,31 @@ fn entry(names: &[String], members: usize) -> Entry<'_> {
 /// What the names below a barrier mean to one who wants to leave.
 #[derive(Debug, PartialEq, Eq)]
 enum Exit<'a> {
-    /// All have left.
-    Done,
+    /// Its own znode is gone: it waits for those that are left.
+    Gone,
     /// Only this one is left.
     Last,
     /// This is the first, and goes last: it waits for that one to go.
     First { waits_for: &'a str },
-    /// This one goes now, and then waits for the first to go.
-    Other { waits_for: &'a str },
+    /// This one goes now, and then waits for the others, for the first before all.
+    Other,
 }
 
 fn exit<'a>(names: &'a [String], own: &str) -> Exit<'a> {
-    let mut members: Vec<&str> = names.iter().map(String::as_str).filter(|name| *name != READY).collect();
-    members.sort_unstable();
+    let members = members(names);
     match members[..] {
-        [] => Exit::Done,
         [only] if only == own => Exit::Last,
         [first, .., last] if first == own => Exit::First { waits_for: last },
-        [first, ..] => Exit::Other { waits_for: first },
+        _ if members.contains(&own) => Exit::Other,
+        _ => Exit::Gone,
     }
+}
+
+/// In their order.
+fn members(names: &[String]) -> Vec<&str> {
+    let mut members: Vec<&str> = names.iter().map(String::as_str).filter(|name| *name != READY).collect();
+    members.sort_unstable();
+    members
 }
 
 impl DistributedDoubleBarrier {
@@ -82,8 +93,9 @@ impl DistributedDoubleBarrier {
             client: client.clone(),
             path: path.to_owned(),
             members: members.max(1),
-            own: Uuid::new_v4().to_string(),
+            own: String::new(),
             joined: None,
+            left_at: None,
         }
     }
 
@@ -110,16 +122,15 @@ impl DistributedDoubleBarrier {
         entered.map(|()| true)
     }
 
-    /// Waits until all have left.
+    /// Waits until all have left. Those that come after this one has left do not count.
     ///
     /// # Errors
     /// [`Error::Closed`]; a server's refusal.
     pub async fn leave(&mut self) -> Result<()> {
-        let ready = self.ready();
         while let Some(gone) = self.step_out().await? {
             gone.await?;
         }
-        until_answered(&self.client, || self.client.delete(&ready).quietly()).await
+        Ok(())
     }
 
     /// Waits until all have left, but no longer than `limit`; false if some have not. It can be called again.
@@ -141,15 +152,21 @@ impl DistributedDoubleBarrier {
         paths::join(&self.path, &self.own)
     }
 
-    async fn names(&self) -> Result<Vec<String>> {
-        match until_answered(&self.client, || self.client.get_children(&self.path)).await {
-            Err(error) if error.is_no_node() => Ok(Vec::new()),
-            names => names,
+    /// All names below, and the newest transaction by which one of them has come or gone.
+    async fn names(&self) -> Result<(Vec<String>, Zxid)> {
+        match until_answered(&self.client, || self.client.get_children_and_stat(&self.path)).await {
+            Err(error) if error.is_no_node() => Ok((Vec::new(), Zxid::default())),
+            listed => listed.map(|(names, stat)| (names, stat.pzxid)),
         }
     }
 
     /// Has the own znode be there, in this session.
     async fn join(&mut self, session: &Session) -> Result<()> {
+        if self.joined.is_none() {
+            // A delete of the former one may be on its way.
+            self.own = Uuid::new_v4().to_string();
+        }
+        self.left_at = None;
         let own = self.own_path();
         let mut tries = 0;
         loop {
@@ -187,25 +204,81 @@ impl DistributedDoubleBarrier {
     /// A step towards leaving; gives what to wait for before the next one, `None` when all have left.
     async fn step_out(&mut self) -> Result<Option<Watch>> {
         loop {
-            let names = self.names().await?;
-            let waits_for = match exit(&names, &self.own) {
-                Exit::Done => return Ok(None),
+            let (names, listed_at) = self.names().await?;
+            match exit(&names, &self.own) {
                 Exit::Last => {
-                    self.quit().await?;
-                    return Ok(None);
+                    if self.close().await? {
+                        return Ok(None);
+                    }
                 }
-                Exit::First { waits_for } => waits_for,
-                Exit::Other { waits_for } => {
-                    self.quit().await?;
-                    waits_for
+                Exit::First { waits_for } => {
+                    if let Some((gone, _)) = self.watch(waits_for).await? {
+                        return Ok(Some(gone));
+                    }
                 }
-            };
-            let path = paths::join(&self.path, waits_for);
-            let (found, gone) = until_answered(&self.client, || self.client.exists(&path).watch()).await?;
-            if found.is_some() {
-                return Ok(Some(gone));
+                Exit::Other => {
+                    self.left_at = Some(listed_at);
+                    self.quit().await?;
+                    return self.others(&names, listed_at).await;
+                }
+                Exit::Gone => {
+                    self.joined = None;
+                    let left_at = *self.left_at.get_or_insert(listed_at);
+                    return self.others(&names, left_at).await;
+                }
             }
         }
+    }
+
+    /// Deletes the own znode, which is the last, and `ready` with it: who comes now begins a new round. False if there
+    /// is to be another look.
+    async fn close(&mut self) -> Result<bool> {
+        let (own, ready) = (self.own_path(), self.ready());
+        let delete = || self.client.multi().delete(&own, -1).delete(&ready, -1).commit();
+        match until_answered(&self.client, delete).await {
+            Err(error) if error.is_no_node() => {
+                self.quit().await?;
+                Ok(false)
+            }
+            closed => {
+                closed?;
+                self.joined = None;
+                Ok(true)
+            }
+        }
+    }
+
+    /// What another one is waited for by, who was there when this one left; `None` if all of them have left.
+    async fn others(&self, names: &[String], left_at: Zxid) -> Result<Option<Watch>> {
+        for member in members(names).into_iter().filter(|name| *name != self.own) {
+            match self.watch(member).await? {
+                Some((gone, came_at)) if came_at <= left_at => return Ok(Some(gone)),
+                // It is gone, or of the next round.
+                _ => {}
+            }
+        }
+        if names.iter().any(|name| name == READY) {
+            self.clear(left_at).await?;
+        }
+        Ok(None)
+    }
+
+    /// Deletes the `ready` of this round, which the last one has not: it died.
+    async fn clear(&self, left_at: Zxid) -> Result<()> {
+        let ready = self.ready();
+        match until_answered(&self.client, || self.client.exists(&ready)).await? {
+            Some(stat) if stat.czxid <= left_at => {
+                until_answered(&self.client, || self.client.delete(&ready).quietly()).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What tells that a member goes, and the transaction by which it came; `None` if it is gone.
+    async fn watch(&self, member: &str) -> Result<Option<(Watch, Zxid)>> {
+        let path = paths::join(&self.path, member);
+        let (found, gone) = until_answered(&self.client, || self.client.exists(&path).watch()).await?;
+        Ok(found.map(|stat| (gone, stat.czxid)))
     }
 }
 
@@ -242,8 +315,8 @@ impl Entering<'_> {
     }
 
     async fn in_session(&mut self, session: &Session) -> Result<()> {
-        let ready = self.barrier.ready();
         self.barrier.join(session).await?;
+        let (ready, own) = (self.barrier.ready(), self.barrier.own_path());
         loop {
             // The watch first: what is not seen below is told by it.
             let (open, opened) = until_answered(session, || session.exists(&ready).watch()).await?;
@@ -263,10 +336,16 @@ impl Entering<'_> {
                         return Ok(());
                     }
                 }
-                Entry::TooFew => tokio::select! {
-                    opened = opened => drop(opened?),
-                    () = session.ended() => {}
-                },
+                Entry::TooFew => {
+                    let (there, gone) = until_answered(session, || session.exists(&own).watch()).await?;
+                    if there.is_some() {
+                        tokio::select! {
+                            opened = opened => drop(opened?),
+                            gone = gone => drop(gone?),
+                            () = session.ended() => {}
+                        }
+                    }
+                }
             }
         }
     }
@@ -330,12 +409,12 @@ mod tests {
 
     #[test]
     fn who_leaves_when() {
-        assert_eq!(exit(&names(""), "b"), Exit::Done);
-        assert_eq!(exit(&names("ready"), "b"), Exit::Done);
+        assert_eq!(exit(&names(""), "b"), Exit::Gone);
+        assert_eq!(exit(&names("ready"), "b"), Exit::Gone);
         assert_eq!(exit(&names("ready b"), "b"), Exit::Last);
         assert_eq!(exit(&names("c b d"), "b"), Exit::First { waits_for: "d" });
-        assert_eq!(exit(&names("c b d"), "c"), Exit::Other { waits_for: "b" });
+        assert_eq!(exit(&names("c b d"), "c"), Exit::Other);
         // It has gone already.
-        assert_eq!(exit(&names("a"), "b"), Exit::Other { waits_for: "a" });
+        assert_eq!(exit(&names("a"), "b"), Exit::Gone);
     }
 }

@@ -108,13 +108,13 @@ async fn gh_1290_nobody_enters_because_of_a_reconnect() {
         barrier.enter().await.unwrap();
         barrier
     });
-    within(world.server.until(|counts| counts.watches == 1 && counts.ephemerals == 1)).await.unwrap();
+    within(world.server.until(|counts| counts.watches == 2 && counts.ephemerals == 1)).await.unwrap();
     for _ in 0..3 {
         world.proxy.cut_now();
         world.client.sync("/").await.unwrap();
     }
     world.expire().await;
-    within(world.server.until(|counts| counts.watches == 1 && counts.ephemerals == 1)).await.unwrap();
+    within(world.server.until(|counts| counts.watches == 2 && counts.ephemerals == 1)).await.unwrap();
     assert!(!entering.is_finished());
     assert!(world.other.exists("/d/ready").await.unwrap().is_none());
     let mut second = DistributedDoubleBarrier::new(&world.other, "/d", 2);
@@ -151,6 +151,112 @@ async fn curator_536_leaving_ends_at_its_limit() {
     let (one, two) = tokio::join!(first.leave_at_most(crate::servers::PATIENCE), second.leave());
     assert!(one.unwrap());
     two.unwrap();
+}
+
+/// Waits until there are so many members, and gives their names in order.
+async fn members(world: &World, wanted: usize) -> Vec<String> {
+    loop {
+        let (mut names, changed) = world.other.get_children("/d").watch().await.unwrap();
+        names.retain(|name| name != "ready");
+        if names.len() == wanted {
+            names.sort_unstable();
+            return names;
+        }
+        changed.await.unwrap();
+    }
+}
+
+/// Whoever deletes it, and whatever for.
+#[tokio::test]
+async fn who_waits_without_a_znode_joins_again() {
+    let world = World::new().await;
+    world.other.create("/d", b"").await.unwrap();
+    let mut first = DistributedDoubleBarrier::new(&world.client, "/d", 2);
+    let entering = tokio::spawn(async move { first.enter().await.map(|()| first) });
+    within(world.until(|counts| counts.ephemerals == 1 && counts.watches > 0)).await;
+    // Answers come in order: after some of them there is nothing more that it could ask before it waits.
+    for _ in 0..4 {
+        within(world.let_client_see()).await;
+    }
+    let names = world.other.get_children("/d").await.unwrap();
+    world.other.delete(&format!("/d/{}", names[0])).await.unwrap();
+    let mut second = DistributedDoubleBarrier::new(&world.other, "/d", 2);
+    within(second.enter()).await.unwrap();
+    drop(within(entering).await.unwrap().unwrap());
+}
+
+/// The delete of what an `enter` has left can come late, and must not meet what the next one has made.
+#[tokio::test]
+async fn each_entry_has_a_znode_of_its_own() {
+    let world = World::new().await;
+    world.other.create("/d", b"").await.unwrap();
+    let mut barrier = DistributedDoubleBarrier::new(&world.client, "/d", 2);
+    let mut known = Vec::new();
+    for _ in 0..3 {
+        let names = tokio::select! {
+            entered = barrier.enter() => panic!("it must wait: {entered:?}"),
+            names = within(members(&world, 1)) => names,
+        };
+        assert!(!known.contains(&names[0]), "{names:?} after {known:?}");
+        known.extend(names);
+        within(members(&world, 0)).await;
+    }
+}
+
+/// Two who have entered. The second's znode comes after the first's.
+async fn two_inside(world: &World) -> [DistributedDoubleBarrier; 2] {
+    loop {
+        let mut first = DistributedDoubleBarrier::new(&world.other, "/d", 2);
+        let mut second = DistributedDoubleBarrier::new(&world.client, "/d", 2);
+        let (one, two) = within(async { tokio::join!(first.enter(), second.enter()) }).await;
+        one.and(two).unwrap();
+        let names = within(members(world, 2)).await;
+        let before = world.other.exists(&format!("/d/{}", names[0])).await.unwrap().unwrap();
+        if world.other.session_id().is_some_and(|session| session.0 == before.ephemeral_owner) {
+            return [first, second];
+        }
+        let (one, two) = within(async { tokio::join!(first.leave(), second.leave()) }).await;
+        one.and(two).unwrap();
+    }
+}
+
+/// It hears of nothing while the others leave, and finds one of them waiting to enter again.
+#[tokio::test]
+async fn a_slow_leaver_does_not_wait_for_the_next_round() {
+    let world = World::new().await;
+    world.other.create("/d", b"").await.unwrap();
+    let [mut first, mut second] = two_inside(&world).await;
+    let leaving = tokio::spawn(async move { second.leave().await.map(|()| second) });
+    within(members(&world, 1)).await;
+    within(world.until(|counts| counts.watches == 1)).await;
+    world.proxy.block();
+    within(first.leave()).await.unwrap();
+    let entering = tokio::spawn(async move { first.enter().await.map(|()| first) });
+    within(members(&world, 1)).await;
+    world.proxy.heal();
+    let mut second = within(leaving).await.unwrap().unwrap();
+    assert!(!entering.is_finished(), "it waits for another one");
+    within(second.enter()).await.unwrap();
+    drop(within(entering).await.unwrap().unwrap());
+}
+
+/// The same when the next round is open already: it stays so.
+#[tokio::test]
+async fn a_slow_leaver_leaves_the_next_round_open() {
+    let world = World::new().await;
+    world.other.create("/d", b"").await.unwrap();
+    let [mut first, mut second] = two_inside(&world).await;
+    let leaving = tokio::spawn(async move { second.leave().await.map(|()| second) });
+    within(members(&world, 1)).await;
+    within(world.until(|counts| counts.watches == 1)).await;
+    world.proxy.block();
+    within(first.leave()).await.unwrap();
+    let mut third = DistributedDoubleBarrier::new(&world.other, "/d", 2);
+    let (one, three) = within(async { tokio::join!(first.enter(), third.enter()) }).await;
+    one.and(three).unwrap();
+    world.proxy.heal();
+    within(leaving).await.unwrap().unwrap();
+    assert!(world.other.exists("/d/ready").await.unwrap().is_some());
 }
 
 #[tokio::test]
