@@ -7,6 +7,7 @@ use crate::{
         ErrorMode, items,
         kinds::Queue,
         names::{self, Kind},
+        set_aside::SetAside,
     },
     until_answered::{passes, pause, until_answered},
 };
@@ -26,6 +27,7 @@ pub(crate) struct Consumption {
     queue: Queue,
     /// Of items that others are consuming: should those fail, the items are ours.
     locked: FuturesUnordered<Watch>,
+    aside: SetAside,
 }
 
 /// What has become of an item.
@@ -36,6 +38,8 @@ enum Handled {
     PutBack,
     /// It must be looked at again: no event will tell of it.
     Unknown,
+    /// It is left for a while.
+    Refused,
 }
 
 impl Consumer {
@@ -65,7 +69,7 @@ impl Consumer {
 
 impl Consumption {
     pub(crate) fn new(queue: Queue) -> Consumption {
-        Consumption { queue, locked: FuturesUnordered::new() }
+        Consumption { queue, locked: FuturesUnordered::new(), aside: SetAside::default() }
     }
 
     /// Takes the items that are there, and waits for more.
@@ -79,6 +83,7 @@ impl Consumption {
         let (names, mut changed) =
             until_answered(&client, || client.get_children(&self.queue.path).watch()).await?;
         self.locked.clear();
+        self.aside.retain(&names);
         let (mut delay, mut taken) = (None, 0);
         for name in names::in_order(self.queue.kind, names) {
             if let Kind::Priority { before_refresh } = self.queue.kind
@@ -90,21 +95,21 @@ impl Consumption {
             }
             let left_ms = names::delay_ms(self.queue.kind, &name, now_ms());
             if left_ms > 0 {
-                delay = Some(Duration::from_millis(left_ms));
+                delay = delay.into_iter().chain([Duration::from_millis(left_ms)]).min();
                 break;
             }
-            match self.queue.lock_path.clone() {
-                Some(lock_path) => match self.under_lock(&lock_path, &name, consume).await? {
-                    Handled::Done => taken += 1,
-                    // Not counted: it may be the first again in a newer list, and keep the rest waiting for ever.
-                    Handled::PutBack => {}
-                    Handled::Unknown => return Ok(()),
-                },
-                None => {
-                    if let Some(data) = claim(&self.queue, &name).await? {
-                        consume_all(&name, &data, consume).await;
-                    }
-                    taken += 1;
+            if let Some(left) = self.aside.left(&name) {
+                delay = delay.into_iter().chain([left]).min();
+                continue;
+            }
+            match self.handle(&name, consume).await? {
+                Handled::Done => taken += 1,
+                // Not counted: it may be the first again in a newer list, and keep the rest waiting for ever.
+                Handled::PutBack => {}
+                Handled::Unknown => return Ok(()),
+                Handled::Refused => {
+                    self.aside.add(name.clone());
+                    delay = delay.into_iter().chain(self.aside.left(&name)).min();
                 }
             }
         }
@@ -114,6 +119,40 @@ impl Consumption {
             () = tokio::time::sleep(delay.unwrap_or_default()), if delay.is_some() => {}
         }
         Ok(())
+    }
+
+    /// Consumes an item, if it is to be had.
+    async fn handle<F, Fut, E>(&mut self, name: &str, consume: &mut F) -> Result<Handled>
+    where
+        F: FnMut(Bytes) -> Fut,
+        Fut: Future<Output = std::result::Result<(), E>>,
+        E: std::fmt::Display,
+    {
+        let handled = match self.queue.lock_path.clone() {
+            Some(lock_path) => self.under_lock(&lock_path, name, consume).await,
+            None => self.at_once(name, consume).await,
+        };
+        match handled {
+            Err(error) if error.code().is_some() || matches!(error, Error::TooLarge { .. }) => {
+                let path = paths::join(&self.queue.path, name);
+                tracing::warn!(path, %error, "a queue item is left for a while");
+                Ok(Handled::Refused)
+            }
+            handled => handled,
+        }
+    }
+
+    /// Deletes an item, and consumes it if this was who deleted it.
+    async fn at_once<F, Fut, E>(&self, name: &str, consume: &mut F) -> Result<Handled>
+    where
+        F: FnMut(Bytes) -> Fut,
+        Fut: Future<Output = std::result::Result<(), E>>,
+        E: std::fmt::Display,
+    {
+        if let Some(data) = claim(&self.queue, name).await? {
+            consume_all(name, &data, consume).await;
+        }
+        Ok(Handled::Done)
     }
 
     /// Consumes an item while there is a znode that says so.

@@ -2,9 +2,10 @@
 
 use crate::{
     queues::{next, sink, text},
-    world::{World, within},
+    servers::Servers,
+    world::{World, builder, within},
 };
-use ostler_client::Bytes;
+use ostler_client::{Acl, Bytes, Id, Perms};
 use ostler_recipes::queue::QueueBuilder;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -109,5 +110,56 @@ async fn a_failed_item_is_due_again_later() {
     // Times go in whole ms, and the test has heard of the failure a little late.
     assert!(failed.elapsed() > AGAIN / 2, "{:?}", failed.elapsed());
     drop(consumer);
+    within(world.end()).await;
+}
+
+/// One item that can not even be looked at is left where it is, and tried again later.
+#[tokio::test]
+async fn what_is_refused_does_not_keep_the_rest_waiting() {
+    for lock in [false, true] {
+        let world = World::new().await;
+        let builder = QueueBuilder::new(&world.client, "/q");
+        let queue = if lock { builder.lock_path("/locks") } else { builder }.build().await.unwrap();
+        queue.put("refused").await.unwrap();
+        let name = world.other.get_children("/q").await.unwrap().remove(0);
+        let path = format!("/q/{name}");
+        let everybody = |perms| vec![Acl { perms, id: Id::new("world", "anyone") }];
+        world.other.set_acl(&path, &everybody(Perms::ADMIN)).await.unwrap();
+        for item in ["1", "2"] {
+            queue.put(item).await.unwrap();
+        }
+        let (consume, mut from) = failing("", 0);
+        let consumer = queue.consume(consume);
+        assert_eq!(next(&mut from, 2).await, ["1", "2"]);
+        queue.put("3").await.unwrap();
+        assert_eq!(next(&mut from, 1).await, ["3"]);
+        world.other.set_acl(&path, &everybody(Perms::ALL)).await.unwrap();
+        assert_eq!(next(&mut from, 1).await, ["refused"]);
+        drop(consumer);
+        within(world.end()).await;
+    }
+}
+
+/// With what deletes it in the same transaction it is larger than a packet, so it stays where it is.
+#[tokio::test]
+async fn what_is_too_large_to_be_put_back_does_not_keep_the_rest_waiting() {
+    const PACKET: usize = 1000;
+    let world = World::new().await;
+    let queue = QueueBuilder::new(&world.other, "/q").lock_path("/locks").build().await.unwrap();
+    let large = "x".repeat(PACKET - 120);
+    queue.put(&large).await.unwrap();
+    queue.put("small").await.unwrap();
+    let servers = format!("{}/w", world.server.addresses()[0]);
+    let client = builder(&servers).max_packet(PACKET).connect().await.unwrap();
+    QueueBuilder::new(&client, "/q").build().await.unwrap().put(&large).await.unwrap();
+    let queue = QueueBuilder::new(&client, "/q").lock_path("/locks").build().await.unwrap();
+    let (to, mut from) = sink();
+    let consumer = queue.consume(move |item: Bytes| {
+        to.send(text(&item)).unwrap();
+        std::future::ready(if item.len() > 100 { Err("no") } else { Ok(()) })
+    });
+    assert_eq!(next(&mut from, 3).await, [large.as_str(), "small", large.as_str()]);
+    drop(consumer);
+    client.close().await;
     within(world.end()).await;
 }

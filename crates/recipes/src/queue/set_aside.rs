@@ -1,0 +1,70 @@
+//! Items that are left alone for a while.
+
+use ostler_client::RetryPolicy;
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
+use tokio::time::Instant;
+
+/// Each time it is refused again, an item is left for twice as long.
+const WAITS: RetryPolicy =
+    RetryPolicy::exponential(Duration::from_millis(100), Duration::from_secs(60), u32::MAX);
+
+/// Items about which a server has refused something, so that the rest does not have to wait for them.
+#[derive(Debug, Default)]
+pub(crate) struct SetAside(HashMap<String, Refused>);
+
+#[derive(Debug)]
+struct Refused {
+    times: u32,
+    until: Instant,
+}
+
+impl SetAside {
+    /// For how long more an item is to be left; `None` if it can be looked at.
+    pub(crate) fn left(&self, name: &str) -> Option<Duration> {
+        let left = self.0.get(name)?.until.saturating_duration_since(Instant::now());
+        (!left.is_zero()).then_some(left)
+    }
+
+    /// It was refused, perhaps once more.
+    pub(crate) fn add(&mut self, name: String) {
+        let now = Instant::now();
+        let refused = self.0.entry(name).or_insert(Refused { times: 0, until: now });
+        refused.times = refused.times.saturating_add(1);
+        let times = refused.times;
+        refused.until = now + WAITS.wait(times, Duration::ZERO, times.into()).unwrap_or_default();
+    }
+
+    /// Forgets all that are not in the queue any more.
+    pub(crate) fn retain(&mut self, names: &[String]) {
+        if !self.0.is_empty() {
+            let there: HashSet<&str> = names.iter().map(String::as_str).collect();
+            self.0.retain(|name, _| there.contains(name.as_str()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_refused_again_is_left_for_longer() {
+        let (mut aside, bad) = (SetAside::default(), || "bad".to_owned());
+        assert_eq!(aside.left("bad"), None);
+        aside.add(bad());
+        let first = aside.left("bad").unwrap();
+        tokio::time::advance(first).await;
+        assert_eq!(aside.left("bad"), None);
+        for _ in 0..20 {
+            aside.add(bad());
+        }
+        assert!(aside.left("bad").unwrap() > first);
+        aside.retain(&[bad()]);
+        assert!(aside.left("bad").is_some());
+        aside.retain(&["good".to_owned()]);
+        assert_eq!(aside.left("bad"), None);
+    }
+}
