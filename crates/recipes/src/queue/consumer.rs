@@ -12,9 +12,12 @@ use crate::{
     until_answered::{passes, pause, until_answered},
 };
 use bytes::Bytes;
-use futures_util::{StreamExt, stream::FuturesUnordered};
+use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use ostler_client::{Client, CreateMode, Error, Result, Stat, Watch, paths};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{
+    panic::AssertUnwindSafe,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 /// Takes items out of a queue for as long as it lives. Dropped, it stops; an item that it was about to consume under a
 /// lock is left to others.
@@ -214,7 +217,7 @@ fn now_ms() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Consumes the items of a znode; false if the consumer has failed. What cannot be read is dropped, as Curator does.
+/// Consumes the items of a znode; false if the consumer has failed or panicked. What cannot be read is dropped, as Curator does.
 async fn consume_all<F, Fut, E>(name: &str, data: &Bytes, consume: &mut F) -> bool
 where
     F: FnMut(Bytes) -> Fut,
@@ -229,9 +232,17 @@ where
         }
     };
     for item in items {
-        if let Err(error) = consume(item).await {
-            tracing::warn!(name, %error, "the consumer of an item has failed");
-            return false;
+        // Its panic ends what it does with the item, and not the consumer.
+        match AssertUnwindSafe(async { consume(item).await }).catch_unwind().await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::warn!(name, %error, "the consumer of an item has failed");
+                return false;
+            }
+            Err(_) => {
+                tracing::error!(name, "the consumer of an item has panicked");
+                return false;
+            }
         }
     }
     true

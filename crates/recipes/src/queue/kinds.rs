@@ -182,7 +182,8 @@ impl Queue {
 macro_rules! queue {
     ($queue:ident) => {
         impl $queue {
-            /// Begins to take items out, one after the other, for as long as the [`Consumer`] lives.
+            /// Begins to take items out, one after the other, for as long as the [`Consumer`] lives. A panic of the
+            /// function is a failure like another.
             ///
             /// # Panics
             /// Outside of a tokio runtime.

@@ -163,3 +163,31 @@ async fn what_is_too_large_to_be_put_back_does_not_keep_the_rest_waiting() {
     client.close().await;
     within(world.end()).await;
 }
+
+/// A panic is a failure like another.
+#[tokio::test]
+async fn a_consumer_that_panics_goes_on() {
+    let world = World::new().await;
+    let queue = under_lock(&world).build().await.unwrap();
+    for item in ["bad", "worse", "good"] {
+        queue.put(item).await.unwrap();
+    }
+    let (to, mut from) = sink();
+    let mut panics = 2;
+    let consumer = queue.consume(move |item: Bytes| {
+        to.send(text(&item)).unwrap();
+        let panicking = panics > 0;
+        panics -= usize::from(panicking);
+        assert!(!panicking || text(&item) != "bad", "in the function");
+        async move {
+            assert!(!panicking, "in its future");
+            Ok::<_, &str>(())
+        }
+    });
+    assert_eq!(next(&mut from, 5).await, ["bad", "worse", "good", "bad", "worse"]);
+    while !queue.is_empty().await.unwrap() {
+        tokio::task::yield_now().await;
+    }
+    drop(consumer);
+    within(world.end()).await;
+}
