@@ -6,9 +6,9 @@ use crate::{
         CounterError, Result,
         swap::{self, Swap},
     },
-    until_answered::until_answered,
+    until_answered::{pause, until_answered},
 };
-use ostler_client::{Bytes, Client, Error, Stat, Zxid};
+use ostler_client::{Bytes, Client, Error, Stat, Watch, WatchedEvent, Zxid};
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -34,30 +34,55 @@ impl<T> VersionedValue<T> {
 /// What [`value`](SharedValue::value) says can be a little old; [`try_set`](SharedValue::try_set) takes care of that.
 /// While there is no connection the last value stays; after that it is read anew.
 ///
-/// If the znode is deleted, the last value stays until there is a new one.
+/// If the znode is deleted, or may not be read any more, the last value stays until there is a new one.
 #[derive(Debug)]
 pub struct SharedValue {
     client: Client,
     path: String,
-    current: Arc<watch::Sender<VersionedValue<Bytes>>>,
+    current: Arc<watch::Sender<Current>>,
     _work: Background,
+}
+
+/// What is known of a value.
+#[derive(Debug)]
+struct Current {
+    value: VersionedValue<Bytes>,
+    /// The client is closed: nobody looks for changes any more.
+    ended: bool,
 }
 
 /// The changes of a [`SharedValue`], for one reader.
 #[derive(Debug, Clone)]
-pub struct ValueChanges(watch::Receiver<VersionedValue<Bytes>>);
+pub struct ValueChanges {
+    current: watch::Receiver<Current>,
+    /// What wrote the value that the reader knows.
+    known: Zxid,
+}
 
 impl ValueChanges {
     /// Waits for a change since the last call, and gives the newest value; changes in between are left out. `None`
     /// once the value or the client is closed.
     pub async fn next(&mut self) -> Option<VersionedValue<Bytes>> {
-        self.0.changed().await.ok()?;
-        Some(self.now())
+        loop {
+            let (newest, ended) = {
+                let current = self.current.borrow_and_update();
+                (current.value.zxid, current.ended)
+            };
+            if newest != self.known {
+                return Some(self.now());
+            }
+            if ended {
+                return None;
+            }
+            self.current.changed().await.ok()?;
+        }
     }
 
     /// The value now; a later change is one for [`next`](ValueChanges::next).
     pub(crate) fn now(&mut self) -> VersionedValue<Bytes> {
-        self.0.borrow_and_update().clone()
+        let value = self.current.borrow_and_update().value.clone();
+        self.known = value.zxid;
+        value
     }
 }
 
@@ -80,19 +105,19 @@ impl SharedValue {
                 read => break versioned(read?),
             }
         };
-        let current = Arc::new(watch::Sender::new(first));
+        let current = Arc::new(watch::Sender::new(Current { value: first, ended: false }));
         let work = Background::spawn(follow(client.clone(), path.to_owned(), current.clone()));
         Ok(SharedValue { client: client.clone(), path: path.to_owned(), current, _work: work })
     }
 
     /// The value as it was last seen.
     pub fn value(&self) -> Bytes {
-        self.current.borrow().value.clone()
+        self.current.borrow().value.value.clone()
     }
 
     /// The value as it was last seen, and when it was written.
     pub fn versioned(&self) -> VersionedValue<Bytes> {
-        self.current.borrow().clone()
+        self.current.borrow().value.clone()
     }
 
     /// Sets the value, whatever it is now.
@@ -114,7 +139,7 @@ impl SharedValue {
     pub async fn try_set(&self, previous: &VersionedValue<Bytes>, value: impl AsRef<[u8]>) -> Result<bool> {
         let value = value.as_ref();
         // A transaction writes a znode's data once, so it stands for the data.
-        if previous.zxid != self.current.borrow().zxid {
+        if previous.zxid != self.current.borrow().value.zxid {
             return Ok(false);
         }
         match swap::set(&self.client, &self.path, value, previous.version).await? {
@@ -132,7 +157,9 @@ impl SharedValue {
 
     /// The changes from now on.
     pub fn changes(&self) -> ValueChanges {
-        ValueChanges(self.current.subscribe())
+        let current = self.current.subscribe();
+        let known = current.borrow().value.zxid;
+        ValueChanges { current, known }
     }
 }
 
@@ -141,37 +168,59 @@ fn versioned((value, stat): (Bytes, Stat)) -> VersionedValue<Bytes> {
 }
 
 /// Reads and own writes come in any order; only what is newer counts.
-fn update(current: &watch::Sender<VersionedValue<Bytes>>, next: VersionedValue<Bytes>) {
+fn update(current: &watch::Sender<Current>, next: VersionedValue<Bytes>) {
     current.send_if_modified(|current| {
-        let newer = next.zxid > current.zxid;
+        let newer = next.zxid > current.value.zxid;
         if newer {
-            *current = next;
+            current.value = next;
         }
         newer
     });
 }
 
 /// Reads the value at each change, until the client is closed.
-async fn follow(client: Client, path: String, current: Arc<watch::Sender<VersionedValue<Bytes>>>) {
+async fn follow(client: Client, path: String, current: Arc<watch::Sender<Current>>) {
+    let mut refused = 0;
     loop {
-        let changed = match until_answered(&client, || client.get_data(&path).watch()).await {
-            Ok((read, changed)) => {
-                update(&current, versioned(read));
-                changed.await
-            }
-            Err(error) if error.is_no_node() => {
-                match until_answered(&client, || client.exists(&path).watch()).await {
-                    Ok((Some(_), _)) => continue,
-                    Ok((None, created)) => created.await,
-                    Err(error) => Err(error),
+        match look(&client, &path, &current).await {
+            Ok(changed) => {
+                refused = 0;
+                if ended(changed.await) {
+                    break;
                 }
             }
-            Err(error) => Err(error),
-        };
-        match changed {
-            Ok(_) => {}
-            Err(Error::Closed | Error::SessionExpired { .. }) => return,
-            Err(error) => return tracing::warn!(path, %error, "a shared value is not followed any more"),
+            Err(Error::Closed) => break,
+            // Nothing tells of its being allowed again.
+            Err(error) => {
+                if refused == 0 {
+                    tracing::warn!(path, %error, "a shared value cannot be read");
+                }
+                refused += 1;
+                pause(refused).await;
+            }
+        }
+    }
+    current.send_modify(|current| current.ended = true);
+}
+
+/// Whether no more changes will be told; a watch that was removed is set again.
+fn ended(changed: ostler_client::Result<WatchedEvent>) -> bool {
+    matches!(changed, Err(Error::Closed | Error::SessionExpired { .. }))
+}
+
+/// Reads the value, if it is there; gives what tells of the next change.
+async fn look(client: &Client, path: &str, current: &watch::Sender<Current>) -> ostler_client::Result<Watch> {
+    loop {
+        match until_answered(client, || client.get_data(path).watch()).await {
+            Ok((read, changed)) => {
+                update(current, versioned(read));
+                return Ok(changed);
+            }
+            Err(error) if error.is_no_node() => {}
+            Err(error) => return Err(error),
+        }
+        if let (None, created) = until_answered(client, || client.exists(path).watch()).await? {
+            return Ok(created);
         }
     }
 }
@@ -196,9 +245,9 @@ mod tests {
             (at(6, i32::MIN, "b"), at(5, i32::MAX, "a"), "b"),
             (at(6, 2, "b"), at(6, 2, "b"), "b"),
         ] {
-            let current = watch::Sender::new(now);
+            let current = watch::Sender::new(Current { value: now, ended: false });
             update(&current, next);
-            assert_eq!(current.borrow().value, expected);
+            assert_eq!(current.borrow().value.value, expected);
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::{
     servers::Servers,
     world::{World, at_every_cut, with_expiry_after_every_request, within},
 };
-use ostler_client::{Bytes, Error, RetryPolicy};
+use ostler_client::{Acl, Bytes, Error, Id, Perms, RetryPolicy, WatcherType};
 use ostler_recipes::counter::{
     AtomicUpdate, CachedAtomicNumber, CounterError, DistributedAtomicInteger, DistributedAtomicLong,
     DistributedAtomicValue, LockFuture, PromotedToLock, PromotionLock, SharedCount, SharedValue,
@@ -98,6 +98,46 @@ async fn curator_311_a_value_is_not_stale_after_a_reconnect() {
     assert!(!value.try_set(&stale, b"x").await.unwrap());
     drop(value);
     within(world.no_watches()).await;
+}
+
+#[tokio::test]
+async fn the_changes_of_a_value_end_with_the_client() {
+    let world = World::new().await;
+    let count = SharedCount::start(&world.client, "/count", 5).await.unwrap();
+    let mut changes = count.changes();
+    count.set(6).await.unwrap();
+    world.client.close().await;
+    assert_eq!(within(changes.next()).await.unwrap().unwrap().value, 6);
+    for _ in 0..2 {
+        assert!(within(changes.next()).await.is_none());
+    }
+    assert!(within(count.changes().next()).await.is_none());
+    assert_eq!(count.count().unwrap(), 6);
+}
+
+#[tokio::test]
+async fn a_value_is_followed_on_after_a_refusal() {
+    let world = World::new().await;
+    let value = SharedValue::start(&world.client, "/value", b"1").await.unwrap();
+    let mut changes = value.changes();
+    let everybody = |perms| [Acl { perms, id: Id::new("world", "anyone") }];
+    within(world.until(|counts| counts.watches == 1)).await;
+    // The next read is refused, which is told before the sync behind it is answered.
+    let mut read = world.proxy.hold_at(CutPoint::BeforeRequest(world.proxy.requests() + 1));
+    world.other.set_data("/value", b"2").await.unwrap();
+    within(read.reached()).await.unwrap();
+    world.other.set_acl("/value", &everybody(Perms(Perms::WRITE.0 | Perms::ADMIN.0))).await.unwrap();
+    read.pass();
+    world.let_client_see().await;
+    world.other.set_acl("/value", &everybody(Perms::ALL)).await.unwrap();
+    assert_eq!(&within(changes.next()).await.unwrap().value[..], b"2");
+    // The watch is taken away, and another one set.
+    world.client.remove_watches("/value", WatcherType::Any).await.unwrap();
+    within(world.until(|counts| counts.watches == 1)).await;
+    world.other.set_data("/value", b"3").await.unwrap();
+    assert_eq!(&within(changes.next()).await.unwrap().value[..], b"3");
+    drop(value);
+    within(world.end()).await;
 }
 
 /// However the connection breaks, a number is added as often as it is said to be, and once more at most for each time
