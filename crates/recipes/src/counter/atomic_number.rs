@@ -139,12 +139,15 @@ impl<N: AtomicNumber> DistributedAtomicNumber<N> {
         self.value.force_set(encode(number)).await
     }
 
-    /// Sets the number if it is `expected`. Tries once; a number that is not there is not set.
+    /// Sets the number if it is `expected`, which in a znode without data is zero. Tries once; a number that is not
+    /// there is not set.
     ///
     /// # Errors
-    /// Those of [`DistributedAtomicValue::compare_and_set`].
+    /// [`CounterError::Corrupt`]; those of [`DistributedAtomicValue::compare_and_set`].
     pub async fn compare_and_set(&self, expected: N, number: N) -> Result<AtomicUpdate<N>> {
-        let update = self.value.compare_and_set(encode(expected), encode(number)).await?;
+        let is_expected =
+            |data: &Bytes| Ok(encode(decode::<N>(self.value.path(), data)?) == encode(expected));
+        let update = self.value.set_if(is_expected, &encode(number)).await?;
         update.try_map(|data| self.of(data))
     }
 

@@ -97,11 +97,20 @@ impl DistributedAtomicValue {
         expected: impl AsRef<[u8]>,
         value: impl AsRef<[u8]>,
     ) -> Result<AtomicUpdate<Option<Bytes>>> {
-        let (found, value) = (self.read().await?, value.as_ref());
+        self.set_if(|data| Ok(data[..] == *expected.as_ref()), value.as_ref()).await
+    }
+
+    /// Sets the value if what is there `is_expected`.
+    pub(crate) async fn set_if(
+        &self,
+        is_expected: impl Fn(&Bytes) -> Result<bool>,
+        value: &[u8],
+    ) -> Result<AtomicUpdate<Option<Bytes>>> {
+        let found = self.read().await?;
         let stats = AtomicStats { optimistic_tries: 1, ..AtomicStats::default() };
         let before = found.as_ref().map(|(data, _)| data.clone());
         let succeeded = match &found {
-            Some((data, stat)) if data[..] == *expected.as_ref() => {
+            Some((data, stat)) if is_expected(data)? => {
                 swap::set(&self.client, &self.path, value, stat.version).await? != Swap::Lost
             }
             _ => false,

@@ -360,3 +360,24 @@ async fn values_as_they_are() {
     assert!(matches!(cached.next().await, Err(CounterError::Corrupt { size: 4, expected: 8, .. })));
     within(world.end()).await;
 }
+
+/// What is read as a number is compared as one, whatever bytes it is.
+#[tokio::test]
+async fn numbers_are_compared_as_numbers() {
+    let world = World::new().await;
+    let number = DistributedAtomicLong::new(&world.client, "/n", RetryPolicy::none());
+    let seven_and_more = [&7_i64.to_be_bytes()[..], b"more"].concat();
+    for (data, found) in [(&b""[..], 0), (&seven_and_more[..], 7)] {
+        world.other.create("/n", data).or_set_data().await.unwrap();
+        assert_eq!(number.get().await.unwrap(), found);
+        let refused = number.compare_and_set(found + 1, 5).await.unwrap();
+        assert_eq!((refused.succeeded, refused.before, refused.after), (false, found, found));
+        let set = number.compare_and_set(found, 5).await.unwrap();
+        assert_eq!((set.succeeded, set.before, set.after), (true, found, 5));
+        assert_eq!(&world.other.get_data("/n").await.unwrap().0[..], 5_i64.to_be_bytes());
+    }
+    world.other.set_data("/n", b"text").await.unwrap();
+    let corrupt = number.compare_and_set(0, 5).await;
+    assert!(matches!(corrupt, Err(CounterError::Corrupt { .. })), "{corrupt:?}");
+    within(world.end()).await;
+}
