@@ -7,6 +7,7 @@
 
 use super::participant::{self, Participant};
 use crate::{
+    background::Ended,
     error::{Error, Result},
     fencing::Fence,
     line::{self, Line, Place, Turn, is_writable},
@@ -22,7 +23,6 @@ use std::{
 };
 use tokio::{
     sync::{oneshot, watch},
-    task::JoinHandle,
     time::timeout,
 };
 use tracing::Instrument;
@@ -84,8 +84,12 @@ pub struct LeaderLatch {
 #[derive(Debug)]
 enum Run {
     Latent,
-    Running { stop: oneshot::Sender<()>, task: JoinHandle<()> },
-    Over,
+    Running {
+        stop: oneshot::Sender<()>,
+        ended: Ended,
+    },
+    /// What is left to do has to be waited for, if it was started.
+    Over(Option<Ended>),
 }
 
 /// What everybody who asks or follows is told.
@@ -140,28 +144,27 @@ impl LeaderLatch {
         };
         let span =
             tracing::debug_span!(target: "ostler_recipes", "latch", path = &*self.path, id = &*self.id);
-        let task = tokio::spawn(contender.run(stopped).instrument(span));
-        *run = Run::Running { stop, task };
+        let ended = Ended::of(contender.run(stopped).instrument(span));
+        *run = Run::Running { stop, ended };
     }
 
     /// Leaves the election. When this returns the znode is gone, or will go in the background if there is connection
-    /// trouble. It cannot be started again.
+    /// trouble. Whoever else closes it waits for that as well. It cannot be started again.
     pub async fn close(&self) {
         self.close_with(self.close_mode).await;
     }
 
     /// [`close`](LeaderLatch::close), with another mode.
     pub async fn close_with(&self, mode: CloseMode) {
-        if let Some(task) = self.end(mode) {
-            // It has nothing to tell.
-            let _ = task.await;
+        if let Some(ended) = self.end(mode) {
+            ended.wait().await;
         }
     }
 
     /// From now on it does not lead, whatever the task still has to do.
-    fn end(&self, mode: CloseMode) -> Option<JoinHandle<()>> {
+    fn end(&self, mode: CloseMode) -> Option<Ended> {
         let mut run = self.run.lock().unwrap_or_else(PoisonError::into_inner);
-        let was = std::mem::replace(&mut *run, Run::Over);
+        let was = std::mem::replace(&mut *run, Run::Over(None));
         self.told.send_modify(|told| {
             if !matches!(told.state, LatchState::Failed(_)) {
                 told.state = LatchState::Closed;
@@ -169,14 +172,17 @@ impl LeaderLatch {
             told.leading = None;
             told.silent = mode == CloseMode::Silent;
         });
-        match was {
-            Run::Running { stop, task } => {
+        let ended = match was {
+            Run::Running { stop, ended } => {
                 // If nobody listens, it has ended by itself.
                 let _ = stop.send(());
-                Some(task)
+                Some(ended)
             }
-            Run::Latent | Run::Over => None,
-        }
+            Run::Over(ended) => ended,
+            Run::Latent => None,
+        };
+        *run = Run::Over(ended.clone());
+        ended
     }
 
     /// Whether it leads, as far as it can know without asking a server: it took up leadership, the connection is up,

@@ -2,6 +2,7 @@
 
 use super::participant::{self, Participant};
 use crate::{
+    background::Ended,
     error::{Error, Result},
     fencing::{Fence, FencedMulti, Token},
     line::{self, Place},
@@ -10,10 +11,7 @@ use crate::{
 };
 use ostler_client::Client;
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::{
-    sync::{oneshot, watch},
-    task::JoinHandle,
-};
+use tokio::sync::{oneshot, watch};
 use tracing::Instrument;
 
 /// What a leader does. Closures that take a [`Leadership`] and return a future are of this kind.
@@ -103,7 +101,9 @@ pub struct LeaderSelector {
     state: watch::Sender<SelectorState>,
     /// Counts interruptions.
     interrupt: watch::Sender<u64>,
-    run: Mutex<Option<(oneshot::Sender<()>, JoinHandle<()>)>>,
+    /// Stops the task; taken by the first who closes it.
+    stop: Mutex<Option<oneshot::Sender<()>>>,
+    ended: Ended,
 }
 
 /// Describes a selector; [`start`](LeaderSelectorBuilder::start) makes it.
@@ -146,9 +146,9 @@ impl<H: TakeLeadership> LeaderSelectorBuilder<H> {
             state: state.clone(),
             interrupt: interrupt.clone(),
         };
-        let task = tokio::spawn(contender.run(stopped).instrument(span));
-        let run = Mutex::new(Some((stop, task)));
-        LeaderSelector { client: self.client, path: self.path, id: self.id, state, interrupt, run }
+        let ended = Ended::of(contender.run(stopped).instrument(span));
+        let stop = Mutex::new(Some(stop));
+        LeaderSelector { client: self.client, path: self.path, id: self.id, state, interrupt, stop, ended }
     }
 }
 
@@ -222,14 +222,14 @@ impl LeaderSelector {
     }
 
     /// Leaves the election. When this returns the function's future is dropped, and the znode is gone, or will go in
-    /// the background if there is connection trouble.
+    /// the background if there is connection trouble. Whoever else closes it waits for that as well.
     pub async fn close(&self) {
-        let run = self.run.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some((stop, task)) = run {
+        let stop = self.stop.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(stop) = stop {
             // If nobody listens, it has ended by itself.
             let _ = stop.send(());
-            let _ = task.await;
         }
+        self.ended.clone().wait().await;
     }
 }
 

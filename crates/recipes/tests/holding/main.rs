@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod acknowledged;
+mod closing;
 mod curator_issues;
 mod cuts;
 mod dropping;
