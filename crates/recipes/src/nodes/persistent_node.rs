@@ -2,6 +2,7 @@
 
 use crate::nodes::upkeep::{self, Plan, Status, Wish};
 use ostler_client::{Bytes, Client, CreateMode, Error, Result, paths};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use tokio::sync::watch;
 
 /// A znode that is there as long as this is: it is created again when its session ends or somebody deletes it. Curator's
@@ -19,6 +20,8 @@ use tokio::sync::watch;
 pub struct PersistentNode {
     wish: watch::Sender<Wish>,
     status: watch::Receiver<Status>,
+    /// That it could not be created was told.
+    refusal_told: AtomicBool,
 }
 
 /// Describes a [`PersistentNode`]; [`start`](PersistentNodeBuilder::start) makes it.
@@ -75,7 +78,7 @@ impl PersistentNodeBuilder {
         let (wish, wishes) = watch::channel(Wish { data: self.data, version: 1, closed: false });
         let (tell, status) = watch::channel(Status::default());
         tokio::spawn(upkeep::run(self.plan, wishes, tell));
-        Ok(PersistentNode { wish, status })
+        Ok(PersistentNode { wish, status, refusal_told: AtomicBool::new(false) })
     }
 }
 
@@ -112,16 +115,21 @@ impl PersistentNode {
     /// Waits until it is there for the first time; gives its path.
     ///
     /// # Errors
-    /// The server's refusal, `NoAuth` say: it is tried again and again nevertheless, and another call waits for that.
+    /// The server's refusal, `NoAuth` say, once: it is tried again and again nevertheless, and another call waits for that.
     /// [`Error::Closed`].
     pub async fn created(&self) -> Result<String> {
         let mut status = self.status.clone();
-        let settled = |status: &Status| status.creations > 0 || status.refused.is_some() || status.ended;
+        let told = self.refusal_told.load(SeqCst);
+        let settled =
+            |status: &Status| status.creations > 0 || status.refused.is_some() && !told || status.ended;
         let status = status.wait_for(settled).await.map_err(|_| Error::Closed)?;
         match (&status.path, &status.refused) {
             (Some(path), _) => Ok(path.clone()),
-            (None, Some(error)) => Err(error.clone()),
-            (None, None) => Err(Error::Closed),
+            (None, Some(error)) if !told => {
+                self.refusal_told.store(true, SeqCst);
+                Err(error.clone())
+            }
+            (None, _) => Err(Error::Closed),
         }
     }
 

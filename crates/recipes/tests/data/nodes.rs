@@ -313,3 +313,24 @@ async fn data_that_is_refused_comes_when_it_is_allowed() {
     within(node.close()).await;
     within(world.end()).await;
 }
+
+/// Who is told of a refusal and asks again waits, and does not hear the same again and again.
+#[tokio::test]
+async fn a_refusal_to_create_is_told_once() {
+    let world = World::new().await;
+    let read_only = [Acl::world(Perms(Perms::READ.0 | Perms::ADMIN.0))];
+    world.other.create("/p", b"").acl(&read_only[..]).await.unwrap();
+    let node = PersistentNode::start(&world.client, "/p/n", b"").unwrap();
+    let refused = within(node.created()).await.unwrap_err();
+    assert_eq!(refused.code(), Some(ErrorCode::NoAuth), "{refused}");
+    let (mut again, requests) = (Box::pin(node.created()), world.proxy.requests());
+    while world.proxy.requests() < requests + 3 {
+        assert!(again.as_mut().now_or_never().is_none(), "it is told again");
+        tokio::task::yield_now().await;
+    }
+    world.other.set_acl("/p", &[Acl::world(Perms::ALL)]).await.unwrap();
+    assert_eq!(within(again).await.unwrap(), "/p/n");
+    assert_eq!(within(node.created()).await.unwrap(), "/p/n");
+    node.close().await;
+    within(world.end()).await;
+}
