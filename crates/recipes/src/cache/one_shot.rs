@@ -5,12 +5,25 @@ use crate::{
     until_answered::until_answered,
 };
 use futures_util::{StreamExt, stream::FuturesUnordered};
-use ostler_client::{Client, EventKind, Result, Watch, WatchedEvent};
+use ostler_client::{Client, EventKind, Result, RetryPolicy, Watch};
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// Between looks at what may not be read.
+const WAITS: RetryPolicy =
+    RetryPolicy::exponential(Duration::from_millis(100), Duration::from_secs(60), u32::MAX);
+
+/// What tells that a znode is to be looked at again.
+enum Sign {
+    Watch(Watch),
+    /// Nobody tells when it may be read: it has to be asked for.
+    Allowed,
+}
 
 /// Runs until the client is closed.
 pub(crate) async fn run(cache: &CuratorCacheBuilder, shared: &Shared) -> Result<()> {
     shared.step(|model, effects| model.gap(effects));
-    let (mut reads, mut watches) = (FuturesUnordered::new(), FuturesUnordered::new());
+    let (mut reads, mut signs) = (FuturesUnordered::new(), FuturesUnordered::new());
     loop {
         while reads.len() < READS_MAX
             && let Some(ask) = shared.next_ask()
@@ -19,37 +32,60 @@ pub(crate) async fn run(cache: &CuratorCacheBuilder, shared: &Shared) -> Result<
         }
         tokio::select! {
             biased;
-            Some((what, event)) = watches.next() => fired(shared, what, event?),
+            Some(seen) = signs.next() => {
+                let (ask, kind) = seen?;
+                changed(shared, &ask, kind);
+            }
             Some(answered) = reads.next() => {
-                let (ask, answer, watch) = answered?;
+                let (ask, answer, sign) = answered?;
                 let answer = match answer {
                     Answer::Data(data, stat) => Answer::Data(cache.kept(data), stat),
                     answer => answer,
                 };
                 // An answer that is too old is asked for again, and its watch is not needed.
                 let used = shared.step(|model, effects| model.answered(&ask, answer, effects));
-                if used && let Some(watch) = watch {
-                    watches.push(fires(ask.what, watch));
+                if used && let Some(sign) = sign {
+                    signs.push(seen(&cache.client, ask, sign));
                 }
             }
-            // The root always has a watch or a read; without both the client has ended.
+            // The root always has a sign or a read; without both the client has ended.
             else => return Ok(()),
         }
     }
 }
 
-async fn fires(what: What, watch: Watch) -> (What, Result<WatchedEvent>) {
-    (what, watch.await)
+async fn seen(client: &Client, ask: Ask, sign: Sign) -> Result<(Ask, EventKind)> {
+    let kind = match sign {
+        Sign::Watch(watch) => watch.await?.kind,
+        Sign::Allowed => {
+            allowed(client, &ask.path).await?;
+            EventKind::NodeDataChanged
+        }
+    };
+    Ok((ask, kind))
 }
 
-fn fired(shared: &Shared, what: What, event: WatchedEvent) {
-    // A deletion fires both watches of a znode, and is to be heard of once.
-    if what == What::Data || event.kind == EventKind::NodeChildrenChanged {
-        shared.step(|model, effects| model.changed(event.kind, &event.path, effects));
+/// Waits until a znode may be read, or is gone.
+async fn allowed(client: &Client, path: &str) -> Result<()> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        sleep(WAITS.wait(tries, Duration::ZERO, tries.into()).unwrap_or_default()).await;
+        let answer = until_answered(client, || client.get_data(path)).await;
+        if !matches!(answer.map(|_| Answer::NoNode).or_else(refusal)?, Answer::Refused(_)) {
+            return Ok(());
+        }
     }
 }
 
-async fn read(client: &Client, root: &str, ask: Ask) -> Result<(Ask, Answer, Option<Watch>)> {
+fn changed(shared: &Shared, ask: &Ask, kind: EventKind) {
+    // A deletion fires both watches of a znode, and is to be heard of once.
+    if ask.what == What::Data || kind == EventKind::NodeChildrenChanged {
+        shared.step(|model, effects| model.changed(kind, &ask.path, effects));
+    }
+}
+
+async fn read(client: &Client, root: &str, ask: Ask) -> Result<(Ask, Answer, Option<Sign>)> {
     let answered = match ask.what {
         What::Data if ask.path == root => read_root(client, root).await,
         What::Data => until_answered(client, || client.get_data(&ask.path).watch())
@@ -60,7 +96,11 @@ async fn read(client: &Client, root: &str, ask: Ask) -> Result<(Ask, Answer, Opt
             .map(|((names, stat), watch)| (Answer::Children(names, stat), Some(watch))),
     };
     let (answer, watch) = answered.or_else(|error| refusal(error).map(|answer| (answer, None)))?;
-    Ok((ask, answer, watch))
+    let sign = match answer {
+        Answer::Refused(_) if ask.what == What::Data => Some(Sign::Allowed),
+        _ => watch.map(Sign::Watch),
+    };
+    Ok((ask, answer, sign))
 }
 
 /// Nobody but a watch of its own tells of the root's creation.

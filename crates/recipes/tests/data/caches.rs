@@ -4,7 +4,7 @@ use crate::{
     servers::Servers,
     world::{World, at_every_cut, with_expiry_after_every_request, within},
 };
-use ostler_client::{Client, Error};
+use ostler_client::{Acl, Client, Error, Perms};
 use ostler_recipes::cache::{CacheEvent, CacheEvents, CuratorCache, NodeCache, PathChildrenCache, PathEvent};
 use ostler_testkit::Direction;
 use std::{collections::BTreeMap, time::Duration};
@@ -302,10 +302,7 @@ async fn a_reader_that_does_not_keep_up_is_told_so() {
 async fn what_may_not_be_read_is_told_and_not_held() {
     let world = World::new().await;
     world.other.create("/t", b"").await.unwrap();
-    let nobody = [ostler_client::Acl {
-        perms: ostler_client::Perms::CREATE,
-        id: ostler_client::Id::new("world", "anyone"),
-    }];
+    let nobody = [Acl::world(Perms::CREATE)];
     world.other.create("/t/secret", b"").acl(&nobody[..]).await.unwrap();
     let cache = CuratorCache::start(&world.client, "/t").unwrap();
     let mut events = cache.events();
@@ -320,6 +317,36 @@ async fn what_may_not_be_read_is_told_and_not_held() {
     }
     assert_eq!(refused, ["/t/secret"]);
     assert_eq!(cache.len(), 1);
+}
+
+#[tokio::test]
+async fn what_may_be_read_again_is_held() {
+    for one_shot in [false, true] {
+        let world = World::new().await;
+        let nobody = [Acl::world(Perms::ADMIN)];
+        world.other.create("/t", b"").await.unwrap();
+        world.other.create("/t/secret", b"").acl(&nobody[..]).await.unwrap();
+        world.other.set_acl("/t", &nobody).await.unwrap();
+        let mut cache = CuratorCache::builder(&world.client, "/t");
+        if one_shot {
+            cache = cache.one_shot_watches();
+        }
+        let cache = cache.start().unwrap();
+        let (mut told, mut events) = (Told::default(), cache.events());
+        for path in ["/t", "/t/secret"] {
+            loop {
+                match within(events.next()).await.expect("the cache goes on") {
+                    CacheEvent::Unreadable { path: refused, .. } if refused == path => break,
+                    event => told.hear(&event),
+                }
+            }
+            world.other.set_acl(path, &[Acl::world(Perms::ALL)]).await.unwrap();
+            world.other.set_data(path, b"1").await.unwrap();
+        }
+        within(told.until(&mut events, &[("/t", "1"), ("/t/secret", "1")])).await;
+        drop(cache);
+        within(world.end()).await;
+    }
 }
 
 /// A server before 3.6: it knows no addWatch, says so, and closes the connection.
