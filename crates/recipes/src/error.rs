@@ -31,6 +31,14 @@ pub enum Error {
         /// Where the recipe is.
         path: Box<str>,
     },
+    /// Clients with different roots meet, and one of them would have to use a znode that it has no name for.
+    #[error("{path} cannot be named by a client whose root is {root}")]
+    OutsideOfRoot {
+        /// The znode, as the servers know it.
+        path: Box<str>,
+        /// The root, as the servers know it.
+        root: Box<str>,
+    },
     /// What the client met.
     #[error(transparent)]
     Client(#[from] ostler_client::Error),

@@ -3,6 +3,9 @@
 //! That nobody is before a participant makes it the leader, and says nothing about whether it knows, or has done what
 //! a new leader has to do first. Those who need that to be done wait for this znode, which the leader writes
 //! afterwards. It says whose reign it belongs to, and is void as soon as that leader's znode is gone.
+//!
+//! The leader writes it by the client that it leads with. That one's root can be another than those of the clients who
+//! ask, so it says where the leader's znode is as the servers know it.
 
 use crate::{
     error::{Error, Result},
@@ -38,22 +41,24 @@ impl Acknowledgement {
     /// Says that the leader has run its procedure. What a leader before it has said is replaced.
     ///
     /// # Errors
-    /// [`Error::NotHeld`] if it does not lead any more; the client's: after connection loss it may be said or not, and
-    /// can be said again.
+    /// [`Error::NotHeld`] if it does not lead any more; [`Error::OutsideOfRoot`] if the leader's client has another root,
+    /// and this is not below it; the client's: after connection loss it may be said or not, and can be said again.
     pub async fn acknowledge(&self, leader: &Fence, data: impl AsRef<[u8]>) -> Result<()> {
-        let text = written(leader.token(), leader.node(), data.as_ref());
+        let place = self.place_for(leader)?;
+        let node = whole(leader.session().namespace(), leader.node());
+        let text = written(leader.token(), &node, data.as_ref());
         loop {
-            let create = leader.multi().create_mode(&self.path, &text, CreateMode::Ephemeral);
+            let create = leader.multi().create_mode(&place, &text, CreateMode::Ephemeral);
             match create.commit().await {
                 Err(error) if code(&error) == Some(ErrorCode::NodeExists) => {}
                 Err(error) if code(&error) == Some(ErrorCode::NoNode) => {
-                    self.make_parent().await?;
+                    make_parent(leader, &place).await?;
                     continue;
                 }
                 done => return done.map(drop),
             }
-            let replace = leader.multi().delete(&self.path, -1);
-            match replace.create_mode(&self.path, &text, CreateMode::Ephemeral).commit().await {
+            let replace = leader.multi().delete(&place, -1);
+            match replace.create_mode(&place, &text, CreateMode::Ephemeral).commit().await {
                 // It has gone with its session meanwhile.
                 Err(error) if code(&error) == Some(ErrorCode::NoNode) => {}
                 done => return done.map(drop),
@@ -64,9 +69,9 @@ impl Acknowledgement {
     /// Takes it back.
     ///
     /// # Errors
-    /// [`Error::NotHeld`] if it does not lead any more: then it is void anyhow. The client's.
+    /// [`Error::NotHeld`] if it does not lead any more: then it is void anyhow. [`Error::OutsideOfRoot`]. The client's.
     pub async fn withdraw(&self, leader: &Fence) -> Result<()> {
-        match leader.multi().delete(&self.path, -1).commit().await {
+        match leader.multi().delete(&self.place_for(leader)?, -1).commit().await {
             Err(error) if code(&error) == Some(ErrorCode::NoNode) => Ok(()),
             done => done.map(drop),
         }
@@ -75,7 +80,7 @@ impl Acknowledgement {
     /// What the present leader has said; `None` if there is none or it has said nothing.
     ///
     /// # Errors
-    /// The client's.
+    /// [`Error::OutsideOfRoot`] if the leader's znode is not below this client's root. The client's.
     pub async fn now(&self) -> Result<Option<Acknowledged>> {
         match self.client.get_data(&self.path).await {
             Ok((text, _)) => self.unless_void(text).await,
@@ -87,7 +92,7 @@ impl Acknowledgement {
     /// Waits until a leader has said that it is ready.
     ///
     /// # Errors
-    /// The client's.
+    /// Those of [`now`](Acknowledgement::now).
     pub async fn wait(&self) -> Result<Acknowledged> {
         loop {
             let (there, changed) = self.client.exists(&self.path).watch().await?;
@@ -105,17 +110,47 @@ impl Acknowledgement {
     }
 
     async fn unless_void(&self, text: Bytes) -> Result<Option<Acknowledged>> {
-        let Some(acknowledged) = read(&text) else { return Ok(None) };
+        let Some(said) = read(&text) else { return Ok(None) };
+        let acknowledged = Acknowledged { leader: named(self.client.namespace(), &said.leader)?, ..said };
         let leader = self.client.exists(&acknowledged.leader).await?;
         Ok(leader.filter(|stat| Token(stat.czxid) == acknowledged.token).map(|_| acknowledged))
     }
 
-    async fn make_parent(&self) -> Result<()> {
-        let parent = paths::parent(&self.path).unwrap_or("/");
-        match self.client.create(parent, b"").creating_parents().idempotent().await {
-            Err(error) if error.is_node_exists() => Ok(()),
-            made => Ok(made.map(drop)?),
+    /// Where it is, as the leader's client names it.
+    fn place_for(&self, leader: &Fence) -> Result<String> {
+        named(leader.session().namespace(), &whole(self.client.namespace(), &self.path))
+    }
+}
+
+/// By the leader's client, so that it is the parent of what that one is to write.
+async fn make_parent(leader: &Fence, place: &str) -> Result<()> {
+    let parent = paths::parent(place).unwrap_or("/");
+    match leader.session().create(parent, b"").creating_parents().idempotent().await {
+        Err(error) if error.is_node_exists() => Ok(()),
+        // What leading is bound to is gone with it.
+        Err(error) if error.is_session_over() && !matches!(error, ostler_client::Error::Closed) => {
+            Err(leader.not_held())
         }
+        made => Ok(made.map(drop)?),
+    }
+}
+
+/// A path as the servers know it.
+fn whole(root: &str, path: &str) -> String {
+    match (root, path) {
+        ("/", path) => path.to_owned(),
+        (root, "/") => root.to_owned(),
+        (root, path) => format!("{root}{path}"),
+    }
+}
+
+/// A path that the servers know, as a client with this root names it.
+fn named(root: &str, path: &str) -> Result<String> {
+    let below = if root == "/" { Some(path) } else { path.strip_prefix(root) };
+    match below {
+        Some(below) if below.starts_with('/') => Ok(below.to_owned()),
+        Some("") => Ok("/".to_owned()),
+        _ => Err(Error::OutsideOfRoot { path: path.into(), root: root.into() }),
     }
 }
 
@@ -151,6 +186,18 @@ mod tests {
         assert_eq!(read(&text), Some(expected));
         for other in ["", "\n", "0x1f\n", "31 /a\n", "0xzz /a\n", "0x1f /a"] {
             assert_eq!(read(&Bytes::from_static(other.as_bytes())), None, "{other:?}");
+        }
+    }
+    #[test]
+    fn each_root_has_its_own_names() {
+        for (root, path, known) in
+            [("/", "/a", "/a"), ("/", "/", "/"), ("/app", "/a/b", "/app/a/b"), ("/app", "/", "/app")]
+        {
+            assert_eq!(whole(root, path), known);
+            assert_eq!(named(root, known).unwrap(), path);
+        }
+        for outside in ["/", "/other", "/apple/a", "/ap"] {
+            assert!(named("/app", outside).is_err(), "{outside}");
         }
     }
 }

@@ -139,3 +139,43 @@ async fn at_every_message(kind: Kind) {
 }
 
 tests_of_faults!(at_every_message, [Cut, Leader, Expired]);
+
+/// Each names the znodes from its own root.
+#[tokio::test]
+async fn those_who_say_it_and_those_who_hear_it_can_have_different_roots() {
+    let world = World::start().await;
+    let whole = world.client().await;
+    let app = whole.using_namespace("/app").unwrap();
+    let of_whole = Acknowledgement::new(&whole, "/app/deep/ready");
+    let of_app = Acknowledgement::new(&app, "/deep/ready");
+    for (client, election) in [(&whole, "/app/election"), (&app, "/election")] {
+        let latch = LeaderLatch::new(client, election, "a");
+        latch.start();
+        let fence = patiently("leads", latch.wait_for_leadership()).await.unwrap();
+        for says in [&of_whole, &of_app] {
+            patiently("acknowledged", says.acknowledge(&fence, "yes")).await.unwrap();
+            let heard = patiently("heard", of_whole.wait()).await.unwrap();
+            assert_eq!((heard.token, &heard.data[..]), (fence.token(), &b"yes"[..]));
+            assert!(heard.leader.starts_with("/app/election/"), "{heard:?}");
+            let heard = patiently("heard", of_app.wait()).await.unwrap();
+            assert!(heard.leader.starts_with("/election/"), "{heard:?}");
+            says.withdraw(&fence).await.unwrap();
+            assert_eq!(of_app.now().await.unwrap(), None);
+        }
+        patiently("closed", latch.close()).await;
+    }
+    // What is outside of the leader's root it cannot write.
+    let latch = LeaderLatch::new(&app, "/election", "a");
+    latch.start();
+    let fence = patiently("leads", latch.wait_for_leadership()).await.unwrap();
+    let outside = Acknowledgement::new(&whole, "/deep/ready");
+    let refused = patiently("refused", outside.acknowledge(&fence, "")).await.unwrap_err();
+    assert!(matches!(refused, Error::OutsideOfRoot { .. }), "{refused}");
+    assert_eq!(refused.to_string(), "/deep/ready cannot be named by a client whose root is /app");
+    // And what a reader cannot look at, it cannot judge.
+    of_app.acknowledge(&fence, "").await.unwrap();
+    let reader = Acknowledgement::new(&whole.using_namespace("/app/deep").unwrap(), "/ready");
+    let refused = patiently("refused", reader.wait()).await.unwrap_err();
+    assert!(matches!(refused, Error::OutsideOfRoot { .. }), "{refused}");
+    patiently("closed", latch.close()).await;
+}
