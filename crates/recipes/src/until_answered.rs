@@ -36,3 +36,15 @@ where
 pub(crate) async fn pause(tries: u32) {
     sleep(WAITS.wait(tries, Duration::ZERO, tries.into()).unwrap_or_default()).await;
 }
+
+/// Waits until there is no connection: what is asked then waits for the next one.
+pub(crate) async fn disconnected(client: &Client) {
+    let mut states = client.states();
+    while states.next().await.is_some() {
+        if !client.is_connected() {
+            return;
+        }
+    }
+    // The client is closed, which whoever asks is told.
+    std::future::pending().await
+}

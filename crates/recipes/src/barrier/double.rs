@@ -8,7 +8,7 @@
 //! A barrier is used round after round, and one that leaves slowly can find members of the next round. So each entry has
 //! a znode of its own, and whoever has deleted his waits only for those that were there before that.
 
-use crate::until_answered::{passes, pause, until_answered};
+use crate::until_answered::{disconnected, passes, pause, until_answered};
 use ostler_client::{Client, Error, ErrorCode, Result, Session, SessionId, Watch, Zxid, paths};
 use std::time::Duration;
 use uuid::Uuid;
@@ -112,11 +112,17 @@ impl DistributedDoubleBarrier {
     /// member any more, and nobody has entered because of it.
     ///
     /// # Errors
-    /// Those of [`enter`](DistributedDoubleBarrier::enter).
+    /// Those of [`enter`](DistributedDoubleBarrier::enter). [`Error::ConnectionLoss`]: there is no connection when the
+    /// time is over, so it is not known whether others have entered because of it; it leaves in the background.
     pub async fn enter_at_most(&mut self, limit: Duration) -> Result<bool> {
         let mut entering = Entering { barrier: self, done: false };
         let Ok(entered) = tokio::time::timeout(limit, entering.wait()).await else {
-            return entering.give_up().await;
+            let (client, path) = (entering.barrier.client.clone(), entering.barrier.path.as_str().into());
+            return tokio::select! {
+                biased;
+                given_up = entering.give_up() => given_up,
+                () = disconnected(&client) => Err(Error::ConnectionLoss { operation: "enter", path }),
+            };
         };
         entering.done = entered.is_ok();
         entered.map(|()| true)
@@ -367,6 +373,9 @@ impl Entering<'_> {
 
     /// Stops to be a member, unless the barrier has been opened with it.
     async fn give_up(mut self) -> Result<bool> {
+        if self.barrier.joined.is_none() {
+            return Ok(false);
+        }
         let ready = self.barrier.ready();
         self.barrier.quit().await?;
         let client = self.barrier.client.clone();

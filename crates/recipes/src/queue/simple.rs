@@ -1,8 +1,9 @@
 //! A queue with the methods of the JDK's.
 
-use crate::until_answered::until_answered;
-use ostler_client::{Bytes, Client, Error, Result, Watch, paths};
-use std::time::Duration;
+use crate::until_answered::{disconnected, until_answered};
+use ostler_client::{Bytes, Client, Error, Result, Stat, Watch, paths};
+use std::{future::pending, time::Duration};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 const PREFIX: &str = "qn-";
 
@@ -20,6 +21,8 @@ enum Head {
     Item(Bytes),
     /// There is none; the watch tells of the next one.
     Empty(Watch),
+    /// The time is over, and there is no connection.
+    Unknown,
 }
 
 impl SimpleDistributedQueue {
@@ -44,10 +47,8 @@ impl SimpleDistributedQueue {
     /// Those of getChildren and getData.
     pub async fn peek(&self) -> Result<Option<Bytes>> {
         for name in self.names().await? {
-            let path = paths::join(&self.path, &name);
-            match until_answered(&self.client, || self.client.get_data(&path)).await {
-                Err(error) if error.is_no_node() => {}
-                read => return read.map(|(data, _)| Some(data)),
+            if let Some((data, _)) = self.read(&name).await? {
+                return Ok(Some(data));
             }
         }
         Ok(None)
@@ -59,24 +60,32 @@ impl SimpleDistributedQueue {
     /// Those of getChildren, getData and delete; [`Error::ConnectionLoss`]: an item may be taken from the queue and
     /// lost, if the connection is lost just when it is deleted.
     pub async fn poll(&self) -> Result<Option<Bytes>> {
-        let names = self.names().await?;
-        self.take_first(names).await
+        for name in self.names().await? {
+            if let Some(found) = self.read(&name).await?
+                && let Some(item) = self.remove(&name, found).await?
+            {
+                return Ok(Some(item));
+            }
+        }
+        Ok(None)
     }
 
-    /// Takes the first item, and waits for it no longer than `limit`; `None` if there is none.
+    /// Takes the first item, and waits for it no longer than `limit`; `None` if there is none, or there is no connection
+    /// by then.
     ///
     /// # Errors
     /// Those of [`poll`](SimpleDistributedQueue::poll).
     pub async fn poll_at_most(&self, limit: Duration) -> Result<Option<Bytes>> {
-        let deadline = tokio::time::Instant::now() + limit;
+        let deadline = Instant::now() + limit;
         loop {
             // An item that is being taken must not be dropped by the clock, so only the waiting ends with it.
-            match self.head().await? {
+            match self.head(Some(deadline)).await? {
                 Head::Item(item) => return Ok(Some(item)),
-                Head::Empty(changed) => match tokio::time::timeout_at(deadline, changed).await {
+                Head::Empty(changed) => match timeout_at(deadline, changed).await {
                     Ok(changed) => drop(changed.map_err(|_| Error::Closed)?),
                     Err(_) => return Ok(None),
                 },
+                Head::Unknown => return Ok(None),
             }
         }
     }
@@ -88,48 +97,83 @@ impl SimpleDistributedQueue {
     /// Those of [`poll`](SimpleDistributedQueue::poll).
     pub async fn take(&self) -> Result<Bytes> {
         loop {
-            match self.head().await? {
+            match self.head(None).await? {
                 Head::Item(item) => return Ok(item),
                 Head::Empty(changed) => drop(changed.await.map_err(|_| Error::Closed)?),
+                Head::Unknown => {}
             }
         }
     }
 
-    async fn head(&self) -> Result<Head> {
+    async fn head(&self, deadline: Option<Instant>) -> Result<Head> {
+        let Some((names, changed)) = self.unless_late(deadline, self.look()).await? else {
+            return Ok(Head::Unknown);
+        };
+        for name in names {
+            let Some(read) = self.unless_late(deadline, self.read(&name)).await? else {
+                return Ok(Head::Unknown);
+            };
+            if let Some(found) = read
+                && let Some(item) = self.remove(&name, found).await?
+            {
+                return Ok(Head::Item(item));
+            }
+        }
+        Ok(Head::Empty(changed))
+    }
+
+    /// The answer; `None` if it has not come at the deadline, and there is no connection by which it could.
+    async fn unless_late<T>(
+        &self,
+        deadline: Option<Instant>,
+        ask: impl Future<Output = Result<T>>,
+    ) -> Result<Option<T>> {
+        let late = async {
+            match deadline {
+                Some(deadline) => sleep_until(deadline).await,
+                None => pending().await,
+            }
+            disconnected(&self.client).await;
+        };
+        tokio::select! {
+            biased;
+            answer = ask => answer.map(Some),
+            () = late => Ok(None),
+        }
+    }
+
+    /// The items, and what tells of more.
+    async fn look(&self) -> Result<(Vec<String>, Watch)> {
         loop {
             let look = || self.client.get_children(&self.path).watch();
             match until_answered(&self.client, look).await {
-                Ok((names, changed)) => {
-                    if let Some(item) = self.take_first(sorted(names)).await? {
-                        return Ok(Head::Item(item));
-                    }
-                    return Ok(Head::Empty(changed));
-                }
-                Err(error) if error.is_no_node() => {
-                    let look = || self.client.exists(&self.path).watch();
-                    if let (None, created) = until_answered(&self.client, look).await? {
-                        return Ok(Head::Empty(created));
-                    }
-                }
+                Ok((names, changed)) => return Ok((sorted(names), changed)),
+                Err(error) if error.is_no_node() => {}
                 Err(error) => return Err(error),
+            }
+            let look = || self.client.exists(&self.path).watch();
+            if let (None, created) = until_answered(&self.client, look).await? {
+                return Ok((Vec::new(), created));
             }
         }
     }
 
-    async fn take_first(&self, names: Vec<String>) -> Result<Option<Bytes>> {
-        for name in names {
-            let path = paths::join(&self.path, &name);
-            let (data, stat) = match until_answered(&self.client, || self.client.get_data(&path)).await {
-                Err(error) if error.is_no_node() => continue,
-                read => read?,
-            };
-            match self.client.delete(&path).version(stat.version).await {
-                Ok(()) => return Ok(Some(data)),
-                Err(error) if error.is_no_node() || error.is_bad_version() => {}
-                Err(error) => return Err(error),
-            }
+    /// An item; `None` if it is gone.
+    async fn read(&self, name: &str) -> Result<Option<(Bytes, Stat)>> {
+        let path = paths::join(&self.path, name);
+        match until_answered(&self.client, || self.client.get_data(&path)).await {
+            Err(error) if error.is_no_node() => Ok(None),
+            read => read.map(Some),
         }
-        Ok(None)
+    }
+
+    /// Deletes an item that was read; `None` if another one has.
+    async fn remove(&self, name: &str, (data, stat): (Bytes, Stat)) -> Result<Option<Bytes>> {
+        match self.client.delete(&paths::join(&self.path, name)).version(stat.version).await {
+            Ok(()) => Ok(Some(data)),
+            Err(error) if error.is_no_node() || error.is_bad_version() => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     async fn names(&self) -> Result<Vec<String>> {

@@ -4,6 +4,7 @@ use crate::{
     servers::{Attach, Servers},
     world::{World, at_every_cut, ensemble, with_expiry_after_every_request, within},
 };
+use ostler_client::Error;
 use ostler_recipes::barrier::{DistributedBarrier, DistributedDoubleBarrier};
 use std::time::Duration;
 
@@ -136,6 +137,27 @@ async fn curator_318_who_gives_up_is_not_counted() {
         second.enter_at_most(crate::servers::PATIENCE)
     );
     assert!(first.unwrap() && second.unwrap());
+}
+
+#[tokio::test]
+async fn entering_ends_at_its_limit_without_a_connection() {
+    let world = World::new().await;
+    let mut first = DistributedDoubleBarrier::new(&world.client, "/d", 2);
+    world.proxy.block();
+    let unknown = within(first.enter_at_most(SHORT)).await;
+    assert!(matches!(unknown, Err(Error::ConnectionLoss { .. })), "{unknown:?}");
+    world.proxy.heal();
+    within(world.no_ephemerals()).await;
+    // And where the connection goes while it waits.
+    let mut second = DistributedDoubleBarrier::new(&world.client, "/d", 2);
+    let entering = tokio::spawn(async move { second.enter_at_most(10 * SHORT).await });
+    within(world.until(|counts| counts.ephemerals == 1)).await;
+    world.proxy.block();
+    let unknown = within(entering).await.unwrap();
+    assert!(matches!(unknown, Err(Error::ConnectionLoss { .. })), "{unknown:?}");
+    world.proxy.heal();
+    within(world.no_ephemerals()).await;
+    within(world.end()).await;
 }
 
 /// CURATOR-536, CURATOR-233: leaving ends at its limit, and can be taken up again.

@@ -2,7 +2,7 @@
 
 use crate::{
     queues::{next, sink, text},
-    servers::{Servers, faults},
+    servers::{PATIENCE, Servers, faults},
     world::{
         World, at_every_cut, server, struck_at, until_answered, with_expiry_after_every_request, within,
     },
@@ -386,5 +386,17 @@ async fn a_simple_queue() {
     assert_eq!(queue.poll().await.unwrap().as_deref(), Some(&b"2"[..]));
     assert_eq!(queue.poll_at_most(LONG).await.unwrap().as_deref(), Some(&b"3"[..]));
     assert_eq!(queue.poll().await.unwrap(), None);
+    within(world.end()).await;
+}
+
+#[tokio::test]
+async fn polling_a_simple_queue_ends_at_its_limit_without_a_connection() {
+    let world = World::new().await;
+    let queue = SimpleDistributedQueue::new(&world.client, "/q");
+    queue.offer("a").await.unwrap();
+    world.proxy.block();
+    assert_eq!(within(queue.poll_at_most(Duration::from_millis(30))).await.unwrap(), None);
+    world.proxy.heal();
+    assert_eq!(within(queue.poll_at_most(PATIENCE)).await.unwrap().unwrap(), "a");
     within(world.end()).await;
 }
