@@ -1,6 +1,6 @@
 //! A barrier, and one that a number of processes enter and leave together.
 
-use crate::until_answered::until_answered;
+use crate::until_answered::{fired, until_answered};
 use ostler_client::{Client, Result};
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ impl DistributedBarrier {
             let look = || self.client.exists(&self.path).watch();
             match until_answered(&self.client, look).await? {
                 (None, _) => return Ok(()),
-                (Some(_), changed) => drop(changed.await?),
+                (Some(_), changed) => fired(changed.await)?,
             }
         }
     }

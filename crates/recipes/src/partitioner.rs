@@ -15,7 +15,7 @@
 use crate::{
     claim::Claim,
     nodes::PersistentNode,
-    until_answered::{pause, until_answered},
+    until_answered::{fired, pause, until_answered},
 };
 use ostler_client::{Client, Error, Hold, Result, Watch, Zxid, paths};
 use std::{collections::BTreeSet, time::Duration};
@@ -138,19 +138,19 @@ impl SetPartitioner {
             found => found?,
         };
         if let Ok(changed) = timeout(self.settle, &mut members).await {
-            changed.map_err(|_| Error::Closed)?;
+            fired(changed)?;
             return Ok(None);
         }
         let Some(items) = share_of(&self.id, &names, &self.items) else {
             // Its session has ended, and it is about to join again.
-            members.await.map_err(|_| Error::Closed)?;
+            fired(members.await)?;
             return Ok(None);
         };
         let taking = self.take(&items);
         tokio::select! {
             biased;
             changed = &mut members => {
-                changed.map_err(|_| Error::Closed)?;
+                fired(changed)?;
                 Ok(None)
             }
             claims = taking => Ok(Some(Share { claims: claims?, members: Some(members) })),
@@ -171,7 +171,7 @@ impl SetPartitioner {
                 }
                 let look = || self.client.exists(&path).watch();
                 if let (Some(_), gone) = until_answered(&self.client, look).await? {
-                    gone.await.map_err(|_| Error::Closed)?;
+                    fired(gone.await)?;
                 }
             };
             claims.push(((*item).to_owned(), claim, hold));

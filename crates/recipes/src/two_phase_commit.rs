@@ -12,7 +12,7 @@
 //! A site that dies before it votes leaves the transaction undecided. Somebody has to decide then, by
 //! [`abort_undecided`](Transaction::abort_undecided).
 
-use crate::until_answered::until_answered;
+use crate::until_answered::{fired, until_answered};
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use ostler_client::{Client, Error, ErrorCode, Result, Watch, paths};
 use std::fmt;
@@ -137,7 +137,7 @@ impl Transaction {
                 return Ok(decision);
             }
             if let Some(voted) = waiting.next().await {
-                voted.map_err(|_| Error::Closed)?;
+                fired(voted)?;
             }
         }
     }
@@ -163,7 +163,7 @@ impl Transaction {
             if let Some(decision) = Vote::read(&data) {
                 return Ok(decision);
             }
-            changed.await.map_err(|_| Error::Closed)?;
+            fired(changed.await)?;
         }
     }
 

@@ -1,6 +1,6 @@
 //! Asking until there is an answer, through lost connections and lost sessions.
 
-use ostler_client::{Client, Error, ErrorCode, Result, RetryPolicy};
+use ostler_client::{Client, Error, ErrorCode, Result, RetryPolicy, WatchedEvent};
 use std::time::Duration;
 use tokio::time::sleep;
 
@@ -29,6 +29,15 @@ where
         tries += 1;
         pause(tries).await;
         client.wait_connected().await?;
+    }
+}
+
+/// What a watch of a client's says: there is to be another look, also if somebody has removed it, or nothing more will
+/// be told.
+pub(crate) fn fired(event: Result<WatchedEvent>) -> Result<()> {
+    match event {
+        Ok(_) | Err(Error::WatchRemoved { .. }) => Ok(()),
+        Err(_) => Err(Error::Closed),
     }
 }
 

@@ -8,7 +8,7 @@
 //! A barrier is used round after round, and one that leaves slowly can find members of the next round. So each entry has
 //! a znode of its own, and whoever has deleted his waits only for those that were there before that.
 
-use crate::until_answered::{disconnected, passes, pause, until_answered};
+use crate::until_answered::{disconnected, fired, passes, pause, until_answered};
 use ostler_client::{Client, Error, ErrorCode, Result, Session, SessionId, Watch, Zxid, paths};
 use std::time::Duration;
 use uuid::Uuid;
@@ -134,7 +134,7 @@ impl DistributedDoubleBarrier {
     /// [`Error::Closed`]; a server's refusal.
     pub async fn leave(&mut self) -> Result<()> {
         while let Some(gone) = self.step_out().await? {
-            gone.await?;
+            fired(gone.await)?;
         }
         Ok(())
     }
@@ -346,8 +346,9 @@ impl Entering<'_> {
                     let (there, gone) = until_answered(session, || session.exists(&own).watch()).await?;
                     if there.is_some() {
                         tokio::select! {
-                            opened = opened => drop(opened?),
-                            gone = gone => drop(gone?),
+                            // Whatever they say, there is another look, which finds out if the session is over.
+                            _ = opened => {}
+                            _ = gone => {}
                             () = session.ended() => {}
                         }
                     }

@@ -1,6 +1,6 @@
 //! Keeping a znode there.
 
-use crate::until_answered::{passes, pause, until_answered};
+use crate::until_answered::{fired, passes, pause, until_answered};
 use ostler_client::{Bytes, Client, CreateMode, Created, Error, EventKind, Result, Session, SessionId, Stat};
 use tokio::sync::watch;
 
@@ -303,8 +303,7 @@ async fn is_gone(client: &Client, path: &str) -> Result<()> {
         }
         match changed.await {
             Ok(event) if event.kind == EventKind::NodeDeleted => return Ok(()),
-            Ok(_) => {}
-            Err(_) => return Err(Error::Closed),
+            event => fired(event)?,
         }
     }
 }

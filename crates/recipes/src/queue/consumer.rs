@@ -9,7 +9,7 @@ use crate::{
         names::{self, Kind},
         set_aside::SetAside,
     },
-    until_answered::{passes, pause, until_answered},
+    until_answered::{fired, passes, pause, until_answered},
 };
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
@@ -93,8 +93,7 @@ impl Consumption {
                 && taken >= before_refresh
                 && let Some(event) = now(&mut changed).await
             {
-                event?;
-                return Ok(());
+                return fired(event);
             }
             let left_ms = names::delay_ms(self.queue.kind, &name, now_ms());
             if left_ms > 0 {
@@ -117,8 +116,8 @@ impl Consumption {
             }
         }
         tokio::select! {
-            event = changed => drop(event.map_err(|_| Error::Closed)?),
-            Some(gone) = self.locked.next() => drop(gone.map_err(|_| Error::Closed)?),
+            event = changed => fired(event)?,
+            Some(gone) = self.locked.next() => fired(gone)?,
             () = tokio::time::sleep(delay.unwrap_or_default()), if delay.is_some() => {}
         }
         Ok(())

@@ -7,7 +7,7 @@ use crate::{
         items,
         names::{self, Kind},
     },
-    until_answered::until_answered,
+    until_answered::{fired, until_answered},
 };
 use bytes::Bytes;
 use ostler_client::{Client, Result, paths};
@@ -158,7 +158,7 @@ impl Queue {
             if names.len() < max {
                 return Ok(());
             }
-            changed.await?;
+            fired(changed.await)?;
         }
     }
 

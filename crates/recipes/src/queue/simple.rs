@@ -1,7 +1,7 @@
 //! A queue with the methods of the JDK's.
 
-use crate::until_answered::{disconnected, until_answered};
-use ostler_client::{Bytes, Client, Error, Result, Stat, Watch, paths};
+use crate::until_answered::{disconnected, fired, until_answered};
+use ostler_client::{Bytes, Client, Result, Stat, Watch, paths};
 use std::{future::pending, time::Duration};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
@@ -34,7 +34,7 @@ impl SimpleDistributedQueue {
     /// Puts an item at the end.
     ///
     /// # Errors
-    /// Those of create; [`Error::ConnectionLoss`]: it may be in the queue or not.
+    /// Those of create; [`ConnectionLoss`](ostler_client::Error::ConnectionLoss): it may be in the queue or not.
     pub async fn offer(&self, item: impl AsRef<[u8]>) -> Result<()> {
         let path = paths::join(&self.path, PREFIX);
         self.client.create(&path, item.as_ref()).sequential().creating_container_parents().await?;
@@ -57,7 +57,7 @@ impl SimpleDistributedQueue {
     /// Takes the first item; `None` if there is none.
     ///
     /// # Errors
-    /// Those of getChildren, getData and delete; [`Error::ConnectionLoss`]: an item may be taken from the queue and
+    /// Those of getChildren, getData and delete; [`ConnectionLoss`](ostler_client::Error::ConnectionLoss): an item may be taken from the queue and
     /// lost, if the connection is lost just when it is deleted.
     pub async fn poll(&self) -> Result<Option<Bytes>> {
         for name in self.names().await? {
@@ -82,7 +82,7 @@ impl SimpleDistributedQueue {
             match self.head(Some(deadline)).await? {
                 Head::Item(item) => return Ok(Some(item)),
                 Head::Empty(changed) => match timeout_at(deadline, changed).await {
-                    Ok(changed) => drop(changed.map_err(|_| Error::Closed)?),
+                    Ok(changed) => fired(changed)?,
                     Err(_) => return Ok(None),
                 },
                 Head::Unknown => return Ok(None),
@@ -99,7 +99,7 @@ impl SimpleDistributedQueue {
         loop {
             match self.head(None).await? {
                 Head::Item(item) => return Ok(item),
-                Head::Empty(changed) => drop(changed.await.map_err(|_| Error::Closed)?),
+                Head::Empty(changed) => fired(changed.await)?,
                 Head::Unknown => {}
             }
         }

@@ -4,7 +4,7 @@ use crate::{
     servers::{Attach, Servers},
     world::{World, at_every_cut, ensemble, with_expiry_after_every_request, within},
 };
-use ostler_client::Error;
+use ostler_client::{Error, WatcherType};
 use ostler_recipes::barrier::{DistributedBarrier, DistributedDoubleBarrier};
 use std::time::Duration;
 
@@ -293,4 +293,38 @@ async fn who_stops_entering_or_is_dropped_leaves_no_member() {
     within(second.enter()).await.unwrap();
     drop(second);
     within(world.no_ephemerals()).await;
+}
+
+/// Who waits when the client is closed is told so, and who waits when the watch is taken away waits on.
+#[tokio::test]
+async fn waiting_ends_with_the_client_and_not_with_a_watch() {
+    let world = World::new().await;
+    let barrier = DistributedBarrier::new(&world.client, "/b");
+    barrier.set().await.unwrap();
+    let mut waiting = tokio::spawn({
+        let barrier = barrier.clone();
+        async move { barrier.wait().await }
+    });
+    within(world.until(|counts| counts.watches == 1)).await;
+    world.client.remove_watches("/b", WatcherType::Any).await.unwrap();
+    tokio::select! {
+        ended = &mut waiting => panic!("it must wait: {ended:?}"),
+        () = within(world.until(|counts| counts.watches == 1)) => {}
+    }
+    barrier.remove().await.unwrap();
+    within(waiting).await.unwrap().unwrap();
+
+    world.other.create("/d", b"").await.unwrap();
+    let [first, mut second] = two_inside(&world).await;
+    let leaving = tokio::spawn(async move { second.leave().await });
+    within(members(&world, 1)).await;
+    within(world.until(|counts| counts.watches == 1)).await;
+    barrier.set().await.unwrap();
+    let waiting = tokio::spawn(async move { barrier.wait().await });
+    within(world.until(|counts| counts.watches == 2)).await;
+    world.client.close().await;
+    for ended in [within(waiting).await.unwrap(), within(leaving).await.unwrap()] {
+        assert!(matches!(ended, Err(Error::Closed)), "{ended:?}");
+    }
+    drop(first);
 }

@@ -4,7 +4,7 @@ use crate::{
     servers::{Servers, faults},
     world::{World, at_every_cut, builder, server, struck_at, with_expiry_after_every_request, within},
 };
-use ostler_client::{Client, Error, RetryPolicy};
+use ostler_client::{Client, Error, RetryPolicy, WatcherType};
 use ostler_recipes::{
     partitioner::{SetPartitioner, Share, ShareEnd},
     two_phase_commit::{Transaction, Vote},
@@ -289,5 +289,25 @@ async fn a_transaction_with_more_below_it_ends_too() {
     world.client.create("/tx/a/note", b"").await.unwrap();
     transaction.end().await.unwrap();
     assert!(world.client.exists("/tx").await.unwrap().is_none());
+    within(world.end()).await;
+}
+
+/// Nobody has decided, and nobody has closed anything.
+#[tokio::test]
+async fn who_waits_for_a_decision_does_so_without_a_watch_too() {
+    let world = World::new().await;
+    let transaction = Transaction::begin(&world.client, "/tx", &["a"]).await.unwrap();
+    let mut waiting = tokio::spawn({
+        let transaction = transaction.clone();
+        async move { transaction.decision().await }
+    });
+    within(world.until(|counts| counts.watches == 1)).await;
+    world.client.remove_watches("/tx/a", WatcherType::Any).await.unwrap();
+    tokio::select! {
+        ended = &mut waiting => panic!("it must wait: {ended:?}"),
+        () = within(world.until(|counts| counts.watches == 1)) => {}
+    }
+    transaction.vote("a", Vote::Commit).await.unwrap();
+    assert_eq!(within(waiting).await.unwrap().unwrap(), Vote::Commit);
     within(world.end()).await;
 }

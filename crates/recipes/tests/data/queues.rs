@@ -198,3 +198,15 @@ async fn a_full_queue_lets_producers_wait() {
     drop(consumer);
     within(world.end()).await;
 }
+
+#[tokio::test]
+async fn a_producer_that_waits_is_told_that_the_client_is_closed() {
+    let world = World::new().await;
+    let queue = QueueBuilder::new(&world.client, "/q").max_items(1).build().await.unwrap();
+    queue.put("1").await.unwrap();
+    let second = tokio::spawn(async move { queue.put("2").await });
+    within(world.until(|counts| counts.watches == 1)).await;
+    world.client.close().await;
+    let ended = within(second).await.unwrap();
+    assert!(matches!(ended, Err(Error::Closed)), "{ended:?}");
+}
