@@ -7,9 +7,9 @@ use tokio::time::sleep;
 const WAITS: RetryPolicy =
     RetryPolicy::exponential(Duration::from_millis(20), Duration::from_secs(2), u32::MAX);
 
-/// Whether the same question may be answered once there is a connection again.
+/// Whether the same question may be answered later, by a server that is not cut off, or in another session.
 pub(crate) fn passes(error: &Error) -> bool {
-    error.is_connection_trouble()
+    error.may_pass()
         || matches!(error, Error::SessionExpired { .. })
         || error.code() == Some(ErrorCode::SessionExpired)
 }
@@ -56,4 +56,26 @@ pub(crate) async fn disconnected(client: &Client) {
     }
     // The client is closed, which whoever asks is told.
     std::future::pending().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_passes_by_itself() {
+        let server = |code| Error::Server { code, operation: "create", path: "/".into() };
+        for (error, expected) in [
+            (Error::NotConnected { operation: "create", path: "/".into() }, true),
+            (Error::SessionExpired { operation: "create", path: "/".into() }, true),
+            (server(ErrorCode::SessionExpired), true),
+            // At a server that is cut off, or one that the session has left.
+            (server(ErrorCode::NotReadOnly), true),
+            (server(ErrorCode::SessionMoved), true),
+            (server(ErrorCode::NoAuth), false),
+            (Error::Closed, false),
+        ] {
+            assert_eq!(passes(&error), expected, "{error}");
+        }
+    }
 }

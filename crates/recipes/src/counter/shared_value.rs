@@ -8,7 +8,7 @@ use crate::{
     },
     until_answered::{pause, until_answered},
 };
-use ostler_client::{Bytes, Client, Error, Stat, Watch, WatchedEvent, Zxid};
+use ostler_client::{Bytes, Client, Error, ErrorCode, Stat, Watch, WatchedEvent, Zxid};
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -90,14 +90,21 @@ impl SharedValue {
     /// Creates the znode with `seed` if it is not there, and reads it.
     ///
     /// # Errors
-    /// Those of create and getData.
+    /// Those of create and getData; `NotReadOnly` at a server that is cut off from the others.
     pub async fn start(client: &Client, path: &str, seed: impl AsRef<[u8]>) -> Result<SharedValue> {
         let seed = seed.as_ref();
         let first = loop {
-            let create = || client.create(path, seed).creating_container_parents();
+            let create = || async {
+                match client.create(path, seed).creating_container_parents().await {
+                    // How long that lasts nobody knows, so whoever asks is told.
+                    Err(error) if error.code() == Some(ErrorCode::NotReadOnly) => Ok(Err(error)),
+                    made => made.map(Ok),
+                }
+            };
             match until_answered(client, create).await {
-                Err(error) if !error.is_node_exists() => return Err(error.into()),
-                _ => {}
+                Ok(refused) => drop(refused?),
+                Err(error) if error.is_node_exists() => {}
+                Err(error) => return Err(error.into()),
             }
             match until_answered(client, || client.get_data(path)).await {
                 // Deleted again at once.
