@@ -14,7 +14,7 @@
 
 use crate::{
     claim::Claim,
-    nodes::PersistentNode,
+    nodes::{PersistentNode, place},
     until_answered::{fired, pause, until_answered},
 };
 use ostler_client::{Client, Error, Hold, Result, Watch, Zxid, paths};
@@ -88,7 +88,7 @@ impl SetPartitioner {
     /// znodes. The set is divided once nobody has come or gone for as long as `settle`.
     ///
     /// # Errors
-    /// [`Error::BadPath`].
+    /// [`Error::BadPath`], also if the id or an item has a slash in it.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
@@ -101,12 +101,11 @@ impl SetPartitioner {
     ) -> Result<SetPartitioner> {
         let items: BTreeSet<String> = items.into_iter().collect();
         let locks = paths::join(path, "locks");
-        let bad = items.iter().map(|item| paths::join(&locks, item)).find(|path| !paths::is_valid(path));
-        if let Some(path) = bad {
-            return Err(Error::BadPath { path: path.into() });
+        for item in &items {
+            place(&locks, item)?;
         }
         let party = paths::join(path, "party");
-        let member = PersistentNode::start(client, &paths::join(&party, id), b"")?;
+        let member = PersistentNode::start(client, &place(&party, id)?, b"")?;
         let (client, path, id) = (client.clone(), path.to_owned(), id.to_owned());
         Ok(SetPartitioner { client, path, id, items, settle, member })
     }

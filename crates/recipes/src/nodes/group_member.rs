@@ -4,8 +4,17 @@ use crate::{
     cache::{PathChildrenCache, PathEvents},
     nodes::{Creations, PersistentNode},
 };
-use ostler_client::{Bytes, Client, Result, paths};
+use ostler_client::{Bytes, Client, Error, Result, paths};
 use std::collections::BTreeMap;
+
+/// Where a member's znode is. One further down would be somebody else's.
+pub(crate) fn place(group: &str, id: &str) -> Result<String> {
+    let path = paths::join(group, id);
+    if id.contains('/') || !paths::is_valid(&path) {
+        return Err(Error::BadPath { path: path.into() });
+    }
+    Ok(path)
+}
 
 /// Membership of a group: an ephemeral znode below the group's, and a cache of the others. Curator's `GroupMember`.
 ///
@@ -24,12 +33,12 @@ impl GroupMember {
     /// Joins the group at `path` as `id`, with data for the others to see.
     ///
     /// # Errors
-    /// [`Error::BadPath`](ostler_client::Error::BadPath).
+    /// [`Error::BadPath`], also if the id has a slash in it.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
     pub fn start(client: &Client, path: &str, id: &str, data: impl AsRef<[u8]>) -> Result<GroupMember> {
-        let node = PersistentNode::start(client, &paths::join(path, id), data)?;
+        let node = PersistentNode::start(client, &place(path, id)?, data)?;
         Ok(GroupMember { id: id.to_owned(), node, cache: PathChildrenCache::start(client, path)? })
     }
 

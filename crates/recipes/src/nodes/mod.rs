@@ -6,5 +6,6 @@ mod persistent_ttl_node;
 mod upkeep;
 
 pub use group_member::GroupMember;
+pub(crate) use group_member::place;
 pub use persistent_node::{Creations, PersistentNode, PersistentNodeBuilder};
 pub use persistent_ttl_node::PersistentTtlNode;

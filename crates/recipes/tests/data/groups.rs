@@ -6,6 +6,7 @@ use crate::{
 };
 use ostler_client::{Client, Error, RetryPolicy, WatcherType};
 use ostler_recipes::{
+    nodes::GroupMember,
     partitioner::{SetPartitioner, Share, ShareEnd},
     two_phase_commit::{Transaction, Vote},
 };
@@ -289,6 +290,23 @@ async fn a_transaction_with_more_below_it_ends_too() {
     world.client.create("/tx/a/note", b"").await.unwrap();
     transaction.end().await.unwrap();
     assert!(world.client.exists("/tx").await.unwrap().is_none());
+    within(world.end()).await;
+}
+
+/// What is below another member would be counted as that one, and own what nobody takes.
+#[tokio::test]
+async fn an_id_is_one_name() {
+    let world = World::new().await;
+    for id in ["a/b", "", "."] {
+        let settle = Duration::from_millis(4);
+        let member = SetPartitioner::start(&world.client, "/set", id, ["1".to_owned()], settle);
+        assert!(matches!(member, Err(Error::BadPath { .. })), "{id}: {member:?}");
+        let member = GroupMember::start(&world.client, "/group", id, b"");
+        assert!(matches!(member, Err(Error::BadPath { .. })), "{id}: {member:?}");
+    }
+    let items = ["1/2".to_owned()];
+    let member = SetPartitioner::start(&world.client, "/set", "a", items, Duration::from_millis(4));
+    assert!(matches!(member, Err(Error::BadPath { .. })), "{member:?}");
     within(world.end()).await;
 }
 
