@@ -135,12 +135,15 @@ async fn a_node_that_is_changed_while_it_is_closed_goes_all_the_same() {
         let start = async || {
             let node = PersistentNode::builder(&world.client, mode, "/n", b"ours").start().unwrap();
             within(node.created()).await.unwrap();
+            // Only then has it asked for all that it asks for before it is closed.
+            within(world.until(|counts| counts.watches == 1)).await;
             node
         };
         // Undisturbed, to see which request of closing is the deletion.
         let node = start().await;
         let before = world.proxy.requests();
         within(node.close()).await;
+        world.no_watches().await;
         let is_deletion = |seen: &Seen| match seen {
             Seen::Request { number, op: Some(Op::Delete) } => Some(number - before),
             _ => None,
