@@ -232,6 +232,7 @@ impl Server {
                         ClientRequest::decode(&payload).expect("a parked request was decoded before");
                     self.serve(now, conn, &request, arrived, effects);
                 }
+                Some(Waiting::UnderWay { until }) if *until <= applied => drop(state.fifo.pop_front()),
                 Some(Waiting::Sync { after, .. }) if *after <= applied => {
                     let Some(Waiting::Sync { xid, path, arrived, .. }) = state.fifo.pop_front() else {
                         return;

@@ -4,7 +4,7 @@ use crate::{
     effect::{CloseReason, Effect},
     fifo::{AnswerForm, Numbered, Waiting},
     input::{ConnId, Now},
-    server::{Phase, Pipeline, Server},
+    server::{Phase, Pipeline, Server, Syncing},
     session::Owner,
 };
 use ostler_proto::{
@@ -169,7 +169,21 @@ impl Server {
             state.owner = Owner::Here;
         }
         self.sessions.touch(now.mono, session);
+        self.wait_for_what_is_under_way(conn);
         self.connected(now, conn, session, answer_read_only, effects);
+    }
+
+    /// A client that comes back looks for what it had asked for, as Curator does for a protected znode. Upstream's reads
+    /// are behind the writes of their session, whatever connection those came on. A learner's client hears of its
+    /// session only then.
+    fn wait_for_what_is_under_way(&mut self, conn: ConnId) {
+        let until = self.proposed();
+        if !matches!(self.pipeline(), Some(Pipeline::Propose)) || until <= self.tree.last_processed() {
+            return;
+        }
+        let Some(state) = self.conns.get_mut(&conn) else { return };
+        state.fifo.push_back(Waiting::UnderWay { until });
+        self.syncs.push_back((until, Syncing::Client(conn)));
     }
 
     /// The leader has said whether a session lives that a client came back with.

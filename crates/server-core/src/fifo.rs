@@ -56,6 +56,9 @@ pub(crate) enum Waiting {
         form: AnswerForm,
         arrived: Mono,
     },
+    /// Not a request: what the session had under way when it came back on this connection. Nothing is read until that
+    /// has committed, for the client would take it for not done.
+    UnderWay { until: Zxid },
     /// Answered once everything proposed before it has committed.
     Sync { xid: Xid, after: Zxid, path: Option<Box<str>>, arrived: Mono },
     /// Behind a write or a sync. Its answer will be about so many bytes of the tree, see [`ostler_proto::reply::Body::size`].

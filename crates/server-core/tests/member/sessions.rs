@@ -212,6 +212,25 @@ fn a_session_that_comes_back_closes_its_old_connection() {
     assert!(m.server.is_open(new.conn));
 }
 
+/// A client that has lost its connection looks whether a write was done.
+#[test]
+fn who_comes_back_does_not_read_past_its_own_writes() {
+    let mut m = Member::new();
+    let old = m.join();
+    m.send(old, create("/a"));
+    m.hang_up(old);
+    let new = m.rejoin(old, TIMEOUT_MS);
+    m.send(new, exists("/a"));
+    m.send(new, create("/b"));
+    m.send(new, exists("/b"));
+    assert_eq!(m.seen(new), [""; 0]);
+    m.flush();
+    assert_eq!(m.seen(new), ["1: v0", "2: /b", "3: v0"]);
+    let again = m.rejoin(new, TIMEOUT_MS);
+    m.send(again, exists("/a"));
+    assert_eq!(m.seen(again), ["1: v0"], "nothing is under way");
+}
+
 /// How long a session lives after its last sign of life.
 fn life_of(m: &mut Member, session: SessionId) -> u64 {
     let start = m.now.mono.0;

@@ -107,6 +107,7 @@ impl World {
             next_write.is_none_or(|next| zxid < next),
             "{sent:?} was answered at {zxid}, after {next_write:?}"
         );
+        assert!(zxid >= line.behind, "{sent:?} was answered at {zxid}, before what was under way");
         let life = self.lives.get_mut(&line.session.unwrap()).unwrap();
         assert!(zxid >= life.seen, "{sent:?} was answered at {zxid}, after {}", life.seen);
         life.seen = zxid;

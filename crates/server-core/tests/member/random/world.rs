@@ -36,6 +36,8 @@ pub(super) struct Line {
     pub(super) client: usize,
     pub(super) session: Option<SessionId>,
     pub(super) sent: VecDeque<Sent>,
+    /// What was under way when its session came back on it: nothing is answered before that.
+    pub(super) behind: Zxid,
 }
 
 /// What is known of a session; times on the wall clock.
@@ -137,7 +139,8 @@ impl World {
 
     fn dial(&mut self, client: usize, session: Option<SessionId>) -> ConnId {
         let conn = self.m.dial();
-        self.lines.insert(conn, Line { client, session, sent: VecDeque::new() });
+        let behind = session.map_or(Zxid::ZERO, |_| *self.states.last_key_value().unwrap().0);
+        self.lines.insert(conn, Line { client, session, sent: VecDeque::new(), behind });
         self.slots[client].conn = Some(conn);
         conn
     }
@@ -365,7 +368,7 @@ impl World {
                     front.due.as_ref().is_some_and(|(due, _)| *due > self.applied)
                 }
                 Intent::Sync(_) => outstanding,
-                _ => false,
+                _ => line.behind > self.applied,
             };
             assert!(waits, "{front:?} waits for nothing at {}", self.applied);
         }
