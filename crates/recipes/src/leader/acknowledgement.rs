@@ -188,6 +188,7 @@ mod tests {
             assert_eq!(read(&Bytes::from_static(other.as_bytes())), None, "{other:?}");
         }
     }
+
     #[test]
     fn each_root_has_its_own_names() {
         for (root, path, known) in

@@ -115,8 +115,8 @@ impl PersistentNode {
     /// Waits until it is there for the first time; gives its path.
     ///
     /// # Errors
-    /// The server's refusal, `NoAuth` say, once: it is tried again and again nevertheless, and another call waits for that.
-    /// [`Error::Closed`].
+    /// The server's refusal, `NoAuth` say, once: it is tried again and again nevertheless, and another call waits for
+    /// that. [`Error::Closed`].
     pub async fn created(&self) -> Result<String> {
         let mut status = self.status.clone();
         let told = self.refusal_told.load(SeqCst);

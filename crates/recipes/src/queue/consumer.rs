@@ -216,7 +216,8 @@ fn now_ms() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Consumes the items of a znode; false if the consumer has failed or panicked. What cannot be read is dropped, as Curator does.
+/// Consumes the items of a znode; false if the consumer has failed or panicked. What cannot be read is dropped, as
+/// Curator does.
 async fn consume_all<F, Fut, E>(name: &str, data: &Bytes, consume: &mut F) -> bool
 where
     F: FnMut(Bytes) -> Fut,

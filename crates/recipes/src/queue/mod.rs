@@ -18,8 +18,9 @@
 //!
 //! # What fails
 //! With a lock path an item whose consumer fails is [put back](ErrorMode::Requeue) under its id or priority, or with
-//! another due time, and the rest goes on meanwhile; a panic of it is a failure like another. Nobody counts how often: one that always fails comes again and
-//! again, so a consumer that wants to give one up must say that it is done with it.
+//! another due time, and the rest goes on meanwhile; a panic of it is a failure like another. Nobody counts how often:
+//! one that always fails comes again and again, so a consumer that wants to give one up must say that it is done with
+//! it.
 //!
 //! An item that cannot be handled at all, because a server refuses to let it be read, say, or because it is too large to
 //! be put back, stays where it is. It is logged, left for a while and tried again, and the rest goes on meanwhile.

@@ -57,8 +57,8 @@ impl SimpleDistributedQueue {
     /// Takes the first item; `None` if there is none.
     ///
     /// # Errors
-    /// Those of getChildren, getData and delete; [`ConnectionLoss`](ostler_client::Error::ConnectionLoss): an item may be taken from the queue and
-    /// lost, if the connection is lost just when it is deleted.
+    /// Those of getChildren, getData and delete; [`ConnectionLoss`](ostler_client::Error::ConnectionLoss): an item may be
+    /// taken from the queue and lost, if the connection is lost just when it is deleted.
     pub async fn poll(&self) -> Result<Option<Bytes>> {
         for name in self.names().await? {
             if let Some(found) = self.read(&name).await?
@@ -76,16 +76,18 @@ impl SimpleDistributedQueue {
     /// # Errors
     /// Those of [`poll`](SimpleDistributedQueue::poll).
     pub async fn poll_at_most(&self, limit: Duration) -> Result<Option<Bytes>> {
-        let deadline = Instant::now() + limit;
+        // None: that is further than the clock goes.
+        let deadline = Instant::now().checked_add(limit);
         loop {
             // An item that is being taken must not be dropped by the clock, so only the waiting ends with it.
-            match self.head(Some(deadline)).await? {
-                Head::Item(item) => return Ok(Some(item)),
-                Head::Empty(changed) => match timeout_at(deadline, changed).await {
+            match (self.head(deadline).await?, deadline) {
+                (Head::Item(item), _) => return Ok(Some(item)),
+                (Head::Empty(changed), None) => fired(changed.await)?,
+                (Head::Empty(changed), Some(deadline)) => match timeout_at(deadline, changed).await {
                     Ok(changed) => fired(changed)?,
                     Err(_) => return Ok(None),
                 },
-                Head::Unknown => return Ok(None),
+                (Head::Unknown, _) => return Ok(None),
             }
         }
     }
