@@ -41,6 +41,15 @@ pub(crate) fn fired(event: Result<WatchedEvent>) -> Result<()> {
     }
 }
 
+/// Between looks at what a server refuses, which nobody tells of being allowed: each time twice as long.
+const REFUSED_WAITS: RetryPolicy =
+    RetryPolicy::exponential(Duration::from_millis(100), Duration::from_secs(60), u32::MAX);
+
+/// For how long what was refused so many times is left.
+pub(crate) fn refused_for(times: u32) -> Duration {
+    REFUSED_WAITS.wait(times, Duration::ZERO, times.into()).unwrap_or_default()
+}
+
 /// Waits before try number `tries` + 1: a server that refuses at once must not be asked in a tight loop.
 pub(crate) async fn pause(tries: u32) {
     sleep(WAITS.wait(tries, Duration::ZERO, tries.into()).unwrap_or_default()).await;

@@ -2,16 +2,11 @@
 
 use crate::{
     cache::{Answer, Ask, CuratorCacheBuilder, READS_MAX, Shared, What, refusal},
-    until_answered::until_answered,
+    until_answered::{refused_for, until_answered},
 };
 use futures_util::{StreamExt, stream::FuturesUnordered};
-use ostler_client::{Client, EventKind, Result, RetryPolicy, Watch};
-use std::time::Duration;
+use ostler_client::{Client, EventKind, Result, Watch};
 use tokio::time::sleep;
-
-/// Between looks at what may not be read.
-const WAITS: RetryPolicy =
-    RetryPolicy::exponential(Duration::from_millis(100), Duration::from_secs(60), u32::MAX);
 
 /// What tells that a znode is to be looked at again.
 enum Sign {
@@ -70,7 +65,7 @@ async fn allowed(client: &Client, path: &str) -> Result<()> {
     let mut tries = 0;
     loop {
         tries += 1;
-        sleep(WAITS.wait(tries, Duration::ZERO, tries.into()).unwrap_or_default()).await;
+        sleep(refused_for(tries)).await;
         let answer = until_answered(client, || client.get_data(path)).await;
         if !matches!(answer.map(|_| Answer::NoNode).or_else(refusal)?, Answer::Refused(_)) {
             return Ok(());

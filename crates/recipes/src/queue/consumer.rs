@@ -97,11 +97,11 @@ impl Consumption {
             }
             let left_ms = names::delay_ms(self.queue.kind, &name, now_ms());
             if left_ms > 0 {
-                delay = delay.into_iter().chain([Duration::from_millis(left_ms)]).min();
+                delay = sooner(delay, Some(Duration::from_millis(left_ms)));
                 break;
             }
             if let Some(left) = self.aside.left(&name) {
-                delay = delay.into_iter().chain([left]).min();
+                delay = sooner(delay, Some(left));
                 continue;
             }
             match self.handle(&name, consume).await? {
@@ -111,7 +111,7 @@ impl Consumption {
                 Handled::Unknown => return Ok(()),
                 Handled::Refused => {
                     self.aside.add(name.clone());
-                    delay = delay.into_iter().chain(self.aside.left(&name)).min();
+                    delay = sooner(delay, self.aside.left(&name));
                 }
             }
         }
@@ -214,6 +214,10 @@ async fn now(watch: &mut Watch) -> Option<Result<ostler_client::WatchedEvent>> {
 fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn sooner(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
+    one.into_iter().chain(other).min()
 }
 
 /// Consumes the items of a znode; false if the consumer has failed or panicked. What cannot be read is dropped, as

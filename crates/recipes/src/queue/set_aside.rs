@@ -1,15 +1,11 @@
 //! Items that are left alone for a while.
 
-use ostler_client::RetryPolicy;
+use crate::until_answered::refused_for;
 use std::{
     collections::{HashMap, HashSet},
     time::Duration,
 };
 use tokio::time::Instant;
-
-/// Each time it is refused again, an item is left for twice as long.
-const WAITS: RetryPolicy =
-    RetryPolicy::exponential(Duration::from_millis(100), Duration::from_secs(60), u32::MAX);
 
 /// Items about which a server has refused something, so that the rest does not have to wait for them.
 #[derive(Debug, Default)]
@@ -33,8 +29,7 @@ impl SetAside {
         let now = Instant::now();
         let refused = self.0.entry(name).or_insert(Refused { times: 0, until: now });
         refused.times = refused.times.saturating_add(1);
-        let times = refused.times;
-        refused.until = now + WAITS.wait(times, Duration::ZERO, times.into()).unwrap_or_default();
+        refused.until = now + refused_for(refused.times);
     }
 
     /// Forgets all that are not in the queue any more.

@@ -7,6 +7,7 @@ use crate::{
 use ostler_client::{Error, WatcherType};
 use ostler_recipes::barrier::{DistributedBarrier, DistributedDoubleBarrier};
 use std::time::Duration;
+use tokio::task::JoinHandle;
 
 const SHORT: Duration = Duration::from_millis(30);
 
@@ -242,9 +243,10 @@ async fn two_inside(world: &World) -> [DistributedDoubleBarrier; 2] {
     }
 }
 
-/// It hears of nothing while the others leave, and finds one of them waiting to enter again.
-#[tokio::test]
-async fn a_slow_leaver_does_not_wait_for_the_next_round() {
+type Leaving = JoinHandle<Result<DistributedDoubleBarrier, Error>>;
+
+/// The first has left, and the second has not heard of that: it is cut off until the proxy heals.
+async fn slow_leaver() -> (World, DistributedDoubleBarrier, Leaving) {
     let world = World::new().await;
     world.other.create("/d", b"").await.unwrap();
     let [mut first, mut second] = two_inside(&world).await;
@@ -253,6 +255,13 @@ async fn a_slow_leaver_does_not_wait_for_the_next_round() {
     within(world.until(|counts| counts.watches == 1)).await;
     world.proxy.block();
     within(first.leave()).await.unwrap();
+    (world, first, leaving)
+}
+
+/// It hears of nothing while the others leave, and finds one of them waiting to enter again.
+#[tokio::test]
+async fn a_slow_leaver_does_not_wait_for_the_next_round() {
+    let (world, mut first, leaving) = slow_leaver().await;
     let entering = tokio::spawn(async move { first.enter().await.map(|()| first) });
     within(members(&world, 1)).await;
     world.proxy.heal();
@@ -265,14 +274,7 @@ async fn a_slow_leaver_does_not_wait_for_the_next_round() {
 /// The same when the next round is open already: it stays so.
 #[tokio::test]
 async fn a_slow_leaver_leaves_the_next_round_open() {
-    let world = World::new().await;
-    world.other.create("/d", b"").await.unwrap();
-    let [mut first, mut second] = two_inside(&world).await;
-    let leaving = tokio::spawn(async move { second.leave().await.map(|()| second) });
-    within(members(&world, 1)).await;
-    within(world.until(|counts| counts.watches == 1)).await;
-    world.proxy.block();
-    within(first.leave()).await.unwrap();
+    let (world, mut first, leaving) = slow_leaver().await;
     let mut third = DistributedDoubleBarrier::new(&world.other, "/d", 2);
     let (one, three) = within(async { tokio::join!(first.enter(), third.enter()) }).await;
     one.and(three).unwrap();

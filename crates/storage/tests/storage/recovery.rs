@@ -43,6 +43,17 @@ impl World {
         }
     }
 
+    /// The log goes on to 4, and of the tree at the beginning of the next epoch there is only a part.
+    fn with_a_tree_cut_short() -> (World, PathBuf) {
+        let world = World::new();
+        world.snapshot(1);
+        let cut_short = world.snapshot(2 << 32);
+        let bytes = world.disk.bytes(&cut_short);
+        world.disk.put(&cut_short, &bytes[..60]);
+        world.log(1..=4);
+        (world, cut_short)
+    }
+
     /// A log file with the given zxids.
     fn log(&self, zxids: std::ops::RangeInclusive<u64>) -> PathBuf {
         let (disk, dir) = (Arc::new(self.disk.clone()), self.folders.logs.clone());
@@ -221,23 +232,13 @@ fn an_older_snapshot_is_no_help_where_a_tree_stood_for_records() {
 /// is started once more.
 #[test]
 fn a_tree_that_never_came_whole_is_in_nobodys_way_later() {
-    let world = World::new();
-    world.snapshot(1);
-    let cut_short = world.snapshot(2 << 32);
-    let bytes = world.disk.bytes(&cut_short);
-    world.disk.put(&cut_short, &bytes[..60]);
-    world.log(1..=4);
+    let (world, cut_short) = World::with_a_tree_cut_short();
     let started = world.recover(STRICT).unwrap().0;
     assert_eq!((started.last_zxid, &*started.notes), (Zxid(4), &[Note::UnfinishedGivenUp(cut_short)][..]));
     world.log((2 << 32) + 1..=(2 << 32) + 3);
     assert_eq!(world.recover(STRICT).unwrap().0.last_zxid, Zxid((2 << 32) + 3));
     // Where the epoch has been saved the tree was whole before, and was acknowledged.
-    let world = World::new();
-    world.snapshot(1);
-    let cut_short = world.snapshot(2 << 32);
-    let bytes = world.disk.bytes(&cut_short);
-    world.disk.put(&cut_short, &bytes[..60]);
-    world.log(1..=4);
+    let (world, _) = World::with_a_tree_cut_short();
     write_epoch(&world.disk, &world.folders.snapshots, EpochFile::Current, Epoch(2)).unwrap();
     assert!(matches!(world.recover(STRICT), Err(StorageError::LogLacks { .. })));
     write_epoch(&world.disk, &world.folders.snapshots, EpochFile::Current, Epoch(1)).unwrap();
