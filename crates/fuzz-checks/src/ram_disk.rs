@@ -1,6 +1,6 @@
 //! A disk in memory that never fails.
 
-use ostler_storage::disk::{Disk, DiskFile};
+use ostler_storage::disk::{Disk, DiskFile, FileIdentity};
 use std::{
     collections::BTreeMap,
     io,
@@ -84,6 +84,10 @@ impl RamFile {
 }
 
 impl DiskFile for RamFile {
+    fn identity(&self) -> io::Result<FileIdentity> {
+        Ok(FileIdentity { inode: Arc::as_ptr(&self.0).addr() as u64, born: 0 })
+    }
+
     fn size(&self) -> io::Result<u64> {
         Ok(self.bytes().len() as u64)
     }

@@ -124,6 +124,12 @@ impl Persistence {
         }
     }
 
+    /// Notes how far the log is synced, for the next start. To be called after [`Persistence::sync`], once it has been
+    /// reported: nobody needs to wait for it.
+    pub fn note_synced(&mut self) -> Result<(), StorageError> {
+        self.log.note_synced()
+    }
+
     /// What changes with the leader only. All that was asked before is durable first.
     fn rare(&mut self, op: PersistOp) -> Result<Option<Reloaded>, StorageError> {
         self.log.commit()?;

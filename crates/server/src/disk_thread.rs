@@ -171,6 +171,7 @@ pub(crate) fn run(queue: &DiskQueue, driver: &Driver, mut work: DiskWork) -> Res
         if let Some(seq) = reached {
             queue.reached(seq);
         }
+        work.persistence.note_synced()?;
     }
     Ok(())
 }

@@ -331,7 +331,7 @@ impl MemberDisk {
             persistence.sync()?;
         }
         appended.drain(..).for_each(|zxid| self.said.history.push(zxid));
-        Ok(())
+        self.persistence.as_mut().map_or(Ok(()), Persistence::note_synced)
     }
 
     /// Between the beginning and the end of an act that takes something back only what stays is certain.

@@ -4,7 +4,7 @@
 //! in any combination, as real disks do it: so a write can be torn, and a later one kept where an earlier one is lost.
 
 use crate::chance::Chance;
-use ostler_storage::disk::{Disk, DiskFile};
+use ostler_storage::disk::{Disk, DiskFile, FileIdentity};
 use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::{OsStr, OsString},
@@ -380,6 +380,10 @@ impl Disk for SimFiles {
 }
 
 impl DiskFile for OpenFile {
+    fn identity(&self) -> io::Result<FileIdentity> {
+        Ok(FileIdentity { inode: self.file as u64, born: 0 })
+    }
+
     fn size(&self) -> io::Result<u64> {
         let mut state = self.disk.state();
         state.call(false)?;

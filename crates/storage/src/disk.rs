@@ -4,10 +4,10 @@ use crate::error::{IoContext, StorageError};
 use std::{
     fs::{self, File, OpenOptions},
     io,
-    os::unix::fs::FileExt,
+    os::unix::fs::{FileExt, MetadataExt},
     path::{Path, PathBuf},
     thread,
-    time::Duration,
+    time::{Duration, UNIX_EPOCH},
 };
 
 /// A file system. Paths are whole paths; nothing here follows a "current folder".
@@ -41,6 +41,8 @@ pub trait Disk: Send + Sync {
 
 /// An open file.
 pub trait DiskFile: Send {
+    /// Which file this is, whatever its name.
+    fn identity(&self) -> io::Result<FileIdentity>;
     /// Length in bytes.
     fn size(&self) -> io::Result<u64>;
     /// Reads at most `into.len()` bytes; 0 at the end of the file.
@@ -57,6 +59,15 @@ pub trait DiskFile: Send {
     fn write_back(&self, offset: u64, length: u64) -> io::Result<()>;
     /// Makes the file's bytes and size durable.
     fn sync_data(&self) -> io::Result<()>;
+}
+
+/// What tells a file from all others of its file system, also from a copy, and from one that was removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileIdentity {
+    /// Its number. A new file may get that of one that was removed.
+    pub inode: u64,
+    /// When it was made, in nanoseconds since 1970; 0 where the file system does not say.
+    pub born: u64,
 }
 
 /// The operating system's.
@@ -130,6 +141,13 @@ fn give_back(file: &File, go_on: &dyn Fn() -> bool) -> io::Result<()> {
 struct OsFile(File);
 
 impl DiskFile for OsFile {
+    fn identity(&self) -> io::Result<FileIdentity> {
+        let metadata = self.0.metadata()?;
+        let born = metadata.created().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        let born = born.map_or(0, |since| since.as_nanos() as u64);
+        Ok(FileIdentity { inode: metadata.ino(), born })
+    }
+
     fn size(&self) -> io::Result<u64> {
         Ok(self.0.metadata()?.len())
     }

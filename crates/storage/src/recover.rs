@@ -18,9 +18,9 @@ use crate::{
     epochs::{EpochFile, read_epoch},
     error::{IoContext, Refusal, Result, StorageError},
     folders::DataFolders,
-    names::{UNFINISHED, is_unfinished_snapshot},
+    names::{UNFINISHED, is_unfinished_snapshot, parse_log_name},
     snapshot::{Problem, SnapshotFile, SnapshotSink, SnapshotTrailer, find_snapshots, read_snapshot, spare},
-    txnlog::{LogReader, TornTail, ZxidStep, cut_torn_tail, remove, takes_all},
+    txnlog::{LogReader, TornTail, ZxidStep, cut_torn_tail, note_durably, remove, takes_all},
 };
 use ostler_proto::id::{Epoch, Zxid};
 use std::{
@@ -449,7 +449,19 @@ fn make_durable(
     for dir in [&folders.logs, &folders.snapshots] {
         disk.sync_dir(dir).during("sync", dir)?;
     }
-    Ok(())
+    match log.last_batch() {
+        Some((path, batch)) => note_end(disk, &folders.logs, path, batch.end),
+        None => Ok(()),
+    }
+}
+
+/// From now on nothing of this log is in doubt.
+fn note_end(disk: &dyn Disk, dir: &Path, log: &Path, end: u64) -> Result<()> {
+    let name = log.file_name().and_then(|name| name.to_str());
+    match name.and_then(parse_log_name) {
+        Some(first) => note_durably(disk, dir, (log, first), end),
+        None => Ok(()),
+    }
 }
 
 #[cfg(test)]

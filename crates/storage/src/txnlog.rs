@@ -18,13 +18,15 @@
 //!
 //! A batch of records is acknowledged after it is synced, and the next batch is written after that. A crash
 //! can therefore damage the last, unacknowledged batch only; everything before it must read back as written.
-//! What stands where a record should be, and does not check out, is judged like this:
+//! How far a log was synced is noted beside it (`synced.rs`). If a record that lies before that does not check out, or
+//! nothing is there, that is corruption. Behind it, or where there is no such note, what stands where a record should be
+//! and does not check out is judged by its bytes:
 //!
 //! | file | what is there | verdict |
 //! |---|---|---|
 //! | any | zeros to the end, or nothing | clean end |
 //! | any | damage, and no whole record after it | torn tail |
-//! | any | the same, but the damaged record is there to its end, without a hole (an unwritten sector) | corrupt |
+//! | any | the same, but the damaged record is there to its end byte, without a hole (an unwritten sector) | corrupt |
 //! | any | damage with a hole, whole records after it | torn tail |
 //! | any | damage without a hole, whole records after it | corrupt |
 //! | any | damage more than one batch ([`BATCH_LIMIT`]) before the last data | corrupt |
@@ -48,6 +50,7 @@ mod cut;
 mod file;
 mod reader;
 mod spare;
+mod synced;
 mod tail;
 mod writer;
 
@@ -56,6 +59,7 @@ pub(crate) use cut::{cut_torn_tail, remove, takes_all};
 pub use file::{Advance, FileEnd, LogFileReader, LogRecord};
 pub use reader::{LogReader, TornTail, ZxidStep};
 pub use spare::SpareLog;
+pub(crate) use synced::note_durably;
 pub use writer::{LogOptions, TxnLog};
 
 /// "ZKLG", version 2.

@@ -1,7 +1,7 @@
 //! Files that survive the end of a server, not that of the machine: everything is written in order, and the system is
 //! never asked to wait for the device.
 
-use ostler_storage::disk::{Disk, DiskFile, OsDisk};
+use ostler_storage::disk::{Disk, DiskFile, FileIdentity, OsDisk};
 use std::{io, path::Path};
 
 /// [`OsDisk`] without its syncs.
@@ -53,6 +53,10 @@ impl Disk for UnsyncedDisk {
 }
 
 impl DiskFile for UnsyncedFile {
+    fn identity(&self) -> io::Result<FileIdentity> {
+        self.0.identity()
+    }
+
     fn size(&self) -> io::Result<u64> {
         self.0.size()
     }

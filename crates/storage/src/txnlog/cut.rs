@@ -3,6 +3,7 @@
 use super::{
     HEADER, TornTail,
     file::{Advance, LogFileReader},
+    synced::SyncedMark,
 };
 use crate::{
     disk::Disk,
@@ -28,6 +29,7 @@ pub struct Truncated {
 /// From the newest on, each step durable before the next: wherever a crash comes between, the log that is
 /// left has no gap.
 pub fn truncate_after(disk: &dyn Disk, dir: &Path, zxid: Zxid) -> Result<Truncated> {
+    SyncedMark::remove(disk, dir)?;
     let mut done = Truncated::default();
     let mut files = log_files(disk, dir)?;
     while let Some(file) = files.pop() {

@@ -3,11 +3,12 @@
 use super::{
     HEADER, MAGIC,
     file::{Advance, FileEnd, LogFileReader, LogRecord},
+    synced::SyncedMark,
     tail::{self, LONGEST_BATCH, Verdict},
 };
 use crate::{
     disk::Disk,
-    error::{Result, StorageError},
+    error::{IoContext, Result, StorageError},
     names::{LogFile, log_files},
 };
 use ostler_proto::id::Zxid;
@@ -52,6 +53,9 @@ pub struct LogReader<'d> {
     /// What the first record of the file at hand must be, until it is seen.
     first: Option<Zxid>,
     newest: PathBuf,
+    mark: Option<SyncedMark>,
+    /// Up to here the file at hand is known to have been synced.
+    synced: u64,
     after: Zxid,
     last: Zxid,
     void: Vec<PathBuf>,
@@ -67,7 +71,8 @@ impl<'d> LogReader<'d> {
     /// Starts after `after` (the snapshot's zxid; zero for everything) in the logs of `dir`.
     pub fn open(disk: &'d dyn Disk, dir: &Path, after: Zxid) -> Result<LogReader<'d>> {
         let mut files = log_files(disk, dir)?;
-        let void = split_void(disk, &mut files)?;
+        let mark = SyncedMark::read(disk, dir)?;
+        let void = split_void(disk, &mut files, mark)?;
         let start = start_of(disk, &files, after)?;
         let newest = files.last().map(|file| file.path.clone()).unwrap_or_default();
         Ok(LogReader {
@@ -77,6 +82,8 @@ impl<'d> LogReader<'d> {
             current: None,
             first: None,
             newest,
+            mark,
+            synced: 0,
             after,
             last: after,
             void,
@@ -179,6 +186,7 @@ impl<'d> LogReader<'d> {
             let needed = if before > Zxid::ZERO { before } else { next.first.previous() };
             return Err(StorageError::Gap { file: next.path, last: self.last, found: next.first, needed });
         }
+        self.synced = synced_of(self.mark, &file, next.first)?;
         self.current = Some(file);
         self.first = Some(next.first);
         self.read.push(next.path);
@@ -228,6 +236,7 @@ impl<'d> LogReader<'d> {
         let is_newest = path == self.newest;
         let may_be_torn = matches!(end, FileEnd::Unwritten | FileEnd::CutOff | FileEnd::NoEndByte);
         let verdict = match end {
+            _ if offset < self.synced => Verdict::Corrupt { reason: lost_after_sync(end, self.synced) },
             FileEnd::EndOfFile => Verdict::Clean,
             _ if is_newest || may_be_torn => tail::judge(file, end, self.last)?,
             _ => Verdict::Corrupt { reason: end.reason() },
@@ -248,11 +257,20 @@ impl<'d> LogReader<'d> {
     }
 }
 
-/// Takes the newest files off the list as long as they hold nothing.
-fn split_void(disk: &dyn Disk, files: &mut Vec<LogFile>) -> Result<Vec<PathBuf>> {
+fn lost_after_sync(end: FileEnd, synced: u64) -> String {
+    format!("{}, and the file was synced up to byte {synced}", end.reason())
+}
+
+fn synced_of(mark: Option<SyncedMark>, file: &LogFileReader, first: Zxid) -> Result<u64> {
+    mark.map_or(Ok(0), |mark| mark.synced_of(file.raw().0, first).during("read", file.path()))
+}
+
+/// Takes the newest files off the list as long as they hold nothing, and never did.
+fn split_void(disk: &dyn Disk, files: &mut Vec<LogFile>, mark: Option<SyncedMark>) -> Result<Vec<PathBuf>> {
     let mut void = Vec::new();
     while let Some(newest) = files.last() {
-        if !tail::is_void(&mut LogFileReader::open(disk, &newest.path)?)? {
+        let mut file = LogFileReader::open(disk, &newest.path)?;
+        if synced_of(mark, &file, newest.first)? > 0 || !tail::is_void(&mut file)? {
             break;
         }
         void.extend(files.pop().map(|file| file.path));

@@ -35,7 +35,8 @@ pub(super) fn judge(reader: &LogFileReader, end: FileEnd, last: Zxid) -> Result<
     };
     let bytes = data_end - start;
     let corrupt = |also: String| Ok(Verdict::Corrupt { reason: format!("{}{also}", end.reason()) });
-    if bytes > claimed_length(file, start, size).during("read", reader.path())?.max(LONGEST_BATCH) {
+    let longest = claimed_length(file, start, size).during("read", reader.path())?;
+    if longest.is_some_and(|claimed| bytes > claimed.max(LONGEST_BATCH)) {
         return corrupt(format!(", and {bytes} bytes of data follow"));
     }
     let mut tail = vec![0; bytes as usize];
@@ -68,8 +69,12 @@ fn is_whole_but_wrong(tail: &[u8], end: FileEnd, start: u64) -> bool {
     let fits = |entry: &[u8]| u64::from(adler32(&entry)) == checksum;
     let claimed = usize::try_from(length).ok().and_then(|length| rest.split_at_checked(length));
     let wrong = match (end, claimed) {
-        (FileEnd::NoEndByte, Some((entry, [_, ..]))) => fits(entry),
+        (FileEnd::NoEndByte, Some((entry, [_, ..]))) => {
+            fits(entry) && !is_in_hole(tail, start, PREFIX + entry.len())
+        }
         (FileEnd::WrongChecksum, Some((entry, _))) => !has_hole(&tail[..PREFIX + entry.len() + 1], start),
+        // No server writes such a record.
+        (FileEnd::NoTransaction, _) => true,
         _ => false,
     };
     // Its length is wrong, or its end byte is where it ends.
@@ -77,15 +82,15 @@ fn is_whole_but_wrong(tail: &[u8], end: FileEnd, start: u64) -> bool {
 }
 
 /// How many bytes the record at `start` says it has, if there is the start of a record: a single record may be
-/// longer than a batch of several.
-fn claimed_length(file: &dyn DiskFile, start: u64, size: u64) -> std::io::Result<u64> {
+/// longer than a batch of several. `None` if the sector did not arrive that should say it.
+fn claimed_length(file: &dyn DiskFile, start: u64, size: u64) -> std::io::Result<Option<u64>> {
     let mut prefix = [0; PREFIX];
     if size - start < PREFIX as u64 || read_full(file, &mut prefix, start)? < PREFIX || prefix[..4] != [0; 4]
     {
-        return Ok(0);
+        return Ok(Some(0));
     }
     let (_, length) = split_prefix(&prefix);
-    Ok(u64::try_from(length).unwrap_or(0) + FRAMING as u64)
+    Ok((length != 0).then(|| u64::try_from(length).unwrap_or(0) + FRAMING as u64))
 }
 
 /// Whether a file holds no record at all and never did: empty, or a header at most, then zeros.
@@ -168,6 +173,14 @@ fn has_hole(damage: &[u8], start: u64) -> bool {
     let first = (start.next_multiple_of(SECTOR) - start) as usize;
     let Some((head, sectors)) = damage.split_at_checked(first) else { return false };
     (head.len() > 4 && all_zero(head)) || sectors.chunks_exact(SECTOR as usize).any(all_zero)
+}
+
+/// Whether the byte at `at` of a tail, which starts at `start` in the file, is in a sector that was never written.
+fn is_in_hole(tail: &[u8], start: u64, at: usize) -> bool {
+    let within = (start + at as u64) % SECTOR;
+    let from = at.saturating_sub(within as usize);
+    let to = tail.len().min(at + (SECTOR - within) as usize);
+    all_zero(&tail[from..to])
 }
 
 #[cfg(test)]

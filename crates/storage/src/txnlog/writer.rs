@@ -4,6 +4,7 @@ use super::{
     BATCH_LIMIT, END_BYTE, FRAMING, HEADER, MAGIC, PREFIX, Truncated,
     file::{Advance, LogFileReader},
     spare::SpareLog,
+    synced::{MarkFile, SyncedMark},
     tail::{self, Verdict},
     truncate_after,
 };
@@ -58,6 +59,7 @@ pub struct TxnLog {
     options: LogOptions,
     spare: Arc<SpareLog>,
     current: Option<CurrentFile>,
+    marks: Option<MarkFile>,
     /// Framed records that are not written yet.
     buffer: Vec<u8>,
     last: Option<Zxid>,
@@ -70,7 +72,12 @@ pub struct TxnLog {
 
 struct CurrentFile {
     path: PathBuf,
+    first: Zxid,
     file: Box<dyn DiskFile>,
+    /// Up to here it is synced.
+    synced: u64,
+    /// Up to here that is noted.
+    noted: u64,
     /// Where the next write goes.
     position: u64,
     /// The file's size.
@@ -90,6 +97,7 @@ impl TxnLog {
             dir,
             options,
             current: None,
+            marks: None,
             buffer: Vec::new(),
             last: None,
             base: Zxid::ZERO,
@@ -129,6 +137,11 @@ impl TxnLog {
         })
     }
 
+    /// Notes beside the log how far it is synced, for a later start. Nobody needs to wait for it.
+    pub fn note_synced(&mut self) -> Result<()> {
+        self.guarded(TxnLog::note_synced_unguarded)
+    }
+
     /// Lets the next record start a new file.
     pub fn roll(&mut self) {
         self.roll = true;
@@ -149,7 +162,7 @@ impl TxnLog {
     pub fn truncate_after(&mut self, zxid: Zxid) -> Result<Truncated> {
         self.guarded(|log| {
             log.flush()?;
-            log.current = None;
+            (log.current, log.marks) = (None, None);
             let cut = truncate_after(&*log.disk, &log.dir, zxid)?;
             log.goes_on_after(cut.last);
             Ok(cut)
@@ -174,6 +187,7 @@ impl TxnLog {
         // twin: a new file would have the name that the twin's file may have.
         if self.roll && self.last.is_none_or(|last| zxid > last) {
             self.flush()?;
+            self.note_synced_unguarded()?;
             self.current = None;
             self.roll = false;
         }
@@ -204,17 +218,33 @@ impl TxnLog {
             && let Some(file) = self.spare.take(&*self.disk, &path)?
         {
             let size = file.size().during("read the size of", &path)?;
-            return Ok(CurrentFile { path, file, position: 0, size, filled: 0, named: false });
+            return Ok(CurrentFile::new(path, zxid, file, size));
         }
         let file = self.disk.create(&path).during("create", &path)?;
-        Ok(CurrentFile { path, file, position: 0, size: 0, filled: 0, named: false })
+        Ok(CurrentFile::new(path, zxid, file, 0))
+    }
+
+    fn note_synced_unguarded(&mut self) -> Result<()> {
+        let Some(current) = &mut self.current else { return Ok(()) };
+        if current.noted == current.synced {
+            return Ok(());
+        }
+        let file = current.file.identity().during("look at", &current.path)?;
+        let marks = match &mut self.marks {
+            Some(marks) => marks,
+            none => none.insert(MarkFile::open(&*self.disk, &self.dir)?),
+        };
+        marks.note(&SyncedMark { first: current.first, file, through: current.synced })?;
+        current.noted = current.synced;
+        Ok(())
     }
 
     fn flush(&mut self) -> Result<()> {
-        let Some(current) = &mut self.current else { return Ok(()) };
         if self.buffer.is_empty() {
             return Ok(());
         }
+        self.note_synced_unguarded()?;
+        let Some(current) = &mut self.current else { return Ok(()) };
         let length = self.buffer.len() as u64;
         current.reserve(length, self.options.prealloc_bytes)?;
         current.write(&self.buffer)?;
@@ -224,6 +254,7 @@ impl TxnLog {
                 self.disk.sync_dir(&self.dir).during("sync", &self.dir)?;
                 current.named = true;
             }
+            current.synced = current.position;
         }
         self.since_roll += length;
         self.buffer.clear();
@@ -233,6 +264,10 @@ impl TxnLog {
 }
 
 impl CurrentFile {
+    fn new(path: PathBuf, first: Zxid, file: Box<dyn DiskFile>, size: u64) -> CurrentFile {
+        CurrentFile { path, first, file, synced: 0, noted: 0, position: 0, size, filled: 0, named: false }
+    }
+
     fn reserve(&mut self, length: u64, step: u64) -> Result<()> {
         // A new file's header is already there when upstream looks at the size.
         let position = self.position.max(HEADER as u64);

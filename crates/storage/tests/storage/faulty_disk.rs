@@ -4,7 +4,7 @@
 //! chance, in any combination, as real disks do it. What a sync has failed for the system takes for synced: another sync
 //! does nothing for it until it is written again.
 
-use ostler_storage::disk::{Disk, DiskFile};
+use ostler_storage::disk::{Disk, DiskFile, FileIdentity};
 use std::{
     collections::{BTreeMap, BTreeSet},
     io,
@@ -99,6 +99,15 @@ impl FaultyDisk {
         state.files.push(Content { now: bytes.to_vec(), synced: bytes.to_vec(), ..Content::default() });
         state.names.insert(path.to_path_buf(), file);
         state.durable_names.insert(path.to_path_buf(), file);
+    }
+
+    /// The disk changes a file's bytes by itself: the file stays the same one.
+    pub(crate) fn rot(&self, path: &Path, rot: impl FnOnce(&mut Vec<u8>)) {
+        let mut state = self.state();
+        let file = state.names[path];
+        let content = &mut state.files[file];
+        rot(&mut content.now);
+        content.synced.clone_from(&content.now);
     }
 
     /// The system needs the memory: from `offset` on a file reads as it is on the disk.
@@ -252,6 +261,10 @@ impl Disk for FaultyDisk {
 }
 
 impl DiskFile for OpenFile {
+    fn identity(&self) -> io::Result<FileIdentity> {
+        Ok(FileIdentity { inode: self.file as u64, born: 0 })
+    }
+
     fn size(&self) -> io::Result<u64> {
         Ok(self.disk.state().files[self.file].now.len() as u64)
     }

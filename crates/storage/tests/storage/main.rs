@@ -10,3 +10,4 @@ mod recovery;
 mod retention;
 mod sinks;
 mod snapshots;
+mod synced;

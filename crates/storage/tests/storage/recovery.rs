@@ -385,6 +385,7 @@ fn what_is_read_after_a_failed_sync_is_written_again_and_synced() {
             log.append(Zxid(zxid), &record(Zxid(zxid), 20)).unwrap();
         }
         log.commit().unwrap();
+        log.note_synced().unwrap();
         for (zxid, size) in [(4, 1000), (5, 3000)] {
             log.append(Zxid(zxid), &record(Zxid(zxid), size)).unwrap();
         }
