@@ -10,4 +10,6 @@ mod read_ahead;
 pub mod recovery;
 pub mod snapshots;
 
-pub use persistence::{Frozen, KeepingOptions, Persistence, Reloaded, epochs, log_from, log_part};
+pub use persistence::{
+    Frozen, KeepingOptions, Persistence, Reloaded, epochs, is_incomplete, log_from, log_part,
+};

@@ -17,7 +17,7 @@ use ostler_server_core::{LogPart, PersistOp, effect::Record};
 use ostler_storage::{
     StorageError,
     disk::Disk,
-    epochs::{EpochFile, read_epoch, write_epoch},
+    epochs::{self, EpochFile, mark_complete, mark_incomplete, read_epoch, write_epoch},
     error::IoContext,
     folders::DataFolders,
     recover::{Origin, RecoverOptions},
@@ -136,11 +136,13 @@ impl Persistence {
         let settings = &self.snapshots;
         let (folders, disk) = (&settings.folders, &*settings.disk);
         match op {
+            PersistOp::MarkIncomplete => mark_incomplete(disk, &folders.snapshots)?,
             PersistOp::SaveAccepted(epoch) => {
                 write_epoch(disk, &folders.snapshots, EpochFile::Accepted, epoch)?;
             }
             PersistOp::SaveCurrent(epoch) => {
                 write_epoch(disk, &folders.snapshots, EpochFile::Current, epoch)?;
+                mark_complete(disk, &folders.snapshots)?;
             }
             PersistOp::Truncate { to, reload } => {
                 settings.cuts.add();
@@ -227,6 +229,11 @@ pub fn epochs(disk: &dyn Disk, folders: &DataFolders, last: Zxid) -> Result<(Epo
     let epoch = |which| read_epoch(disk, &folders.snapshots, which);
     let current = epoch(EpochFile::Current)?.unwrap_or_default().max(last.epoch());
     Ok((epoch(EpochFile::Accepted)?.unwrap_or_default().max(current), current))
+}
+
+/// Whether the folder was empty, and what is there now may be only a part of a leader's history.
+pub fn is_incomplete(disk: &dyn Disk, folders: &DataFolders) -> Result<bool, StorageError> {
+    epochs::is_incomplete(disk, &folders.snapshots)
 }
 
 /// From where on the log on disk lacks nothing, after a start.

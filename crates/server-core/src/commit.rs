@@ -65,6 +65,9 @@ impl Server {
     /// Applies a transaction, tells its watchers, answers whoever waits for it here.
     pub(crate) fn commit(&mut self, now: Now, proposal: &Outstanding, effects: &mut Vec<Effect>) {
         let record = TxnRecord::read(&proposal.record.0).expect("a record is checked before it is logged");
+        if !self.syncs.is_empty() {
+            self.end_wait_of_own(now, record.header.session, effects);
+        }
         let mut events = core::mem::take(&mut self.events);
         let outcome = self.tree.apply(&record, &mut events);
         self.overlay.retire(proposal.zxid);
@@ -249,7 +252,7 @@ impl Server {
         let applied = self.tree.last_processed();
         while self.syncs.front().is_some_and(|(after, _)| *after <= applied) {
             match self.syncs.pop_front() {
-                Some((_, Syncing::Client(conn))) => self.drain(now, conn, effects),
+                Some((_, Syncing::Client(conn) | Syncing::ComeBack(conn))) => self.drain(now, conn, effects),
                 Some((_, Syncing::Learner(link))) => {
                     effects.push(Effect::ToPeer { link, message: PeerMessage::Packet(Packet::Sync) });
                 }
@@ -267,6 +270,7 @@ impl Server {
     pub(crate) fn synced(&mut self, now: Now, effects: &mut Vec<Effect>) {
         let conn = match self.syncs.pop_front() {
             Some((_, Syncing::Client(conn))) => conn,
+            Some((_, Syncing::ComeBack(conn))) => return self.end_wait(now, conn, effects),
             Some((_, Syncing::Learner(link))) => {
                 let message = PeerMessage::Packet(Packet::Sync);
                 return effects.push(Effect::ToPeer { link, message });
@@ -284,6 +288,27 @@ impl Server {
             }
         }
         self.drain(now, conn, effects);
+    }
+
+    /// At a learner: what a session had under way when it came back here is decided.
+    fn end_wait(&mut self, now: Now, conn: ConnId, effects: &mut Vec<Effect>) {
+        let Some(state) = self.conns.get_mut(&conn) else { return };
+        let is_over =
+            |first: &mut Waiting| matches!(first, Waiting::UnderWay { until } if *until == UNANSWERED);
+        if state.fifo.pop_front_if(is_over).is_some() {
+            self.drain(now, conn, effects);
+        }
+    }
+
+    /// At a learner: a transaction of a session that has nothing under way from before is one of its new connection,
+    /// though the sync is not answered. A follower of another make may pass both on in any order.
+    fn end_wait_of_own(&mut self, now: Now, session: SessionId, effects: &mut Vec<Effect>) {
+        let conn = self.sessions.get(session).and_then(|state| state.conn);
+        if let Some(conn) = conn
+            && !self.has_undecided_writes(session)
+        {
+            self.end_wait(now, conn, effects);
+        }
     }
 
     fn consider_snapshot(&mut self, record_len: usize, effects: &mut Vec<Effect>) {

@@ -4,7 +4,7 @@ use crate::{
     effect::{CloseReason, Effect},
     fifo::{AnswerForm, Numbered, Waiting},
     input::{ConnId, Now},
-    server::{Phase, Pipeline, Server, Syncing},
+    server::{Phase, Pipeline, Server, Syncing, UNANSWERED},
     session::Owner,
 };
 use ostler_proto::{
@@ -15,6 +15,9 @@ use ostler_proto::{
     planted::{self, Bug},
     txn::Txn,
 };
+
+/// The body of a sync: the path `/`.
+const ROOT: &[u8] = &[0, 0, 0, 1, b'/'];
 
 impl Server {
     pub(crate) fn connect(
@@ -33,8 +36,7 @@ impl Server {
         if read_only && request.read_only != Some(true) {
             return self.close(conn, CloseReason::ReadOnly, effects);
         }
-        if request.last_zxid_seen > self.tree.last_processed().to_wire() && !planted::is(Bug::OlderTreeServed)
-        {
+        if request.last_zxid_seen > self.complete_through().to_wire() && !planted::is(Bug::OlderTreeServed) {
             // No answer: the client tries another server, which may have what it has seen.
             return self.close(conn, CloseReason::ClientAhead, effects);
         }
@@ -169,21 +171,33 @@ impl Server {
             state.owner = Owner::Here;
         }
         self.sessions.touch(now.mono, session);
-        self.wait_for_what_is_under_way(conn);
+        self.wait_for_what_is_under_way(conn, session, effects);
         self.connected(now, conn, session, answer_read_only, effects);
     }
 
     /// A client that comes back looks for what it had asked for, as Curator does for a protected znode. Upstream's reads
-    /// are behind the writes of their session, whatever connection those came on. A learner's client hears of its
-    /// session only then.
-    fn wait_for_what_is_under_way(&mut self, conn: ConnId) {
-        let until = self.proposed();
-        if !matches!(self.pipeline(), Some(Pipeline::Propose)) || until <= self.tree.last_processed() {
-            return;
-        }
+    /// are behind the writes of their session, whatever connection those came on.
+    ///
+    /// At a learner, the session's writes of earlier connections are on their way to the leader, and so is what asks
+    /// here whether they are decided: a sync. If another server had taken them, the leader has told of the session after
+    /// they were decided.
+    fn wait_for_what_is_under_way(
+        &mut self,
+        conn: ConnId,
+        session: SessionId,
+        effects: &mut alloc::vec::Vec<Effect>,
+    ) {
+        let until = match self.pipeline() {
+            Some(Pipeline::Propose) if self.proposed() > self.tree.last_processed() => self.proposed(),
+            Some(Pipeline::Forward(leader)) if self.has_undecided_writes(session) => {
+                self.forward_op(leader, conn, (session, 0, Op::Sync.code()), ROOT, effects);
+                UNANSWERED
+            }
+            _ => return,
+        };
         let Some(state) = self.conns.get_mut(&conn) else { return };
         state.fifo.push_back(Waiting::UnderWay { until });
-        self.syncs.push_back((until, Syncing::Client(conn)));
+        self.syncs.push_back((until, Syncing::ComeBack(conn)));
     }
 
     /// The leader has said whether a session lives that a client came back with.

@@ -60,6 +60,11 @@ pub enum PersistOp {
     },
     /// Start a new log file with the next record.
     RollLog,
+    /// Note that there was nothing on disk, and that a leader's history begins to come. Until the next
+    /// [`PersistOp::SaveCurrent`] is done, a start finds [`EnsembleConfig::incomplete`].
+    ///
+    /// [`EnsembleConfig::incomplete`]: crate::EnsembleConfig::incomplete
+    MarkIncomplete,
     /// Save the accepted epoch.
     SaveAccepted(Epoch),
     /// Save the current epoch.

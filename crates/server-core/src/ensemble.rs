@@ -75,6 +75,9 @@ pub struct EnsembleConfig {
     pub read_only_after_ms: Option<u64>,
     /// Nothing on disk is right: this server is new.
     pub may_start_empty: bool,
+    /// What is on disk may be a part of what this server once had and acknowledged: see
+    /// [`PersistOp::MarkIncomplete`](crate::PersistOp::MarkIncomplete).
+    pub incomplete: bool,
     /// The accepted epoch on disk.
     pub accepted: Epoch,
     /// The current epoch on disk.
@@ -166,6 +169,8 @@ pub(crate) struct Ensemble {
     election: Election,
     accepted: Epoch,
     current: Epoch,
+    /// What is on disk may be a part of what this server once had.
+    incomplete: bool,
     role: Role,
     leader: Option<ServerId>,
     /// Whom this server follows: the leader, or an observer a follower in its place.
@@ -206,10 +211,13 @@ struct Reload {
     look: bool,
 }
 
+/// Whom a learner is to be brought to later, and what it gets then.
 #[derive(Debug)]
 struct Delayed {
     peer: Zxid,
     then: Vec<crate::effect::PeerMessage>,
+    /// When it is given a tree instead, if the log on disk is being read for it.
+    tree_at: Option<Mono>,
 }
 
 impl Ensemble {
@@ -224,6 +232,7 @@ impl Ensemble {
             electorate: reconfig::electorate(&config),
             accepted: config.accepted,
             current: config.current,
+            incomplete: config.incomplete && !config.may_start_empty,
             role: Role::Looking,
             leader: None,
             master: None,
@@ -279,6 +288,11 @@ impl Ensemble {
             _ if self.is_read_only() => MemberMode::ReadOnly,
             _ => MemberMode::Looking,
         }
+    }
+
+    /// The epoch of the last leader whose history this server has.
+    pub(crate) fn current_epoch(&self) -> Epoch {
+        self.current
     }
 
     fn votes(&self) -> bool {
@@ -429,13 +443,18 @@ impl Server {
     fn begin_election(&mut self, now: Now, effects: &mut Vec<Effect>) {
         let standing = self.standing();
         let Some(ensemble) = &mut self.ensemble else { return };
-        let nothing = Standing { accepted: Epoch(0), current: Epoch(0), last: Zxid::ZERO };
-        ensemble.election.set_fresh(standing == nothing && !ensemble.config.may_start_empty);
-        let own = ensemble.votes().then_some(Candidate {
-            epoch: standing.current,
-            zxid: standing.last,
-            id: ensemble.me,
-        });
+        ensemble.election.set_fresh(has_no_history(standing) && !ensemble.config.may_start_empty);
+        let candidate = Candidate { epoch: standing.current, zxid: standing.last, id: ensemble.me };
+        let own = (ensemble.votes() && !ensemble.incomplete).then_some(candidate);
+        if ensemble.incomplete {
+            tracing::warn!(
+                last = %standing.last,
+                "the data folder was empty, and this server was stopped before it had copied all of a leader's data: its \
+                 vote does not count before it has. If the other servers have lost theirs for good, stop it, create an \
+                 empty file named `initialize` in dataLogDir (dataDir, if that is not set), and start it again: then \
+                 what it has copied counts"
+            );
+        }
         tracing::info!(last = %standing.last, epoch = standing.current.0, "looking for a leader");
         ensemble.read_only.look(now.mono, ensemble.config.read_only_after_ms);
         let mut out = Vec::new();
@@ -621,6 +640,12 @@ impl Server {
             _ => {}
         }
     }
+}
+
+/// Whether nothing of a leader's history is on disk. An accepted epoch is no history: a server that has lost its disk
+/// accepts one before it gets anything back.
+fn has_no_history(standing: Standing) -> bool {
+    standing.current == Epoch(0) && standing.last == Zxid::ZERO
 }
 
 /// A learner's first word, and the version of its configuration; `None` if it is none, or that is newer than this one.

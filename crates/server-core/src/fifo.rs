@@ -57,7 +57,8 @@ pub(crate) enum Waiting {
         arrived: Mono,
     },
     /// Not a request: what the session had under way when it came back on this connection. Nothing is read until that
-    /// has committed, for the client would take it for not done.
+    /// has committed, for the client would take it for not done. At a learner that is not known before the leader has
+    /// answered a sync.
     UnderWay { until: Zxid },
     /// Answered once everything proposed before it has committed.
     Sync { xid: Xid, after: Zxid, path: Option<Box<str>>, arrived: Mono },

@@ -90,6 +90,8 @@ pub(crate) const UNANSWERED: Zxid = Zxid(u64::MAX);
 pub(crate) enum Syncing {
     /// A client here.
     Client(ConnId),
+    /// A client that has come back here, for what its session has under way.
+    ComeBack(ConnId),
     /// A learner, for a client of its own.
     Learner(LinkId),
     /// A learner that asked whether a session lives. One that was not valid then is not valid later.
@@ -262,6 +264,14 @@ impl Server {
     /// The last proposal that this server knows of.
     pub(crate) fn proposed(&self) -> Zxid {
         self.outstanding.back().map_or(self.tree.last_processed(), |proposal| proposal.zxid)
+    }
+
+    /// Up to where this server's tree is complete. With its current epoch it has all that came before that epoch, also
+    /// where nothing was written in it yet: only a leader's tree says so by its last zxid, and trees that come from one.
+    pub(crate) fn complete_through(&self) -> Zxid {
+        let begun =
+            self.ensemble.as_ref().map_or(Zxid::ZERO, |ensemble| Zxid::new(ensemble.current_epoch(), 0));
+        self.tree.last_processed().max(begun)
     }
 
     /// The zxid of the next proposal.

@@ -305,6 +305,7 @@ fn ensemble_config(
         local_sessions: ensemble.local_sessions,
         read_only_after_ms: config.readonly_mode_enabled.then_some(tick.max(READ_ONLY_AFTER_MIN_MS)),
         may_start_empty: false,
+        incomplete: ostler_persistence::is_incomplete(files, folders)?,
         accepted,
         current,
         log_from: ostler_persistence::log_from(restored.recovered.origin),

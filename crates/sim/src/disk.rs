@@ -62,6 +62,7 @@ pub(crate) struct Found {
     pub(crate) accepted: Epoch,
     pub(crate) current: Epoch,
     pub(crate) log_from: Zxid,
+    pub(crate) incomplete: bool,
     pub(crate) membership: Membership,
     pub(crate) pending: Option<Membership>,
     /// Nobody has spoilt it.
@@ -236,6 +237,7 @@ impl MemberDisk {
         Ok(Found {
             replayed: restored.recovered.records,
             log_from: ostler_persistence::log_from(restored.recovered.origin),
+            incomplete: ostler_persistence::is_incomplete(&*disk, &self.folders)?,
             tree: restored.tree,
             history,
             accepted,
@@ -359,7 +361,10 @@ impl MemberDisk {
                 self.snapshots.insert(frozen.zxid, history.clone());
                 installed = Some(history);
             }
-            PersistOp::Append { .. } | PersistOp::RollLog | PersistOp::SaveConfig { .. } => {}
+            PersistOp::Append { .. }
+            | PersistOp::RollLog
+            | PersistOp::MarkIncomplete
+            | PersistOp::SaveConfig { .. } => {}
         }
         let Some(persistence) = &mut self.persistence else { return Ok(None) };
         let reloaded = persistence.carry_out(op)?;

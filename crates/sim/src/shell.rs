@@ -83,6 +83,7 @@ impl World {
             PersistOp::Truncate { to, .. } => node.history.cut(*to),
             PersistOp::Install(_) => node.history = node.incoming.take().unwrap(),
             PersistOp::RollLog
+            | PersistOp::MarkIncomplete
             | PersistOp::SaveAccepted(_)
             | PersistOp::SaveCurrent(_)
             | PersistOp::SaveConfig { .. } => {}

@@ -59,6 +59,7 @@ pub(crate) fn act(of: &PersistOp) -> String {
     match of {
         PersistOp::Append { zxid, record: bytes } => format!("logs {zxid}: {}", record(&bytes.0)),
         PersistOp::Install(frozen) => format!("writes the leader's tree of {}", frozen.zxid),
+        PersistOp::MarkIncomplete => "notes that its history is not complete".into(),
         PersistOp::SaveAccepted(epoch) => format!("saves the accepted epoch {:x}", epoch.0),
         PersistOp::SaveCurrent(epoch) => format!("saves the current epoch {:x}", epoch.0),
         PersistOp::Truncate { to, reload } => {

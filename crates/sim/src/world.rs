@@ -335,6 +335,7 @@ impl World {
             local_sessions: shape.local,
             read_only_after_ms: shape.read_only_after_ms,
             may_start_empty: node.new_here,
+            incomplete: found.incomplete,
             accepted: found.accepted,
             current: found.current,
             log_from: found.log_from,

@@ -217,6 +217,14 @@ pub fn replace_text(disk: &dyn Disk, path: &Path, text: &str) -> Result<(), Stor
     disk.sync_dir(dir).during("sync", dir)
 }
 
+/// Makes an empty file, durably.
+pub(crate) fn create_empty(disk: &dyn Disk, path: &Path) -> Result<(), StorageError> {
+    let file = disk.create(path).during("create", path)?;
+    file.sync_data().during("sync", path)?;
+    let dir = path.parent().unwrap_or(Path::new("/"));
+    disk.sync_dir(dir).during("sync", dir)
+}
+
 /// Where [`replace_text`] writes first.
 pub(crate) fn unfinished(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();

@@ -1,7 +1,7 @@
 //! `acceptedEpoch` and `currentEpoch`: a decimal number each, without a newline, beside the snapshots.
 
 use crate::{
-    disk::{Disk, read_full, replace_text, unfinished},
+    disk::{Disk, create_empty, read_full, replace_text, unfinished},
     error::{IoContext, Result, StorageError},
 };
 use ostler_proto::id::Epoch;
@@ -38,6 +38,31 @@ pub fn read_unfinished_epoch(disk: &dyn Disk, dir: &Path, which: EpochFile) -> R
 /// Writes an epoch, durably and all at once.
 pub fn write_epoch(disk: &dyn Disk, dir: &Path, which: EpochFile, epoch: Epoch) -> Result<()> {
     replace_text(disk, &dir.join(which.name()), &epoch.0.to_string())
+}
+
+/// An empty file beside the epochs. Java ignores it.
+const INCOMPLETE: &str = "historyIncomplete";
+
+/// Whether what is on disk may be only a part of what this server once had: its folder was empty, and a leader has
+/// begun to bring it to its history, but has not come to the end.
+pub fn is_incomplete(disk: &dyn Disk, dir: &Path) -> Result<bool> {
+    let path = dir.join(INCOMPLETE);
+    disk.exists(&path).during("look for", &path)
+}
+
+/// Notes durably that a history begins to come into an empty folder.
+pub fn mark_incomplete(disk: &dyn Disk, dir: &Path) -> Result<()> {
+    create_empty(disk, &dir.join(INCOMPLETE))
+}
+
+/// Notes durably that the history is all there.
+pub fn mark_complete(disk: &dyn Disk, dir: &Path) -> Result<()> {
+    let path = dir.join(INCOMPLETE);
+    if !is_incomplete(disk, dir)? {
+        return Ok(());
+    }
+    disk.remove(&path).during("remove", &path)?;
+    disk.sync_dir(dir).during("sync", dir)
 }
 
 fn read(disk: &dyn Disk, path: &Path) -> Result<Option<Epoch>> {

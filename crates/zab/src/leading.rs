@@ -393,15 +393,19 @@ impl Leading {
         learner.heard = now;
         match what {
             FromLearner::AckEpoch { last, current } => self.epoch_acked(now, link, last, current, out),
-            FromLearner::Ack(zxid) => self.acked(link, zxid, out),
+            FromLearner::Ack(zxid) => self.acked(now, link, zxid, out),
             FromLearner::Info { .. } | FromLearner::Sign => {}
         }
     }
 
-    /// A learner takes what it is sent, or sends it, though no packet is whole yet.
+    /// A learner takes what it is sent, or sends it, though no packet is whole yet. As long as a voter is brought to the
+    /// history, the epoch may still begin: to give up would send the tree to it again from the start.
     pub fn lives(&mut self, now: Mono, link: LinkId) {
-        if let Some(learner) = self.learners.get_mut(&link) {
-            learner.heard = now;
+        let Some(learner) = self.learners.get_mut(&link) else { return };
+        learner.heard = now;
+        let is_awaited = learner.stage == LearnerStage::Syncing && !learner.observer;
+        if is_awaited && matches!(self.stage, Stage::Sync { .. }) {
+            self.deadline = self.deadline.max(now.after(self.timing.init));
         }
     }
 
@@ -424,10 +428,10 @@ impl Leading {
     }
 
     /// The current epoch is on disk, and with it this server's own part in the quorum.
-    pub fn current_saved(&mut self, out: &mut Vec<LeadingOutput>) {
+    pub fn current_saved(&mut self, now: Mono, out: &mut Vec<LeadingOutput>) {
         let Stage::Sync { saved, .. } = &mut self.stage else { return };
         *saved = true;
-        self.consider_reign(out);
+        self.consider_reign(now, out);
     }
 
     /// Looks at who is still there; to be called every half tick.
@@ -626,7 +630,7 @@ impl Leading {
         }
     }
 
-    fn acked(&mut self, link: LinkId, zxid: Zxid, out: &mut Vec<LeadingOutput>) {
+    fn acked(&mut self, now: Mono, link: LinkId, zxid: Zxid, out: &mut Vec<LeadingOutput>) {
         let Some(learner) = self.learners.get_mut(&link) else { return };
         match learner.stage {
             LearnerStage::Syncing if zxid != Zxid::new(self.epoch, 0) => {
@@ -652,12 +656,12 @@ impl Leading {
                 }
                 let (from, early) = (learner.id, learner.early);
                 if self.is_established() {
-                    self.up_to_date(out);
+                    self.up_to_date(now, out);
                     if early > Zxid::ZERO {
                         out.push(LeadingOutput::Acknowledged { from, zxid: early });
                     }
                 } else {
-                    self.consider_reign(out);
+                    self.consider_reign(now, out);
                 }
             }
             // The second acknowledgement of the reign itself has counter 0.
@@ -674,7 +678,7 @@ impl Leading {
     }
 
     /// A quorum has the history on disk.
-    fn consider_reign(&mut self, out: &mut Vec<LeadingOutput>) {
+    fn consider_reign(&mut self, now: Mono, out: &mut Vec<LeadingOutput>) {
         let Stage::Sync { saved, acks } = &self.stage else { return };
         let has = |server: ServerId| (server == self.me && *saved) || acks.contains(&server);
         if !self.electorate.is_quorum(has) {
@@ -682,13 +686,14 @@ impl Leading {
         }
         self.stage = Stage::Broadcast;
         out.push(LeadingOutput::Established(self.epoch));
-        self.up_to_date(out);
+        self.up_to_date(now, out);
     }
 
-    fn up_to_date(&mut self, out: &mut Vec<LeadingOutput>) {
+    /// Until now a learner had nothing to say, for as long as the others took. From now on it answers heartbeats.
+    fn up_to_date(&mut self, now: Mono, out: &mut Vec<LeadingOutput>) {
         for (link, learner) in &mut self.learners {
             if learner.stage == LearnerStage::Synced {
-                learner.stage = LearnerStage::Active;
+                (learner.stage, learner.heard) = (LearnerStage::Active, now);
                 out.push(LeadingOutput::UpToDate(*link));
             }
         }

@@ -49,7 +49,7 @@ impl Reign {
     }
 
     fn current_saved(&mut self) -> Vec<LeadingOutput> {
-        self.leading.current_saved(&mut self.out);
+        self.leading.current_saved(Mono(0), &mut self.out);
         self.took()
     }
 

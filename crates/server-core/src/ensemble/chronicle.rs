@@ -300,6 +300,7 @@ mod tests {
             reign: ReignLength::default(),
             history: HistoryLimits { records: 100, bytes: 1 << 20 },
             may_start_empty: false,
+            incomplete: false,
             accepted: Epoch(3),
             current: Epoch(3),
             log_from: Zxid::ZERO,

@@ -1,7 +1,7 @@
 //! The learner's side: the leader's history is taken over, then what it proposes.
 
 use super::{
-    Asking, Held, Learner, ObserverMaster, Reload, Role, Step, chronicle::Why, own_info,
+    Asking, Held, Learner, ObserverMaster, Reload, Role, Step, chronicle::Why, has_no_history, own_info,
     reconfig::is_reconfig,
 };
 use crate::{
@@ -137,7 +137,9 @@ impl Server {
         let Some(ensemble) = &mut self.ensemble else { return };
         if matches!(said, FromLeader::Diff | FromLeader::Trunc(_)) {
             ensemble.election.brought_history();
+            self.mark_incomplete(effects);
         }
+        let Some(ensemble) = &mut self.ensemble else { return };
         if let Role::Learning(learner) = &mut ensemble.role {
             learner.learning.heard(said, &mut out);
         }
@@ -188,6 +190,17 @@ impl Server {
         self.answers_without_disk(now, effects);
     }
 
+    /// A history begins to come to a server that has none. If it is stopped before the end, it must not be taken for one
+    /// that only lags: it may have acknowledged what it does not have yet.
+    fn mark_incomplete(&mut self, effects: &mut Vec<Effect>) {
+        let standing = self.standing();
+        let Some(ensemble) = &mut self.ensemble else { return };
+        if has_no_history(standing) && !ensemble.config.may_start_empty && !ensemble.incomplete {
+            ensemble.incomplete = true;
+            effects.push(Effect::Persist { seq: self.gate.issue(), op: PersistOp::MarkIncomplete });
+        }
+    }
+
     /// Waits for the disk.
     fn answer_leader(&mut self, packet: Packet<'static>) {
         let term = self.term();
@@ -228,7 +241,7 @@ impl Server {
         self.tell_commit(&proposal, effects);
         self.commit(now, &proposal, effects);
         self.remember(proposal);
-        self.catch_up_with_observers(effects);
+        self.catch_up_with_observers(now, effects);
     }
 
     /// What is logged here is the beginning of the leader's history: so it is committed.
@@ -316,6 +329,7 @@ impl Server {
             return;
         }
         learner.heard = now.mono;
+        self.mark_incomplete(effects);
         let at = tree.last_processed();
         self.outstanding.clear();
         self.replace_tree(tree);

@@ -97,6 +97,14 @@ impl Server {
         }
     }
 
+    /// Whether writes of a session went to the leader on connections that are gone, and did not come back yet.
+    pub(crate) fn has_undecided_writes(&self, session: SessionId) -> bool {
+        match self.ensemble.as_ref().map(|ensemble| &ensemble.role) {
+            Some(Role::Learning(learner)) => learner.abandoned.contains_key(&session),
+            _ => false,
+        }
+    }
+
     /// The last write that went to the leader for connections that are gone did not get there.
     pub(super) fn forget_stopped_write(&mut self, session: SessionId) {
         let Some(Role::Learning(learner)) = self.ensemble.as_mut().map(|ensemble| &mut ensemble.role) else {
@@ -104,6 +112,9 @@ impl Server {
         };
         if let Some(writes) = learner.abandoned.get_mut(&session) {
             writes.pop_back();
+            if writes.is_empty() {
+                learner.abandoned.remove(&session);
+            }
         }
     }
 

@@ -189,9 +189,10 @@ impl Server {
     }
 
     /// An observer that comes from another follower may have commits that are on the way here still. It waits for them:
-    /// a leader's reign that this server goes along with never takes them back. True if it does.
+    /// a leader's reign that this server goes along with never takes them back. True if it does. The beginning of the
+    /// epoch is no commit: whoever serves in it has that.
     pub(super) fn waits_for_commits(&mut self, link: LinkId, has: Zxid) -> bool {
-        let applied = self.tree.last_processed();
+        let applied = self.complete_through();
         let Some(ensemble) = &mut self.ensemble else { return false };
         let epoch = ensemble.current;
         let Some(master) = ensemble.observer_master() else { return false };
@@ -199,12 +200,12 @@ impl Server {
             return false;
         }
         master.ahead.insert(link, has);
-        ensemble.delayed.insert(link, Delayed { peer: has, then: Vec::new() });
+        ensemble.delayed.insert(link, Delayed { peer: has, then: Vec::new(), tree_at: None });
         true
     }
 
     /// One more is committed here: whoever waited for it is brought to it, and to what was committed meanwhile.
-    pub(super) fn catch_up_with_observers(&mut self, effects: &mut Vec<Effect>) {
+    pub(super) fn catch_up_with_observers(&mut self, now: Now, effects: &mut Vec<Effect>) {
         let applied = self.tree.last_processed();
         let Some(ensemble) = &mut self.ensemble else { return };
         let Some(master) = ensemble.observer_master().filter(|master| !master.ahead.is_empty()) else {
@@ -215,7 +216,7 @@ impl Server {
             if let Some(ensemble) = &mut self.ensemble {
                 ensemble.delayed.remove(&link);
             }
-            self.synchronise(link, has, effects);
+            self.synchronise(now, link, has, effects);
         }
     }
 
@@ -223,6 +224,7 @@ impl Server {
         let mut out = Vec::new();
         if let Some(master) = self.ensemble.as_mut().and_then(|ensemble| ensemble.observer_master()) {
             master.observers.tick(now.mono, &mut out);
+            self.send_trees_for_logs(now, effects);
             self.ping_learners(effects);
             self.lead(now, out, effects);
         }

@@ -53,8 +53,23 @@ impl Server {
         let Some(ensemble) = &mut self.ensemble else { return };
         let Role::Leading(leading) = &mut ensemble.role else { return };
         leading.tick(now.mono, &mut out);
+        self.send_trees_for_logs(now, effects);
         self.ping_learners(effects);
         self.lead(now, out, effects);
+    }
+
+    /// A learner hears nothing while the log is read for it: the first word must say how it is brought to the history.
+    /// Before it loses patience it gets a tree.
+    pub(super) fn send_trees_for_logs(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        let Some(ensemble) = &mut self.ensemble else { return };
+        let is_due = |_: &LinkId, of: &mut Delayed| of.tree_at.is_some_and(|due| due <= now.mono);
+        for (link, delayed) in ensemble.delayed.extract_if(.., is_due).collect::<Vec<_>>() {
+            tracing::warn!(
+                link = link.0,
+                "reading the log for a learner takes long: it is sent a whole tree instead"
+            );
+            self.snapshot_late(link, delayed.then, effects);
+        }
     }
 
     pub(super) fn ping_learners(&mut self, effects: &mut Vec<Effect>) {
@@ -78,7 +93,7 @@ impl Server {
                 LeadingOutput::LeaderInfo { link, epoch } => {
                     effects.push(send(link, Packet::LeaderInfo { epoch, protocol: PROTOCOL_VERSION }));
                 }
-                LeadingOutput::Synchronise { link, last } => self.synchronise(link, last, effects),
+                LeadingOutput::Synchronise { link, last } => self.synchronise(now, link, last, effects),
                 LeadingOutput::Established(epoch) => self.begin_reign(now, epoch, effects),
                 LeadingOutput::UpToDate(link) => effects.push(send(link, Packet::UpToDate)),
                 LeadingOutput::Acknowledged { from, zxid } => {
@@ -124,6 +139,7 @@ impl Server {
         let term = self.term();
         if let Some(ensemble) = &mut self.ensemble {
             ensemble.current = epoch;
+            ensemble.incomplete = false;
         }
         effects.push(Effect::Persist { seq: self.gate.issue(), op: PersistOp::SaveCurrent(epoch) });
         self.gate.hold(Held::Step { term, step: Step::CurrentSaved });
@@ -135,7 +151,7 @@ impl Server {
         let mut out = Vec::new();
         match (step, &mut ensemble.role) {
             (Step::AcceptedSaved, Role::Leading(leading)) => leading.accepted_saved(now.mono, &mut out),
-            (Step::CurrentSaved, Role::Leading(leading)) => leading.current_saved(&mut out),
+            (Step::CurrentSaved, Role::Leading(leading)) => leading.current_saved(now.mono, &mut out),
             (Step::Send(packet), Role::Learning(learner)) => {
                 effects.push(Effect::ToPeer { link: learner.link, message: PeerMessage::Packet(packet) });
             }
@@ -202,11 +218,11 @@ impl Server {
 
     /// Sends what a learner lacks: from memory, from the log on disk, or the whole tree. All that is proposed
     /// from now on follows by itself.
-    pub(super) fn synchronise(&mut self, link: LinkId, peer: Zxid, effects: &mut Vec<Effect>) {
+    pub(super) fn synchronise(&mut self, now: Now, link: LinkId, peer: Zxid, effects: &mut Vec<Effect>) {
         if self.waits_for_commits(link, peer) {
             return;
         }
-        let applied = self.tree.last_processed();
+        let applied = self.complete_through();
         let Some(ensemble) = &mut self.ensemble else { return };
         let history = &ensemble.history;
         let reach = Reach { first: history.first(), last: history.last(), applied };
@@ -217,7 +233,8 @@ impl Server {
         // Where records are missing between two reigns, nothing in the log shows it.
         if planned == SyncPlan::AskLog && peer >= ensemble.log_from {
             let through = history.last();
-            ensemble.delayed.insert(link, Delayed { peer, then: Vec::new() });
+            let tree_at = Some(now.mono.after(ensemble.config.timing.init / 2));
+            ensemble.delayed.insert(link, Delayed { peer, then: Vec::new(), tree_at });
             effects.push(Effect::ReadLog { term: ensemble.term, link, after: peer, through });
         } else {
             self.send_plan(link, planned, None, effects);

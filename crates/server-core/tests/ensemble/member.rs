@@ -87,6 +87,7 @@ impl Member {
             local_sessions: LocalSessions::Off,
             read_only_after_ms: None,
             may_start_empty: true,
+            incomplete: false,
             accepted: Epoch(epoch),
             current: Epoch(epoch),
             log_from: Zxid::ZERO,

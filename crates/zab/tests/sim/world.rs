@@ -351,7 +351,7 @@ impl World {
                 }
                 Held::CurrentSaved => {
                     if let Some(leading) = self.member(id).leading() {
-                        leading.current_saved(&mut out);
+                        leading.current_saved(now, &mut out);
                     }
                 }
                 Held::Own(zxid) => self.acknowledged(id, id, zxid),
