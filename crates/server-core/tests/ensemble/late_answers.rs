@@ -1,123 +1,17 @@
 //! A session that comes back on a new connection, and numbers its requests anew on it, as kazoo does. What its earlier
 //! connection had asked for commits while the new one waits for a write with the same number.
 
-use crate::member::{Member, SESSION, at, config};
-use ostler_proto::{
-    connect::ConnectRequest,
-    error::ErrorCode,
-    id::{SessionId, Zxid},
-    jute::Writer,
-    op::Op,
-    password::password_of,
-    quorum_packet::Packet,
-    stat::ExtendedTypes,
-    txn::{Txn, TxnHeader, TxnRecord},
+use crate::{
+    follower::{Follower, TIMEOUT_MS, XID},
+    member::{Member, SESSION, at, config},
 };
-use ostler_server_core::{ClientRequest, ConnId, Effect, Input};
+use ostler_proto::{
+    error::ErrorCode, id::SessionId, jute::Writer, op::Op, quorum_packet::Packet, stat::ExtendedTypes,
+    txn::Txn,
+};
+use ostler_server_core::Input;
 use ostler_tree::Tree;
 use ostler_zab::leading::LinkId;
-
-const TIMEOUT_MS: i32 = 10_000;
-const XID: i32 = 1;
-
-/// A follower of a leader that answers for a session at once, as Java's does.
-struct Follower {
-    member: Member,
-    leader: LinkId,
-}
-
-impl Follower {
-    /// The session is there already.
-    fn start() -> Follower {
-        let ensemble = config(&[1, 2, 3], at(1, 0));
-        let mut member = Member::start(&ensemble, None, Tree::fresh(ExtendedTypes::default()), 1);
-        let leader = member.follows(&[2, 3], &ensemble, 2);
-        member.hears(leader, Packet::Diff(at(0, 0)));
-        member.hears_new_leader(leader, 2, &ensemble);
-        member.hears(leader, Packet::UpToDate);
-        let mut follower = Follower { member, leader };
-        follower.hears_of(at(2, 1), 0, Txn::CreateSession { timeout_ms: TIMEOUT_MS });
-        follower.commits(at(2, 1));
-        follower
-    }
-
-    fn hears_of(&mut self, zxid: Zxid, cxid: i32, txn: Txn<'_>) {
-        let header = TxnHeader { session: SESSION, cxid, zxid, time_ms: 0, code: txn.code() };
-        let mut bytes = Vec::new();
-        TxnRecord { header, txn, digest: None }.write(&mut bytes);
-        self.member.hears_proposal(self.leader, zxid, bytes);
-    }
-
-    /// A write of the session, which makes this version.
-    fn hears_of_write(&mut self, zxid: Zxid, version: i32) {
-        let txn = Txn::SetData { reconfig: false, path: "/".into(), data: None, version };
-        self.hears_of(zxid, XID, txn);
-    }
-
-    fn commits(&mut self, zxid: Zxid) {
-        self.member.hears(self.leader, Packet::Commit(zxid));
-    }
-
-    /// The session's client is here from now on.
-    fn is_called(&mut self, conn: u64) -> ConnId {
-        let conn = self.is_asked_for_the_session(conn);
-        self.hears_that_it_lives();
-        conn
-    }
-
-    fn hears_that_it_lives(&mut self) {
-        self.member.hears(self.leader, Packet::Revalidated { session: SESSION, valid: true });
-    }
-
-    fn is_asked_for_the_session(&mut self, conn: u64) -> ConnId {
-        let conn = ConnId(conn);
-        self.member.step(Input::Accepted { conn, peer: ([127, 0, 0, 1], 5_000).into() });
-        let password = password_of(SESSION);
-        let request = ConnectRequest {
-            protocol_version: 0,
-            last_zxid_seen: 0,
-            timeout_ms: TIMEOUT_MS,
-            session: SESSION,
-            password: Some(&password),
-            read_only: Some(false),
-        };
-        self.member.step(Input::Connect { conn, request });
-        conn
-    }
-
-    fn is_asked_to_write(&mut self, conn: ConnId) {
-        let mut body = Vec::new();
-        body.string("/");
-        body.buffer(None);
-        body.i32(-1);
-        self.is_asked(conn, Op::SetData, &body);
-    }
-
-    fn is_asked(&mut self, conn: ConnId, op: Op, body: &[u8]) {
-        let mut payload = Vec::new();
-        payload.i32(XID);
-        payload.i32(op.code());
-        payload.extend_from_slice(body);
-        let request = ClientRequest::decode(&payload).unwrap();
-        self.member.step(Input::Request { conn, request });
-    }
-
-    /// At which transactions a connection's requests were answered.
-    fn answers(&self, conn: ConnId) -> Vec<Zxid> {
-        let answer = |effect: &Effect| match effect {
-            Effect::Reply { conn: to, reply } if *to == conn => reply.zxid,
-            _ => None,
-        };
-        self.member.effects.iter().filter_map(answer).collect()
-    }
-
-    fn has_closed(&self, conn: ConnId) -> bool {
-        self.member
-            .effects
-            .iter()
-            .any(|effect| matches!(effect, Effect::Close { conn: of, .. } if *of == conn))
-    }
-}
 
 #[test]
 fn a_write_of_an_earlier_connection_here_is_no_answer_to_one_of_the_next() {

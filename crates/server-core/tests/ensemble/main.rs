@@ -3,6 +3,7 @@
 
 mod commits;
 mod configurations;
+mod follower;
 mod late_answers;
 mod learners;
 mod member;

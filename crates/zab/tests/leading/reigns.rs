@@ -1,92 +1,11 @@
 //! How a reign begins, goes on and ends.
 
+use crate::reign::{ONE, OWN, Reign, TIMING, ack_epoch, begin};
 use ostler_proto::id::{Epoch, ServerId, Zxid};
 use ostler_zab::{
-    Electorate, Mono, Quorum,
-    leading::{FromLearner, Leading, LeadingOutput, LeadingTiming, LinkId, Refusal, Standing, StepDown},
+    Mono,
+    leading::{FromLearner, LeadingOutput, LinkId, Refusal, StepDown},
 };
-
-const TIMING: LeadingTiming = LeadingTiming { init: 1000, sync: 500 };
-const OWN: Standing = Standing { accepted: Epoch(4), current: Epoch(3), last: Zxid(0x3_0000_0009) };
-
-/// Server 3 of three leads; link n is server n.
-struct Reign {
-    leading: Leading,
-    now: u64,
-    out: Vec<LeadingOutput>,
-}
-
-impl Reign {
-    fn new(voters: &[i64]) -> Reign {
-        Reign::with_accepted(voters, OWN.accepted)
-    }
-
-    fn with_accepted(voters: &[i64], accepted: Epoch) -> Reign {
-        let electorate = Electorate::of(Quorum::majority(voters.iter().copied().map(ServerId)));
-        let (own, mut out) = (Standing { accepted, ..OWN }, Vec::new());
-        let leading = Leading::new(Mono(0), ServerId(3), own, electorate, TIMING, &mut out);
-        Reign { leading, now: 0, out }
-    }
-
-    fn took(&mut self) -> Vec<LeadingOutput> {
-        std::mem::take(&mut self.out)
-    }
-
-    fn hear(&mut self, link: u64, what: FromLearner) -> Vec<LeadingOutput> {
-        self.leading.heard(Mono(self.now), LinkId(link), what, &mut self.out);
-        self.took()
-    }
-
-    fn greet(&mut self, link: u64, accepted: u32) -> Vec<LeadingOutput> {
-        let info =
-            FromLearner::Info { id: ServerId(link as i64), observer: link > 3, accepted: Epoch(accepted) };
-        self.hear(link, info)
-    }
-
-    fn accepted_saved(&mut self) -> Vec<LeadingOutput> {
-        self.leading.accepted_saved(Mono(self.now), &mut self.out);
-        self.took()
-    }
-
-    fn current_saved(&mut self) -> Vec<LeadingOutput> {
-        self.leading.current_saved(Mono(0), &mut self.out);
-        self.took()
-    }
-
-    fn hear_at(&mut self, now: u64, link: u64) {
-        self.now = now;
-        assert_eq!(self.hear(link, FromLearner::Sign), []);
-    }
-
-    fn tick(&mut self, now: u64) -> Vec<LeadingOutput> {
-        self.now = now;
-        self.leading.tick(Mono(now), &mut self.out);
-        self.took()
-    }
-
-    /// With server 1 as follower.
-    fn established() -> Reign {
-        let mut reign = Reign::new(&[1, 2, 3]);
-        reign.greet(1, 4);
-        reign.accepted_saved();
-        reign.hear(1, ack_epoch(3, 5));
-        reign.hear(1, FromLearner::Ack(begin(5)));
-        reign.current_saved();
-        assert!(reign.leading.is_established());
-        reign
-    }
-}
-
-fn ack_epoch(current: u32, counter: u32) -> FromLearner {
-    let current = Epoch(current);
-    FromLearner::AckEpoch { last: Zxid::new(current, counter), current: Some(current) }
-}
-
-fn begin(epoch: u32) -> Zxid {
-    Zxid::new(Epoch(epoch), 0)
-}
-
-const ONE: LinkId = LinkId(1);
 
 #[test]
 fn e2_a_reign_begins_with_an_epoch_that_no_quorum_has_seen() {

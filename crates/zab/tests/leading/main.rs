@@ -1,0 +1,4 @@
+//! A leader, from its election to its end.
+
+mod reign;
+mod reigns;
