@@ -1,4 +1,5 @@
 //! A leader, from its election to its end.
 
+mod patience;
 mod reign;
 mod reigns;

@@ -1,0 +1,59 @@
+//! How long a leader waits for its learners.
+
+use crate::reign::{ONE, Reign, TIMING, ack_epoch, begin};
+use ostler_proto::id::ServerId;
+use ostler_zab::{
+    Mono,
+    leading::{FromLearner, LeadingOutput, LinkId, Refusal, StepDown},
+};
+
+/// It has said all that it had to say, and nothing was asked of it since: what others were slow to do is not its silence.
+#[test]
+fn who_acknowledged_the_history_long_before_the_reign_begins_is_not_silent() {
+    let mut reign = Reign::new(&[1, 2, 3]);
+    reign.greet(1, 4);
+    reign.accepted_saved();
+    reign.hear(1, ack_epoch(3, 5));
+    reign.hear(1, FromLearner::Ack(begin(5)));
+    reign.now = TIMING.sync + 100;
+    assert!(reign.current_saved().contains(&LeadingOutput::UpToDate(ONE)), "its own disk was slow");
+    assert_eq!(reign.tick(TIMING.sync + 101), []);
+    assert_eq!(reign.tick(TIMING.sync * 2 + 99), []);
+
+    let mut reign = Reign::new(&[1, 2, 3, 4, 5]);
+    let join = |reign: &mut Reign, id: u64| {
+        let info = FromLearner::Info {
+            id: ServerId(id as i64),
+            observer: false,
+            accepted: ostler_proto::id::Epoch(4),
+        };
+        reign.hear(id, info);
+    };
+    join(&mut reign, 1);
+    join(&mut reign, 2);
+    reign.accepted_saved();
+    reign.hear(1, ack_epoch(3, 5));
+    reign.hear(2, ack_epoch(3, 5));
+    reign.current_saved();
+    reign.hear(1, FromLearner::Ack(begin(5)));
+    reign.now = TIMING.sync + 100;
+    reign.hear(2, FromLearner::Ack(begin(5)));
+    assert!(reign.leading.is_established(), "the other follower was slow");
+    assert_eq!(reign.tick(TIMING.sync + 101), []);
+}
+
+/// A leader that needs a follower whose tree takes longer than `initLimit` would begin anew for ever.
+#[test]
+fn a_follower_that_takes_its_tree_holds_up_the_end_of_the_synchronisation() {
+    let mut reign = Reign::new(&[1, 2, 3]);
+    reign.greet(1, 4);
+    reign.accepted_saved();
+    reign.hear(1, ack_epoch(3, 5));
+    reign.current_saved();
+    for now in (0..=TIMING.init * 4).step_by(400) {
+        reign.leading.lives(Mono(now), ONE);
+        assert_eq!(reign.tick(now), [], "at {now} ms");
+    }
+    reign.now = TIMING.init * 4;
+    assert!(reign.hear(1, FromLearner::Ack(begin(5))).contains(&LeadingOutput::UpToDate(ONE)));
+}
