@@ -2,12 +2,13 @@
 
 use crate::member::{Member, at, config};
 use ostler_proto::{
-    id::{ServerId, Zxid},
-    quorum_packet::Packet,
+    id::{Epoch, ServerId, Zxid},
+    quorum_packet::{LearnerInfo, PROTOCOL_VERSION, Packet},
     stat::ExtendedTypes,
 };
 use ostler_server_core::{Effect, Input, PeerMessage, PersistOp};
 use ostler_tree::Tree;
+use ostler_zab::leading::LinkId;
 
 /// `init` and `sync` of the members here.
 const PATIENCE_MS: u64 = 15_000;
@@ -91,4 +92,27 @@ fn who_cannot_be_cut_back_keeps_what_it_has_and_asks_for_a_tree() {
     member.loses(link);
     member.follows(&[2, 3], &ensemble, 6);
     assert_eq!(told_as_last(&member), last);
+}
+
+/// It has said what it has, and can say nothing more before it is answered.
+#[test]
+fn who_waits_until_its_part_of_the_log_is_read_is_not_silent() {
+    let ensemble = config(&[1, 2, 3], at(1, 0));
+    let mut member = Member::start(&ensemble, None, begun_with(at(1, 5)), 1);
+    member.reigns_with(&[2], &ensemble, 2);
+    let (two, three) = (LinkId(2), LinkId(3));
+    let info = LearnerInfo {
+        server: Some(ServerId(3)),
+        protocol: PROTOCOL_VERSION,
+        config_version: ensemble.version,
+    };
+    member.hears(three, Packet::FollowerInfo { accepted: Epoch(1), info });
+    member.hears(three, Packet::AckEpoch { last: at(1, 2), current: Some(Epoch(1)) });
+    let asked = |effect: &Effect| matches!(effect, Effect::ReadLog { link, .. } if *link == three);
+    assert!(member.effects.iter().any(asked), "memory does not reach back so far");
+    for _ in 0..PATIENCE_MS / 1_000 + 2 {
+        member.hears(two, Packet::Ping { zxid: at(2, 0), touched: Some(Vec::new()) });
+        member.passes(1_000);
+    }
+    assert!(!member.has_hung_up(three));
 }

@@ -1,6 +1,9 @@
 //! A client of a follower, and its session at the leader.
 
-use crate::member::{Member, SESSION, at, config};
+use crate::{
+    follower::Follower,
+    member::{Member, SESSION, at, config},
+};
 use ostler_proto::{
     connect::ConnectRequest, id::SessionId, jute::Writer, op::Op, password::password_of,
     quorum_packet::Packet, stat::ExtendedTypes,
@@ -85,4 +88,22 @@ fn that_a_session_has_moved_is_no_answer_to_whether_it_lives() {
     assert_eq!(opened(&member), []);
     member.hears(leader, Packet::Revalidated { session: SESSION, valid: true });
     assert_eq!(opened(&member), [SESSION]);
+}
+
+/// Nobody tells a follower that a client of its own has gone to another one without a word. Java closes a connection that
+/// has said nothing for as long as its session may be silent.
+#[test]
+fn a_follower_closes_a_connection_that_is_silent_for_longer_than_its_session_may_be() {
+    for talks in [true, false] {
+        let mut follower = Follower::start();
+        let conn = follower.is_called(1);
+        for _ in 0..TIMEOUT_MS / 500 {
+            if talks {
+                follower.is_asked(conn, Op::Ping, &[]);
+            }
+            follower.member.hears(follower.leader, Packet::Ping { zxid: at(2, 1), touched: None });
+            follower.member.passes(1_000);
+        }
+        assert_eq!(follower.has_closed(conn), !talks, "it talks: {talks}");
+    }
 }

@@ -1,0 +1,80 @@
+//! A client that comes back to the same server, and what it had asked for on its connection before.
+
+use crate::{
+    follower::{Follower, XID},
+    member::at,
+};
+use ostler_proto::{
+    error::ErrorCode,
+    id::{SessionId, Zxid},
+    txn::Txn,
+};
+use ostler_server_core::{ConnId, Input, ensemble::LocalSessions};
+
+/// Its client has a session that no other server knows.
+fn with_local_session() -> (Follower, ConnId) {
+    let mut follower = Follower::start_with(|config| config.local_sessions = LocalSessions::Upgradeable);
+    let conn = follower.is_called_anew(1);
+    assert_ne!(follower.session, SessionId::NONE);
+    (follower, conn)
+}
+
+/// The client comes back on a new connection, before or after its server has heard that the old one is gone.
+fn comes_back(follower: &mut Follower, earlier: ConnId, ends_first: bool) -> ConnId {
+    if ends_first {
+        follower.member.step(Input::Disconnected { conn: earlier });
+    }
+    follower.is_asked_for_the_session(earlier.0 + 1)
+}
+
+#[test]
+fn who_comes_back_with_a_local_session_reads_what_it_has_written() {
+    for ends_first in [true, false] {
+        for refused in [false, true] {
+            let (mut follower, earlier) = with_local_session();
+            follower.is_asked_to_write(earlier);
+            let conn = comes_back(&mut follower, earlier, ends_first);
+            follower.is_asked_to_read(conn);
+            assert_eq!(follower.answers(conn), [], "the write is on its way, an earlier end: {ends_first}");
+            if refused {
+                follower.hears_of(at(2, 1), XID, Txn::Error(ErrorCode::BadVersion.code()));
+            } else {
+                follower.hears_of_write(at(2, 1), 1);
+            }
+            assert_eq!(follower.answers(conn), [], "no quorum has it");
+            follower.commits(at(2, 1));
+            assert_eq!(follower.answers(conn), [at(2, 1)], "an earlier end: {ends_first}");
+        }
+    }
+}
+
+#[test]
+fn who_comes_back_with_a_local_session_waits_for_all_its_writes() {
+    let (mut follower, first) = with_local_session();
+    follower.is_asked_to_write(first);
+    let second = comes_back(&mut follower, first, true);
+    follower.is_asked_to_write(second);
+    let third = comes_back(&mut follower, second, true);
+    follower.is_asked_to_read(third);
+    for (counter, version) in [(1, 1), (2, 2)] {
+        assert_eq!(follower.answers(third), []);
+        follower.hears_of_write(at(2, counter), version);
+        follower.commits(at(2, counter));
+    }
+    assert_eq!(follower.answers(third), [at(2, 2)]);
+}
+
+/// Java's leaders answer for a session at once, whatever it has under way.
+#[test]
+fn who_comes_back_with_a_session_that_all_know_reads_what_it_has_written() {
+    let mut follower = Follower::start();
+    let earlier = follower.is_called(1);
+    follower.is_asked_to_write(earlier);
+    let conn = comes_back(&mut follower, earlier, true);
+    follower.hears_that_it_lives();
+    follower.is_asked_to_read(conn);
+    assert_eq!(follower.answers(conn), []);
+    follower.hears_of_write(at(2, 2), 1);
+    follower.commits(at(2, 2));
+    assert_eq!(follower.answers(conn), [at(2, 2)]);
+}
