@@ -96,6 +96,9 @@ impl Server {
         for event in late {
             self.notify(&event, effects);
         }
+        if !self.syncs.is_empty() {
+            self.end_wait_of_own(now, session, effects);
+        }
         self.release_syncs(now, effects);
         self.consider_snapshot(proposal.record.0.len(), effects);
         if let Txn::SetData { reconfig: true, data, .. } = &record.txn {
@@ -300,8 +303,8 @@ impl Server {
         }
     }
 
-    /// At a learner: a transaction of a session that has nothing under way from before is one of its new connection,
-    /// though the sync is not answered. A follower of another make may pass both on in any order.
+    /// At a learner: nothing is under way any more that the session had asked for before it came back, though the sync is
+    /// not answered. A follower of another make passes its answer on in any order with the commits.
     fn end_wait_of_own(&mut self, now: Now, session: SessionId, effects: &mut Vec<Effect>) {
         let conn = self.sessions.get(session).and_then(|state| state.conn);
         if let Some(conn) = conn

@@ -35,6 +35,8 @@ pub enum CloseReason {
     NotServing,
     /// This server serves only clients that are content to read, and no session that all servers know.
     ReadOnly,
+    /// It said nothing for as long as its session may be silent. Its client may have gone to another server.
+    Silent,
     /// Whoever runs the server wanted it so.
     ClosedByOperator,
 }

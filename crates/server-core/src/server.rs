@@ -245,7 +245,7 @@ impl Server {
         let ensemble = self.ensemble.as_ref().map(|ensemble| ensemble.next_deadline());
         let leads = self.leader.is_some();
         let reaper = leads.then(|| self.reaper.next_deadline());
-        let global = self.sessions.next_deadline(Scope::Global).filter(|_| leads);
+        let global = self.sessions.next_deadline(Scope::Global).filter(|_| leads || self.follows());
         let expiry = global.into_iter().chain(self.sessions.next_deadline(Scope::Local)).min();
         let expiry = expiry.map(|expiry| expiry.min(self.pulse.next_deadline()));
         ensemble.into_iter().chain(reaper).chain(expiry).min().unwrap_or(Mono(u64::MAX))
@@ -259,6 +259,11 @@ impl Server {
             (None, Some(ensemble)) => ensemble.following().map(Pipeline::Forward),
             (None, None) => None,
         }
+    }
+
+    /// Whether it serves clients and another server leads.
+    fn follows(&self) -> bool {
+        self.ensemble.as_ref().is_some_and(|ensemble| ensemble.following().is_some())
     }
 
     /// The last proposal that this server knows of.
@@ -566,6 +571,13 @@ impl Server {
             return;
         }
         self.expire_local_sessions(now, effects);
+        if self.follows() {
+            // Only the leader ends a session, and nobody tells a learner that a client of its own has gone to another
+            // server without a word.
+            for conn in self.sessions.take_silent(now.mono) {
+                self.close(conn, CloseReason::Silent, effects);
+            }
+        }
         if self.leader.is_none() {
             return;
         }

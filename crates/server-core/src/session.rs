@@ -184,6 +184,18 @@ impl Sessions {
         expired
     }
 
+    /// At a learner, where no session that all servers know ends: takes the connections of those whose time is over.
+    pub fn take_silent(&mut self, now: Mono) -> Vec<ConnId> {
+        let mut silent = Vec::new();
+        while let Some(bucket) = self.global.first_entry()
+            && *bucket.key() <= now
+        {
+            let conns = bucket.remove().into_iter().filter_map(|id| self.by_id.get(&id)?.conn);
+            silent.extend(conns);
+        }
+        silent
+    }
+
     /// When [`Sessions::expire`] next has work.
     pub fn next_deadline(&self, scope: Scope) -> Option<Mono> {
         let first = self.buckets(scope).next().map(|(bucket, _)| bucket);

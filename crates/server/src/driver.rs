@@ -400,6 +400,9 @@ fn log_close(conn: ConnId, reason: CloseReason) {
                 "refused: this server has no leader, and serves only who is content to read"
             );
         }
+        CloseReason::Silent => {
+            tracing::info!(?conn, "closed: it was silent for as long as its session may be")
+        }
         CloseReason::NotServing => tracing::debug!(?conn, "closed: this server has no leader"),
         CloseReason::ClosedByOperator => tracing::info!(?conn, "closed on demand"),
         CloseReason::Protocol => tracing::warn!(?conn, "closed: it sent what no client sends"),

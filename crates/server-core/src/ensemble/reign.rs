@@ -68,6 +68,7 @@ impl Server {
                 link = link.0,
                 "reading the log for a learner takes long: it is sent a whole tree instead"
             );
+            self.stream_moves(now, link);
             self.snapshot_late(link, delayed.then, effects);
         }
     }

@@ -50,7 +50,7 @@ impl Reign {
     }
 
     pub(crate) fn current_saved(&mut self) -> Vec<LeadingOutput> {
-        self.leading.current_saved(Mono(0), &mut self.out);
+        self.leading.current_saved(Mono(self.now), &mut self.out);
         self.took()
     }
 
