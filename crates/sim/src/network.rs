@@ -15,7 +15,7 @@ use ostler_proto::{
     reply::Reply,
     stat::ExtendedTypes,
 };
-use ostler_server_core::ConnId;
+use ostler_server_core::{ConnId, Input};
 use ostler_zab::leading::LinkId;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -24,6 +24,9 @@ pub(crate) const PACKET_MAX: usize = 1 << 26;
 
 /// The kernels of a learner and its leader ask each other now and then whether their connection is still there.
 const KERNEL_ASKS_MS: u64 = 2_000;
+
+/// A part of a tree comes every so often.
+const TREE_MOVES_MS: u64 = 100;
 
 /// A process: a member and the number of its life.
 pub(crate) type Process = (i64, u64);
@@ -273,6 +276,35 @@ impl World {
         self.mind_lane(lane);
     }
 
+    /// A tree that is sent now arrives piece by piece, and all that is sent after it then.
+    pub(crate) fn tree_takes_its_time(&mut self, link: LinkId, lane: u64) {
+        let (least, most) = self.shape.tree_ms;
+        if most == 0 {
+            return;
+        }
+        let until = self.now + self.chance.between(least, most);
+        let Some(of) = self.net.lanes.get_mut(&lane) else { return };
+        of.last = of.last.max(until);
+        let of = &self.net.links[&link];
+        for (id, life) in [of.learner, of.leader] {
+            self.after(TREE_MOVES_MS, Event::TreeMoves { id, life, link, until });
+        }
+    }
+
+    /// One side has taken a part of a tree, or sent it.
+    pub(crate) fn tree_moves(&mut self, (id, life): Process, link: LinkId, until: u64) {
+        let of = &self.net.links[&link];
+        let side = of.side(id);
+        let is_cut = self.net.is_cut(Some(of.leader), Some(of.learner));
+        if of.closed[side] || of.gone[side] || self.net.lanes[&of.down].dead || self.now >= until {
+            return;
+        }
+        if !is_cut {
+            self.step(id, Input::StreamMoves { link });
+        }
+        self.after(TREE_MOVES_MS, Event::TreeMoves { id, life, link, until });
+    }
+
     /// Whether something is at the end of a lane and was there before this moment.
     pub(crate) fn waits_to_be_read(&self, lane: u64) -> bool {
         let of = &self.net.lanes[&lane];
@@ -338,6 +370,6 @@ impl World {
         if let Some(of) = self.net.links.get_mut(&link) {
             of.closed[side] = true;
         }
-        self.step(id, ostler_server_core::Input::PeerGone { link });
+        self.step(id, Input::PeerGone { link });
     }
 }

@@ -1,6 +1,11 @@
 //! What a seed decides before anything happens: the ensemble, its clients, and what goes wrong when.
 
-use crate::{chance::Chance, fault::FaultKind, scenes::Scene, world::Shape};
+use crate::{
+    chance::Chance,
+    fault::FaultKind,
+    scenes::Scene,
+    world::{LOG_MS, Shape},
+};
 use ostler_server_core::ensemble::{LocalSessions, Observing};
 use ostler_zab::ReignLength;
 use std::{
@@ -167,6 +172,8 @@ impl Plan {
             read_only_after_ms: [None, Some(300)][one_of(2)],
             prealloc_bytes: [0, 4 << 10, 64 << 10][one_of(3)],
             reconfig: one_of(3) == 0,
+            log_ms: LOG_MS,
+            tree_ms: (0, 0),
             // Nothing may need it: with a minute, who waits for it without need is not there at the end.
             init_ms: [1_500, 60_000][one_of(2)],
             // Longer than many of their sessions last: who is cut off does not know it for so long.

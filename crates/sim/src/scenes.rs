@@ -20,10 +20,13 @@ mod read_only;
 mod reconfigurations;
 #[cfg(test)]
 mod seeds;
+#[cfg_attr(not(test), allow(dead_code, reason = "tests use the rest"))]
+mod steering;
+mod two_changes;
 
 use crate::{
     plan::Plan,
-    world::{Shape, World},
+    world::{LOG_MS, Shape, World},
 };
 use ostler_proto::planted::Bug;
 use ostler_server_core::ensemble::{LocalSessions, Observing};
@@ -36,17 +39,20 @@ pub enum Scene {
     LaterEpoch,
     /// A holder and its follower are cut off together.
     CutOffHolder,
+    /// Two changes of the ensemble, of which nobody knows whether they are in force.
+    TwoChanges,
 }
 
 impl Scene {
     /// All of them.
-    pub const ALL: [Scene; 2] = [Scene::LaterEpoch, Scene::CutOffHolder];
+    pub const ALL: [Scene; 3] = [Scene::LaterEpoch, Scene::CutOffHolder, Scene::TwoChanges];
 
     /// As in `--scene`.
     pub fn name(self) -> &'static str {
         match self {
             Scene::LaterEpoch => "later-epoch",
             Scene::CutOffHolder => "cut-off-holder",
+            Scene::TwoChanges => "two-changes",
         }
     }
 
@@ -68,6 +74,7 @@ impl Scene {
         match self {
             Scene::LaterEpoch => later_epoch::shape(seed),
             Scene::CutOffHolder => cut_off_holder::shape(seed),
+            Scene::TwoChanges => two_changes::shape(seed),
         }
     }
 
@@ -76,6 +83,7 @@ impl Scene {
         match self {
             Scene::LaterEpoch => later_epoch::play(world),
             Scene::CutOffHolder => cut_off_holder::play(world),
+            Scene::TwoChanges => two_changes::play(world),
         }
     }
 }
@@ -104,5 +112,7 @@ fn shape(seed: u64) -> Shape {
         sync_limit_ms: 500,
         prealloc_bytes: 4 << 10,
         reconfig: false,
+        log_ms: LOG_MS,
+        tree_ms: (0, 0),
     }
 }

@@ -200,7 +200,8 @@ impl World {
             Effect::ToPeer { link, message } => self.tell_peer(id, link, message),
             Effect::ReadLog { term, link, after, through } => {
                 self.count("log read asked");
-                let delay = if self.logs_unread { 300 } else { self.chance.between(1, 200) };
+                let (least, most) = self.shape.log_ms;
+                let delay = if self.logs_unread { 300 } else { self.chance.between(least, most) };
                 self.after(delay, Event::LogRead { id, life, term, link, after, through });
             }
             Effect::HangUp(link) => self.hang_up(id, link),
@@ -257,6 +258,8 @@ impl World {
                 let history = self.nodes[&id].history.upto(frozen.zxid);
                 recovery::write_stream(&frozen, &mut bytes).unwrap();
                 let (zxid, digest) = (frozen.zxid, frozen.digest);
+                self.count("tree sent");
+                self.tree_takes_its_time(link, lane);
                 return self.send(lane, Parcel::Tree { zxid, digest, bytes, history });
             }
         }

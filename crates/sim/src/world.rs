@@ -35,6 +35,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) const TICK_MS: u64 = 100;
 const START_MS: u64 = 1_000;
+/// How long it takes to read a log, usually.
+pub(crate) const LOG_MS: (u64, u64) = (1, 200);
 /// More events in one millisecond are a loop.
 const AT_ONCE_MAX: u64 = 1_000_000;
 /// Events to come: some hundreds are usual.
@@ -85,6 +87,13 @@ pub(crate) enum Event {
         id: i64,
         life: u64,
         link: LinkId,
+    },
+    /// A part of a tree has gone, or come.
+    TreeMoves {
+        id: i64,
+        life: u64,
+        link: LinkId,
+        until: u64,
     },
     ConnGone {
         conn: ostler_server_core::ConnId,
@@ -154,6 +163,10 @@ pub(crate) struct Shape {
     pub(crate) prealloc_bytes: u64,
     /// Whether the ensemble may be changed while it works.
     pub(crate) reconfig: bool,
+    /// How long it takes to read the log for a learner: at least, at most.
+    pub(crate) log_ms: (u64, u64),
+    /// How long a tree is on its way.
+    pub(crate) tree_ms: (u64, u64),
 }
 
 impl Shape {
@@ -394,7 +407,8 @@ impl World {
             | Event::Dial { id, life, .. }
             | Event::DialElection { id, life, .. }
             | Event::Election { id, life, .. }
-            | Event::Gone { id, life, .. } => Some((*id, *life)),
+            | Event::Gone { id, life, .. }
+            | Event::TreeMoves { id, life, .. } => Some((*id, *life)),
             Event::Lane(lane) => self.net.lanes.get(lane)?.to,
             Event::ConnGone { conn } => self.net.conns.get(conn).map(|of| of.member),
             Event::Resume { .. } | Event::Client(_) | Event::Contender(_) | Event::ContenderCalls { .. } => {
@@ -431,6 +445,7 @@ impl World {
             Event::DialElection { id, to, .. } => self.dial_election(id, to),
             Event::Election { id, peer, up, .. } => self.election_link(id, peer, up),
             Event::Gone { id, link, .. } => self.link_gone(id, link),
+            Event::TreeMoves { id, life, link, until } => self.tree_moves((id, life), link, until),
             Event::ConnGone { conn } => self.conn_gone(conn),
             Event::Client(client) => self.client_acts(client),
             Event::Contender(contender) => self.contender_acts(contender),

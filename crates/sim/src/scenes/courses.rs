@@ -1,6 +1,9 @@
 //! Courses of events that chance alone seldom takes; their times are left to chance.
 
-use super::shape;
+use super::{
+    shape,
+    steering::{burst, others},
+};
 use crate::{
     chance::Chance,
     client::Intent,
@@ -39,18 +42,6 @@ pub(crate) fn three_local(seed: u64, local: LocalSessions) -> World {
 /// Servers that serve readers without a quorum, and an observer.
 pub(crate) fn three_read_only(seed: u64, local: LocalSessions) -> World {
     started(seed, Shape { local, observers: 1, read_only_after_ms: Some(300), ..shape(seed) })
-}
-
-pub(crate) fn others(world: &World, than: i64) -> [i64; 2] {
-    let others: Vec<i64> = (1..=world.shape.voters).filter(|id| *id != than).collect();
-    [others[0], others[1]]
-}
-
-/// Many writes at once, without waiting for their answers.
-pub(super) fn burst(world: &mut World, client: usize, count: usize) {
-    for _ in 0..count {
-        world.ask(client, Intent::Write(String::new()), wire::set("/a", b"x"));
-    }
 }
 
 #[test]
@@ -208,7 +199,7 @@ fn a_reign_that_has_counted_far_enough_makes_way_for_the_next() {
 }
 
 /// Whom an observer follows.
-fn master_of(world: &World, observer: i64) -> Option<i64> {
+pub(super) fn master_of(world: &World, observer: i64) -> Option<i64> {
     let life = world.nodes[&observer].life;
     let mut links =
         world.net.links.values().filter(|of| of.learner == (observer, life) && of.gone == [false; 2]);

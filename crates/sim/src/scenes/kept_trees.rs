@@ -1,9 +1,6 @@
 //! What a tree that came whole from a leader alone has on a server's disk.
 
-use super::{
-    courses::{burst, started},
-    shape,
-};
+use super::{courses::started, shape, steering::burst};
 use crate::{
     wire,
     world::{Shape, World},

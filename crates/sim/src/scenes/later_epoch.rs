@@ -1,8 +1,8 @@
 //! Of five servers, two promise an epoch that the others do not hear of. Those begin a reign in an earlier one, and then
 //! the two come back: they must not go along, for whom they gave their promise may still count on it.
 
+use super::steering::stop;
 use crate::{
-    disk::Ending,
     wire,
     world::{Shape, World},
 };
@@ -55,10 +55,6 @@ pub(super) fn play(world: &mut World) {
     // The next reign is of an epoch that all can promise.
     world.fell(leader);
     assert!(world.run_until(5_000, |world| world.leader().is_some_and(|next| next != leader)));
-}
-
-fn stop(world: &mut World, ids: &[i64]) {
-    ids.iter().for_each(|id| world.crash(*id, Ending::Killed));
 }
 
 /// One is elected, and of those who come to it only one is told of its epoch.

@@ -2,7 +2,7 @@
 
 use crate::{
     client::Intent,
-    scenes::courses::{others, three_local},
+    scenes::{courses::three_local, steering::others},
     wire,
     world::World,
 };

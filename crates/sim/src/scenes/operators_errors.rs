@@ -1,8 +1,9 @@
 //! What whoever runs the servers does wrong, and must lose nothing by.
 
 use super::{
-    courses::{burst, others, started},
+    courses::started,
     shape,
+    steering::{burst, others},
 };
 use crate::{wire, world::World};
 use ostler_proto::id::ServerId;

@@ -2,7 +2,7 @@
 
 use crate::{
     client::Intent,
-    scenes::courses::{others, three_read_only},
+    scenes::{courses::three_read_only, steering::others},
     wire,
     world::World,
 };

@@ -1,17 +1,16 @@
 //! Courses of events around changes of the ensemble.
 
 use super::{
-    courses::{burst, others, started},
+    courses::started,
     shape,
+    steering::{active_at, burst, list, others, proposed_at, voters},
 };
 use crate::{
     client::Intent,
-    disk::Ending,
     wire,
-    world::{Shape, World, line},
+    world::{Shape, World},
 };
-use ostler_proto::{error::ErrorCode, id::Zxid, membership::Membership};
-use ostler_server_core::ensemble::MemberMode;
+use ostler_proto::error::ErrorCode;
 
 /// Three who vote and some who observe, a client at the leader, and something written.
 fn three_and(observers: i64, seed: u64) -> (World, i64, usize) {
@@ -119,124 +118,6 @@ fn an_older_configuration_does_not_come_into_force_again() {
         world.boot(far);
         world.must_come_back();
     }
-}
-
-/// Lines of servers that are to have a vote.
-fn voters(ids: &[i64]) -> String {
-    ids.iter().map(|id| line(*id, false)).collect::<Vec<_>>().join(",")
-}
-
-fn list(ids: &[i64]) -> String {
-    ids.iter().map(i64::to_string).collect::<Vec<_>>().join(",")
-}
-
-/// Nothing passes between these and those, in either direction.
-fn part(world: &mut World, these: &[i64], those: &[i64]) {
-    for (one, other) in these.iter().flat_map(|one| those.iter().map(move |other| (*one, *other))) {
-        world.net.cut.extend([(one, other), (other, one)]);
-    }
-}
-
-/// What a server's disk has as in force.
-fn active_at(world: &World, id: i64) -> Membership {
-    world.nodes[&id].disk.configuration().unwrap().0
-}
-
-/// The change that a server's disk has as proposed.
-fn proposed_at(world: &World, id: i64) -> Option<Zxid> {
-    let (_, proposed) = world.nodes[&id].disk.configuration().unwrap();
-    proposed.map(|proposed| Zxid(proposed.version))
-}
-
-/// The lanes of a follower's last link to its leader: up, down.
-fn lanes_of(world: &World, follower: i64) -> [u64; 2] {
-    let of = world.net.links.values().rev().find(|of| of.learner.0 == follower).unwrap();
-    [of.up, of.down]
-}
-
-/// As [`World::run_until`], and nothing happens after it is so.
-fn runs_on(world: &mut World, ms: u64, is_so: impl Fn(&World) -> bool) -> bool {
-    (0..ms).any(|_| {
-        world.run(1);
-        is_so(world)
-    })
-}
-
-/// Seven servers vote. A change sends two of them away and gives two others a vote; while it is not known everywhere, a
-/// second one leaves the vote to three. One server is told of the first change by its own log and of the second by its
-/// leader, which dies before it can say that the first is in force. With those who know of neither it is a quorum of the
-/// oldest configuration and of the newest, but not of the one between, of which all others are.
-#[test]
-fn a_server_with_two_changes_in_its_log_does_not_lead_past_the_first() {
-    let mut told = 0;
-    for seed in 0..30 {
-        let shape = Shape { voters: 7, observers: 2, reconfig: true, history: 500, ..shape(seed) };
-        let mut world = started(seed, shape);
-        let leader = world.leader().unwrap();
-        let rest: Vec<i64> = (1..=7).filter(|id| *id != leader).collect();
-        let [near, next, late, left, gone, away] = rest[..] else { panic!("{rest:?}") };
-        let unknowing = [left, gone, away];
-        let client = world.join(leader);
-        world.write(client, wire::create("/a"));
-        world.run(100);
-
-        // The first change: four of the seven log it, and the last of them says so late.
-        part(&mut world, &unknowing, &[leader, near, next, 8, 9]);
-        let [up, _] = lanes_of(&world, late);
-        world.net.lanes.get_mut(&up).unwrap().held_until = world.now + 150;
-        let first = wire::reconfig(Some(&voters(&[8, 9])), Some(&list(&[gone, away])));
-        world.ask(client, Intent::Write(String::new()), first);
-        let all_but_the_last = |world: &World| {
-            let proposed = |id: i64| proposed_at(world, id);
-            [leader, near, next].iter().all(|id| proposed(*id).is_some())
-                && proposed(late).is_some_and(|change| world.nodes[&late].disk.has(change))
-        };
-        if !runs_on(&mut world, 150, all_but_the_last) {
-            continue;
-        }
-        let version = proposed_at(&world, late).unwrap();
-        world.run(6);
-
-        // It begins anew before it hears that the change is in force, and is slow to say who it is.
-        world.crash(late, Ending::Killed);
-        world.boot(late);
-        let dialled = |world: &World| world.net.links.values().any(|of| of.learner == (late, 2));
-        if !runs_on(&mut world, 150, dialled) {
-            continue;
-        }
-        let [again, _] = lanes_of(&world, late);
-        world.net.lanes.get_mut(&again).unwrap().held_until = u64::MAX;
-        let follows = |world: &World, id: i64| {
-            world.mode(id) == Some(MemberMode::Follower) && Zxid(active_at(world, id).version) == version
-        };
-        if !world.run_until(250, |world| [near, next, 8, 9].iter().all(|id| follows(world, *id))) {
-            continue;
-        }
-
-        // The second change is logged by its leader, and by the server that comes late.
-        for other in [near, next, 8, 9] {
-            let [_, down] = lanes_of(&world, other);
-            world.net.lanes.get_mut(&down).unwrap().held_until = u64::MAX;
-        }
-        let second =
-            wire::reconfig(Some(&voters(&[gone, away])), Some(&list(&[near, next, late, left, 8, 9])));
-        world.ask(client, Intent::Write(String::new()), second);
-        world.run(30);
-        world.net.lanes.get_mut(&again).unwrap().held_until = 0;
-        let last = |world: &World| world.nodes[&late].history.last();
-        if !runs_on(&mut world, 150, |world| last(world) > version) {
-            continue;
-        }
-        world.net.lanes.get_mut(&again).unwrap().held_until = u64::MAX;
-        assert!(world.run_until(100, |world| world.nodes[&late].disk.has(last(world))), "seed {seed}");
-        told += 1;
-        part(&mut world, &[late], &[near, next, 8, 9]);
-        world.fell(leader);
-        world.run(4_000);
-        assert!(world.leader().is_some_and(|next| next != late), "seed {seed}: those between do not reign");
-        world.must_come_back();
-    }
-    assert!(told > 5, "only {told} were told of both");
 }
 
 /// Observers do not acknowledge what is proposed. A change that cannot be agreed on without them is refused, for it

@@ -100,13 +100,31 @@ fn a_seed_gives_the_same_run_every_time() {
     }
 }
 
-#[test]
-fn scenes_with_a_name_keep_what_is_promised() {
-    for scene in Scene::ALL {
-        for seed in 0..20 {
-            let plan = Plan::of_scene(scene, seed);
-            let _failing = Failing(&plan);
-            run(&plan, false);
+/// Plays a scene at so many paces: how often what happened.
+fn play(scene: Scene, seeds: impl Iterator<Item = u64>) -> BTreeMap<&'static str, u64> {
+    let mut tally = BTreeMap::new();
+    for seed in seeds {
+        let plan = Plan::of_scene(scene, seed);
+        let _failing = Failing(&plan);
+        for (what, count) in run(&plan, false).tally {
+            *tally.entry(what).or_default() += count;
         }
     }
+    tally
+}
+
+#[test]
+fn who_has_promised_a_later_epoch_stays_outside() {
+    play(Scene::LaterEpoch, 0..20);
+}
+
+#[test]
+fn a_holder_that_is_cut_off_with_its_follower_does_not_hold_for_too_long() {
+    play(Scene::CutOffHolder, 0..20);
+}
+
+#[test]
+fn a_server_with_two_changes_in_its_log_does_not_lead_past_the_first() {
+    let told = play(Scene::TwoChanges, 0..30).get("told of two changes").copied();
+    assert!(told > Some(5), "{told:?} were told of both");
 }
