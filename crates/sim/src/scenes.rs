@@ -12,6 +12,7 @@ mod kept_trees;
 mod later_epoch;
 #[cfg(test)]
 mod local_sessions;
+mod lost_disk;
 #[cfg(test)]
 mod operators_errors;
 #[cfg(test)]
@@ -41,11 +42,13 @@ pub enum Scene {
     CutOffHolder,
     /// Two changes of the ensemble, of which nobody knows whether they are in force.
     TwoChanges,
+    /// A server loses its disk and dies while it is brought back.
+    LostDisk,
 }
 
 impl Scene {
     /// All of them.
-    pub const ALL: [Scene; 3] = [Scene::LaterEpoch, Scene::CutOffHolder, Scene::TwoChanges];
+    pub const ALL: [Scene; 4] = [Scene::LaterEpoch, Scene::CutOffHolder, Scene::TwoChanges, Scene::LostDisk];
 
     /// As in `--scene`.
     pub fn name(self) -> &'static str {
@@ -53,6 +56,7 @@ impl Scene {
             Scene::LaterEpoch => "later-epoch",
             Scene::CutOffHolder => "cut-off-holder",
             Scene::TwoChanges => "two-changes",
+            Scene::LostDisk => "lost-disk",
         }
     }
 
@@ -75,6 +79,7 @@ impl Scene {
             Scene::LaterEpoch => later_epoch::shape(seed),
             Scene::CutOffHolder => cut_off_holder::shape(seed),
             Scene::TwoChanges => two_changes::shape(seed),
+            Scene::LostDisk => lost_disk::shape(seed),
         }
     }
 
@@ -84,6 +89,7 @@ impl Scene {
             Scene::LaterEpoch => later_epoch::play(world),
             Scene::CutOffHolder => cut_off_holder::play(world),
             Scene::TwoChanges => two_changes::play(world),
+            Scene::LostDisk => lost_disk::play(world),
         }
     }
 }

@@ -128,3 +128,12 @@ fn a_server_with_two_changes_in_its_log_does_not_lead_past_the_first() {
     let told = play(Scene::TwoChanges, 0..30).get("told of two changes").copied();
     assert!(told > Some(5), "{told:?} were told of both");
 }
+
+/// Of the tree that it is brought it has nothing, but the promise of an epoch, or all.
+#[test]
+fn a_server_that_loses_its_disk_has_no_voice_before_the_tree_has_come() {
+    let tally = play(Scene::LostDisk, 0..60);
+    for state in ["lost a disk, has a promise", "lost a disk, has a tree"] {
+        assert!(tally.get(state) > Some(&5), "{tally:?}");
+    }
+}

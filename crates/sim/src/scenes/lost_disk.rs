@@ -1,0 +1,102 @@
+//! One of three is not there when something is acknowledged by the other two. One of these loses its disk, and dies while
+//! the third brings back what it lost. With the first it is a majority that may know nothing of what was acknowledged: so
+//! it has no voice before all of it has come.
+
+use super::steering::{hold_down, stop};
+use crate::{
+    wire,
+    world::{Shape, World},
+};
+use ostler_proto::id::Zxid;
+
+/// Is not there for the last writes.
+const BEHIND: i64 = 1;
+/// Loses its disk.
+const LOSES: i64 = 2;
+/// Keeps all. It has the highest id, so it leads where all have the same.
+const KEEPS: i64 = 3;
+
+pub(super) fn shape(seed: u64) -> Shape {
+    super::shape(seed)
+}
+
+pub(super) fn play(world: &mut World) {
+    assert!(world.run_until(5_000, World::all_serve));
+    let Some(acknowledged) = acknowledged_by_two(world) else { return };
+    if is_being_brought_back(world) {
+        without_the_third(world, acknowledged);
+    }
+}
+
+/// What the first is not there for.
+fn acknowledged_by_two(world: &mut World) -> Option<Zxid> {
+    let client = world.join(KEEPS);
+    world.write(client, wire::create("/a"))?;
+    let last = world.truth.last();
+    assert!(world.run_until(1_000, |world| world.nodes.values().all(|node| node.disk.has(last))));
+    world.fell(BEHIND);
+    if !world.run_until(5_000, |world| world.serves(KEEPS) && world.serves(LOSES)) {
+        return None;
+    }
+    let client = world.join(KEEPS);
+    for n in 0..8 {
+        world.write(client, wire::create(&format!("/x{n}")))?;
+    }
+    Some(world.truth.last())
+}
+
+fn loses_its_disk(world: &mut World) {
+    world.fell(LOSES);
+    let membership = world.truth.membership().clone();
+    world.node(LOSES).disk.wipe(&membership);
+}
+
+/// The third is elected by the first, brings its history to the second as far as that goes, and nothing to the first.
+fn is_being_brought_back(world: &mut World) -> bool {
+    // A leader that has not lived on does not know that the second had data.
+    if world.chance.one_in(2) {
+        stop(world, &[KEEPS]);
+    }
+    let before = world.nodes[&KEEPS].disk.accepted();
+    loses_its_disk(world);
+    [BEHIND, LOSES].iter().for_each(|id| assert!(world.boot(*id)));
+    world.start_if_down(KEEPS);
+    let heard = |world: &World, id: i64| world.nodes[&id].disk.accepted() > before;
+    let told = |world: &mut World| {
+        if heard(world, BEHIND) {
+            hold_down(world, BEHIND, 60_000);
+        }
+        world.run(1);
+        heard(world, LOSES)
+    };
+    let has_promised = (0..4_000).any(|_| told(world));
+    let late = [10, 100, 500][world.chance.below(3) as usize];
+    for _ in 0..world.chance.below(late) {
+        told(world);
+    }
+    has_promised
+}
+
+/// The first and the second alone.
+fn without_the_third(world: &mut World, acknowledged: Zxid) {
+    [KEEPS, BEHIND, LOSES].iter().for_each(|id| world.fell(*id));
+    world.net.cut.clear();
+    [BEHIND, LOSES].iter().for_each(|id| assert!(world.boot(*id)));
+    let here = &world.nodes[&LOSES];
+    let has_all = here.history.has(acknowledged);
+    let is_behind = !world.nodes[&BEHIND].history.has(acknowledged);
+    // Who has nothing is brought a whole tree, never some records.
+    assert!(has_all || here.history.last() == Zxid::ZERO);
+    if is_behind {
+        world.count(if has_all { "lost a disk, has a tree" } else { "lost a disk, has a promise" });
+    }
+    for _ in 0..60 {
+        world.run(100);
+        let leader = world.leader();
+        assert!(
+            leader.is_none_or(|leader| world.nodes[&leader].history.has(acknowledged)),
+            "[quorum] {leader:?} leads with the voice of one that lost {acknowledged}"
+        );
+    }
+    world.boot(KEEPS);
+}
