@@ -6,6 +6,8 @@
 mod courses;
 mod cut_off_holder;
 #[cfg(test)]
+mod idle_reigns;
+#[cfg(test)]
 mod interrupted_acts;
 #[cfg(test)]
 mod kept_trees;
