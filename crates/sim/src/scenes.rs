@@ -23,6 +23,8 @@ mod read_only;
 mod reconfigurations;
 #[cfg(test)]
 mod seeds;
+#[cfg(test)]
+mod slow_synchronisation;
 #[cfg_attr(not(test), allow(dead_code, reason = "tests use the rest"))]
 mod steering;
 mod two_changes;
