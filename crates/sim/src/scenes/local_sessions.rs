@@ -2,7 +2,10 @@
 
 use crate::{
     client::Intent,
-    scenes::{courses::three_local, steering::others},
+    scenes::{
+        courses::three_local,
+        steering::{hold_up, others},
+    },
     wire,
     world::World,
 };
@@ -200,6 +203,32 @@ fn a_late_write_of_a_session_that_is_over_does_not_happen() {
         world.net.cut.clear();
         world.run(400);
         assert!(world.truth.at("/late", world.truth.last()).is_none());
+        world.must_come_back();
+    }
+}
+
+/// What it asked for is on its way to the leader when it comes back to its server on another connection. Where that
+/// happens, it has happened before what it asks then.
+#[test]
+fn a_local_session_that_comes_back_to_its_server_sees_what_it_has_asked_for() {
+    for (seed, local) in (0..10).flat_map(|seed| [(seed, Fixed), (seed, Upgradeable)]) {
+        let mut world = three_local(seed, local);
+        let [_, follower] = leader_and_follower(&world);
+        let client = world.join(follower);
+        hold_up(&mut world, follower, 250);
+        world.ask(client, Intent::Write(String::new()), wire::create("/own").into());
+        world.run(30);
+        assert!(world.come_back(client, follower));
+        let read = world.answer(client, Intent::Get("/own".into(), false), wire::get("/own")).unwrap();
+        world.run(500);
+        let happened = world.truth.at("/own", world.truth.last()).map(|seen| seen.stat.czxid);
+        assert!(
+            happened.is_none() || read.result.is_ok(),
+            "[own writes] seed {seed}: {:?} at {:?} is shown without what the session asked for before, which happens at \
+             {happened:?}",
+            read.result,
+            read.zxid
+        );
         world.must_come_back();
     }
 }
