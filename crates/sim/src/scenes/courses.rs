@@ -311,11 +311,13 @@ fn whoever_has_lost_its_data_does_not_help_one_that_lags_behind_to_reign() {
         world.boot(leader);
         assert!(world.run_until(3_000, World::all_serve));
         let leader = world.leader().unwrap();
-        let [far, loses] = others(&world, leader);
+        let [far, other] = others(&world, leader);
         world.isolate(far, true, true);
         let client = world.join(leader);
         assert!(world.write(client, wire::create("/a")).is_some());
-        world.fell(leader);
+        // Whoever follows has heard the leader's vote for itself, and so knows that it had data.
+        let loses = leader;
+        world.fell(other);
         world.fell(loses);
         let membership = world.truth.membership().clone();
         world.node(loses).disk.wipe(&membership);
@@ -326,7 +328,7 @@ fn whoever_has_lost_its_data_does_not_help_one_that_lags_behind_to_reign() {
             world.run(100);
             assert_eq!(world.leader(), None, "seed {seed}: nobody knows what was committed");
         }
-        world.boot(leader);
+        world.boot(other);
         world.must_come_back();
     }
 }

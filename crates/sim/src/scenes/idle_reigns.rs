@@ -95,6 +95,7 @@ fn a_client_that_has_seen_the_beginning_of_an_idle_reign_is_served_by_every_foll
                 read.zxid
             );
         }
+        leave(&mut world, client);
         world.must_come_back();
     }
 }
