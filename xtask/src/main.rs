@@ -1,8 +1,9 @@
-//! Tasks of this checkout: `cargo xtask test` sets up and runs every test.
+//! Tasks of this checkout: `cargo xtask test` sets up and runs every test, `cargo xtask mutants` tests the tests.
 
 mod beside;
 mod licences;
 mod metadata;
+mod mutants;
 mod outcome;
 mod program;
 mod steps;
@@ -24,11 +25,16 @@ struct Cli {
 #[derive(Subcommand)]
 enum Task {
     Test(test::TestArgs),
+    Mutants(mutants::MutantsArgs),
 }
 
 fn main() -> ExitCode {
-    let Cli { task: Task::Test(args) } = Cli::parse();
-    match test::run(&args, &checkout()) {
+    let Cli { task } = Cli::parse();
+    let done = match task {
+        Task::Test(args) => test::run(&args, &checkout()),
+        Task::Mutants(args) => mutants::run(&args, &checkout()),
+    };
+    match done {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
