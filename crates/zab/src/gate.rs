@@ -70,6 +70,25 @@ mod tests {
     }
 
     #[test]
+    fn what_follows_nothing_waits_for_nothing_and_a_report_may_come_twice() {
+        let mut gate = DiskGate::default();
+        gate.hold("a");
+        assert_eq!(gate.pop(), Some("a"));
+        let first = gate.issue();
+        gate.reached(first);
+        gate.reached(first);
+    }
+
+    #[test]
+    #[should_panic(expected = "the disk reports")]
+    fn a_disk_that_goes_back_is_a_bug() {
+        let mut gate = DiskGate::<()>::default();
+        let (first, second) = (gate.issue(), gate.issue());
+        gate.reached(second);
+        gate.reached(first);
+    }
+
+    #[test]
     #[should_panic(expected = "the disk reports")]
     fn a_disk_that_reports_what_it_was_not_asked_is_a_bug() {
         DiskGate::<()>::default().reached(PersistSeq(1));

@@ -185,6 +185,16 @@ mod tests {
     }
 
     #[test]
+    fn enough_is_enough_to_the_number() {
+        let me = ServerId(1);
+        let last = |counter| Zxid::new(Epoch(7), counter);
+        for (counter, over) in [(2, false), (3, true), (4, true)] {
+            let leader = Leader::new(Electorate::of(Quorum::majority([me])), last(counter));
+            assert_eq!(leader.is_over(ReignLength { enough: 3, most: 5 }), over, "{counter}");
+        }
+    }
+
+    #[test]
     fn the_longest_reign_leaves_room_in_its_counter() {
         let length = ReignLength::default();
         let last = Zxid::new(Epoch(7), length.most);

@@ -181,6 +181,29 @@ mod tests {
     }
 
     #[test]
+    fn a_group_without_weight_has_no_say() {
+        let groups = [(ServerId(1), 1), (ServerId(2), 2), (ServerId(3), 2)];
+        let weights = [(ServerId(2), 0), (ServerId(3), 0)].into();
+        let quorum = Quorum::Groups { groups: groups.into(), weights };
+        assert!(quorum.is_quorum(|server| server == ServerId(1)));
+        assert!(!quorum.is_quorum(|server| server != ServerId(1)));
+        assert!(quorum.votes(ServerId(3)) && !quorum.votes(ServerId(4)));
+        assert!(quorum.voters().eq(ids(&[1, 2, 3])));
+    }
+
+    #[test]
+    fn who_observes_is_in_no_group() {
+        let lines = "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2:observer\nserver.4=d:1:2";
+        let quorum = Quorum::of(&Membership::parse(lines).unwrap());
+        assert_eq!(quorum, Quorum::majority(ids(&[1, 2, 4])));
+        assert!(quorum.votes(ServerId(1)) && !quorum.votes(ServerId(3)));
+        let groups = "\ngroup.1=1:2:3\ngroup.2=4\nweight.2=3";
+        let quorum = Quorum::of(&Membership::parse(&alloc::format!("{lines}{groups}")).unwrap());
+        assert!(quorum.voters().eq(ids(&[1, 2, 4])));
+        assert_eq!(quorum.weight(ServerId(2)), 3);
+    }
+
+    #[test]
     fn while_it_changes_both_configurations_must_agree() {
         let electorate = Electorate {
             current: Quorum::majority(ids(&[1, 2, 3])),

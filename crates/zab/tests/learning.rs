@@ -56,6 +56,36 @@ fn the_epoch_is_saved_before_it_is_promised() {
 }
 
 #[test]
+fn clients_are_served_from_the_leaders_word_on() {
+    let mut learning = Learning::new(OWN, false);
+    let words =
+        [From::LeaderInfo(Epoch(5)), From::Diff, From::NewLeader(Epoch(5)), From::UpToDate, From::UpToDate];
+    for (word, follows) in words.into_iter().zip([false, false, false, true, false]) {
+        assert_eq!(hear(&mut learning, [word.clone()]).is_empty(), word == From::Diff);
+        assert_eq!(learning.is_following(), follows, "{word:?}");
+    }
+}
+
+#[test]
+fn who_observes_says_nothing_of_what_is_not_committed() {
+    for observer in [true, false] {
+        let mut learning = Learning::new(OWN, observer);
+        assert_eq!(learning.observes(), observer);
+        let words = [From::LeaderInfo(Epoch(5)), From::Diff, proposal(at(4, 1)), From::NewLeader(Epoch(5))];
+        let out = hear(&mut learning, words);
+        assert_eq!(out.contains(&Out::Ack(at(4, 1))), !observer);
+        assert!(out.contains(&Out::Ack(at(5, 0))));
+    }
+}
+
+#[test]
+fn the_last_epoch_but_one_is_promised() {
+    let mut learning = Learning::new(OWN, false);
+    let out = hear(&mut learning, [From::LeaderInfo(Epoch::LAST)]);
+    assert_eq!(out[0], Out::SaveAccepted(Epoch::LAST));
+}
+
+#[test]
 fn the_last_epoch_is_not_promised() {
     let mut learning = Learning::new(OWN, false);
     assert_eq!(hear(&mut learning, [From::LeaderInfo(Epoch(u32::MAX))]), [Out::HangUp(HangUp::OutOfTurn)]);

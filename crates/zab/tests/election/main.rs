@@ -1,6 +1,8 @@
 //! Elections among several servers, over a network that delays and loses.
 #![expect(clippy::unwrap_used)]
 
+mod counting;
+mod hand;
 mod occasions;
 mod random;
 mod votes_by_hand;

@@ -3,3 +3,4 @@
 mod patience;
 mod reign;
 mod reigns;
+mod standing;

@@ -1,6 +1,6 @@
 //! How a reign begins, goes on and ends.
 
-use crate::reign::{ONE, OWN, Reign, TIMING, ack_epoch, begin};
+use crate::reign::{ONE, Reign, TIMING, ack_epoch, begin};
 use ostler_proto::id::{Epoch, ServerId, Zxid};
 use ostler_zab::{
     Mono,

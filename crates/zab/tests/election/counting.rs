@@ -1,0 +1,190 @@
+//! Which votes count for what, one by one.
+
+use crate::{hand::Hand, world::candidate};
+use ostler_proto::{
+    election::PeerState::{Following, Leading, Looking, Observing},
+    id::{Epoch, ServerId},
+};
+use ostler_zab::{
+    Election, ElectionOutput, ElectionTiming, Electorate, Mono, Quorum,
+    election::{Verdict, Why},
+};
+
+fn is_elected(hand: &Hand) -> bool {
+    hand.out.iter().any(|output| matches!(output, ElectionOutput::Elected { .. }))
+}
+
+fn is_mistaken(hand: &Hand) -> bool {
+    hand.out.contains(&ElectionOutput::Mistaken)
+}
+
+fn of_five() -> Hand {
+    let mut hand = Hand::looking();
+    hand.electorate = Electorate::of(Quorum::majority([1, 2, 3, 4, 5].map(ServerId)));
+    hand
+}
+
+/// An epoch with nothing in it is a history, and so is what a lone server has written in none.
+#[test]
+fn an_epoch_or_a_transaction_alone_is_something() {
+    for (epoch, counter, is_something) in [(1, 0, true), (0, 5, true), (0, 0, false)] {
+        let mut hand = Hand::looking();
+        hand.election.set_fresh(true);
+        hand.election.look(Mono(2), Some(candidate(0, 0, 2)), &hand.electorate, &mut hand.out);
+        let verdict = hand.hear(1, Looking, 2, (epoch, counter, 1));
+        assert_eq!(verdict == Verdict::Ignored(Why::Untrusted), is_something, "{epoch}, {counter}");
+        assert_eq!(hand.election.has_no_voice(), is_something);
+    }
+}
+
+#[test]
+fn a_worse_vote_backs_nobody() {
+    let mut hand = Hand::looking();
+    assert_eq!(hand.hear(1, Looking, 1, (1, 4, 1)), Verdict::Worse);
+    hand.look_until(2_000);
+    assert!(hand.election.is_looking());
+    assert_eq!(hand.hear(1, Looking, 1, (1, 5, 2)), Verdict::Counted);
+    assert_eq!(hand.look_until(2_000), 201, "a quorum agrees, and nothing better has come");
+    assert!(!hand.election.is_looking());
+}
+
+#[test]
+fn a_leader_alone_is_no_quorum_for_who_backs_another() {
+    let mut hand = Hand::looking();
+    hand.hear(3, Leading, 1, (1, 4, 3));
+    assert!(!is_elected(&hand), "this server backs itself");
+    let mut hand = of_five();
+    hand.hear(3, Looking, 1, (1, 9, 3));
+    hand.hear(3, Leading, 1, (1, 9, 3));
+    assert!(!is_elected(&hand), "two of five");
+    hand.hear(1, Following, 1, (1, 9, 3));
+    assert!(is_elected(&hand));
+}
+
+#[test]
+fn who_backs_another_in_this_round_does_not_speak_for_its_leader() {
+    let mut hand = Hand::looking();
+    hand.hear(1, Looking, 1, (1, 4, 1));
+    hand.hear(3, Leading, 1, (1, 4, 3));
+    assert!(!is_elected(&hand), "1 backs itself");
+    hand.hear(1, Looking, 1, (1, 4, 3));
+    hand.hear(3, Leading, 1, (1, 4, 3));
+    assert!(is_elected(&hand));
+}
+
+#[test]
+fn whom_a_quorum_backs_in_this_round_is_joined_when_it_leads() {
+    let mut hand = Hand::looking();
+    hand.hear(3, Looking, 1, (1, 9, 3));
+    hand.hear(1, Following, 1, (1, 9, 3));
+    assert!(!is_elected(&hand), "3 may not have heard of it yet");
+    hand.hear(3, Leading, 1, (1, 9, 3));
+    assert!(is_elected(&hand));
+}
+
+#[test]
+fn who_hears_of_another_leader_stays_in_its_round() {
+    let mut hand = Hand::looking();
+    hand.hear(1, Following, 7, (1, 9, 3));
+    assert_eq!((hand.election.round(), hand.sent()), (1, vec![]));
+    hand.hear(1, Following, 0, (1, 5, 2));
+    assert_eq!((hand.election.round(), hand.sent()), (1, vec![]), "that was before this server looked");
+}
+
+/// It has seen the better one after all.
+#[test]
+fn who_backs_the_elected_one_in_the_end_is_no_doubt() {
+    let mut hand = of_five();
+    for id in [1, 4] {
+        hand.election.link(Mono(1), ServerId(id), false, &hand.electorate, &mut hand.out);
+    }
+    hand.hear(3, Looking, 1, (1, 5, 5));
+    hand.hear(5, Looking, 1, (1, 5, 5));
+    assert!(is_elected(&hand));
+    for (backed, left) in [(4, "2, 3 and 5"), (5, "all but 4")] {
+        hand.hear(1, Looking, 1, (1, 5, backed));
+        hand.hear(4, Looking, 1, (1, 5, 4));
+        assert!(!is_mistaken(&hand), "{left}");
+    }
+    hand.hear(3, Looking, 1, (1, 5, 4));
+    assert!(!is_mistaken(&hand), "1, 2 and 5");
+    hand.hear(1, Looking, 1, (1, 5, 4));
+    assert!(is_mistaken(&hand), "2 and 5");
+}
+
+#[test]
+fn what_an_observer_says_is_no_doubt() {
+    let mut hand = Hand::looking();
+    hand.election.link(Mono(1), ServerId(1), false, &hand.electorate, &mut hand.out);
+    hand.hear(3, Looking, 1, (1, 5, 3));
+    assert!(is_elected(&hand));
+    hand.hear(1, Observing, 1, (1, 5, 1));
+    hand.hear(3, Observing, 1, (1, 5, 1));
+    assert!(!is_mistaken(&hand));
+}
+
+#[test]
+fn only_who_has_elected_this_server_before_is_called_back() {
+    let mut hand = Hand::looking();
+    hand.hear(1, Following, 0, (1, 5, 3));
+    assert!(!hand.election.is_called_back(ServerId(1)), "it follows another");
+    hand.hear(1, Following, 0, (1, 5, 2));
+    assert!(hand.election.is_called_back(ServerId(1)));
+    assert!(!hand.election.is_called_back(ServerId(3)), "it has said nothing");
+}
+
+#[test]
+fn a_vote_names_the_epoch_that_has_begun() {
+    let mut hand = Hand::looking();
+    hand.election.link(Mono(1), ServerId(1), false, &hand.electorate, &mut hand.out);
+    hand.hear(3, Looking, 1, (1, 5, 3));
+    hand.election.established(Epoch(2));
+    hand.hear(1, Looking, 1, (1, 5, 1));
+    let told = hand.out.iter().find_map(|output| match output {
+        ElectionOutput::Send { notification, .. } => notification.candidate,
+        _ => None,
+    });
+    let candidate = candidate(1, 5, 3);
+    assert_eq!(told, Some(ostler_proto::election::Candidate { epoch: Epoch(2), ..candidate }));
+}
+
+#[test]
+fn who_leads_goes_on_to_say_so_whatever_its_part_is() {
+    for observer in [false, true] {
+        let mut hand = Hand::looking();
+        hand.election.link(Mono(1), ServerId(3), false, &hand.electorate, &mut hand.out);
+        hand.hear(1, Looking, 1, (1, 5, 2));
+        hand.election.set_config(String::new(), observer);
+        hand.hear(3, Looking, 1, (1, 4, 3));
+        let states = hand.out.iter().filter_map(|output| match output {
+            ElectionOutput::Send { notification, .. } => Some(notification.state),
+            _ => None,
+        });
+        assert!(states.eq([Leading]));
+    }
+}
+
+/// Nobody writes to it, so it may not wait longer each time.
+#[test]
+fn an_observer_asks_as_often_as_at_first() {
+    let hand = Hand::looking();
+    let mut election = Election::new(ServerId(5), true, ElectionTiming::default(), String::new());
+    election.look(Mono(0), None, &hand.electorate, &mut Vec::new());
+    assert!(!election.has_no_voice(), "it never had one");
+    let mut hand = Hand { election, ..hand };
+    let last = hand.look_until(100_000);
+    assert_eq!(hand.election.next_deadline(), Some(Mono(last + ElectionTiming::default().resend_min)));
+}
+
+/// What comes later of the two is no reason to wait.
+#[test]
+fn an_election_is_due_when_the_first_of_its_times_comes() {
+    let mut hand = Hand::looking();
+    assert_eq!(hand.election.next_deadline(), Some(Mono(200)));
+    hand.hear(1, Looking, 1, (1, 5, 2));
+    assert_eq!(hand.election.next_deadline(), Some(Mono(200)), "the vote is told again");
+    hand.out.clear();
+    hand.election.deadline(Mono(200), &hand.electorate, &mut hand.out);
+    assert_eq!(hand.sent(), [(1, 2), (3, 2)]);
+    assert_eq!(hand.election.next_deadline(), Some(Mono(201)), "and then it is decided");
+}
