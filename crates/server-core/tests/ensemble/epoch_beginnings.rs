@@ -62,3 +62,36 @@ fn a_client_that_has_seen_the_beginning_of_an_epoch_is_served_by_who_follows_in_
         assert!(!follower.has_closed(conn), "it has seen {seen}");
     }
 }
+
+/// Commits that are on the way here still. What it has is not taken back, so it is brought to them by name.
+#[test]
+fn an_observer_that_has_more_than_is_committed_here_waits_for_that() {
+    let mut follower = with_observers();
+    observer_comes(&mut follower, at(2, 2));
+    for counter in [1, 2] {
+        assert!(!is_brought_up(&follower.member), "before {counter}");
+        follower.hears_of_write(at(2, counter), counter as i32);
+        follower.commits(at(2, counter));
+    }
+    assert!(is_brought_up(&follower.member));
+    assert!(follower.member.has_told(OBSERVER.0 as i64, &Packet::Diff(at(2, 2))));
+}
+
+/// It may have that of a leader whose reign never began, and nothing that comes here shows it.
+#[test]
+fn an_observer_that_has_more_of_another_epoch_does_not_wait() {
+    let mut follower = with_observers();
+    observer_comes(&mut follower, at(1, 7));
+    assert!(is_brought_up(&follower.member));
+}
+
+#[test]
+fn a_client_that_has_seen_more_than_a_beginning_goes_elsewhere() {
+    for seen in [at(1, 7), at(2, 1), at(3, 0)] {
+        let mut follower = Follower::start_with(|_| {});
+        let conn = ConnId(1);
+        follower.member.step(Input::Accepted { conn, peer: ([127, 0, 0, 1], 5_000).into() });
+        follower.connects(conn, SessionId::NONE, seen);
+        assert!(follower.has_closed(conn), "it has seen {seen}");
+    }
+}

@@ -53,3 +53,40 @@ fn a_server_whose_tree_did_not_come_has_no_voice_in_the_next_election() {
     member.loses(leader);
     assert!(!has_a_voice(&mut member), "its tree was on the way");
 }
+
+#[test]
+fn a_server_with_a_history_has_a_voice() {
+    for (accepted, current, last) in [
+        (0, 0, at(0, 4)),
+        (3, 1, at(1, 3)),
+        (3, 3, at(1, 3)),
+        (3, 3, at(3, 1)),
+        // A reign over nothing.
+        (1, 1, Zxid::ZERO),
+        // The leader's whole tree is there, and nothing of its own reign.
+        (3, 0, at(2, 9)),
+    ] {
+        let mut member = started_with(accepted, current, last);
+        assert!(has_a_voice(&mut member), "{accepted}, {current}, {last}");
+    }
+}
+
+/// The first reign of a new ensemble may have ended before it began.
+#[test]
+fn servers_of_which_none_has_a_history_elect_one_of_them() {
+    for accepted in [0, 1, 3] {
+        let mut member = started_with(accepted, 0, Zxid::ZERO);
+        assert!(member.is_elected_by(&[2], &config(&[1, 2, 3], at(1, 0))), "accepted epoch {accepted}");
+    }
+}
+
+#[test]
+fn who_is_said_to_be_new_has_a_voice() {
+    let ensemble = config(&[1, 2, 3], at(1, 0));
+    let mut member = Member::start(&ensemble, None, tree_at(Zxid::ZERO), 0);
+    assert!(has_a_voice(&mut member));
+    let leader = member.follows(&[2, 3], &ensemble, 3);
+    member.hears(leader, Packet::Diff(Zxid::ZERO));
+    member.loses(leader);
+    assert!(has_a_voice(&mut member));
+}

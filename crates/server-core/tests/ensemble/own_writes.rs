@@ -78,3 +78,24 @@ fn who_comes_back_with_a_session_that_all_know_reads_what_it_has_written() {
     follower.commits(at(2, 2));
     assert_eq!(follower.answers(conn), [at(2, 2)]);
 }
+
+#[test]
+fn who_comes_back_after_its_writes_were_decided_is_served_at_once() {
+    let (mut follower, earlier) = with_local_session();
+    follower.is_asked_to_write(earlier);
+    follower.hears_of_write(at(2, 1), 1);
+    follower.commits(at(2, 1));
+    let conn = comes_back(&mut follower, earlier, true);
+    assert_eq!(follower.session_of(conn), Some(follower.session), "no leader is asked for it");
+    follower.is_asked_to_read(conn);
+    assert_eq!(follower.answers(conn), [at(2, 1)]);
+}
+
+#[test]
+fn nobody_waits_for_the_writes_of_another_session() {
+    let (mut follower, earlier) = with_local_session();
+    follower.is_asked_to_write(earlier);
+    let other = follower.is_called_anew(9);
+    follower.is_asked_to_read(other);
+    assert_eq!(follower.answers(other), [Zxid::ZERO]);
+}

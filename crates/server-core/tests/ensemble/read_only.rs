@@ -1,0 +1,120 @@
+//! A server without a leader, and those who are content to read.
+
+use crate::member::{Member, at, config};
+use ostler_proto::{
+    connect::ConnectRequest, error::ErrorCode, id::SessionId, jute::Writer, op::Op, stat::ExtendedTypes,
+};
+use ostler_server_core::{
+    ClientRequest, CloseReason, ConnId, Effect, Input,
+    ensemble::{LocalSessions, MemberMode},
+};
+use ostler_tree::Tree;
+
+const AFTER_MS: u64 = 1_000;
+const CONN: ConnId = ConnId(1);
+
+fn alone(local_sessions: LocalSessions) -> Member {
+    let ensemble = config(&[1, 2, 3], at(1, 0));
+    Member::start_with(&ensemble, None, Tree::fresh(ExtendedTypes::default()), 1, |config| {
+        config.read_only_after_ms = Some(AFTER_MS);
+        config.local_sessions = local_sessions;
+    })
+}
+
+fn calls(member: &mut Member, read_only: Option<bool>) {
+    member.step(Input::Accepted { conn: CONN, peer: ([127, 0, 0, 1], 5_000).into() });
+    let request = ConnectRequest {
+        protocol_version: 0,
+        last_zxid_seen: 0,
+        timeout_ms: 10_000,
+        session: SessionId::NONE,
+        password: None,
+        read_only,
+    };
+    member.step(Input::Connect { conn: CONN, request });
+}
+
+fn closed(member: &Member) -> Option<CloseReason> {
+    member.effects.iter().find_map(|effect| match effect {
+        Effect::Close { conn: CONN, reason } => Some(*reason),
+        _ => None,
+    })
+}
+
+/// What the last request was refused with.
+fn refusal(member: &Member) -> Option<ErrorCode> {
+    member.effects.iter().rev().find_map(|effect| match effect {
+        Effect::Reply { conn: CONN, reply } => Some(reply.result.as_ref().err().copied()),
+        _ => None,
+    })?
+}
+
+fn is_asked(member: &mut Member, op: Op, body: &[u8]) {
+    let mut payload = Vec::new();
+    payload.i32(1);
+    payload.i32(op.code());
+    payload.extend_from_slice(body);
+    let request = ClientRequest::decode(&payload).unwrap();
+    member.step(Input::Request { conn: CONN, request });
+}
+
+#[test]
+fn who_is_content_to_read_is_served_after_a_while_without_a_leader() {
+    let mut member = alone(LocalSessions::Fixed);
+    member.passes(AFTER_MS - 10);
+    assert_eq!(member.server.mode(), Some(MemberMode::Looking));
+    member.passes(20);
+    assert_eq!(member.server.mode(), Some(MemberMode::ReadOnly));
+    calls(&mut member, Some(true));
+    let answered = member.effects.iter().find_map(|effect| match effect {
+        Effect::Connected { response, .. } => Some(response.read_only),
+        _ => None,
+    });
+    assert_eq!((answered, closed(&member)), (Some(Some(true)), None));
+    let mut root = Vec::new();
+    root.string("/");
+    is_asked(&mut member, Op::Sync, &root);
+    assert_eq!(refusal(&member), Some(ErrorCode::NotReadOnly));
+    root.bool(false);
+    is_asked(&mut member, Op::GetData, &root);
+    assert_eq!(refusal(&member), None);
+    let mut write = Vec::new();
+    write.string("/");
+    write.buffer(None);
+    write.i32(-1);
+    is_asked(&mut member, Op::SetData, &write);
+    assert_eq!(refusal(&member), Some(ErrorCode::NotReadOnly));
+    is_asked(&mut member, Op::CloseSession, &[]);
+    assert_eq!(closed(&member), Some(CloseReason::ClosedByClient), "its session is this server's own");
+}
+
+#[test]
+fn without_local_sessions_there_is_no_session_for_who_reads() {
+    let mut member = alone(LocalSessions::Off);
+    member.passes(AFTER_MS + 10);
+    calls(&mut member, Some(true));
+    assert_eq!(refusal(&member), Some(ErrorCode::NotReadOnly));
+    assert_eq!(closed(&member), Some(CloseReason::ReadOnly));
+}
+
+#[test]
+fn who_may_want_to_write_is_not_served_without_a_leader() {
+    for (read_only, after) in [(Some(false), AFTER_MS + 10), (None, AFTER_MS + 10), (Some(true), 10)] {
+        let mut member = alone(LocalSessions::Fixed);
+        member.passes(after);
+        calls(&mut member, read_only);
+        let reason = if after > AFTER_MS { CloseReason::ReadOnly } else { CloseReason::NotServing };
+        assert_eq!(closed(&member), Some(reason));
+    }
+}
+
+#[test]
+fn a_search_for_a_leader_ends_with_it() {
+    let ensemble = config(&[1, 2, 3], at(1, 0));
+    let mut member = alone(LocalSessions::Fixed);
+    member.passes(AFTER_MS + 10);
+    calls(&mut member, Some(true));
+    member.reigns_with(&[2, 3], &ensemble, 2);
+    assert_eq!(closed(&member), Some(CloseReason::NotServing), "it finds one that can write");
+    assert_eq!(member.server.mode(), Some(MemberMode::Leader));
+}
