@@ -2,13 +2,13 @@
 
 use crate::{hand::Hand, world::candidate};
 use ostler_proto::{
-    election::PeerState::{Following, Leading, Looking, Observing},
-    id::{Epoch, ServerId},
+    election::{
+        Candidate, Notification,
+        PeerState::{Following, Leading, Looking, Observing},
+    },
+    id::{Epoch, ServerId, Zxid},
 };
-use ostler_zab::{
-    Election, ElectionOutput, ElectionTiming, Electorate, Mono, Quorum,
-    election::{Verdict, Why},
-};
+use ostler_zab::{Election, ElectionOutput, ElectionTiming, Electorate, Mono, Quorum, election::Verdict};
 
 fn is_elected(hand: &Hand) -> bool {
     hand.out.iter().any(|output| matches!(output, ElectionOutput::Elected { .. }))
@@ -27,13 +27,32 @@ fn of_five() -> Hand {
 /// An epoch with nothing in it is a history, and so is what a lone server has written in none.
 #[test]
 fn an_epoch_or_a_transaction_alone_is_something() {
-    for (epoch, counter, is_something) in [(1, 0, true), (0, 5, true), (0, 0, false)] {
+    for (epoch, zxid, is_something) in
+        [(Epoch(1), Zxid::ZERO, true), (Epoch(0), Zxid(5), true), (Epoch(0), Zxid::ZERO, false)]
+    {
         let mut hand = Hand::looking();
         hand.election.set_fresh(true);
         hand.election.look(Mono(2), Some(candidate(0, 0, 2)), &hand.electorate, &mut hand.out);
-        let verdict = hand.hear(1, Looking, 2, (epoch, counter, 1));
-        assert_eq!(verdict == Verdict::Ignored(Why::Untrusted), is_something, "{epoch}, {counter}");
-        assert_eq!(hand.election.has_no_voice(), is_something);
+        let (candidate, config) = (Some(Candidate { epoch, zxid, id: ServerId(1) }), String::new());
+        let vote = Notification { state: Looking, candidate, round: 2, version: 2, config };
+        hand.election.notified(Mono(3), ServerId(1), &vote, &hand.electorate, &mut hand.out);
+        assert_eq!(hand.election.has_no_voice(), is_something, "{epoch:?}, {zxid}");
+    }
+}
+
+/// It has told others whom it backs, and takes that back.
+#[test]
+fn an_empty_observer_says_once_that_it_backs_nobody_any_more() {
+    let hand = Hand::looking();
+    let mut election = Election::new(ServerId(5), true, ElectionTiming::default(), String::new());
+    election.set_fresh(true);
+    election.look(Mono(0), None, &hand.electorate, &mut Vec::new());
+    let mut hand = Hand { election, ..hand };
+    hand.hear(1, Looking, 1, (0, 0, 1));
+    for told in [3, 0] {
+        hand.hear(3, Looking, 1, (1, 9, 3));
+        assert_eq!(hand.out.len(), told);
+        assert_eq!(hand.sent(), [], "it names nobody");
     }
 }
 
@@ -131,6 +150,9 @@ fn only_who_has_elected_this_server_before_is_called_back() {
     hand.hear(1, Following, 0, (1, 5, 2));
     assert!(hand.election.is_called_back(ServerId(1)));
     assert!(!hand.election.is_called_back(ServerId(3)), "it has said nothing");
+    let mut hand = of_five();
+    hand.hear(1, Following, 1, (1, 5, 2));
+    assert!(!hand.election.is_called_back(ServerId(1)), "it waits for this very election");
 }
 
 #[test]
@@ -145,7 +167,7 @@ fn a_vote_names_the_epoch_that_has_begun() {
         _ => None,
     });
     let candidate = candidate(1, 5, 3);
-    assert_eq!(told, Some(ostler_proto::election::Candidate { epoch: Epoch(2), ..candidate }));
+    assert_eq!(told, Some(Candidate { epoch: Epoch(2), ..candidate }));
 }
 
 #[test]
