@@ -1,0 +1,160 @@
+//! Who is told of what, and what is left of a watch then.
+
+use ostler_proto::{event::EventType, id::Zxid};
+use ostler_tree::{
+    Change, TreeEvent, WatchTable, WatcherId,
+    watch::{Notification, WatchTarget, WatcherKind},
+};
+
+const A: WatcherId = WatcherId(1);
+const B: WatcherId = WatcherId(2);
+const KINDS: [WatcherKind; 5] = [
+    WatcherKind::Children,
+    WatcherKind::Data,
+    WatcherKind::Any,
+    WatcherKind::Persistent,
+    WatcherKind::PersistentRecursive,
+];
+
+fn fire(table: &mut WatchTable, path: &str, change: Change) -> Vec<Notification> {
+    let event = TreeEvent { path: path.into(), change, acl: None, parent_acl: None, zxid: Zxid(1) };
+    let mut out = Vec::new();
+    table.fire(&event, &mut out);
+    out
+}
+
+/// Who hears of a change, by what kind of event and where.
+fn told(table: &mut WatchTable, path: &str, change: Change) -> Vec<(EventType, String, Vec<u64>)> {
+    let fired = fire(table, path, change).into_iter();
+    fired.map(|of| (of.kind, of.path.to_string(), of.watchers.iter().map(|id| id.0).collect())).collect()
+}
+
+type Add = fn(&mut WatchTable, WatcherId);
+
+/// Every way to watch `/a`, and the kinds by which it is found.
+fn ways() -> [(Add, [bool; 5]); 4] {
+    [
+        (
+            |table, who| table.add_standard(WatchTarget::Children, "/a", who),
+            [true, false, true, false, false],
+        ),
+        (|table, who| table.add_standard(WatchTarget::Data, "/a", who), [false, true, true, false, false]),
+        (|table, who| table.add_persistent("/a", who, false), [false, false, true, true, false]),
+        (|table, who| table.add_persistent("/a", who, true), [false, false, true, false, true]),
+    ]
+}
+
+#[test]
+fn a_watch_is_found_and_removed_by_its_kind() {
+    for (add, found_by) in ways() {
+        for (kind, is_found) in KINDS.into_iter().zip(found_by) {
+            let mut table = WatchTable::default();
+            add(&mut table, A);
+            assert_eq!(table.contains("/a", A, kind), is_found, "{kind:?}");
+            assert!(!table.contains("/a", B, kind) && !table.contains("/b", A, kind));
+            assert!(!table.remove("/a", B, kind) && !table.remove("/b", A, kind));
+            let before = table.count();
+            assert_eq!(table.remove("/a", A, kind), is_found, "{kind:?}");
+            assert!(!table.remove("/a", A, kind), "it is gone, or never was one");
+            assert_eq!(table.count(), if is_found { 0 } else { before });
+            let changes = [Change::DataChanged, Change::Created, Change::Deleted];
+            let hears = changes.into_iter().any(|change| !fire(&mut table, "/a", change).is_empty());
+            let hears = hears || !fire(&mut table, "/a/b", Change::Created).is_empty();
+            assert_eq!(hears, !is_found, "{kind:?}");
+        }
+    }
+}
+
+#[test]
+fn kinds_have_the_numbers_of_the_wire() {
+    let kinds = (1..=5).map(WatcherKind::from_code);
+    assert!(kinds.eq(KINDS.map(Some)));
+    assert_eq!([0, 6, -1].map(WatcherKind::from_code), [None; 3]);
+}
+
+#[test]
+fn each_change_is_told_to_those_whom_it_concerns() {
+    let mut table = WatchTable::default();
+    table.add_standard(WatchTarget::Data, "/a/b", WatcherId(1));
+    table.add_standard(WatchTarget::Children, "/a/b", WatcherId(2));
+    table.add_standard(WatchTarget::Children, "/a", WatcherId(3));
+    table.add_standard(WatchTarget::Data, "/a", WatcherId(4));
+    table.add_persistent("/", WatcherId(5), true);
+    let changed = (EventType::NodeDataChanged, "/a/b".to_owned(), vec![1, 5]);
+    assert_eq!(told(&mut table, "/a/b", Change::DataChanged), [changed]);
+    let created = (EventType::NodeCreated, "/a/c".to_owned(), vec![5]);
+    let list = (EventType::NodeChildrenChanged, "/a".to_owned(), vec![3]);
+    assert_eq!(told(&mut table, "/a/c", Change::Created), [created.clone(), list]);
+    assert_eq!(told(&mut table, "/a/c", Change::Created), [created], "the list is watched no more");
+    let deleted = |who| (EventType::NodeDeleted, "/a/b".to_owned(), vec![who]);
+    assert_eq!(told(&mut table, "/a/b", Change::Deleted), [deleted(5), deleted(2)]);
+    assert_eq!(table.count(), 2);
+}
+
+/// The znode's own list of who may read, but for the change of a list of children.
+#[test]
+fn who_may_know_is_up_to_the_znode_that_was_watched() {
+    let mut table = WatchTable::default();
+    table.add_standard(WatchTarget::Data, "/a/b", A);
+    table.add_standard(WatchTarget::Children, "/a/b", B);
+    table.add_standard(WatchTarget::Children, "/a", A);
+    let fired = fire(&mut table, "/a/b", Change::Deleted);
+    assert_eq!(fired.iter().map(|of| of.by_parent_acl).collect::<Vec<_>>(), [false, false, true]);
+}
+
+#[test]
+fn a_persistent_watch_stays_and_sees_lists() {
+    let mut table = WatchTable::default();
+    table.add_persistent("/a", A, false);
+    assert_eq!(table.count(), 2, "in both tables");
+    for _ in 0..2 {
+        let list = (EventType::NodeChildrenChanged, "/a".to_owned(), vec![1]);
+        assert_eq!(told(&mut table, "/a/b", Change::Created), [list]);
+        let deleted = (EventType::NodeDeleted, "/a".to_owned(), vec![1]);
+        assert_eq!(told(&mut table, "/a", Change::Deleted), [deleted], "once");
+    }
+    assert_eq!(told(&mut table, "/a/b/c", Change::Created), []);
+}
+
+/// Watching twice in one way is watching once, and the last recursive watch that goes ends the look upwards.
+#[test]
+fn a_recursive_watch_ends_once() {
+    let mut table = WatchTable::default();
+    for _ in 0..2 {
+        table.add_persistent("/a", A, true);
+    }
+    table.add_persistent("/a", B, true);
+    table.add_persistent("/a", A, false);
+    assert!(table.remove("/a", A, WatcherKind::PersistentRecursive));
+    let told_of = |table: &mut WatchTable| told(table, "/a/b/c", Change::DataChanged);
+    let changed = |who: &[u64]| (EventType::NodeDataChanged, "/a/b/c".to_owned(), who.to_vec());
+    assert_eq!(told_of(&mut table), [changed(&[2])]);
+    table.remove_watcher(B);
+    assert_eq!(told_of(&mut table), []);
+    assert!(table.contains("/a", A, WatcherKind::Persistent));
+    table.add_persistent("/", A, true);
+    table.add_persistent("/a/b", B, true);
+    assert_eq!(told_of(&mut table), [changed(&[1, 2])], "of different lengths of way");
+    table.remove_watcher(A);
+    assert_eq!(told_of(&mut table), [changed(&[2])]);
+}
+
+#[test]
+fn what_is_left_is_counted() {
+    let mut table = WatchTable::default();
+    assert_eq!((table.count(), table.data_summary()), (0, (0, 0, 0)));
+    table.add_standard(WatchTarget::Data, "/a", A);
+    table.add_standard(WatchTarget::Data, "/b", A);
+    table.add_standard(WatchTarget::Data, "/b", B);
+    table.add_standard(WatchTarget::Children, "/b", B);
+    assert_eq!((table.count(), table.data_summary()), (4, (2, 2, 3)));
+    let by_path = table.data_by_path().into_iter().map(|(path, who)| (path.to_string(), who));
+    assert!(by_path.eq([("/a".to_owned(), vec![A]), ("/b".to_owned(), vec![A, B])]));
+    fire(&mut table, "/b", Change::DataChanged);
+    assert_eq!((table.count(), table.data_summary()), (2, (1, 1, 1)));
+    table.remove_watcher(A);
+    assert_eq!((table.count(), table.data_summary()), (1, (0, 0, 0)));
+    assert!(table.data_by_path().is_empty());
+    assert!(table.remove("/b", B, WatcherKind::Children));
+    assert_eq!(table.count(), 0);
+}
