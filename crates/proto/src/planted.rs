@@ -66,11 +66,15 @@ pub enum Bug {
     HolderAsksNoClock,
     SessionOutlived,
     PingsProve,
+    PromisedTwice,
+    CutStillCounts,
+    RevalidatedUntouched,
+    ChangeBeforeForgotten,
 }
 
 impl Bug {
     /// All of them, with their names and what they are.
-    pub const ALL: [(Bug, &'static str, &'static str); 58] = [
+    pub const ALL: [(Bug, &'static str, &'static str); 62] = [
         (Bug::AckBeforeSync, "ack-before-sync", "a server acknowledges what its disk has not synced"),
         (Bug::AppendOutOfOrder, "append-out-of-order", "records of one batch are written in the wrong order"),
         (
@@ -284,6 +288,26 @@ impl Bug {
             Bug::PingsProve,
             "pings-prove",
             "a holder takes answered pings for a proof that its session lives, from a server that is cut off, too",
+        ),
+        (
+            Bug::PromisedTwice,
+            "promised-twice",
+            "a promise counts though the epoch was promised to another leader before",
+        ),
+        (
+            Bug::CutStillCounts,
+            "cut-still-counts",
+            "a follower counts for what it had acknowledged before its log was cut back",
+        ),
+        (
+            Bug::RevalidatedUntouched,
+            "revalidated-untouched",
+            "a leader does not take a session's return to a learner for a sign of it",
+        ),
+        (
+            Bug::ChangeBeforeForgotten,
+            "change-before-forgotten",
+            "a server with two changes of the ensemble in its log goes by the oldest configuration and the newest",
         ),
     ];
 

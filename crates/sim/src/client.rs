@@ -327,7 +327,16 @@ impl World {
         let process = (member, self.nodes[&member].life);
         let up = self.net.lane(Route::ToServer(conn), None, Some(process));
         let down = self.net.lane(Route::ToClient(conn), Some(process), None);
-        let of = Conn { caller, member: process, up, down, shown: None, closing: false, gone: false };
+        let of = Conn {
+            caller,
+            member: process,
+            up,
+            down,
+            shown: None,
+            returns: false,
+            closing: false,
+            gone: false,
+        };
         self.net.conns.insert(conn, of);
         Some((conn, up))
     }

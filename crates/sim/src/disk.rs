@@ -75,6 +75,8 @@ struct Said {
     history: History,
     accepted: Epoch,
     current: Epoch,
+    /// The last epoch that was promised to a leader.
+    promised: Epoch,
 }
 
 struct Snapshotting {
@@ -232,7 +234,8 @@ impl MemberDisk {
                 said.current
             );
         }
-        self.said = Said { history: history.clone(), accepted, current };
+        let promised = if whole { self.said.promised } else { Epoch::default() };
+        self.said = Said { history: history.clone(), accepted, current, promised };
         self.persistence = Some(persistence);
         Ok(Found {
             replayed: restored.recovered.records,
@@ -311,6 +314,11 @@ impl MemberDisk {
 
     pub(crate) fn current(&self) -> Epoch {
         self.said.current
+    }
+
+    /// A leader is told that what it proposes is accepted, and that this counts. False if a leader was told so before.
+    pub(crate) fn promises(&mut self, epoch: Epoch) -> bool {
+        std::mem::replace(&mut self.said.promised, epoch) < epoch
     }
 
     /// So many acts are done. An error ends the server.

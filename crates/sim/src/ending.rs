@@ -16,7 +16,7 @@ impl World {
         self.try_join(member).unwrap_or_else(|| panic!("{member} gives no session"))
     }
 
-    fn try_join(&mut self, member: i64) -> Option<usize> {
+    pub(crate) fn try_join(&mut self, member: i64) -> Option<usize> {
         let client = self.call(member, false);
         self.run_until(4_000, |world| world.clients[client].open).then_some(client)
     }

@@ -159,6 +159,8 @@ pub(crate) struct Conn {
     pub(crate) down: u64,
     /// The member has no leader; whether all that it shows is committed.
     pub(crate) shown: Option<bool>,
+    /// It is one of a session that has had another before.
+    pub(crate) returns: bool,
     /// The member wants no more of it.
     pub(crate) closing: bool,
     /// The member has been told of its end.

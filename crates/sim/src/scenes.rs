@@ -4,7 +4,9 @@
 
 #[cfg(test)]
 mod courses;
+mod cut_acknowledgement;
 mod cut_off_holder;
+mod epoch_twice;
 #[cfg(test)]
 mod idle_reigns;
 #[cfg(test)]
@@ -48,11 +50,22 @@ pub enum Scene {
     TwoChanges,
     /// A server loses its disk and dies while it is brought back.
     LostDisk,
+    /// Two leaders propose the same epoch.
+    EpochTwice,
+    /// A follower takes back what it has acknowledged.
+    CutAcknowledgement,
 }
 
 impl Scene {
     /// All of them.
-    pub const ALL: [Scene; 4] = [Scene::LaterEpoch, Scene::CutOffHolder, Scene::TwoChanges, Scene::LostDisk];
+    pub const ALL: [Scene; 6] = [
+        Scene::LaterEpoch,
+        Scene::CutOffHolder,
+        Scene::TwoChanges,
+        Scene::LostDisk,
+        Scene::EpochTwice,
+        Scene::CutAcknowledgement,
+    ];
 
     /// As in `--scene`.
     pub fn name(self) -> &'static str {
@@ -61,6 +74,8 @@ impl Scene {
             Scene::CutOffHolder => "cut-off-holder",
             Scene::TwoChanges => "two-changes",
             Scene::LostDisk => "lost-disk",
+            Scene::EpochTwice => "epoch-twice",
+            Scene::CutAcknowledgement => "cut-acknowledgement",
         }
     }
 
@@ -74,6 +89,9 @@ impl Scene {
         match bug {
             Bug::StaleEpochAccepted => Some(Scene::LaterEpoch),
             Bug::PingsProve => Some(Scene::CutOffHolder),
+            Bug::PromisedTwice => Some(Scene::EpochTwice),
+            Bug::CutStillCounts => Some(Scene::CutAcknowledgement),
+            Bug::ChangeBeforeForgotten => Some(Scene::TwoChanges),
             _ => None,
         }
     }
@@ -84,6 +102,8 @@ impl Scene {
             Scene::CutOffHolder => cut_off_holder::shape(seed),
             Scene::TwoChanges => two_changes::shape(seed),
             Scene::LostDisk => lost_disk::shape(seed),
+            Scene::EpochTwice => epoch_twice::shape(seed),
+            Scene::CutAcknowledgement => cut_acknowledgement::shape(seed),
         }
     }
 
@@ -94,14 +114,20 @@ impl Scene {
             Scene::CutOffHolder => cut_off_holder::play(world),
             Scene::TwoChanges => two_changes::play(world),
             Scene::LostDisk => lost_disk::play(world),
+            Scene::EpochTwice => epoch_twice::play(world),
+            Scene::CutAcknowledgement => cut_acknowledgement::play(world),
         }
     }
 }
 
+/// At so many paces a scene is played to find a bug.
+const PACES: u64 = 20;
+
 /// The runs in which a planted bug is looked for: first the scene that leads up to it, if there is one, then those that
 /// are left to chance.
 pub fn search(bug: Bug, by_chance: impl Iterator<Item = Plan>) -> impl Iterator<Item = Plan> {
-    Scene::of_bug(bug).map(|scene| Plan::of_scene(scene, 1)).into_iter().chain(by_chance)
+    let paces = Scene::of_bug(bug).into_iter().flat_map(|scene| (1..=PACES).map(move |seed| (scene, seed)));
+    paces.map(|(scene, seed)| Plan::of_scene(scene, seed)).chain(by_chance)
 }
 
 fn shape(seed: u64) -> Shape {

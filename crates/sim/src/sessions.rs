@@ -16,6 +16,8 @@ pub(crate) struct Signs {
     /// By its own clock.
     since: u64,
     heard: BTreeMap<SessionId, u64>,
+    /// At a leader: timeouts of sessions that have come back.
+    timeouts: BTreeMap<SessionId, i32>,
     /// At a follower: since its last answer to the leader's heartbeat.
     unsaid: BTreeSet<SessionId>,
     /// Sessions that the operator ends.
@@ -66,7 +68,17 @@ impl World {
                 touched.iter().for_each(|(session, _)| self.heard_of(id, *session));
             }
             Packet::Request { session, .. } => self.heard_of(id, *session),
+            Packet::Revalidate { session, timeout_ms } => self.session_is_back(id, *session, *timeout_ms),
             _ => {}
+        }
+    }
+
+    /// A leader hears that a client has come back, here or at a learner: its session lives for as long as the client is
+    /// told now.
+    pub(crate) fn session_is_back(&mut self, id: i64, session: SessionId, timeout_ms: i32) {
+        if self.mode(id) == Some(MemberMode::Leader) {
+            self.heard_of(id, session);
+            self.node(id).signs.timeouts.insert(session, timeout_ms);
         }
     }
 
@@ -105,7 +117,8 @@ impl World {
             Txn::CloseSession(_) if record.header.cxid == 0 => {
                 let (now, signs) = (self.mono_of(id), &self.nodes[&id].signs);
                 let last = signs.heard.get(&session).copied().unwrap_or(0).max(signs.since);
-                let Some(timeout_ms) = self.truth.model.sessions.get(&session) else { return };
+                let known = signs.timeouts.get(&session).or(self.truth.model.sessions.get(&session));
+                let Some(timeout_ms) = known else { return };
                 let early = now < last + *timeout_ms as u64 && !signs.condemned.contains(&session);
                 assert!(
                     !early,

@@ -160,6 +160,9 @@ impl World {
                     let proven = self.shows_what_is_committed(id);
                     self.net.conns.get_mut(&conn).unwrap().shown = Some(proven);
                 }
+                if response.timeout_ms > 0 && self.net.conns[&conn].returns {
+                    self.session_is_back(id, response.session, response.timeout_ms);
+                }
                 self.tell_client(conn, Parcel::Connected(response));
             }
             Effect::Reply { conn, reply } => self.tell_client(conn, Parcel::Reply(reply)),
@@ -237,6 +240,7 @@ impl World {
         match message {
             PeerMessage::Packet(packet) => {
                 self.is_on_disk(id, &packet);
+                self.is_promised_once(id, &packet);
                 self.follower_answers(id, &packet);
                 self.sync_is_due(id, link, &packet);
                 packet.write(&mut bytes);
@@ -303,6 +307,15 @@ impl World {
             matches!(packet, Packet::Ack(zxid) if zxid.counter() == 0 && zxid.epoch() < disk.accepted());
         assert!(!stale, "[promised epoch] {id} follows {packet:?}, and has promised {:?}", disk.accepted());
         assert!(kept, "[disk first] {id} says {packet:?} before it is on disk");
+    }
+
+    /// An epoch is promised to one leader: to another that has it, too, the answer counts for nothing.
+    fn is_promised_once(&mut self, id: i64, packet: &Packet<'_>) {
+        if let Packet::AckEpoch { current: Some(_), .. } = packet {
+            let disk = &mut self.node(id).disk;
+            let epoch = disk.accepted();
+            assert!(disk.promises(epoch), "[promised epoch] {id} promises {epoch:?} to a second leader");
+        }
     }
 
     pub(crate) fn mind_disk(&mut self, id: i64) {

@@ -537,6 +537,7 @@ impl World {
             (Route::Peer { link, .. }, Parcel::End) => self.link_gone(id, link),
             (Route::ToServer(conn), Parcel::Connect(payload)) => {
                 let request = ConnectRequest::read(&payload).unwrap();
+                self.net.conns.get_mut(&conn).unwrap().returns = request.session != SessionId::NONE;
                 self.step(id, Input::Connect { conn, request });
             }
             (Route::ToServer(conn), Parcel::Request(payload)) => {

@@ -239,6 +239,9 @@ impl Learning {
             out.push(LearningOutput::SaveAccepted(epoch));
             current = Some(self.own.current);
         }
+        if planted::is(Bug::PromisedTwice) {
+            current = Some(self.own.current);
+        }
         (self.epoch, self.stage) = (epoch, Stage::Promised);
         out.push(LearningOutput::AckEpoch { last: self.last_to_tell(), current });
     }

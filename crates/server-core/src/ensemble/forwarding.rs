@@ -204,7 +204,11 @@ impl Server {
         if !is_here && let Some(state) = self.sessions.get_mut(session).filter(|state| !state.closing) {
             state.timeout_ms = timeout_ms;
         }
-        let valid = !is_here && self.sessions.touch(now.mono, session);
+        let valid = if planted::is(Bug::RevalidatedUntouched) {
+            !is_here && self.sessions.get(session).is_some_and(|state| !state.closing)
+        } else {
+            !is_here && self.sessions.touch(now.mono, session)
+        };
         let mut here = None;
         if valid && let Some(state) = self.sessions.get_mut(session) {
             state.owner = Owner::Learner(link);

@@ -246,7 +246,9 @@ impl Server {
         else {
             return;
         };
-        if let Some(before) = self.logged_change().filter(|before| before.version < header.zxid.0) {
+        if let Some(before) = self.logged_change().filter(|before| before.version < header.zxid.0)
+            && !planted::is(Bug::ChangeBeforeForgotten)
+        {
             self.put_in_force(before, effects);
         }
         self.heard_config(&String::from_utf8_lossy(data), effects);

@@ -129,6 +129,18 @@ fn a_server_with_two_changes_in_its_log_does_not_lead_past_the_first() {
     assert!(told > Some(5), "{told:?} were told of both");
 }
 
+#[test]
+fn an_epoch_is_promised_to_one_leader_only() {
+    let tally = play(Scene::EpochTwice, 0..20);
+    assert!(tally.get("an epoch was proposed twice") > Some(&5), "{tally:?}");
+}
+
+#[test]
+fn who_takes_back_what_it_has_acknowledged_does_not_count_for_it() {
+    let tally = play(Scene::CutAcknowledgement, 0..20);
+    assert!(tally.get("an acknowledgement was cut away") > Some(&10), "{tally:?}");
+}
+
 /// Of the tree that it is brought it has nothing, but the promise of an epoch, or all.
 #[test]
 fn a_server_that_loses_its_disk_has_no_voice_before_the_tree_has_come() {

@@ -3,7 +3,7 @@
 //! leader, which dies before it can say that the first is in force. With those who know of neither it is a quorum of the
 //! oldest configuration and of the newest, but not of the one between, of which all others are.
 
-use super::steering::{lanes_of, list, part, proposed_at, runs_on, voters};
+use super::steering::{hold_down, lanes_of, list, part, proposed_at, runs_on, voters};
 use crate::{
     client::Intent,
     disk::Ending,
@@ -21,7 +21,7 @@ pub(super) fn play(world: &mut World) {
     assert!(world.run_until(5_000, World::all_serve));
     if let Some(late) = is_told_of_both(world) {
         world.count("told of two changes");
-        world.run(4_000);
+        world.run(6_000);
         assert!(world.leader().is_some_and(|next| next != late), "[liveness] those between do not reign");
     }
 }
@@ -87,6 +87,8 @@ fn is_told_of_both(world: &mut World) -> Option<i64> {
     if !runs_on(world, 150, |world| last(world) > version) {
         return None;
     }
+    // At some paces it does not hear any more what its leader has in force.
+    hold_down(world, late, u64::MAX);
     lane(world, again, u64::MAX);
     assert!(world.run_until(100, |world| world.nodes[&late].disk.has(last(world))));
     part(world, &[late], &[near, next, 8, 9]);
