@@ -46,6 +46,7 @@
 //! | A server dies | [`TestServer::kill`], [`TestEnsemble::kill`], and `restart` |
 //! | It stands still, as with SIGSTOP | [`TestServer::pause`], [`TestEnsemble::pause`], and `resume` |
 //! | A session expires | [`TestServer::expire`], [`TestEnsemble::expire`] |
+//! | A parent has nearly all its numbers given out | [`TestServer::number_children_from`] |
 //! | Clients lose their connections | [`TestServer::cut_connections`], [`TestServer::cut_session`] |
 //! | A connection breaks at one chosen message | [`FrameProxy::cut_at`] |
 //! | A message stays on the way | [`FrameProxy::hold_at`] |
@@ -101,6 +102,7 @@
 //! ```
 #![warn(missing_docs)]
 
+mod child_counter;
 mod counts;
 mod disk;
 mod ensemble;

@@ -1,6 +1,7 @@
 //! One server.
 
 use crate::{
+    child_counter,
     counts::{Connection, Counts},
     error::TestkitError,
     frame_proxy::FrameProxy,
@@ -148,6 +149,16 @@ impl TestServer {
         if let Some(process) = &mut self.process {
             process.go_on();
         }
+    }
+
+    /// Has the next sequential child of `parent` get this number, if the next one is not above that already. The server
+    /// is stopped for it and started again: sessions live on.
+    pub async fn number_children_from(&mut self, parent: &str, number: i32) -> Result<(), TestkitError> {
+        let last = self.applied()?;
+        self.stop().await?;
+        let logs = DataFolders::at(&self.data_dir, None).logs;
+        child_counter::append(&self.files, &logs, last, parent, number)?;
+        self.start_process(None).await
     }
 
     /// Whether it is paused.

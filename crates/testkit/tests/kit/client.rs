@@ -17,6 +17,7 @@ use tokio::{
 /// How long a server may be silent before a test fails.
 const PATIENCE: Duration = Duration::from_secs(20);
 const EPHEMERAL: i32 = 1;
+const SEQUENTIAL: i32 = 2;
 
 pub(crate) struct Client {
     stream: TcpStream,
@@ -84,6 +85,10 @@ impl Client {
     }
 
     pub(crate) async fn send_create(&mut self, path: &str, ephemeral: bool) -> io::Result<i32> {
+        self.send_create_as(path, if ephemeral { EPHEMERAL } else { 0 }).await
+    }
+
+    async fn send_create_as(&mut self, path: &str, flags: i32) -> io::Result<i32> {
         self.send(Op::Create, |out| {
             out.string(path);
             out.buffer(Some(b""));
@@ -91,7 +96,7 @@ impl Client {
             out.i32(31);
             out.string("world");
             out.string("anyone");
-            out.i32(if ephemeral { EPHEMERAL } else { 0 });
+            out.i32(flags);
         })
         .await
     }
@@ -119,6 +124,11 @@ impl Client {
 
     pub(crate) async fn create(&mut self, path: &str) -> io::Result<i32> {
         let xid = self.send_create(path, false).await?;
+        self.reply_to(xid).await
+    }
+
+    pub(crate) async fn create_sequential(&mut self, path: &str) -> io::Result<i32> {
+        let xid = self.send_create_as(path, SEQUENTIAL).await?;
         self.reply_to(xid).await
     }
 

@@ -215,3 +215,19 @@ async fn settings_are_lines_of_a_zoo_cfg() {
     let said = wrong.unwrap_err().to_string();
     assert!(said.contains("tickTime") && said.contains("zoo.cfg"), "{said}");
 }
+
+#[tokio::test]
+async fn the_numbers_of_children_begin_where_they_are_told_to_and_end() {
+    let mut server = TestServer::start().await.unwrap();
+    let mut client = Client::open(server.address()).await.unwrap();
+    client.create("/a").await.unwrap();
+    server.number_children_from("/a", i32::MAX - 1).await.unwrap();
+    let mut client = Client::open(server.address()).await.unwrap();
+    assert!(!client.exists("/a/counted", false).await.unwrap());
+    for (name, number) in [("/a/x-", "2147483646"), ("/a/x-", "2147483647"), ("/a/y-", "2147483647")] {
+        client.create_sequential(name).await.unwrap();
+        assert!(client.exists(&format!("{name}{number}"), false).await.unwrap(), "{name}{number}");
+    }
+    let taken = client.create_sequential("/a/x-").await.unwrap();
+    assert_eq!(taken, -110, "it stays there");
+}
