@@ -167,4 +167,100 @@ mod tests {
         assert_eq!(in_order(queue, "lock-"), expected);
         assert_eq!(in_order(names(&["lock-0000000001", "lock-0000000000"]), "lock-")[0], "lock-0000000000");
     }
+
+    /// Contenders by their numbers, and the transactions that have made them.
+    type Queue = [(i32, u64)];
+
+    const END: i32 = i32::MAX;
+    /// As servers count: up to the end, where the counter stays. And as somebody may have counted who goes on below zero.
+    const COUNTED: [[i32; 5]; 5] = [
+        [0, 1, 2, 3, 4],
+        [END - 2, END - 1, END, END, END],
+        [END, END, END, END, END],
+        [END - 1, END, i32::MIN, i32::MIN + 1, i32::MIN + 2],
+        [-3, -2, -1, 0, 1],
+    ];
+
+    /// Not in the order in which they come: an id in front is of chance.
+    fn name_of(number: i32, came: u64) -> String {
+        format!("_c_{:x}-lock-{number:010}", came.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
+    /// Where the one that came with `mine` stands, to somebody who knows when each of them came.
+    fn standing_in(queue: &Queue, mine: u64) -> Option<u64> {
+        let named: Vec<(String, u64)> =
+            queue.iter().map(|(number, came)| (name_of(*number, *came), *came)).collect();
+        let came = |name: &str| named.iter().find(|(known, _)| known == name).unwrap().1;
+        let names: Vec<String> = named.iter().map(|(name, _)| name.clone()).collect();
+        let own = &named.iter().find(|(_, came)| *came == mine).unwrap().0;
+        match standing(&names, own, "lock-") {
+            Standing::First => None,
+            Standing::Behind(name) => Some(came(name)),
+            Standing::Gone => panic!("{own} is in {names:?}"),
+        }
+    }
+
+    /// The queue from its first one on, if everybody but that one has another one before it.
+    fn line_of(queue: &Queue) -> Result<Vec<u64>, String> {
+        let before: Vec<(Option<u64>, u64)> =
+            queue.iter().map(|(_, came)| (standing_in(queue, *came), *came)).collect();
+        let (mut line, mut last) = (Vec::new(), None);
+        for _ in queue {
+            let next: Vec<u64> =
+                before.iter().filter(|(before, _)| *before == last).map(|(_, came)| *came).collect();
+            let [next] = next[..] else { return Err(format!("{next:?} follow {last:?} in {queue:?}")) };
+            line.push(next);
+            last = Some(next);
+        }
+        Ok(line)
+    }
+
+    fn subsets<T: Copy>(all: &[T]) -> impl Iterator<Item = Vec<T>> {
+        (1_u32..1 << all.len())
+            .map(|chosen| (0..all.len()).filter(|at| chosen >> at & 1 == 1).map(|at| all[at]).collect())
+    }
+
+    /// Also after any of them have gone, and in whatever order a server names them.
+    #[test]
+    fn contenders_stand_in_the_order_in_which_they_came() {
+        for numbers in COUNTED {
+            let all: Vec<(i32, u64)> = numbers.into_iter().zip([7, 8, 20, 31, 32]).collect();
+            for mut queue in subsets(&all) {
+                let arrival: Vec<u64> = queue.iter().map(|(_, came)| *came).collect();
+                for _ in 0..queue.len() {
+                    queue.rotate_left(1);
+                    assert_eq!(line_of(&queue), Ok(arrival.clone()), "{queue:?}");
+                }
+            }
+        }
+    }
+
+    /// Numbers that no counter gives: whatever they are, one is first, and each of the others waits for another one.
+    #[test]
+    fn whatever_the_numbers_one_is_first_and_each_other_waits_for_another_one() {
+        const NUMBERS: [i32; 9] =
+            [0, 7, END - 1, END, i32::MIN, i32::MIN + 7, -1, 1_500_000_000, -1_300_000_000];
+        const CAME: [[u64; 3]; 3] = [[1, 2, 3], [2, 3, 1], [3, 2, 1]];
+        let mut wrong = Vec::new();
+        for (first, second, third) in
+            NUMBERS.iter().flat_map(|a| NUMBERS.iter().flat_map(move |b| NUMBERS.iter().map(move |c| (a, b, c))))
+        {
+            for came in CAME {
+                let all = [(*first, came[0]), (*second, came[1]), (*third, came[2])];
+                for queue in subsets(&all) {
+                    match line_of(&queue) {
+                        Err(trouble) => wrong.push(trouble),
+                        Ok(line) => {
+                            let place = |came| line.iter().position(|other| *other == came);
+                            for (number, came) in &queue {
+                                let later = queue.iter().filter(|other| other.0 == *number && other.1 > *came);
+                                later.for_each(|other| assert!(place(*came) < place(other.1), "{queue:?}"));
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{} queues, the first: {}", wrong.len(), wrong[0]);
+    }
 }

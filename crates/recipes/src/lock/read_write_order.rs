@@ -78,4 +78,27 @@ mod tests {
         assert_eq!(written_number("_c_x-__WRIT__0000000012"), "0000000012");
         assert_eq!(written_number("__WRIT__-000000012"), "-000000012");
     }
+
+    /// Where the counter is at its end all numbers are equal, and who came first is first.
+    #[test]
+    fn at_the_end_of_the_counter_a_writer_is_alone() {
+        // By the order in which they came; an id in front is of chance.
+        const IDS: [&str; 4] = ["7f", "02", "e1", "5a"];
+        for kinds in 0_u32..16 {
+            let is_writer = |at: usize| kinds >> at & 1 == 1;
+            let word = |at| if is_writer(at) { WRITE } else { READ };
+            let queue: Vec<String> = (0..4).map(|at| format!("_c_{}-{}2147483647", IDS[at], word(at))).collect();
+            let first = |at: usize| {
+                let found = match is_writer(at) {
+                    true => writer_standing(&queue, &queue[at]),
+                    false => reader_standing(&queue, &queue[at]),
+                };
+                found == Standing::First
+            };
+            let have: Vec<usize> = (0..4).filter(|at| first(*at)).collect();
+            // The first writer and nobody else, or all readers before it.
+            let readers: Vec<usize> = (0..4).take_while(|at| !is_writer(*at)).collect();
+            assert_eq!(have, if readers.is_empty() { vec![0] } else { readers }, "{queue:?}");
+        }
+    }
 }
