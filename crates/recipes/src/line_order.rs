@@ -242,8 +242,9 @@ mod tests {
             [0, 7, END - 1, END, i32::MIN, i32::MIN + 7, -1, 1_500_000_000, -1_300_000_000];
         const CAME: [[u64; 3]; 3] = [[1, 2, 3], [2, 3, 1], [3, 2, 1]];
         let mut wrong = Vec::new();
-        for (first, second, third) in
-            NUMBERS.iter().flat_map(|a| NUMBERS.iter().flat_map(move |b| NUMBERS.iter().map(move |c| (a, b, c))))
+        for (first, second, third) in NUMBERS
+            .iter()
+            .flat_map(|a| NUMBERS.iter().flat_map(move |b| NUMBERS.iter().map(move |c| (a, b, c))))
         {
             for came in CAME {
                 let all = [(*first, came[0]), (*second, came[1]), (*third, came[2])];
@@ -253,7 +254,8 @@ mod tests {
                         Ok(line) => {
                             let place = |came| line.iter().position(|other| *other == came);
                             for (number, came) in &queue {
-                                let later = queue.iter().filter(|other| other.0 == *number && other.1 > *came);
+                                let later =
+                                    queue.iter().filter(|other| other.0 == *number && other.1 > *came);
                                 later.for_each(|other| assert!(place(*came) < place(other.1), "{queue:?}"));
                             }
                         }

@@ -87,7 +87,8 @@ mod tests {
         for kinds in 0_u32..16 {
             let is_writer = |at: usize| kinds >> at & 1 == 1;
             let word = |at| if is_writer(at) { WRITE } else { READ };
-            let queue: Vec<String> = (0..4).map(|at| format!("_c_{}-{}2147483647", IDS[at], word(at))).collect();
+            let queue: Vec<String> =
+                (0..4).map(|at| format!("_c_{}-{}2147483647", IDS[at], word(at))).collect();
             let first = |at: usize| {
                 let found = match is_writer(at) {
                     true => writer_standing(&queue, &queue[at]),

@@ -11,6 +11,7 @@ mod exchange;
 mod expiry;
 mod fencing;
 mod herd;
+mod last_number;
 mod local_sessions;
 mod locks;
 mod neighbours;
