@@ -12,6 +12,7 @@ mod nodes;
 mod put_back;
 mod queue_kinds;
 mod queues;
+mod runtimes;
 #[path = "../servers/mod.rs"]
 mod servers;
 mod world;

@@ -6,7 +6,10 @@ use ostler_testkit::{
     Change, Counts, ServerId, SessionId, TestEnsemble, TestOptions, TestServer, TestkitError,
 };
 use std::{fmt::Debug, net::SocketAddr, time::Duration};
-use tokio::{sync::Mutex, time::timeout};
+use tokio::{
+    sync::{Mutex, oneshot},
+    time::timeout,
+};
 
 /// Nothing here takes so long; a test that waits for more hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -51,6 +54,23 @@ pub(crate) async fn patiently<T>(what: impl Debug, wait: impl IntoFuture<Output 
         Ok(done) => done,
         Err(_) => panic!("{what:?} takes too long"),
     }
+}
+
+/// Does something in a runtime of its own, which ends then, with all its tasks.
+pub(crate) async fn elsewhere<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
+    let (to, done) = oneshot::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let outcome = runtime.block_on(async {
+            // The tasks that it has begun have their turn.
+            let outcome = tokio::spawn(work).await.unwrap();
+            tokio::task::yield_now().await;
+            outcome
+        });
+        drop(runtime);
+        let _ = to.send(outcome);
+    });
+    patiently("what is done elsewhere", done).await.unwrap()
 }
 
 /// As clients want it.
