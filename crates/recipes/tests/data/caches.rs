@@ -1,7 +1,7 @@
 //! Caches.
 
 use crate::{
-    servers::Servers,
+    servers::{Servers, patiently},
     world::{World, at_every_cut, with_expiry_after_every_request, within},
 };
 use ostler_client::{Acl, Client, Error, Perms};
@@ -346,6 +346,36 @@ async fn what_may_be_read_again_is_held() {
         within(told.until(&mut events, &[("/t", "1"), ("/t/secret", "1")])).await;
         drop(cache);
         within(world.end()).await;
+    }
+}
+
+/// No event tells of a change of an ACL.
+#[tokio::test]
+async fn what_may_be_read_again_is_held_although_nothing_else_has_changed() {
+    for one_shot in [true, false] {
+        for path in ["/t", "/t/secret"] {
+            let world = World::new().await;
+            world.other.create("/t", b"1").await.unwrap();
+            world.other.create("/t/secret", b"1").await.unwrap();
+            world.other.set_acl(path, &[Acl::world(Perms::ADMIN)]).await.unwrap();
+            let mut cache = CuratorCache::builder(&world.client, "/t");
+            if one_shot {
+                cache = cache.one_shot_watches();
+            }
+            let cache = cache.start().unwrap();
+            let (mut told, mut events) = (Told::default(), cache.events());
+            loop {
+                match within(events.next()).await.expect("the cache goes on") {
+                    CacheEvent::Unreadable { path: refused, .. } if refused == path => break,
+                    event => told.hear(&event),
+                }
+            }
+            world.other.set_acl(path, &[Acl::world(Perms::ALL)]).await.unwrap();
+            let what = format!("{path} is taken in, with one-shot watches: {one_shot}");
+            patiently(what, told.until(&mut events, &[("/t", "1"), ("/t/secret", "1")])).await;
+            drop(cache);
+            within(world.end()).await;
+        }
     }
 }
 
