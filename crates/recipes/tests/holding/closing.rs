@@ -1,9 +1,12 @@
 //! Whoever is told that it is over can rely on it, also who asks a second time.
 
 use crate::world::{World, patiently};
+use ostler_client::Client;
 use ostler_recipes::leader::{LeaderLatch, LeaderSelector, Leadership};
-use ostler_testkit::Direction;
+use ostler_testkit::{CutPoint, Direction};
 use std::{
+    future::pending,
+    pin::Pin,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering::SeqCst},
@@ -74,4 +77,54 @@ async fn a_latch_that_is_closed_twice_is_waited_for_twice() {
     assert_eq!(found, 0);
     patiently("a third time", latch.close()).await;
     world.until_clean("the latch").await;
+}
+
+/// Closed while a message of it is on its way: while nobody can know whether there will be a znode, it is not closed.
+async fn closed_at(point: CutPoint, start: impl FnOnce(&Client) -> Closing) {
+    let world = World::start().await;
+    let other = world.client().await;
+    other.create("/e", b"").await.unwrap();
+    let (proxy, ours) = world.proxied().await;
+    let mut frame = proxy.hold_at(point);
+    let closing = start(&ours);
+    patiently(point, frame.reached()).await.unwrap();
+    let mut closing = closing();
+    assert!(
+        timeout(BRIEFLY, &mut closing).await.is_err(),
+        "{point}: closed, and its znode may be there or come"
+    );
+    frame.pass();
+    patiently(point, closing).await;
+    assert_eq!(other.get_children("/e").await.unwrap(), [""; 0], "{point}");
+    world.until_clean(point).await;
+}
+
+type Closing = Box<dyn FnOnce() -> Pin<Box<dyn Future<Output = ()>>>>;
+
+/// The first request is the create, and the second the look at the queue.
+fn points() -> impl Iterator<Item = CutPoint> {
+    (1..=2).flat_map(|request| [CutPoint::BeforeRequest(request), CutPoint::BeforeReply(request)])
+}
+
+#[tokio::test]
+async fn a_latch_that_is_closed_while_it_comes_is_gone_then() {
+    for point in points() {
+        closed_at(point, |client| {
+            let latch = LeaderLatch::new(client, "/e", "a");
+            latch.start();
+            Box::new(|| Box::pin(async move { latch.close().await }))
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_selector_that_is_closed_while_it_comes_is_gone_then() {
+    for point in points() {
+        closed_at(point, |client| {
+            let selector = LeaderSelector::builder(client, "/e", |_: Leadership| pending::<()>()).start();
+            Box::new(|| Box::pin(async move { selector.close().await }))
+        })
+        .await;
+    }
 }
