@@ -3,7 +3,7 @@
 use crate::{
     error::Result,
     fencing::{Fence, Token},
-    line_order::Standing,
+    line_order::{Arrivals, Queue, Standing, arrival_in, number_of, undecided},
     planted::{self, Bug},
     until_answered::pause,
 };
@@ -26,6 +26,8 @@ pub(crate) struct Place {
     fence: Fence,
     /// The queue as it was when we came, until it is looked at.
     on_arrival: Vec<String>,
+    /// Of the queue when it was last looked at.
+    arrivals: Arrivals,
     /// Somebody else sees to the znode, or there is none.
     left: bool,
 }
@@ -81,7 +83,7 @@ impl Place {
 
     pub(crate) fn at(session: &Session, path: &str, token: Token) -> Place {
         let fence = Fence::new(session.clone(), path, token);
-        Place { fence, on_arrival: Vec::new(), left: false }
+        Place { fence, on_arrival: Vec::new(), arrivals: Arrivals::new(), left: false }
     }
 
     pub(crate) fn fence(&self) -> &Fence {
@@ -111,11 +113,13 @@ impl Place {
     /// what a session before this one has left behind (CURATOR-604, CURATOR-696).
     pub(crate) async fn turn(
         &mut self,
-        standing: impl for<'n> Fn(&'n [String], &str) -> Standing<'n>,
+        words: &[&str],
+        standing: impl for<'n> Fn(&'n Queue, &str) -> Standing<'n>,
     ) -> Result<Turn> {
         loop {
             let names = self.look().await?;
-            let before = match standing(&names, self.name()) {
+            let queue = self.with_arrivals(names, words).await?;
+            let before = match standing(&queue, self.name()) {
                 Standing::First => {
                     self.fence.begin().await?;
                     return Ok(Turn::Ours);
@@ -123,6 +127,7 @@ impl Place {
                 Standing::Gone => return Ok(Turn::Gone),
                 Standing::Behind(name) => paths::join(self.queue(), name),
             };
+            self.arrivals = queue.arrivals;
             // A read, and not `exists`: that would leave a watch behind if it is gone already.
             match self.session().get_data(&before).watch().await {
                 Err(error) if error.is_no_node() => {
@@ -153,6 +158,12 @@ impl Place {
             Err(error) if error.is_no_node() => Ok(Vec::new()),
             names => Ok(names?),
         }
+    }
+
+    /// Where numbers do not tell who came first, asks for what does. Once per contender: it does not change.
+    async fn with_arrivals(&mut self, names: Vec<String>, words: &[&str]) -> Result<Queue> {
+        let known = std::mem::take(&mut self.arrivals);
+        with_arrivals(self.session(), self.queue(), words, names, known).await
     }
 
     /// Leaves the queue, and waits until the znode is deleted. If connection trouble lasts, or this is dropped, that
@@ -225,13 +236,42 @@ async fn find_or_go(
     }
 }
 
+/// Of those who are gone meanwhile nothing is left in the queue.
+async fn with_arrivals(
+    client: &Client,
+    path: &str,
+    words: &[&str],
+    names: Vec<String>,
+    mut known: Arrivals,
+) -> Result<Queue> {
+    let undecided = undecided(&names, |name| number_of(name, words));
+    if undecided.is_empty() {
+        return Ok(Queue::of(names));
+    }
+    let (mut arrivals, mut gone) = (Arrivals::new(), Vec::new());
+    for name in undecided {
+        let came = match arrival_in(name, words).or_else(|| known.remove(name)) {
+            None => client.exists(&paths::join(path, name)).await?.map(|stat| stat.czxid),
+            came => came,
+        };
+        match came {
+            Some(came) => drop(arrivals.insert(name.to_owned(), came)),
+            None => gone.push(name.to_owned()),
+        }
+    }
+    let mut names = names;
+    names.retain(|name| !gone.contains(name));
+    Ok(Queue { names, arrivals })
+}
+
 /// The paths of a queue's znodes, the first in it first.
 pub(crate) async fn participant_nodes(client: &Client, path: &str, word: &str) -> Result<Vec<String>> {
     let names = match client.get_children(path).await {
         Err(error) if error.is_no_node() => Vec::new(),
         names => names?,
     };
-    let names = crate::line_order::in_order(names, word);
+    let queue = with_arrivals(client, path, &[word], names, Arrivals::new()).await?;
+    let names = queue.in_order(|name| number_of(name, &[word]));
     Ok(names.iter().map(|name| paths::join(path, name)).collect())
 }
 

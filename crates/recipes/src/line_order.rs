@@ -1,12 +1,17 @@
-//! Who is before whom in a queue of sequential znodes. Names alone decide, as in Curator.
+//! Who is before whom in a queue of sequential znodes.
 //!
 //! A name is anything, then the recipe's own word (`lock-`, `latch-`), then the number that the server has appended.
 //! Names without that word are no contenders: Curator counts them too, and then waits for them for ever (CURATOR-43).
 //!
-//! The server's counter has 32 bits and goes on below zero after 2,147,483,647. Up to there the order is Curator's.
-//! Beyond, Curator compares texts, so that whoever comes goes before the holder; here the one who comes stays behind.
+//! Numbers decide, as in Curator, as long as they tell who came first. A parent's counter ends at 2,147,483,647, and
+//! stays there: all who come from then on have that number. (Old servers went on below zero.) Names with an id in front
+//! of the word do not clash, so each of several contenders would be first by its number, and be right. Then the
+//! transactions that have made the znodes decide ([`Arrivals`]): they grow in the order in which contenders come.
+//! Curator has nothing for this: several of its programs hold such a lock at once.
 
 use crate::planted::{self, Bug};
+use ostler_proto::id::Zxid;
+use std::collections::HashMap;
 
 /// Where a contender stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,58 +33,94 @@ pub(crate) fn number_after(name: &str, word: &str) -> Option<i32> {
     digits.parse().ok().filter(|_| is_number)
 }
 
-/// By how much `other` is before `mine`; `None` if it is not.
-pub(crate) fn lead(other: i32, mine: i32) -> Option<i32> {
-    Some(mine.wrapping_sub(other)).filter(|distance| *distance > 0)
+/// The number in a name of one of these kinds.
+pub(crate) fn number_of(name: &str, words: &[&str]) -> Option<i32> {
+    words.iter().find_map(|word| number_after(name, word))
+}
+
+/// What a name has in front of the word, if it stands in the place of another contender that came by this transaction.
+pub(crate) fn arrival_prefix(came: Zxid) -> String {
+    format!("{:016x}-", came.0)
+}
+
+/// By which transaction the contender came, if its name says so.
+pub(crate) fn arrival_in(name: &str, words: &[&str]) -> Option<Zxid> {
+    let at = words.iter().find_map(|word| name.rfind(word))?;
+    let before = name[..at].strip_suffix('-')?;
+    let came = before.rsplit('-').next().filter(|came| came.len() == 16)?;
+    u64::from_str_radix(came, 16).ok().map(Zxid)
+}
+
+/// By which transactions contenders came, by their names. Only those that are [`undecided`] need to be here.
+pub(crate) type Arrivals = HashMap<String, Zxid>;
+
+/// The znodes of a queue.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    pub(crate) names: Vec<String>,
+    pub(crate) arrivals: Arrivals,
+}
+
+impl Queue {
+    /// A queue in which numbers tell who came first, as nearly always.
+    pub(crate) fn of(names: Vec<String>) -> Queue {
+        Queue { names, arrivals: Arrivals::new() }
+    }
+
+    /// The contenders, the first in the queue first.
+    pub(crate) fn in_order(&self, number: impl Fn(&str) -> Option<i32>) -> Vec<&str> {
+        let mut all: Vec<_> = self.names.iter().filter_map(|name| Some((number(name)?, name))).collect();
+        let counts_up = all.iter().all(|(number, _)| *number >= 0);
+        let place = |(number, name): &(i32, &String)| {
+            (counts_up.then_some(*number), self.arrivals.get(*name).copied())
+        };
+        all.sort_by_key(place);
+        all.into_iter().map(|(_, name)| &**name).collect()
+    }
+
+    /// The nearest contender before `mine` of those that `counts`.
+    pub(crate) fn nearest_before(
+        &self,
+        mine: &str,
+        number: impl Fn(&str) -> Option<i32>,
+        counts: impl Fn(&str) -> bool,
+    ) -> Standing<'_> {
+        let all = self.in_order(number);
+        let Some(place) = all.iter().position(|name| *name == mine) else { return Standing::Gone };
+        let before = all[..place].iter().rev().find(|name| counts(name));
+        before.map_or(Standing::First, |name| Standing::Behind(name))
+    }
+}
+
+/// The contenders whose numbers do not tell who came first.
+pub(crate) fn undecided<'a>(names: &'a [String], number: impl Fn(&str) -> Option<i32>) -> Vec<&'a str> {
+    let mut all: Vec<_> = names.iter().filter_map(|name| Some((number(name)?, &**name))).collect();
+    all.sort_unstable_by_key(|(number, _)| *number);
+    let counts_up = all.first().is_none_or(|(number, _)| *number >= 0);
+    if counts_up {
+        return all.chunk_by(|a, b| a.0 == b.0).filter(|of| of.len() > 1).flatten().map(|of| of.1).collect();
+    }
+    all.into_iter().map(|(_, name)| name).collect()
 }
 
 /// Where `mine` stands in a queue in which everybody waits for the one before it.
-pub(crate) fn standing<'a>(names: &'a [String], mine: &str, word: &str) -> Standing<'a> {
-    standing_behind(names, mine, |name| number_after(name, word))
+pub(crate) fn standing<'a>(queue: &'a Queue, mine: &str, word: &str) -> Standing<'a> {
+    standing_behind(queue, mine, |name| number_after(name, word))
 }
 
 /// Where `mine` stands, counting those that have a number.
 pub(crate) fn standing_behind<'a>(
-    names: &'a [String],
+    queue: &'a Queue,
     mine: &str,
     number: impl Fn(&str) -> Option<i32>,
 ) -> Standing<'a> {
-    let Some(own) = names.iter().find(|name| *name == mine).and_then(|name| number(name)) else {
-        return Standing::Gone;
-    };
     if planted::is(Bug::StrangersAreContenders)
-        && let Some(stranger) = names.iter().find(|name| number(name).is_none())
+        && queue.names.iter().any(|name| name == mine)
+        && let Some(stranger) = queue.names.iter().find(|name| number(name).is_none())
     {
         return Standing::Behind(stranger);
     }
-    nearest_before(names, own, number).map_or(Standing::First, Standing::Behind)
-}
-
-/// Of those that have a number before `own`, the one with the nearest.
-pub(crate) fn nearest_before(
-    names: &[String],
-    own: i32,
-    number: impl Fn(&str) -> Option<i32>,
-) -> Option<&str> {
-    let before = names.iter().filter_map(|name| Some((lead(number(name)?, own)?, name)));
-    before.min_by_key(|(lead, _)| *lead).map(|(_, name)| &**name)
-}
-
-/// The contenders, the first in the queue first.
-pub(crate) fn in_order(mut names: Vec<String>, word: &str) -> Vec<String> {
-    names.retain(|name| number_after(name, word).is_some());
-    names.sort_by_cached_key(|name| number_after(name, word));
-    // Where the counter has wrapped, those before it are positive, those after it negative.
-    let number = |name: &String| number_after(name, word).unwrap_or_default();
-    let wrapped = names
-        .first()
-        .zip(names.last())
-        .is_some_and(|(low, high)| number(high).checked_sub(number(low)).is_none());
-    if wrapped {
-        let positive = names.partition_point(|name| number(name) < 0);
-        names.rotate_left(positive);
-    }
-    names
+    queue.nearest_before(mine, number, |_| true)
 }
 
 #[cfg(test)]
@@ -116,7 +157,6 @@ mod tests {
     fn everybody_waits_for_the_one_before_it() {
         use Standing::{Behind, First, Gone};
         let (one, two, nine) = ("_c_b-lock-0000000001", "_c_a-lock-0000000002", "_c_c-lock-0000000009");
-        let (max, min, later) = ("lock-2147483647", "lock--2147483648", "lock--2147483640");
         let table: &[(&[&str], &str, Standing<'_>)] = &[
             (&[one], one, First),
             (&[nine, one, two], one, First),
@@ -128,14 +168,10 @@ mod tests {
             (&["0", "lease", "lock-", two], two, First),
             // Not its name, even though it begins alike.
             (&["_c_b-lock-00000000010"], one, Gone),
-            // Past the end of the counter.
-            (&[max, min], max, First),
-            (&[max, min], min, Behind(max)),
-            (&[later, max, min], later, Behind(min)),
-            (&[later, min], min, First),
         ];
         for (queue, mine, expected) in table {
-            assert_eq!(standing(&names(queue), mine, "lock-"), *expected, "{mine} in {queue:?}");
+            let queue = Queue::of(names(queue));
+            assert_eq!(standing(&queue, mine, "lock-"), *expected, "{mine} in {queue:?}");
         }
     }
 
@@ -150,26 +186,41 @@ mod tests {
                 .filter(|(at, _)| subset >> at & 1 == 1)
                 .map(|(_, n)| n.clone())
                 .collect();
-            let first = queue.iter().filter(|mine| standing(&queue, mine, "lock-") == Standing::First);
+            let queue = Queue::of(queue);
+            let first = queue.names.iter().filter(|mine| standing(&queue, mine, "lock-") == Standing::First);
             assert_eq!(first.count(), 1, "{queue:?}");
-            let ordered = in_order(queue.clone(), "lock-");
-            for pair in ordered.windows(2) {
-                assert_eq!(standing(&queue, &pair[1], "lock-"), Standing::Behind(&pair[0]));
+            for pair in queue.in_order(lock_number).windows(2) {
+                assert_eq!(standing(&queue, pair[1], "lock-"), Standing::Behind(pair[0]));
             }
         }
     }
 
+    fn lock_number(name: &str) -> Option<i32> {
+        number_after(name, "lock-")
+    }
+
     #[test]
-    fn the_order_survives_the_counters_wrap() {
-        let queue =
-            names(&["lock--2147483647", "lock-2147483646", "x", "lock--2147483648", "lock-2147483647"]);
-        let expected = ["lock-2147483646", "lock-2147483647", "lock--2147483648", "lock--2147483647"];
-        assert_eq!(in_order(queue, "lock-"), expected);
-        assert_eq!(in_order(names(&["lock-0000000001", "lock-0000000000"]), "lock-")[0], "lock-0000000000");
+    fn who_came_first_is_asked_only_where_numbers_do_not_tell() {
+        let table: &[(&[&str], &[&str])] = &[
+            (&["lock-0000000001", "x", "lock-0000000000", "latch-0000000001"], &[]),
+            (&["a-lock-2147483647", "lock-2147483646"], &[]),
+            (
+                &["a-lock-2147483647", "lock-2147483646", "b-lock-2147483647"],
+                &["a-lock-2147483647", "b-lock-2147483647"],
+            ),
+            (&["lock-2147483647", "lock--2147483648", "x"], &["lock--2147483648", "lock-2147483647"]),
+            (&[], &[]),
+        ];
+        for (queue, expected) in table {
+            let queue = names(queue);
+            let mut found = undecided(&queue, lock_number);
+            found.sort_unstable();
+            assert_eq!(found, *expected, "{queue:?}");
+        }
     }
 
     /// Contenders by their numbers, and the transactions that have made them.
-    type Queue = [(i32, u64)];
+    type Contenders = [(i32, u64)];
 
     const END: i32 = i32::MAX;
     /// As servers count: up to the end, where the counter stays. And as somebody may have counted who goes on below zero.
@@ -187,21 +238,22 @@ mod tests {
     }
 
     /// Where the one that came with `mine` stands, to somebody who knows when each of them came.
-    fn standing_in(queue: &Queue, mine: u64) -> Option<u64> {
+    fn standing_in(queue: &Contenders, mine: u64) -> Option<u64> {
         let named: Vec<(String, u64)> =
             queue.iter().map(|(number, came)| (name_of(*number, *came), *came)).collect();
         let came = |name: &str| named.iter().find(|(known, _)| known == name).unwrap().1;
         let names: Vec<String> = named.iter().map(|(name, _)| name.clone()).collect();
         let own = &named.iter().find(|(_, came)| *came == mine).unwrap().0;
-        match standing(&names, own, "lock-") {
+        let arrivals = named.iter().cloned().map(|(name, came)| (name, Zxid(came))).collect();
+        match standing(&Queue { names, arrivals }, own, "lock-") {
             Standing::First => None,
             Standing::Behind(name) => Some(came(name)),
-            Standing::Gone => panic!("{own} is in {names:?}"),
+            Standing::Gone => panic!("{own} is in the queue"),
         }
     }
 
     /// The queue from its first one on, if everybody but that one has another one before it.
-    fn line_of(queue: &Queue) -> Result<Vec<u64>, String> {
+    fn line_of(queue: &Contenders) -> Result<Vec<u64>, String> {
         let before: Vec<(Option<u64>, u64)> =
             queue.iter().map(|(_, came)| (standing_in(queue, *came), *came)).collect();
         let (mut line, mut last) = (Vec::new(), None);

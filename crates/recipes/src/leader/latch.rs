@@ -398,7 +398,7 @@ impl Contender {
             None => Place::take_for_turn(session, line).await?,
         };
         let place = self.place.insert(place);
-        let turn = place.turn(|names, mine| standing(names, mine, WORD)).await?;
+        let turn = place.turn(&[WORD], |queue, mine| standing(queue, mine, WORD)).await?;
         if planted::is(Bug::LeadsByAnEarlierLook) && was_there {
             *place = Place::take(session, line).await?;
         }

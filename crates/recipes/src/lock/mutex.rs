@@ -133,7 +133,7 @@ impl InterProcessMutex {
 pub(crate) async fn wait_in_line(session: &Session, path: &str, data: &[u8]) -> Result<Place> {
     loop {
         let mut place = Place::take_for_turn(session, Line { path, word: WORD, data }).await?;
-        match place.turn(|names, mine| standing(names, mine, WORD)).await? {
+        match place.turn(&[WORD], |queue, mine| standing(queue, mine, WORD)).await? {
             Turn::Ours => return Ok(place),
             Turn::Gone => place.forget(),
         }

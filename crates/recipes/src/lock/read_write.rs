@@ -2,14 +2,14 @@
 
 use super::{
     owner::{Holdings, Owner},
-    read_write_order::{READ, WRITE, number, reader_standing, writer_standing, written_number},
+    read_write_order::{READ, WRITE, number, reader_after, reader_standing, writer_standing},
     revocation,
 };
 use crate::{
     error::{Error, Result},
     fencing::{Fence, FencedMulti, Token},
     line::{self, Line, Place, Turn},
-    line_order::{Standing, number_after},
+    line_order::{Queue, Standing, number_after},
     planted::{self, Bug},
 };
 use ostler_client::{Client, Error as ClientError, Session, paths};
@@ -153,9 +153,8 @@ impl InterProcessReadWriteLock {
             let line = Line { path: &self.path, word: READ, data: &self.data };
             return Ok(Reading(Place::take(writer.session(), line).await?));
         }
-        let name = format!("{READ}{}", written_number(writer.name()));
-        let path = paths::join(&self.path, &name);
         let token = writer.fence().token();
+        let path = paths::join(&self.path, &reader_after(writer.name(), token.0));
         Ok(Reading(Place::take_named(writer.session(), &path, &self.data, token).await?))
     }
 
@@ -184,7 +183,7 @@ impl InterProcessReadWriteLock {
         loop {
             let line = Line { path: &self.path, word, data: &self.data };
             let mut place = Place::take_for_turn(&session, line).await?;
-            match place.turn(read_write_standing).await? {
+            match place.turn(&[READ, WRITE], read_write_standing).await? {
                 Turn::Ours => return Ok(place),
                 Turn::Gone => place.forget(),
             }
@@ -192,11 +191,11 @@ impl InterProcessReadWriteLock {
     }
 }
 
-fn read_write_standing<'n>(names: &'n [String], mine: &str) -> Standing<'n> {
+fn read_write_standing<'n>(queue: &'n Queue, mine: &str) -> Standing<'n> {
     debug_assert!(number(mine).is_some(), "{mine} is neither a reader nor a writer");
     match number_after(mine, WRITE) {
-        Some(_) => writer_standing(names, mine),
-        None => reader_standing(names, mine),
+        Some(_) => writer_standing(queue, mine),
+        None => reader_standing(queue, mine),
     }
 }
 

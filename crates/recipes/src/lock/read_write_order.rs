@@ -2,9 +2,11 @@
 //!
 //! A writer waits for everybody before it, a reader only for the writers before it. Both kinds of names end in the
 //! number that the server has appended, so they form one queue. A reader that was a writer has that writer's number,
-//! so that it stays before writers that came in between (CURATOR-621).
+//! so that it stays before writers that came in between (CURATOR-621). Where numbers do not tell who came first, it has
+//! the writer's transaction in its name as well ([`arrival_in`](crate::line_order::arrival_in)).
 
-use crate::line_order::{Standing, nearest_before, number_after, standing_behind};
+use crate::line_order::{Queue, Standing, arrival_prefix, number_after, standing_behind};
+use ostler_proto::id::Zxid;
 
 pub(crate) const READ: &str = "__READ__";
 pub(crate) const WRITE: &str = "__WRIT__";
@@ -15,16 +17,22 @@ pub(crate) fn number(name: &str) -> Option<i32> {
 }
 
 /// Where the reader `mine` stands. It watches the nearest writer before it: if that goes in its turn, no other is left.
-pub(crate) fn reader_standing<'a>(names: &'a [String], mine: &str) -> Standing<'a> {
-    let Some(own) = names.iter().find(|name| *name == mine).and_then(|name| number(name)) else {
-        return Standing::Gone;
-    };
-    nearest_before(names, own, |name| number_after(name, WRITE)).map_or(Standing::First, Standing::Behind)
+pub(crate) fn reader_standing<'a>(queue: &'a Queue, mine: &str) -> Standing<'a> {
+    queue.nearest_before(mine, number, |name| number_after(name, WRITE).is_some())
 }
 
 /// Where the writer `mine` stands.
-pub(crate) fn writer_standing<'a>(names: &'a [String], mine: &str) -> Standing<'a> {
-    standing_behind(names, mine, number)
+pub(crate) fn writer_standing<'a>(queue: &'a Queue, mine: &str) -> Standing<'a> {
+    standing_behind(queue, mine, number)
+}
+
+/// The name of a reader that was the writer `writer`, which had come by the transaction `came`.
+pub(crate) fn reader_after(writer: &str, came: Zxid) -> String {
+    let number = written_number(writer);
+    match number.parse::<i32>() {
+        Ok(counted) if (0..i32::MAX).contains(&counted) => format!("{READ}{number}"),
+        _ => format!("{}{READ}{number}", arrival_prefix(came)),
+    }
 }
 
 /// The number in a writer's name as it is written there: a reader that was this writer gets it too.
@@ -35,6 +43,7 @@ pub(crate) fn written_number(writer: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::line_order::arrival_in;
 
     fn names(all: &[&str]) -> Vec<String> {
         all.iter().map(|name| (*name).to_owned()).collect()
@@ -64,7 +73,7 @@ mod tests {
             (&["0", "lock-0000000000", w3], w3, First),
         ];
         for (queue, mine, expected) in table {
-            let queue = names(queue);
+            let queue = Queue::of(names(queue));
             let found = match mine.contains(WRITE) {
                 true => writer_standing(&queue, mine),
                 false => reader_standing(&queue, mine),
@@ -79,6 +88,26 @@ mod tests {
         assert_eq!(written_number("__WRIT__-000000012"), "-000000012");
     }
 
+    #[test]
+    fn a_reader_that_was_a_writer_says_when_it_came_where_its_number_does_not() {
+        let came = Zxid(0x5_0000_0abc);
+        let plain = reader_after("_c_x-__WRIT__0000000012", came);
+        assert_eq!((&*plain, arrival_in(&plain, &[READ])), ("__READ__0000000012", None));
+        for number in ["2147483647", "-2147483648"] {
+            let name = reader_after(&format!("_c_x-__WRIT__{number}"), came);
+            assert_eq!(name, format!("0000000500000abc-__READ__{number}"));
+            assert_eq!(arrival_in(&name, &[READ]), Some(came));
+            assert_eq!(arrival_in(&format!("_c_0f-1e-{name}"), &[READ]), Some(came), "protected");
+        }
+        for other in [
+            "__WRIT__2147483647",
+            "_c_01234567-89ab-cdef-0123-456789abcdef-__READ__2147483647",
+            "-__READ__2147483647",
+        ] {
+            assert_eq!(arrival_in(other, &[READ]), None, "{other}");
+        }
+    }
+
     /// Where the counter is at its end all numbers are equal, and who came first is first.
     #[test]
     fn at_the_end_of_the_counter_a_writer_is_alone() {
@@ -87,12 +116,14 @@ mod tests {
         for kinds in 0_u32..16 {
             let is_writer = |at: usize| kinds >> at & 1 == 1;
             let word = |at| if is_writer(at) { WRITE } else { READ };
-            let queue: Vec<String> =
+            let names: Vec<String> =
                 (0..4).map(|at| format!("_c_{}-{}2147483647", IDS[at], word(at))).collect();
+            let arrivals = names.iter().cloned().zip([3, 4, 17, 20].map(Zxid)).collect();
+            let queue = Queue { names: names.clone(), arrivals };
             let first = |at: usize| {
                 let found = match is_writer(at) {
-                    true => writer_standing(&queue, &queue[at]),
-                    false => reader_standing(&queue, &queue[at]),
+                    true => writer_standing(&queue, &names[at]),
+                    false => reader_standing(&queue, &names[at]),
                 };
                 found == Standing::First
             };
