@@ -522,3 +522,31 @@ pub(crate) fn relative(chroot: &Chroot, path: String) -> String {
         false => chroot.relative(&path).to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: Duration = Duration::from_secs(86_400);
+
+    /// A deadline in the past would have the connection's task look at it again and again, without a pause.
+    #[tokio::test(start_paused = true)]
+    async fn what_is_still_to_come_is_ahead_however_long_the_client_has_been_there() {
+        let shared = Shared::new(ostler_client_core::Config::new(1, 1), Ids::from_seed(1));
+        let wait = Duration::from_secs(5);
+        for days in [0, 1, 364, 365, 366, 1000] {
+            let begun = shared.begun;
+            tokio::time::advance((begun + days * DAY).saturating_duration_since(Instant::now())).await;
+            let next = shared.instant(shared.now() + wait);
+            assert_eq!(next.saturating_duration_since(Instant::now()), wait, "after {days} days");
+        }
+    }
+
+    /// A deadline that never comes is further away than any clock goes.
+    #[tokio::test(start_paused = true)]
+    async fn what_never_comes_is_far_ahead() {
+        let shared = Shared::new(ostler_client_core::Config::new(1, 1), Ids::from_seed(1));
+        tokio::time::advance(400 * DAY).await;
+        assert!(shared.instant(Mono(Duration::MAX)) > Instant::now() + 30 * DAY);
+    }
+}
