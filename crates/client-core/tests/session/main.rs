@@ -3,6 +3,7 @@
 
 mod auth;
 mod cuts;
+mod followed;
 mod hostile;
 mod liveness;
 mod loss;
