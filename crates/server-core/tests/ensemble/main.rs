@@ -10,6 +10,7 @@ mod late_answers;
 mod learners;
 mod lost_disks;
 mod member;
+mod observers;
 mod other_ensembles;
 mod own_writes;
 mod read_only;
