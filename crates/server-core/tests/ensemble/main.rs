@@ -14,5 +14,6 @@ mod observers;
 mod other_ensembles;
 mod own_writes;
 mod read_only;
+mod reconfigurations;
 mod sessions;
 mod synchronising;

@@ -2,14 +2,18 @@
 
 use crate::{
     follower::{Follower, XID},
-    member::at,
+    member::{Member, SESSION, at, config},
 };
 use ostler_proto::{
     error::ErrorCode,
     id::{SessionId, Zxid},
+    quorum_packet::Packet,
+    stat::ExtendedTypes,
     txn::Txn,
 };
 use ostler_server_core::{ConnId, Input, ensemble::LocalSessions};
+use ostler_tree::Tree;
+use ostler_zab::leading::LinkId;
 
 /// Its client has a session that no other server knows.
 fn with_local_session() -> (Follower, ConnId) {
@@ -98,4 +102,30 @@ fn nobody_waits_for_the_writes_of_another_session() {
     let other = follower.is_called_anew(9);
     follower.is_asked_to_read(other);
     assert_eq!(follower.answers(other), [Zxid::ZERO]);
+}
+
+#[test]
+fn who_comes_back_to_the_leader_itself_reads_what_it_has_written() {
+    let ensemble = config(&[1, 2, 3], at(1, 0));
+    for local_sessions in [LocalSessions::Off, LocalSessions::Fixed] {
+        let fresh = Tree::fresh(ExtendedTypes::default());
+        let mut member = Member::start_with(&ensemble, None, fresh, 1, |config| {
+            config.local_sessions = local_sessions;
+        });
+        member.reigns_with(&[2, 3], &ensemble, 2);
+        let mut leader = Follower { member, leader: LinkId(2), session: SESSION };
+        let earlier = leader.is_called_anew(1);
+        let mut proposed = 0;
+        if local_sessions == LocalSessions::Off {
+            proposed = 1;
+            leader.member.hears(LinkId(2), Packet::Ack(at(2, proposed)));
+            leader.session = leader.session_of(earlier).unwrap();
+        }
+        leader.is_asked_to_write(earlier);
+        let conn = comes_back(&mut leader, earlier, true);
+        leader.is_asked_to_read(conn);
+        assert_eq!(leader.answers(conn), [], "{local_sessions:?}");
+        leader.member.hears(LinkId(2), Packet::Ack(at(2, proposed + 1)));
+        assert_eq!(leader.answers(conn), [at(2, proposed + 1)]);
+    }
 }

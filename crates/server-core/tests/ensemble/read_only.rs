@@ -2,7 +2,8 @@
 
 use crate::member::{Member, at, config};
 use ostler_proto::{
-    connect::ConnectRequest, error::ErrorCode, id::SessionId, jute::Writer, op::Op, stat::ExtendedTypes,
+    connect::ConnectRequest, error::ErrorCode, id::SessionId, jute::Writer, op::Op, password::password_of,
+    stat::ExtendedTypes,
 };
 use ostler_server_core::{
     ClientRequest, CloseReason, ConnId, Effect, Input,
@@ -22,13 +23,18 @@ fn alone(local_sessions: LocalSessions) -> Member {
 }
 
 fn calls(member: &mut Member, read_only: Option<bool>) {
+    calls_with(member, SessionId::NONE, read_only);
+}
+
+fn calls_with(member: &mut Member, session: SessionId, read_only: Option<bool>) {
+    let password = password_of(session);
     member.step(Input::Accepted { conn: CONN, peer: ([127, 0, 0, 1], 5_000).into() });
     let request = ConnectRequest {
         protocol_version: 0,
         last_zxid_seen: 0,
         timeout_ms: 10_000,
-        session: SessionId::NONE,
-        password: None,
+        session,
+        password: Some(&password),
         read_only,
     };
     member.step(Input::Connect { conn: CONN, request });
@@ -117,4 +123,15 @@ fn a_search_for_a_leader_ends_with_it() {
     member.reigns_with(&[2, 3], &ensemble, 2);
     assert_eq!(closed(&member), Some(CloseReason::NotServing), "it finds one that can write");
     assert_eq!(member.server.mode(), Some(MemberMode::Leader));
+}
+
+/// Which sessions there are only a leader knows. One that no server but its own knows is another matter.
+#[test]
+fn who_comes_back_to_read_is_believed_where_no_session_is_local() {
+    for (local_sessions, lives) in [(LocalSessions::Off, true), (LocalSessions::Fixed, false)] {
+        let mut member = alone(local_sessions);
+        member.passes(AFTER_MS + 10);
+        calls_with(&mut member, SessionId(0x0200_0000_0000_0007), Some(true));
+        assert_eq!(closed(&member), (!lives).then_some(CloseReason::SessionExpired), "{local_sessions:?}");
+    }
 }
