@@ -411,4 +411,18 @@ mod tests {
         table.remove_watcher(A);
         assert_eq!((table.count(), table.data.by_path.len(), table.child.by_path.len()), (0, 0, 0));
     }
+
+    /// What is not there is not looked for at every change.
+    #[test]
+    fn nobody_looks_upwards_once_the_last_recursive_watcher_is_gone() {
+        let mut table = WatchTable::default();
+        table.add_persistent("/a", A, true);
+        table.add_persistent("/b", A, true);
+        table.add_persistent("/a", B, false);
+        assert_eq!(table.data.recursive, 2);
+        table.remove_watcher(B);
+        assert_eq!(table.data.recursive, 2);
+        table.remove_watcher(A);
+        assert_eq!(table.data.recursive, 0);
+    }
 }
