@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""The same load at an ensemble of Java servers and at one of Ostler's, then each name of `mntr` beside the other.
+
+Prints a table of the names that moved with Java and not here, that moved here alone, whose lines are others, and whose
+figures are of another order of magnitude: over all servers, and over followers and observers alone, as some count at the
+leader only. Then what `srst` did not reset. Each needs an excuse in excuses.txt, and each excuse has to be needed.
+"""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from counters.excuses import Excuses  # noqa: E402
+from counters.figures import Figures, Finding, compare  # noqa: E402
+from counters.load import Ensemble  # noqa: E402
+from rig.outcome import Mismatch, conclude  # noqa: E402
+from rig.server import arguments  # noqa: E402
+
+# Gauges of the moment.
+OF_THE_MOMENT = ("open_file_descriptor_count", "outstanding_requests", "num_alive_connections", "global_sessions", "min_latency")
+
+
+def gathered(make, port):
+    print("load at %s" % make, flush=True)
+    ensemble = Ensemble(make, port)
+    lives, after_reset = ensemble.run()
+    return lives, after_reset
+
+
+def check():
+    parser = arguments(__doc__)
+    parser.add_argument("--peer", default="java3.9", help="whose counters are the measure (default: %(default)s)")
+    args = parser.parse_args()
+    java, java_reset = gathered(args.peer, args.port)
+    ours, ours_reset = gathered(args.server, args.port)
+    excuses = Excuses()
+    findings = compare(Figures(java), Figures(ours))
+    known = {finding.name for finding in findings}
+    for role in ("follower", "observer"):
+        # What stands still everywhere is told once.
+        findings += [f for f in compare(Figures(java, role), Figures(ours, role), role) if f.name not in known]
+    findings += not_reset(Figures(java_reset), Figures(ours_reset), Figures(ours))
+    findings = [finding for finding in findings if finding.name not in OF_THE_MOMENT]
+    unexcused = [finding for finding in findings if not excuses.of(finding)]
+    for finding in findings:
+        key = excuses.of(finding)
+        print("%-8s %-55s %-6s %s%s" % (
+            "excused" if key else "FAULT", finding.name, finding.kind, finding.text, " [%s]" % excuses.reasons[key] if key else ""))
+    needless = list(excuses.needless(Figures(java), Figures(ours), findings))
+    for name, kind, why in needless:
+        print("NEEDLESS %-55s %-6s %s" % (name, kind, why))
+    total = len(Figures(java).names())
+    if unexcused or needless:
+        raise Mismatch("of %d metrics %d differ without an excuse, %d excuses are not needed: %s" % (
+            total, len(unexcused), len(needless),
+            ", ".join([f.name for f in unexcused] + ["excuse " + n for n, _, _ in needless])))
+    return "%d metrics move as in Java, %d of them excused" % (total, len(findings))
+
+
+def not_reset(java, ours, before):
+    """Names that `srst` brings to their start in Java and leaves here."""
+    for name in sorted(java.names() & ours.names()):
+        first = java.first(name)
+        if first not in java.moved(name) and first in ours.moved(name) and first in before.moved(name):
+            yield Finding(name, "size", "not reset by srst: Java %s, here %s" % (java.shown(name), ours.shown(name)))
+
+
+if __name__ == "__main__":
+    conclude(check)
