@@ -98,6 +98,7 @@ def checks(args, port):
             Check("observers", "ensemble/observers.py", common + (["--peers", "java3.9"] if args.quick else [])),
             Check("failover", "ensemble/failover.py", common + ["--rounds", "3" if args.quick else "50"]),
             Check("emptied", "ensemble/emptied.py", common + (["--peers", "java3.9"] if args.quick else [])),
+            Check("rolling", "ensemble/rolling.py", common),
             Check("counters", "counters/run.py", common),
             Check("connections", "counters/connections.py", common),
             Check("catch-up", "ensemble/catchup.py", common + (["--writes", "100000", "--nodes", "10000"] if args.quick else [])),
