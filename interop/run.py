@@ -98,6 +98,8 @@ def checks(args, port):
             Check("observers", "ensemble/observers.py", common + (["--peers", "java3.9"] if args.quick else [])),
             Check("failover", "ensemble/failover.py", common + ["--rounds", "3" if args.quick else "50"]),
             Check("emptied", "ensemble/emptied.py", common + (["--peers", "java3.9"] if args.quick else [])),
+            Check("lost-disk", "ensemble/lost_disk.py", common),
+            Check("idle-reign", "ensemble/idle_reign.py", common),
             Check("rolling", "ensemble/rolling.py", common),
             Check("counters", "counters/run.py", common),
             Check("connections", "counters/connections.py", common),
