@@ -6,6 +6,7 @@ mod damage;
 mod faults;
 mod faulty_disk;
 mod golden;
+mod lacking;
 mod recovery;
 mod retention;
 mod sinks;

@@ -1,0 +1,182 @@
+//! File systems that lack an operation by nature (CIFS, vboxsf, 9p, some NFS): all goes on without it. One that has it, and
+//! fails, is another thing.
+
+use crate::sinks::{begin_snapshot, record};
+use ostler_proto::{
+    id::{Epoch, Zxid},
+    stat::StatPersisted,
+};
+use ostler_storage::{
+    disk::{Disk, DiskFile, OsDisk, replace_text},
+    epochs::{EpochFile, read_epoch, write_epoch},
+    error::Result,
+    folders::DataFolders,
+    snapshot::SnapshotTrailer,
+    txnlog::{LogOptions, SpareLog, TxnLog},
+};
+use rustix::io::Errno;
+use std::{io, path::Path, sync::Arc};
+use tempfile::TempDir;
+
+/// The system's, but for what always gives an error.
+#[derive(Debug, Clone, Copy, Default)]
+struct WithoutDisk {
+    sync_dir: Option<Errno>,
+    write_back: Option<Errno>,
+}
+
+struct WithoutFile {
+    file: Box<dyn DiskFile>,
+    write_back: Option<Errno>,
+}
+
+fn answer(errno: Option<Errno>) -> Option<io::Result<()>> {
+    errno.map(|errno| Err(io::Error::from_raw_os_error(errno.raw_os_error())))
+}
+
+impl WithoutDisk {
+    fn file(&self, file: Box<dyn DiskFile>) -> Box<dyn DiskFile> {
+        Box::new(WithoutFile { file, write_back: self.write_back })
+    }
+}
+
+impl Disk for WithoutDisk {
+    fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        OsDisk.create(path).map(|file| self.file(file))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        OsDisk.open(path).map(|file| self.file(file))
+    }
+
+    fn open_to_change(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        OsDisk.open_to_change(path).map(|file| self.file(file))
+    }
+
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        OsDisk.exists(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        OsDisk.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        OsDisk.remove(path)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        OsDisk.list(dir)
+    }
+
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        OsDisk.create_dir_all(dir)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        answer(self.sync_dir).unwrap_or_else(|| OsDisk.sync_dir(dir))
+    }
+}
+
+impl DiskFile for WithoutFile {
+    fn size(&self) -> io::Result<u64> {
+        self.file.size()
+    }
+
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.file.read_at(into, offset)
+    }
+
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.file.write_all_at(bytes, offset)
+    }
+
+    fn allocate(&self, size: u64) -> io::Result<()> {
+        self.file.allocate(size)
+    }
+
+    fn clear(&self) -> io::Result<bool> {
+        self.file.clear()
+    }
+
+    fn truncate(&self, size: u64) -> io::Result<()> {
+        self.file.truncate(size)
+    }
+
+    fn write_back(&self, offset: u64, length: u64) -> io::Result<()> {
+        answer(self.write_back).unwrap_or_else(|| self.file.write_back(offset, length))
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+}
+
+/// All that syncs a folder, in an empty one.
+struct Steps {
+    dir: TempDir,
+    disk: WithoutDisk,
+}
+
+/// A step's name, and what it does.
+type Step = (&'static str, fn(&Steps) -> Result<()>);
+
+const STEPS: [Step; 7] = [
+    ("makes the folders", |steps| {
+        DataFolders::open(&steps.disk, &steps.dir.path().join("made/below"), None, true).map(drop)
+    }),
+    ("replaces a text", |steps| {
+        replace_text(&steps.disk, &steps.dir.path().join("text"), "new")?;
+        replace_text(&steps.disk, &steps.dir.path().join("text"), "newer")
+    }),
+    ("writes an epoch", |steps| {
+        write_epoch(&steps.disk, steps.dir.path(), EpochFile::Accepted, Epoch(7))?;
+        assert_eq!(read_epoch(&steps.disk, steps.dir.path(), EpochFile::Accepted)?, Some(Epoch(7)));
+        Ok(())
+    }),
+    ("commits", |steps| steps.log(1..=3).map(drop)),
+    ("cuts a log back", |steps| steps.log(1..=3)?.truncate_after(Zxid(1)).map(drop)),
+    ("writes a snapshot", |steps| steps.snapshot(3, 2)),
+    ("keeps a spare log", |steps| {
+        let old = steps.dir.path().join("log.1");
+        std::fs::write(&old, [1; 100]).unwrap();
+        SpareLog::new(steps.dir.path().into()).keep(&steps.disk, &old).map(drop)
+    }),
+];
+
+impl Steps {
+    fn on(disk: WithoutDisk) -> Steps {
+        Steps { dir: TempDir::new().unwrap(), disk }
+    }
+
+    fn log(&self, zxids: std::ops::RangeInclusive<u64>) -> Result<TxnLog> {
+        let mut log = TxnLog::open(Arc::new(self.disk), self.dir.path().into(), LogOptions::default());
+        for zxid in zxids {
+            log.append(Zxid(zxid), &record(Zxid(zxid), 20))?;
+            log.commit()?;
+        }
+        Ok(log)
+    }
+
+    /// With so many znodes of a megabyte.
+    fn snapshot(&self, zxid: u64, nodes: usize) -> Result<()> {
+        let mut writer = begin_snapshot(&self.disk, self.dir.path(), zxid)?;
+        writer.node("/", None, -1, &StatPersisted::default())?;
+        for at in 0..nodes {
+            writer.node(&format!("/{at}"), Some(&vec![7; 1 << 20]), -1, &StatPersisted::default())?;
+        }
+        writer.finish(SnapshotTrailer { digest: None, last_processed: Some(Zxid(zxid)) }).map(drop)
+    }
+}
+
+/// The name of a file that was acknowledged may be gone after a crash.
+#[test]
+fn a_sync_of_a_folder_that_fails_is_an_error() {
+    for (name, step) in STEPS {
+        step(&Steps::on(WithoutDisk::default())).unwrap();
+        for errno in [Errno::IO, Errno::NOSPC, Errno::ACCESS, Errno::BADF] {
+            let disk = WithoutDisk { sync_dir: Some(errno), ..WithoutDisk::default() };
+            assert!(step(&Steps::on(disk)).is_err(), "it {name}, as if {errno} were nothing");
+        }
+    }
+}
