@@ -1,7 +1,7 @@
 //! File systems that lack an operation by nature (CIFS, vboxsf, 9p, some NFS): all goes on without it. One that has it, and
 //! fails, is another thing.
 
-use crate::sinks::{begin_snapshot, record};
+use crate::sinks::{Contents, begin_snapshot, record};
 use ostler_proto::{
     id::{Epoch, Zxid},
     stat::StatPersisted,
@@ -11,12 +11,16 @@ use ostler_storage::{
     epochs::{EpochFile, read_epoch, write_epoch},
     error::Result,
     folders::DataFolders,
+    recover::{RecoverOptions, recover},
     snapshot::SnapshotTrailer,
     txnlog::{LogOptions, SpareLog, TxnLog},
 };
 use rustix::io::Errno;
 use std::{io, path::Path, sync::Arc};
 use tempfile::TempDir;
+
+/// What such file systems answer.
+const LACKING: [Errno; 3] = [Errno::INVAL, Errno::OPNOTSUPP, Errno::NOSYS];
 
 /// The system's, but for what always gives an error.
 #[derive(Debug, Clone, Copy, Default)]
@@ -178,5 +182,50 @@ fn a_sync_of_a_folder_that_fails_is_an_error() {
             let disk = WithoutDisk { sync_dir: Some(errno), ..WithoutDisk::default() };
             assert!(step(&Steps::on(disk)).is_err(), "it {name}, as if {errno} were nothing");
         }
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_be_synced_by_nature_stops_nothing() {
+    let mut stopped = Vec::new();
+    for errno in LACKING {
+        let disk = WithoutDisk { sync_dir: Some(errno), ..WithoutDisk::default() };
+        let failed = STEPS.iter().filter_map(|(name, step)| {
+            step(&Steps::on(disk)).err().map(|error| format!("it {name}: {error}"))
+        });
+        stopped.extend(failed);
+    }
+    assert!(
+        stopped.is_empty(),
+        "{} of {}:\n{}",
+        stopped.len(),
+        LACKING.len() * STEPS.len(),
+        stopped.join("\n")
+    );
+}
+
+#[test]
+fn a_server_starts_from_a_folder_that_cannot_be_synced_by_nature() {
+    let written = Steps::on(WithoutDisk::default());
+    let folders = DataFolders::open(&OsDisk, written.dir.path(), None, true).unwrap();
+    let steps = Steps { dir: TempDir::new_in(written.dir.path()).unwrap(), disk: WithoutDisk::default() };
+    steps.snapshot(1, 1).unwrap();
+    steps.log(2..=4).unwrap();
+    for entry in std::fs::read_dir(steps.dir.path()).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::rename(entry.path(), folders.logs.join(entry.file_name())).unwrap();
+    }
+    let disk = WithoutDisk { sync_dir: Some(Errno::INVAL), ..WithoutDisk::default() };
+    let mut contents = Contents::default();
+    recover(&disk, &folders, RecoverOptions::default(), &mut contents).unwrap();
+    assert_eq!(contents.records.len(), 3);
+}
+
+/// It only says when bytes should go to the disk.
+#[test]
+fn a_disk_that_takes_no_advice_writes_a_snapshot() {
+    for errno in LACKING {
+        let disk = WithoutDisk { write_back: Some(errno), ..WithoutDisk::default() };
+        Steps::on(disk).snapshot(1, 40).unwrap();
     }
 }
