@@ -425,3 +425,40 @@ fn spawn_snapshot_thread(
     };
     thread::Builder::new().name("snapshot".into()).spawn(run).map_err(ServerError::Thread)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ostler_server_core::auth::authenticate;
+
+    /// What upstream's tests of each hash expect of `super:test`.
+    #[test]
+    fn the_hash_of_the_scheme_digest_is_the_one_that_zoo_cfg_names() {
+        for (algorithm, hash) in [
+            ("SHA1", "D/InIHSb7yEEbrWz8b9l71RjZJU="),
+            ("SHA-256", "wjySwxg860UATFtciuZ1lpzrCHrPeov6SPu/ZD56uig="),
+            (
+                "SHA-512",
+                "cMAGk13FCMtJkaVQImGEKhjqoGELCiVjYdIhiD8stB1FnIpdGeFvKwAHh5mf4tUYmBR2ZY9181dZTXEHMlkVhg==",
+            ),
+            ("SHA3-256", "cRy/KPYuDpW/dtsepniTMpuiuupnWgdU9txltIfv3hA="),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            let file = dir.path().join("zoo.cfg");
+            let text = format!(
+                "dataDir=/d\nclientPort=2181\nDigestAuthenticationProvider.digestAlg={algorithm}\n\
+                 DigestAuthenticationProvider.superDigest=super:{hash}\n"
+            );
+            std::fs::write(&file, text).unwrap();
+            let config = crate::config::load(&file).unwrap_or_else(|error| panic!("{error}")).config;
+            let ids = authenticate(
+                &core_config(&config),
+                [127, 0, 0, 1].into(),
+                Some("digest"),
+                Some(b"super:test"),
+            );
+            let ids: Vec<String> = ids.unwrap().iter().map(|id| format!("{} {}", id.scheme, id.id)).collect();
+            assert_eq!(ids, ["super ".to_owned(), format!("digest super:{hash}")], "{algorithm}");
+        }
+    }
+}
