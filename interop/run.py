@@ -56,6 +56,7 @@ def checks(args, port):
             Check("c-shell", "clients/c_shell.py", common),
             Check("npm-client", "clients/npm.py", common),
             Check("rust-crate", "clients/rust_crate.py", common),
+            Check("digests", "clients/digests.py", common),
             Check("own-shell", "clients/ostler_shell.py", common),
             Check("own-shell-java-3.9", "clients/ostler_shell.py", on_java("3.9")),
             Check("own-client", "clients/ostler_client.py", common),

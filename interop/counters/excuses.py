@@ -1,4 +1,5 @@
-"""The excuses: lines `NAME KIND REASON` of excuses.txt; KIND as figures.compare says, NAME begins with `*_` where servers' numbers are in front."""
+"""The excuses: lines `NAME KIND REASON` of excuses.txt. KIND is one of figures.compare's; NAME begins with `*_` where a
+server's number is in front."""
 import os
 
 from rig.outcome import expect

@@ -13,7 +13,6 @@ PARTS = re.compile(r"(avg|min|max|cnt|sum|p50|p95|p99|p999)_(.+)")
 # They have a part's name in front, and are gauges.
 GAUGES_LIKE_PARTS = ("latency", "proposal_size", "client_response_size", "file_descriptor_count")
 TIMES = re.compile(r"_ms$|time$|latency$|uptime$")
-ROLES = ("leader", "follower", "observer")
 ORDER_OF_MAGNITUDE = 10
 SMALL = 10  # below this many times, chance decides
 LONG_MS = 5.0  # a time with this mean is one that any server takes
@@ -74,7 +73,8 @@ class Figures:
         parts = self.parts(name)
         if not parts:
             return "no line"
-        return " ".join(("%s %s" % (part, format(parts[part], "g"))).strip() for part in ("", "cnt", "sum", "max", "p50") if part in parts)
+        shown = [part for part in ("", "cnt", "sum", "max", "p50") if part in parts]
+        return " ".join(("%s %g" % (part, parts[part])).strip() for part in shown)
 
 
 def is_time(name):
@@ -82,14 +82,16 @@ def is_time(name):
 
 
 def compare(java, ours, role=None):
-    """What differs, by metric: `still` moved in Java only, `alone` here only, `lines` has not Java's, `size` is another
-    order of magnitude. One finding a metric: the first of these that fits."""
+    """What differs, by metric: `still` moved in Java only, `alone` here only, `lines` has not Java's lines, `size` is of
+    another order of magnitude. One finding a metric: the first of these that fits.
+    """
     findings = []
     for name in sorted(java.names() | ours.names()):
         kind, text = _difference(name, java, ours)
         if kind:
             where = " (%ss)" % role if role else ""
-            findings.append(Finding(name, kind, "%s%s: Java %s, here %s" % (text, where, java.shown(name), ours.shown(name))))
+            text = "%s%s: Java %s, here %s" % (text, where, java.shown(name), ours.shown(name))
+            findings.append(Finding(name, kind, text))
     return findings
 
 

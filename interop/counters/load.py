@@ -13,7 +13,7 @@ from rig.address import connect
 from rig.outcome import expect
 from rig.server import four_letter_word, work_folder
 from rig.wire import (
-    CHECK, CREATE, DELETE, EPHEMERAL, EXISTS, GET_ACL, GET_CHILDREN, GET_DATA, MULTI, SET_DATA, ConnectionLost,
+    CHECK, CREATE, DELETE, EPHEMERAL, EXISTS, GET_CHILDREN, GET_DATA, SET_DATA, ConnectionLost,
     Refused, Session, SessionExpired, create_body, multi_body, path_version, set_body, string,
 )
 
@@ -111,8 +111,11 @@ class Ensemble:
             session.set("%s/n%d" % (root, i), b"y" * 700)
         session.call(SYNC, string(root))
         session.call(WHO_AM_I)
-        session.multi([(CHECK, path_version(root)), (CREATE, create_body(root + "/m", b"m")), (SET_DATA, set_body(root, b"n"))])
-        session.call(MULTI_READ, multi_body([(GET_DATA, string(root) + b"\0"), (GET_CHILDREN_ALONE, string(root) + b"\0")]))
+        session.multi([
+            (CHECK, path_version(root)), (CREATE, create_body(root + "/m", b"m")), (SET_DATA, set_body(root, b"n")),
+        ])
+        reads = [(op, string(root) + b"\0") for op in (GET_DATA, GET_CHILDREN_ALONE)]
+        session.call(MULTI_READ, multi_body(reads))
         session.set_acl(root + "/m", [(31, "world", "anyone")])
         session.delete(root + "/m")
         # Reads behind a write that is not decided yet wait in their session's queue.

@@ -43,8 +43,8 @@ def check():
     unexcused = [finding for finding in findings if not excuses.of(finding)]
     for finding in findings:
         key = excuses.of(finding)
-        print("%-8s %-55s %-6s %s%s" % (
-            "excused" if key else "FAULT", finding.name, finding.kind, finding.text, " [%s]" % excuses.reasons[key] if key else ""))
+        what, reason = ("excused", " [%s]" % excuses.reasons[key]) if key else ("FAULT", "")
+        print("%-8s %-55s %-6s %s%s" % (what, finding.name, finding.kind, finding.text, reason))
     needless = list(excuses.needless(Figures(java), Figures(ours), findings))
     for name, kind, why in needless:
         print("NEEDLESS %-55s %-6s %s" % (name, kind, why))
