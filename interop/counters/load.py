@@ -224,7 +224,9 @@ class Ensemble:
                 pass
             large.drop()
             crowd = []
-            for _ in range(MAX_CONNECTIONS + 10):
+            for at in range(MAX_CONNECTIONS + 10):
+                if at == MAX_CONNECTIONS:
+                    time.sleep(0.3)  # Java counts a connection some time after it has taken it
                 try:
                     crowd.append(connect(member.port, 2))
                 except OSError:
