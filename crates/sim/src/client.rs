@@ -134,7 +134,8 @@ impl World {
             return;
         }
         // Nobody who was not there comes in a lull: that would be a transaction.
-        let lull = self.quiet_until > self.now;
+        let nobody_writes = self.idle_until > self.now;
+        let lull = self.quiet_until > self.now || (nobody_writes && of.session.is_none());
         if lull && of.conn.is_none() {
             return;
         }
@@ -164,6 +165,13 @@ impl World {
             return;
         }
         self.clients[client].thinks_until = self.now + self.chance.below(self.shape.pace_ms);
+        if nobody_writes {
+            let path = self.chance.pick(&PATHS);
+            return self.ask(client, Intent::Get(path.into(), false), wire::get(path));
+        }
+        if self.shape.slow_readers && self.chance.one_in(40) {
+            return self.read_slowly(client);
+        }
         match self.chance.below(200) {
             0 => self.hang_up_client(client),
             1 => {
@@ -193,6 +201,19 @@ impl World {
         }
     }
 
+    /// A client asks for much, and takes nothing for a while.
+    fn read_slowly(&mut self, client: usize) {
+        let (longest, conn) = (self.clients[client].timeout_ms / 2, self.clients[client].conn);
+        let until = self.now + self.chance.below(longest);
+        if let Some(lane) = conn.map(|conn| self.net.conns[&conn].down) {
+            self.net.lanes.get_mut(&lane).unwrap().held_until = until;
+        }
+        while self.clients[client].sent.len() < UNANSWERED_MAX {
+            let (intent, ask) = self.some_intent(client);
+            self.ask(client, intent, ask);
+        }
+    }
+
     fn some_intent(&mut self, client: usize) -> (Intent, Ask) {
         if self.clients[client].keeps_watch && self.chance.one_in(10) {
             return self.some_watch_intent(client);
@@ -202,8 +223,11 @@ impl World {
         let of = &mut self.clients[client];
         of.thought += 1;
         let mark = Mark { client, count: of.thought };
-        let data = mark.to_string();
-        let data = data.as_bytes();
+        let mut data = mark.to_string().into_bytes();
+        if self.shape.large_bytes > 0 && self.chance.one_in(12) {
+            data.resize(self.shape.large_bytes, b' ');
+        }
+        let data = &*data;
         let version = if self.chance.one_in(3) { self.chance.below(4) as i32 } else { -1 };
         let write = |ask: Ask| (Intent::MarkedWrite(path.into(), mark), ask);
         match self.chance.below(18) {
@@ -355,6 +379,8 @@ impl World {
         if of.session.is_none() {
             (of.timeout_ms, of.asked_for_ephemeral) = (asked_ms as u64, false);
             of.watching.clear();
+        } else if self.shape.timeouts_change && asked_ms % 400 == 0 {
+            of.timeout_ms = asked_ms as u64;
         }
         if of.counts_anew {
             of.last_xid = 0;

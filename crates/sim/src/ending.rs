@@ -75,6 +75,7 @@ impl World {
 
     pub(crate) fn must_come_back(&mut self) {
         self.heal();
+        self.idle_until = if self.shape.idle_end { u64::MAX } else { 0 };
         let mut back = self.all_come_back();
         while let Some(leader) =
             self.leader().filter(|leader| !back && self.waits_for_the_next_reign(*leader))
@@ -84,6 +85,7 @@ impl World {
             self.start_if_down(leader);
             back = self.all_come_back();
         }
+        self.idle_until = 0;
         let modes: Vec<_> = self.ids().into_iter().map(|id| (id, self.mode(id))).collect();
         assert!(back, "[liveness] nobody leads, or somebody does not follow: {modes:?}");
         self.run(2_000);
@@ -149,6 +151,7 @@ impl World {
             forgotten || live.is_subset(&here(self)),
             "[session early] a session of a client that is there was ended"
         );
+        self.nothing_is_promised();
         let live = here(self);
         let local = self.local_sessions();
         for client in self.clients.iter().filter(|client| !client.retired && client.open) {
@@ -169,6 +172,16 @@ impl World {
             for (owner, paths) in tree.ephemerals_by_session() {
                 assert!(live.contains(&owner), "[ephemerals] {paths:?} outlive their session");
             }
+        }
+    }
+
+    /// Who has been answered is promised nothing any more: a server takes no more requests while that is much.
+    fn nothing_is_promised(&self) {
+        for client in self.clients.iter().filter(|client| client.open && client.sent.is_empty()) {
+            let Some(conn) = client.conn else { continue };
+            let server = self.nodes[&self.net.conns[&conn].member.0].server.as_ref();
+            let promised = server.map_or(0, |server| server.promised(conn));
+            assert_eq!(promised, 0, "[answers] {conn:?} has been answered, and is promised more");
         }
     }
 

@@ -55,11 +55,13 @@ pub enum FaultKind {
     ContenderDeath,
     /// It is cut off from all servers.
     ContenderCut,
+    /// For some seconds nobody writes, and leaders die.
+    Idle,
 }
 
 impl FaultKind {
     /// All of them.
-    pub const ALL: [FaultKind; 26] = [
+    pub const ALL: [FaultKind; 27] = [
         FaultKind::Restart,
         FaultKind::Mend,
         FaultKind::Kill,
@@ -86,6 +88,7 @@ impl FaultKind {
         FaultKind::ContenderPause,
         FaultKind::ContenderDeath,
         FaultKind::ContenderCut,
+        FaultKind::Idle,
     ];
 
     /// As in `--without`.
@@ -117,6 +120,7 @@ impl FaultKind {
             FaultKind::ContenderPause => "contender-pause",
             FaultKind::ContenderDeath => "contender-death",
             FaultKind::ContenderCut => "contender-cut",
+            FaultKind::Idle => "idle",
         }
     }
 
@@ -140,7 +144,7 @@ impl FaultKind {
             FaultKind::Restart => 4,
             FaultKind::Mend | FaultKind::Kill | FaultKind::PowerLoss => 2,
             FaultKind::Tail | FaultKind::Reconfigure => 2,
-            FaultKind::ContenderPause | FaultKind::ContenderCut => 3,
+            FaultKind::ContenderPause | FaultKind::ContenderCut | FaultKind::Idle => 3,
             _ => 1,
         }
     }

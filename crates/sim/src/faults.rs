@@ -153,6 +153,7 @@ impl World {
             FaultKind::ContenderPause => self.pause_contender(&mut chance),
             FaultKind::ContenderDeath => self.end_contender(&mut chance),
             FaultKind::ContenderCut => self.cut_contender(&mut chance),
+            FaultKind::Idle => self.reign_idle(&mut chance),
         }
     }
 
@@ -256,6 +257,32 @@ impl World {
         }
         self.run(chance.between(1, 500));
         self.start_spoilt(id);
+        self.die_while_brought_back(id, chance);
+    }
+
+    /// What it had is being brought back, and has come in part.
+    fn die_while_brought_back(&mut self, id: i64, chance: &mut Chance) {
+        let times = if self.shape.wide { chance.below(4) } else { 0 };
+        for _ in 0..times {
+            self.run(chance.below(400));
+            self.count("died while brought back");
+            self.crash(id, [Ending::Killed, Ending::PowerLost][chance.below(2) as usize]);
+            self.run(chance.below(300));
+            self.start_spoilt(id);
+        }
+    }
+
+    /// Nobody writes for a while, and reigns that have begun meanwhile end.
+    fn reign_idle(&mut self, chance: &mut Chance) {
+        self.idle_until = self.now + chance.between(2_000, 8_000);
+        for _ in 0..chance.between(1, 3) {
+            self.run(chance.between(100, 1_500));
+            if let Some(leader) = self.leader() {
+                self.fell(leader);
+                self.run(chance.between(50, 800));
+                self.start_if_down(leader);
+            }
+        }
     }
 
     /// Whether every quorum has a disk with all that is committed, and with all that this server may have acknowledged,
@@ -362,10 +389,35 @@ impl World {
         if !leaves && self.nodes[&id].server.is_none() {
             self.join_anew(id);
         }
+        if self.shape.wide && chance.one_in(2) {
+            return self.reconfigure_as_a_whole(client, id, (!leaves).then_some(&*joins), chance);
+        }
         let (joining, leaving) = if leaves { (None, Some(id.to_string())) } else { (Some(joins), None) };
         self.trace(|| format!("client {client} asks for {joining:?} to come and {leaving:?} to go"));
         let ask = wire::reconfig(joining.as_deref(), leaving.as_deref());
         self.ask(client, Intent::Write(String::new()), ask);
+    }
+
+    /// The whole list of servers is given, with one more or one less, and now and then with groups and weights.
+    fn reconfigure_as_a_whole(&mut self, client: usize, id: i64, joins: Option<&str>, chance: &mut Chance) {
+        let mut next = self.truth.membership().clone();
+        match joins.and_then(|line| line.split_once('=')) {
+            Some((key, spec)) => next.take(key, spec).unwrap(),
+            None => drop(next.servers.remove(&ServerId(id))),
+        }
+        let groups = chance.between(1, 3);
+        let grouped = if chance.one_in(2) { chance.one_in(2) } else { !next.groups.is_empty() };
+        next.groups.clear();
+        next.weights.clear();
+        if grouped {
+            let voters: Vec<ServerId> = next.voters().collect();
+            next.groups = voters.iter().map(|id| (*id, id.0 as u64 % groups + 1)).collect();
+            next.weights = voters.iter().filter(|_| chance.one_in(3)).map(|id| (*id, 2)).collect();
+        }
+        let list = next.lines().join(",");
+        self.count("whole list");
+        self.trace(|| format!("client {client} asks for {list}"));
+        self.ask(client, Intent::Write(String::new()), wire::reconfig_as_a_whole(&list));
     }
 
     /// A server that is to come is given the configuration of today, and follows first.

@@ -26,7 +26,7 @@ impl Display for Mark {
 impl Mark {
     fn read(data: &[u8]) -> Option<Mark> {
         let (client, count) = std::str::from_utf8(data).ok()?.split_once(' ')?;
-        Some(Mark { client: client.parse().ok()?, count: count.parse().ok()? })
+        Some(Mark { client: client.parse().ok()?, count: count.trim_end().parse().ok()? })
     }
 
     fn of(txn: &Txn<'_>) -> Option<Mark> {

@@ -59,6 +59,7 @@ pub(crate) enum Stream {
     Faults = 1,
     Swarm = 2,
     Shape = 3,
+    Wide = 4,
 }
 
 impl Plan {
@@ -116,7 +117,12 @@ impl Plan {
         let share = chance.between(1, 3);
         let mut kinds: Vec<FaultKind> = Vec::new();
         let has_contenders = Plan::new(self.seed, self.voters, self.seconds).contenders > 0;
-        for kind in FaultKind::ALL.into_iter().filter(|kind| has_contenders || !kind.is_of_contenders()) {
+        let is_idle = self.is_wide() && !has_contenders;
+        let possible = |kind: &FaultKind| match kind {
+            FaultKind::Idle => is_idle,
+            kind => has_contenders || !kind.is_of_contenders(),
+        };
+        for kind in FaultKind::ALL.into_iter().filter(possible) {
             if kind.is_repair() || chance.below(4) < share {
                 kinds.extend(std::iter::repeat_n(kind, kind.weight() as usize));
             }
@@ -149,6 +155,31 @@ impl Plan {
         if let Some(scene) = self.scene {
             return scene.shape(self.seed);
         }
+        let shape = self.usual_shape();
+        if self.is_wide() { self.widened(shape) } else { shape }
+    }
+
+    /// Two of five seeds have more than the others. Those are as they ever were.
+    fn is_wide(&self) -> bool {
+        matches!(self.seed % 5, 2 | 3)
+    }
+
+    fn widened(&self, shape: Shape) -> Shape {
+        let mut chance = self.chance(Stream::Wide);
+        let mut one_of = |count: u64| chance.below(count) as usize;
+        Shape {
+            wide: true,
+            log_ms: [LOG_MS, LOG_MS, (500, 3_000)][one_of(3)],
+            tree_ms: [(0, 0), (0, 0), (200, 3_000)][one_of(3)],
+            timeouts_change: one_of(2) == 0,
+            large_bytes: [0, 0, 20_000][one_of(3)],
+            slow_readers: one_of(3) == 0,
+            idle_end: one_of(2) == 0,
+            ..shape
+        }
+    }
+
+    fn usual_shape(&self) -> Shape {
         let mut chance = self.chance(Stream::Shape);
         let mut one_of = |count: u64| chance.below(count) as usize;
         Shape {
@@ -174,6 +205,11 @@ impl Plan {
             reconfig: one_of(3) == 0,
             log_ms: LOG_MS,
             tree_ms: (0, 0),
+            timeouts_change: false,
+            large_bytes: 0,
+            slow_readers: false,
+            wide: false,
+            idle_end: false,
             // Nothing may need it: with a minute, who waits for it without need is not there at the end.
             init_ms: [1_500, 60_000][one_of(2)],
             // Longer than many of their sessions last: who is cut off does not know it for so long.

@@ -150,5 +150,10 @@ fn shape(seed: u64) -> Shape {
         reconfig: false,
         log_ms: LOG_MS,
         tree_ms: (0, 0),
+        timeouts_change: false,
+        large_bytes: 0,
+        slow_readers: false,
+        wide: false,
+        idle_end: false,
     }
 }

@@ -241,6 +241,16 @@ pub(crate) fn reconfig(joining: Option<&str>, leaving: Option<&str>) -> Ask {
     })
 }
 
+/// A change of the ensemble: the whole list of what it is to be.
+pub(crate) fn reconfig_as_a_whole(list: &str) -> Ask {
+    Ask::new(Op::Reconfig, |out| {
+        out.buffer(None);
+        out.buffer(None);
+        out.string(list);
+        out.i64(-1);
+    })
+}
+
 /// What a client watches, after it has reconnected.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Watched<'a> {

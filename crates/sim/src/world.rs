@@ -167,6 +167,17 @@ pub(crate) struct Shape {
     pub(crate) log_ms: (u64, u64),
     /// How long a tree is on its way.
     pub(crate) tree_ms: (u64, u64),
+    /// Clients ask for another timeout when they come back.
+    pub(crate) timeouts_change: bool,
+    /// Some of what is written has so many bytes.
+    pub(crate) large_bytes: usize,
+    /// Clients are slow to take what they are answered.
+    pub(crate) slow_readers: bool,
+    /// A server that has lost its disk dies while it is brought back, and configurations come as whole lists, with groups
+    /// and weights.
+    pub(crate) wide: bool,
+    /// At the end nobody writes before all are back.
+    pub(crate) idle_end: bool,
 }
 
 impl Shape {
@@ -199,6 +210,8 @@ pub(crate) struct World {
     /// Clients only keep their sessions.
     pub(crate) quiet: bool,
     pub(crate) quiet_until: u64,
+    /// Clients keep their sessions and read until then, and nobody writes.
+    pub(crate) idle_until: u64,
     pub(crate) tally: BTreeMap<&'static str, u64>,
     /// Somebody wants to read what happens.
     pub(crate) traced: bool,
@@ -245,6 +258,7 @@ impl World {
             calm: false,
             quiet: false,
             quiet_until: 0,
+            idle_until: 0,
             tally: BTreeMap::new(),
             traced: std::env::var("SIM_TRACE").is_ok(),
             fingerprint: Fingerprint::default(),
