@@ -102,6 +102,7 @@ impl World {
             | Intent::Acl(path) => {
                 check_read(truth, path, zxid, reply);
                 self.count("read");
+                self.own_writes_come_first(client, zxid);
             }
             Intent::Sync => {
                 // Whoever goes along with a leader that is none any more does not learn of what came after it.
@@ -120,6 +121,14 @@ impl World {
         }
         if reply.xid != Xid::PING {
             of.outcome = Some(reply.clone());
+        }
+    }
+
+    /// What a session has asked for on a connection before has happened by now, or never does.
+    fn own_writes_come_first(&mut self, client: usize, zxid: Zxid) {
+        let marks = &mut self.truth.marks;
+        for mark in std::mem::take(&mut self.clients[client].unsettled) {
+            marks.pass(mark, zxid);
         }
     }
 

@@ -87,6 +87,8 @@ pub(crate) struct Client {
     /// The transaction of the last event on this connection.
     pub(crate) told: Zxid,
     pub(crate) sent: VecDeque<Sent>,
+    /// Writes of this session that were not answered before their connection was lost.
+    pub(crate) unsettled: Vec<Mark>,
     pub(crate) watching: Watching,
     /// It leaves watches that stay.
     pub(crate) keeps_watch: bool,
@@ -379,6 +381,7 @@ impl World {
         if of.session.is_none() {
             (of.timeout_ms, of.asked_for_ephemeral) = (asked_ms as u64, false);
             of.watching.clear();
+            of.unsettled.clear();
         } else if self.shape.timeouts_change && asked_ms % 400 == 0 {
             of.timeout_ms = asked_ms as u64;
         }
@@ -415,6 +418,9 @@ impl World {
         let of = &mut self.clients[client];
         (of.conn, of.open) = (None, false);
         for sent in of.sent.drain(..) {
+            if let Intent::MarkedWrite(_, mark) = sent.intent {
+                of.unsettled.push(mark);
+            }
             if let Intent::RemoveWatches { path, kind, local: true } = &sent.intent {
                 of.watching.remove(path, *kind);
             }

@@ -47,6 +47,8 @@ pub(crate) struct Marks {
     happened: BTreeMap<Mark, Zxid>,
     refused: BTreeSet<Mark>,
     last: BTreeMap<SessionId, u64>,
+    /// Their sessions have been shown something since, on another connection, and they had not happened: up to where.
+    passed: BTreeMap<Mark, Zxid>,
 }
 
 impl Marks {
@@ -57,12 +59,25 @@ impl Marks {
         let before = self.happened.insert(mark, zxid);
         assert_eq!(before, None, "[session order] {mark} happens at {zxid} again");
         assert!(!self.refused.contains(&mark), "[linearizable] {mark} happens at {zxid} and was refused");
+        let passed = self.passed.get(&mark);
+        assert!(
+            passed.is_none(),
+            "[own writes] {mark} happens at {zxid}, and its session was shown {passed:?} after it"
+        );
         let last = self.last.insert(session, mark.count);
         assert!(last.is_none_or(|last| last < mark.count), "[session order] {mark} happened after {last:?}");
     }
 
     pub(crate) fn happened(&self, mark: Mark) -> Option<Zxid> {
         self.happened.get(&mark).copied()
+    }
+
+    /// A session is shown something, and has asked for this on a connection before. If that has not happened yet it never
+    /// does.
+    pub(crate) fn pass(&mut self, mark: Mark, zxid: Zxid) {
+        if !self.happened.contains_key(&mark) {
+            self.passed.insert(mark, zxid);
+        }
     }
 
     /// A client was told that it did not happen.
