@@ -107,7 +107,7 @@ impl Liveness {
             proof.map_or(Proof::of_new_session(asked, timeout), |known| Proof { asked: None, ..known });
         Liveness {
             timeout,
-            report: (tick / 2).min(timeout / 4),
+            report: tick / 2,
             answered: VecDeque::from([handshake]),
             newest: asked,
             written: asked,

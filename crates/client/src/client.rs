@@ -54,6 +54,12 @@ impl Client {
         Client::builder(servers).connect().await
     }
 
+    /// The runtime in which the client was connected, and in which its own tasks run. What must last as long as the
+    /// client is to be spawned here: the runtime in which it is used may end earlier.
+    pub fn runtime(&self) -> &tokio::runtime::Handle {
+        &self.handle.shared.runtime
+    }
+
     /// Begins to describe a client.
     pub fn builder(servers: &str) -> ClientBuilder {
         ClientBuilder::new(servers)

@@ -140,6 +140,9 @@ pub(crate) struct Work {
     pub(crate) others_first: bool,
 }
 
+/// Longer than any wait.
+const FAR_AHEAD: Duration = Duration::from_secs(86_400 * 365);
+
 impl Shared {
     pub(crate) fn new(config: ostler_client_core::Config, ids: Ids) -> Shared {
         let state = State {
@@ -185,7 +188,8 @@ impl Shared {
 
     /// The moment of a session's time.
     pub(crate) fn instant(&self, at: Mono) -> Instant {
-        self.begun + at.0.min(Duration::from_secs(86_400 * 365))
+        // A deadline that never comes is beyond what a clock can say.
+        self.begun.checked_add(at.0).unwrap_or_else(|| Instant::now() + FAR_AHEAD)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

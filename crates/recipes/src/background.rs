@@ -1,5 +1,7 @@
-//! Tasks that end with the value they work for.
+//! Tasks that end with the value they work for. They run where their client runs: the runtime in which a recipe is used
+//! may end before the client does.
 
+use ostler_client::Client;
 use tokio::{sync::watch, task::JoinHandle};
 
 /// A task that is stopped when this is dropped.
@@ -7,10 +9,8 @@ use tokio::{sync::watch, task::JoinHandle};
 pub(crate) struct Background(JoinHandle<()>);
 
 impl Background {
-    /// # Panics
-    /// Outside of a tokio runtime.
-    pub(crate) fn spawn(work: impl Future<Output = ()> + Send + 'static) -> Background {
-        Background(tokio::spawn(work))
+    pub(crate) fn spawn(client: &Client, work: impl Future<Output = ()> + Send + 'static) -> Background {
+        Background(client.runtime().spawn(work))
     }
 }
 
@@ -24,21 +24,29 @@ impl Drop for Background {
 #[derive(Debug, Clone)]
 pub(crate) struct Ended(watch::Receiver<()>);
 
+/// Held by a task, and by what it leaves to others to do: as long as one of these is there, the task has not ended.
+#[derive(Debug, Clone)]
+pub(crate) struct Running {
+    _ended: watch::Sender<()>,
+}
+
 impl Ended {
     /// Begins a task that nobody stops from outside.
-    ///
-    /// # Panics
-    /// Outside of a tokio runtime.
-    pub(crate) fn of(work: impl Future<Output = ()> + Send + 'static) -> Ended {
+    pub(crate) fn of<F>(client: &Client, work: impl FnOnce(Running) -> F) -> Ended
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
         let (running, ended) = watch::channel(());
-        tokio::spawn(async move {
+        let running = Running { _ended: running };
+        let work = work(running.clone());
+        client.runtime().spawn(async move {
             let _running = running;
             work.await;
         });
         Ended(ended)
     }
 
-    /// Waits until everything that the task had is dropped.
+    /// Waits until everything that the task had is dropped, and what it has left to do is done.
     pub(crate) async fn wait(mut self) {
         // It says nothing but that it is gone.
         let _ = self.0.changed().await;

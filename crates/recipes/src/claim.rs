@@ -2,14 +2,11 @@
 
 use crate::until_answered::{passes, pause, until_answered};
 use ostler_client::{Client, Error, Multi, Result, Session, Zxid};
-use tokio::runtime::Handle;
 use uuid::Uuid;
 
 /// An ephemeral znode that says that its maker has something. Dropped, it is deleted in the background.
 #[derive(Debug)]
 pub(crate) struct Claim {
-    /// Where it is deleted, if it is dropped: that can be in a thread without a runtime.
-    runtime: Handle,
     session: Session,
     path: String,
     /// Its data, by which it is known to be this one.
@@ -31,7 +28,6 @@ impl Claim {
             let is_repeated = earlier.is_some();
             // From here on it may be there.
             let mut claim = earlier.unwrap_or_else(|| Claim {
-                runtime: Handle::current(),
                 session,
                 path: path.to_owned(),
                 token: token.clone(),
@@ -141,10 +137,9 @@ impl Claim {
 impl Drop for Claim {
     fn drop(&mut self) {
         if std::mem::take(&mut self.held) {
-            let runtime = self.runtime.clone();
             let (session, path, token) = (self.session.clone(), self.path.clone(), self.token.clone());
-            let left = Claim { runtime, session, path, token, zxid: self.zxid, held: false };
-            self.runtime.spawn(async move {
+            let left = Claim { session, path, token, zxid: self.zxid, held: false };
+            self.session.runtime().spawn(async move {
                 // In another session it is gone by itself.
                 let _ = left.remove().await;
             });

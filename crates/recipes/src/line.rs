@@ -1,6 +1,7 @@
 //! A place in a queue: one ephemeral sequential znode, in one session.
 
 use crate::{
+    background::Running,
     error::Result,
     fencing::{Fence, Token},
     line_order::{Arrivals, Queue, Standing, arrival_in, number_of, undecided},
@@ -9,6 +10,7 @@ use crate::{
 };
 use ostler_client::{Client, ConnectionState, CreateMode, Created, Operation, Session, paths};
 use ostler_proto::planted::{self as simulated, Bug as Simulated};
+use tokio::sync::oneshot;
 
 /// What kind of place to take.
 #[derive(Debug, Clone, Copy)]
@@ -30,6 +32,8 @@ pub(crate) struct Place {
     arrivals: Arrivals,
     /// Somebody else sees to the znode, or there is none.
     left: bool,
+    /// Whose task has not ended before the znode is gone.
+    running: Option<Running>,
 }
 
 /// How waiting for one's turn has ended.
@@ -62,6 +66,25 @@ impl Place {
         Ok(place)
     }
 
+    /// [`take_for_turn`](Place::take_for_turn), for a task that is stopped by dropping what it does: it has not ended as
+    /// long as the znode may still come, or is there.
+    pub(crate) async fn take_while(session: &Session, line: Line<'_>, running: &Running) -> Result<Place> {
+        let (to, taken) = oneshot::channel();
+        let (client, session, running) = (session.runtime(), session.clone(), running.clone());
+        let (path, word, data) = (line.path.to_owned(), line.word.to_owned(), line.data.to_owned());
+        client.clone().spawn(async move {
+            let line = Line { path: &path, word: &word, data: &data };
+            let taken = Place::take_for_turn(&session, line).await;
+            let taken = taken.map(|mut place| {
+                place.running = Some(running);
+                place
+            });
+            // If nobody waits for it any more, it is dropped here, and its znode deleted.
+            drop(to.send(taken));
+        });
+        taken.await.map_err(|_| ostler_client::Error::Closed)?
+    }
+
     async fn made(session: &Session, create: Operation<Created>) -> Result<Place> {
         let made = create.await?;
         Ok(Place::at(session, &made.path, Token(made.stat.czxid)))
@@ -83,7 +106,7 @@ impl Place {
 
     pub(crate) fn at(session: &Session, path: &str, token: Token) -> Place {
         let fence = Fence::new(session.clone(), path, token);
-        Place { fence, on_arrival: Vec::new(), arrivals: Arrivals::new(), left: false }
+        Place { fence, on_arrival: Vec::new(), arrivals: Arrivals::new(), left: false, running: None }
     }
 
     pub(crate) fn fence(&self) -> &Fence {
@@ -192,9 +215,18 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.fence.set_released();
-        if !self.left && self.session().is_alive() && !planted::is(Bug::DroppedPlaceStays) {
-            self.session().delete(self.path()).in_background();
+        if self.left || !self.session().is_alive() || planted::is(Bug::DroppedPlaceStays) {
+            return;
         }
+        let Some(running) = self.running.take() else {
+            return self.session().delete(self.path()).in_background();
+        };
+        let deleted = self.session().delete(self.path()).guaranteed().quietly().send();
+        self.session().runtime().spawn(async move {
+            // If there is connection trouble, it goes on in the background.
+            let _ = deleted.await;
+            drop(running);
+        });
     }
 }
 

@@ -93,7 +93,7 @@ impl Queue {
 }
 
 /// The contenders whose numbers do not tell who came first.
-pub(crate) fn undecided<'a>(names: &'a [String], number: impl Fn(&str) -> Option<i32>) -> Vec<&'a str> {
+pub(crate) fn undecided(names: &[String], number: impl Fn(&str) -> Option<i32>) -> Vec<&str> {
     let mut all: Vec<_> = names.iter().filter_map(|name| Some((number(name)?, &**name))).collect();
     all.sort_unstable_by_key(|(number, _)| *number);
     let counts_up = all.first().is_none_or(|(number, _)| *number >= 0);

@@ -227,7 +227,8 @@ impl CuratorCacheBuilder {
         let state = State { model, events, asks: VecDeque::new() };
         let shared = Arc::new(Shared { state: Mutex::new(state), phase: watch::Sender::new(Phase::Loading) });
         let ending = Ending(shared.clone());
-        let work = Background::spawn(async move {
+        let client = self.client.clone();
+        let work = Background::spawn(&client, async move {
             let ending = ending;
             match self.run(&ending.0).await {
                 Ok(()) | Err(Error::Closed) => {}

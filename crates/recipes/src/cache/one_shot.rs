@@ -61,7 +61,7 @@ async fn seen(client: &Client, ask: Ask, sign: Sign) -> Result<(Ask, EventKind)>
 }
 
 /// Waits until a znode may be read, or is gone.
-async fn allowed(client: &Client, path: &str) -> Result<()> {
+pub(super) async fn allowed(client: &Client, path: &str) -> Result<()> {
     let mut tries = 0;
     loop {
         tries += 1;

@@ -1,12 +1,12 @@
 //! A cache on a persistent watch.
 
 use crate::{
-    cache::{Answer, Ask, CuratorCacheBuilder, READS_MAX, Shared, What, refusal},
+    cache::{Answer, Ask, CuratorCacheBuilder, READS_MAX, Shared, What, one_shot::allowed, refusal},
     until_answered::until_answered,
 };
 use futures_util::{Stream, StreamExt, stream::FuturesUnordered};
-use ostler_client::{AddWatchMode, Client, Result, WatchedEvent};
-use std::{future::poll_fn, task::Poll};
+use ostler_client::{AddWatchMode, Client, EventKind, Result, WatchedEvent};
+use std::{collections::HashSet, future::poll_fn, task::Poll};
 use tokio::task::coop::unconstrained;
 
 /// Runs until the client is closed.
@@ -19,24 +19,63 @@ pub(crate) async fn run(cache: &CuratorCacheBuilder, shared: &Shared) -> Result<
     let mut changes = until_answered(client, || client.add_watch(path, mode)).await?;
     shared.step(|model, effects| model.gap(effects));
     let mut reads = FuturesUnordered::new();
+    // Those that may not be read now.
+    let mut refused = HashSet::new();
     loop {
-        while reads.len() < READS_MAX
+        while reads.len() < READS_MAX + refused.len()
             && let Some(ask) = shared.next_ask()
         {
-            reads.push(read(client, ask));
+            reads.push(look(client, Look::At(ask)));
         }
         match next(&mut changes, &mut reads).await {
             Next::Event(event) => tell(shared, &event),
             Next::Answer { before, answer } => {
                 before.iter().for_each(|event| tell(shared, event));
-                let (ask, answer) = answer?;
+                let (ask, answer) = match answer? {
+                    Seen::Answer(ask, answer) => (ask, answer),
+                    Seen::Allowed(path) => {
+                        refused.remove(&path);
+                        let kind = EventKind::NodeDataChanged;
+                        shared.step(|model, effects| model.changed(kind, &path, effects));
+                        continue;
+                    }
+                };
                 let answer = match answer {
                     Answer::Data(data, stat) => Answer::Data(cache.kept(data), stat),
                     answer => answer,
                 };
+                // No event tells of a change of an ACL.
+                if matches!(answer, Answer::Refused(_)) && refused.insert(ask.path.clone()) {
+                    reads.push(look(client, Look::UntilAllowed(ask.path.clone())));
+                }
                 shared.step(|model, effects| model.answered(&ask, answer, effects));
             }
             Next::End => return Ok(()),
+        }
+    }
+}
+
+/// What a server is asked.
+enum Look {
+    At(Ask),
+    UntilAllowed(String),
+}
+
+/// What came of it.
+enum Seen {
+    Answer(Ask, Answer),
+    Allowed(String),
+}
+
+async fn look(client: &Client, look: Look) -> Result<Seen> {
+    match look {
+        Look::At(ask) => {
+            let (ask, answer) = read(client, ask).await?;
+            Ok(Seen::Answer(ask, answer))
+        }
+        Look::UntilAllowed(path) => {
+            allowed(client, &path).await?;
+            Ok(Seen::Allowed(path))
         }
     }
 }

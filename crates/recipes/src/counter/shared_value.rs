@@ -113,7 +113,7 @@ impl SharedValue {
             }
         };
         let current = Arc::new(watch::Sender::new(Current { value: first, ended: false }));
-        let work = Background::spawn(follow(client.clone(), path.to_owned(), current.clone()));
+        let work = Background::spawn(client, follow(client.clone(), path.to_owned(), current.clone()));
         Ok(SharedValue { client: client.clone(), path: path.to_owned(), current, _work: work })
     }
 

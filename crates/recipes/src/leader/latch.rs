@@ -7,7 +7,7 @@
 
 use super::participant::{self, Participant};
 use crate::{
-    background::Ended,
+    background::{Ended, Running},
     error::{Error, Result},
     fencing::Fence,
     line::{self, Line, Place, Turn, is_writable},
@@ -144,7 +144,7 @@ impl LeaderLatch {
         };
         let span =
             tracing::debug_span!(target: "ostler_recipes", "latch", path = &*self.path, id = &*self.id);
-        let ended = Ended::of(contender.run(stopped).instrument(span));
+        let ended = Ended::of(&self.client, |running| contender.run(running, stopped).instrument(span));
         *run = Run::Running { stop, ended };
     }
 
@@ -324,9 +324,9 @@ struct Contender {
 }
 
 impl Contender {
-    async fn run(mut self, stopped: oneshot::Receiver<()>) {
+    async fn run(mut self, running: Running, stopped: oneshot::Receiver<()>) {
         let error = {
-            let mut contend = pin!(self.contend());
+            let mut contend = pin!(self.contend(&running));
             tokio::select! {
                 biased;
                 // Sent, or the latch is gone.
@@ -348,7 +348,7 @@ impl Contender {
     }
 
     /// Contends for ever; returns what makes that impossible.
-    async fn contend(&mut self) -> Error {
+    async fn contend(&mut self, running: &Running) -> Error {
         loop {
             let session = match self.client.session().await {
                 Ok(session) => session,
@@ -360,7 +360,7 @@ impl Contender {
                     self.place = Some(Place::at(&session, place.path(), place.fence().token()));
                 }
             }
-            match self.contend_in(&session).await {
+            match self.contend_in(&session, running).await {
                 Ok(()) => {
                     if planted::is(Bug::ReconnectDeletesZnode)
                         && let Some(place) = &self.place
@@ -384,7 +384,7 @@ impl Contender {
     }
 
     /// Waits for one's turn and leads, once. The place is kept for the next time, if it is not gone.
-    async fn contend_in(&mut self, session: &Session) -> Result<()> {
+    async fn contend_in(&mut self, session: &Session, running: &Running) -> Result<()> {
         let line = Line { path: &self.path, word: WORD, data: self.id.as_bytes() };
         if planted::is(Bug::ReconnectMakesZnode) {
             self.place = None;
@@ -395,7 +395,7 @@ impl Contender {
         let was_there = self.place.is_some();
         let place = match self.place.take() {
             Some(place) => place,
-            None => Place::take_for_turn(session, line).await?,
+            None => Place::take_while(session, line, running).await?,
         };
         let place = self.place.insert(place);
         let turn = place.turn(&[WORD], |queue, mine| standing(queue, mine, WORD)).await?;

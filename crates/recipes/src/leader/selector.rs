@@ -2,7 +2,7 @@
 
 use super::participant::{self, Participant};
 use crate::{
-    background::Ended,
+    background::{Ended, Running},
     error::{Error, Result},
     fencing::{Fence, FencedMulti, Token},
     line::{self, Place},
@@ -146,7 +146,7 @@ impl<H: TakeLeadership> LeaderSelectorBuilder<H> {
             state: state.clone(),
             interrupt: interrupt.clone(),
         };
-        let ended = Ended::of(contender.run(stopped).instrument(span));
+        let ended = Ended::of(&self.client, |running| contender.run(running, stopped).instrument(span));
         let stop = Mutex::new(Some(stop));
         LeaderSelector { client: self.client, path: self.path, id: self.id, state, interrupt, stop, ended }
     }
@@ -246,13 +246,13 @@ struct Contender<H> {
 }
 
 impl<H: TakeLeadership> Contender<H> {
-    async fn run(self, mut stopped: oneshot::Receiver<()>) {
+    async fn run(self, running: Running, mut stopped: oneshot::Receiver<()>) {
         loop {
             // Sent, or the selector is gone; what was begun leaves the queue when it is dropped.
             let place = tokio::select! {
                 biased;
                 _ = &mut stopped => break,
-                place = self.elected() => place,
+                place = self.elected(&running) => place,
             };
             let stop = self.lead(&place, &mut stopped).await;
             if planted::is(Bug::SelectorForgetsZnode) {
@@ -269,14 +269,16 @@ impl<H: TakeLeadership> Contender<H> {
     }
 
     /// Waits until it is to contend and was elected.
-    async fn elected(&self) -> Place {
+    async fn elected(&self, running: &Running) -> Place {
         let mut states = self.state.subscribe();
         loop {
             if states.wait_for(|state| matches!(state, SelectorState::Queued)).await.is_err() {
                 // Cannot be: this holds a sender.
                 std::future::pending::<()>().await;
             }
-            let wait = |session| async move { wait_in_line(&session, &self.path, self.id.as_bytes()).await };
+            let wait = |session| async move {
+                wait_in_line(&session, &self.path, self.id.as_bytes(), Some(running)).await
+            };
             match line::in_a_session(&self.client, wait).await {
                 Ok(place) => return place,
                 Err(Error::Client(error)) if error.may_pass() && self.auto_requeue => {
@@ -301,7 +303,7 @@ impl<H: TakeLeadership> Contender<H> {
         let leadership = Leadership { client: self.client.clone(), fence: place.fence().clone() };
         let handler = self.handler.clone();
         // In a task of its own, so that its panic ends the reign and not the selector.
-        let mut task = tokio::spawn(async move { handler.take_leadership(leadership).await });
+        let mut task = self.client.runtime().spawn(async move { handler.take_leadership(leadership).await });
         // To be closed ends all of it, whatever else has come; a function that has returned was not interrupted.
         let (stop, ended) = tokio::select! {
             biased;

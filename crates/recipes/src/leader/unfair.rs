@@ -87,7 +87,7 @@ impl UnfairElection {
             mark: Uuid::new_v4().to_string(),
         };
         let (to, claimed) = oneshot::channel();
-        tokio::spawn(claim.run(to));
+        session.runtime().spawn(claim.run(to));
         let leadership = claimed.await.map_err(|_| ClientError::Closed)??;
         if let Some(leadership) = &leadership {
             leadership.fence.begin().await?;
@@ -173,13 +173,7 @@ impl Claim {
 
     fn leadership(&self, version: i32, token: Token) -> UnfairLeadership {
         let fence = Fence::with_reign(self.session.clone(), &self.leader, token, (&self.path, version));
-        UnfairLeadership {
-            runtime: tokio::runtime::Handle::current(),
-            path: self.path.clone(),
-            version,
-            fence,
-            left: false,
-        }
+        UnfairLeadership { path: self.path.clone(), version, fence, left: false }
     }
 
     /// What was perhaps created must not stay: once found, it is dropped, and so deleted.
@@ -229,7 +223,6 @@ async fn delete(session: &Session, path: &str, version: i32, leader: &str) -> os
 #[derive(Debug)]
 #[must_use = "leadership that is dropped is given up"]
 pub struct UnfairLeadership {
-    runtime: tokio::runtime::Handle,
     path: Arc<str>,
     version: i32,
     fence: Fence,
@@ -288,7 +281,7 @@ impl Drop for UnfairLeadership {
         }
         let (session, path, version) = (self.fence.session().clone(), self.path.clone(), self.version);
         let leader = self.fence.node().to_owned();
-        self.runtime.spawn(async move {
+        self.fence.session().runtime().spawn(async move {
             delete_until_done(&session, &path, version, &leader).await;
         });
     }

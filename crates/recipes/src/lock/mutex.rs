@@ -5,6 +5,7 @@ use super::{
     revocation,
 };
 use crate::{
+    background::Running,
     error::Result,
     fencing::{Fence, FencedMulti, Token},
     line::{self, Line, Place, Turn},
@@ -124,15 +125,24 @@ impl InterProcessMutex {
     }
 
     async fn wait(&self) -> Result<Holding> {
-        let wait = |session| async move { wait_in_line(&session, &self.path, &self.data).await };
+        let wait = |session| async move { wait_in_line(&session, &self.path, &self.data, None).await };
         Ok(Holding(line::in_a_session(&self.client, wait).await?))
     }
 }
 
 /// A place in a mutex's queue whose turn has come.
-pub(crate) async fn wait_in_line(session: &Session, path: &str, data: &[u8]) -> Result<Place> {
+pub(crate) async fn wait_in_line(
+    session: &Session,
+    path: &str,
+    data: &[u8],
+    running: Option<&Running>,
+) -> Result<Place> {
     loop {
-        let mut place = Place::take_for_turn(session, Line { path, word: WORD, data }).await?;
+        let line = Line { path, word: WORD, data };
+        let mut place = match running {
+            Some(running) => Place::take_while(session, line, running).await?,
+            None => Place::take_for_turn(session, line).await?,
+        };
         match place.turn(&[WORD], |queue, mine| standing(queue, mine, WORD)).await? {
             Turn::Ours => return Ok(place),
             Turn::Gone => place.forget(),

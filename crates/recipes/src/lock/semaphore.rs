@@ -173,7 +173,7 @@ impl InterProcessSemaphore {
     async fn wait(&self, session: Session) -> Result<Place> {
         let mut size = self.size.clone();
         loop {
-            let lock = wait_in_line(&session, &self.locks, &[]).await?;
+            let lock = wait_in_line(&session, &self.locks, &[], None).await?;
             let waited = self.wait_as_next(&session, &mut size).await?;
             match lock.leave().await {
                 // The lease is had; the rest is done in the background.

@@ -77,7 +77,8 @@ impl PersistentNodeBuilder {
         }
         let (wish, wishes) = watch::channel(Wish { data: self.data, version: 1, closed: false });
         let (tell, status) = watch::channel(Status::default());
-        tokio::spawn(upkeep::run(self.plan, wishes, tell));
+        let runtime = self.plan.client.runtime().clone();
+        runtime.spawn(upkeep::run(self.plan, wishes, tell));
         Ok(PersistentNode { wish, status, refusal_told: AtomicBool::new(false) })
     }
 }

@@ -42,7 +42,7 @@ impl PersistentTtlNode {
         builder.plan.deleted_at_end = false;
         let node = builder.start()?;
         let work = touch(client.clone(), paths::join(path, TOUCHED), ttl);
-        Ok(PersistentTtlNode { node, _touching: Background::spawn(work) })
+        Ok(PersistentTtlNode { node, _touching: Background::spawn(client, work) })
     }
 
     /// Waits until it is there for the first time; gives its path.

@@ -52,6 +52,7 @@ impl Consumer {
         Fut: Future<Output = std::result::Result<(), E>> + Send,
         E: std::fmt::Display + Send,
     {
+        let client = work.queue.client.clone();
         let work = async move {
             let mut tries = 0;
             loop {
@@ -66,7 +67,7 @@ impl Consumer {
                 }
             }
         };
-        Consumer { _work: Background::spawn(work) }
+        Consumer { _work: Background::spawn(&client, work) }
     }
 }
 
