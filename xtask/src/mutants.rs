@@ -87,7 +87,7 @@ const PARTS: [Part; 11] = [
 
 const SIMULATOR: &str = "ostler-sim";
 /// Seconds. A mutant that keeps its tests from ending is noticed.
-const TIMEOUT: &str = "300";
+const TIMEOUT: &str = "60";
 
 /// How the mutants of a part fared.
 #[derive(Debug, Default, PartialEq, Eq)]
