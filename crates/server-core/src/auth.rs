@@ -6,11 +6,73 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use core::net::{IpAddr, Ipv4Addr};
 use ostler_proto::acl::Id;
 use sha1::{Digest, Sha1};
+use sha2::{Sha224, Sha256, Sha384, Sha512};
+use sha3::{Sha3_224, Sha3_256, Sha3_384, Sha3_512};
 
-/// The id of an authenticated digest user: the hash is over "user:password" as a whole.
+/// The hash in ids of the scheme `digest` (`DigestAuthenticationProvider.digestAlg`). Nothing in an id says which it is:
+/// all servers of an ensemble, and all clients that make ids themselves, have to agree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DigestAlgorithm {
+    /// Upstream's default, and what clients use that make ids themselves.
+    #[default]
+    Sha1,
+    /// SHA-224
+    Sha224,
+    /// SHA-256
+    Sha256,
+    /// SHA-384
+    Sha384,
+    /// SHA-512
+    Sha512,
+    /// SHA3-224
+    Sha3_224,
+    /// SHA3-256
+    Sha3_256,
+    /// SHA3-384
+    Sha3_384,
+    /// SHA3-512
+    Sha3_512,
+}
+
+impl DigestAlgorithm {
+    /// As in Java's `MessageDigest`, whatever the case of the letters. `None` for any other.
+    pub fn from_name(name: &str) -> Option<DigestAlgorithm> {
+        Some(match &*name.to_ascii_uppercase() {
+            "SHA1" | "SHA-1" | "SHA" => DigestAlgorithm::Sha1,
+            "SHA-224" => DigestAlgorithm::Sha224,
+            "SHA-256" => DigestAlgorithm::Sha256,
+            "SHA-384" => DigestAlgorithm::Sha384,
+            "SHA-512" => DigestAlgorithm::Sha512,
+            "SHA3-224" => DigestAlgorithm::Sha3_224,
+            "SHA3-256" => DigestAlgorithm::Sha3_256,
+            "SHA3-384" => DigestAlgorithm::Sha3_384,
+            "SHA3-512" => DigestAlgorithm::Sha3_512,
+            _ => return None,
+        })
+    }
+
+    /// The id of an authenticated user: the hash is over "user:password" as a whole.
+    pub fn id(self, auth: &str) -> String {
+        let user = auth.split(':').next().unwrap_or_default();
+        let auth = auth.as_bytes();
+        let hash = match self {
+            DigestAlgorithm::Sha1 => STANDARD.encode(Sha1::digest(auth)),
+            DigestAlgorithm::Sha224 => STANDARD.encode(Sha224::digest(auth)),
+            DigestAlgorithm::Sha256 => STANDARD.encode(Sha256::digest(auth)),
+            DigestAlgorithm::Sha384 => STANDARD.encode(Sha384::digest(auth)),
+            DigestAlgorithm::Sha512 => STANDARD.encode(Sha512::digest(auth)),
+            DigestAlgorithm::Sha3_224 => STANDARD.encode(Sha3_224::digest(auth)),
+            DigestAlgorithm::Sha3_256 => STANDARD.encode(Sha3_256::digest(auth)),
+            DigestAlgorithm::Sha3_384 => STANDARD.encode(Sha3_384::digest(auth)),
+            DigestAlgorithm::Sha3_512 => STANDARD.encode(Sha3_512::digest(auth)),
+        };
+        format!("{user}:{hash}")
+    }
+}
+
+/// The id of an authenticated digest user with upstream's default hash.
 pub fn digest_id(auth: &str) -> String {
-    let user = auth.split(':').next().unwrap_or_default();
-    format!("{user}:{}", STANDARD.encode(Sha1::digest(auth.as_bytes())))
+    DigestAlgorithm::Sha1.id(auth)
 }
 
 /// The ids that an auth packet proves, or nothing if it proves none.
@@ -22,7 +84,7 @@ pub fn authenticate(
 ) -> Option<Vec<Id>> {
     match scheme? {
         "digest" if config.digest_auth => {
-            let id = digest_id(&String::from_utf8_lossy(auth?));
+            let id = config.digest_algorithm.id(&String::from_utf8_lossy(auth?));
             let mut ids = Vec::new();
             if config.super_digest.as_deref() == Some(&*id) {
                 ids.push(Id::new("super", ""));

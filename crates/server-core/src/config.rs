@@ -1,5 +1,6 @@
 //! What the core needs to know of its configuration.
 
+use crate::auth::DigestAlgorithm;
 use alloc::{string::String, vec::Vec};
 use ostler_proto::{id::ServerId, stat::ExtendedTypes};
 
@@ -20,6 +21,8 @@ pub struct CoreConfig {
     pub digest: bool,
     /// The digest id that may do everything.
     pub super_digest: Option<String>,
+    /// The hash in ids of the scheme `digest`.
+    pub digest_algorithm: DigestAlgorithm,
     /// Whether the digest scheme exists.
     pub digest_auth: bool,
     /// Nobody's ACL is checked.
@@ -58,6 +61,7 @@ impl Default for CoreConfig {
             types: ExtendedTypes::default(),
             digest: true,
             super_digest: None,
+            digest_algorithm: DigestAlgorithm::default(),
             digest_auth: true,
             skip_acl: false,
             enforced_auth_schemes: Vec::new(),

@@ -114,7 +114,7 @@ impl RunningServer {
         let (snapshots, frozen) = SnapshotQueue::new(&settings);
         let doors = config.ensemble.as_ref().map(|ensemble| {
             let all = [&ensemble.membership].into_iter().chain(&ensemble.pending);
-            let book = Arc::new(AddressBook::new(ensemble.me, all, config.reconfig_enabled));
+            let book = Arc::new(AddressBook::new(ensemble.me, all));
             let (settings, frame_max) = ((**ensemble).clone(), config.jute_max_buffer as usize);
             Doors {
                 election: ElectionDoor::new(settings.clone(), book.clone()),
@@ -245,6 +245,7 @@ fn core_config(config: &ServerConfig) -> CoreConfig {
         },
         digest: config.digest_enabled,
         super_digest: config.super_digest.clone(),
+        digest_algorithm: config.digest_auth_alg,
         digest_auth: config.digest_auth_enabled,
         skip_acl: config.skip_acl,
         enforced_auth_schemes: schemes,

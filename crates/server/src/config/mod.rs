@@ -23,7 +23,7 @@ pub use ensemble::EnsembleSettings;
 pub use error::{ConfigError, Note, NoteLevel, Place};
 pub use jvm_flags::JVM_FLAG_VARIABLES;
 pub use server_config::{
-    Containers, DigestAlgorithm, EMBEDDED_DATA_DIR, EMBEDDED_PORT, ServerConfig, SnapshotCompression,
+    Containers, EMBEDDED_DATA_DIR, EMBEDDED_PORT, ServerConfig, SnapshotCompression,
 };
 pub use values::Kind;
 

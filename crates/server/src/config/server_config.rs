@@ -8,6 +8,7 @@ use super::error::{ConfigError, NoteLevel};
 use super::properties::Entry;
 use super::settings::Settings;
 use crate::admin::four_letter::Whitelist;
+use ostler_server_core::auth::DigestAlgorithm;
 use ostler_storage::snapshot::body::LONGEST_FIELD;
 
 /// Where a server without a file keeps its data, relative to the working directory.
@@ -104,12 +105,6 @@ pub enum SnapshotCompression {
     Snappy,
 }
 
-/// `DigestAuthenticationProvider.digestAlg`
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DigestAlgorithm {
-    Sha1,
-}
-
 impl ServerConfig {
     /// The settings of a server without a file: loopback only, ticks of 2 seconds, data in `data_dir` (see
     /// [`EMBEDDED_DATA_DIR`]), and for the rest the defaults of zoo.cfg.
@@ -142,6 +137,11 @@ pub(super) fn from_file(file: &str, settings: &mut Settings) -> Result<ServerCon
         config.ensemble = Some(ensemble);
     }
     Ok(config)
+}
+
+fn digest_algorithm(settings: &Settings) -> DigestAlgorithm {
+    let name = settings.text("DigestAuthenticationProvider.digestAlg");
+    name.and_then(|name| DigestAlgorithm::from_name(&name)).unwrap_or_default()
 }
 
 fn assemble(
@@ -195,7 +195,7 @@ fn assemble(
         },
         skip_acl: settings.bool("skipACL"),
         digest_auth_enabled: settings.bool("DigestAuthenticationProvider.enabled"),
-        digest_auth_alg: DigestAlgorithm::Sha1,
+        digest_auth_alg: digest_algorithm(settings),
         super_digest: settings
             .text("DigestAuthenticationProvider.superDigest")
             .filter(|digest| !digest.is_empty()),

@@ -11,14 +11,12 @@ use std::{
 use tokio::sync::watch;
 
 /// Servers that no configuration names. Whoever has greeted longest ago gives way: it greets again if it is there.
-const HEARD_OF_MAX: usize = 100;
+pub(super) const HEARD_OF_MAX: usize = 100;
 
 /// The servers of the configuration, and those that said themselves where they are.
 #[derive(Debug)]
 pub(crate) struct AddressBook {
     pages: Mutex<Pages>,
-    /// Servers may come that no configuration names yet.
-    strangers: bool,
     me: ServerId,
     /// This server in the configuration in force.
     own: watch::Sender<Option<Member>>,
@@ -27,8 +25,11 @@ pub(crate) struct AddressBook {
 #[derive(Debug, Default)]
 struct Pages {
     members: BTreeMap<ServerId, Member>,
-    /// The last to greet is the last.
+    /// Servers that no configuration names. The last to greet is the last.
     heard_of: VecDeque<(ServerId, Member)>,
+    /// Members that have greeted from elsewhere than the configuration has them, and where they are: in a change by one
+    /// restart after the other, some servers have new lines and some old ones.
+    moved: BTreeMap<ServerId, Member>,
 }
 
 impl Pages {
@@ -40,12 +41,8 @@ impl Pages {
 
 impl AddressBook {
     /// With the servers of these configurations, of which the first is in force.
-    pub(crate) fn new<'m>(
-        me: ServerId,
-        all: impl IntoIterator<Item = &'m Membership>,
-        strangers: bool,
-    ) -> AddressBook {
-        let book = AddressBook { pages: Mutex::default(), strangers, me, own: watch::Sender::new(None) };
+    pub(crate) fn new<'m>(me: ServerId, all: impl IntoIterator<Item = &'m Membership>) -> AddressBook {
+        let book = AddressBook { pages: Mutex::default(), me, own: watch::Sender::new(None) };
         book.replace(all);
         book
     }
@@ -65,7 +62,8 @@ impl AddressBook {
             changed
         });
         let members = all.into_iter().flat_map(|membership| membership.servers.clone()).collect();
-        self.lock().members = members;
+        let mut pages = self.lock();
+        (pages.members, pages.moved) = (members, BTreeMap::new());
     }
 
     /// This server as the configuration in force has it, now and at each change.
@@ -83,24 +81,38 @@ impl AddressBook {
         self.lock().find(server).is_some()
     }
 
-    /// A server has said where its election port is. `false` if it has no business here.
-    pub(crate) fn heard_of(&self, server: ServerId, election: Option<(String, u16)>) -> bool {
+    /// Whether a configuration names a server.
+    pub(crate) fn is_member(&self, server: ServerId) -> bool {
+        self.lock().members.contains_key(&server)
+    }
+
+    /// Where a member is that has moved, as it has said itself.
+    pub(crate) fn moved(&self, server: ServerId) -> Option<Member> {
+        self.lock().moved.get(&server).cloned()
+    }
+
+    /// A server is where the configuration has it.
+    pub(crate) fn is_back(&self, server: ServerId) {
+        self.lock().moved.remove(&server);
+    }
+
+    /// A server is where it has said that its election port is. A member is called there first from now on, until another
+    /// configuration comes; whoever is none is called there only.
+    pub(crate) fn heard_of(&self, server: ServerId, (host, election_port): (String, u16)) {
         let mut pages = self.lock();
-        if pages.members.contains_key(&server) {
-            return true;
+        if let Some(member) = pages.members.get(&server) {
+            let quorum_port = member.addresses.first().map_or(0, |at| at.quorum_port);
+            let addresses = vec![PeerAddress { host, quorum_port, election_port }];
+            let moved = Member { addresses, ..member.clone() };
+            pages.moved.insert(server, moved);
+            return;
         }
-        if !self.strangers {
-            return false;
+        let addresses = vec![PeerAddress { host, quorum_port: 0, election_port }];
+        pages.heard_of.retain(|(id, _)| *id != server);
+        if pages.heard_of.len() >= HEARD_OF_MAX {
+            pages.heard_of.pop_front();
         }
-        if let Some((host, election_port)) = election {
-            let addresses = vec![PeerAddress { host, quorum_port: 0, election_port }];
-            pages.heard_of.retain(|(id, _)| *id != server);
-            if pages.heard_of.len() >= HEARD_OF_MAX {
-                pages.heard_of.pop_front();
-            }
-            pages.heard_of.push_back((server, Member { addresses, observer: true, client: None }));
-        }
-        true
+        pages.heard_of.push_back((server, Member { addresses, observer: true, client: None }));
     }
 }
 
@@ -111,15 +123,30 @@ mod tests {
     #[test]
     fn who_has_greeted_longest_ago_gives_way_to_who_comes() {
         let membership = Membership::parse("server.1=a:1:2").unwrap();
-        let book = AddressBook::new(ServerId(1), [&membership], true);
-        let greets = |id: i64| book.heard_of(ServerId(id), Some((format!("h{id}"), 3)));
+        let book = AddressBook::new(ServerId(1), [&membership]);
+        let greets = |id: i64| book.heard_of(ServerId(id), (format!("h{id}"), 3));
         let last = 10 + HEARD_OF_MAX as i64;
-        assert!((10..last).all(greets));
-        assert!(greets(10), "it is known already");
-        assert!(greets(last) && greets(last + 1));
+        (10..last).for_each(greets);
+        // It is known already.
+        greets(10);
+        (last..last + 2).for_each(greets);
         for (id, known) in [(1, true), (10, true), (11, false), (12, false), (13, true), (last + 1, true)] {
             assert_eq!(book.has(ServerId(id)), known, "{id}");
         }
-        assert!(book.heard_of(ServerId(7), None) && !book.has(ServerId(7)));
+    }
+
+    #[test]
+    fn a_member_that_has_moved_is_called_there_until_another_configuration_comes() {
+        let membership = Membership::parse("server.1=a:1:2\nserver.2=b:1:2").unwrap();
+        let book = AddressBook::new(ServerId(1), [&membership]);
+        let two = ServerId(2);
+        book.heard_of(two, ("c".into(), 3));
+        assert_eq!(book.moved(two).unwrap().addresses[0].host, "c");
+        assert_eq!(book.find(two).unwrap().addresses[0].host, "b", "the configuration does not change");
+        book.is_back(two);
+        assert_eq!(book.moved(two), None);
+        book.heard_of(two, ("c".into(), 3));
+        book.replace([&membership]);
+        assert_eq!(book.moved(two), None);
     }
 }

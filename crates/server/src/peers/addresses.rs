@@ -2,12 +2,15 @@
 
 use ostler_proto::membership::{Member, PeerAddress};
 use socket2::{SockRef, TcpKeepalive};
-use std::{collections::BTreeSet, io, time::Duration};
+use std::{collections::BTreeSet, io, net::IpAddr, time::Duration};
 use tokio::{
     net::{TcpListener, TcpStream, lookup_host},
     task::JoinSet,
     time::timeout,
 };
+
+/// How long a name is looked up that a caller has said.
+const LOOK_UP_WITHIN: Duration = Duration::from_secs(1);
 
 /// Which of a server's ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +59,16 @@ pub(super) fn notice_silence(stream: &TcpStream, limit: Duration) -> io::Result<
 pub(super) fn ask_for_life(stream: &TcpStream, limit: Duration) -> io::Result<()> {
     let keepalive = TcpKeepalive::new().with_time(limit * 2 / 5).with_interval(limit / 5).with_retries(3);
     SockRef::from(stream).set_tcp_keepalive(&keepalive)
+}
+
+/// Whether a caller comes from where it says that a port of its own is, as far as names and addresses tell. What it says
+/// is believed only then: whoever can greet could otherwise have this server call any place.
+pub(super) async fn comes_from(host: &str, port: u16, from: IpAddr) -> bool {
+    let from = from.to_canonical();
+    let found = timeout(LOOK_UP_WITHIN, lookup_host((bare(host).to_owned(), port))).await;
+    let Ok(Ok(mut found)) = found else { return false };
+    // A machine calls itself by any of its loopback addresses.
+    found.any(|at| at.ip().to_canonical() == from || (at.ip().is_loopback() && from.is_loopback()))
 }
 
 async fn connect_to(host: &str, port: u16) -> io::Result<TcpStream> {

@@ -3,9 +3,9 @@
 //! A server with a smaller id that wants to talk connects, says who it is, and hangs up: the other connects back.
 
 use super::{
-    address_book::AddressBook,
+    address_book::{AddressBook, HEARD_OF_MAX},
     addresses::{self, Port},
-    claims::{Newcomer, Origin, Place},
+    claims::{Claim, Newcomer, Origin, Place},
     own_ports,
     strangers::{Stranger, Strangers},
     tasks::Tasks,
@@ -280,13 +280,51 @@ impl ElectionDoor {
 
     async fn connect(&self, to: ServerId) -> io::Result<(TcpStream, Origin)> {
         let unknown = || io::Error::new(io::ErrorKind::NotFound, "it is not in the configuration");
-        let server = self.book.find(to).ok_or_else(unknown)?;
+        let listed = self.book.find(to).ok_or_else(unknown)?;
         let within = Duration::from_millis(self.settings.connect_timeout_ms.into());
-        let mut stream = addresses::connect(&server, Port::Election, within).await?;
+        if let Some(moved) = self.book.moved(to) {
+            match addresses::connect(&moved, Port::Election, within).await {
+                Ok(stream) => {
+                    let said = moved.addresses.iter().map(|at| (at.host.clone(), at.election_port)).collect();
+                    let origin = Origin::of_caller(stream.peer_addr()?, said, Some(&listed));
+                    return self.greet(stream, origin).await;
+                }
+                Err(error) => {
+                    tracing::debug!(server = to.0, %error, "it is not where it has said that it is")
+                }
+            }
+        }
+        let stream = addresses::connect(&listed, Port::Election, within).await?;
+        let origin = Origin::dialled(stream.peer_addr()?, &listed);
+        self.greet(stream, origin).await
+    }
+
+    async fn greet(&self, mut stream: TcpStream, origin: Origin) -> io::Result<(TcpStream, Origin)> {
         addresses::notice_silence(&stream, SILENT_FOR)?;
         stream.write_all(&self.greeting()).await?;
-        let origin = Origin::dialled(stream.peer_addr()?, &server);
         Ok((stream, origin))
+    }
+
+    /// Takes in where a caller says that it is.
+    async fn note_place(&self, id: ServerId, origin: &Origin) {
+        if origin.claim == Claim::Confirmed {
+            return self.book.is_back(id);
+        }
+        // Of several the first will do: all are tried once a configuration names them.
+        let is_there = match origin.said.first() {
+            Some((host, port)) => addresses::comes_from(host, *port, origin.from.ip()).await,
+            None => false,
+        };
+        if let Some(place) = origin.said.first().filter(|_| is_there) {
+            if self.book.is_member(id) && self.book.moved(id).is_none() {
+                tracing::warn!(
+                    server = id.0, from = %origin.words(),
+                    "a server is elsewhere than its server.N line here says: it is called where it says that it is. If it \
+                     has moved, correct the line and restart this server; if not, two servers have the same myid"
+                );
+            }
+            self.book.heard_of(id, place.clone());
+        }
     }
 
     fn greeting(&self) -> Vec<u8> {
@@ -340,23 +378,28 @@ impl ElectionDoor {
             let same = "it has this server's own id: does another server have the same myid?";
             return Err(io::Error::new(io::ErrorKind::InvalidData, same));
         }
-        // Of several the first will do: all are tried once a configuration names them.
-        if !self.book.heard_of(id, places.first().cloned()) {
-            let text = format!("server {} is not in the configuration: is it of another ensemble?", id.0);
-            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
-        }
-        let origin = Origin::of_caller(from, places, self.book.find(id).as_ref());
+        let configured = self.book.find(id).filter(|_| self.book.is_member(id));
+        let origin = Origin::of_caller(from, places, configured.as_ref());
+        self.note_place(id, &origin).await;
         if self.lock().get_mut(&id).is_some_and(|peer| !peer.takes(id, &origin)) {
             return Ok(());
         }
         if id > me {
+            if !self.book.is_member(id) && self.unlisted_links(id) >= HEARD_OF_MAX {
+                let text =
+                    format!("server {} is not in the configuration, and too many such are connected", id.0);
+                return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+            }
             self.install(id, stream, origin);
             return Ok(());
         }
         // This side has to connect.
         drop(stream);
         if !self.book.has(id) {
-            let text = format!("server {} is not in the configuration, and does not say where it is", id.0);
+            let text = format!(
+                "server {} is not in the configuration, and does not come from where it says that it is",
+                id.0
+            );
             return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         }
         let mut peers = self.lock();
@@ -365,6 +408,13 @@ impl ElectionDoor {
         peer.unlink();
         self.dial(id, peer);
         Ok(())
+    }
+
+    /// Connections of servers that no configuration names, but for this one.
+    fn unlisted_links(&self, but: ServerId) -> usize {
+        let peers = self.lock();
+        let unlisted = peers.iter().filter(|(id, peer)| peer.link.is_some() && **id != but);
+        unlisted.filter(|(id, _)| !self.book.is_member(**id)).count()
     }
 
     /// Anybody may greet with any id. Of those whom the book does not have only the connected ones stay.
@@ -527,7 +577,7 @@ mod tests {
         let own = format!("dataDir={}\nclientPort=1\ninitLimit=5\nsyncLimit=5\n", dir.path().display());
         std::fs::write(&file, own + servers).unwrap();
         let settings = *crate::config::load(&file).unwrap().config.ensemble.unwrap();
-        let book = Arc::new(AddressBook::new(settings.me, [&settings.membership], true));
+        let book = Arc::new(AddressBook::new(settings.me, [&settings.membership]));
         let door = ElectionDoor::new(settings, book);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         for id in 2..300_i64 {
@@ -536,7 +586,7 @@ mod tests {
             let (stream, from) = listener.accept().await.unwrap();
             let stranger = door.strangers.welcome(from.ip()).unwrap();
             let greeted = door.clone().greeted(stream, from, stranger).await;
-            assert!(greeted.is_err_and(|error| error.to_string().contains("does not say where it is")));
+            assert!(greeted.is_err_and(|error| error.to_string().contains("does not come from where it says that it is")));
         }
         for id in 2..300_i64 {
             let mut caller = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();

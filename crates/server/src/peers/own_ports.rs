@@ -76,7 +76,7 @@ mod tests {
         let old = first.local_addr().unwrap();
         let held = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let new = held.local_addr().unwrap();
-        let book = AddressBook::new(ServerId(1), [&at(old.port())], false);
+        let book = AddressBook::new(ServerId(1), [&at(old.port())]);
         let (tell, mut told) = mpsc::unbounded_channel::<SocketAddr>();
         let accept_at = |listener: TcpListener| {
             let tell = tell.clone();

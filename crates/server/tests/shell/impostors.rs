@@ -241,12 +241,13 @@ fn who_does_not_belong_here_is_named_with_the_reason() {
     let alone = Alone::start("refusals", "");
     let mut friend = alone.greet(3, &alone.place(3));
     assert!(is_told_a_vote(&mut friend));
-    let unknown = greeting(9, "zk9.refusals.invalid:3888");
+    // It would have to be called there.
+    let unknown = greeting(0, "zk0.refusals.invalid:3888");
     let own = greeting(2, &alone.place(2));
     let long = [&greeting(3, "x")[..16], &5_000_i32.to_be_bytes()].concat();
     for (said, reason) in [
         (&b"\xffGET / HTTP/1.1\r\n"[..], "no version of the protocol"),
-        (&unknown, "server 9 is not in the configuration"),
+        (&unknown, "server 0 is not in the configuration"),
         (&own, "it has this server's own id"),
         (&long, "an address of 5000 bytes"),
     ] {

@@ -32,9 +32,12 @@ const KEYS: &[Key] = &[
     // An id made with another algorithm would silently match no ACL.
     property(
         "DigestAuthenticationProvider.digestAlg",
-        OneOf(&["SHA1", "SHA-1"]),
+        OneOf(&[
+            "SHA1", "SHA-1", "SHA-224", "SHA-256", "SHA-384", "SHA-512", "SHA3-224", "SHA3-256", "SHA3-384",
+            "SHA3-512",
+        ]),
         "SHA1",
-        Obeyed("The hash of the scheme digest"),
+        Obeyed("The hash of the scheme digest: the same at all servers, and at clients that make ids themselves"),
     ),
     property(
         "enforce.auth.enabled",
