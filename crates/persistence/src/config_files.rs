@@ -7,7 +7,7 @@ use ostler_proto::{
 };
 use ostler_storage::{
     StorageError,
-    disk::{Disk, replace_text},
+    disk::{Disk, replace_text, replace_text_like},
     error::IoContext,
 };
 use std::{
@@ -111,7 +111,8 @@ impl ConfigFiles {
         let text = self.read(&self.zoo_cfg)?;
         let backup = self.with(".bak");
         if !self.disk.exists(&backup).during("look for", &backup)? {
-            replace_text(&*self.disk, &backup, &text)?;
+            // It has what zoo.cfg has, secrets too.
+            replace_text_like(&*self.disk, &backup, &text, &self.zoo_cfg)?;
         }
         replace_text(&*self.disk, &self.zoo_cfg, &renamed(&text, &dynamic, own_client))?;
         let next = self.with(".dynamic.next");

@@ -4,8 +4,9 @@ use crate::error::{IoContext, StorageError};
 use std::{
     fs::{self, File, OpenOptions},
     io,
-    os::unix::fs::{FileExt, MetadataExt},
+    os::unix::fs::{FileExt, MetadataExt, chown},
     path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
     thread,
     time::{Duration, UNIX_EPOCH},
 };
@@ -33,6 +34,14 @@ pub trait Disk: Send + Sync {
     }
     /// Names in a folder, in any order.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
+    /// The file that a path stands for, where that is a link.
+    fn behind_links(&self, path: &Path) -> io::Result<PathBuf> {
+        Ok(path.to_path_buf())
+    }
+    /// Gives `to` the mode and the owner of `from`, as far as this process may.
+    fn copy_access(&self, _from: &Path, _to: &Path) -> io::Result<()> {
+        Ok(())
+    }
     /// Makes a folder and those above it.
     fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
     /// Makes the names in a folder durable.
@@ -101,9 +110,16 @@ impl Disk for OsDisk {
     }
 
     fn remove_while(&self, path: &Path, go_on: &dyn Fn() -> bool) -> io::Result<()> {
-        let file = OpenOptions::new().write(true).open(path)?;
-        fs::remove_file(path)?;
-        give_back(&file, go_on)
+        // Some file systems remove no file that is open, and some files may be removed and not written.
+        let open = OpenOptions::new().write(true).open(path).ok();
+        match (fs::remove_file(path), open) {
+            (Ok(()), Some(file)) => give_back(&file, go_on),
+            (Err(error), Some(file)) if error.kind() != io::ErrorKind::NotFound => {
+                drop(file);
+                fs::remove_file(path)
+            }
+            (done, _) => done,
+        }
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
@@ -111,6 +127,29 @@ impl Disk for OsDisk {
         fs::read_dir(dir)?
             .filter_map(|entry| entry.map(|entry| entry.file_name().into_string().ok()).transpose())
             .collect()
+    }
+
+    fn behind_links(&self, path: &Path) -> io::Result<PathBuf> {
+        match fs::symlink_metadata(path) {
+            Ok(found) if found.is_symlink() => fs::canonicalize(path),
+            _ => Ok(path.to_path_buf()),
+        }
+    }
+
+    fn copy_access(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let (from, own) = (fs::metadata(from)?, fs::metadata(to)?);
+        // Only the system's administrator may give a file away.
+        let gives = (from.uid(), from.gid()) != (own.uid(), own.gid());
+        if gives && let Err(error) = chown(to, Some(from.uid()), Some(from.gid())) {
+            tracing::warn!(file = %to.display(), %error, "this file gets another owner than the one that it replaces");
+        }
+        match fs::set_permissions(to, from.permissions()) {
+            Err(error) if is_lacking(&error) || error.kind() == io::ErrorKind::PermissionDenied => {
+                tracing::warn!(file = %to.display(), %error, "this file gets another mode than the one that it replaces");
+                Ok(())
+            }
+            done => done,
+        }
     }
 
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
@@ -132,7 +171,10 @@ fn give_back(file: &File, go_on: &dyn Fn() -> bool) -> io::Result<()> {
     let mut size = file.metadata()?.len();
     while size > GIVEN_BACK_AT_ONCE && go_on() {
         size -= GIVEN_BACK_AT_ONCE;
-        file.set_len(size)?;
+        // Its name is gone: the space goes with the handle at the latest.
+        if file.set_len(size).is_err() {
+            break;
+        }
         thread::sleep(GIVEN_BACK_EVERY);
     }
     Ok(())
@@ -174,7 +216,7 @@ impl DiskFile for OsFile {
         match rustix::io::retry_on_intr(|| rustix::fs::fallocate(&self.0, mode, now, size - now)) {
             Ok(()) => Ok(()),
             // A file system without reservations: a longer file with a hole, as Java makes it.
-            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => self.0.set_len(size),
+            Err(error) if is_lacking(&error.into()) => self.0.set_len(size),
             Err(error) => Err(error.into()),
         }
     }
@@ -183,9 +225,7 @@ impl DiskFile for OsFile {
         let (mode, size) = (rustix::fs::FallocateFlags::ZERO_RANGE, self.size()?);
         match rustix::io::retry_on_intr(|| rustix::fs::fallocate(&self.0, mode, 0, size)) {
             Ok(()) => Ok(true),
-            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS | rustix::io::Errno::INVAL) => {
-                Ok(false)
-            }
+            Err(error) if is_lacking(&error.into()) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }
@@ -207,14 +247,60 @@ impl DiskFile for OsFile {
 
 /// Gives a small file this text, durably and all at once: a crash leaves the old text or the new one, and maybe what
 /// its `.tmp` file beside it. Upstream does it so too.
+///
+/// A file that exists keeps its mode and owner, and a link stays a link.
 pub fn replace_text(disk: &dyn Disk, path: &Path, text: &str) -> Result<(), StorageError> {
+    replace_text_like(disk, path, text, path)
+}
+
+/// The same for a file that gets the mode and owner of another one, `like`, if that exists.
+pub fn replace_text_like(disk: &dyn Disk, path: &Path, text: &str, like: &Path) -> Result<(), StorageError> {
+    let path = &disk.behind_links(path).during("look at", path)?;
     let unfinished = unfinished(path);
     let file = disk.create(&unfinished).during("create", &unfinished)?;
+    // Before there is anything in it to be read.
+    if disk.exists(like).during("look for", like)? {
+        disk.copy_access(like, &unfinished).during("set the mode of", &unfinished)?;
+    }
     file.write_all_at(text.as_bytes(), 0).during("write", &unfinished)?;
     file.sync_data().during("sync", &unfinished)?;
     disk.rename(&unfinished, path).during("rename", &unfinished)?;
     let dir = path.parent().unwrap_or(Path::new("/"));
-    disk.sync_dir(dir).during("sync", dir)
+    sync_names(disk, dir)
+}
+
+/// What a file system lacks by nature gives one of these errors (CIFS, vboxsf, 9p, some NFS); what fails gives another.
+pub(crate) fn is_lacking(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let lacking = [Errno::INVAL, Errno::OPNOTSUPP, Errno::NOSYS];
+    error.raw_os_error().is_some_and(|code| lacking.iter().any(|errno| errno.raw_os_error() == code))
+}
+
+/// Makes the names in a folder durable, as far as the file system can: on one that cannot sync folders, a loss of power
+/// may take back the last changes of names, with Java's servers as well.
+pub(crate) fn sync_names(disk: &dyn Disk, dir: &Path) -> Result<(), StorageError> {
+    static WARNED: AtomicBool = AtomicBool::new(false);
+    match disk.sync_dir(dir) {
+        Err(error) if is_lacking(&error) => {
+            if !WARNED.swap(true, Ordering::Relaxed) {
+                tracing::warn!(
+                    dir = %dir.display(), %error,
+                    "this file system cannot sync a folder: a loss of power may take back the last new names of files. \
+                     Use a local file system for the data, such as ext4 or xfs"
+                );
+            }
+            Ok(())
+        }
+        done => done.during("sync", dir),
+    }
+}
+
+/// Lets bytes go to the disk in their own time. It is advice: where there is no such thing nothing is lost.
+pub(crate) fn write_back(file: &dyn DiskFile, offset: u64, length: u64) -> io::Result<()> {
+    match file.write_back(offset, length) {
+        Err(error) if is_lacking(&error) => Ok(()),
+        done => done,
+    }
 }
 
 /// Makes an empty file, durably.
@@ -222,7 +308,7 @@ pub(crate) fn create_empty(disk: &dyn Disk, path: &Path) -> Result<(), StorageEr
     let file = disk.create(path).during("create", path)?;
     file.sync_data().during("sync", path)?;
     let dir = path.parent().unwrap_or(Path::new("/"));
-    disk.sync_dir(dir).during("sync", dir)
+    sync_names(disk, dir)
 }
 
 /// Where [`replace_text`] writes first.

@@ -1,7 +1,7 @@
 //! `acceptedEpoch` and `currentEpoch`: a decimal number each, without a newline, beside the snapshots.
 
 use crate::{
-    disk::{Disk, create_empty, read_full, replace_text, unfinished},
+    disk::{Disk, create_empty, read_full, replace_text, sync_names, unfinished},
     error::{IoContext, Result, StorageError},
 };
 use ostler_proto::id::Epoch;
@@ -62,7 +62,7 @@ pub fn mark_complete(disk: &dyn Disk, dir: &Path) -> Result<()> {
         return Ok(());
     }
     disk.remove(&path).during("remove", &path)?;
-    disk.sync_dir(dir).during("sync", dir)
+    sync_names(disk, dir)
 }
 
 fn read(disk: &dyn Disk, path: &Path) -> Result<Option<Epoch>> {

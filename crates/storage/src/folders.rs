@@ -1,7 +1,7 @@
 //! Where the files are: `version-2` below `dataDir` (snapshots, epochs) and `dataLogDir` (logs).
 
 use crate::{
-    disk::Disk,
+    disk::{Disk, sync_names},
     error::{IoContext, Result, StorageError},
 };
 use std::path::{Path, PathBuf};
@@ -85,7 +85,7 @@ fn make(disk: &dyn Disk, folder: &Path, setting: &'static str, autocreate: bool)
     // Each level's name is in the one above it.
     for above in made.into_iter().filter_map(Path::parent) {
         let above = if above == Path::new("") { Path::new(".") } else { above };
-        disk.sync_dir(above).during("sync", above)?;
+        sync_names(disk, above)?;
     }
     Ok(())
 }

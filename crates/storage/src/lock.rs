@@ -1,12 +1,13 @@
 //! One process per folder: an advisory lock on a file, which goes with the process however it ends.
 
 use crate::{
+    disk::is_lacking,
     error::{IoContext, Result, StorageError},
     folders::DataFolders,
 };
 use std::{
     fs::{File, OpenOptions, TryLockError},
-    io::{Read, Write},
+    io::{self, Read, Write},
     path::Path,
 };
 
@@ -47,10 +48,21 @@ fn lock(folder: &Path) -> Result<File> {
             let pid = file.read_to_string(&mut content).ok().and_then(|_| content.trim().parse().ok());
             return Err(StorageError::Locked { folder: folder.to_path_buf(), pid });
         }
+        // Upstream takes no lock at all.
+        Err(TryLockError::Error(error)) if has_no_locks(&error) => tracing::warn!(
+            folder = %folder.display(), %error,
+            "this file system has no locks: see to it that no second server is started with this folder"
+        ),
         Err(TryLockError::Error(error)) => return Err(StorageError::io("lock", &path, error)),
     }
     file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).during("write", &path)?;
     Ok(file)
+}
+
+/// NFS without its lock service, and file systems that know of none.
+fn has_no_locks(error: &io::Error) -> bool {
+    let none = error.raw_os_error() == Some(rustix::io::Errno::NOLCK.raw_os_error());
+    none || is_lacking(error)
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@
 //! be in the system's memory alone, and clients will soon be told of it.
 
 use crate::{
-    disk::{Disk, read_full},
+    disk::{Disk, read_full, sync_names},
     epochs::{EpochFile, read_epoch},
     error::{IoContext, Refusal, Result, StorageError},
     folders::DataFolders,
@@ -444,10 +444,12 @@ fn make_durable(
     let removed = |path: &Path| log.torn_tail().is_some_and(|torn| torn.file == path && takes_all(torn));
     let logs = log.files_read().iter().map(PathBuf::as_path).filter(|path| !removed(path));
     for path in logs.chain(snapshot) {
-        disk.open(path).and_then(|file| file.sync_data()).during("sync", path)?;
+        // Some file systems sync no file that is open to be read only.
+        let file = disk.open_to_change(path).or_else(|_| disk.open(path));
+        file.and_then(|file| file.sync_data()).during("sync", path)?;
     }
     for dir in [&folders.logs, &folders.snapshots] {
-        disk.sync_dir(dir).during("sync", dir)?;
+        sync_names(disk, dir)?;
     }
     match log.last_batch() {
         Some((path, batch)) => note_end(disk, &folders.logs, path, batch.end),

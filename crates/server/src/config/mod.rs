@@ -22,9 +22,7 @@ use std::path::Path;
 pub use ensemble::EnsembleSettings;
 pub use error::{ConfigError, Note, NoteLevel, Place};
 pub use jvm_flags::JVM_FLAG_VARIABLES;
-pub use server_config::{
-    Containers, EMBEDDED_DATA_DIR, EMBEDDED_PORT, ServerConfig, SnapshotCompression,
-};
+pub use server_config::{Containers, EMBEDDED_DATA_DIR, EMBEDDED_PORT, ServerConfig, SnapshotCompression};
 pub use values::Kind;
 
 use settings::Settings;

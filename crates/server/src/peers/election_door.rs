@@ -586,7 +586,9 @@ mod tests {
             let (stream, from) = listener.accept().await.unwrap();
             let stranger = door.strangers.welcome(from.ip()).unwrap();
             let greeted = door.clone().greeted(stream, from, stranger).await;
-            assert!(greeted.is_err_and(|error| error.to_string().contains("does not come from where it says that it is")));
+            assert!(greeted.is_err_and(|error| {
+                error.to_string().contains("does not come from where it says that it is")
+            }));
         }
         for id in 2..300_i64 {
             let mut caller = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();

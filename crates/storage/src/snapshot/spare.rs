@@ -6,14 +6,33 @@
 
 use super::{Compression, SEAL_END, SnapshotFile};
 use crate::{
-    disk::{Disk, DiskFile, read_full},
+    disk::{Disk, DiskFile, read_full, sync_names},
     error::{IoContext, Result},
+    names::parse_snapshot_name,
 };
 use ostler_proto::id::Zxid;
 use std::{io, path::Path};
 
 /// No name that upstream would take for a snapshot's.
 const NAME: &str = "spare-snapshot";
+
+/// A loss of power in the middle of a rename may leave both names, where file systems do not promise otherwise. Then the
+/// spare is a snapshot as well, and must not be written over.
+fn remove_second_name(disk: &dyn Disk, dir: &Path) -> Result<()> {
+    let spare = dir.join(NAME);
+    if !disk.exists(&spare).during("look for", &spare)? {
+        return Ok(());
+    }
+    let identity = |path: &Path| disk.open(path).and_then(|file| file.identity());
+    let own = identity(&spare).during("look at", &spare)?;
+    for name in disk.list(dir).during("list", dir)? {
+        if parse_snapshot_name(&name).is_some() && identity(&dir.join(name)).is_ok_and(|other| other == own) {
+            disk.remove(&spare).during("remove", &spare)?;
+            return sync_names(disk, dir);
+        }
+    }
+    Ok(())
+}
 
 /// Whether a snapshot may become the spare: it says at its end which transaction it holds. A disk that loses what came
 /// over it then shows an older tree under the new name, and a start sees that. What ZooKeeper 3.8 has written does not say
@@ -39,12 +58,13 @@ pub(crate) fn keep(disk: &dyn Disk, dir: &Path, old: &Path) -> Result<bool> {
     }
     disk.rename(old, &spare).during("rename", old)?;
     // Its old name must be gone for good before its bytes are.
-    disk.sync_dir(dir).during("sync", dir)?;
+    sync_names(disk, dir)?;
     Ok(true)
 }
 
 /// A file to write `unfinished` into: the spare under a new name, with all that is in it, or else an empty one.
 pub(super) fn take(disk: &dyn Disk, dir: &Path, unfinished: &Path) -> Result<Box<dyn DiskFile>> {
+    remove_second_name(disk, dir)?;
     match disk.rename(&dir.join(NAME), unfinished) {
         Ok(()) => disk.open_to_change(unfinished).during("open", unfinished),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {

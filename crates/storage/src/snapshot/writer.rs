@@ -2,7 +2,7 @@
 
 use super::{Compression, HEADER, SnapshotTrailer, body::BodyWriter, snappy::SnappyWriter, spare};
 use crate::{
-    disk::{Disk, DiskFile},
+    disk::{Disk, DiskFile, sync_names, write_back},
     error::{IoContext, Result},
     names::{Building, snapshot_name, unfinished_name},
 };
@@ -103,7 +103,7 @@ impl<'d> SnapshotWriter<'d> {
             }
         }
         self.disk.rename(&self.unfinished, &self.finished).during("rename", &self.unfinished)?;
-        self.disk.sync_dir(&self.dir).during("sync", &self.dir)?;
+        sync_names(self.disk, &self.dir)?;
         Ok(std::mem::take(&mut self.finished))
     }
 
@@ -207,7 +207,7 @@ impl Write for FileWriter {
         self.file.write_all_at(bytes, self.position)?;
         self.position += bytes.len() as u64;
         if self.position - self.settled >= SETTLE_EVERY {
-            self.file.write_back(self.settled, self.position - self.settled)?;
+            write_back(&*self.file, self.settled, self.position - self.settled)?;
             self.settled = self.position;
         }
         Ok(bytes.len())

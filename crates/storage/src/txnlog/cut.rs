@@ -6,12 +6,15 @@ use super::{
     synced::SyncedMark,
 };
 use crate::{
-    disk::Disk,
+    disk::{Disk, sync_names},
     error::{IoContext, Result},
     names::log_files,
 };
 use ostler_proto::id::Zxid;
-use std::path::{Path, PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 /// What [`truncate_after`] did.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -36,6 +39,10 @@ pub fn truncate_after(disk: &dyn Disk, dir: &Path, zxid: Zxid) -> Result<Truncat
         if file.first > zxid {
             remove(disk, &file.path)?;
             done.removed.push(file.path);
+            continue;
+        }
+        if !disk.exists(&file.path).during("look for", &file.path)? {
+            // A purge has removed it since it was listed.
             continue;
         }
         let (last, above) = last_up_to(disk, &file.path, zxid)?;
@@ -94,9 +101,13 @@ fn holds_records(offset: u64) -> bool {
 
 /// Removes a file for good.
 pub(crate) fn remove(disk: &dyn Disk, path: &Path) -> Result<()> {
-    disk.remove(path).during("remove", path)?;
+    match disk.remove(path) {
+        // A purge has been here first.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        done => done.during("remove", path)?,
+    }
     match path.parent() {
-        Some(dir) => disk.sync_dir(dir).during("sync", dir),
+        Some(dir) => sync_names(disk, dir),
         None => Ok(()),
     }
 }

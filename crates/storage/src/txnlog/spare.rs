@@ -5,7 +5,7 @@
 //! its blocks.
 
 use crate::{
-    disk::{Disk, DiskFile},
+    disk::{Disk, DiskFile, sync_names},
     error::{IoContext, Result},
 };
 use std::{
@@ -44,7 +44,7 @@ impl SpareLog {
         // Its old name must be gone for good before its records are.
         let spare = self.dir.join(NAME);
         disk.rename(old, &spare).during("rename", old)?;
-        disk.sync_dir(&self.dir).during("sync", &self.dir)?;
+        sync_names(disk, &self.dir)?;
         let file = disk.open_to_change(&spare).during("open", &spare)?;
         if !file.clear().during("clear", &spare)? {
             disk.remove(&spare).during("remove", &spare)?;

@@ -17,7 +17,7 @@
 //! name does not begin with `log.`.
 
 use crate::{
-    disk::{Disk, DiskFile, FileIdentity, read_full},
+    disk::{Disk, DiskFile, FileIdentity, read_full, sync_names, write_back},
     error::{IoContext, Result},
 };
 use ostler_proto::id::Zxid;
@@ -129,7 +129,7 @@ impl MarkFile {
         let file = disk.create(&path).during("create", &path)?;
         file.write_all_at(&[0; PAGE], 0).during("write", &path)?;
         file.sync_data().during("sync", &path)?;
-        disk.sync_dir(dir).during("sync", dir)?;
+        sync_names(disk, dir)?;
         Ok(MarkFile { path, file, sent_through: 0, unsent: 0 })
     }
 
@@ -139,7 +139,7 @@ impl MarkFile {
         self.unsent += 1;
         let (bytes, marks) = SENT_AFTER;
         if mark.through.abs_diff(self.sent_through) >= bytes || self.unsent >= marks {
-            self.file.write_back(0, PAGE as u64).during("write", &self.path)?;
+            write_back(&*self.file, 0, PAGE as u64).during("write", &self.path)?;
             (self.sent_through, self.unsent) = (mark.through, 0);
         }
         Ok(())

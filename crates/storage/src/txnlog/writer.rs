@@ -9,7 +9,7 @@ use super::{
     truncate_after,
 };
 use crate::{
-    disk::{Disk, DiskFile},
+    disk::{Disk, DiskFile, sync_names},
     error::{IoContext, Result, StorageError},
     names::log_name,
 };
@@ -251,7 +251,7 @@ impl TxnLog {
         if self.options.sync && !planted::is(Bug::AckBeforeSync) {
             current.file.sync_data().during("sync", &current.path)?;
             if !current.named {
-                self.disk.sync_dir(&self.dir).during("sync", &self.dir)?;
+                sync_names(&*self.disk, &self.dir)?;
                 current.named = true;
             }
             current.synced = current.position;

@@ -7,7 +7,7 @@ use ostler_proto::{
     stat::StatPersisted,
 };
 use ostler_storage::{
-    disk::{Disk, DiskFile, OsDisk, replace_text},
+    disk::{Disk, DiskFile, FileIdentity, OsDisk, replace_text},
     epochs::{EpochFile, read_epoch, write_epoch},
     error::Result,
     folders::DataFolders,
@@ -83,6 +83,10 @@ impl Disk for WithoutDisk {
 }
 
 impl DiskFile for WithoutFile {
+    fn identity(&self) -> io::Result<FileIdentity> {
+        self.file.identity()
+    }
+
     fn size(&self) -> io::Result<u64> {
         self.file.size()
     }

@@ -37,7 +37,9 @@ const KEYS: &[Key] = &[
             "SHA3-512",
         ]),
         "SHA1",
-        Obeyed("The hash of the scheme digest: the same at all servers, and at clients that make ids themselves"),
+        Obeyed(
+            "The hash of the scheme digest: the same at all servers, and at clients that make ids themselves",
+        ),
     ),
     property(
         "enforce.auth.enabled",
