@@ -72,6 +72,7 @@ impl Server {
         let outcome = self.tree.apply(&record, &mut events);
         self.overlay.retire(proposal.zxid);
         self.stats.commits += 1;
+        self.count_commit(now.since_wall(record.header.time_ms), is_reconfig(&proposal.record));
         self.note_commit(now, proposal.zxid);
         let mut late = Vec::new();
         if planted::is(Bug::WatchAfterReply) {
@@ -103,6 +104,21 @@ impl Server {
         self.consider_snapshot(proposal.record.0.len(), effects);
         if let Txn::SetData { reconfig: true, data, .. } = &record.txn {
             self.reconfigured(now, data.unwrap_or_default(), effects);
+        }
+    }
+
+    /// `ms` have passed since the transaction was made.
+    fn count_commit(&mut self, ms: u64, is_reconfig: bool) {
+        let writes = &mut self.stats.writes;
+        writes.propagation_ms.add(ms);
+        let Some(ensemble) = &self.ensemble else { return };
+        if self.leader.is_some() && !is_reconfig {
+            writes.led_commits += 1;
+            writes.quorum_ms.add(ms);
+        }
+        if ensemble.following().is_some() {
+            writes.commits_received += 1;
+            writes.commit_propagation_ms.add(ms);
         }
     }
 

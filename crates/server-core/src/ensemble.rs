@@ -123,6 +123,8 @@ struct Learner {
     link: LinkId,
     learning: Learning,
     heard: Mono,
+    /// When it has promised the epoch.
+    promised: Mono,
     /// Whom the leader names with a change of the ensemble, while that is taken.
     suggested: Option<ServerId>,
     /// A follower's observers, once it serves.
@@ -201,6 +203,12 @@ pub(crate) struct Ensemble {
     /// Other servers that are known to have had data, since this one has run.
     had_data: BTreeSet<ServerId>,
     chronicle: chronicle::Chronicle,
+    /// When this election began.
+    election_began: Mono,
+    /// Since when clients are not served, if they are not.
+    unserved_since: Option<Mono>,
+    /// Learners that are being brought to the history, and whether by a tree.
+    being_synced: BTreeMap<LinkId, bool>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -252,6 +260,9 @@ impl Ensemble {
             wandering: Wandering::new(core.server, core.seed),
             is_outside: false,
             chronicle: chronicle::Chronicle::default(),
+            election_began: Mono(0),
+            unserved_since: None,
+            being_synced: BTreeMap::new(),
             config,
         }
     }
@@ -417,6 +428,8 @@ impl Server {
         self.overlay = Overlay::new(&self.tree);
         let Some(ensemble) = &mut self.ensemble else { return };
         ensemble.term += 1;
+        ensemble.unserved_since.get_or_insert(now.mono);
+        self.stats.elections.searches += 1;
         (ensemble.leader, ensemble.master) = (None, None);
         ensemble.next_tick = now.mono.after(ensemble.tick_ms / 2);
         if let Some(reload) = &mut ensemble.reloading {
@@ -455,6 +468,7 @@ impl Server {
                  what it has copied counts"
             );
         }
+        ensemble.election_began = now.mono;
         tracing::info!(last = %standing.last, epoch = standing.current.0, "looking for a leader");
         ensemble.read_only.look(now.mono, ensemble.config.read_only_after_ms);
         let mut out = Vec::new();
@@ -475,6 +489,7 @@ impl Server {
             Role::Looking | Role::Dialling => {}
         }
         ensemble.delayed.clear();
+        ensemble.being_synced.clear();
         ensemble.touched.clear();
         ensemble.revalidating.clear();
         ensemble.wandering.stop_waiting();
@@ -562,6 +577,14 @@ impl Server {
         }
     }
 
+    /// Clients are served from now on. How long they were not.
+    fn service_begins(&mut self, now: Now) -> u64 {
+        let since = self.ensemble.as_mut().and_then(|ensemble| ensemble.unserved_since.take());
+        let ms = since.map_or(0, |since| now.mono.0.saturating_sub(since.0));
+        self.stats.elections.unavailable_ms.add(ms);
+        ms
+    }
+
     fn has_elected(&self) -> bool {
         self.ensemble.as_ref().is_some_and(|ensemble| !matches!(ensemble.role, Role::Looking))
     }
@@ -570,6 +593,9 @@ impl Server {
         let Some(ensemble) = &mut self.ensemble else { return };
         tracing::info!(leader = leader.0, round = ensemble.election.round(), "elected");
         ensemble.leader = Some(leader);
+        if ensemble.votes() {
+            self.stats.elections.election_ms.add(now.mono.0.saturating_sub(ensemble.election_began.0));
+        }
         ensemble.note_elected(now.mono);
         self.end_service(effects);
         let Some(ensemble) = &mut self.ensemble else { return };
@@ -630,6 +656,7 @@ impl Server {
         let Some(ensemble) = &mut self.ensemble else { return };
         ensemble.early.retain(|early| early.link != link);
         ensemble.delayed.remove(&link);
+        ensemble.being_synced.remove(&link);
         match &mut ensemble.role {
             Role::Leading(leading) => leading.disconnected(link),
             Role::Learning(learner) if learner.link == link => {

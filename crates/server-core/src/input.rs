@@ -23,6 +23,13 @@ pub struct Now {
     pub wall_ms: i64,
 }
 
+impl Now {
+    /// Milliseconds since a moment on a wall clock, which may be another server's; 0 where that is ahead.
+    pub(crate) fn since_wall(self, ms: i64) -> u64 {
+        u64::try_from(self.wall_ms.saturating_sub(ms)).unwrap_or(0)
+    }
+}
+
 /// A client's connection; the shell never uses a number twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnId(pub u64);

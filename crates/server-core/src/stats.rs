@@ -1,5 +1,7 @@
 //! Counts of what was done; the shell shows them in its own forms.
 
+use alloc::vec::Vec;
+
 /// A running minimum, average and maximum.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Summary {
@@ -23,6 +25,108 @@ impl Summary {
     }
 }
 
+/// A summary and a sample of its values, all equally likely to be in it, from which percentiles are taken: upstream's
+/// reservoir of 4,096 (`AvgMinMaxPercentileCounter`).
+#[derive(Debug, Clone, Default)]
+pub struct Sampled {
+    /// Of all values.
+    pub summary: Summary,
+    sample: Vec<u32>,
+    random: u64,
+}
+
+const SAMPLE: usize = 4096;
+
+impl Sampled {
+    /// Adds a value.
+    pub fn add(&mut self, value: u64) {
+        self.summary.add(value);
+        let value = u32::try_from(value).unwrap_or(u32::MAX);
+        if self.sample.len() < SAMPLE {
+            return self.sample.push(value);
+        }
+        // Any spread will do.
+        self.random =
+            self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let at = ((u128::from(self.random) * u128::from(self.summary.count)) >> 64) as usize;
+        if let Some(old) = self.sample.get_mut(at) {
+            *old = value;
+        }
+    }
+
+    /// The values below which these shares of all are (0.99: 99%), between two values of the sample where it falls there.
+    pub fn percentiles<const N: usize>(&self, shares: [f64; N]) -> [u64; N] {
+        let mut sorted = self.sample.clone();
+        sorted.sort_unstable();
+        shares.map(|share| percentile(&sorted, share))
+    }
+}
+
+fn percentile(sorted: &[u32], share: f64) -> u64 {
+    let (Some(first), Some(last)) = (sorted.first(), sorted.last()) else { return 0 };
+    let place = share * (sorted.len() + 1) as f64;
+    let below = place as usize;
+    match below {
+        0 => u64::from(*first),
+        _ if below >= sorted.len() => u64::from(*last),
+        _ => {
+            let (low, high) = (f64::from(sorted[below - 1]), f64::from(sorted[below]));
+            (low + (place - below as f64) * (high - low) + 0.5) as u64
+        }
+    }
+}
+
+/// What became of elections and of the service, in ms (upstream's names are those of `mntr`).
+#[derive(Debug, Clone, Default)]
+pub struct ElectionStats {
+    /// Searches for a leader (`looking_count`).
+    pub searches: u64,
+    /// From a search to its outcome, at voters.
+    pub election_ms: Summary,
+    /// From the end of the service to its next beginning.
+    pub unavailable_ms: Summary,
+    /// The same, where this server leads then.
+    pub leader_unavailable_ms: Summary,
+    /// From the promise of the epoch to the service, as a follower.
+    pub follower_sync_ms: Summary,
+    /// The same as an observer.
+    pub observer_sync_ms: Summary,
+}
+
+/// How learners of this server were brought to its history.
+#[derive(Debug, Clone, Default)]
+pub struct SyncStats {
+    /// By records, or by cutting back (`diff_count`).
+    pub without_tree: u64,
+    /// By a whole tree (`snap_count`).
+    pub trees: u64,
+    /// How many were under way, whenever one began or ended.
+    pub without_tree_under_way: Summary,
+    /// The same for trees.
+    pub trees_under_way: Summary,
+    /// Sessions that learners have asked about.
+    pub revalidations: u64,
+}
+
+/// How long transactions took from their making at the leader, ms by the wall clocks of two servers, and how many came.
+#[derive(Debug, Clone, Default)]
+pub struct WriteStats {
+    /// Until a quorum had it, at a leader.
+    pub quorum_ms: Sampled,
+    /// Until it was applied here.
+    pub propagation_ms: Sampled,
+    /// Until its proposal came, at a follower.
+    pub proposal_ms: Sampled,
+    /// Until its commit came, at a learner.
+    pub commit_propagation_ms: Sampled,
+    /// Proposals that came while this server followed.
+    pub proposals_received: u64,
+    /// Commits that came then.
+    pub commits_received: u64,
+    /// Commits as the leader of an ensemble.
+    pub led_commits: u64,
+}
+
 /// A server's counts since its start or their reset.
 #[derive(Debug, Clone, Default)]
 pub struct Stats {
@@ -33,9 +137,15 @@ pub struct Stats {
     /// From a request's arrival to its reply, ms.
     pub latency_ms: Summary,
     /// The same, reads alone.
-    pub read_latency_ms: Summary,
+    pub read_latency_ms: Sampled,
     /// The same, writes alone.
-    pub update_latency_ms: Summary,
+    pub update_latency_ms: Sampled,
+    /// Elections, and the time without service.
+    pub elections: ElectionStats,
+    /// Learners.
+    pub syncs: SyncStats,
+    /// Transactions on their way.
+    pub writes: WriteStats,
     /// Notifications by event type.
     pub node_created_watches: Summary,
     pub node_deleted_watches: Summary,
@@ -85,4 +195,28 @@ pub struct ConnStats {
     pub latency_ms: Summary,
     /// When it connected, wall clock.
     pub established_wall_ms: i64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As `UniformSnapshot` of the library that upstream uses.
+    #[test]
+    fn percentiles_fall_between_values() {
+        let mut sampled = Sampled::default();
+        assert_eq!(sampled.percentiles([0.5, 0.99]), [0, 0]);
+        (1..=4).for_each(|value| sampled.add(value * 10));
+        assert_eq!(sampled.percentiles([0.01, 0.5, 0.75, 0.99]), [10, 25, 38, 40]);
+    }
+
+    #[test]
+    fn a_full_sample_still_changes_with_what_comes() {
+        let mut sampled = Sampled::default();
+        (0..SAMPLE as u64).for_each(|_| sampled.add(1));
+        (0..SAMPLE as u64 * 9).for_each(|_| sampled.add(100));
+        assert_eq!(sampled.summary.count, SAMPLE as u64 * 10);
+        let old = sampled.sample.iter().filter(|value| **value == 1).count();
+        assert!((SAMPLE / 20..SAMPLE / 5).contains(&old), "{old} of the first tenth are left");
+    }
 }

@@ -8,7 +8,10 @@
 
 use crate::driver::Driver;
 use ostler_persistence::Persistence;
-use ostler_server_core::{Input, PersistOp};
+use ostler_server_core::{
+    Input, PersistOp,
+    stats::{Sampled, Summary},
+};
 use ostler_storage::StorageError;
 use ostler_zab::PersistSeq;
 use std::{
@@ -45,10 +48,17 @@ pub(crate) struct DiskQueue {
     pub(crate) abandoned: Notify,
     /// Bytes of records.
     pub(crate) bytes: AtomicU64,
-    pub(crate) syncs: AtomicU64,
-    pub(crate) sync_ms_max: AtomicU64,
-    pub(crate) sync_ms_sum: AtomicU64,
     pub(crate) slow_syncs: AtomicU64,
+    figures: Mutex<DiskFigures>,
+}
+
+/// Counts of the log's batches since the start or `srst`.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct DiskFigures {
+    /// From the write to the end of the sync, ms.
+    pub(crate) sync_ms: Sampled,
+    /// Transactions in a batch.
+    pub(crate) batch: Summary,
 }
 
 impl DiskQueue {
@@ -113,11 +123,30 @@ impl DiskQueue {
         !ops.is_empty()
     }
 
-    fn count_sync(&self, took: Duration, warn_above: Duration) {
+    /// What was counted.
+    pub(crate) fn figures(&self) -> DiskFigures {
+        self.lock_figures().clone()
+    }
+
+    /// Counts from nothing again.
+    pub(crate) fn reset_figures(&self) {
+        *self.lock_figures() = DiskFigures::default();
+    }
+
+    fn lock_figures(&self) -> MutexGuard<'_, DiskFigures> {
+        // A panic aborts the process, so a poisoned lock is never met.
+        self.figures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn count_sync(&self, records: u64, took: Duration, warn_above: Duration) {
         let ms = took.as_millis() as u64;
-        self.syncs.fetch_add(1, Ordering::Relaxed);
-        self.sync_ms_sum.fetch_add(ms, Ordering::Relaxed);
-        self.sync_ms_max.fetch_max(ms, Ordering::Relaxed);
+        {
+            let mut figures = self.lock_figures();
+            figures.sync_ms.add(ms);
+            if records > 0 {
+                figures.batch.add(records);
+            }
+        }
         if took > warn_above {
             self.slow_syncs.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(ms, "syncing the transaction log took long: is the disk shared or failing?");
@@ -153,10 +182,11 @@ pub(crate) struct DiskWork {
 pub(crate) fn run(queue: &DiskQueue, driver: &Driver, mut work: DiskWork) -> Result<(), StorageError> {
     let mut ops = Vec::new();
     while queue.take(&mut ops) {
-        let (mut reached, mut bytes) = (None, 0);
+        let (mut reached, mut bytes, mut records) = (None, 0, 0);
         for (seq, op) in ops.drain(..) {
             if let PersistOp::Append { record, .. } = &op {
                 bytes += record.0.len() as u64;
+                records += 1;
             }
             if let Some(reloaded) = work.persistence.carry_out(op)? {
                 let (term, tree) = (reloaded.term, Box::new(reloaded.restored.tree));
@@ -167,7 +197,7 @@ pub(crate) fn run(queue: &DiskQueue, driver: &Driver, mut work: DiskWork) -> Res
         queue.bytes.fetch_add(bytes, Ordering::Relaxed);
         let begun = Instant::now();
         work.persistence.sync()?;
-        queue.count_sync(begun.elapsed(), work.warn_above);
+        queue.count_sync(records, begun.elapsed(), work.warn_above);
         if let Some(seq) = reached {
             queue.reached(seq);
         }

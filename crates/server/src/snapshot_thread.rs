@@ -5,13 +5,13 @@ use ostler_persistence::{
     Frozen,
     snapshots::{Cuts, SnapshotSettings, Unfinished, purge},
 };
-use ostler_server_core::Input;
+use ostler_server_core::{Input, stats::Summary};
 use ostler_storage::StorageError;
 use ostler_tree::FrozenTree;
 use std::{
     panic::resume_unwind,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
         mpsc::{Receiver, RecvTimeoutError, Sender, channel},
     },
@@ -41,6 +41,8 @@ pub(crate) struct SnapshotQueue {
     stopped: Arc<AtomicBool>,
     pub(crate) written: AtomicU64,
     pub(crate) last_ms: AtomicU64,
+    /// How long each took, ms, since the start or `srst`.
+    pub(crate) took_ms: Mutex<Summary>,
     pub(crate) failed: AtomicU64,
 }
 
@@ -53,6 +55,7 @@ impl SnapshotQueue {
             stopped: settings.ending.clone(),
             written: AtomicU64::new(0),
             last_ms: AtomicU64::new(0),
+            took_ms: Mutex::default(),
             failed: AtomicU64::new(0),
         };
         (Arc::new(queue), receiver)
@@ -96,6 +99,8 @@ pub(crate) fn run(
                 let ms = begun.elapsed().as_millis() as u64;
                 queue.written.fetch_add(1, Ordering::Relaxed);
                 queue.last_ms.store(ms, Ordering::Relaxed);
+                // A panic aborts the process, so a poisoned lock is never met.
+                queue.took_ms.lock().unwrap_or_else(PoisonError::into_inner).add(ms);
                 tracing::info!(%zxid, znodes, ms, "snapshot written");
             }
             // The log has everything that the snapshot would have, so the service goes on.

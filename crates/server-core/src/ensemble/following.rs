@@ -37,6 +37,7 @@ impl Server {
             link,
             learning,
             heard: now.mono,
+            promised: now.mono,
             suggested: None,
             master: None,
             abandoned: BTreeMap::new(),
@@ -149,6 +150,7 @@ impl Server {
                 LearningOutput::SaveAccepted(epoch) => self.save_accepted(epoch, effects),
                 LearningOutput::SaveCurrent(epoch) => self.save_current(epoch, effects),
                 LearningOutput::AckEpoch { last, current } => {
+                    self.note_promise(now);
                     self.answer_leader(Packet::AckEpoch { last, current });
                 }
                 LearningOutput::Ack(zxid) => self.answer_leader(Packet::Ack(zxid)),
@@ -161,7 +163,7 @@ impl Server {
                 // The tree came with the packet.
                 LearningOutput::Install(_) => {}
                 LearningOutput::Append(zxid, record) => {
-                    if !self.log_proposal(zxid, record, effects) {
+                    if !self.log_proposal(now, zxid, record, effects) {
                         tracing::error!(%zxid, "the leader proposes what does not decode");
                         return self.look(now, Why::LeaderBroken, effects);
                     }
@@ -188,6 +190,12 @@ impl Server {
             }
         }
         self.answers_without_disk(now, effects);
+    }
+
+    fn note_promise(&mut self, now: Now) {
+        if let Some(Role::Learning(learner)) = self.ensemble.as_mut().map(|ensemble| &mut ensemble.role) {
+            learner.promised = now.mono;
+        }
     }
 
     /// A history begins to come to a server that has none. If it is stopped before the end, it must not be taken for one
@@ -219,15 +227,20 @@ impl Server {
         }
     }
 
-    fn log_proposal(&mut self, zxid: Zxid, record: Record, effects: &mut Vec<Effect>) -> bool {
-        if !TxnRecord::read(&record.0).is_ok_and(|read| read.header.zxid == zxid) {
-            return false;
-        }
+    fn log_proposal(&mut self, now: Now, zxid: Zxid, record: Record, effects: &mut Vec<Effect>) -> bool {
+        let made_ms = match TxnRecord::read(&record.0) {
+            Ok(read) if read.header.zxid == zxid => read.header.time_ms,
+            _ => return false,
+        };
         if is_reconfig(&record) {
             self.heard_reconfig(&record, effects);
         }
         let op = PersistOp::Append { zxid, record: record.clone() };
         let serves = self.ensemble.as_ref().is_some_and(|ensemble| ensemble.following().is_some());
+        if serves {
+            self.stats.writes.proposals_received += 1;
+            self.stats.writes.proposal_ms.add(now.since_wall(made_ms));
+        }
         if !planted::is(Bug::DiffNotLogged) || serves {
             effects.push(Effect::Persist { seq: self.gate.issue(), op });
         }
@@ -359,7 +372,18 @@ impl Server {
 
     fn serve_clients(&mut self, now: Now, epoch: Epoch, effects: &mut Vec<Effect>) {
         self.restart_sessions(now);
+        self.service_begins(now);
         let Some(ensemble) = &mut self.ensemble else { return };
+        if let Role::Learning(learner) = &ensemble.role {
+            let ms = now.mono.0.saturating_sub(learner.promised.0);
+            let elections = &mut self.stats.elections;
+            let of = if ensemble.is_observer() {
+                &mut elections.observer_sync_ms
+            } else {
+                &mut elections.follower_sync_ms
+            };
+            of.add(ms);
+        }
         ensemble.election.established(epoch);
         let master =
             (ensemble.config.observing.masters && ensemble.votes()).then(|| ObserverMaster::new(ensemble));

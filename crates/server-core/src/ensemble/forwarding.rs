@@ -198,6 +198,7 @@ impl Server {
         timeout_ms: i32,
         effects: &mut Vec<Effect>,
     ) {
+        self.stats.syncs.revalidations += 1;
         // A local session of this server lives nowhere else.
         let is_here = self.sessions.is_local(session);
         // Before it is touched: it lives for as long as its client was told now, not for as long as before.

@@ -105,6 +105,7 @@ impl Server {
                 return;
             }
             Packet::Revalidate { session, timeout_ms } => {
+                self.stats.syncs.revalidations += 1;
                 self.owned_by_observer(link, session, effects);
                 if let Some(ensemble) = &mut self.ensemble {
                     let asking = Asking::Observer(link);

@@ -96,7 +96,10 @@ impl Server {
                 }
                 LeadingOutput::Synchronise { link, last } => self.synchronise(now, link, last, effects),
                 LeadingOutput::Established(epoch) => self.begin_reign(now, epoch, effects),
-                LeadingOutput::UpToDate(link) => effects.push(send(link, Packet::UpToDate)),
+                LeadingOutput::UpToDate(link) => {
+                    self.sync_ends(link);
+                    effects.push(send(link, Packet::UpToDate));
+                }
                 LeadingOutput::Acknowledged { from, zxid } => {
                     if zxid > self.proposed() {
                         // Said of what was never proposed: it counts for nothing.
@@ -163,6 +166,8 @@ impl Server {
 
     fn begin_reign(&mut self, now: Now, epoch: Epoch, effects: &mut Vec<Effect>) {
         let first = Zxid::new(epoch, 0);
+        let unserved_ms = self.service_begins(now);
+        self.stats.elections.leader_unavailable_ms.add(unserved_ms);
         self.tree.begin_epoch(first);
         self.overlay = Overlay::new(&self.tree);
         self.restart_sessions(now);
@@ -308,6 +313,7 @@ impl Server {
     ) {
         let send = |message| Effect::ToPeer { link, message };
         tracing::info!(?link, plan = ?planned, "synchronising a learner");
+        self.sync_begins(link, matches!(planned, SyncPlan::Snap | SyncPlan::AskLog));
         let kept = match planned {
             SyncPlan::Diff { after: kept, .. } | SyncPlan::Trunc { to: kept } => Some(kept),
             SyncPlan::Snap | SyncPlan::AskLog => None,
@@ -330,6 +336,28 @@ impl Server {
         if !records.is_empty() {
             effects.push(send(PeerMessage::History(records)));
         }
+    }
+
+    fn sync_begins(&mut self, link: LinkId, by_tree: bool) {
+        let Some(ensemble) = &mut self.ensemble else { return };
+        ensemble.being_synced.insert(link, by_tree);
+        let syncs = &mut self.stats.syncs;
+        *(if by_tree { &mut syncs.trees } else { &mut syncs.without_tree }) += 1;
+        self.count_syncs(by_tree);
+    }
+
+    fn sync_ends(&mut self, link: LinkId) {
+        let ended = self.ensemble.as_mut().and_then(|ensemble| ensemble.being_synced.remove(&link));
+        if let Some(by_tree) = ended {
+            self.count_syncs(by_tree);
+        }
+    }
+
+    fn count_syncs(&mut self, by_tree: bool) {
+        let Some(ensemble) = &self.ensemble else { return };
+        let count = ensemble.being_synced.values().filter(|of| **of == by_tree).count() as u64;
+        let syncs = &mut self.stats.syncs;
+        (if by_tree { &mut syncs.trees_under_way } else { &mut syncs.without_tree_under_way }).add(count);
     }
 
     /// What is proposed and not committed, and NEWLEADER.

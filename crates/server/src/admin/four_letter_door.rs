@@ -4,9 +4,9 @@ use crate::{
     admin::elections::Elections,
     admin::four_letter::{
         Conf, ConfOfMember, Connection, ConnectionId, ConnectionSession, Dirs, EphemeralsOfSession, Gauges,
-        Latency, LeaderGauges, MessageSizes, MetricValue, Metrics, Mode, NamespaceQuota, Quorum, ServerView,
-        Summary, TELNET_CLOSE, TimeBucket, WatchesOfSession, Whitelist, Word, ZxidDigest, full_version,
-        refusal, render,
+        Latency, LeaderGauges, MessageSizes, MetricValue, Metrics, Mode, NamespaceQuota, Percentiles, Quorum,
+        ServerView, Summary, TELNET_CLOSE, TimeBucket, WatchesOfSession, Whitelist, Word, ZxidDigest,
+        full_version, refusal, render,
     },
     config::{EnsembleSettings, ServerConfig},
     disk_thread::DiskQueue,
@@ -30,7 +30,7 @@ use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
     sync::{
-        Arc,
+        Arc, PoisonError,
         atomic::{AtomicI64, AtomicU16, Ordering},
     },
     time::Instant,
@@ -105,7 +105,11 @@ impl FourLetterDoor {
             return Some(refusal(word).into_bytes());
         }
         match word {
-            Word::Srst => driver.inspect(|server| server.reset_stats()),
+            Word::Srst => {
+                driver.inspect(|server| server.reset_stats());
+                self.disk.reset_figures();
+                *self.snapshots.took_ms.lock().unwrap_or_else(PoisonError::into_inner) = Default::default();
+            }
             Word::Crst => driver.reset_conn_stats(),
             Word::Stmk => {
                 if let Some(mask) = rest.first_chunk::<8>() {
@@ -236,14 +240,18 @@ impl FourLetterDoor {
     }
 
     fn metrics(&self, stats: &stats::Stats, digest_mismatches: u64) -> Metrics {
-        let syncs = Summary {
-            min: 0,
-            max: self.disk.sync_ms_max.load(Ordering::Relaxed),
-            count: self.disk.syncs.load(Ordering::Relaxed),
-            sum: self.disk.sync_ms_sum.load(Ordering::Relaxed),
-        };
+        let disk = self.disk.figures();
+        let snapshots = *self.snapshots.took_ms.lock().unwrap_or_else(PoisonError::into_inner);
+        let stats::Stats { elections, syncs, writes, .. } = stats;
         let counters = [
-            ("commit_count", stats.commits),
+            ("commit_count", writes.led_commits),
+            ("looking_count", elections.searches),
+            ("diff_count", syncs.without_tree),
+            ("snap_count", syncs.trees),
+            ("revalidate_count", syncs.revalidations),
+            ("learner_proposal_received_count", writes.proposals_received),
+            ("learner_commit_received_count", writes.commits_received),
+            ("sync_processor_request_queued", disk.batch.sum),
             ("proposal_count", stats.proposals),
             ("connection_request_count", stats.connection_requests),
             ("connection_revalidate_count", stats.connection_revalidations),
@@ -252,21 +260,38 @@ impl FourLetterDoor {
             ("snapshot_error_count", self.snapshots.failed.load(Ordering::Relaxed)),
         ];
         let summaries = [
+            ("election_time", &elections.election_ms),
+            ("unavailable_time", &elections.unavailable_ms),
+            ("leader_unavailable_time", &elections.leader_unavailable_ms),
+            ("follower_sync_time", &elections.follower_sync_ms),
+            ("observer_sync_time", &elections.observer_sync_ms),
+            ("inflight_diff_count", &syncs.without_tree_under_way),
+            ("inflight_snap_count", &syncs.trees_under_way),
+            ("fsynctime", &disk.sync_ms.summary),
+            ("sync_processor_batch_size", &disk.batch),
+            ("snapshottime", &snapshots),
             ("node_created_watch_count", &stats.node_created_watches),
             ("node_deleted_watch_count", &stats.node_deleted_watches),
             ("node_changed_watch_count", &stats.node_changed_watches),
             ("node_children_watch_count", &stats.node_children_watches),
         ];
-        let advanced = [("readlatency", &stats.read_latency_ms), ("updatelatency", &stats.update_latency_ms)];
+        let advanced = [
+            ("readlatency", &stats.read_latency_ms),
+            ("updatelatency", &stats.update_latency_ms),
+            ("quorum_ack_latency", &writes.quorum_ms),
+            ("propagation_latency", &writes.propagation_ms),
+            ("proposal_latency", &writes.proposal_ms),
+            ("commit_propagation_latency", &writes.commit_propagation_ms),
+            ("sync_processor_queue_flush_time_ms", &disk.sync_ms),
+        ];
         let mut values: Vec<(&'static str, MetricValue)> =
             counters.map(|(name, count)| (name, MetricValue::Counter(count))).into();
-        values.push(("fsynctime", MetricValue::Summary(syncs)));
         values.extend(summaries.map(|(name, counts)| (name, MetricValue::Summary(metric(counts)))));
-        values.extend(
-            advanced.map(|(name, counts)| {
-                (name, MetricValue::AdvancedSummary(metric(counts), Default::default()))
-            }),
-        );
+        values.extend(advanced.map(|(name, counts)| {
+            let [p50, p95, p99, p999] = counts.percentiles([0.5, 0.95, 0.99, 0.999]);
+            let percentiles = Percentiles { p50, p95, p99, p999 };
+            (name, MetricValue::AdvancedSummary(metric(&counts.summary), percentiles))
+        }));
         Metrics { values, ..Metrics::default() }
     }
 }
@@ -442,15 +467,30 @@ fn environment() -> Vec<(&'static str, String)> {
     let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
     let variable = |name| std::env::var(name).unwrap_or_else(|_| "<NA>".into());
     let folder = std::env::current_dir().map_or("<NA>".into(), |path| path.display().to_string());
+    let none = || String::from("<NA>");
+    let memory = rustix::system::sysinfo();
+    let unit = u64::from(memory.mem_unit).max(1);
+    let megabytes = |of: u64| format!("{}MB", (of.saturating_mul(unit)) >> 20);
     Vec::from([
         ("zookeeper.version", full_version(BUILT_ON)),
         ("host.name", text(system.nodename())),
+        // Some tools look for these by name. There is no JVM.
+        ("java.version", none()),
+        ("java.vendor", none()),
+        ("java.home", none()),
+        ("java.class.path", none()),
+        ("java.library.path", none()),
+        ("java.io.tmpdir", std::env::temp_dir().display().to_string()),
+        ("java.compiler", none()),
         ("os.name", text(system.sysname())),
         ("os.arch", text(system.machine())),
         ("os.version", text(system.release())),
         ("user.name", variable("USER")),
         ("user.home", variable("HOME")),
         ("user.dir", folder),
+        ("os.memory.free", megabytes(memory.freeram)),
+        ("os.memory.max", megabytes(memory.totalram)),
+        ("os.memory.total", megabytes(memory.totalram)),
     ])
 }
 

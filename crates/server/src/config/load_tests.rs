@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::admin::four_letter::Word;
 use ostler_proto::id::ServerId;
-use ostler_server_core::ensemble::LocalSessions;
+use ostler_server_core::{auth::DigestAlgorithm, ensemble::LocalSessions};
 
 /// A folder with a zoo.cfg in it; messages name the file by its path, which the checks cut off.
 struct File {
