@@ -1,7 +1,10 @@
 //! The occasions of an election, one after the other.
 
 use crate::world::{World, candidate};
-use ostler_proto::{election::PeerState, id::Epoch};
+use ostler_proto::{
+    election::{Candidate, PeerState},
+    id::{Epoch, Zxid},
+};
 
 fn fresh(world: &mut World, id: i64) {
     world.start(id, Some(candidate(0, 0, id)));
@@ -115,4 +118,19 @@ fn a_vote_that_was_lost_is_sent_again() {
     world.cut.clear();
     world.run(400);
     assert_eq!(world.leader(), Some(2));
+}
+
+/// The first leader of a new ensemble has saved its epoch and ended before a follower had: nobody has a transaction, and
+/// all who vote are there.
+#[test]
+fn a_new_ensemble_whose_first_reign_never_began_elects_once_all_are_there() {
+    let mut world = World::new(&[1, 2, 3], 21);
+    let reigned_over_nothing = Candidate { zxid: Zxid::ZERO, ..candidate(1, 0, 3) };
+    world.start(3, Some(reigned_over_nothing));
+    for id in [1, 2] {
+        fresh(&mut world, id);
+        world.peers.get_mut(&id).unwrap().election.set_fresh(true);
+    }
+    world.run(600_000);
+    assert_eq!(world.leader(), Some(3));
 }
