@@ -10,7 +10,7 @@ use ostler_proto::{
 };
 use ostler_storage::{
     disk::OsDisk,
-    epochs::{EpochFile, read_epoch, write_epoch},
+    epochs::{EpochFile, is_incomplete, mark_incomplete, read_epoch, write_epoch},
     folders::DataFolders,
     recover::{Origin, RecoverOptions, recover},
     snapshot::{Compression, SnapshotFile, SnapshotTrailer, SnapshotWriter, find_snapshots, read_snapshot},
@@ -149,4 +149,17 @@ fn epochs_go_both_ways() {
             fs::read(golden("quorum-3.9.5").join(name)).unwrap()
         );
     }
+}
+
+/// The current epoch is saved once the history is whole, by Java as well, which leaves the mark where it is; and a server
+/// may end between the two.
+#[test]
+fn with_a_current_epoch_a_history_is_not_incomplete_any_more() {
+    let dir = tempfile::tempdir().unwrap();
+    mark_incomplete(&OsDisk, dir.path()).unwrap();
+    write_epoch(&OsDisk, dir.path(), EpochFile::Accepted, Epoch(1)).unwrap();
+    assert!(is_incomplete(&OsDisk, dir.path()).unwrap(), "it has promised an epoch");
+    // As Java's `setCurrentEpoch`.
+    fs::write(dir.path().join("currentEpoch"), "1").unwrap();
+    assert!(!is_incomplete(&OsDisk, dir.path()).unwrap(), "it has a leader's history");
 }
