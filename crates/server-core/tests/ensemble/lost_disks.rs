@@ -1,13 +1,14 @@
 //! Servers that have lost their disks, and what they have on them since.
 
-use crate::member::{Member, at, config};
+use crate::member::{ME, Member, at, config};
 use ostler_proto::{
     election::{Candidate, PeerState},
     id::{Epoch, ServerId, Zxid},
-    quorum_packet::Packet,
+    quorum_packet::{LearnerInfo, PROTOCOL_VERSION, Packet},
     stat::ExtendedTypes,
 };
 use ostler_tree::Tree;
+use ostler_zab::leading::LinkId;
 
 fn tree_at(last: Zxid) -> Tree {
     let mut tree = Tree::fresh(ExtendedTypes::default());
@@ -89,4 +90,50 @@ fn who_is_said_to_be_new_has_a_voice() {
     member.hears(leader, Packet::Diff(Zxid::ZERO));
     member.loses(leader);
     assert!(has_a_voice(&mut member));
+}
+
+/// The first leader of a new ensemble has said how it brings its history, which is empty, and was lost then. Nothing has
+/// come, so this server has as much as before.
+#[test]
+fn a_server_to_which_nothing_has_come_yet_elects_with_others_that_have_nothing() {
+    let ensemble = config(&[1, 2, 3], at(1, 0));
+    let mut member = started_with(0, 0, Zxid::ZERO);
+    let leader = member.follows(&[2, 3], &ensemble, 1);
+    member.hears(leader, Packet::Diff(Zxid::ZERO));
+    member.loses(leader);
+    let nothing = Candidate { epoch: Epoch(0), zxid: Zxid::ZERO, id: ServerId(ME) };
+    assert_eq!(member.vote().candidate, Some(nothing));
+    assert!(member.is_elected_by(&[2], &ensemble));
+}
+
+/// It has the promises of a quorum, and ends before anybody has its history: of a new ensemble it alone has an epoch,
+/// and the others, who have nothing, give up their votes when they hear of it.
+#[test]
+fn the_first_leader_of_a_new_ensemble_keeps_the_votes_of_the_others_if_its_reign_does_not_begin() {
+    let ensemble = config(&[1, 2, 3], at(1, 0));
+    let mut leader = started_with(0, 0, Zxid::ZERO);
+    assert!(leader.is_elected_by(&[2], &ensemble));
+    let info = LearnerInfo {
+        server: Some(ServerId(2)),
+        protocol: PROTOCOL_VERSION,
+        config_version: ensemble.version,
+    };
+    let link = LinkId(2);
+    leader.hears(link, Packet::FollowerInfo { accepted: Epoch(0), info });
+    leader.hears(link, Packet::AckEpoch { last: Zxid::ZERO, current: Some(Epoch(0)) });
+    leader.loses(link);
+    leader.passes(20_000);
+    let said = leader.vote();
+    assert_eq!(said.state, PeerState::Looking);
+    // The other two, who have promised its epoch. All are there.
+    let mut other = started_with(1, 0, Zxid::ZERO);
+    let nothing = Candidate { epoch: Epoch(0), zxid: Zxid::ZERO, id: ServerId(2) };
+    other.hears_vote(2, PeerState::Looking, nothing, &ensemble);
+    other.hears_vote(
+        3,
+        PeerState::Looking,
+        Candidate { id: ServerId(3), ..said.candidate.unwrap() },
+        &ensemble,
+    );
+    assert!(other.vote().candidate.is_some(), "it has heard of {:?}", said.candidate);
 }
