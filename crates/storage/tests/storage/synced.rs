@@ -275,3 +275,39 @@ fn a_damaged_mark_is_not_believed() {
     disk.rot(&log_file(), |bytes| bytes[starts(&records)[1] + 20] ^= 1);
     assert_eq!(read(&disk).unwrap().0, records[..1]);
 }
+
+/// `cp` over a file that is there keeps what tells it from others, and space was reserved in both.
+#[test]
+fn a_log_from_a_backup_that_was_copied_over_the_old_one_is_no_damage() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("log.1");
+    let options = LogOptions { prealloc_bytes: 16384, ..LogOptions::default() };
+    let mut log = TxnLog::open(Arc::new(OsDisk), dir.path().into(), options);
+    let records = [record(1, 40, 0), record(2, 20, 0)];
+    commit(&mut log, &records[..1]);
+    log.note_synced().unwrap();
+    let backup = dir.path().join("backup");
+    std::fs::copy(&file, &backup).unwrap();
+    commit(&mut log, &records[1..]);
+    log.note_synced().unwrap();
+    drop(log);
+    std::fs::copy(&backup, &file).unwrap();
+    let mut reader = LogReader::open(&OsDisk, dir.path(), Zxid::ZERO).unwrap();
+    assert_eq!(drain(&mut reader).unwrap(), records[..1]);
+}
+
+/// Its end byte is the first of a sector, and that did not arrive, nor did one before.
+#[test]
+fn a_long_record_without_its_end_byte_and_with_a_hole_is_torn() {
+    let (_, bytes) = record(1, 0, 0);
+    let size = (2 << 20) * 4 - 16 - 12 - bytes.len();
+    let (disk, records) = written(&[&[size], &[]], b'x');
+    let whole = starts(&records)[1];
+    assert_eq!((whole - 1) % SECTOR, 0);
+    disk.rot(&log_file(), |bytes| {
+        bytes[whole - 1] = 0;
+        bytes[8 * SECTOR..9 * SECTOR].fill(0);
+    });
+    let (found, torn) = read(&disk).unwrap();
+    assert_eq!((found.len(), torn.unwrap().offset), (0, 16));
+}
