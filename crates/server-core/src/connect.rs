@@ -9,7 +9,7 @@ use crate::{
 };
 use ostler_proto::{
     connect::{ConnectRequest, ConnectResponse},
-    id::{SessionId, Xid},
+    id::{SessionId, Xid, Zxid},
     op::Op,
     password,
     planted::{self, Bug},
@@ -36,7 +36,7 @@ impl Server {
         if read_only && request.read_only != Some(true) {
             return self.close(conn, CloseReason::ReadOnly, effects);
         }
-        if request.last_zxid_seen > self.complete_through().to_wire() && !planted::is(Bug::OlderTreeServed) {
+        if self.is_behind(Zxid::from_wire(request.last_zxid_seen)) && !planted::is(Bug::OlderTreeServed) {
             // No answer: the client tries another server, which may have what it has seen.
             return self.close(conn, CloseReason::ClientAhead, effects);
         }
@@ -51,6 +51,13 @@ impl Server {
         } else {
             self.reopen_session(now, conn, timeout_ms, request, effects);
         }
+    }
+
+    /// Whether a client has seen a later state than this server has. The beginning of an epoch is none: whoever serves in
+    /// it has all that came before.
+    fn is_behind(&self, seen: Zxid) -> bool {
+        let last = if seen.counter() == 0 { self.complete_through() } else { self.tree.last_processed() };
+        seen.to_wire() > last.to_wire()
     }
 
     fn open_session(

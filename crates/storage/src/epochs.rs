@@ -45,9 +45,14 @@ const INCOMPLETE: &str = "historyIncomplete";
 
 /// Whether what is on disk may be only a part of what this server once had: its folder was empty, and a leader has
 /// begun to bring it to its history, but has not come to the end.
+///
+/// The mark is never set where a current epoch is on disk. Beside one it is left over: a crash came between the two, or
+/// Java went on here.
 pub fn is_incomplete(disk: &dyn Disk, dir: &Path) -> Result<bool> {
     let path = dir.join(INCOMPLETE);
-    disk.exists(&path).during("look for", &path)
+    let is_marked = disk.exists(&path).during("look for", &path)?;
+    let current = read_epoch(disk, dir, EpochFile::Current)?.unwrap_or_default();
+    Ok(is_marked && current == Epoch(0))
 }
 
 /// Notes durably that a history begins to come into an empty folder.
@@ -58,7 +63,7 @@ pub fn mark_incomplete(disk: &dyn Disk, dir: &Path) -> Result<()> {
 /// Notes durably that the history is all there.
 pub fn mark_complete(disk: &dyn Disk, dir: &Path) -> Result<()> {
     let path = dir.join(INCOMPLETE);
-    if !is_incomplete(disk, dir)? {
+    if !disk.exists(&path).during("look for", &path)? {
         return Ok(());
     }
     disk.remove(&path).during("remove", &path)?;

@@ -92,6 +92,8 @@ struct Looking {
     ballots: BTreeMap<ServerId, Ballot>,
     /// Votes of those who have a leader.
     elsewhere: BTreeMap<ServerId, Ballot>,
+    /// Voters that look for a leader as well: whom they back, if anybody, and their round. For a server without a voice.
+    present: BTreeMap<ServerId, (Option<Candidate>, u64)>,
     resend_at: Mono,
     resend_after: u64,
     /// A quorum has agreed; until then something better may come.
@@ -210,6 +212,7 @@ impl Election {
             proposal: own,
             ballots: BTreeMap::new(),
             elsewhere: BTreeMap::new(),
+            present: BTreeMap::new(),
             resend_at: now.after(self.timing.resend_min),
             resend_after: self.timing.resend_min,
             settle_until: None,
@@ -279,7 +282,10 @@ impl Election {
         }
         if up {
             self.tell(now, peer, out);
-        } else if self.is_anybody_missed(electorate) {
+        } else {
+            self.back_the_best_of_all(now, electorate, out);
+        }
+        if !up && self.is_anybody_missed(electorate) {
             self.call_again(now);
         }
         if changed {
@@ -328,9 +334,13 @@ impl Election {
             // What it has said of a leader does not hold any more. Upstream goes on counting it, and follows one whom all
             // have left.
             looking.elsewhere.remove(&from);
+            looking.present.insert(from, (vote.candidate, vote.round));
+        } else {
+            looking.present.remove(&from);
         }
         let Some(candidate) = vote.candidate else {
-            return self.record.received(now, from, vote, Verdict::Ignored(Why::BacksNobody));
+            self.record.received(now, from, vote, Verdict::Ignored(Why::BacksNobody));
+            return self.back_the_best_of_all(now, electorate, out);
         };
         if !electorate.votes(candidate.id) {
             return self.record.received(now, from, vote, Verdict::Ignored(Why::CandidateDoesNotVote));
@@ -340,6 +350,7 @@ impl Election {
             PeerState::Observing => self.record.received(now, from, vote, Verdict::Ignored(Why::NoVoter)),
             PeerState::Looking if looking.own.is_none() && !self.observer => {
                 self.record.received(now, from, vote, Verdict::Ignored(Why::Untrusted));
+                self.back_the_best_of_all(now, electorate, out);
             }
             PeerState::Looking => self.count(now, from, vote, ballot, electorate, out),
             PeerState::Following | PeerState::Leading => {
@@ -439,7 +450,7 @@ impl Election {
             if backed {
                 self.tell_all(now, electorate, out);
             }
-            return;
+            return self.back_the_best_of_all(now, electorate, out);
         }
         if ballot.round < self.round {
             // It learns the round from the answer.
@@ -471,6 +482,43 @@ impl Election {
             // It may have begun to look just now, and have missed what was told before. Upstream leaves it to the
             // repetition of the vote. Weights may make each vote worse than the other: one of the two is silent.
             self.answer(now, from, out);
+        }
+        self.consider(now, electorate, out);
+    }
+
+    /// For a server without a voice: it backs the best candidate once all other voters look for a leader, too. What none
+    /// of them has is lost already, and without this a new ensemble whose first leader ended before its epoch had begun
+    /// would wait for ever. As soon as one of them does not look, or is not heard, it backs nobody again.
+    fn back_the_best_of_all(&mut self, now: Mono, electorate: &Electorate, out: &mut Vec<ElectionOutput>) {
+        let (me, round) = (self.me, self.round);
+        let Phase::Looking(looking) = &mut self.phase else { return };
+        if self.observer || looking.own.is_some() {
+            return;
+        }
+        let unreachable = &self.unreachable;
+        let looks = |voter: &ServerId| looking.present.contains_key(voter) && !unreachable.contains(voter);
+        let are_all_there = electorate.voters().iter().filter(|voter| **voter != me).all(looks);
+        let heard = looking.present.values();
+        let backed = heard.clone().filter_map(|(candidate, _)| *candidate);
+        let candidates = backed.filter(|of| of.id != me && electorate.votes(of.id));
+        let best = candidates.fold(None, |best, of| beats(of, best, electorate).map_or(best, |_| Some(of)));
+        let proposal = best.filter(|_| are_all_there);
+        let latest = heard.map(|(_, round)| *round).fold(round, u64::max);
+        if (proposal, latest) == (looking.proposal, round) && proposal.is_none() {
+            return;
+        }
+        let changed = (proposal, latest) != (looking.proposal, round);
+        (looking.proposal, self.round) = (proposal, latest);
+        let ballots = looking.present.iter().filter(|(_, (_, round))| *round == latest);
+        looking.ballots = ballots
+            .filter_map(|(server, (candidate, round))| {
+                let ballot = Ballot { candidate: (*candidate)?, round: *round, state: PeerState::Looking };
+                Some((*server, ballot))
+            })
+            .collect();
+        if changed {
+            looking.settle_until = None;
+            self.tell_all(now, electorate, out);
         }
         self.consider(now, electorate, out);
     }

@@ -138,9 +138,7 @@ impl Server {
         let Some(ensemble) = &mut self.ensemble else { return };
         if matches!(said, FromLeader::Diff | FromLeader::Trunc(_)) {
             ensemble.election.brought_history();
-            self.mark_incomplete(effects);
         }
-        let Some(ensemble) = &mut self.ensemble else { return };
         if let Role::Learning(learner) = &mut ensemble.role {
             learner.learning.heard(said, &mut out);
         }
@@ -232,6 +230,7 @@ impl Server {
             Ok(read) if read.header.zxid == zxid => read.header.time_ms,
             _ => return false,
         };
+        self.mark_incomplete(effects);
         if is_reconfig(&record) {
             self.heard_reconfig(&record, effects);
         }

@@ -258,7 +258,11 @@ impl<'d> LogReader<'d> {
 }
 
 fn lost_after_sync(end: FileEnd, synced: u64) -> String {
-    format!("{}, and the file was synced up to byte {synced}", end.reason())
+    format!(
+        "{}, and the file was synced up to byte {synced}, says log-synced beside it (remove that one if this log was put \
+         back from a backup)",
+        end.reason()
+    )
 }
 
 fn synced_of(mark: Option<SyncedMark>, file: &LogFileReader, first: Zxid) -> Result<u64> {

@@ -13,7 +13,8 @@
 //!
 //! The mark is believed only if it fits: the log whose name has the zxid `first` is the same file, by its inode and the
 //! time of its creation, and is at least `through` bytes long. A copy is another file, so a folder that was copied
-//! while a server ran is judged by its bytes alone. A log that Java has cut back is shorter. Java ignores the mark: its
+//! while a server ran is judged by its bytes alone. (A backup that is written into the same file is not: the error says
+//! what to do.) A log that Java has cut back is shorter. Java ignores the mark: its
 //! name does not begin with `log.`.
 
 use crate::{

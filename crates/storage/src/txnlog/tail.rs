@@ -39,7 +39,9 @@ pub(super) fn judge(reader: &LogFileReader, end: FileEnd, last: Zxid) -> Result<
     if longest.is_some_and(|claimed| bytes > claimed.max(LONGEST_BATCH)) {
         return corrupt(format!(", and {bytes} bytes of data follow"));
     }
-    let mut tail = vec![0; bytes as usize];
+    // If it is not known how long the record is, whole records behind it are looked for in the next batches only.
+    let looked_at = if longest.is_some() { bytes } else { bytes.min(2 * LONGEST_BATCH) };
+    let mut tail = vec![0; looked_at as usize];
     let got = read_full(file, &mut tail, start).during("read", reader.path())?;
     tail.truncate(got);
     if end == FileEnd::BadHeader && !could_become_header(&tail) {
@@ -72,7 +74,10 @@ fn is_whole_but_wrong(tail: &[u8], end: FileEnd, start: u64) -> bool {
         (FileEnd::NoEndByte, Some((entry, [_, ..]))) => {
             fits(entry) && !is_in_hole(tail, start, PREFIX + entry.len())
         }
-        (FileEnd::WrongChecksum, Some((entry, _))) => !has_hole(&tail[..PREFIX + entry.len() + 1], start),
+        // Of a long record the checksum is looked at first: its end byte may not have arrived.
+        (FileEnd::WrongChecksum, Some((entry, _))) => {
+            tail.get(..PREFIX + entry.len() + 1).is_some_and(|whole| !has_hole(whole, start))
+        }
         // No server writes such a record.
         (FileEnd::NoTransaction, _) => true,
         _ => false,

@@ -60,6 +60,8 @@ pub struct TxnLog {
     spare: Arc<SpareLog>,
     current: Option<CurrentFile>,
     marks: Option<MarkFile>,
+    /// The mark could not be written.
+    unmarked: bool,
     /// Framed records that are not written yet.
     buffer: Vec<u8>,
     last: Option<Zxid>,
@@ -98,6 +100,7 @@ impl TxnLog {
             options,
             current: None,
             marks: None,
+            unmarked: false,
             buffer: Vec::new(),
             last: None,
             base: Zxid::ZERO,
@@ -226,16 +229,25 @@ impl TxnLog {
 
     fn note_synced_unguarded(&mut self) -> Result<()> {
         let Some(current) = &mut self.current else { return Ok(()) };
-        if current.noted == current.synced {
+        if current.noted == current.synced || self.unmarked {
             return Ok(());
         }
         let file = current.file.identity().during("look at", &current.path)?;
-        let marks = match &mut self.marks {
-            Some(marks) => marks,
-            none => none.insert(MarkFile::open(&*self.disk, &self.dir)?),
-        };
-        marks.note(&SyncedMark { first: current.first, file, through: current.synced })?;
+        let mark = SyncedMark { first: current.first, file, through: current.synced };
         current.noted = current.synced;
+        let marks = match self.marks.take() {
+            Some(marks) => Ok(marks),
+            None => MarkFile::open(&*self.disk, &self.dir),
+        };
+        let noted = marks.and_then(|mut marks| marks.note(&mark).map(|()| marks));
+        match noted {
+            Ok(marks) => self.marks = Some(marks),
+            // An old mark says less, and nothing wrong. Whether the log itself can be written shows with the next batch.
+            Err(error) => {
+                self.unmarked = true;
+                tracing::warn!(%error, "how far the log is synced is not noted any more");
+            }
+        }
         Ok(())
     }
 

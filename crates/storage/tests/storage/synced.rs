@@ -11,7 +11,7 @@ use ostler_proto::{
 };
 use ostler_storage::{
     StorageError,
-    disk::Disk,
+    disk::{Disk, OsDisk},
     error::Result,
     folders::DataFolders,
     recover::{RecoverOptions, recover},
@@ -276,9 +276,10 @@ fn a_damaged_mark_is_not_believed() {
     assert_eq!(read(&disk).unwrap().0, records[..1]);
 }
 
-/// `cp` over a file that is there keeps what tells it from others, and space was reserved in both.
+/// `cp` over a file that is there keeps what tells it from others, and space was reserved in both: what is missing looks
+/// lost. The error says what to do then.
 #[test]
-fn a_log_from_a_backup_that_was_copied_over_the_old_one_is_no_damage() {
+fn a_log_from_a_backup_that_was_copied_over_the_old_one_needs_its_mark_removed() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("log.1");
     let options = LogOptions { prealloc_bytes: 16384, ..LogOptions::default() };
@@ -292,8 +293,11 @@ fn a_log_from_a_backup_that_was_copied_over_the_old_one_is_no_damage() {
     log.note_synced().unwrap();
     drop(log);
     std::fs::copy(&backup, &file).unwrap();
-    let mut reader = LogReader::open(&OsDisk, dir.path(), Zxid::ZERO).unwrap();
-    assert_eq!(drain(&mut reader).unwrap(), records[..1]);
+    let read = || LogReader::open(&OsDisk, dir.path(), Zxid::ZERO).and_then(|mut reader| drain(&mut reader));
+    let error = read().unwrap_err().to_string();
+    assert!(error.contains("remove that one if this log was put back from a backup"), "{error}");
+    std::fs::remove_file(dir.path().join("log-synced")).unwrap();
+    assert_eq!(read().unwrap(), records[..1]);
 }
 
 /// Its end byte is the first of a sector, and that did not arrive, nor did one before.

@@ -482,6 +482,7 @@ fn a_server_with_nothing_has_no_voice_where_others_have_something() {
     hand.election.look(Mono(2), Some(candidate(0, 0, 2)), &hand.electorate, &mut hand.out);
     assert_eq!(hand.hear(1, Looking, 2, (0, 0, 1)), Verdict::Worse, "1 has nothing either");
     assert!(!hand.election.has_no_voice());
+    hand.election.link(Mono(3), ServerId(1), false, &hand.electorate, &mut hand.out);
     hand.out.clear();
     assert_eq!(hand.hear(3, Looking, 2, (1, 5, 3)), Verdict::Ignored(Why::Untrusted));
     assert!(hand.election.has_no_voice() && hand.election.is_looking());
@@ -490,6 +491,32 @@ fn a_server_with_nothing_has_no_voice_where_others_have_something() {
     hand.hear(1, Following, 2, (1, 5, 3));
     hand.hear(3, Leading, 2, (1, 5, 3));
     assert!(!hand.election.is_looking(), "it joins a leader");
+}
+
+/// What none of them has is lost already. Nobody else could lead them out of it.
+#[test]
+fn a_server_without_a_voice_backs_the_best_once_all_others_look_too() {
+    let mut hand = Hand::looking();
+    hand.election.set_fresh(true);
+    hand.election.look(Mono(2), Some(candidate(0, 0, 2)), &hand.electorate, &mut hand.out);
+    hand.hear(3, Looking, 4, (1, 5, 3));
+    assert!(hand.election.has_no_voice());
+    hand.out.clear();
+    hand.hear(1, Looking, 2, (0, 0, 1));
+    let backs = |output: &ElectionOutput| {
+        matches!(output, ElectionOutput::Send { notification, .. }
+        if notification.candidate == Some(candidate(1, 5, 3)) && notification.round == 4)
+    };
+    assert!(hand.out.len() == 2 && hand.out.iter().all(backs), "{:?}", hand.out);
+    // One of them is gone, or has a leader: it may have what they lack.
+    hand.out.clear();
+    hand.election.link(Mono(3), ServerId(1), false, &hand.electorate, &mut hand.out);
+    let nobody = |output: &ElectionOutput| matches!(output, ElectionOutput::Send { notification, .. } if notification.candidate.is_none());
+    assert!(hand.out.len() == 2 && hand.out.iter().all(nobody), "{:?}", hand.out);
+    hand.election.link(Mono(4), ServerId(1), true, &hand.electorate, &mut hand.out);
+    hand.out.clear();
+    hand.hear(1, Looking, 4, (1, 5, 3));
+    assert!(!hand.election.is_looking(), "all back it");
 }
 
 #[test]
