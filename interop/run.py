@@ -102,8 +102,6 @@ def checks(args, port):
             Check("lost-disk", "ensemble/lost_disk.py", common),
             Check("idle-reign", "ensemble/idle_reign.py", common),
             Check("rolling", "ensemble/rolling.py", common),
-            Check("counters", "counters/run.py", common),
-            Check("connections", "counters/connections.py", common),
             Check("catch-up", "ensemble/catchup.py", common + (["--writes", "100000", "--nodes", "10000"] if args.quick else [])),
         ],
         "chaos": [

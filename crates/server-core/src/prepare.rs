@@ -65,6 +65,9 @@ impl Mode {
     }
 }
 
+/// A parent's counter stays at twice this: whoever looks after the ensemble is told in time.
+const HALF_OF_NUMBERS: i32 = 1 << 30;
+
 impl Preparer<'_> {
     pub(crate) fn prepare<'a>(&mut self, request: &Request<'a>) -> Prepared<'a> {
         match request {
@@ -102,6 +105,13 @@ impl Preparer<'_> {
             let mut number = parent.stat().cversion;
             if planted::is(Bug::SequenceRepeats) {
                 number = self.tree.children(parent_path).count() as i32;
+            }
+            if number == HALF_OF_NUMBERS {
+                tracing::warn!(
+                    parent = parent_path,
+                    "half of the numbers for children are used. When the last is given out names repeat, and create fails: \
+                     when no child is left in this znode, delete it and create it again"
+                );
             }
             format!("{}{number:010}", create.path).into()
         } else {
