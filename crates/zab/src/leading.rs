@@ -4,6 +4,10 @@
 //! leader whose history is not the newest of that quorum gives way; and the reign begins when a quorum has the
 //! leader's history on disk. Nothing is promised before it is durable: the host reports each save.
 
+mod refusal;
+
+pub use refusal::Refusal;
+
 use crate::{
     quorum::{Electorate, Quorum},
     time::Mono,
@@ -12,7 +16,6 @@ use alloc::{
     collections::{BTreeMap, BTreeSet},
     vec::Vec,
 };
-use core::fmt;
 use ostler_proto::{
     id::{Epoch, ServerId, Zxid},
     planted::{self, Bug},
@@ -116,58 +119,6 @@ pub enum LeadingOutput {
     },
     /// The reign is over, or never began.
     StepDown(StepDown),
-}
-
-/// Why a learner is sent away.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
-    /// Another connection of the same id lives.
-    SameId,
-    /// Its history is newer than the leader's: it should lead.
-    Ahead {
-        /// The epoch of its history.
-        current: Epoch,
-        /// Its last transaction.
-        last: Zxid,
-    },
-    /// It says that it has accepted an epoch that this ensemble cannot have come to.
-    EpochTooFar {
-        /// What it says.
-        accepted: Epoch,
-        /// The highest that the leader itself had accepted.
-        own: Epoch,
-    },
-    /// It has said nothing for too long.
-    Silent,
-    /// It speaks, but this proposal is not on its disk for too long.
-    DiskStands(Zxid),
-    /// What it said does not belong here.
-    OutOfTurn,
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Refusal::SameId => f.write_str(
-                "another server with this id is connected: look for a second one with the same myid, or wait until the \
-                 old connection is given up",
-            ),
-            Refusal::Ahead { current, last } => {
-                write!(f, "it knows more than this leader: epoch {}, zxid {last}", current.0)
-            }
-            Refusal::EpochTooFar { accepted, own } => write!(
-                f,
-                "it says that it has accepted epoch {}, far above {} here: its data is another ensemble's, or its \
-                 acceptedEpoch is damaged",
-                accepted.0, own.0
-            ),
-            Refusal::DiskStands(zxid) => {
-                write!(f, "it lives, but has not written {zxid} to its disk within syncLimit: look at its disk")
-            }
-            Refusal::Silent => f.write_str("it has said nothing for too long"),
-            Refusal::OutOfTurn => f.write_str("what it said does not belong here"),
-        }
-    }
 }
 
 /// Why a leader gives up.
@@ -399,12 +350,14 @@ impl Leading {
     }
 
     /// A learner takes what it is sent, or sends it, though no packet is whole yet. As long as a voter is brought to the
-    /// history, the epoch may still begin: to give up would send the tree to it again from the start.
+    /// history, the epoch may still begin.
     pub fn lives(&mut self, now: Mono, link: LinkId) {
         let Some(learner) = self.learners.get_mut(&link) else { return };
         learner.heard = now;
-        let is_awaited = learner.stage == LearnerStage::Syncing && !learner.observer;
-        if is_awaited && matches!(self.stage, Stage::Sync { .. }) {
+        if learner.stage == LearnerStage::Syncing
+            && !learner.observer
+            && matches!(self.stage, Stage::Sync { .. })
+        {
             self.deadline = self.deadline.max(now.after(self.timing.init));
         }
     }

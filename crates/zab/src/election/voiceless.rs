@@ -1,0 +1,50 @@
+//! A server that may have lost what it had acknowledged has no voice, but for one case.
+
+use super::{Ballot, Election, ElectionOutput, Phase, beats};
+use crate::{quorum::Electorate, time::Mono};
+use alloc::vec::Vec;
+use ostler_proto::{election::PeerState, id::ServerId};
+
+impl Election {
+    /// For a server without a voice: it backs the best candidate once all other voters look for a leader, too. What none
+    /// of them has is lost already, and without this a new ensemble whose first leader ended before its epoch had begun
+    /// would wait for ever. As soon as one of them does not look, or is not heard, it backs nobody again.
+    pub(super) fn back_the_best_of_all(
+        &mut self,
+        now: Mono,
+        electorate: &Electorate,
+        out: &mut Vec<ElectionOutput>,
+    ) {
+        let (me, round) = (self.me, self.round);
+        let Phase::Looking(looking) = &mut self.phase else { return };
+        if self.observer || looking.own.is_some() {
+            return;
+        }
+        let unreachable = &self.unreachable;
+        let looks = |voter: &ServerId| looking.present.contains_key(voter) && !unreachable.contains(voter);
+        let are_all_there = electorate.voters().iter().filter(|voter| **voter != me).all(looks);
+        let heard = looking.present.values();
+        let backed = heard.clone().filter_map(|(candidate, _)| *candidate);
+        let candidates = backed.filter(|of| of.id != me && electorate.votes(of.id));
+        let best = candidates.fold(None, |best, of| beats(of, best, electorate).map_or(best, |_| Some(of)));
+        let proposal = best.filter(|_| are_all_there);
+        let latest = heard.map(|(_, round)| *round).fold(round, u64::max);
+        if (proposal, latest) == (looking.proposal, round) && proposal.is_none() {
+            return;
+        }
+        let changed = (proposal, latest) != (looking.proposal, round);
+        (looking.proposal, self.round) = (proposal, latest);
+        let ballots = looking.present.iter().filter(|(_, (_, round))| *round == latest);
+        looking.ballots = ballots
+            .filter_map(|(server, (candidate, round))| {
+                let ballot = Ballot { candidate: (*candidate)?, round: *round, state: PeerState::Looking };
+                Some((*server, ballot))
+            })
+            .collect();
+        if changed {
+            looking.settle_until = None;
+            self.tell_all(now, electorate, out);
+        }
+        self.consider(now, electorate, out);
+    }
+}

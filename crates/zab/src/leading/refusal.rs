@@ -1,0 +1,56 @@
+//! Why a leader sends a learner away, in words for the log.
+
+use core::fmt;
+use ostler_proto::id::{Epoch, Zxid};
+
+/// Why a learner is sent away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// Another connection of the same id lives.
+    SameId,
+    /// Its history is newer than the leader's: it should lead.
+    Ahead {
+        /// The epoch of its history.
+        current: Epoch,
+        /// Its last transaction.
+        last: Zxid,
+    },
+    /// It says that it has accepted an epoch that this ensemble cannot have come to.
+    EpochTooFar {
+        /// What it says.
+        accepted: Epoch,
+        /// The highest that the leader itself had accepted.
+        own: Epoch,
+    },
+    /// It has said nothing for too long.
+    Silent,
+    /// It speaks, but this proposal is not on its disk for too long.
+    DiskStands(Zxid),
+    /// What it said does not belong here.
+    OutOfTurn,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::SameId => f.write_str(
+                "another server with this id is connected: look for a second one with the same myid, or wait until the \
+                 old connection is given up",
+            ),
+            Refusal::Ahead { current, last } => {
+                write!(f, "it knows more than this leader: epoch {}, zxid {last}", current.0)
+            }
+            Refusal::EpochTooFar { accepted, own } => write!(
+                f,
+                "it says that it has accepted epoch {}, far above {} here: its data is another ensemble's, or its \
+                 acceptedEpoch is damaged",
+                accepted.0, own.0
+            ),
+            Refusal::DiskStands(zxid) => {
+                write!(f, "it lives, but has not written {zxid} to its disk within syncLimit: look at its disk")
+            }
+            Refusal::Silent => f.write_str("it has said nothing for too long"),
+            Refusal::OutOfTurn => f.write_str("what it said does not belong here"),
+        }
+    }
+}
