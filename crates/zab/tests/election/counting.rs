@@ -210,3 +210,37 @@ fn an_election_is_due_when_the_first_of_its_times_comes() {
     assert_eq!(hand.sent(), [(1, 2), (3, 2)]);
     assert_eq!(hand.election.next_deadline(), Some(Mono(201)), "and then it is decided");
 }
+
+/// Settled on 3 in round 1, by the vote of 3 itself.
+fn settled_on_three() -> Hand {
+    let mut hand = Hand::looking();
+    hand.election.link(Mono(1), ServerId(1), false, &hand.electorate, &mut hand.out);
+    hand.hear(3, Looking, 1, (1, 9, 3));
+    assert!(!hand.election.is_looking());
+    hand
+}
+
+#[test]
+fn who_observes_and_who_is_late_raise_no_doubt() {
+    let mut hand = settled_on_three();
+    hand.hear(3, Observing, 2, (1, 9, 3));
+    assert!(!is_mistaken(&hand), "an observer's word counts for nothing");
+    // They have not heard of this round yet.
+    hand.hear(1, Looking, 0, (1, 5, 1));
+    hand.hear(3, Looking, 0, (1, 5, 1));
+    assert!(!is_mistaken(&hand));
+    hand.hear(1, Looking, 1, (1, 5, 1));
+    hand.hear(3, Looking, 1, (1, 5, 1));
+    assert!(is_mistaken(&hand), "both back another one in this round");
+}
+
+/// It may have counted for a candidate with less than that leader says it has.
+#[test]
+fn a_vote_of_one_that_looks_backs_a_leader_only_whole() {
+    let mut hand = Hand::looking();
+    hand.hear(1, Looking, 1, (1, 6, 3));
+    hand.hear(3, Leading, 1, (1, 9, 3));
+    assert!(hand.election.is_looking());
+    hand.hear(1, Following, 1, (1, 9, 3));
+    assert!(!hand.election.is_looking());
+}

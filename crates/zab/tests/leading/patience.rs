@@ -103,3 +103,24 @@ fn only_a_follower_that_serves_owes_its_disk() {
         assert_eq!(reign.tick(now), [], "at {now} ms");
     }
 }
+
+/// Only a voter that is brought to the history is waited for.
+#[test]
+fn a_stream_that_nobody_waits_for_holds_up_nothing() {
+    for observer in [true, false] {
+        let mut reign = Reign::new(&[1, 2, 3]);
+        reign.greet(1, 4);
+        reign.accepted_saved();
+        reign.hear(1, ack_epoch(3, 5));
+        reign.current_saved();
+        let info = FromLearner::Info { id: ServerId(2), observer, accepted: Epoch(4) };
+        reign.hear(2, info);
+        if observer {
+            reign.hear(2, ack_epoch(3, 5));
+        }
+        // The observer takes its tree; the voter has not promised the epoch yet.
+        reign.leading.lives(Mono(TIMING.init - 1), LinkId(2));
+        assert_eq!(reign.tick(TIMING.init - 1), []);
+        assert_eq!(reign.tick(TIMING.init), [LeadingOutput::StepDown(StepDown::NotSynchronised)]);
+    }
+}

@@ -3,7 +3,7 @@
 use crate::reign::{ONE, Reign, TIMING, ack_epoch, begin};
 use ostler_proto::id::{Epoch, ServerId, Zxid};
 use ostler_zab::{
-    Mono,
+    Electorate, Mono, Quorum,
     leading::{FromLearner, Leading, LeadingOutput, LinkId, Refusal, StepDown},
 };
 
@@ -130,4 +130,35 @@ fn a_promise_of_an_epoch_that_was_accepted_before_makes_no_reign() {
         [LeadingOutput::StepDown(StepDown::EpochNotAccepted)]
     );
     assert!(reign.leading.synced().next().is_none());
+}
+
+/// With a change of the ensemble others decide.
+#[test]
+fn a_leader_counts_those_who_decide_now() {
+    let mut reign = Reign::new(&[1, 2, 3]);
+    reign.greet(1, 4);
+    reign.accepted_saved();
+    reign.hear(1, ack_epoch(3, 5));
+    reign.current_saved();
+    reign.hear(1, FromLearner::Ack(begin(5)));
+    assert_eq!(reign.tick(1), []);
+    reign.leading.set_electorate(Electorate::of(Quorum::majority([1, 2, 3, 4, 5].map(ServerId))));
+    assert_eq!(reign.tick(2), [LeadingOutput::StepDown(StepDown::QuorumLost)]);
+}
+
+#[test]
+fn each_refusal_says_what_to_look_at() {
+    let zxid = Zxid::new(Epoch(2), 7);
+    let ahead = Refusal::Ahead { current: Epoch(2), last: zxid };
+    let too_far = Refusal::EpochTooFar { accepted: Epoch(9_999), own: Epoch(4) };
+    for (refusal, part) in [
+        (Refusal::SameId, "same myid"),
+        (ahead, "epoch 2, zxid 0x200000007"),
+        (too_far, "epoch 9999"),
+        (Refusal::DiskStands(zxid), "look at its disk"),
+        (Refusal::Silent, "for too long"),
+        (Refusal::OutOfTurn, "does not belong here"),
+    ] {
+        assert!(refusal.to_string().contains(part), "{refusal}");
+    }
 }
