@@ -251,7 +251,21 @@ impl Preparer<'_> {
         let counted =
             self.check_limit(limited, "znodes", count, usage.count, limits.count_hard, limits.count);
         let sized = self.check_limit(limited, "bytes", bytes, usage.bytes, limits.bytes_hard, limits.bytes);
-        counted.and(sized)
+        let allowed = counted.and(sized);
+        if allowed.is_err() {
+            self.count_refusal(path);
+        }
+        allowed
+    }
+
+    fn count_refusal(&mut self, path: &str) {
+        let namespace = path[1..].split('/').next().unwrap_or_default();
+        let refusals = &mut self.stats.quota_refusals;
+        match refusals.get_mut(namespace) {
+            Some(count) => *count += 1,
+            // As many as there are quotas, at most.
+            None => drop(refusals.insert(namespace.into(), 1)),
+        }
     }
 
     /// The soft limit counts only where no hard one is set.

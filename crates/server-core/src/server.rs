@@ -361,6 +361,7 @@ impl Server {
             return;
         }
         self.note_touch(session);
+        self.stats.writes.to_prepare += u64::from(self.leader.is_some());
         self.enqueue(now, conn, session, request, effects);
     }
 

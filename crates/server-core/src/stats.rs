@@ -1,6 +1,6 @@
 //! Counts of what was done; the shell shows them in its own forms.
 
-use alloc::vec::Vec;
+use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
 
 /// A running minimum, average and maximum.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -16,6 +16,13 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// Of one value.
+    pub fn of(value: u64) -> Summary {
+        let mut summary = Summary::default();
+        summary.add(value);
+        summary
+    }
+
     /// Adds a value.
     pub fn add(&mut self, value: u64) {
         self.min = if self.count == 0 { value } else { self.min.min(value) };
@@ -125,6 +132,9 @@ pub struct WriteStats {
     pub commits_received: u64,
     /// Commits as the leader of an ensemble.
     pub led_commits: u64,
+    /// Requests that came to be prepared, at a leader or a lone server: all of its own clients, and the writes and syncs
+    /// of learners' (`prep_processor_request_queued`).
+    pub to_prepare: u64,
 }
 
 /// A server's counts since its start or their reset.
@@ -169,6 +179,8 @@ pub struct Stats {
     pub auth_failed: u64,
     /// Writes beyond a quota: refused by a hard one, let through by a soft one.
     pub quota_exceeded: u64,
+    /// Writes that a hard limit has refused, by the first part of their path.
+    pub quota_refusals: BTreeMap<Box<str>, u64>,
     /// Snapshots begun.
     pub snapshots: u64,
 }

@@ -146,7 +146,13 @@ impl RunningServer {
         )?;
         threads.running.push(snapshot_thread);
 
-        let door = Arc::new(FourLetterDoor::new(config, &folders, disk.clone(), snapshots.clone()));
+        let door = Arc::new(FourLetterDoor::new(
+            config,
+            &folders,
+            disk.clone(),
+            snapshots.clone(),
+            (loaded_in.as_millis() as u64, replayed),
+        ));
         let limits = Arc::new(conn_limits(config));
         let counts = ConnCounts {
             per_address: config.max_client_cnxns,

@@ -122,7 +122,10 @@ pub(crate) async fn serve(
 impl ClientConn {
     async fn run(&mut self) -> End {
         match tokio::time::timeout(self.limits.sessionless, self.until_handshake()).await {
-            Err(_) => return End::Garbage("no handshake in time"),
+            Err(_) => {
+                self.driver.traffic.count_without_session();
+                return End::Garbage("no handshake in time");
+            }
             Ok(Err(end)) => return end,
             Ok(Ok(())) => {}
         }
@@ -229,8 +232,10 @@ impl ClientConn {
     /// Deals with the first `n` bytes of this thread's buffer.
     fn arrived(&mut self, n: usize) -> Result<(), End> {
         if n == 0 {
+            self.driver.traffic.count_dropped();
             return Err(End::Closed);
         }
+        self.driver.traffic.count_bytes(n);
         SCRATCH.with_borrow_mut(|scratch| {
             self.bytes_since_idle += n;
             if self.partial.is_empty() {

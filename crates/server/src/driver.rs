@@ -89,6 +89,43 @@ pub(crate) struct Driver {
     doors: Option<Doors>,
     next_link: AtomicU64,
     reloaded: Notify,
+    pub(crate) traffic: Traffic,
+}
+
+/// Counts of clients' connections since the start or `srst`.
+#[derive(Debug, Default)]
+pub(crate) struct Traffic {
+    pub(crate) bytes_received: AtomicU64,
+    /// Closed by a client without a word.
+    pub(crate) dropped: AtomicU64,
+    /// Refused for there being too many.
+    pub(crate) rejected: AtomicU64,
+    /// Closed for want of a handshake.
+    pub(crate) without_session: AtomicU64,
+}
+
+impl Traffic {
+    pub(crate) fn count_bytes(&self, received: usize) {
+        self.bytes_received.fetch_add(received as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_dropped(&self) {
+        self.dropped.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_rejected(&self) {
+        self.rejected.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_without_session(&self) {
+        self.without_session.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn reset(&self) {
+        for count in [&self.bytes_received, &self.dropped, &self.rejected, &self.without_session] {
+            count.store(0, Ordering::Relaxed);
+        }
+    }
 }
 
 /// A batch stops when so much output waits for its connection: it goes out first.
@@ -123,6 +160,7 @@ impl Driver {
             doors,
             next_link: AtomicU64::new(1),
             reloaded: Notify::new(),
+            traffic: Traffic::default(),
         }
     }
 

@@ -182,6 +182,7 @@ pub(crate) async fn run(
         let address = peer.ip().to_canonical();
         let Some(place) = Place::take(&census, address, counts) else {
             refused += 1;
+            driver.traffic.count_rejected();
             // Whoever opens a million connections must not fill the log too.
             if refused.is_power_of_two() {
                 tracing::warn!(%address, refused, "too many connections (maxClientCnxns, maxCnxns): closed");

@@ -236,7 +236,8 @@ impl Server {
         }
         let op = PersistOp::Append { zxid, record: record.clone() };
         let serves = self.ensemble.as_ref().is_some_and(|ensemble| ensemble.following().is_some());
-        if serves {
+        let observes = self.ensemble.as_ref().is_some_and(|ensemble| ensemble.is_observer());
+        if serves && !observes {
             self.stats.writes.proposals_received += 1;
             self.stats.writes.proposal_ms.add(now.since_wall(made_ms));
         }

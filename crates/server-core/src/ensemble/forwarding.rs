@@ -256,6 +256,7 @@ impl Server {
         effects: &mut Vec<Effect>,
     ) {
         let session = from.session;
+        self.stats.writes.to_prepare += 1;
         match Request::read(code, body) {
             _ if code == Op::CreateSession.code() => {
                 let Ok(bytes) = <[u8; 4]>::try_from(body) else { return };

@@ -4,9 +4,9 @@ use crate::{
     admin::elections::Elections,
     admin::four_letter::{
         Conf, ConfOfMember, Connection, ConnectionId, ConnectionSession, Dirs, EphemeralsOfSession, Gauges,
-        Latency, LeaderGauges, MessageSizes, MetricValue, Metrics, Mode, NamespaceQuota, Percentiles, Quorum,
-        ServerView, Summary, TELNET_CLOSE, TimeBucket, WatchesOfSession, Whitelist, Word, ZxidDigest,
-        full_version, refusal, render,
+        Latency, LeaderGauges, MessageSizes, MetricValue, Metrics, Mode, NamespaceQuota, NamespacedMetric,
+        Percentiles, Quorum, ServerView, Summary, TELNET_CLOSE, TimeBucket, WatchesOfSession, Whitelist,
+        Word, ZxidDigest, full_version, refusal, render,
     },
     config::{EnsembleSettings, ServerConfig},
     disk_thread::DiskQueue,
@@ -47,6 +47,8 @@ pub(crate) struct FourLetterDoor {
     folders: DataFolders,
     disk: Arc<DiskQueue>,
     snapshots: Arc<SnapshotQueue>,
+    /// How long the data took to load at the start, ms, and how many transactions of the log were replayed for it.
+    loaded: (u64, u64),
     started: Instant,
     trace_mask: AtomicI64,
     client_port: AtomicU16,
@@ -58,6 +60,7 @@ impl FourLetterDoor {
         folders: &DataFolders,
         disk: Arc<DiskQueue>,
         snapshots: Arc<SnapshotQueue>,
+        loaded: (u64, u64),
     ) -> Self {
         let shown = |path: &Path| absolute(path).display().to_string();
         let conf = Conf {
@@ -83,6 +86,7 @@ impl FourLetterDoor {
             folders: folders.clone(),
             disk,
             snapshots,
+            loaded,
             started: Instant::now(),
             client_port: AtomicU16::new(config.client_address.port()),
             trace_mask: AtomicI64::new(crate::admin::four_letter::DEFAULT_TRACE_MASK),
@@ -107,6 +111,7 @@ impl FourLetterDoor {
         match word {
             Word::Srst => {
                 driver.inspect(|server| server.reset_stats());
+                driver.traffic.reset();
                 self.disk.reset_figures();
                 *self.snapshots.took_ms.lock().unwrap_or_else(PoisonError::into_inner) = Default::default();
             }
@@ -208,7 +213,8 @@ impl FourLetterDoor {
                 });
                 let quotas = driver.inspect(|server| server.quotas());
                 view.gauges.quotas = quotas.into_iter().map(namespace_quota).collect();
-                view.metrics = self.metrics(&summary.stats, summary.digest_mismatches);
+                let is_member = driver.inspect(|server| server.mode().is_some());
+                view.metrics = self.metrics(&summary.stats, (summary.digest_mismatches, is_member), driver);
             }
             _ => {}
         }
@@ -239,7 +245,19 @@ impl FourLetterDoor {
         }
     }
 
-    fn metrics(&self, stats: &stats::Stats, digest_mismatches: u64) -> Metrics {
+    fn metrics(
+        &self,
+        stats: &stats::Stats,
+        (digest_mismatches, is_member): (u64, bool),
+        driver: &Driver,
+    ) -> Metrics {
+        let traffic = &driver.traffic;
+        let loaded_ms = stats::Summary::of(self.loaded.0);
+        let loaded_records =
+            if self.loaded.1 > 0 { stats::Summary::of(self.loaded.1) } else { Default::default() };
+        // A lone server commits what it has on disk, without a stage for it.
+        let unstaged = stats::Sampled::default();
+        let staged = |of| if is_member { of } else { &unstaged };
         let disk = self.disk.figures();
         let snapshots = *self.snapshots.took_ms.lock().unwrap_or_else(PoisonError::into_inner);
         let stats::Stats { elections, syncs, writes, .. } = stats;
@@ -252,6 +270,12 @@ impl FourLetterDoor {
             ("learner_proposal_received_count", writes.proposals_received),
             ("learner_commit_received_count", writes.commits_received),
             ("sync_processor_request_queued", disk.batch.sum),
+            ("prep_processor_request_queued", writes.to_prepare),
+            ("request_commit_queued", if is_member { stats.commits } else { 0 }),
+            ("bytes_received_count", traffic.bytes_received.load(Ordering::Relaxed)),
+            ("connection_drop_count", traffic.dropped.load(Ordering::Relaxed)),
+            ("connection_rejected", traffic.rejected.load(Ordering::Relaxed)),
+            ("sessionless_connections_expired", traffic.without_session.load(Ordering::Relaxed)),
             ("proposal_count", stats.proposals),
             ("connection_request_count", stats.connection_requests),
             ("connection_revalidate_count", stats.connection_revalidations),
@@ -270,6 +294,8 @@ impl FourLetterDoor {
             ("fsynctime", &disk.sync_ms.summary),
             ("sync_processor_batch_size", &disk.batch),
             ("snapshottime", &snapshots),
+            ("dbinittime", &loaded_ms),
+            ("startup_txns_loaded", &loaded_records),
             ("node_created_watch_count", &stats.node_created_watches),
             ("node_deleted_watch_count", &stats.node_deleted_watches),
             ("node_changed_watch_count", &stats.node_changed_watches),
@@ -278,6 +304,8 @@ impl FourLetterDoor {
         let advanced = [
             ("readlatency", &stats.read_latency_ms),
             ("updatelatency", &stats.update_latency_ms),
+            ("read_commitproc_time_ms", staged(&stats.read_latency_ms)),
+            ("write_commitproc_time_ms", staged(&stats.update_latency_ms)),
             ("quorum_ack_latency", &writes.quorum_ms),
             ("propagation_latency", &writes.propagation_ms),
             ("proposal_latency", &writes.proposal_ms),
@@ -292,7 +320,12 @@ impl FourLetterDoor {
             let percentiles = Percentiles { p50, p95, p99, p999 };
             (name, MetricValue::AdvancedSummary(metric(&counts.summary), percentiles))
         }));
-        Metrics { values, ..Metrics::default() }
+        let refusals = stats.quota_refusals.iter().map(|(namespace, count)| NamespacedMetric {
+            set: "quota_exceeded_error_per_namespace",
+            key: namespace.to_string(),
+            value: MetricValue::Counter(*count),
+        });
+        Metrics { values, namespaced: refusals.collect() }
     }
 }
 
