@@ -1,12 +1,14 @@
 //! System properties as the start scripts of a Java server take them: `-Dname=value` in environment
 //! variables.
 
-use super::error::Place;
+use super::error::{Note, NoteLevel, Place};
 use super::keys;
 use super::properties::Entry;
 
 /// The variables that a Java server reads flags from, the one that wins last.
 pub const JVM_FLAG_VARIABLES: [&str; 3] = ["JAVA_TOOL_OPTIONS", "SERVER_JVMFLAGS", "JVMFLAGS"];
+
+const JAAS_FILE: &str = "-Djava.security.auth.login.config=";
 
 /// The known properties among `flags`, pairs of a variable's name and its text, later ones winning.
 /// Properties of the Java machine and of other programs are nobody's business here and leave no trace.
@@ -28,6 +30,20 @@ pub(super) fn entries(flags: &[(&str, &str)]) -> Vec<Entry> {
         }
     }
     entries
+}
+
+/// A JAAS file asks for SASL, which this version does not have: it must not be ignored without a word.
+pub(super) fn ignored_jaas_file(flags: &[(&str, &str)]) -> Option<Note> {
+    let of = |(variable, text): &(&str, &str)| {
+        let jaas = split(text).into_iter().find(|flag| flag.starts_with(JAAS_FILE))?;
+        let file = jaas[JAAS_FILE.len()..].to_owned();
+        let text = format!(
+            "the JAAS file {file} is not read: this version has no SASL, so no client and no server is asked to prove by it \
+             who it is"
+        );
+        Some(Note { level: NoteLevel::Warning, place: Place::in_variable(variable), text })
+    };
+    flags.iter().filter_map(of).next_back()
 }
 
 /// Splits at white space outside single or double quotes, as a shell does.
@@ -69,6 +85,15 @@ mod tests {
                 "JVMFLAGS: readonlymode.enabled=true",
             ]
         );
+    }
+
+    #[test]
+    fn a_jaas_file_is_not_ignored_without_a_word() {
+        let jaas = "-Xmx1g -Djava.security.auth.login.config=/etc/zk/jaas.conf";
+        let note = ignored_jaas_file(&[("JVMFLAGS", "-Xmx1g"), ("SERVER_JVMFLAGS", jaas)]).unwrap();
+        assert_eq!((note.level, note.place.to_string()), (NoteLevel::Warning, "SERVER_JVMFLAGS".to_owned()));
+        assert!(note.text.contains("/etc/zk/jaas.conf is not read"), "{}", note.text);
+        assert_eq!(ignored_jaas_file(&[("JVMFLAGS", "-Xmx1g")]), None);
     }
 
     #[test]

@@ -46,7 +46,9 @@ pub fn load_with_flags(path: &Path, jvm_flags: &[(&str, &str)]) -> Result<Loaded
     settings.take(jvm_flags::entries(jvm_flags))?;
     settings.take(properties::read_file(path)?)?;
     let config = server_config::from_file(&path.display().to_string(), &mut settings)?;
-    Ok(Loaded { config, notes: settings.notes })
+    let mut notes = settings.notes;
+    notes.extend(jvm_flags::ignored_jaas_file(jvm_flags));
+    Ok(Loaded { config, notes })
 }
 
 /// Where a file sets a key, for errors that show only when the value is used. Best effort: `None` if the
