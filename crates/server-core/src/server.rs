@@ -546,7 +546,8 @@ impl Server {
         result: Result<Body, ErrorCode>,
         effects: &mut Vec<Effect>,
     ) {
-        let zxid = self.tree.last_processed();
+        // Not the tree's last: a client must not see it go back from a leader in whose epoch nothing was written yet.
+        let zxid = self.complete_through();
         let latency = now.mono.0.saturating_sub(arrived.0);
         self.stats.packets_sent += 1;
         self.stats.latency_ms.add(latency);

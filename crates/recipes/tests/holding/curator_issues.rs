@@ -119,8 +119,11 @@ async fn curator_498_a_latch_does_not_take_the_znode_of_a_session_that_is_over_f
     tokio::select! {
         // The client deletes what it may have made, and that may come first.
         fence = latch.wait_for_leadership() => {
+            let node = fence.unwrap().node().to_owned();
+            let owner = observer.exists(&node).await.unwrap().map(|stat| stat.ephemeral_owner);
             let all = observer.get_children("/latch").await.unwrap();
-            assert_eq!(all, [paths::name(fence.unwrap().node())], "the old one is there");
+            let is_own = owner == client.session_id().map(|session| session.0);
+            assert!(is_own && all == [paths::name(&node)], "leads by {node}, of an earlier session: {all:?}");
         }
         () = world.until("waits behind the old one", |c| (c.ephemerals, c.watches) == (2, 1)) => {}
     }

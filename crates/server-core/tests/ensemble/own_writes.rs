@@ -101,7 +101,7 @@ fn nobody_waits_for_the_writes_of_another_session() {
     follower.is_asked_to_write(earlier);
     let other = follower.is_called_anew(9);
     follower.is_asked_to_read(other);
-    assert_eq!(follower.answers(other), [Zxid::ZERO]);
+    assert_eq!(follower.answers(other), [at(2, 0)]);
 }
 
 #[test]
