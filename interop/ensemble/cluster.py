@@ -116,6 +116,8 @@ class Cluster:
                 keys["server.%d" % m] = "%s:%d:%d%s" % (host(m), *ports, role)
             self.members[n] = Member(make, os.path.join(folder, "server-%d" % n), own[n], n, keys)
             if links:
+                # Else they find each other past the links.
+                self.members[n].settings["election.callMovedServers"] = "false"
                 links.house(self.members[n])
 
     def __getitem__(self, number):

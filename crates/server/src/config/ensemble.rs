@@ -31,6 +31,8 @@ pub struct EnsembleSettings {
     pub snapshot_size_factor: Option<u32>,
     /// Servers whose configuration is another ensemble's have no say.
     pub refuse_others: bool,
+    /// Members that have moved are called where they say that they are.
+    pub call_moved: bool,
     /// Other servers may come in on any address of the machine.
     pub listen_on_all: bool,
     /// Where followers take observers in, if observers are to follow them.
@@ -124,6 +126,7 @@ fn ensemble(file: &str, settings: &Settings, lines: &Lines, data_dir: &Path) -> 
         commit_log_count: positive("commitLogCount"),
         snapshot_size_factor: percent(settings.text("snapshotSizeFactor")),
         refuse_others: settings.bool("election.refuseOtherEnsembles"),
+        call_moved: settings.bool("election.callMovedServers"),
         listen_on_all: settings.bool("quorumListenOnAllIPs"),
         observer_master_port: u16::try_from(settings.int("observerMasterPort")).ok().filter(|port| *port > 0),
         observer_election_delay_ms: settings.limit("observer.election.DelayMs").unwrap_or(0),

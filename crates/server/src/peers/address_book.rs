@@ -96,8 +96,8 @@ impl AddressBook {
         self.lock().moved.remove(&server);
     }
 
-    /// A server is where it has said that its election port is. A member is called there first from now on, until another
-    /// configuration comes; whoever is none is called there only.
+    /// A server is where it has said that its election port is. A member is called there, if it cannot be had where the
+    /// configuration has it, until another configuration comes; whoever is none is called there only.
     pub(crate) fn heard_of(&self, server: ServerId, (host, election_port): (String, u16)) {
         let mut pages = self.lock();
         if let Some(member) = pages.members.get(&server) {

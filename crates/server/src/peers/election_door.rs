@@ -22,6 +22,7 @@ use std::{
     collections::{HashMap, VecDeque},
     io,
     net::SocketAddr,
+    pin::pin,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
     time::{Duration, Instant},
 };
@@ -44,6 +45,8 @@ const ADDRESS_MAX: i32 = 2048;
 const GREETING_WITHIN: Duration = Duration::from_secs(5);
 /// Nothing is said while there is a leader.
 const SILENT_FOR: Duration = Duration::from_secs(5);
+/// How long a server that says that it is elsewhere is called first where its line has it.
+const LISTED_FIRST: Duration = Duration::from_millis(500);
 /// A server that has been greeted and does not connect back for so long cannot be reached.
 const CALL_BACK_WITHIN: Duration = Duration::from_secs(1);
 /// Who is not wanted comes again and again: the log says so no more often than that.
@@ -282,19 +285,29 @@ impl ElectionDoor {
         let unknown = || io::Error::new(io::ErrorKind::NotFound, "it is not in the configuration");
         let listed = self.book.find(to).ok_or_else(unknown)?;
         let within = Duration::from_millis(self.settings.connect_timeout_ms.into());
-        if let Some(moved) = self.book.moved(to) {
-            match addresses::connect(&moved, Port::Election, within).await {
-                Ok(stream) => {
+        let mut connecting = pin!(addresses::connect(&listed, Port::Election, within));
+        let moved = self.book.moved(to);
+        let found = match &moved {
+            // A machine that is gone does not even refuse.
+            Some(_) => timeout(LISTED_FIRST, &mut connecting).await.ok(),
+            None => Some(connecting.as_mut().await),
+        };
+        let stream = match (found, moved) {
+            (Some(Ok(stream)), _) => stream,
+            (found, Some(moved)) => {
+                if let Ok(stream) = addresses::connect(&moved, Port::Election, within).await {
                     let said = moved.addresses.iter().map(|at| (at.host.clone(), at.election_port)).collect();
                     let origin = Origin::of_caller(stream.peer_addr()?, said, Some(&listed));
                     return self.greet(stream, origin).await;
                 }
-                Err(error) => {
-                    tracing::debug!(server = to.0, %error, "it is not where it has said that it is")
+                match found {
+                    Some(failed) => failed?,
+                    None => connecting.await?,
                 }
             }
-        }
-        let stream = addresses::connect(&listed, Port::Election, within).await?;
+            (Some(failed), None) => failed?,
+            (None, None) => connecting.await?,
+        };
         let origin = Origin::dialled(stream.peer_addr()?, &listed);
         self.greet(stream, origin).await
     }
@@ -310,6 +323,9 @@ impl ElectionDoor {
         if origin.claim == Claim::Confirmed {
             return self.book.is_back(id);
         }
+        if self.book.is_member(id) && !self.settings.call_moved {
+            return;
+        }
         // Of several the first will do: all are tried once a configuration names them.
         let is_there = match origin.said.first() {
             Some((host, port)) => addresses::comes_from(host, *port, origin.from.ip()).await,
@@ -319,8 +335,8 @@ impl ElectionDoor {
             if self.book.is_member(id) && self.book.moved(id).is_none() {
                 tracing::warn!(
                     server = id.0, from = %origin.words(),
-                    "a server is elsewhere than its server.N line here says: it is called where it says that it is. If it \
-                     has moved, correct the line and restart this server; if not, two servers have the same myid"
+                    "a server is elsewhere than its server.N line here says: if it cannot be had there, it is called where it \
+                     says that it is. If it has moved, correct the line and restart this server; if not, two servers have the same myid"
                 );
             }
             self.book.heard_of(id, place.clone());

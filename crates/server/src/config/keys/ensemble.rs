@@ -182,4 +182,13 @@ const KEYS: &[Key] = &[
              their connections are closed. Set false while all servers get new names at once",
         ),
     ),
+    property(
+        "election.callMovedServers",
+        Boolean,
+        "true",
+        Obeyed(
+            "Ostler's own: a server that greets from elsewhere than its line says is called there, if it cannot be had \
+             where the line says. Set false where servers may reach each other only by what stands in the lines",
+        ),
+    ),
 ];
