@@ -28,6 +28,9 @@ use alloc::collections::VecDeque;
 use core::time::Duration;
 use ostler_proto::planted::{self, Bug};
 
+/// The servers' tick, if nothing else is known.
+const TICK: Duration = Duration::from_secs(2);
+
 /// Moments of the current connection and session.
 #[derive(Debug, Clone)]
 pub(crate) struct Liveness {
@@ -93,11 +96,11 @@ impl Answered {
 }
 
 impl Liveness {
-    /// A handshake asked for at `asked` is answered at `now`. `tick` is the servers' tick or longer; with a timeout
-    /// of less than two of them servers grant no session. `proof` is of the session's earlier connections.
+    /// A handshake asked for at `asked` is answered at `now`. `tick` is the servers' tick or longer; if it is not known,
+    /// the session has at least two of them. `proof` is of the session's earlier connections.
     pub(crate) fn new(
         timeout: Duration,
-        tick: Duration,
+        tick: Option<Duration>,
         asked: Mono,
         now: Mono,
         proof: Option<Proof>,
@@ -107,7 +110,7 @@ impl Liveness {
             proof.map_or(Proof::of_new_session(asked, timeout), |known| Proof { asked: None, ..known });
         Liveness {
             timeout,
-            report: tick / 2,
+            report: tick.map_or(TICK.min(timeout / 2) / 2, |tick| (tick / 2).min(timeout * 3 / 4)),
             answered: VecDeque::from([handshake]),
             newest: asked,
             written: asked,
@@ -288,7 +291,7 @@ mod tests {
             dies_at in 0_u64..40_000,
         ) {
             let (timeout, tick_ms) = (Duration::from_millis(TIMEOUT), Duration::from_millis(tick));
-            let mut liveness = Liveness::new(timeout, tick_ms, at(0), at(1), None);
+            let mut liveness = Liveness::new(timeout, Some(tick_ms), at(0), at(1), None);
             let (mut sent, mut arrival, mut answer) = (0, 0, 0);
             let mut arrivals: Vec<u64> = Vec::new();
             for (gap, up, down) in requests {
@@ -320,7 +323,7 @@ mod tests {
             held_at in 0_u64..25_000,
         ) {
             let (timeout, tick_ms) = (Duration::from_millis(TIMEOUT), Duration::from_millis(tick));
-            let mut liveness = Liveness::new(timeout, tick_ms, at(0), at(1), None);
+            let mut liveness = Liveness::new(timeout, Some(tick_ms), at(0), at(1), None);
             let (mut sent, mut arrival, mut written) = (0, 0, 0);
             let (mut arrivals, mut answers) = (Vec::new(), Vec::new());
             for (gap, up, down, write) in requests {

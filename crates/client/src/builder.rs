@@ -59,10 +59,12 @@ impl ClientBuilder {
         self
     }
 
-    /// The servers' `tickTime`, or longer; 2 s unless said, which is theirs, too. It says how late a leader can hear of
-    /// what a follower has answered, and so how long before the session's timeout `LOST` is told.
+    /// The servers' `tickTime`, or longer. It says how late a leader can hear of what a follower has answered, and so how
+    /// long before the session's timeout `LOST` is told. Without it the client goes by 2 s, which is the servers' default,
+    /// and by half the session's timeout where that is shorter: say it where `minSessionTimeout` is below two ticks, or
+    /// `LOST` may come after the servers have ended the session. Sessions shorter than a tick are not to be relied on.
     pub fn tick_time(mut self, tick: Duration) -> Self {
-        self.config.tick_time = tick;
+        self.config.tick_time = Some(tick);
         self
     }
 

@@ -497,8 +497,8 @@ impl Server {
         }
         let Some(ensemble) = &mut self.ensemble else { return };
         let mut out = Vec::new();
-        if vote.candidate.is_some_and(|own| own.id == from && (own.epoch, own.zxid) > (Epoch(0), Zxid::ZERO))
-        {
+        let is_own = |own: Candidate| own.id == from && (own.epoch, own.zxid) > (Epoch(0), Zxid::ZERO);
+        if vote.candidate.is_some_and(is_own) && ensemble.electorate.votes(from) {
             ensemble.had_data.insert(from);
         }
         let had_voice = !ensemble.election.has_no_voice();

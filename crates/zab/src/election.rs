@@ -271,8 +271,16 @@ impl Election {
         electorate: &Electorate,
         out: &mut Vec<ElectionOutput>,
     ) {
-        let changed = if up { self.unreachable.remove(&peer) } else { self.unreachable.insert(peer) };
+        // Anybody may connect with any number.
+        let changed = if up {
+            self.unreachable.remove(&peer)
+        } else {
+            electorate.votes(peer) && self.unreachable.insert(peer)
+        };
         let Phase::Looking(looking) = &mut self.phase else { return };
+        if !up {
+            looking.present.remove(&peer);
+        }
         if up {
             // Also where it takes the place of another: what was sent on that may be lost.
             looking.resend_after = self.timing.resend_min;

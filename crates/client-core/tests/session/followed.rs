@@ -26,7 +26,7 @@ struct Course {
 fn play(course: Course, end: u64) -> (Option<u64>, Option<u64>) {
     let Course { tick, timeout, first_report, leader_clock, dies_at } = course;
     let ms = Duration::from_millis;
-    let mut rig = Rig::new(Config { tick_time: ms(tick), session_timeout: ms(timeout), ..config() });
+    let mut rig = Rig::new(Config { tick_time: Some(ms(tick)), session_timeout: ms(timeout), ..config() });
     rig.deadline();
     rig.connect();
     let begun = rig.now;

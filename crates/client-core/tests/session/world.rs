@@ -80,7 +80,7 @@ impl World {
         let mut config = Config::new(1, seed);
         config.session_timeout = Duration::from_millis(TIMEOUT_MS);
         config.connection_timeout = Duration::from_secs(60);
-        config.tick_time = Duration::from_secs(1);
+        config.tick_time = Some(Duration::from_secs(1));
         let core = CoreConfig { tick_time_ms: 1000, session_timeout_min_ms: 1000, ..CoreConfig::default() };
         let tree = Tree::fresh(ExtendedTypes::default());
         let mut world = World {

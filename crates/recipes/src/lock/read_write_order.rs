@@ -26,11 +26,14 @@ pub(crate) fn writer_standing<'a>(queue: &'a Queue, mine: &str) -> Standing<'a> 
     standing_behind(queue, mine, number)
 }
 
+/// From here on numbers may soon not tell any more who came first.
+const NEAR_THE_END: i32 = 1 << 30;
+
 /// The name of a reader that was the writer `writer`, which had come by the transaction `came`.
 pub(crate) fn reader_after(writer: &str, came: Zxid) -> String {
     let number = written_number(writer);
     match number.parse::<i32>() {
-        Ok(counted) if (0..i32::MAX).contains(&counted) => format!("{READ}{number}"),
+        Ok(counted) if (0..NEAR_THE_END).contains(&counted) => format!("{READ}{number}"),
         _ => format!("{}{READ}{number}", arrival_prefix(came)),
     }
 }

@@ -4,13 +4,7 @@ use crate::{
     follower::{Follower, XID},
     member::{Member, SESSION, at, config},
 };
-use ostler_proto::{
-    error::ErrorCode,
-    id::{SessionId, Zxid},
-    quorum_packet::Packet,
-    stat::ExtendedTypes,
-    txn::Txn,
-};
+use ostler_proto::{error::ErrorCode, id::SessionId, quorum_packet::Packet, stat::ExtendedTypes, txn::Txn};
 use ostler_server_core::{ConnId, Input, ensemble::LocalSessions};
 use ostler_tree::Tree;
 use ostler_zab::leading::LinkId;

@@ -388,7 +388,6 @@ impl ElectionDoor {
         let late = |_| io::Error::new(io::ErrorKind::TimedOut, "it did not say who it is");
         let (id, places) =
             timeout(GREETING_WITHIN, read_greeting(&mut stream)).await.map_err(late).flatten()?;
-        drop(stranger);
         let me = self.settings.me;
         if id == me {
             let same = "it has this server's own id: does another server have the same myid?";
@@ -396,7 +395,9 @@ impl ElectionDoor {
         }
         let configured = self.book.find(id).filter(|_| self.book.is_member(id));
         let origin = Origin::of_caller(from, places, configured.as_ref());
+        // Of those who are looked up only so many are there at a time, too.
         self.note_place(id, &origin).await;
+        drop(stranger);
         if self.lock().get_mut(&id).is_some_and(|peer| !peer.takes(id, &origin)) {
             return Ok(());
         }
