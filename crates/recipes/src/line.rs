@@ -70,9 +70,9 @@ impl Place {
     /// long as the znode may still come, or is there.
     pub(crate) async fn take_while(session: &Session, line: Line<'_>, running: &Running) -> Result<Place> {
         let (to, taken) = oneshot::channel();
-        let (client, session, running) = (session.runtime(), session.clone(), running.clone());
+        let (runtime, session, running) = (session.runtime(), session.clone(), running.clone());
         let (path, word, data) = (line.path.to_owned(), line.word.to_owned(), line.data.to_owned());
-        client.clone().spawn(async move {
+        runtime.spawn(async move {
             let line = Line { path: &path, word: &word, data: &data };
             let taken = Place::take_for_turn(&session, line).await;
             let taken = taken.map(|mut place| {

@@ -9,7 +9,7 @@ use super::{
     truncate_after,
 };
 use crate::{
-    disk::{Disk, DiskFile, sync_names},
+    disk::{Disk, DiskFile, FileIdentity, sync_names},
     error::{IoContext, Result, StorageError},
     names::log_name,
 };
@@ -76,6 +76,8 @@ struct CurrentFile {
     path: PathBuf,
     first: Zxid,
     file: Box<dyn DiskFile>,
+    /// Asked for once, with the first mark: it stays the same as long as the file is open.
+    identity: Option<FileIdentity>,
     /// Up to here it is synced.
     synced: u64,
     /// Up to here that is noted.
@@ -232,7 +234,7 @@ impl TxnLog {
         if current.noted == current.synced || self.unmarked {
             return Ok(());
         }
-        let file = current.file.identity().during("look at", &current.path)?;
+        let file = current.identity()?;
         let mark = SyncedMark { first: current.first, file, through: current.synced };
         current.noted = current.synced;
         let marks = match self.marks.take() {
@@ -277,7 +279,27 @@ impl TxnLog {
 
 impl CurrentFile {
     fn new(path: PathBuf, first: Zxid, file: Box<dyn DiskFile>, size: u64) -> CurrentFile {
-        CurrentFile { path, first, file, synced: 0, noted: 0, position: 0, size, filled: 0, named: false }
+        CurrentFile {
+            path,
+            first,
+            file,
+            identity: None,
+            synced: 0,
+            noted: 0,
+            position: 0,
+            size,
+            filled: 0,
+            named: false,
+        }
+    }
+
+    fn identity(&mut self) -> Result<FileIdentity> {
+        let identity = match self.identity {
+            Some(identity) => identity,
+            None => self.file.identity().during("look at", &self.path)?,
+        };
+        self.identity = Some(identity);
+        Ok(identity)
     }
 
     fn reserve(&mut self, length: u64, step: u64) -> Result<()> {
