@@ -46,6 +46,8 @@ struct Part {
     one_in: u32,
     /// The simulator runs this code.
     simulated: bool,
+    /// What `cargo test` is told to run. Examples in the docs are left out: each is a program to build.
+    tests: &'static [&'static str],
 }
 
 const STORAGE: [&str; 3] =
@@ -62,13 +64,16 @@ const CORE: [&str; 6] = [
 const RECIPES: [&str; 3] =
     ["crates/recipes/src/line_order.rs", "crates/recipes/src/line.rs", "crates/recipes/src/fencing.rs"];
 const SAMPLE: u32 = 20;
+const ALL_TESTS: &[&str] = &["--lib", "--tests"];
+/// The tests of recipes that need servers take minutes.
+const PURE_TESTS: &[&str] = &["--lib"];
 
 const fn whole(name: &'static str, package: &'static str, files: &'static [&'static str]) -> Part {
-    Part { name, package, files, without: &[], one_in: 1, simulated: true }
+    Part { name, package, files, without: &[], one_in: 1, simulated: true, tests: ALL_TESTS }
 }
 
 const fn sampled(name: &'static str, package: &'static str, without: &'static [&'static str]) -> Part {
-    Part { name, package, files: &[], without, one_in: SAMPLE, simulated: true }
+    Part { name, package, files: &[], without, one_in: SAMPLE, simulated: true, tests: ALL_TESTS }
 }
 
 const PARTS: [Part; 11] = [
@@ -76,18 +81,20 @@ const PARTS: [Part; 11] = [
     whole("storage", "ostler-storage", &STORAGE),
     whole("tree", "ostler-tree", &TREE),
     whole("core", "ostler-server-core", &CORE),
-    Part { simulated: false, ..whole("recipes", "ostler-recipes", &RECIPES) },
+    Part { simulated: false, tests: PURE_TESTS, ..whole("recipes", "ostler-recipes", &RECIPES) },
     sampled("storage-rest", "ostler-storage", &STORAGE),
     sampled("tree-rest", "ostler-tree", &TREE),
     sampled("core-rest", "ostler-server-core", &CORE),
-    Part { simulated: false, ..sampled("recipes-rest", "ostler-recipes", &RECIPES) },
+    Part { simulated: false, tests: PURE_TESTS, ..sampled("recipes-rest", "ostler-recipes", &RECIPES) },
     Part { simulated: false, ..sampled("client-core", "ostler-client-core", &[]) },
     sampled("persistence", "ostler-persistence", &[]),
 ];
 
 const SIMULATOR: &str = "ostler-sim";
+const SIMULATOR_TESTS: &[&str] = &["--lib"];
 /// Seconds. A mutant that keeps its tests from ending is noticed.
-const TIMEOUT: &str = "60";
+const TIMEOUT: &str = "40";
+const SIMULATOR_TIMEOUT: &str = "400";
 
 /// How the mutants of a part fared.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -157,6 +164,7 @@ fn units(checkout: &Path, results: &Path, part: &Part, diff: Option<&Path>, fres
     let folder =
         results.join(if diff.is_some() { format!("{}-changed", part.name) } else { part.name.to_owned() });
     let mut command = mutants(checkout, &folder, part.package, fresh || diff.is_some());
+    add_tests(&mut command, part.tests, TIMEOUT);
     for file in part.files {
         command.args(["--file", file]);
     }
@@ -184,6 +192,7 @@ fn simulator(
     let folder = results.join(format!("{}-sim", part.name));
     let mut command = mutants(checkout, &folder, part.package, fresh);
     command.args(["--test-package", SIMULATOR]);
+    add_tests(&mut command, SIMULATOR_TESTS, SIMULATOR_TIMEOUT);
     for mutant in missed {
         command.args(["--re", &format!("^{}$", escaped(mutant))]);
     }
@@ -193,13 +202,20 @@ fn simulator(
 fn mutants(checkout: &Path, folder: &Path, package: &str, fresh: bool) -> Command {
     let mut command = Command::new("cargo");
     command.current_dir(checkout).args(["mutants", "--package", package, "--output"]).arg(folder);
-    command.args(["--baseline", "skip", "--timeout", TIMEOUT, "--no-shuffle", "--colors", "never"]);
+    command.args(["--baseline", "skip", "--no-shuffle", "--colors", "never"]);
     if !fresh {
         command.arg("--iterate");
     }
     // Nearly all of the time goes into building each mutant and running its tests.
     command.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
     command
+}
+
+fn add_tests(command: &mut Command, tests: &[&str], timeout: &str) {
+    command.args(["--timeout", timeout]);
+    for test in tests {
+        command.args(["--cargo-test-arg", test]);
+    }
 }
 
 /// cargo-mutants ends with 2 or 3 if mutants survived or kept their tests from ending, 0 if none did.
