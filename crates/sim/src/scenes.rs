@@ -15,6 +15,8 @@ mod interrupted_acts;
 mod kept_trees;
 mod later_epoch;
 #[cfg(test)]
+mod living_sessions;
+#[cfg(test)]
 mod local_sessions;
 mod lost_disk;
 #[cfg(test)]
