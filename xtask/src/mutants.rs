@@ -9,6 +9,8 @@
 use crate::program::is_installed;
 use anyhow::{Context, Result, bail};
 use clap::Args;
+mod planted;
+
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -120,16 +122,26 @@ pub(crate) fn run(args: &MutantsArgs, checkout: &Path) -> Result<bool> {
     let results = checkout.join("target/mutants");
     fs::create_dir_all(&results).with_context(|| format!("cannot create {}", results.display()))?;
     let diff = args.changed.as_deref().map(|commit| write_diff(checkout, &results, commit)).transpose()?;
-    println!("{:<13} {:>7} {:>8} {:>10} {:>5}", "part", "mutants", "by units", "by the sim", "left");
+    println!(
+        "{:<13} {:>7} {:>8} {:>10} {:>7} {:>5}",
+        "part", "mutants", "by units", "by the sim", "planted", "left"
+    );
     let mut left = Vec::new();
     for part in parts {
-        let fates = units(checkout, &results, part, diff.as_deref(), args.fresh)?;
+        let mut fates = units(checkout, &results, part, diff.as_deref(), args.fresh)?;
+        let missed = fates.missed.len();
+        fates.missed.retain(|mutant| !planted::is_in_planted_bug(checkout, mutant));
+        let planted = missed - fates.missed.len();
         let simulated = simulator(checkout, &results, part, &fates.missed, args.fresh)?;
         let survivors: Vec<String> =
             fates.missed.iter().filter(|of| !simulated.contains(of)).cloned().collect();
-        let (caught, all) = (fates.caught.len(), fates.caught.len() + fates.missed.len());
+        let (caught, all) = (fates.caught.len(), fates.caught.len() + missed);
         let by_simulator = fates.missed.len() - survivors.len();
-        println!("{:<13} {all:>7} {caught:>8} {by_simulator:>10} {:>5}", part.name, survivors.len());
+        println!(
+            "{:<13} {all:>7} {caught:>8} {by_simulator:>10} {planted:>7} {:>5}",
+            part.name,
+            survivors.len()
+        );
         left.extend(survivors);
     }
     left.iter().for_each(|mutant| println!("left: {mutant}"));
