@@ -4,22 +4,35 @@
 //! own crate is tried on the simulator, where that runs its code. What survives both needs a test, or a line in
 //! .cargo/mutants.toml with the reason why it cannot matter.
 //!
-//! A run takes hours. It goes on where the last one ended: what was caught is not tried again. `--fresh` forgets that.
+//! Nearly all mutants of a part are built together, each to be switched on by its number ([`weave`]); those that cannot be
+//! are tried one by one, by cargo-mutants itself. A run goes on where the last one ended: what was caught is not tried again.
+//! `--fresh` forgets that.
 
+mod listed;
+mod one_by_one;
+mod planted;
+mod weave;
+mod woven;
+
+use self::{
+    listed::Mutant,
+    one_by_one::{OneByOne, Tests},
+    woven::Copy,
+};
 use crate::program::is_installed;
 use anyhow::{Context, Result, bail};
 use clap::Args;
-mod planted;
-
 use std::{
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
     process::Command,
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 /// Mutate the code, and see which mutants no test notices.
 ///
-/// Needs cargo-mutants (`cargo install cargo-mutants --locked`). Results are in target/mutants/PART/mutants.out.
+/// Needs cargo-mutants (`cargo install cargo-mutants --locked`). Results are in target/mutants/PART.txt.
 #[derive(Debug, Args)]
 pub(crate) struct MutantsArgs {
     /// Only these parts.
@@ -94,15 +107,71 @@ const PARTS: [Part; 11] = [
 
 const SIMULATOR: &str = "ostler-sim";
 const SIMULATOR_TESTS: &[&str] = &["--lib"];
-/// Seconds. A mutant that keeps its tests from ending is noticed.
-const TIMEOUT: &str = "40";
-const SIMULATOR_TIMEOUT: &str = "400";
+/// What became of a mutant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    ByUnits,
+    BySimulator,
+    /// It runs under a planted bug only.
+    Planted,
+    /// It does not compile.
+    Unviable,
+    Left,
+}
 
-/// How the mutants of a part fared.
-#[derive(Debug, Default, PartialEq, Eq)]
+impl Fate {
+    const ALL: [(Fate, &str); 5] = [
+        (Fate::ByUnits, "units"),
+        (Fate::BySimulator, "simulator"),
+        (Fate::Planted, "planted"),
+        (Fate::Unviable, "unviable"),
+        (Fate::Left, "left"),
+    ];
+
+    fn name(self) -> &'static str {
+        Fate::ALL.iter().find(|(fate, _)| *fate == self).map_or("", |(_, name)| name)
+    }
+
+    fn named(name: &str) -> Option<Fate> {
+        Fate::ALL.iter().find(|(_, of)| *of == name).map(|(fate, _)| *fate)
+    }
+}
+
+/// What is known of a part's mutants, in a file that is written as it becomes known.
 struct Fates {
-    caught: Vec<String>,
-    missed: Vec<String>,
+    file: PathBuf,
+    known: BTreeMap<String, Fate>,
+}
+
+impl Fates {
+    /// What was left before is tried again.
+    fn open(file: PathBuf, fresh: bool) -> Fates {
+        let text = if fresh { String::new() } else { fs::read_to_string(&file).unwrap_or_default() };
+        let one = |line: &str| {
+            let (fate, name) = line.split_once('\t')?;
+            Some((name.to_owned(), Fate::named(fate)?))
+        };
+        Fates { file, known: text.lines().filter_map(one).filter(|(_, fate)| *fate != Fate::Left).collect() }
+    }
+
+    fn set(&mut self, name: &str, fate: Fate) -> Result<()> {
+        self.known.insert(name.to_owned(), fate);
+        let lines = self.known.iter().map(|(name, fate)| format!("{}\t{name}\n", fate.name()));
+        fs::write(&self.file, lines.collect::<String>())
+            .with_context(|| format!("cannot write {}", self.file.display()))
+    }
+
+    fn is_left(&self, name: &str) -> bool {
+        self.known.get(name).is_none_or(|fate| *fate == Fate::Left)
+    }
+}
+
+/// Where mutants of a checkout are tried.
+struct Workplace<'a> {
+    checkout: &'a Path,
+    results: PathBuf,
+    diff: Option<PathBuf>,
+    fresh: bool,
 }
 
 /// Whether no mutant survived.
@@ -122,27 +191,25 @@ pub(crate) fn run(args: &MutantsArgs, checkout: &Path) -> Result<bool> {
     let results = checkout.join("target/mutants");
     fs::create_dir_all(&results).with_context(|| format!("cannot create {}", results.display()))?;
     let diff = args.changed.as_deref().map(|commit| write_diff(checkout, &results, commit)).transpose()?;
+    let workplace = Workplace { checkout, results, fresh: args.fresh || diff.is_some(), diff };
     println!(
-        "{:<13} {:>7} {:>8} {:>10} {:>7} {:>5}",
-        "part", "mutants", "by units", "by the sim", "planted", "left"
+        "{:<13} {:>7} {:>8} {:>10} {:>7} {:>5} {:>4}",
+        "part", "mutants", "by units", "by the sim", "planted", "equal", "left"
     );
     let mut left = Vec::new();
     for part in parts {
-        let mut fates = units(checkout, &results, part, diff.as_deref(), args.fresh)?;
-        let missed = fates.missed.len();
-        fates.missed.retain(|mutant| !planted::is_in_planted_bug(checkout, mutant));
-        let planted = missed - fates.missed.len();
-        let simulated = simulator(checkout, &results, part, &fates.missed, args.fresh)?;
-        let survivors: Vec<String> =
-            fates.missed.iter().filter(|of| !simulated.contains(of)).cloned().collect();
-        let (caught, all) = (fates.caught.len(), fates.caught.len() + missed);
-        let by_simulator = fates.missed.len() - survivors.len();
+        let (equal, fates) = workplace.try_part(part).with_context(|| format!("part {}", part.name))?;
+        let count = |wanted: Fate| fates.values().filter(|fate| **fate == wanted).count();
         println!(
-            "{:<13} {all:>7} {caught:>8} {by_simulator:>10} {planted:>7} {:>5}",
+            "{:<13} {:>7} {:>8} {:>10} {:>7} {equal:>5} {:>4}",
             part.name,
-            survivors.len()
+            fates.len() - count(Fate::Unviable) + equal,
+            count(Fate::ByUnits),
+            count(Fate::BySimulator),
+            count(Fate::Planted),
+            count(Fate::Left)
         );
-        left.extend(survivors);
+        left.extend(fates.into_iter().filter(|(_, fate)| *fate == Fate::Left).map(|(name, _)| name));
     }
     left.iter().for_each(|mutant| println!("left: {mutant}"));
     println!("{} left", left.len());
@@ -171,86 +238,105 @@ fn write_diff(checkout: &Path, results: &Path, commit: &str) -> Result<PathBuf> 
     Ok(file)
 }
 
-/// The tests of the mutants' own crate.
-fn units(checkout: &Path, results: &Path, part: &Part, diff: Option<&Path>, fresh: bool) -> Result<Fates> {
-    let folder =
-        results.join(if diff.is_some() { format!("{}-changed", part.name) } else { part.name.to_owned() });
-    let mut command = mutants(checkout, &folder, part.package, fresh || diff.is_some());
-    add_tests(&mut command, part.tests, TIMEOUT);
-    for file in part.files {
-        command.args(["--file", file]);
+impl Workplace<'_> {
+    /// How many are equal by a reason of .cargo/mutants.toml, and what became of the others.
+    fn try_part(&self, part: &Part) -> Result<(usize, BTreeMap<String, Fate>)> {
+        let all = listed::list(self.command(part, true))?;
+        let equal = listed::list(self.command(part, false))?.len() - all.len();
+        let name = if self.diff.is_some() { format!("{}-changed", part.name) } else { part.name.to_owned() };
+        let fates = Mutex::new(Fates::open(self.results.join(&name).with_extension("txt"), self.fresh));
+        let set = |mutant: &Mutant, fate| lock(&fates).set(&mutant.name, fate);
+        for mutant in all.iter().filter(|mutant| planted::is_in_planted_bug(self.checkout, &mutant.name)) {
+            set(mutant, Fate::Planted)?;
+        }
+        let open: Vec<Mutant> = all.iter().filter(|one| lock(&fates).is_left(&one.name)).cloned().collect();
+        if !open.is_empty() {
+            let mut copy = Copy::new(self.checkout, &self.results, &open)?;
+            let woven: Vec<usize> = copy.weave(part.package)?.into_iter().collect();
+            let is_left = |number: &usize| lock(&fates).is_left(&open[*number].name);
+            self.try_woven(&copy, part.package, part.tests, &woven, Fate::ByUnits, &fates, &open)?;
+            if part.simulated {
+                let survivors: Vec<usize> = woven.iter().copied().filter(is_left).collect();
+                self.try_woven(
+                    &copy,
+                    SIMULATOR,
+                    SIMULATOR_TESTS,
+                    &survivors,
+                    Fate::BySimulator,
+                    &fates,
+                    &open,
+                )?;
+            }
+            let others: Vec<&Mutant> = (0..open.len())
+                .filter(|number| !woven.contains(number))
+                .map(|number| &open[number])
+                .collect();
+            let tries = OneByOne { copy: &copy, part, folder: self.results.join(&name) };
+            self.try_one_by_one(&tries, &others, &fates)?;
+        }
+        let mut fates = lock(&fates).known.clone();
+        fates.retain(|name, _| all.iter().any(|mutant| mutant.name == *name));
+        Ok((equal, fates))
     }
-    for file in part.without {
-        command.args(["--exclude", file]);
+
+    #[allow(clippy::too_many_arguments)]
+    fn try_woven(
+        &self,
+        copy: &Copy<'_>,
+        package: &str,
+        tests: &[&str],
+        mutants: &[usize],
+        caught: Fate,
+        fates: &Mutex<Fates>,
+        open: &[Mutant],
+    ) -> Result<()> {
+        copy.run(package, tests, mutants, |number, noticed| {
+            let fate = if noticed { caught } else { Fate::Left };
+            if let Err(error) = lock(fates).set(&open[number].name, fate) {
+                eprintln!("{error:#}");
+            }
+        })
     }
-    match diff {
-        Some(diff) => command.arg("--in-diff").arg(diff),
-        None => command.args(["--sharding", "round-robin", "--shard", &format!("0/{}", part.one_in)]),
-    };
-    carry_out(command, &folder)
+
+    /// With a program for each, by cargo-mutants itself.
+    fn try_one_by_one(&self, tries: &OneByOne<'_>, mutants: &[&Mutant], fates: &Mutex<Fates>) -> Result<()> {
+        let set_all = |names: &[String], fate| names.iter().try_for_each(|name| lock(fates).set(name, fate));
+        let names: Vec<&str> = mutants.iter().map(|mutant| &*mutant.name).collect();
+        let outcome = tries.carry_out(&names, Tests::OfThePart)?;
+        set_all(&outcome.caught, Fate::ByUnits)?;
+        set_all(&outcome.unviable, Fate::Unviable)?;
+        set_all(&outcome.missed, Fate::Left)?;
+        if tries.part.simulated {
+            let missed: Vec<&str> = outcome.missed.iter().map(String::as_str).collect();
+            set_all(&tries.carry_out(&missed, Tests::OfTheSimulator)?.caught, Fate::BySimulator)?;
+        }
+        Ok(())
+    }
+
+    /// All mutants of a part, or those that .cargo/mutants.toml does not call equal.
+    fn command(&self, part: &Part, by_configuration: bool) -> Command {
+        let mut command = Command::new("cargo");
+        command.current_dir(self.checkout).args(["mutants", "--package", part.package]);
+        if !by_configuration {
+            command.arg("--no-config");
+        }
+        for file in part.files {
+            command.args(["--file", file]);
+        }
+        for file in part.without {
+            command.args(["--exclude", file]);
+        }
+        match &self.diff {
+            Some(diff) => command.arg("--in-diff").arg(diff),
+            None => command.args(["--sharding", "round-robin", "--shard", &format!("0/{}", part.one_in)]),
+        };
+        command
+    }
 }
 
-/// Those of the mutants that the simulator notices.
-fn simulator(
-    checkout: &Path,
-    results: &Path,
-    part: &Part,
-    missed: &[String],
-    fresh: bool,
-) -> Result<Vec<String>> {
-    if missed.is_empty() || !part.simulated {
-        return Ok(Vec::new());
-    }
-    let folder = results.join(format!("{}-sim", part.name));
-    let mut command = mutants(checkout, &folder, part.package, fresh);
-    command.args(["--test-package", SIMULATOR]);
-    add_tests(&mut command, SIMULATOR_TESTS, SIMULATOR_TIMEOUT);
-    for mutant in missed {
-        command.args(["--re", &format!("^{}$", escaped(mutant))]);
-    }
-    Ok(carry_out(command, &folder)?.caught)
-}
-
-fn mutants(checkout: &Path, folder: &Path, package: &str, fresh: bool) -> Command {
-    let mut command = Command::new("cargo");
-    command.current_dir(checkout).args(["mutants", "--package", package, "--output"]).arg(folder);
-    command.args(["--baseline", "skip", "--no-shuffle", "--colors", "never"]);
-    if !fresh {
-        command.arg("--iterate");
-    }
-    // Nearly all of the time goes into building each mutant and running its tests.
-    command.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
-    command
-}
-
-fn add_tests(command: &mut Command, tests: &[&str], timeout: &str) {
-    command.args(["--timeout", timeout]);
-    for test in tests {
-        command.args(["--cargo-test-arg", test]);
-    }
-}
-
-/// cargo-mutants ends with 2 or 3 if mutants survived or kept their tests from ending, 0 if none did.
-fn carry_out(mut command: Command, folder: &Path) -> Result<Fates> {
-    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    let status = command.status().context("cannot run cargo mutants")?;
-    if !matches!(status.code(), Some(0 | 2 | 3)) {
-        bail!("cargo mutants ended with {status}: see {}", folder.display());
-    }
-    let read = |name: &str| lines(&folder.join("mutants.out").join(name));
-    let caught = ["caught.txt", "timeout.txt", "previously_caught.txt"].into_iter().flat_map(read).collect();
-    Ok(Fates { caught, missed: read("missed.txt") })
-}
-
-fn lines(file: &Path) -> Vec<String> {
-    let text = fs::read_to_string(file).unwrap_or_default();
-    text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()
-}
-
-/// A regular expression for this text alone.
-fn escaped(text: &str) -> String {
-    let special = |letter: char| letter.is_ascii_punctuation();
-    text.chars().flat_map(|letter| special(letter).then_some('\\').into_iter().chain([letter])).collect()
+/// A panic elsewhere leaves the fates as they were.
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -264,10 +350,5 @@ mod tests {
             let path = checkout.join(file.trim_end_matches("/*.rs"));
             assert!(path.exists(), "{file}");
         }
-    }
-
-    #[test]
-    fn a_name_of_a_mutant_is_no_pattern() {
-        assert_eq!(escaped("a.rs:1: x || y"), "a\\.rs\\:1\\: x \\|\\| y");
     }
 }

@@ -39,9 +39,6 @@ mod tests {
     fn only_what_stands_under_a_planted_bug_is_in_it() {
         let text = "fn f() {\n    if planted::is(Bug::A)\n        && x > 1\n    {\n        y += 1;\n    }\n    z += 1;\n}\n";
         let of = |line| asks_for_planted_bug(text, line);
-        assert_eq!(
-            (1..=8).map(of).collect::<Vec<_>>(),
-            [false, true, true, true, true, false, false, false]
-        );
+        assert_eq!((1..=8).map(of).collect::<Vec<_>>(), [false, true, true, true, true, false, false, false]);
     }
 }

@@ -1,0 +1,337 @@
+//! Builds a copy of the project with all mutants of a part, and runs its tests with one after the other.
+
+use super::{
+    listed::{Kind, Mutant},
+    weave::{self, SWITCH, Woven},
+};
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, ExitStatus, Stdio},
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Rounds of leaving out what does not compile.
+const ROUNDS_MAX: usize = 25;
+/// A program that loops may take memory without end: KiB.
+const MEMORY_MAX: &str = "6000000";
+/// What a program may take, in times of what it takes without a mutant, and beyond that.
+const TIMES_MAX: u32 = 12;
+const SPARE: Duration = Duration::from_secs(15);
+
+/// A copy of the checkout with the mutants of one part in it.
+pub(super) struct Copy<'a> {
+    checkout: &'a Path,
+    tree: PathBuf,
+    target: PathBuf,
+    mutants: &'a [Mutant],
+    woven: BTreeMap<String, Woven>,
+}
+
+/// A test program.
+struct Program {
+    executable: PathBuf,
+    folder: PathBuf,
+    timeout: Duration,
+}
+
+impl<'a> Copy<'a> {
+    /// Of the tracked files as they are now. `results` is where it lies.
+    pub(super) fn new(checkout: &'a Path, results: &Path, mutants: &'a [Mutant]) -> Result<Copy<'a>> {
+        let tree = results.join("woven");
+        let copy =
+            Copy { checkout, tree, target: results.join("woven-target"), mutants, woven: BTreeMap::new() };
+        for file in tracked(checkout)? {
+            let source = checkout.join(&file);
+            if source.is_file() {
+                let text = fs::read(&source).with_context(|| format!("cannot read {}", source.display()))?;
+                copy.write(&file, &text)?;
+            }
+        }
+        Ok(copy)
+    }
+
+    /// A file that is as it should be is left alone, so that cargo builds no more than it must.
+    fn write(&self, file: &str, text: &[u8]) -> Result<()> {
+        let path = self.tree.join(file);
+        if fs::read(&path).is_ok_and(|old| old == text) {
+            return Ok(());
+        }
+        let folder = path.parent().context("a file has a folder")?;
+        fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// Weaves all mutants that compile into the sources. Which they are: by their places in the list.
+    pub(super) fn weave(&mut self, package: &str) -> Result<BTreeSet<usize>> {
+        let mut left_out: BTreeSet<usize> = BTreeSet::new();
+        for _ in 0..ROUNDS_MAX {
+            self.write_woven(&left_out)?;
+            let errors = self.errors(package)?;
+            if errors.is_empty() {
+                return Ok(self.woven.values().flat_map(|woven| woven.numbers.iter().copied()).collect());
+            }
+            let guilty: BTreeSet<usize> = errors
+                .iter()
+                .flat_map(|error| self.guilty(error))
+                .filter(|of| !left_out.contains(of))
+                .collect();
+            if guilty.is_empty() {
+                bail!("the woven tree does not compile: {}", errors[0].text);
+            }
+            left_out.extend(guilty);
+        }
+        bail!("the woven tree still does not compile after {ROUNDS_MAX} rounds")
+    }
+
+    fn write_woven(&mut self, left_out: &BTreeSet<usize>) -> Result<()> {
+        let mut by_file: BTreeMap<&str, Vec<(usize, &Mutant)>> = BTreeMap::new();
+        for (number, mutant) in self.mutants.iter().enumerate() {
+            let of = by_file.entry(&mutant.file).or_default();
+            if !left_out.contains(&number) {
+                of.push((number, mutant));
+            }
+        }
+        let mut switches = BTreeSet::new();
+        for (file, mutants) in by_file {
+            let path = self.checkout.join(file);
+            let source =
+                fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            let mut woven =
+                weave::weave(&source, &mutants).with_context(|| format!("cannot weave {file}"))?;
+            let root = root_of(file).with_context(|| format!("{file} is in no library"))?;
+            if root == file {
+                woven.text.push_str(SWITCH);
+            }
+            switches.insert(root);
+            self.write(file, woven.text.as_bytes())?;
+            self.woven.insert(file.to_owned(), woven);
+        }
+        for root in switches.into_iter().filter(|root| !self.woven.contains_key(root)) {
+            let path = self.checkout.join(&root);
+            let source =
+                fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            self.write(&root, (source + SWITCH).as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Takes all mutants out again: the folder, for cargo-mutants to put one in after the other.
+    pub(super) fn restore(&self) -> Result<&Path> {
+        for file in self.mutants.iter().map(|mutant| &mutant.file).collect::<BTreeSet<_>>() {
+            for file in [Some(file.clone()), root_of(file)].into_iter().flatten() {
+                let path = self.checkout.join(&file);
+                let text = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+                self.write(&file, &text)?;
+            }
+        }
+        Ok(&self.tree)
+    }
+
+    /// Builds with what was built before.
+    pub(super) fn build_beside(&self, command: &mut Command) {
+        command.env("CARGO_TARGET_DIR", &self.target).env("RUSTFLAGS", "--cap-lints=allow");
+        command.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
+    }
+
+    fn cargo(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new("cargo");
+        command.current_dir(&self.tree).args(arguments).arg("--message-format=json");
+        self.build_beside(&mut command);
+        command.stderr(Stdio::null());
+        command
+    }
+
+    fn errors(&self, package: &str) -> Result<Vec<CompileError>> {
+        let output =
+            self.cargo(&["check", "--package", package, "--lib"]).output().context("cannot run cargo")?;
+        let found: Vec<CompileError> =
+            messages(&output.stdout).filter_map(|message| CompileError::read(&message)).collect();
+        if found.is_empty() && !output.status.success() {
+            bail!("cargo check of the woven tree ended with {}", output.status);
+        }
+        Ok(found)
+    }
+
+    /// Those at the place of an error; else all of the function that it is in.
+    fn guilty(&self, error: &CompileError) -> Vec<usize> {
+        let mut guilty = Vec::new();
+        for (file, bytes) in &error.places {
+            let Some(woven) = self.woven.get(file) else { continue };
+            guilty.extend(woven.at(bytes.clone()));
+            if guilty.is_empty() {
+                let before = woven.text[..bytes.start].matches('\n').count() + 1;
+                let line = before - inserted_lines(&woven.text[..bytes.start]);
+                guilty.extend(woven.numbers.iter().copied().filter(|number| {
+                    self.mutants[*number].function.is_some_and(|(first, last)| (first..=last).contains(&line))
+                }));
+                if error.code == "E0004" {
+                    guilty.retain(|number| self.mutants[*number].kind == Kind::MatchArm);
+                }
+            }
+        }
+        guilty
+    }
+
+    /// Builds the tests of a package, and sees how long they take and that they pass without a mutant.
+    fn programs(&self, package: &str, tests: &[&str]) -> Result<Vec<Program>> {
+        let arguments = [&["test", "--no-run", "--package", package], tests].concat();
+        let output = self.cargo(&arguments).output().context("cannot run cargo")?;
+        if !output.status.success() {
+            let errors: Vec<String> = messages(&output.stdout)
+                .filter_map(|one| CompileError::read(&one))
+                .map(|one| one.text)
+                .collect();
+            bail!("the tests of {package} do not compile with its mutants: {}", errors.join("\n"));
+        }
+        let mut programs = Vec::new();
+        for message in messages(&output.stdout) {
+            let Some(executable) = message["executable"].as_str() else { continue };
+            let folder = message["manifest_path"].as_str().and_then(|path| Path::new(path).parent());
+            let mut program = Program {
+                executable: executable.into(),
+                folder: folder.context("an executable is of a package")?.to_owned(),
+                timeout: Duration::from_secs(600),
+            };
+            let started = Instant::now();
+            if program.notices(None)? {
+                bail!("{executable} fails without a mutant");
+            }
+            program.timeout = started.elapsed() * TIMES_MAX + SPARE;
+            programs.push(program);
+        }
+        programs.sort_by_key(|program| program.timeout);
+        Ok(programs)
+    }
+
+    /// Runs the tests with each of the mutants, and says what came of each as it is known.
+    pub(super) fn run(
+        &self,
+        package: &str,
+        tests: &[&str],
+        mutants: &[usize],
+        on_fate: impl Fn(usize, bool) + Sync,
+    ) -> Result<()> {
+        if mutants.is_empty() {
+            return Ok(());
+        }
+        let programs = self.programs(package, tests)?;
+        let (next, failure) = (AtomicUsize::new(0), Mutex::new(None));
+        let work = || {
+            while let Some(mutant) = mutants.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let mut noticed = Ok(false);
+                for program in &programs {
+                    noticed = program.notices(Some(*mutant));
+                    if !matches!(noticed, Ok(false)) {
+                        break;
+                    }
+                }
+                match noticed {
+                    Ok(noticed) => on_fate(*mutant, noticed),
+                    Err(error) => *failure.lock().unwrap_or_else(|of| of.into_inner()) = Some(error),
+                }
+            }
+        };
+        let workers = thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        thread::scope(|scope| (0..workers).for_each(|_| drop(scope.spawn(work))));
+        match failure.into_inner().unwrap_or_else(|of| of.into_inner()) {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Lines that were put in before this end of a text.
+fn inserted_lines(text: &str) -> usize {
+    text.lines().filter(|line| line.contains("woven_mutants::is") && line.ends_with("; }")).count()
+}
+
+impl Program {
+    /// Whether it fails, or does not end.
+    fn notices(&self, mutant: Option<usize>) -> Result<bool> {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("ulimit -v {MEMORY_MAX}; exec \"$0\" --quiet")]).arg(&self.executable);
+        command
+            .current_dir(&self.folder)
+            .env("CARGO_MANIFEST_DIR", &self.folder)
+            .env("RUST_TEST_THREADS", "1");
+        if let Some(mutant) = mutant {
+            command.env("WOVEN_MUTANT", mutant.to_string());
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child =
+            command.spawn().with_context(|| format!("cannot run {}", self.executable.display()))?;
+        let end = Instant::now() + self.timeout;
+        loop {
+            if let Some(status) = child.try_wait().context("cannot wait for a test")? {
+                return Ok(!ExitStatus::success(&status));
+            }
+            if Instant::now() >= end {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Ok(true);
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+fn tracked(checkout: &Path) -> Result<Vec<String>> {
+    let output =
+        Command::new("git").current_dir(checkout).args(["ls-files"]).output().context("cannot run git")?;
+    if !output.status.success() {
+        bail!("git ls-files: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
+}
+
+/// The first file of the library that a file is of.
+fn root_of(file: &str) -> Option<String> {
+    let (package, _) = file.split_once("/src/")?;
+    Some(format!("{package}/src/lib.rs"))
+}
+
+fn messages(output: &[u8]) -> impl Iterator<Item = Value> {
+    String::from_utf8_lossy(output)
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect::<Vec<_>>()
+        .into_iter()
+}
+
+struct CompileError {
+    code: String,
+    text: String,
+    /// Files with bytes, the first ones first.
+    places: Vec<(String, std::ops::Range<usize>)>,
+}
+
+impl CompileError {
+    fn read(message: &Value) -> Option<CompileError> {
+        let message = &message["message"];
+        if message["level"].as_str()? != "error" {
+            return None;
+        }
+        let spans = message["spans"].as_array()?;
+        let primary = spans.iter().filter(|span| span["is_primary"].as_bool() == Some(true));
+        let place = |span: &Value| {
+            let byte = |name: &str| span[name].as_u64().and_then(|byte| usize::try_from(byte).ok());
+            Some((span["file_name"].as_str()?.to_owned(), byte("byte_start")?..byte("byte_end")?))
+        };
+        let places: Vec<_> = primary.filter_map(place).collect();
+        let code = message["code"]["code"].as_str().unwrap_or_default().to_owned();
+        (!places.is_empty()).then(|| CompileError {
+            code,
+            text: message["rendered"].as_str().unwrap_or_default().to_owned(),
+            places,
+        })
+    }
+}
