@@ -44,6 +44,9 @@ pub(crate) struct MutantsArgs {
     /// Try again what was caught before.
     #[arg(long)]
     fresh: bool,
+    /// Try none on the simulator, which takes most of the time.
+    #[arg(long)]
+    no_simulator: bool,
     /// Name the parts and end.
     #[arg(long)]
     list: bool,
@@ -172,6 +175,7 @@ struct Workplace<'a> {
     results: PathBuf,
     diff: Option<PathBuf>,
     fresh: bool,
+    simulator: bool,
 }
 
 /// Whether no mutant survived.
@@ -191,7 +195,13 @@ pub(crate) fn run(args: &MutantsArgs, checkout: &Path) -> Result<bool> {
     let results = checkout.join("target/mutants");
     fs::create_dir_all(&results).with_context(|| format!("cannot create {}", results.display()))?;
     let diff = args.changed.as_deref().map(|commit| write_diff(checkout, &results, commit)).transpose()?;
-    let workplace = Workplace { checkout, results, fresh: args.fresh || diff.is_some(), diff };
+    let workplace = Workplace {
+        checkout,
+        results,
+        fresh: args.fresh || diff.is_some(),
+        simulator: !args.no_simulator,
+        diff,
+    };
     println!(
         "{:<13} {:>7} {:>8} {:>10} {:>7} {:>5} {:>4}",
         "part", "mutants", "by units", "by the sim", "planted", "equal", "left"
@@ -255,7 +265,7 @@ impl Workplace<'_> {
             let woven: Vec<usize> = copy.weave(part.package)?.into_iter().collect();
             let is_left = |number: &usize| lock(&fates).is_left(&open[*number].name);
             self.try_woven(&copy, part.package, part.tests, &woven, Fate::ByUnits, &fates, &open)?;
-            if part.simulated {
+            if part.simulated && self.simulator {
                 let survivors: Vec<usize> = woven.iter().copied().filter(is_left).collect();
                 self.try_woven(
                     &copy,
@@ -306,7 +316,7 @@ impl Workplace<'_> {
         set_all(&outcome.caught, Fate::ByUnits)?;
         set_all(&outcome.unviable, Fate::Unviable)?;
         set_all(&outcome.missed, Fate::Left)?;
-        if tries.part.simulated {
+        if tries.part.simulated && self.simulator {
             let missed: Vec<&str> = outcome.missed.iter().map(String::as_str).collect();
             set_all(&tries.carry_out(&missed, Tests::OfTheSimulator)?.caught, Fate::BySimulator)?;
         }
