@@ -2,7 +2,7 @@
 
 use crate::script::Script;
 use ostler_proto::{
-    acl::read_acls,
+    acl::{Acl, read_acls, write_acls},
     event::{self, EventType, WatcherEvent},
     id::{Xid, Zxid},
     jute::{JuteError, Reader, Result, Writer},
@@ -71,7 +71,7 @@ fn read_body(kind: u8, r: &mut Reader<'_>) -> Result<Body> {
         1 => Body::PathStat(path(r)?, Stat::read(r)?),
         2 => Body::Data(r.buffer()?.map(SharedBytes::from), Stat::read(r)?),
         3 => Body::ChildrenStat(encoded(&read_strings(r)?), Stat::read(r)?),
-        4 => Body::Acl(read_acls(r)?, Stat::read(r)?),
+        4 => Body::Acl(encoded_acls(&read_acls(r)?), Stat::read(r)?),
         5 => Body::Identities(read_identities(r)?),
         6 => Body::Stat(Stat::read(r)?),
         _ => Body::Multi(read_outcomes(r)?.into_iter().map(result).collect()),
@@ -91,6 +91,12 @@ fn result(outcome: OpOutcome<'_>) -> OpResult {
     }
 }
 
+fn encoded_acls(acls: &[Acl]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    write_acls(&mut bytes, acls);
+    bytes
+}
+
 fn encoded(names: &[String]) -> SharedBytes {
     let mut bytes = Vec::new();
     bytes.length(names.len());
@@ -103,7 +109,7 @@ fn encoded(names: &[String]) -> SharedBytes {
 /// Each takes four bytes or more.
 fn items(body: &Body) -> usize {
     match body {
-        Body::Acl(acls, _) => acls.len(),
+        Body::Acl(acls, _) => acls.len() / 12,
         Body::Identities(ids) => ids.len(),
         Body::Multi(results) => results.len(),
         _ => 0,

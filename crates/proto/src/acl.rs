@@ -15,6 +15,12 @@ impl Perms {
     pub const ADMIN: Perms = Perms(16);
     pub const ALL: Perms = Perms(31);
 
+    /// These and the others.
+    #[must_use]
+    pub fn with(self, others: Perms) -> Perms {
+        Perms(self.0 | others.0)
+    }
+
     /// Whether any of `wanted` is granted.
     pub fn any_of(self, wanted: Perms) -> bool {
         self.0 & wanted.0 != 0

@@ -5,7 +5,6 @@ mod read;
 pub use read::{OpOutcome, read_identities, read_outcomes, read_strings};
 
 use crate::{
-    acl::{Acl, write_acls},
     error::ErrorCode,
     id::{Xid, Zxid},
     jute::{Reader, Result, Writer},
@@ -53,8 +52,8 @@ pub enum Body {
     Children(SharedBytes),
     /// getChildren2.
     ChildrenStat(SharedBytes, Stat),
-    /// getACL.
-    Acl(Vec<Acl>, Stat),
+    /// getACL, as an encoded vector.
+    Acl(Vec<u8>, Stat),
     /// getAllChildrenNumber.
     Count(i32),
     /// getEphemerals, as an encoded vector.
@@ -77,7 +76,7 @@ impl Body {
         match self {
             Body::Children(names) | Body::ChildrenStat(names, _) => names.len(),
             Body::Paths(paths) => paths.len(),
-            Body::Acl(list, _) => list.iter().map(Acl::size).sum(),
+            Body::Acl(list, _) => list.len(),
             Body::Multi(results) | Body::BrokenMultiRead(results) => results.iter().map(OpResult::size).sum(),
             _ => 0,
         }
@@ -147,7 +146,7 @@ impl Body {
                 stat.write(out);
             }
             Body::Acl(acls, stat) => {
-                write_acls(out, acls);
+                out.raw(acls);
                 stat.write(out);
             }
             Body::Count(count) => out.i32(*count),

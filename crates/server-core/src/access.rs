@@ -1,13 +1,16 @@
 //! Who may do what: checks of ACLs, and what becomes of a list that a client sends.
 
-use crate::{auth, config::CoreConfig};
-use alloc::{collections::BTreeSet, vec::Vec};
+use crate::{auth, config::CoreConfig, identities::Identities, work::Work};
+use alloc::vec::Vec;
+use hashbrown::HashSet;
 use ostler_proto::{
     acl::{Acl, Id, Perms, RawAcl},
     error::ErrorCode,
+    jute::Writer,
     planted::{self, Bug},
 };
 use ostler_tree::AclRef;
+use rustc_hash::FxBuildHasher;
 
 /// Bytes that `auth` entries of one list may become: a short one of many permissions and a long id would take the
 /// machine's memory.
@@ -17,7 +20,7 @@ const EXPANDED_IN_REQUEST_MAX: usize = 16 << 20;
 
 /// What the `auth` entries of a request have become so far.
 #[derive(Debug, Default)]
-pub struct Expanded {
+pub(crate) struct Expanded {
     bytes: usize,
 }
 
@@ -31,34 +34,41 @@ impl Expanded {
 }
 
 /// Whether somebody with these ids may do any of `wanted`. An open list, an empty one and `super` allow all.
-pub fn allows(config: &CoreConfig, acl: &AclRef, wanted: Perms, ids: &[Id]) -> bool {
-    let Some(acl) = acl else { return true };
-    if config.skip_acl || acl.is_empty() || ids.iter().any(|id| id.scheme == "super") {
-        return true;
-    }
-    acl.iter().filter(|entry| entry.perms.any_of(wanted)).any(|entry| {
-        let (scheme, wanted) = (&*entry.id.scheme, &*entry.id.id);
-        (scheme == "world" && wanted == "anyone")
-            || ids.iter().any(|id| id.scheme == scheme && auth::matches(scheme, &id.id, wanted))
-    })
+pub(crate) fn allows(
+    config: &CoreConfig,
+    acl: &AclRef,
+    wanted: Perms,
+    ids: &Identities,
+    work: &Work,
+) -> bool {
+    let Some(list) = acl else { return true };
+    config.skip_acl || list.is_empty() || ids.is_super() || ids.granted(list, work).any_of(wanted)
 }
 
 /// Refuses with NOAUTH what [`allows`] does not allow.
-pub fn check(config: &CoreConfig, acl: &AclRef, wanted: Perms, ids: &[Id]) -> Result<(), ErrorCode> {
-    if allows(config, acl, wanted, ids) { Ok(()) } else { Err(ErrorCode::NoAuth) }
+pub(crate) fn check(
+    config: &CoreConfig,
+    acl: &AclRef,
+    wanted: Perms,
+    ids: &Identities,
+    work: &Work,
+) -> Result<(), ErrorCode> {
+    if allows(config, acl, wanted, ids, work) { Ok(()) } else { Err(ErrorCode::NoAuth) }
 }
 
 /// The list that is stored for the list that was sent: duplicates go, `auth` becomes the ids of the
 /// caller, everything else must be well formed.
-pub fn fix_up(
+pub(crate) fn fix_up(
     config: &CoreConfig,
     sent: Option<&[RawAcl<'_>]>,
     ids: &[Id],
     expanded: &mut Expanded,
 ) -> Result<Vec<Acl>, ErrorCode> {
     let mut fixed: Vec<Acl> = Vec::new();
-    let (mut seen, mut in_list) = (BTreeSet::new(), 0);
-    for entry in sent.unwrap_or_default() {
+    let sent = sent.unwrap_or_default();
+    let mut seen = HashSet::with_capacity_and_hasher(sent.len(), FxBuildHasher);
+    let mut in_list = 0;
+    for entry in sent {
         if !seen.insert((entry.perms.0, entry.scheme.as_deref(), entry.id.as_deref())) {
             continue;
         }
@@ -94,19 +104,22 @@ pub fn fix_up(
 }
 
 /// What somebody without ADMIN sees of a list: the hashes of digest ids are hidden.
-pub fn mask(mut acls: Vec<Acl>) -> Vec<Acl> {
-    for acl in acls.iter_mut().filter(|acl| acl.id.scheme == "digest") {
-        if let Some(colon) = acl.id.id.find(':') {
-            acl.id.id.truncate(colon);
-            acl.id.id.push_str(":x");
+pub(crate) fn write_masked(out: &mut Vec<u8>, acls: &[Acl]) {
+    out.length(acls.len());
+    for Acl { perms, id } in acls {
+        out.i32(perms.0);
+        out.string(&id.scheme);
+        match id.id.split_once(':') {
+            Some((user, _)) if id.scheme == "digest" => out.string(&alloc::format!("{user}:x")),
+            _ => out.string(&id.id),
         }
     }
-    acls
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ostler_tree::acl_table::to_ref;
 
     fn raw(perms: i32, scheme: &'static str, id: &'static str) -> RawAcl<'static> {
         RawAcl { perms: Perms(perms), scheme: Some(scheme.into()), id: Some(id.into()) }
@@ -145,12 +158,15 @@ mod tests {
     #[test]
     fn only_the_named_may() {
         let config = CoreConfig::default();
-        let acl: AclRef = Some([Acl { perms: Perms::READ, id: Id::new("digest", "bob:h") }].into());
+        let acl = to_ref(&[Acl { perms: Perms::READ, id: Id::new("digest", "bob:h") }], 1);
+        let may = |acl: &AclRef, wanted, ids: &[Id]| {
+            allows(&config, acl, wanted, &Identities::new(ids.iter().cloned()), &Work::default())
+        };
         let bob = [Id::new("digest", "bob:h")];
-        assert!(allows(&config, &acl, Perms::READ, &bob));
-        assert!(!allows(&config, &acl, Perms::WRITE, &bob));
-        assert!(!allows(&config, &acl, Perms::READ, &[Id::new("digest", "eve:h")]));
-        assert!(allows(&config, &acl, Perms::WRITE, &[Id::new("super", "")]));
-        assert!(allows(&config, &None, Perms::WRITE, &[]));
+        assert!(may(&acl, Perms::READ, &bob));
+        assert!(!may(&acl, Perms::WRITE, &bob));
+        assert!(!may(&acl, Perms::READ, &[Id::new("digest", "eve:h")]));
+        assert!(may(&acl, Perms::WRITE, &[Id::new("super", "")]));
+        assert!(may(&None, Perms::WRITE, &[]));
     }
 }

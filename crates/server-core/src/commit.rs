@@ -9,6 +9,7 @@ use crate::{
     fifo::{AnswerForm, Numbered, Waiting},
     input::{ClientRequest, ConnId, Mono, Now},
     server::{Outstanding, Phase, Server, Syncing, UNANSWERED},
+    work,
 };
 use alloc::{boxed::Box, vec::Vec};
 use ostler_proto::{
@@ -24,7 +25,7 @@ use ostler_proto::{
     txn::{Txn, TxnCreateKind, TxnRecord},
 };
 use ostler_tree::{AclRef, Outcome, TreeEvent};
-use ostler_zab::PersistSeq;
+use ostler_zab::{Leader, PersistSeq};
 
 impl Server {
     /// The disk has reached `seq`: this server's own acknowledgement of all proposals up to there.
@@ -48,8 +49,20 @@ impl Server {
     /// A server has everything up to `zxid` on disk. What a quorum has commits.
     pub(crate) fn acknowledged(&mut self, now: Now, from: ServerId, zxid: Zxid, effects: &mut Vec<Effect>) {
         let Some(leader) = &mut self.leader else { return };
-        let mut committed = leader.acknowledge(from, zxid);
-        while let Some(proposal) = self.outstanding.pop_front_if(|first| first.zxid <= committed) {
+        leader.acknowledge(from, zxid);
+        self.commit_decided(now, effects);
+    }
+
+    /// Commits what has been decided, as far as there is work to spend; see [`crate::go_on`] for the rest.
+    pub(crate) fn commit_decided(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        self.backlog.commits = false;
+        let Some(mut committed) = self.leader.as_ref().map(Leader::committed) else { return };
+        while let Some(first) = self.outstanding.front().filter(|first| first.zxid <= committed) {
+            if self.work.is_spent() || self.has_to_wait(first) {
+                self.backlog.commits = true;
+                return;
+            }
+            let Some(proposal) = self.outstanding.pop_front() else { return };
             self.tell_commit(&proposal, effects);
             self.commit(now, &proposal, effects);
             // From here on others decide, who may have acknowledged more.
@@ -68,9 +81,11 @@ impl Server {
         if !self.syncs.is_empty() {
             self.end_wait_of_own(now, record.header.session, effects);
         }
+        self.answer_what_came_before(now, proposal, record.header.session, effects);
         let mut events = core::mem::take(&mut self.events);
         let outcome = self.tree.apply(&record, &mut events);
         self.overlay.retire(proposal.zxid);
+        self.work.add(work::COMMIT + work::CHANGE * events.len() + proposal.record.0.len() / work::BYTES);
         self.stats.commits += 1;
         self.count_commit(now.since_wall(record.header.time_ms), is_reconfig(&proposal.record));
         self.note_commit(now, proposal.zxid);
@@ -107,6 +122,24 @@ impl Server {
         }
     }
 
+    /// Requests of the writer's that came before this write, and have not had their turn, must not see it. A server that
+    /// leads has not let it come to that.
+    fn answer_what_came_before(
+        &mut self,
+        now: Now,
+        proposal: &Outstanding,
+        session: SessionId,
+        effects: &mut Vec<Effect>,
+    ) {
+        let conn = match self.leader {
+            Some(_) => proposal.conn,
+            None => self.sessions.get(session).and_then(|state| state.conn),
+        };
+        if let Some(conn) = conn {
+            self.catch_up_with(now, conn, effects);
+        }
+    }
+
     /// `ms` have passed since the transaction was made.
     fn count_commit(&mut self, ms: u64, is_reconfig: bool) {
         let writes = &mut self.stats.writes;
@@ -127,12 +160,16 @@ impl Server {
     fn notify(&mut self, event: &TreeEvent, effects: &mut Vec<Effect>) {
         let mut notifications = Vec::new();
         self.watches.fire(event, &mut notifications);
+        self.work.add(self.watches.lookups_above());
+        let some_are_gone = self.watches.has_departed();
         for notification in notifications {
             let acl = if notification.by_parent_acl { &event.parent_acl } else { &event.acl };
+            self.work.add(1 + notification.watchers.len());
             let conns: Vec<ConnId> = notification
                 .watchers
                 .into_iter()
                 .map(ConnId::from)
+                .filter(|conn| !some_are_gone || self.hears(*conn))
                 .filter(|conn| self.may_know(*conn, acl))
                 .collect();
             self.count_notifications(notification.kind, &conns);
@@ -149,10 +186,17 @@ impl Server {
         }
     }
 
+    /// Whether a connection is there and not closed.
+    fn hears(&self, conn: ConnId) -> bool {
+        self.conns.get(&conn).is_some_and(|state| !matches!(state.phase, Phase::Closed { .. }))
+    }
+
     fn may_know(&self, conn: ConnId, acl: &AclRef) -> bool {
-        let Some(acls) = acl else { return true };
-        let ids = self.conns.get(&conn).map_or(&[][..], |state| &state.ids);
-        acls.is_empty() || access::allows(&self.config, acl, Perms::READ, ids)
+        if acl.is_none() {
+            return true;
+        }
+        let ids = self.conns.get(&conn).map_or(&self.nobody, |state| &state.ids);
+        access::allows(&self.config, acl, Perms::READ, ids, &self.work)
     }
 
     fn count_notifications(&mut self, kind: EventType, conns: &[ConnId]) {
@@ -239,17 +283,35 @@ impl Server {
         self.reply(now, conn, request, result, effects);
     }
 
-    /// Serves what waits at the head of a fifo up to the next write that is still outstanding.
+    /// Serves what waits at the head of a fifo up to the next write that is still outstanding, as far as there is work to
+    /// spend.
     pub(crate) fn drain(&mut self, now: Now, conn: ConnId, effects: &mut Vec<Effect>) {
         loop {
             let applied = self.tree.last_processed();
             let Some(state) = self.conns.get_mut(&conn) else { return };
+            if state.behind {
+                // It has its turn later.
+                return;
+            }
             match state.fifo.front() {
+                Some(Waiting::Parked { .. } | Waiting::Watching { .. }) if self.work.is_spent() => {
+                    return self.leave_for_later(conn);
+                }
+                Some(Waiting::Watching { .. }) => {
+                    let Some(Waiting::Watching { xid, code, arrived, payload, left }) =
+                        state.fifo.pop_front()
+                    else {
+                        return;
+                    };
+                    let rest = (payload.into_vec().into(), left);
+                    self.set_watches(now, conn, (xid, code, arrived), rest, effects);
+                }
                 Some(Waiting::Parked { .. }) => {
                     let Some(Waiting::Parked { payload, arrived, promised }) = state.fifo.pop_front() else {
                         return;
                     };
                     state.promised -= promised;
+                    self.work.add(work::REQUEST + payload.len() / work::BYTES);
                     let request =
                         ClientRequest::decode(&payload).expect("a parked request was decoded before");
                     self.serve(now, conn, &request, arrived, effects);

@@ -3,7 +3,7 @@
 //! A write is proposed at once and waits for its commit. A read waits only behind writes of its own
 //! session; with none outstanding it is served at once. What waits is kept as the bytes it came in.
 
-use crate::input::Mono;
+use crate::{input::Mono, watches::WatchesLeft};
 use alloc::{boxed::Box, collections::VecDeque};
 use ostler_proto::{
     error::ErrorCode,
@@ -64,6 +64,8 @@ pub(crate) enum Waiting {
     Sync { xid: Xid, after: Zxid, path: Option<Box<str>>, arrived: Mono },
     /// Behind a write or a sync. Its answer will be about so many bytes of the tree, see [`ostler_proto::reply::Body::size`].
     Parked { payload: Box<[u8]>, arrived: Mono, promised: usize },
+    /// The rest of a setWatches of many paths.
+    Watching { xid: Xid, code: i32, arrived: Mono, payload: Box<[u8]>, left: WatchesLeft },
 }
 
 /// A connection's unanswered requests.

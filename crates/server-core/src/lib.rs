@@ -7,7 +7,7 @@
 #![no_std]
 extern crate alloc;
 
-pub mod access;
+mod access;
 pub mod auth;
 mod commit;
 pub mod config;
@@ -15,6 +15,8 @@ mod connect;
 pub mod effect;
 pub mod ensemble;
 mod fifo;
+mod go_on;
+mod identities;
 pub mod input;
 mod multi;
 mod prepare;
@@ -27,6 +29,7 @@ pub mod server;
 pub mod session;
 pub mod stats;
 mod watches;
+pub mod work;
 
 pub use config::CoreConfig;
 pub use effect::{CloseReason, Effect, LearnerMaster, PeerMessage, PersistOp, Record};

@@ -1,6 +1,6 @@
 //! multi: all of its operations or none.
 
-use crate::prepare::Preparer;
+use crate::{prepare::Preparer, work};
 use alloc::vec::Vec;
 use ostler_proto::{error::ErrorCode, request::MultiOp, txn::Txn};
 
@@ -16,6 +16,7 @@ impl Preparer<'_> {
                 txns.push(Txn::Error(ErrorCode::RuntimeInconsistency.code()));
                 continue;
             }
+            self.work.add(work::WRITE);
             let prepared = match op {
                 MultiOp::Create(create) => self.create(create),
                 MultiOp::Delete(delete) => self.delete(delete),

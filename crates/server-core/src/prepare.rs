@@ -3,11 +3,13 @@
 use crate::{
     access::{self, Expanded},
     config::CoreConfig,
+    identities::Identities,
     stats::Stats,
+    work::{self, Work},
 };
-use alloc::{borrow::Cow, format};
+use alloc::{borrow::Cow, format, vec::Vec};
 use ostler_proto::{
-    acl::{Id, Perms, RawAcl},
+    acl::{Acl, Perms, RawAcl},
     error::ErrorCode,
     id::{SessionId, Zxid},
     op::Op,
@@ -17,7 +19,7 @@ use ostler_proto::{
     stat::{EphemeralOwner, NodeKind, StatPersisted, TTL_MAX_MS},
     txn::{CreateTxn, Txn, TxnCreateKind},
 };
-use ostler_tree::{Overlay, PendingNode, Tree, acl_table};
+use ostler_tree::{AclRef, Overlay, PendingNode, Tree, acl_table};
 
 /// What a request becomes: a transaction, or the error that the client gets.
 pub(crate) type Prepared<'a> = Result<Txn<'a>, ErrorCode>;
@@ -32,7 +34,8 @@ pub(crate) struct Preparer<'s> {
     pub(crate) time_ms: i64,
     pub(crate) session: SessionId,
     pub(crate) ephemerals: Ephemerals,
-    pub(crate) ids: &'s [Id],
+    pub(crate) ids: &'s Identities,
+    pub(crate) work: &'s Work,
     pub(crate) expanded: Expanded,
 }
 
@@ -70,6 +73,7 @@ const HALF_OF_NUMBERS: i32 = 1 << 30;
 
 impl Preparer<'_> {
     pub(crate) fn prepare<'a>(&mut self, request: &Request<'a>) -> Prepared<'a> {
+        self.work.add(work::WRITE);
         match request {
             Request::Create(create) => self.create(create),
             Request::Delete(delete) => self.delete(delete),
@@ -89,7 +93,19 @@ impl Preparer<'_> {
     }
 
     fn check(&self, node: &PendingNode, wanted: Perms) -> Result<(), ErrorCode> {
-        access::check(self.config, &node.acl, wanted, self.ids)
+        access::check(self.config, &node.acl, wanted, self.ids, self.work)
+    }
+
+    fn fix_up(&mut self, sent: Option<&[RawAcl<'_>]>) -> Result<Vec<Acl>, ErrorCode> {
+        let fixed = access::fix_up(self.config, sent, self.ids.all(), &mut self.expanded)?;
+        // Each entry is compared, checked, copied and sorted in.
+        self.work.add(fixed.len() * 2);
+        Ok(fixed)
+    }
+
+    /// A list as it is before the tree has it.
+    fn pending_list(&mut self, acl: &[Acl]) -> AclRef {
+        acl_table::to_ref(acl, self.overlay.next_serial())
     }
 
     pub(crate) fn create<'a>(&mut self, create: &Create<'a>) -> Prepared<'a> {
@@ -98,7 +114,7 @@ impl Preparer<'_> {
             return Err(error);
         }
         let parent_path = path::parent(&create.path).ok_or(ErrorCode::BadArguments)?;
-        let acl = access::fix_up(self.config, create.acl.as_deref(), self.ids, &mut self.expanded)?;
+        let acl = self.fix_up(create.acl.as_deref())?;
         let mut parent = self.node(parent_path)?;
         self.check(&parent, Perms::CREATE)?;
         let path: Cow<'a, str> = if mode.sequential {
@@ -144,7 +160,7 @@ impl Preparer<'_> {
             }
         };
         let stat = StatPersisted::created(self.zxid, self.time_ms, owner);
-        let node = PendingNode::new(&path, create.data, stat, acl_table::to_ref(acl.clone()));
+        let node = PendingNode::new(&path, create.data, stat, self.pending_list(&acl));
         self.put(&path, Some(node));
         let ephemeral = mode.ephemeral;
         Ok(Txn::Create(CreateTxn {
@@ -191,6 +207,7 @@ impl Preparer<'_> {
 
     /// Notes that a znode will be gone.
     pub(crate) fn forget(&mut self, path: &str) {
+        self.work.add(work::CHANGE);
         if let Some(parent_path) = path::parent(path)
             && let Some(mut parent) = self.overlay.get(self.tree, parent_path)
         {
@@ -216,7 +233,7 @@ impl Preparer<'_> {
         if !path::is_valid(path) {
             return Err(ErrorCode::BadArguments);
         }
-        let mut acl = access::fix_up(self.config, acl, self.ids, &mut self.expanded)?;
+        let mut acl = self.fix_up(acl)?;
         let mut node = self.node(path)?;
         if planted::is(Bug::AclOfBefore)
             && let Some(before) = &node.acl
@@ -225,7 +242,7 @@ impl Preparer<'_> {
         }
         self.check(&node, Perms::ADMIN)?;
         let version = check_version(node.stat().aversion, version)?;
-        node.set_acl(acl_table::to_ref(acl.clone()), version);
+        node.set_acl(self.pending_list(&acl), version);
         self.put(path, Some(node));
         Ok(Txn::SetAcl { path: path.clone(), acl: acl.into(), version })
     }

@@ -4,6 +4,7 @@ use crate::{
     access::Expanded,
     effect::{Effect, PeerMessage, PersistOp, Record},
     ensemble::{Held, local_sessions::may_have_ephemerals},
+    identities::Identities,
     input::{ClientRequest, ConnId, Now},
     prepare::{Ephemerals, Preparer},
     server::{Outstanding, Server},
@@ -11,7 +12,6 @@ use crate::{
 };
 use alloc::{sync::Arc, vec::Vec};
 use ostler_proto::{
-    acl::Id,
     error::ErrorCode,
     id::{SessionId, Zxid},
     planted::{self, Bug},
@@ -25,14 +25,14 @@ pub(crate) enum Asker<'a> {
     /// A client here.
     Client(ConnId),
     /// Somebody with these identities.
-    Ids(&'a [Id]),
+    Ids(&'a Identities),
+    /// The server itself.
+    Nobody,
 }
 
 impl Asker<'_> {
-    pub(crate) const NOBODY: Asker<'static> = Asker::Ids(&[]);
-
     pub(crate) fn of(conn: Option<ConnId>) -> Asker<'static> {
-        conn.map_or(Asker::NOBODY, Asker::Client)
+        conn.map_or(Asker::Nobody, Asker::Client)
     }
 }
 
@@ -45,14 +45,16 @@ impl Server {
         asker: Asker<'s>,
     ) -> Preparer<'s> {
         let ids = match asker {
-            Asker::Client(conn) => self.conns.get(&conn).map_or(&[][..], |state| &state.ids),
+            Asker::Client(conn) => self.conns.get(&conn).map_or(&self.nobody, |state| &state.ids),
             Asker::Ids(ids) => ids,
+            Asker::Nobody => &self.nobody,
         };
         Preparer {
             config: &self.config,
             tree: &self.tree,
             overlay: &mut self.overlay,
             stats: &mut self.stats,
+            work: &self.work,
             zxid,
             time_ms: now.wall_ms,
             session,

@@ -5,11 +5,13 @@ use crate::{
     effect::{CloseReason, Effect},
     input::{ClientRequest, ConnId, Mono, Now},
     server::{Phase, Server},
+    watches::WatchesLeft,
+    work,
 };
 use alloc::{string::String, vec::Vec};
 use arcstr::ArcStr;
 use ostler_proto::{
-    acl::{Acl, Perms},
+    acl::{Acl, Perms, write_acls},
     error::ErrorCode,
     id::{Xid, Zxid},
     jute::Writer,
@@ -64,9 +66,14 @@ impl Server {
         match request.request {
             Request::Unimplemented => return self.refuse_unknown(conn, request.xid, effects),
             Request::CloseSession => return self.close_local(now, conn, request, arrived, effects),
+            Request::SetWatches(_) => {
+                let asked = (request.xid, request.code(), arrived);
+                let all = (request.payload.into(), WatchesLeft::of(request.payload));
+                return self.set_watches(now, conn, asked, all, effects);
+            }
             _ => {}
         }
-        let answer = self.read(conn, &request.request, effects);
+        let answer = self.read(conn, &request.request);
         // Most answers are small, and are not looked up for.
         let size = answer.as_ref().map_or(0, Body::size);
         if size > 0
@@ -90,7 +97,7 @@ impl Server {
         self.close(conn, CloseReason::Protocol, effects);
     }
 
-    fn read(&mut self, conn: ConnId, request: &Request<'_>, effects: &mut Vec<Effect>) -> Answer {
+    fn read(&mut self, conn: ConnId, request: &Request<'_>) -> Answer {
         match request {
             Request::GetData(read) => self.get_data(conn, read),
             Request::Exists(read) => self.exists(conn, read),
@@ -112,6 +119,7 @@ impl Server {
             Request::MultiRead { ops, broken } => {
                 let (mut results, mut size) = (Vec::with_capacity(ops.len()), 0);
                 for op in ops {
+                    self.work.add(work::REQUEST);
                     let result = self.multi_read_op(conn, op);
                     size += result.size();
                     results.push(result);
@@ -124,7 +132,6 @@ impl Server {
             }
             Request::Ping => Ok(Body::None),
             Request::Sync(path) => Ok(sync_body(path.as_deref())),
-            Request::SetWatches(set) => Ok(self.set_watches(conn, set, effects)),
             Request::AddWatch { path, mode } => self.add_watch(conn, path, *mode),
             Request::CheckWatches { path, kind } => self.check_watches(conn, path, *kind),
             Request::RemoveWatches { path, kind } => self.remove_watches(conn, path, *kind),
@@ -136,7 +143,7 @@ impl Server {
     /// go along with each request to a leader. Who takes its requests should wait with more while this is much: all of
     /// them are answered at once.
     pub fn promised(&self, conn: ConnId) -> usize {
-        self.conns.get(&conn).map_or(0, |state| state.promised + state.fifo.len() * state.ids_size)
+        self.conns.get(&conn).map_or(0, |state| state.promised + state.fifo.len() * state.ids.size())
     }
 
     /// About how many bytes of the tree a read would be answered with now, see [`Body::size`].
@@ -145,14 +152,16 @@ impl Server {
             Request::GetChildren(read) | Request::GetChildren2(read) => self.list_size(&read.path),
             Request::GetAcl(path) => {
                 let acl = self.tree.get(path).and_then(|node| self.tree.acl(node));
-                acl.map_or(0, |list| list.iter().map(Acl::size).sum())
+                acl.map_or(0, |list| list.size())
             }
             Request::GetEphemerals { .. } => {
                 let session = self.conns.get(&conn).and_then(|state| state.session()).unwrap_or_default();
+                self.work.add(self.tree.ephemerals(session).len() / work::NAMES);
                 self.tree.ephemerals(session).map(|path| path.len()).sum()
             }
             Request::MultiRead { ops, .. } => {
                 let mut size = 0;
+                self.work.add(ops.len());
                 for op in ops {
                     size += match op {
                         MultiReadOp::GetData(path) => self.tree.get(path).map_or(0, Znode::data_len),
@@ -170,8 +179,7 @@ impl Server {
 
     fn list_size(&self, path: &str) -> usize {
         let Some(node) = self.tree.get(path) else { return 0 };
-        let anew = || self.tree.children(path).map(|name| 4 + name.len()).sum();
-        self.kept_list(node).map_or_else(anew, |kept| kept.len())
+        self.tree.names_size(&node.path)
     }
 
     /// The znode, if it is there and the caller may read it.
@@ -226,7 +234,8 @@ impl Server {
         if let Some(kept) = self.kept_list(node) {
             return kept;
         }
-        let mut names = Vec::with_capacity(4 + node.num_children as usize * 24);
+        self.work.add(node.num_children as usize / work::NAMES);
+        let mut names = Vec::with_capacity(self.tree.names_size(&node.path));
         names.length(node.num_children as usize);
         for name in self.tree.children(&node.path) {
             names.string(name);
@@ -245,9 +254,15 @@ impl Server {
         let node = self.tree.get(path).ok_or(ErrorCode::NoNode)?;
         let acl = self.tree.acl(node);
         self.check_access(conn, &acl, Perms(Perms::READ.0 | Perms::ADMIN.0))?;
-        let list = acl.as_ref().map_or_else(|| Vec::from([Acl::world(Perms::ALL)]), |acls| acls.to_vec());
         let admin = self.check_access(conn, &acl, Perms::ADMIN).is_ok();
-        Ok(Body::Acl(if admin { list } else { access::mask(list) }, self.tree.stat(node)))
+        let mut out = Vec::with_capacity(acl.as_ref().map_or(64, |list| list.size()));
+        match &acl {
+            None => write_acls(&mut out, &[Acl::world(Perms::ALL)]),
+            Some(list) if admin => write_acls(&mut out, list),
+            Some(list) => access::write_masked(&mut out, list),
+        }
+        self.work.add(acl.map_or(0, |list| list.len()) / work::NAMES);
+        Ok(Body::Acl(out, self.tree.stat(node)))
     }
 
     /// The caller's own ephemerals. The prefix is compared as text: "/a" covers "/ab" too.
@@ -257,6 +272,7 @@ impl Server {
         let means_all = |prefix: &str| matches!(prefix.trim_matches(|c| c <= ' '), "" | "/");
         let prefix = prefix.filter(|prefix| !means_all(prefix)).unwrap_or("/");
         let session = self.conns.get(&conn).and_then(|state| state.session()).unwrap_or_default();
+        self.work.add(self.tree.ephemerals(session).len() / work::NAMES);
         let paths: Vec<_> = self.tree.ephemerals(session).filter(|path| path.starts_with(prefix)).collect();
         let mut out = Vec::new();
         out.length(paths.len());
@@ -267,7 +283,7 @@ impl Server {
     }
 
     fn who_am_i(&self, conn: ConnId) -> Body {
-        let ids = self.conns.get(&conn).map_or(&[][..], |state| &state.ids);
+        let ids = self.conns.get(&conn).map_or(&[][..], |state| state.ids.all());
         let shown = ids.iter().map(|id| (String::from(&*id.scheme), auth::user_name(id)));
         Body::Identities(shown.collect())
     }

@@ -20,11 +20,33 @@ pub(crate) struct Reaper {
     next_check: Mono,
     next_delete: Mono,
     doomed: VecDeque<ArcStr>,
+    /// The last znode that was looked at; `None` while nobody looks.
+    looking: Option<Looked>,
 }
+
+/// How far the search has come: first through the containers, then through the TTL nodes.
+#[derive(Debug, Clone)]
+struct Looked {
+    at_ttls: bool,
+    after: ArcStr,
+}
+
+/// Znodes that are looked at before the work that is left is.
+const PORTION: usize = 64;
 
 impl Reaper {
     pub(crate) fn new(now: Mono, interval_ms: u64) -> Self {
-        Reaper { next_check: Mono(now.0 + interval_ms), next_delete: now, doomed: VecDeque::new() }
+        Reaper {
+            next_check: Mono(now.0 + interval_ms),
+            next_delete: now,
+            doomed: VecDeque::new(),
+            looking: None,
+        }
+    }
+
+    /// Whether the search goes on at once.
+    pub(crate) fn is_looking(&self) -> bool {
+        self.looking.is_some()
     }
 
     pub(crate) fn next_deadline(&self) -> Mono {
@@ -36,10 +58,11 @@ impl Server {
     pub(crate) fn reap(&mut self, now: Now, effects: &mut Vec<Effect>) {
         if now.mono >= self.reaper.next_check {
             self.reaper.next_check = Mono(now.mono.0 + self.config.reaper_interval_ms.max(1));
-            if self.reaper.doomed.is_empty() {
-                self.reaper.doomed = self.doomed(now).into();
+            if self.reaper.doomed.is_empty() && self.reaper.looking.is_none() {
+                self.reaper.looking = Some(Looked { at_ttls: false, after: ArcStr::new() });
             }
         }
+        self.look_for_doomed(now);
         let pause_ms = 60_000 / u64::from(self.config.reaper_max_per_minute.max(1));
         while now.mono >= self.reaper.next_delete
             && let Some(path) = self.reaper.doomed.pop_front()
@@ -58,19 +81,34 @@ impl Server {
         }
         let session = SessionId::NONE;
         let zxid = self.next_zxid();
-        self.preparer(zxid, now, session, Asker::NOBODY).forget(path);
+        self.preparer(zxid, now, session, Asker::Nobody).forget(path);
         let txn = Txn::Delete { reaped: true, path: path.into() };
         self.append(now, session, 0, txn, None, effects);
     }
 
-    fn doomed(&self, now: Now) -> Vec<ArcStr> {
-        let candidates = self.tree.containers().chain(self.tree.ttls());
-        candidates
-            .filter(|path| {
+    /// Goes on with the search, for as long as there is work to spend.
+    fn look_for_doomed(&mut self, now: Now) {
+        while !self.work.is_spent()
+            && let Some(looked) = self.reaper.looking.take()
+        {
+            let of_kind = if looked.at_ttls {
+                self.tree.ttls_after(&looked.after)
+            } else {
+                self.tree.containers_after(&looked.after)
+            };
+            let portion: Vec<ArcStr> = of_kind.take(PORTION).cloned().collect();
+            self.work.add(portion.len() * 2);
+            self.reaper.looking = match (portion.last(), looked.at_ttls) {
+                (Some(last), at_ttls) => Some(Looked { at_ttls, after: last.clone() }),
+                (None, false) => Some(Looked { at_ttls: true, after: ArcStr::new() }),
+                (None, true) => None,
+            };
+            let is_doomed = |path: &ArcStr| {
                 self.tree.get(path).is_some_and(|node| self.is_doomed(&node.stat, node.num_children, now))
-            })
-            .cloned()
-            .collect()
+            };
+            let doomed: Vec<ArcStr> = portion.into_iter().filter(is_doomed).collect();
+            self.reaper.doomed.extend(doomed);
+        }
     }
 
     /// A container that has had children; one that never had, where a limit is set; a TTL node unchanged

@@ -1,10 +1,7 @@
 //! Sessions that this server keeps alive, in buckets by the time at which they expire.
 
 use crate::input::{ConnId, Mono};
-use alloc::{
-    collections::{BTreeMap, BTreeSet},
-    vec::Vec,
-};
+use alloc::collections::{BTreeMap, BTreeSet};
 use hashbrown::HashMap;
 use ostler_proto::id::SessionId;
 use ostler_zab::leading::LinkId;
@@ -166,37 +163,30 @@ impl Sessions {
         self.spared_until.is_none()
     }
 
-    /// Takes the sessions of a scope whose time is over, and marks them.
-    pub fn expire(&mut self, now: Mono, scope: Scope) -> Vec<SessionId> {
-        let mut expired = Vec::new();
-        while let Some(bucket) = self.buckets_of(scope).first_entry()
-            && *bucket.key() <= now
-        {
-            for id in bucket.remove() {
-                if let Some(session) = self.by_id.get_mut(&id)
-                    && !session.closing
-                {
-                    session.closing = true;
-                    expired.push(id);
-                }
+    /// Takes one of a scope's sessions whose time is over, and marks it.
+    pub fn expire_next(&mut self, now: Mono, scope: Scope) -> Option<SessionId> {
+        while let Some(id) = take_first(self.buckets_of(scope), now) {
+            if let Some(session) = self.by_id.get_mut(&id)
+                && !session.closing
+            {
+                session.closing = true;
+                return Some(id);
             }
         }
-        expired
+        None
     }
 
-    /// At a learner, where no session that all servers know ends: takes the connections of those whose time is over.
-    pub fn take_silent(&mut self, now: Mono) -> Vec<ConnId> {
-        let mut silent = Vec::new();
-        while let Some(bucket) = self.global.first_entry()
-            && *bucket.key() <= now
-        {
-            let conns = bucket.remove().into_iter().filter_map(|id| self.by_id.get(&id)?.conn);
-            silent.extend(conns);
+    /// At a learner, where no session that all servers know ends: takes one whose time is over, and gives its connection.
+    pub fn next_silent(&mut self, now: Mono) -> Option<ConnId> {
+        while let Some(id) = take_first(&mut self.global, now) {
+            if let Some(conn) = self.by_id.get(&id).and_then(|session| session.conn) {
+                return Some(conn);
+            }
         }
-        silent
+        None
     }
 
-    /// When [`Sessions::expire`] next has work.
+    /// When [`Sessions::expire_next`] next has work.
     pub fn next_deadline(&self, scope: Scope) -> Option<Mono> {
         let first = self.buckets(scope).next().map(|(bucket, _)| bucket);
         first.map(|first| self.spared_until.map_or(first, |until| until.max(first)))
@@ -222,6 +212,15 @@ impl Sessions {
     }
 }
 
+fn take_first(buckets: &mut Buckets, now: Mono) -> Option<SessionId> {
+    let mut bucket = buckets.first_entry().filter(|bucket| *bucket.key() <= now)?;
+    let id = bucket.get_mut().pop_first();
+    if bucket.get().is_empty() {
+        bucket.remove();
+    }
+    id
+}
+
 fn leave_bucket(buckets: &mut Buckets, bucket: Mono, id: SessionId) {
     if let Some(ids) = buckets.get_mut(&bucket) {
         ids.remove(&id);
@@ -234,16 +233,21 @@ fn leave_bucket(buckets: &mut Buckets, bucket: Mono, id: SessionId) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     const S: SessionId = SessionId(1);
+
+    fn expire(sessions: &mut Sessions, now: Mono, scope: Scope) -> Vec<SessionId> {
+        core::iter::from_fn(|| sessions.expire_next(now, scope)).collect()
+    }
 
     #[test]
     fn a_session_lives_from_its_timeout_to_a_tick_more() {
         let mut sessions = Sessions::new(2000);
         sessions.insert(Mono(100), S, 4000, None);
         assert_eq!(sessions.next_deadline(Scope::Global), Some(Mono(6000)));
-        assert_eq!(sessions.expire(Mono(5999), Scope::Global), []);
-        assert_eq!(sessions.expire(Mono(6000), Scope::Global), [S]);
+        assert_eq!(expire(&mut sessions, Mono(5999), Scope::Global), []);
+        assert_eq!(expire(&mut sessions, Mono(6000), Scope::Global), [S]);
         assert!(!sessions.touch(Mono(6000), S), "a closing session is not saved by a touch");
         assert!(sessions.remove(S).is_some());
         assert!(!sessions.touch(Mono(6000), S));
@@ -272,7 +276,7 @@ mod tests {
         assert_eq!(sessions.make_global(local), Some(2000));
         assert_eq!(sessions.make_global(local), None, "it is global");
         assert_eq!(sessions.next_deadline(Scope::Local), None);
-        assert_eq!(sessions.expire(Mono(6000), Scope::Local), []);
-        assert_eq!(sessions.expire(Mono(6000), Scope::Global), [S, local]);
+        assert_eq!(expire(&mut sessions, Mono(6000), Scope::Local), []);
+        assert_eq!(expire(&mut sessions, Mono(6000), Scope::Global), [S, local]);
     }
 }

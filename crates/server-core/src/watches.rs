@@ -1,66 +1,132 @@
 //! Requests about watches.
 
-use crate::{effect::Effect, input::ConnId, server::Server};
-use alloc::vec::Vec;
+use crate::{
+    effect::Effect,
+    fifo::Waiting,
+    input::{ConnId, Mono, Now},
+    server::Server,
+    work,
+};
+use alloc::{borrow::Cow, vec::Vec};
 use arcstr::ArcStr;
 use ostler_proto::{
     error::ErrorCode,
     event::EventType,
+    id::Xid,
+    jute::{self, Reader},
+    op::Op,
     planted::{self, Bug},
     reply::Body,
-    request::SetWatches,
 };
 use ostler_tree::watch::{WatchTarget, WatcherKind};
 
 const PERSISTENT: i32 = 0;
 const PERSISTENT_RECURSIVE: i32 = 1;
 
+/// How far a setWatches has been read. It may be of a hundred thousand paths, which are set a part at a time: what changes
+/// meanwhile is told of each path when its turn comes, as if the request had come only then.
+#[derive(Debug)]
+pub(crate) struct WatchesLeft {
+    /// The last change that the client knows of.
+    seen: i64,
+    at: usize,
+    list: usize,
+    /// Of the present list, once its length is read.
+    in_list: Option<usize>,
+}
+
+/// One path of a setWatches.
+struct Wanted<'a> {
+    list: usize,
+    path: Cow<'a, str>,
+}
+
+const LISTS: usize = 3;
+/// Of setWatches2.
+const LISTS_OF_2: usize = 5;
+
+impl WatchesLeft {
+    /// All of a request's.
+    pub(crate) fn of(payload: &[u8]) -> WatchesLeft {
+        let mut left = WatchesLeft { seen: -1, at: 8, list: 0, in_list: None };
+        left.seen = left.read(payload, Reader::i64).unwrap_or(-1);
+        left
+    }
+
+    fn read<'a, T>(
+        &mut self,
+        payload: &'a [u8],
+        one: impl FnOnce(&mut Reader<'a>) -> jute::Result<T>,
+    ) -> Option<T> {
+        let mut reader = Reader::new(payload.get(self.at..)?);
+        let read = one(&mut reader).ok()?;
+        self.at = payload.len() - reader.rest().len();
+        Some(read)
+    }
+
+    /// The next path; `None` at the end. What is read here has been decoded before, so it ends early for nothing else.
+    fn next<'a>(&mut self, payload: &'a [u8], lists: usize) -> Option<Wanted<'a>> {
+        while self.list < lists {
+            let in_list = match self.in_list {
+                Some(left) => left,
+                None => self.read(payload, Reader::length)?.unwrap_or(0),
+            };
+            if in_list > 0 {
+                self.in_list = Some(in_list - 1);
+                return Some(Wanted { list: self.list, path: self.read(payload, Reader::text)? });
+            }
+            (self.list, self.in_list) = (self.list + 1, None);
+        }
+        None
+    }
+}
+
 impl Server {
     /// A client that has reconnected says what it watches and what it last saw: what has changed since is
     /// told at once, the rest is watched on. No ACL is looked at here, as upstream has it.
     pub(crate) fn set_watches(
         &mut self,
+        now: Now,
         conn: ConnId,
-        set: &SetWatches<'_>,
+        asked: (Xid, i32, Mono),
+        (payload, mut left): (Cow<'_, [u8]>, WatchesLeft),
         effects: &mut Vec<Effect>,
-    ) -> Body {
+    ) {
+        let lists = if asked.1 == Op::SetWatches2.code() { LISTS_OF_2 } else { LISTS };
+        let lists = if planted::is(Bug::PersistentNotSetAgain) { LISTS } else { lists };
+        while !self.work.is_spent() {
+            let Some(wanted) = left.next(&payload, lists) else {
+                self.stats.read_latency_ms.add(now.mono.0.saturating_sub(asked.2.0));
+                return self.reply(now, conn, asked, Ok(Body::None), effects);
+            };
+            self.work.add(work::WATCH);
+            self.set_watch(conn, &wanted, left.seen, effects);
+        }
+        let (xid, code, arrived) = asked;
+        let waiting = Waiting::Watching { xid, code, arrived, payload: payload.into(), left };
+        if let Some(state) = self.conns.get_mut(&conn) {
+            state.fifo.push_front(waiting);
+        }
+        self.leave_for_later(conn);
+    }
+
+    fn set_watch(&mut self, conn: ConnId, wanted: &Wanted<'_>, seen: i64, effects: &mut Vec<Effect>) {
         let lost = planted::is(Bug::WatchesLostOnReconnect);
-        let seen = if lost { i64::MAX } else { set.relative_zxid };
-        let watcher = conn.watcher();
-        for path in &set.data {
-            match self.tree.get(path) {
-                None => self.catch_up(conn, EventType::NodeDeleted, path, effects),
-                Some(node) if node.stat.mzxid.to_wire() > seen => {
-                    self.catch_up(conn, EventType::NodeDataChanged, path, effects);
-                }
-                Some(_) => self.watches.add_standard(WatchTarget::Data, path, watcher),
+        let seen = if lost { i64::MAX } else { seen };
+        let (path, watcher) = (&*wanted.path, conn.watcher());
+        match (wanted.list, self.tree.get(path)) {
+            (0 | 2, None) => self.catch_up(conn, EventType::NodeDeleted, path, effects),
+            (0, Some(node)) if node.stat.mzxid.to_wire() > seen => {
+                self.catch_up(conn, EventType::NodeDataChanged, path, effects);
             }
-        }
-        for path in &set.exist {
-            match self.tree.get(path) {
-                Some(_) => self.catch_up(conn, EventType::NodeCreated, path, effects),
-                None => self.watches.add_standard(WatchTarget::Data, path, watcher),
+            (1, Some(_)) => self.catch_up(conn, EventType::NodeCreated, path, effects),
+            (0, Some(_)) | (1, None) => self.watches.add_standard(WatchTarget::Data, path, watcher),
+            (2, Some(node)) if node.stat.pzxid.to_wire() > seen => {
+                self.catch_up(conn, EventType::NodeChildrenChanged, path, effects);
             }
+            (2, Some(_)) => self.watches.add_standard(WatchTarget::Children, path, watcher),
+            (list, _) => self.watches.add_persistent(path, watcher, list > LISTS),
         }
-        for path in &set.child {
-            match self.tree.get(path) {
-                None => self.catch_up(conn, EventType::NodeDeleted, path, effects),
-                Some(node) if node.stat.pzxid.to_wire() > seen => {
-                    self.catch_up(conn, EventType::NodeChildrenChanged, path, effects);
-                }
-                Some(_) => self.watches.add_standard(WatchTarget::Children, path, watcher),
-            }
-        }
-        if planted::is(Bug::PersistentNotSetAgain) {
-            return Body::None;
-        }
-        for path in &set.persistent {
-            self.watches.add_persistent(path, watcher, false);
-        }
-        for path in &set.persistent_recursive {
-            self.watches.add_persistent(path, watcher, true);
-        }
-        Body::None
     }
 
     fn catch_up(&mut self, conn: ConnId, kind: EventType, path: &str, effects: &mut Vec<Effect>) {

@@ -154,6 +154,8 @@ impl ClientConn {
             return Ok(());
         }
         if !self.partial.is_empty() && self.may_read() && self.take_frames_of_partial()? {
+            // A batch that took its share of the member's time goes on after others.
+            tokio::task::yield_now().await;
             return Ok(());
         }
         if self.may_read() {

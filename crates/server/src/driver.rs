@@ -11,7 +11,7 @@ use crate::{
 use ostler_proto::quorum_packet::Packet;
 use ostler_server_core::{
     ClientRequest, CloseReason, ConnId, Effect, Input, Now, Server, ensemble::MemberMode, input::Mono,
-    report::ConnReport,
+    report::ConnReport, work::WORK_PER_HOLD,
 };
 use ostler_zab::leading::LinkId;
 use std::{
@@ -133,6 +133,17 @@ const OUTBOX_PAUSE: usize = 256 << 10;
 /// And when so much will wait as soon as a write commits.
 const PROMISED_PAUSE: usize = 8 << 20;
 
+/// Whether more may be asked of the member before others have had their turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    GoesOn,
+    Over,
+}
+
+fn is_over(server: &Server, began: u64) -> bool {
+    server.work_done() - began >= WORK_PER_HOLD
+}
+
 impl Driver {
     pub(crate) fn new(
         server: Server,
@@ -183,16 +194,21 @@ impl Driver {
         }
     }
 
-    /// Takes packets of one connection of the quorum port under one lock: all that `work` gives it.
+    /// Takes packets of one connection of the quorum port under one lock: all that `work` gives it, which should stop when
+    /// it is told so.
     pub(crate) fn peer_packets<T>(
         &self,
         link: LinkId,
-        work: impl FnOnce(&mut dyn FnMut(Packet<'_>)) -> T,
+        work: impl FnOnce(&mut dyn FnMut(Packet<'_>) -> Turn) -> T,
     ) -> T {
         let core = &mut *self.lock();
         let now = self.clock.now();
         let (server, effects) = (&mut core.server, &mut core.effects);
-        let done = work(&mut |packet| server.step(now, Input::Peer { link, packet }, effects));
+        let began = server.work_done();
+        let done = work(&mut |packet| {
+            server.step(now, Input::Peer { link, packet }, effects);
+            if is_over(server, began) { Turn::Over } else { Turn::GoesOn }
+        });
         self.route(core);
         self.mind_timer(core);
         done
@@ -232,11 +248,12 @@ impl Driver {
     }
 
     /// Takes the requests of one connection under one lock. Returns how many were taken: fewer than all if
-    /// their answers pile up, or will.
+    /// their answers pile up, or will, or when they have taken their share of the member's time.
     pub(crate) fn requests(&self, conn: ConnId, outbox: &Outbox, requests: Vec<ClientRequest<'_>>) -> usize {
         let mut taken = 0;
         let core = &mut *self.lock();
         let now = self.clock.now();
+        let began = core.server.work_done();
         for request in requests {
             outbox.count_request();
             core.server.step(now, Input::Request { conn, request }, &mut core.effects);
@@ -246,7 +263,7 @@ impl Driver {
                 outbox.hold_back();
                 break;
             }
-            if outbox.len() > OUTBOX_PAUSE {
+            if outbox.len() > OUTBOX_PAUSE || is_over(&core.server, began) {
                 break;
             }
         }
@@ -271,6 +288,7 @@ impl Driver {
         core.outboxes.remove(&conn);
         core.server.step(self.clock.now(), Input::Disconnected { conn }, &mut core.effects);
         self.route(core);
+        self.mind_timer(core);
     }
 
     /// Waits until a condition holds, now or after a step. An error once the server has ended.

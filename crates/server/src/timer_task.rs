@@ -10,6 +10,8 @@ pub(crate) async fn run(driver: Arc<Driver>) {
         let deadline = driver.next_deadline();
         if deadline <= driver.clock.mono() {
             driver.step(Input::Deadline);
+            // What the member does in parts is due again at once, and others want to run in between.
+            tokio::task::yield_now().await;
             continue;
         }
         let until = driver.clock.instant(deadline).into();

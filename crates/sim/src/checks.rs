@@ -8,6 +8,7 @@ use crate::{
     world::World,
 };
 use ostler_proto::{
+    acl::read_acls,
     error::ErrorCode,
     id::{Xid, Zxid},
     jute::Reader,
@@ -233,7 +234,8 @@ fn check_read(truth: &Truth, path: &str, zxid: Zxid, reply: &Reply) {
             assert_eq!((&data, stat), (&seen.data, &seen.stat), "[reads] {path} at {zxid}");
         }
         (Ok(Body::Acl(acl, stat)), Some(seen)) => {
-            assert_eq!((acl, stat), (&seen.acl, &seen.stat), "[acl] {path} at {zxid}");
+            let acl = read_acls(&mut Reader::new(acl)).unwrap();
+            assert_eq!((&acl, stat), (&seen.acl, &seen.stat), "[acl] {path} at {zxid}");
         }
         (Ok(Body::Stat(stat)), Some(seen)) => assert_eq!(*stat, seen.stat, "[reads] {path} at {zxid}"),
         (Ok(Body::Children(names)), Some(seen)) => {

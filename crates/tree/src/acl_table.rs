@@ -1,5 +1,6 @@
 //! Access control lists, stored once each and counted.
 
+use crate::acl_list::AclList;
 use alloc::{sync::Arc, vec::Vec};
 use hashbrown::HashMap;
 use ostler_proto::acl::{Acl, Perms};
@@ -20,11 +21,11 @@ impl AclId {
 }
 
 /// A list; `None` is the open one, which nearly every znode has.
-pub type AclRef = Option<Arc<[Acl]>>;
+pub type AclRef = Option<Arc<AclList>>;
 
 #[derive(Debug)]
 struct Entry {
-    acls: Arc<[Acl]>,
+    acls: Arc<AclList>,
     uses: u64,
 }
 
@@ -34,6 +35,8 @@ pub struct AclTable {
     by_id: HashMap<AclId, Entry, FxBuildHasher>,
     ids: HashMap<Arc<[Acl]>, AclId, FxBuildHasher>,
     last: u32,
+    /// Unlike a number, a serial is never given twice.
+    last_serial: u64,
 }
 
 /// Whether a list is the open one.
@@ -41,9 +44,9 @@ pub fn is_open(acls: &[Acl]) -> bool {
     matches!(acls, [one] if one.perms == Perms::ALL && one.id.scheme == "world" && one.id.id == "anyone")
 }
 
-/// The list as a reference; the open one becomes `None`.
-pub fn to_ref(acls: Vec<Acl>) -> AclRef {
-    if is_open(&acls) { None } else { Some(acls.into()) }
+/// The list as a reference; the open one becomes `None`. The serial is one that no other list has, or 0.
+pub fn to_ref(acls: &[Acl], serial: u64) -> AclRef {
+    (!is_open(acls)).then(|| Arc::new(AclList::new(acls.into(), serial)))
 }
 
 impl AclTable {
@@ -59,6 +62,8 @@ impl AclTable {
         let id = self.free_id();
         let acls: Arc<[Acl]> = acls.into();
         self.ids.insert(acls.clone(), id);
+        self.last_serial += 1;
+        let acls = Arc::new(AclList::new(acls, self.last_serial));
         self.by_id.insert(id, Entry { acls, uses: 1 });
         id
     }
@@ -85,19 +90,24 @@ impl AclTable {
         let Some(entry) = self.by_id.get_mut(&id) else { return };
         entry.uses -= 1;
         if entry.uses == 0 {
-            self.ids.remove(&entry.acls);
+            self.ids.remove(&**entry.acls);
             self.by_id.remove(&id);
         }
     }
 
     /// The list of a number.
     pub fn get(&self, id: AclId) -> AclRef {
+        // Nearly every znode's.
+        if id == AclId::OPEN {
+            return None;
+        }
         self.by_id.get(&id).map(|entry| entry.acls.clone())
     }
 
     /// All lists with their numbers, in order.
     pub fn entries(&self) -> Vec<(AclId, Arc<[Acl]>)> {
-        let mut all: Vec<_> = self.by_id.iter().map(|(id, entry)| (*id, entry.acls.clone())).collect();
+        let mut all: Vec<_> =
+            self.by_id.iter().map(|(id, entry)| (*id, entry.acls.shared().clone())).collect();
         all.sort_by_key(|(id, _)| *id);
         all
     }
@@ -115,7 +125,7 @@ mod tests {
         assert_eq!(kept, [AclId(u32::MAX - 1), AclId(0), AclId(1)]);
         table.last = u32::MAX - 2;
         assert_eq!(table.acquire(&list(4)), AclId(2));
-        assert_eq!(table.get(kept[0]).as_deref(), Some(&list(1)[..]));
+        assert_eq!(**table.get(kept[0]).unwrap(), list(1));
     }
 
     #[test]
@@ -128,7 +138,7 @@ mod tests {
         table.release(id);
         assert!(table.get(id).is_some());
         table.release(id);
-        assert_eq!((table.get(id), table.entries().len()), (None, 0));
+        assert!(table.get(id).is_none() && table.entries().is_empty());
         assert_ne!(table.acquire(&list), id);
     }
 }

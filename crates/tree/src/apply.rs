@@ -153,7 +153,8 @@ impl Tree {
         let path: ArcStr = (&*create.path).into();
         if is_new {
             parent.num_children += 1;
-            self.families.insert(&parent.path, path.clone());
+            let bytes = create.data.map_or(0, <[u8]>::len);
+            self.families.insert(&parent.path, path.clone(), bytes);
         }
         let acl = self.acls.acquire(&create.acl);
         if !is_new {
@@ -231,7 +232,7 @@ impl Tree {
         self.digest = self.digest.wrapping_sub(u64::from(node.digest()));
         self.data_size -= (node.path.len() + node.data_len()) as i64;
         if let Some(parent) = path::parent(path) {
-            self.families.remove(parent, path);
+            self.families.remove(parent, path, node.data_len());
             if let Some(parent) = self.table.get_mut(parent) {
                 parent.num_children -= 1;
             }

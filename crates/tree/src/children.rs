@@ -7,9 +7,8 @@ use crate::table::hash;
 use alloc::vec::Vec;
 use arcstr::ArcStr;
 use core::ops::Range;
-use hashbrown::{HashMap, HashTable};
+use hashbrown::HashTable;
 use ostler_proto::path;
-use rustc_hash::FxBuildHasher;
 
 /// The children of one parent, as whole paths shared with the znodes.
 #[derive(Debug)]
@@ -33,14 +32,16 @@ impl Names {
         }
     }
 
-    fn insert(&mut self, child: ArcStr) {
+    /// Whether it is new.
+    fn insert(&mut self, child: ArcStr) -> bool {
         match self {
             Names::Short(list) => {
-                list.insert(child);
+                let is_new = list.insert(child);
                 if list.names.len() > SHORT_MAX {
                     let names = core::mem::take(&mut list.names);
                     *self = Names::Long(LongList::of(names.into_iter().map(|(_, name)| name)));
                 }
+                is_new
             }
             Names::Long(list) => list.insert(child),
         }
@@ -90,11 +91,11 @@ impl ShortList {
         begin..begin + length
     }
 
-    fn insert(&mut self, child: ArcStr) {
+    fn insert(&mut self, child: ArcStr) -> bool {
         let hash = java_hash(path::name(&child));
         let range = self.range(hash);
         if self.names[range.clone()].iter().any(|(_, other)| *other == child) {
-            return;
+            return false;
         }
         self.names.insert(range.end, (hash, child));
         if self.names.len() as u32 > self.buckets / 4 * 3 {
@@ -102,6 +103,7 @@ impl ShortList {
             let mask = self.buckets - 1;
             self.names.sort_by_key(|(hash, _)| hash & mask);
         }
+        true
     }
 
     fn remove(&mut self, child: &str) -> bool {
@@ -134,7 +136,9 @@ const PARTS: usize = 256;
 impl LongList {
     fn of(names: impl Iterator<Item = ArcStr>) -> LongList {
         let mut list = LongList { parts: (0..PARTS).map(|_| HashTable::new()).collect(), len: 0 };
-        names.for_each(|name| list.insert(name));
+        for name in names {
+            list.insert(name);
+        }
         list
     }
 
@@ -142,14 +146,15 @@ impl LongList {
         (hash >> 48) as usize % PARTS
     }
 
-    fn insert(&mut self, child: ArcStr) {
+    fn insert(&mut self, child: ArcStr) -> bool {
         let hash_value = hash(&child);
         let table = &mut self.parts[LongList::part(hash_value)];
         if table.find(hash_value, |other| *other == child).is_some() {
-            return;
+            return false;
         }
         table.insert_unique(hash_value, child, |other| hash(other));
         self.len += 1;
+        true
     }
 
     fn remove(&mut self, child: &str) -> bool {
@@ -166,40 +171,156 @@ impl LongList {
     }
 }
 
+/// The children of one parent, and what all that is below that parent comes to.
+#[derive(Debug)]
+struct Family {
+    parent: ArcStr,
+    names: Names,
+    /// The family that the parent is a child in; `NONE` for the root's.
+    above: u32,
+    /// Znodes below the parent at any depth.
+    below: u32,
+    /// Bytes of data in them.
+    bytes: i64,
+    /// Bytes of the names.
+    name_bytes: usize,
+}
+
+const NONE: u32 = u32::MAX;
+/// Families stand in blocks, so that no growth moves more than one.
+const BLOCK: usize = 1024;
+
 /// Children by parent; parents without any have no entry.
-#[derive(Debug, Default)]
+///
+/// What is below each parent is kept up to date, so that nobody has to go through a subtree to count it. Each family knows
+/// the one above, so a change costs a step for each znode above it, and no look-up.
+#[derive(Debug)]
 pub struct Families {
-    by_parent: HashMap<ArcStr, Names, FxBuildHasher>,
+    /// In parts for the same reason as [`LongList`].
+    by_parent: Vec<HashTable<u32>>,
+    blocks: Vec<Vec<Family>>,
+    free: Vec<u32>,
+}
+
+impl Default for Families {
+    fn default() -> Self {
+        let by_parent = (0..PARTS).map(|_| HashTable::new()).collect();
+        Families { by_parent, blocks: Vec::new(), free: Vec::new() }
+    }
 }
 
 impl Families {
-    /// Adds a child.
-    pub fn insert(&mut self, parent: &ArcStr, child: ArcStr) {
-        let names = match self.by_parent.get_mut(parent) {
-            Some(names) => names,
-            None => self.by_parent.entry(parent.clone()).or_insert_with(Names::new),
-        };
-        names.insert(child);
+    fn at(&self, index: u32) -> &Family {
+        &self.blocks[index as usize / BLOCK][index as usize % BLOCK]
     }
 
-    /// Removes a child; whether it was there.
-    pub fn remove(&mut self, parent: &str, child: &str) -> bool {
-        let Some(names) = self.by_parent.get_mut(parent) else { return false };
-        let removed = names.remove(child);
-        if names.len() == 0 {
-            self.by_parent.remove(parent);
+    fn at_mut(&mut self, index: u32) -> &mut Family {
+        &mut self.blocks[index as usize / BLOCK][index as usize % BLOCK]
+    }
+
+    fn find(&self, parent: &str) -> Option<u32> {
+        let hash = hash(parent);
+        let part = &self.by_parent[LongList::part(hash)];
+        part.find(hash, |index| *self.at(*index).parent == *parent).copied()
+    }
+
+    fn begin(&mut self, parent: &ArcStr) -> u32 {
+        let above =
+            if parent == "/" { None } else { path::parent(parent).and_then(|above| self.find(above)) };
+        let above = above.unwrap_or(NONE);
+        let family =
+            Family { parent: parent.clone(), names: Names::new(), above, below: 0, bytes: 0, name_bytes: 0 };
+        let index = match self.free.pop() {
+            Some(index) => {
+                *self.at_mut(index) = family;
+                index
+            }
+            None => {
+                if self.blocks.last().is_none_or(|last| last.len() == BLOCK) {
+                    self.blocks.push(Vec::with_capacity(BLOCK));
+                }
+                let last = self.blocks.len() - 1;
+                self.blocks[last].push(family);
+                (last * BLOCK + self.blocks[last].len() - 1) as u32
+            }
+        };
+        let hash_value = hash(parent);
+        let blocks = &self.blocks;
+        let parent_of = |index: &u32| &*blocks[*index as usize / BLOCK][*index as usize % BLOCK].parent;
+        let part = &mut self.by_parent[LongList::part(hash_value)];
+        part.insert_unique(hash_value, index, |other| hash(parent_of(other)));
+        index
+    }
+
+    fn end(&mut self, index: u32) {
+        let hash = hash(&self.at(index).parent);
+        if let Ok(slot) = self.by_parent[LongList::part(hash)].find_entry(hash, |other| *other == index) {
+            slot.remove();
         }
-        removed
+        let family = self.at_mut(index);
+        (family.parent, family.names) = (ArcStr::new(), Names::new());
+        self.free.push(index);
+    }
+
+    /// Something has changed in a family: all above it have so much more below them.
+    fn count(&mut self, mut index: u32, znodes: i32, bytes: i64) {
+        while index != NONE {
+            let family = self.at_mut(index);
+            family.below = family.below.saturating_add_signed(znodes);
+            family.bytes += bytes;
+            index = family.above;
+        }
+    }
+
+    /// Adds a child with so many bytes of data.
+    pub fn insert(&mut self, parent: &ArcStr, child: ArcStr, bytes: usize) {
+        let index = self.find(parent).unwrap_or_else(|| self.begin(parent));
+        let family = self.at_mut(index);
+        let name_bytes = path::name(&child).len();
+        if family.names.insert(child) {
+            family.name_bytes += name_bytes;
+            self.count(index, 1, bytes as i64);
+        }
+    }
+
+    /// Removes a child that had so many bytes of data; whether it was there.
+    pub fn remove(&mut self, parent: &str, child: &str, bytes: usize) -> bool {
+        let Some(index) = self.find(parent) else { return false };
+        let family = self.at_mut(index);
+        if !family.names.remove(child) {
+            return false;
+        }
+        family.name_bytes -= path::name(child).len();
+        let is_empty = family.names.len() == 0;
+        self.count(index, -1, -(bytes as i64));
+        if is_empty {
+            self.end(index);
+        }
+        true
+    }
+
+    /// The data of a child has grown.
+    pub fn grown(&mut self, parent: &str, bytes: i64) {
+        if let Some(index) = self.find(parent) {
+            self.count(index, 0, bytes);
+        }
+    }
+
+    /// Znodes below a parent at any depth, and bytes of data in them.
+    pub fn below(&self, parent: &str) -> (usize, i64) {
+        let family = self.find(parent).map(|index| self.at(index));
+        family.map_or((0, 0), |family| (family.below as usize, family.bytes))
+    }
+
+    /// Bytes of an encoded list of the children's names.
+    pub fn names_size(&self, parent: &str) -> usize {
+        let family = self.find(parent).map(|index| self.at(index));
+        4 + family.map_or(0, |family| 4 * family.names.len() + family.name_bytes)
     }
 
     /// The children's whole paths: up to some thousand of them in upstream's order.
     pub fn of(&self, parent: &str) -> impl Iterator<Item = &ArcStr> {
-        self.by_parent.get(parent).into_iter().flat_map(Names::iter)
-    }
-
-    /// How many.
-    pub fn count(&self, parent: &str) -> usize {
-        self.by_parent.get(parent).map_or(0, |names| names.len())
+        self.find(parent).into_iter().flat_map(|index| self.at(index).names.iter())
     }
 }
 
@@ -211,7 +332,7 @@ mod tests {
     fn ordered(names: &[&str]) -> alloc::vec::Vec<alloc::string::String> {
         let mut families = Families::default();
         let parent: ArcStr = "/p".into();
-        names.iter().for_each(|name| families.insert(&parent, format!("/p/{name}").into()));
+        names.iter().for_each(|name| families.insert(&parent, format!("/p/{name}").into(), 0));
         families.of("/p").map(|path| path[3..].into()).collect()
     }
 
@@ -236,15 +357,40 @@ mod tests {
         let mut families = Families::default();
         let parent: ArcStr = "/p".into();
         for n in 0..3000 {
-            families.insert(&parent, format!("/p/{n}").into());
-            families.insert(&parent, format!("/p/{n}").into());
+            families.insert(&parent, format!("/p/{n}").into(), 1);
+            families.insert(&parent, format!("/p/{n}").into(), 1);
         }
-        assert_eq!(families.count("/p"), 3000);
+        assert_eq!(families.below("/p"), (3000, 3000));
         assert_eq!(families.of("/p").collect::<BTreeSet<_>>().len(), 3000);
         for n in 0..3000 {
-            assert!(families.remove("/p", &format!("/p/{n}")));
+            assert!(families.remove("/p", &format!("/p/{n}"), 1));
         }
-        assert!(!families.remove("/p", "/p/1"));
-        assert_eq!((families.count("/p"), families.by_parent.len()), (0, 0));
+        assert!(!families.remove("/p", "/p/1", 1));
+        assert_eq!((families.below("/p"), families.find("/p"), families.free.len()), ((0, 0), None, 1));
+    }
+
+    #[test]
+    fn what_is_below_is_known_without_counting() {
+        let mut families = Families::default();
+        let tree = [
+            ("/", "/a", 1),
+            ("/a", "/a/b", 2),
+            ("/a/b", "/a/b/c", 4),
+            ("/a/b", "/a/b/d", 8),
+            ("/", "/e", 16),
+        ];
+        for (parent, child, bytes) in tree {
+            families.insert(&parent.into(), child.into(), bytes);
+        }
+        let below = |families: &Families| ["/", "/a", "/a/b", "/e"].map(|path| families.below(path));
+        assert_eq!(below(&families), [(5, 31), (3, 14), (2, 12), (0, 0)]);
+        families.grown("/a/b", 3);
+        assert!(families.remove("/a/b", "/a/b/c", 4));
+        assert_eq!(below(&families), [(4, 30), (2, 13), (1, 11), (0, 0)]);
+        assert!(families.remove("/a/b", "/a/b/d", 11) && families.remove("/a", "/a/b", 2));
+        // Another takes the place of a family that is gone.
+        families.insert(&"/e".into(), "/e/f".into(), 32);
+        families.insert(&"/e/f".into(), "/e/f/g".into(), 64);
+        assert_eq!(below(&families), [(4, 113), (0, 0), (0, 0), (2, 96)]);
     }
 }

@@ -4,18 +4,22 @@
 #![no_std]
 extern crate alloc;
 
+pub mod acl_list;
 pub mod acl_table;
 pub mod apply;
 pub mod children;
 pub mod digest;
 pub mod freeze;
+pub mod networks;
 pub mod overlay;
+mod prefixes;
 pub mod quota;
 pub mod table;
 pub mod tree;
 pub mod watch;
 pub mod znode;
 
+pub use acl_list::AclList;
 pub use acl_table::{AclId, AclRef};
 pub use apply::{Change, Outcome, TreeEvent};
 pub use freeze::FrozenTree;

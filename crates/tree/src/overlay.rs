@@ -12,7 +12,7 @@ use arcstr::ArcStr;
 use hashbrown::{HashMap, hash_map::Entry::Occupied};
 use ostler_proto::{
     id::{SessionId, Zxid},
-    stat::{ExtendedTypes, NodeKind, StatPersisted},
+    stat::{EphemeralOwner, ExtendedTypes, NodeKind, StatPersisted},
 };
 use rustc_hash::FxBuildHasher;
 
@@ -104,16 +104,29 @@ struct Entry {
     digest: u32,
 }
 
+impl Entry {
+    fn owner(&self) -> i64 {
+        self.node.as_ref().map_or(0, |node| node.stat.ephemeral_owner.0)
+    }
+}
+
 /// Pending changes over a tree.
 #[derive(Debug, Default)]
 pub struct Overlay {
     entries: HashMap<ArcStr, Entry, FxBuildHasher>,
     /// What to retire, in the order of the transactions.
     queue: VecDeque<(Zxid, ArcStr)>,
+    /// Paths of the entries that have an owner, by that: a session, for an ephemeral.
+    owned: HashMap<i64, BTreeSet<ArcStr>, FxBuildHasher>,
+    /// Of lists that the tree does not have yet.
+    last_serial: u64,
     /// The tree's digest once all is applied.
     digest: u64,
     undo: Option<Undo>,
 }
+
+/// Serials of pending lists, which never meet those of the tree's own.
+const PENDING_SERIALS: u64 = 1 << 63;
 
 #[derive(Debug)]
 struct Undo {
@@ -138,6 +151,12 @@ impl Overlay {
         tree.get(path).filter(|_| !path.is_empty()).map(|node| PendingNode::of(tree, node))
     }
 
+    /// A serial for a list that the tree does not have yet, see [`crate::AclList`].
+    pub fn next_serial(&mut self) -> u64 {
+        self.last_serial += 1;
+        PENDING_SERIALS | self.last_serial
+    }
+
     /// The tree's digest once all is applied.
     pub fn digest(&self) -> u64 {
         self.digest
@@ -148,15 +167,35 @@ impl Overlay {
         let digest = node.as_ref().filter(|_| digest::counts(path)).map_or(0, |node| node.digest);
         let origin = node.as_mut().and_then(|node| node.origin.take());
         let entry = Entry { zxid, node, digest };
+        let owner = entry.owner();
         if let Some((key, before)) = self.entries.get_key_value_mut(path) {
             let (key, old) = (key.clone(), before.digest);
             let before = core::mem::replace(before, entry);
+            self.change_owner(&key, before.owner(), owner);
             return self.note(zxid, key, Some(before), (old, digest));
         }
         let applied = || tree.get(path).map(|node| (node.path.clone(), node.digest()));
         let (key, old) = origin.or_else(applied).unwrap_or_else(|| (ArcStr::from(path), 0));
         self.entries.insert(key.clone(), entry);
+        self.change_owner(&key, 0, owner);
         self.note(zxid, key, None, (old, digest));
+    }
+
+    fn change_owner(&mut self, path: &ArcStr, before: i64, after: i64) {
+        if before == after {
+            return;
+        }
+        if before != 0
+            && let Occupied(mut paths) = self.owned.entry(before)
+        {
+            paths.get_mut().remove(path);
+            if paths.get().is_empty() {
+                paths.remove();
+            }
+        }
+        if after != 0 {
+            self.owned.entry(after).or_default().insert(path.clone());
+        }
     }
 
     fn note(&mut self, zxid: Zxid, path: ArcStr, before: Option<Entry>, (old, new): (u32, u32)) {
@@ -184,10 +223,12 @@ impl Overlay {
         self.digest = undo.digest;
         self.queue.truncate(undo.queue_len);
         for (path, before) in undo.overwritten.into_iter().rev() {
-            match before {
-                Some(entry) => self.entries.insert(path, entry),
+            let owner = before.as_ref().map_or(0, Entry::owner);
+            let undone = match before {
+                Some(entry) => self.entries.insert(path.clone(), entry),
                 None => self.entries.remove(&path),
             };
+            self.change_owner(&path, undone.map_or(0, |entry| entry.owner()), owner);
         }
     }
 
@@ -201,7 +242,8 @@ impl Overlay {
             if let Occupied(entry) = self.entries.entry(path)
                 && entry.get().zxid == noted
             {
-                entry.remove();
+                let (path, entry) = entry.remove_entry();
+                self.change_owner(&path, entry.owner(), 0);
             }
         }
     }
@@ -213,16 +255,12 @@ impl Overlay {
 
     /// A session's ephemerals as they will be, in order.
     pub fn ephemerals(&self, tree: &Tree, session: SessionId, types: ExtendedTypes) -> BTreeSet<ArcStr> {
-        let mut paths: BTreeSet<ArcStr> = tree.ephemerals(session).cloned().collect();
-        for (path, entry) in &self.entries {
-            match &entry.node {
-                Some(node) if { node.stat.ephemeral_owner }.kind(types) == NodeKind::Ephemeral(session) => {
-                    paths.insert(path.clone());
-                }
-                _ => {
-                    paths.remove(path);
-                }
-            }
+        let stays = |path: &&ArcStr| {
+            self.entries.is_empty() || self.entries.get(*path).is_none_or(|entry| entry.owner() == session.0)
+        };
+        let mut paths: BTreeSet<ArcStr> = tree.ephemerals(session).filter(stays).cloned().collect();
+        if EphemeralOwner(session.0).kind(types) == NodeKind::Ephemeral(session) {
+            paths.extend(self.owned.get(&session.0).into_iter().flatten().cloned());
         }
         paths
     }

@@ -1,12 +1,21 @@
 //! Quotas: limits that operators set as ordinary znodes below /zookeeper/quota, and the usage that every
 //! server keeps there by itself.
 
+use crate::prefixes::Lengths;
 use alloc::{
     collections::{BTreeMap, BTreeSet},
     format,
     string::String,
 };
-use ostler_proto::path::{QUOTA_LIMITS, QUOTA_ROOT, QUOTA_STATS, ancestors};
+use ostler_proto::path::{QUOTA_LIMITS, QUOTA_ROOT, QUOTA_STATS};
+
+/// What stands further on in the text of a limits or usage znode is not looked at: such a text is written anew with each
+/// write below it, and a client can write a megabyte there.
+const TEXT_MAX: usize = 4096;
+
+fn read(text: &[u8]) -> alloc::borrow::Cow<'_, str> {
+    String::from_utf8_lossy(&text[..text.len().min(TEXT_MAX)])
+}
 
 /// Numbers of a limits or a usage znode; -1 is "not set" (`StatsTrack`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +37,7 @@ impl QuotaNumbers {
     /// Parses `count=3,bytes=10=;byteHardLimit=5;countHardLimit=2`. What is no number counts as not set.
     pub fn parse(text: &[u8]) -> QuotaNumbers {
         let mut numbers = QuotaNumbers::UNSET;
-        let text = String::from_utf8_lossy(text);
+        let text = read(text);
         for pair in text.split([',', ';']) {
             let mut parts = pair.split('=');
             let (Some(key), Some(value)) = (parts.next(), parts.next()) else { continue };
@@ -52,7 +61,7 @@ impl QuotaNumbers {
     /// The text of a usage znode after a change. Keys that a client has put there stay, and numbers
     /// wrap around, as upstream has both: a client can write anything here, and must not stop a server with it.
     pub fn grown_text(text: &[u8], count: i64, bytes: i64) -> String {
-        let text = String::from_utf8_lossy(text);
+        let text = read(text);
         let pairs = text.split([',', ';']).filter_map(|pair| {
             let mut parts = pair.split('=');
             Some((parts.next()?, parts.next()?.parse::<i64>().unwrap_or(-1)))
@@ -75,6 +84,7 @@ impl QuotaNumbers {
 #[derive(Debug, Default)]
 pub struct QuotaTable {
     limited: BTreeSet<String>,
+    lengths: Lengths,
 }
 
 /// The quota nodes of a limited path.
@@ -109,14 +119,16 @@ pub fn classify(path: &str) -> Option<QuotaNode<'_>> {
 impl QuotaTable {
     /// A limits znode appeared. A limit on the root is ignored, as upstream ignores it.
     pub fn insert(&mut self, limited: &str) {
-        if !limited.is_empty() {
-            self.limited.insert(limited.into());
+        if !limited.is_empty() && self.limited.insert(limited.into()) {
+            self.lengths.add(limited);
         }
     }
 
     /// A limits znode went.
     pub fn remove(&mut self, limited: &str) {
-        self.limited.remove(limited);
+        if self.limited.remove(limited) {
+            self.lengths.remove(limited);
+        }
     }
 
     /// The nearest path at or above `path` that has limits.
@@ -124,7 +136,7 @@ impl QuotaTable {
         if self.limited.is_empty() {
             return None;
         }
-        core::iter::once(path).chain(ancestors(path)).find(|path| self.limited.contains(*path))
+        core::iter::once(path).chain(self.lengths.above(path)).find(|path| self.limited.contains(*path))
     }
 }
 
@@ -138,6 +150,14 @@ mod tests {
         assert_eq!(numbers, QuotaNumbers { count: 3, bytes: 10, count_hard: 2, bytes_hard: 5 });
         assert_eq!(QuotaNumbers::parse(b"garbage,count=x").count, -1);
         assert_eq!(QuotaNumbers::grown_text(b"count=3,bytes=4=;z=1;y=2", 1, -2), "count=4,bytes=2=;y=2;z=1");
+    }
+
+    #[test]
+    fn a_long_text_is_not_read_to_its_end() {
+        let long = format!("count=3,bytes=4=;x={},y=1", "1".repeat(TEXT_MAX));
+        assert!(QuotaNumbers::grown_text(long.as_bytes(), 1, 0).starts_with("count=4,bytes=4"));
+        assert!(QuotaNumbers::grown_text("a=1,".repeat(1 << 18).as_bytes(), 1, 0).len() < 100);
+        assert_eq!(QuotaNumbers::parse(long.as_bytes()).count, 3);
     }
 
     #[test]

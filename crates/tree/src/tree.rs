@@ -10,11 +10,12 @@ use crate::{
     znode::{DetachedZnode, Znode},
 };
 use alloc::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque, btree_set},
     sync::Arc,
     vec::Vec,
 };
 use arcstr::ArcStr;
+use core::ops::Bound;
 use ostler_proto::{
     acl::{Acl, Perms},
     id::{SessionId, Zxid},
@@ -137,7 +138,7 @@ impl Tree {
             (_, Some(acls)) => self.acls.acquire(acls),
             (acl, None) => return Err(RestoreError::NoAcl { path, acl }),
         };
-        if !self.attach(&path) {
+        if !self.attach(&path, node.data_len()) {
             return Err(RestoreError::NoParent { path });
         }
         let znode = SharedZnode::make_mut(&mut node);
@@ -210,21 +211,19 @@ impl Tree {
         self.families.of(path::canonical(path)).map(|child| path::name(child))
     }
 
+    /// Bytes of the names of a znode's children as a reply has them.
+    pub fn names_size(&self, path: &str) -> usize {
+        self.families.names_size(path::canonical(path))
+    }
+
     /// Znodes below `path`, at any depth.
     pub fn count_below(&self, path: &str) -> usize {
-        let mut count = 0;
-        let mut rest: Vec<&str> = Vec::from([path::canonical(path)]);
-        while let Some(path) = rest.pop() {
-            let before = rest.len();
-            rest.extend(self.families.of(path).map(|child| &**child));
-            count += rest.len() - before;
-        }
-        count
+        self.families.below(path::canonical(path)).0
     }
 
     /// Ephemerals of a session, in order.
-    pub fn ephemerals(&self, session: SessionId) -> impl Iterator<Item = &ArcStr> {
-        self.ephemerals.get(&session).into_iter().flatten()
+    pub fn ephemerals(&self, session: SessionId) -> impl ExactSizeIterator<Item = &ArcStr> {
+        self.ephemerals.get(&session).map(BTreeSet::iter).unwrap_or_default()
     }
 
     /// Sessions that have ephemerals, with them.
@@ -232,14 +231,14 @@ impl Tree {
         self.ephemerals.iter().map(|(session, paths)| (*session, paths))
     }
 
-    /// Container znodes.
-    pub fn containers(&self) -> impl Iterator<Item = &ArcStr> {
-        self.containers.iter()
+    /// Container znodes in order, from behind this path on.
+    pub fn containers_after(&self, path: &str) -> btree_set::Range<'_, ArcStr> {
+        after(&self.containers, path)
     }
 
-    /// TTL znodes.
-    pub fn ttls(&self) -> impl Iterator<Item = &ArcStr> {
-        self.ttls.iter()
+    /// TTL znodes in order, from behind this path on.
+    pub fn ttls_after(&self, path: &str) -> btree_set::Range<'_, ArcStr> {
+        after(&self.ttls, path)
     }
 
     /// Sessions and their timeouts, ms.
@@ -328,12 +327,12 @@ impl Tree {
 
     /// Puts a znode in and updates every index but the quota usage. Its parent must be there.
     pub(crate) fn put_new(&mut self, node: Znode) {
-        assert!(self.attach(&node.path), "a znode was put below nothing");
+        assert!(self.attach(&node.path, node.data_len()), "a znode was put below nothing");
         self.put_attached(SharedZnode::new(node));
     }
 
     /// Enters a path into its parent's children; false where there is no parent.
-    fn attach(&mut self, path: &ArcStr) -> bool {
+    fn attach(&mut self, path: &ArcStr, bytes: usize) -> bool {
         if path == "/" {
             return true;
         }
@@ -341,7 +340,7 @@ impl Tree {
             return false;
         };
         parent.num_children += 1;
-        self.families.insert(&parent.path, path.clone());
+        self.families.insert(&parent.path, path.clone(), bytes);
         true
     }
 
@@ -372,10 +371,17 @@ impl Tree {
         let old_digest = node.digest();
         let old_size = node_size(node);
         let result = change(node);
-        self.data_size += node_size(node) - old_size;
+        let grown = node_size(node) - old_size;
+        self.data_size += grown;
         node.hash();
         let difference = u64::from(node.digest()).wrapping_sub(u64::from(old_digest));
         self.digest = self.digest.wrapping_add(difference);
+        if grown != 0
+            && path != "/"
+            && let Some(parent) = path::parent(path)
+        {
+            self.families.grown(parent, grown);
+        }
         Some(result)
     }
 
@@ -397,16 +403,13 @@ impl Tree {
         self.write_usage(&stats, &text);
     }
 
-    /// Counts the subtree of a limited path anew.
+    /// Sets the usage of a limited path to what is there.
     pub(crate) fn recount_usage(&mut self, limited: &str) {
+        let limited_path = path::canonical(limited);
         let (mut count, mut bytes) = (0, 0);
-        let mut rest: Vec<&str> = Vec::from([path::canonical(limited)]);
-        while let Some(path) = rest.pop() {
-            if let Some(node) = self.table.get(path) {
-                count += 1;
-                bytes += node.data_len() as i64;
-                rest.extend(self.families.of(path).map(|child| &**child));
-            }
+        if let Some(node) = self.table.get(limited_path) {
+            let below = self.families.below(limited_path);
+            (count, bytes) = (1 + below.0 as i64, node.data_len() as i64 + below.1);
         }
         self.write_usage(&quota::stats_path(limited), &QuotaNumbers::usage_text(count, bytes));
     }
@@ -429,6 +432,10 @@ impl Tree {
             self.recount_usage(&path);
         }
     }
+}
+
+fn after<'a>(paths: &'a BTreeSet<ArcStr>, path: &str) -> btree_set::Range<'a, ArcStr> {
+    paths.range::<str, _>((Bound::Excluded(path), Bound::Unbounded))
 }
 
 fn node_size(node: &Znode) -> i64 {

@@ -1,8 +1,11 @@
 //! Who watches what. Local to a server and never replicated; a watch belongs to a connection.
 
-use crate::apply::{Change, TreeEvent};
+use crate::{
+    apply::{Change, TreeEvent},
+    prefixes::Lengths,
+};
 use alloc::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, VecDeque, btree_set},
     vec::Vec,
 };
 use arcstr::ArcStr;
@@ -103,9 +106,15 @@ pub struct Notification {
 struct Table {
     by_path: HashMap<ArcStr, BTreeMap<WatcherId, u8>, FxBuildHasher>,
     by_watcher: HashMap<WatcherId, BTreeSet<ArcStr>, FxBuildHasher>,
-    recursive: usize,
+    /// Of the paths of recursive watches, each as often as there are some.
+    recursive: Lengths,
     entries: usize,
+    /// What is left of the watches of connections that are gone.
+    departed: VecDeque<(WatcherId, btree_set::IntoIter<ArcStr>)>,
 }
+
+/// Watches of a connection that is gone which are taken out at once, and with each call later.
+const DEPART_AT_ONCE: usize = 512;
 
 impl Table {
     fn add(&mut self, path: &str, watcher: WatcherId, bits: u8) {
@@ -119,10 +128,12 @@ impl Table {
             self.by_watcher.entry(watcher).or_default().insert(key);
         }
         if bits & RECURSIVE & !*modes != 0 {
-            self.recursive += 1;
+            self.recursive.add(path);
         }
         if planted::is(Bug::ModesReplaced) {
-            self.recursive -= usize::from(*modes & RECURSIVE & !bits != 0);
+            if *modes & RECURSIVE & !bits != 0 {
+                self.recursive.remove(path);
+            }
             *modes = 0;
         }
         *modes |= bits;
@@ -138,7 +149,7 @@ impl Table {
         let removed = *modes & bits;
         *modes &= !bits;
         if removed & RECURSIVE != 0 {
-            self.recursive -= 1;
+            self.recursive.remove(path);
         }
         if *modes == 0 {
             watchers.remove(&watcher);
@@ -160,17 +171,36 @@ impl Table {
         }
     }
 
-    fn remove_watcher(&mut self, watcher: WatcherId) {
-        for path in self.by_watcher.remove(&watcher).into_iter().flatten() {
-            if let Some(watchers) = self.by_path.get_mut(&path) {
+    fn remove_watcher(&mut self, watcher: WatcherId) -> usize {
+        let Some(paths) = self.by_watcher.remove(&watcher) else { return 0 };
+        self.departed.push_back((watcher, paths.into_iter()));
+        if self.departed.len() == 1 { self.clear_departed() } else { 0 }
+    }
+
+    /// Takes out some of the watches of connections that are gone; how many.
+    fn clear_departed(&mut self) -> usize {
+        let mut cleared = 0;
+        while let Some((watcher, paths)) = self.departed.front_mut() {
+            let watcher = *watcher;
+            while cleared < DEPART_AT_ONCE {
+                let Some(path) = paths.next() else { break };
+                cleared += 1;
+                let Some(watchers) = self.by_path.get_mut(&path) else { continue };
                 let modes = watchers.remove(&watcher).unwrap_or(0);
-                self.recursive -= usize::from(modes & RECURSIVE != 0);
+                if modes & RECURSIVE != 0 {
+                    self.recursive.remove(&path);
+                }
                 self.entries -= usize::from(modes != 0);
                 if watchers.is_empty() {
                     self.by_path.remove(&path);
                 }
             }
+            if paths.len() > 0 {
+                break;
+            }
+            self.departed.pop_front();
         }
+        cleared
     }
 
     /// Entries on `path` itself fire in any mode, and standard ones are used up; above it only recursive
@@ -200,10 +230,11 @@ impl Table {
                 self.unlist(watcher, path);
             }
         }
-        if self.recursive > 0 {
+        if !self.recursive.is_empty() {
             let direct = fired.len();
-            let reach = if planted::is(Bug::GrandchildrenUnwatched) { 1 } else { usize::MAX };
-            for ancestor in path::ancestors(path).take(reach) {
+            let parent_only = planted::is(Bug::GrandchildrenUnwatched);
+            let is_reached = |above: &&str| !parent_only || path::parent(path) == Some(*above);
+            for ancestor in self.recursive.above(path).filter(is_reached) {
                 let Some(watchers) = self.by_path.get(ancestor) else { continue };
                 fired.extend(
                     watchers
@@ -279,10 +310,25 @@ impl WatchTable {
         self.data.modes(path, watcher) & data != 0 || self.child.modes(path, watcher) & child != 0
     }
 
-    /// A connection is gone, and its watches with it.
-    pub fn remove_watcher(&mut self, watcher: WatcherId) {
-        self.data.remove_watcher(watcher);
-        self.child.remove_watcher(watcher);
+    /// A connection is gone, and its watches with it. Of many some stay until [`WatchTable::clear_departed`] has taken
+    /// them out; meanwhile they fire for a watcher that nobody knows any more. Gives how many were taken out at once.
+    pub fn remove_watcher(&mut self, watcher: WatcherId) -> usize {
+        self.data.remove_watcher(watcher) + self.child.remove_watcher(watcher)
+    }
+
+    /// Whether watches of connections that are gone are left.
+    pub fn has_departed(&self) -> bool {
+        !(self.data.departed.is_empty() && self.child.departed.is_empty())
+    }
+
+    /// Takes out some of them; how many.
+    pub fn clear_departed(&mut self) -> usize {
+        self.data.clear_departed() + self.child.clear_departed()
+    }
+
+    /// How many look-ups the search for recursive watches above a path is, at most.
+    pub fn lookups_above(&self) -> usize {
+        self.data.recursive.len()
     }
 
     /// Fires what a change fires, in upstream's order: the znode's own watchers, those of its children
@@ -396,7 +442,7 @@ mod tests {
         assert_eq!(fire(&mut table, "/ab", Change::Created), []);
         assert!(table.remove("/a", A, WatcherKind::PersistentRecursive));
         assert!(!table.remove("/a", A, WatcherKind::Any));
-        assert_eq!(table.data.recursive, 0);
+        assert!(table.data.recursive.is_empty());
     }
 
     #[test]
@@ -419,10 +465,10 @@ mod tests {
         table.add_persistent("/a", A, true);
         table.add_persistent("/b", A, true);
         table.add_persistent("/a", B, false);
-        assert_eq!(table.data.recursive, 2);
+        assert_eq!(table.data.recursive.len(), 1);
         table.remove_watcher(B);
-        assert_eq!(table.data.recursive, 2);
+        assert_eq!(table.data.recursive.len(), 1);
         table.remove_watcher(A);
-        assert_eq!(table.data.recursive, 0);
+        assert!(table.data.recursive.is_empty());
     }
 }

@@ -4,6 +4,7 @@ use super::{Asking, Role};
 use crate::{
     effect::{CloseReason, Effect, PeerMessage},
     fifo::{Numbered, Waiting},
+    identities::Identities,
     input::{ClientRequest, ConnId, Now},
     prepare::Ephemerals,
     propose::Asker,
@@ -12,7 +13,6 @@ use crate::{
 };
 use alloc::{borrow::Cow, vec::Vec};
 use ostler_proto::{
-    acl::Id,
     error::ErrorCode,
     id::{SessionId, Zxid},
     jute::Reader,
@@ -29,7 +29,7 @@ struct Forwarded<'a> {
     link: LinkId,
     session: SessionId,
     cxid: i32,
-    ids: &'a [Id],
+    ids: &'a Identities,
 }
 
 impl Server {
@@ -55,7 +55,7 @@ impl Server {
         effects: &mut Vec<Effect>,
     ) {
         let ids = match self.conns.get(&conn) {
-            Some(state) if code != Op::CreateSession.code() => state.ids.clone(),
+            Some(state) if code != Op::CreateSession.code() => state.ids.all().to_vec(),
             _ => Vec::new(),
         };
         let packet = Packet::Request { session, cxid, code, body: Cow::Owned(body.into()), ids };
@@ -183,6 +183,7 @@ impl Server {
                 self.revalidate(now, link, session, timeout_ms, effects);
             }
             Packet::Request { session, cxid, code, body, ids } => {
+                let ids = Identities::new(ids);
                 let from = Forwarded { link, session, cxid, ids: &ids };
                 self.forwarded(now, &from, code, &body, effects);
             }

@@ -174,7 +174,9 @@ impl Server {
     }
 
     pub(crate) fn expire_local_sessions(&mut self, now: Now, effects: &mut Vec<Effect>) {
-        for session in self.sessions.expire(now.mono, Scope::Local) {
+        while !self.work.is_spent()
+            && let Some(session) = self.sessions.expire_next(now.mono, Scope::Local)
+        {
             self.expire_local(session, effects);
         }
     }

@@ -93,7 +93,7 @@ impl Server {
         let zxid = self.next_zxid();
         let conn = match asker {
             Asker::Client(conn) => Some(conn),
-            Asker::Ids(_) => None,
+            Asker::Ids(_) | Asker::Nobody => None,
         };
         match self.reconfigure(zxid, now, session, change, asker) {
             Err(error) => self.append(now, session, cxid, Txn::Error(error.code()), conn, effects),
@@ -147,7 +147,7 @@ impl Server {
         }
         let mut node = self.overlay.get(&self.tree, path::CONFIG).ok_or(ErrorCode::NoNode)?;
         let preparer = self.preparer(zxid, now, session, asker);
-        access::check(preparer.config, &node.acl, Perms::WRITE, preparer.ids)?;
+        access::check(preparer.config, &node.acl, Perms::WRITE, preparer.ids, preparer.work)?;
         let text = membership.to_string();
         node.set_data(path::CONFIG, Some(text.as_bytes()), -1, zxid, now.wall_ms);
         self.overlay.put(&self.tree, zxid, path::CONFIG, Some(node));

@@ -1,7 +1,7 @@
 //! A connection of the quorum port: packets in, to the core; what is queued, out.
 
 use super::{strangers::Stranger, tree_stream};
-use crate::driver::Driver;
+use crate::driver::{Driver, Turn};
 use ostler_proto::{
     id::Zxid,
     quorum_packet::{Packet, PacketSplit, split},
@@ -251,6 +251,7 @@ impl Link {
                 }
                 // What follows is about the tree that is left.
                 Some(StopAt::Cut) => self.driver.until_reloaded().await,
+                Some(StopAt::Turn) => tokio::task::yield_now().await,
             }
         }
         buffer.drain(..used);
@@ -268,13 +269,15 @@ pub(crate) struct Taken {
 enum StopAt {
     Tree(Zxid),
     Cut,
+    /// Others come first.
+    Turn,
 }
 
 fn take_packets(
     bytes: &[u8],
     data_max: usize,
     to_leader: bool,
-    mut step: impl FnMut(Packet<'_>),
+    mut step: impl FnMut(Packet<'_>) -> Turn,
 ) -> io::Result<Taken> {
     let mut used = 0;
     loop {
@@ -287,8 +290,11 @@ fn take_packets(
                 return Ok(Taken { used: used + size, stopped_at: Some(StopAt::Cut) });
             }
             PacketSplit::Packet(packet, size) => {
-                step(packet);
+                let turn = step(packet);
                 used += size;
+                if turn == Turn::Over {
+                    return Ok(Taken { used, stopped_at: Some(StopAt::Turn) });
+                }
             }
             PacketSplit::Incomplete => return Ok(Taken { used, stopped_at: None }),
             PacketSplit::Bad(error) => {

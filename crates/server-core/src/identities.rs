@@ -1,0 +1,184 @@
+//! Who somebody is, and what lists grant them.
+
+use crate::work::Work;
+use alloc::{boxed::Box, vec::Vec};
+use core::{cell::RefCell, hash::BuildHasher, net::IpAddr};
+use hashbrown::HashTable;
+use ostler_proto::acl::{Id, Perms};
+use ostler_tree::{AclList, acl_list::is_of_addresses};
+use rustc_hash::FxBuildHasher;
+
+/// A check of so few entries times identities is made anew each time.
+const FEW: usize = 16;
+/// Lists of which it is remembered what they grant.
+const REMEMBERED: usize = 16;
+
+/// The identities of a connection, or of whoever sent a request to a learner.
+#[derive(Debug, Default)]
+pub(crate) struct Identities {
+    ids: Vec<Id>,
+    /// About how many bytes they take.
+    size: usize,
+    /// One of them may do all.
+    is_super: bool,
+    addresses: Vec<IpAddr>,
+    /// Where an id stands, if there are more than a few.
+    by_id: HashTable<u32>,
+    /// What lists grant, each in the place that its serial says. It is no state, only something not computed twice.
+    verdicts: RefCell<Option<Box<[(u64, Perms); REMEMBERED]>>>,
+}
+
+fn hash(id: &Id) -> u64 {
+    FxBuildHasher.hash_one((&*id.scheme, &*id.id))
+}
+
+impl Identities {
+    pub(crate) fn new(ids: impl IntoIterator<Item = Id>) -> Identities {
+        let mut all = Identities::default();
+        for id in ids {
+            all.add(id);
+        }
+        all
+    }
+
+    /// One more, unless it is among them already.
+    pub(crate) fn add(&mut self, id: Id) {
+        if self.contains(&id) {
+            return;
+        }
+        *self.verdicts.get_mut() = None;
+        self.size += id.size();
+        self.is_super |= id.scheme == "super";
+        if is_of_addresses(&id.scheme)
+            && let Ok(address) = id.id.parse()
+        {
+            self.addresses.push(address);
+        }
+        self.ids.push(id);
+        let ids = &self.ids;
+        if ids.len() == FEW {
+            // From here on they are looked up.
+            self.by_id.clear();
+            for (at, id) in ids.iter().enumerate() {
+                self.by_id.insert_unique(hash(id), at as u32, |other| hash(&ids[*other as usize]));
+            }
+        } else if ids.len() > FEW {
+            let at = ids.len() - 1;
+            self.by_id.insert_unique(hash(&ids[at]), at as u32, |other| hash(&ids[*other as usize]));
+        }
+    }
+
+    fn contains(&self, id: &Id) -> bool {
+        if self.ids.len() < FEW {
+            return self.ids.contains(id);
+        }
+        self.by_id.find(hash(id), |at| self.ids[*at as usize] == *id).is_some()
+    }
+
+    pub(crate) fn all(&self) -> &[Id] {
+        &self.ids
+    }
+
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+
+    pub(crate) fn is_super(&self) -> bool {
+        self.is_super
+    }
+
+    /// What a list grants to any of them. It is found out once for a list, and takes as many look-ups as the shorter of the
+    /// two has members.
+    pub(crate) fn granted(&self, list: &AclList, work: &Work) -> Perms {
+        if list.len() * self.ids.len() <= FEW {
+            return self.find_out(list);
+        }
+        let (serial, place) = (list.serial(), list.serial() as usize % REMEMBERED);
+        let known = self.verdicts.borrow().as_ref().map(|verdicts| verdicts[place]);
+        if let Some((of, granted)) = known
+            && of == serial
+            && serial != 0
+        {
+            return granted;
+        }
+        work.add(list.len().min(self.ids.len()) + self.addresses.len());
+        let granted = self.find_out(list);
+        if serial != 0 {
+            let mut verdicts = self.verdicts.borrow_mut();
+            verdicts.get_or_insert_with(|| Box::new([(0, Perms(0)); REMEMBERED]))[place] = (serial, granted);
+        }
+        granted
+    }
+
+    fn find_out(&self, list: &AclList) -> Perms {
+        let mut granted = list.everybody();
+        if list.len() <= self.ids.len() {
+            let by_id = list.iter().filter(|entry| !is_of_addresses(&entry.id.scheme));
+            for entry in by_id.filter(|entry| self.contains(&entry.id)) {
+                granted = granted.with(entry.perms);
+            }
+        } else {
+            for id in self.ids.iter().filter(|id| !is_of_addresses(&id.scheme)) {
+                granted = granted.with(list.of_id(id));
+            }
+        }
+        for address in &self.addresses {
+            granted = granted.with(list.of_address(*address));
+        }
+        granted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::{format, string::String};
+    use ostler_proto::acl::Acl;
+
+    fn user(n: usize) -> Id {
+        Id::new("digest", format!("u{n}:h"))
+    }
+
+    fn list(entries: usize, of: usize, serial: u64) -> AclList {
+        let others = (1000..1000 + entries).map(|n| Acl { perms: Perms::ALL, id: user(n) });
+        let one = Acl { perms: Perms::READ, id: user(of) };
+        let net = Acl { perms: Perms::WRITE, id: Id::new("ip", "10.0.0.0/8") };
+        AclList::new(others.chain([one, net]).collect(), serial)
+    }
+
+    #[test]
+    fn long_and_short_lists_and_many_and_few_identities_say_the_same() {
+        let work = Work::default();
+        for count in [1, 15, 16, 17, 100] {
+            let mut ids = Identities::new((0..count).map(user));
+            for (entries, serial) in [(0, 0), (5, 1), (8, 2), (100, 3), (40_000, 4)] {
+                for _ in 0..2 {
+                    assert_eq!(ids.granted(&list(entries, 0, serial), &work), Perms::READ);
+                }
+                assert_eq!(ids.granted(&list(entries, 500, serial + 100), &work), Perms(0));
+            }
+            ids.add(Id::new("ip", "10.1.1.1"));
+            assert_eq!(ids.granted(&list(100, 0, 3), &work), Perms(3), "another identity, another verdict");
+            ids.add(user(0));
+            assert_eq!(ids.all().len(), count + 1, "none is there twice");
+        }
+        assert_eq!(Identities::new([Id::new("ip", String::from("nowhere"))]).addresses.len(), 0);
+    }
+
+    #[test]
+    fn a_verdict_is_found_out_once() {
+        let (work, ids) = (Work::default(), Identities::new((0..100).map(user)));
+        let long = list(40_000, 7, 5);
+        ids.granted(&long, &work);
+        assert_eq!(work.done(), 100);
+        for _ in 0..1000 {
+            ids.granted(&long, &work);
+        }
+        assert_eq!(work.done(), 100);
+        // One of another serial takes its place.
+        ids.granted(&list(3, 7, 5 + REMEMBERED as u64), &work);
+        assert_eq!(work.done(), 105);
+        ids.granted(&long, &work);
+        assert_eq!(work.done(), 205);
+    }
+}
