@@ -22,6 +22,8 @@ pub(crate) struct Backlog {
     conns: VecDeque<ConnId>,
     /// Transactions have committed and are not applied.
     pub(crate) commits: bool,
+    /// Sessions have not ended whose time is over.
+    pub(crate) sessions: bool,
     /// Whose turn it is first.
     commits_first: bool,
 }
@@ -30,7 +32,8 @@ impl Server {
     /// Whether work is left that goes on at the next deadline, which is at once.
     pub fn has_more(&self) -> bool {
         let reaps = self.leader.is_some() && self.reaper.is_looking();
-        self.backlog.commits || !self.backlog.conns.is_empty() || self.watches.has_departed() || reaps
+        let left = &self.backlog;
+        left.commits || left.sessions || !left.conns.is_empty() || self.watches.has_departed() || reaps
     }
 
     /// Steps of work since the start, see [`crate::work`].

@@ -13,6 +13,9 @@ const FEW: usize = 16;
 /// Lists of which it is remembered what they grant.
 const REMEMBERED: usize = 16;
 
+/// A list's serial, and what it grants.
+type Verdicts = [(u64, Perms); REMEMBERED];
+
 /// The identities of a connection, or of whoever sent a request to a learner.
 #[derive(Debug, Default)]
 pub(crate) struct Identities {
@@ -25,7 +28,7 @@ pub(crate) struct Identities {
     /// Where an id stands, if there are more than a few.
     by_id: HashTable<u32>,
     /// What lists grant, each in the place that its serial says. It is no state, only something not computed twice.
-    verdicts: RefCell<Option<Box<[(u64, Perms); REMEMBERED]>>>,
+    verdicts: RefCell<Option<Box<Verdicts>>>,
 }
 
 fn hash(id: &Id) -> u64 {

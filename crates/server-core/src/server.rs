@@ -585,6 +585,7 @@ impl Server {
 
     /// After a pause what has come meanwhile is read first: signs of sessions may be among it.
     fn expire_sessions(&mut self, now: Now, has_paused: bool, effects: &mut Vec<Effect>) {
+        self.backlog.sessions = false;
         if has_paused {
             self.sessions.spare(now.mono);
         }
@@ -592,6 +593,12 @@ impl Server {
             return;
         }
         self.expire_local_sessions(now, effects);
+        self.end_global_sessions(now, effects);
+        // The deadline stays due for those that are left.
+        self.backlog.sessions = self.work.is_spent();
+    }
+
+    fn end_global_sessions(&mut self, now: Now, effects: &mut Vec<Effect>) {
         if self.follows() {
             // Only the leader ends a session, and nobody tells a learner that a client of its own has gone to another
             // server without a word.
@@ -604,7 +611,6 @@ impl Server {
         if self.leader.is_none() {
             return;
         }
-        // The deadline stays due for those that are left.
         while !self.work.is_spent()
             && let Some(session) = self.sessions.expire_next(now.mono, Scope::Global)
         {

@@ -19,4 +19,5 @@ mod watches;
 #[allow(dead_code, reason = "the simulator uses the rest")]
 #[path = "../../../sim/src/wire.rs"]
 mod wire;
+mod work;
 mod znodes;

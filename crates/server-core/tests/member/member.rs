@@ -50,6 +50,8 @@ pub(crate) struct Member {
     last_conn: u64,
     /// All that went out to clients, in order.
     pub(crate) sights: Vec<(ConnId, Sight)>,
+    /// The most steps of work that one input took since somebody looked.
+    pub(crate) costliest: u64,
     /// Snapshots asked for.
     pub(crate) snapshots: Vec<FrozenTree>,
 }
@@ -64,16 +66,24 @@ impl Member {
     }
 
     pub(crate) fn with(config: CoreConfig) -> Member {
-        let server = Server::new(config.clone(), Tree::fresh(config.types), 0, START);
+        let tree = Tree::fresh(config.types);
+        Member::over(config, tree)
+    }
+
+    /// One that starts with this tree.
+    pub(crate) fn over(config: CoreConfig, tree: Tree) -> Member {
+        let last = tree.last_processed();
+        let server = Server::new(config.clone(), tree, 0, START);
         Member {
             config,
             server,
             now: START,
-            disk: Disk::new(Zxid::ZERO),
+            disk: Disk::new(last),
             history: Vec::new(),
             ends: BTreeMap::new(),
             last_conn: 0,
             sights: Vec::new(),
+            costliest: 0,
             snapshots: Vec::new(),
         }
     }
@@ -85,7 +95,9 @@ impl Member {
 
     pub(crate) fn step(&mut self, input: Input<'_>) {
         let mut effects = Vec::new();
+        let before = self.server.work_done();
         self.server.step(self.now, input, &mut effects);
+        self.costliest = self.costliest.max(self.server.work_done() - before);
         for effect in effects {
             self.carry_out(effect);
         }
@@ -225,12 +237,29 @@ impl Member {
     /// The disk does all that was asked of it, and what comes of that.
     pub(crate) fn flush(&mut self) {
         for _ in 0..1000 {
+            self.go_on();
             if self.disk.waiting() == 0 {
                 return;
             }
             self.disk_does(usize::MAX);
         }
         panic!("the member never stops writing");
+    }
+
+    /// The member does what it has left for later.
+    pub(crate) fn go_on(&mut self) {
+        for _ in 0..100_000 {
+            if !self.server.has_more() {
+                return;
+            }
+            self.step(Input::Deadline);
+        }
+        panic!("the member is never done");
+    }
+
+    /// The most steps of work that one input took since this was last asked.
+    pub(crate) fn take_costliest(&mut self) -> u64 {
+        std::mem::take(&mut self.costliest)
     }
 
     /// Time passes; the member is woken when it asks to be.
@@ -244,6 +273,7 @@ impl Member {
             }
             self.set_time(deadline.max(self.now.mono));
             self.step(Input::Deadline);
+            self.go_on();
             assert!(self.server.next_deadline() > self.now.mono, "a deadline that was met is over");
         }
         panic!("the member wants to be woken without end");

@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""Long access control lists, many identities and large requests: nobody else waits for them.
+
+One client does what is dear for a server: reads behind lists of 40,000 entries with as many identities as a connection
+may have, behind 24,000 networks, setWatches of tens of thousands of paths, counts of the whole tree. Meanwhile another
+client reads one znode again and again; its longest wait is what counts. The same against another server with --beside.
+"""
+import os
+import struct
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from rig.outcome import conclude, expect  # noqa: E402
+from rig.server import Server, arguments, work_folder  # noqa: E402
+from rig.wire import GET_CHILDREN, GET_DATA, ConnectionLost, Refused, Session, digest_id, string  # noqa: E402
+
+MULTI_READ, SET_WATCHES2, COUNT_BELOW = 22, 105, 104
+CHILDREN = 50_000
+IDENTITIES = 120  # Ostler takes 128 of a connection
+PAUSE_S = 0.002  # between two reads of the one who waits
+
+
+def strangers(entries):
+    return [(31, "digest", "%d:x" % n) for n in range(entries)]
+
+
+def networks(entries):
+    return [(31, "ip", "%d.%d.%d.0/24" % (11 + n // 65536, n // 256 % 256, n % 256)) for n in range(entries)]
+
+
+def multi_read(paths):
+    op = struct.pack(">ibi", GET_DATA, 0, -1)
+    return b"".join(op + string(path) + b"\0" for path in paths) + struct.pack(">ibi", -1, 1, -1)
+
+
+def set_watches(paths):
+    listed = struct.pack(">i", len(paths)) + b"".join(string(path) for path in paths)
+    return struct.pack(">q", 1 << 62) + listed + 4 * struct.pack(">i", 0)
+
+
+class Waiter(threading.Thread):
+    """Reads one znode again and again."""
+
+    def __init__(self, port):
+        super().__init__(daemon=True)
+        self.session = Session(port, 30_000)
+        self.session.socket.settimeout(120)
+        self.longest = 0
+        self.done = threading.Event()
+
+    def run(self):
+        while not self.done.is_set():
+            began = time.monotonic()
+            try:
+                self.session.get("/open")
+            except ConnectionLost:  # its session may have ended while it waited
+                self.done.set()
+            self.longest = max(self.longest, time.monotonic() - began)
+            time.sleep(PAUSE_S)
+
+    def end(self):
+        self.done.set()
+        self.join()
+        self.session.drop()
+
+
+def prepare(port):
+    s = Session(port, 30_000)
+    s.create("/open", b"open")
+    mine = digest_id(b"u%d:pw" % (IDENTITIES - 1))
+    s.create("/names", acl=strangers(40_000))
+    s.create("/mine", acl=strangers(40_000) + [(31, "digest", mine)])
+    s.create("/networks", acl=networks(24_000))
+    s.create("/p")
+    for first in range(0, CHILDREN, 500):
+        s.multi([(1, create("/p/%07d" % n)) for n in range(first, first + 500)])
+    s.close()
+
+
+def create(path):
+    return string(path) + struct.pack(">i", 0) + struct.pack(">i", 1) + struct.pack(">i", 31) + string("world") + string("anyone") + struct.pack(">i", 0)
+
+
+def attacks():
+    """(name, requests) of what one client sends at once."""
+    yield "100 reads in a multiRead behind 40,000 names", [(MULTI_READ, multi_read(["/names"] * 100))]
+    yield "the same, ten times, behind a list that grants", [(MULTI_READ, multi_read(["/mine"] * 100))] * 10
+    yield "100 reads in a multiRead behind 24,000 networks", [(MULTI_READ, multi_read(["/networks"] * 100))]
+    yield "3,000 getData behind 40,000 names", [(GET_DATA, string("/names") + b"\0")] * 3000
+    yield "setWatches of %d paths" % CHILDREN, [(SET_WATCHES2, set_watches(["/p/%07d" % n for n in range(CHILDREN)]))]
+    yield "100 counts of all znodes", [(COUNT_BELOW, string("/"))] * 100
+    yield "30 getChildren of %d" % CHILDREN, [(GET_CHILDREN, string("/p") + b"\0")] * 30
+
+
+def against(cmd, port, name):
+    """The longest wait of the other client in each attack, and how long the attack took."""
+    found = []
+    with Server(cmd, os.path.join(work_folder("access"), name), port) as server:
+        prepare(server.port)
+        quiet = Waiter(server.port)
+        quiet.start()
+        time.sleep(1)
+        quiet.end()
+        found.append(("nothing", quiet.longest, 1.0))
+        for what, requests in attacks():
+            attacker = Session(server.port, 30_000)
+            attacker.socket.settimeout(120)
+            for n in range(IDENTITIES):
+                attacker.add_auth("digest", b"u%d:pw" % n)
+            waiter = Waiter(server.port)
+            waiter.start()
+            time.sleep(0.2)
+            began = time.monotonic()
+            try:
+                attacker.send_all(requests)
+                for _ in requests:
+                    attacker.receive()
+            except ConnectionLost:
+                what += " (it lost its connection)"
+            took = time.monotonic() - began
+            waiter.end()
+            found.append((what, waiter.longest, took))
+            attacker.drop()
+        found.append(("%d identities" % (10 * IDENTITIES), *too_many_identities(server.port)))
+    for what, longest, took in found:
+        print("%s: %s: longest wait %.1f ms, the attack took %.0f ms" % (name, what, longest * 1000, took * 1000), flush=True)
+    return found
+
+
+def too_many_identities(port):
+    """Its end, if the server has one, is the connection's."""
+    attacker, waiter = Session(port, 30_000), Waiter(port)
+    waiter.start()
+    began = time.monotonic()
+    try:
+        for n in range(10 * IDENTITIES):
+            attacker.add_auth("digest", b"v%d:pw" % n)
+        attacker.send_all([(MULTI_READ, multi_read(["/names"] * 100))])
+        attacker.socket.settimeout(120)
+        attacker.receive()
+    except (Refused, ConnectionLost):
+        pass
+    took = time.monotonic() - began
+    waiter.end()
+    attacker.drop()
+    return waiter.longest, took
+
+
+def main():
+    args = arguments(
+        __doc__,
+        beside={"metavar": "CMDS", "default": "", "help": "comma-separated servers to measure as well, java3.9 for example"},
+        most={"type": float, "default": 250, "metavar": "MS", "help": "the wait that is a failure (default: %(default)s)"},
+    ).parse_args()
+    found = against(args.server, args.port, "ostler")
+    for at, cmd in enumerate(filter(None, args.beside.split(","))):
+        against(cmd, args.port + 1 + at, os.path.basename(cmd.split()[0]))
+    what, longest, _ = max(found[1:], key=lambda entry: entry[1])
+    expect(longest * 1000 <= args.most, "somebody waited %.0f ms for an answer: %s" % (longest * 1000, what))
+    return "nobody waited longer than %.1f ms (%s)" % (longest * 1000, what)
+
+
+if __name__ == "__main__":
+    conclude(main)
