@@ -123,7 +123,14 @@ struct Contents {
 fn contents(tree: &Tree) -> Contents {
     let frozen = tree.freeze();
     let node = |node: &ostler_tree::Znode| {
-        (node.path.to_string(), (node.data.as_deref().map(<[u8]>::to_vec), tree.acl(node), node.stat))
+        (
+            node.path.to_string(),
+            (
+                node.data.as_deref().map(<[u8]>::to_vec),
+                tree.acl(node).map(|list| list.shared().clone()),
+                node.stat,
+            ),
+        )
     };
     Contents {
         last: tree.last_processed(),

@@ -13,6 +13,7 @@ mod commit;
 pub mod config;
 mod connect;
 pub mod effect;
+mod ending;
 pub mod ensemble;
 mod fifo;
 mod go_on;

@@ -9,7 +9,6 @@ use crate::{
     go_on::Backlog,
     identities::Identities,
     input::{ClientRequest, ConnId, Input, Mono, Now},
-    propose::Asker,
     pulse::Pulse,
     read::EncodedList,
     reaper::Reaper,
@@ -28,7 +27,6 @@ use ostler_proto::{
     planted::{self, Bug},
     reply::{Body, Reply},
     request::Request,
-    txn::Txn,
 };
 use ostler_tree::{Overlay, Tree, TreeEvent, WatchTable};
 use ostler_zab::{DiskGate, Electorate, Leader, Quorum, leading::LinkId};
@@ -38,8 +36,6 @@ use rustc_hash::FxBuildHasher;
 /// in each list that a check comes upon for the first time.
 const IDS_MAX: usize = 128;
 const IDS_SIZE_MAX: usize = 512 << 10;
-/// Bytes of paths that the end of a session may name.
-const CLOSED_PATHS_MAX: usize = 1 << 20;
 
 /// Where a connection is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -278,7 +274,7 @@ impl Server {
     }
 
     /// Whether it serves clients and another server leads.
-    fn follows(&self) -> bool {
+    pub(crate) fn follows(&self) -> bool {
         self.ensemble.as_ref().is_some_and(|ensemble| ensemble.following().is_some())
     }
 
@@ -583,52 +579,6 @@ impl Server {
         effects.push(Effect::Reply { conn, reply: Reply { xid, zxid: Some(zxid), result } });
     }
 
-    /// After a pause what has come meanwhile is read first: signs of sessions may be among it.
-    fn expire_sessions(&mut self, now: Now, has_paused: bool, effects: &mut Vec<Effect>) {
-        self.backlog.sessions = false;
-        if has_paused {
-            self.sessions.spare(now.mono);
-        }
-        if !self.sessions.end_sparing(now.mono) {
-            return;
-        }
-        self.expire_local_sessions(now, effects);
-        self.end_global_sessions(now, effects);
-        // The deadline stays due for those that are left.
-        self.backlog.sessions = self.work.is_spent();
-    }
-
-    fn end_global_sessions(&mut self, now: Now, effects: &mut Vec<Effect>) {
-        if self.follows() {
-            // Only the leader ends a session, and nobody tells a learner that a client of its own has gone to another
-            // server without a word.
-            while !self.work.is_spent()
-                && let Some(conn) = self.sessions.next_silent(now.mono)
-            {
-                self.close(conn, CloseReason::Silent, effects);
-            }
-        }
-        if self.leader.is_none() {
-            return;
-        }
-        while !self.work.is_spent()
-            && let Some(session) = self.sessions.expire_next(now.mono, Scope::Global)
-        {
-            self.stats.stale_sessions_expired += 1;
-            self.propose_close(now, session, 0, None, effects);
-        }
-    }
-
-    fn expire_session(&mut self, now: Now, session: SessionId, effects: &mut Vec<Effect>) {
-        let alive = self.sessions.get(session).is_some_and(|state| !state.closing);
-        if self.sessions.is_local(session) {
-            self.expire_local(session, effects);
-        } else if self.leader.is_some() && alive {
-            self.stats.stale_sessions_expired += 1;
-            self.propose_close(now, session, 0, None, effects);
-        }
-    }
-
     /// Whether somebody may do something; an error otherwise.
     pub(crate) fn check_access(
         &self,
@@ -673,34 +623,5 @@ impl Server {
                 matches!(state.fifo.front(), Some(Waiting::Parked { .. } | Waiting::Watching { .. }));
             assert!(!parked || state.behind, "a read of {conn:?} waits for nothing");
         }
-    }
-}
-
-/// A close by the session's own client is a proposal like any other.
-impl Server {
-    pub(crate) fn propose_close(
-        &mut self,
-        now: Now,
-        session: SessionId,
-        cxid: i32,
-        conn: Option<ConnId>,
-        effects: &mut Vec<Effect>,
-    ) -> Zxid {
-        if let Some(state) = self.sessions.get_mut(session) {
-            state.closing = true;
-        }
-        let zxid = self.next_zxid();
-        let paths = self.overlay.ephemerals(&self.tree, session, self.config.types);
-        self.work.add(work::WRITE);
-        for path in &paths {
-            self.preparer(zxid, now, session, Asker::of(conn)).forget(path);
-        }
-        // Without them every server deletes what it has of the session. A record that no packet holds would end all
-        // connections with followers.
-        let is_listed = self.config.close_session_paths
-            && paths.iter().map(|path| path.len()).sum::<usize>() <= CLOSED_PATHS_MAX;
-        let listed = paths.iter().map(|path| alloc::borrow::Cow::Borrowed(&**path)).collect();
-        let txn = Txn::CloseSession(is_listed.then_some(listed));
-        self.append(now, session, cxid, txn, conn, effects)
     }
 }

@@ -14,10 +14,11 @@ use ostler_server_core::{
     report::ConnReport, work::WORK_PER_HOLD,
 };
 use ostler_zab::leading::LinkId;
+use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::{Instant, SystemTime, UNIX_EPOCH},
@@ -78,6 +79,8 @@ pub(crate) struct Doors {
 
 /// A member that runs.
 pub(crate) struct Driver {
+    /// A fair lock: who has had it for a while hands it to whoever waits. With std's the one who works in parts would take
+    /// it again before another thread is awake.
     core: Mutex<Core>,
     pub(crate) clock: Clock,
     disk: Arc<DiskQueue>,
@@ -176,8 +179,7 @@ impl Driver {
     }
 
     fn lock(&self) -> MutexGuard<'_, Core> {
-        // A panic aborts the process, so a poisoned lock is never met.
-        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+        self.core.lock()
     }
 
     /// Takes one input.

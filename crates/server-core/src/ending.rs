@@ -1,0 +1,93 @@
+//! How sessions end: by their clients, by their time, or by an operator.
+
+use crate::{
+    effect::{CloseReason, Effect},
+    input::{ConnId, Now},
+    propose::Asker,
+    server::Server,
+    session::Scope,
+    work,
+};
+use alloc::{borrow::Cow, vec::Vec};
+use ostler_proto::{
+    id::{SessionId, Zxid},
+    txn::Txn,
+};
+
+/// Bytes of paths that the end of a session may name.
+const CLOSED_PATHS_MAX: usize = 1 << 20;
+
+impl Server {
+    /// After a pause what has come meanwhile is read first: signs of sessions may be among it.
+    pub(crate) fn expire_sessions(&mut self, now: Now, has_paused: bool, effects: &mut Vec<Effect>) {
+        self.backlog.sessions = false;
+        if has_paused {
+            self.sessions.spare(now.mono);
+        }
+        if !self.sessions.end_sparing(now.mono) {
+            return;
+        }
+        self.expire_local_sessions(now, effects);
+        self.end_global_sessions(now, effects);
+        // The deadline stays due for those that are left.
+        self.backlog.sessions = self.work.is_spent();
+    }
+
+    fn end_global_sessions(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        if self.follows() {
+            // Only the leader ends a session, and nobody tells a learner that a client of its own has gone to another
+            // server without a word.
+            while !self.work.is_spent()
+                && let Some(conn) = self.sessions.next_silent(now.mono)
+            {
+                self.close(conn, CloseReason::Silent, effects);
+            }
+        }
+        if self.leader.is_none() {
+            return;
+        }
+        while !self.work.is_spent()
+            && let Some(session) = self.sessions.expire_next(now.mono, Scope::Global)
+        {
+            self.stats.stale_sessions_expired += 1;
+            self.propose_close(now, session, 0, None, effects);
+        }
+    }
+
+    pub(crate) fn expire_session(&mut self, now: Now, session: SessionId, effects: &mut Vec<Effect>) {
+        let alive = self.sessions.get(session).is_some_and(|state| !state.closing);
+        if self.sessions.is_local(session) {
+            self.expire_local(session, effects);
+        } else if self.leader.is_some() && alive {
+            self.stats.stale_sessions_expired += 1;
+            self.propose_close(now, session, 0, None, effects);
+        }
+    }
+
+    /// A close by the session's own client is a proposal like any other.
+    pub(crate) fn propose_close(
+        &mut self,
+        now: Now,
+        session: SessionId,
+        cxid: i32,
+        conn: Option<ConnId>,
+        effects: &mut Vec<Effect>,
+    ) -> Zxid {
+        if let Some(state) = self.sessions.get_mut(session) {
+            state.closing = true;
+        }
+        let zxid = self.next_zxid();
+        let paths = self.overlay.ephemerals(&self.tree, session, self.config.types);
+        self.work.add(work::WRITE);
+        for path in &paths {
+            self.preparer(zxid, now, session, Asker::of(conn)).forget(path);
+        }
+        // Without them every server deletes what it has of the session. A record that no packet holds would end all
+        // connections with followers.
+        let is_listed = self.config.close_session_paths
+            && paths.iter().map(|path| path.len()).sum::<usize>() <= CLOSED_PATHS_MAX;
+        let listed = paths.iter().map(|path| Cow::Borrowed(&**path)).collect();
+        let txn = Txn::CloseSession(is_listed.then_some(listed));
+        self.append(now, session, cxid, txn, conn, effects)
+    }
+}
