@@ -34,9 +34,14 @@ impl Server {
         let mut own = None;
         while let Some(held) = self.gate.pop() {
             match held {
-                Held::Own { term: of, zxid } => own = if of == term { Some(zxid) } else { own },
+                Held::Own { term: of, zxid, made_ms } if of == term => {
+                    if self.ensemble.is_some() {
+                        self.stats.writes.own_ack_ms.add(now.since_wall(made_ms));
+                    }
+                    own = Some(zxid);
+                }
                 Held::Step { term: of, step } if of == term => self.released(now, step, effects),
-                Held::Step { .. } => {}
+                Held::Own { .. } | Held::Step { .. } => {}
             }
         }
         // What was held back may have ended the reign.
@@ -47,6 +52,7 @@ impl Server {
 
     /// A server has everything up to `zxid` on disk. What a quorum has commits.
     pub(crate) fn acknowledged(&mut self, now: Now, from: ServerId, zxid: Zxid, effects: &mut Vec<Effect>) {
+        self.count_acknowledgement(now, from, zxid);
         let Some(leader) = &mut self.leader else { return };
         let mut committed = leader.acknowledge(from, zxid);
         while let Some(proposal) = self.outstanding.pop_front_if(|first| first.zxid <= committed) {
@@ -62,6 +68,20 @@ impl Server {
         }
     }
 
+    /// Of one proposal in a thousand it is noted how long each server took, as upstream does (`ack_latency`).
+    fn count_acknowledgement(&mut self, now: Now, from: ServerId, zxid: Zxid) {
+        const INTERVAL: u64 = 1000;
+        let Some(leader) = self.leader.as_ref().filter(|_| self.ensemble.is_some()) else { return };
+        let noted = Zxid(zxid.0 - zxid.0 % INTERVAL);
+        if noted <= leader.acknowledged_by(from) {
+            return;
+        }
+        if let Ok(at) = self.outstanding.binary_search_by_key(&noted, |proposal| proposal.zxid) {
+            let ms = now.since_wall(self.outstanding[at].made_ms);
+            self.stats.writes.ack_ms.entry(from).or_default().add(ms);
+        }
+    }
+
     /// Applies a transaction, tells its watchers, answers whoever waits for it here.
     pub(crate) fn commit(&mut self, now: Now, proposal: &Outstanding, effects: &mut Vec<Effect>) {
         let record = TxnRecord::read(&proposal.record.0).expect("a record is checked before it is logged");
@@ -70,10 +90,13 @@ impl Server {
         }
         let mut events = core::mem::take(&mut self.events);
         let outcome = self.tree.apply(&record, &mut events);
-        self.overlay.retire(proposal.zxid);
+        self.stats.writes.changes_made += self.overlay.retire(proposal.zxid);
         self.stats.commits += 1;
         self.count_commit(now.since_wall(record.header.time_ms), is_reconfig(&proposal.record));
         self.note_commit(now, proposal.zxid);
+        for event in &events {
+            self.stats.namespaces.count_write(&event.path, event.data_len);
+        }
         let mut late = Vec::new();
         if planted::is(Bug::WatchAfterReply) {
             late.append(&mut events);

@@ -17,6 +17,7 @@ pub mod ensemble;
 mod fifo;
 pub mod input;
 mod multi;
+pub mod namespaces;
 mod prepare;
 mod propose;
 mod pulse;

@@ -114,6 +114,8 @@ pub(crate) enum Pipeline {
 pub(crate) struct Outstanding {
     pub(crate) zxid: Zxid,
     pub(crate) record: Record,
+    /// When it was made, by the wall clock of its leader.
+    pub(crate) made_ms: i64,
     /// Who waits for it.
     pub(crate) conn: Option<ConnId>,
 }

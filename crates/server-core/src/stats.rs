@@ -1,6 +1,8 @@
 //! Counts of what was done; the shell shows them in its own forms.
 
-use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
+use crate::namespaces::Namespaces;
+use alloc::{collections::BTreeMap, vec::Vec};
+use ostler_proto::id::ServerId;
 
 /// A running minimum, average and maximum.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -132,6 +134,14 @@ pub struct WriteStats {
     pub commits_received: u64,
     /// Commits as the leader of an ensemble.
     pub led_commits: u64,
+    /// Until it was acknowledged here, in an ensemble.
+    pub own_ack_ms: Sampled,
+    /// Until a server's acknowledgement came, at a leader: of one proposal in a thousand.
+    pub ack_ms: BTreeMap<ServerId, Sampled>,
+    /// Changes of znodes that were noted for writes to come, at a leader or a lone server.
+    pub changes_noted: u64,
+    /// Those of them that a commit has made true.
+    pub changes_made: u64,
     /// Requests that came to be prepared, at a leader or a lone server: all of its own clients, and the writes and syncs
     /// of learners' (`prep_processor_request_queued`).
     pub to_prepare: u64,
@@ -179,8 +189,8 @@ pub struct Stats {
     pub auth_failed: u64,
     /// Writes beyond a quota: refused by a hard one, let through by a soft one.
     pub quota_exceeded: u64,
-    /// Writes that a hard limit has refused, by the first part of their path.
-    pub quota_refusals: BTreeMap<Box<str>, u64>,
+    /// Reads, changes and refusals by the first name of their paths.
+    pub namespaces: Namespaces,
     /// Snapshots begun.
     pub snapshots: u64,
 }

@@ -1,7 +1,7 @@
 //! From a configuration to a running server, and to its orderly end.
 
 use crate::{
-    admin::four_letter_door::FourLetterDoor,
+    admin::{four_letter_door::FourLetterDoor, metrics::Loading},
     client_conn::ConnLimits,
     config::{EnsembleSettings, ServerConfig, SnapshotCompression},
     disk_thread::{self, DiskQueue, DiskWork},
@@ -100,6 +100,11 @@ impl RunningServer {
         let settings = persistence.snapshots().clone();
         let znodes = restored.tree.node_count();
         let loaded_in = begun.elapsed();
+        let loading = Loading {
+            took: loaded_in,
+            snapshot: restored.snapshot_loaded_at.map(|loaded| loaded.saturating_duration_since(begun)),
+            records: restored.recovered.records,
+        };
 
         let clock = Clock::start();
         let replayed = restored.recovered.records;
@@ -151,7 +156,7 @@ impl RunningServer {
             &folders,
             disk.clone(),
             snapshots.clone(),
-            (loaded_in.as_millis() as u64, replayed),
+            loading,
         ));
         let limits = Arc::new(conn_limits(config));
         let counts = ConnCounts {
@@ -382,6 +387,7 @@ fn keeping_options(config: &ServerConfig) -> KeepingOptions {
                 emulate_353: config.emulate_353_ttl_nodes,
             },
             reads_ahead: true,
+            clock: Some(Instant::now),
         },
         log: log_options(config),
         snapshots: SnapshotOptions {
