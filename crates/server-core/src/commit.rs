@@ -218,7 +218,8 @@ impl Server {
         match form {
             AnswerForm::Connected => {
                 if let Phase::Opening { answer_read_only, .. } = phase {
-                    self.stats.latency_ms.add(now.mono.0.saturating_sub(arrived.0));
+                    self.stats.update_latency_ms.add(now.mono.0.saturating_sub(arrived.0));
+                    self.count_session(now, conn, arrived);
                     self.connected(now, conn, session, answer_read_only, effects);
                 }
             }
@@ -259,7 +260,12 @@ impl Server {
     ) {
         self.stats.update_latency_ms.add(now.mono.0.saturating_sub(request.2.0));
         let result = result.map_err(|code| ErrorCode::from_code(code).unwrap_or(ErrorCode::MarshallingError));
+        let refused = result.is_err();
         self.reply(now, conn, request, result, effects);
+        // As upstream shows it: what was refused before it was done is no operation.
+        if refused && let Some(state) = self.conns.get_mut(&conn) {
+            state.stats.last_op = None;
+        }
     }
 
     /// Serves what waits at the head of a fifo up to the next write that is still outstanding.

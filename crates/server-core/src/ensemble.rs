@@ -68,7 +68,10 @@ pub(crate) enum Step {
     /// To the leader.
     Send(Packet<'static>),
     /// The same; `made_ms` is when the proposal was made, if it is one.
-    Acknowledge { zxid: Zxid, made_ms: Option<i64> },
+    Acknowledge {
+        zxid: Zxid,
+        made_ms: Option<i64>,
+    },
 }
 
 /// Its role at the moment.

@@ -151,13 +151,7 @@ impl RunningServer {
         )?;
         threads.running.push(snapshot_thread);
 
-        let door = Arc::new(FourLetterDoor::new(
-            config,
-            &folders,
-            disk.clone(),
-            snapshots.clone(),
-            loading,
-        ));
+        let door = Arc::new(FourLetterDoor::new(config, &folders, disk.clone(), snapshots.clone(), loading));
         let limits = Arc::new(conn_limits(config));
         let counts = ConnCounts {
             per_address: config.max_client_cnxns,

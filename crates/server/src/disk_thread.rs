@@ -99,7 +99,6 @@ struct Batch {
     since: Vec<Instant>,
 }
 
-
 impl DiskQueue {
     fn lock(&self) -> MutexGuard<'_, Pending> {
         // A panic aborts the process, so a poisoned lock is never met.

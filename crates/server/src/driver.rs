@@ -313,6 +313,16 @@ impl Driver {
         look(&core.server, &core.responses)
     }
 
+    /// A four-letter word has come.
+    pub(crate) fn count_word(&self, conn: ConnId) {
+        self.lock().server.count_word(conn);
+    }
+
+    /// It is answered, in so many parts.
+    pub(crate) fn count_word_answered(&self, conn: ConnId, parts: u64) {
+        self.lock().server.count_word_answered(conn, parts);
+    }
+
     /// Forgets the server's counts (`srst`).
     pub(crate) fn reset_stats(&self) {
         let core = &mut *self.lock();

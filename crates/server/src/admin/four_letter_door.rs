@@ -2,12 +2,12 @@
 
 use crate::{
     admin::elections::Elections,
-    admin::metrics::{Counted, Loading, metrics},
     admin::four_letter::{
         Conf, ConfOfMember, Connection, ConnectionId, ConnectionSession, Dirs, EphemeralsOfSession, Gauges,
         Latency, LeaderGauges, MessageSizes, Mode, NamespaceQuota, Quorum, ServerView, TELNET_CLOSE,
         TimeBucket, WatchesOfSession, Whitelist, Word, ZxidDigest, full_version, refusal, render,
     },
+    admin::metrics::{Counted, Loading, metrics},
     config::{EnsembleSettings, ServerConfig},
     disk_thread::DiskQueue,
     driver::Driver,
@@ -21,7 +21,7 @@ use ostler_proto::{
 };
 use ostler_server_core::{
     ensemble::MemberMode,
-    input::{Mono, Now},
+    input::{ConnId, Mono, Now},
     report,
     session::Scope,
     stats,
@@ -31,7 +31,7 @@ use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
     sync::{
-        Arc, PoisonError,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicI64, AtomicU16, Ordering},
     },
     time::Instant,
@@ -48,7 +48,8 @@ pub(crate) struct FourLetterDoor {
     folders: DataFolders,
     disk: Arc<DiskQueue>,
     snapshots: Arc<SnapshotQueue>,
-    loading: Loading,
+    /// Until `srst`.
+    loading: Mutex<Option<Loading>>,
     started: Instant,
     trace_mask: AtomicI64,
     client_port: AtomicU16,
@@ -86,7 +87,7 @@ impl FourLetterDoor {
             folders: folders.clone(),
             disk,
             snapshots,
-            loading,
+            loading: Mutex::new(Some(loading)),
             started: Instant::now(),
             client_port: AtomicU16::new(config.client_address.port()),
             trace_mask: AtomicI64::new(crate::admin::four_letter::DEFAULT_TRACE_MASK),
@@ -99,20 +100,34 @@ impl FourLetterDoor {
     }
 
     /// The answer to the first four bytes of a connection, if they are a word.
-    pub(crate) fn answer(&self, driver: &Driver, first: [u8; 4], rest: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn answer(
+        &self,
+        (driver, conn): (&Driver, ConnId),
+        first: [u8; 4],
+        rest: &[u8],
+    ) -> Option<Vec<u8>> {
         let code = i32::from_be_bytes(first);
         if code == TELNET_CLOSE {
+            driver.count_word(conn);
             return Some(Vec::new());
         }
         let word = Word::from_length(code)?;
+        driver.count_word(conn);
+        let text = self.text(driver, word, rest);
+        driver.count_word_answered(conn, text.len().div_ceil(ANSWER_PART) as u64);
+        Some(text.into_bytes())
+    }
+
+    fn text(&self, driver: &Driver, word: Word, rest: &[u8]) -> String {
         if !self.whitelist.allows(word) {
-            return Some(refusal(word).into_bytes());
+            return refusal(word);
         }
         match word {
             Word::Srst => {
                 driver.reset_stats();
                 self.disk.reset_figures();
                 *self.snapshots.took_ms.lock().unwrap_or_else(PoisonError::into_inner) = Default::default();
+                *self.loading.lock().unwrap_or_else(PoisonError::into_inner) = None;
             }
             Word::Crst => driver.reset_conn_stats(),
             Word::Stmk => {
@@ -122,7 +137,7 @@ impl FourLetterDoor {
             }
             _ => {}
         }
-        Some(render(word, &self.view(driver, word)).into_bytes())
+        render(word, &self.view(driver, word))
     }
 
     /// Only what the word prints is gathered: some of it is long.
@@ -219,7 +234,7 @@ impl FourLetterDoor {
                     disk: &disk,
                     snapshots_ms: *snapshots.took_ms.lock().unwrap_or_else(PoisonError::into_inner),
                     snapshots_failed: snapshots.failed.load(Ordering::Relaxed),
-                    loading: self.loading,
+                    loading: *self.loading.lock().unwrap_or_else(PoisonError::into_inner),
                 });
             }
             _ => {}
@@ -252,6 +267,9 @@ impl FourLetterDoor {
         }
     }
 }
+
+/// Bytes in which upstream writes an answer; each part counts as a packet.
+const ANSWER_PART: usize = 8192;
 
 /// The day of the release, for the version line.
 const BUILT_ON: &str = "2026-11-21 00:00 UTC";

@@ -29,7 +29,7 @@ pub(crate) struct Counted<'a> {
     pub(crate) disk: &'a DiskFigures,
     pub(crate) snapshots_ms: stats::Summary,
     pub(crate) snapshots_failed: u64,
-    pub(crate) loading: Loading,
+    pub(crate) loading: Option<Loading>,
 }
 
 pub(crate) fn metrics(of: &Counted<'_>) -> Metrics {
@@ -73,10 +73,11 @@ fn counters(of: &Counted<'_>) -> [(&'static str, u64); 24] {
 
 fn summaries(of: &Counted<'_>) -> [(&'static str, stats::Summary); 20] {
     let Stats { elections, syncs, .. } = of.stats;
-    let Loading { took, snapshot, records } = of.loading;
-    let once = |took: Duration| stats::Summary::of(took.as_millis() as u64);
+    let once = |value: Option<u64>| value.map_or_else(stats::Summary::default, stats::Summary::of);
+    let ms = |took: Duration| took.as_millis() as u64;
+    let loading = of.loading;
     // Where there was no snapshot there was no log either.
-    let replayed = |of: stats::Summary| if snapshot.is_some() { of } else { stats::Summary::default() };
+    let replaying = loading.and_then(|of| of.snapshot.map(|snapshot| (of, snapshot)));
     [
         ("election_time", elections.election_ms),
         ("unavailable_time", elections.unavailable_ms),
@@ -90,10 +91,10 @@ fn summaries(of: &Counted<'_>) -> [(&'static str, stats::Summary); 20] {
         ("sync_processor_batch_size", of.disk.batch),
         ("sync_processor_queue_size", of.disk.waiting),
         ("snapshottime", of.snapshots_ms),
-        ("dbinittime", once(took)),
-        ("startup_snap_load_time", once(snapshot.unwrap_or(took))),
-        ("startup_txns_load_time", replayed(once(took.saturating_sub(snapshot.unwrap_or_default())))),
-        ("startup_txns_loaded", replayed(stats::Summary::of(records))),
+        ("dbinittime", once(loading.map(|of| ms(of.took)))),
+        ("startup_snap_load_time", once(loading.map(|of| ms(of.snapshot.unwrap_or(of.took))))),
+        ("startup_txns_load_time", once(replaying.map(|(of, read)| ms(of.took.saturating_sub(read))))),
+        ("startup_txns_loaded", once(replaying.map(|(of, _)| of.records))),
         ("node_created_watch_count", of.stats.node_created_watches),
         ("node_deleted_watch_count", of.stats.node_deleted_watches),
         ("node_changed_watch_count", of.stats.node_changed_watches),
