@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Ostler among the real programs: clients, kazoo's tests, a comparison with Java, and data folders that move.
 
-    python3 interop/run.py [--server CMD] [--only clients,recipes,kazoo,differential,disk,ensemble,chaos] [--quick]
+    python3 interop/run.py [--server CMD] [--only clients,recipes,kazoo,differential,counters,...] [--quick]
 
 It first lets interop/peers/get bring what is missing. Then each check ends with one line, `ok|FAILED|skipped NAME
 (seconds) reason`; what a check printed is in target/interop/. A machine that lacks a program skips the checks with
@@ -31,11 +31,12 @@ Check = namedtuple("Check", "name script arguments")
 
 # Much of a quick check is waiting, so two go on at a time, each lane on ports of its own. What the long ones measure
 # shall not depend on each other.
-QUICK_LANES = (("clients", "recipes", "kazoo", "differential"), ("disk", "ensemble", "chaos"))
+QUICK_LANES = (("clients", "recipes", "kazoo", "differential"), ("counters", "disk", "ensemble", "chaos"))
 PORTS_OF_A_LANE = 1000
 
 PEERS_OF = {
-    "clients": ["zk39", "zk38", "cli_mt", "node"], "recipes": ["zk39"], "kazoo": ["venv"], "differential": ["zk39"], "disk": ["zk39", "zk38"],
+    "clients": ["zk39", "zk38", "cli_mt", "node"], "recipes": ["zk39"], "kazoo": ["venv"], "differential": ["zk39"],
+    "counters": ["zk39"], "disk": ["zk39", "zk38"],
     "ensemble": ["zk39", "zk38", "venv"], "chaos": ["faults", "zk39"],
 }
 
@@ -82,6 +83,10 @@ def checks(args, port):
             # A tenth of the requests: after each, three servers a side have to be level.
             Check("differential-ensemble", "differential/run.py",
                   lambda: differential_arguments(args, port, divisor=10) + ["--ensemble", "3"]),
+        ],
+        "counters": [
+            Check("counters", "counters/run.py", common),
+            Check("connections", "counters/connections.py", common),
         ],
         "disk": [
             Check("handover", "disk/handover.py", common + quick),

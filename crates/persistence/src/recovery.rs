@@ -23,6 +23,7 @@ use ostler_tree::{DetachedZnode, FrozenTree, Tree, TreeEvent};
 use std::{
     collections::HashMap,
     io::{self, Read, Write},
+    time::Instant,
 };
 
 /// A tree in the making.
@@ -35,6 +36,8 @@ pub(crate) struct TreeBuilder {
     has_root: bool,
     /// Nobody watches yet.
     events: Vec<TreeEvent>,
+    clock: Option<fn() -> Instant>,
+    snapshot_loaded_at: Option<Instant>,
 }
 
 impl TreeBuilder {
@@ -46,6 +49,8 @@ impl TreeBuilder {
             sessions: Vec::new(),
             has_root: false,
             events: Vec::new(),
+            clock: None,
+            snapshot_loaded_at: None,
         }
     }
 
@@ -85,13 +90,14 @@ impl SnapshotSink for TreeBuilder {
 
 impl RecoverySink for TreeBuilder {
     fn reset(&mut self) {
-        *self = TreeBuilder::new(self.types);
+        *self = TreeBuilder { clock: self.clock, ..TreeBuilder::new(self.types) };
     }
 
     fn snapshot_loaded(&mut self, zxid: Zxid, trailer: SnapshotTrailer) -> Result<(), Refusal> {
         let sessions = std::mem::take(&mut self.sessions);
         self.tree.finish_restore(zxid, sessions, trailer.digest.map(|digest| digest.zxid));
         self.acls = HashMap::new();
+        self.snapshot_loaded_at = self.clock.map(|now| now());
         Ok(())
     }
 
@@ -142,10 +148,12 @@ pub struct Restored {
     pub tree: Tree,
     /// What it was made from.
     pub recovered: Recovered,
+    /// When a snapshot had been read, and the log was to follow: if there was one, and a clock.
+    pub snapshot_loaded_at: Option<Instant>,
 }
 
 /// How files become a tree.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Restoring {
     /// What a start may do without.
     pub recover: RecoverOptions,
@@ -153,12 +161,14 @@ pub struct Restoring {
     pub types: ExtendedTypes,
     /// Whether a second thread reads ahead: it takes about half the time then.
     pub reads_ahead: bool,
+    /// Whoever wants to know how long the parts of it take gives a clock.
+    pub clock: Option<fn() -> Instant>,
 }
 
 /// Reads the newest snapshot and the log after it. Ephemerals without a session, which a fuzzy snapshot of
 /// Java's can hold, are dropped.
 pub fn restore(disk: &dyn Disk, folders: &DataFolders, how: Restoring) -> Result<Restored, StorageError> {
-    let mut builder = TreeBuilder::new(how.types);
+    let mut builder = TreeBuilder { clock: how.clock, ..TreeBuilder::new(how.types) };
     let recovered = if how.reads_ahead {
         read_ahead::recover_into(&mut builder, disk, folders, how.recover)?
     } else {
@@ -173,5 +183,5 @@ pub fn restore(disk: &dyn Disk, folders: &DataFolders, how: Restoring) -> Result
             tracing::warn!(znodes = orphans.len(), "ephemerals of sessions that are gone were dropped");
         }
     }
-    Ok(Restored { tree: builder.tree, recovered })
+    Ok(Restored { tree: builder.tree, recovered, snapshot_loaded_at: builder.snapshot_loaded_at })
 }

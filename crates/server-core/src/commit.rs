@@ -35,9 +35,14 @@ impl Server {
         let mut own = None;
         while let Some(held) = self.gate.pop() {
             match held {
-                Held::Own { term: of, zxid } => own = if of == term { Some(zxid) } else { own },
+                Held::Own { term: of, zxid, made_ms } if of == term => {
+                    if self.ensemble.is_some() {
+                        self.stats.writes.own_ack_ms.add(now.since_wall(made_ms));
+                    }
+                    own = Some(zxid);
+                }
                 Held::Step { term: of, step } if of == term => self.released(now, step, effects),
-                Held::Step { .. } => {}
+                Held::Own { .. } | Held::Step { .. } => {}
             }
         }
         // What was held back may have ended the reign.
@@ -48,6 +53,7 @@ impl Server {
 
     /// A server has everything up to `zxid` on disk. What a quorum has commits.
     pub(crate) fn acknowledged(&mut self, now: Now, from: ServerId, zxid: Zxid, effects: &mut Vec<Effect>) {
+        self.count_acknowledgement(now, from, zxid);
         let Some(leader) = &mut self.leader else { return };
         leader.acknowledge(from, zxid);
         self.commit_decided(now, effects);
@@ -75,6 +81,20 @@ impl Server {
         }
     }
 
+    /// Of one proposal in a thousand it is noted how long each server took, as upstream does (`ack_latency`).
+    fn count_acknowledgement(&mut self, now: Now, from: ServerId, zxid: Zxid) {
+        const INTERVAL: u64 = 1000;
+        let Some(leader) = self.leader.as_ref().filter(|_| self.ensemble.is_some()) else { return };
+        let noted = Zxid(zxid.0 - zxid.0 % INTERVAL);
+        if noted <= leader.acknowledged_by(from) {
+            return;
+        }
+        if let Ok(at) = self.outstanding.binary_search_by_key(&noted, |proposal| proposal.zxid) {
+            let ms = now.since_wall(self.outstanding[at].made_ms);
+            self.stats.writes.ack_ms.entry(from).or_default().add(ms);
+        }
+    }
+
     /// Applies a transaction, tells its watchers, answers whoever waits for it here.
     pub(crate) fn commit(&mut self, now: Now, proposal: &Outstanding, effects: &mut Vec<Effect>) {
         let record = TxnRecord::read(&proposal.record.0).expect("a record is checked before it is logged");
@@ -84,11 +104,14 @@ impl Server {
         self.answer_what_came_before(now, proposal, record.header.session, effects);
         let mut events = core::mem::take(&mut self.events);
         let outcome = self.tree.apply(&record, &mut events);
-        self.overlay.retire(proposal.zxid);
+        self.stats.writes.changes_made += self.overlay.retire(proposal.zxid);
         self.work.add(work::COMMIT + work::CHANGE * events.len() + proposal.record.0.len() / work::BYTES);
         self.stats.commits += 1;
         self.count_commit(now.since_wall(record.header.time_ms), is_reconfig(&proposal.record));
         self.note_commit(now, proposal.zxid);
+        for event in &events {
+            self.stats.namespaces.count_write(&event.path, event.data_len);
+        }
         let mut late = Vec::new();
         if planted::is(Bug::WatchAfterReply) {
             late.append(&mut events);
@@ -239,7 +262,8 @@ impl Server {
         match form {
             AnswerForm::Connected => {
                 if let Phase::Opening { answer_read_only, .. } = phase {
-                    self.stats.latency_ms.add(now.mono.0.saturating_sub(arrived.0));
+                    self.stats.update_latency_ms.add(now.mono.0.saturating_sub(arrived.0));
+                    self.count_session(now, conn, arrived);
                     self.connected(now, conn, session, answer_read_only, effects);
                 }
             }
@@ -280,7 +304,12 @@ impl Server {
     ) {
         self.stats.update_latency_ms.add(now.mono.0.saturating_sub(request.2.0));
         let result = result.map_err(|code| ErrorCode::from_code(code).unwrap_or(ErrorCode::MarshallingError));
+        let refused = result.is_err();
         self.reply(now, conn, request, result, effects);
+        // As upstream shows it: what was refused before it was done is no operation.
+        if refused && let Some(state) = self.conns.get_mut(&conn) {
+            state.stats.last_op = None;
+        }
     }
 
     /// Serves what waits at the head of a fifo up to the next write that is still outstanding, as far as there is work to

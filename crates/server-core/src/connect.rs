@@ -3,7 +3,7 @@
 use crate::{
     effect::{CloseReason, Effect},
     fifo::{AnswerForm, Numbered, Waiting},
-    input::{ConnId, Now},
+    input::{ConnId, Mono, Now},
     server::{Phase, Pipeline, Server, Syncing, UNANSWERED},
     session::Owner,
 };
@@ -28,6 +28,9 @@ impl Server {
         effects: &mut alloc::vec::Vec<Effect>,
     ) {
         self.stats.packets_received += 1;
+        if let Some(state) = self.conns.get_mut(&conn) {
+            state.stats.received += 1;
+        }
         self.stats.connection_requests += 1;
         let Some(pipeline) = self.pipeline() else {
             return self.close(conn, CloseReason::NotServing, effects);
@@ -71,6 +74,8 @@ impl Server {
         let session = self.unused_session();
         if self.has_local_sessions() {
             self.sessions.insert_local(now.mono, session, timeout_ms, conn);
+            self.stats.read_latency_ms.add(0);
+            self.count_session(now, conn, now.mono);
             return self.connected(now, conn, session, answer_read_only, effects);
         }
         if self.is_read_only() {
@@ -146,10 +151,26 @@ impl Server {
     }
 
     fn expired(&mut self, conn: ConnId, answer_read_only: bool, effects: &mut alloc::vec::Vec<Effect>) {
-        self.stats.packets_sent += 1;
+        self.count_handshake_answer(conn);
         let read_only = answer_read_only.then_some(self.is_read_only());
         effects.push(Effect::Connected { conn, response: ConnectResponse::expired(read_only) });
         self.close(conn, CloseReason::SessionExpired, effects);
+    }
+
+    /// A new session is a request that is answered.
+    pub(crate) fn count_session(&mut self, now: Now, conn: ConnId, arrived: Mono) {
+        let zxid = self.complete_through();
+        self.stats.latency_ms.add(now.mono.0.saturating_sub(arrived.0));
+        if let Some(state) = self.conns.get_mut(&conn) {
+            state.stats.answered(now, (Xid(0), Op::CreateSession.code(), arrived), zxid);
+        }
+    }
+
+    fn count_handshake_answer(&mut self, conn: ConnId) {
+        self.stats.packets_sent += 1;
+        if let Some(state) = self.conns.get_mut(&conn) {
+            state.stats.sent += 1;
+        }
     }
 
     fn reopened(
@@ -246,7 +267,7 @@ impl Server {
             password: password::password_of(session),
             read_only: answer_read_only.then_some(self.is_read_only()),
         };
-        self.stats.packets_sent += 1;
+        self.count_handshake_answer(conn);
         effects.push(Effect::Connected { conn, response });
         for payload in held {
             if let Ok(request) = crate::input::ClientRequest::decode(&payload) {

@@ -55,7 +55,7 @@ pub(crate) use reconfig::is_reconfig;
 #[derive(Debug)]
 pub(crate) enum Held {
     /// This server's own acknowledgement as a leader.
-    Own { term: u64, zxid: Zxid },
+    Own { term: u64, zxid: Zxid, made_ms: i64 },
     /// Anything else.
     Step { term: u64, step: Step },
 }
@@ -67,6 +67,11 @@ pub(crate) enum Step {
     CurrentSaved,
     /// To the leader.
     Send(Packet<'static>),
+    /// The same; `made_ms` is when the proposal was made, if it is one.
+    Acknowledge {
+        zxid: Zxid,
+        made_ms: Option<i64>,
+    },
 }
 
 /// Its role at the moment.

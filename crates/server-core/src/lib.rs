@@ -20,6 +20,7 @@ mod go_on;
 mod identities;
 pub mod input;
 mod multi;
+pub mod namespaces;
 mod prepare;
 mod propose;
 mod pulse;

@@ -89,6 +89,7 @@ impl Preparer<'_> {
     }
 
     fn put(&mut self, path: &str, node: Option<PendingNode>) {
+        self.stats.writes.changes_noted += 1;
         self.overlay.put(self.tree, self.zxid, path, node);
     }
 
@@ -147,7 +148,7 @@ impl Preparer<'_> {
         let parent_cversion = parent.stat().cversion.wrapping_add(1);
         parent.child_created(parent_cversion, self.zxid);
         let parent_path = path::parent(&path).unwrap_or("/");
-        self.overlay.put(self.tree, self.zxid, parent_path, Some(parent));
+        self.put(parent_path, Some(parent));
         let (kind, owner) = match mode {
             Mode { ttl: true, .. } => (TxnCreateKind::Ttl(create.ttl_ms), EphemeralOwner::ttl(create.ttl_ms)),
             Mode { container: true, .. } => (TxnCreateKind::Container, EphemeralOwner::CONTAINER),
@@ -270,19 +271,9 @@ impl Preparer<'_> {
         let sized = self.check_limit(limited, "bytes", bytes, usage.bytes, limits.bytes_hard, limits.bytes);
         let allowed = counted.and(sized);
         if allowed.is_err() {
-            self.count_refusal(path);
+            self.stats.namespaces.count_refusal(path);
         }
         allowed
-    }
-
-    fn count_refusal(&mut self, path: &str) {
-        let namespace = path[1..].split('/').next().unwrap_or_default();
-        let refusals = &mut self.stats.quota_refusals;
-        match refusals.get_mut(namespace) {
-            Some(count) => *count += 1,
-            // As many as there are quotas, at most.
-            None => drop(refusals.insert(namespace.into(), 1)),
-        }
     }
 
     /// The soft limit counts only where no hard one is set.

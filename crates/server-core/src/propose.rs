@@ -123,10 +123,10 @@ impl Server {
         TxnRecord { header, txn, digest }.write(&mut self.scratch);
         let record = Record(Arc::from(&self.scratch[..]));
         let seq = self.gate.issue();
-        self.gate.hold(Held::Own { term: self.term(), zxid });
+        self.gate.hold(Held::Own { term: self.term(), zxid, made_ms: now.wall_ms });
         effects.push(Effect::Persist { seq, op: PersistOp::Append { zxid, record: record.clone() } });
         self.tell_followers(now, zxid, || PeerMessage::Proposal(zxid, record.clone()), effects);
-        self.outstanding.push_back(Outstanding { zxid, record, conn });
+        self.outstanding.push_back(Outstanding { zxid, record, made_ms: now.wall_ms, conn });
         if planted::is(Bug::CommitOutOfTurn) {
             let me = self.config.server;
             self.acknowledged(now, me, zxid, effects);

@@ -191,7 +191,9 @@ impl Server {
 
     fn get_data(&mut self, conn: ConnId, read: &PathWatch<'_>) -> Answer {
         let node = self.readable(conn, &read.path)?;
-        let body = Body::Data(node.data.clone(), self.tree.stat(node));
+        let (data, stat) = (node.data.clone(), self.tree.stat(node));
+        self.stats.namespaces.count_read(&read.path, data.as_ref().map_or(0, |data| data.len()));
+        let body = Body::Data(data, stat);
         if read.watch {
             self.watches.add_standard(WatchTarget::Data, &read.path, conn.watcher());
         }
@@ -204,7 +206,11 @@ impl Server {
             return Err(ErrorCode::BadArguments);
         }
         let stat = match self.readable(conn, &read.path) {
-            Ok(node) => Ok(Body::Stat(self.tree.stat(node))),
+            Ok(node) => {
+                let stat = self.tree.stat(node);
+                self.stats.namespaces.count_read(&read.path, 0);
+                Ok(Body::Stat(stat))
+            }
             Err(ErrorCode::NoNode) => Err(ErrorCode::NoNode),
             Err(refused) => return Err(refused),
         };
@@ -217,6 +223,8 @@ impl Server {
     fn get_children(&mut self, conn: ConnId, read: &PathWatch<'_>) -> Result<(SharedBytes, Stat), ErrorCode> {
         let node = self.readable(conn, &read.path)?;
         let answer = (self.encode_children(node), self.tree.stat(node));
+        let names = bytes_of_names(&answer.0, node);
+        self.stats.namespaces.count_read(&read.path, names);
         if read.watch {
             self.watches.add_standard(WatchTarget::Children, &read.path, conn.watcher());
         }
@@ -288,19 +296,32 @@ impl Server {
         Body::Identities(shown.collect())
     }
 
-    fn multi_read_op(&self, conn: ConnId, op: &MultiReadOp<'_>) -> OpResult {
+    fn multi_read_op(&mut self, conn: ConnId, op: &MultiReadOp<'_>) -> OpResult {
         let (MultiReadOp::GetData(path) | MultiReadOp::GetChildren(path)) = op;
-        match (self.readable(conn, path), op) {
-            (Err(error), _) => OpResult::Error(error.code()),
-            (Ok(node), MultiReadOp::GetData(_)) => OpResult::GetData(node.data.clone(), self.tree.stat(node)),
-            (Ok(node), MultiReadOp::GetChildren(_)) => OpResult::GetChildren(self.encode_children(node)),
-        }
+        let (result, bytes) = match (self.readable(conn, path), op) {
+            (Err(error), _) => return OpResult::Error(error.code()),
+            (Ok(node), MultiReadOp::GetData(_)) => {
+                (OpResult::GetData(node.data.clone(), self.tree.stat(node)), node.data_len())
+            }
+            (Ok(node), MultiReadOp::GetChildren(_)) => {
+                let names = self.encode_children(node);
+                let bytes = bytes_of_names(&names, node);
+                (OpResult::GetChildren(names), bytes)
+            }
+        };
+        self.stats.namespaces.count_read(path, bytes);
+        result
     }
 
     /// Whether requests of a connection are taken.
     pub fn is_open(&self, conn: ConnId) -> bool {
         self.conns.get(&conn).is_some_and(|state| matches!(state.phase, Phase::Open { .. }))
     }
+}
+
+/// Of an encoded list, without the length of each name and their number.
+fn bytes_of_names(list: &SharedBytes, node: &Znode) -> usize {
+    list.len().saturating_sub(4 + 4 * node.num_children as usize)
 }
 
 /// What a sync answers: the path that it was sent with.

@@ -146,16 +146,17 @@ impl Server {
             data_size: self.tree.data_size(),
             sessions: self.tree.session_count(),
             local_sessions: self.sessions.count(Scope::Local),
-            connections: self.conns.len(),
+            connections: self.conns.values().filter(|conn| !conn.is_closed()).count(),
             digest_mismatches: self.tree.digest_mismatches(),
         }
     }
 
-    /// All connections, in order of their numbers.
+    /// All connections that are not closed, in order of their numbers.
     pub fn connections(&self) -> Vec<ConnReport> {
         let mut all: Vec<ConnReport> = self
             .conns
             .iter()
+            .filter(|(_, state)| !state.is_closed())
             .map(|(conn, state)| ConnReport {
                 conn: *conn,
                 peer: state.peer,
@@ -214,6 +215,22 @@ impl Server {
         self.tree.digest_log().copied().collect()
     }
 
+    /// A four-letter word has come.
+    pub fn count_word(&mut self, conn: ConnId) {
+        self.stats.packets_received += 1;
+        if let Some(state) = self.conns.get_mut(&conn) {
+            state.stats.received += 1;
+        }
+    }
+
+    /// It is answered, in so many parts.
+    pub fn count_word_answered(&mut self, conn: ConnId, parts: u64) {
+        self.stats.packets_sent += parts;
+        if let Some(state) = self.conns.get_mut(&conn) {
+            state.stats.sent += parts;
+        }
+    }
+
     /// Forgets the server's counts (`srst`).
     pub fn reset_stats(&mut self) {
         self.stats = Stats::default();
@@ -222,8 +239,7 @@ impl Server {
     /// Forgets the connections' counts (`crst`).
     pub fn reset_conn_stats(&mut self) {
         for conn in self.conns.values_mut() {
-            let established_wall_ms = conn.stats.established_wall_ms;
-            conn.stats = ConnStats { established_wall_ms, ..ConnStats::default() };
+            conn.stats.reset();
         }
     }
 }

@@ -71,6 +71,11 @@ pub(crate) struct Conn {
 }
 
 impl Conn {
+    /// Nothing is taken and nothing goes out any more; its socket may take a moment to end.
+    pub(crate) fn is_closed(&self) -> bool {
+        matches!(self.phase, Phase::Closed { .. })
+    }
+
     pub(crate) fn session(&self) -> Option<SessionId> {
         match self.phase {
             Phase::Fresh => None,
@@ -114,6 +119,8 @@ pub(crate) enum Pipeline {
 pub(crate) struct Outstanding {
     pub(crate) zxid: Zxid,
     pub(crate) record: Record,
+    /// When it was made, by the wall clock of its leader.
+    pub(crate) made_ms: i64,
     /// Who waits for it.
     pub(crate) conn: Option<ConnId>,
 }
@@ -567,14 +574,8 @@ impl Server {
         self.stats.packets_sent += 1;
         self.stats.latency_ms.add(latency);
         if let Some(state) = self.conns.get_mut(&conn) {
-            let stats = &mut state.stats;
-            stats.sent += 1;
-            stats.last_op = Some(code);
-            stats.last_cxid = xid.0;
-            stats.last_zxid = zxid.to_wire();
-            stats.last_response_mono_ms = now.mono.0;
-            stats.last_latency_ms = latency;
-            stats.latency_ms.add(latency);
+            state.stats.sent += 1;
+            state.stats.answered(now, (xid, code, arrived), zxid);
         }
         effects.push(Effect::Reply { conn, reply: Reply { xid, zxid: Some(zxid), result } });
     }

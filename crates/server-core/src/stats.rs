@@ -1,6 +1,11 @@
 //! Counts of what was done; the shell shows them in its own forms.
 
-use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
+use crate::{
+    input::{Mono, Now},
+    namespaces::Namespaces,
+};
+use alloc::{collections::BTreeMap, vec::Vec};
+use ostler_proto::id::{ServerId, Xid, Zxid};
 
 /// A running minimum, average and maximum.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -132,6 +137,14 @@ pub struct WriteStats {
     pub commits_received: u64,
     /// Commits as the leader of an ensemble.
     pub led_commits: u64,
+    /// Until it was acknowledged here, in an ensemble.
+    pub own_ack_ms: Sampled,
+    /// Until a server's acknowledgement came, at a leader: of one proposal in a thousand.
+    pub ack_ms: BTreeMap<ServerId, Sampled>,
+    /// Changes of znodes that were noted for writes to come, at a leader or a lone server.
+    pub changes_noted: u64,
+    /// Those of them that a commit has made true.
+    pub changes_made: u64,
     /// Requests that came to be prepared, at a leader or a lone server: all of its own clients, and the writes and syncs
     /// of learners' (`prep_processor_request_queued`).
     pub to_prepare: u64,
@@ -140,9 +153,9 @@ pub struct WriteStats {
 /// A server's counts since its start or their reset.
 #[derive(Debug, Clone, Default)]
 pub struct Stats {
-    /// Requests taken in, handshakes included.
+    /// Requests taken in, handshakes and four-letter words included.
     pub packets_received: u64,
-    /// Replies and notifications given out.
+    /// Replies and notifications given out, and the parts of what words answer.
     pub packets_sent: u64,
     /// From a request's arrival to its reply, ms.
     pub latency_ms: Summary,
@@ -179,8 +192,8 @@ pub struct Stats {
     pub auth_failed: u64,
     /// Writes beyond a quota: refused by a hard one, let through by a soft one.
     pub quota_exceeded: u64,
-    /// Writes that a hard limit has refused, by the first part of their path.
-    pub quota_refusals: BTreeMap<Box<str>, u64>,
+    /// Reads, changes and refusals by the first name of their paths.
+    pub namespaces: Namespaces,
     /// Snapshots begun.
     pub snapshots: u64,
 }
@@ -193,7 +206,7 @@ pub struct ConnStats {
     /// Replies given out. Notifications are counted where they are queued: a change that thousands watch
     /// need not look each of them up here.
     pub sent: u64,
-    /// Operation number of the last reply; `None` before the first.
+    /// Operation number of the last reply; `None` before the first, and after a write that was refused.
     pub last_op: Option<i32>,
     /// The last client xid answered.
     pub last_cxid: i32,
@@ -207,6 +220,27 @@ pub struct ConnStats {
     pub latency_ms: Summary,
     /// When it connected, wall clock.
     pub established_wall_ms: i64,
+}
+
+impl ConnStats {
+    /// A request is answered: its operation, its number and the zxid that went along.
+    pub(crate) fn answered(&mut self, now: Now, (xid, code, arrived): (Xid, i32, Mono), zxid: Zxid) {
+        self.last_op = Some(code);
+        // Pings and the like have numbers that are none of the client's.
+        if xid.0 >= 0 {
+            self.last_cxid = xid.0;
+        }
+        self.last_zxid = zxid.to_wire();
+        self.last_response_mono_ms = now.mono.0;
+        self.last_latency_ms = now.mono.0.saturating_sub(arrived.0);
+        self.latency_ms.add(self.last_latency_ms);
+    }
+
+    /// As they are after `crst`.
+    pub(crate) fn reset(&mut self) {
+        let established_wall_ms = self.established_wall_ms;
+        *self = ConnStats { established_wall_ms, last_cxid: -1, last_zxid: -1, ..ConnStats::default() };
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! From a configuration to a running server, and to its orderly end.
 
 use crate::{
-    admin::four_letter_door::FourLetterDoor,
+    admin::{four_letter_door::FourLetterDoor, metrics::Loading},
     client_conn::ConnLimits,
     config::{EnsembleSettings, ServerConfig, SnapshotCompression},
     disk_thread::{self, DiskQueue, DiskWork},
@@ -100,6 +100,11 @@ impl RunningServer {
         let settings = persistence.snapshots().clone();
         let znodes = restored.tree.node_count();
         let loaded_in = begun.elapsed();
+        let loading = Loading {
+            took: loaded_in,
+            snapshot: restored.snapshot_loaded_at.map(|loaded| loaded.saturating_duration_since(begun)),
+            records: restored.recovered.records,
+        };
 
         let clock = Clock::start();
         let replayed = restored.recovered.records;
@@ -146,13 +151,7 @@ impl RunningServer {
         )?;
         threads.running.push(snapshot_thread);
 
-        let door = Arc::new(FourLetterDoor::new(
-            config,
-            &folders,
-            disk.clone(),
-            snapshots.clone(),
-            (loaded_in.as_millis() as u64, replayed),
-        ));
+        let door = Arc::new(FourLetterDoor::new(config, &folders, disk.clone(), snapshots.clone(), loading));
         let limits = Arc::new(conn_limits(config));
         let counts = ConnCounts {
             per_address: config.max_client_cnxns,
@@ -382,6 +381,7 @@ fn keeping_options(config: &ServerConfig) -> KeepingOptions {
                 emulate_353: config.emulate_353_ttl_nodes,
             },
             reads_ahead: true,
+            clock: Some(Instant::now),
         },
         log: log_options(config),
         snapshots: SnapshotOptions {

@@ -304,7 +304,7 @@ impl ClientConn {
     /// The first bytes: a four-letter word or the handshake.
     fn handshake(&mut self, bytes: &[u8]) -> Result<usize, End> {
         if let Some(word) = bytes.first_chunk::<4>()
-            && let Some(text) = self.door.answer(&self.driver, *word, &bytes[4..])
+            && let Some(text) = self.door.answer((&self.driver, self.conn), *word, &bytes[4..])
         {
             self.outbox.raw(&text);
             self.outbox.close(CloseReason::ClosedByClient);

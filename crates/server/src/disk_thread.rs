@@ -23,9 +23,12 @@ use std::{
 };
 use tokio::sync::Notify;
 
+/// An act, and when it began to wait.
+type Queued = (PersistSeq, PersistOp, Instant);
+
 #[derive(Debug, Default)]
 struct Pending {
-    ops: Vec<(PersistSeq, PersistOp)>,
+    ops: Vec<Queued>,
     /// The thread may take them.
     released: bool,
     /// The thread waits to be woken.
@@ -59,6 +62,41 @@ pub(crate) struct DiskFigures {
     pub(crate) sync_ms: Sampled,
     /// Transactions in a batch.
     pub(crate) batch: Summary,
+    /// For each transaction how many waited when its turn came, itself included.
+    pub(crate) waiting: Summary,
+    /// How long it had waited then, ms.
+    pub(crate) waited_ms: Sampled,
+    /// How long it took to write, ms: its share of its batch's time.
+    pub(crate) write_ms: Summary,
+    /// From its coming to the end of the sync, ms.
+    pub(crate) total_ms: Sampled,
+}
+
+impl DiskFigures {
+    fn count(&mut self, batch: &Batch, synced: Instant) {
+        let ms = |from: Instant, to: Instant| to.saturating_duration_since(from).as_millis() as u64;
+        self.sync_ms.add(ms(batch.written, synced));
+        let records = batch.since.len() as u64;
+        if records == 0 {
+            return;
+        }
+        self.batch.add(records);
+        let share = ms(batch.taken, batch.written) / records;
+        for (before, since) in (0..).zip(&batch.since) {
+            self.waiting.add(records - before);
+            self.waited_ms.add(ms(*since, batch.taken));
+            self.write_ms.add(share);
+            self.total_ms.add(ms(*since, synced));
+        }
+    }
+}
+
+/// What was written together.
+struct Batch {
+    taken: Instant,
+    written: Instant,
+    /// When each transaction came.
+    since: Vec<Instant>,
 }
 
 impl DiskQueue {
@@ -68,9 +106,10 @@ impl DiskQueue {
     }
 
     pub(crate) fn push(&self, seq: PersistSeq, op: PersistOp) {
+        let since = Instant::now();
         let mut pending = self.lock();
         let was_empty = pending.ops.is_empty();
-        pending.ops.push((seq, op));
+        pending.ops.push((seq, op, since));
         drop(pending);
         if was_empty {
             self.gathering.notify_one();
@@ -109,7 +148,7 @@ impl DiskQueue {
     }
 
     /// Waits for something to do; `false` when there is nothing and nothing will come.
-    fn take(&self, ops: &mut Vec<(PersistSeq, PersistOp)>) -> bool {
+    fn take(&self, ops: &mut Vec<Queued>) -> bool {
         let mut pending = self.lock();
         while !pending.stopped && (!pending.released || pending.ops.is_empty()) {
             pending.asleep = true;
@@ -138,16 +177,12 @@ impl DiskQueue {
         self.figures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn count_sync(&self, records: u64, took: Duration, warn_above: Duration) {
-        let ms = took.as_millis() as u64;
-        {
-            let mut figures = self.lock_figures();
-            figures.sync_ms.add(ms);
-            if records > 0 {
-                figures.batch.add(records);
-            }
-        }
+    fn count_sync(&self, batch: &Batch, warn_above: Duration) {
+        let synced = Instant::now();
+        self.lock_figures().count(batch, synced);
+        let took = synced.saturating_duration_since(batch.written);
         if took > warn_above {
+            let ms = took.as_millis() as u64;
             self.slow_syncs.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(ms, "syncing the transaction log took long: is the disk shared or failing?");
         }
@@ -180,13 +215,15 @@ pub(crate) struct DiskWork {
 
 /// Runs until the queue is stopped. An error ends it at once.
 pub(crate) fn run(queue: &DiskQueue, driver: &Driver, mut work: DiskWork) -> Result<(), StorageError> {
-    let mut ops = Vec::new();
+    let (mut ops, mut since) = (Vec::new(), Vec::new());
     while queue.take(&mut ops) {
-        let (mut reached, mut bytes, mut records) = (None, 0, 0);
-        for (seq, op) in ops.drain(..) {
+        let taken = Instant::now();
+        let (mut reached, mut bytes) = (None, 0);
+        since.clear();
+        for (seq, op, came) in ops.drain(..) {
             if let PersistOp::Append { record, .. } = &op {
                 bytes += record.0.len() as u64;
-                records += 1;
+                since.push(came);
             }
             if let Some(reloaded) = work.persistence.carry_out(op)? {
                 let (term, tree) = (reloaded.term, Box::new(reloaded.restored.tree));
@@ -195,9 +232,10 @@ pub(crate) fn run(queue: &DiskQueue, driver: &Driver, mut work: DiskWork) -> Res
             reached = Some(seq);
         }
         queue.bytes.fetch_add(bytes, Ordering::Relaxed);
-        let begun = Instant::now();
+        let batch = Batch { taken, written: Instant::now(), since };
         work.persistence.sync()?;
-        queue.count_sync(records, begun.elapsed(), work.warn_above);
+        queue.count_sync(&batch, work.warn_above);
+        since = batch.since;
         if let Some(seq) = reached {
             queue.reached(seq);
         }

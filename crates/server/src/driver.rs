@@ -6,9 +6,10 @@ use crate::{
     fan_out::{FanOut, Outboxes},
     outbox::Outbox,
     peers::{AddressBook, ElectionDoor, PeerOutbox, QuorumDoor},
+    responses::Responses,
     snapshot_thread::SnapshotQueue,
 };
-use ostler_proto::quorum_packet::Packet;
+use ostler_proto::{id::Xid, quorum_packet::Packet};
 use ostler_server_core::{
     ClientRequest, CloseReason, ConnId, Effect, Input, Now, Server, ensemble::MemberMode, input::Mono,
     report::ConnReport, work::WORK_PER_HOLD,
@@ -65,6 +66,7 @@ struct Core {
     outboxes: Outboxes,
     links: BTreeMap<LinkId, Arc<PeerOutbox>>,
     waiting: Vec<Waiting>,
+    responses: Responses,
     /// Nothing will change any more.
     ended: bool,
 }
@@ -161,6 +163,7 @@ impl Driver {
             outboxes: Outboxes::default(),
             links: BTreeMap::new(),
             waiting: Vec::new(),
+            responses: Responses::default(),
             ended: false,
         };
         Driver {
@@ -319,9 +322,33 @@ impl Driver {
         }
     }
 
-    /// Looks at the member, or resets its counts, between steps.
-    pub(crate) fn inspect<T>(&self, look: impl FnOnce(&mut Server) -> T) -> T {
-        look(&mut self.lock().server)
+    /// Looks at the member between steps.
+    pub(crate) fn inspect<T>(&self, look: impl FnOnce(&Server) -> T) -> T {
+        look(&self.lock().server)
+    }
+
+    /// The same, with what went out to clients up to then.
+    pub(crate) fn inspect_with_responses<T>(&self, look: impl FnOnce(&Server, &Responses) -> T) -> T {
+        let core = &*self.lock();
+        look(&core.server, &core.responses)
+    }
+
+    /// A four-letter word has come.
+    pub(crate) fn count_word(&self, conn: ConnId) {
+        self.lock().server.count_word(conn);
+    }
+
+    /// It is answered, in so many parts.
+    pub(crate) fn count_word_answered(&self, conn: ConnId, parts: u64) {
+        self.lock().server.count_word_answered(conn, parts);
+    }
+
+    /// Forgets the server's counts (`srst`).
+    pub(crate) fn reset_stats(&self) {
+        let core = &mut *self.lock();
+        core.server.reset_stats();
+        core.responses = Responses::default();
+        self.traffic.reset();
     }
 
     /// All connections of one moment, each with the notifications that it has been given.
@@ -366,11 +393,14 @@ impl Driver {
                 Effect::Reply { conn, reply } => {
                     fan.before_others_to(conn, &core.outboxes);
                     if let Some(outbox) = core.outboxes.get(&conn) {
-                        outbox.reply(&reply);
+                        let size = outbox.reply(&reply);
+                        core.responses.count_reply(size, !matches!(reply.xid, Xid::PING | Xid::AUTH));
                     }
                 }
                 Effect::Notify { conns, zxid, kind, path } => {
-                    fan.add(conns, (zxid, kind, &path), &core.outboxes);
+                    let told = conns.len();
+                    let size = fan.add(conns, (zxid, kind, &path), &core.outboxes);
+                    core.responses.count_notification(size, told);
                 }
                 Effect::Connected { conn, response } => {
                     fan.before_others_to(conn, &core.outboxes);

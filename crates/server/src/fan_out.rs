@@ -26,20 +26,22 @@ impl FanOut {
     /// Frames that a connection gets at once.
     const FRAMES_MAX: usize = 16 << 10;
 
-    /// One more notification, to these.
+    /// One more notification, to these. Returns the size of its frame.
     pub(crate) fn add(
         &mut self,
         mut conns: Vec<ConnId>,
         (zxid, kind, path): (Option<Zxid>, EventType, &str),
         outboxes: &Outboxes,
-    ) {
+    ) -> usize {
         conns.sort_unstable();
         if conns != self.conns || self.frames.len() > FanOut::FRAMES_MAX {
             self.send(outboxes);
             self.conns = conns;
         }
+        let before = self.frames.len();
         event::write_frame(&mut self.frames, zxid, kind, path);
         self.count += 1;
+        self.frames.len() - before
     }
 
     /// Something else is for this connection, and must not overtake.
@@ -88,7 +90,7 @@ mod tests {
         let mut fan = FanOut::default();
         let tell = |fan: &mut FanOut, conns: &[u64], zxid| {
             let conns = conns.iter().copied().map(ConnId).collect();
-            fan.add(conns, (Some(Zxid(zxid)), EventType::NodeDataChanged, "/a"), &outboxes);
+            fan.add(conns, (Some(Zxid(zxid)), EventType::NodeDataChanged, "/a"), &outboxes)
         };
         tell(&mut fan, &[2, 1], 7);
         tell(&mut fan, &[1, 2], 8);

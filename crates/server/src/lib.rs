@@ -17,6 +17,7 @@ mod listener;
 pub mod logging;
 mod outbox;
 mod peers;
+mod responses;
 mod snapshot_thread;
 mod timer_task;
 

@@ -85,24 +85,28 @@ impl Outbox {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Appends through `write`; wakes the task if nothing waited before.
-    fn push(&self, write: impl FnOnce(&mut State)) {
+    /// Appends through `write`, and returns how many bytes; wakes the task if nothing waited before.
+    fn push(&self, write: impl FnOnce(&mut State)) -> usize {
         let mut state = self.lock();
+        let before = state.len;
         let was_idle = state.len == 0 && state.close.is_none();
         write(&mut state);
         let full: usize = state.full.iter().map(|chunk| chunk.bytes().len()).sum();
         state.len = full + state.tail.len();
+        let pushed = state.len.saturating_sub(before);
         drop(state);
         if was_idle {
             self.wake.notify_one();
         }
+        pushed
     }
 
     pub(crate) fn connected(&self, response: &ConnectResponse) {
         self.push(|state| response.write_frame(&mut state.tail));
     }
 
-    pub(crate) fn reply(&self, reply: &Reply) {
+    /// Returns the size of the frame.
+    pub(crate) fn reply(&self, reply: &Reply) -> usize {
         self.unanswered.fetch_sub(1, Ordering::Relaxed);
         self.holds_back.store(false, Ordering::Relaxed);
         self.push(|state| match &reply.result {
@@ -122,7 +126,7 @@ impl Outbox {
                 stat.write(&mut state.tail);
             }
             _ => reply.write_frame(&mut state.tail),
-        });
+        })
     }
 
     /// So many encoded notifications. True when the client has let too many of them wait.

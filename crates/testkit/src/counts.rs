@@ -82,7 +82,7 @@ pub struct Connection {
     pub peer: SocketAddr,
     /// Its session; `None` before the handshake.
     pub session: Option<SessionId>,
-    /// Requests taken on it, pings included.
+    /// Requests taken on it, the handshake and pings included.
     pub requests: u64,
 }
 

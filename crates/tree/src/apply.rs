@@ -72,6 +72,8 @@ pub struct TreeEvent {
     pub parent_acl: AclRef,
     /// The transaction.
     pub zxid: Zxid,
+    /// Bytes of data that the znode has now; 0 for one that is gone.
+    pub data_len: usize,
 }
 
 const DIGEST_LOG_INTERVAL: u64 = 128;
@@ -173,14 +175,14 @@ impl Tree {
         let stat = StatPersisted::created(header.zxid, header.time_ms, owner);
         let node = Znode::new(path.clone(), create.data.map(SharedBytes::from), stat, acl);
         let client_stat = node.client_stat(self.types);
-        let bytes = node.data_len() as i64;
+        let data_len = node.data_len();
         self.put_attached(SharedZnode::new(node));
         match quota::classify(&path) {
             Some(QuotaNode::Limits(limited)) => self.quotas.insert(limited),
             Some(QuotaNode::Stats(limited)) => self.recount_usage(limited),
             None => {}
         }
-        self.count_usage(&path, 1, bytes);
+        self.count_usage(&path, 1, data_len as i64);
         let acl = self.acls.get(acl);
         events.push(TreeEvent {
             path: path.clone(),
@@ -188,6 +190,7 @@ impl Tree {
             acl,
             parent_acl,
             zxid: header.zxid,
+            data_len,
         });
         Outcome::Created { path, kind: create.kind, stat: client_stat }
     }
@@ -204,7 +207,14 @@ impl Tree {
         let parent_acl = parent.and_then(|parent| self.acls.get(parent.acl));
         let acl = self.acls.get(node.acl);
         self.acls.release(node.acl);
-        events.push(TreeEvent { path: node.path.clone(), change: Change::Deleted, acl, parent_acl, zxid });
+        events.push(TreeEvent {
+            path: node.path.clone(),
+            change: Change::Deleted,
+            acl,
+            parent_acl,
+            zxid,
+            data_len: 0,
+        });
         Outcome::Deleted
     }
 
@@ -294,6 +304,7 @@ impl Tree {
             acl,
             parent_acl: None,
             zxid: header.zxid,
+            data_len: data.map_or(0, <[u8]>::len),
         });
         Outcome::DataSet(stat)
     }

@@ -232,12 +232,14 @@ impl Overlay {
         }
     }
 
-    /// The transactions up to `zxid` are applied: what they noted is in the tree now.
-    pub fn retire(&mut self, zxid: Zxid) {
+    /// The transactions up to `zxid` are applied: what they noted is in the tree now. Returns how many changes that were.
+    pub fn retire(&mut self, zxid: Zxid) -> u64 {
+        let mut retired = 0;
         while let Some((noted, _)) = self.queue.front()
             && *noted <= zxid
         {
             let Some((noted, path)) = self.queue.pop_front() else { break };
+            retired += 1;
             // A later transaction may have overwritten the entry.
             if let Occupied(entry) = self.entries.entry(path)
                 && entry.get().zxid == noted
@@ -246,6 +248,7 @@ impl Overlay {
                 self.change_owner(&path, entry.owner(), 0);
             }
         }
+        retired
     }
 
     /// Whether nothing is pending.

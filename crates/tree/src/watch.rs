@@ -393,7 +393,8 @@ mod tests {
     const B: WatcherId = WatcherId(2);
 
     fn fire(table: &mut WatchTable, path: &str, change: Change) -> Vec<(EventType, Vec<WatcherId>)> {
-        let event = TreeEvent { path: path.into(), change, acl: None, parent_acl: None, zxid: Zxid(1) };
+        let event =
+            TreeEvent { path: path.into(), change, acl: None, parent_acl: None, zxid: Zxid(1), data_len: 0 };
         let mut out = Vec::new();
         table.fire(&event, &mut out);
         out.into_iter().map(|n| (n.kind, n.watchers)).collect()

@@ -17,7 +17,8 @@ const KINDS: [WatcherKind; 5] = [
 ];
 
 fn fire(table: &mut WatchTable, path: &str, change: Change) -> Vec<Notification> {
-    let event = TreeEvent { path: path.into(), change, acl: None, parent_acl: None, zxid: Zxid(1) };
+    let event =
+        TreeEvent { path: path.into(), change, acl: None, parent_acl: None, zxid: Zxid(1), data_len: 0 };
     let mut out = Vec::new();
     table.fire(&event, &mut out);
     out

@@ -151,7 +151,7 @@ impl Server {
                     self.note_promise(now);
                     self.answer_leader(Packet::AckEpoch { last, current });
                 }
-                LearningOutput::Ack(zxid) => self.answer_leader(Packet::Ack(zxid)),
+                LearningOutput::Ack(zxid) => self.acknowledge_to_leader(zxid),
                 LearningOutput::Truncate(to) => {
                     if !self.truncate(to, effects) {
                         tracing::warn!(%to, "the leader cuts to what this server does not have");
@@ -207,6 +207,12 @@ impl Server {
         }
     }
 
+    fn acknowledge_to_leader(&mut self, zxid: Zxid) {
+        let (term, last) = (self.term(), self.outstanding.back());
+        let made_ms = last.filter(|proposal| proposal.zxid == zxid).map(|proposal| proposal.made_ms);
+        self.gate.hold(Held::Step { term, step: Step::Acknowledge { zxid, made_ms } });
+    }
+
     /// Waits for the disk.
     fn answer_leader(&mut self, packet: Packet<'static>) {
         let term = self.term();
@@ -244,7 +250,7 @@ impl Server {
         if !planted::is(Bug::DiffNotLogged) || serves {
             effects.push(Effect::Persist { seq: self.gate.issue(), op });
         }
-        self.outstanding.push_back(Outstanding { zxid, record, conn: None });
+        self.outstanding.push_back(Outstanding { zxid, record, made_ms, conn: None });
         true
     }
 

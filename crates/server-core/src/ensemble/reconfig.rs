@@ -150,6 +150,7 @@ impl Server {
         access::check(preparer.config, &node.acl, Perms::WRITE, preparer.ids, preparer.work)?;
         let text = membership.to_string();
         node.set_data(path::CONFIG, Some(text.as_bytes()), -1, zxid, now.wall_ms);
+        self.stats.writes.changes_noted += 1;
         self.overlay.put(&self.tree, zxid, path::CONFIG, Some(node));
         Ok(membership)
     }

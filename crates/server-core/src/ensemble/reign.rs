@@ -159,6 +159,13 @@ impl Server {
             (Step::Send(packet), Role::Learning(learner)) => {
                 effects.push(Effect::ToPeer { link: learner.link, message: PeerMessage::Packet(packet) });
             }
+            (Step::Acknowledge { zxid, made_ms }, Role::Learning(learner)) => {
+                if let Some(made_ms) = made_ms {
+                    self.stats.writes.own_ack_ms.add(now.since_wall(made_ms));
+                }
+                let message = PeerMessage::Packet(Packet::Ack(zxid));
+                effects.push(Effect::ToPeer { link: learner.link, message });
+            }
             _ => {}
         }
         self.lead(now, out, effects);

@@ -7,6 +7,7 @@ use ostler_proto::{
     quorum_packet::{LearnerInfo, PROTOCOL_VERSION, Packet},
     stat::ExtendedTypes,
 };
+use ostler_server_core::stats::Summary;
 use ostler_tree::Tree;
 use ostler_zab::leading::LinkId;
 
@@ -40,4 +41,29 @@ fn a_follower_that_comes_back_ahead_of_the_commits_counts_when_it_has_them_again
         member.hears(again, Packet::Ack(zxid));
     }
     assert!(member.has_told(3, &Packet::Commit(proposed)));
+}
+
+/// Where zxids are numbers that a thousand divides, and the leader's own at each.
+#[test]
+fn the_time_until_each_server_acknowledges_is_noted_now_and_then() {
+    let ensemble = config(&[1, 2, 3], at(1, 0));
+    let mut member = Member::start(&ensemble, None, Tree::fresh(ExtendedTypes::default()), 1);
+    member.reigns_with(&[2, 3], &ensemble, 2);
+    let noted = (1..2000).map(|counter| at(2, counter)).find(|zxid| zxid.0 % 1000 == 0).unwrap();
+    for _ in 0..noted.counter() {
+        member.is_asked(3, Op::CreateSession, &4_000_i32.to_be_bytes());
+    }
+    let acknowledged = |member: &Member| {
+        let acks = member.server.summary().stats.writes.ack_ms;
+        acks.into_iter().map(|(server, counts)| (server.0, counts.summary)).collect::<Vec<_>>()
+    };
+    let once = Summary::of(0);
+    assert_eq!(acknowledged(&member), [(1, once)]);
+    member.hears(LinkId(2), Packet::Ack(at(2, noted.counter() - 1)));
+    assert_eq!(acknowledged(&member), [(1, once)]);
+    member.hears(LinkId(2), Packet::Ack(noted));
+    assert_eq!(acknowledged(&member), [(1, once), (2, once)]);
+    member.hears(LinkId(3), Packet::Ack(noted));
+    assert_eq!(acknowledged(&member), [(1, once), (2, once)], "it is committed already");
+    assert_eq!(member.server.summary().stats.writes.own_ack_ms.summary.count, u64::from(noted.counter()));
 }

@@ -3,6 +3,7 @@
 
 mod access;
 mod catch_up;
+mod counts;
 mod crashes;
 mod disk;
 mod member;

@@ -4,13 +4,14 @@ use crate::{
     admin::elections::Elections,
     admin::four_letter::{
         Conf, ConfOfMember, Connection, ConnectionId, ConnectionSession, Dirs, EphemeralsOfSession, Gauges,
-        Latency, LeaderGauges, MessageSizes, MetricValue, Metrics, Mode, NamespaceQuota, NamespacedMetric,
-        Percentiles, Quorum, ServerView, Summary, TELNET_CLOSE, TimeBucket, WatchesOfSession, Whitelist,
-        Word, ZxidDigest, full_version, refusal, render,
+        Latency, LeaderGauges, MessageSizes, Mode, NamespaceQuota, Quorum, ServerView, TELNET_CLOSE,
+        TimeBucket, WatchesOfSession, Whitelist, Word, ZxidDigest, full_version, refusal, render,
     },
+    admin::metrics::{Counted, Loading, metrics},
     config::{EnsembleSettings, ServerConfig},
     disk_thread::DiskQueue,
     driver::Driver,
+    responses::Responses,
     snapshot_thread::SnapshotQueue,
 };
 use ostler_proto::{
@@ -20,7 +21,7 @@ use ostler_proto::{
 };
 use ostler_server_core::{
     ensemble::MemberMode,
-    input::{Mono, Now},
+    input::{ConnId, Mono, Now},
     report,
     session::Scope,
     stats,
@@ -30,7 +31,7 @@ use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
     sync::{
-        Arc, PoisonError,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicI64, AtomicU16, Ordering},
     },
     time::Instant,
@@ -47,8 +48,8 @@ pub(crate) struct FourLetterDoor {
     folders: DataFolders,
     disk: Arc<DiskQueue>,
     snapshots: Arc<SnapshotQueue>,
-    /// How long the data took to load at the start, ms, and how many transactions of the log were replayed for it.
-    loaded: (u64, u64),
+    /// Until `srst`.
+    loading: Mutex<Option<Loading>>,
     started: Instant,
     trace_mask: AtomicI64,
     client_port: AtomicU16,
@@ -60,7 +61,7 @@ impl FourLetterDoor {
         folders: &DataFolders,
         disk: Arc<DiskQueue>,
         snapshots: Arc<SnapshotQueue>,
-        loaded: (u64, u64),
+        loading: Loading,
     ) -> Self {
         let shown = |path: &Path| absolute(path).display().to_string();
         let conf = Conf {
@@ -86,7 +87,7 @@ impl FourLetterDoor {
             folders: folders.clone(),
             disk,
             snapshots,
-            loaded,
+            loading: Mutex::new(Some(loading)),
             started: Instant::now(),
             client_port: AtomicU16::new(config.client_address.port()),
             trace_mask: AtomicI64::new(crate::admin::four_letter::DEFAULT_TRACE_MASK),
@@ -99,21 +100,34 @@ impl FourLetterDoor {
     }
 
     /// The answer to the first four bytes of a connection, if they are a word.
-    pub(crate) fn answer(&self, driver: &Driver, first: [u8; 4], rest: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn answer(
+        &self,
+        (driver, conn): (&Driver, ConnId),
+        first: [u8; 4],
+        rest: &[u8],
+    ) -> Option<Vec<u8>> {
         let code = i32::from_be_bytes(first);
         if code == TELNET_CLOSE {
+            driver.count_word(conn);
             return Some(Vec::new());
         }
         let word = Word::from_length(code)?;
+        driver.count_word(conn);
+        let text = self.text(driver, word, rest);
+        driver.count_word_answered(conn, text.len().div_ceil(ANSWER_PART) as u64);
+        Some(text.into_bytes())
+    }
+
+    fn text(&self, driver: &Driver, word: Word, rest: &[u8]) -> String {
         if !self.whitelist.allows(word) {
-            return Some(refusal(word).into_bytes());
+            return refusal(word);
         }
         match word {
             Word::Srst => {
-                driver.inspect(|server| server.reset_stats());
-                driver.traffic.reset();
+                driver.reset_stats();
                 self.disk.reset_figures();
                 *self.snapshots.took_ms.lock().unwrap_or_else(PoisonError::into_inner) = Default::default();
+                *self.loading.lock().unwrap_or_else(PoisonError::into_inner) = None;
             }
             Word::Crst => driver.reset_conn_stats(),
             Word::Stmk => {
@@ -123,14 +137,13 @@ impl FourLetterDoor {
             }
             _ => {}
         }
-        Some(render(word, &self.view(driver, word)).into_bytes())
+        render(word, &self.view(driver, word))
     }
 
     /// Only what the word prints is gathered: some of it is long.
     fn view(&self, driver: &Driver, word: Word) -> ServerView {
         let now = driver.clock.now();
-        let summary = driver.inspect(|server| server.summary());
-        let member = driver.mode();
+        let (Look { summary, mode: member, responses }, mntr) = look(driver, word);
         let mut view = ServerView {
             serving: member != Some(MemberMode::Looking),
             mode: match member {
@@ -205,16 +218,24 @@ impl FourLetterDoor {
             }
             Word::Envi => view.environment = environment(),
             Word::Mntr => {
-                view.gauges = self.gauges(&summary);
+                view.gauges = self.gauges(&summary, &responses);
+                let (place, quotas) = mntr.unwrap_or_default();
                 // A read-only server shows nothing of a quorum, as in Java.
-                view.gauges.quorum = driver.inspect(|server| {
-                    let of = server.quorum().filter(|_| server.mode() != Some(MemberMode::ReadOnly))?;
-                    Some(quorum(&of, server.mode(), now.mono))
-                });
-                let quotas = driver.inspect(|server| server.quotas());
+                let place = place.filter(|_| member != Some(MemberMode::ReadOnly));
+                view.gauges.quorum = place.map(|of| quorum(&of, member, now.mono));
                 view.gauges.quotas = quotas.into_iter().map(namespace_quota).collect();
-                let is_member = driver.inspect(|server| server.mode().is_some());
-                view.metrics = self.metrics(&summary.stats, (summary.digest_mismatches, is_member), driver);
+                let (disk, snapshots) = (self.disk.figures(), &self.snapshots);
+                view.metrics = metrics(&Counted {
+                    stats: &summary.stats,
+                    mode: member,
+                    digest_mismatches: summary.digest_mismatches,
+                    responses,
+                    traffic: &driver.traffic,
+                    disk: &disk,
+                    snapshots_ms: *snapshots.took_ms.lock().unwrap_or_else(PoisonError::into_inner),
+                    snapshots_failed: snapshots.failed.load(Ordering::Relaxed),
+                    loading: *self.loading.lock().unwrap_or_else(PoisonError::into_inner),
+                });
             }
             _ => {}
         }
@@ -228,7 +249,7 @@ impl FourLetterDoor {
         }
     }
 
-    fn gauges(&self, summary: &report::Summary) -> Gauges {
+    fn gauges(&self, summary: &report::Summary, responses: &Responses) -> Gauges {
         let limits = rustix::process::getrlimit(rustix::process::Resource::Nofile);
         Gauges {
             uptime_ms: self.started.elapsed().as_millis() as u64,
@@ -241,96 +262,42 @@ impl FourLetterDoor {
                 .map_or(0, |all| all.count() as u64),
             max_file_descriptor_count: limits.current.unwrap_or(u64::MAX),
             auth_failed_count: summary.stats.auth_failed,
+            client_response_sizes: response_sizes(responses),
             ..Gauges::default()
         }
     }
-
-    fn metrics(
-        &self,
-        stats: &stats::Stats,
-        (digest_mismatches, is_member): (u64, bool),
-        driver: &Driver,
-    ) -> Metrics {
-        let traffic = &driver.traffic;
-        let loaded_ms = stats::Summary::of(self.loaded.0);
-        let loaded_records =
-            if self.loaded.1 > 0 { stats::Summary::of(self.loaded.1) } else { Default::default() };
-        // A lone server commits what it has on disk, without a stage for it.
-        let unstaged = stats::Sampled::default();
-        let staged = |of| if is_member { of } else { &unstaged };
-        let disk = self.disk.figures();
-        let snapshots = *self.snapshots.took_ms.lock().unwrap_or_else(PoisonError::into_inner);
-        let stats::Stats { elections, syncs, writes, .. } = stats;
-        let counters = [
-            ("commit_count", writes.led_commits),
-            ("looking_count", elections.searches),
-            ("diff_count", syncs.without_tree),
-            ("snap_count", syncs.trees),
-            ("revalidate_count", syncs.revalidations),
-            ("learner_proposal_received_count", writes.proposals_received),
-            ("learner_commit_received_count", writes.commits_received),
-            ("sync_processor_request_queued", disk.batch.sum),
-            ("prep_processor_request_queued", writes.to_prepare),
-            ("request_commit_queued", if is_member { stats.commits } else { 0 }),
-            ("bytes_received_count", traffic.bytes_received.load(Ordering::Relaxed)),
-            ("connection_drop_count", traffic.dropped.load(Ordering::Relaxed)),
-            ("connection_rejected", traffic.rejected.load(Ordering::Relaxed)),
-            ("sessionless_connections_expired", traffic.without_session.load(Ordering::Relaxed)),
-            ("proposal_count", stats.proposals),
-            ("connection_request_count", stats.connection_requests),
-            ("connection_revalidate_count", stats.connection_revalidations),
-            ("stale_sessions_expired", stats.stale_sessions_expired),
-            ("digest_mismatches_count", digest_mismatches),
-            ("snapshot_error_count", self.snapshots.failed.load(Ordering::Relaxed)),
-        ];
-        let summaries = [
-            ("election_time", &elections.election_ms),
-            ("unavailable_time", &elections.unavailable_ms),
-            ("leader_unavailable_time", &elections.leader_unavailable_ms),
-            ("follower_sync_time", &elections.follower_sync_ms),
-            ("observer_sync_time", &elections.observer_sync_ms),
-            ("inflight_diff_count", &syncs.without_tree_under_way),
-            ("inflight_snap_count", &syncs.trees_under_way),
-            ("fsynctime", &disk.sync_ms.summary),
-            ("sync_processor_batch_size", &disk.batch),
-            ("snapshottime", &snapshots),
-            ("dbinittime", &loaded_ms),
-            ("startup_txns_loaded", &loaded_records),
-            ("node_created_watch_count", &stats.node_created_watches),
-            ("node_deleted_watch_count", &stats.node_deleted_watches),
-            ("node_changed_watch_count", &stats.node_changed_watches),
-            ("node_children_watch_count", &stats.node_children_watches),
-        ];
-        let advanced = [
-            ("readlatency", &stats.read_latency_ms),
-            ("updatelatency", &stats.update_latency_ms),
-            ("read_commitproc_time_ms", staged(&stats.read_latency_ms)),
-            ("write_commitproc_time_ms", staged(&stats.update_latency_ms)),
-            ("quorum_ack_latency", &writes.quorum_ms),
-            ("propagation_latency", &writes.propagation_ms),
-            ("proposal_latency", &writes.proposal_ms),
-            ("commit_propagation_latency", &writes.commit_propagation_ms),
-            ("sync_processor_queue_flush_time_ms", &disk.sync_ms),
-        ];
-        let mut values: Vec<(&'static str, MetricValue)> =
-            counters.map(|(name, count)| (name, MetricValue::Counter(count))).into();
-        values.extend(summaries.map(|(name, counts)| (name, MetricValue::Summary(metric(counts)))));
-        values.extend(advanced.map(|(name, counts)| {
-            let [p50, p95, p99, p999] = counts.percentiles([0.5, 0.95, 0.99, 0.999]);
-            let percentiles = Percentiles { p50, p95, p99, p999 };
-            (name, MetricValue::AdvancedSummary(metric(&counts.summary), percentiles))
-        }));
-        let refusals = stats.quota_refusals.iter().map(|(namespace, count)| NamespacedMetric {
-            set: "quota_exceeded_error_per_namespace",
-            key: namespace.to_string(),
-            value: MetricValue::Counter(*count),
-        });
-        Metrics { values, namespaced: refusals.collect() }
-    }
 }
+
+/// Bytes in which upstream writes an answer; each part counts as a packet.
+const ANSWER_PART: usize = 8192;
 
 /// The day of the release, for the version line.
 const BUILT_ON: &str = "2026-11-21 00:00 UTC";
+
+/// The server in one moment.
+struct Look {
+    summary: report::Summary,
+    mode: Option<MemberMode>,
+    responses: Responses,
+}
+
+/// What `mntr` alone shows.
+type OfMntr = (Option<report::QuorumReport>, BTreeMap<String, report::NamespaceQuota>);
+
+fn look(driver: &Driver, word: Word) -> (Look, Option<OfMntr>) {
+    driver.inspect_with_responses(|server, responses| {
+        let look = Look { summary: server.summary(), mode: server.mode(), responses: *responses };
+        (look, (word == Word::Mntr).then(|| (server.quorum(), server.quotas())))
+    })
+}
+
+fn response_sizes(responses: &Responses) -> MessageSizes {
+    responses.sizes.map_or_else(MessageSizes::default, |sizes| MessageSizes {
+        last: sizes.last as i64,
+        min: sizes.min as i64,
+        max: sizes.max as i64,
+    })
+}
 
 fn proposal_sizes(stats: &stats::Stats) -> MessageSizes {
     let sizes = &stats.proposal_bytes;
@@ -418,10 +385,6 @@ fn quorum(of: &report::QuorumReport, mode: Option<MemberMode>, now: Mono) -> Quo
             .then_some(learners.observers as u64),
         leader: (mode == Some(MemberMode::Leader)).then_some(leader),
     }
-}
-
-fn metric(counts: &stats::Summary) -> Summary {
-    Summary { min: counts.min, max: counts.max, count: counts.count, sum: counts.sum }
 }
 
 fn latency(counts: &stats::Summary) -> Latency {

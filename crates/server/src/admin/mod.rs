@@ -5,3 +5,4 @@ pub mod elections;
 mod elections_tests;
 pub mod four_letter;
 pub(crate) mod four_letter_door;
+pub(crate) mod metrics;

@@ -124,7 +124,7 @@ fn mntr_shows_the_quotas_of_each_namespace() {
         client.create(path, data.as_bytes());
     }
     let text = say(server.address, &[b"mntr"]);
-    let quotas: Vec<&str> = text.lines().filter(|line| line.contains("_per_namespace\t")).collect();
+    let quotas: Vec<&str> = text.lines().filter(|line| line.contains("_quota_")).collect();
     assert_eq!(
         quotas,
         [
@@ -134,4 +134,42 @@ fn mntr_shows_the_quotas_of_each_namespace() {
             "zk_a_quota_bytes_usage_per_namespace\t5",
         ]
     );
+}
+
+fn value(text: &str, key: &str) -> u64 {
+    let found = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('\t'));
+    found.unwrap_or_else(|| panic!("no {key} in {text}")).parse().unwrap()
+}
+
+/// As in Java: the word itself counts, and `srst` forgets even what was counted at the start.
+#[test]
+fn mntr_counts_what_comes_and_goes() {
+    let server = talkative();
+    let mut client = Client::open(server.address);
+    let before = say(server.address, &[b"mntr"]);
+    client.create("/a", b"12345");
+    let text = say(server.address, &[b"mntr"]);
+    let more = |key: &str| value(&text, key) - value(&before, key);
+    // The first answer goes out after it was made, in parts of 8192 bytes.
+    let parts = before.len().div_ceil(8192) as u64;
+    assert_eq!((more("zk_packets_received"), more("zk_packets_sent")), (2, 1 + parts));
+    assert_eq!(more("zk_response_bytes"), 16 + 4 + 2);
+    assert_eq!(
+        (value(&text, "zk_last_client_response_size"), value(&text, "zk_cnt_a_write_per_namespace")),
+        (22, 1)
+    );
+    for key in ["sync_processor_queue_time_ms", "sync_process_time", "sync_processor_queue_and_flush_time_ms"]
+    {
+        assert_eq!(more(&format!("zk_cnt_{key}")), 1, "{key}");
+    }
+    for key in ["dbinittime", "startup_snap_load_time"] {
+        assert_eq!(value(&text, &format!("zk_cnt_{key}")), 1, "{key}");
+    }
+    say(server.address, &[b"srst"]);
+    let text = say(server.address, &[b"mntr"]);
+    for key in ["zk_cnt_dbinittime", "zk_response_bytes", "zk_cnt_sync_process_time"] {
+        assert_eq!(value(&text, key), 0, "{key}");
+    }
+    assert_eq!((value(&text, "zk_packets_received"), value(&text, "zk_packets_sent")), (1, 1));
+    assert!(!text.contains("a_write_per_namespace"), "{text}");
 }

@@ -133,9 +133,10 @@ pub const METRICS: [(&str, MetricKind); 116] = [
     ("write_commitproc_time_ms", AdvancedSummary),
 ];
 
-/// The sets: a member's lines end in `<key>_<set name>`. The key is the first component of a path.
-pub const NAMESPACED_METRICS: [(&str, MetricKind); 3] = [
+/// The sets: a member's lines end in `<key>_<set name>`. The key is the first component of a path, or a server's number.
+pub const NAMESPACED_METRICS: [(&str, MetricKind); 4] = [
     ("quota_exceeded_error_per_namespace", Counter),
     ("read_per_namespace", Summary),
     ("write_per_namespace", Summary),
+    ("ack_latency", AdvancedSummary),
 ];

@@ -1,0 +1,104 @@
+//! Counts by namespace, the first name of a path: `read_per_namespace`, `write_per_namespace` and
+//! `quota_exceeded_error_per_namespace` of `mntr`.
+//!
+//! Clients can make any number of names, so there is a limit. What comes beyond it is not counted: upstream keeps them
+//! all.
+
+use crate::stats::Summary;
+use alloc::{boxed::Box, vec::Vec};
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+
+/// How many are counted apart.
+const NAMES_MAX: usize = 1000;
+/// Nobody reads longer ones in a table.
+const NAME_MAX_BYTES: usize = 256;
+/// What upstream takes for the Stat that goes along with each read.
+const STAT_BYTES: usize = 68;
+
+/// What was done below one name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NamespaceStats {
+    /// Bytes of each read.
+    pub reads: Summary,
+    /// Bytes of each change.
+    pub writes: Summary,
+    /// Writes that a hard quota has refused.
+    pub quota_refusals: u64,
+}
+
+/// All of them.
+#[derive(Debug, Clone, Default)]
+pub struct Namespaces(HashMap<Box<str>, NamespaceStats, FxBuildHasher>);
+
+impl Namespaces {
+    /// A read of a znode was answered with so many bytes beside its Stat.
+    pub(crate) fn count_read(&mut self, path: &str, bytes: usize) {
+        if let Some(stats) = self.of(path) {
+            stats.reads.add((path.len() + bytes + STAT_BYTES) as u64);
+        }
+    }
+
+    /// A znode has changed, and has so much data now.
+    pub(crate) fn count_write(&mut self, path: &str, bytes: usize) {
+        if let Some(stats) = self.of(path) {
+            stats.writes.add((path.len() + bytes) as u64);
+        }
+    }
+
+    pub(crate) fn count_refusal(&mut self, path: &str) {
+        if let Some(stats) = self.of(path) {
+            stats.quota_refusals += 1;
+        }
+    }
+
+    fn of(&mut self, path: &str) -> Option<&mut NamespaceStats> {
+        let name = path.split('/').nth(1).filter(|name| !name.is_empty())?;
+        if name.len() > NAME_MAX_BYTES || (self.0.len() >= NAMES_MAX && !self.0.contains_key(name)) {
+            return None;
+        }
+        Some(self.0.entry_ref(name).or_default())
+    }
+
+    /// In the order of their names.
+    pub fn sorted(&self) -> Vec<(&str, &NamespaceStats)> {
+        let mut all: Vec<_> = self.0.iter().map(|(name, stats)| (&**name, stats)).collect();
+        all.sort_unstable_by_key(|(name, _)| *name);
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::format;
+
+    #[test]
+    fn a_read_counts_for_the_first_name_of_its_path() {
+        let mut all = Namespaces::default();
+        for path in ["/a", "/a/b/c", "/b", "/", ""] {
+            all.count_read(path, 10);
+        }
+        all.count_write("/a/b", 5);
+        all.count_refusal("/b/c");
+        let of_a = NamespaceStats {
+            reads: Summary { min: 80, max: 84, sum: 164, count: 2 },
+            writes: Summary::of(9),
+            quota_refusals: 0,
+        };
+        let of_b = NamespaceStats { reads: Summary::of(80), quota_refusals: 1, ..NamespaceStats::default() };
+        assert_eq!(all.sorted(), [("a", &of_a), ("b", &of_b)]);
+    }
+
+    #[test]
+    fn names_without_number_or_end_take_no_memory() {
+        let mut all = Namespaces::default();
+        all.count_write(&format!("/{}", "x".repeat(NAME_MAX_BYTES + 1)), 1);
+        assert!(all.0.is_empty());
+        for n in 0..NAMES_MAX * 2 {
+            all.count_write(&format!("/n{n}"), 1);
+        }
+        all.count_write("/n0/a", 1);
+        assert_eq!((all.0.len(), all.0["n0"].writes.count), (NAMES_MAX, 2));
+    }
+}

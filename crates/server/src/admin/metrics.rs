@@ -1,0 +1,160 @@
+//! The counters of `mntr`: upstream's names for what is counted here.
+
+use super::four_letter::{MetricValue, Metrics, NamespacedMetric, Percentiles, Summary};
+use crate::{disk_thread::DiskFigures, driver::Traffic, responses::Responses};
+use ostler_server_core::{
+    ensemble::MemberMode,
+    stats::{self, Sampled, Stats},
+};
+use std::{sync::atomic::Ordering, time::Duration};
+
+/// How the data were loaded at the start.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Loading {
+    pub(crate) took: Duration,
+    /// Until a snapshot was read, if there was one.
+    pub(crate) snapshot: Option<Duration>,
+    /// Transactions of the log that were replayed.
+    pub(crate) records: u64,
+}
+
+/// What was counted, in the core and around it.
+pub(crate) struct Counted<'a> {
+    pub(crate) stats: &'a Stats,
+    /// `None` for a lone server.
+    pub(crate) mode: Option<MemberMode>,
+    pub(crate) digest_mismatches: u64,
+    pub(crate) responses: Responses,
+    pub(crate) traffic: &'a Traffic,
+    pub(crate) disk: &'a DiskFigures,
+    pub(crate) snapshots_ms: stats::Summary,
+    pub(crate) snapshots_failed: u64,
+    pub(crate) loading: Option<Loading>,
+}
+
+pub(crate) fn metrics(of: &Counted<'_>) -> Metrics {
+    let mut values: Vec<(&'static str, MetricValue)> = Vec::new();
+    values.extend(counters(of).map(|(name, count)| (name, MetricValue::Counter(count))));
+    values.extend(summaries(of).map(|(name, counts)| (name, MetricValue::Summary(summary(&counts)))));
+    values.extend(advanced(of).map(|(name, counts)| (name, sampled(counts))));
+    Metrics { values, namespaced: sets(of.stats) }
+}
+
+fn counters(of: &Counted<'_>) -> [(&'static str, u64); 24] {
+    let Stats { syncs, writes, .. } = of.stats;
+    let traffic = of.traffic;
+    [
+        ("commit_count", writes.led_commits),
+        ("looking_count", of.stats.elections.searches),
+        ("diff_count", syncs.without_tree),
+        ("snap_count", syncs.trees),
+        ("revalidate_count", syncs.revalidations),
+        ("learner_proposal_received_count", writes.proposals_received),
+        ("learner_commit_received_count", writes.commits_received),
+        ("sync_processor_request_queued", of.disk.batch.sum),
+        ("prep_processor_request_queued", writes.to_prepare),
+        ("outstanding_changes_queued", writes.changes_noted),
+        ("outstanding_changes_removed", writes.changes_made),
+        ("request_commit_queued", if of.mode.is_some() { of.stats.commits } else { 0 }),
+        ("bytes_received_count", traffic.bytes_received.load(Ordering::Relaxed)),
+        ("response_bytes", of.responses.reply_bytes),
+        ("watch_bytes", of.responses.notification_bytes),
+        ("connection_drop_count", traffic.dropped.load(Ordering::Relaxed)),
+        ("connection_rejected", traffic.rejected.load(Ordering::Relaxed)),
+        ("sessionless_connections_expired", traffic.without_session.load(Ordering::Relaxed)),
+        ("proposal_count", of.stats.proposals),
+        ("connection_request_count", of.stats.connection_requests),
+        ("connection_revalidate_count", of.stats.connection_revalidations),
+        ("stale_sessions_expired", of.stats.stale_sessions_expired),
+        ("digest_mismatches_count", of.digest_mismatches),
+        ("snapshot_error_count", of.snapshots_failed),
+    ]
+}
+
+fn summaries(of: &Counted<'_>) -> [(&'static str, stats::Summary); 20] {
+    let Stats { elections, syncs, .. } = of.stats;
+    let once = |value: Option<u64>| value.map_or_else(stats::Summary::default, stats::Summary::of);
+    let ms = |took: Duration| took.as_millis() as u64;
+    let loading = of.loading;
+    // Where there was no snapshot there was no log either.
+    let replaying = loading.and_then(|of| of.snapshot.map(|snapshot| (of, snapshot)));
+    [
+        ("election_time", elections.election_ms),
+        ("unavailable_time", elections.unavailable_ms),
+        ("leader_unavailable_time", elections.leader_unavailable_ms),
+        ("follower_sync_time", elections.follower_sync_ms),
+        ("observer_sync_time", elections.observer_sync_ms),
+        ("inflight_diff_count", syncs.without_tree_under_way),
+        ("inflight_snap_count", syncs.trees_under_way),
+        ("fsynctime", of.disk.sync_ms.summary),
+        ("sync_process_time", of.disk.write_ms),
+        ("sync_processor_batch_size", of.disk.batch),
+        ("sync_processor_queue_size", of.disk.waiting),
+        ("snapshottime", of.snapshots_ms),
+        ("dbinittime", once(loading.map(|of| ms(of.took)))),
+        ("startup_snap_load_time", once(loading.map(|of| ms(of.snapshot.unwrap_or(of.took))))),
+        ("startup_txns_load_time", once(replaying.map(|(of, read)| ms(of.took.saturating_sub(read))))),
+        ("startup_txns_loaded", once(replaying.map(|(of, _)| of.records))),
+        ("node_created_watch_count", of.stats.node_created_watches),
+        ("node_deleted_watch_count", of.stats.node_deleted_watches),
+        ("node_changed_watch_count", of.stats.node_changed_watches),
+        ("node_children_watch_count", of.stats.node_children_watches),
+    ]
+}
+
+fn advanced<'a>(of: &'a Counted<'_>) -> [(&'static str, Option<&'a Sampled>); 12] {
+    let Stats { writes, .. } = of.stats;
+    // A lone server commits what it has on disk, without a stage for it.
+    let staged = |sampled: &'a Sampled| of.mode.is_some().then_some(sampled);
+    // An observer waits for its disk with nothing.
+    let flushed = Some(&of.disk.total_ms).filter(|_| of.mode != Some(MemberMode::Observer));
+    [
+        ("readlatency", Some(&of.stats.read_latency_ms)),
+        ("updatelatency", Some(&of.stats.update_latency_ms)),
+        ("read_commitproc_time_ms", staged(&of.stats.read_latency_ms)),
+        ("write_commitproc_time_ms", staged(&of.stats.update_latency_ms)),
+        ("quorum_ack_latency", Some(&writes.quorum_ms)),
+        ("propagation_latency", Some(&writes.propagation_ms)),
+        ("proposal_latency", Some(&writes.proposal_ms)),
+        ("proposal_ack_creation_latency", Some(&writes.own_ack_ms)),
+        ("commit_propagation_latency", Some(&writes.commit_propagation_ms)),
+        ("sync_processor_queue_time_ms", Some(&of.disk.waited_ms)),
+        ("sync_processor_queue_flush_time_ms", Some(&of.disk.sync_ms)),
+        ("sync_processor_queue_and_flush_time_ms", flushed),
+    ]
+}
+
+/// Metrics with a line for each key.
+fn sets(stats: &Stats) -> Vec<NamespacedMetric> {
+    let acks = stats.writes.ack_ms.iter().map(|(server, counts)| NamespacedMetric {
+        set: "ack_latency",
+        key: server.0.to_string(),
+        value: sampled(Some(counts)),
+    });
+    let mut sets: Vec<NamespacedMetric> = acks.collect();
+    for (name, of) in stats.namespaces.sorted() {
+        let mut add = |set, value| sets.push(NamespacedMetric { set, key: name.to_owned(), value });
+        if of.quota_refusals > 0 {
+            add("quota_exceeded_error_per_namespace", MetricValue::Counter(of.quota_refusals));
+        }
+        if of.reads.count > 0 {
+            add("read_per_namespace", MetricValue::Summary(summary(&of.reads)));
+        }
+        if of.writes.count > 0 {
+            add("write_per_namespace", MetricValue::Summary(summary(&of.writes)));
+        }
+    }
+    sets
+}
+
+fn summary(counts: &stats::Summary) -> Summary {
+    Summary { min: counts.min, max: counts.max, count: counts.count, sum: counts.sum }
+}
+
+fn sampled(counts: Option<&Sampled>) -> MetricValue {
+    let Some(counts) = counts else {
+        return MetricValue::AdvancedSummary(Summary::default(), Percentiles::default());
+    };
+    let [p50, p95, p99, p999] = counts.percentiles([0.5, 0.95, 0.99, 0.999]);
+    MetricValue::AdvancedSummary(summary(&counts.summary), Percentiles { p50, p95, p99, p999 })
+}
