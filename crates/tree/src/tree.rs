@@ -15,6 +15,7 @@ use alloc::{
     vec::Vec,
 };
 use arcstr::ArcStr;
+use core::ops::Bound::{self, Excluded, Included, Unbounded};
 use ostler_proto::{
     acl::{Acl, Perms},
     id::{SessionId, Zxid},
@@ -232,6 +233,18 @@ impl Tree {
         self.ephemerals.iter().map(|(session, paths)| (*session, paths))
     }
 
+    /// Each ephemeral with its session, in order, and those alone that come after this one.
+    pub fn ephemerals_after(
+        &self,
+        after: Option<(SessionId, &str)>,
+    ) -> impl Iterator<Item = (SessionId, &ArcStr)> {
+        let from = after.map_or(Unbounded, |(session, _)| Included(session));
+        self.ephemerals.range((from, Unbounded)).flat_map(move |(session, paths)| {
+            let last = after.filter(|(of, _)| of == session).map_or(Unbounded, |(_, path)| Excluded(path));
+            paths.range::<str, _>((last, Unbounded)).map(|path| (*session, path))
+        })
+    }
+
     /// Container znodes.
     pub fn containers(&self) -> impl Iterator<Item = &ArcStr> {
         self.containers.iter()
@@ -245,6 +258,11 @@ impl Tree {
     /// Sessions and their timeouts, ms.
     pub fn sessions(&self) -> impl Iterator<Item = (SessionId, i32)> {
         self.sessions.iter().map(|(session, timeout)| (*session, *timeout))
+    }
+
+    /// Sessions from here on, and their timeouts in ms.
+    pub fn sessions_after(&self, from: Bound<SessionId>) -> impl Iterator<Item = (SessionId, i32)> {
+        self.sessions.range((from, Unbounded)).map(|(session, timeout)| (*session, *timeout))
     }
 
     /// How many there are.

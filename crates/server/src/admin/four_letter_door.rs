@@ -3,11 +3,12 @@
 use crate::{
     admin::elections::Elections,
     admin::four_letter::{
-        Conf, ConfOfMember, Connection, ConnectionId, ConnectionSession, Dirs, EphemeralsOfSession, Gauges,
-        Latency, LeaderGauges, MessageSizes, MetricValue, Metrics, Mode, NamespaceQuota, NamespacedMetric,
-        Percentiles, Quorum, ServerView, Summary, TELNET_CLOSE, TimeBucket, WatchesOfSession, Whitelist,
-        Word, ZxidDigest, full_version, refusal, render,
+        Conf, ConfOfMember, Connection, ConnectionSession, Dirs, Gauges, Latency, LeaderGauges, MessageSizes,
+        MetricValue, Metrics, Mode, NamespaceQuota, NamespacedMetric, Percentiles, Quorum, ServerView,
+        Summary, Whitelist, Word, ZxidDigest, full_version, refusal, render,
     },
+    admin::long_reports,
+    admin::word_exchange::Turns,
     config::{EnsembleSettings, ServerConfig},
     disk_thread::DiskQueue,
     driver::Driver,
@@ -18,16 +19,9 @@ use ostler_proto::{
     op::Op,
     path,
 };
-use ostler_server_core::{
-    ensemble::MemberMode,
-    input::{Mono, Now},
-    report,
-    session::Scope,
-    stats,
-};
+use ostler_server_core::{ensemble::MemberMode, input::Mono, report, report_quotas, session::Scope, stats};
 use ostler_storage::folders::DataFolders;
 use std::{
-    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::{
         Arc, PoisonError,
@@ -52,6 +46,7 @@ pub(crate) struct FourLetterDoor {
     started: Instant,
     trace_mask: AtomicI64,
     client_port: AtomicU16,
+    pub(super) turns: Turns,
 }
 
 impl FourLetterDoor {
@@ -90,6 +85,7 @@ impl FourLetterDoor {
             started: Instant::now(),
             client_port: AtomicU16::new(config.client_address.port()),
             trace_mask: AtomicI64::new(crate::admin::four_letter::DEFAULT_TRACE_MASK),
+            turns: Turns::default(),
         }
     }
 
@@ -98,15 +94,15 @@ impl FourLetterDoor {
         self.client_port.store(port, Ordering::Relaxed);
     }
 
-    /// The answer to the first four bytes of a connection, if they are a word.
-    pub(crate) fn answer(&self, driver: &Driver, first: [u8; 4], rest: &[u8]) -> Option<Vec<u8>> {
-        let code = i32::from_be_bytes(first);
-        if code == TELNET_CLOSE {
-            return Some(Vec::new());
-        }
-        let word = Word::from_length(code)?;
-        if !self.whitelist.allows(word) {
-            return Some(refusal(word).into_bytes());
+    /// Whether a word is on the list.
+    pub(super) fn allows(&self, word: Word) -> bool {
+        self.whitelist.allows(word)
+    }
+
+    /// The answer to a word, which may take long to make.
+    pub(super) fn answer(&self, driver: &Driver, word: Word, mask: Option<i64>) -> Vec<u8> {
+        if !self.allows(word) {
+            return refusal(word).into_bytes();
         }
         match word {
             Word::Srst => {
@@ -117,13 +113,13 @@ impl FourLetterDoor {
             }
             Word::Crst => driver.reset_conn_stats(),
             Word::Stmk => {
-                if let Some(mask) = rest.first_chunk::<8>() {
-                    self.trace_mask.store(i64::from_be_bytes(*mask), Ordering::Relaxed);
+                if let Some(mask) = mask {
+                    self.trace_mask.store(mask, Ordering::Relaxed);
                 }
             }
             _ => {}
         }
-        Some(render(word, &self.view(driver, word)).into_bytes())
+        render(word, &self.view(driver, word)).into_bytes()
     }
 
     /// Only what the word prints is gathered: some of it is long.
@@ -155,9 +151,9 @@ impl FourLetterDoor {
         };
         match word {
             Word::Cons | Word::Stat => {
-                let connections = driver.connections();
+                let all = long_reports::connections(driver);
                 view.connections =
-                    connections.iter().map(|(report, notified)| connection(report, *notified)).collect();
+                    all.iter().map(|(report, notified)| connection(report, *notified)).collect();
             }
             Word::Dirs => view.dirs = self.dirs(),
             Word::Conf => {
@@ -165,29 +161,13 @@ impl FourLetterDoor {
                 view.conf.ensemble = self.ensemble.as_ref().map(|of| conf_of_member(of, driver));
             }
             Word::Dump => {
-                let (buckets, learnt, local, ephemerals) = driver.inspect(|server| {
-                    let global = server.session_buckets(Scope::Global);
-                    (global, server.learnt_sessions(), server.local_session_buckets(), server.ephemerals())
-                });
-                let wall = |mono: u64| now.wall_ms + mono as i64 - now.mono.0 as i64;
-                let bucket = |(mono, ids): (u64, Vec<_>)| TimeBucket {
-                    expires_at_wall_ms: wall(mono),
-                    members: ids.into_iter().map(|id: ostler_proto::id::SessionId| id.0).collect(),
-                };
-                view.session_expiry = buckets.into_iter().map(bucket).collect();
-                view.learnt_sessions =
-                    learnt.map(|all| all.into_iter().map(|(id, timeout_ms)| (id.0, timeout_ms)).collect());
-                view.local_session_expiry = local.map(|all| all.into_iter().map(bucket).collect());
-                let of = |(id, paths): (ostler_proto::id::SessionId, _)| EphemeralsOfSession {
-                    session_id: id.0,
-                    paths,
-                };
-                view.ephemerals = ephemerals.into_iter().map(of).collect();
-                let expiry = connection_expiry(&driver.connections(), self.sessionless_ms, now);
-                view.connection_expiry = expiry
-                    .into_iter()
-                    .map(|(mono, members)| TimeBucket { expires_at_wall_ms: wall(mono), members })
-                    .collect();
+                view.session_expiry = long_reports::session_ends(driver, Scope::Global, now);
+                view.learnt_sessions = long_reports::learnt_sessions(driver);
+                view.local_session_expiry = driver
+                    .inspect(|server| server.has_local_sessions())
+                    .then(|| long_reports::session_ends(driver, Scope::Local, now));
+                view.ephemerals = long_reports::ephemerals(driver);
+                view.connection_expiry = long_reports::connection_ends(driver, self.sessionless_ms, now);
             }
             Word::Elec => {
                 let lone =
@@ -195,7 +175,8 @@ impl FourLetterDoor {
                 let elections = driver.inspect(|server| server.elections());
                 view.elections = elections.map_or(lone, |all| Elections::of(all, now.wall_ms));
             }
-            Word::Wchc | Word::Wchp | Word::Wchs => view.watches = watches(driver),
+            Word::Wchc | Word::Wchp => view.watches = long_reports::watches(driver),
+            Word::Wchs => view.watch_summary = driver.inspect(|server| server.watch_summary()),
             Word::Hash => {
                 let digests = driver.inspect(|server| server.digest_log());
                 view.digests = digests
@@ -211,7 +192,7 @@ impl FourLetterDoor {
                     let of = server.quorum().filter(|_| server.mode() != Some(MemberMode::ReadOnly))?;
                     Some(quorum(&of, server.mode(), now.mono))
                 });
-                let quotas = driver.inspect(|server| server.quotas());
+                let quotas = long_reports::quotas(driver);
                 view.gauges.quotas = quotas.into_iter().map(namespace_quota).collect();
                 let is_member = driver.inspect(|server| server.mode().is_some());
                 view.metrics = self.metrics(&summary.stats, (summary.digest_mismatches, is_member), driver);
@@ -372,27 +353,8 @@ fn conf_of_member(settings: &EnsembleSettings, driver: &Driver) -> ConfOfMember 
     }
 }
 
-/// Connections by the monotonic time until which they may be silent, in steps as upstream has them. What a connection last
-/// sent is not noted, but the answer to it is.
-fn connection_expiry(
-    connections: &[(report::ConnReport, u64)],
-    step_ms: u64,
-    now: Now,
-) -> BTreeMap<u64, Vec<ConnectionId>> {
-    let mut expiry: BTreeMap<u64, Vec<ConnectionId>> = BTreeMap::new();
-    for (of, _) in connections {
-        let age = (now.wall_ms - of.stats.established_wall_ms).max(0) as u64;
-        let heard = now.mono.0.saturating_sub(age).max(of.stats.last_response_mono_ms);
-        let timeout = of.session.map_or(0, |(_, timeout_ms)| timeout_ms.max(0) as u64);
-        let until = ((heard + timeout) / step_ms + 1) * step_ms;
-        let session_id = of.session.map_or(0, |(id, _)| id.0);
-        expiry.entry(until).or_default().push(ConnectionId { remote: of.peer, session_id });
-    }
-    expiry
-}
-
-fn namespace_quota((namespace, of): (String, report::NamespaceQuota)) -> NamespaceQuota {
-    let report::NamespaceQuota { count_limit, bytes_limit, count_usage, bytes_usage } = of;
+fn namespace_quota((namespace, of): (String, report_quotas::NamespaceQuota)) -> NamespaceQuota {
+    let report_quotas::NamespaceQuota { count_limit, bytes_limit, count_usage, bytes_usage } = of;
     NamespaceQuota { namespace, count_limit, bytes_limit, count_usage, bytes_usage }
 }
 
@@ -483,16 +445,6 @@ fn operation_name(code: Option<i32>) -> &'static str {
         Op::GetEphemerals => "GETE",
         Op::Auth | Op::Sasl => "NA",
     }
-}
-
-fn watches(driver: &Driver) -> Vec<WatchesOfSession> {
-    let mut by_session: BTreeMap<i64, Vec<String>> = BTreeMap::new();
-    for (path, sessions) in driver.inspect(|server| server.watches_by_path()) {
-        for session in sessions {
-            by_session.entry(session.0).or_default().push(path.clone());
-        }
-    }
-    by_session.into_iter().map(|(session_id, paths)| WatchesOfSession { session_id, paths }).collect()
 }
 
 fn environment() -> Vec<(&'static str, String)> {

@@ -5,3 +5,5 @@ pub mod elections;
 mod elections_tests;
 pub mod four_letter;
 pub(crate) mod four_letter_door;
+mod long_reports;
+pub(crate) mod word_exchange;
