@@ -58,6 +58,9 @@ def checks(args, port):
             Check("npm-client", "clients/npm.py", common),
             Check("rust-crate", "clients/rust_crate.py", common),
             Check("digests", "clients/digests.py", common),
+            Check("descriptors", "abuse/descriptors.py", common),
+            Check("words", "abuse/words.py", common + (["--watches", "40000", "--words", "40"] if args.quick else [])),
+            Check("names", "abuse/names.py", common),
             Check("own-shell", "clients/ostler_shell.py", common),
             Check("own-shell-java-3.9", "clients/ostler_shell.py", on_java("3.9")),
             Check("own-client", "clients/ostler_client.py", common),
@@ -90,6 +93,7 @@ def checks(args, port):
         ],
         "disk": [
             Check("handover", "disk/handover.py", common + quick),
+            Check("links", "abuse/links.py", common),
             Check("kill-9", "disk/kill9.py", common + ["--rounds", "10" if args.quick else str(args.rounds)]),
         ],
         "ensemble": [
@@ -107,6 +111,7 @@ def checks(args, port):
             Check("lost-disk", "ensemble/lost_disk.py", common),
             Check("idle-reign", "ensemble/idle_reign.py", common),
             Check("rolling", "ensemble/rolling.py", common),
+            Check("from-one", "ensemble/from_one.py", common),
             Check("catch-up", "ensemble/catchup.py", common + (["--writes", "100000", "--nodes", "10000"] if args.quick else [])),
         ],
         "chaos": [

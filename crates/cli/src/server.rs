@@ -4,10 +4,16 @@ use clap::Args;
 use ostler_server::{
     RunningServer, ServerError,
     config::{self, EMBEDDED_DATA_DIR, JVM_FLAG_VARIABLES, NoteLevel, ServerConfig},
-    logging,
+    logging, raise_limit_of_open_files,
 };
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
-use std::{io, num::NonZero, path::PathBuf, process::ExitCode, time::Instant};
+use std::{
+    io,
+    num::NonZero,
+    path::PathBuf,
+    process::ExitCode,
+    time::{Duration, Instant},
+};
 use tokio::{
     runtime::Builder,
     signal::unix::{self, SignalKind, signal},
@@ -38,9 +44,10 @@ pub(crate) fn run(args: &ServerArgs) -> ExitCode {
     {
         return not_started(&error);
     }
+    raise_limit();
     let config = match &args.zoo_cfg {
         None => ServerConfig::embedded(EMBEDDED_DATA_DIR),
-        Some(path) => match load(path) {
+        Some(path) => match load_patiently(path) {
             Ok(config) => config,
             Err(error) => return not_started(&error),
         },
@@ -52,11 +59,16 @@ pub(crate) fn run(args: &ServerArgs) -> ExitCode {
     };
     let code = runtime.block_on(async {
         // Listened for from the start: whoever reads the greeting may send one at once.
-        let terminated = match Termination::listen() {
+        let mut terminated = match Termination::listen() {
             Ok(terminated) => terminated,
             Err(error) => return not_started(&format!("cannot listen for signals: {error}")),
         };
-        let server = match RunningServer::start(&config).await {
+        let started = tokio::select! {
+            started = RunningServer::start(&config) => started,
+            // It may wait long for its name or its ports.
+            () = terminated.received() => return ExitCode::SUCCESS,
+        };
+        let server = match started {
             Ok(server) => server,
             Err(error) => return not_started(&located(error, args)),
         };
@@ -72,6 +84,14 @@ pub(crate) fn run(args: &ServerArgs) -> ExitCode {
     // What is left blocks in the system, as a name that is looked up does, and changes no file.
     runtime.shutdown_background();
     code
+}
+
+fn raise_limit() {
+    if let Err(error) = raise_limit_of_open_files() {
+        eprintln!(
+            "ostler: warning: the limit of open files cannot be raised: {error}; clients get what there is"
+        );
+    }
 }
 
 /// Has the kernel kill this process when its parent is gone, whichever way that ends. Even a paused one: what was
@@ -90,6 +110,30 @@ fn end_with(parent: i32) -> Result<(), String> {
 /// wait for each other; and the disk and the kernel's side of the network need cores too.
 fn runtime_threads(cores: usize) -> usize {
     (cores / 2).clamp(1, 4)
+}
+
+/// A name in the file may come to stand for an address only after the start, as those of a pod's do.
+fn load_patiently(path: &std::path::Path) -> Result<ServerConfig, config::ConfigError> {
+    const AGAIN_AFTER: Duration = Duration::from_secs(1);
+    const SAID_EVERY: u32 = 60;
+    let mut tried = 0;
+    loop {
+        match load(path) {
+            Err(config::ConfigError::NoAddress { place, key, value, reason, retries })
+                if retries.is_none_or(|retries| tried < retries) =>
+            {
+                if tried % SAID_EVERY == 0 {
+                    eprintln!(
+                        "ostler: warning: {place}: {key}={value} has a name that stands for no address yet ({reason}); \
+                         it is tried again each second (electionPortBindRetry)"
+                    );
+                }
+                tried = tried.saturating_add(1);
+                std::thread::sleep(AGAIN_AFTER);
+            }
+            done => return done,
+        }
+    }
 }
 
 fn load(path: &std::path::Path) -> Result<ServerConfig, config::ConfigError> {
@@ -147,7 +191,7 @@ impl Termination {
         Ok(Termination { term, interrupt })
     }
 
-    async fn received(mut self) {
+    async fn received(&mut self) {
         tokio::select! {
             _ = self.term.recv() => {}
             _ = self.interrupt.recv() => {}

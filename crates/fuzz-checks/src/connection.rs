@@ -323,7 +323,9 @@ impl World {
         self.server.summary();
         self.server.connections();
         self.server.session_buckets(Scope::Global);
-        self.server.watches_by_path();
+        for (conn, _) in self.server.watchers() {
+            self.server.watched_after(conn, None, usize::MAX);
+        }
         self.server.ephemerals();
     }
 }

@@ -76,7 +76,8 @@ pub struct Persistence {
 }
 
 impl Persistence {
-    /// Gets the state back. A new folder gets its first snapshot: Java refuses one that has logs but no snapshot.
+    /// Gets the state back. Where there is no snapshot one is written: Java refuses a folder that has logs alone, and so does
+    /// the next start here, which need not be told again to trust them.
     pub fn start(
         disk: Arc<dyn Disk>,
         folders: DataFolders,
@@ -87,7 +88,7 @@ impl Persistence {
         log.goes_on_after(restored.recovered.last_zxid);
         let skipped = restored.recovered.skipped_snapshots().map(Path::to_path_buf).collect();
         let snapshots = SnapshotSettings::new(disk.clone(), folders, log.spare(), options.snapshots, skipped);
-        if restored.recovered.origin == Origin::Fresh {
+        if matches!(restored.recovered.origin, Origin::Fresh | Origin::Log) {
             snapshots::write_at_once(&restored.tree.freeze(), &snapshots)?;
             snapshots.folders.remove_initialize(&*disk)?;
         }

@@ -37,6 +37,19 @@ pub struct ExtendedTypes {
     pub emulate_353: bool,
 }
 
+impl ExtendedTypes {
+    /// The greatest id that a server of the ensemble may have: it is the top byte of its sessions' ids, and those of a greater
+    /// one would mark TTL nodes. An ephemeral of such a session would outlive it. `None` where nothing is marked so.
+    pub fn server_id_max(self) -> Option<i64> {
+        self.enabled.then_some(if self.emulate_353 { 0x7f } else { 0xfe })
+    }
+
+    /// Whether a server may have this id.
+    pub fn allow_server(self, id: i64) -> bool {
+        self.server_id_max().is_none_or(|max| (0..=max).contains(&id))
+    }
+}
+
 impl EphemeralOwner {
     /// Of a persistent znode.
     pub const NONE: EphemeralOwner = EphemeralOwner(0);

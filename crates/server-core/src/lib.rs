@@ -27,6 +27,8 @@ mod pulse;
 mod read;
 mod reaper;
 pub mod report;
+mod report_parts;
+pub mod report_quotas;
 pub mod server;
 pub mod session;
 pub mod stats;

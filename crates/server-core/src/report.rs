@@ -6,16 +6,10 @@ use crate::{
     session::Scope,
     stats::{ConnStats, Stats},
 };
-use alloc::{collections::BTreeMap, string::String, vec::Vec};
+use alloc::{string::String, vec::Vec};
 use core::net::SocketAddr;
-use ostler_proto::{
-    id::{ServerId, SessionId, Zxid},
-    path,
-};
-use ostler_tree::{
-    digest::DigestEntry,
-    quota::{QuotaNode, QuotaNumbers, classify},
-};
+use ostler_proto::id::{ServerId, SessionId, Zxid};
+use ostler_tree::digest::DigestEntry;
 use ostler_zab::leading::LearnerCounts;
 
 /// A connection as `cons` shows it.
@@ -77,61 +71,11 @@ pub struct QuorumReport {
     pub serves_since: Option<Mono>,
 }
 
-/// The quotas below one name at the root, summed; `None` where none of them has such a znode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct NamespaceQuota {
-    /// Znodes; the hard limit where there is one.
-    pub count_limit: Option<i64>,
-    /// Bytes.
-    pub bytes_limit: Option<i64>,
-    /// Znodes that are there.
-    pub count_usage: Option<i64>,
-    /// Bytes that are there.
-    pub bytes_usage: Option<i64>,
-}
-
-impl NamespaceQuota {
-    fn add(&mut self, of: &QuotaNode<'_>, numbers: QuotaNumbers) {
-        // A client can write any number here.
-        let add = |sum: &mut Option<i64>, number: i64| *sum = Some(sum.unwrap_or(0).wrapping_add(number));
-        let limit = |hard: i64, soft: i64| if hard > -1 { hard } else { soft };
-        match of {
-            QuotaNode::Limits(_) => {
-                add(&mut self.count_limit, limit(numbers.count_hard, numbers.count));
-                add(&mut self.bytes_limit, limit(numbers.bytes_hard, numbers.bytes));
-            }
-            QuotaNode::Stats(_) => {
-                add(&mut self.count_usage, numbers.count);
-                add(&mut self.bytes_usage, numbers.bytes);
-            }
-        }
-    }
-}
-
 impl Server {
     /// A member's place in its ensemble; `None` for a lone server.
     pub fn quorum(&self) -> Option<QuorumReport> {
         let ensemble = self.ensemble.as_ref()?;
         Some(ensemble.report(self.syncs.len()))
-    }
-
-    /// Limits and usage by the first name of the paths that have quotas. As upstream looks for them: only a znode without
-    /// children is a quota's.
-    pub fn quotas(&self) -> BTreeMap<String, NamespaceQuota> {
-        let mut by_namespace: BTreeMap<String, NamespaceQuota> = BTreeMap::new();
-        let mut rest = Vec::from([String::from(path::QUOTA_ROOT)]);
-        while let Some(at) = rest.pop() {
-            let before = rest.len();
-            rest.extend(self.tree.children(&at).map(|child| alloc::format!("{at}/{child}")));
-            let namespace = at[path::QUOTA_ROOT.len()..].split('/').nth(1);
-            let data = self.tree.get(&at).and_then(|node| node.data.as_deref());
-            if rest.len() == before
-                && let (Some(quota), Some(namespace), Some(data)) = (classify(&at), namespace, data)
-            {
-                by_namespace.entry(namespace.into()).or_default().add(&quota, QuotaNumbers::parse(data));
-            }
-        }
-        by_namespace
     }
 
     /// The numbers.
@@ -153,22 +97,7 @@ impl Server {
 
     /// All connections that are not closed, in order of their numbers.
     pub fn connections(&self) -> Vec<ConnReport> {
-        let mut all: Vec<ConnReport> = self
-            .conns
-            .iter()
-            .filter(|(_, state)| !state.is_closed())
-            .map(|(conn, state)| ConnReport {
-                conn: *conn,
-                peer: state.peer,
-                session: state
-                    .session()
-                    .map(|id| (id, self.sessions.get(id).map_or(0, |session| session.timeout_ms))),
-                stats: state.stats.clone(),
-                outstanding: state.fifo.len(),
-            })
-            .collect();
-        all.sort_by_key(|report| report.conn);
-        all
+        self.connection_numbers().into_iter().filter_map(|conn| self.connection(conn)).collect()
     }
 
     /// Sessions by the monotonic time at which they expire.
@@ -176,9 +105,9 @@ impl Server {
         self.sessions.buckets(scope).map(|(bucket, ids)| (bucket.0, ids.iter().copied().collect())).collect()
     }
 
-    /// At a server that keeps no global session alive: those that it knows, and their timeouts in ms.
-    pub fn learnt_sessions(&self) -> Option<Vec<(SessionId, i32)>> {
-        self.leader.is_none().then(|| self.tree.sessions().collect())
+    /// Whether another server keeps the global sessions alive, so that this one only knows them.
+    pub fn learns_sessions(&self) -> bool {
+        self.leader.is_none()
     }
 
     /// Sessions that only this server knows by the time at which they expire, if there can be any.
@@ -190,19 +119,6 @@ impl Server {
     pub fn ephemerals(&self) -> Vec<(SessionId, Vec<String>)> {
         let all = self.tree.ephemerals_by_session();
         all.map(|(id, paths)| (id, paths.iter().map(|path| String::from(&**path)).collect())).collect()
-    }
-
-    /// Watched paths and the sessions that watch them.
-    pub fn watches_by_path(&self) -> Vec<(String, Vec<SessionId>)> {
-        let all = self.watches.data_by_path();
-        all.into_iter()
-            .map(|(path, watchers)| {
-                let sessions = watchers.into_iter().filter_map(|watcher| {
-                    self.conns.get(&ConnId::from(watcher)).and_then(|conn| conn.session())
-                });
-                (String::from(&*path), sessions.collect())
-            })
-            .collect()
     }
 
     /// Connections that watch, watched paths, watches.

@@ -2,6 +2,7 @@
 
 use crate::input::{ConnId, Mono};
 use alloc::collections::{BTreeMap, BTreeSet};
+use core::ops::Bound::{Excluded, Included, Unbounded};
 use hashbrown::HashMap;
 use ostler_proto::id::SessionId;
 use ostler_zab::leading::LinkId;
@@ -209,6 +210,23 @@ impl Sessions {
             Scope::Local => &self.local,
         };
         buckets.iter().map(|(bucket, ids)| (*bucket, ids))
+    }
+
+    /// When each session expires, and those alone that come after this one.
+    pub fn ends_after(
+        &self,
+        scope: Scope,
+        after: Option<(u64, SessionId)>,
+    ) -> impl Iterator<Item = (u64, SessionId)> {
+        let buckets = match scope {
+            Scope::Global => &self.global,
+            Scope::Local => &self.local,
+        };
+        let from = after.map_or(Unbounded, |(end, _)| Included(Mono(end)));
+        buckets.range((from, Unbounded)).flat_map(move |(end, ids)| {
+            let last = after.filter(|(of, _)| *of == end.0).map_or(Unbounded, |(_, id)| Excluded(id));
+            ids.range((last, Unbounded)).map(|id| (end.0, *id))
+        })
     }
 }
 

@@ -11,6 +11,7 @@ use crate::{
     handle::ServerHandle,
     listener::{self, ClientPort, ConnCounts},
     peers::{AddressBook, ElectionDoor, QuorumDoor},
+    said::Said,
     snapshot_thread::{self, SnapshotQueue},
     timer_task,
 };
@@ -76,7 +77,7 @@ impl RunningServer {
     /// Takes the port, then the folder, then loads the data. Nothing on disk is touched before the port is
     /// ours.
     pub async fn start(config: &ServerConfig) -> Result<RunningServer, ServerError> {
-        RunningServer::start_with(config, Given::default()).await
+        RunningServer::start_with(config, Given::of(config)).await
     }
 
     /// The same with what the caller gives.
@@ -155,6 +156,7 @@ impl RunningServer {
         let limits = Arc::new(conn_limits(config));
         let counts = ConnCounts {
             per_address: config.max_client_cnxns,
+            ipv6_prefix: config.max_client_cnxns_ipv6_prefix,
             total: config.max_cnxns,
             keep_alive: config.client_tcp_keep_alive,
         };
@@ -169,7 +171,8 @@ impl RunningServer {
         tasks.spawn(disk_thread::report(disk.clone(), driver.clone()));
         if let Some(doors) = &doors {
             let observers = config.ensemble.as_ref().and_then(|ensemble| ensemble.observer_master_port);
-            open_doors(doors, (peers, observers), &driver, &mut tasks).await?;
+            let retries = config.ensemble.as_ref().and_then(|ensemble| ensemble.bind_retries);
+            open_doors(doors, (peers, observers, retries), &driver, &mut tasks).await?;
         }
         tasks.spawn(timer_task::run(driver.clone()));
         Ok(RunningServer { address, znodes, loaded_in, handle, threads, disk_failed, tasks })
@@ -207,6 +210,9 @@ impl RunningServer {
         }
     }
 }
+
+/// Upstream's pause, too.
+const LISTEN_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 fn backlog(config: &ServerConfig) -> i32 {
     const BACKLOG: i32 = 1024;
@@ -298,6 +304,7 @@ fn ensemble_config(
             sync: tick * u64::from(ensemble.sync_limit),
         },
         refuse_others: ensemble.refuse_others,
+        voters_min: if ensemble.standalone { 2 } else { 1 },
         observing: Observing {
             masters: ensemble.observer_master_port.is_some(),
             election_delay: ensemble.observer_election_delay_ms,
@@ -321,18 +328,17 @@ fn ensemble_config(
 /// Listens on the ports for the other servers.
 async fn open_doors(
     doors: &Doors,
-    (given, observer_master_port): (Option<PeerListeners>, Option<u16>),
+    (given, observer_master_port, retries): (Option<PeerListeners>, Option<u16>, Option<u32>),
     driver: &Arc<Driver>,
     tasks: &mut JoinSet<()>,
 ) -> Result<(), ServerError> {
     doors.election.serve(driver);
     doors.quorum.serve(driver);
-    let failed = |(address, source)| ServerError::ListenForPeers { address, source };
     let (quorum, election) = match given {
         Some(given) => (vec![ready(given.quorum)?], vec![ready(given.election)?]),
         None => {
-            let quorum = doors.quorum.listen().await.map_err(failed)?;
-            (quorum, doors.election.listen().await.map_err(failed)?)
+            let quorum = patiently(retries, || doors.quorum.listen()).await?;
+            (quorum, patiently(retries, || doors.election.listen()).await?)
         }
     };
     // The search for a leader begins before anybody calls: a vote that comes earlier would not count in it.
@@ -343,6 +349,33 @@ async fn open_doors(
     }
     tasks.spawn(doors.election.clone().accept(election));
     Ok(())
+}
+
+/// What a server's own name stands for may be known only seconds after its start, and a port be free only once the one
+/// before it has ended. Tries again so often, or for ever.
+async fn patiently<F>(retries: Option<u32>, listen: impl Fn() -> F) -> Result<Vec<TcpListener>, ServerError>
+where
+    F: Future<Output = Result<Vec<TcpListener>, (String, std::io::Error)>>,
+{
+    let (mut tried, mut said) = (0, Said::default());
+    loop {
+        let (address, source) = match listen().await {
+            Ok(listeners) => return Ok(listeners),
+            Err(failed) => failed,
+        };
+        if retries.is_some_and(|retries| tried >= retries) {
+            return Err(ServerError::ListenForPeers { address, source });
+        }
+        if said.is_due() {
+            let of = retries.map_or_else(|| "without end".into(), |retries| format!("{retries} times"));
+            tracing::warn!(
+                %address, error = %source,
+                "cannot listen for the other servers yet; it is tried again each second, {of} (electionPortBindRetry)"
+            );
+        }
+        tried += 1;
+        tokio::time::sleep(LISTEN_AGAIN_AFTER).await;
+    }
 }
 
 fn ready(given: std::net::TcpListener) -> Result<TcpListener, ServerError> {

@@ -1,12 +1,15 @@
 //! One client's connection: bytes in, requests to the core; the outbox out. One task each.
 
 use crate::{
-    admin::four_letter_door::FourLetterDoor,
+    admin::{
+        four_letter_door::FourLetterDoor,
+        word_exchange::{self, Asked},
+    },
     driver::Driver,
     outbox::{Outbox, Sending},
 };
 use ostler_proto::{connect::ConnectRequest, frame};
-use ostler_server_core::{ClientRequest, CloseReason, ConnId, Input};
+use ostler_server_core::{ClientRequest, ConnId, Input};
 use std::{
     cell::RefCell,
     future::poll_fn,
@@ -53,6 +56,8 @@ enum End {
     Io(io::Error),
     /// Bytes that are no frame, or a first frame that is no handshake.
     Garbage(&'static str),
+    /// It was for a four-letter word, which is still to be answered.
+    Word(Asked),
 }
 
 impl From<io::Error> for End {
@@ -110,10 +115,13 @@ pub(crate) async fn serve(
         doomed: None,
         bytes_since_idle: 0,
     };
-    let end = client.run().await;
+    let mut end = client.run().await;
+    if let End::Word(asked) = end {
+        end = client.answer(asked).await;
+    }
     client.driver.disconnected(conn);
     match end {
-        End::Closed => {}
+        End::Closed | End::Word(_) => {}
         End::Io(error) => tracing::debug!(?conn, %peer, %error, "connection lost"),
         End::Garbage(what) => tracing::warn!(?conn, %peer, what, "connection closed"),
     }
@@ -219,6 +227,12 @@ impl ClientConn {
         }
     }
 
+    /// On the heap: no other connection needs room for it.
+    async fn answer(&mut self, asked: Asked) -> End {
+        Box::pin(word_exchange::answer(&self.door, (&self.driver, self.conn), &mut self.stream, asked)).await;
+        self.close().await
+    }
+
     /// What the client still sends is read and thrown away for a moment: closing over unread bytes would
     /// reset the connection, and with it the last reply.
     async fn close(&mut self) -> End {
@@ -303,13 +317,8 @@ impl ClientConn {
 
     /// The first bytes: a four-letter word or the handshake.
     fn handshake(&mut self, bytes: &[u8]) -> Result<usize, End> {
-        if let Some(word) = bytes.first_chunk::<4>()
-            && let Some(text) = self.door.answer((&self.driver, self.conn), *word, &bytes[4..])
-        {
-            self.outbox.raw(&text);
-            self.outbox.close(CloseReason::ClosedByClient);
-            self.shaken_hands = true;
-            return Ok(bytes.len());
+        if let Some(asked) = Asked::read(bytes) {
+            return Err(End::Word(asked));
         }
         match frame::split(bytes, self.limits.frame_max) {
             frame::Split::Incomplete { .. } => Ok(0),

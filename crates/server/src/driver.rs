@@ -351,11 +351,11 @@ impl Driver {
         self.traffic.reset();
     }
 
-    /// All connections of one moment, each with the notifications that it has been given.
-    pub(crate) fn connections(&self) -> Vec<(ConnReport, u64)> {
+    /// Those of these connections that are there, each with the notifications that it has been given.
+    pub(crate) fn connections(&self, numbers: &[ConnId]) -> Vec<(ConnReport, u64)> {
         let core = &*self.lock();
         let notified = |conn| core.outboxes.get(&conn).map_or(0, |outbox| outbox.notified());
-        let reports = core.server.connections().into_iter();
+        let reports = numbers.iter().filter_map(|conn| core.server.connection(*conn));
         reports
             .map(|report| {
                 let count = notified(report.conn);

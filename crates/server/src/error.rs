@@ -16,7 +16,8 @@ pub enum ServerError {
     },
     /// A port for other servers cannot be had.
     #[error(
-        "cannot listen on {address} for the other servers: {source}; is the port in use, or not this machine's?"
+        "cannot listen on {address} for the other servers: {source}; is the port in use, or not this machine's? If its \
+         name comes later, set electionPortBindRetry=0"
     )]
     ListenForPeers {
         /// The address of this server's server.N line.

@@ -1,6 +1,10 @@
 //! What a server can be given instead of taking it from the system itself.
 
-use ostler_storage::disk::{Disk, OsDisk};
+use crate::config::ServerConfig;
+use ostler_storage::{
+    disk::{Disk, OsDisk, PRIVATE},
+    shared_files::SharedFiles,
+};
 use std::{net::TcpListener, sync::Arc};
 
 /// By default nothing: the system's files, and the ports of the configuration.
@@ -19,6 +23,16 @@ pub struct PeerListeners {
     pub quorum: TcpListener,
     /// For votes.
     pub election: TcpListener,
+}
+
+impl Given {
+    /// What a configuration asks for: the system's files with its mode.
+    pub(crate) fn of(config: &ServerConfig) -> Given {
+        match config.files_mode {
+            PRIVATE => Given::default(),
+            mode => Given { files: Arc::new(SharedFiles { mode }), peers: None },
+        }
+    }
 }
 
 impl Default for Given {

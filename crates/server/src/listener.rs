@@ -3,7 +3,9 @@
 use crate::{
     admin::four_letter_door::FourLetterDoor,
     client_conn::{self, ConnLimits},
+    descriptors::Caller,
     driver::Driver,
+    said::Said,
 };
 use ostler_proto::membership::{ClientAddress, Member};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
@@ -25,6 +27,8 @@ use tokio::{
 pub(crate) struct ConnCounts {
     /// From one address; `None` is no limit.
     pub(crate) per_address: Option<u32>,
+    /// IPv6 addresses that begin with so many equal bits count as one.
+    pub(crate) ipv6_prefix: u8,
     /// In total; `None` is no limit.
     pub(crate) total: Option<u32>,
     /// Ask TCP to probe idle connections.
@@ -43,8 +47,21 @@ struct Place {
     address: IpAddr,
 }
 
+/// What counts as one address: whoever has an IPv6 address mostly has a whole network of them.
+fn counted(address: IpAddr, ipv6_prefix: u8) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let beyond = 128_u32.saturating_sub(ipv6_prefix.into());
+            let mask = u128::MAX.checked_shl(beyond).unwrap_or(0);
+            IpAddr::V6((address.to_bits() & mask).into())
+        }
+        address => address,
+    }
+}
+
 impl Place {
     fn take(census: &Arc<Mutex<Census>>, address: IpAddr, counts: ConnCounts) -> Option<Place> {
+        let address = counted(address, counts.ipv6_prefix);
         let mut all = census.lock().unwrap_or_else(PoisonError::into_inner);
         let here = all.by_address.get(&address).copied().unwrap_or(0);
         let full = counts.per_address.is_some_and(|max| here >= max)
@@ -154,6 +171,7 @@ pub(crate) async fn run(
 ) {
     let census = Arc::new(Mutex::new(Census::default()));
     let mut refused = 0_u64;
+    let (mut said_full, mut said_failed) = (Said::default(), Said::default());
     let mut conns = JoinSet::new();
     let mut address = named(&own);
     loop {
@@ -174,12 +192,29 @@ pub(crate) async fn run(
             Ok(accepted) => accepted,
             Err(error) => {
                 // Out of descriptors, most likely: the ones in use go on, and some will be given back.
-                tracing::error!(%error, "a connection could not be accepted; raise the limit of open files?");
+                if said_failed.is_due() {
+                    tracing::error!(
+                        %error, at = %port.address,
+                        "connections of clients cannot be accepted, and wait; raise the limit of open files?"
+                    );
+                }
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
             }
         };
         let address = peer.ip().to_canonical();
+        if Caller::Client.is_too_many(&stream) {
+            driver.traffic.count_rejected();
+            if said_full.is_due() {
+                tracing::error!(
+                    %address, at = %port.address,
+                    "clients' connections are closed: the process may open only a few more files, and those are for the \
+                     disk and the other servers; raise its limit of open files, or lower maxCnxns (connection_rejected \
+                     in mntr counts them)"
+                );
+            }
+            continue;
+        }
         let Some(place) = Place::take(&census, address, counts) else {
             refused += 1;
             driver.traffic.count_rejected();
@@ -209,6 +244,23 @@ fn prepare(stream: &TcpStream, keep_alive: bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_network_of_ipv6_addresses_counts_as_one() {
+        let same = |one: &str, other: &str, prefix| {
+            let of = |text: &str| counted(text.parse().unwrap(), prefix);
+            of(one) == of(other)
+        };
+        assert!(same("2001:db8:1:2::1", "2001:db8:1:2:ffff:ffff:ffff:ffff", 64));
+        assert!(!same("2001:db8:1:2::1", "2001:db8:1:3::1", 64));
+        assert!(same("2001:db8:1:2::1", "2001:db8:1:3::1", 56));
+        assert!(!same("2001:db8:1:2::1", "2001:db8:1:2::2", 128));
+        assert!(same("2001:db8::", "fe80::1", 0));
+        for prefix in [0, 64, 128] {
+            assert!(!same("10.0.0.1", "10.0.0.2", prefix));
+            assert!(same("::ffff:10.0.0.1", "10.0.0.1", prefix));
+        }
+    }
 
     fn on(port: u16) -> ClientAddress {
         ClientAddress { host: "127.0.0.1".into(), port }

@@ -158,7 +158,8 @@ impl Outbox {
         self.lock().close.is_some()
     }
 
-    /// Text that is no frame (four-letter words).
+    /// Bytes as they are.
+    #[cfg(test)]
     pub(crate) fn raw(&self, bytes: &[u8]) {
         self.push(|state| state.tail.raw(bytes));
     }

@@ -356,6 +356,7 @@ impl World {
             election: ElectionTiming::default(),
             timing: LeadingTiming { init: shape.init_ms, sync: shape.sync_limit_ms },
             refuse_others: true,
+            voters_min: 2,
             observing: shape.observing,
             reign: shape.reign,
             history: HistoryLimits { records: shape.history, bytes: 1 << 20 },

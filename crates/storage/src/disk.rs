@@ -2,9 +2,9 @@
 
 use crate::error::{IoContext, StorageError};
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, DirBuilder, File, OpenOptions},
     io,
-    os::unix::fs::{FileExt, MetadataExt, chown},
+    os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, chown},
     path::{Path, PathBuf},
     sync::atomic::{AtomicBool, Ordering},
     thread,
@@ -20,8 +20,13 @@ pub trait Disk: Send + Sync {
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
     /// An existing file, to read.
     fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
-    /// An existing file, to read and change.
+    /// An existing file, to read and change; not what a link stands for.
     fn open_to_change(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
+    /// Whether a file is a plain one without a second name, so that what is done to its bytes concerns nobody else. Whoever
+    /// keeps a copy of the folder by hard links has the same files under names of his own.
+    fn is_only_here(&self, _path: &Path) -> io::Result<bool> {
+        Ok(true)
+    }
     /// Whether something of that name exists.
     fn exists(&self, path: &Path) -> io::Result<bool>;
     /// Replaces `to`, if it exists.
@@ -79,14 +84,48 @@ pub struct FileIdentity {
     pub born: u64,
 }
 
-/// The operating system's.
+/// The operating system's. What it makes is for this user alone; see [`SharedFiles`](crate::shared_files::SharedFiles).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OsDisk;
 
+/// The mode of files that are for this user alone.
+pub const PRIVATE: u32 = 0o600;
+
+/// The same for a file of the system's. Where a link, or a file that has another name too, is in its place, that is replaced
+/// and not written to: it may be anybody's.
+pub(crate) fn create_with_mode(path: &Path, mode: u32) -> io::Result<Box<dyn DiskFile>> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(mode).custom_flags(NOT_THROUGH_LINKS);
+    match options.clone().create(true).open(path) {
+        Ok(file) if is_only_here(&file.metadata()?) => {
+            file.set_len(0)?;
+            return Ok(Box::new(OsFile(file)));
+        }
+        Ok(_) => {}
+        Err(error) if fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) => {
+            tracing::warn!(file = %path.display(), %error, "a link was in the place of this file, and was removed");
+        }
+        Err(error) => return Err(error),
+    }
+    fs::remove_file(path)?;
+    Ok(Box::new(OsFile(options.create_new(true).open(path)?)))
+}
+
+/// Makes a folder and those above it. Who may read files with this mode may look into them.
+pub(crate) fn make_folders_with_mode(dir: &Path, mode: u32) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(mode | (mode & 0o444) >> 2).create(dir)
+}
+
+/// Flags for whatever is opened to be changed.
+pub(crate) const NOT_THROUGH_LINKS: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
+
+fn is_only_here(file: &fs::Metadata) -> bool {
+    file.is_file() && file.nlink() == 1
+}
+
 impl Disk for OsDisk {
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
-        Ok(Box::new(OsFile(file)))
+        create_with_mode(path, PRIVATE)
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
@@ -94,7 +133,20 @@ impl Disk for OsDisk {
     }
 
     fn open_to_change(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        Ok(Box::new(OsFile(OpenOptions::new().read(true).write(true).open(path)?)))
+        let opened = OpenOptions::new().read(true).write(true).custom_flags(NOT_THROUGH_LINKS).open(path);
+        match opened {
+            Ok(file) => Ok(Box::new(OsFile(file))),
+            Err(_) if fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) => {
+                Err(io::Error::other(
+                    "it is a link, and what it stands for is not changed; put the file itself there",
+                ))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn is_only_here(&self, path: &Path) -> io::Result<bool> {
+        Ok(is_only_here(&fs::symlink_metadata(path)?))
     }
 
     fn exists(&self, path: &Path) -> io::Result<bool> {
@@ -111,8 +163,10 @@ impl Disk for OsDisk {
 
     fn remove_while(&self, path: &Path, go_on: &dyn Fn() -> bool) -> io::Result<()> {
         // Some file systems remove no file that is open, and some files may be removed and not written.
-        let open = OpenOptions::new().write(true).open(path).ok();
+        let open = OpenOptions::new().write(true).custom_flags(NOT_THROUGH_LINKS).open(path).ok();
         match (fs::remove_file(path), open) {
+            // Under another name it is still there.
+            (Ok(()), Some(file)) if file.metadata()?.nlink() > 0 => Ok(()),
             (Ok(()), Some(file)) => give_back(&file, go_on),
             (Err(error), Some(file)) if error.kind() != io::ErrorKind::NotFound => {
                 drop(file);
@@ -153,7 +207,7 @@ impl Disk for OsDisk {
     }
 
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
-        fs::create_dir_all(dir)
+        make_folders_with_mode(dir, PRIVATE)
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {

@@ -18,6 +18,7 @@ pub mod lock;
 pub mod names;
 pub mod recover;
 pub mod retention;
+pub mod shared_files;
 pub mod snapshot;
 pub mod txnlog;
 

@@ -1,13 +1,15 @@
 //! One process per folder: an advisory lock on a file, which goes with the process however it ends.
 
 use crate::{
-    disk::is_lacking,
+    disk::{NOT_THROUGH_LINKS, PRIVATE, is_lacking},
     error::{IoContext, Result, StorageError},
     folders::DataFolders,
 };
 use std::{
-    fs::{File, OpenOptions, TryLockError},
+    collections::BTreeSet,
+    fs::{self, File, OpenOptions, TryLockError},
     io::{self, Read, Write},
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::Path,
 };
 
@@ -23,11 +25,32 @@ pub struct FolderLock {
 impl FolderLock {
     /// Locks `dataDir`, and `dataLogDir` where it is another folder. Another holder's files are not touched.
     pub fn take(folders: &DataFolders) -> Result<FolderLock> {
+        [&folders.data_dir, &folders.data_log_dir, &folders.snapshots, &folders.logs]
+            .into_iter()
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .for_each(|folder| warn_of_others(folder));
         let mut files = vec![lock(&folders.data_dir)?];
         if folders.data_log_dir != folders.data_dir {
             files.push(lock(&folders.data_log_dir)?);
         }
         Ok(FolderLock { _files: files })
+    }
+}
+
+/// Whoever may change names in a folder may put anything in the place of its files.
+fn warn_of_others(folder: &Path) {
+    const OTHERS_WRITE: u32 = 0o002;
+    let Ok(found) = fs::metadata(folder) else { return };
+    let (owner, own) = (found.uid(), rustix::process::geteuid().as_raw());
+    if found.mode() & OTHERS_WRITE != 0 {
+        tracing::warn!(
+            folder = %folder.display(),
+            "everybody on this machine may change what is in this folder, the data of this server included; take that \
+             right away with chmod o-w"
+        );
+    } else if owner != own && owner != 0 && own != 0 {
+        tracing::warn!(folder = %folder.display(), owner, own, "this folder belongs to another user, who may change the data");
     }
 }
 
@@ -39,6 +62,8 @@ fn lock(folder: &Path) -> Result<File> {
         .write(true)
         .create(true)
         .truncate(false)
+        .mode(PRIVATE)
+        .custom_flags(NOT_THROUGH_LINKS)
         .open(&path)
         .during("open", &path)?;
     match file.try_lock() {

@@ -15,7 +15,7 @@ use alloc::{
     vec::Vec,
 };
 use arcstr::ArcStr;
-use core::ops::Bound;
+use core::ops::Bound::{self, Excluded, Included, Unbounded};
 use ostler_proto::{
     acl::{Acl, Perms},
     id::{SessionId, Zxid},
@@ -236,6 +236,18 @@ impl Tree {
         after(&self.containers, path)
     }
 
+    /// Each ephemeral with its session, in order, and those alone that come after this one.
+    pub fn ephemerals_after(
+        &self,
+        after: Option<(SessionId, &str)>,
+    ) -> impl Iterator<Item = (SessionId, &ArcStr)> {
+        let from = after.map_or(Unbounded, |(session, _)| Included(session));
+        self.ephemerals.range((from, Unbounded)).flat_map(move |(session, paths)| {
+            let last = after.filter(|(of, _)| of == session).map_or(Unbounded, |(_, path)| Excluded(path));
+            paths.range::<str, _>((last, Unbounded)).map(|path| (*session, path))
+        })
+    }
+
     /// TTL znodes in order, from behind this path on.
     pub fn ttls_after(&self, path: &str) -> btree_set::Range<'_, ArcStr> {
         after(&self.ttls, path)
@@ -244,6 +256,11 @@ impl Tree {
     /// Sessions and their timeouts, ms.
     pub fn sessions(&self) -> impl Iterator<Item = (SessionId, i32)> {
         self.sessions.iter().map(|(session, timeout)| (*session, *timeout))
+    }
+
+    /// Sessions from here on, and their timeouts in ms.
+    pub fn sessions_after(&self, from: Bound<SessionId>) -> impl Iterator<Item = (SessionId, i32)> {
+        self.sessions.range((from, Unbounded)).map(|(session, timeout)| (*session, *timeout))
     }
 
     /// How many there are.

@@ -9,6 +9,7 @@ use alloc::{
     vec::Vec,
 };
 use arcstr::ArcStr;
+use core::ops::Bound::{Excluded, Unbounded};
 use hashbrown::HashMap;
 use ostler_proto::{
     event::EventType,
@@ -371,10 +372,16 @@ impl WatchTable {
         self.data.entries + self.child.entries
     }
 
-    /// The data table by path, which is what the four-letter words show.
-    pub fn data_by_path(&self) -> BTreeMap<ArcStr, Vec<WatcherId>> {
-        let entries = self.data.by_path.iter();
-        entries.map(|(path, watchers)| (path.clone(), watchers.keys().copied().collect())).collect()
+    /// Who is in the data table, which is what the four-letter words show.
+    pub fn data_watchers(&self) -> impl Iterator<Item = WatcherId> {
+        self.data.by_watcher.keys().copied()
+    }
+
+    /// The paths of a watcher in the data table, in order, and those alone that come after this one.
+    pub fn data_paths_after(&self, watcher: WatcherId, after: Option<&str>) -> impl Iterator<Item = &ArcStr> {
+        let from = after.map_or(Unbounded, Excluded);
+        let paths = self.data.by_watcher.get(&watcher).into_iter();
+        paths.flat_map(move |paths| paths.range::<str, _>((from, Unbounded)))
     }
 
     /// Connections with a watch in the data table, paths watched there, and entries there.

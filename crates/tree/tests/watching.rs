@@ -149,13 +149,22 @@ fn what_is_left_is_counted() {
     table.add_standard(WatchTarget::Data, "/b", B);
     table.add_standard(WatchTarget::Children, "/b", B);
     assert_eq!((table.count(), table.data_summary()), (4, (2, 2, 3)));
-    let by_path = table.data_by_path().into_iter().map(|(path, who)| (path.to_string(), who));
-    assert!(by_path.eq([("/a".to_owned(), vec![A]), ("/b".to_owned(), vec![A, B])]));
+    let paths = |table: &WatchTable, watcher, after| {
+        table.data_paths_after(watcher, after).map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(paths(&table, A, None), ["/a", "/b"]);
+    assert_eq!(paths(&table, A, Some("/a")), ["/b"]);
+    assert_eq!(paths(&table, A, Some("/a/gone meanwhile")), ["/b"]);
+    assert_eq!(paths(&table, B, None), ["/b"]);
+    assert_eq!(paths(&table, B, Some("/b")), [""; 0]);
+    let mut watchers: Vec<_> = table.data_watchers().collect();
+    watchers.sort();
+    assert_eq!(watchers, [A, B]);
     fire(&mut table, "/b", Change::DataChanged);
     assert_eq!((table.count(), table.data_summary()), (2, (1, 1, 1)));
     table.remove_watcher(A);
     assert_eq!((table.count(), table.data_summary()), (1, (0, 0, 0)));
-    assert!(table.data_by_path().is_empty());
+    assert_eq!(table.data_watchers().count(), 0);
     assert!(table.remove("/b", B, WatcherKind::Children));
     assert_eq!(table.count(), 0);
 }

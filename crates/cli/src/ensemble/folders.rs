@@ -4,8 +4,9 @@ use super::EnsembleError;
 use crate::bench::process::Process;
 use ostler_proto::id::ServerId;
 use ostler_server::config::{self, EnsembleSettings, ServerConfig};
+use ostler_storage::disk::{Disk as _, OsDisk};
 use std::{
-    fs::{self, File},
+    fs::File,
     io::{ErrorKind, Write},
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener},
     path::{Path, PathBuf},
@@ -118,9 +119,10 @@ fn write(folder: &Path, id: u16, servers: u16, port: u16) -> Result<(), Ensemble
     let during = |path: PathBuf| {
         move |cause| EnsembleError::Io { what: format!("cannot write {}", path.display()), cause }
     };
-    fs::create_dir_all(&home).map_err(during(home.clone()))?;
+    OsDisk.create_dir_all(&home).map_err(during(home.clone()))?;
     let myid = home.join("myid");
-    fs::write(&myid, format!("{id}\n")).map_err(during(myid.clone()))?;
+    let made = OsDisk.create(&myid).and_then(|file| file.write_all_at(format!("{id}\n").as_bytes(), 0));
+    made.map_err(during(myid.clone()))?;
     let path = zoo_cfg(folder, id);
     match File::create_new(&path).and_then(|mut file| file.write_all(text.as_bytes())) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
@@ -222,6 +224,7 @@ fn user_of(port: u16) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::sync::atomic::{AtomicU16, Ordering};
 
     struct Folder(PathBuf);

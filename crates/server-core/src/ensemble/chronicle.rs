@@ -296,6 +296,7 @@ mod tests {
             election: ElectionTiming::default(),
             timing: LeadingTiming { init: 1_000, sync: 500 },
             refuse_others: true,
+            voters_min: 2,
             observing: Observing::default(),
             reign: ReignLength::default(),
             history: HistoryLimits { records: 100, bytes: 1 << 20 },

@@ -66,7 +66,8 @@ impl Server {
         self.ensemble.as_ref().map_or(LocalSessions::Off, |ensemble| ensemble.config.local_sessions)
     }
 
-    pub(crate) fn has_local_sessions(&self) -> bool {
+    /// Whether there can be sessions that only this server knows.
+    pub fn has_local_sessions(&self) -> bool {
         self.local_sessions() != LocalSessions::Off
     }
 

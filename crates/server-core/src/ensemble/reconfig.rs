@@ -96,7 +96,11 @@ impl Server {
             Asker::Ids(_) | Asker::Nobody => None,
         };
         match self.reconfigure(zxid, now, session, change, asker) {
-            Err(error) => self.append(now, session, cxid, Txn::Error(error.code()), conn, effects),
+            Err(refusal) => {
+                let (error, reason) = refusal.into_parts();
+                tracing::warn!(?error, reason, "a change of the ensemble was refused");
+                self.append(now, session, cxid, Txn::Error(error.code()), conn, effects)
+            }
             Ok(membership) => {
                 let text = membership.to_string();
                 self.set_pending(membership, effects);
@@ -115,39 +119,60 @@ impl Server {
         session: SessionId,
         change: &Reconfig<'_>,
         asker: Asker<'_>,
-    ) -> Result<Membership, ErrorCode> {
+    ) -> Result<Membership, Refusal> {
         // Upstream has no code for a leader that cannot write its configuration, and goes on without. To a client it is
         // as if reconfiguration were off here: trying again does not help, an operator has to change the server.
         if !self.config.reconfig || !self.config.keeps_config {
-            return Err(ErrorCode::ReconfigDisabled);
+            return Err(Refusal(
+                ErrorCode::ReconfigDisabled,
+                "reconfigEnabled is off, or this server cannot write its configuration",
+            ));
         }
-        let Some(ensemble) = &self.ensemble else { return Err(ErrorCode::Unimplemented) };
+        let alone =
+            || Refusal(ErrorCode::Unimplemented, "this server is in no ensemble, or does not lead it");
+        let Some(ensemble) = &self.ensemble else { return Err(alone()) };
         if ensemble.config.pending.is_some() {
-            return Err(ErrorCode::ReconfigInProgress);
+            return Err(Refusal(ErrorCode::ReconfigInProgress, "another change is under way"));
         }
         let active = &ensemble.config.membership;
         if change.current_config != -1 && change.current_config as u64 != active.version {
-            return Err(ErrorCode::BadVersion);
+            return Err(Refusal(
+                ErrorCode::BadVersion,
+                "another configuration is in force than the request was made for",
+            ));
         }
         let mut membership = match &change.members {
-            Some(members) => {
-                Membership::parse(&members.replace(',', "\n")).map_err(|_| ErrorCode::BadArguments)?
-            }
+            Some(members) => Membership::parse(&members.replace(',', "\n"))
+                .map_err(|_| bad("a server's line cannot be read"))?,
             None => step(active, change)?,
         };
         membership.version = zxid.0;
-        membership.check().map_err(|_| ErrorCode::BadArguments)?;
-        if membership.voters().count() < 2 {
-            return Err(ErrorCode::BadArguments);
+        membership.check().map_err(|_| bad("its servers, groups and weights make no ensemble"))?;
+        if membership.voters().count() < ensemble.config.voters_min {
+            return Err(bad(
+                "too few servers would vote: two at least, or one where standaloneEnabled=false",
+            ));
         }
-        let Role::Leading(leading) = &ensemble.role else { return Err(ErrorCode::Unimplemented) };
+        if membership.servers.keys().any(|id| !self.config.types.allow_server(id.0)) {
+            return Err(bad(
+                "an id is above 254 (127 with emulate353TTLNodes), which none may be where TTL znodes are enabled",
+            ));
+        }
+        let Role::Leading(leading) = &ensemble.role else { return Err(alone()) };
         let acknowledge: BTreeSet<ServerId> = leading.synced_followers().chain([ensemble.me]).collect();
         if !Quorum::of(&membership).is_quorum(|server| acknowledge.contains(&server)) {
-            return Err(ErrorCode::NewConfigNoQuorum);
+            return Err(Refusal(
+                ErrorCode::NewConfigNoQuorum,
+                "no quorum of its voters follows this leader yet, and is level with it: start them, then try again",
+            ));
         }
-        let mut node = self.overlay.get(&self.tree, path::CONFIG).ok_or(ErrorCode::NoNode)?;
+        let mut node = self
+            .overlay
+            .get(&self.tree, path::CONFIG)
+            .ok_or(Refusal(ErrorCode::NoNode, "there is no /zookeeper/config"))?;
         let preparer = self.preparer(zxid, now, session, asker);
-        access::check(preparer.config, &node.acl, Perms::WRITE, preparer.ids, preparer.work)?;
+        access::check(preparer.config, &node.acl, Perms::WRITE, preparer.ids, preparer.work)
+            .map_err(|error| Refusal(error, "whoever asked may not write /zookeeper/config"))?;
         let text = membership.to_string();
         node.set_data(path::CONFIG, Some(text.as_bytes()), -1, zxid, now.wall_ms);
         self.stats.writes.changes_noted += 1;
@@ -371,29 +396,50 @@ impl Server {
     }
 }
 
-/// Servers added, changed and removed, one by one.
-fn step(active: &Membership, change: &Reconfig<'_>) -> Result<Membership, ErrorCode> {
-    if !active.groups.is_empty() {
-        return Err(ErrorCode::BadArguments);
+/// Why a change cannot be had: what the client is told, and for the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Refusal(ErrorCode, &'static str);
+
+impl Refusal {
+    fn into_parts(self) -> (ErrorCode, &'static str) {
+        (self.0, self.1)
     }
-    let bad = |_| ErrorCode::BadArguments;
+}
+
+fn bad(reason: &'static str) -> Refusal {
+    Refusal(ErrorCode::BadArguments, reason)
+}
+
+const LINE: &str = "a joining server's line cannot be read: server.N=host:port:port:role;port is one";
+
+/// Servers added, changed and removed, one by one.
+fn step(active: &Membership, change: &Reconfig<'_>) -> Result<Membership, Refusal> {
+    if !active.groups.is_empty() {
+        return Err(bad("there are groups, and servers of groups cannot be added or removed one by one"));
+    }
     let mut next = active.clone();
     let listed = |list: &Option<alloc::borrow::Cow<'_, str>>| -> Vec<alloc::string::String> {
         let items = list.as_deref().unwrap_or_default().split(',').map(str::trim);
         items.filter(|item| !item.is_empty()).map(Into::into).collect()
     };
     for id in listed(&change.leaving) {
-        next.servers.remove(&ServerId(id.parse().map_err(|_| ErrorCode::BadArguments)?));
+        let id = id.parse().map_err(|_| bad("what is to leave is no server's id"))?;
+        next.servers.remove(&ServerId(id));
     }
     for joining in listed(&change.joining) {
-        let (key, spec) = joining.split_once('=').ok_or(ErrorCode::BadArguments)?;
-        let member = Member::parse(key, spec).map_err(bad)?;
+        let (key, spec) = joining.split_once('=').ok_or(bad(LINE))?;
+        let member = Member::parse(key, spec).map_err(|_| bad(LINE))?;
         // `server.N` or N alone, as upstream takes it: whatever is before the last dot plays no part.
         let id = key.trim().rsplit('.').next().and_then(|id| id.parse().ok()).map(ServerId);
-        let id = id.ok_or(ErrorCode::BadArguments)?;
+        let id = id.ok_or(bad(LINE))?;
+        if member.client.is_none() {
+            return Err(bad(
+                "a joining server's line has no port for clients, which comes after a semicolon",
+            ));
+        }
         let collides = next.servers.iter().any(|(of, other)| *of != id && member.collides(other));
-        if member.client.is_none() || collides {
-            return Err(ErrorCode::BadArguments);
+        if collides {
+            return Err(bad("a joining server has an address and port of another one"));
         }
         next.servers.insert(id, member);
     }
@@ -411,7 +457,8 @@ mod tests {
         let ids = |joining: &'static str| {
             let joining = Some(joining.into());
             let change = Reconfig { joining, leaving: None, members: None, current_config: -1 };
-            step(&active, &change).map(|next| next.servers.keys().map(|id| id.0).collect::<Vec<i64>>())
+            let ids = |next: Membership| next.servers.keys().map(|id| id.0).collect::<Vec<i64>>();
+            step(&active, &change).map(ids).map_err(|Refusal(error, _)| error)
         };
         for joining in ["server.2=b:1:2;3", "2=b:1:2;3", "zk.server.2=b:1:2;3", "server.2 = b:1:2;3"] {
             assert_eq!(ids(joining), Ok(vec![1, 2]), "{joining}");

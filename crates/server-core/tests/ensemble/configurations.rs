@@ -353,3 +353,45 @@ fn what_the_new_ones_have_commits_with_the_change() {
     assert_eq!(member.voters(), new);
     assert!(member.has_told(2, &Packet::Commit(at(2, 3))));
 }
+
+/// A server alone is an ensemble where `standaloneEnabled=false`, as an operator has it who grows one from it.
+#[test]
+fn one_voter_is_enough_only_where_a_server_alone_is_an_ensemble() {
+    let old = config(&[1, 2, 3], at(1, 1));
+    for (voters_min, voters) in [(2, vec![1, 2, 3]), (1, vec![1])] {
+        let mut member =
+            Member::start_with(&old, None, tree_with(&[&old]), 1, |config| config.voters_min = voters_min);
+        member.reigns_with(&[2, 3], &old, 2);
+        member.is_asked(2, Op::CreateSession, &10_000_i32.to_be_bytes());
+        member.is_asked(2, Op::Reconfig, &leaving("2,3"));
+        for link in [2, 3] {
+            member.hears(LinkId(link), Packet::Ack(at(2, 2)));
+        }
+        assert_eq!(member.voters(), voters);
+    }
+}
+
+/// An ephemeral of such a server's sessions would look like a TTL znode.
+#[test]
+fn no_server_joins_whose_sessions_look_like_marks_of_ttl_znodes() {
+    let old = config(&[1, 2, 3], at(1, 1));
+    for (enabled, emulate_353, joining, voters) in [
+        (false, false, 255, vec![1, 2, 255]),
+        (true, false, 255, vec![1, 2, 3]),
+        (true, false, 256, vec![1, 2, 3]),
+        (true, false, 254, vec![1, 2, 254]),
+        (true, true, 128, vec![1, 2, 3]),
+        (true, true, 127, vec![1, 2, 127]),
+    ] {
+        let types = ExtendedTypes { enabled, emulate_353 };
+        let core = CoreConfig { reconfig: true, types, ..CoreConfig::default() };
+        let mut member = Member::start_as(core, &old, None, tree_with(&[&old]), 1, |_| {});
+        member.reigns_with(&[2, 3], &old, 2);
+        member.is_asked(2, Op::CreateSession, &10_000_i32.to_be_bytes());
+        member.is_asked(2, Op::Reconfig, &whole(&config(&[1, 2, joining], at(2, 2)), -1));
+        for link in [2, 3] {
+            member.hears(LinkId(link), Packet::Ack(at(2, 2)));
+        }
+        assert_eq!(member.voters(), voters, "{types:?}, {joining}");
+    }
+}

@@ -81,6 +81,7 @@ impl Member {
             election: ElectionTiming { settle: SETTLE_MS, ..ElectionTiming::default() },
             timing: LeadingTiming { init: 10_000, sync: 5_000 },
             refuse_others: true,
+            voters_min: 2,
             observing: Observing::default(),
             reign: ReignLength::default(),
             history: HistoryLimits { records: 100, bytes: 1 << 20 },

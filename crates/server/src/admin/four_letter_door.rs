@@ -3,11 +3,12 @@
 use crate::{
     admin::elections::Elections,
     admin::four_letter::{
-        Conf, ConfOfMember, Connection, ConnectionId, ConnectionSession, Dirs, EphemeralsOfSession, Gauges,
-        Latency, LeaderGauges, MessageSizes, Mode, NamespaceQuota, Quorum, ServerView, TELNET_CLOSE,
-        TimeBucket, WatchesOfSession, Whitelist, Word, ZxidDigest, full_version, refusal, render,
+        Conf, ConfOfMember, Connection, ConnectionSession, Dirs, Gauges, Latency, LeaderGauges, MessageSizes,
+        Mode, NamespaceQuota, Quorum, ServerView, Whitelist, Word, ZxidDigest, full_version, refusal, render,
     },
+    admin::long_reports,
     admin::metrics::{Counted, Loading, metrics},
+    admin::word_exchange::Turns,
     config::{EnsembleSettings, ServerConfig},
     disk_thread::DiskQueue,
     driver::Driver,
@@ -21,14 +22,13 @@ use ostler_proto::{
 };
 use ostler_server_core::{
     ensemble::MemberMode,
-    input::{ConnId, Mono, Now},
-    report,
+    input::{ConnId, Mono},
+    report, report_quotas,
     session::Scope,
     stats,
 };
 use ostler_storage::folders::DataFolders;
 use std::{
-    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
@@ -53,6 +53,7 @@ pub(crate) struct FourLetterDoor {
     started: Instant,
     trace_mask: AtomicI64,
     client_port: AtomicU16,
+    pub(super) turns: Turns,
 }
 
 impl FourLetterDoor {
@@ -91,6 +92,7 @@ impl FourLetterDoor {
             started: Instant::now(),
             client_port: AtomicU16::new(config.client_address.port()),
             trace_mask: AtomicI64::new(crate::admin::four_letter::DEFAULT_TRACE_MASK),
+            turns: Turns::default(),
         }
     }
 
@@ -99,27 +101,21 @@ impl FourLetterDoor {
         self.client_port.store(port, Ordering::Relaxed);
     }
 
-    /// The answer to the first four bytes of a connection, if they are a word.
-    pub(crate) fn answer(
-        &self,
-        (driver, conn): (&Driver, ConnId),
-        first: [u8; 4],
-        rest: &[u8],
-    ) -> Option<Vec<u8>> {
-        let code = i32::from_be_bytes(first);
-        if code == TELNET_CLOSE {
-            driver.count_word(conn);
-            return Some(Vec::new());
-        }
-        let word = Word::from_length(code)?;
-        driver.count_word(conn);
-        let text = self.text(driver, word, rest);
-        driver.count_word_answered(conn, text.len().div_ceil(ANSWER_PART) as u64);
-        Some(text.into_bytes())
+    /// Whether a word is on the list.
+    pub(super) fn allows(&self, word: Word) -> bool {
+        self.whitelist.allows(word)
     }
 
-    fn text(&self, driver: &Driver, word: Word, rest: &[u8]) -> String {
-        if !self.whitelist.allows(word) {
+    /// The answer to a word on a connection, which may take long to make.
+    pub(super) fn answer(&self, (driver, conn): (&Driver, ConnId), word: Word, mask: Option<i64>) -> Vec<u8> {
+        driver.count_word(conn);
+        let text = self.text(driver, word, mask);
+        driver.count_word_answered(conn, text.len().div_ceil(ANSWER_PART) as u64);
+        text.into_bytes()
+    }
+
+    fn text(&self, driver: &Driver, word: Word, mask: Option<i64>) -> String {
+        if !self.allows(word) {
             return refusal(word);
         }
         match word {
@@ -131,8 +127,8 @@ impl FourLetterDoor {
             }
             Word::Crst => driver.reset_conn_stats(),
             Word::Stmk => {
-                if let Some(mask) = rest.first_chunk::<8>() {
-                    self.trace_mask.store(i64::from_be_bytes(*mask), Ordering::Relaxed);
+                if let Some(mask) = mask {
+                    self.trace_mask.store(mask, Ordering::Relaxed);
                 }
             }
             _ => {}
@@ -143,7 +139,7 @@ impl FourLetterDoor {
     /// Only what the word prints is gathered: some of it is long.
     fn view(&self, driver: &Driver, word: Word) -> ServerView {
         let now = driver.clock.now();
-        let (Look { summary, mode: member, responses }, mntr) = look(driver, word);
+        let (Look { summary, mode: member, responses }, place) = look(driver, word);
         let mut view = ServerView {
             serving: member != Some(MemberMode::Looking),
             mode: match member {
@@ -168,9 +164,9 @@ impl FourLetterDoor {
         };
         match word {
             Word::Cons | Word::Stat => {
-                let connections = driver.connections();
+                let all = long_reports::connections(driver);
                 view.connections =
-                    connections.iter().map(|(report, notified)| connection(report, *notified)).collect();
+                    all.iter().map(|(report, notified)| connection(report, *notified)).collect();
             }
             Word::Dirs => view.dirs = self.dirs(),
             Word::Conf => {
@@ -178,29 +174,13 @@ impl FourLetterDoor {
                 view.conf.ensemble = self.ensemble.as_ref().map(|of| conf_of_member(of, driver));
             }
             Word::Dump => {
-                let (buckets, learnt, local, ephemerals) = driver.inspect(|server| {
-                    let global = server.session_buckets(Scope::Global);
-                    (global, server.learnt_sessions(), server.local_session_buckets(), server.ephemerals())
-                });
-                let wall = |mono: u64| now.wall_ms + mono as i64 - now.mono.0 as i64;
-                let bucket = |(mono, ids): (u64, Vec<_>)| TimeBucket {
-                    expires_at_wall_ms: wall(mono),
-                    members: ids.into_iter().map(|id: ostler_proto::id::SessionId| id.0).collect(),
-                };
-                view.session_expiry = buckets.into_iter().map(bucket).collect();
-                view.learnt_sessions =
-                    learnt.map(|all| all.into_iter().map(|(id, timeout_ms)| (id.0, timeout_ms)).collect());
-                view.local_session_expiry = local.map(|all| all.into_iter().map(bucket).collect());
-                let of = |(id, paths): (ostler_proto::id::SessionId, _)| EphemeralsOfSession {
-                    session_id: id.0,
-                    paths,
-                };
-                view.ephemerals = ephemerals.into_iter().map(of).collect();
-                let expiry = connection_expiry(&driver.connections(), self.sessionless_ms, now);
-                view.connection_expiry = expiry
-                    .into_iter()
-                    .map(|(mono, members)| TimeBucket { expires_at_wall_ms: wall(mono), members })
-                    .collect();
+                view.session_expiry = long_reports::session_ends(driver, Scope::Global, now);
+                view.learnt_sessions = long_reports::learnt_sessions(driver);
+                view.local_session_expiry = driver
+                    .inspect(|server| server.has_local_sessions())
+                    .then(|| long_reports::session_ends(driver, Scope::Local, now));
+                view.ephemerals = long_reports::ephemerals(driver);
+                view.connection_expiry = long_reports::connection_ends(driver, self.sessionless_ms, now);
             }
             Word::Elec => {
                 let lone =
@@ -208,7 +188,8 @@ impl FourLetterDoor {
                 let elections = driver.inspect(|server| server.elections());
                 view.elections = elections.map_or(lone, |all| Elections::of(all, now.wall_ms));
             }
-            Word::Wchc | Word::Wchp | Word::Wchs => view.watches = watches(driver),
+            Word::Wchc | Word::Wchp => view.watches = long_reports::watches(driver),
+            Word::Wchs => view.watch_summary = driver.inspect(|server| server.watch_summary()),
             Word::Hash => {
                 let digests = driver.inspect(|server| server.digest_log());
                 view.digests = digests
@@ -219,10 +200,10 @@ impl FourLetterDoor {
             Word::Envi => view.environment = environment(),
             Word::Mntr => {
                 view.gauges = self.gauges(&summary, &responses);
-                let (place, quotas) = mntr.unwrap_or_default();
                 // A read-only server shows nothing of a quorum, as in Java.
                 let place = place.filter(|_| member != Some(MemberMode::ReadOnly));
                 view.gauges.quorum = place.map(|of| quorum(&of, member, now.mono));
+                let quotas = long_reports::quotas(driver);
                 view.gauges.quotas = quotas.into_iter().map(namespace_quota).collect();
                 let (disk, snapshots) = (self.disk.figures(), &self.snapshots);
                 view.metrics = metrics(&Counted {
@@ -281,13 +262,10 @@ struct Look {
     responses: Responses,
 }
 
-/// What `mntr` alone shows.
-type OfMntr = (Option<report::QuorumReport>, BTreeMap<String, report::NamespaceQuota>);
-
-fn look(driver: &Driver, word: Word) -> (Look, Option<OfMntr>) {
+fn look(driver: &Driver, word: Word) -> (Look, Option<report::QuorumReport>) {
     driver.inspect_with_responses(|server, responses| {
         let look = Look { summary: server.summary(), mode: server.mode(), responses: *responses };
-        (look, (word == Word::Mntr).then(|| (server.quorum(), server.quotas())))
+        (look, server.quorum().filter(|_| word == Word::Mntr))
     })
 }
 
@@ -339,27 +317,8 @@ fn conf_of_member(settings: &EnsembleSettings, driver: &Driver) -> ConfOfMember 
     }
 }
 
-/// Connections by the monotonic time until which they may be silent, in steps as upstream has them. What a connection last
-/// sent is not noted, but the answer to it is.
-fn connection_expiry(
-    connections: &[(report::ConnReport, u64)],
-    step_ms: u64,
-    now: Now,
-) -> BTreeMap<u64, Vec<ConnectionId>> {
-    let mut expiry: BTreeMap<u64, Vec<ConnectionId>> = BTreeMap::new();
-    for (of, _) in connections {
-        let age = (now.wall_ms - of.stats.established_wall_ms).max(0) as u64;
-        let heard = now.mono.0.saturating_sub(age).max(of.stats.last_response_mono_ms);
-        let timeout = of.session.map_or(0, |(_, timeout_ms)| timeout_ms.max(0) as u64);
-        let until = ((heard + timeout) / step_ms + 1) * step_ms;
-        let session_id = of.session.map_or(0, |(id, _)| id.0);
-        expiry.entry(until).or_default().push(ConnectionId { remote: of.peer, session_id });
-    }
-    expiry
-}
-
-fn namespace_quota((namespace, of): (String, report::NamespaceQuota)) -> NamespaceQuota {
-    let report::NamespaceQuota { count_limit, bytes_limit, count_usage, bytes_usage } = of;
+fn namespace_quota((namespace, of): (String, report_quotas::NamespaceQuota)) -> NamespaceQuota {
+    let report_quotas::NamespaceQuota { count_limit, bytes_limit, count_usage, bytes_usage } = of;
     NamespaceQuota { namespace, count_limit, bytes_limit, count_usage, bytes_usage }
 }
 
@@ -446,16 +405,6 @@ fn operation_name(code: Option<i32>) -> &'static str {
         Op::GetEphemerals => "GETE",
         Op::Auth | Op::Sasl => "NA",
     }
-}
-
-fn watches(driver: &Driver) -> Vec<WatchesOfSession> {
-    let mut by_session: BTreeMap<i64, Vec<String>> = BTreeMap::new();
-    for (path, sessions) in driver.inspect(|server| server.watches_by_path()) {
-        for session in sessions {
-            by_session.entry(session.0).or_default().push(path.clone());
-        }
-    }
-    by_session.into_iter().map(|(session_id, paths)| WatchesOfSession { session_id, paths }).collect()
 }
 
 fn environment() -> Vec<(&'static str, String)> {

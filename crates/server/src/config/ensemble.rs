@@ -5,6 +5,7 @@ use super::properties::{self, Entry};
 use super::settings::Settings;
 use ostler_proto::id::ServerId;
 use ostler_proto::membership::{ClientAddress, Member, Membership, MembershipError};
+use ostler_proto::stat::ExtendedTypes;
 use ostler_server_core::ensemble::LocalSessions;
 use std::path::{Path, PathBuf};
 
@@ -31,6 +32,10 @@ pub struct EnsembleSettings {
     pub snapshot_size_factor: Option<u32>,
     /// Servers whose configuration is another ensemble's have no say.
     pub refuse_others: bool,
+    /// How often this server tries again to listen for the others; `None` is for ever.
+    pub bind_retries: Option<u32>,
+    /// A server alone is in no ensemble.
+    pub standalone: bool,
     /// Members that have moved are called where they say that they are.
     pub call_moved: bool,
     /// Other servers may come in on any address of the machine.
@@ -113,6 +118,16 @@ fn ensemble(file: &str, settings: &Settings, lines: &Lines, data_dir: &Path) -> 
             data_dir.join("myid").display()
         )));
     };
+    let types = extended_types(settings);
+    if let (Some(of), Some(max)) =
+        (lines.servers.iter().find(|entry| !allowed(types, entry)), types.server_id_max())
+    {
+        return Err(of.refused(format!(
+            "no server may have an id above {max} where TTL znodes are enabled: ids of its sessions would look like \
+             marks of TTL znodes, and its ephemerals would outlive them. Give that server another id, in its myid and here, \
+             or set extendedTypesEnabled=false at all servers"
+        )));
+    }
     let own = OnlyServer { entry: entry.clone(), client: own.client.clone() };
     let positive = |name: &str| u32::try_from(settings.int(name)).unwrap_or(0);
     let settings = EnsembleSettings {
@@ -126,6 +141,8 @@ fn ensemble(file: &str, settings: &Settings, lines: &Lines, data_dir: &Path) -> 
         commit_log_count: positive("commitLogCount"),
         snapshot_size_factor: percent(settings.text("snapshotSizeFactor")),
         refuse_others: settings.bool("election.refuseOtherEnsembles"),
+        bind_retries: bind_retries(settings),
+        standalone: settings.bool("standaloneEnabled"),
         call_moved: settings.bool("election.callMovedServers"),
         listen_on_all: settings.bool("quorumListenOnAllIPs"),
         observer_master_port: u16::try_from(settings.int("observerMasterPort")).ok().filter(|port| *port > 0),
@@ -136,6 +153,29 @@ fn ensemble(file: &str, settings: &Settings, lines: &Lines, data_dir: &Path) -> 
         notification_max_ms: positive("fastleader.maxNotificationInterval").max(1),
     };
     Ok(Asked::Ensemble(Box::new(settings), own))
+}
+
+/// How often what cannot be listened at is tried again; `None` is for ever.
+pub(super) fn bind_retries(settings: &Settings) -> Option<u32> {
+    const DEFAULT: u32 = 3;
+    match settings.int("electionPortBindRetry") {
+        0 => None,
+        // As upstream takes it.
+        number => Some(u32::try_from(number).unwrap_or(DEFAULT)),
+    }
+}
+
+/// How owners of znodes are read.
+pub(super) fn extended_types(settings: &Settings) -> ExtendedTypes {
+    ExtendedTypes {
+        enabled: settings.bool("extendedTypesEnabled"),
+        emulate_353: settings.bool("emulate353TTLNodes"),
+    }
+}
+
+fn allowed(types: ExtendedTypes, entry: &Entry) -> bool {
+    let id = entry.key.rsplit_once('.').and_then(|(_, id)| id.parse().ok());
+    id.is_none_or(|id| types.allow_server(id))
 }
 
 fn local_sessions(settings: &Settings) -> LocalSessions {

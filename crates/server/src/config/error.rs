@@ -48,6 +48,18 @@ pub enum ConfigError {
     #[error("{place}: {key}={value} is not allowed; {key} must be {allowed}")]
     BadValue { place: Place, key: String, value: String, allowed: String },
 
+    #[error(
+        "{place}: {key}={value} is not allowed; {key} must be a host name or address that can be resolved ({reason})"
+    )]
+    NoAddress {
+        place: Place,
+        key: String,
+        value: String,
+        reason: String,
+        /// How often it may be tried again, as the file has it; `None` is for ever.
+        retries: Option<u32>,
+    },
+
     #[error("{file}: {key} is missing; add a line such as {example}")]
     Missing { file: String, key: &'static str, example: &'static str },
 

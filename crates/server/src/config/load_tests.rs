@@ -72,11 +72,13 @@ fn the_smallest_file_has_upstreams_defaults_but_purges() {
         client_port_listen_backlog: None,
         max_cnxns: None,
         max_client_cnxns: Some(60),
+        max_client_cnxns_ipv6_prefix: 64,
         client_tcp_keep_alive: false,
         sessionless_cnxn_timeout_ms: 10_000,
         jute_max_buffer: 1_048_575,
         data_dir: "/var/lib/zk".into(),
         data_log_dir: "/var/lib/zk".into(),
+        files_mode: 0o600,
         datadir_autocreate: true,
         db_autocreate: true,
         snapshot_trust_empty: false,
@@ -136,7 +138,7 @@ fn without_a_file_the_server_is_for_this_machine_only() {
 fn every_obeyed_setting_arrives() {
     let config = config(
         "dataDir=/d\ndataLogDir=/log\nclientPort=0\nclientPortAddress=127.0.0.1\nclientPortListenBacklog=50\n\
-         maxCnxns=500\nmaxClientCnxns=0\nclientTcpKeepAlive=true\nnio.sessionlessCnxnTimeout=500\n\
+         maxCnxns=500\nmaxClientCnxns=0\nmaxClientCnxns.ipv6Prefix=128\nfiles.mode=640\nclientTcpKeepAlive=true\nnio.sessionlessCnxnTimeout=500\n\
          jute.maxbuffer=0x400000\njute.maxbuffer.extrasize=10\ntickTime=100\nminSessionTimeout=300\n\
          maxSessionTimeout=90000\nsnapCount=500\nsnapSizeLimitInKb=-1\npreAllocSize=64\ntxnLogSizeLimitInKb=2048\n\
          forceSync=no\nfsync.warningthresholdms=20\nautopurge.snapRetainCount=5\nautopurge.purgeInterval=0\n\
@@ -154,11 +156,13 @@ fn every_obeyed_setting_arrives() {
         client_port_listen_backlog: Some(50),
         max_cnxns: Some(500),
         max_client_cnxns: None,
+        max_client_cnxns_ipv6_prefix: 128,
         client_tcp_keep_alive: true,
         sessionless_cnxn_timeout_ms: 500,
         jute_max_buffer: 4_194_304,
         data_dir: "/d".into(),
         data_log_dir: "/log".into(),
+        files_mode: 0o640,
         datadir_autocreate: false,
         db_autocreate: false,
         snapshot_trust_empty: true,
@@ -304,6 +308,33 @@ fn sessions_are_local_where_both_keys_say_so() {
     assert_eq!(of("\nlocalSessionsEnabled=true"), LocalSessions::Fixed);
     let both = "\nlocalSessionsEnabled=true\nlocalSessionsUpgradingEnabled=true";
     assert_eq!(of(both), LocalSessions::Upgradeable);
+}
+
+/// The top byte of its sessions' ids would be that of TTL znodes' owners.
+#[test]
+fn no_server_has_an_id_that_marks_ttl_znodes() {
+    let servers = "server.1=a:1:2\nserver.255=b:1:2";
+    assert_eq!(ensemble("255", servers).me, ServerId(255));
+    for (me, more) in [("255", "extendedTypesEnabled=true"), ("1", "extendedTypesEnabled=true")] {
+        check_member_error(
+            me,
+            &format!("{servers}\n{more}"),
+            "zoo.cfg:4: server.255: no server may have an id above 254 where TTL znodes are enabled: ids of its sessions \
+             would look like marks of TTL znodes, and its ephemerals would outlive them. Give that server another id, in its \
+             myid and here, or set extendedTypesEnabled=false at all servers",
+        );
+    }
+    let servers = "server.1=a:1:2\nserver.254=b:1:2\nextendedTypesEnabled=true";
+    assert_eq!(ensemble("254", servers).me, ServerId(254));
+}
+
+#[test]
+fn how_often_it_tries_to_listen_is_upstreams_key() {
+    let of = |lines: &str| ensemble("1", &format!("server.1=a:1:2\nserver.2=b:1:2{lines}")).bind_retries;
+    assert_eq!(of(""), Some(3));
+    assert_eq!(of("\nelectionPortBindRetry=0"), None);
+    assert_eq!(of("\nelectionPortBindRetry=7"), Some(7));
+    assert_eq!(of("\nelectionPortBindRetry=-1"), Some(3));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::properties::Entry;
 use super::settings::Settings;
 use crate::admin::four_letter::Whitelist;
 use ostler_server_core::auth::DigestAlgorithm;
-use ostler_storage::snapshot::body::LONGEST_FIELD;
+use ostler_storage::{disk::PRIVATE, snapshot::body::LONGEST_FIELD};
 
 /// Where a server without a file keeps its data, relative to the working directory.
 pub const EMBEDDED_DATA_DIR: &str = "ostler-data";
@@ -33,6 +33,8 @@ pub struct ServerConfig {
     pub max_cnxns: Option<u32>,
     /// Connections from one IP address, None for no limit.
     pub max_client_cnxns: Option<u32>,
+    /// IPv6 addresses that begin with so many equal bits count as one.
+    pub max_client_cnxns_ipv6_prefix: u8,
     pub client_tcp_keep_alive: bool,
     /// A connection without a session is closed after this time.
     pub sessionless_cnxn_timeout_ms: u32,
@@ -43,6 +45,8 @@ pub struct ServerConfig {
     pub data_dir: PathBuf,
     /// Without `version-2`; the same as `data_dir` unless set.
     pub data_log_dir: PathBuf,
+    /// The mode of files that are made. Folders are open to who may read.
+    pub files_mode: u32,
     pub datadir_autocreate: bool,
     pub db_autocreate: bool,
     pub snapshot_trust_empty: bool,
@@ -161,11 +165,13 @@ fn assemble(
         client_port_listen_backlog: limit_u32("clientPortListenBacklog"),
         max_cnxns: limit_u32("maxCnxns"),
         max_client_cnxns: limit_u32("maxClientCnxns"),
+        max_client_cnxns_ipv6_prefix: settings.unsigned("maxClientCnxns.ipv6Prefix").min(128) as u8,
         client_tcp_keep_alive: settings.bool("clientTcpKeepAlive"),
         sessionless_cnxn_timeout_ms: settings.unsigned("nio.sessionlessCnxnTimeout"),
         jute_max_buffer,
         data_log_dir: settings.text("dataLogDir").map_or_else(|| data_dir.clone(), PathBuf::from),
         data_dir,
+        files_mode: files_mode(settings),
         datadir_autocreate: settings.bool("datadir.autocreate"),
         db_autocreate: settings.bool("db.autocreate"),
         snapshot_trust_empty: settings.bool("snapshot.trust.empty"),
@@ -210,6 +216,10 @@ fn assemble(
     }
 }
 
+fn files_mode(settings: &Settings) -> u32 {
+    settings.text("files.mode").and_then(|digits| u32::from_str_radix(&digits, 8).ok()).unwrap_or(PRIVATE)
+}
+
 fn snapshot_compression(settings: &Settings) -> SnapshotCompression {
     match settings.text("snapshot.compression.method").as_deref() {
         Some("gz") => SnapshotCompression::Gzip,
@@ -234,7 +244,7 @@ fn client_address(
             example: "clientPort=2181",
         });
     };
-    let address = resolve(entry, &client.host, client.port)?;
+    let address = resolve(settings, entry, &client.host, client.port)?;
     match written {
         Some(written) if !covers(written, address) => Err(entry.refused(format!(
             "names the client address {address}, but clientPort and clientPortAddress name {written}; \
@@ -258,17 +268,22 @@ fn written_client_address(settings: &Settings) -> Result<Option<SocketAddr>, Con
     }
     let port = u16::try_from(settings.int("clientPort")).expect("the range of clientPort is that of a port");
     match host {
-        Some(entry) => resolve(entry, &entry.value, port).map(Some),
+        Some(entry) => resolve(settings, entry, &entry.value, port).map(Some),
         None => Ok(Some((IpAddr::V6(Ipv6Addr::UNSPECIFIED), port).into())),
     }
 }
 
-fn resolve(entry: &Entry, host: &str, port: u16) -> Result<SocketAddr, ConfigError> {
+fn resolve(settings: &Settings, entry: &Entry, host: &str, port: u16) -> Result<SocketAddr, ConfigError> {
     let bare_host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-    let mut addresses = (bare_host, port)
-        .to_socket_addrs()
-        .map_err(|error| entry.bad_value(format!("a host name or address that can be resolved ({error})")))?;
-    addresses.next().ok_or_else(|| entry.bad_value("a host name or address that can be resolved"))
+    let none = |reason: String| ConfigError::NoAddress {
+        place: entry.place.clone(),
+        key: entry.key.clone(),
+        value: entry.value.clone(),
+        reason,
+        retries: ensemble::bind_retries(settings),
+    };
+    let mut addresses = (bare_host, port).to_socket_addrs().map_err(|error| none(error.to_string()))?;
+    addresses.next().ok_or_else(|| none("the name stands for no address".into()))
 }
 
 struct SessionTimeouts {

@@ -73,7 +73,10 @@ pub(super) async fn comes_from(host: &str, port: u16, from: IpAddr) -> bool {
 
 async fn connect_to(host: &str, port: u16) -> io::Result<TcpStream> {
     let mut attempts = JoinSet::new();
-    for address in lookup_host((host, port)).await? {
+    let nowhere = |error| {
+        io::Error::new(io::ErrorKind::NotFound, format!("its name {host} stands for no address: {error}"))
+    };
+    for address in lookup_host((host, port)).await.map_err(nowhere)? {
         attempts.spawn(TcpStream::connect(address));
     }
     first_of(attempts, "its name stands for no address").await

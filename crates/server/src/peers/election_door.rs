@@ -10,7 +10,7 @@ use super::{
     strangers::{Stranger, Strangers},
     tasks::Tasks,
 };
-use crate::{config::EnsembleSettings, driver::Driver};
+use crate::{config::EnsembleSettings, driver::Driver, said::Said};
 use ostler_proto::{
     election::Notification,
     id::ServerId,
@@ -24,7 +24,7 @@ use std::{
     net::SocketAddr,
     pin::pin,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
-    time::{Duration, Instant},
+    time::Duration,
 };
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
@@ -49,8 +49,6 @@ const SILENT_FOR: Duration = Duration::from_secs(5);
 const LISTED_FIRST: Duration = Duration::from_millis(500);
 /// A server that has been greeted and does not connect back for so long cannot be reached.
 const CALL_BACK_WITHIN: Duration = Duration::from_secs(1);
-/// Who is not wanted comes again and again: the log says so no more often than that.
-const SAID_AGAIN_AFTER: Duration = Duration::from_secs(60);
 
 /// Votes that a server has not been sent, oldest first. Upstream keeps the newest alone, but a vote that counts in
 /// the other's ballot box may be the one before.
@@ -86,20 +84,6 @@ fn put(votes: &mut VecDeque<Vec<u8>>, vote: Vec<u8>) {
     votes.push_back(vote);
 }
 
-/// Whether something is to be said again.
-#[derive(Debug, Default)]
-struct Said(Option<Instant>);
-
-impl Said {
-    fn is_due(&mut self) -> bool {
-        let is_due = self.0.is_none_or(|at| at.elapsed() >= SAID_AGAIN_AFTER);
-        if is_due {
-            self.0 = Some(Instant::now());
-        }
-        is_due
-    }
-}
-
 /// The connection of a server.
 #[derive(Debug)]
 struct Link {
@@ -116,6 +100,7 @@ struct Peer {
     waiting: VecDeque<Vec<u8>>,
     said_stranger: Said,
     said_twin: Said,
+    said_unknown: Said,
 }
 
 impl Peer {
@@ -264,8 +249,11 @@ impl ElectionDoor {
                 tokio::time::sleep(CALL_BACK_WITHIN).await;
             }
             Ok((stream, origin)) => return self.install(to, stream, origin),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && self.says_unknown(to) => {
+                tracing::warn!(server = to.0, %error, "a server cannot be called yet: it is tried again");
+            }
             Err(error) => {
-                tracing::debug!(server = to.0, %error, "a server's election port cannot be reached")
+                tracing::debug!(server = to.0, %error, "a server's election port cannot be reached");
             }
         }
         let is_linked = {
@@ -279,6 +267,11 @@ impl ElectionDoor {
         if !is_linked {
             self.step(Input::ElectionLink { peer: to, up: false });
         }
+    }
+
+    /// Whether it is to be said that nobody knows where this server is.
+    fn says_unknown(&self, server: ServerId) -> bool {
+        self.lock().get_mut(&server).is_some_and(|peer| peer.said_unknown.is_due())
     }
 
     async fn connect(&self, to: ServerId) -> io::Result<(TcpStream, Origin)> {
@@ -358,10 +351,11 @@ impl ElectionDoor {
     }
 
     async fn accept_at(self: Arc<Self>, listener: TcpListener) {
+        let mut said = Said::default();
         loop {
             match listener.accept().await {
                 Ok((stream, from)) => {
-                    let Some(stranger) = self.strangers.welcome(from.ip()) else { continue };
+                    let Some(stranger) = self.strangers.welcome(&stream, from.ip()) else { continue };
                     let door = self.clone();
                     self.tasks.spawn(async move {
                         if let Err(error) = door.greeted(stream, from, stranger).await {
@@ -370,7 +364,9 @@ impl ElectionDoor {
                     });
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "the election port takes no connection");
+                    if said.is_due() {
+                        tracing::warn!(%error, "the election port takes no connection");
+                    }
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
             }
@@ -601,7 +597,7 @@ mod tests {
             let mut caller = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
             caller.write_all(&id.to_be_bytes()).await.unwrap();
             let (stream, from) = listener.accept().await.unwrap();
-            let stranger = door.strangers.welcome(from.ip()).unwrap();
+            let stranger = door.strangers.welcome(&stream, from.ip()).unwrap();
             let greeted = door.clone().greeted(stream, from, stranger).await;
             assert!(greeted.is_err_and(|error| {
                 error.to_string().contains("does not come from where it says that it is")
@@ -612,7 +608,7 @@ mod tests {
             let address = PeerAddress { host: "127.0.0.1".into(), quorum_port: 1, election_port: 1 };
             caller.write_all(&greeting(ServerId(id), &[address])).await.unwrap();
             let (stream, from) = listener.accept().await.unwrap();
-            let stranger = door.strangers.welcome(from.ip()).unwrap();
+            let stranger = door.strangers.welcome(&stream, from.ip()).unwrap();
             door.clone().greeted(stream, from, stranger).await.unwrap();
         }
         assert!(door.lock().len() < 110, "{} servers", door.lock().len());

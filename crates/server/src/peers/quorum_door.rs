@@ -8,7 +8,7 @@ use super::{
     strangers::Strangers,
     tasks::Tasks,
 };
-use crate::{config::EnsembleSettings, driver::Driver};
+use crate::{config::EnsembleSettings, driver::Driver, said::Said};
 use ostler_proto::{id::Zxid, membership::Member, stat::ExtendedTypes};
 use ostler_server_core::{Input, LearnerMaster, LogPart};
 use ostler_storage::{StorageError, disk::Disk, folders::DataFolders};
@@ -105,13 +105,14 @@ impl QuorumDoor {
     }
 
     async fn accept_at(&self, listener: TcpListener, observers: bool) {
+        let mut said = Said::default();
         loop {
             match listener.accept().await {
                 Ok((stream, from)) => {
                     let _ = stream.set_nodelay(true);
                     // A learner that comes back is refused as long as it seems to be here.
                     let _ = addresses::ask_for_life(&stream, self.silent_for);
-                    let Some(stranger) = self.strangers.welcome(from.ip()) else { continue };
+                    let Some(stranger) = self.strangers.welcome(&stream, from.ip()) else { continue };
                     let Some(link) = self.link(from, true) else { return };
                     tracing::info!(%from, link = link.id.0, observers, "a learner calls");
                     if observers {
@@ -120,7 +121,9 @@ impl QuorumDoor {
                     self.tasks.spawn(async move { link.run(stream, Some(stranger)).await });
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "the quorum port takes no connection");
+                    if said.is_due() {
+                        tracing::warn!(%error, "the quorum port takes no connection");
+                    }
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
             }

@@ -1,8 +1,10 @@
 //! Who has connected to a port of the ensemble and has not said yet who it is.
 
+use crate::{descriptors::Caller, said::Said};
 use std::{
     collections::HashMap,
     net::IpAddr,
+    os::fd::AsRawFd,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -14,6 +16,8 @@ const FROM_ONE_ADDRESS: usize = 64;
 pub(super) struct Strangers {
     port: &'static str,
     there: Mutex<HashMap<IpAddr, There>>,
+    /// That there are too many open files is in the log.
+    said_full: Mutex<Said>,
 }
 
 #[derive(Debug, Default)]
@@ -33,7 +37,7 @@ pub(super) struct Stranger {
 impl Strangers {
     /// `port` is what it is called in the log.
     pub(super) fn at(port: &'static str) -> Arc<Strangers> {
-        Arc::new(Strangers { port, there: Mutex::default() })
+        Arc::new(Strangers { port, there: Mutex::default(), said_full: Mutex::default() })
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, There>> {
@@ -41,8 +45,18 @@ impl Strangers {
         self.there.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One more has come. `None` if there are too many from there.
-    pub(super) fn welcome(self: &Arc<Self>, from: IpAddr) -> Option<Stranger> {
+    /// One more has come with this socket. `None` if there are too many from there, or too many files are open.
+    pub(super) fn welcome(self: &Arc<Self>, socket: &impl AsRawFd, from: IpAddr) -> Option<Stranger> {
+        if Caller::Peer.is_too_many(socket) {
+            if self.said_full.lock().unwrap_or_else(PoisonError::into_inner).is_due() {
+                tracing::error!(
+                    %from, port = self.port,
+                    "a connection was closed: the process may open no more files, and the last are the disk's; raise its \
+                     limit of open files"
+                );
+            }
+            return None;
+        }
         let mut there = self.lock();
         let same = there.entry(from).or_default();
         if same.count < FROM_ONE_ADDRESS {
@@ -77,11 +91,12 @@ mod tests {
     fn too_many_from_one_address_do_not_keep_others_out() {
         let (one, other) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
         let strangers = Strangers::at("election");
-        let mut crowd: Vec<_> = (0..FROM_ONE_ADDRESS).map(|_| strangers.welcome(one).unwrap()).collect();
-        assert!(strangers.welcome(one).is_none());
-        assert!(strangers.welcome(other).is_some());
+        let welcome = |from| strangers.welcome(&std::io::stdout(), from);
+        let mut crowd: Vec<_> = (0..FROM_ONE_ADDRESS).map(|_| welcome(one).unwrap()).collect();
+        assert!(welcome(one).is_none());
+        assert!(welcome(other).is_some());
         crowd.pop();
-        assert!(strangers.welcome(one).is_some());
+        assert!(welcome(one).is_some());
         crowd.clear();
         assert!(strangers.lock().is_empty());
     }

@@ -19,4 +19,5 @@ mod server;
 mod slow;
 mod start;
 mod stop;
+mod ways_out;
 mod words;

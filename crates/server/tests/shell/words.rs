@@ -1,7 +1,7 @@
 //! Four-letter words at the client port.
 
 use crate::{
-    client::{Client, read_to_end, socket, write_if_open},
+    client::{Client, create_as, op, path_watch, read_to_end, socket, write_if_open},
     neighbour::Neighbour,
     server::TestServer,
 };
@@ -95,6 +95,43 @@ fn talkative() -> TestServer {
     TestServer::start_with(|config| config.four_letter_whitelist = Whitelist::new(Some("*"), false))
 }
 
+/// More of everything than is gathered at a time.
+#[test]
+fn long_reports_are_whole() {
+    let server = talkative();
+    let mut clients: Vec<Client> = (0..3).map(|_| Client::open(server.address)).collect();
+    let counts = [1300, 500, 3];
+    for (of, (client, count)) in clients.iter_mut().zip(counts).enumerate() {
+        for at in 0..count {
+            client.ask(op::EXISTS, &path_watch(&format!("/watched/{of}-{at:04}"), true));
+        }
+    }
+    let sessions: Vec<String> =
+        clients.iter().map(|client| format!("0x{:x}", client.granted.session.0)).collect();
+    let by_path = say(server.address, &[b"wchp"]);
+    let expected: String = counts
+        .iter()
+        .zip(&sessions)
+        .enumerate()
+        .flat_map(|(of, (count, session))| {
+            (0..*count).map(move |at| format!("/watched/{of}-{at:04}\n\t{session}\n"))
+        })
+        .collect();
+    assert!(by_path == expected + "\n", "{} bytes", by_path.len());
+    let by_session = say(server.address, &[b"wchc"]);
+    for (session, count) in sessions.iter().zip(counts) {
+        let own = by_session.split(&format!("{session}\n")).nth(1).unwrap();
+        assert_eq!(own.lines().take_while(|line| line.starts_with("\t/watched/")).count(), count);
+    }
+    assert_eq!(say(server.address, &[b"wchs"]), "3 connections watching 1803 paths\nTotal watches:1803\n");
+    for at in 0..1100 {
+        assert_eq!(clients[0].ask(op::CREATE, &create_as(&format!("/ephemeral-{at}"), b"", 1)).error, 0);
+    }
+    let dump = say(server.address, &[b"dump"]);
+    assert_eq!(dump.lines().filter(|line| line.starts_with("\t/ephemeral-")).count(), 1100);
+    assert!(dump.contains("Sessions with Ephemerals (1):\n"), "{dump}");
+}
+
 #[test]
 fn dump_shows_until_when_connections_may_be_silent() {
     let server = talkative();
@@ -123,6 +160,8 @@ fn mntr_shows_the_quotas_of_each_namespace() {
     ] {
         client.create(path, data.as_bytes());
     }
+    // More than is looked at in one go, and none of them a quota's.
+    (0..700).for_each(|at| client.create(&format!("/zookeeper/quota/c/{at}"), b"count=1,bytes=1"));
     let text = say(server.address, &[b"mntr"]);
     let quotas: Vec<&str> = text.lines().filter(|line| line.contains("_quota_")).collect();
     assert_eq!(

@@ -47,7 +47,8 @@ pub(crate) fn may_be(disk: &dyn Disk, old: &SnapshotFile) -> Result<bool> {
         let zxid = end[SEAL_END.len()..].first_chunk().map(|bytes| Zxid(u64::from_be_bytes(*bytes)));
         Ok(whole && zxid >= Some(old.zxid))
     };
-    Ok(old.compression == Compression::None && says().during("read", &old.path)?)
+    let is_only_here = disk.is_only_here(&old.path).during("look at", &old.path)?;
+    Ok(is_only_here && old.compression == Compression::None && says().during("read", &old.path)?)
 }
 
 /// Keeps a snapshot that nobody needs as the spare. `false` if it was left where it is, as there is a spare already.
@@ -65,11 +66,16 @@ pub(crate) fn keep(disk: &dyn Disk, dir: &Path, old: &Path) -> Result<bool> {
 /// A file to write `unfinished` into: the spare under a new name, with all that is in it, or else an empty one.
 pub(super) fn take(disk: &dyn Disk, dir: &Path, unfinished: &Path) -> Result<Box<dyn DiskFile>> {
     remove_second_name(disk, dir)?;
-    match disk.rename(&dir.join(NAME), unfinished) {
+    let spare = dir.join(NAME);
+    // Somebody else's by now, or never one of ours.
+    if disk.is_only_here(&spare).is_ok_and(|only_here| !only_here) {
+        disk.remove(&spare).during("remove", &spare)?;
+    }
+    match disk.rename(&spare, unfinished) {
         Ok(()) => disk.open_to_change(unfinished).during("open", unfinished),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             disk.create(unfinished).during("create", unfinished)
         }
-        Err(error) => Err(error).during("rename", &dir.join(NAME)),
+        Err(error) => Err(error).during("rename", &spare),
     }
 }

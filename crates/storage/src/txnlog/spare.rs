@@ -41,6 +41,10 @@ impl SpareLog {
         if *ready {
             return Ok(false);
         }
+        if !disk.is_only_here(old).during("look at", old)? {
+            disk.remove(old).during("remove", old)?;
+            return Ok(true);
+        }
         // Its old name must be gone for good before its records are.
         let spare = self.dir.join(NAME);
         disk.rename(old, &spare).during("rename", old)?;
@@ -67,6 +71,11 @@ impl SpareLog {
             return Ok(None);
         }
         let spare = self.dir.join(NAME);
+        // It may have got another name since.
+        if !disk.is_only_here(&spare).during("look at", &spare)? {
+            disk.remove(&spare).during("remove", &spare)?;
+            return Ok(None);
+        }
         disk.rename(&spare, log).during("rename", &spare)?;
         Ok(Some(disk.open_to_change(log).during("open", log)?))
     }

@@ -123,7 +123,8 @@ impl MarkFile {
     /// Opens the file. If it is not there, this makes it durably, so that only its bytes change later.
     pub(super) fn open(disk: &dyn Disk, dir: &Path) -> Result<MarkFile> {
         let path = dir.join(NAME);
-        if disk.exists(&path).during("look for", &path)? {
+        let is_there = disk.exists(&path).during("look for", &path)?;
+        if is_there && disk.is_only_here(&path).during("look at", &path)? {
             let file = disk.open_to_change(&path).during("open", &path)?;
             return Ok(MarkFile { path, file, sent_through: 0, unsent: 0 });
         }

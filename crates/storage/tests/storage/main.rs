@@ -7,6 +7,7 @@ mod faults;
 mod faulty_disk;
 mod golden;
 mod lacking;
+mod links;
 mod recovery;
 mod retention;
 mod sinks;

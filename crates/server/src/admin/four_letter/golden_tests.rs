@@ -201,7 +201,7 @@ fn watches() {
         paths: paths.map(String::from).to_vec(),
     };
     let watches = vec![of(B, ["/app", "/load/n001"]), of(A, ["/app", "/nope"])];
-    let view = ServerView { watches, ..served() };
+    let view = ServerView { watches, watch_summary: (2, 3, 4), ..served() };
     check(Word::Wchc, &view, golden!("wchc"));
     check(Word::Wchp, &view, golden!("wchp"));
     check(Word::Wchs, &view, golden!("wchs"));

@@ -1,12 +1,11 @@
 //! What each word prints.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Write};
 
 use super::connections;
 use super::java_text::{Address, Date, Double, mean_of_four_decimals};
 use super::mntr;
-use super::view::{ConfOfMember, Mode, ServerView, TimeBucket};
+use super::view::{ConfOfMember, Mode, ServerView, TimeBucket, WatchesOfSession};
 use super::word::Word;
 
 /// What words that need a served tree answer without one (a line; `hash` leaves the newline out).
@@ -221,16 +220,14 @@ fn write_watches_by_session(out: &mut String, view: &ServerView) -> fmt::Result 
     writeln!(out)
 }
 
-fn write_watches_by_path(out: &mut String, view: &ServerView) -> fmt::Result {
-    let mut sessions_of: BTreeMap<&str, BTreeSet<i64>> = BTreeMap::new();
-    for watcher in &view.watches {
-        for path in &watcher.paths {
-            sessions_of.entry(path).or_default().insert(watcher.session_id);
-        }
-    }
-    for (path, sessions) in sessions_of {
-        writeln!(out, "{path}")?;
-        for session_id in sessions {
+fn write_watches_by_path<'a>(out: &mut String, view: &'a ServerView) -> fmt::Result {
+    let of = |watcher: &'a WatchesOfSession| watcher.paths.iter().map(|path| (&**path, watcher.session_id));
+    let mut all: Vec<(&str, i64)> = view.watches.iter().flat_map(of).collect();
+    all.sort_unstable();
+    all.dedup();
+    for watched in all.chunk_by(|one, next| one.0 == next.0) {
+        writeln!(out, "{}", watched[0].0)?;
+        for (_, session_id) in watched {
             writeln!(out, "\t0x{session_id:x}")?;
         }
     }
@@ -238,8 +235,7 @@ fn write_watches_by_path(out: &mut String, view: &ServerView) -> fmt::Result {
 }
 
 fn write_watch_summary(out: &mut String, view: &ServerView) -> fmt::Result {
-    let paths: BTreeSet<&String> = view.watches.iter().flat_map(|watcher| &watcher.paths).collect();
-    let total: usize = view.watches.iter().map(|watcher| watcher.paths.len()).sum();
-    writeln!(out, "{} connections watching {} paths", view.watches.len(), paths.len())?;
+    let (connections, paths, total) = view.watch_summary;
+    writeln!(out, "{connections} connections watching {paths} paths")?;
     writeln!(out, "Total watches:{total}")
 }

@@ -46,8 +46,10 @@ pub struct ServerView {
     pub ephemerals: Vec<EphemeralsOfSession>,
     /// `dump`: connections by the time at which they are closed for silence, earliest first.
     pub connection_expiry: Vec<TimeBucket<ConnectionId>>,
-    /// `wchc wchp wchs`: the data watches (child watches are in no word).
+    /// `wchc wchp`: the data watches (child watches are in no word).
     pub watches: Vec<WatchesOfSession>,
+    /// `wchs`: connections that have data watches, paths that they watch, and watches.
+    pub watch_summary: (usize, usize, usize),
     /// `elec`
     pub elections: Elections,
     /// `hash`: oldest first.

@@ -157,7 +157,16 @@ const KEYS: &[Key] = &[
         Obeyed("Milliseconds that connecting to another server may take"),
     ),
     property("quorumCnxnTimeoutMs", ANY_INT, "-1", Replaced(BETWEEN_SERVERS)),
-    property("electionPortBindRetry", ANY_INT, "3", Replaced(BETWEEN_SERVERS)),
+    property(
+        "electionPortBindRetry",
+        ANY_INT,
+        "3",
+        Obeyed(
+            "How often, a second apart, a start tries again to listen where its name stands for no address yet or the port \
+             cannot be had, for clients by name and for other servers. 0: for ever, as in Kubernetes, where a name may come \
+             after its server",
+        ),
+    ),
     property("tcpKeepAlive", LooseBoolean, "false", Replaced(BETWEEN_SERVERS)),
     property(
         "fastleader.minNotificationInterval",

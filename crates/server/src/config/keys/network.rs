@@ -1,4 +1,4 @@
-use super::super::values::Kind::{Boolean, LooseBoolean, Text};
+use super::super::values::Kind::{self, Boolean, LooseBoolean, Text};
 use super::super::values::{ANY_INT, PORT, int_from};
 use super::Fate::{Obeyed, Refused, Replaced};
 use super::{JAVA_THREADS, Key, Section, bare_property, file, property};
@@ -26,7 +26,21 @@ const KEYS: &[Key] = &[
     file("secureClientPort", PORT, "", Refused(NO_TLS)),
     file("secureClientPortAddress", Text, "", Refused(NO_TLS)),
     property("maxCnxns", ANY_INT, "0", Obeyed("Connections in all; no limit below 1")),
-    file("maxClientCnxns", ANY_INT, "60", Obeyed("Connections from one IP address; no limit below 1")),
+    file(
+        "maxClientCnxns",
+        ANY_INT,
+        "60",
+        Obeyed("Connections from one IP address, or one IPv6 network; no limit below 1"),
+    ),
+    property(
+        "maxClientCnxns.ipv6Prefix",
+        Kind::Int { min: 0, max: 128 },
+        "64",
+        Obeyed(
+            "Ostler's own: IPv6 addresses that begin with so many equal bits count as one for maxClientCnxns. 128: each \
+             address by itself, as ZooKeeper has it",
+        ),
+    ),
     property("clientTcpKeepAlive", LooseBoolean, "false", Obeyed("TCP keep-alive on client connections")),
     property(
         "nio.sessionlessCnxnTimeout",

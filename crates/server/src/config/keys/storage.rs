@@ -87,6 +87,15 @@ const KEYS: &[Key] = &[
         "true",
         Obeyed("Start with an empty tree when there are no files"),
     ),
+    property(
+        "files.mode",
+        OneOf(&["600", "640", "644", "660", "664"]),
+        "600",
+        Obeyed(
+            "Ostler's own: the mode of logs, snapshots and other files that are made, less the process's umask; folders \
+             are open to who may read. Files that exist keep theirs. ZooKeeper's are 644",
+        ),
+    ),
     property("datadir.autocreate", LooseBoolean, "true", Obeyed("Make missing folders at the start")),
     property("flushDelay", ANY_LONG, "0", Replaced(GROUPED)),
     property("maxWriteQueuePollTime", ANY_LONG, "0", Replaced(GROUPED)),

@@ -1,0 +1,69 @@
+//! Files that not only the server's own user may read.
+
+use crate::disk::{Disk, DiskFile, OsDisk, create_with_mode, make_folders_with_mode};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+/// The operating system's files, where those that are made have this mode, as far as the process's umask lets them. Files
+/// that exist keep theirs.
+#[derive(Debug, Clone, Copy)]
+pub struct SharedFiles {
+    /// Folders are open to those who may read.
+    pub mode: u32,
+}
+
+impl Disk for SharedFiles {
+    fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        create_with_mode(path, self.mode)
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        OsDisk.open(path)
+    }
+
+    fn open_to_change(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        OsDisk.open_to_change(path)
+    }
+
+    fn is_only_here(&self, path: &Path) -> io::Result<bool> {
+        OsDisk.is_only_here(path)
+    }
+
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        OsDisk.exists(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        OsDisk.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        OsDisk.remove(path)
+    }
+
+    fn remove_while(&self, path: &Path, go_on: &dyn Fn() -> bool) -> io::Result<()> {
+        OsDisk.remove_while(path, go_on)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        OsDisk.list(dir)
+    }
+
+    fn behind_links(&self, path: &Path) -> io::Result<PathBuf> {
+        OsDisk.behind_links(path)
+    }
+
+    fn copy_access(&self, from: &Path, to: &Path) -> io::Result<()> {
+        OsDisk.copy_access(from, to)
+    }
+
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        make_folders_with_mode(dir, self.mode)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        OsDisk.sync_dir(dir)
+    }
+}
