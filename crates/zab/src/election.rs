@@ -10,6 +10,7 @@
 //! send one: every voter has backed the candidate in this round, or is known to be out of reach.
 
 mod record;
+mod upsets;
 mod voiceless;
 
 pub use record::{ElectionRecord, Entry, Happening, Rule, Verdict, Why};
@@ -88,6 +89,8 @@ struct Settled {
 struct Looking {
     /// The vote for oneself; `None` for one who cannot be elected.
     own: Option<Candidate>,
+    /// That vote when this election began: what it has on its disk does not change meanwhile.
+    own_at_first: Option<Candidate>,
     proposal: Option<Candidate>,
     /// The ballot box: the last vote of each voter in this round.
     ballots: BTreeMap<ServerId, Ballot>,
@@ -123,6 +126,7 @@ pub struct Election {
     /// Sent along with every vote.
     config: String,
     record: ElectionRecord,
+    upsets: upsets::Upsets,
 }
 
 impl Election {
@@ -139,6 +143,7 @@ impl Election {
             unreachable: BTreeSet::new(),
             config,
             record: ElectionRecord::default(),
+            upsets: upsets::Upsets::default(),
         }
     }
 
@@ -207,9 +212,11 @@ impl Election {
 
     fn begin(&mut self, now: Mono, own: Option<Candidate>) {
         self.round += 1;
+        self.upsets.begin();
         self.record = ElectionRecord::begin(now, self.round, own);
         self.phase = Phase::Looking(Looking {
             own,
+            own_at_first: own,
             proposal: own,
             ballots: BTreeMap::new(),
             elsewhere: BTreeMap::new(),
@@ -339,6 +346,18 @@ impl Election {
         let Phase::Looking(looking) = &mut self.phase else {
             return self.notified_late(now, from, vote, electorate, out);
         };
+        let names_left_out = vote.candidate.is_some_and(|of| self.upsets.is_left_out(now, of.id));
+        if self.upsets.is_left_out(now, from) || (names_left_out && vote.state == PeerState::Looking) {
+            return self.record.received(now, from, vote, Verdict::Ignored(Why::LeftOut));
+        }
+        let has = looking.own_at_first.map(|own| (own.epoch, own.zxid));
+        let of_this = vote.candidate.filter(|of| of.id == self.me && vote.state == PeerState::Looking);
+        if of_this.is_some_and(|of| has.is_some_and(|has| (of.epoch, of.zxid) > has)) {
+            // What it was elected for in an earlier life may not be on its disk any more; or somebody makes it up.
+            let why = Why::SaysTooMuchOfThisServer;
+            self.record.received(now, from, vote, Verdict::Ignored(why));
+            return if looking.own.is_some() { self.answer(now, from, out) };
+        }
         if vote.state == PeerState::Looking {
             // What it has said of a leader does not hold any more. Upstream goes on counting it, and follows one whom all
             // have left.
@@ -365,6 +384,9 @@ impl Election {
             PeerState::Following | PeerState::Leading => {
                 self.record.received(now, from, vote, Verdict::Counted);
                 if candidate.id == self.me && ballot.round > self.round {
+                    if self.upset(now, from, candidate, electorate) {
+                        return self.tell_all(now, electorate, out);
+                    }
                     self.call_back(now, ballot.round, electorate, out);
                 }
                 self.join(now, from, ballot, electorate, out);
@@ -471,7 +493,11 @@ impl Election {
             self.round = ballot.round;
             looking.ballots.clear();
         }
-        let best = if later { looking.own } else { looking.proposal };
+        // A server knows best what it has itself: whoever says more of it is wrong.
+        let is_denied = |of: Candidate| of.id == from && theirs.id == from && of > theirs;
+        let denied = looking.proposal.filter(|of| is_denied(*of));
+        looking.ballots.retain(|_, ballot| denied.is_none_or(|denied| ballot.candidate != denied));
+        let best = if later || denied.is_some() { looking.own } else { looking.proposal };
         let rule = beats(theirs, best, electorate);
         let adopted = if rule.is_some() { Some(theirs) } else { best };
         let changed = later || adopted != looking.proposal;
@@ -486,6 +512,8 @@ impl Election {
         self.record.received(now, from, vote, verdict);
         if changed {
             looking.settle_until = None;
+            // Then it is not listened to for a while, and the others are to hear of something else.
+            self.upset(now, from, theirs, electorate);
             self.tell_all(now, electorate, out);
         } else if verdict == Verdict::Worse && Some(theirs) < looking.proposal {
             // It may have begun to look just now, and have missed what was told before. Upstream leaves it to the
@@ -586,7 +614,10 @@ impl Election {
             return;
         }
         let certain =
-            electorate.voters().into_iter().all(|voter| backs(voter) || self.unreachable.contains(&voter));
+            electorate.voters().into_iter().all(|voter| {
+                let is_missing = self.unreachable.contains(&voter) || self.upsets.is_left_out(now, voter);
+                backs(voter) || is_missing
+            });
         if certain {
             return self.elect_and_tell(now, candidate, round, electorate, out);
         }
