@@ -346,12 +346,17 @@ impl Election {
         let Phase::Looking(looking) = &mut self.phase else {
             return self.notified_late(now, from, vote, electorate, out);
         };
-        let names_left_out = vote.candidate.is_some_and(|of| self.upsets.is_left_out(now, of.id));
-        if self.upsets.is_left_out(now, from) || (names_left_out && vote.state == PeerState::Looking) {
+        // A reign that has begun is another thing, as its leader has a quorum; but it is not this server's.
+        let is_looking = vote.state == PeerState::Looking;
+        let names = |is_so: &dyn Fn(ServerId) -> bool| vote.candidate.is_some_and(|of| is_so(of.id));
+        let is_left_out = |server| self.upsets.is_left_out(now, server);
+        if (is_left_out(from) && (is_looking || names(&|of| of == self.me)))
+            || (is_looking && names(&is_left_out))
+        {
             return self.record.received(now, from, vote, Verdict::Ignored(Why::LeftOut));
         }
         let has = looking.own_at_first.map(|own| (own.epoch, own.zxid));
-        let of_this = vote.candidate.filter(|of| of.id == self.me && vote.state == PeerState::Looking);
+        let of_this = vote.candidate.filter(|of| of.id == self.me && is_looking);
         if of_this.is_some_and(|of| has.is_some_and(|has| (of.epoch, of.zxid) > has)) {
             // What it was elected for in an earlier life may not be on its disk any more; or somebody makes it up.
             let why = Why::SaysTooMuchOfThisServer;
