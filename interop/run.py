@@ -102,6 +102,7 @@ def checks(args, port):
             Check("lost-disk", "ensemble/lost_disk.py", common),
             Check("idle-reign", "ensemble/idle_reign.py", common),
             Check("rolling", "ensemble/rolling.py", common),
+            Check("strangers", "abuse/peers.py", common),
             Check("catch-up", "ensemble/catchup.py", common + (["--writes", "100000", "--nodes", "10000"] if args.quick else [])),
         ],
         "chaos": [

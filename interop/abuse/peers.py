@@ -102,8 +102,12 @@ def first_start(make, port):
     """A new ensemble, to which a stranger speaks as one of its servers that has data."""
     with Cluster([make] * 3, work_folder("abuse"), port) as cluster:
         said = (HERE, cluster[3].port + 2)
-        with stranger.votes(cluster[1], 3, said, ELSEWHERE), stranger.votes(cluster[2], 3, said, ELSEWHERE):
-            cluster.start()
+        # Each is told of another's data, and passes that on.
+        with stranger.votes(cluster[1], 3, said, ELSEWHERE, 2), stranger.votes(cluster[2], 3, said, ELSEWHERE, 1):
+            cluster[1].start()
+            cluster[2].start()
+            time.sleep(2)
+            cluster[3].start()
             until = time.monotonic() + 5
             during = "no leader meanwhile"
             while time.monotonic() < until:
@@ -119,7 +123,7 @@ def first_start(make, port):
         return "%s; all serve %.1f s after their end" % (during, time.monotonic() - since)
 
 
-def voter_away(make, port):
+def voter_away(make, port, backs=3):
     """Of three servers one is away, the leader of the two others is started again, and a stranger votes as the third."""
     with Cluster([make] * 3, work_folder("abuse"), port) as cluster:
         cluster.start().wait_quorum()
@@ -127,7 +131,7 @@ def voter_away(make, port):
         two = [cluster[1], cluster[2]]
         leader = cluster.wait_quorum(among=two)
         said = (HERE, cluster[3].port + 2)
-        with stranger.votes(cluster[1], 3, said, ELSEWHERE), stranger.votes(cluster[2], 3, said, ELSEWHERE):
+        with stranger.votes(cluster[1], 3, said, ELSEWHERE, backs), stranger.votes(cluster[2], 3, said, ELSEWHERE, backs):
             time.sleep(0.5)
             leader.stop()
             since = time.monotonic()
@@ -148,9 +152,12 @@ def garbage(make, port):
         follower.stop()
         sockets = []
         try:
+            until = time.monotonic() + WITHIN_S
             for number in range(GARBAGE):
+                if time.monotonic() > until:
+                    break  # a full backlog takes no more
                 try:
-                    s = stranger.dial(leader.port + 1 + number % 2)
+                    s = stranger.dial(leader.port + 1 + number % 2, timeout=0.1)
                     sockets.append(s)
                     if number % 4 > 1:
                         s.sendall(b"\x00\x00")
@@ -180,6 +187,7 @@ def check():
         "whole": lambda: absent_voter(make, port, ELSEWHERE, True),
         "first-start": lambda: first_start(make, port),
         "away": lambda: voter_away(make, port),
+        "away-for-1": lambda: voter_away(make, port, 1),
         "garbage": lambda: garbage(make, port),
     }
     failed = []

@@ -56,8 +56,8 @@ class Repeated:
         self.thread.join(5)
 
 
-def votes(member, claimed, said, source, every=0.05, data=True):
-    """Greets a server as another, and votes for that with ever more data in ever later rounds."""
+def votes(member, claimed, said, source, backs=None, every=0.05):
+    """Greets a server as another, and votes for that, or for one that it backs, with ever more data in ever later rounds."""
     count = [0]
 
     def act(is_over):
@@ -66,8 +66,7 @@ def votes(member, claimed, said, source, every=0.05, data=True):
             s.settimeout(every)
             while not is_over.is_set():
                 count[0] += 1
-                zxid = (7 << 32) + count[0] if data else 0
-                s.sendall(vote(claimed, zxid, 7 if data else 0, 10 + count[0]))
+                s.sendall(vote(backs or claimed, (7 << 32) + count[0], 7, 10 + count[0]))
                 try:
                     if not s.recv(65536):
                         return
