@@ -361,7 +361,9 @@ impl Election {
             // What it was elected for in an earlier life may not be on its disk any more; or somebody makes it up.
             let why = Why::SaysTooMuchOfThisServer;
             self.record.received(now, from, vote, Verdict::Ignored(why));
-            return if looking.own.is_some() { self.answer(now, from, out) };
+            return if looking.own.is_some() {
+                self.answer(now, from, out)
+            };
         }
         if vote.state == PeerState::Looking {
             // What it has said of a leader does not hold any more. Upstream goes on counting it, and follows one whom all
@@ -618,11 +620,10 @@ impl Election {
             looking.settle_until = None;
             return;
         }
-        let certain =
-            electorate.voters().into_iter().all(|voter| {
-                let is_missing = self.unreachable.contains(&voter) || self.upsets.is_left_out(now, voter);
-                backs(voter) || is_missing
-            });
+        let certain = electorate.voters().into_iter().all(|voter| {
+            let is_missing = self.unreachable.contains(&voter) || self.upsets.is_left_out(now, voter);
+            backs(voter) || is_missing
+        });
         if certain {
             return self.elect_and_tell(now, candidate, round, electorate, out);
         }

@@ -88,7 +88,8 @@ impl Server {
             return effects.push(Effect::HangUp(link));
         };
         let mut out = Vec::new();
-        let whence = self.ensemble.as_ref().map_or_else(Default::default, |ensemble| ensemble.whence(link, said));
+        let whence =
+            self.ensemble.as_ref().map_or_else(Default::default, |ensemble| ensemble.whence(link, said));
         if let Some(master) = self.ensemble.as_mut().and_then(|ensemble| ensemble.observer_master()) {
             master.observers.heard_from(now.mono, link, whence, said, &mut out);
         }

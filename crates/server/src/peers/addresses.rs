@@ -1,9 +1,9 @@
 //! Where the others are. Names are looked up at every attempt: a server that moves keeps its name.
 
 use ostler_proto::membership::{Member, PeerAddress};
+use ostler_zab::leading::Place;
 use socket2::{SockRef, TcpKeepalive};
 use std::{collections::BTreeSet, io, net::IpAddr, time::Duration};
-use ostler_zab::leading::Place;
 use tokio::{
     net::{TcpListener, TcpStream, lookup_host},
     task::JoinSet,

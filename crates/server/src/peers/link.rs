@@ -299,7 +299,9 @@ impl Link {
     /// Tells the core where the server should be that a learner says it is.
     async fn tell_place(&self, first: &[u8]) {
         let info = match split(first, DATA_MAX_AT_FIRST, self.to_leader) {
-            PacketSplit::Packet(Packet::FollowerInfo { info, .. } | Packet::ObserverInfo { info, .. }, _) => info,
+            PacketSplit::Packet(Packet::FollowerInfo { info, .. } | Packet::ObserverInfo { info, .. }, _) => {
+                info
+            }
             _ => return,
         };
         let member = info.server.filter(|id| self.book.is_member(*id)).and_then(|id| self.book.find(id));
@@ -320,9 +322,9 @@ impl Link {
         let mut used = 0;
         loop {
             let data_max = if incoming.is_known { self.data_max } else { DATA_MAX_AT_FIRST };
-            let taken = self.driver.peer_packets(self.id, |step| {
-                take_packets(&buffer[used..], data_max, self.to_leader, step)
-            });
+            let taken = self
+                .driver
+                .peer_packets(self.id, |step| take_packets(&buffer[used..], data_max, self.to_leader, step));
             used += taken.used;
             match taken.stopped_at {
                 None if !incoming.is_known && buffer.len() - used > BYTES_MAX_AT_FIRST => {
@@ -383,12 +385,7 @@ enum StopAt {
     Bad(PacketError),
 }
 
-fn take_packets(
-    bytes: &[u8],
-    data_max: usize,
-    to_leader: bool,
-    mut step: impl FnMut(Packet<'_>),
-) -> Taken {
+fn take_packets(bytes: &[u8], data_max: usize, to_leader: bool, mut step: impl FnMut(Packet<'_>)) -> Taken {
     let mut used = 0;
     loop {
         match split(&bytes[used..], data_max, to_leader) {

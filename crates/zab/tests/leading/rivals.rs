@@ -48,8 +48,7 @@ fn who_is_where_the_configuration_has_it_takes_the_place_of_who_is_not() {
         came(&mut reign, OLD, old.0, old.1);
         joins(&mut reign, OLD);
         let out = came(&mut reign, NEW, new.0, new.1);
-        let expected =
-            if stays { refused(NEW, Refusal::SameId) } else { refused(OLD, Refusal::Replaced) };
+        let expected = if stays { refused(NEW, Refusal::SameId) } else { refused(OLD, Refusal::Replaced) };
         assert_eq!(out[0], expected, "{old:?} {new:?}");
         assert_eq!(reign.leading.server_of(NEW).is_none(), stays);
         assert_eq!(reign.leading.server_of(OLD).is_some(), stays);
@@ -119,7 +118,8 @@ fn those_without_a_vote_on_their_way_to_the_history_are_counted() {
     }
     // Whoever has the history is not on the way any more, and who votes is not counted.
     joins(&mut reign, LinkId(100));
-    (355..357).for_each(|id| assert!(matches!(come(&mut reign, id), LeadingOutput::LeaderInfo { .. }), "{id}"));
+    (355..357)
+        .for_each(|id| assert!(matches!(come(&mut reign, id), LeadingOutput::LeaderInfo { .. }), "{id}"));
     let why = Refusal::TooMany(256);
     let refused = LeadingOutput::Refuse { link: LinkId(357), server: Some(ServerId(357)), why };
     assert_eq!(come(&mut reign, 357), refused);
