@@ -289,6 +289,8 @@ impl ElectionDoor {
         let mut connecting = pin!(addresses::connect(&listed, Port::Election, within));
         let moved = self.book.moved(to);
         let found = match &moved {
+            // It would be taken for the one that is there now.
+            Some(_) if self.book.is_taken(to) => None,
             // A machine that is gone does not even refuse.
             Some(_) => timeout(LISTED_FIRST, &mut connecting).await.ok(),
             None => Some(connecting.as_mut().await),
@@ -409,7 +411,9 @@ impl ElectionDoor {
         // Of those who are looked up only so many are there at a time, too.
         self.note_place(id, &origin).await;
         drop(stranger);
-        if self.lock().get_mut(&id).is_some_and(|peer| !peer.takes(id, &origin)) {
+        // Who was dialled where another one is now is that other one.
+        let is_taken = self.book.is_taken(id);
+        if !is_taken && self.lock().get_mut(&id).is_some_and(|peer| !peer.takes(id, &origin)) {
             return Ok(());
         }
         if id > me {
