@@ -75,10 +75,13 @@ impl Election {
             Some((*server, Ballot { candidate: (*candidate)?, round: *round, state: PeerState::Looking }))
         });
         looking.ballots = ballots.filter(|(_, ballot)| electorate.votes(ballot.candidate.id)).collect();
-        let best = looking.ballots.values().fold(Some(own), |best, ballot| {
-            beats(ballot.candidate, best, electorate).map_or(best, |_| Some(ballot.candidate))
-        });
-        (looking.own, looking.proposal, looking.settle_until) = (Some(own), best, None);
+        let mut best = own;
+        for ballot in looking.ballots.values() {
+            if beats(ballot.candidate, Some(best), electorate).is_some() {
+                best = ballot.candidate;
+            }
+        }
+        (looking.own, looking.proposal, looking.settle_until) = (Some(own), Some(best), None);
         self.round = round;
         self.tell_all(now, electorate, out);
         self.consider(now, electorate, out);
