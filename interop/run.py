@@ -112,6 +112,7 @@ def checks(args, port):
             Check("idle-reign", "ensemble/idle_reign.py", common),
             Check("rolling", "ensemble/rolling.py", common),
             Check("from-one", "ensemble/from_one.py", common),
+            Check("strangers", "abuse/peers.py", common),
             Check("catch-up", "ensemble/catchup.py", common + (["--writes", "100000", "--nodes", "10000"] if args.quick else [])),
         ],
         "chaos": [

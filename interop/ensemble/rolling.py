@@ -2,8 +2,8 @@
 """Server lists that change by restarting one server after the other, without reconfig: Ostler, Java and mixed.
 
 The lowest-numbered of three servers ends, and comes back at another address with the new lines, while the others still
-have the old ones; then the others restart with the new lines. Three become four, and four three. And an observer comes
-that only its own file lists. Each serves, as with Java, within seconds of its start, and reads what was written before.
+have the old ones; then the others restart with the new lines. Two change places. Hosts get names in
+place of addresses. Three become four, and four three. And an observer comes that only its own file lists. Each serves, as with Java, within seconds of its start, and reads what was written before.
 """
 import os
 import sys
@@ -74,6 +74,42 @@ def moves(makes, port, new_host):
         return "served after %s s, %d nodes everywhere" % (", ".join("%.1f" % s for s in took), nodes)
 
 
+def swaps(makes, port):
+    """Servers 1 and 2 change places, each with its data; then 3 learns of it by a restart."""
+    with Cluster(makes, work_folder("rolling"), port) as cluster:
+        cluster.start().wait_quorum()
+        write_before(cluster[1])
+        first, second = (cluster[3].settings["server.%d" % number] for number in (1, 2))
+        pair = [cluster[1], cluster[2]]
+        for member in pair:
+            member.stop()
+        for member in [*pair, cluster[3]]:
+            member.settings.update({"server.1": second, "server.2": first})
+        since = time.monotonic()
+        for member in pair:
+            member.start()
+        # The third has the old lines, and may be in nobody's way.
+        took = [serves(member, since) for member in pair]
+        took.append(restart(cluster[3]))
+        cluster.wait_quorum(timeout=WITHIN_S)
+        return "served after %s s, %d nodes everywhere" % (", ".join("%.1f" % s for s in took), cluster.look_same())
+
+
+def renames(makes, port):
+    """The hosts get names in place of addresses, one after the other: each server starts with what is renamed by then."""
+    with Cluster(makes, work_folder("rolling"), port) as cluster:
+        cluster.start().wait_quorum()
+        write_before(cluster[1])
+        took = []
+        for number in (1, 2, 3):
+            for renamed in range(1, number + 1):
+                line = cluster[number].settings["server.%d" % renamed]
+                cluster[number].settings["server.%d" % renamed] = line.replace(OLD_HOST, "localhost")
+            took.append(restart(cluster[number]))
+            cluster.wait_quorum(timeout=WITHIN_S)
+        return "served after %s s, %d nodes everywhere" % (", ".join("%.1f" % s for s in took), cluster.look_same())
+
+
 def line_of(port, number):
     own = port + PORTS_PER_SERVER * number
     return "%s:%d:%d" % (OLD_HOST, own + 1, own + 2)
@@ -135,6 +171,7 @@ def unlisted_observer(voters, observer, port):
 
 def check():
     parser = arguments(__doc__)
+    parser.add_argument("--only", help="scenes whose names begin like this")
     parser.add_argument("--peers", default="java3.9", help="the servers to mix with (default: %(default)s)")
     args = parser.parse_args()
     peers, missing = available(args.peers)
@@ -147,9 +184,12 @@ def check():
             ("other address, %s" % name, lambda m=mover, o=others: moves([m, o, o], args.port, NEW_HOST)),
             ("from three to four, %s" % name, lambda m=mover, o=others: grows([o, o, o, m], args.port)),
             ("from four to three, %s" % name, lambda m=mover, o=others: shrinks([m, o, o, o], args.port)),
+            ("two change places, %s" % name, lambda m=mover, o=others: swaps([m, o, o], args.port)),
+            ("names for addresses, %s" % name, lambda m=mover, o=others: renames([m, o, o], args.port)),
             ("observer that only its file lists, %s" % name, lambda m=mover, o=others: unlisted_observer(o, m, args.port)),
         ]
     failed = []
+    scenes = [(name, scene) for name, scene in scenes if name.startswith(args.only or "")]
     for name, scene in scenes:
         try:
             print("%s: %s" % (name, scene()), flush=True)

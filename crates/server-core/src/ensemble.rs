@@ -3,6 +3,7 @@
 //! What is agreed on stays in one place, whoever leads: `tree` has what is committed, `outstanding` what is
 //! logged after it. A reign that ends leaves both; only what was prepared and not logged is forgotten.
 
+mod callers;
 pub mod chronicle;
 mod config;
 mod following;
@@ -109,26 +110,6 @@ enum Asking {
     Observer(LinkId),
 }
 
-/// A learner that calls before this server leads: the others may be a moment ahead of it.
-#[derive(Debug)]
-struct Early {
-    link: LinkId,
-    info: FromLearner,
-    /// Of the configuration that it has in force.
-    config_version: u64,
-}
-
-impl Early {
-    fn server(&self) -> Option<ServerId> {
-        match self.info {
-            FromLearner::Info { id, .. } => Some(id),
-            _ => None,
-        }
-    }
-}
-
-const EARLY_MAX: usize = 100;
-
 /// The state of a member that a lone server does not have.
 #[derive(Debug)]
 pub(crate) struct Ensemble {
@@ -149,7 +130,7 @@ pub(crate) struct Ensemble {
     /// Counts the searches for a leader. What was begun in an earlier one is void.
     term: u64,
     next_tick: Mono,
-    early: Vec<Early>,
+    callers: callers::Callers,
     history: History,
     /// The log on disk lacks nothing from here on.
     log_from: Zxid,
@@ -215,7 +196,7 @@ impl Ensemble {
             master: None,
             term: 0,
             next_tick: Mono(0),
-            early: Vec::new(),
+            callers: callers::Callers::default(),
             history: History::new(config.history, tree.last_processed()),
             log_from: config.log_from,
             delayed: BTreeMap::new(),
@@ -510,8 +491,8 @@ impl Server {
         ensemble.election.notified(now.mono, from, vote, &ensemble.electorate, &mut out);
         // The end of the connection tells them at once, and Java's servers nothing else.
         let in_vain =
-            |early: &mut Early| early.server().is_some_and(|id| ensemble.election.is_called_back(id));
-        effects.extend(ensemble.early.extract_if(.., in_vain).map(|early| Effect::HangUp(early.link)));
+            |early: &callers::Early| early.server().is_some_and(|id| ensemble.election.is_called_back(id));
+        effects.extend(ensemble.callers.drop_early(in_vain).into_iter().map(Effect::HangUp));
         if had_voice && ensemble.election.has_no_voice() {
             tracing::warn!(
                 server = from.0,
@@ -526,6 +507,7 @@ impl Server {
     pub(crate) fn election_link(&mut self, now: Now, peer: ServerId, up: bool, effects: &mut Vec<Effect>) {
         let Some(ensemble) = &mut self.ensemble else { return };
         let mut out = Vec::new();
+        ensemble.callers.election_link(peer, up);
         ensemble.election.link(now.mono, peer, up, &ensemble.electorate, &mut out);
         self.elect(now, out, effects);
     }
@@ -572,7 +554,7 @@ impl Server {
             return self.begin_leading(now, effects);
         }
         // They took this server for the leader.
-        effects.extend(ensemble.early.drain(..).map(|early| Effect::HangUp(early.link)));
+        effects.extend(ensemble.callers.drop_early(|_| true).into_iter().map(Effect::HangUp));
         self.dial(now, leader, effects);
     }
 
@@ -605,15 +587,7 @@ impl Server {
             Role::Learning(learner) if learner.master.as_ref().is_some_and(|master| master.has(link)) => {
                 self.observer_says(now, link, packet, effects);
             }
-            Role::Looking if ensemble.early.len() < EARLY_MAX => {
-                let early = learner_info(&packet, ensemble.config.membership.version)
-                    .map(|(info, config_version)| Early { link, info, config_version });
-                let is_called_back = |id| ensemble.election.is_called_back(id);
-                match early.filter(|early| !early.server().is_some_and(is_called_back)) {
-                    Some(early) => ensemble.early.push(early),
-                    None => effects.push(Effect::HangUp(link)),
-                }
-            }
+            Role::Looking => self.called_early(link, &packet, effects),
             _ => {
                 tracing::info!(link = link.0, "a learner was sent away: this server does not lead");
                 effects.push(Effect::HangUp(link));
@@ -623,7 +597,7 @@ impl Server {
 
     pub(crate) fn peer_gone(&mut self, now: Now, link: LinkId, effects: &mut Vec<Effect>) {
         let Some(ensemble) = &mut self.ensemble else { return };
-        ensemble.early.retain(|early| early.link != link);
+        ensemble.callers.gone(link);
         ensemble.delayed.remove(&link);
         ensemble.being_synced.remove(&link);
         match &mut ensemble.role {

@@ -12,7 +12,10 @@ use ostler_proto::{
 };
 use ostler_tree::{Tree, WatcherId};
 pub use ostler_zab::Mono;
-use ostler_zab::{PersistSeq, Record, leading::LinkId};
+use ostler_zab::{
+    PersistSeq, Record,
+    leading::{LinkId, Place},
+};
 
 /// The time, passed in with every step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -140,6 +143,14 @@ pub enum Input<'a> {
     ObserverCalls {
         /// The connection.
         link: LinkId,
+    },
+    /// Where a learner's connection comes from, beside the addresses that the configuration has for the server that it says
+    /// to be. To be told before its first packet; without, nothing is known of it.
+    LearnerFrom {
+        /// The connection.
+        link: LinkId,
+        /// Where.
+        place: Place,
     },
     /// A packet from a learner, or from the leader.
     Peer {

@@ -245,6 +245,7 @@ impl Server {
             Input::LeaderLink { term, link } => self.leader_link(now, term, link, effects),
             Input::ObserverCalls { link } => self.observer_calls(link, effects),
             Input::LeaderUnreachable { term } => self.leader_unreachable(now, term, effects),
+            Input::LearnerFrom { link, place } => self.learner_from(link, place),
             Input::Peer { link, packet } => self.peer(now, link, packet, effects),
             Input::SnapBegins { link } => self.snap_begins(now, link),
             Input::StreamMoves { link } => self.stream_moves(now, link),

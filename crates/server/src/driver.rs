@@ -5,7 +5,7 @@ use crate::{
     disk_thread::DiskQueue,
     fan_out::{FanOut, Outboxes},
     outbox::Outbox,
-    peers::{AddressBook, ElectionDoor, PeerOutbox, QuorumDoor},
+    peers::{AddressBook, ElectionDoor, PeerOutbox, QuorumDoor, WAITING_MAX},
     responses::Responses,
     snapshot_thread::SnapshotQueue,
 };
@@ -20,7 +20,7 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::{Instant, SystemTime, UNIX_EPOCH},
 };
@@ -93,6 +93,8 @@ pub(crate) struct Driver {
     next_conn: AtomicU64,
     doors: Option<Doors>,
     next_link: AtomicU64,
+    /// Bytes that wait in all `links`.
+    waiting_for_peers: Arc<AtomicUsize>,
     reloaded: Notify,
     pub(crate) traffic: Traffic,
 }
@@ -176,6 +178,7 @@ impl Driver {
             next_conn: AtomicU64::new(1),
             doors,
             next_link: AtomicU64::new(1),
+            waiting_for_peers: Arc::default(),
             reloaded: Notify::new(),
             traffic: Traffic::default(),
         }
@@ -219,6 +222,11 @@ impl Driver {
         done
     }
 
+    /// Whether the other end of a connection of the quorum port is known to take its part.
+    pub(crate) fn has_joined(&self, link: LinkId) -> bool {
+        self.lock().server.has_joined(link)
+    }
+
     /// Waits until the disk has read the tree anew, if it is doing that.
     pub(crate) async fn until_reloaded(&self) {
         loop {
@@ -236,7 +244,7 @@ impl Driver {
     /// A new connection of the quorum port.
     pub(crate) fn add_link(&self) -> (LinkId, Arc<PeerOutbox>) {
         let id = LinkId(self.next_link.fetch_add(1, Ordering::Relaxed));
-        let outbox = Arc::new(PeerOutbox::default());
+        let outbox = Arc::new(PeerOutbox::among(&self.waiting_for_peers));
         self.lock().links.insert(id, outbox.clone());
         (id, outbox)
     }
@@ -420,6 +428,11 @@ impl Driver {
                 Effect::ToPeer { link, message } => {
                     if let Some(outbox) = core.links.get(&link) {
                         outbox.push(message);
+                    }
+                    if self.waiting_for_peers.load(Ordering::Relaxed) > WAITING_MAX
+                        && let Some(most) = core.links.values().max_by_key(|outbox| outbox.waiting())
+                    {
+                        most.give_up();
                     }
                 }
                 Effect::HangUp(link) => {

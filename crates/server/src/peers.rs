@@ -6,6 +6,7 @@ mod address_book;
 mod addresses;
 mod claims;
 mod election_door;
+mod large_packets;
 mod link;
 mod own_ports;
 mod quorum_door;
@@ -15,7 +16,7 @@ mod tree_stream;
 
 pub(crate) use address_book::AddressBook;
 pub(crate) use election_door::ElectionDoor;
-pub(crate) use link::PeerOutbox;
+pub(crate) use link::{PeerOutbox, WAITING_MAX};
 pub(crate) use quorum_door::QuorumDoor;
 
 /// What reads the other servers' bytes, for the fuzz targets.

@@ -7,6 +7,7 @@ mod courses;
 mod cut_acknowledgement;
 mod cut_off_holder;
 mod epoch_twice;
+mod false_votes;
 #[cfg(test)]
 mod idle_reigns;
 #[cfg(test)]
@@ -56,17 +57,20 @@ pub enum Scene {
     EpochTwice,
     /// A follower takes back what it has acknowledged.
     CutAcknowledgement,
+    /// Somebody votes in the names of servers.
+    FalseVotes,
 }
 
 impl Scene {
     /// All of them.
-    pub const ALL: [Scene; 6] = [
+    pub const ALL: [Scene; 7] = [
         Scene::LaterEpoch,
         Scene::CutOffHolder,
         Scene::TwoChanges,
         Scene::LostDisk,
         Scene::EpochTwice,
         Scene::CutAcknowledgement,
+        Scene::FalseVotes,
     ];
 
     /// As in `--scene`.
@@ -78,6 +82,7 @@ impl Scene {
             Scene::LostDisk => "lost-disk",
             Scene::EpochTwice => "epoch-twice",
             Scene::CutAcknowledgement => "cut-acknowledgement",
+            Scene::FalseVotes => "false-votes",
         }
     }
 
@@ -94,6 +99,7 @@ impl Scene {
             Bug::PromisedTwice => Some(Scene::EpochTwice),
             Bug::CutStillCounts => Some(Scene::CutAcknowledgement),
             Bug::ChangeBeforeForgotten => Some(Scene::TwoChanges),
+            Bug::FalseVotesCount => Some(Scene::FalseVotes),
             _ => None,
         }
     }
@@ -106,6 +112,7 @@ impl Scene {
             Scene::LostDisk => lost_disk::shape(seed),
             Scene::EpochTwice => epoch_twice::shape(seed),
             Scene::CutAcknowledgement => cut_acknowledgement::shape(seed),
+            Scene::FalseVotes => false_votes::shape(seed),
         }
     }
 
@@ -118,6 +125,7 @@ impl Scene {
             Scene::LostDisk => lost_disk::play(world),
             Scene::EpochTwice => epoch_twice::play(world),
             Scene::CutAcknowledgement => cut_acknowledgement::play(world),
+            Scene::FalseVotes => false_votes::play(world),
         }
     }
 }

@@ -9,7 +9,9 @@
 //! time for better votes after a quorum has agreed. Here that wait ends as soon as nobody is left who could
 //! send one: every voter has backed the candidate in this round, or is known to be out of reach.
 
+mod late_votes;
 mod record;
+mod upsets;
 mod voiceless;
 
 pub use record::{ElectionRecord, Entry, Happening, Rule, Verdict, Why};
@@ -88,6 +90,8 @@ struct Settled {
 struct Looking {
     /// The vote for oneself; `None` for one who cannot be elected.
     own: Option<Candidate>,
+    /// That vote when this election began: what it has on its disk does not change meanwhile.
+    own_at_first: Option<Candidate>,
     proposal: Option<Candidate>,
     /// The ballot box: the last vote of each voter in this round.
     ballots: BTreeMap<ServerId, Ballot>,
@@ -123,6 +127,7 @@ pub struct Election {
     /// Sent along with every vote.
     config: String,
     record: ElectionRecord,
+    upsets: upsets::Upsets,
 }
 
 impl Election {
@@ -139,6 +144,7 @@ impl Election {
             unreachable: BTreeSet::new(),
             config,
             record: ElectionRecord::default(),
+            upsets: upsets::Upsets::default(),
         }
     }
 
@@ -207,9 +213,11 @@ impl Election {
 
     fn begin(&mut self, now: Mono, own: Option<Candidate>) {
         self.round += 1;
+        self.upsets.begin();
         self.record = ElectionRecord::begin(now, self.round, own);
         self.phase = Phase::Looking(Looking {
             own,
+            own_at_first: own,
             proposal: own,
             ballots: BTreeMap::new(),
             elsewhere: BTreeMap::new(),
@@ -339,6 +347,25 @@ impl Election {
         let Phase::Looking(looking) = &mut self.phase else {
             return self.notified_late(now, from, vote, electorate, out);
         };
+        // A reign that has begun is another thing, as its leader has a quorum; but it is not this server's.
+        let is_looking = vote.state == PeerState::Looking;
+        let names = |is_so: &dyn Fn(ServerId) -> bool| vote.candidate.is_some_and(|of| is_so(of.id));
+        let is_left_out = |server| self.upsets.is_left_out(now, server);
+        if (is_left_out(from) && (is_looking || names(&|of| of == self.me)))
+            || (is_looking && names(&is_left_out))
+        {
+            return self.record.received(now, from, vote, Verdict::Ignored(Why::LeftOut));
+        }
+        let has = looking.own_at_first.map(|own| (own.epoch, own.zxid));
+        let of_this = vote.candidate.filter(|of| of.id == self.me && is_looking);
+        if of_this.is_some_and(|of| has.is_some_and(|has| (of.epoch, of.zxid) > has)) {
+            // What it was elected for in an earlier life may not be on its disk any more; or somebody makes it up.
+            let why = Why::SaysTooMuchOfThisServer;
+            self.record.received(now, from, vote, Verdict::Ignored(why));
+            return if looking.own.is_some() {
+                self.answer(now, from, out)
+            };
+        }
         if vote.state == PeerState::Looking {
             // What it has said of a leader does not hold any more. Upstream goes on counting it, and follows one whom all
             // have left.
@@ -365,54 +392,12 @@ impl Election {
             PeerState::Following | PeerState::Leading => {
                 self.record.received(now, from, vote, Verdict::Counted);
                 if candidate.id == self.me && ballot.round > self.round {
+                    if self.upset(now, from, candidate, electorate) {
+                        return self.tell_all(now, electorate, out);
+                    }
                     self.call_back(now, ballot.round, electorate, out);
                 }
                 self.join(now, from, ballot, electorate, out);
-            }
-        }
-    }
-
-    /// A vote has come after the election.
-    fn notified_late(
-        &mut self,
-        now: Mono,
-        from: ServerId,
-        vote: &Notification,
-        electorate: &Electorate,
-        out: &mut Vec<ElectionOutput>,
-    ) {
-        let is_mistaken = self.is_mistaken(from, vote, electorate);
-        let verdict = if is_mistaken { Verdict::Mistaken } else { Verdict::Ignored(Why::Decided) };
-        self.record.received(now, from, vote, verdict);
-        if vote.state == PeerState::Looking {
-            self.tell(now, from, out);
-        }
-        if is_mistaken {
-            out.push(ElectionOutput::Mistaken);
-        }
-    }
-
-    /// Whether a vote that comes after the election says that what was decided will not be. Where that was decided
-    /// without a vote that was late, the others may have gone another way, or have gone back to a leader of before,
-    /// whatever they have said in this round; and the connection on which a leader gives up may be cut without a word.
-    /// Without this, as upstream, everybody waits for as long as a reign may take to begin.
-    fn is_mistaken(&mut self, from: ServerId, vote: &Notification, electorate: &Electorate) -> bool {
-        let Phase::Settled(settled) = &mut self.phase else { return false };
-        let (Some(own), Some(doubts)) = (settled.candidate, &mut settled.doubts) else { return false };
-        let Some(candidate) = vote.candidate else {
-            // It has begun anew, and lost what it was elected for.
-            return from == own.id && vote.state == PeerState::Looking;
-        };
-        match vote.state {
-            PeerState::Observing => false,
-            // It has begun anew. It may even lead again.
-            _ if from == own.id && vote.round > settled.round => true,
-            // It has not heard of this election, or not counted the votes yet.
-            PeerState::Looking if vote.round < settled.round => false,
-            PeerState::Looking if from == own.id && candidate.id == own.id => false,
-            _ => {
-                doubts.insert(from, candidate.id);
-                !electorate.is_quorum(|server| doubts.get(&server).is_none_or(|backed| *backed == own.id))
             }
         }
     }
@@ -471,7 +456,11 @@ impl Election {
             self.round = ballot.round;
             looking.ballots.clear();
         }
-        let best = if later { looking.own } else { looking.proposal };
+        // A server knows best what it has itself: whoever says more of it is wrong.
+        let is_denied = |of: Candidate| of.id == from && theirs.id == from && of > theirs;
+        let denied = looking.proposal.filter(|of| is_denied(*of));
+        looking.ballots.retain(|_, ballot| denied.is_none_or(|denied| ballot.candidate != denied));
+        let best = if later || denied.is_some() { looking.own } else { looking.proposal };
         let rule = beats(theirs, best, electorate);
         let adopted = if rule.is_some() { Some(theirs) } else { best };
         let changed = later || adopted != looking.proposal;
@@ -486,6 +475,8 @@ impl Election {
         self.record.received(now, from, vote, verdict);
         if changed {
             looking.settle_until = None;
+            // Then it is not listened to for a while, and the others are to hear of something else.
+            self.upset(now, from, theirs, electorate);
             self.tell_all(now, electorate, out);
         } else if verdict == Verdict::Worse && Some(theirs) < looking.proposal {
             // It may have begun to look just now, and have missed what was told before. Upstream leaves it to the
@@ -585,8 +576,10 @@ impl Election {
             looking.settle_until = None;
             return;
         }
-        let certain =
-            electorate.voters().into_iter().all(|voter| backs(voter) || self.unreachable.contains(&voter));
+        let certain = electorate.voters().into_iter().all(|voter| {
+            let is_missing = self.unreachable.contains(&voter) || self.upsets.is_left_out(now, voter);
+            backs(voter) || is_missing
+        });
         if certain {
             return self.elect_and_tell(now, candidate, round, electorate, out);
         }

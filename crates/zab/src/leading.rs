@@ -5,8 +5,11 @@
 //! leader's history on disk. Nothing is promised before it is durable: the host reports each save.
 
 mod refusal;
+mod rivals;
+mod whence;
 
 pub use refusal::Refusal;
+pub use whence::{Place, Whence};
 
 use crate::{
     quorum::{Electorate, Quorum},
@@ -156,8 +159,11 @@ enum LearnerStage {
 struct Learner {
     id: ServerId,
     observer: bool,
+    whence: Whence,
     stage: LearnerStage,
     heard: Mono,
+    /// When it has last come further, as far as that is its own doing: words alone bring nobody to the history.
+    moved: Mono,
     /// It has lost its data.
     blank: bool,
     /// The last proposal that it has acknowledged before the history. Java 3.8 and 3.9.0 do that from a thread of its own
@@ -291,6 +297,12 @@ impl Leading {
         self.with_history().filter(|of| !of.observer).map(|of| of.id)
     }
 
+    /// Whether a learner has the history: before, it has nothing to ask of this leader.
+    pub fn has_history(&self, link: LinkId) -> bool {
+        use LearnerStage::{Active, Synced};
+        self.learners.get(&link).is_some_and(|of| matches!(of.stage, Synced | Active))
+    }
+
     fn with_history(&self) -> impl Iterator<Item = &Learner> {
         use LearnerStage::{Active, Synced};
         self.learners.values().filter(|of| matches!(of.stage, Synced | Active))
@@ -333,10 +345,22 @@ impl Leading {
         self.learners.keys().copied()
     }
 
-    /// A learner has spoken.
+    /// A learner has spoken, of which nothing is known but what it says.
     pub fn heard(&mut self, now: Mono, link: LinkId, what: FromLearner, out: &mut Vec<LeadingOutput>) {
+        self.heard_from(now, link, Whence::default(), what, out);
+    }
+
+    /// A learner has spoken. Where it comes from matters with its first word.
+    pub fn heard_from(
+        &mut self,
+        now: Mono,
+        link: LinkId,
+        whence: Whence,
+        what: FromLearner,
+        out: &mut Vec<LeadingOutput>,
+    ) {
         if let FromLearner::Info { id, observer, accepted } = what {
-            return self.greeted(now, link, id, observer, accepted, out);
+            return self.greeted(now, link, (id, whence), observer, accepted, out);
         }
         let Some(learner) = self.learners.get_mut(&link) else {
             return out.push(LeadingOutput::Refuse { link, server: None, why: Refusal::OutOfTurn });
@@ -353,7 +377,7 @@ impl Leading {
     /// history, the epoch may still begin.
     pub fn lives(&mut self, now: Mono, link: LinkId) {
         let Some(learner) = self.learners.get_mut(&link) else { return };
-        learner.heard = now;
+        (learner.heard, learner.moved) = (now, now);
         if learner.stage == LearnerStage::Syncing
             && !learner.observer
             && matches!(self.stage, Stage::Sync { .. })
@@ -373,7 +397,7 @@ impl Leading {
         *saved = true;
         for (link, learner) in &mut self.learners {
             if learner.stage == LearnerStage::Greeted {
-                learner.stage = LearnerStage::EpochSent;
+                (learner.stage, learner.moved) = (LearnerStage::EpochSent, now);
                 out.push(LeadingOutput::LeaderInfo { link: *link, epoch: self.epoch });
             }
         }
@@ -423,6 +447,15 @@ impl Leading {
         if of.heard.after(patience) <= now {
             return Some(Refusal::Silent);
         }
+        // It may answer heartbeats meanwhile, and write a large tree to a slow disk.
+        let time = match of.stage {
+            LearnerStage::EpochSent => Some(patience),
+            LearnerStage::Syncing => Some(patience * 4),
+            _ => None,
+        };
+        if time.is_some_and(|time| of.moved.after(time) <= now) {
+            return Some(Refusal::Stands);
+        }
         overdue.map(|(zxid, _)| Refusal::DiskStands(zxid))
     }
 
@@ -449,7 +482,7 @@ impl Leading {
         &mut self,
         now: Mono,
         link: LinkId,
-        id: ServerId,
+        (id, whence): (ServerId, Whence),
         observer: bool,
         accepted: Epoch,
         out: &mut Vec<LeadingOutput>,
@@ -463,11 +496,13 @@ impl Leading {
                 why: Refusal::EpochTooFar { accepted, own },
             });
         }
-        // A learner that comes back closes its old connection first, or is silent on it for long. Whoever is heard
-        // on one while another comes with the same id is a second server.
-        let twice = self.learners.values().any(|other| other.id == id) || id == self.me;
-        if twice || self.learners.contains_key(&link) {
-            return out.push(LeadingOutput::Refuse { link, server: Some(id), why: Refusal::SameId });
+        let refusal = if id == self.me || self.learners.contains_key(&link) {
+            Some(Refusal::SameId)
+        } else {
+            self.make_way(now, id, whence, out).or_else(|| self.too_many(id))
+        };
+        if let Some(why) = refusal {
+            return out.push(LeadingOutput::Refuse { link, server: Some(id), why });
         }
         let mut stage = LearnerStage::Greeted;
         if let Stage::Discovery { highest } = &mut self.stage {
@@ -481,8 +516,10 @@ impl Leading {
             Learner {
                 id,
                 observer,
+                whence,
                 stage,
                 heard: now,
+                moved: now,
                 blank: false,
                 early: Zxid::ZERO,
                 owes: Owed::default(),
@@ -548,7 +585,7 @@ impl Leading {
             return self.give_up_in_vain(out);
         }
         // The history is settled: a late one needs no comparison.
-        learner.stage = LearnerStage::Syncing;
+        (learner.stage, learner.moved) = (LearnerStage::Syncing, now);
         out.push(LeadingOutput::Synchronise { link, last });
     }
 
@@ -577,7 +614,7 @@ impl Leading {
         out.push(LeadingOutput::SaveCurrent(self.epoch));
         for (link, learner) in &mut self.learners {
             if let LearnerStage::EpochAcked(last) = learner.stage {
-                learner.stage = LearnerStage::Syncing;
+                (learner.stage, learner.moved) = (LearnerStage::Syncing, now);
                 out.push(LeadingOutput::Synchronise { link: *link, last });
             }
         }

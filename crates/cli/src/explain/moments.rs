@@ -335,6 +335,14 @@ impl Teller<'_> {
             (Ignored::AnotherEnsemble, _) => {
                 "its configuration has none of this ensemble's servers, so it is of another one".into()
             }
+            (Ignored::LeftOut, _) => {
+                "it, or whom it backs, has kept elections from their end again and again, or was \
+                elected and could not be reached: it is left out for some seconds"
+                    .into()
+            }
+            (Ignored::SaysTooMuchOfThisServer, _) => {
+                "it says that this server has more in its log than it has".into()
+            }
         };
         format!("does not count what server {from} says: {why}.")
     }

@@ -47,8 +47,11 @@ impl Server {
     }
 
     pub(crate) fn leader_unreachable(&mut self, now: Now, term: u64, effects: &mut Vec<Effect>) {
-        let Some(ensemble) = &self.ensemble else { return };
+        let Some(ensemble) = &mut self.ensemble else { return };
         if ensemble.term == term && matches!(ensemble.role, Role::Dialling) {
+            if let Some(leader) = ensemble.leader.filter(|leader| ensemble.master == Some(*leader)) {
+                ensemble.election.failed(now.mono, leader);
+            }
             self.look(now, Why::LeaderUnreachable, effects);
         }
     }
@@ -138,6 +141,7 @@ impl Server {
         let Some(ensemble) = &mut self.ensemble else { return };
         if matches!(said, FromLeader::Diff | FromLeader::Trunc(_)) {
             ensemble.election.brought_history();
+            ensemble.leader.into_iter().for_each(|leader| ensemble.election.vindicated(leader));
         }
         if let Role::Learning(learner) = &mut ensemble.role {
             learner.learning.heard(said, &mut out);
@@ -322,6 +326,7 @@ impl Server {
         {
             learner.heard = now.mono;
             ensemble.election.brought_history();
+            ensemble.leader.into_iter().for_each(|leader| ensemble.election.vindicated(leader));
         }
     }
 

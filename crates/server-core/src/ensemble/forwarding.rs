@@ -174,7 +174,8 @@ impl Server {
         effects: &mut Vec<Effect>,
     ) {
         // A reign that has not begun, or has just ended, answers nothing.
-        if self.leader.is_none() {
+        // Nor does it do what somebody asks who has not taken over the history, and may be no learner.
+        if self.leader.is_none() || !self.has_joined(link) {
             return;
         }
         match packet {

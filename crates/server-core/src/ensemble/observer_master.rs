@@ -88,10 +88,15 @@ impl Server {
             return effects.push(Effect::HangUp(link));
         };
         let mut out = Vec::new();
+        let whence =
+            self.ensemble.as_ref().map_or_else(Default::default, |ensemble| ensemble.whence(link, said));
         if let Some(master) = self.ensemble.as_mut().and_then(|ensemble| ensemble.observer_master()) {
-            master.observers.heard(now.mono, link, said, &mut out);
+            master.observers.heard_from(now.mono, link, whence, said, &mut out);
         }
         self.lead(now, out, effects);
+        if !self.has_joined(link) {
+            return;
+        }
         self.asked_by_observer(now, link, packet, effects);
     }
 

@@ -1,7 +1,8 @@
 //! The leader's side: learners are brought to its history, then get what it proposes.
 
 use super::{
-    Delayed, Early, Held, Role, Step,
+    Delayed, Held, Role, Step,
+    callers::Early,
     chronicle::Why,
     peer_says,
     reconfig::{is_reconfig, knows_enough},
@@ -37,9 +38,9 @@ impl Server {
         let mut out = Vec::new();
         let mut leading = Leading::new(now.mono, ensemble.me, standing, electorate, timing, &mut out);
         leading.had_data(ensemble.had_data.clone());
-        for Early { link, info, config_version } in core::mem::take(&mut ensemble.early) {
+        for Early { link, info, whence, config_version } in ensemble.callers.take_early() {
             if knows_enough(config_version, &ensemble.config, false) {
-                leading.heard(now.mono, link, info, &mut out);
+                leading.heard_from(now.mono, link, whence, info, &mut out);
             } else {
                 effects.push(Effect::HangUp(link));
             }
@@ -98,6 +99,7 @@ impl Server {
                 LeadingOutput::Established(epoch) => self.begin_reign(now, epoch, effects),
                 LeadingOutput::UpToDate(link) => {
                     self.sync_ends(link);
+                    self.note_joined(link);
                     effects.push(send(link, Packet::UpToDate));
                 }
                 LeadingOutput::Acknowledged { from, zxid } => {
@@ -221,8 +223,9 @@ impl Server {
             if let FromLearner::Info { id, .. } = said {
                 ensemble.election.followed_by(id);
             }
+            let whence = ensemble.whence(link, said);
             if let Some(leading) = ensemble.leading() {
-                leading.heard(now.mono, link, said, &mut out);
+                leading.heard_from(now.mono, link, whence, said, &mut out);
             }
         }
         self.lead(now, out, effects);
@@ -351,6 +354,13 @@ impl Server {
         let syncs = &mut self.stats.syncs;
         *(if by_tree { &mut syncs.trees } else { &mut syncs.without_tree }) += 1;
         self.count_syncs(by_tree);
+    }
+
+    fn note_joined(&mut self, link: LinkId) {
+        let Some(ensemble) = &mut self.ensemble else { return };
+        if let Some(server) = ensemble.learners().and_then(|learners| learners.server_of(link)) {
+            ensemble.election.vindicated(server);
+        }
     }
 
     fn sync_ends(&mut self, link: LinkId) {

@@ -7,10 +7,10 @@ use crate::{
 use ostler_proto::{
     acl::Id,
     error::ErrorCode,
-    id::{SessionId, Zxid},
+    id::{Epoch, ServerId, SessionId, Zxid},
     jute::Writer,
     op::Op,
-    quorum_packet::Packet,
+    quorum_packet::{LearnerInfo, PROTOCOL_VERSION, Packet},
     stat::ExtendedTypes,
     txn::{Txn, TxnRecord},
 };
@@ -142,9 +142,32 @@ fn a_session_that_has_ended_writes_nothing_for_as_long_as_something_of_it_may_be
     assert_eq!(asked_by(&mut member, 2, SESSION), Err(ErrorCode::SessionExpired));
 }
 
+/// Anybody can connect, and say that it is somebody.
+#[test]
+fn who_has_not_taken_over_the_history_asks_in_vain() {
+    let mut member = leader(LocalSessions::Off);
+    let info = LearnerInfo { server: Some(ServerId(9)), protocol: PROTOCOL_VERSION, config_version: 0 };
+    let logged = |member: &Member| {
+        let is_record =
+            |effect: &&Effect| matches!(effect, Effect::Persist { op: PersistOp::Append { .. }, .. });
+        member.effects.iter().filter(is_record).count()
+    };
+    let before = logged(&member);
+    for (link, says_who_it_is) in [(9, false), (10, true)] {
+        if says_who_it_is {
+            member.hears(LinkId(link as u64), Packet::ObserverInfo { accepted: Epoch(1), info });
+        }
+        member.is_asked(link, Op::CreateSession, &TIMEOUT_MS.to_be_bytes());
+        assert_eq!(logged(&member), before, "{link}");
+    }
+    member.is_asked(3, Op::CreateSession, &TIMEOUT_MS.to_be_bytes());
+    assert_eq!(logged(&member), before + 1);
+}
+
 #[test]
 fn a_session_that_has_come_back_lives_from_then_on() {
     let mut member = leader(LocalSessions::Off);
+    member.hears(LinkId(3), Packet::Ack(at(2, 1)));
     let passes = |member: &mut Member, ms: u64| {
         for _ in 0..ms / 1_000 {
             for follower in [2, 3] {

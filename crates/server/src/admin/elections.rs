@@ -190,6 +190,8 @@ pub enum Ignored {
     Untrusted,
     Decided,
     AnotherEnsemble,
+    LeftOut,
+    SaysTooMuchOfThisServer,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -352,6 +354,8 @@ impl From<Why> for Ignored {
             Why::Untrusted => Ignored::Untrusted,
             Why::Decided => Ignored::Decided,
             Why::AnotherEnsemble => Ignored::AnotherEnsemble,
+            Why::LeftOut => Ignored::LeftOut,
+            Why::SaysTooMuchOfThisServer => Ignored::SaysTooMuchOfThisServer,
         }
     }
 }

@@ -91,6 +91,17 @@ impl AddressBook {
         self.lock().moved.get(&server).cloned()
     }
 
+    /// Whether another server has said that it is where the configuration has this one: two have changed places. Whoever
+    /// answers there is not this one.
+    pub(crate) fn is_taken(&self, server: ServerId) -> bool {
+        let pages = self.lock();
+        let Some(member) = pages.members.get(&server) else { return false };
+        let place = |at: &PeerAddress| (at.host.to_ascii_lowercase(), at.election_port);
+        let own: Vec<_> = member.addresses.iter().map(place).collect();
+        let others = pages.moved.iter().filter(|(id, _)| **id != server);
+        others.flat_map(|(_, moved)| &moved.addresses).any(|at| own.contains(&place(at)))
+    }
+
     /// A server is where the configuration has it.
     pub(crate) fn is_back(&self, server: ServerId) {
         self.lock().moved.remove(&server);
@@ -133,6 +144,21 @@ mod tests {
         for (id, known) in [(1, true), (10, true), (11, false), (12, false), (13, true), (last + 1, true)] {
             assert_eq!(book.has(ServerId(id)), known, "{id}");
         }
+    }
+
+    #[test]
+    fn two_that_have_changed_places_are_not_where_they_are_listed() {
+        let membership = Membership::parse("server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2").unwrap();
+        let book = AddressBook::new(ServerId(3), [&membership]);
+        let taken = || [1, 2, 3].map(|id| book.is_taken(ServerId(id)));
+        book.heard_of(ServerId(1), ("b".into(), 2));
+        assert_eq!(taken(), [false, true, false]);
+        book.heard_of(ServerId(2), ("a".into(), 2));
+        assert_eq!(taken(), [true, true, false]);
+        book.heard_of(ServerId(1), ("b".into(), 9));
+        assert_eq!(taken(), [true, false, false], "another port is another place");
+        book.replace([&membership]);
+        assert_eq!(taken(), [false; 3]);
     }
 
     #[test]

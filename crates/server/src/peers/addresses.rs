@@ -1,6 +1,7 @@
 //! Where the others are. Names are looked up at every attempt: a server that moves keeps its name.
 
 use ostler_proto::membership::{Member, PeerAddress};
+use ostler_zab::leading::Place;
 use socket2::{SockRef, TcpKeepalive};
 use std::{collections::BTreeSet, io, net::IpAddr, time::Duration};
 use tokio::{
@@ -69,6 +70,30 @@ pub(super) async fn comes_from(host: &str, port: u16, from: IpAddr) -> bool {
     let Ok(Ok(mut found)) = found else { return false };
     // A machine calls itself by any of its loopback addresses.
     found.any(|at| at.ip().to_canonical() == from || (at.ip().is_loopback() && from.is_loopback()))
+}
+
+/// Where a connection comes from, beside the addresses that a server has in the configuration.
+pub(super) async fn place(member: &Member, from: IpAddr) -> Place {
+    let from = from.to_canonical();
+    let mut place = Place::Elsewhere;
+    for address in &member.addresses {
+        let host = (bare(&address.host).to_owned(), address.election_port);
+        let found = timeout(LOOK_UP_WITHIN, lookup_host(host)).await;
+        let Ok(Ok(found)) = found else {
+            place = place.max(Place::Unclear);
+            continue;
+        };
+        for at in found.map(|at| at.ip().to_canonical()) {
+            // A machine calls itself by any of its loopback addresses, and "everywhere" is any place.
+            let may_be = at.is_unspecified() || (at.is_loopback() && from.is_loopback());
+            place = place.max(match at == from {
+                true => Place::AtHome,
+                false if may_be => Place::Unclear,
+                false => Place::Elsewhere,
+            });
+        }
+    }
+    place
 }
 
 async fn connect_to(host: &str, port: u16) -> io::Result<TcpStream> {
@@ -191,6 +216,23 @@ mod tests {
         assert_eq!(here(&[one, ("127.0.0.1", taken_port)], false).await.unwrap().len(), 1);
         let (place, _) = here(&[("127.0.0.1", taken_port)], false).await.unwrap_err();
         assert_eq!(place, format!("127.0.0.1:{taken_port}"));
+    }
+
+    #[tokio::test]
+    async fn a_caller_is_where_one_of_the_addresses_is() {
+        let of = async |hosts: &[&str], from: &str| {
+            let ports: Vec<(&str, u16)> = hosts.iter().map(|host| (*host, 1)).collect();
+            place(&member(&ports), from.parse().unwrap()).await
+        };
+        assert_eq!(of(&["10.0.0.1"], "10.0.0.1").await, Place::AtHome);
+        assert_eq!(of(&["10.0.0.1"], "::ffff:10.0.0.1").await, Place::AtHome);
+        assert_eq!(of(&["10.0.0.1", "[fd00::1]"], "fd00::1").await, Place::AtHome);
+        assert_eq!(of(&["10.0.0.1"], "10.0.0.2").await, Place::Elsewhere);
+        assert_eq!(of(&["127.0.0.1"], "127.0.0.1").await, Place::AtHome);
+        assert_eq!(of(&["127.0.0.41"], "127.0.0.1").await, Place::Unclear);
+        assert_eq!(of(&["0.0.0.0"], "10.0.0.1").await, Place::Unclear);
+        assert_eq!(of(&["no.such.name.invalid"], "10.0.0.1").await, Place::Unclear);
+        assert_eq!(of(&[], "10.0.0.1").await, Place::Elsewhere);
     }
 
     #[tokio::test]

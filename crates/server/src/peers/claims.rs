@@ -4,6 +4,7 @@
 //! known again so. Where two servers have one id, the one that is where the configuration says stays.
 
 use ostler_proto::membership::{Likeness, Member, PeerAddress};
+use ostler_zab::leading::Place as At;
 use std::net::SocketAddr;
 
 /// A place where an election port is said to be.
@@ -26,6 +27,8 @@ pub(super) struct Origin {
     /// Where it says that its election port is, or where it was dialled.
     pub(super) said: Vec<Place>,
     pub(super) claim: Claim,
+    /// Where it is by its address. What it says anybody can say.
+    pub(super) at: At,
 }
 
 /// What becomes of a caller whose id is connected already.
@@ -41,22 +44,31 @@ pub(super) enum Newcomer {
 
 impl Origin {
     /// A caller that says that its election port is there.
-    pub(super) fn of_caller(from: SocketAddr, said: Vec<Place>, configured: Option<&Member>) -> Origin {
+    pub(super) fn of_caller(
+        (from, at): (SocketAddr, At),
+        said: Vec<Place>,
+        configured: Option<&Member>,
+    ) -> Origin {
         let addresses = configured.map_or(&[][..], |member| &member.addresses);
         let pairs = said.iter().flat_map(|said| addresses.iter().map(move |at| claim(said, at)));
         let claim = pairs.max().unwrap_or(Claim::Unclear);
-        Origin { from, said, claim }
+        Origin { from, said, claim, at }
     }
 
     /// A server that was dialled where the configuration has it.
     pub(super) fn dialled(from: SocketAddr, member: &Member) -> Origin {
         let said = member.addresses.iter().map(|at| (at.host.clone(), at.election_port)).collect();
-        Origin { from, said, claim: Claim::Confirmed }
+        Origin { from, said, claim: Claim::Confirmed, at: At::AtHome }
     }
 
     /// What `self` is beside a connection of the same id.
     pub(super) fn beside(&self, live: &Origin) -> Newcomer {
-        if (self.claim, live.claim) == (Claim::Contradicted, Claim::Confirmed) {
+        if live.at == At::AtHome && self.at < live.at {
+            return Newcomer::Impostor;
+        }
+        // More speaks for the other's address: it only says otherwise.
+        let contradicts = (self.claim, live.claim) == (Claim::Contradicted, Claim::Confirmed);
+        if contradicts && self.at <= live.at {
             return Newcomer::Impostor;
         }
         let says_otherwise = !self.said.is_empty() && !live.said.is_empty() && self.said != live.said;
@@ -98,7 +110,7 @@ mod tests {
 
     fn caller(from: &str, said: &str) -> Origin {
         let said = said.split_whitespace().map(place).collect();
-        Origin::of_caller(from.parse().unwrap(), said, Some(&member("zk2:2888:3888")))
+        Origin::of_caller((from.parse().unwrap(), At::Unclear), said, Some(&member("zk2:2888:3888")))
     }
 
     #[test]
@@ -122,10 +134,11 @@ mod tests {
         ] {
             let said = said.split_whitespace().map(place).collect();
             let from = ([10, 0, 0, 9], 40_000).into();
-            let origin = Origin::of_caller(from, said, Some(&member(configured)));
+            let origin = Origin::of_caller((from, At::Unclear), said, Some(&member(configured)));
             assert_eq!(origin.claim, expected, "{configured}: {:?}", origin.said);
         }
-        let unknown = Origin::of_caller(([10, 0, 0, 9], 1).into(), vec![place("zk2:3888")], None);
+        let from = (([10, 0, 0, 9], 1).into(), At::Unclear);
+        let unknown = Origin::of_caller(from, vec![place("zk2:3888")], None);
         assert_eq!(unknown.claim, Claim::Unclear);
     }
 
@@ -149,6 +162,34 @@ mod tests {
             (by_address("10.0.0.2:2"), by_address("10.0.0.2:1"), Newcomer::Again),
         ] {
             assert_eq!(new.beside(&live), expected, "{} beside {}", new.words(), live.words());
+        }
+    }
+
+    /// What a caller says of itself anybody can say.
+    #[test]
+    fn an_address_that_is_not_the_servers_loses_to_one_that_is() {
+        let at = |at, from: &str, said: &str| Origin { at, ..caller(from, said) };
+        let right = || at(At::AtHome, "10.0.0.2:1", "zk2:3888");
+        for (new, live, expected) in [
+            (at(At::Elsewhere, "10.0.0.9:1", "zk2:3888"), right(), Newcomer::Impostor),
+            (at(At::Unclear, "10.0.0.9:1", "zk2:3888"), right(), Newcomer::Impostor),
+            (right(), at(At::Elsewhere, "10.0.0.9:1", "zk2:3888"), Newcomer::FromElsewhere),
+            (at(At::AtHome, "10.0.0.2:1", "zk7:3888"), right(), Newcomer::Impostor),
+            // It has new lines, and is where the old ones have it.
+            (
+                at(At::AtHome, "10.0.0.2:1", "zk7:3888"),
+                at(At::Elsewhere, "10.0.0.9:1", "zk2:3888"),
+                Newcomer::FromElsewhere,
+            ),
+            (at(At::AtHome, "10.0.0.2:2", "zk2:3888"), right(), Newcomer::Again),
+            // Addresses are translated on the way: no caller is where it should be.
+            (
+                at(At::Elsewhere, "10.0.9.1:2", "zk2:3888"),
+                at(At::Elsewhere, "10.0.9.2:1", "zk2:3888"),
+                Newcomer::FromElsewhere,
+            ),
+        ] {
+            assert_eq!(new.beside(&live), expected, "{new:?} beside {live:?}");
         }
     }
 }

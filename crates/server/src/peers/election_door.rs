@@ -18,6 +18,7 @@ use ostler_proto::{
     membership::{OtherEnsemble, PeerAddress},
 };
 use ostler_server_core::Input;
+use ostler_zab::leading::Place as At;
 use std::{
     collections::{HashMap, VecDeque},
     io,
@@ -281,6 +282,8 @@ impl ElectionDoor {
         let mut connecting = pin!(addresses::connect(&listed, Port::Election, within));
         let moved = self.book.moved(to);
         let found = match &moved {
+            // It would be taken for the one that is there now.
+            Some(_) if self.book.is_taken(to) => None,
             // A machine that is gone does not even refuse.
             Some(_) => timeout(LISTED_FIRST, &mut connecting).await.ok(),
             None => Some(connecting.as_mut().await),
@@ -290,7 +293,9 @@ impl ElectionDoor {
             (found, Some(moved)) => {
                 if let Ok(stream) = addresses::connect(&moved, Port::Election, within).await {
                     let said = moved.addresses.iter().map(|at| (at.host.clone(), at.election_port)).collect();
-                    let origin = Origin::of_caller(stream.peer_addr()?, said, Some(&listed));
+                    let from = stream.peer_addr()?;
+                    let at = addresses::place(&listed, from.ip()).await;
+                    let origin = Origin::of_caller((from, at), said, Some(&listed));
                     return self.greet(stream, origin).await;
                 }
                 match found {
@@ -355,7 +360,7 @@ impl ElectionDoor {
         loop {
             match listener.accept().await {
                 Ok((stream, from)) => {
-                    let Some(stranger) = self.strangers.welcome(&stream, from.ip()) else { continue };
+                    let Some(stranger) = self.strangers.welcome(&stream, from.ip()).await else { continue };
                     let door = self.clone();
                     self.tasks.spawn(async move {
                         if let Err(error) = door.greeted(stream, from, stranger).await {
@@ -382,19 +387,29 @@ impl ElectionDoor {
         stream.set_nodelay(true)?;
         addresses::notice_silence(&stream, SILENT_FOR)?;
         let late = |_| io::Error::new(io::ErrorKind::TimedOut, "it did not say who it is");
-        let (id, places) =
-            timeout(GREETING_WITHIN, read_greeting(&mut stream)).await.map_err(late).flatten()?;
+        let (id, places) = tokio::select! {
+            // Who has said it is not turned away for those who say nothing.
+            biased;
+            greeting = timeout(GREETING_WITHIN, read_greeting(&mut stream)) => greeting.map_err(late).flatten()?,
+            () = stranger.gives_way() => return Ok(()),
+        };
         let me = self.settings.me;
         if id == me {
             let same = "it has this server's own id: does another server have the same myid?";
             return Err(io::Error::new(io::ErrorKind::InvalidData, same));
         }
         let configured = self.book.find(id).filter(|_| self.book.is_member(id));
-        let origin = Origin::of_caller(from, places, configured.as_ref());
+        let at = match &configured {
+            Some(member) => addresses::place(member, from.ip()).await,
+            None => At::Unclear,
+        };
+        let origin = Origin::of_caller((from, at), places, configured.as_ref());
         // Of those who are looked up only so many are there at a time, too.
         self.note_place(id, &origin).await;
         drop(stranger);
-        if self.lock().get_mut(&id).is_some_and(|peer| !peer.takes(id, &origin)) {
+        // Who was dialled where another one is now is that other one.
+        let is_taken = self.book.is_taken(id);
+        if !is_taken && self.lock().get_mut(&id).is_some_and(|peer| !peer.takes(id, &origin)) {
             return Ok(());
         }
         if id > me {
@@ -597,7 +612,7 @@ mod tests {
             let mut caller = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
             caller.write_all(&id.to_be_bytes()).await.unwrap();
             let (stream, from) = listener.accept().await.unwrap();
-            let stranger = door.strangers.welcome(&stream, from.ip()).unwrap();
+            let stranger = door.strangers.welcome(&stream, from.ip()).await.unwrap();
             let greeted = door.clone().greeted(stream, from, stranger).await;
             assert!(greeted.is_err_and(|error| {
                 error.to_string().contains("does not come from where it says that it is")
@@ -608,7 +623,7 @@ mod tests {
             let address = PeerAddress { host: "127.0.0.1".into(), quorum_port: 1, election_port: 1 };
             caller.write_all(&greeting(ServerId(id), &[address])).await.unwrap();
             let (stream, from) = listener.accept().await.unwrap();
-            let stranger = door.strangers.welcome(&stream, from.ip()).unwrap();
+            let stranger = door.strangers.welcome(&stream, from.ip()).await.unwrap();
             door.clone().greeted(stream, from, stranger).await.unwrap();
         }
         assert!(door.lock().len() < 110, "{} servers", door.lock().len());

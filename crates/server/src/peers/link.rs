@@ -1,20 +1,29 @@
 //! A connection of the quorum port: packets in, to the core; what is queued, out.
 
-use super::{strangers::Stranger, tree_stream};
+use super::{
+    address_book::AddressBook,
+    addresses,
+    large_packets::{Held, LargePackets},
+    strangers::Stranger,
+    tree_stream,
+};
 use crate::driver::{Driver, Turn};
 use ostler_proto::{
     id::Zxid,
-    quorum_packet::{Packet, PacketSplit, split},
+    quorum_packet::{Packet, PacketError, PacketSplit, split},
     stat::ExtendedTypes,
 };
 use ostler_server_core::{Input, PeerMessage, Record};
 use ostler_tree::FrozenTree;
-use ostler_zab::leading::LinkId;
+use ostler_zab::leading::{LinkId, Place};
 use std::{
     borrow::Cow,
     io,
     net::SocketAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 use tokio::{
@@ -27,15 +36,20 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// A learner that takes so little that this much waits for it is sent away: it will be brought up to date anew.
-const WAITING_MAX: usize = 512 << 20;
+/// A learner that takes so little that this much waits for it is sent away: it will be brought up to date anew. So is the
+/// one for which most waits, where this much waits for all together.
+pub(crate) const WAITING_MAX: usize = 512 << 20;
 const READ_SIZE: usize = 256 << 10;
+/// A buffer for packets that has grown beyond this is given back.
+const BUFFER_KEPT: usize = 2 << 20;
 /// Larger buffers are given back after use.
 const KEEP_MAX: usize = 256 << 10;
 /// A learner that does not say who it is by then is none.
-const FIRST_WORD_WITHIN: Duration = Duration::from_secs(30);
-/// Who it is takes no more bytes of data than this.
-const FIRST_WORD_MAX: usize = 4 << 10;
+const FIRST_WORD_WITHIN: Duration = Duration::from_secs(10);
+/// Who it is, and all that a learner says before it has the history, takes no more bytes of data than this.
+const DATA_MAX_AT_FIRST: usize = 4 << 10;
+/// Nor does what has come of it and is no whole packet, with all that is in it.
+const BYTES_MAX_AT_FIRST: usize = 16 << 10;
 /// What was said before a connection is given up may still go out. Who does not read is not waited for any longer.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 /// How often the core is told that a tree goes on moving.
@@ -66,9 +80,50 @@ pub(crate) struct PeerOutbox {
     wake: Notify,
     /// For whoever waits for the end, whatever is being written.
     closing: Notify,
+    /// What waits in this and all others.
+    in_all: Arc<AtomicUsize>,
+}
+
+impl Drop for PeerOutbox {
+    fn drop(&mut self) {
+        let waiting = self.lock().tail.len();
+        self.in_all.fetch_sub(waiting, Ordering::Relaxed);
+    }
 }
 
 impl PeerOutbox {
+    /// One of several.
+    pub(crate) fn among(in_all: &Arc<AtomicUsize>) -> PeerOutbox {
+        PeerOutbox {
+            state: Mutex::default(),
+            wake: Notify::new(),
+            closing: Notify::new(),
+            in_all: in_all.clone(),
+        }
+    }
+
+    /// How much waits to be sent.
+    pub(crate) fn waiting(&self) -> usize {
+        self.lock().tail.len()
+    }
+
+    /// Too much waits: nothing of it is sent any more.
+    pub(crate) fn give_up(&self) {
+        self.end_overfull(&mut self.lock());
+    }
+
+    fn end_overfull(&self, state: &mut State) {
+        self.in_all.fetch_sub(state.tail.len(), Ordering::Relaxed);
+        *state = State { closed: true, overfull: true, ..State::default() };
+        self.closing.notify_one();
+    }
+
+    /// What was gathered, which is to be sent now.
+    fn take_tail(&self, state: &mut State, next: Vec<u8>) -> Vec<u8> {
+        self.in_all.fetch_sub(state.tail.len(), Ordering::Relaxed);
+        std::mem::replace(&mut state.tail, next)
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         // A panic aborts the process, so a poisoned lock is never met.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -80,6 +135,7 @@ impl PeerOutbox {
             return;
         }
         let idle = state.tail.is_empty() && state.before.is_empty();
+        let before = state.tail.len();
         match message {
             PeerMessage::Packet(packet) => packet.write(&mut state.tail),
             PeerMessage::Proposal(zxid, record) => {
@@ -100,9 +156,11 @@ impl PeerOutbox {
                 state.before.push(Segment::Tree(frozen));
             }
         }
+        // What goes before a tree is little, and not counted.
+        self.in_all.fetch_add(state.tail.len(), Ordering::Relaxed);
+        self.in_all.fetch_sub(before, Ordering::Relaxed);
         if state.tail.len() > WAITING_MAX {
-            *state = State { closed: true, overfull: true, ..State::default() };
-            self.closing.notify_one();
+            self.end_overfull(&mut state);
         } else if idle {
             self.wake.notify_one();
         }
@@ -132,7 +190,7 @@ impl PeerOutbox {
                 segments.append(&mut state.before);
                 if !state.tail.is_empty() {
                     let next = std::mem::take(spare);
-                    segments.push(Segment::Bytes(std::mem::replace(&mut state.tail, next)));
+                    segments.push(Segment::Bytes(self.take_tail(&mut state, next)));
                 }
                 if !segments.is_empty() {
                     return true;
@@ -158,6 +216,8 @@ pub(super) struct Link {
     pub(super) to_leader: bool,
     /// Bytes of data in a packet.
     pub(super) data_max: usize,
+    pub(super) large: Arc<LargePackets>,
+    pub(super) book: Arc<AddressBook>,
     pub(super) types: ExtendedTypes,
 }
 
@@ -193,35 +253,63 @@ impl Link {
 
     async fn read(&self, mut read: OwnedReadHalf, learner: Option<Stranger>) -> io::Result<()> {
         let mut buffer = Vec::new();
+        let mut incoming = Incoming { is_known: !self.to_leader, held: self.large.nothing() };
         // A leader is watched by the core from the beginning, a learner from its first packet on.
         if let Some(stranger) = learner {
             let late = |_| io::Error::new(io::ErrorKind::TimedOut, "it did not say who it is");
-            let first = self.more(&mut buffer, &mut read, FIRST_WORD_MAX);
-            timeout(FIRST_WORD_WITHIN, first).await.map_err(late)??;
+            let first = self.first_word(&mut buffer, &mut read);
+            tokio::select! {
+                // Who has said it is not turned away for those who say nothing.
+                biased;
+                first = timeout(FIRST_WORD_WITHIN, first) => first.map_err(late)??,
+                () = stranger.gives_way() => return Ok(()),
+            }
+            self.tell_place(&buffer).await;
             drop(stranger);
+            self.packets(&mut buffer, &mut read, &mut incoming).await?;
         }
-        buffer.reserve(READ_SIZE);
-        while self.more(&mut buffer, &mut read, self.data_max).await? {}
+        loop {
+            if incoming.is_known {
+                buffer.reserve(READ_SIZE.saturating_sub(buffer.len()));
+            }
+            if read.read_buf(&mut buffer).await? == 0 {
+                return Ok(());
+            }
+            self.packets(&mut buffer, &mut read, &mut incoming).await?;
+            if buffer.capacity() > BUFFER_KEPT && buffer.len() < READ_SIZE {
+                buffer.shrink_to(READ_SIZE);
+            }
+            incoming.held.fit(buffer.len()).await;
+        }
+    }
+
+    /// Waits for the first whole packet, or what is none.
+    async fn first_word(&self, buffer: &mut Vec<u8>, read: &mut OwnedReadHalf) -> io::Result<()> {
+        while let PacketSplit::Incomplete = split(buffer, DATA_MAX_AT_FIRST, self.to_leader) {
+            if buffer.len() > BYTES_MAX_AT_FIRST {
+                return Err(too_much());
+            }
+            if read.read_buf(buffer).await? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
         Ok(())
     }
 
-    /// Waits for the next packets, of so many bytes of data at most, and takes them; false at the end.
-    async fn more(
-        &self,
-        buffer: &mut Vec<u8>,
-        read: &mut OwnedReadHalf,
-        data_max: usize,
-    ) -> io::Result<bool> {
-        loop {
-            if read.read_buf(buffer).await? == 0 {
-                return Ok(false);
+    /// Tells the core where the server should be that a learner says it is.
+    async fn tell_place(&self, first: &[u8]) {
+        let info = match split(first, DATA_MAX_AT_FIRST, self.to_leader) {
+            PacketSplit::Packet(Packet::FollowerInfo { info, .. } | Packet::ObserverInfo { info, .. }, _) => {
+                info
             }
-            let before = buffer.len();
-            self.packets(buffer, read, data_max).await?;
-            if buffer.len() != before {
-                return Ok(true);
-            }
-        }
+            _ => return,
+        };
+        let member = info.server.filter(|id| self.book.is_member(*id)).and_then(|id| self.book.find(id));
+        let place = match member {
+            Some(member) => addresses::place(&member, self.address.ip()).await,
+            None => Place::Unclear,
+        };
+        self.driver.step(Input::LearnerFrom { link: self.id, place });
     }
 
     /// Takes the whole packets off the front of `buffer`.
@@ -229,16 +317,31 @@ impl Link {
         &self,
         buffer: &mut Vec<u8>,
         read: &mut OwnedReadHalf,
-        data_max: usize,
+        incoming: &mut Incoming,
     ) -> io::Result<()> {
         let mut used = 0;
         loop {
-            let taken = self.driver.peer_packets(self.id, |step| {
-                take_packets(&buffer[used..], data_max, self.to_leader, step)
-            })?;
+            let data_max = if incoming.is_known { self.data_max } else { DATA_MAX_AT_FIRST };
+            let taken = self
+                .driver
+                .peer_packets(self.id, |step| take_packets(&buffer[used..], data_max, self.to_leader, step));
             used += taken.used;
             match taken.stopped_at {
+                None if !incoming.is_known && buffer.len() - used > BYTES_MAX_AT_FIRST => {
+                    incoming.is_known = self.driver.has_joined(self.id);
+                    if !incoming.is_known {
+                        return Err(too_much());
+                    }
+                }
                 None => break,
+                Some(StopAt::Bad(PacketError::Length(_)))
+                    if !incoming.is_known && self.driver.has_joined(self.id) =>
+                {
+                    incoming.is_known = true;
+                }
+                Some(StopAt::Bad(error)) => {
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, error.to_string()));
+                }
                 Some(StopAt::Tree(zxid)) => {
                     let rest = buffer.split_off(used);
                     buffer.clear();
@@ -259,6 +362,17 @@ impl Link {
     }
 }
 
+/// What may come on a connection.
+struct Incoming {
+    /// The other side is known to be a learner that has the history, or was dialled as the leader.
+    is_known: bool,
+    held: Held,
+}
+
+fn too_much() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "it sends more than a learner that has not the history yet")
+}
+
 /// How far a buffer was read.
 pub(crate) struct Taken {
     used: usize,
@@ -271,6 +385,7 @@ enum StopAt {
     Cut,
     /// Others come first.
     Turn,
+    Bad(PacketError),
 }
 
 fn take_packets(
@@ -278,28 +393,27 @@ fn take_packets(
     data_max: usize,
     to_leader: bool,
     mut step: impl FnMut(Packet<'_>) -> Turn,
-) -> io::Result<Taken> {
+) -> Taken {
     let mut used = 0;
     loop {
         match split(&bytes[used..], data_max, to_leader) {
-            PacketSplit::Packet(Packet::Snap(zxid), size) => {
-                return Ok(Taken { used: used + size, stopped_at: Some(StopAt::Tree(zxid)) });
+            // A tree is the leader's to send: on a learner's word none is read.
+            PacketSplit::Packet(Packet::Snap(zxid), size) if !to_leader => {
+                return Taken { used: used + size, stopped_at: Some(StopAt::Tree(zxid)) };
             }
             PacketSplit::Packet(packet @ Packet::Trunc(_), size) => {
                 step(packet);
-                return Ok(Taken { used: used + size, stopped_at: Some(StopAt::Cut) });
+                return Taken { used: used + size, stopped_at: Some(StopAt::Cut) };
             }
             PacketSplit::Packet(packet, size) => {
                 let turn = step(packet);
                 used += size;
                 if turn == Turn::Over {
-                    return Ok(Taken { used, stopped_at: Some(StopAt::Turn) });
+                    return Taken { used, stopped_at: Some(StopAt::Turn) };
                 }
             }
-            PacketSplit::Incomplete => return Ok(Taken { used, stopped_at: None }),
-            PacketSplit::Bad(error) => {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, error.to_string()));
-            }
+            PacketSplit::Incomplete => return Taken { used, stopped_at: None },
+            PacketSplit::Bad(error) => return Taken { used, stopped_at: Some(StopAt::Bad(error)) },
         }
     }
 }
@@ -372,8 +486,7 @@ mod tests {
         let record = vec![7; 1 << 20];
         for counter in 0..64 {
             let zxid = Zxid(counter);
-            outbox.lock().tail.reserve(1 << 20);
-            Packet::Proposal { zxid, record: Cow::Borrowed(&record) }.write(&mut outbox.lock().tail);
+            outbox.push(PeerMessage::Proposal(zxid, Record(record.as_slice().into())));
         }
         let (speaking, said) = (outbox.clone(), stream.into_split().1);
         let speaking = tokio::spawn(async move { speak(&speaking, said, || {}).await });
@@ -383,5 +496,25 @@ mod tests {
         }
         outbox.close();
         timeout(Duration::from_secs(60), speaking).await.unwrap().unwrap().unwrap();
+    }
+
+    #[test]
+    fn what_waits_in_all_is_known() {
+        let in_all = Arc::new(AtomicUsize::new(0));
+        let (one, other) = (PeerOutbox::among(&in_all), PeerOutbox::among(&in_all));
+        let say = |outbox: &PeerOutbox| outbox.push(PeerMessage::Packet(Packet::Commit(Zxid(1))));
+        let waits = || in_all.load(Ordering::Relaxed);
+        (0..3).for_each(|_| say(&one));
+        say(&other);
+        assert_eq!(waits(), one.waiting() + other.waiting());
+        assert!(other.waiting() > 0);
+        one.give_up();
+        say(&one);
+        assert_eq!((one.waiting(), waits()), (0, other.waiting()));
+        other.push(PeerMessage::History(Vec::new()));
+        assert_eq!(waits(), 0, "it is on its way");
+        say(&other);
+        drop(other);
+        assert_eq!(waits(), 0);
     }
 }

@@ -3,6 +3,7 @@
 use super::{
     address_book::AddressBook,
     addresses::{self, Port},
+    large_packets::LargePackets,
     link::Link,
     own_ports,
     strangers::Strangers,
@@ -44,6 +45,7 @@ pub(crate) struct QuorumDoor {
     folders: DataFolders,
     types: ExtendedTypes,
     data_max: usize,
+    large: Arc<LargePackets>,
     strangers: Arc<Strangers>,
     tasks: Tasks,
     driver: OnceLock<Weak<Driver>>,
@@ -58,6 +60,8 @@ impl QuorumDoor {
         types: ExtendedTypes,
         frame_max: usize,
     ) -> Arc<QuorumDoor> {
+        // A record is a request and what the servers add to it; a multi of many may grow.
+        let data_max = frame_max.saturating_mul(2).max(64 << 20);
         Arc::new(QuorumDoor {
             silent_for: SILENT_FOR_MIN.max(tick * settings.sync_limit),
             settings,
@@ -65,8 +69,8 @@ impl QuorumDoor {
             disk,
             folders,
             types,
-            // A record is a request and what the servers add to it; a multi of many may grow.
-            data_max: frame_max.saturating_mul(2).max(64 << 20),
+            data_max,
+            large: LargePackets::of(data_max.saturating_mul(2)),
             strangers: Strangers::at("quorum"),
             tasks: Tasks::new(),
             driver: OnceLock::new(),
@@ -112,7 +116,7 @@ impl QuorumDoor {
                     let _ = stream.set_nodelay(true);
                     // A learner that comes back is refused as long as it seems to be here.
                     let _ = addresses::ask_for_life(&stream, self.silent_for);
-                    let Some(stranger) = self.strangers.welcome(&stream, from.ip()) else { continue };
+                    let Some(stranger) = self.strangers.welcome(&stream, from.ip()).await else { continue };
                     let Some(link) = self.link(from, true) else { return };
                     tracing::info!(%from, link = link.id.0, observers, "a learner calls");
                     if observers {
@@ -173,7 +177,9 @@ impl QuorumDoor {
     fn link(&self, address: SocketAddr, to_leader: bool) -> Option<Link> {
         let driver = self.driver()?;
         let (id, outbox) = driver.add_link();
-        Some(Link { id, address, outbox, driver, to_leader, data_max: self.data_max, types: self.types })
+        let book = self.book.clone();
+        let (data_max, large) = (self.data_max, self.large.clone());
+        Some(Link { id, address, outbox, driver, to_leader, data_max, large, book, types: self.types })
     }
 
     /// Connects to the leader, or a follower in its place, and tells the core how that went. Never blocks.

@@ -1,27 +1,44 @@
 //! Who has connected to a port of the ensemble and has not said yet who it is.
+//!
+//! A server says it with its first packet, as soon as it is connected. So where there are too many, whoever has said
+//! nothing for longest gives way: a crowd that says nothing keeps nobody out, whatever address it shares with a server.
 
 use crate::{descriptors::Caller, said::Said};
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     net::IpAddr,
     os::fd::AsRawFd,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
+use tokio::sync::Notify;
 
 /// So many may be there from one address; each has a descriptor and a buffer.
 const FROM_ONE_ADDRESS: usize = 64;
+const FROM_ALL: usize = 512;
+/// In a crowd one more is taken only after so long, so that each is there for long enough to say who it is.
+const IN_A_CROWD: Duration = Duration::from_millis(1);
 
 /// Those at one port.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Strangers {
     port: &'static str,
-    there: Mutex<HashMap<IpAddr, There>>,
+    there: Mutex<Crowd>,
     /// That there are too many open files is in the log.
     said_full: Mutex<Said>,
 }
 
 #[derive(Debug, Default)]
-struct There {
+struct Crowd {
+    /// By their numbers: the oldest is the first.
+    all: BTreeMap<u64, (IpAddr, Arc<Notify>)>,
+    from: HashMap<IpAddr, Same>,
+    next: u64,
+}
+
+/// Those from one address.
+#[derive(Debug, Default)]
+struct Same {
     count: usize,
     /// That there are too many is in the log.
     told: bool,
@@ -31,7 +48,50 @@ struct There {
 #[derive(Debug)]
 pub(super) struct Stranger {
     among: Arc<Strangers>,
-    from: IpAddr,
+    number: u64,
+    gives_way: Arc<Notify>,
+}
+
+impl Crowd {
+    /// Makes room for one more from there. True if somebody had to give way.
+    fn make_room(&mut self, from: IpAddr, port: &'static str) -> bool {
+        let from_there = self.from.get(&from).map_or(0, |same| same.count);
+        let most = || self.from.iter().max_by_key(|(_, same)| same.count).map(|(address, _)| *address);
+        let crowded = if from_there >= FROM_ONE_ADDRESS {
+            Some(from)
+        } else if self.all.len() >= FROM_ALL {
+            most()
+        } else {
+            None
+        };
+        let Some(crowded) = crowded else { return false };
+        let of_crowd = self.all.iter().find(|(_, (address, _))| *address == crowded);
+        let Some(oldest) = of_crowd.map(|(number, _)| *number) else { return false };
+        if let Some((_, gives_way)) = self.remove(oldest) {
+            gives_way.notify_one();
+        }
+        if let Some(same) = self.from.get_mut(&crowded)
+            && !std::mem::replace(&mut same.told, true)
+        {
+            let limit = FROM_ONE_ADDRESS;
+            tracing::warn!(
+                from = %crowded, port, limit,
+                "there are too many connections from there that do not say who they are: the oldest of them are closed"
+            );
+        }
+        true
+    }
+
+    fn remove(&mut self, number: u64) -> Option<(IpAddr, Arc<Notify>)> {
+        let (from, gives_way) = self.all.remove(&number)?;
+        if let Some(same) = self.from.get_mut(&from) {
+            same.count -= 1;
+            if same.count == 0 {
+                self.from.remove(&from);
+            }
+        }
+        Some((from, gives_way))
+    }
 }
 
 impl Strangers {
@@ -40,13 +100,13 @@ impl Strangers {
         Arc::new(Strangers { port, there: Mutex::default(), said_full: Mutex::default() })
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, There>> {
+    fn lock(&self) -> MutexGuard<'_, Crowd> {
         // A panic aborts the process, so a poisoned lock is never met.
         self.there.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One more has come with this socket. `None` if there are too many from there, or too many files are open.
-    pub(super) fn welcome(self: &Arc<Self>, socket: &impl AsRawFd, from: IpAddr) -> Option<Stranger> {
+    /// One more has come with this socket. `None` if too many files are open.
+    pub(super) async fn welcome(self: &Arc<Self>, socket: &impl AsRawFd, from: IpAddr) -> Option<Stranger> {
         if Caller::Peer.is_too_many(socket) {
             if self.said_full.lock().unwrap_or_else(PoisonError::into_inner).is_due() {
                 tracing::error!(
@@ -57,47 +117,74 @@ impl Strangers {
             }
             return None;
         }
+        let (stranger, is_crowded) = self.take(from);
+        if is_crowded {
+            tokio::time::sleep(IN_A_CROWD).await;
+        }
+        Some(stranger)
+    }
+
+    fn take(self: &Arc<Self>, from: IpAddr) -> (Stranger, bool) {
         let mut there = self.lock();
-        let same = there.entry(from).or_default();
-        if same.count < FROM_ONE_ADDRESS {
-            same.count += 1;
-            return Some(Stranger { among: self.clone(), from });
-        }
-        if !std::mem::replace(&mut same.told, true) {
-            let (port, limit) = (self.port, FROM_ONE_ADDRESS);
-            tracing::warn!(%from, port, limit, "more connections from there that do not say who they are are closed");
-        }
-        None
+        let is_crowded = there.make_room(from, self.port);
+        let (number, gives_way) = (there.next, Arc::new(Notify::new()));
+        there.next += 1;
+        there.all.insert(number, (from, gives_way.clone()));
+        there.from.entry(from).or_default().count += 1;
+        (Stranger { among: self.clone(), number, gives_way }, is_crowded)
+    }
+}
+
+impl Stranger {
+    /// Returns when another one needs the room.
+    pub(super) async fn gives_way(&self) {
+        self.gives_way.notified().await;
     }
 }
 
 impl Drop for Stranger {
     fn drop(&mut self) {
-        let mut there = self.among.lock();
-        if let Some(same) = there.get_mut(&self.from) {
-            same.count -= 1;
-            if same.count == 0 {
-                there.remove(&self.from);
-            }
-        }
+        self.among.lock().remove(self.number);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
+    fn has_to_go(stranger: &Stranger) -> bool {
+        pin!(stranger.gives_way()).poll(&mut Context::from_waker(Waker::noop())).is_ready()
+    }
 
     #[test]
-    fn too_many_from_one_address_do_not_keep_others_out() {
+    fn the_oldest_of_too_many_from_one_address_gives_way() {
         let (one, other) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
         let strangers = Strangers::at("election");
-        let welcome = |from| strangers.welcome(&std::io::stdout(), from);
-        let mut crowd: Vec<_> = (0..FROM_ONE_ADDRESS).map(|_| welcome(one).unwrap()).collect();
-        assert!(welcome(one).is_none());
-        assert!(welcome(other).is_some());
+        let (elsewhere, _) = strangers.take(other);
+        let mut crowd: Vec<_> = (0..FROM_ONE_ADDRESS).map(|_| strangers.take(one).0).collect();
+        assert!(!crowd.iter().any(has_to_go));
+        let (new, is_crowded) = strangers.take(one);
+        assert!(is_crowded && !has_to_go(&new) && !has_to_go(&elsewhere));
+        assert!(has_to_go(&crowd[0]) && !has_to_go(&crowd[1]));
+        // Who has said who it is makes room.
         crowd.pop();
-        assert!(welcome(one).is_some());
-        crowd.clear();
-        assert!(strangers.lock().is_empty());
+        assert!(!strangers.take(one).1);
+        drop((crowd, new, elsewhere));
+        let there = strangers.lock();
+        assert!(there.all.is_empty() && there.from.is_empty());
+    }
+
+    #[test]
+    fn of_too_many_from_many_addresses_one_of_the_largest_crowd_gives_way() {
+        let strangers = Strangers::at("quorum");
+        let at = |n: usize| IpAddr::from([10, 0, (n >> 8) as u8, n as u8]);
+        let lone: Vec<_> = (0..FROM_ALL - 3).map(|n| strangers.take(at(n)).0).collect();
+        let crowd: Vec<_> = (0..3).map(|_| strangers.take(at(60_000)).0).collect();
+        let (_new, is_crowded) = strangers.take(at(50_000));
+        assert!(is_crowded && has_to_go(&crowd[0]) && !has_to_go(&crowd[1]));
+        assert!(!lone.iter().any(has_to_go));
+        assert_eq!(strangers.lock().all.len(), FROM_ALL);
     }
 }

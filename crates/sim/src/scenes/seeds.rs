@@ -124,6 +124,11 @@ fn a_holder_that_is_cut_off_with_its_follower_does_not_hold_for_too_long() {
 }
 
 #[test]
+fn who_votes_in_the_name_of_others_keeps_no_ensemble_without_a_leader() {
+    play(Scene::FalseVotes, 0..20);
+}
+
+#[test]
 fn a_server_with_two_changes_in_its_log_does_not_lead_past_the_first() {
     let told = play(Scene::TwoChanges, 0..30).get("told of two changes").copied();
     assert!(told > Some(5), "{told:?} were told of both");

@@ -155,6 +155,11 @@ pub enum Why {
     Decided,
     /// Its sender is a server of another ensemble.
     AnotherEnsemble,
+    /// Its sender, or its candidate, has upset elections again and again, or was elected and was not there: it is left out
+    /// for a while.
+    LeftOut,
+    /// It says of this server that it has more than it has.
+    SaysTooMuchOfThisServer,
 }
 
 impl ElectionRecord {

@@ -3,7 +3,10 @@
 use super::{Ballot, Election, ElectionOutput, Phase, beats};
 use crate::{quorum::Electorate, time::Mono};
 use alloc::vec::Vec;
-use ostler_proto::{election::PeerState, id::ServerId};
+use ostler_proto::{
+    election::{Candidate, PeerState},
+    id::{Epoch, ServerId, Zxid},
+};
 
 impl Election {
     /// For a server without a voice: it backs the best candidate once all other voters look for a leader, too. What none
@@ -24,6 +27,14 @@ impl Election {
         let looks = |voter: &ServerId| looking.present.contains_key(voter) && !unreachable.contains(voter);
         let are_all_there = electorate.voters().iter().filter(|voter| **voter != me).all(looks);
         let heard = looking.present.values();
+        let mut said = heard.clone().filter_map(|(candidate, _)| *candidate);
+        if are_all_there
+            && let Some(own) = looking.own_at_first
+            && !said.any(|of| of.epoch > Epoch(0) || of.zxid > Zxid::ZERO)
+        {
+            let latest = heard.map(|(_, round)| *round).fold(round, u64::max);
+            return self.find_voice(now, own, latest, electorate, out);
+        }
         let backed = heard.clone().filter_map(|(candidate, _)| *candidate);
         let candidates = backed.filter(|of| of.id != me && electorate.votes(of.id));
         let best = candidates.fold(None, |best, of| beats(of, best, electorate).map_or(best, |_| Some(of)));
@@ -45,6 +56,34 @@ impl Election {
             looking.settle_until = None;
             self.tell_all(now, electorate, out);
         }
+        self.consider(now, electorate, out);
+    }
+
+    /// All voters look, and none of them has anything, whatever somebody has said before. So this server begins as the
+    /// others begin that have nothing; else all would wait for data that nobody has.
+    fn find_voice(
+        &mut self,
+        now: Mono,
+        own: Candidate,
+        round: u64,
+        electorate: &Electorate,
+        out: &mut Vec<ElectionOutput>,
+    ) {
+        let Phase::Looking(looking) = &mut self.phase else { return };
+        let present = looking.present.iter().filter(|(_, (_, of))| *of == round);
+        let ballots = present.filter_map(|(server, (candidate, round))| {
+            Some((*server, Ballot { candidate: (*candidate)?, round: *round, state: PeerState::Looking }))
+        });
+        looking.ballots = ballots.filter(|(_, ballot)| electorate.votes(ballot.candidate.id)).collect();
+        let mut best = own;
+        for ballot in looking.ballots.values() {
+            if beats(ballot.candidate, Some(best), electorate).is_some() {
+                best = ballot.candidate;
+            }
+        }
+        (looking.own, looking.proposal, looking.settle_until) = (Some(own), Some(best), None);
+        self.round = round;
+        self.tell_all(now, electorate, out);
         self.consider(now, electorate, out);
     }
 }

@@ -24,6 +24,12 @@ pub enum Refusal {
     },
     /// It has said nothing for too long.
     Silent,
+    /// It speaks, but does not accept the epoch, or does not take over the history.
+    Stands,
+    /// Another one has come with its id, for which more speaks.
+    Replaced,
+    /// So many that do not vote are on their way to the history.
+    TooMany(usize),
     /// It speaks, but this proposal is not on its disk for too long.
     DiskStands(Zxid),
     /// What it said does not belong here.
@@ -48,6 +54,16 @@ impl fmt::Display for Refusal {
             ),
             Refusal::DiskStands(zxid) => {
                 write!(f, "it lives, but has not written {zxid} to its disk within syncLimit: look at its disk")
+            }
+            Refusal::Stands => {
+                f.write_str("it speaks, but has not accepted the epoch, or not taken over the history, for too long")
+            }
+            Refusal::Replaced => f.write_str(
+                "another server has come with this id, and more speaks for it: its address, or that this one did not \
+                 take over the history. Look for a second one with the same myid",
+            ),
+            Refusal::TooMany(there) => {
+                write!(f, "{there} servers without a vote are being brought to the history: it may come again later")
             }
             Refusal::Silent => f.write_str("it has said nothing for too long"),
             Refusal::OutOfTurn => f.write_str("what it said does not belong here"),

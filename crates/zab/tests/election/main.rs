@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used)]
 
 mod counting;
+mod false_votes;
 mod hand;
 mod occasions;
 mod random;

@@ -120,6 +120,32 @@ impl World {
         }
     }
 
+    /// A vote comes from somebody who is not who it says that it is.
+    pub(crate) fn hear(&mut self, id: i64, from: i64, candidate: Option<Candidate>, round: u64) {
+        let (state, version, config) = (PeerState::Looking, 2, CONFIG.into());
+        let vote = Notification { state, candidate, round, version, config };
+        self.act(id, |peer, now, electorate, out| {
+            peer.election.notified(now, ServerId(from), &vote, electorate, out);
+        });
+    }
+
+    pub(crate) fn loses(&mut self, id: i64, other: i64) {
+        self.act(id, |peer, now, electorate, out| {
+            peer.election.link(now, ServerId(other), false, electorate, out);
+        });
+    }
+
+    pub(crate) fn finds(&mut self, id: i64, other: i64) {
+        self.link(id, other);
+    }
+
+    /// Whom a server has elected cannot be reached.
+    pub(crate) fn fails(&mut self, id: i64, leader: i64) {
+        let now = Mono(self.now);
+        self.peers.get_mut(&id).unwrap().election.failed(now, ServerId(leader));
+        self.look(id);
+    }
+
     /// A server has no leader any more.
     pub(crate) fn look(&mut self, id: i64) {
         self.act(id, |peer, now, electorate, out| {

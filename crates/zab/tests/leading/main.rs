@@ -3,4 +3,5 @@
 mod patience;
 mod reign;
 mod reigns;
+mod rivals;
 mod standing;

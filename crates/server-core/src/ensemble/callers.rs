@@ -1,0 +1,179 @@
+//! Learners that call, what is known of each beside its own words, and those that call before this server leads: the
+//! others may be a moment ahead of it.
+
+use super::{Ensemble, Role, learner_info};
+use crate::{effect::Effect, server::Server};
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    vec::Vec,
+};
+use ostler_proto::{id::ServerId, quorum_packet::Packet};
+use ostler_zab::leading::{FromLearner, LinkId, Place, Whence};
+
+const EARLY_MAX: usize = 100;
+
+/// A learner that calls before this server leads.
+#[derive(Debug)]
+pub(super) struct Early {
+    pub(super) link: LinkId,
+    pub(super) info: FromLearner,
+    pub(super) whence: Whence,
+    /// Of the configuration that it has in force.
+    pub(super) config_version: u64,
+}
+
+impl Early {
+    pub(super) fn server(&self) -> Option<ServerId> {
+        match self.info {
+            FromLearner::Info { id, .. } => Some(id),
+            _ => None,
+        }
+    }
+}
+
+/// Who calls.
+#[derive(Debug, Default)]
+pub(super) struct Callers {
+    early: Vec<Early>,
+    /// Where learners' connections come from, beside the configuration.
+    places: BTreeMap<LinkId, Place>,
+    /// Servers with which there is a connection of the election ports.
+    linked: BTreeSet<ServerId>,
+}
+
+impl Callers {
+    pub(super) fn comes_from(&mut self, link: LinkId, place: Place) {
+        self.places.insert(link, place);
+    }
+
+    pub(super) fn gone(&mut self, link: LinkId) {
+        self.early.retain(|early| early.link != link);
+        self.places.remove(&link);
+    }
+
+    pub(super) fn election_link(&mut self, server: ServerId, up: bool) {
+        if up {
+            self.linked.insert(server);
+        } else {
+            self.linked.remove(&server);
+        }
+    }
+
+    pub(super) fn whence(&self, link: LinkId, server: ServerId) -> Whence {
+        let place = self.places.get(&link).copied().unwrap_or_default();
+        Whence { place, linked: self.linked.contains(&server) }
+    }
+
+    pub(super) fn take_early(&mut self) -> Vec<Early> {
+        core::mem::take(&mut self.early)
+    }
+
+    /// Those whose connections are to be closed, as what they wait for will not be.
+    pub(super) fn drop_early(&mut self, in_vain: impl Fn(&Early) -> bool) -> Vec<LinkId> {
+        self.early.extract_if(.., |early| in_vain(early)).map(|early| early.link).collect()
+    }
+
+    /// One more, unless another one with its id is there for which more speaks. The connection that is to be closed for
+    /// it, if one is.
+    fn note_early(&mut self, new: Early, votes: impl Fn(ServerId) -> bool) -> Option<LinkId> {
+        let id = new.server();
+        let rival = self.early.iter().position(|early| early.server() == id);
+        let has_vote = |early: &Early| early.server().is_some_and(&votes);
+        let gives_way = match rival {
+            Some(rival) if self.early[rival].whence > new.whence => return Some(new.link),
+            Some(rival) => Some(rival),
+            None if self.early.len() < EARLY_MAX => None,
+            None if !has_vote(&new) => return Some(new.link),
+            // Anybody can come with any number; there are fewer voters.
+            None => match self.early.iter().position(|early| !has_vote(early)) {
+                None => return Some(new.link),
+                other => other,
+            },
+        };
+        let closed = gives_way.map(|at| self.early.remove(at).link);
+        self.early.push(new);
+        closed
+    }
+}
+
+impl Ensemble {
+    /// Whether a learner has the history, of this server as a leader or as a follower with observers.
+    fn has_joined(&self, link: LinkId) -> bool {
+        matches!(&self.role, Role::Learning(learner) if learner.link == link)
+            || self.learners().is_some_and(|learners| learners.has_history(link))
+    }
+
+    /// Where a connection comes from, beside what the configuration says of its server.
+    pub(super) fn whence(&self, link: LinkId, said: FromLearner) -> Whence {
+        match said {
+            FromLearner::Info { id, .. } => self.callers.whence(link, id),
+            _ => Whence::default(),
+        }
+    }
+}
+
+impl Server {
+    /// Whether the other end of a connection of the quorum port is known to take its part: a learner that has the history,
+    /// or the leader. What others send is short.
+    pub fn has_joined(&self, link: LinkId) -> bool {
+        self.ensemble.as_ref().is_some_and(|ensemble| ensemble.has_joined(link))
+    }
+
+    pub(crate) fn learner_from(&mut self, link: LinkId, place: Place) {
+        if let Some(ensemble) = &mut self.ensemble {
+            ensemble.callers.comes_from(link, place);
+        }
+    }
+
+    pub(super) fn called_early(&mut self, link: LinkId, packet: &Packet<'_>, effects: &mut Vec<Effect>) {
+        let Some(ensemble) = &mut self.ensemble else { return };
+        let said = learner_info(packet, ensemble.config.membership.version);
+        let early = said.map(|(info, config_version)| {
+            let whence = ensemble.whence(link, info);
+            Early { link, info, whence, config_version }
+        });
+        let is_called_back = |id| ensemble.election.is_called_back(id);
+        let closed = match early.filter(|early| !early.server().is_some_and(is_called_back)) {
+            Some(early) => ensemble.callers.note_early(early, |server| ensemble.electorate.votes(server)),
+            None => Some(link),
+        };
+        effects.extend(closed.map(Effect::HangUp));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ostler_proto::id::Epoch;
+
+    fn early(link: u64, id: i64, place: Place) -> Early {
+        let info = FromLearner::Info { id: ServerId(id), observer: false, accepted: Epoch(0) };
+        let whence = Whence { place, linked: true };
+        Early { link: LinkId(link), info, whence, config_version: 0 }
+    }
+
+    fn votes(server: ServerId) -> bool {
+        server.0 <= 3
+    }
+
+    #[test]
+    fn of_two_with_one_id_the_one_stays_for_which_more_speaks() {
+        let mut callers = Callers::default();
+        assert_eq!(callers.note_early(early(1, 2, Place::Elsewhere), votes), None);
+        assert_eq!(callers.note_early(early(2, 2, Place::AtHome), votes), Some(LinkId(1)));
+        assert_eq!(callers.note_early(early(3, 2, Place::Unclear), votes), Some(LinkId(3)));
+        assert_eq!(callers.note_early(early(4, 2, Place::AtHome), votes), Some(LinkId(2)), "it comes again");
+        assert_eq!(callers.take_early().len(), 1);
+    }
+
+    #[test]
+    fn a_crowd_keeps_no_voter_out() {
+        let mut callers = Callers::default();
+        for id in 10..10 + EARLY_MAX as i64 {
+            assert_eq!(callers.note_early(early(id as u64, id, Place::AtHome), votes), None);
+        }
+        assert_eq!(callers.note_early(early(999, 999, Place::AtHome), votes), Some(LinkId(999)));
+        assert_eq!(callers.note_early(early(2, 2, Place::Elsewhere), votes), Some(LinkId(10)));
+        assert_eq!(callers.take_early().len(), EARLY_MAX);
+    }
+}

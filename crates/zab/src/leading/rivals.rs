@@ -1,0 +1,61 @@
+//! Two learners with one id, and learners without number.
+
+use super::{Leading, LeadingOutput, Learner, LearnerStage, Refusal, Stage, Whence};
+use crate::time::Mono;
+use alloc::vec::Vec;
+use ostler_proto::id::ServerId;
+
+/// A learner that has not come further for so long gives way to another with its id, in milliseconds. Who comes and is
+/// refused tries again before this is over.
+const GIVES_WAY_AFTER: u64 = 1_000;
+/// So many that have no vote may be on their way to the history.
+const UNSYNCED_MAX: usize = 256;
+
+impl Leading {
+    /// Makes way for a learner with this id, if somebody is there with it; else why not.
+    ///
+    /// A learner that comes back closes its old connection first, or is silent on it for long. Whoever is heard on one
+    /// while another comes with the same id is a second server, or one of the two is none of this ensemble. More speaks
+    /// for the one whose address the configuration has; and for one of whom nothing of that kind is known, that it has
+    /// taken over the history.
+    pub(super) fn make_way(
+        &mut self,
+        now: Mono,
+        id: ServerId,
+        whence: Whence,
+        out: &mut Vec<LeadingOutput>,
+    ) -> Option<Refusal> {
+        let (link, rival) = self.learners.iter().find(|(_, of)| of.id == id)?;
+        if !gives_way(now, rival, whence) {
+            return Some(Refusal::SameId);
+        }
+        let link = *link;
+        self.learners.remove(&link);
+        // What it has promised in the name of the other counts for nothing.
+        if let Stage::Epoch { acks, .. } | Stage::Sync { acks, .. } = &mut self.stage {
+            acks.remove(&id);
+        }
+        out.push(LeadingOutput::Refuse { link, server: Some(id), why: Refusal::Replaced });
+        None
+    }
+
+    /// Each takes memory until it has the history, and anybody can come with any number.
+    pub(super) fn too_many(&self, id: ServerId) -> Option<Refusal> {
+        use LearnerStage::{Active, Synced};
+        let votes = |server: ServerId| self.electorate.voters().contains(&server);
+        if self.learners.len() < UNSYNCED_MAX || votes(id) {
+            return None;
+        }
+        let on_their_way = self.learners.values().filter(|of| !matches!(of.stage, Active | Synced));
+        let there = on_their_way.filter(|of| !votes(of.id)).count();
+        (there >= UNSYNCED_MAX).then_some(Refusal::TooMany(there))
+    }
+}
+
+fn gives_way(now: Mono, rival: &Learner, newcomer: Whence) -> bool {
+    use LearnerStage::{EpochSent, Greeted, Syncing};
+    // Who waits for this leader cannot come further by itself.
+    let stands = matches!(rival.stage, EpochSent | Syncing | Greeted);
+    newcomer > rival.whence
+        || (newcomer == rival.whence && stands && rival.moved.after(GIVES_WAY_AFTER) <= now)
+}
