@@ -7,9 +7,10 @@ use core::ops::Bound::{Excluded, Unbounded};
 use ostler_proto::id::SessionId;
 
 impl Server {
-    /// The numbers of all connections, in order.
+    /// The numbers of all connections that are not closed, in order.
     pub fn connection_numbers(&self) -> Vec<ConnId> {
-        let mut all: Vec<ConnId> = self.conns.keys().copied().collect();
+        let mut all: Vec<ConnId> =
+            self.conns.iter().filter(|(_, of)| !of.is_closed()).map(|(conn, _)| *conn).collect();
         all.sort_unstable();
         all
     }

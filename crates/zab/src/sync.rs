@@ -128,6 +128,8 @@ mod tests {
         let diff = |after| SyncPlan::Diff { after, through: at(3, 5) };
         assert_eq!(plan(at(2, 2), Some(at(2, 2)), Some(at(2, 3))), diff(at(2, 2)));
         assert_eq!(plan(at(2, 0), Some(at(1, 9)), Some(at(2, 1))), diff(at(2, 0)));
+        let cut = plan(at(1, 7), Some(at(1, 5)), Some(at(1, 9)));
+        assert_eq!(cut, SyncPlan::Trunc { to: at(1, 5) }, "1.6 to 1.8 are not in the log");
         let unknown = plan(at(1, 7), Some(at(1, 5)), Some(at(2, 1)));
         assert_eq!(unknown, SyncPlan::Snap, "what it has beyond 1.5 was never committed, and 1 is over");
     }

@@ -501,6 +501,8 @@ fn a_server_without_a_voice_backs_the_best_once_all_others_look_too() {
     hand.election.look(Mono(2), Some(candidate(0, 0, 2)), &hand.electorate, &mut hand.out);
     hand.hear(3, Looking, 4, (1, 5, 3));
     assert!(hand.election.has_no_voice());
+    let nobody = |output: &ElectionOutput| matches!(output, ElectionOutput::Send { notification, .. } if notification.candidate.is_none());
+    assert!(hand.out.iter().all(nobody), "nothing is known of 1: {:?}", hand.out);
     hand.out.clear();
     hand.hear(1, Looking, 2, (0, 0, 1));
     let backs = |output: &ElectionOutput| {
@@ -513,7 +515,11 @@ fn a_server_without_a_voice_backs_the_best_once_all_others_look_too() {
     hand.election.link(Mono(3), ServerId(1), false, &hand.electorate, &mut hand.out);
     let nobody = |output: &ElectionOutput| matches!(output, ElectionOutput::Send { notification, .. } if notification.candidate.is_none());
     assert!(hand.out.len() == 2 && hand.out.iter().all(nobody), "{:?}", hand.out);
+    // Its vote may come before this server knows of its new connection.
+    hand.hear(1, Looking, 4, (0, 0, 1));
     hand.election.link(Mono(4), ServerId(1), true, &hand.electorate, &mut hand.out);
+    hand.hear(3, Looking, 4, (1, 5, 3));
+    assert!(!hand.out.is_empty() && hand.out.iter().all(backs), "{:?}", hand.out);
     hand.out.clear();
     hand.hear(1, Looking, 4, (1, 5, 3));
     assert!(!hand.election.is_looking(), "all back it");
