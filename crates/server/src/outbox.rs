@@ -308,4 +308,43 @@ mod tests {
             assert!(written == expected, "{len} bytes of data");
         }
     }
+
+    fn taken(outbox: &Outbox) -> (Vec<u8>, Option<CloseReason>) {
+        let mut sending = Sending::default();
+        let close = outbox.take(&mut sending);
+        (sending.slices().iter().flat_map(|slice| slice.to_vec()).collect(), close)
+    }
+
+    fn small(xid: i32) -> Reply {
+        Reply { xid: Xid(xid), zxid: Some(Zxid(9)), result: Ok(Body::None) }
+    }
+
+    #[test]
+    fn answers_that_wait_are_no_reason_to_drop_an_event() {
+        let outbox = Outbox::default();
+        let [large, ..] = replies(1 << 20);
+        for _ in 0..90 {
+            outbox.count_request();
+            outbox.reply(&large);
+        }
+        let before = outbox.len();
+        assert!(!outbox.notify(b"an event", 1));
+        assert_eq!(outbox.len(), before + 8);
+    }
+
+    /// An answer that went out after a lost event would have the client believe that it knows of the change.
+    #[test]
+    fn nothing_goes_out_after_a_dropped_event() {
+        let outbox = Outbox::default();
+        let event = vec![1; 1 << 20];
+        let kept = (0..).take_while(|_| !outbox.notify(&event, 1)).count();
+        assert_eq!(kept << 20, UNREAD_MAX);
+        outbox.count_request();
+        outbox.reply(&small(7));
+        outbox.notify(b"later", 1);
+        outbox.raw(b"later");
+        assert_eq!(outbox.unanswered(), 0);
+        let (bytes, close) = taken(&outbox);
+        assert_eq!((bytes.len(), close), (UNREAD_MAX, Some(CloseReason::Protocol)));
+    }
 }
