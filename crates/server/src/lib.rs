@@ -18,6 +18,7 @@ pub mod logging;
 mod outbox;
 mod peers;
 mod responses;
+mod room;
 mod snapshot_thread;
 mod timer_task;
 

@@ -2,7 +2,8 @@
 
 use crate::{
     client::{
-        Client, add_watch, create, create_as, multi_read, op, path_watch, request, set_data, socket, write_if_open,
+        Client, add_watch, create, create_as, multi_read, op, path_watch, request, set_data, socket,
+        write_if_open,
     },
     gate::{self, MemoryMeter},
     neighbour::Neighbour,

@@ -94,9 +94,9 @@ const EPHEMERAL: i32 = 1;
 
 /// Takes a little at a time, for as long as given, and does `meanwhile` before each.
 fn read_slowly(client: &mut Client, lasts: Duration, mut meanwhile: impl FnMut(&mut Client)) {
-    SockRef::from(&client.stream).set_recv_buffer_size(64 << 10).unwrap();
+    SockRef::from(&client.stream).set_recv_buffer_size(128 << 10).unwrap();
     let begun = Instant::now();
-    let mut bytes = vec![0; 32 << 10];
+    let mut bytes = vec![0; 64 << 10];
     while begun.elapsed() < lasts {
         meanwhile(client);
         let n = client.stream.read(&mut bytes).expect("the connection stays open");
@@ -153,7 +153,7 @@ fn what_came_before_the_end_is_done_however_slowly_it_reads() {
     let mut owner = Client::open(server.address);
     owner.create("/large", &vec![1; 1 << 19]);
     let mut slow = Client::open(server.address);
-    SockRef::from(&slow.stream).set_recv_buffer_size(64 << 10).unwrap();
+    SockRef::from(&slow.stream).set_recv_buffer_size(128 << 10).unwrap();
     slow.send(op::MULTI_READ, &multi_read("/large", 60));
     for _ in 0..20 {
         slow.send(op::GET_DATA, &path_watch("/large", false));
@@ -162,6 +162,8 @@ fn what_came_before_the_end_is_done_however_slowly_it_reads() {
     slow.stream.shutdown(std::net::Shutdown::Write).unwrap();
     thread::sleep(Duration::from_millis(300));
     while read_frame(&mut slow.stream).is_some() {}
+    // Once a later write is done, so is that one.
+    owner.create("/later", b"");
     assert!(owner.exists("/last"));
     neighbour.content();
 }

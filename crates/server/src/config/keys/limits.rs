@@ -37,7 +37,7 @@ const KEYS: &[Key] = &[
         ANY_LONG,
         "-1",
         Obeyed(
-            "Of Ostler alone. Bytes that the answers of all clients together may take while they wait to be read; then \
+            "Ostler's own: bytes that the answers of all clients together may take while they wait to be read; then \
              large reads wait for their turn. -1 for a sixteenth of the machine's memory, at least 128 MiB",
         ),
     ),
