@@ -367,7 +367,7 @@ impl Sending {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ostler_proto::id::Xid;
+    use ostler_proto::id::{Xid, Zxid};
 
     const UNREAD_MAX: usize = 64 << 20;
 
