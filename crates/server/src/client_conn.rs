@@ -272,7 +272,7 @@ impl ClientConn {
         let moves = self.blocked_since.is_some_and(|since| since >= self.looked);
         self.looked = now;
         let blocked_ms = self.blocked_since.map_or(0, |since| now.0.saturating_sub(since.0));
-        if blocked_ms > STALLED_MS && self.driver.room.is_wanted() {
+        if blocked_ms > STALLED_MS && self.driver.room.is_wanted() && self.sending.takes_room() {
             tracing::warn!(
                 conn = ?self.conn,
                 "a client has taken nothing of its answers for {STALLED_MS} ms, and others wait for the memory that \

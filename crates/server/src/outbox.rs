@@ -317,6 +317,11 @@ impl Sending {
         self.chunks.is_empty()
     }
 
+    /// Whether any of it is counted, see [`Room`].
+    pub(crate) fn takes_room(&self) -> bool {
+        self.chunks.iter().any(|chunk| !matches!(chunk, Chunk::Own(_)))
+    }
+
     /// What to write next, in one call.
     pub(crate) fn slices(&self) -> Vec<IoSlice<'_>> {
         let first = self.chunks.iter().take(1).map(|chunk| &chunk.bytes()[self.written..]);
