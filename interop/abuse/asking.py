@@ -1,9 +1,7 @@
 """Large answers: how they are asked for, and read as fast or as slowly as a check wants."""
 import struct
-import time
 
-from rig.outcome import expect
-from rig.wire import GET_DATA, PING, PING_XID, ConnectionLost, buffer, string
+from rig.wire import GET_DATA, PING, PING_XID, ConnectionLost, string
 
 MULTI_READ = 22
 MB = 1 << 20
@@ -69,10 +67,3 @@ class Frames:
 def rss_mb(server):
     with open("/proc/%d/status" % server.process.pid) as f:
         return int(next(line for line in f if line.startswith("VmRSS")).split()[1]) // 1024
-
-
-def expect_within(seconds, holds, text):
-    until = time.monotonic() + seconds
-    while not holds():
-        expect(time.monotonic() < until, text)
-        time.sleep(0.05)

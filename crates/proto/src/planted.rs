@@ -70,11 +70,12 @@ pub enum Bug {
     CutStillCounts,
     RevalidatedUntouched,
     ChangeBeforeForgotten,
+    AnswersAfterDroppedEvent,
 }
 
 impl Bug {
     /// All of them, with their names and what they are.
-    pub const ALL: [(Bug, &'static str, &'static str); 62] = [
+    pub const ALL: [(Bug, &'static str, &'static str); 63] = [
         (Bug::AckBeforeSync, "ack-before-sync", "a server acknowledges what its disk has not synced"),
         (Bug::AppendOutOfOrder, "append-out-of-order", "records of one batch are written in the wrong order"),
         (
@@ -308,6 +309,11 @@ impl Bug {
             Bug::ChangeBeforeForgotten,
             "change-before-forgotten",
             "a server with two changes of the ensemble in its log goes by the oldest configuration and the newest",
+        ),
+        (
+            Bug::AnswersAfterDroppedEvent,
+            "answers-after-dropped-event",
+            "a client that reads too slowly to be told of a change is still answered what was asked later",
         ),
     ];
 
