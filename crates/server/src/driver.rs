@@ -274,11 +274,15 @@ impl Driver {
         let now = self.clock.now();
         let began = core.server.work_done();
         for request in requests {
-            let is_full = self.room.is_full(core.server.promised_to_all());
-            if is_full && core.server.answer_size(conn, &request.request) > OUTBOX_PAUSE_WHEN_FULL {
-                taken.waits_for_room = true;
-                break;
+            let promised = core.server.promised_to_all();
+            if self.room.is_scarce(promised) {
+                let size = core.server.answer_size(conn, &request.request);
+                if size > OUTBOX_PAUSE_WHEN_FULL && !self.room.fits(size, promised) {
+                    taken.waits_for_room = true;
+                    break;
+                }
             }
+            let is_full = self.room.is_full(promised);
             outbox.count_request();
             core.server.step(now, Input::Request { conn, request }, &mut core.effects);
             self.route(core);

@@ -18,6 +18,10 @@ use tokio::sync::{Notify, futures::Notified};
 /// Of the machine's memory, where no bound is given.
 const PART_OF_MEMORY: u64 = 16;
 const LEAST: u64 = 128 << 20;
+/// Longer answers than one znode's may not take the last quarter: reads of one znode have their turn before them.
+const LONG: usize = 2 << 20;
+/// No answer is longer.
+const LONGEST: usize = 64 << 20;
 /// What one connection's unread notifications may be, and what each may have however many there are of others.
 const UNREAD_MAX: usize = 64 << 20;
 pub(crate) const UNREAD_LEAST: usize = 64 << 10;
@@ -50,6 +54,21 @@ impl Room {
     /// Whether answers take all of it, together with those `promised`.
     pub(crate) fn is_full(&self, promised: usize) -> bool {
         self.answers.load(Ordering::Relaxed).saturating_add(promised) >= self.max
+    }
+
+    /// Whether an answer of so many bytes may have to wait for its turn. If not its size need not be known.
+    pub(crate) fn is_scarce(&self, promised: usize) -> bool {
+        self.is_beyond(self.max / 4 * 3, promised.saturating_add(LONGEST))
+    }
+
+    /// Whether an answer of about so many bytes fits. What is longer than all of it does once nothing is taken.
+    pub(crate) fn fits(&self, size: usize, promised: usize) -> bool {
+        let limit = if size > LONG { self.max / 4 * 3 } else { self.max };
+        !self.is_beyond(limit, promised.saturating_add(size)) || !self.is_beyond(0, promised)
+    }
+
+    fn is_beyond(&self, limit: usize, more: usize) -> bool {
+        self.answers.load(Ordering::Relaxed).saturating_add(more) > limit
     }
 
     /// Whether anybody waits for a turn.
@@ -229,6 +248,18 @@ mod tests {
         assert!(room.is_full(40), "the second holds them still");
         drop(second);
         assert!(!room.is_full(99) && room.shared().is_empty());
+    }
+
+    #[test]
+    fn long_answers_leave_room_for_others() {
+        const MB: usize = 1 << 20;
+        let room = Arc::new(Room::new(Some(100 << 20)));
+        assert!(room.fits(64 * MB, 0) && room.fits(200 * MB, 0), "nothing else is taken");
+        let taken = Copied::new(vec![0; 60 * MB], &room);
+        assert!(room.is_scarce(0) && room.fits(15 * MB, 0) && !room.fits(16 * MB, 0));
+        assert!(room.fits(MB, 39 * MB) && !room.fits(MB, 40 * MB));
+        drop(taken);
+        assert!(!room.is_scarce(10 * MB));
     }
 
     #[test]
