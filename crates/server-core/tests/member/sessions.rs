@@ -446,7 +446,8 @@ fn large_data_behind_a_write_is_promised() {
         m.send(client, get("/large"));
         m.send(client, get("/large"));
     }
-    assert_eq!((m.server.promised(a.conn), m.server.promised_to_all()), (200_000, 400_000));
+    assert!(m.server.promised(a.conn) >= 200_000);
+    assert_eq!(m.server.promised_to_all(), 400_000);
     m.hang_up(b);
     assert_eq!(m.server.promised_to_all(), 200_000);
     m.flush();
