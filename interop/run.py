@@ -31,13 +31,13 @@ Check = namedtuple("Check", "name script arguments")
 
 # Much of a quick check is waiting, so two go on at a time, each lane on ports of its own. What the long ones measure
 # shall not depend on each other.
-QUICK_LANES = (("clients", "recipes", "kazoo", "differential"), ("counters", "disk", "ensemble", "chaos"))
+QUICK_LANES = (("clients", "recipes", "kazoo", "differential"), ("counters", "disk", "ensemble", "abuse", "chaos"))
 PORTS_OF_A_LANE = 1000
 
 PEERS_OF = {
     "clients": ["zk39", "zk38", "cli_mt", "node"], "recipes": ["zk39"], "kazoo": ["venv"], "differential": ["zk39"],
     "counters": ["zk39"], "disk": ["zk39", "zk38"],
-    "ensemble": ["zk39", "zk38", "venv"], "chaos": ["faults", "zk39"],
+    "ensemble": ["zk39", "zk38", "venv"], "abuse": [], "chaos": ["faults", "zk39"],
 }
 
 
@@ -114,6 +114,12 @@ def checks(args, port):
             Check("from-one", "ensemble/from_one.py", common),
             Check("strangers", "abuse/peers.py", common),
             Check("catch-up", "ensemble/catchup.py", common + (["--writes", "100000", "--nodes", "10000"] if args.quick else [])),
+        ],
+        "abuse": [
+            Check("lost-watch", "abuse/lost_watch.py", common),
+            Check("slow-reader", "abuse/slow_reader.py", common),
+            Check("unread-answers", "abuse/unread_answers.py", common),
+            Check("bad-frame", "abuse/bad_frame.py", common),
         ],
         "chaos": [
             Check("chaos-checks", "../chaos/tests/run.py", []),

@@ -8,10 +8,12 @@ use ostler_server::{
 };
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use std::{
+    hint::black_box,
     io,
     num::NonZero,
     path::PathBuf,
     process::ExitCode,
+    thread,
     time::{Duration, Instant},
 };
 use tokio::{
@@ -35,6 +37,10 @@ pub(crate) struct ServerArgs {
 /// What could not be started, as opposed to what failed later.
 const EXIT_NOT_STARTED: u8 = 2;
 
+/// How often memory that is free is given back, and a buffer that the allocator keeps nothing of.
+const GIVE_BACK_EVERY: Duration = Duration::from_secs(2);
+const LARGE_BUFFER: usize = 32 << 20;
+
 /// Runs until SIGTERM or SIGINT.
 pub(crate) fn run(args: &ServerArgs) -> ExitCode {
     let begun = Instant::now();
@@ -52,7 +58,10 @@ pub(crate) fn run(args: &ServerArgs) -> ExitCode {
             Err(error) => return not_started(&error),
         },
     };
-    let threads = runtime_threads(std::thread::available_parallelism().map_or(1, NonZero::get));
+    if let Err(error) = keep_giving_memory_back() {
+        return not_started(&ServerError::Thread(error));
+    }
+    let threads = runtime_threads(thread::available_parallelism().map_or(1, NonZero::get));
     let runtime = match Builder::new_multi_thread().worker_threads(threads).enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return not_started(&ServerError::Thread(error)),
@@ -104,6 +113,17 @@ fn end_with(parent: i32) -> Result<(), String> {
         Some(now) if now == parent => Ok(()),
         _ => Err(format!("process {parent}, which it should end with, did not start it or is gone")),
     }
+}
+
+/// The allocator gives back to the system what has been free for a second, and looks for it whenever a large buffer is
+/// freed. After a burst of large answers that may be never again, so one is freed now and then. It is not written to,
+/// and takes no memory itself. On a thread of its own, for giving back a lot takes a while.
+fn keep_giving_memory_back() -> io::Result<()> {
+    let forever = || loop {
+        thread::sleep(GIVE_BACK_EVERY);
+        drop(black_box(Vec::<u8>::with_capacity(LARGE_BUFFER)));
+    };
+    thread::Builder::new().name("memory".into()).spawn(forever).map(drop)
 }
 
 /// Threads that serve clients. The member itself does one thing at a time, so beyond a few they would only

@@ -71,11 +71,12 @@ pub enum Bug {
     RevalidatedUntouched,
     ChangeBeforeForgotten,
     FalseVotesCount,
+    AnswersAfterDroppedEvent,
 }
 
 impl Bug {
     /// All of them, with their names and what they are.
-    pub const ALL: [(Bug, &'static str, &'static str); 63] = [
+    pub const ALL: [(Bug, &'static str, &'static str); 64] = [
         (Bug::AckBeforeSync, "ack-before-sync", "a server acknowledges what its disk has not synced"),
         (Bug::AppendOutOfOrder, "append-out-of-order", "records of one batch are written in the wrong order"),
         (
@@ -314,6 +315,11 @@ impl Bug {
             Bug::FalseVotesCount,
             "false-votes-count",
             "votes in the name of a server that is away count as long as they come, whatever comes of them",
+        ),
+        (
+            Bug::AnswersAfterDroppedEvent,
+            "answers-after-dropped-event",
+            "a client that reads too slowly to be told of a change is still answered what was asked later",
         ),
     ];
 

@@ -110,17 +110,22 @@ impl Reply {
     /// Appends the whole frame.
     pub fn write_frame(&self, out: &mut Vec<u8>) {
         let start = begin_frame(out);
-        out.i32(self.xid.0);
-        out.i64(self.zxid.map_or(-1, Zxid::to_wire));
-        match &self.result {
-            Ok(body) => {
-                let broken = matches!(body, Body::BrokenMultiRead(_));
-                out.i32(if broken { ErrorCode::MarshallingError.code() } else { 0 });
-                body.write(out);
-            }
-            Err(code) => out.i32(code.code()),
+        self.write_header(out);
+        if let Ok(body) = &self.result {
+            body.write(out);
         }
         end_frame(out, start);
+    }
+
+    /// Appends the header alone, for who writes the frame in parts.
+    pub fn write_header(&self, out: &mut Vec<u8>) {
+        out.i32(self.xid.0);
+        out.i64(self.zxid.map_or(-1, Zxid::to_wire));
+        out.i32(match &self.result {
+            Ok(Body::BrokenMultiRead(_)) => ErrorCode::MarshallingError.code(),
+            Ok(_) => 0,
+            Err(code) => code.code(),
+        });
     }
 }
 
@@ -179,7 +184,33 @@ impl OpResult {
         }
     }
 
-    fn write(&self, out: &mut Vec<u8>) {
+    /// Data or names that can be shared until they are written.
+    pub fn shared(&self) -> Option<&SharedBytes> {
+        match self {
+            OpResult::GetData(data, _) => data.as_ref(),
+            OpResult::GetChildren(names) => Some(names),
+            _ => None,
+        }
+    }
+
+    /// Appends all of it.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        self.write_before(out);
+        if let Some(bytes) = self.shared() {
+            out.raw(bytes);
+        }
+        self.write_after(out);
+    }
+
+    /// Appends what comes behind [`OpResult::shared`].
+    pub fn write_after(&self, out: &mut Vec<u8>) {
+        if let OpResult::GetData(_, stat) = self {
+            stat.write(out);
+        }
+    }
+
+    /// Appends what comes in front of [`OpResult::shared`], or all where there is nothing to share.
+    pub fn write_before(&self, out: &mut Vec<u8>) {
         let header = |code: i32, error| MultiHeader { code, done: false, error };
         match self {
             OpResult::Create(path) => {
@@ -197,15 +228,14 @@ impl OpResult {
                 stat.write(out);
             }
             OpResult::Check => header(Op::Check.code(), 0).write(out),
-            OpResult::GetData(data, stat) => {
+            OpResult::GetData(data, _) => {
                 header(Op::GetData.code(), 0).write(out);
-                out.buffer(data.as_deref());
-                stat.write(out);
+                match data {
+                    Some(data) => out.length(data.len()),
+                    None => out.buffer(None),
+                }
             }
-            OpResult::GetChildren(names) => {
-                header(Op::GetChildren.code(), 0).write(out);
-                out.raw(names);
-            }
+            OpResult::GetChildren(_) => header(Op::GetChildren.code(), 0).write(out),
             OpResult::Error(code) => {
                 header(op::ERROR, *code).write(out);
                 out.i32(*code);

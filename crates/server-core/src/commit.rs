@@ -341,6 +341,7 @@ impl Server {
                     };
                     state.promised -= promised;
                     self.work.add(work::REQUEST + payload.len() / work::BYTES);
+                    self.promised_to_all -= promised;
                     let request =
                         ClientRequest::decode(&payload).expect("a parked request was decoded before");
                     self.serve(now, conn, &request, arrived, effects);

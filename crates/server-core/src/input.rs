@@ -97,6 +97,11 @@ pub enum Input<'a> {
         /// The request.
         request: ClientRequest<'a>,
     },
+    /// Bytes came, or were taken, on a connection whose requests have to wait to be read: its session lives.
+    Alive {
+        /// Its connection.
+        conn: ConnId,
+    },
     /// The connection is gone.
     Disconnected {
         /// Its connection.

@@ -146,9 +146,15 @@ impl Server {
         self.conns.get(&conn).map_or(0, |state| state.promised + state.fifo.len() * state.ids.size())
     }
 
-    /// About how many bytes of the tree a read would be answered with now, see [`Body::size`].
-    pub(crate) fn answer_size(&self, conn: ConnId, request: &Request<'_>) -> usize {
+    /// The same for all connections together, without identities.
+    pub fn promised_to_all(&self) -> usize {
+        self.promised_to_all
+    }
+
+    /// About how many bytes of the tree a read would be answered with now: data, names and lists.
+    pub fn answer_size(&self, conn: ConnId, request: &Request<'_>) -> usize {
         match request {
+            Request::GetData(read) => self.tree.get(&read.path).map_or(0, Znode::data_len),
             Request::GetChildren(read) | Request::GetChildren2(read) => self.list_size(&read.path),
             Request::GetAcl(path) => {
                 let acl = self.tree.get(path).and_then(|node| self.tree.acl(node));

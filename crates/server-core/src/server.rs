@@ -141,6 +141,8 @@ pub struct Server {
     /// Logged or on the way there, and not committed.
     pub(crate) outstanding: VecDeque<Outstanding>,
     pub(crate) conns: HashMap<ConnId, Conn, FxBuildHasher>,
+    /// Of what is parked for all connections together.
+    pub(crate) promised_to_all: usize,
     pub(crate) syncs: VecDeque<(Zxid, Syncing)>,
     pub(crate) sessions: Sessions,
     pub(crate) next_session: SessionId,
@@ -179,6 +181,7 @@ impl Server {
             gate: DiskGate::default(),
             outstanding: VecDeque::new(),
             conns: HashMap::default(),
+            promised_to_all: 0,
             syncs: VecDeque::new(),
             sessions,
             // The wall clock keeps ids apart across restarts of the machine, where upstream's monotonic
@@ -226,6 +229,7 @@ impl Server {
                 }
                 self.request(now, conn, &request, effects);
             }
+            Input::Alive { conn } => self.sign_of_life(now, conn),
             Input::Disconnected { conn } => self.disconnected(conn),
             Input::Persisted(seq) => self.persisted(now, seq, effects),
             Input::SnapshotDone => self.snapshots.done(),
@@ -332,10 +336,19 @@ impl Server {
         self.forget_watches(conn);
         self.abandon_writes(conn);
         let Some(state) = self.conns.remove(&conn) else { return };
+        self.promised_to_all -= state.promised;
         if let Some(session) = state.session().and_then(|id| self.sessions.get_mut(id))
             && session.conn == Some(conn)
         {
             session.conn = None;
+        }
+    }
+
+    fn sign_of_life(&mut self, now: Now, conn: ConnId) {
+        if let Some(Phase::Open { session }) = self.conns.get(&conn).map(|state| state.phase)
+            && self.sessions.touch(now.mono, session)
+        {
+            self.note_touch(session);
         }
     }
 
@@ -471,6 +484,7 @@ impl Server {
                 let promised = self.answer_size(conn, &request.request);
                 if let Some(state) = self.conns.get_mut(&conn) {
                     state.promised += promised;
+                    self.promised_to_all += promised;
                 }
                 self.wait(conn, Waiting::Parked { payload, arrived: now.mono, promised });
             }
@@ -502,7 +516,7 @@ impl Server {
         let Some(state) = self.conns.get_mut(&conn) else { return };
         state.phase = Phase::Closed { session: state.session().unwrap_or(SessionId::NONE) };
         state.fifo.clear();
-        state.promised = 0;
+        self.promised_to_all -= core::mem::take(&mut state.promised);
         state.held.clear();
         effects.push(Effect::Close { conn, reason });
     }
@@ -615,6 +629,8 @@ impl Server {
                 assert!(self.tree.ephemerals(*id).next().is_none(), "{id} is local and has ephemerals");
             }
         }
+        let promised: usize = self.conns.values().map(|state| state.promised).sum();
+        assert_eq!(promised, self.promised_to_all);
         for (conn, state) in self.conns.iter() {
             let writes = state.fifo.iter().filter_map(|waiting| match waiting {
                 Waiting::Write { numbered: Numbered::Here(zxid), .. } => Some(*zxid),

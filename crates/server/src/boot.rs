@@ -11,6 +11,7 @@ use crate::{
     handle::ServerHandle,
     listener::{self, ClientPort, ConnCounts},
     peers::{AddressBook, ElectionDoor, QuorumDoor},
+    room::Room,
     said::Said,
     snapshot_thread::{self, SnapshotQueue},
     timer_task,
@@ -135,7 +136,9 @@ impl RunningServer {
                 book,
             }
         });
-        let driver = Arc::new(Driver::new(core, clock, disk.clone(), snapshots.clone(), doors.clone()));
+        let room = Room::new(config.large_answers_max_bytes);
+        let driver = Driver::new(core, clock, disk.clone(), snapshots.clone(), doors.clone(), room);
+        let driver = Arc::new(driver);
         let warn_above = Duration::from_millis(config.fsync_warning_threshold_ms);
         let work = DiskWork { persistence, warn_above };
         let handle =

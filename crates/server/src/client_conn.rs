@@ -7,9 +7,10 @@ use crate::{
     },
     driver::Driver,
     outbox::{Outbox, Sending},
+    room::Waiter,
 };
 use ostler_proto::{connect::ConnectRequest, frame};
-use ostler_server_core::{ClientRequest, ConnId, Input};
+use ostler_server_core::{ClientRequest, CloseReason, ConnId, Input, input::Mono};
 use std::{
     cell::RefCell,
     future::poll_fn,
@@ -41,6 +42,15 @@ const UNANSWERED_BYTES_MAX: usize = 8 << 20;
 /// How long a closing connection's last bytes may take.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 const READ_SIZE: usize = 64 << 10;
+/// While requests wait for answers to go out, so much more is read: pings among it, and the end of the connection.
+const READ_AHEAD: usize = 64 << 10;
+/// A connection whose answers do not go out, or whose next request waits for others' answers to do so, is looked at so
+/// often.
+const LOOK: Duration = Duration::from_secs(1);
+/// Bytes that wait to be taken as requests are noted as a sign of life so often at most.
+const SIGN_OF_LIFE_MS: u64 = 100;
+/// Who takes nothing of its answers for so long is closed if somebody waits for the room that they take.
+const STALLED_MS: u64 = 10_000;
 
 thread_local! {
     /// Idle connections have no buffer of their own; each thread has one to read into.
@@ -66,6 +76,23 @@ impl From<io::Error> for End {
     }
 }
 
+/// Why nothing more is read. What came before is done, and answered if somebody may be there to read it.
+#[derive(Debug, Clone, Copy)]
+enum Over {
+    ByClient,
+    Garbage(&'static str),
+}
+
+/// What a connection waited for.
+enum Woken {
+    Read(usize),
+    Writable,
+    Outbox,
+    Room,
+    /// Nothing has happened for a while.
+    Look,
+}
+
 /// Reads into this thread's buffer, which is the caller's until it awaits again. Unlike waiting for
 /// `readable` and trying, this remembers that a short read has emptied the socket, and saves the call that
 /// would only say so.
@@ -75,6 +102,18 @@ fn poll_read(stream: &mut TcpStream, cx: &mut Context<'_>) -> Poll<io::Result<us
         ready!(Pin::new(stream).poll_read(cx, &mut buffer))?;
         Poll::Ready(Ok(buffer.filled().len()))
     })
+}
+
+/// Waits for the socket, to read and to write. Never ready for neither.
+fn poll_socket(
+    stream: &mut TcpStream,
+    cx: &mut Context<'_>,
+    (reads, writes): (bool, bool),
+) -> Poll<io::Result<Woken>> {
+    if writes && let Poll::Ready(ready) = stream.poll_write_ready(cx) {
+        return Poll::Ready(ready.map(|()| Woken::Writable));
+    }
+    if reads { poll_read(stream, cx).map_ok(Woken::Read) } else { Poll::Pending }
 }
 
 struct ClientConn {
@@ -88,9 +127,14 @@ struct ClientConn {
     partial: Vec<u8>,
     sending: Sending,
     shaken_hands: bool,
-    /// The client has sent what is no request. What came before it is still answered, then this is the end.
-    doomed: Option<&'static str>,
+    over: Option<Over>,
     bytes_since_idle: usize,
+    /// The next request waits for others' answers to go out.
+    waiter: Option<Waiter>,
+    /// Since when the client has taken nothing of what waits for it.
+    blocked_since: Option<Mono>,
+    looked: Mono,
+    noted_alive: Mono,
 }
 
 /// Serves a connection until its end.
@@ -112,8 +156,12 @@ pub(crate) async fn serve(
         partial: Vec::new(),
         sending: Sending::default(),
         shaken_hands: false,
-        doomed: None,
+        over: None,
         bytes_since_idle: 0,
+        waiter: None,
+        blocked_since: None,
+        looked: Mono(0),
+        noted_alive: Mono(0),
     };
     let mut end = client.run().await;
     if let End::Word(asked) = end {
@@ -151,79 +199,158 @@ impl ClientConn {
         Ok(())
     }
 
-    /// Waits for the socket or the outbox, and deals with what there is.
+    /// Sends what there is, deals with what was read, and waits for the socket or the outbox.
     async fn turn(&mut self) -> Result<(), End> {
-        self.flush().await?;
-        if let Some(what) = self.doomed {
-            if self.outbox.unanswered() == 0 {
-                return Err(End::Garbage(what));
-            }
-            self.outbox.woken().await;
-            return Ok(());
+        let all_answered = self.outbox.unanswered() == 0;
+        let is_closing = match self.send()? {
+            Some(close) => close.is_some(),
+            None => self.outbox.is_closing(),
+        };
+        if is_closing {
+            return Err(self.last_words().await);
         }
-        if !self.partial.is_empty() && self.may_read() && self.take_frames_of_partial()? {
-            // A batch that took its share of the member's time goes on after others.
-            tokio::task::yield_now().await;
-            return Ok(());
-        }
-        if self.may_read() {
-            self.sending.shrink();
-            tokio::select! {
-                biased;
-                read = poll_fn(|cx| poll_read(&mut self.stream, cx)) => self.arrived(read?)?,
-                () = self.outbox.woken() => {}
+        if self.may_execute() {
+            if !self.partial.is_empty() && self.take_frames_of_partial()? {
+                // A batch that took its share of the member's time goes on after others.
+                tokio::task::yield_now().await;
+                return Ok(());
             }
-        } else {
-            self.outbox.woken().await;
+            match self.over {
+                Some(Over::Garbage(what)) if all_answered => return Err(End::Garbage(what)),
+                // The last answer came after the others were sent.
+                Some(Over::Garbage(_)) if self.outbox.unanswered() == 0 => return Ok(()),
+                Some(Over::ByClient) if self.waiter.is_none() => return Err(End::Closed),
+                _ => {}
+            }
+        }
+        let reads = self.may_read();
+        if self.blocked_since.is_some() || self.waiter.is_some() {
+            self.look(reads)?;
+            let woken = tokio::time::timeout(LOOK, self.wait(reads)).await;
+            return self.woken(woken.unwrap_or(Ok(Woken::Look))?);
+        }
+        self.sending.shrink();
+        let woken = self.wait(reads).await?;
+        self.woken(woken)
+    }
+
+    async fn wait(&mut self, reads: bool) -> io::Result<Woken> {
+        let wants = (reads, !self.sending.is_empty());
+        tokio::select! {
+            biased;
+            ready = poll_fn(|cx| poll_socket(&mut self.stream, cx, wants)) => ready,
+            () = self.outbox.woken() => Ok(Woken::Outbox),
+            () = self.driver.room.freed(), if self.waiter.is_some() => Ok(Woken::Room),
+        }
+    }
+
+    fn woken(&mut self, woken: Woken) -> Result<(), End> {
+        match woken {
+            Woken::Read(n) => self.arrived(n)?,
+            Woken::Room | Woken::Look => self.waiter = None,
+            Woken::Writable | Woken::Outbox => {}
         }
         Ok(())
     }
 
-    /// With too much unanswered the socket waits: TCP holds the client back.
-    fn may_read(&mut self) -> bool {
+    /// With too much unanswered, or with answers that do not go out, requests wait; then little more is read, and TCP
+    /// holds the client back.
+    fn may_execute(&mut self) -> bool {
         let unanswered = self.outbox.unanswered();
         if unanswered == 0 {
             self.bytes_since_idle = 0;
         }
-        unanswered < self.limits.unanswered_max
+        self.sending.is_empty()
+            && self.waiter.is_none()
+            && unanswered < self.limits.unanswered_max
             && self.bytes_since_idle < UNANSWERED_BYTES_MAX
             && !self.outbox.holds_back()
     }
 
-    /// Writes until the outbox is empty. While the peer takes nothing, nothing is read from it either.
-    async fn flush(&mut self) -> Result<(), End> {
+    fn may_read(&mut self) -> bool {
+        self.over.is_none() && (self.may_execute() || self.partial.len() < READ_AHEAD)
+    }
+
+    /// Once in a while: what has to be known of a connection that is held up.
+    fn look(&mut self, reads: bool) -> Result<(), End> {
+        let now = self.driver.clock.mono();
+        if now.0.saturating_sub(self.looked.0) < LOOK.as_millis() as u64 {
+            return Ok(());
+        }
+        let moves = self.blocked_since.is_some_and(|since| since >= self.looked);
+        self.looked = now;
+        let blocked_ms = self.blocked_since.map_or(0, |since| now.0.saturating_sub(since.0));
+        if blocked_ms > STALLED_MS && self.driver.room.is_wanted() && self.sending.takes_room() {
+            tracing::warn!(
+                conn = ?self.conn,
+                "a client has taken nothing of its answers for {STALLED_MS} ms, and others wait for the memory that \
+                 they take (largeAnswersMaxBytes): its connection is closed, its session goes on"
+            );
+            return Err(End::Closed);
+        }
+        // Its pings cannot be read for all that it has asked before. That it takes its answers is a sign of life too, and
+        // while it is this server that has it wait nobody can tell.
+        if !reads && self.over.is_none() && (moves || self.waiter.is_some()) {
+            self.driver.step(Input::Alive { conn: self.conn });
+        }
+        Ok(())
+    }
+
+    /// Bytes of requests that wait.
+    fn note_sign_of_life(&mut self) {
+        let now = self.driver.clock.mono();
+        if now.0.saturating_sub(self.noted_alive.0) >= SIGN_OF_LIFE_MS {
+            self.noted_alive = now;
+            self.driver.step(Input::Alive { conn: self.conn });
+        }
+    }
+
+    /// Writes until the outbox is empty, and says whether the connection is to be closed then; `None` if the socket takes
+    /// no more.
+    fn send(&mut self) -> Result<Option<Option<CloseReason>>, End> {
+        let mut moves = false;
         loop {
-            let close = self.outbox.take(&mut self.sending);
-            while !self.sending.is_empty() {
-                let written = match self.sending.single() {
-                    Some(bytes) => self.stream.try_write(bytes),
-                    None => self.stream.try_write_vectored(&self.sending.slices()),
-                };
-                match written {
-                    Ok(0) => return Err(End::Closed),
-                    Ok(n) => self.sending.advance(n),
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.until_writable().await?,
-                    Err(error) => return Err(error.into()),
+            if self.sending.is_empty() {
+                let close = self.outbox.take(&mut self.sending);
+                if self.sending.is_empty() {
+                    self.blocked_since = None;
+                    return Ok(Some(close));
                 }
             }
-            if close.is_some() {
-                return Err(self.close().await);
-            }
-            if self.outbox.len() == 0 {
-                return Ok(());
+            let written = match self.sending.single() {
+                Some(bytes) => self.stream.try_write(bytes),
+                None => self.stream.try_write_vectored(&self.sending.slices()),
+            };
+            match written {
+                Ok(0) => return Err(End::Closed),
+                Ok(n) => {
+                    self.sending.advance(n);
+                    moves = true;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if moves || self.blocked_since.is_none() {
+                        self.blocked_since = Some(self.driver.clock.mono());
+                    }
+                    return Ok(None);
+                }
+                Err(error) => return Err(error.into()),
             }
         }
     }
 
     /// A connection that is to be closed waits for its client only a moment longer.
-    async fn until_writable(&mut self) -> Result<(), End> {
-        if self.outbox.is_closing() {
-            let waited = tokio::time::timeout(LAST_WORDS, self.stream.writable()).await;
-            return waited.map_err(|_| End::Closed)?.map_err(End::Io);
-        }
-        tokio::select! {
-            ready = self.stream.writable() => ready.map_err(End::Io),
-            () = self.outbox.woken() => Ok(()),
+    async fn last_words(&mut self) -> End {
+        loop {
+            match self.send() {
+                Ok(Some(_)) => return self.close().await,
+                Ok(None) => {}
+                Err(end) => return end,
+            }
+            match tokio::time::timeout(LAST_WORDS, self.stream.writable()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => return End::Io(error),
+                Err(_) => return End::Closed,
+            }
         }
     }
 
@@ -249,17 +376,23 @@ impl ClientConn {
     fn arrived(&mut self, n: usize) -> Result<(), End> {
         if n == 0 {
             self.driver.traffic.count_dropped();
-            return Err(End::Closed);
+            self.over = Some(Over::ByClient);
+            return Ok(());
         }
         self.driver.traffic.count_bytes(n);
+        let executes = self.may_execute();
+        self.bytes_since_idle += n;
         SCRATCH.with_borrow_mut(|scratch| {
-            self.bytes_since_idle += n;
-            if self.partial.is_empty() {
+            if executes && self.partial.is_empty() {
                 let used = self.take_frames(&scratch[..n])?;
                 self.partial.extend_from_slice(&scratch[used..n]);
-            } else {
-                self.partial.extend_from_slice(&scratch[..n]);
+                return Ok(());
+            }
+            self.partial.extend_from_slice(&scratch[..n]);
+            if executes {
                 self.take_frames_of_partial()?;
+            } else {
+                self.note_sign_of_life();
             }
             Ok(())
         })
@@ -288,13 +421,14 @@ impl ClientConn {
         }
         let mut requests = Vec::new();
         let mut ends = Vec::new();
+        let mut garbage = None;
         let mut at = used;
         loop {
             match frame::split(&bytes[at..], self.limits.frame_max) {
                 frame::Split::Frame { payload, used } => {
                     // Less than a request header: upstream closes without an answer.
                     let Ok(request) = ClientRequest::decode(payload) else {
-                        self.doomed = Some("no request header");
+                        garbage = Some("no request header");
                         break;
                     };
                     at += used;
@@ -303,16 +437,30 @@ impl ClientConn {
                 }
                 frame::Split::Incomplete { .. } => break,
                 frame::Split::BadLength(_) => {
-                    self.doomed = Some("a frame length below zero or above jute.maxbuffer");
+                    garbage = Some("a frame length below zero or above jute.maxbuffer");
                     break;
                 }
             }
         }
-        if requests.is_empty() {
-            return Ok(used);
+        if !requests.is_empty() {
+            let all = requests.len();
+            let taken = self.driver.requests(self.conn, &self.outbox, requests);
+            if taken.waits_for_room {
+                self.waiter = Some(Waiter::at(&self.driver.room));
+            }
+            if taken.count > 0 {
+                used = ends[taken.count - 1];
+            }
+            if taken.count < all {
+                return Ok(used);
+            }
         }
-        let taken = self.driver.requests(self.conn, &self.outbox, requests);
-        Ok(ends[taken - 1])
+        // All whole requests before it are taken.
+        if let Some(what) = garbage {
+            self.over = Some(Over::Garbage(what));
+            return Ok(bytes.len());
+        }
+        Ok(used)
     }
 
     /// The first bytes: a four-letter word or the handshake.

@@ -7,6 +7,7 @@ use crate::{
     outbox::Outbox,
     peers::{AddressBook, ElectionDoor, PeerOutbox, QuorumDoor, WAITING_MAX},
     responses::Responses,
+    room::Room,
     snapshot_thread::SnapshotQueue,
 };
 use ostler_proto::{id::Xid, quorum_packet::Packet};
@@ -97,6 +98,7 @@ pub(crate) struct Driver {
     waiting_for_peers: Arc<AtomicUsize>,
     reloaded: Notify,
     pub(crate) traffic: Traffic,
+    pub(crate) room: Arc<Room>,
 }
 
 /// Counts of clients' connections since the start or `srst`.
@@ -137,6 +139,8 @@ impl Traffic {
 
 /// A batch stops when so much output waits for its connection: it goes out first.
 const OUTBOX_PAUSE: usize = 256 << 10;
+/// The same while the answers of all connections take all the room that they have, and what is a small answer then.
+const OUTBOX_PAUSE_WHEN_FULL: usize = 16 << 10;
 /// And when so much will wait as soon as a write commits.
 const PROMISED_PAUSE: usize = 8 << 20;
 
@@ -151,6 +155,14 @@ fn is_over(server: &Server, began: u64) -> bool {
     server.work_done() - began >= WORK_PER_HOLD
 }
 
+/// What became of a connection's requests.
+pub(crate) struct Taken {
+    /// Fewer than all if their answers pile up, or will, or when they have taken their share of the member's time.
+    pub(crate) count: usize,
+    /// The next one is a large read that waits until other connections' answers have gone.
+    pub(crate) waits_for_room: bool,
+}
+
 impl Driver {
     pub(crate) fn new(
         server: Server,
@@ -158,6 +170,7 @@ impl Driver {
         disk: Arc<DiskQueue>,
         snapshots: Arc<SnapshotQueue>,
         doors: Option<Doors>,
+        room: Room,
     ) -> Driver {
         let core = Core {
             server,
@@ -181,6 +194,7 @@ impl Driver {
             waiting_for_peers: Arc::default(),
             reloaded: Notify::new(),
             traffic: Traffic::default(),
+            room: Arc::new(room),
         }
     }
 
@@ -260,23 +274,33 @@ impl Driver {
         self.lock().server.mode()
     }
 
-    /// Takes the requests of one connection under one lock. Returns how many were taken: fewer than all if
-    /// their answers pile up, or will, or when they have taken their share of the member's time.
-    pub(crate) fn requests(&self, conn: ConnId, outbox: &Outbox, requests: Vec<ClientRequest<'_>>) -> usize {
-        let mut taken = 0;
+    /// Takes the requests of one connection under one lock, until their answers pile up or they have taken their share of
+    /// the member's time.
+    pub(crate) fn requests(&self, conn: ConnId, outbox: &Outbox, requests: Vec<ClientRequest<'_>>) -> Taken {
+        let mut taken = Taken { count: 0, waits_for_room: false };
         let core = &mut *self.lock();
         let now = self.clock.now();
         let began = core.server.work_done();
         for request in requests {
+            let promised = core.server.promised_to_all();
+            if self.room.is_scarce(promised) {
+                let size = core.server.answer_size(conn, &request.request);
+                if size > OUTBOX_PAUSE_WHEN_FULL && !self.room.fits(size, promised) {
+                    taken.waits_for_room = true;
+                    break;
+                }
+            }
+            let is_full = self.room.is_full(promised);
             outbox.count_request();
             core.server.step(now, Input::Request { conn, request }, &mut core.effects);
             self.route(core);
-            taken += 1;
+            taken.count += 1;
             if core.server.promised(conn) > PROMISED_PAUSE {
                 outbox.hold_back();
                 break;
             }
-            if outbox.len() > OUTBOX_PAUSE || is_over(&core.server, began) {
+            let pause = if is_full { OUTBOX_PAUSE_WHEN_FULL } else { OUTBOX_PAUSE };
+            if outbox.len() > pause || is_over(&core.server, began) {
                 break;
             }
         }
@@ -287,7 +311,7 @@ impl Driver {
     /// A new connection.
     pub(crate) fn accept(&self, peer: std::net::SocketAddr) -> (ConnId, Arc<Outbox>) {
         let conn = ConnId(self.next_conn.fetch_add(1, Ordering::Relaxed));
-        let outbox = Arc::new(Outbox::default());
+        let outbox = Arc::new(Outbox::new(self.room.clone()));
         let core = &mut *self.lock();
         core.outboxes.insert(conn, outbox.clone());
         core.server.step(self.clock.now(), Input::Accepted { conn, peer }, &mut core.effects);

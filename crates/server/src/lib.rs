@@ -19,6 +19,7 @@ pub mod logging;
 mod outbox;
 mod peers;
 mod responses;
+mod room;
 mod said;
 mod snapshot_thread;
 mod timer_task;

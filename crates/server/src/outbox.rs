@@ -3,11 +3,12 @@
 //! Everything for a client goes through its outbox, pushed while the core is locked: that alone gives each
 //! connection its order, a notification before any reply that shows the change.
 
+use crate::room::{Copied, Lent, Room, Unread};
 use ostler_proto::{
     connect::ConnectResponse,
-    id::Zxid,
     jute::Writer as _,
-    reply::{Body, Reply, ReplyHeader},
+    reply::{Body, OpResult, Reply, ReplyHeader},
+    request::MultiHeader,
     shared::SharedBytes,
     stat::Stat,
 };
@@ -15,7 +16,7 @@ use ostler_server_core::CloseReason;
 use std::{
     io::IoSlice,
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
@@ -23,56 +24,100 @@ use tokio::sync::Notify;
 
 /// Data from here on is not copied into the buffer but shared with the znode until it is written.
 const SHARE_FROM: usize = 16 << 10;
-/// A client that reads no notifications is dropped when so much of them waits.
-const UNREAD_MAX: usize = 64 << 20;
-/// Buffers larger than this are given back after use: most connections are idle most of the time.
+/// Buffers larger than this are given back after use: most connections are idle most of the time. What waits in larger
+/// ones is counted, see [`Room`].
 const KEEP_MAX: usize = 16 << 10;
 
 #[derive(Debug)]
 enum Chunk {
     Own(Vec<u8>),
-    Shared(SharedBytes),
+    Copied(Copied),
+    Shared(Lent),
 }
 
 impl Chunk {
     fn bytes(&self) -> &[u8] {
         match self {
             Chunk::Own(bytes) => bytes,
-            Chunk::Shared(bytes) => bytes,
+            Chunk::Copied(copied) => &copied.bytes,
+            Chunk::Shared(lent) => lent.bytes(),
+        }
+    }
+
+    fn own(&mut self) -> Option<&mut [u8]> {
+        match self {
+            Chunk::Own(bytes) => Some(bytes),
+            Chunk::Copied(copied) => Some(&mut copied.bytes),
+            Chunk::Shared(_) => None,
         }
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
-    /// Whole chunks before `tail`; only large data makes any.
+    /// Whole chunks before `tail`; only large data and much of it makes any.
     full: Vec<Chunk>,
+    full_len: usize,
     tail: Vec<u8>,
-    len: usize,
     close: Option<CloseReason>,
+    unread: Unread,
     /// Notifications pushed.
     notified: u64,
 }
 
 impl State {
+    fn len(&self) -> usize {
+        self.full_len + self.tail.len()
+    }
+
     /// Writes a successful reply's frame length and header; a body of so many bytes follows.
     fn begin(&mut self, reply: &Reply, body: usize) {
         self.tail.length(ReplyHeader::SIZE + body);
-        self.tail.i32(reply.xid.0);
-        self.tail.i64(reply.zxid.map_or(-1, Zxid::to_wire));
-        self.tail.i32(0);
+        reply.write_header(&mut self.tail);
     }
 
-    fn share(&mut self, bytes: &SharedBytes) {
-        let head = std::mem::take(&mut self.tail);
-        self.full.push(Chunk::Own(head));
-        self.full.push(Chunk::Shared(bytes.clone()));
+    fn share(&mut self, bytes: &SharedBytes, room: &Arc<Room>) {
+        self.end_chunk(room);
+        self.full_len += bytes.len();
+        self.full.push(Chunk::Shared(Lent::new(bytes, room)));
+    }
+
+    fn end_chunk(&mut self, room: &Arc<Room>) {
+        let tail = std::mem::take(&mut self.tail);
+        self.full_len += tail.len();
+        let is_large = tail.len() > KEEP_MAX;
+        self.full.push(if is_large { Chunk::Copied(Copied::new(tail, room)) } else { Chunk::Own(tail) });
+    }
+
+    /// Writes a reply whose long data and names are shared, each by itself.
+    fn multi(&mut self, reply: &Reply, results: &[OpResult], room: &Arc<Room>) {
+        let (chunk, at) = (self.full.len(), self.tail.len());
+        self.tail.i32(0);
+        let before = self.len();
+        reply.write_header(&mut self.tail);
+        for result in results {
+            match result.shared() {
+                Some(bytes) if bytes.len() >= SHARE_FROM => {
+                    result.write_before(&mut self.tail);
+                    self.share(bytes, room);
+                    result.write_after(&mut self.tail);
+                }
+                _ => result.write(&mut self.tail),
+            }
+        }
+        MultiHeader::END.write(&mut self.tail);
+        let length = i32::try_from(self.len() - before).expect("a frame's length fits in 31 bits");
+        // Where its length stands: in the buffer that was the last one when it began.
+        let first = self.full.get_mut(chunk).map_or(Some(&mut self.tail[..]), Chunk::own);
+        let first = first.expect("what is shared comes behind its frame's header");
+        first[at..at + 4].copy_from_slice(&length.to_be_bytes());
     }
 }
 
 /// The queue, and the call that wakes the connection's task.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Outbox {
+    room: Arc<Room>,
     state: Mutex<State>,
     wake: Notify,
     unanswered: AtomicUsize,
@@ -80,25 +125,48 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
+    pub(crate) fn new(room: Arc<Room>) -> Outbox {
+        let state = State {
+            full: Vec::new(),
+            full_len: 0,
+            tail: Vec::new(),
+            close: None,
+            unread: Unread::none(&room),
+            notified: 0,
+        };
+        Outbox {
+            room,
+            state: Mutex::new(state),
+            wake: Notify::new(),
+            unanswered: AtomicUsize::new(0),
+            holds_back: AtomicBool::new(false),
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         // A panic aborts the process, so a poisoned lock is never met.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Appends through `write`, and returns how many bytes; wakes the task if nothing waited before.
-    fn push(&self, write: impl FnOnce(&mut State)) -> usize {
+    /// Appends through `write`, and returns how many bytes; wakes the task if nothing waited before. Nothing comes behind
+    /// what closes the connection, and `None` is returned: an answer after an event that was dropped would have the client
+    /// believe that it knows of the change.
+    fn push(&self, write: impl FnOnce(&mut State)) -> Option<usize> {
         let mut state = self.lock();
-        let before = state.len;
-        let was_idle = state.len == 0 && state.close.is_none();
+        if state.close.is_some() {
+            return None;
+        }
+        let before = state.len();
         write(&mut state);
-        let full: usize = state.full.iter().map(|chunk| chunk.bytes().len()).sum();
-        state.len = full + state.tail.len();
-        let pushed = state.len.saturating_sub(before);
+        if state.tail.len() > KEEP_MAX {
+            state.end_chunk(&self.room);
+        }
+        let pushed = state.len() - before;
         drop(state);
-        if was_idle {
+        if before == 0 {
             self.wake.notify_one();
         }
-        pushed
+        Some(pushed)
     }
 
     pub(crate) fn connected(&self, response: &ConnectResponse) {
@@ -107,37 +175,52 @@ impl Outbox {
 
     /// Returns the size of the frame.
     pub(crate) fn reply(&self, reply: &Reply) -> usize {
-        self.unanswered.fetch_sub(1, Ordering::Relaxed);
         self.holds_back.store(false, Ordering::Relaxed);
-        self.push(|state| match &reply.result {
+        let pushed = self.push(|state| {
+            self.write_reply(state, reply);
+            // Under the lock: who sees that all is answered finds the answers.
+            self.unanswered.fetch_sub(1, Ordering::Relaxed);
+        });
+        if pushed.is_none() {
+            self.unanswered.fetch_sub(1, Ordering::Relaxed);
+        }
+        pushed.unwrap_or(0)
+    }
+
+    fn write_reply(&self, state: &mut State, reply: &Reply) {
+        let room = &self.room;
+        match &reply.result {
             Ok(Body::Data(Some(data), stat)) if data.len() >= SHARE_FROM => {
                 state.begin(reply, 4 + data.len() + Stat::SIZE);
                 state.tail.length(data.len());
-                state.share(data);
+                state.share(data, room);
                 stat.write(&mut state.tail);
             }
             Ok(Body::Children(names)) if names.len() >= SHARE_FROM => {
                 state.begin(reply, names.len());
-                state.share(names);
+                state.share(names, room);
             }
             Ok(Body::ChildrenStat(names, stat)) if names.len() >= SHARE_FROM => {
                 state.begin(reply, names.len() + Stat::SIZE);
-                state.share(names);
+                state.share(names, room);
                 stat.write(&mut state.tail);
             }
+            Ok(Body::Multi(results) | Body::BrokenMultiRead(results)) => state.multi(reply, results, room),
             _ => reply.write_frame(&mut state.tail),
-        })
+        }
     }
 
-    /// So many encoded notifications. True when the client has let too many of them wait.
+    /// So many encoded notifications. True when the client has let too many of them wait: these are dropped, and the
+    /// connection is closed. Answers that wait do not count; no more of them are made until they are read.
     pub(crate) fn notify(&self, frames: &[u8], count: u64) -> bool {
         let mut overfull = false;
         self.push(|state| {
-            overfull = state.len > UNREAD_MAX;
+            overfull = state.unread.bytes() + frames.len() > self.room.unread_max();
             if overfull {
                 state.close = Some(CloseReason::Protocol);
             } else {
                 state.tail.raw(frames);
+                state.unread.add(frames.len());
                 state.notified += count;
             }
         });
@@ -149,7 +232,7 @@ impl Outbox {
 
     /// Wakes the task even while it waits for a client that reads nothing.
     pub(crate) fn close(&self, reason: CloseReason) {
-        self.push(|state| state.close = state.close.or(Some(reason)));
+        self.push(|state| state.close = Some(reason));
         self.wake.notify_one();
     }
 
@@ -166,7 +249,7 @@ impl Outbox {
 
     /// Bytes that wait.
     pub(crate) fn len(&self) -> usize {
-        self.lock().len
+        self.lock().len()
     }
 
     /// Requests handed to the core and not answered yet.
@@ -201,14 +284,19 @@ impl Outbox {
         self.wake.notified().await;
     }
 
-    /// Takes all that waits into `sending`, and says whether the connection is to be closed after it.
+    /// Takes all that waits into `sending`, where nothing waits, and says whether the connection is to be closed after it.
     pub(crate) fn take(&self, sending: &mut Sending) -> Option<CloseReason> {
         let mut state = self.lock();
-        if state.len > 0 {
+        if state.len() > 0 {
             sending.chunks.append(&mut state.full);
-            let spare = std::mem::take(&mut sending.spare);
-            sending.chunks.push(Chunk::Own(std::mem::replace(&mut state.tail, spare)));
-            state.len = 0;
+            if !state.tail.is_empty() {
+                let spare = std::mem::take(&mut sending.spare);
+                sending.chunks.push(Chunk::Own(std::mem::replace(&mut state.tail, spare)));
+            }
+            state.full_len = 0;
+            if state.unread.bytes() > 0 {
+                sending.unread = Some(state.unread.take());
+            }
         }
         state.close
     }
@@ -221,11 +309,18 @@ pub(crate) struct Sending {
     /// Of the first chunk, already written.
     written: usize,
     spare: Vec<u8>,
+    /// The notifications among them.
+    unread: Option<Unread>,
 }
 
 impl Sending {
     pub(crate) fn is_empty(&self) -> bool {
         self.chunks.is_empty()
+    }
+
+    /// Whether any of it is counted, see [`Room`].
+    pub(crate) fn takes_room(&self) -> bool {
+        self.chunks.iter().any(|chunk| !matches!(chunk, Chunk::Own(_)))
     }
 
     /// What to write next, in one call.
@@ -263,6 +358,9 @@ impl Sending {
                 self.spare = bytes;
             }
         }
+        if self.chunks.is_empty() {
+            self.unread = None;
+        }
     }
 
     /// The connection has been idle: no buffer is kept for it.
@@ -275,17 +373,38 @@ impl Sending {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ostler_proto::id::Xid;
+    use ostler_proto::id::{Xid, Zxid};
 
-    fn replies(len: usize) -> [Reply; 3] {
+    const UNREAD_MAX: usize = 64 << 20;
+
+    impl Default for Outbox {
+        fn default() -> Outbox {
+            Outbox::new(Arc::new(Room::new(Some(1 << 40))))
+        }
+    }
+
+    fn replies(len: usize) -> [Reply; 5] {
         let bytes = SharedBytes::from(&vec![7; len][..]);
         let stat = Stat::default();
         let bodies = [
             Body::Data(Some(bytes.clone()), stat),
             Body::Children(bytes.clone()),
-            Body::ChildrenStat(bytes, stat),
+            Body::ChildrenStat(bytes.clone(), stat),
+            Body::Multi(parts(&bytes)),
+            Body::BrokenMultiRead(parts(&bytes)),
         ];
         bodies.map(|body| Reply { xid: Xid(1), zxid: Some(Zxid(2)), result: Ok(body) })
+    }
+
+    fn parts(bytes: &SharedBytes) -> Vec<OpResult> {
+        let (data, stat) = (Some(bytes.clone()), Stat::default());
+        let long = OpResult::GetData(Some(SharedBytes::from(&[8; SHARE_FROM][..])), stat);
+        let short = OpResult::GetData(Some(SharedBytes::from(&[8; 100][..])), stat);
+        let names = OpResult::GetChildren(bytes.clone());
+        let mut all = vec![OpResult::Error(-101), OpResult::GetData(None, stat), short.clone()];
+        all.extend([OpResult::GetData(data.clone(), stat), OpResult::GetData(data, stat), names, long]);
+        all.extend(vec![short; 300]);
+        all
     }
 
     #[test]
@@ -308,5 +427,44 @@ mod tests {
             }
             assert!(written == expected, "{len} bytes of data");
         }
+    }
+
+    fn taken(outbox: &Outbox) -> (Vec<u8>, Option<CloseReason>) {
+        let mut sending = Sending::default();
+        let close = outbox.take(&mut sending);
+        (sending.slices().iter().flat_map(|slice| slice.to_vec()).collect(), close)
+    }
+
+    fn small(xid: i32) -> Reply {
+        Reply { xid: Xid(xid), zxid: Some(Zxid(9)), result: Ok(Body::None) }
+    }
+
+    #[test]
+    fn answers_that_wait_are_no_reason_to_drop_an_event() {
+        let outbox = Outbox::default();
+        let [large, ..] = replies(1 << 20);
+        for _ in 0..90 {
+            outbox.count_request();
+            outbox.reply(&large);
+        }
+        let before = outbox.len();
+        assert!(!outbox.notify(b"an event", 1));
+        assert_eq!(outbox.len(), before + 8);
+    }
+
+    /// An answer that went out after a lost event would have the client believe that it knows of the change.
+    #[test]
+    fn nothing_goes_out_after_a_dropped_event() {
+        let outbox = Outbox::default();
+        let event = vec![1; 1 << 20];
+        let kept = (0..).take_while(|_| !outbox.notify(&event, 1)).count();
+        assert_eq!(kept << 20, UNREAD_MAX);
+        outbox.count_request();
+        outbox.reply(&small(7));
+        outbox.notify(b"later", 1);
+        outbox.raw(b"later");
+        assert_eq!(outbox.unanswered(), 0);
+        let (bytes, close) = taken(&outbox);
+        assert_eq!((bytes.len(), close), (UNREAD_MAX, Some(CloseReason::Protocol)));
     }
 }

@@ -361,6 +361,7 @@ impl World {
             shown: None,
             returns: false,
             closing: false,
+            sealed: false,
             gone: false,
         };
         self.net.conns.insert(conn, of);

@@ -163,6 +163,8 @@ pub(crate) struct Conn {
     pub(crate) returns: bool,
     /// The member wants no more of it.
     pub(crate) closing: bool,
+    /// An event for its client was dropped: nothing goes out any more.
+    pub(crate) sealed: bool,
     /// The member has been told of its end.
     pub(crate) gone: bool,
 }
@@ -219,6 +221,13 @@ impl Net {
             lane.dead = true;
             lane.parcels.clear();
         }
+    }
+}
+
+impl Lane {
+    /// Notifications that are not taken yet.
+    pub(crate) fn unread(&self) -> usize {
+        self.parcels.iter().filter(|(_, parcel)| matches!(parcel, Parcel::Event { .. })).count()
     }
 }
 

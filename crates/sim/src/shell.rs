@@ -10,6 +10,7 @@ use ostler_persistence::recovery;
 use ostler_proto::{
     id::{ServerId, Zxid},
     op::Op,
+    planted::{self, Bug},
     quorum_packet::Packet,
 };
 use ostler_server_core::{
@@ -21,6 +22,9 @@ use std::{borrow::Cow, collections::VecDeque};
 /// How long a leader's port is tried.
 const REFUSED_FOR: u64 = 300;
 const CONNECT_TIMEOUT: u64 = 400;
+/// Events that a client may leave unread, where clients read slowly; and how long the end of its connection takes then.
+const UNREAD_MAX: usize = 3;
+const DROPPED_MS: u64 = 30;
 
 impl World {
     pub(crate) fn step(&mut self, id: i64, input: Input<'_>) {
@@ -168,7 +172,7 @@ impl World {
             Effect::Reply { conn, reply } => self.tell_client(conn, Parcel::Reply(reply)),
             Effect::Notify { conns, zxid, kind, path } => {
                 for conn in conns {
-                    self.tell_client(conn, Parcel::Event { zxid, kind, path: path.to_string() });
+                    self.notify_client(conn, Parcel::Event { zxid, kind, path: path.to_string() });
                 }
             }
             Effect::Close { conn, reason } => {
@@ -214,8 +218,27 @@ impl World {
     }
 
     fn tell_client(&mut self, conn: ConnId, parcel: Parcel) {
-        let lane = self.net.conns[&conn].down;
-        self.send(lane, parcel);
+        let of = &self.net.conns[&conn];
+        if !of.sealed {
+            self.send(of.down, parcel);
+        }
+    }
+
+    /// A client that leaves too many events unread is not told of more, and loses its connection. What was changed it
+    /// learns when it comes back, if it was shown nothing later.
+    fn notify_client(&mut self, conn: ConnId, event: Parcel) {
+        let lane = &self.net.lanes[&self.net.conns[&conn].down];
+        if !self.shape.slow_readers || lane.unread() < UNREAD_MAX {
+            return self.tell_client(conn, event);
+        }
+        self.count("event dropped");
+        if planted::is(Bug::AnswersAfterDroppedEvent) {
+            return self.after(DROPPED_MS, Event::ConnGone { conn });
+        }
+        self.tell_client(conn, Parcel::End);
+        let of = self.net.conns.get_mut(&conn).unwrap();
+        (of.closing, of.sealed) = (true, true);
+        self.after(DROPPED_MS, Event::ConnGone { conn });
     }
 
     /// The member learns that a client's connection is over.

@@ -415,3 +415,41 @@ fn a_server_that_is_always_woken_late_gives_sessions_up_all_the_same() {
     m.flush();
     assert!(!m.server.tree().has_session(client.session));
 }
+
+/// Requests that the shell has not read yet are a sign of life, as those that it has read are.
+#[test]
+fn what_waits_to_be_read_keeps_a_session() {
+    let mut m = Member::new();
+    let (slow, silent) = (m.join_for(4000), m.join_for(4000));
+    for _ in 0..10 {
+        m.pass(2000);
+        m.step(Input::Alive { conn: slow.conn });
+        m.flush();
+    }
+    assert!(m.server.is_open(slow.conn) && !m.server.is_open(silent.conn));
+    let fresh = m.dial();
+    m.step(Input::Alive { conn: fresh });
+    m.pass(10_000);
+    m.flush();
+    assert!(!m.server.is_open(slow.conn), "then it ends like any other");
+    m.step(Input::Alive { conn: slow.conn });
+}
+
+/// What waits behind writes counts before it is answered, for its connection and for all of them.
+#[test]
+fn large_data_behind_a_write_is_promised() {
+    let mut m = Member::new();
+    let (a, b) = (m.join(), m.join());
+    m.ask(a, create("/large").data(&[7; 100_000])).unwrap();
+    for client in [a, b] {
+        m.send(client, set("/large", &[7; 100_000]));
+        m.send(client, get("/large"));
+        m.send(client, get("/large"));
+    }
+    assert!(m.server.promised(a.conn) >= 200_000);
+    assert_eq!(m.server.promised_to_all(), 400_000);
+    m.hang_up(b);
+    assert_eq!(m.server.promised_to_all(), 200_000);
+    m.flush();
+    assert_eq!((m.server.promised(a.conn), m.server.promised_to_all()), (0, 0));
+}

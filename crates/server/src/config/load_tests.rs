@@ -98,6 +98,7 @@ fn the_smallest_file_has_upstreams_defaults_but_purges() {
         min_session_timeout_ms: 6000,
         max_session_timeout_ms: 60_000,
         global_outstanding_limit: 1000,
+        large_answers_max_bytes: None,
         enforce_quota: false,
         extended_types_enabled: false,
         emulate_353_ttl_nodes: false,
@@ -145,7 +146,7 @@ fn every_obeyed_setting_arrives() {
          digest.enabled=false\ncloseSessionTxn.enabled=false\nserializeLastProcessedZxid.enabled=false\n\
          snapshot.compression.method=snappy\nsnapshot.trust.empty=true\ndb.autocreate=false\n\
          datadir.autocreate=false\nglobalOutstandingLimit=10\nlargeRequestThreshold=1000\n\
-         largeRequestMaxBytes=5000\nenforceQuota=true\nextendedTypesEnabled=true\nemulate353TTLNodes=true\n\
+         largeRequestMaxBytes=5000\nlargeAnswersMaxBytes=6000\nenforceQuota=true\nextendedTypesEnabled=true\nemulate353TTLNodes=true\n\
          znode.container.checkIntervalMs=70\nznode.container.maxPerMinute=80\n\
          znode.container.maxNeverUsedIntervalMs=90\nskipACL=yes\nDigestAuthenticationProvider.superDigest=super:x=\n\
          enforce.auth.enabled=true\nenforce.auth.schemes=digest, ip\nallowSaslFailedClients=true\n\
@@ -182,6 +183,7 @@ fn every_obeyed_setting_arrives() {
         min_session_timeout_ms: 300,
         max_session_timeout_ms: 90_000,
         global_outstanding_limit: 10,
+        large_answers_max_bytes: Some(6000),
         enforce_quota: true,
         extended_types_enabled: true,
         emulate_353_ttl_nodes: true,

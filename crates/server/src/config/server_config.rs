@@ -68,6 +68,8 @@ pub struct ServerConfig {
     pub min_session_timeout_ms: i32,
     pub max_session_timeout_ms: i32,
     pub global_outstanding_limit: u32,
+    /// Bytes that the answers of all connections may take while they wait; `None` for a part of the memory.
+    pub large_answers_max_bytes: Option<u64>,
     pub enforce_quota: bool,
     pub extended_types_enabled: bool,
     pub emulate_353_ttl_nodes: bool,
@@ -191,6 +193,7 @@ fn assemble(
         min_session_timeout_ms: timeouts.min_ms,
         max_session_timeout_ms: timeouts.max_ms,
         global_outstanding_limit: settings.unsigned("globalOutstandingLimit"),
+        large_answers_max_bytes: settings.limit("largeAnswersMaxBytes"),
         enforce_quota: settings.bool("enforceQuota"),
         extended_types_enabled: settings.bool("extendedTypesEnabled"),
         emulate_353_ttl_nodes: settings.bool("emulate353TTLNodes"),

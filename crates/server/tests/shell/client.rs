@@ -158,6 +158,19 @@ pub(crate) fn set_data(path: &str, data: &[u8]) -> Vec<u8> {
     out
 }
 
+/// A multiRead of the same znode so many times.
+pub(crate) fn multi_read(path: &str, times: usize) -> Vec<u8> {
+    let mut body = Vec::new();
+    for _ in 0..times {
+        body.i32(op::GET_DATA);
+        body.bool(false);
+        body.i32(-1);
+        body.raw(&path_watch(path, false));
+    }
+    body.raw(b"\xff\xff\xff\xff\x01\xff\xff\xff\xff");
+    body
+}
+
 pub(crate) fn add_watch(path: &str, mode: i32) -> Vec<u8> {
     let mut out = Vec::new();
     out.string(path);

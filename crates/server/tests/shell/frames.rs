@@ -89,6 +89,29 @@ fn what_came_before_a_bad_frame_is_still_done() {
     }
 }
 
+/// More than goes out at once: what a batch leaves over is not lost.
+#[test]
+fn all_that_came_before_a_bad_frame_is_answered() {
+    const READS: i32 = 60;
+    let server = TestServer::start();
+    let mut owner = Client::open(server.address);
+    owner.create("/some", &garbage(3, 40_000));
+    let bad_length = (-5_i32).to_be_bytes();
+    let short_header = [0, 0, 0, 4, 0, 0, 0, 1];
+    for (path, bad) in [("/before-length", &bad_length[..]), ("/before-header", &short_header)] {
+        let mut client = Client::open(server.address);
+        let reads = (0..READS).flat_map(|xid| request(xid, op::GET_DATA, &path_watch("/some", false)));
+        let mut all: Vec<u8> = reads.collect();
+        all.extend(request(READS, op::CREATE, &create(path, b"")));
+        all.extend(bad);
+        client.stream.write_all(&all).unwrap();
+        let answered: Vec<i32> =
+            std::iter::from_fn(|| read_frame(&mut client.stream)).map(|frame| reply(&frame).xid).collect();
+        assert_eq!(answered, (0..=READS).collect::<Vec<_>>(), "{path}");
+        assert!(owner.exists(path));
+    }
+}
+
 #[test]
 fn unknown_operations_are_answered_then_the_connection_closed() {
     let server = TestServer::start();

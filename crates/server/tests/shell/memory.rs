@@ -2,7 +2,8 @@
 
 use crate::{
     client::{
-        Client, add_watch, create, create_as, op, path_watch, request, set_data, socket, write_if_open,
+        Client, add_watch, create, create_as, multi_read, op, path_watch, request, set_data, socket,
+        write_if_open,
     },
     gate::{self, MemoryMeter},
     neighbour::Neighbour,
@@ -17,19 +18,6 @@ use std::{
 
 const MB: usize = 1 << 20;
 const EPHEMERAL: i32 = 1;
-
-/// A multiRead of the same znode so many times.
-fn many_reads(path: &str, times: usize) -> Vec<u8> {
-    let mut body = Vec::new();
-    for _ in 0..times {
-        body.i32(op::GET_DATA);
-        body.bool(false);
-        body.i32(-1);
-        body.raw(&path_watch(path, false));
-    }
-    body.raw(b"\xff\xff\xff\xff\x01\xff\xff\xff\xff");
-    body
-}
 
 /// Writes as much as the server takes, and gives up after a while without progress.
 fn write_what_is_taken(stream: &mut TcpStream, bytes: &[u8]) {
@@ -100,7 +88,7 @@ fn one_frame_that_asks_for_a_large_znode_five_hundred_times() {
     let neighbour = Neighbour::of(server.address);
     let mut client = Client::open(server.address);
     client.create("/large", &vec![7; MB - 1000]);
-    let body = many_reads("/large", 500);
+    let body = multi_read("/large", 500);
     let memory = MemoryMeter::start();
     client.send(op::MULTI_READ, &body);
     settle();
@@ -121,7 +109,7 @@ fn long_answers_behind_a_write_that_nobody_reads() {
     let neighbour = Neighbour::of(server.address);
     let mut owner = Client::open(server.address);
     owner.create("/large", &vec![7; MB - 1000]);
-    let parts = many_reads("/large", 60);
+    let parts = multi_read("/large", 60);
     let many = |code: i32, body: &[u8]| -> Vec<u8> {
         let write = request(1, op::SET_DATA, &set_data("/large", b"x"));
         // The znode is large again when the others are answered.
@@ -149,6 +137,53 @@ fn long_answers_behind_a_write_that_nobody_reads() {
     neighbour.content();
 }
 
+/// All of them want the same bytes, which the tree has.
+#[test]
+fn forty_long_multi_reads_that_nobody_reads() {
+    let _alone = gate::alone();
+    let server = TestServer::start_unguarded(|_| {});
+    let neighbour = Neighbour::of(server.address);
+    let mut owner = Client::open(server.address);
+    owner.create("/large", &vec![7; MB - 1000]);
+    let memory = MemoryMeter::start();
+    let deaf = deaf_readers(&server, &multi_read("/large", 60));
+    assert!(memory.peak_growth_mb() < 64, "{} MB", memory.peak_growth_mb());
+    drop(deaf);
+    neighbour.content();
+}
+
+fn deaf_readers(server: &TestServer, body: &[u8]) -> Vec<Client> {
+    let deaf = (0..40).map(|_| {
+        let mut client = Client::open(server.address);
+        client.send(op::MULTI_READ, body);
+        client
+    });
+    let deaf = deaf.collect();
+    settle();
+    deaf
+}
+
+/// Data that is short is copied: together the answers may take so much, and others wait for their turn.
+#[test]
+fn forty_multi_reads_of_copies_that_nobody_reads() {
+    const BOUND: usize = 100 * MB;
+    let _alone = gate::alone();
+    let server = TestServer::start_unguarded(|config| config.large_answers_max_bytes = Some(BOUND as u64));
+    let neighbour = Neighbour::of(server.address);
+    let mut owner = Client::open(server.address);
+    owner.create("/short", &vec![7; 15_000]);
+    owner.create("/large", &vec![7; MB - 1000]);
+    let memory = MemoryMeter::start();
+    let deaf = deaf_readers(&server, &multi_read("/short", 2000));
+    // One more than fits, and what it is made of.
+    assert!(memory.peak_growth_mb() < 100 + 2 * 30 + 64, "{} MB", memory.peak_growth_mb());
+    // Its turn comes when they are gone, or have taken nothing for long while somebody waits.
+    let large = owner.ask(op::GET_DATA, &path_watch("/large", false));
+    assert_eq!(large.error, 0);
+    drop(deaf);
+    neighbour.content();
+}
+
 /// And often enough that the answer would be longer than a frame can be.
 #[test]
 fn an_answer_longer_than_a_frame_can_be_does_not_stop_the_server() {
@@ -156,7 +191,7 @@ fn an_answer_longer_than_a_frame_can_be_does_not_stop_the_server() {
     let server = TestServer::start_unguarded(|_| {});
     let mut client = Client::open(server.address);
     client.create("/large", &vec![7; MB - 1000]);
-    let body = many_reads("/large", 2100);
+    let body = multi_read("/large", 2100);
     client.send(op::MULTI_READ, &body);
     client.stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let _ = client.reply();

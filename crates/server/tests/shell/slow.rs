@@ -1,13 +1,17 @@
 //! Clients that take their time, to write, to read or to say anything at all.
 
 use crate::{
-    client::{Client, create, ends_within, handshake, op, path_watch, read_frame, reply, request, socket},
+    client::{
+        Client, create, create_as, ends_within, handshake, multi_read, op, path_watch, read_frame, reply,
+        request, set_data, socket,
+    },
     neighbour::Neighbour,
     server::TestServer,
 };
 use ostler_proto::id::SessionId;
+use socket2::SockRef;
 use std::{
-    io::Write,
+    io::{Read, Write},
     thread,
     time::{Duration, Instant},
 };
@@ -83,5 +87,83 @@ fn a_session_that_expires_while_its_client_does_not_read_is_let_go() {
         deaf.send(op::GET_DATA, &path_watch("/large", false));
     }
     assert!(server.connections_fall_to(2), "the connection of the expired session stays");
+    neighbour.content();
+}
+
+const EPHEMERAL: i32 = 1;
+
+/// Takes a little at a time, for as long as given, and does `meanwhile` before each.
+fn read_slowly(client: &mut Client, lasts: Duration, mut meanwhile: impl FnMut(&mut Client)) {
+    SockRef::from(&client.stream).set_recv_buffer_size(128 << 10).unwrap();
+    let begun = Instant::now();
+    let mut bytes = vec![0; 64 << 10];
+    while begun.elapsed() < lasts {
+        meanwhile(client);
+        let n = client.stream.read(&mut bytes).expect("the connection stays open");
+        assert!(n > 0, "closed after {:?}", begun.elapsed());
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn who_reads_slowly_and_pings_keeps_its_session() {
+    let server = TestServer::start_with(|config| {
+        (config.tick_time_ms, config.min_session_timeout_ms) = (100, 300);
+    });
+    let neighbour = Neighbour::of(server.address);
+    let mut owner = Client::open(server.address);
+    owner.create("/large", &vec![1; 1 << 19]);
+    let mut slow = Client::open_for(server.address, 1000);
+    assert_eq!(slow.ask(op::CREATE, &create_as("/ephemeral", b"", EPHEMERAL)).error, 0);
+    slow.send(op::MULTI_READ, &multi_read("/large", 60));
+    let mut pinged = Instant::now();
+    read_slowly(&mut slow, Duration::from_secs(3), |slow| {
+        if pinged.elapsed() > Duration::from_millis(300) {
+            pinged = Instant::now();
+            slow.send(op::PING, &[]);
+        }
+    });
+    assert!(owner.exists("/ephemeral"), "its session lives");
+    neighbour.content();
+}
+
+/// It has sent so many requests ahead that its pings are not read yet: that it takes its answers is a sign of life too.
+#[test]
+fn who_reads_slowly_and_has_asked_for_much_ahead_keeps_its_session() {
+    let server = TestServer::start_with(|config| {
+        (config.tick_time_ms, config.min_session_timeout_ms) = (100, 300);
+    });
+    let neighbour = Neighbour::of(server.address);
+    let mut owner = Client::open(server.address);
+    owner.create("/large", &vec![1; 1 << 19]);
+    let mut slow = Client::open_for(server.address, 3000);
+    assert_eq!(slow.ask(op::CREATE, &create_as("/ephemeral", b"", EPHEMERAL)).error, 0);
+    slow.send(op::MULTI_READ, &multi_read("/large", 60));
+    slow.send(op::SET_DATA, &set_data("/large", &vec![2; 1 << 19]));
+    read_slowly(&mut slow, Duration::from_secs(6), |_| {});
+    assert!(owner.exists("/ephemeral"), "its session lives");
+    neighbour.content();
+}
+
+/// Its end is seen while its answers wait; what it asked for before is done all the same.
+#[test]
+fn what_came_before_the_end_is_done_however_slowly_it_reads() {
+    let server = TestServer::start();
+    let neighbour = Neighbour::of(server.address);
+    let mut owner = Client::open(server.address);
+    owner.create("/large", &vec![1; 1 << 19]);
+    let mut slow = Client::open(server.address);
+    SockRef::from(&slow.stream).set_recv_buffer_size(128 << 10).unwrap();
+    slow.send(op::MULTI_READ, &multi_read("/large", 60));
+    for _ in 0..20 {
+        slow.send(op::GET_DATA, &path_watch("/large", false));
+    }
+    slow.send(op::CREATE, &create("/last", b""));
+    slow.stream.shutdown(std::net::Shutdown::Write).unwrap();
+    thread::sleep(Duration::from_millis(300));
+    while read_frame(&mut slow.stream).is_some() {}
+    // Once a later write is done, so is that one.
+    owner.create("/later", b"");
+    assert!(owner.exists("/last"));
     neighbour.content();
 }

@@ -32,6 +32,15 @@ const KEYS: &[Key] = &[
     ),
     property("largeRequestThreshold", ANY_INT, "-1", Replaced(NO_LARGE_REQUESTS)),
     property("largeRequestMaxBytes", int_from(1), "104857600", Replaced(NO_LARGE_REQUESTS)),
+    file(
+        "largeAnswersMaxBytes",
+        ANY_LONG,
+        "-1",
+        Obeyed(
+            "Ostler's own: bytes that the answers of all clients together may take while they wait to be read; then \
+             large reads wait for their turn. -1 for a sixteenth of the machine's memory, at least 128 MiB",
+        ),
+    ),
     property("enforceQuota", LooseBoolean, "false", Obeyed("Writes over a hard quota fail")),
     property("extendedTypesEnabled", LooseBoolean, "false", Obeyed("TTL znodes can be created")),
     property(

@@ -1,0 +1,285 @@
+//! What all connections together may take of the memory for what waits to be read by their clients.
+//!
+//! Answers: above the bound large reads wait for their turn, see `Driver::requests`. Bytes that several answers share
+//! count once, and those that the tree shares with them count too, for it may let go of them at any time.
+//! Notifications: nobody asks for them at a chosen time, so a client that takes too few of them loses its connection.
+
+use ostler_proto::shared::SharedBytes;
+use rustc_hash::FxBuildHasher;
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+use tokio::sync::{Notify, futures::Notified};
+
+/// Of the machine's memory, where no bound is given.
+const PART_OF_MEMORY: u64 = 16;
+const LEAST: u64 = 128 << 20;
+/// Longer answers than one znode's may not take the last quarter: reads of one znode have their turn before them.
+const LONG: usize = 2 << 20;
+/// No answer is longer.
+const LONGEST: usize = 64 << 20;
+/// What one connection's unread notifications may be, and what each may have however many there are of others.
+const UNREAD_MAX: usize = 64 << 20;
+pub(crate) const UNREAD_LEAST: usize = 64 << 10;
+
+/// The bound, and what is taken of it.
+#[derive(Debug)]
+pub(crate) struct Room {
+    max: usize,
+    answers: AtomicUsize,
+    notifications: AtomicUsize,
+    /// How many chunks of answers hold the bytes at an address. A held address is no other's.
+    shared: Mutex<HashMap<usize, usize, FxBuildHasher>>,
+    waiting: AtomicUsize,
+    freed: Notify,
+}
+
+impl Room {
+    pub(crate) fn new(max: Option<u64>) -> Room {
+        let max = max.unwrap_or_else(|| (memory() / PART_OF_MEMORY).max(LEAST));
+        Room {
+            max: usize::try_from(max).unwrap_or(usize::MAX),
+            answers: AtomicUsize::new(0),
+            notifications: AtomicUsize::new(0),
+            shared: Mutex::default(),
+            waiting: AtomicUsize::new(0),
+            freed: Notify::new(),
+        }
+    }
+
+    /// Whether answers take all of it, together with those `promised`.
+    pub(crate) fn is_full(&self, promised: usize) -> bool {
+        self.answers.load(Ordering::Relaxed).saturating_add(promised) >= self.max
+    }
+
+    /// Whether an answer of so many bytes may have to wait for its turn. If not its size need not be known.
+    pub(crate) fn is_scarce(&self, promised: usize) -> bool {
+        self.is_beyond(self.max / 4 * 3, promised.saturating_add(LONGEST))
+    }
+
+    /// Whether an answer of about so many bytes fits. What is longer than all of it does once nothing is taken.
+    pub(crate) fn fits(&self, size: usize, promised: usize) -> bool {
+        let limit = if size > LONG { self.max / 4 * 3 } else { self.max };
+        !self.is_beyond(limit, promised.saturating_add(size)) || !self.is_beyond(0, promised)
+    }
+
+    fn is_beyond(&self, limit: usize, more: usize) -> bool {
+        self.answers.load(Ordering::Relaxed).saturating_add(more) > limit
+    }
+
+    /// Whether anybody waits for a turn.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
+    }
+
+    /// Waits until an answer has gone.
+    pub(crate) fn freed(&self) -> Notified<'_> {
+        self.freed.notified()
+    }
+
+    /// What a connection's unread notifications may be: less, the more there are of others.
+    pub(crate) fn unread_max(&self) -> usize {
+        let left = self.max.saturating_sub(self.notifications.load(Ordering::Relaxed));
+        (left / 4).clamp(UNREAD_LEAST, UNREAD_MAX)
+    }
+
+    fn shared(&self) -> MutexGuard<'_, HashMap<usize, usize, FxBuildHasher>> {
+        // A panic aborts the process, so a poisoned lock is never met.
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.answers.fetch_sub(bytes, Ordering::Relaxed);
+        if self.is_wanted() {
+            self.freed.notify_one();
+        }
+    }
+}
+
+/// Shared bytes in an answer.
+#[derive(Debug)]
+pub(crate) struct Lent {
+    bytes: SharedBytes,
+    room: Arc<Room>,
+}
+
+impl Lent {
+    pub(crate) fn new(bytes: &SharedBytes, room: &Arc<Room>) -> Lent {
+        let holders = &mut *room.shared();
+        match holders.entry(bytes.as_ptr() as usize) {
+            Entry::Occupied(mut of_others) => *of_others.get_mut() += 1,
+            Entry::Vacant(first) => {
+                first.insert(1);
+                room.answers.fetch_add(bytes.len(), Ordering::Relaxed);
+            }
+        }
+        Lent { bytes: bytes.clone(), room: room.clone() }
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        let is_last = match self.room.shared().entry(self.bytes.as_ptr() as usize) {
+            Entry::Occupied(entry) if *entry.get() == 1 => {
+                entry.remove();
+                true
+            }
+            Entry::Occupied(mut of_others) => {
+                *of_others.get_mut() -= 1;
+                false
+            }
+            Entry::Vacant(_) => false,
+        };
+        if is_last {
+            self.room.give_back(self.bytes.len());
+        }
+    }
+}
+
+/// Bytes of an answer that no other has.
+#[derive(Debug)]
+pub(crate) struct Copied {
+    pub(crate) bytes: Vec<u8>,
+    room: Arc<Room>,
+    counted: usize,
+}
+
+impl Copied {
+    pub(crate) fn new(bytes: Vec<u8>, room: &Arc<Room>) -> Copied {
+        let counted = bytes.len();
+        room.answers.fetch_add(counted, Ordering::Relaxed);
+        Copied { bytes, room: room.clone(), counted }
+    }
+}
+
+impl Drop for Copied {
+    fn drop(&mut self) {
+        self.room.give_back(self.counted);
+    }
+}
+
+/// A connection's notifications that are not read yet.
+#[derive(Debug)]
+pub(crate) struct Unread {
+    room: Arc<Room>,
+    bytes: usize,
+}
+
+impl Unread {
+    pub(crate) fn none(room: &Arc<Room>) -> Unread {
+        Unread { room: room.clone(), bytes: 0 }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(crate) fn add(&mut self, bytes: usize) {
+        self.bytes += bytes;
+        self.room.notifications.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// All of them, for whoever sends them.
+    pub(crate) fn take(&mut self) -> Unread {
+        std::mem::replace(self, Unread::none(&self.room))
+    }
+}
+
+impl Drop for Unread {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            self.room.notifications.fetch_sub(self.bytes, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A place among those who wait for a turn.
+#[derive(Debug)]
+pub(crate) struct Waiter(Arc<Room>);
+
+impl Waiter {
+    pub(crate) fn at(room: &Arc<Room>) -> Waiter {
+        room.waiting.fetch_add(1, Ordering::Relaxed);
+        Waiter(room.clone())
+    }
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The machine's memory, or what this process may have of it.
+fn memory() -> u64 {
+    let machine = rustix::system::sysinfo();
+    let of_machine = machine.totalram.saturating_mul(u64::from(machine.mem_unit).max(1));
+    let limit = std::fs::read_to_string("/sys/fs/cgroup/memory.max");
+    let limit = limit.ok().and_then(|text| text.trim().parse().ok());
+    limit.map_or(of_machine, |limit: u64| limit.min(of_machine))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shared_bytes_count_once_and_all_come_back() {
+        let room = Arc::new(Room::new(Some(100)));
+        let (one, other) = (SharedBytes::from(&[1; 60][..]), SharedBytes::from(&[1; 60][..]));
+        let twice = [Lent::new(&one, &room), Lent::new(&one, &room)];
+        assert!(!room.is_full(0) && room.is_full(40));
+        let more = Lent::new(&other, &room);
+        assert!(room.is_full(0));
+        drop(more);
+        let copied = Copied::new(vec![0; 40], &room);
+        assert!(room.is_full(0));
+        drop(copied);
+        let [first, second] = twice;
+        drop(first);
+        assert!(room.is_full(40), "the second holds them still");
+        drop(second);
+        assert!(!room.is_full(99) && room.shared().is_empty());
+    }
+
+    #[test]
+    fn long_answers_leave_room_for_others() {
+        const MB: usize = 1 << 20;
+        let room = Arc::new(Room::new(Some(100 << 20)));
+        assert!(room.fits(64 * MB, 0) && room.fits(200 * MB, 0), "nothing else is taken");
+        let taken = Copied::new(vec![0; 60 * MB], &room);
+        assert!(room.is_scarce(0) && room.fits(15 * MB, 0) && !room.fits(16 * MB, 0));
+        assert!(room.fits(MB, 39 * MB) && !room.fits(MB, 40 * MB));
+        drop(taken);
+        assert!(!room.is_scarce(10 * MB));
+    }
+
+    #[test]
+    fn the_more_others_leave_unread_the_less_each_may() {
+        let room = Arc::new(Room::new(Some(400 << 20)));
+        assert_eq!(room.unread_max(), UNREAD_MAX);
+        let mut deaf = Unread::none(&room);
+        deaf.add(360 << 20);
+        assert_eq!(room.unread_max(), 10 << 20);
+        deaf.add(60 << 20);
+        assert_eq!(room.unread_max(), UNREAD_LEAST);
+        let sent = deaf.take();
+        assert_eq!((deaf.bytes(), room.unread_max()), (0, UNREAD_LEAST));
+        drop(sent);
+        assert_eq!(room.unread_max(), UNREAD_MAX);
+    }
+
+    #[test]
+    fn a_bound_that_nobody_gives_is_a_part_of_the_memory() {
+        let room = Room::new(None);
+        assert!(room.max as u64 >= LEAST && (room.max as u64) <= memory().max(LEAST));
+    }
+}

@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+"""Bytes that are no request come behind whole requests: those are done and answered before the connection ends.
+
+The requests are 60 getData of 40 kB and a create, more than a server answers in one go. The bad frame is a length
+below zero, then one without a whole header.
+"""
+import os
+import struct
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from abuse.asking import Frames, get  # noqa: E402
+from rig.outcome import conclude, expect  # noqa: E402
+from rig.server import Server, arguments, work_folder  # noqa: E402
+from rig.wire import CREATE, Session, create_body  # noqa: E402
+
+READS, SIZE = 60, 40_000
+BAD = {"a length below zero": struct.pack(">i", -5), "half a header": struct.pack(">ii", 4, 1)}
+
+
+def frame(xid, op, body):
+    return struct.pack(">iii", len(body) + 8, xid, op) + body
+
+
+def check():
+    args = arguments(__doc__).parse_args()
+    faults = []
+    with Server(args.server, work_folder("bad-frame"), args.port) as server:
+        owner = Session(server.port)
+        owner.create("/some", b"x" * SIZE)
+        for n, (what, bad) in enumerate(BAD.items()):
+            path, client = "/before-%d" % n, Session(server.port)
+            requests = [get("/some")] * READS + [(CREATE, create_body(path))]
+            whole = b"".join(frame(xid + 1, op, body) for xid, (op, body) in enumerate(requests))
+            client.socket.sendall(whole + bad)
+            answered = len(Frames(client).until_end())
+            done = owner.exists(path) is not None
+            print("%s: %d of %d answered, the create %s" % (what, answered, len(requests), "done" if done else "not done"),
+                  flush=True)
+            if answered != len(requests) or not done:
+                faults.append("%s: %d of %d answered" % (what, answered, len(requests)))
+        owner.close()
+    expect(not faults, "; ".join(faults))
+    return "all whole requests were answered"
+
+
+if __name__ == "__main__":
+    conclude(check)
