@@ -556,7 +556,8 @@ impl World {
             (Route::ToServer(conn), Parcel::Connect(payload)) => {
                 let request = ConnectRequest::read(&payload).unwrap();
                 self.net.conns.get_mut(&conn).unwrap().returns = request.session != SessionId::NONE;
-                self.step(id, Input::Connect { conn, request });
+                let chance = self.bits_of(conn);
+                self.step(id, Input::Connect { conn, request, chance });
             }
             (Route::ToServer(conn), Parcel::Request(payload)) => {
                 let request = ClientRequest::decode(&payload).unwrap();
