@@ -465,6 +465,7 @@ impl World {
         let client = match self.net.conns[&conn].caller {
             Caller::Client(client) => client,
             Caller::Contender(contender) => return self.contender_gets(contender, conn, parcel),
+            Caller::Stranger => return,
         };
         if self.clients[client].conn != Some(conn) {
             return;

@@ -111,6 +111,7 @@ pub(crate) enum Event {
         member: i64,
     },
     Client(usize),
+    Stranger,
 }
 
 /// A member, up or down.
@@ -178,6 +179,8 @@ pub(crate) struct Shape {
     pub(crate) wide: bool,
     /// At the end nobody writes before all are back.
     pub(crate) idle_end: bool,
+    /// Somebody names sessions of others, and guesses at their passwords.
+    pub(crate) strangers: bool,
 }
 
 impl Shape {
@@ -426,9 +429,11 @@ impl World {
             | Event::TreeMoves { id, life, .. } => Some((*id, *life)),
             Event::Lane(lane) => self.net.lanes.get(lane)?.to,
             Event::ConnGone { conn } => self.net.conns.get(conn).map(|of| of.member),
-            Event::Resume { .. } | Event::Client(_) | Event::Contender(_) | Event::ContenderCalls { .. } => {
-                None
-            }
+            Event::Resume { .. }
+            | Event::Client(_)
+            | Event::Stranger
+            | Event::Contender(_)
+            | Event::ContenderCalls { .. } => None,
         }
     }
 
@@ -463,6 +468,7 @@ impl World {
             Event::TreeMoves { id, life, link, until } => self.tree_moves((id, life), link, until),
             Event::ConnGone { conn } => self.conn_gone(conn),
             Event::Client(client) => self.client_acts(client),
+            Event::Stranger => self.stranger_acts(),
             Event::Contender(contender) => self.contender_acts(contender),
             Event::ContenderCalls { contender, call, member } => {
                 self.contender_calls(contender, call, member);
@@ -556,7 +562,7 @@ impl World {
             (Route::ToServer(conn), Parcel::Connect(payload)) => {
                 let request = ConnectRequest::read(&payload).unwrap();
                 self.net.conns.get_mut(&conn).unwrap().returns = request.session != SessionId::NONE;
-                let chance = self.bits_of(conn);
+                let chance = self.bits_for(conn);
                 self.step(id, Input::Connect { conn, request, chance });
             }
             (Route::ToServer(conn), Parcel::Request(payload)) => {
