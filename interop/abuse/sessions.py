@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """A stranger with a session of its own goes for those of others, at a lone server and at an ensemble of three.
 
-    python3 interop/abuse/sessions.py [--server CMD] [--port N]
+    python3 interop/abuse/sessions.py [--server CMD] [--port N] [--secret]
 
 It counts back from its own id, it reads `ephemeralOwner` in Stats, and it names sessions with wrong passwords. Counted
 are the sessions that it got and ended, and the owners whose connections it closed. What must be so of Ostler is checked;
-of Java the same figures are shown, where each attack that is no use here has to be of use.
+of Java the same figures are shown, where each attack that is no use here has to be of use. With `--secret` passwords are
+made with a secret, and an id that was read is no use either.
 """
 import os
 import struct
@@ -131,20 +132,29 @@ def figures(ports):
     return {"counted back": counted_back(ports), "by ephemeralOwner": read_off(ports), "named": named(ports)}
 
 
+def secret_keys(folder):
+    path = os.path.join(folder, "session-secrets")
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w") as f:
+        f.write(os.urandom(32).hex() + "\n")
+    return {"sessionPasswords": "secret", "sessionSecrets": path}
+
+
 def check():
-    args = arguments(__doc__).parse_args()
+    args = arguments(__doc__, secret={"action": "store_true", "help": "passwords that do not follow from ids"}).parse_args()
     is_java = args.server.startswith("java")
-    with Server(args.server, work_folder("abuse"), args.port).start() as server:
+    folder = work_folder("abuse")
+    keys = secret_keys(folder) if args.secret else {}
+    with Server(args.server, os.path.join(folder, "one"), args.port, keys).start() as server:
         found = {"one server": figures([server.port])}
-    with Cluster([args.server] * 3, work_folder("abuse"), args.port + 10) as cluster:
+    with Cluster([args.server] * 3, os.path.join(folder, "three"), args.port + 10, keys) as cluster:
         cluster.start().wait_quorum()
         found["three"] = figures(cluster.ports())
     for where, of in found.items():
         print("%s: %s" % (where, ", ".join("%s: %d of %d" % (what, count, OWNERS) for what, count in of.items())))
-        # Of three Java servers an owner is disturbed by what is said at its own server.
         expected = OWNERS if is_java else 0
         for what in ("counted back", "named"):
             expect_equal(of[what], expected, "%s, %s" % (where, what))
+        expect_equal(of["by ephemeralOwner"], 0 if args.secret else OWNERS, "%s, by ephemeralOwner" % where)
     return "; ".join("%s: %s" % (where, of) for where, of in found.items())
 
 

@@ -76,6 +76,9 @@ impl Epoch {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ServerId(pub i64);
 
+/// The byte below the server's in the id of a session with a secret password.
+const SECRET_MARK: i64 = 0xff << 48;
+
 /// A client session. The top byte is the id of the server that made it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct SessionId(pub i64);
@@ -90,7 +93,21 @@ impl SessionId {
     pub fn drawn(server: ServerId, chance: u64) -> SessionId {
         // With nothing below the top byte an id could be none, or i64::MIN, which marks container nodes as an owner.
         let below = (chance & (u64::MAX >> 8)).max(1);
-        SessionId(server.0 << 56 | below as i64)
+        let drawn = SessionId(server.0 << 56 | below as i64);
+        if drawn.has_secret() { SessionId(drawn.0 ^ 1 << 48) } else { drawn }
+    }
+
+    /// The same, for a session whose password is made with a secret: all servers know it by the byte below the first.
+    ///
+    /// Where ids count up, these are the highest bits of a clock in ms that runs for 34 years: since the machine's start in
+    /// Java, and since 2004 in servers of earlier versions.
+    pub fn drawn_with_secret(server: ServerId, chance: u64) -> SessionId {
+        SessionId(server.0 << 56 | SECRET_MARK | (chance & (u64::MAX >> 16)) as i64)
+    }
+
+    /// Whether the session's password is made with a secret, and does not follow from the id alone.
+    pub fn has_secret(self) -> bool {
+        self.0 & SECRET_MARK == SECRET_MARK
     }
 }
 
@@ -136,8 +153,11 @@ mod tests {
     fn a_session_id_carries_the_server_and_chance() {
         let drawn = |server, chance| SessionId::drawn(ServerId(server), chance).0;
         assert_eq!(drawn(1, 0xabcd_ef01_2345_6789), 0x01cd_ef01_2345_6789);
-        assert_eq!(drawn(255, u64::MAX), -1);
+        assert_eq!(drawn(255, u64::MAX) as u64, 0xfffe_ffff_ffff_ffff, "this one would have a secret");
         assert_eq!(drawn(128, 7 << 56), i64::MIN + 1, "the owner of a container is no session");
         assert_eq!(drawn(256, 0), 1, "no session is no session");
+        let secret = SessionId::drawn_with_secret(ServerId(3), 0xabcd_ef01_2345_6789);
+        assert_eq!(secret.0, 0x03ff_ef01_2345_6789);
+        assert!(secret.has_secret() && !SessionId(drawn(3, u64::MAX)).has_secret());
     }
 }

@@ -4,6 +4,7 @@ use crate::{
     effect::{CloseReason, Effect},
     fifo::{AnswerForm, Numbered, Waiting},
     input::{ConnId, Mono, Now},
+    passwords::Verdict,
     server::{Phase, Pipeline, Server, Syncing, UNANSWERED},
     session::Owner,
 };
@@ -11,7 +12,6 @@ use ostler_proto::{
     connect::{ConnectRequest, ConnectResponse},
     id::{SessionId, Xid, Zxid},
     op::Op,
-    password,
     planted::{self, Bug},
     txn::Txn,
 };
@@ -104,7 +104,7 @@ impl Server {
     /// An id that no living session has.
     fn unused_session(&self, mut chance: u64) -> SessionId {
         loop {
-            let session = SessionId::drawn(self.config.server, chance);
+            let session = self.config.passwords.draw(self.config.server, chance);
             if self.sessions.get(session).is_none() && !self.tree.has_session(session) {
                 return session;
             }
@@ -124,9 +124,9 @@ impl Server {
     ) {
         let session = request.session;
         let answer_read_only = request.read_only.is_some();
-        let opens = password::opens(session, request.password);
-        if !opens && !planted::is(Bug::PasswordSeenLate) {
-            return self.expired(conn, answer_read_only, effects);
+        let verdict = self.config.passwords.judge(session, request.password);
+        if verdict != Verdict::Right && !planted::is(Bug::PasswordSeenLate) {
+            return self.not_opened(conn, session, verdict, answer_read_only, effects);
         }
         if let Some(other) = self.sessions.get(session).and_then(|session| session.conn)
             && other != conn
@@ -136,7 +136,7 @@ impl Server {
                 state.conn = None;
             }
         }
-        if !opens {
+        if verdict != Verdict::Right {
             return self.expired(conn, answer_read_only, effects);
         }
         let known = self.sessions.get(session).is_some_and(|state| !state.closing);
@@ -154,6 +154,23 @@ impl Server {
         } else {
             self.expired(conn, answer_read_only, effects);
         }
+    }
+
+    /// Who may have a password that another server takes is not told that its session is gone, for that would be the end of
+    /// it: without an answer a client tries the others.
+    fn not_opened(
+        &mut self,
+        conn: ConnId,
+        session: SessionId,
+        verdict: Verdict,
+        answer_read_only: bool,
+        effects: &mut alloc::vec::Vec<Effect>,
+    ) {
+        let is_gone = self.leader.is_some() && self.sessions.get(session).is_none();
+        if verdict == Verdict::Unknown && !is_gone {
+            return self.close(conn, CloseReason::PasswordUnknown, effects);
+        }
+        self.expired(conn, answer_read_only, effects);
     }
 
     fn expired(&mut self, conn: ConnId, answer_read_only: bool, effects: &mut alloc::vec::Vec<Effect>) {
@@ -270,7 +287,7 @@ impl Server {
         let response = ConnectResponse {
             timeout_ms,
             session,
-            password: password::password_of(session),
+            password: self.config.passwords.password_of(session),
             read_only: answer_read_only.then_some(self.is_read_only()),
         };
         self.count_handshake_answer(conn);

@@ -179,6 +179,7 @@ impl Plan {
             slow_readers: one_of(3) == 0,
             idle_end: one_of(2) == 0,
             strangers: self.seed % 5 == 3,
+            secret: self.seed % 10 == 3,
             ..shape
         }
     }
@@ -215,6 +216,7 @@ impl Plan {
             wide: false,
             idle_end: false,
             strangers: false,
+            secret: false,
             // Nothing may need it: with a minute, who waits for it without need is not there at the end.
             init_ms: [1_500, 60_000][one_of(2)],
             // Longer than many of their sessions last: who is cut off does not know it for so long.

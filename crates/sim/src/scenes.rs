@@ -168,5 +168,6 @@ fn shape(seed: u64) -> Shape {
         wide: false,
         idle_end: false,
         strangers: false,
+        secret: false,
     }
 }

@@ -40,8 +40,10 @@ impl World {
         let mut almost = right;
         almost[self.chance.below(16) as usize] ^= 1 << self.chance.below(8);
         let neighbours = password_of(SessionId(session.0.wrapping_add(1)));
+        // What follows from the id is no password where there is a secret.
+        let derived = if session.has_secret() { &right[..] } else { &right[..15] };
         let wrong: [Option<&[u8]>; 5] =
-            [None, Some(&[0; 16]), Some(&almost), Some(&right[..15]), Some(&neighbours)];
+            [None, Some(&[0; 16]), Some(&almost), Some(derived), Some(&neighbours)];
         let request = ConnectRequest {
             protocol_version: 0,
             last_zxid_seen: 0,

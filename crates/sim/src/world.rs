@@ -26,6 +26,7 @@ use ostler_proto::{
 use ostler_server_core::{
     ClientRequest, CoreConfig, EnsembleConfig, Input, LearnerMaster, Now, Server,
     ensemble::{LocalSessions, MemberMode, Observing},
+    passwords::{NewPasswords, Passwords, Secret},
 };
 use ostler_zab::{
     ElectionTiming, HistoryLimits, ReignLength,
@@ -181,9 +182,20 @@ pub(crate) struct Shape {
     pub(crate) idle_end: bool,
     /// Somebody names sessions of others, and guesses at their passwords.
     pub(crate) strangers: bool,
+    /// Session passwords are made with a secret.
+    pub(crate) secret: bool,
 }
 
 impl Shape {
+    fn passwords(&self) -> Passwords {
+        let secret = Secret::new(b"what all members know");
+        if self.secret {
+            Passwords { new: NewPasswords::Secret, secrets: secret.into_iter().collect() }
+        } else {
+            Passwords::default()
+        }
+    }
+
     /// The servers that the ensemble begins with.
     pub(crate) fn membership(&self) -> Membership {
         let lines = (1..=self.voters + self.observers).map(|id| line(id, id > self.voters) + "\n");
@@ -350,6 +362,7 @@ impl World {
             snapshot_txns: shape.snapshot_txns,
             reconfig: shape.reconfig,
             skip_acl: shape.reconfig,
+            passwords: shape.passwords(),
             seed,
             ..CoreConfig::default()
         };

@@ -7,16 +7,18 @@ use crate::{
 use ostler_proto::{
     acl::Id,
     connect::ConnectRequest,
-    id::SessionId,
+    id::{Epoch, ServerId, SessionId},
     jute::Writer,
     membership::Membership,
     op::Op,
     password::password_of,
-    quorum_packet::Packet,
+    quorum_packet::{LearnerInfo, PROTOCOL_VERSION, Packet},
     stat::ExtendedTypes,
 };
 use ostler_server_core::{
-    ClientRequest, CloseReason, ConnId, Effect, Input, PeerMessage, ensemble::LocalSessions,
+    ClientRequest, CloseReason, ConnId, CoreConfig, Effect, Input, PeerMessage,
+    ensemble::{LocalSessions, MemberMode},
+    passwords::{NewPasswords, Passwords, Secret},
 };
 use ostler_tree::Tree;
 use ostler_zab::leading::LinkId;
@@ -94,10 +96,13 @@ fn assert_left_alone(kind: &str, member: &mut Member, session: SessionId, read_o
     let conn = ConnId(300);
     calls(member, conn, session, Some(&right), read_only);
     let asked = Packet::Revalidate { session, timeout_ms: TIMEOUT_MS };
-    let asks = member.effects.iter().any(|of| matches!(of, Effect::ToPeer { message: PeerMessage::Packet(packet), .. } if *packet == asked));
-    let refused = member.effects.iter().any(|of| {
-        matches!(of, Effect::Close { conn: of, reason: CloseReason::ReadOnly } if *of == conn)
-    });
+    let asks = member.effects.iter().any(
+        |of| matches!(of, Effect::ToPeer { message: PeerMessage::Packet(packet), .. } if *packet == asked),
+    );
+    let refused = member
+        .effects
+        .iter()
+        .any(|of| matches!(of, Effect::Close { conn: of, reason: CloseReason::ReadOnly } if *of == conn));
     assert!(
         refused || asks || session_of(member, conn) == Some(session),
         "{kind}: the right password is believed"
@@ -219,4 +224,62 @@ fn a_stranger_writes_nothing_in_the_name_of_a_session() {
         _ => None,
     });
     assert_eq!(sent, Some((SESSION, vec![Id::new("ip", "127.0.0.1")])));
+}
+
+fn keeps(new: NewPasswords) -> CoreConfig {
+    let secrets = vec![Secret::new(b"a secret of this ensemble").unwrap()];
+    CoreConfig { passwords: Passwords { new, secrets }, ..CoreConfig::default() }
+}
+
+/// A learner of another make would tell clients that come to it that their sessions are gone. It is not needed, so it stays
+/// outside until the others have made passwords that it can judge.
+#[test]
+fn a_learner_that_cannot_judge_passwords_stays_outside() {
+    use NewPasswords::{Derived, Leaving, Secret};
+    for (new, knows_secrets, stays_outside) in
+        [(Secret, false, true), (Secret, true, false), (Leaving, false, false), (Derived, false, false)]
+    {
+        for observes in [false, true] {
+            let lines = "server.1=h1:1:2:participant;h1:3\nserver.2=h2:1:2:participant;h2:3\n\
+                         server.3=h3:1:2:participant;h3:3\nserver.4=h4:1:2:observer;h4:3\n";
+            let ensemble = Membership { version: at(1, 0).0, ..Membership::parse(lines).unwrap() };
+            let fresh = Tree::fresh(ExtendedTypes::default());
+            let mut member = Member::start_as(keeps(new), &ensemble, None, fresh, 1, |_| {});
+            // Without the second server there is no quorum, so that one is taken as it is.
+            member.reigns_with(&[2], &ensemble, 2);
+            assert_eq!(member.server.mode(), Some(MemberMode::Leader));
+            let number = if observes { 4 } else { 3 };
+            let info = LearnerInfo {
+                server: Some(ServerId(number)),
+                protocol: PROTOCOL_VERSION,
+                config_version: ensemble.version,
+                knows_secrets,
+            };
+            let (accepted, link) = (Epoch(1), LinkId(number as u64));
+            let packet = if observes {
+                Packet::ObserverInfo { accepted, info }
+            } else {
+                Packet::FollowerInfo { accepted, info }
+            };
+            member.hears(link, packet);
+            assert_eq!(member.has_hung_up(link), stays_outside, "{new:?}, it knows secrets: {knows_secrets}");
+        }
+    }
+}
+
+#[test]
+fn a_learner_says_that_it_knows_secrets() {
+    for (config, says) in [(keeps(NewPasswords::Derived), true), (CoreConfig::default(), false)] {
+        let ensemble = voters();
+        let fresh = Tree::fresh(ExtendedTypes::default());
+        let mut member = Member::start_as(config, &ensemble, None, fresh, 1, |_| {});
+        member.follows(&[2, 3], &ensemble, 2);
+        let said = member.effects.iter().find_map(|of| match of {
+            Effect::ToPeer { message: PeerMessage::Packet(Packet::FollowerInfo { info, .. }), .. } => {
+                Some(info.knows_secrets)
+            }
+            _ => None,
+        });
+        assert_eq!(said, Some(says));
+    }
 }

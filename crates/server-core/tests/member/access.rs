@@ -230,7 +230,8 @@ fn t4_the_catch_up_after_a_reconnect_tells_who_may_read() {
     ];
     assert_eq!(m.seen(bob), all);
     // That there is none she could be told by any answer.
-    let open = ["changed /open", "deleted /gone", "created /open", "children of /open", "deleted /gone", "-8: ok"];
+    let open =
+        ["changed /open", "deleted /gone", "created /open", "children of /open", "deleted /gone", "-8: ok"];
     assert_eq!(m.seen(eve), open);
     // What she was not told of is used up, as when a watch fires.
     m.ask(bob, set_acl("/secret", &[Acl::world(Perms::ALL)], -1)).unwrap();

@@ -30,9 +30,9 @@ fn conns(world: &World) -> Vec<Option<ostler_server_core::ConnId>> {
 #[test]
 fn strangers_disturb_nobody_at_a_leader_a_follower_or_an_observer() {
     for local in [LocalSessions::Off, LocalSessions::Fixed, LocalSessions::Upgradeable] {
-        for masters in [false, true] {
+        for (masters, secret) in [(false, false), (true, false), (true, true)] {
             let observing = Observing { masters, ..Observing::default() };
-            let mut world = started(3, Shape { observers: 1, local, observing, ..shape(3) });
+            let mut world = started(3, Shape { observers: 1, local, observing, secret, ..shape(3) });
             for member in world.ids() {
                 world.join(member);
             }
