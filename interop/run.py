@@ -105,6 +105,7 @@ def checks(args, port):
             Check("storm-5", "ensemble/storm.py", common + ["--size", "5", "--rounds", "10" if args.quick else "100"]),
             Check("mixed", "ensemble/mixed.py", common + (["--kills", "2"] if args.quick else []) + quick),
             Check("migrate", "ensemble/migrate.py", common),
+            Check("secrets", "ensemble/secrets.py", common),
             Check("reconfig", "ensemble/reconfig.py", common),
             Check("local-sessions", "ensemble/local_sessions.py", common + quick),
             Check("read-only", "ensemble/read_only.py", common + quick),
