@@ -130,7 +130,7 @@ fn no_client_deletes_as_the_reaper_does() {
     let mut body = Vec::new();
     body.string("/zookeeper/quota");
     member.is_asked(2, Op::DeleteContainer, &body);
-    assert_eq!(outcome(&member), Err(ErrorCode::Unimplemented));
+    assert_eq!(outcome(&member), Err(ErrorCode::MarshallingError));
     member.hears(LinkId(2), Packet::Ack(at(2, 2)));
     assert!(member.server.tree().get("/zookeeper/quota").is_some());
 }
