@@ -159,7 +159,12 @@ fn a_session_that_has_ended_writes_nothing_for_as_long_as_something_of_it_may_be
 #[test]
 fn who_has_not_taken_over_the_history_asks_in_vain() {
     let mut member = leader(LocalSessions::Off);
-    let info = LearnerInfo { server: Some(ServerId(9)), protocol: PROTOCOL_VERSION, config_version: 0 };
+    let info = LearnerInfo {
+        server: Some(ServerId(9)),
+        protocol: PROTOCOL_VERSION,
+        config_version: 0,
+        knows_secrets: false,
+    };
     let logged = |member: &Member| {
         let is_record =
             |effect: &&Effect| matches!(effect, Effect::Persist { op: PersistOp::Append { .. }, .. });
