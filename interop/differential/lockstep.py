@@ -259,16 +259,16 @@ class Lockstep:
         return CLOSED if frames == [(None, None)] else (("kind", "more"), ("frames", repr(frames)))
 
     def new_session(self, slot, timeout=LONG_TIMEOUT, follow=(), **options):
-        """A new session on both servers, whose ids must lie equally far from the first."""
+        """A new session on both servers, whose ids must name the same server."""
         body = protocol.connect(timeout, **options)
         answer = self.open(slot, (body, body), follow=follow)
         if answer is None:
             return None
         slot.number = self.sessions_made
         self.sessions_made += 1
-        gaps = [side.meet(session, slot.number) for side, session in zip(self.sides, slot.ids)]
-        self.check([(("kind", "session"), ("idCountedFromFirst", gaps[0]))],
-                   [(("kind", "session"), ("idCountedFromFirst", gaps[1]))], slot, ["new session"])
+        makers = [side.meet(session, slot.number) for side, session in zip(self.sides, slot.ids)]
+        self.check([(("kind", "session"), ("madeBy", makers[0]))],
+                   [(("kind", "session"), ("madeBy", makers[1]))], slot, ["new session"])
         self.coverage.situation("new session")
         self._after_connect(slot, follow)
         return answer

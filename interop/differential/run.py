@@ -107,10 +107,9 @@ class Run:
             self.steps.start(slot)
 
     def _first_contact(self, slot):
-        """The first session of a server process; later ids are counted from its own."""
+        """The first session of a server process."""
         for side in self.sides:
             side.server.wait_until_serving()
-            side.first_sessions = {}
         self.lockstep.new_session(slot)
 
     def _stream(self, until):

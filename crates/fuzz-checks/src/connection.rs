@@ -173,7 +173,7 @@ impl World {
         if !client.shaken_hands {
             let Ok(request) = ostler_proto::connect::ConnectRequest::read(payload) else { return false };
             client.shaken_hands = true;
-            self.step(Input::Connect { conn, request });
+            self.step(Input::Connect { conn, request, chance: conn.0 });
             return true;
         }
         let Ok(request) = ClientRequest::decode(payload) else { return false };

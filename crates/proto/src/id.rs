@@ -76,6 +76,9 @@ impl Epoch {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ServerId(pub i64);
 
+/// The byte below the server's in the id of a session with a secret password.
+const SECRET_MARK: i64 = 0xff << 48;
+
 /// A client session. The top byte is the id of the server that made it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct SessionId(pub i64);
@@ -84,17 +87,27 @@ impl SessionId {
     /// No session: what a client sends that wants a new one.
     pub const NONE: SessionId = SessionId(0);
 
-    /// First session id of a server process: server id in the top byte, then 40 bits of a clock in
-    /// milliseconds, then a counter from 0. Upstream's layout, so that ids of an ensemble never meet.
-    pub fn first(server: ServerId, clock_ms: u64) -> SessionId {
-        let id = ((clock_ms << 24) >> 8) as i64 | server.0 << 56;
-        // i64::MIN marks container nodes in the owner field, so no session may have it.
-        SessionId(if id == i64::MIN { id + 1 } else { id })
+    /// An id for a session that a server makes: its number in the top byte, as upstream has it, so that ids of an
+    /// ensemble never meet; below it 56 bits of chance, where upstream counts up from its clock. Of such an id nobody
+    /// learns another, and it tells nothing of when the server started or how many sessions it has made.
+    pub fn drawn(server: ServerId, chance: u64) -> SessionId {
+        // With nothing below the top byte an id could be none, or i64::MIN, which marks container nodes as an owner.
+        let below = (chance & (u64::MAX >> 8)).max(1);
+        let drawn = SessionId(server.0 << 56 | below as i64);
+        if drawn.has_secret() { SessionId(drawn.0 ^ 1 << 48) } else { drawn }
     }
 
-    /// The id handed out after this one.
-    pub fn next(self) -> SessionId {
-        SessionId(self.0.wrapping_add(1))
+    /// The same, for a session whose password is made with a secret: all servers know it by the byte below the first.
+    ///
+    /// Where ids count up, these are the highest bits of a clock in ms that runs for 34 years: since the machine's start in
+    /// Java, and since 2004 in servers of earlier versions.
+    pub fn drawn_with_secret(server: ServerId, chance: u64) -> SessionId {
+        SessionId(server.0 << 56 | SECRET_MARK | (chance & (u64::MAX >> 16)) as i64)
+    }
+
+    /// Whether the session's password is made with a secret, and does not follow from the id alone.
+    pub fn has_secret(self) -> bool {
+        self.0 & SECRET_MARK == SECRET_MARK
     }
 }
 
@@ -137,8 +150,14 @@ mod tests {
     }
 
     #[test]
-    fn first_session_id_carries_the_server_and_the_clock() {
-        assert_eq!(SessionId::first(ServerId(1), 0x19eb46), SessionId(0x0100_0019_eb46_0000));
-        assert_eq!(SessionId::first(ServerId(128), 0), SessionId(i64::MIN + 1));
+    fn a_session_id_carries_the_server_and_chance() {
+        let drawn = |server, chance| SessionId::drawn(ServerId(server), chance).0;
+        assert_eq!(drawn(1, 0xabcd_ef01_2345_6789), 0x01cd_ef01_2345_6789);
+        assert_eq!(drawn(255, u64::MAX) as u64, 0xfffe_ffff_ffff_ffff, "this one would have a secret");
+        assert_eq!(drawn(128, 7 << 56), i64::MIN + 1, "the owner of a container is no session");
+        assert_eq!(drawn(256, 0), 1, "no session is no session");
+        let secret = SessionId::drawn_with_secret(ServerId(3), 0xabcd_ef01_2345_6789);
+        assert_eq!(secret.0, 0x03ff_ef01_2345_6789);
+        assert!(secret.has_secret() && !SessionId(drawn(3, u64::MAX)).has_secret());
     }
 }

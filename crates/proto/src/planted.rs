@@ -72,11 +72,12 @@ pub enum Bug {
     ChangeBeforeForgotten,
     FalseVotesCount,
     AnswersAfterDroppedEvent,
+    PasswordSeenLate,
 }
 
 impl Bug {
     /// All of them, with their names and what they are.
-    pub const ALL: [(Bug, &'static str, &'static str); 64] = [
+    pub const ALL: [(Bug, &'static str, &'static str); 65] = [
         (Bug::AckBeforeSync, "ack-before-sync", "a server acknowledges what its disk has not synced"),
         (Bug::AppendOutOfOrder, "append-out-of-order", "records of one batch are written in the wrong order"),
         (
@@ -320,6 +321,11 @@ impl Bug {
             Bug::AnswersAfterDroppedEvent,
             "answers-after-dropped-event",
             "a client that reads too slowly to be told of a change is still answered what was asked later",
+        ),
+        (
+            Bug::PasswordSeenLate,
+            "password-seen-late",
+            "a session loses its connection to whoever names it, and then the password is looked at",
         ),
     ];
 

@@ -23,7 +23,13 @@ pub struct LearnerInfo {
     pub protocol: i32,
     /// The version of the configuration that it uses.
     pub config_version: u64,
+    /// It can judge session passwords that are made with a secret. Servers of other makes neither can nor say so, and do not
+    /// look at what is said after the rest.
+    pub knows_secrets: bool,
 }
+
+/// Ostler's own word behind a learner's information.
+const KNOWS_SECRETS: i32 = i32::from_be_bytes(*b"Ostl");
 
 /// A packet, by its meaning.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -415,7 +421,8 @@ impl LearnerInfo {
         let server = if bytes.is_empty() { None } else { Some(ServerId(r.i64()?)) };
         let protocol = if bytes.len() >= 12 { r.i32()? } else { 0 };
         let config_version = if bytes.len() >= 20 { r.i64()? as u64 } else { 0 };
-        Ok(LearnerInfo { server, protocol, config_version })
+        let knows_secrets = bytes.len() >= 24 && r.i32()? == KNOWS_SECRETS;
+        Ok(LearnerInfo { server, protocol, config_version, knows_secrets })
     }
 
     fn write(&self, out: &mut Vec<u8>, code: i32, accepted: Epoch) {
@@ -424,10 +431,13 @@ impl LearnerInfo {
             return whole(out, code, zxid, None);
         };
         begin(out, code, zxid);
-        out.length(20);
+        out.length(if self.knows_secrets { 24 } else { 20 });
         out.i64(server.0);
         out.i32(self.protocol);
         out.i64(self.config_version as i64);
+        if self.knows_secrets {
+            out.i32(KNOWS_SECRETS);
+        }
         out.i32(-1);
     }
 }
@@ -452,7 +462,12 @@ mod tests {
 
     #[test]
     fn the_handshake_has_the_bytes_of_java() {
-        let info = LearnerInfo { server: Some(ServerId(3)), protocol: PROTOCOL_VERSION, config_version: 0 };
+        let info = LearnerInfo {
+            server: Some(ServerId(3)),
+            protocol: PROTOCOL_VERSION,
+            config_version: 0,
+            knows_secrets: false,
+        };
         for (packet, expected) in [
             (
                 Packet::FollowerInfo { accepted: Epoch(0), info },
@@ -486,7 +501,8 @@ mod tests {
     #[test]
     fn every_packet_survives_its_bytes_and_is_whole_only_at_its_end() {
         let ids = vec![Id::new("ip", "127.0.0.1")];
-        let info = LearnerInfo { server: Some(ServerId(3)), protocol: 1, config_version: 2 };
+        let info =
+            LearnerInfo { server: Some(ServerId(3)), protocol: 1, config_version: 2, knows_secrets: false };
         let (zxid, leader, session) = (Zxid(9), ServerId(2), SessionId(8));
         let record = || Cow::from(&b"record"[..]);
         let touched = Some(vec![(session, 4000)]);
@@ -507,6 +523,13 @@ mod tests {
             (Packet::NewLeader { epoch: Epoch(4), config: "version=0".into() }, false),
             (Packet::FollowerInfo { accepted: Epoch(4), info }, true),
             (Packet::ObserverInfo { accepted: Epoch(4), info }, true),
+            (
+                Packet::ObserverInfo {
+                    accepted: Epoch(4),
+                    info: LearnerInfo { knows_secrets: true, ..info },
+                },
+                true,
+            ),
             (Packet::UpToDate, false),
             (Packet::Diff(zxid), false),
             (Packet::Trunc(zxid), false),
@@ -526,7 +549,12 @@ mod tests {
 
     #[test]
     fn who_does_not_trust_that_it_has_nothing_has_nothing() {
-        let info = LearnerInfo { server: Some(ServerId(3)), protocol: PROTOCOL_VERSION, config_version: 0 };
+        let info = LearnerInfo {
+            server: Some(ServerId(3)),
+            protocol: PROTOCOL_VERSION,
+            config_version: 0,
+            knows_secrets: false,
+        };
         for (text, packet) in [
             (
                 "0000000b ffffffff00000000 00000014 0000000000000003 00010000 0000000000000000 ffffffff",

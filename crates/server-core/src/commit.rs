@@ -214,7 +214,7 @@ impl Server {
         self.conns.get(&conn).is_some_and(|state| !matches!(state.phase, Phase::Closed { .. }))
     }
 
-    fn may_know(&self, conn: ConnId, acl: &AclRef) -> bool {
+    pub(crate) fn may_know(&self, conn: ConnId, acl: &AclRef) -> bool {
         if acl.is_none() {
             return true;
         }

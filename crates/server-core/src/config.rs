@@ -1,6 +1,6 @@
 //! What the core needs to know of its configuration.
 
-use crate::auth::DigestAlgorithm;
+use crate::{auth::DigestAlgorithm, passwords::Passwords};
 use alloc::{string::String, vec::Vec};
 use ostler_proto::{id::ServerId, stat::ExtendedTypes};
 
@@ -25,6 +25,8 @@ pub struct CoreConfig {
     pub digest_algorithm: DigestAlgorithm,
     /// Whether the digest scheme exists.
     pub digest_auth: bool,
+    /// How session passwords are made and judged.
+    pub passwords: Passwords,
     /// Nobody's ACL is checked.
     pub skip_acl: bool,
     /// Schemes of which a connection must have one before it may ask for anything.
@@ -63,6 +65,7 @@ impl Default for CoreConfig {
             super_digest: None,
             digest_algorithm: DigestAlgorithm::default(),
             digest_auth: true,
+            passwords: Passwords::default(),
             skip_acl: false,
             enforced_auth_schemes: Vec::new(),
             enforce_quota: false,

@@ -4,6 +4,7 @@ use crate::{
     effect::{CloseReason, Effect},
     fifo::{AnswerForm, Numbered, Waiting},
     input::{ConnId, Mono, Now},
+    passwords::Verdict,
     server::{Phase, Pipeline, Server, Syncing, UNANSWERED},
     session::Owner,
 };
@@ -11,7 +12,6 @@ use ostler_proto::{
     connect::{ConnectRequest, ConnectResponse},
     id::{SessionId, Xid, Zxid},
     op::Op,
-    password,
     planted::{self, Bug},
     txn::Txn,
 };
@@ -25,6 +25,7 @@ impl Server {
         now: Now,
         conn: ConnId,
         request: &ConnectRequest<'_>,
+        chance: u64,
         effects: &mut alloc::vec::Vec<Effect>,
     ) {
         self.stats.packets_received += 1;
@@ -50,7 +51,8 @@ impl Server {
             return self.close(conn, CloseReason::ReadOnly, effects);
         }
         if request.session == SessionId::NONE {
-            self.open_session(now, conn, timeout_ms, request.read_only.is_some(), effects);
+            let session = self.unused_session(chance);
+            self.open_session(now, conn, (session, timeout_ms), request.read_only.is_some(), effects);
         } else {
             self.reopen_session(now, conn, timeout_ms, request, effects);
         }
@@ -67,11 +69,10 @@ impl Server {
         &mut self,
         now: Now,
         conn: ConnId,
-        timeout_ms: i32,
+        (session, timeout_ms): (SessionId, i32),
         answer_read_only: bool,
         effects: &mut alloc::vec::Vec<Effect>,
     ) {
-        let session = self.unused_session();
         if self.has_local_sessions() {
             self.sessions.insert_local(now.mono, session, timeout_ms, conn);
             self.stats.read_latency_ms.add(0);
@@ -100,18 +101,19 @@ impl Server {
         }
     }
 
-    fn unused_session(&mut self) -> SessionId {
+    /// An id that no living session has.
+    fn unused_session(&self, mut chance: u64) -> SessionId {
         loop {
-            let session = self.next_session;
-            self.next_session = session.next();
-            if session != SessionId::NONE && self.sessions.get(session).is_none() {
+            let session = self.config.passwords.draw(self.config.server, chance);
+            if self.sessions.get(session).is_none() && !self.tree.has_session(session) {
                 return session;
             }
+            chance = chance.wrapping_add(1);
         }
     }
 
-    /// Upstream closes the session's other connection before it looks at the password; clients that
-    /// reconnect while their old connection hangs depend on the first half of that.
+    /// The session's other connection is closed at once, since clients come back while their old one hangs; but not
+    /// before the password is looked at, as upstream does it: who only knows the id of a session could keep its owner out.
     fn reopen_session(
         &mut self,
         now: Now,
@@ -121,6 +123,11 @@ impl Server {
         effects: &mut alloc::vec::Vec<Effect>,
     ) {
         let session = request.session;
+        let answer_read_only = request.read_only.is_some();
+        let verdict = self.config.passwords.judge(session, request.password);
+        if verdict != Verdict::Right && !planted::is(Bug::PasswordSeenLate) {
+            return self.not_opened(conn, session, verdict, answer_read_only, effects);
+        }
         if let Some(other) = self.sessions.get(session).and_then(|session| session.conn)
             && other != conn
         {
@@ -129,8 +136,7 @@ impl Server {
                 state.conn = None;
             }
         }
-        let answer_read_only = request.read_only.is_some();
-        if !password::opens(session, request.password) {
+        if verdict != Verdict::Right {
             return self.expired(conn, answer_read_only, effects);
         }
         let known = self.sessions.get(session).is_some_and(|state| !state.closing);
@@ -148,6 +154,23 @@ impl Server {
         } else {
             self.expired(conn, answer_read_only, effects);
         }
+    }
+
+    /// Who may have a password that another server takes is not told that its session is gone, for that would be the end of
+    /// it: without an answer a client tries the others.
+    fn not_opened(
+        &mut self,
+        conn: ConnId,
+        session: SessionId,
+        verdict: Verdict,
+        answer_read_only: bool,
+        effects: &mut alloc::vec::Vec<Effect>,
+    ) {
+        let is_gone = self.leader.is_some() && self.sessions.get(session).is_none();
+        if verdict == Verdict::Unknown && !is_gone {
+            return self.close(conn, CloseReason::PasswordUnknown, effects);
+        }
+        self.expired(conn, answer_read_only, effects);
     }
 
     fn expired(&mut self, conn: ConnId, answer_read_only: bool, effects: &mut alloc::vec::Vec<Effect>) {
@@ -264,7 +287,7 @@ impl Server {
         let response = ConnectResponse {
             timeout_ms,
             session,
-            password: password::password_of(session),
+            password: self.config.passwords.password_of(session),
             read_only: answer_read_only.then_some(self.is_read_only()),
         };
         self.count_handshake_answer(conn);

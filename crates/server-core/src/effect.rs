@@ -25,6 +25,8 @@ pub enum CloseReason {
     SessionExpired,
     /// The session came back on another connection.
     SessionMoved,
+    /// The session's password is made with a secret, and this server does not know that this is the one.
+    PasswordUnknown,
     /// The client has seen a later state than this server has.
     ClientAhead,
     /// It could not prove who it is.

@@ -647,11 +647,12 @@ fn peer_says(packet: &Packet<'_>, version: u64) -> Option<FromLearner> {
     })
 }
 
-fn own_info(ensemble: &Ensemble) -> Packet<'static> {
+fn own_info(ensemble: &Ensemble, knows_secrets: bool) -> Packet<'static> {
     let info = LearnerInfo {
         server: Some(ensemble.me),
         protocol: PROTOCOL_VERSION,
         config_version: ensemble.config.membership.version,
+        knows_secrets,
     };
     let accepted = ensemble.accepted;
     if ensemble.is_observer() {

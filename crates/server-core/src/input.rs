@@ -89,6 +89,8 @@ pub enum Input<'a> {
         conn: ConnId,
         /// The handshake.
         request: ConnectRequest<'a>,
+        /// Bits that nobody can foresee, for the id of a new session.
+        chance: u64,
     },
     /// Any later frame.
     Request {

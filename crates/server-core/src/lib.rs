@@ -21,6 +21,7 @@ mod identities;
 pub mod input;
 mod multi;
 pub mod namespaces;
+pub mod passwords;
 mod prepare;
 mod propose;
 mod pulse;

@@ -145,7 +145,6 @@ pub struct Server {
     pub(crate) promised_to_all: usize,
     pub(crate) syncs: VecDeque<(Zxid, Syncing)>,
     pub(crate) sessions: Sessions,
-    pub(crate) next_session: SessionId,
     pub(crate) reaper: Reaper,
     pub(crate) pulse: Pulse,
     pub(crate) snapshots: crate::commit::SnapshotPlan,
@@ -184,9 +183,6 @@ impl Server {
             promised_to_all: 0,
             syncs: VecDeque::new(),
             sessions,
-            // The wall clock keeps ids apart across restarts of the machine, where upstream's monotonic
-            // clock begins again.
-            next_session: SessionId::first(config.server, now.wall_ms as u64),
             reaper: Reaper::new(now.mono, config.reaper_interval_ms),
             pulse: Pulse::new(now.mono, config.tick_time_ms),
             snapshots: crate::commit::SnapshotPlan::new(&config, replayed),
@@ -222,7 +218,7 @@ impl Server {
         self.work.begin();
         match input {
             Input::Accepted { conn, peer } => self.accepted(now, conn, peer),
-            Input::Connect { conn, request } => self.connect(now, conn, &request, effects),
+            Input::Connect { conn, request, chance } => self.connect(now, conn, &request, chance, effects),
             Input::Request { conn, request } => {
                 if let Some(state) = self.conns.get_mut(&conn) {
                     state.answered = 0;

@@ -18,7 +18,10 @@ use ostler_proto::{
     planted::{self, Bug},
     reply::Body,
 };
-use ostler_tree::watch::{WatchTarget, WatcherKind};
+use ostler_tree::{
+    AclRef,
+    watch::{WatchTarget, WatcherKind},
+};
 
 const PERSISTENT: i32 = 0;
 const PERSISTENT_RECURSIVE: i32 = 1;
@@ -83,7 +86,8 @@ impl WatchesLeft {
 
 impl Server {
     /// A client that has reconnected says what it watches and what it last saw: what has changed since is
-    /// told at once, the rest is watched on. No ACL is looked at here, as upstream has it.
+    /// told at once, the rest is watched on. As when a watch fires, one who may not read a znode is not told of it, and its
+    /// watch is used up all the same. That there is no such znode is no secret: each answer says it.
     pub(crate) fn set_watches(
         &mut self,
         now: Now,
@@ -115,21 +119,36 @@ impl Server {
         let seen = if lost { i64::MAX } else { seen };
         let (path, watcher) = (&*wanted.path, conn.watcher());
         match (wanted.list, self.tree.get(path)) {
-            (0 | 2, None) => self.catch_up(conn, EventType::NodeDeleted, path, effects),
+            (0 | 2, None) => self.catch_up(conn, EventType::NodeDeleted, path, &None, effects),
             (0, Some(node)) if node.stat.mzxid.to_wire() > seen => {
-                self.catch_up(conn, EventType::NodeDataChanged, path, effects);
+                let acl = self.tree.acl(node);
+                self.catch_up(conn, EventType::NodeDataChanged, path, &acl, effects);
             }
-            (1, Some(_)) => self.catch_up(conn, EventType::NodeCreated, path, effects),
+            (1, Some(node)) => {
+                let acl = self.tree.acl(node);
+                self.catch_up(conn, EventType::NodeCreated, path, &acl, effects);
+            }
             (0, Some(_)) | (1, None) => self.watches.add_standard(WatchTarget::Data, path, watcher),
             (2, Some(node)) if node.stat.pzxid.to_wire() > seen => {
-                self.catch_up(conn, EventType::NodeChildrenChanged, path, effects);
+                let acl = self.tree.acl(node);
+                self.catch_up(conn, EventType::NodeChildrenChanged, path, &acl, effects);
             }
             (2, Some(_)) => self.watches.add_standard(WatchTarget::Children, path, watcher),
             (list, _) => self.watches.add_persistent(path, watcher, list > LISTS),
         }
     }
 
-    fn catch_up(&mut self, conn: ConnId, kind: EventType, path: &str, effects: &mut Vec<Effect>) {
+    fn catch_up(
+        &mut self,
+        conn: ConnId,
+        kind: EventType,
+        path: &str,
+        acl: &AclRef,
+        effects: &mut Vec<Effect>,
+    ) {
+        if !self.may_know(conn, acl) {
+            return;
+        }
         self.stats.packets_sent += 1;
         let mut conns = Vec::from([conn]);
         if planted::is(Bug::MissedToldTwice) {

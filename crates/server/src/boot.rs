@@ -261,6 +261,7 @@ fn core_config(config: &ServerConfig) -> CoreConfig {
         super_digest: config.super_digest.clone(),
         digest_algorithm: config.digest_auth_alg,
         digest_auth: config.digest_auth_enabled,
+        passwords: config.session_passwords.passwords(),
         skip_acl: config.skip_acl,
         enforced_auth_schemes: schemes,
         enforce_quota: config.enforce_quota,

@@ -475,7 +475,8 @@ impl ClientConn {
                 let request = ConnectRequest::read(payload)
                     .map_err(|_| End::Garbage("a first frame that is no handshake"))?;
                 self.shaken_hands = true;
-                self.driver.step(Input::Connect { conn: self.conn, request });
+                let chance = getrandom::u64().map_err(io::Error::from)?;
+                self.driver.step(Input::Connect { conn: self.conn, request, chance });
                 Ok(used)
             }
         }

@@ -518,6 +518,10 @@ fn log_close(conn: ConnId, reason: CloseReason) {
             ?conn,
             "refused: the client has seen a later zxid than this server has; is this the right data folder?"
         ),
+        CloseReason::PasswordUnknown => tracing::info!(
+            ?conn,
+            "refused: this server cannot judge the password of the session; the client may try another server"
+        ),
         CloseReason::AuthFailed => tracing::warn!(?conn, "closed: authentication failed"),
         CloseReason::ReadOnly => {
             tracing::debug!(

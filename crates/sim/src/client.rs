@@ -11,7 +11,7 @@ use crate::{
 };
 use ostler_proto::{
     acl::{Acl, Id, Perms},
-    connect::ConnectRequest,
+    connect::{ConnectRequest, Password},
     error::ErrorCode,
     event::EventType,
     id::{SessionId, Xid, Zxid},
@@ -68,6 +68,8 @@ impl Sent {
 #[derive(Debug, Default)]
 pub(crate) struct Client {
     pub(crate) session: Option<SessionId>,
+    /// As it was given last.
+    pub(crate) password: Password,
     pub(crate) timeout_ms: u64,
     /// It is content with a server that has no leader.
     pub(crate) reader: bool,
@@ -391,7 +393,7 @@ impl World {
         }
         (of.conn, of.open, of.heard, of.spoke) = (Some(conn), false, self.now, self.now);
         let session = of.session.unwrap_or(SessionId::NONE);
-        let password = if of.session.is_some() { password_of(session) } else { [0; 16] };
+        let password = if of.session.is_some() { of.password } else { [0; 16] };
         let request = ConnectRequest {
             protocol_version: 0,
             last_zxid_seen: of.seen.to_wire(),
@@ -465,6 +467,7 @@ impl World {
         let client = match self.net.conns[&conn].caller {
             Caller::Client(client) => client,
             Caller::Contender(contender) => return self.contender_gets(contender, conn, parcel),
+            Caller::Stranger => return,
         };
         if self.clients[client].conn != Some(conn) {
             return;
@@ -481,7 +484,12 @@ impl World {
                 let of = &mut self.clients[client];
                 let before = of.session.replace(response.session);
                 assert!(before.is_none_or(|before| before == response.session));
-                assert_eq!(response.password, password_of(response.session));
+                let is_derived = response.password == password_of(response.session);
+                assert!(
+                    is_derived != response.session.has_secret(),
+                    "[stranger] a password that everybody knows"
+                );
+                of.password = response.password;
                 of.timeout_ms = response.timeout_ms as u64;
                 of.open = true;
                 if of.counts_anew {

@@ -33,6 +33,9 @@ impl World {
         for contender in 0..self.contenders.len() {
             self.after(1, Event::Contender(contender));
         }
+        if self.shape.strangers {
+            self.after(1, Event::Stranger);
+        }
     }
 
     /// A server's end, one way or the other.

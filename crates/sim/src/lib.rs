@@ -34,6 +34,7 @@ mod scenes;
 mod sessions;
 mod shell;
 mod shrink;
+mod stranger;
 mod truth;
 mod watch_checks;
 mod watching;

@@ -148,6 +148,8 @@ impl Link {
 pub(crate) enum Caller {
     Client(usize),
     Contender(usize),
+    /// It has no session.
+    Stranger,
 }
 
 /// A client's connection.

@@ -178,6 +178,8 @@ impl Plan {
             large_bytes: [0, 0, 20_000][one_of(3)],
             slow_readers: one_of(3) == 0,
             idle_end: one_of(2) == 0,
+            strangers: self.seed % 5 == 3,
+            secret: self.seed % 10 == 3,
             ..shape
         }
     }
@@ -213,6 +215,8 @@ impl Plan {
             slow_readers: false,
             wide: false,
             idle_end: false,
+            strangers: false,
+            secret: false,
             // Nothing may need it: with a minute, who waits for it without need is not there at the end.
             init_ms: [1_500, 60_000][one_of(2)],
             // Longer than many of their sessions last: who is cut off does not know it for so long.

@@ -32,6 +32,8 @@ mod seeds;
 mod slow_synchronisation;
 #[cfg_attr(not(test), allow(dead_code, reason = "tests use the rest"))]
 mod steering;
+#[cfg(test)]
+mod strangers;
 mod two_changes;
 
 use crate::{
@@ -165,5 +167,7 @@ fn shape(seed: u64) -> Shape {
         slow_readers: false,
         wide: false,
         idle_end: false,
+        strangers: false,
+        secret: false,
     }
 }

@@ -30,9 +30,14 @@ impl World {
     pub(crate) fn step(&mut self, id: i64, input: Input<'_>) {
         let now = self.time_of(id);
         let mut effects = Vec::new();
+        let stranger = self.stranger_of(&input);
         let server = self.node(id).server.as_mut().unwrap();
         let before = server.mode();
         server.step(now, input, &mut effects);
+        if let Some(stranger) = stranger {
+            self.disturbs_nobody(id, stranger, &effects);
+        }
+        let server = self.node(id).server.as_mut().unwrap();
         server.invariants();
         assert_eq!(
             server.tree().digest_mismatches(),

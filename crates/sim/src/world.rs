@@ -26,6 +26,7 @@ use ostler_proto::{
 use ostler_server_core::{
     ClientRequest, CoreConfig, EnsembleConfig, Input, LearnerMaster, Now, Server,
     ensemble::{LocalSessions, MemberMode, Observing},
+    passwords::{NewPasswords, Passwords, Secret},
 };
 use ostler_zab::{
     ElectionTiming, HistoryLimits, ReignLength,
@@ -111,6 +112,7 @@ pub(crate) enum Event {
         member: i64,
     },
     Client(usize),
+    Stranger,
 }
 
 /// A member, up or down.
@@ -178,9 +180,22 @@ pub(crate) struct Shape {
     pub(crate) wide: bool,
     /// At the end nobody writes before all are back.
     pub(crate) idle_end: bool,
+    /// Somebody names sessions of others, and guesses at their passwords.
+    pub(crate) strangers: bool,
+    /// Session passwords are made with a secret.
+    pub(crate) secret: bool,
 }
 
 impl Shape {
+    fn passwords(&self) -> Passwords {
+        let secret = Secret::new(b"what all members know");
+        if self.secret {
+            Passwords { new: NewPasswords::Secret, secrets: secret.into_iter().collect() }
+        } else {
+            Passwords::default()
+        }
+    }
+
     /// The servers that the ensemble begins with.
     pub(crate) fn membership(&self) -> Membership {
         let lines = (1..=self.voters + self.observers).map(|id| line(id, id > self.voters) + "\n");
@@ -347,6 +362,7 @@ impl World {
             snapshot_txns: shape.snapshot_txns,
             reconfig: shape.reconfig,
             skip_acl: shape.reconfig,
+            passwords: shape.passwords(),
             seed,
             ..CoreConfig::default()
         };
@@ -426,9 +442,11 @@ impl World {
             | Event::TreeMoves { id, life, .. } => Some((*id, *life)),
             Event::Lane(lane) => self.net.lanes.get(lane)?.to,
             Event::ConnGone { conn } => self.net.conns.get(conn).map(|of| of.member),
-            Event::Resume { .. } | Event::Client(_) | Event::Contender(_) | Event::ContenderCalls { .. } => {
-                None
-            }
+            Event::Resume { .. }
+            | Event::Client(_)
+            | Event::Stranger
+            | Event::Contender(_)
+            | Event::ContenderCalls { .. } => None,
         }
     }
 
@@ -463,6 +481,7 @@ impl World {
             Event::TreeMoves { id, life, link, until } => self.tree_moves((id, life), link, until),
             Event::ConnGone { conn } => self.conn_gone(conn),
             Event::Client(client) => self.client_acts(client),
+            Event::Stranger => self.stranger_acts(),
             Event::Contender(contender) => self.contender_acts(contender),
             Event::ContenderCalls { contender, call, member } => {
                 self.contender_calls(contender, call, member);
@@ -556,7 +575,8 @@ impl World {
             (Route::ToServer(conn), Parcel::Connect(payload)) => {
                 let request = ConnectRequest::read(&payload).unwrap();
                 self.net.conns.get_mut(&conn).unwrap().returns = request.session != SessionId::NONE;
-                self.step(id, Input::Connect { conn, request });
+                let chance = self.bits_for(conn);
+                self.step(id, Input::Connect { conn, request, chance });
             }
             (Route::ToServer(conn), Parcel::Request(payload)) => {
                 let request = ClientRequest::decode(&payload).unwrap();

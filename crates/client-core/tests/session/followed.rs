@@ -40,7 +40,7 @@ fn play(course: Course, end: u64) -> (Option<u64>, Option<u64>) {
         let now = rig.now.since(begun);
         let at_leader = LeaderMono(leader_clock + u64::try_from(now.as_millis()).unwrap());
         let over = leader.next_deadline(Scope::Global);
-        if !leader.expire(at_leader, Scope::Global).is_empty() {
+        if leader.expire_next(at_leader, Scope::Global).is_some() {
             expired = over.map(|over| over.0 - leader_clock);
         }
         if rig.now == reported_at {

@@ -116,7 +116,7 @@ impl World {
             password: Some(&[0; 16]),
             read_only: Some(false),
         };
-        self.serve(server_core::Input::Connect { conn: OTHER, request });
+        self.serve(server_core::Input::Connect { conn: OTHER, request, chance: OTHER.0 });
     }
 
     /// A request of somebody else, done at once.
@@ -231,7 +231,7 @@ impl World {
     fn arrive(&mut self, conn: ConnId, first: bool, frame: &[u8]) {
         if first {
             let request = ConnectRequest::read(&frame[4..]).unwrap();
-            self.serve(server_core::Input::Connect { conn, request });
+            self.serve(server_core::Input::Connect { conn, request, chance: conn.0 });
         } else {
             let request = ClientRequest::decode(&frame[4..]).unwrap();
             self.serve(server_core::Input::Request { conn, request });

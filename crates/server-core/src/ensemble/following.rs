@@ -26,6 +26,7 @@ use ostler_zab::{
 impl Server {
     pub(crate) fn leader_link(&mut self, now: Now, term: u64, link: LinkId, effects: &mut Vec<Effect>) {
         let standing = self.standing();
+        let knows_secrets = !self.config.passwords.secrets.is_empty();
         let Some(ensemble) = &mut self.ensemble else { return };
         if ensemble.term != term || !matches!(ensemble.role, Role::Dialling) {
             return effects.push(Effect::HangUp(link));
@@ -43,7 +44,8 @@ impl Server {
             abandoned: BTreeMap::new(),
         }));
         ensemble.chronicle.connected(now.mono);
-        effects.push(Effect::ToPeer { link, message: PeerMessage::Packet(own_info(ensemble)) });
+        effects
+            .push(Effect::ToPeer { link, message: PeerMessage::Packet(own_info(ensemble, knows_secrets)) });
     }
 
     pub(crate) fn leader_unreachable(&mut self, now: Now, term: u64, effects: &mut Vec<Effect>) {

@@ -87,6 +87,11 @@ impl Server {
             tracing::warn!(link = link.0, "a learner was sent away: only observers can follow a follower");
             return effects.push(Effect::HangUp(link));
         };
+        if let Packet::ObserverInfo { info, .. } = &packet
+            && !self.judges_passwords(info)
+        {
+            return effects.push(Effect::HangUp(link));
+        }
         let mut out = Vec::new();
         let whence =
             self.ensemble.as_ref().map_or_else(Default::default, |ensemble| ensemble.whence(link, said));

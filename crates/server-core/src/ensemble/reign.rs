@@ -10,13 +10,14 @@ use super::{
 use crate::{
     effect::{Effect, PeerMessage, PersistOp},
     input::{LogPart, Now},
+    passwords::NewPasswords,
     server::{Outstanding, Server},
 };
 use alloc::{borrow::Cow, boxed::Box, vec::Vec};
 use ostler_proto::{
     id::{Epoch, SessionId, Zxid},
     planted::{self, Bug},
-    quorum_packet::{PROTOCOL_VERSION, Packet},
+    quorum_packet::{LearnerInfo, PROTOCOL_VERSION, Packet},
 };
 use ostler_tree::Overlay;
 use ostler_zab::{
@@ -205,6 +206,9 @@ impl Server {
         let established = ensemble.learners().is_some_and(Leading::is_established);
         let lacks = match &packet {
             Packet::FollowerInfo { info, .. } | Packet::ObserverInfo { info, .. } => {
+                if !self.judges_passwords(info) && established {
+                    return effects.push(Effect::HangUp(link));
+                }
                 !knows_enough(info.config_version, &ensemble.config, established)
             }
             _ => false,
@@ -230,6 +234,22 @@ impl Server {
         }
         self.lead(now, out, effects);
         self.asked_by_learner(now, link, packet, effects);
+    }
+
+    /// Whether a learner can take this server's clients when they come to it. One that cannot would tell them that their
+    /// sessions are gone. Where a reign goes on without it, it stays outside until the passwords are others.
+    pub(super) fn judges_passwords(&self, learner: &LearnerInfo) -> bool {
+        let judges = learner.knows_secrets || self.config.passwords.new != NewPasswords::Secret;
+        if !judges {
+            let server = learner.server.map(|server| server.0);
+            tracing::warn!(
+                server,
+                "this learner cannot judge session passwords that are made with a secret, and would end the sessions of \
+                 clients that come to it: give it the file sessionSecrets, or, if it is a Java server, set \
+                 sessionPasswords=leaving at all others first"
+            );
+        }
+        judges
     }
 
     /// Sends what a learner lacks: from memory, from the log on disk, or the whole tree. All that is proposed

@@ -139,6 +139,7 @@ fn who_loses_its_vote_while_it_is_brought_up_to_date_begins_anew() {
         server: Some(ServerId(ME)),
         protocol: PROTOCOL_VERSION,
         config_version: between.version,
+        knows_secrets: false,
     };
     let expected = Packet::ObserverInfo { accepted: Epoch(1), info };
     let says_so = |effect: &Effect| matches!(effect, Effect::ToPeer { message: PeerMessage::Packet(packet), .. } if *packet == expected);
@@ -200,6 +201,7 @@ fn a_start_takes_up_a_saved_number_while_the_configuration_has_none() {
             server: Some(ServerId(2)),
             protocol: PROTOCOL_VERSION,
             config_version: membership.version,
+            knows_secrets: false,
         };
         member.hears(link, Packet::FollowerInfo { accepted: Epoch(4), info });
         member.hears(link, Packet::AckEpoch { last: Zxid::ZERO, current: Some(Epoch(4)) });
@@ -252,7 +254,7 @@ fn who_does_not_know_what_is_in_force_is_not_brought_a_change_that_may_not_be_ag
     let newest = config(&[1, 2, 3], at(1, 3));
     let info = |server: i64, of: &Membership| {
         let (server, protocol) = (Some(ServerId(server)), PROTOCOL_VERSION);
-        let info = LearnerInfo { server, protocol, config_version: of.version };
+        let info = LearnerInfo { server, protocol, config_version: of.version, knows_secrets: false };
         Packet::FollowerInfo { accepted: Epoch(1), info }
     };
     let tree = tree_with(&[&oldest, &between, &newest]);

@@ -102,7 +102,7 @@ impl Follower {
             password: Some(&password),
             read_only: Some(false),
         };
-        self.member.step(Input::Connect { conn, request });
+        self.member.step(Input::Connect { conn, request, chance: conn.0 });
     }
 
     /// The session that a connection was told of.

@@ -122,6 +122,19 @@ fn who_has_moved_writes_only_where_it_is() {
     assert_eq!(asked_by(&mut member, 3, SessionId(8)), Err(ErrorCode::SessionExpired), "nobody knows it");
 }
 
+/// What only a server may ask for has no owner, and no ACL is looked at. Java followers before 3.9.6 pass on what any client
+/// of theirs sends.
+#[test]
+fn no_client_deletes_as_the_reaper_does() {
+    let mut member = leader(LocalSessions::Off);
+    let mut body = Vec::new();
+    body.string("/zookeeper/quota");
+    member.is_asked(2, Op::DeleteContainer, &body);
+    assert_eq!(outcome(&member), Err(ErrorCode::MarshallingError));
+    member.hears(LinkId(2), Packet::Ack(at(2, 2)));
+    assert!(member.server.tree().get("/zookeeper/quota").is_some());
+}
+
 /// Those of a learner's clients may live there and be unknown here, but not those that this server has given out.
 #[test]
 fn an_unknown_session_writes_where_it_may_be_a_learners_own() {
@@ -146,7 +159,12 @@ fn a_session_that_has_ended_writes_nothing_for_as_long_as_something_of_it_may_be
 #[test]
 fn who_has_not_taken_over_the_history_asks_in_vain() {
     let mut member = leader(LocalSessions::Off);
-    let info = LearnerInfo { server: Some(ServerId(9)), protocol: PROTOCOL_VERSION, config_version: 0 };
+    let info = LearnerInfo {
+        server: Some(ServerId(9)),
+        protocol: PROTOCOL_VERSION,
+        config_version: 0,
+        knows_secrets: false,
+    };
     let logged = |member: &Member| {
         let is_record =
             |effect: &&Effect| matches!(effect, Effect::Persist { op: PersistOp::Append { .. }, .. });

@@ -105,6 +105,7 @@ fn who_waits_until_its_part_of_the_log_is_read_is_not_silent() {
         server: Some(ServerId(3)),
         protocol: PROTOCOL_VERSION,
         config_version: ensemble.version,
+        knows_secrets: false,
     };
     member.hears(three, Packet::FollowerInfo { accepted: Epoch(1), info });
     member.hears(three, Packet::AckEpoch { last: at(1, 2), current: Some(Epoch(1)) });

@@ -13,6 +13,7 @@ mod member;
 mod observers;
 mod other_ensembles;
 mod own_writes;
+mod passwords;
 mod read_only;
 mod reconfigurations;
 mod sessions;

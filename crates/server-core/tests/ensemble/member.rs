@@ -222,6 +222,7 @@ impl Member {
                 server: Some(ServerId(*follower)),
                 protocol: PROTOCOL_VERSION,
                 config_version: under.version,
+                knows_secrets: false,
             };
             self.hears(LinkId(*follower as u64), Packet::FollowerInfo { accepted: Epoch(epoch - 1), info });
         }

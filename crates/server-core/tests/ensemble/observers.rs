@@ -21,7 +21,12 @@ const FIVE: LinkId = LinkId(55);
 
 fn info(server: i64) -> LearnerInfo {
     let config_version = config(&[1, 2, 3], at(1, 0)).version;
-    LearnerInfo { server: Some(ServerId(server)), protocol: PROTOCOL_VERSION, config_version }
+    LearnerInfo {
+        server: Some(ServerId(server)),
+        protocol: PROTOCOL_VERSION,
+        config_version,
+        knows_secrets: false,
+    }
 }
 
 /// Both observers are up to date.

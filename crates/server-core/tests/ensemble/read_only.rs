@@ -37,7 +37,7 @@ fn calls_with(member: &mut Member, session: SessionId, read_only: Option<bool>) 
         password: Some(&password),
         read_only,
     };
-    member.step(Input::Connect { conn: CONN, request });
+    member.step(Input::Connect { conn: CONN, request, chance: 7 });
 }
 
 fn closed(member: &Member) -> Option<CloseReason> {

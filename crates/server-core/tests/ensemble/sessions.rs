@@ -76,7 +76,7 @@ fn that_a_session_has_moved_is_no_answer_to_whether_it_lives() {
         password: Some(&password),
         read_only: Some(false),
     };
-    member.step(Input::Connect { conn, request });
+    member.step(Input::Connect { conn, request, chance: 7 });
     let opened = |member: &Member| -> Vec<SessionId> {
         let opened = |effect: &Effect| match effect {
             Effect::Connected { response, .. } => Some(response.session),

@@ -27,7 +27,12 @@ fn leader(followers: &[i64]) -> Member {
 
 fn info(server: i64) -> LearnerInfo {
     let config_version = config(&[1, 2, 3, 4, 5], at(1, 0)).version;
-    LearnerInfo { server: Some(ServerId(server)), protocol: PROTOCOL_VERSION, config_version }
+    LearnerInfo {
+        server: Some(ServerId(server)),
+        protocol: PROTOCOL_VERSION,
+        config_version,
+        knows_secrets: false,
+    }
 }
 
 /// A learner comes with a history up to here.

@@ -1,7 +1,7 @@
 //! Who may do and know what.
 
 use crate::{
-    member::{Client, Member},
+    member::{Client, Member, TIMEOUT_MS},
     wire::{
         Watched, auth, children_and_watch, create, delete, exists_and_watch, get, get_and_watch, multi, set,
         set_acl, set_watches, watch_always,
@@ -199,10 +199,58 @@ fn t4_who_may_not_read_a_znode_is_not_told_of_it() {
 }
 
 #[test]
-fn t4_the_catch_up_after_a_reconnect_is_not_filtered() {
+fn t4_the_catch_up_after_a_reconnect_tells_who_may_read() {
     let mut m = Member::new();
     let (bob, eve) = two(&mut m);
     m.ask(bob, create("/secret").acl(&[bobs(Perms::ALL)])).unwrap();
-    m.send(eve, set_watches(-1, &Watched { exist: &["/secret"], ..Watched::default() }));
-    assert_eq!(m.seen(eve), ["created /secret", "-8: ok"]);
+    m.ask(bob, create("/secret/child")).unwrap();
+    m.ask(bob, create("/open")).unwrap();
+    m.ask(bob, create("/writable").acl(&[bobs(Perms::ALL), Acl::world(Perms::WRITE)])).unwrap();
+    let watched = Watched {
+        data: &["/secret", "/writable", "/open", "/gone"],
+        exist: &["/secret", "/writable", "/open"],
+        child: &["/secret", "/writable", "/open", "/gone"],
+        ..Watched::default()
+    };
+    m.send(bob, set_watches(-1, &watched));
+    m.send(eve, set_watches(-1, &watched));
+    let all = [
+        "changed /secret",
+        "changed /writable",
+        "changed /open",
+        "deleted /gone",
+        "created /secret",
+        "created /writable",
+        "created /open",
+        "children of /secret",
+        "children of /writable",
+        "children of /open",
+        "deleted /gone",
+        "-8: ok",
+    ];
+    assert_eq!(m.seen(bob), all);
+    // That there is none she could be told by any answer.
+    let open =
+        ["changed /open", "deleted /gone", "created /open", "children of /open", "deleted /gone", "-8: ok"];
+    assert_eq!(m.seen(eve), open);
+    // What she was not told of is used up, as when a watch fires.
+    m.ask(bob, set_acl("/secret", &[Acl::world(Perms::ALL)], -1)).unwrap();
+    m.ask(bob, set("/secret", b"")).unwrap();
+    m.ask(bob, create("/secret/other")).unwrap();
+    assert_eq!(m.seen(eve), [""; 0]);
+}
+
+/// One who proves on the new connection that it may read is told, in the order of what it sends.
+#[test]
+fn t4_the_catch_up_counts_who_it_is_now() {
+    let mut m = Member::new();
+    let (bob, _) = two(&mut m);
+    m.ask(bob, create("/secret").acl(&[bobs(Perms::ALL)])).unwrap();
+    m.ask(bob, set("/secret", b"")).unwrap();
+    let back = m.rejoin(bob, TIMEOUT_MS);
+    let watched = Watched { data: &["/secret"], ..Watched::default() };
+    m.send(back, set_watches(-1, &watched));
+    m.send(back, auth("digest", b"bob:pw"));
+    m.send(back, set_watches(-1, &watched));
+    assert_eq!(m.seen(back), ["-8: ok", "-4: ok", "changed /secret", "-8: ok"]);
 }

@@ -9,6 +9,7 @@ mod disk;
 mod member;
 mod multis;
 mod order;
+mod passwords;
 mod quotas;
 mod random;
 mod reaping;

@@ -48,6 +48,8 @@ pub(crate) struct Member {
     history: Vec<Record>,
     ends: BTreeMap<ConnId, End>,
     last_conn: u64,
+    /// Drawn so far.
+    chance: u64,
     /// All that went out to clients, in order.
     pub(crate) sights: Vec<(ConnId, Sight)>,
     /// The most steps of work that one input took since somebody looked.
@@ -82,6 +84,7 @@ impl Member {
             history: Vec::new(),
             ends: BTreeMap::new(),
             last_conn: 0,
+            chance: 0,
             sights: Vec::new(),
             costliest: 0,
             snapshots: Vec::new(),
@@ -167,7 +170,14 @@ impl Member {
         let mut frame = Vec::new();
         request.write_frame(&mut frame);
         let request = ConnectRequest::read(&frame[4..]).unwrap();
-        self.step(Input::Connect { conn, request });
+        self.shake_hands_as(conn, request);
+    }
+
+    pub(crate) fn shake_hands_as(&mut self, conn: ConnId, request: ConnectRequest<'_>) {
+        // Each odd multiplier meets every number once.
+        self.chance = self.chance.wrapping_add(1);
+        let chance = self.chance.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.step(Input::Connect { conn, request, chance });
     }
 
     /// A client with a new session, which is on disk.

@@ -63,13 +63,31 @@ fn every_session_has_an_id_of_its_own_across_restarts() {
     }
 }
 
+/// A client's own id says nothing of other sessions' ids: each has what was drawn for it, behind the server's number.
+#[test]
+fn ids_are_what_was_drawn_for_them() {
+    let mut m = Member::new();
+    let mut joins = |chance: u64| {
+        let conn = m.dial();
+        m.step(Input::Connect { conn, request: request(SessionId::NONE), chance });
+        m.flush();
+        m.connected(conn).unwrap().session.0
+    };
+    assert_eq!(joins(0x9912_3456_789a_bcde), 0x0112_3456_789a_bcde);
+    assert_eq!(joins(0x00fe_ffff_ffff_ffff), 0x01fe_ffff_ffff_ffff);
+    // Chance that repeats itself repeats no id of a living session.
+    let again: std::collections::BTreeSet<i64> = (0..3).map(|_| joins(u64::MAX >> 16)).collect();
+    assert_eq!(again.len(), 3);
+    assert!(again.iter().all(|id| id >> 56 == 1));
+}
+
 #[test]
 fn old_clients_get_no_read_only_byte() {
     let mut m = Member::new();
     for (sent, answered) in [(None, None), (Some(false), Some(false)), (Some(true), Some(false))] {
         let conn = m.dial();
         let request = ConnectRequest { read_only: sent, ..request(SessionId::NONE) };
-        m.step(Input::Connect { conn, request });
+        m.shake_hands_as(conn, request);
         m.flush();
         assert_eq!(m.connected(conn).unwrap().read_only, answered);
     }
@@ -83,10 +101,7 @@ fn t3_a_client_that_has_seen_more_is_not_served() {
     for (ahead, served) in [(0, true), (1, false), (i64::MIN, true)] {
         let conn = m.dial();
         let last_zxid_seen = m.applied().to_wire() + ahead;
-        m.step(Input::Connect {
-            conn,
-            request: ConnectRequest { last_zxid_seen, ..request(SessionId::NONE) },
-        });
+        m.shake_hands_as(conn, ConnectRequest { last_zxid_seen, ..request(SessionId::NONE) });
         m.flush();
         let expected = if served { "connected for 10000" } else { "closed: ClientAhead" };
         assert_eq!(m.seen(conn), [expected]);
@@ -150,15 +165,28 @@ fn a_session_does_not_open_with_a_wrong_password() {
     let conn = m.dial();
     m.shake_hands(conn, TIMEOUT_MS, a.session, &[7; 16]);
     assert_eq!(m.seen(conn), ["session is gone", "closed: SessionExpired"]);
-    assert_eq!(
-        m.seen(a),
-        ["closed: SessionMoved"],
-        "the old connection is closed before the password is looked at"
-    );
     let conn = m.dial();
-    m.step(Input::Connect { conn, request: ConnectRequest { password: None, ..request(a.session) } });
+    m.shake_hands_as(conn, ConnectRequest { password: None, ..request(a.session) });
     assert_eq!(m.seen(conn), ["session is gone", "closed: SessionExpired"]);
+    m.ask(a, create("/a")).unwrap();
+    assert_eq!(m.seen(a), [""; 0], "its owner does not notice");
     m.rejoin(a, TIMEOUT_MS);
+}
+
+/// Who names a session again and again does not keep it alive, nor end it.
+#[test]
+fn a_wrong_password_is_no_sign_of_life() {
+    let mut m = Member::new();
+    let a = m.join();
+    m.hang_up(a);
+    let start = m.now.mono.0;
+    while m.server.tree().sessions().any(|(id, _)| id == a.session) {
+        let conn = m.dial();
+        m.shake_hands(conn, TIMEOUT_MS, a.session, &[7; 16]);
+        m.pass(500);
+        m.flush();
+    }
+    assert_within(m.now.mono.0 - start, TIMEOUT_MS as u64 + 500);
 }
 
 #[test]

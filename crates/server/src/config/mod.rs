@@ -9,6 +9,7 @@ mod jvm_flags;
 pub mod keys;
 mod properties;
 mod server_config;
+mod session_passwords;
 mod settings;
 mod values;
 
@@ -23,6 +24,7 @@ pub use ensemble::EnsembleSettings;
 pub use error::{ConfigError, Note, NoteLevel, Place};
 pub use jvm_flags::JVM_FLAG_VARIABLES;
 pub use server_config::{Containers, EMBEDDED_DATA_DIR, EMBEDDED_PORT, ServerConfig, SnapshotCompression};
+pub use session_passwords::SessionPasswords;
 pub use values::Kind;
 
 use settings::Settings;

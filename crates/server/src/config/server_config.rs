@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::ensemble::{self, Asked, EnsembleSettings, OnlyServer};
 use super::error::{ConfigError, NoteLevel};
 use super::properties::Entry;
+use super::session_passwords::SessionPasswords;
 use super::settings::Settings;
 use crate::admin::four_letter::Whitelist;
 use ostler_server_core::auth::DigestAlgorithm;
@@ -75,6 +76,7 @@ pub struct ServerConfig {
     pub emulate_353_ttl_nodes: bool,
     pub containers: Containers,
 
+    pub session_passwords: SessionPasswords,
     pub skip_acl: bool,
     pub digest_auth_enabled: bool,
     pub digest_auth_alg: DigestAlgorithm,
@@ -138,7 +140,9 @@ pub(super) fn from_file(file: &str, settings: &mut Settings) -> Result<ServerCon
     note_lowered(settings, "jute.maxbuffer", LONGEST_FIELD as u32);
     note_raised(settings, "snapCount", MIN_SNAP_COUNT);
     note_raised(settings, "autopurge.snapRetainCount", MIN_SNAP_RETAIN_COUNT);
+    let session_passwords = SessionPasswords::from_settings(settings)?;
     let mut config = assemble(settings, client_address, data_dir.into(), timeouts, schemes);
+    config.session_passwords = session_passwords;
     if let Asked::Ensemble(ensemble, _) = asked {
         config.ensemble = Some(ensemble);
     }
@@ -202,6 +206,7 @@ fn assemble(
             max_per_minute: settings.unsigned("znode.container.maxPerMinute"),
             max_never_used_interval_ms: settings.limit("znode.container.maxNeverUsedIntervalMs"),
         },
+        session_passwords: SessionPasswords::default(),
         skip_acl: settings.bool("skipACL"),
         digest_auth_enabled: settings.bool("DigestAuthenticationProvider.enabled"),
         digest_auth_alg: digest_algorithm(settings),

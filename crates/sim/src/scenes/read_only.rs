@@ -105,7 +105,8 @@ fn without_local_sessions_a_password_is_enough() {
     let client = world.call(left, true);
     world.run(100);
     let session = ostler_proto::id::SessionId(0x0700_0000_0000_0001);
-    world.clients[client].session = Some(session);
+    let of = &mut world.clients[client];
+    (of.session, of.password) = (Some(session), ostler_proto::password::password_of(session));
     world.connect(client, left);
     assert!(world.run_until(1_000, |world| world.clients[client].open));
     let read = world.answer(client, Intent::Get("/".into(), false), wire::get("/")).unwrap();

@@ -155,7 +155,7 @@ impl World {
             password: Some(password),
             read_only: Some(false),
         };
-        self.m.step(Input::Connect { conn, request });
+        self.m.shake_hands_as(conn, request);
     }
 
     fn join(&mut self, client: usize, timeout_ms: i32) {

@@ -42,6 +42,24 @@ const KEYS: &[Key] = &[
         ),
     ),
     property(
+        "sessionPasswords",
+        OneOf(&["derived", "secret", "leaving"]),
+        "derived",
+        Obeyed(
+            "Ostler's own, see [sessions](sessions.md). derived: who knows a session's id can take it, as in \
+             ZooKeeper. secret: new sessions have passwords that no Java server knows. leaving: the way back",
+        ),
+    ),
+    property(
+        "sessionSecrets",
+        Text,
+        "",
+        Obeyed(
+            "Ostler's own: a file with a secret of at least 32 hexadecimal digits in each line, the same at all \
+             servers. The first makes session passwords, each is taken",
+        ),
+    ),
+    property(
         "enforce.auth.enabled",
         LooseBoolean,
         "false",
