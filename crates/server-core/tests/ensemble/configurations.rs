@@ -290,7 +290,9 @@ fn a_tree_that_is_read_anew_says_what_is_logged() {
         _ => None,
     });
     assert_eq!(member.voters(), [1, 2, 3]);
+    assert!(member.server.is_reloading());
     member.step(Input::Reloaded { term: term.unwrap(), tree: Box::new(tree_with(&[&oldest, &newest])) });
+    assert!(!member.server.is_reloading());
     assert_eq!(member.voters(), [1, 2, 3, 4, 5]);
 }
 

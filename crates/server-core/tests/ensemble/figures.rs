@@ -63,14 +63,16 @@ fn comes(member: &mut Member, server: i64, link: LinkId, observes: bool, last: Z
 #[test]
 fn a_leader_counts_what_it_proposes_and_commits() {
     let mut member = leader(&[2, 3]);
+    member.is_asked(2, Op::CloseSession, &[]);
+    member.is_asked(2, Op::CreateSession, &TIMEOUT_MS.to_be_bytes());
     member.is_asked(2, Op::Reconfig, &leaving("5"));
-    all_acknowledge(&mut member, &[2, 3], 2);
+    all_acknowledge(&mut member, &[2, 3], 4);
     assert_eq!(member.voters(), [1, 2, 3, 4]);
     let of = stats(&member);
-    assert_eq!((of.proposals, of.commits), (2, 2));
-    assert_eq!((of.writes.led_commits, of.writes.commits_received, of.writes.proposals_received), (1, 0, 0));
-    assert_eq!(of.writes.quorum_ms.summary.count, 1);
-    assert_eq!(of.writes.propagation_ms.summary.count, 2);
+    assert_eq!((of.proposals, of.commits), (4, 4));
+    assert_eq!((of.writes.led_commits, of.writes.commits_received, of.writes.proposals_received), (3, 0, 0));
+    assert_eq!(of.writes.quorum_ms.summary.count, 3);
+    assert_eq!(of.writes.propagation_ms.summary.count, 4);
     assert_eq!(of.writes.commit_propagation_ms.summary.count, 0);
 }
 

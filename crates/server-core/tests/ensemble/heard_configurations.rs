@@ -7,7 +7,9 @@ use crate::{
 };
 use ostler_proto::{
     election::{Candidate, PeerState},
+    error::ErrorCode,
     id::{Epoch, ServerId, Zxid},
+    jute::Writer,
     membership::Membership,
     op::Op,
     path,
@@ -226,6 +228,18 @@ fn a_change_is_proposed_for_any_version_of_its_znode() {
         panic!("it is a change")
     };
     assert_eq!(version, -1);
+    // Its znode has that version then, as upstream's has, and what comes after it is checked against that.
+    let mut body = Vec::new();
+    body.string(path::CONFIG);
+    body.buffer(None);
+    body.i32(1);
+    member.is_asked(2, Op::SetData, &body);
+    let logged = member.effects.iter().rev().find_map(|effect| match effect {
+        Effect::Persist { op: PersistOp::Append { record, .. }, .. } => Some(record.0.clone()),
+        _ => None,
+    });
+    let refused = Txn::Error(ErrorCode::BadVersion.code());
+    assert_eq!(TxnRecord::read(&logged.unwrap()).unwrap().txn, refused);
     for link in [2, 3] {
         member.hears(LinkId(link), Packet::Ack(at(2, 2)));
     }
