@@ -101,6 +101,19 @@ fn a_learners_sync_is_answered_after_what_was_proposed_before_it() {
     );
 }
 
+#[test]
+fn a_clients_sync_is_answered_when_the_leader_has_answered_it() {
+    let mut follower = Follower::start();
+    let conn = follower.is_called(1);
+    let mut body = Vec::new();
+    body.string("/");
+    follower.is_asked(conn, Op::Sync, &body);
+    follower.is_asked_to_read(conn);
+    assert_eq!(follower.answers(conn), []);
+    follower.member.hears(follower.leader, Packet::Sync);
+    assert_eq!(follower.answers(conn), [at(2, 1), at(2, 1)]);
+}
+
 /// Whether a session lives is said for the moment of the answer, which may be later than the question: not of one whose
 /// end was proposed meanwhile, nor of one that was not there when it was asked for.
 #[test]

@@ -94,6 +94,19 @@ fn a_follower_takes_nothing_from_a_connection_that_it_does_not_know() {
     }
 }
 
+/// Who is gone before this server leads is no learner of its.
+#[test]
+fn a_learner_that_came_early_and_is_gone_is_none() {
+    let mut member = looking();
+    calls(&mut member, 2, 12);
+    calls(&mut member, 3, 13);
+    member.loses(LinkId(12));
+    assert!(member.is_elected_by(&[2, 3], &config(&[1, 2, 3], at(1, 0))));
+    let epoch = Packet::LeaderInfo { epoch: Epoch(2), protocol: PROTOCOL_VERSION };
+    assert_eq!([12, 13].map(|link| member.has_told(link, &epoch)), [false, true]);
+    assert_eq!(member.server.quorum().unwrap().learners.all, 1);
+}
+
 fn last_dial(member: &Member) -> Option<(u64, LearnerMaster)> {
     member.effects.iter().rev().find_map(|effect| match effect {
         Effect::Dial { term, to } => Some((*term, *to)),
@@ -154,14 +167,13 @@ fn a_server_whose_leader_looks_for_one_itself_looks_again() {
 /// It had data in this election, and has none when it follows: its word says nothing about what may have been committed.
 #[test]
 fn who_had_data_and_comes_without_does_not_count() {
-    for had in [true, false] {
+    for (backed, last, had) in [(2, at(1, 2), true), (2, Zxid::ZERO, false), (3, at(1, 2), false)] {
         let ensemble = config(&[1, 2, 3], at(1, 0));
         let mut tree = Tree::fresh(ExtendedTypes::default());
         tree.begin_epoch(at(1, 5));
         let mut member = Member::start(&ensemble, None, tree, 1);
-        // 3 backs another with data, which says nothing of its own.
-        let backed = if had { 2 } else { 3 };
-        let candidate = Candidate { epoch: Epoch(1), zxid: at(1, 2), id: ServerId(backed) };
+        // To back another that has data says nothing of its own.
+        let candidate = Candidate { epoch: last.epoch(), zxid: last, id: ServerId(backed) };
         member.hears_vote(2, PeerState::Looking, candidate, &ensemble);
         assert!(member.is_elected_by(&[2], &ensemble));
         let link = LinkId(2);

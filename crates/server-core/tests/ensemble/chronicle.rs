@@ -12,7 +12,10 @@ use ostler_proto::{
 };
 use ostler_server_core::{
     Input,
-    ensemble::chronicle::{Search, Takeover, Why},
+    ensemble::{
+        MemberMode,
+        chronicle::{Search, Takeover, Why},
+    },
     input::Mono,
 };
 use ostler_tree::Tree;
@@ -30,6 +33,7 @@ fn each_phase_of_a_followers_way_has_its_time() {
     let (connected, discovered) = (Mono(member.ms - 1), Mono(member.ms));
     member.hears(link, Packet::Diff(at(0, 0)));
     assert_eq!(searches(&member)[0].synchronised, None);
+    assert_eq!(member.server.mode(), Some(MemberMode::Looking), "no client is served");
     assert_eq!(member.server.quorum().unwrap().serves_since, None);
     member.hears_new_leader(link, 2, &ensemble);
     member.hears(link, Packet::UpToDate);

@@ -214,6 +214,8 @@ fn observer() -> (Member, LinkId, Membership) {
 #[test]
 fn an_observer_takes_what_it_is_told_is_committed() {
     let (mut member, link, ensemble) = observer();
+    assert_eq!(member.vote().candidate, None, "it votes for nobody");
+    assert_eq!(member.server.summary().stats.elections.election_ms.count, 0, "nor is it elected");
     member.hears(link, Packet::Inform { zxid: at(2, 1), record: created(SESSION, at(2, 1)).into() });
     assert!(member.server.tree().has_session(SESSION));
     let of = member.server.summary().stats.writes;
