@@ -48,7 +48,12 @@ fn all_acknowledge(member: &mut Member, followers: &[i64], counter: u32) {
 
 fn comes(member: &mut Member, server: i64, link: LinkId, observes: bool, last: Zxid) {
     let config_version = config(&[1, 2, 3], at(1, 0)).version;
-    let info = LearnerInfo { server: Some(ServerId(server)), protocol: PROTOCOL_VERSION, config_version };
+    let info = LearnerInfo {
+        server: Some(ServerId(server)),
+        protocol: PROTOCOL_VERSION,
+        config_version,
+        knows_secrets: false,
+    };
     let accepted = Epoch(1);
     let packet = if observes {
         Packet::ObserverInfo { accepted, info }

@@ -180,7 +180,12 @@ fn the_observers_of_a_follower_hear_whom_the_leader_names() {
     let mut follower = Follower::start_with(|config| config.observing.masters = true);
     let link = LinkId(54);
     let config_version = config(&[1, 2, 3], at(1, 0)).version;
-    let info = LearnerInfo { server: Some(ServerId(4)), protocol: PROTOCOL_VERSION, config_version };
+    let info = LearnerInfo {
+        server: Some(ServerId(4)),
+        protocol: PROTOCOL_VERSION,
+        config_version,
+        knows_secrets: false,
+    };
     follower.member.step(Input::ObserverCalls { link });
     follower.member.hears(link, Packet::ObserverInfo { accepted: Epoch(2), info });
     follower.member.hears(link, Packet::AckEpoch { last: at(0, 0), current: None });
