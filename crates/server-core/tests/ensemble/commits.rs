@@ -7,7 +7,10 @@ use ostler_proto::{
     quorum_packet::{LearnerInfo, PROTOCOL_VERSION, Packet},
     stat::ExtendedTypes,
 };
-use ostler_server_core::stats::Summary;
+use ostler_server_core::{
+    ensemble::{MemberMode, chronicle::Why},
+    stats::Summary,
+};
 use ostler_tree::Tree;
 use ostler_zab::leading::LinkId;
 
@@ -67,4 +70,25 @@ fn the_time_until_each_server_acknowledges_is_noted_now_and_then() {
     member.hears(LinkId(3), Packet::Ack(noted));
     assert_eq!(acknowledged(&member), [(1, once), (2, once)], "it is committed already");
     assert_eq!(member.server.summary().stats.writes.own_ack_ms.summary.count, u64::from(noted.counter()));
+}
+
+/// Another one begins to count from 0.
+#[test]
+fn a_reign_ends_when_it_has_counted_far_enough_and_nothing_is_under_way() {
+    let ensemble = config(&[1, 2, 3], at(1, 0));
+    let fresh = Tree::fresh(ExtendedTypes::default());
+    let mut member = Member::start_with(&ensemble, None, fresh, 1, |config| {
+        (config.reign.enough, config.reign.most) = (2, 1_000);
+    });
+    member.reigns_with(&[2, 3], &ensemble, 2);
+    for _ in [1, 2] {
+        member.is_asked(2, Op::CreateSession, &4_000_i32.to_be_bytes());
+    }
+    member.hears(LinkId(2), Packet::Ack(at(2, 1)));
+    assert_eq!(member.server.mode(), Some(MemberMode::Leader));
+    member.hears(LinkId(2), Packet::Ack(at(2, 2)));
+    assert_eq!(member.server.mode(), Some(MemberMode::Looking));
+    assert_eq!(member.server.tree().last_processed(), at(2, 2));
+    let searches = member.server.elections().unwrap().searches;
+    assert_eq!(searches.last().map(|search| search.why), Some(Why::CounterFull));
 }

@@ -18,7 +18,7 @@ use ostler_tree::Tree;
 use ostler_zab::leading::LinkId;
 
 /// The transaction of a change.
-fn record(of: &Membership) -> Vec<u8> {
+pub(crate) fn record(of: &Membership) -> Vec<u8> {
     let (zxid, text) = (Zxid(of.version), of.to_string());
     let header = TxnHeader { session: SESSION, cxid: 1, zxid, time_ms: 0, code: Op::Reconfig.code() };
     let data = Some(text.as_bytes());
@@ -290,12 +290,14 @@ fn a_tree_that_is_read_anew_says_what_is_logged() {
         _ => None,
     });
     assert_eq!(member.voters(), [1, 2, 3]);
+    assert!(member.server.is_reloading());
     member.step(Input::Reloaded { term: term.unwrap(), tree: Box::new(tree_with(&[&oldest, &newest])) });
+    assert!(!member.server.is_reloading());
     assert_eq!(member.voters(), [1, 2, 3, 4, 5]);
 }
 
 /// The body of a request that sends these servers away.
-fn leaving(servers: &str) -> Vec<u8> {
+pub(crate) fn leaving(servers: &str) -> Vec<u8> {
     let mut body = Vec::new();
     body.buffer(None);
     body.string(servers);

@@ -82,6 +82,18 @@ fn servers_of_which_none_has_a_history_elect_one_of_them() {
 }
 
 #[test]
+fn who_was_stopped_before_it_had_all_of_a_history_has_no_voice() {
+    for incomplete in [true, false] {
+        let ensemble = config(&[1, 2, 3], at(1, 0));
+        let member = Member::start_with(&ensemble, None, tree_at(at(1, 3)), 1, |config| {
+            config.may_start_empty = false;
+            config.incomplete = incomplete;
+        });
+        assert_eq!(member.vote().candidate.is_none(), incomplete);
+    }
+}
+
+#[test]
 fn who_is_said_to_be_new_has_a_voice() {
     let ensemble = config(&[1, 2, 3], at(1, 0));
     let mut member = Member::start(&ensemble, None, tree_at(Zxid::ZERO), 0);

@@ -1,13 +1,20 @@
 //! Members of ensembles, one at a time.
 #![allow(clippy::unwrap_used)]
 
+mod answers;
+mod callers;
+mod chronicle;
 mod commits;
 mod configurations;
 mod epoch_beginnings;
+mod figures;
 mod follower;
 mod forwarding;
+mod heard_configurations;
 mod late_answers;
+mod leaders_history;
 mod learners;
+mod local_sessions;
 mod lost_disks;
 mod member;
 mod observers;
@@ -18,3 +25,4 @@ mod read_only;
 mod reconfigurations;
 mod sessions;
 mod synchronising;
+mod waits;

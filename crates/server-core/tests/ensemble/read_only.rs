@@ -135,3 +135,33 @@ fn who_comes_back_to_read_is_believed_where_no_session_is_local() {
         assert_eq!(closed(&member), (!lives).then_some(CloseReason::SessionExpired), "{local_sessions:?}");
     }
 }
+
+/// Nobody here can end a session that all know, whatever is asked: nor say of what does not decode that it came of it.
+#[test]
+fn what_needs_a_leader_is_refused_also_where_it_does_not_decode() {
+    let known = SessionId(0x0200_0000_0000_0007);
+    for (op, refused) in [
+        (Op::CloseSession, ErrorCode::NotReadOnly),
+        (Op::SetData, ErrorCode::NotReadOnly),
+        (Op::Multi, ErrorCode::NotReadOnly),
+        (Op::Sync, ErrorCode::NotReadOnly),
+        (Op::GetData, ErrorCode::MarshallingError),
+    ] {
+        let mut member = alone(LocalSessions::Off);
+        member.passes(AFTER_MS + 10);
+        calls_with(&mut member, known, Some(true));
+        is_asked(&mut member, op, &[]);
+        assert_eq!(refusal(&member), Some(refused), "{op:?}");
+        assert_eq!(closed(&member), None, "{op:?}");
+    }
+}
+
+#[test]
+fn the_refusal_of_a_session_is_counted_as_an_answer() {
+    let mut member = alone(LocalSessions::Off);
+    member.passes(AFTER_MS + 10);
+    let sent = |member: &Member| member.server.summary().stats.packets_sent;
+    assert_eq!(sent(&member), 0);
+    calls(&mut member, Some(true));
+    assert_eq!((sent(&member), refusal(&member)), (1, Some(ErrorCode::NotReadOnly)));
+}

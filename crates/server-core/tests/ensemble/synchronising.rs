@@ -149,6 +149,28 @@ fn what_comes_while_the_log_is_read_goes_after_it() {
     }
 }
 
+/// The tree is of the moment at which it is sent: no commit of before comes after it.
+#[test]
+fn a_tree_in_place_of_the_log_has_all_that_was_committed_meanwhile() {
+    let (link, ensemble) = (LinkId(9), config(&[1, 2, 3, 4, 5], at(1, 0)));
+    let mut tree = Tree::fresh(ExtendedTypes::default());
+    tree.begin_epoch(at(1, 5));
+    let mut member = Member::start(&ensemble, None, tree, 1);
+    member.reigns_with(&[2, 3], &ensemble, 2);
+    comes(&mut member, 4, link, false, at(1, 2));
+    for counter in [1, 2] {
+        member.is_asked(2, Op::CreateSession, &4_000_i32.to_be_bytes());
+        [2, 3].into_iter().for_each(|of| member.hears(LinkId(of), Packet::Ack(at(2, counter))));
+    }
+    member.is_asked(2, Op::CreateSession, &4_000_i32.to_be_bytes());
+    let term = member.effects.iter().find_map(|effect| match effect {
+        Effect::ReadLog { term, .. } => Some(*term),
+        _ => None,
+    });
+    member.step(Input::LogRead { link, term: term.unwrap(), read: None });
+    assert_eq!(told(&member, link), ["tree 2", "new leader", "proposal 3"]);
+}
+
 /// A whole tree takes the place of all that a learner has, with what it has acknowledged.
 #[test]
 fn who_is_sent_a_tree_counts_for_nothing_until_it_acknowledges_again() {

@@ -6,6 +6,7 @@ mod catch_up;
 mod counts;
 mod crashes;
 mod disk;
+mod figures;
 mod member;
 mod multis;
 mod order;
@@ -16,6 +17,7 @@ mod reaping;
 mod sequences;
 mod sessions;
 mod sight;
+mod snapshot_times;
 mod snapshots;
 mod watches;
 #[allow(dead_code, reason = "the simulator uses the rest")]

@@ -1,0 +1,237 @@
+//! Connections of servers that come at another moment, or by another way, than they should.
+
+use crate::{
+    follower::Follower,
+    member::{ME, Member, SESSION, at, config},
+};
+use ostler_proto::{
+    election::{Candidate, NOTIFICATION_VERSION, Notification, PeerState},
+    id::{Epoch, ServerId, Zxid},
+    op::Op,
+    quorum_packet::{LearnerInfo, PROTOCOL_VERSION, Packet},
+    stat::ExtendedTypes,
+};
+use ostler_server_core::{
+    Effect, Input, LearnerMaster, PeerMessage,
+    ensemble::{MemberMode, chronicle::Why},
+};
+use ostler_tree::Tree;
+use ostler_zab::leading::LinkId;
+
+/// Learners that a server keeps waiting while it looks for a leader.
+const EARLY_MAX: u64 = 100;
+
+fn looking() -> Member {
+    let ensemble = config(&[1, 2, 3], at(1, 0));
+    Member::start(&ensemble, None, Tree::fresh(ExtendedTypes::default()), 1)
+}
+
+fn info(server: i64) -> LearnerInfo {
+    let config_version = config(&[1, 2, 3], at(1, 0)).version;
+    LearnerInfo {
+        server: Some(ServerId(server)),
+        protocol: PROTOCOL_VERSION,
+        config_version,
+        knows_secrets: false,
+    }
+}
+
+fn calls(member: &mut Member, server: i64, link: u64) {
+    member.hears(LinkId(link), Packet::FollowerInfo { accepted: Epoch(1), info: info(server) });
+}
+
+#[test]
+fn some_learners_may_come_before_this_server_leads_and_no_more() {
+    let mut member = looking();
+    for link in 1..=EARLY_MAX {
+        calls(&mut member, 10 + link as i64, link);
+        assert!(!member.has_hung_up(LinkId(link)), "{link}");
+    }
+    calls(&mut member, 999, EARLY_MAX + 1);
+    assert!(member.has_hung_up(LinkId(EARLY_MAX + 1)));
+}
+
+/// It has elected this server in a round before the present one: it will hear that it has to look again.
+#[test]
+fn who_follows_a_reign_of_before_is_sent_away_whether_its_vote_comes_first_or_its_call() {
+    for calls_first in [true, false] {
+        let mut member = looking();
+        let own = member.vote();
+        let following = Notification {
+            state: PeerState::Following,
+            candidate: own.candidate,
+            round: own.round - 1,
+            version: NOTIFICATION_VERSION,
+            config: config(&[1, 2, 3], at(1, 0)).to_string(),
+        };
+        calls(&mut member, 3, 13);
+        if calls_first {
+            calls(&mut member, 2, 12);
+            assert!(!member.has_hung_up(LinkId(12)));
+        }
+        member.step(Input::Vote { from: ServerId(2), notification: following });
+        if !calls_first {
+            calls(&mut member, 2, 12);
+        }
+        assert!(member.has_hung_up(LinkId(12)), "calls first: {calls_first}");
+        assert!(!member.has_hung_up(LinkId(13)), "3 has said nothing of that kind");
+        calls(&mut member, 3, 14);
+        assert!(!member.has_hung_up(LinkId(14)));
+    }
+}
+
+/// Only who came in at the port for observers is one.
+#[test]
+fn a_follower_takes_nothing_from_a_connection_that_it_does_not_know() {
+    for masters in [true, false] {
+        let mut follower = Follower::start_with(|config| config.observing.masters = masters);
+        let (member, stranger) = (&mut follower.member, LinkId(99));
+        member.hears(stranger, Packet::ObserverInfo { accepted: Epoch(2), info: info(4) });
+        assert!(member.has_hung_up(stranger));
+        assert_eq!(member.server.quorum().unwrap().learners.all, 0);
+        let (session, cxid, code, body, ids) =
+            (SESSION, 1, Op::CloseSession.code(), vec![].into(), Vec::new());
+        let asked = Packet::Request { session, cxid, code, body, ids };
+        member.hears(LinkId(98), asked.clone());
+        assert!(member.has_hung_up(LinkId(98)));
+        assert!(!member.has_told(follower.leader.0 as i64, &asked));
+    }
+}
+
+/// Who is gone before this server leads is no learner of its.
+#[test]
+fn a_learner_that_came_early_and_is_gone_is_none() {
+    let mut member = looking();
+    calls(&mut member, 2, 12);
+    calls(&mut member, 3, 13);
+    member.loses(LinkId(12));
+    assert!(member.is_elected_by(&[2, 3], &config(&[1, 2, 3], at(1, 0))));
+    let epoch = Packet::LeaderInfo { epoch: Epoch(2), protocol: PROTOCOL_VERSION };
+    assert_eq!([12, 13].map(|link| member.has_told(link, &epoch)), [false, true]);
+    assert_eq!(member.server.quorum().unwrap().learners.all, 1);
+}
+
+fn last_dial(member: &Member) -> Option<(u64, LearnerMaster)> {
+    member.effects.iter().rev().find_map(|effect| match effect {
+        Effect::Dial { term, to } => Some((*term, *to)),
+        _ => None,
+    })
+}
+
+fn elects_three(member: &mut Member) -> u64 {
+    let candidate = Candidate { epoch: Epoch(1), zxid: Zxid::ZERO, id: ServerId(3) };
+    member.hears_vote(3, PeerState::Looking, candidate, &config(&[1, 2, 3], at(1, 0)));
+    member.hears_vote(2, PeerState::Looking, candidate, &config(&[1, 2, 3], at(1, 0)));
+    let (term, to) = last_dial(member).unwrap();
+    assert_eq!(to, LearnerMaster::Leader(ServerId(3)));
+    term
+}
+
+#[test]
+fn a_connection_to_a_leader_of_another_search_is_closed() {
+    let mut member = looking();
+    let term = elects_three(&mut member);
+    member.step(Input::LeaderLink { term: term + 1, link: LinkId(1) });
+    assert!(member.has_hung_up(LinkId(1)), "of another search");
+    member.step(Input::LeaderLink { term, link: LinkId(2) });
+    assert!(!member.has_hung_up(LinkId(2)));
+    member.step(Input::LeaderLink { term, link: LinkId(3) });
+    assert!(member.has_hung_up(LinkId(3)), "it has one");
+    assert!(!member.has_hung_up(LinkId(2)));
+}
+
+#[test]
+fn that_a_leader_cannot_be_reached_counts_while_it_is_dialled() {
+    let searches = |member: &Member| member.server.elections().unwrap().searches.len();
+    let mut member = looking();
+    let term = elects_three(&mut member);
+    member.step(Input::LeaderUnreachable { term: term + 1 });
+    assert_eq!(searches(&member), 1, "of another search");
+    member.step(Input::LeaderLink { term, link: LinkId(2) });
+    member.step(Input::LeaderUnreachable { term });
+    assert_eq!(searches(&member), 1, "it is connected");
+    let mut member = looking();
+    let term = elects_three(&mut member);
+    member.step(Input::LeaderUnreachable { term });
+    assert_eq!(searches(&member), 2);
+}
+
+/// What was elected will not be: nobody waits for as long as a reign may take to begin.
+#[test]
+fn a_server_whose_leader_looks_for_one_itself_looks_again() {
+    let mut member = looking();
+    elects_three(&mut member);
+    let mut vote = member.vote();
+    (vote.state, vote.round) = (PeerState::Looking, vote.round + 1);
+    member.step(Input::Vote { from: ServerId(3), notification: vote });
+    let searches = member.server.elections().unwrap().searches;
+    assert_eq!(searches.iter().map(|search| search.why).collect::<Vec<_>>(), [Why::Started, Why::Mistaken]);
+}
+
+/// It had data in this election, and has none when it follows: its word says nothing about what may have been committed.
+#[test]
+fn who_had_data_and_comes_without_does_not_count() {
+    for (backed, last, had) in [(2, at(1, 2), true), (2, Zxid::ZERO, false), (3, at(1, 2), false)] {
+        let ensemble = config(&[1, 2, 3], at(1, 0));
+        let mut tree = Tree::fresh(ExtendedTypes::default());
+        tree.begin_epoch(at(1, 5));
+        let mut member = Member::start(&ensemble, None, tree, 1);
+        // To back another that has data says nothing of its own.
+        let candidate = Candidate { epoch: last.epoch(), zxid: last, id: ServerId(backed) };
+        member.hears_vote(2, PeerState::Looking, candidate, &ensemble);
+        assert!(member.is_elected_by(&[2], &ensemble));
+        let link = LinkId(2);
+        let info = info(2);
+        member.hears(link, Packet::FollowerInfo { accepted: Epoch(1), info });
+        member.hears(link, Packet::AckEpoch { last: Zxid::ZERO, current: Some(Epoch(0)) });
+        member.hears(link, Packet::Ack(at(2, 0)));
+        assert_eq!(member.server.mode() == Some(MemberMode::Leader), !had, "it had data: {had}");
+        assert_eq!(member.vote().candidate.unwrap().id, ServerId(ME));
+    }
+}
+
+/// Its observers are not asked any more, and hear of nothing.
+#[test]
+fn an_observer_that_is_gone_is_none_any_more() {
+    let mut follower = Follower::start_with(|config| config.observing.masters = true);
+    let (four, five) = (LinkId(54), LinkId(55));
+    for link in [four, five] {
+        let (member, server) = (&mut follower.member, link.0 as i64 - 50);
+        member.step(Input::ObserverCalls { link });
+        member.hears(link, Packet::ObserverInfo { accepted: Epoch(2), info: info(server) });
+        member.hears(link, Packet::AckEpoch { last: at(0, 0), current: None });
+        member.hears(link, Packet::Ack(at(2, 0)));
+    }
+    assert_eq!(follower.member.server.quorum().unwrap().learners.observers, 2);
+    follower.member.loses(four);
+    assert_eq!(follower.member.server.quorum().unwrap().learners.observers, 1);
+    follower.hears_of_write(at(2, 1), 1);
+    follower.commits(at(2, 1));
+    let told = |to: LinkId| {
+        let inform = |effect: &&Effect| matches!(effect, Effect::ToPeer { link, message: PeerMessage::Inform(..) } if *link == to);
+        follower.member.effects.iter().filter(inform).count()
+    };
+    assert_eq!((told(four), told(five)), (0, 1));
+}
+
+/// It takes what it is sent, and has no time to say so.
+#[test]
+fn an_observer_that_takes_a_tree_lives() {
+    let mut follower = Follower::start_with(|config| config.observing.masters = true);
+    let (link, leader) = (LinkId(54), follower.leader);
+    let member = &mut follower.member;
+    member.step(Input::ObserverCalls { link });
+    member.hears(link, Packet::ObserverInfo { accepted: Epoch(2), info: info(4) });
+    member.hears(link, Packet::AckEpoch { last: at(0, 0), current: None });
+    member.hears(link, Packet::Ack(at(2, 0)));
+    for moves in [true, false] {
+        for _ in 0..16 {
+            member.hears(leader, Packet::Ping { zxid: at(2, 0), touched: None });
+            if moves {
+                member.step(Input::StreamMoves { link });
+            }
+            member.passes(1_000);
+        }
+        assert_eq!(member.has_hung_up(link), !moves);
+    }
+}
