@@ -81,7 +81,9 @@ fn ids_are_what_was_drawn_for_them() {
     assert!(again.iter().all(|id| id >> 56 == 1));
     // Nor that of one that is about to begin.
     let conns = [m.dial(), m.dial()];
-    conns.map(|conn| m.step(Input::Connect { conn, request: request(SessionId::NONE), chance: 77 }));
+    for conn in conns {
+        m.step(Input::Connect { conn, request: request(SessionId::NONE), chance: 77 });
+    }
     m.flush();
     let [one, other] = conns.map(|conn| m.connected(conn).unwrap().session);
     assert_ne!(one, other);
