@@ -186,6 +186,18 @@ fn java_leaves_torn_tails_behind_and_goes_on_in_the_next_file() {
     }
 }
 
+/// The file ends before its checksum could be looked at.
+#[test]
+fn java_leaves_long_torn_records_behind_as_well() {
+    let (disk, records) = write(&[(1, &[3_000_000, 3_000_000, 5_000_000]), (3, &[10])], 0);
+    let cut = starts(&records[..3].to_vec())[2] + 1_000_000;
+    change(&disk, &file(1), |bytes| bytes.truncate(cut as usize));
+    let mut reader = LogReader::open(&disk, &logs(), Zxid::ZERO).unwrap();
+    let found = drain(&mut reader).unwrap();
+    assert!(found == [&records[..2], &records[3..]].concat(), "{} records", found.len());
+    assert_eq!(reader.torn_before().len(), 1);
+}
+
 #[test]
 fn missing_files_are_a_gap() {
     let (disk, _) = write(&[(1, &[10, 10]), (4, &[10])], 0);

@@ -3,6 +3,7 @@
 
 mod crashes;
 mod damage;
+mod ends;
 mod faults;
 mod faulty_disk;
 mod golden;
