@@ -7,8 +7,8 @@ use crate::{
 use ostler_proto::id::Zxid;
 use ostler_storage::{
     StorageError,
-    snapshot::{SnapshotTrailer, find_snapshots},
-    txnlog::{LogOptions, LogReader, TxnLog},
+    snapshot::{SnapshotTrailer, find_snapshots, remove_snapshots_after},
+    txnlog::{LogOptions, LogReader, TxnLog, truncate_after},
 };
 use std::{io::ErrorKind, path::Path, sync::Arc};
 
@@ -154,6 +154,33 @@ fn a_snapshot_that_fails_leaves_nothing() {
                 assert_eq!(find_snapshots(&disk, dir).unwrap().len(), 1);
             }
             Err(_) => assert!(disk.names().is_empty(), "{at}"),
+        }
+    }
+}
+
+/// A purge may have removed it after the folder was listed.
+#[test]
+fn a_file_that_is_gone_already_is_removed_and_one_that_cannot_be_removed_is_an_error() {
+    let dir = Path::new("/logs");
+    for kind in [ErrorKind::NotFound, ErrorKind::PermissionDenied, ErrorKind::Other] {
+        let disk = FaultyDisk::default();
+        let first_fails = || disk.fail(Some(Fault { at: 0, lasting: false, kind }));
+        let mut log = new_log(&disk);
+        log.append(Zxid(3), &record(Zxid(3), 50)).unwrap();
+        log.commit().unwrap();
+        first_fails();
+        let truncated = truncate_after(&disk, dir, Zxid(2)).map(|done| done.removed);
+        disk.fail(None);
+        begin_snapshot(&disk, dir, 3).unwrap().finish(SnapshotTrailer::default()).unwrap();
+        first_fails();
+        let removed = remove_snapshots_after(&disk, dir, Zxid(2));
+        if kind == ErrorKind::NotFound {
+            assert_eq!(truncated.unwrap(), [dir.join("log.3")]);
+            assert_eq!(removed.unwrap(), [dir.join("snapshot.3")]);
+        } else {
+            for error in [truncated.unwrap_err(), removed.unwrap_err()] {
+                assert!(matches!(error, StorageError::Io { .. }), "{kind:?}: {error}");
+            }
         }
     }
 }
