@@ -15,7 +15,7 @@ use ostler_storage::{
     error::Result,
     folders::DataFolders,
     recover::{Note, Origin, RecoverOptions, Recovered, recover},
-    snapshot::SnapshotTrailer,
+    snapshot::{SnapshotDigest, SnapshotTrailer},
     txnlog::{LogOptions, TxnLog},
 };
 use std::{
@@ -67,12 +67,16 @@ impl World {
 
     /// A snapshot with a root and a node named after its zxid.
     fn snapshot(&self, zxid: u64) -> PathBuf {
+        self.snapshot_with(zxid, None)
+    }
+
+    fn snapshot_with(&self, zxid: u64, digest: Option<SnapshotDigest>) -> PathBuf {
         let mut writer = begin_snapshot(&self.disk, &self.folders.snapshots, zxid).unwrap();
         for path in ["/".to_owned(), format!("/{zxid:x}")] {
             writer.node(&path, None, -1, &StatPersisted::default()).unwrap();
         }
         let last_processed = Some(Zxid(zxid));
-        writer.finish(SnapshotTrailer { digest: None, last_processed }).unwrap()
+        writer.finish(SnapshotTrailer { digest, last_processed }).unwrap()
     }
 
     /// A disk has lost what was written over the old file.
@@ -251,6 +255,55 @@ fn a_tree_that_never_came_whole_is_in_nobodys_way_later() {
     assert!(matches!(world.recover(STRICT), Err(StorageError::LogLacks { .. })));
 }
 
+/// It was whole once, else the log would not have gone on in its epoch.
+#[test]
+fn a_tree_cut_short_is_missed_where_the_log_has_its_epoch() {
+    let (world, _) = World::with_a_tree_cut_short();
+    world.log((2 << 32) + 1..=(2 << 32) + 3);
+    let error = world.recover(STRICT).unwrap_err();
+    assert!(matches!(error, StorageError::LogLacks { .. }), "{error}");
+}
+
+#[test]
+fn after_a_hundred_bad_snapshots_no_older_one_is_tried() {
+    let started = |bad: u64| {
+        let world = World::new();
+        world.snapshot(1);
+        for zxid in 2..2 + bad {
+            world.disk.put(&world.folders.snapshots.join(format!("snapshot.{zxid:x}")), b"ZKSN");
+        }
+        world.log(1..=1 + bad);
+        world.recover(STRICT).map(|(done, _)| done.origin)
+    };
+    assert_eq!(started(99).unwrap(), Origin::Snapshot(Zxid(1)));
+    let error = started(100).unwrap_err();
+    assert!(matches!(error, StorageError::NoSnapshot { .. }), "{error}");
+    assert!(error.to_string().contains("snapshot.1: there are too many bad ones before it"), "{error}");
+}
+
+/// Java writes zxid 0 where it knows no digest.
+#[test]
+fn a_digest_counts_if_it_says_after_which_transaction() {
+    for (zxid, counts) in [(0, false), (1, true), (7, true), (u64::MAX, false)] {
+        let world = World::new();
+        let digest = Some(SnapshotDigest { zxid: Zxid(zxid), version: 2, digest: 77 });
+        world.snapshot_with(7, digest);
+        let (_, trailer) = world.recover(STRICT).unwrap().1.snapshot.unwrap();
+        assert_eq!(trailer.digest, digest.filter(|_| counts), "zxid {zxid:x}");
+    }
+}
+
+#[test]
+fn a_transaction_that_the_tree_refuses_is_named_with_its_file() {
+    let world = World::new();
+    world.snapshot(0);
+    world.log(1..=2);
+    let log = world.log(3..=4);
+    let mut contents = Contents { refuses_record: Some(Zxid(4)), ..Contents::default() };
+    let error = recover(&world.disk, &world.folders, STRICT, &mut contents).unwrap_err();
+    assert!(matches!(&error, StorageError::Refused { file, zxid: Zxid(4), .. } if *file == log), "{error}");
+}
+
 #[test]
 fn logs_without_a_snapshot_are_trusted_only_when_told_so() {
     let world = World::new();
@@ -307,6 +360,23 @@ fn leftovers_of_a_crash_are_tidied_and_reported() {
     // The next transaction has the name free.
     assert_eq!(world.log(3..=3), Path::new("/l/version-2/log.3"));
     assert_eq!(zxids(&world.recover(STRICT).unwrap().1), [1, 2, 3]);
+}
+
+/// One becomes the spare. The other goes, or each crash would leave one more.
+#[test]
+fn of_two_half_written_snapshots_none_keeps_its_name() {
+    let world = World::new();
+    world.snapshot(0);
+    let unfinished =
+        ["unfinished.snapshot.3", "unfinished.snapshot.5"].map(|name| world.folders.snapshots.join(name));
+    for file in &unfinished {
+        world.disk.put(file, b"ZKSN");
+    }
+    let notes = world.recover(STRICT).unwrap().0.notes;
+    assert_eq!(notes, unfinished.clone().map(Note::UnfinishedGivenUp));
+    let names = world.disk.names();
+    assert!(unfinished.iter().all(|file| !names.contains(file)), "{names:?}");
+    assert!(names.contains(&world.folders.snapshots.join("spare-snapshot")), "{names:?}");
 }
 
 #[test]

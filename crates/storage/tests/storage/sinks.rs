@@ -34,6 +34,8 @@ pub(crate) struct Contents {
     pub records: Vec<(Zxid, Vec<u8>)>,
     /// The path of a node to refuse, as a tree does whose parent is missing.
     pub refuses: Option<&'static str>,
+    /// A transaction to refuse.
+    pub refuses_record: Option<Zxid>,
 }
 
 impl SnapshotSink for Contents {
@@ -63,7 +65,8 @@ impl SnapshotSink for Contents {
 
 impl RecoverySink for Contents {
     fn reset(&mut self) {
-        *self = Contents { refuses: self.refuses, ..Contents::default() };
+        let Contents { refuses, refuses_record, .. } = *self;
+        *self = Contents { refuses, refuses_record, ..Contents::default() };
     }
 
     fn snapshot_loaded(&mut self, zxid: Zxid, trailer: SnapshotTrailer) -> std::result::Result<(), Refusal> {
@@ -72,6 +75,9 @@ impl RecoverySink for Contents {
     }
 
     fn record(&mut self, zxid: Zxid, record: &[u8]) -> std::result::Result<(), Refusal> {
+        if Some(zxid) == self.refuses_record {
+            return Err("there is no such znode".into());
+        }
         self.records.push((zxid, record.to_vec()));
         Ok(())
     }
