@@ -58,6 +58,7 @@ def checks(args, port):
             Check("npm-client", "clients/npm.py", common),
             Check("rust-crate", "clients/rust_crate.py", common),
             Check("digests", "clients/digests.py", common),
+            Check("access", "abuse/access.py", common),
             Check("descriptors", "abuse/descriptors.py", common),
             Check("words", "abuse/words.py", common + (["--watches", "40000", "--words", "40"] if args.quick else [])),
             Check("names", "abuse/names.py", common),
