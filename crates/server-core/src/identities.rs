@@ -1,4 +1,4 @@
-//! Who somebody is, and what lists grant them.
+//! The identities of a client, and what lists grant them.
 
 use crate::work::Work;
 use alloc::{boxed::Box, vec::Vec};
@@ -59,15 +59,12 @@ impl Identities {
         }
         self.ids.push(id);
         let ids = &self.ids;
-        if ids.len() == FEW {
-            // From here on they are looked up.
-            self.by_id.clear();
-            for (at, id) in ids.iter().enumerate() {
+        // From so many on they are looked up: those before go in with the first that is.
+        let first = if ids.len() == FEW { 0 } else { ids.len() - 1 };
+        if ids.len() >= FEW {
+            for (at, id) in ids.iter().enumerate().skip(first) {
                 self.by_id.insert_unique(hash(id), at as u32, |other| hash(&ids[*other as usize]));
             }
-        } else if ids.len() > FEW {
-            let at = ids.len() - 1;
-            self.by_id.insert_unique(hash(&ids[at]), at as u32, |other| hash(&ids[*other as usize]));
         }
     }
 
