@@ -370,7 +370,7 @@ where
         if retries.is_some_and(|retries| tried >= retries) {
             return Err(ServerError::ListenForPeers { address, source });
         }
-        if said.is_due() {
+        if said.take_turn() {
             let of = retries.map_or_else(|| "without end".into(), |retries| format!("{retries} times"));
             tracing::warn!(
                 %address, error = %source,

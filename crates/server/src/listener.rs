@@ -192,7 +192,7 @@ pub(crate) async fn run(
             Ok(accepted) => accepted,
             Err(error) => {
                 // Out of descriptors, most likely: the ones in use go on, and some will be given back.
-                if said_failed.is_due() {
+                if said_failed.take_turn() {
                     tracing::error!(
                         %error, at = %port.address,
                         "connections of clients cannot be accepted, and wait; raise the limit of open files?"
@@ -205,7 +205,7 @@ pub(crate) async fn run(
         let address = peer.ip().to_canonical();
         if Caller::Client.is_too_many(&stream) {
             driver.traffic.count_rejected();
-            if said_full.is_due() {
+            if said_full.take_turn() {
                 tracing::error!(
                     %address, at = %port.address,
                     "clients' connections are closed: the process may open only a few more files, and those are for the \

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// Who is not wanted comes again and again: the log says so no more often than that.
+/// Unwanted callers come again and again: the log says so no more often than that.
 const SAID_AGAIN_AFTER: Duration = Duration::from_secs(60);
 
 /// Whether something is to be said again.
@@ -10,7 +10,8 @@ const SAID_AGAIN_AFTER: Duration = Duration::from_secs(60);
 pub(crate) struct Said(Option<Instant>);
 
 impl Said {
-    pub(crate) fn is_due(&mut self) -> bool {
+    /// Takes the turn to say it; `false` if the last one was a short while ago.
+    pub(crate) fn take_turn(&mut self) -> bool {
         let is_due = self.0.is_none_or(|at| at.elapsed() >= SAID_AGAIN_AFTER);
         if is_due {
             self.0 = Some(Instant::now());

@@ -118,7 +118,7 @@ impl Peer {
     fn takes(&mut self, id: ServerId, new: &Origin) -> bool {
         let Some(live) = &self.link else { return true };
         let newcomer = new.beside(&live.origin);
-        if newcomer == Newcomer::Impostor && self.said_twin.is_due() {
+        if newcomer == Newcomer::Impostor && self.said_twin.take_turn() {
             tracing::warn!(
                 server = id.0, from = %new.words(), connected = %live.origin.words(),
                 "a connection to the election port was refused: it is not from where the configuration has this server, \
@@ -132,7 +132,7 @@ impl Peer {
     fn note_replaced(&mut self, id: ServerId, new: &Origin) {
         if let Some(live) = &self.link
             && new.beside(&live.origin) == Newcomer::FromElsewhere
-            && self.said_twin.is_due()
+            && self.said_twin.take_turn()
         {
             tracing::warn!(
                 server = id.0, from = %new.words(), instead_of = %live.origin.words(),
@@ -224,7 +224,7 @@ impl ElectionDoor {
         let mut peers = self.lock();
         let Some(peer) = peers.get_mut(&of) else { return };
         let Some(link) = &peer.link else { return };
-        if peer.said_stranger.is_due() {
+        if peer.said_stranger.take_turn() {
             tracing::warn!(
                 server = of.0, address = %link.origin.words(), reason = %why,
                 "a server of another ensemble was sent away, and its vote does not count: correct the server.N lines, or \
@@ -272,7 +272,7 @@ impl ElectionDoor {
 
     /// Whether it is to be said that nobody knows where this server is.
     fn says_unknown(&self, server: ServerId) -> bool {
-        self.lock().get_mut(&server).is_some_and(|peer| peer.said_unknown.is_due())
+        self.lock().get_mut(&server).is_some_and(|peer| peer.said_unknown.take_turn())
     }
 
     async fn connect(&self, to: ServerId) -> io::Result<(TcpStream, Origin)> {
@@ -369,7 +369,7 @@ impl ElectionDoor {
                     });
                 }
                 Err(error) => {
-                    if said.is_due() {
+                    if said.take_turn() {
                         tracing::warn!(%error, "the election port takes no connection");
                     }
                     tokio::time::sleep(Duration::from_millis(100)).await;

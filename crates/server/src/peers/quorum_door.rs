@@ -125,7 +125,7 @@ impl QuorumDoor {
                     self.tasks.spawn(async move { link.run(stream, Some(stranger)).await });
                 }
                 Err(error) => {
-                    if said.is_due() {
+                    if said.take_turn() {
                         tracing::warn!(%error, "the quorum port takes no connection");
                     }
                     tokio::time::sleep(Duration::from_millis(100)).await;

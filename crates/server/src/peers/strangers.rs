@@ -108,7 +108,7 @@ impl Strangers {
     /// One more has come with this socket. `None` if too many files are open.
     pub(super) async fn welcome(self: &Arc<Self>, socket: &impl AsRawFd, from: IpAddr) -> Option<Stranger> {
         if Caller::Peer.is_too_many(socket) {
-            if self.said_full.lock().unwrap_or_else(PoisonError::into_inner).is_due() {
+            if self.said_full.lock().unwrap_or_else(PoisonError::into_inner).take_turn() {
                 tracing::error!(
                     %from, port = self.port,
                     "a connection was closed: the process may open no more files, and the last are the disk's; raise its \
