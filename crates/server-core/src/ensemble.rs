@@ -152,6 +152,8 @@ pub(crate) struct Ensemble {
     is_outside: bool,
     /// Other servers that are known to have had data, since this one has run.
     had_data: BTreeSet<ServerId>,
+    /// The newest configuration that came from a server that is not believed, so that the log names it once.
+    unbelieved_version: u64,
     chronicle: chronicle::Chronicle,
     /// When this election began.
     election_began: Mono,
@@ -207,6 +209,7 @@ impl Ensemble {
             read_only: ReadOnly::No,
             ended: local_sessions::Ended::default(),
             had_data: BTreeSet::new(),
+            unbelieved_version: 0,
             wandering: Wandering::new(core.server, core.seed),
             is_outside: false,
             chronicle: chronicle::Chronicle::default(),
@@ -477,7 +480,8 @@ impl Server {
     pub(crate) fn voted(&mut self, now: Now, from: ServerId, vote: &Notification, effects: &mut Vec<Effect>) {
         // A text that is no configuration, or none, as in the older formats of votes, says nothing.
         if let Ok(config) = Membership::parse(&vote.config)
-            && (self.refuses(now, from, vote, &config, effects) || self.adopt_newer(now, config, effects))
+            && (self.refuses(now, from, vote, &config, effects)
+                || self.adopt_newer(now, from, config, effects))
         {
             return;
         }

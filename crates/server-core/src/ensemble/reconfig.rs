@@ -288,13 +288,36 @@ impl Server {
 
     /// A server that looks for a leader hears of a newer configuration than its own, which may not even have the
     /// servers that decide now: it begins anew under that one. True if it does.
-    pub(super) fn adopt_newer(&mut self, now: Now, newer: Membership, effects: &mut Vec<Effect>) -> bool {
-        let Some(ensemble) = &self.ensemble else { return false };
+    ///
+    /// Only a voter is believed, as upstream has it from 3.9.7 on. Anybody can reach the election port, and would put a
+    /// list of its own servers in force.
+    pub(super) fn adopt_newer(
+        &mut self,
+        now: Now,
+        from: ServerId,
+        newer: Membership,
+        effects: &mut Vec<Effect>,
+    ) -> bool {
+        let Some(ensemble) = &mut self.ensemble else { return false };
         if !self.config.reconfig || !ensemble.election.is_looking() {
             return false;
         }
         let own = &ensemble.config.membership;
         if newer.version <= own.version {
+            return false;
+        }
+        if !ensemble.electorate.votes(from) {
+            if newer.version > ensemble.unbelieved_version {
+                ensemble.unbelieved_version = newer.version;
+                tracing::warn!(
+                    server = from.0,
+                    version = %format_args!("{:x}", newer.version),
+                    own = %format_args!("{:x}", own.version),
+                    "a newer configuration came from a server that does not vote in this server's: it is not taken. \
+                     If all voters that this server knows were replaced while it was away, stop it, put the lines of \
+                     the other servers' dynamic configuration file into its own, and start it again"
+                );
+            }
             return false;
         }
         let same = newer.lines() == own.lines();

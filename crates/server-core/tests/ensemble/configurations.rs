@@ -177,7 +177,7 @@ fn a_number_that_nobody_agreed_on_does_not_outlast_a_change_that_votes_bring() {
     member.loses(link);
     let changed = config(&[1, 4, 5], at(3, 9));
     let other = Candidate { epoch: Epoch(3), zxid: at(3, 9), id: ServerId(4) };
-    member.hears_vote(4, PeerState::Looking, other, &changed);
+    member.hears_vote(2, PeerState::Looking, other, &changed);
     assert_eq!(member.saved, Some(changed.clone()));
     assert_eq!(member.voters(), [1, 4, 5]);
     let link = member.follows(&[4, 5], &changed, 5);
@@ -227,7 +227,7 @@ fn a_change_that_votes_bring_keeps_what_is_logged_after_it() {
     let mut member = Member::start(&oldest, Some(&newest), tree_with(&[&oldest, &newest]), 1);
     assert_eq!(member.voters(), [1, 2, 3, 5, 6]);
     let other = Candidate { epoch: Epoch(1), zxid: at(1, 5), id: ServerId(4) };
-    member.hears_vote(4, PeerState::Looking, other, &between);
+    member.hears_vote(3, PeerState::Looking, other, &between);
     assert_eq!(member.saved, Some(between.clone()));
     assert_eq!(member.voters(), [1, 2, 3, 4, 5, 6]);
     assert!(!member.is_elected_by(&[2, 3], &between), "no quorum of what is logged");

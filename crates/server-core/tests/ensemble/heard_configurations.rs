@@ -181,6 +181,35 @@ fn who_looks_for_a_leader_takes_what_is_newer_from_votes_and_begins_anew_if_that
     }
 }
 
+/// Else a stranger at the election port could put any list in force, one of itself alone as well.
+#[test]
+fn a_newer_configuration_counts_in_the_vote_of_a_voter_only() {
+    let own = config(&[1, 2, 3], at(1, 1));
+    let newer = config(&[1, 2, 3, 4], at(1, 4));
+    let mut with_an_observer = config(&[1, 2, 3, 5], at(1, 1));
+    with_an_observer.servers.get_mut(&ServerId(5)).unwrap().observer = true;
+    for (own, from, counts) in [(&own, 2, true), (&own, 4, false), (&with_an_observer, 5, false)] {
+        let mut member = Member::start(own, None, tree_with(&[own]), 1);
+        member.hears_vote(from, PeerState::Looking, looking_vote(from), &newer);
+        assert_eq!(
+            member.saved.as_ref().map(|saved| saved.version),
+            counts.then_some(newer.version),
+            "{from}"
+        );
+        assert_eq!(member.voters() == [1, 2, 3, 4], counts, "{from}");
+    }
+}
+
+/// Its leader had the change in its log, so it may have been made, and who came with it decides too.
+#[test]
+fn a_newer_configuration_counts_in_the_vote_of_a_voter_of_the_change_that_is_logged() {
+    let (own, logged) = (config(&[1, 2, 3], at(1, 1)), config(&[1, 2, 4], at(1, 3)));
+    let newest = config(&[1, 4, 5], at(1, 6));
+    let mut member = Member::start(&own, Some(&logged), tree_with(&[&own, &logged]), 1);
+    member.hears_vote(4, PeerState::Looking, looking_vote(4), &newest);
+    assert_eq!(member.saved.as_ref().map(|saved| saved.version), Some(newest.version));
+}
+
 #[test]
 fn who_has_a_leader_or_may_not_be_changed_takes_nothing_from_votes() {
     let own = config(&[1, 2, 3], at(1, 0));
