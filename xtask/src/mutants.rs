@@ -83,8 +83,9 @@ const RECIPES: [&str; 3] =
     ["crates/recipes/src/line_order.rs", "crates/recipes/src/line.rs", "crates/recipes/src/fencing.rs"];
 const SAMPLE: u32 = 20;
 const ALL_TESTS: &[&str] = &["--lib", "--tests"];
-/// The tests of recipes that need servers take minutes.
-const PURE_TESTS: &[&str] = &["--lib"];
+/// Those in which a server is in the same program. The others take minutes.
+const LINE_TESTS: &[&str] = &["--lib", "--test", "holding"];
+const RECIPES_TESTS: &[&str] = &["--lib", "--test", "holding", "--test", "data"];
 
 const fn whole(name: &'static str, package: &'static str, files: &'static [&'static str]) -> Part {
     Part { name, package, files, without: &[], one_in: 1, simulated: true, tests: ALL_TESTS }
@@ -99,11 +100,11 @@ const PARTS: [Part; 11] = [
     whole("storage", "ostler-storage", &STORAGE),
     whole("tree", "ostler-tree", &TREE),
     whole("core", "ostler-server-core", &CORE),
-    Part { simulated: false, tests: PURE_TESTS, ..whole("recipes", "ostler-recipes", &RECIPES) },
+    Part { simulated: false, tests: LINE_TESTS, ..whole("recipes", "ostler-recipes", &RECIPES) },
     sampled("storage-rest", "ostler-storage", &STORAGE),
     sampled("tree-rest", "ostler-tree", &TREE),
     sampled("core-rest", "ostler-server-core", &CORE),
-    Part { simulated: false, tests: PURE_TESTS, ..sampled("recipes-rest", "ostler-recipes", &RECIPES) },
+    Part { simulated: false, tests: RECIPES_TESTS, ..sampled("recipes-rest", "ostler-recipes", &RECIPES) },
     Part { simulated: false, ..sampled("client-core", "ostler-client-core", &[]) },
     sampled("persistence", "ostler-persistence", &[]),
 ];

@@ -54,7 +54,7 @@ impl OneByOne<'_> {
         };
         command.args(["--timeout", timeout]);
         for argument in arguments {
-            command.args(["--cargo-test-arg", argument]);
+            command.args(["--cargo-arg", argument]);
         }
         for name in names {
             command.args(["--re", &format!("^{}$", escaped(name))]);

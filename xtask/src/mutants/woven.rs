@@ -9,11 +9,12 @@ use serde_json::Value;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
+    io::{BufRead, BufReader, Read},
     path::{Path, PathBuf},
     process::{Command, ExitStatus, Stdio},
     sync::{
-        Mutex,
-        atomic::{AtomicUsize, Ordering},
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     thread,
     time::{Duration, Instant},
@@ -23,9 +24,12 @@ use std::{
 const ROUNDS_MAX: usize = 25;
 /// A program that loops may take memory without end: KiB.
 const MEMORY_MAX: &str = "6000000";
-/// What a program may take, in times of what it takes without a mutant, and beyond that.
-const TIMES_MAX: u32 = 12;
-const SPARE: Duration = Duration::from_secs(15);
+/// What a program may take, in times of what it takes without a mutant, and beyond that: a short one may be slowed down by
+/// whatever else runs.
+const TIMES_MAX: u32 = 3;
+const SPARE: Duration = Duration::from_secs(30);
+/// Tests of one program that run at a time. Many of them wait for time to pass.
+const TESTS_AT_ONCE: &str = "4";
 
 /// A copy of the checkout with the mutants of one part in it.
 pub(super) struct Copy<'a> {
@@ -262,19 +266,25 @@ impl Program {
         command
             .current_dir(&self.folder)
             .env("CARGO_MANIFEST_DIR", &self.folder)
-            .env("RUST_TEST_THREADS", "1");
+            .env("RUST_TEST_THREADS", TESTS_AT_ONCE);
         if let Some(mutant) = mutant {
             command.env("WOVEN_MUTANT", mutant.to_string());
         }
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child =
             command.spawn().with_context(|| format!("cannot run {}", self.executable.display()))?;
+        let output = child.stdout.take().context("a test's output is read")?;
+        let failed = Arc::new(AtomicBool::new(false));
+        thread::spawn({
+            let failed = failed.clone();
+            move || failed.store(names_a_failure(output), Ordering::Relaxed)
+        });
         let end = Instant::now() + self.timeout;
         loop {
             if let Some(status) = child.try_wait().context("cannot wait for a test")? {
                 return Ok(!ExitStatus::success(&status));
             }
-            if Instant::now() >= end {
+            if failed.load(Ordering::Relaxed) || Instant::now() >= end {
                 let _ = child.kill();
                 let _ = child.wait();
                 return Ok(true);
@@ -282,6 +292,11 @@ impl Program {
             thread::sleep(Duration::from_millis(5));
         }
     }
+}
+
+/// Whether a test has failed: known as it happens, so that the others need not run.
+fn names_a_failure(output: impl Read) -> bool {
+    BufReader::new(output).split(b'\n').map_while(Result::ok).any(|line| line.ends_with(b"FAILED"))
 }
 
 fn tracked(checkout: &Path) -> Result<Vec<String>> {
