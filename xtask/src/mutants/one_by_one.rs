@@ -3,6 +3,7 @@
 use super::{Part, SIMULATOR, SIMULATOR_TESTS, woven::Copy};
 use anyhow::{Context, Result, bail};
 use std::{
+    collections::BTreeSet,
     fs::{self, File},
     path::{Path, PathBuf},
     process::Command,
@@ -55,6 +56,9 @@ impl OneByOne<'_> {
         command.args(["--timeout", timeout]);
         for argument in arguments {
             command.args(["--cargo-arg", argument]);
+        }
+        for file in names.iter().filter_map(|name| name.split(':').next()).collect::<BTreeSet<_>>() {
+            command.args(["--file", file]);
         }
         for name in names {
             command.args(["--re", &format!("^{}$", escaped(name))]);
