@@ -31,6 +31,14 @@ pub(crate) struct Identities {
     verdicts: RefCell<Option<Box<Verdicts>>>,
 }
 
+/// Nearly every client has one identity, its address: room is made for one first, and for more as more come.
+fn push<T>(all: &mut Vec<T>, one: T) {
+    if all.is_empty() {
+        all.reserve_exact(1);
+    }
+    all.push(one);
+}
+
 fn hash(id: &Id) -> u64 {
     FxBuildHasher.hash_one((&*id.scheme, &*id.id))
 }
@@ -55,9 +63,9 @@ impl Identities {
         if is_of_addresses(&id.scheme)
             && let Ok(address) = id.id.parse()
         {
-            self.addresses.push(address);
+            push(&mut self.addresses, address);
         }
-        self.ids.push(id);
+        push(&mut self.ids, id);
         let ids = &self.ids;
         // From so many on they are looked up: those before go in with the first that is.
         let first = if ids.len() == FEW { 0 } else { ids.len() - 1 };

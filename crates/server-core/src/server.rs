@@ -140,7 +140,8 @@ pub struct Server {
     pub(crate) gate: DiskGate<Held>,
     /// Logged or on the way there, and not committed.
     pub(crate) outstanding: VecDeque<Outstanding>,
-    pub(crate) conns: HashMap<ConnId, Conn, FxBuildHasher>,
+    /// Boxed, so that the table is small: it has room for up to twice as many, and moves them all as it grows.
+    pub(crate) conns: HashMap<ConnId, Box<Conn>, FxBuildHasher>,
     /// Of what is parked for all connections together.
     pub(crate) promised_to_all: usize,
     pub(crate) syncs: VecDeque<(Zxid, Syncing)>,
@@ -324,7 +325,7 @@ impl Server {
             held: Vec::new(),
             stats,
         };
-        let before = self.conns.insert(conn, state);
+        let before = self.conns.insert(conn, Box::new(state));
         assert!(before.is_none(), "connection number {conn:?} was used twice");
     }
 
@@ -466,7 +467,8 @@ impl Server {
                 let after = UNANSWERED;
                 self.wait(conn, Waiting::Sync { xid: request.xid, after, path, arrived: now.mono });
                 self.syncs.push_back((after, Syncing::Client(conn)));
-                let session = self.conns.get(&conn).and_then(Conn::session).unwrap_or(SessionId::NONE);
+                let session =
+                    self.conns.get(&conn).and_then(|state| state.session()).unwrap_or(SessionId::NONE);
                 self.forward(leader, conn, session, request, effects);
             }
             Request::Sync(path) if !idle || proposed > self.tree.last_processed() => {

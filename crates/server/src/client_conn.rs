@@ -6,6 +6,7 @@ use crate::{
         word_exchange::{self, Asked},
     },
     driver::Driver,
+    listener::Place,
     outbox::{Outbox, Sending},
     room::Waiter,
 };
@@ -118,6 +119,8 @@ fn poll_socket(
 
 struct ClientConn {
     stream: TcpStream,
+    peer: SocketAddr,
+    _place: Place,
     conn: ConnId,
     outbox: Arc<Outbox>,
     driver: Arc<Driver>,
@@ -137,17 +140,28 @@ struct ClientConn {
     noted_alive: Mono,
 }
 
+/// A connection that was taken from the port.
+pub(crate) struct Accepted {
+    pub(crate) stream: TcpStream,
+    pub(crate) peer: SocketAddr,
+    pub(crate) place: Place,
+}
+
 /// Serves a connection until its end.
-pub(crate) async fn serve(
-    stream: TcpStream,
-    peer: SocketAddr,
+///
+/// All that it is made of is moved into the task once: an `async fn` would keep its arguments beside what is made of them.
+pub(crate) fn serve(
+    accepted: Accepted,
     driver: Arc<Driver>,
     limits: Arc<ConnLimits>,
     door: Arc<FourLetterDoor>,
-) {
+) -> impl Future<Output = ()> + Send {
+    let Accepted { stream, peer, place } = accepted;
     let (conn, outbox) = driver.accept(peer);
     let mut client = ClientConn {
         stream,
+        peer,
+        _place: place,
         conn,
         outbox,
         driver,
@@ -163,21 +177,30 @@ pub(crate) async fn serve(
         looked: Mono(0),
         noted_alive: Mono(0),
     };
-    let mut end = client.run().await;
-    if let End::Word(asked) = end {
-        end = client.answer(asked).await;
-    }
-    client.driver.disconnected(conn);
-    match end {
-        End::Closed | End::Word(_) => {}
-        End::Io(error) => tracing::debug!(?conn, %peer, %error, "connection lost"),
-        End::Garbage(what) => tracing::warn!(?conn, %peer, what, "connection closed"),
+    async move {
+        let mut end = client.run().await;
+        if let End::Word(asked) = end {
+            end = client.answer(asked).await;
+        }
+        client.ended(end);
     }
 }
 
 impl ClientConn {
+    fn ended(&self, end: End) {
+        let (conn, peer) = (self.conn, self.peer);
+        self.driver.disconnected(conn);
+        match end {
+            End::Closed | End::Word(_) => {}
+            End::Io(error) => tracing::debug!(?conn, %peer, %error, "connection lost"),
+            End::Garbage(what) => tracing::warn!(?conn, %peer, what, "connection closed"),
+        }
+    }
+
     async fn run(&mut self) -> End {
-        match tokio::time::timeout(self.limits.sessionless, self.until_handshake()).await {
+        let time = self.limits.sessionless;
+        // On the heap, as all is that a connection needs for a while only: an idle one's task is small.
+        match Box::pin(tokio::time::timeout(time, self.until_handshake())).await {
             Err(_) => {
                 self.driver.traffic.count_without_session();
                 return End::Garbage("no handshake in time");
@@ -207,7 +230,7 @@ impl ClientConn {
             None => self.outbox.is_closing(),
         };
         if is_closing {
-            return Err(self.last_words().await);
+            return Err(Box::pin(self.last_words()).await);
         }
         if self.may_execute() {
             if !self.partial.is_empty() && self.take_frames_of_partial()? {
@@ -226,8 +249,8 @@ impl ClientConn {
         let reads = self.may_read();
         if self.blocked_since.is_some() || self.waiter.is_some() {
             self.look(reads)?;
-            let woken = tokio::time::timeout(LOOK, self.wait(reads)).await;
-            return self.woken(woken.unwrap_or(Ok(Woken::Look))?);
+            let woken = Box::pin(self.wait_and_look(reads)).await?;
+            return self.woken(woken);
         }
         self.sending.shrink();
         let woken = self.wait(reads).await?;
@@ -240,7 +263,18 @@ impl ClientConn {
             biased;
             ready = poll_fn(|cx| poll_socket(&mut self.stream, cx, wants)) => ready,
             () = self.outbox.woken() => Ok(Woken::Outbox),
-            () = self.driver.room.freed(), if self.waiter.is_some() => Ok(Woken::Room),
+        }
+    }
+
+    /// As [`ClientConn::wait`], of a connection that is held up.
+    async fn wait_and_look(&mut self, reads: bool) -> io::Result<Woken> {
+        let driver = self.driver.clone();
+        let waits_for_room = self.waiter.is_some();
+        tokio::select! {
+            biased;
+            woken = self.wait(reads) => woken,
+            () = driver.room.freed(), if waits_for_room => Ok(Woken::Room),
+            () = tokio::time::sleep(LOOK) => Ok(Woken::Look),
         }
     }
 
@@ -357,7 +391,7 @@ impl ClientConn {
     /// On the heap: no other connection needs room for it.
     async fn answer(&mut self, asked: Asked) -> End {
         Box::pin(word_exchange::answer(&self.door, (&self.driver, self.conn), &mut self.stream, asked)).await;
-        self.close().await
+        Box::pin(self.close()).await
     }
 
     /// What the client still sends is read and thrown away for a moment: closing over unread bytes would
@@ -493,10 +527,9 @@ mod tests {
         fn size_of_future<A, F>(_: impl Fn(A) -> F) -> usize {
             size_of::<F>()
         }
-        type Args = (TcpStream, SocketAddr, Arc<Driver>, Arc<ConnLimits>, Arc<FourLetterDoor>);
-        let size = size_of_future(|(stream, peer, driver, limits, door): Args| {
-            serve(stream, peer, driver, limits, door)
-        });
-        assert!(size <= 2048, "{size} bytes");
+        type Args = (Accepted, Arc<Driver>, Arc<ConnLimits>, Arc<FourLetterDoor>);
+        let size =
+            size_of_future(|(accepted, driver, limits, door): Args| serve(accepted, driver, limits, door));
+        assert!(size <= 576, "{size} bytes");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     admin::four_letter_door::FourLetterDoor,
-    client_conn::{self, ConnLimits},
+    client_conn::{self, Accepted, ConnLimits},
     descriptors::Caller,
     driver::Driver,
     said::Said,
@@ -42,7 +42,7 @@ struct Census {
 }
 
 /// A place among the connections, given back on drop.
-struct Place {
+pub(crate) struct Place {
     census: Arc<Mutex<Census>>,
     address: IpAddr,
 }
@@ -225,11 +225,8 @@ pub(crate) async fn run(
             continue;
         };
         prepare(&stream, counts.keep_alive);
-        let (driver, limits, door) = (driver.clone(), limits.clone(), door.clone());
-        conns.spawn(async move {
-            client_conn::serve(stream, peer, driver, limits, door).await;
-            drop(place);
-        });
+        let accepted = Accepted { stream, peer, place };
+        conns.spawn(client_conn::serve(accepted, driver.clone(), limits.clone(), door.clone()));
     }
 }
 
