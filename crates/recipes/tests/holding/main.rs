@@ -17,6 +17,7 @@ mod locks;
 mod neighbours;
 #[cfg(feature = "planted-bugs")]
 mod planted;
+mod refusals;
 mod runtimes;
 #[path = "../servers/mod.rs"]
 mod servers;

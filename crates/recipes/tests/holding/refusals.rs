@@ -1,0 +1,196 @@
+//! What the servers refuse reaches the caller, and what is refused for good is not asked for again.
+
+use crate::world::{Recipe, World, patiently};
+use ostler_client::{Acl, Client, ErrorCode, Perms, RetryPolicy};
+use ostler_recipes::{Error, leader::UnfairElection, lock::InterProcessMutex};
+use ostler_testkit::{CutPoint, FrameProxy, Op, Seen, TestEnsemble, TestOptions};
+use std::time::Duration;
+
+const QUEUE: &str = "/mutex";
+
+fn code<T>(outcome: &Result<T, Error>) -> Option<ErrorCode> {
+    match outcome {
+        Err(Error::Client(error)) => error.code(),
+        _ => None,
+    }
+}
+
+/// Everybody may do all to a znode but this.
+fn all_but(perms: Perms) -> [Acl; 1] {
+    [Acl::world(Perms(Perms::ALL.0 & !perms.0))]
+}
+
+fn requests(proxy: &FrameProxy, wanted: Op) -> usize {
+    let is_wanted = |seen: &&Seen| matches!(seen, Seen::Request { op: Some(op), .. } if *op == wanted);
+    proxy.seen().iter().filter(is_wanted).count()
+}
+
+fn creates(proxy: &FrameProxy) -> usize {
+    requests(proxy, Op::Create2)
+}
+
+#[tokio::test]
+async fn a_queue_that_takes_nobody_is_asked_once() {
+    let world = World::start().await;
+    let (proxy, ours) = world.proxied().await;
+    let other = world.client().await;
+    other.create(QUEUE, b"").acl(&all_but(Perms::CREATE)[..]).await.unwrap();
+    let refused = patiently("refused", InterProcessMutex::new(&ours, QUEUE).acquire()).await;
+    assert_eq!(code(&refused), Some(ErrorCode::NoAuth), "{refused:?}");
+    assert_eq!(creates(&proxy), 1);
+}
+
+#[tokio::test]
+async fn a_queue_that_cannot_be_read_holds_nothing() {
+    let world = World::start().await;
+    let client = world.client().await;
+    client.create(QUEUE, b"").acl(&all_but(Perms::READ)[..]).await.unwrap();
+    let mutex = InterProcessMutex::new(&client, QUEUE);
+    let refused = patiently("refused", mutex.acquire()).await;
+    assert_eq!(code(&refused), Some(ErrorCode::NoAuth), "{refused:?}");
+    let refused = mutex.participant_nodes().await;
+    assert_eq!(code(&refused), Some(ErrorCode::NoAuth), "{refused:?}");
+}
+
+/// Whoever stands before us cannot be watched, so nobody would say when it is our turn.
+#[tokio::test]
+async fn a_znode_before_ours_that_cannot_be_read_ends_the_wait() {
+    let world = World::start().await;
+    let (client, other) = (world.client().await, world.client().await);
+    let held = Recipe::Mutex.hold(&other, QUEUE).await.unwrap();
+    other.set_acl(held.fence.node(), &all_but(Perms::READ)).await.unwrap();
+    let refused = patiently("refused", InterProcessMutex::new(&client, QUEUE).acquire()).await;
+    assert_eq!(code(&refused), Some(ErrorCode::NoAuth), "{refused:?}");
+}
+
+/// It is held as before then.
+#[tokio::test]
+async fn a_release_that_is_refused_says_so() {
+    let world = World::start().await;
+    let (client, other) = (world.client().await, world.client().await);
+    let guard = InterProcessMutex::new(&client, QUEUE).acquire().await.unwrap();
+    let node = guard.fence().node().to_owned();
+    other.set_acl(QUEUE, &all_but(Perms::DELETE)).await.unwrap();
+    let refused = patiently("refused", guard.release()).await;
+    assert_eq!(code(&refused), Some(ErrorCode::NoAuth), "{refused:?}");
+    assert!(other.exists(&node).await.unwrap().is_some());
+}
+
+/// The znode went with it, and that is all that a release is for.
+#[tokio::test]
+async fn a_release_after_the_end_of_the_session_succeeds() {
+    let world = World::start().await;
+    let client = world.client().await;
+    let guard = InterProcessMutex::new(&client, QUEUE).acquire().await.unwrap();
+    let session = guard.fence().session().clone();
+    world.expire(&client).await;
+    patiently("ended", session.ended()).await;
+    patiently("released", guard.release()).await.unwrap();
+}
+
+/// By somebody's hand, with all that is in it: whoever waits there comes again.
+#[tokio::test]
+async fn a_queue_that_is_deleted_while_one_waits_is_made_anew() {
+    let world = World::start().await;
+    let (client, other) = (world.client().await, world.client().await);
+    let held = Recipe::Mutex.hold(&other, QUEUE).await.unwrap();
+    let waits = tokio::spawn({
+        let mutex = InterProcessMutex::new(&client, QUEUE);
+        async move { mutex.acquire().await }
+    });
+    let (nodes, watches) = Recipe::Mutex.with_one_waiting();
+    world.until("one waits", move |c| c.ephemerals == nodes && c.watches == watches).await;
+    let names = other.get_children(QUEUE).await.unwrap();
+    let ours = names.iter().find(|name| !held.fence.node().ends_with(name.as_str())).unwrap();
+    other.delete(&format!("{QUEUE}/{ours}")).await.unwrap();
+    other.multi().delete(held.fence.node(), -1).delete(QUEUE, -1).commit().await.unwrap();
+    let guard = patiently("held", waits).await.unwrap().unwrap();
+    guard.fence().verify().await.unwrap();
+}
+
+/// Only that the znode goes is a loss.
+#[tokio::test]
+async fn data_of_the_holders_znode_may_change_while_it_is_held() {
+    let world = World::start().await;
+    let (client, other) = (world.client().await, world.client().await);
+    for recipe in [Recipe::Mutex, Recipe::Unfair] {
+        let held = recipe.hold(&client, "/a").await.unwrap();
+        let lost = tokio::spawn({
+            let fence = held.fence.clone();
+            async move { fence.lost().await }
+        });
+        for _ in 0..2 {
+            world.until("the holder watches", |c| c.watches == 1).await;
+            // The watch is gone with it, until it is set anew.
+            other.set_data(held.fence.node(), b"x").await.unwrap();
+        }
+        world.until("the holder watches", |c| c.watches == 1).await;
+        assert!(!lost.is_finished(), "{recipe:?}");
+        held.release().await;
+        patiently(recipe, lost).await.unwrap();
+        other.delete("/a").deleting_children_if_needed().quietly().await.unwrap();
+    }
+}
+
+/// As often as the retry policy says, beyond the first time.
+#[tokio::test]
+async fn a_check_that_gets_no_answer_is_asked_for_so_many_times() {
+    let world = World::start().await;
+    let proxy = world.server.proxy().await.unwrap();
+    let retry = RetryPolicy::times(3, Duration::from_millis(1));
+    let client = Client::builder(&proxy.connect_string()).retry(retry).connect().await.unwrap();
+    let guard = InterProcessMutex::new(&client, QUEUE).acquire().await.unwrap();
+    proxy.reset();
+    // Every other request is a handshake.
+    for number in (1..40).step_by(2) {
+        proxy.cut_at(CutPoint::BeforeReply(number));
+    }
+    let asked = patiently("asked", guard.fence().verify()).await;
+    match asked {
+        Err(Error::Client(error)) if error.is_connection_trouble() => {}
+        asked => panic!("{asked:?}"),
+    }
+    assert_eq!(requests(&proxy, Op::Multi), 4, "{:?}", proxy.seen());
+    client.wait_connected().await.unwrap();
+    proxy.reset();
+    guard.fence().verify().await.unwrap();
+}
+
+/// A holder that does nothing else has the ensemble prove, again and again, that its session lives.
+#[tokio::test]
+async fn whoever_holds_has_it_proven() {
+    let world = World::start().await;
+    let proxy = world.server.proxy().await.unwrap();
+    let session = Duration::from_secs(2);
+    let client = Client::builder(&proxy.connect_string()).session_timeout(session).connect().await.unwrap();
+    for recipe in Recipe::ALL {
+        let held = recipe.hold(&client, "/a").await.unwrap();
+        let before = requests(&proxy, Op::Multi);
+        let proven = async {
+            while requests(&proxy, Op::Multi) < before + 2 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        patiently(recipe, proven).await;
+        assert!(held.fence.is_held(), "{recipe:?}");
+        held.release().await;
+        client.delete("/a").deleting_children_if_needed().quietly().await.unwrap();
+    }
+}
+
+/// What a server says of a session that lives may be outdated, so it is asked again, but not for ever.
+#[tokio::test]
+async fn a_session_that_lives_is_called_over_so_many_times() {
+    let options = TestOptions::new().setting("localSessionsEnabled", "true");
+    let ensemble = TestEnsemble::start_with(3, options).await.unwrap();
+    ensemble.until_settled().await.unwrap();
+    let leader = ensemble.leader().unwrap();
+    let follower = ensemble.members().into_iter().find(|id| *id != leader).unwrap();
+    let proxy = FrameProxy::start(ensemble.member(follower).unwrap().address()).await.unwrap();
+    let client = Client::builder(&proxy.connect_string()).connect().await.unwrap();
+    client.create("/unfair", b"").await.unwrap();
+    let unfair = UnfairElection::new(&client, "/unfair", "me");
+    let refused = patiently("refused", unfair.campaign()).await.map(drop);
+    assert_eq!(code(&refused), Some(ErrorCode::SessionExpired), "{refused:?}");
+    assert_eq!(requests(&proxy, Op::Multi), 6, "{:?}", proxy.seen());
+}
