@@ -141,4 +141,14 @@ mod tests {
         assert!(table.get(id).is_none() && table.entries().is_empty());
         assert_ne!(table.acquire(&list), id);
     }
+
+    /// What is remembered of a list is remembered by its serial.
+    #[test]
+    fn no_list_has_the_serial_of_another() {
+        let mut table = AclTable::default();
+        let ids: Vec<AclId> = (1..=3).map(|perms| table.acquire(&[Acl::world(Perms(perms))])).collect();
+        let mut serials: Vec<u64> = ids.iter().map(|id| table.get(*id).unwrap().serial()).collect();
+        serials.dedup();
+        assert!(serials.len() == 3 && !serials.contains(&0), "{serials:?}");
+    }
 }

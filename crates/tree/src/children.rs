@@ -353,6 +353,18 @@ mod tests {
     }
 
     #[test]
+    fn every_one_of_many_parents_is_found() {
+        let mut families = Families::default();
+        let parents: alloc::vec::Vec<ArcStr> = (0..20_000).map(|n| format!("/{n}").into()).collect();
+        for parent in &parents {
+            families.insert(parent, format!("{parent}/a").into(), 1);
+        }
+        for parent in &parents {
+            assert!(families.of(parent).eq([&*format!("{parent}/a")]), "{parent}");
+        }
+    }
+
+    #[test]
     fn long_lists_keep_every_child() {
         let mut families = Families::default();
         let parent: ArcStr = "/p".into();

@@ -268,3 +268,38 @@ impl Overlay {
         paths
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ostler_proto::stat::ExtendedTypes;
+
+    /// A multi that fails leaves nothing, and one that is kept is there until it is applied.
+    #[test]
+    fn what_is_rolled_back_was_never_there() {
+        let tree = Tree::fresh(ExtendedTypes::default());
+        let mut overlay = Overlay::new(&tree);
+        let node = |data: &[u8]| PendingNode::new("/a", Some(data), StatPersisted::default(), None);
+        overlay.put(&tree, Zxid(1), "/a", Some(node(b"1")));
+        let digest = overlay.digest();
+        assert_ne!(digest, Overlay::new(&tree).digest());
+        for kept in [false, true] {
+            overlay.begin();
+            overlay.put(&tree, Zxid(2), "/a", None);
+            overlay.put(&tree, Zxid(2), "/b", Some(node(b"2")));
+            assert!(overlay.get(&tree, "/a").is_none() && overlay.get(&tree, "/b").is_some());
+            assert_ne!(overlay.digest(), digest);
+            if kept {
+                overlay.keep();
+            } else {
+                overlay.roll_back();
+                assert_eq!(overlay.digest(), digest);
+            }
+            assert_eq!((overlay.get(&tree, "/a").is_none(), overlay.get(&tree, "/b").is_some()), (kept, kept));
+        }
+        overlay.retire(Zxid(1));
+        assert!(overlay.get(&tree, "/a").is_none(), "a later change waits");
+        overlay.retire(Zxid(2));
+        assert!(overlay.is_empty());
+    }
+}

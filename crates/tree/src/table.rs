@@ -146,6 +146,18 @@ mod tests {
         SharedZnode::new(Znode::new(path.into(), None, StatPersisted::default(), AclId::OPEN))
     }
 
+    /// A write while a view is shared copies one shard.
+    #[test]
+    fn znodes_are_spread_over_all_shards() {
+        let mut table = ZnodeTable::default();
+        for n in 0..5000 {
+            table.insert(node(&format!("/{n}")));
+        }
+        let view = table.share();
+        let (most, even) = (view.iter().map(|shard| shard.len()).max().unwrap(), 5000 / view.len());
+        assert!(most < 3 * even.max(10), "{most} of 5000 in one of {}", view.len());
+    }
+
     #[test]
     fn a_shared_view_keeps_what_changes_afterwards() {
         let mut table = ZnodeTable::default();
