@@ -383,3 +383,31 @@ pub(crate) fn read_full(file: &dyn DiskFile, into: &mut [u8], offset: u64) -> io
     }
     Ok(done)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_cut_ends_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        std::fs::write(&path, b"abcdef").unwrap();
+        OsDisk.open_to_change(&path).unwrap().truncate(4).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"abcd");
+    }
+
+    /// A little at a time, for as long as that may go on.
+    #[test]
+    fn space_is_given_back_bit_by_bit() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(5 * GIVEN_BACK_AT_ONCE).unwrap();
+        let sizes = std::cell::RefCell::new(Vec::new());
+        let go_on = || {
+            sizes.borrow_mut().push(file.metadata().unwrap().len() / GIVEN_BACK_AT_ONCE);
+            sizes.borrow().len() < 3
+        };
+        give_back(&file, &go_on).unwrap();
+        assert_eq!(*sizes.borrow(), [5, 4, 3]);
+    }
+}

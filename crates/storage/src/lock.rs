@@ -95,6 +95,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_file_system_without_locks_is_told_from_a_folder_in_use() {
+        let error = |errno: rustix::io::Errno| io::Error::from_raw_os_error(errno.raw_os_error());
+        assert!(has_no_locks(&error(rustix::io::Errno::NOLCK)));
+        assert!(has_no_locks(&error(rustix::io::Errno::OPNOTSUPP)));
+        assert!(!has_no_locks(&error(rustix::io::Errno::ACCESS)));
+    }
+
+    #[test]
     fn the_second_one_is_told_who_has_it() {
         let dir = tempfile::tempdir().unwrap();
         let folders = DataFolders::at(dir.path(), None);

@@ -67,3 +67,20 @@ impl Disk for SharedFiles {
         OsDisk.sync_dir(dir)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn others_may_read_what_is_made() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, disk) = (dir.path().join("log"), SharedFiles { mode: 0o640 });
+        assert!(!disk.exists(&path).unwrap());
+        drop(disk.create(&path).unwrap());
+        assert!(disk.exists(&path).unwrap());
+        let mode = path.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o707, 0o600, "the group's part is the umask's");
+    }
+}

@@ -295,7 +295,10 @@ mod tests {
                 overlay.roll_back();
                 assert_eq!(overlay.digest(), digest);
             }
-            assert_eq!((overlay.get(&tree, "/a").is_none(), overlay.get(&tree, "/b").is_some()), (kept, kept));
+            assert_eq!(
+                (overlay.get(&tree, "/a").is_none(), overlay.get(&tree, "/b").is_some()),
+                (kept, kept)
+            );
         }
         overlay.retire(Zxid(1));
         assert!(overlay.get(&tree, "/a").is_none(), "a later change waits");

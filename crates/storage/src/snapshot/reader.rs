@@ -132,3 +132,82 @@ impl Read for FileReader {
         Ok(got)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        error::Refusal,
+        snapshot::{SnapshotNode, body::BodyWriter},
+    };
+    use ostler_proto::{acl::Acl, id::SessionId};
+    use simd_adler32::adler32;
+
+    struct Nobody;
+
+    impl SnapshotSink for Nobody {
+        fn session(&mut self, _: SessionId, _: i32) -> std::result::Result<(), Refusal> {
+            Ok(())
+        }
+        fn acl(&mut self, _: i64, _: Vec<Acl>) -> std::result::Result<(), Refusal> {
+            Ok(())
+        }
+        fn node(&mut self, _: SnapshotNode<'_>) -> std::result::Result<(), Refusal> {
+            Ok(())
+        }
+    }
+
+    /// What stands so far is covered by a checksum.
+    fn seal(bytes: &mut Vec<u8>) {
+        let sum = adler32(&bytes.as_slice());
+        bytes.extend_from_slice(&u64::from(sum).to_be_bytes());
+        bytes.extend_from_slice(&SEAL_END);
+    }
+
+    /// Of older versions, with as many digits as there may be: upstream wrote them as text.
+    #[test]
+    fn a_digest_that_is_a_text_is_read() {
+        let mut body = BodyWriter::new(Vec::new());
+        body.sessions([].into_iter()).unwrap();
+        body.acls([].into_iter()).unwrap();
+        body.end().unwrap();
+        let mut bytes = [&HEADER[..], &body.finish().unwrap()].concat();
+        seal(&mut bytes);
+        bytes.extend_from_slice(&9_u64.to_be_bytes());
+        bytes.extend_from_slice(&1_u32.to_be_bytes());
+        bytes.extend_from_slice(&(OLD_DIGEST as u32).to_be_bytes());
+        bytes.extend_from_slice(format!("{:0>OLD_DIGEST$}", "4d").as_bytes());
+        seal(&mut bytes);
+        bytes.extend_from_slice(&7_u64.to_be_bytes());
+        seal(&mut bytes);
+        let digest = SnapshotDigest { zxid: Zxid(9), version: 1, digest: 0x4d };
+        let expected = SnapshotTrailer { digest: Some(digest), last_processed: Some(Zxid(7)) };
+        assert_eq!(read_stream(&*bytes, &mut Nobody).unwrap(), expected);
+    }
+
+    /// A read that a signal interrupts is done again.
+    #[test]
+    fn an_interrupted_read_goes_on() {
+        struct Interrupted<'a>(&'a [u8], bool);
+        impl Read for Interrupted<'_> {
+            fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+                self.1 = !self.1;
+                if self.1 { Err(io::ErrorKind::Interrupted.into()) } else { self.0.read(into) }
+            }
+        }
+        let mut reader = BodyReader::new(Interrupted(b"abcd", false));
+        assert_eq!(reader.take(4).unwrap(), b"abcd");
+    }
+
+    #[test]
+    fn a_writer_knows_how_much_it_has_written() {
+        let mut body = BodyWriter::new(Vec::new());
+        let mut last = body.written();
+        for n in 0..20_000 {
+            body.sessions([(SessionId(n), 1)].into_iter()).unwrap();
+            assert!(body.written() > last);
+            last = body.written();
+        }
+        assert_eq!(body.finish().unwrap().len() as u64, last);
+    }
+}
