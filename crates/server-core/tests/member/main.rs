@@ -7,12 +7,12 @@ mod counts;
 mod crashes;
 mod disk;
 mod figures;
+#[allow(dead_code, reason = "long tests use the rest")]
 mod member;
 mod multis;
 mod order;
 mod passwords;
 mod quotas;
-mod random;
 mod reaping;
 mod sequences;
 mod sessions;
@@ -23,5 +23,4 @@ mod watches;
 #[allow(dead_code, reason = "the simulator uses the rest")]
 #[path = "../../../sim/src/wire.rs"]
 mod wire;
-mod work;
 mod znodes;
