@@ -14,6 +14,8 @@ mod passwords;
 mod quotas;
 mod random;
 mod reaping;
+#[path = "../log/said.rs"]
+mod said;
 mod sequences;
 mod sessions;
 mod sight;
