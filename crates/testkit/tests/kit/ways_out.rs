@@ -50,7 +50,7 @@ impl Losses {
             let format = tracing_subscriber::fmt().with_ansi(false).with_writer(|| Tap);
             format.with_max_level(tracing_subscriber::filter::LevelFilter::WARN).init();
         });
-        let mut ensemble = TestEnsemble::start(3).await.unwrap();
+        let ensemble = TestEnsemble::start(3).await.unwrap();
         let leader = ensemble.leader().unwrap();
         let others: Vec<ServerId> = ensemble.members().filter(|id| *id != leader).collect();
         let mut losses = Losses { leader, emptied: others[0], ensemble };
