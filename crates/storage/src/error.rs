@@ -235,7 +235,10 @@ pub enum StorageError {
     },
 
     /// An epoch file holds something else.
-    #[error("{file} should hold an epoch number, but holds {content:?}. Restore it from a backup")]
+    #[error(
+        "{file} should hold an epoch number, but holds {content:?}. Restore it from a backup, or empty this server's data \
+         folders and let it copy from another server"
+    )]
     BadEpoch {
         /// The file.
         file: PathBuf,

@@ -125,3 +125,22 @@ fn a_port_for_other_servers_is_waited_for_without_end() {
     drop(holder);
     result.recv_timeout(PATIENCE).unwrap().unwrap().unwrap();
 }
+
+#[test]
+fn an_epoch_that_is_no_number_is_restored() {
+    let _beside = gate::beside_others();
+    for name in ["currentEpoch", "acceptedEpoch"] {
+        let place = Place::new("1");
+        let line = format!("server.1=127.0.0.1:{}:{}", free_port(), free_port());
+        let lines = format!("clientPort=0\nstandaloneEnabled=false\n{line}");
+        let server = place.starts(&lines).unwrap();
+        server.until_it_leads();
+        server.stop().unwrap();
+        let file = place.data_dir().join("version-2").join(name);
+        let backup = fs::read(&file).unwrap();
+        fs::write(&file, "x").unwrap();
+        place.is_refused(&lines, "Restore it from a backup");
+        fs::write(&file, backup).unwrap();
+        place.starts_twice(&lines);
+    }
+}
