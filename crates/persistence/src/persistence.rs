@@ -42,6 +42,8 @@ pub struct KeepingOptions {
     /// The zoo.cfg beside which a configuration that changes is kept, and this server's number; `None` where the
     /// configuration never changes.
     pub reconfigurable: Option<(PathBuf, ServerId)>,
+    /// Whether the server is a member of an ensemble, which may bring it its history.
+    pub is_member: bool,
 }
 
 /// What is left after a [`PersistOp::Truncate`] that asked for it.
@@ -90,6 +92,9 @@ impl Persistence {
         let snapshots = SnapshotSettings::new(disk.clone(), folders, log.spare(), options.snapshots, skipped);
         if matches!(restored.recovered.origin, Origin::Fresh | Origin::Log) {
             snapshots::write_at_once(&restored.tree.freeze(), &snapshots)?;
+        }
+        // A member that is said to be new is so until it has its first history, however often it is started before.
+        if !options.is_member || has_current_epoch(&*disk, &snapshots.folders)? {
             snapshots.folders.remove_initialize(&*disk)?;
         }
         let config_files =
@@ -144,6 +149,7 @@ impl Persistence {
             PersistOp::SaveCurrent(epoch) => {
                 write_epoch(disk, &folders.snapshots, EpochFile::Current, epoch)?;
                 mark_complete(disk, &folders.snapshots)?;
+                folders.remove_initialize(disk)?;
             }
             PersistOp::Truncate { to, reload } => {
                 settings.cuts.add();
@@ -230,6 +236,10 @@ pub fn epochs(disk: &dyn Disk, folders: &DataFolders, last: Zxid) -> Result<(Epo
     let epoch = |which| read_epoch(disk, &folders.snapshots, which);
     let current = epoch(EpochFile::Current)?.unwrap_or_default().max(last.epoch());
     Ok((epoch(EpochFile::Accepted)?.unwrap_or_default().max(current), current))
+}
+
+fn has_current_epoch(disk: &dyn Disk, folders: &DataFolders) -> Result<bool, StorageError> {
+    Ok(read_epoch(disk, &folders.snapshots, EpochFile::Current)?.is_some_and(|current| current > Epoch(0)))
 }
 
 /// Whether the folder was empty, and what is there now may be only a part of a leader's history.

@@ -432,6 +432,7 @@ fn keeping_options(config: &ServerConfig) -> KeepingOptions {
             keep: config.purge_interval_hours.map(|_| config.snap_retain_count as usize),
         },
         reconfigurable: config.ensemble.as_deref().filter(|_| config.reconfig_enabled).map(beside),
+        is_member: config.ensemble.is_some(),
     }
 }
 

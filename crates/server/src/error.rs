@@ -28,7 +28,7 @@ pub enum ServerError {
     /// There is no database, and nobody said that this is right.
     #[error(
         "{} holds no database, and db.autocreate is off: put the data folder in place, or, if the server is to \
-         start empty, create an empty file named `initialize` in dataLogDir",
+         start empty, create an empty file named `initialize` in dataLogDir (dataDir, if that is not set)",
         .folder.display()
     )]
     NoDatabase {

@@ -114,6 +114,7 @@ pub(crate) fn keeping_options(prealloc_bytes: u64, reconfigurable: Option<Server
             keep: Some(3),
         },
         reconfigurable: reconfigurable.map(|me| (ZOO_CFG.into(), me)),
+        is_member: true,
     }
 }
 

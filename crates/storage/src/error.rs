@@ -45,7 +45,8 @@ pub enum StorageError {
     #[error(
         "the ensemble was changed, and that cannot be kept beside {file}: {source}. A server that forgot it could count \
          votes that do not count any more. Make the file and its folder writable for the server and start it again; or \
-         write the ensemble as it is now into the file"
+         write the server lines of the ensemble as it is now into the file, or into its dynamicConfigFile if it names \
+         one, and start it again"
     )]
     ConfigNotKept {
         /// The zoo.cfg.
@@ -234,7 +235,10 @@ pub enum StorageError {
     },
 
     /// An epoch file holds something else.
-    #[error("{file} should hold an epoch number, but holds {content:?}. Restore it from a backup")]
+    #[error(
+        "{file} should hold an epoch number, but holds {content:?}. Restore it from a backup, or empty this server's data \
+         folders and let it copy from another server"
+    )]
     BadEpoch {
         /// The file.
         file: PathBuf,

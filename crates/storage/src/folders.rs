@@ -59,8 +59,8 @@ impl DataFolders {
         disk.exists(&path).during("look for", &path)
     }
 
-    /// Removes the `initialize` file if it is there: to be called once the first snapshot is durable. Upstream
-    /// removes it earlier, and then a crash in between makes the next start refuse.
+    /// Removes the `initialize` file if it is there: to be called once what it vouches for is durable, so that no start
+    /// needs it again. Upstream removes it earlier, and then a crash in between makes the next start refuse.
     pub fn remove_initialize(&self, disk: &dyn Disk) -> Result<()> {
         let path = self.data_log_dir.join(INITIALIZE);
         if self.has_initialize(disk)? { disk.remove(&path).during("remove", &path) } else { Ok(()) }

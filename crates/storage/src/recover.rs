@@ -70,8 +70,7 @@ pub enum Origin {
     Snapshot(Zxid),
     /// The log alone.
     Log,
-    /// Nothing: a new, empty database. Once its first snapshot is durable, call
-    /// [`DataFolders::remove_initialize`].
+    /// Nothing: a new, empty database.
     Fresh,
     /// Nothing, and nobody says that this is right: the server may have lost its data, so its vote must not
     /// count (upstream's zxid -1).
@@ -227,9 +226,6 @@ pub fn recover(
         tidy_unfinished(disk, &folders.snapshots, &mut notes)?;
     }
     make_durable(disk, folders, search.snapshot.as_deref(), &log)?;
-    if !matches!(origin, Origin::Fresh) {
-        folders.remove_initialize(disk)?;
-    }
     Ok(Recovered { origin, last_zxid, records: replayed.records, notes })
 }
 

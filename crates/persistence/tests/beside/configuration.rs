@@ -47,6 +47,7 @@ fn keeping(zoo_cfg: PathBuf) -> KeepingOptions {
             keep: None,
         },
         reconfigurable: Some((zoo_cfg, ServerId(1))),
+        is_member: true,
     }
 }
 

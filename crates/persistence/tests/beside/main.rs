@@ -4,3 +4,4 @@
 mod configuration;
 mod restricted_disk;
 mod side_by_side;
+mod ways_out;

@@ -37,6 +37,7 @@ fn options() -> KeepingOptions {
             keep: Some(3),
         },
         reconfigurable: None,
+        is_member: false,
     }
 }
 

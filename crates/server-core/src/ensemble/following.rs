@@ -180,7 +180,8 @@ impl Server {
                         proposed = proposed.0,
                         promised = accepted.0,
                         "the leader's epoch is below one that this server has promised to another, so it stays outside \
-                         until the next reign: to begin that at once, restart the server that leads"
+                         until the epoch of a reign is not: each reign has a later epoch than the one before. To begin the \
+                         next one at once, restart the server that leads, and again if this message comes again"
                     );
                     if let Some(ensemble) = &mut self.ensemble {
                         ensemble.is_outside = true;

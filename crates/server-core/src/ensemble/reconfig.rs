@@ -314,8 +314,9 @@ impl Server {
                     version = %format_args!("{:x}", newer.version),
                     own = %format_args!("{:x}", own.version),
                     "a newer configuration came from a server that does not vote in this server's: it is not taken. \
-                     If all voters that this server knows were replaced while it was away, stop it, put the lines of \
-                     the other servers' dynamic configuration file into its own, and start it again"
+                     If all other voters that it knows were replaced while it was away, stop it, put the lines of the \
+                     other servers' dynamic configuration file in the place of its own server lines (in its dynamic \
+                     configuration file, or in zoo.cfg if it has none), and start it again"
                 );
             }
             return false;

@@ -117,8 +117,9 @@ impl Server {
                 LeadingOutput::DataLost(server) => tracing::warn!(
                     server = server.0,
                     "this server had data and has none now: it may have lost what it acknowledged, so it does not count \
-                     before another server backs this leader. If all others are lost for good, copy the data folder of \
-                     this leader to it, or restart this leader"
+                     before another server backs this leader. If all others are lost for good, copy this leader's data to \
+                     it, or restart this leader. To copy, stop that server, put the folder `version-2` of this leader's \
+                     dataDir, and of dataLogDir if that is set, in the place of its own, and start it again"
                 ),
                 LeadingOutput::Refuse { link, server, why } => {
                     let server = server.map(|server| server.0);
@@ -245,8 +246,9 @@ impl Server {
             tracing::warn!(
                 server,
                 "this learner cannot judge session passwords that are made with a secret, and would end the sessions of \
-                 clients that come to it: give it the file sessionSecrets, or, if it is a Java server, set \
-                 sessionPasswords=leaving at all others first"
+                 clients that come to it: set sessionSecrets there to the same file as here; or, if it is a Java \
+                 server, first set sessionPasswords=leaving at all others, restart them, and wait as long as the longest \
+                 session timeout"
             );
         }
         judges

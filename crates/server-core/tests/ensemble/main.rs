@@ -23,6 +23,9 @@ mod own_writes;
 mod passwords;
 mod read_only;
 mod reconfigurations;
+#[path = "../log/said.rs"]
+mod said;
 mod sessions;
 mod synchronising;
 mod waits;
+mod ways_out;

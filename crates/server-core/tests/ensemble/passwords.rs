@@ -3,6 +3,7 @@
 use crate::{
     follower::{Follower, TIMEOUT_MS},
     member::{ME, Member, SESSION, at, config},
+    said,
 };
 use ostler_proto::{
     acl::Id,
@@ -261,8 +262,12 @@ fn a_learner_that_cannot_judge_passwords_stays_outside() {
             } else {
                 Packet::FollowerInfo { accepted, info }
             };
-            member.hears(link, packet);
+            let said = said::during(|| member.hears(link, packet));
             assert_eq!(member.has_hung_up(link), stays_outside, "{new:?}, it knows secrets: {knows_secrets}");
+            let of_server = format!("server={number}");
+            // Both are what the other cases do.
+            let words = [&*of_server, "set sessionSecrets there", "first set sessionPasswords=leaving"];
+            assert_eq!(said.has(&words), stays_outside, "{said:?}");
         }
     }
 }

@@ -14,6 +14,8 @@ mod order;
 mod passwords;
 mod quotas;
 mod reaping;
+#[path = "../log/said.rs"]
+mod said;
 mod sequences;
 mod sessions;
 mod sight;

@@ -2,9 +2,19 @@
 
 use crate::{
     member::Member,
+    said,
     wire::{create, delete, multi},
 };
-use ostler_proto::{error::ErrorCode, reply::Body};
+use ostler_proto::{
+    acl::{Acl, Perms},
+    error::ErrorCode,
+    id::{SessionId, Zxid},
+    reply::Body,
+    stat::ExtendedTypes,
+    txn::{CreateTxn, Txn, TxnCreateKind, TxnHeader, TxnRecord},
+};
+use ostler_server_core::CoreConfig;
+use ostler_tree::Tree;
 use std::collections::BTreeSet;
 
 #[test]
@@ -78,4 +88,51 @@ fn t2_one_of_many_creators_succeeds() {
     m.ask(clients[7], create("/leader").ephemeral()).unwrap_err();
     m.ask(clients[7], delete("/leader")).unwrap();
     m.ask(clients[7], create("/leader").ephemeral()).unwrap();
+}
+
+/// A znode `/q` whose next child gets this number.
+fn numbering_from(number: i32) -> Member {
+    let mut tree = Tree::fresh(ExtendedTypes::default());
+    let acl = || vec![Acl::world(Perms::ALL)].into();
+    for (zxid, path, parent_cversion) in [(1, "/q", 1), (2, "/q/counted", number)] {
+        let kind = TxnCreateKind::Create;
+        let create =
+            CreateTxn { kind, path: path.into(), data: None, acl: acl(), ephemeral: false, parent_cversion };
+        apply(&mut tree, zxid, Txn::Create(create));
+    }
+    apply(&mut tree, 3, Txn::Delete { reaped: false, path: "/q/counted".into() });
+    Member::over(CoreConfig::default(), tree)
+}
+
+fn apply(tree: &mut Tree, zxid: u64, txn: Txn<'_>) {
+    let header =
+        TxnHeader { session: SessionId::NONE, cxid: 0, zxid: Zxid(zxid), time_ms: 0, code: txn.code() };
+    let mut bytes = Vec::new();
+    TxnRecord { header, txn, digest: None }.write(&mut bytes);
+    tree.apply(&TxnRecord::read(&bytes).unwrap(), &mut Vec::new());
+}
+
+/// As the message about it says: there is no other way to have more of them.
+#[test]
+fn a_znode_that_is_made_anew_has_all_numbers_again() {
+    let mut m = numbering_from(1 << 30);
+    let a = m.join();
+    let mut asked = None;
+    let said = said::during(|| asked = Some(m.ask(a, create("/q/n-").sequential())));
+    assert_eq!(asked, Some(Ok(Body::Path("/q/n-1073741824".into()))));
+    assert!(said.has(&["parent=\"/q\"", "delete it and create it again"]), "{said:?}");
+
+    m.ask(a, delete("/q/n-1073741824")).unwrap();
+    m.ask(a, delete("/q")).unwrap();
+    m.ask(a, create("/q")).unwrap();
+    assert_eq!(m.ask(a, create("/q/n-").sequential()), Ok(Body::Path("/q/n-0000000000".into())));
+}
+
+/// What it warns of.
+#[test]
+fn a_znode_that_has_given_out_its_last_number_gives_no_other() {
+    let mut m = numbering_from(i32::MAX);
+    let a = m.join();
+    assert_eq!(m.ask(a, create("/q/n-").sequential()), Ok(Body::Path("/q/n-2147483647".into())));
+    assert_eq!(m.ask(a, create("/q/n-").sequential()), Err(ErrorCode::NodeExists));
 }

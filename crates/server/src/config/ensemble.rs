@@ -95,10 +95,9 @@ pub(super) fn asked(file: &str, settings: &Settings, data_dir: &Path) -> Result<
 
 fn without_servers(settings: &Settings) -> Result<(), ConfigError> {
     match settings.entry("standaloneEnabled") {
-        Some(entry) if !settings.bool("standaloneEnabled") => {
-            Err(entry
-                .refused("asks for an ensemble, but there is no server.N line; add them or remove this one"))
-        }
+        Some(entry) if !settings.bool("standaloneEnabled") => Err(entry.refused(
+            "asks for an ensemble, but there is no server.N line; add such lines, or remove this one",
+        )),
         _ => Ok(()),
     }
 }
@@ -124,8 +123,8 @@ fn ensemble(file: &str, settings: &Settings, lines: &Lines, data_dir: &Path) -> 
     {
         return Err(of.refused(format!(
             "no server may have an id above {max} where TTL znodes are enabled: ids of its sessions would look like \
-             marks of TTL znodes, and its ephemerals would outlive them. Give that server another id, in its myid and here, \
-             or set extendedTypesEnabled=false at all servers"
+             marks of TTL znodes, and its ephemerals would outlive them. Give that server another id, in its \
+             myid and at all servers, or set extendedTypesEnabled=false at all servers"
         )));
     }
     let own = OnlyServer { entry: entry.clone(), client: own.client.clone() };

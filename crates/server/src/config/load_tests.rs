@@ -325,7 +325,7 @@ fn no_server_has_an_id_that_marks_ttl_znodes() {
             &format!("{servers}\n{more}"),
             "zoo.cfg:4: server.255: no server may have an id above 254 where TTL znodes are enabled: ids of its sessions \
              would look like marks of TTL znodes, and its ephemerals would outlive them. Give that server another id, in its \
-             myid and here, or set extendedTypesEnabled=false at all servers",
+             myid and at all servers, or set extendedTypesEnabled=false at all servers",
         );
     }
     let servers = "server.1=a:1:2\nserver.254=b:1:2\nextendedTypesEnabled=true";
@@ -366,8 +366,8 @@ fn an_ensemble_needs_to_know_which_server_this_is() {
     );
     check_error_of_lines(
         "standaloneEnabled=false",
-        "zoo.cfg:3: standaloneEnabled: asks for an ensemble, but there is no server.N line; add them or remove this \
-         one",
+        "zoo.cfg:3: standaloneEnabled: asks for an ensemble, but there is no server.N line; add such lines, or \
+         remove this one",
     );
 }
 

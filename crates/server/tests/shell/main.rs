@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod client;
+mod config_ways_out;
 mod crowds;
 mod disk_full;
 mod frames;

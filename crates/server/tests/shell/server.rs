@@ -2,6 +2,7 @@
 
 use crate::gate;
 use ostler_server::{RunningServer, ServerError, ServerHandle, config::ServerConfig};
+use ostler_server_core::ensemble::MemberMode;
 use std::{
     net::SocketAddr,
     path::Path,
@@ -105,6 +106,13 @@ impl TestServer {
         let _ = stop.send(());
         let ended = async { timeout(patience, ended).await.is_ok() };
         self.runtime.as_ref().unwrap().block_on(ended)
+    }
+
+    /// Waits until it leads its ensemble.
+    pub(crate) fn until_it_leads(&self) {
+        let leads = self.handle.until(|server| server.mode() == Some(MemberMode::Leader));
+        let leads = async { timeout(Duration::from_secs(15), leads).await };
+        self.runtime.as_ref().unwrap().block_on(leads).unwrap().unwrap();
     }
 
     /// Whether the server has no more than so many connections within some seconds.

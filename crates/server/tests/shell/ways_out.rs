@@ -8,6 +8,7 @@ use crate::{
 use ostler_server::config::ServerConfig;
 use std::{
     fs::{self, File},
+    net::TcpListener,
     path::{Path, PathBuf},
 };
 
@@ -242,4 +243,95 @@ fn a_link_in_the_place_of_the_log_gives_way_to_the_file() {
     aged.is_refused(&[log.to_str().unwrap(), "put the file itself there"]);
     fs::rename(&elsewhere, &log).unwrap();
     aged.starts_twice_with(&["/znode-0-0", "/znode-1-39"], &[]);
+}
+
+#[test]
+fn folders_that_are_swapped_are_swapped_back() {
+    let _beside = gate::beside_others();
+    let mut aged = Aged::new();
+    let (data, logs) = (aged.config.data_dir.clone(), aged.dir.path().join("logs"));
+    fs::create_dir_all(logs.join("version-2")).unwrap();
+    for log in aged.named("log.").into_iter().chain([data.join("version-2/log-synced")]) {
+        fs::rename(&log, logs.join("version-2").join(log.file_name().unwrap())).unwrap();
+    }
+    (aged.config.data_dir, aged.config.data_log_dir) = (logs.clone(), data.clone());
+    aged.is_refused(&["check that they are not swapped"]);
+    (aged.config.data_dir, aged.config.data_log_dir) = (data, logs);
+    aged.starts_twice_with(&["/znode-0-0", "/znode-1-39"], &[]);
+}
+
+#[test]
+fn a_folder_in_use_is_left_to_its_server_or_that_is_stopped() {
+    let _beside = gate::beside_others();
+    let mut aged = Aged::new();
+    let other = TestServer::start_in(&aged.config).unwrap();
+    let words = ["is in use by another server", "Stop that server, or give this one its own folder"];
+    aged.is_refused(&words);
+    let its_own = aged.dir.path().join("its-own");
+    let shared = std::mem::replace(&mut aged.config.data_dir, its_own.clone());
+    aged.config.data_log_dir = its_own;
+    aged.starts_twice_with(&[], &["/znode-0-0"]);
+    other.stop().unwrap();
+    (aged.config.data_dir, aged.config.data_log_dir) = (shared.clone(), shared);
+    aged.starts_twice_with(&["/znode-0-0", "/znode-1-39"], &[]);
+}
+
+/// `cp` writes over the file that is there, and what was synced into that looks lost.
+#[test]
+fn a_log_from_a_backup_is_read_without_the_mark_of_the_newer_one() {
+    let _beside = gate::beside_others();
+    let aged = Aged::new();
+    let server = TestServer::start_in(&aged.config).unwrap();
+    let mut client = Client::open(server.address);
+    client.create("/before", b"");
+    let log = aged.named("log.").pop().unwrap();
+    let backup = aged.dir.path().join("backup");
+    fs::copy(&log, &backup).unwrap();
+    client.create("/after", b"");
+    drop(client);
+    server.stop().unwrap();
+    fs::copy(&backup, &log).unwrap();
+    let mark = aged.files().join("log-synced");
+    aged.is_refused(&["says log-synced beside it (remove that one if this log was put back from a backup)"]);
+    fs::remove_file(mark).unwrap();
+    aged.starts_twice_with(&["/before", "/znode-1-39"], &["/after"]);
+}
+
+#[test]
+fn a_server_that_may_not_start_empty_starts_with_its_data_put_in_place() {
+    let _beside = gate::beside_others();
+    let mut aged = Aged::new();
+    aged.config.db_autocreate = false;
+    let elsewhere = aged.dir.path().join("elsewhere");
+    fs::rename(&aged.config.data_dir, &elsewhere).unwrap();
+    aged.is_refused(&["put the data folder in place"]);
+    fs::remove_dir_all(&aged.config.data_dir).unwrap();
+    fs::rename(&elsewhere, &aged.config.data_dir).unwrap();
+    aged.starts_twice_with(&["/znode-0-0", "/znode-1-39"], &[]);
+}
+
+#[test]
+fn a_client_port_that_is_in_use_becomes_free_or_is_another() {
+    let _beside = gate::beside_others();
+    let mut aged = Aged::new();
+    let holder = TcpListener::bind("127.0.0.1:0").unwrap();
+    aged.config.client_address = holder.local_addr().unwrap();
+    aged.is_refused(&["stop the process that holds it, or choose another clientPort"]);
+    let held = aged.config.client_address;
+    aged.config.client_address.set_port(0);
+    aged.starts_twice_with(&["/znode-0-0"], &[]);
+    drop(holder);
+    aged.config.client_address = held;
+    TestServer::start_in(&aged.config).unwrap().stop().unwrap();
+}
+
+#[test]
+fn a_client_address_that_is_not_this_machines_is_corrected() {
+    let _beside = gate::beside_others();
+    let mut aged = Aged::new();
+    // Reserved for documentation.
+    aged.config.client_address = "192.0.2.1:0".parse().unwrap();
+    aged.is_refused(&["correct clientPortAddress"]);
+    aged.config.client_address = "127.0.0.1:0".parse().unwrap();
+    aged.starts_twice_with(&["/znode-0-0"], &[]);
 }

@@ -14,3 +14,4 @@ mod retention;
 mod sinks;
 mod snapshots;
 mod synced;
+mod ways_out;

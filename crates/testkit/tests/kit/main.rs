@@ -5,3 +5,4 @@ mod client;
 mod ensemble;
 mod proxy;
 mod server;
+mod ways_out;

@@ -1,0 +1,192 @@
+//! What messages say that can be done when the ensemble's configuration cannot be kept, or an empty folder is right.
+
+use crate::restricted_disk::RestrictedDisk;
+use ostler_persistence::{
+    KeepingOptions, Persistence, is_incomplete, recovery::Restoring, snapshots::SnapshotOptions,
+};
+use ostler_proto::{
+    id::{Epoch, ServerId, SessionId, Zxid},
+    membership::Membership,
+    txn::{Txn, TxnHeader, TxnRecord},
+};
+use ostler_server_core::{PersistOp, effect::Record};
+use ostler_storage::{
+    StorageError,
+    disk::{Disk, OsDisk},
+    folders::DataFolders,
+    names::Compression,
+    txnlog::LogOptions,
+};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+use tempfile::TempDir;
+
+const SERVERS: &str = "server.1=a:1:2;3\nserver.2=b:1:2\nserver.3=c:1:2\n";
+const CHANGED: &str = "server.1=a:1:2;3\nserver.2=b:1:2\nserver.4=d:1:2\n";
+
+/// A server's files. Its configuration may not be one that can be written.
+struct Place {
+    dir: TempDir,
+    writable: Arc<AtomicBool>,
+}
+
+impl Place {
+    fn new(writable: bool) -> Place {
+        let place = Place { dir: TempDir::new().unwrap(), writable: Arc::new(AtomicBool::new(writable)) };
+        fs::create_dir(place.dir.path().join("conf")).unwrap();
+        fs::write(place.zoo_cfg(), SERVERS).unwrap();
+        place
+    }
+
+    fn zoo_cfg(&self) -> PathBuf {
+        self.dir.path().join("conf/zoo.cfg")
+    }
+
+    fn disk(&self) -> Arc<dyn Disk> {
+        let (conf, writable) = (self.dir.path().join("conf"), self.writable.clone());
+        let may_change = move |path: &Path| match path.starts_with(&conf) && !writable.load(Ordering::Relaxed)
+        {
+            true => Err(io::ErrorKind::ReadOnlyFilesystem.into()),
+            false => Ok(()),
+        };
+        Arc::new(RestrictedDisk { may_change, shows: |_: &Path| true })
+    }
+
+    fn folders(&self) -> DataFolders {
+        DataFolders::open(&OsDisk, &self.dir.path().join("data"), None, true).unwrap()
+    }
+
+    fn start(&self, reconfig_enabled: bool) -> Persistence {
+        let options = KeepingOptions {
+            restoring: Restoring::default(),
+            log: LogOptions::default(),
+            snapshots: SnapshotOptions {
+                compression: Compression::None,
+                digest: true,
+                last_processed: true,
+                keep: None,
+            },
+            reconfigurable: reconfig_enabled.then(|| (self.zoo_cfg(), ServerId(1))),
+            is_member: true,
+        };
+        Persistence::start(self.disk(), self.folders(), options).unwrap().0
+    }
+
+    /// The server lines and the version that the next start finds.
+    fn written(&self) -> Membership {
+        let text = fs::read_to_string(self.zoo_cfg()).unwrap();
+        let Some(file) = text.lines().find_map(|line| line.strip_prefix("dynamicConfigFile=")) else {
+            return Membership::parse(&text).unwrap();
+        };
+        let version = u64::from_str_radix(file.rsplit_once('.').unwrap().1, 16).unwrap();
+        Membership { version, ..Membership::parse(&fs::read_to_string(file).unwrap()).unwrap() }
+    }
+}
+
+fn changed() -> Membership {
+    Membership { version: 0x1_0000_0005, ..Membership::parse(CHANGED).unwrap() }
+}
+
+fn save(server: &mut Persistence, membership: &Membership) -> Result<(), StorageError> {
+    for active in [false, true] {
+        server.carry_out(PersistOp::SaveConfig { membership: membership.clone(), active })?;
+    }
+    Ok(())
+}
+
+/// The server has stopped, as it could not keep a change.
+fn stopped() -> Place {
+    let place = Place::new(false);
+    let mut server = place.start(true);
+    assert!(!server.starts_with(&place.written()));
+    let said = save(&mut server, &changed()).unwrap_err().to_string();
+    assert!(
+        said.contains("Make the file and its folder writable for the server and start it again"),
+        "{said}"
+    );
+    assert!(said.contains("or write the server lines of the ensemble as it is now into the file"), "{said}");
+    place
+}
+
+#[test]
+fn a_configuration_that_was_made_writable_keeps_changes() {
+    let place = stopped();
+    place.writable.store(true, Ordering::Relaxed);
+    let mut server = place.start(true);
+    assert!(server.starts_with(&place.written()), "reconfig works where it leads");
+    save(&mut server, &changed()).unwrap();
+    drop(server);
+    assert_eq!(place.written(), changed());
+    let mut server = place.start(true);
+    assert!(server.starts_with(&place.written()));
+}
+
+#[test]
+fn a_configuration_that_was_written_by_hand_is_as_good_as_a_kept_one() {
+    let place = stopped();
+    fs::write(place.zoo_cfg(), CHANGED).unwrap();
+    for _ in 0..2 {
+        let mut server = place.start(true);
+        assert!(!server.starts_with(&place.written()), "it can keep no other");
+        save(&mut server, &changed()).unwrap();
+    }
+}
+
+#[test]
+fn a_configuration_that_never_changes_needs_not_be_writable() {
+    let place = Place::new(false);
+    assert!(!place.start(true).starts_with(&place.written()));
+    for _ in 0..2 {
+        assert!(place.start(false).starts_with(&place.written()));
+    }
+}
+
+fn append(zxid: Zxid) -> PersistOp {
+    let txn = Txn::CreateSession { timeout_ms: 10_000 };
+    let header = TxnHeader { session: SessionId(1), cxid: 0, zxid, time_ms: 0, code: txn.code() };
+    let mut record = Vec::new();
+    TxnRecord { header, txn, digest: None }.write(&mut record);
+    PersistOp::Append { zxid, record: Record(record.into()) }
+}
+
+/// A restart, before a reign has begun, must not need the file again: the message about it says to make it once.
+#[test]
+fn initialize_counts_until_a_server_has_its_first_history() {
+    for incomplete in [false, true] {
+        let place = Place::new(true);
+        let mut server = place.start(true);
+        if incomplete {
+            server.carry_out(PersistOp::MarkIncomplete).unwrap();
+            server.carry_out(append(Zxid(1))).unwrap();
+            server.sync().unwrap();
+        }
+        drop(server);
+        assert_eq!(is_incomplete(&OsDisk, &place.folders()).unwrap(), incomplete);
+        fs::write(place.dir.path().join("data/initialize"), "").unwrap();
+        let says_so = || place.folders().has_initialize(&OsDisk).unwrap();
+        for _ in 0..3 {
+            drop(place.start(true));
+            assert!(says_so(), "incomplete: {incomplete}");
+        }
+        let mut server = place.start(true);
+        server.carry_out(PersistOp::SaveCurrent(Epoch(1))).unwrap();
+        assert!(!says_so(), "what is lost from now on is lost");
+        drop(server);
+        assert!(!is_incomplete(&OsDisk, &place.folders()).unwrap());
+    }
+}
+
+#[test]
+fn initialize_says_nothing_of_a_server_that_has_a_history() {
+    let place = Place::new(true);
+    place.start(true).carry_out(PersistOp::SaveCurrent(Epoch(1))).unwrap();
+    fs::write(place.dir.path().join("data/initialize"), "").unwrap();
+    drop(place.start(true));
+    assert!(!place.folders().has_initialize(&OsDisk).unwrap());
+}

@@ -1,0 +1,159 @@
+//! An ensemble in which one server has lost its data and another is lost for good: each message names the next step, and
+//! the last one leads to an ensemble that serves.
+
+use crate::client::Client;
+use ostler_testkit::{ServerId, TestEnsemble};
+use std::{
+    fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+    sync::{Mutex, Once, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
+use tokio::time::timeout;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+static WRITTEN: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+static ONCE: Once = Once::new();
+
+struct Tap;
+
+impl Write for Tap {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        WRITTEN.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// How many messages have all of these in them.
+fn said(parts: &[&str]) -> usize {
+    let written = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let text = String::from_utf8_lossy(&written);
+    text.lines().filter(|line| parts.iter().all(|part| line.contains(part))).count()
+}
+
+struct Losses {
+    ensemble: TestEnsemble,
+    leader: ServerId,
+    emptied: ServerId,
+}
+
+impl Losses {
+    async fn new() -> Losses {
+        ONCE.call_once(|| {
+            let format = tracing_subscriber::fmt().with_ansi(false).with_writer(|| Tap);
+            format.with_max_level(tracing_subscriber::filter::LevelFilter::WARN).init();
+        });
+        let ensemble = TestEnsemble::start(3).await.unwrap();
+        let leader = ensemble.leader().unwrap();
+        let others: Vec<ServerId> = ensemble.members().filter(|id| *id != leader).collect();
+        let mut losses = Losses { leader, emptied: others[0], ensemble };
+        losses.write("/a").await;
+        losses.ensemble.until_settled().await.unwrap();
+        losses.ensemble.kill(others[1]).await.unwrap();
+        losses.ensemble.stop(losses.emptied).await.unwrap();
+        fs::remove_dir_all(losses.files_of(losses.emptied)).unwrap();
+        losses
+    }
+
+    fn data_dir(&self, id: ServerId) -> &Path {
+        self.ensemble.member(id).unwrap().data_dir()
+    }
+
+    fn files_of(&self, id: ServerId) -> PathBuf {
+        self.data_dir(id).join("version-2")
+    }
+
+    async fn start(&mut self, id: ServerId) {
+        self.ensemble.restart(id).await.unwrap();
+    }
+
+    async fn starts_and_says(&mut self, id: ServerId, parts: &[&str]) {
+        let (before, begun) = (said(parts), Instant::now());
+        self.start(id).await;
+        while said(parts) == before {
+            assert!(begun.elapsed() < PATIENCE, "nothing was said of {parts:?}");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    async fn write(&mut self, path: &str) {
+        let mut client = Client::open(self.ensemble.member(self.leader).unwrap().address()).await.unwrap();
+        assert_eq!(client.create(path).await.unwrap(), 0);
+    }
+
+    async fn all_serve_with(&self, paths: &[&str]) {
+        timeout(PATIENCE, self.ensemble.until_all_serve()).await.expect("in time").unwrap();
+        for id in [self.leader, self.emptied] {
+            let address = self.ensemble.member(id).unwrap().address();
+            let mut client = Client::open(address).await.unwrap();
+            for path in paths {
+                assert!(client.exists(path, false).await.unwrap(), "{path} at {id:?}");
+            }
+        }
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    let _ = fs::remove_dir_all(to);
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn an_emptied_server_is_said_to_be_new_and_its_leader_restarted_or_copied() {
+    for (interrupted, is_copied) in [(false, true), (true, false)] {
+        let mut losses = Losses::new().await;
+        let (leader, emptied) = (losses.leader, losses.emptied);
+        let words = if interrupted {
+            // It was stopped while it copied from a leader.
+            fs::create_dir(losses.files_of(emptied)).unwrap();
+            fs::write(losses.files_of(emptied).join("historyIncomplete"), "").unwrap();
+            "stopped before it had copied all of a leader's data"
+        } else {
+            "this server's vote does not count before it has copied them from a leader"
+        };
+        losses
+            .starts_and_says(emptied, &[words, "create an empty file named `initialize` in dataLogDir"])
+            .await;
+
+        losses.ensemble.stop(emptied).await.unwrap();
+        fs::write(losses.data_dir(emptied).join("initialize"), "").unwrap();
+        let of_emptied = format!("server={}", emptied.0);
+        let words = [
+            &*of_emptied,
+            "had data and has none now",
+            "copy this leader's data to it, or restart this leader",
+        ];
+        losses.starts_and_says(emptied, &words).await;
+        // Nothing needs to be said a second time.
+        losses.starts_and_says(emptied, &words).await;
+
+        if is_copied {
+            losses.ensemble.stop(emptied).await.unwrap();
+            copy(&losses.files_of(leader), &losses.files_of(emptied));
+            losses.start(emptied).await;
+        } else {
+            losses.start(leader).await;
+        }
+        losses.all_serve_with(&["/a"]).await;
+        assert!(!losses.data_dir(emptied).join("initialize").exists());
+        losses.write("/b").await;
+        for id in [leader, emptied] {
+            losses.ensemble.stop(id).await.unwrap();
+        }
+        for id in [leader, emptied] {
+            losses.start(id).await;
+        }
+        losses.all_serve_with(&["/a", "/b"]).await;
+    }
+}
