@@ -35,7 +35,7 @@ pub(super) fn judge(reader: &LogFileReader, end: FileEnd, last: Zxid) -> Result<
     };
     let bytes = data_end - start;
     let corrupt = |also: String| Ok(Verdict::Corrupt { reason: format!("{}{also}", end.reason()) });
-    let longest = claimed_length(file, start, size).during("read", reader.path())?;
+    let longest = claimed_length(file, start).during("read", reader.path())?;
     if longest.is_some_and(|claimed| bytes > claimed.max(LONGEST_BATCH)) {
         return corrupt(format!(", and {bytes} bytes of data follow"));
     }
@@ -88,10 +88,11 @@ fn is_whole_but_wrong(tail: &[u8], end: FileEnd, start: u64) -> bool {
 
 /// How many bytes the record at `start` says it has, if there is the start of a record: a single record may be
 /// longer than a batch of several. `None` if the sector did not arrive that should say it.
-fn claimed_length(file: &dyn DiskFile, start: u64, size: u64) -> std::io::Result<Option<u64>> {
+fn claimed_length(file: &dyn DiskFile, start: u64) -> std::io::Result<Option<u64>> {
+    // What is behind the end of the file counts as zeros.
     let mut prefix = [0; PREFIX];
-    if size - start < PREFIX as u64 || read_full(file, &mut prefix, start)? < PREFIX || prefix[..4] != [0; 4]
-    {
+    read_full(file, &mut prefix, start)?;
+    if prefix[..4] != [0; 4] {
         return Ok(Some(0));
     }
     let (_, length) = split_prefix(&prefix);
@@ -191,6 +192,8 @@ fn is_in_hole(tail: &[u8], start: u64, at: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{disk::OsDisk, txnlog::Advance};
+    use ostler_proto::id::SessionId;
 
     #[test]
     fn holes_are_whole_sectors() {
@@ -214,5 +217,115 @@ mod tests {
         assert!(could_become_header(&[0; 40]));
         assert!(!could_become_header(b"hello"));
         assert!(!could_become_header(b"ZKSN"));
+        assert!(!could_become_header(b"ZKX"));
+        assert!(!could_become_header(b"X"));
+    }
+
+    const START: usize = HEADER;
+
+    /// With the header of a transaction, and so many bytes behind that.
+    fn entry(zxid: u64, more: usize) -> Vec<u8> {
+        let mut entry = Vec::new();
+        let header = TxnHeader { session: SessionId(1), cxid: 1, zxid: Zxid(zxid), time_ms: 1, code: -11 };
+        header.write(&mut entry);
+        entry.resize(entry.len() + more, 0xaa);
+        entry
+    }
+
+    fn framed(entry: &[u8]) -> Vec<u8> {
+        let (checksum, length) = (u64::from(adler32(&entry)), entry.len() as u32);
+        [&checksum.to_be_bytes()[..], &length.to_be_bytes(), entry, &[END_BYTE]].concat()
+    }
+
+    /// What is found of these bytes, right behind the header of a log.
+    fn judged(tail: &[u8]) -> Verdict {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log.1");
+        std::fs::write(&path, [&MAGIC[..], &[0; 8], tail].concat()).unwrap();
+        let mut reader = LogFileReader::open(&OsDisk, &path).unwrap();
+        let Advance::End(end) = reader.advance().unwrap() else { panic!("a whole record") };
+        judge(&reader, end, Zxid(0)).unwrap()
+    }
+
+    fn is_torn(tail: &[u8]) -> bool {
+        match judged(tail) {
+            Verdict::Torn { bytes } => bytes == tail.len() as u64,
+            Verdict::Corrupt { .. } => false,
+            Verdict::Clean => panic!("there is something"),
+        }
+    }
+
+    /// A batch, and the header of the file if it is the first: what is behind that was written after a sync.
+    #[test]
+    fn a_batch_at_most_is_torn() {
+        let garbage = vec![0xff; LONGEST_BATCH as usize + 1];
+        assert!(is_torn(&garbage[1..]));
+        assert!(!is_torn(&garbage));
+    }
+
+    /// Its length did not arrive, so it is not known where the next record would be: whole ones are looked for as far as
+    /// two batches go.
+    #[test]
+    fn behind_a_record_of_unknown_length_whole_ones_are_looked_for_in_two_batches() {
+        let unknown = |at: usize| {
+            let mut tail = vec![0; PREFIX];
+            tail.resize(at, 0xff);
+            [tail, framed(&entry(2, 9))].concat()
+        };
+        let two = 2 * LONGEST_BATCH as usize;
+        let record = framed(&entry(2, 9)).len();
+        assert!(!is_torn(&unknown(two - record)), "a whole record follows");
+        assert!(is_torn(&unknown(two - record + 1)));
+    }
+
+    /// So long that it ends at the last byte of a sector, with the end byte alone in the next one.
+    #[test]
+    fn an_end_byte_that_did_not_arrive_is_not_damage() {
+        let sector = SECTOR as usize;
+        let more = 2 * sector - START - PREFIX - TxnHeader::SIZE;
+        let mut tail = framed(&entry(1, more));
+        assert_eq!((START + tail.len()) % sector, 1);
+        *tail.last_mut().unwrap() = 0;
+        // The sector that did not arrive, and one of the next record that did.
+        tail.resize(3 * sector - START, 0);
+        tail.resize(4 * sector - START, 0xbb);
+        assert!(is_torn(&tail));
+        // Here the sector did arrive: a crash does not change a byte.
+        tail[3 * sector - START - 1] = 0xbb;
+        assert!(!is_torn(&tail));
+    }
+
+    /// No server writes one that has no header of a transaction, whatever stands behind it.
+    #[test]
+    fn a_whole_record_that_is_no_transaction_is_damage() {
+        let tail = [framed(&[7; 9]), vec![0xff; 40]].concat();
+        assert!(!is_torn(&tail));
+    }
+
+    /// Such as the end of a session in the older formats.
+    #[test]
+    fn a_record_that_is_a_header_alone_is_whole() {
+        assert_eq!(whole_record(&framed(&entry(7, 0))), Some(Zxid(7)));
+        assert_eq!(whole_record(&framed(&entry(7, 0)[1..])), None);
+    }
+
+    /// Its header is zeros, as if it had not arrived, and data follow: there were records.
+    #[test]
+    fn a_file_with_data_behind_a_header_that_is_missing_is_not_void() {
+        let dir = tempfile::tempdir().unwrap();
+        for (bytes, void) in [
+            (vec![0; 100], true),
+            (b"ZKLG\0\0".to_vec(), true),
+            ([vec![0; HEADER], framed(&entry(1, 9))].concat(), false),
+            (b"ZKSNAP\0\0\0\0\0\0\0\0\0\x01".to_vec(), false),
+        ] {
+            let path = dir.path().join("log.1");
+            std::fs::write(&path, &bytes).unwrap();
+            assert_eq!(
+                is_void(&mut LogFileReader::open(&OsDisk, &path).unwrap()).unwrap(),
+                void,
+                "{bytes:?}"
+            );
+        }
     }
 }

@@ -376,6 +376,8 @@ mod tests {
         let step = 64 << 10;
         assert_eq!(padded_size(16, 16, step), 65552);
         assert_eq!(padded_size(61_000, 65552, step), 65552);
+        assert_eq!(padded_size(61_455, 65552, step), 65552, "4097 bytes are left");
+        assert_eq!(padded_size(61_456, 65552, step), 65552 + step);
         assert_eq!(padded_size(61_457, 65552, step), 65552 + step);
         assert_eq!(padded_size(70_000, 65552, step), 131_072);
         assert_eq!(padded_size(70_000, 65552, 0), 65552);

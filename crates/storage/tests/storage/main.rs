@@ -6,6 +6,7 @@ mod damage;
 mod ends;
 mod faults;
 mod faulty_disk;
+mod files;
 mod golden;
 mod lacking;
 mod links;
