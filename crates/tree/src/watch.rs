@@ -417,6 +417,82 @@ mod tests {
         assert_eq!(table.count(), 0);
     }
 
+    /// With more watches of each table than are taken out at once, and one that is left to others.
+    fn leaver(data: usize, child: usize) -> WatchTable {
+        let mut table = WatchTable::default();
+        table.add_persistent("/r", B, true);
+        table.add_standard(WatchTarget::Data, "/r", A);
+        table.add_persistent("/r", A, true);
+        for n in 1..data {
+            table.add_standard(WatchTarget::Data, &alloc::format!("/d{n}"), A);
+        }
+        for n in 0..child {
+            table.add_standard(WatchTarget::Children, &alloc::format!("/c{n}"), A);
+        }
+        assert_eq!(table.count(), data + child + 1);
+        table
+    }
+
+    #[test]
+    fn many_watches_of_a_connection_that_is_gone_are_taken_out_in_parts() {
+        let at_once = DEPART_AT_ONCE;
+        for (data, child, parts) in [
+            (1, 0, vec![1]),
+            (at_once, at_once, vec![2 * at_once]),
+            (at_once + 1, at_once, vec![2 * at_once, 1]),
+            (at_once, at_once + 1, vec![2 * at_once, 1]),
+            (2 * at_once + 3, 5, vec![at_once + 5, at_once, 3]),
+        ] {
+            let mut table = leaver(data, child);
+            assert!(!table.has_departed() && table.clear_departed() == 0);
+            let mut taken = vec![table.remove_watcher(A)];
+            while table.has_departed() {
+                let left = data + child - taken.iter().sum::<usize>();
+                assert_eq!(table.count(), left + 1);
+                taken.push(table.clear_departed());
+            }
+            assert_eq!((taken, table.count()), (parts, 1), "{data} {child}");
+            // Whoever watches there still does.
+            assert_eq!(
+                fire(&mut table, "/r/x", Change::DataChanged),
+                [(EventType::NodeDataChanged, vec![B])]
+            );
+            assert_eq!(table.remove_watcher(A), 0);
+        }
+    }
+
+    /// Of several that leave at a time the later ones wait for the first.
+    #[test]
+    fn connections_that_are_gone_lose_their_watches_one_after_the_other() {
+        let mut table = leaver(DEPART_AT_ONCE + 1, 0);
+        table.add_standard(WatchTarget::Data, "/other", B);
+        assert_eq!(table.remove_watcher(A), DEPART_AT_ONCE);
+        assert_eq!(table.remove_watcher(B), 0);
+        assert_eq!(table.clear_departed(), 3);
+        assert!(!table.has_departed());
+        assert_eq!(table.count(), 0);
+    }
+
+    #[test]
+    fn a_watch_that_is_removed_takes_no_other_away() {
+        let mut table = WatchTable::default();
+        table.add_persistent("/a", B, true);
+        table.add_standard(WatchTarget::Data, "/a", A);
+        assert!(table.remove("/a", A, WatcherKind::Any));
+        assert_eq!(fire(&mut table, "/a/x", Change::DataChanged), [(EventType::NodeDataChanged, vec![B])]);
+    }
+
+    /// Each length of a path at which there is one is looked up.
+    #[test]
+    fn look_ups_above_a_path_are_as_many_as_there_are_lengths() {
+        let mut table = WatchTable::default();
+        for (path, lookups) in [("/a", 1), ("/b", 1), ("/a/b", 2), ("/a/b/c", 3)] {
+            table.add_persistent(path, A, true);
+            table.add_persistent("/only/this/one", A, false);
+            assert_eq!(table.lookups_above(), lookups, "{path}");
+        }
+    }
+
     #[test]
     fn one_deletion_is_one_event_for_data_and_child_watchers() {
         let mut table = WatchTable::default();

@@ -360,3 +360,14 @@ fn a_configuration_is_shown_without_a_transaction() {
     assert_eq!(applied.tree.last_processed(), Zxid::ZERO);
     applied.has_the_digest_of_its_znodes();
 }
+
+/// As upstream's: its list of who may read it is set before anybody has changed it.
+#[test]
+fn the_znode_of_the_configuration_starts_with_a_list_of_its_own() {
+    let tree = Tree::fresh(TYPES);
+    let stat = |path: &str| tree.get(path).unwrap().stat;
+    assert_eq!(stat("/zookeeper/config").aversion, -1);
+    for path in ["/", "/zookeeper", "/zookeeper/quota"] {
+        assert_eq!(stat(path).aversion, 0, "{path}");
+    }
+}

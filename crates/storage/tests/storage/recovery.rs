@@ -156,6 +156,8 @@ fn an_older_snapshot_stands_in_for_a_bad_one_if_the_log_covers_it() {
     assert_eq!(words.len(), 2);
     assert_eq!(words[0], "/d/version-2/snapshot.66: skipped this snapshot: its parent is missing");
     assert!(words[1].starts_with("/d/version-2/snapshot.5: skipped this snapshot: "), "{words:?}");
+    let skipped: Vec<&str> = done.skipped_snapshots().map(|path| path.to_str().unwrap()).collect();
+    assert_eq!(skipped, ["/d/version-2/snapshot.66", "/d/version-2/snapshot.5"]);
 }
 
 #[test]
