@@ -42,13 +42,10 @@ impl Leading {
     /// Each takes memory until it has the history, and anybody can come with any number.
     pub(super) fn too_many(&self, id: ServerId) -> Option<Refusal> {
         use LearnerStage::{Active, Synced};
-        let votes = |server: ServerId| self.electorate.voters().contains(&server);
-        if self.learners.len() < UNSYNCED_MAX || votes(id) {
-            return None;
-        }
+        let voters = self.electorate.voters();
         let on_their_way = self.learners.values().filter(|of| !matches!(of.stage, Active | Synced));
-        let there = on_their_way.filter(|of| !votes(of.id)).count();
-        (there >= UNSYNCED_MAX).then_some(Refusal::TooMany(there))
+        let there = on_their_way.filter(|of| !voters.contains(&of.id)).count();
+        (there >= UNSYNCED_MAX && !voters.contains(&id)).then_some(Refusal::TooMany(there))
     }
 }
 

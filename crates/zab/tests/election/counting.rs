@@ -244,3 +244,16 @@ fn a_vote_of_one_that_looks_backs_a_leader_only_whole() {
     hand.hear(1, Following, 1, (1, 9, 3));
     assert!(!hand.election.is_looking());
 }
+
+/// What this server had heard before it took up what a third one made up holds still.
+#[test]
+fn a_denied_candidate_takes_no_other_votes_with_it() {
+    let mut hand = of_five();
+    assert_eq!(hand.hear(4, Looking, 1, (1, 5, 2)), Verdict::Counted);
+    hand.hear(3, Looking, 1, (9, 9, 1));
+    hand.hear(1, Looking, 1, (1, 4, 1));
+    assert_eq!(hand.sent().first(), Some(&(1, 2)), "1 does not have that: this server backs itself again");
+    hand.hear(5, Looking, 1, (1, 5, 2));
+    hand.look_until(2_000);
+    assert!(is_elected(&hand), "2, 4 and 5 of five");
+}

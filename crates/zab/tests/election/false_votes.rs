@@ -108,6 +108,8 @@ fn who_is_elected_and_is_not_there_is_left_out_the_second_time() {
         hand.election.look(Mono(now), Some(candidate(1, 5, 2)), &hand.electorate, &mut hand.out);
         let round = hand.election.round();
         let heard = hand.hear(3, Looking, round, (7, 9, 3));
+        let left_out = verdict.map_or(vec![], |_| vec![ServerId(3)]);
+        assert_eq!(hand.election.left_out(Mono(now)), left_out, "a leader may end just when it is elected");
         if let Some(verdict) = verdict {
             assert_eq!(heard, verdict);
             assert_eq!(hand.hear(1, Looking, round, (7, 9, 3)), Verdict::Ignored(Why::LeftOut), "by another");

@@ -15,6 +15,8 @@ pub(crate) struct Hand {
     pub(crate) election: Election,
     pub(crate) electorate: Electorate,
     pub(crate) out: Vec<ElectionOutput>,
+    /// When votes come.
+    pub(crate) now: Mono,
 }
 
 impl Hand {
@@ -24,7 +26,7 @@ impl Hand {
         let mut election = Election::new(ServerId(2), false, ElectionTiming::default(), String::new());
         let mut out = Vec::new();
         election.look(Mono(0), Some(candidate(1, 5, 2)), &electorate, &mut out);
-        Hand { election, electorate, out }
+        Hand { election, electorate, out, now: Mono(1) }
     }
 
     pub(crate) fn hear(
@@ -37,7 +39,7 @@ impl Hand {
         let candidate = Some(candidate(for_whom.0, for_whom.1, for_whom.2));
         let vote = Notification { state, candidate, round, version: 2, config: String::new() };
         self.out.clear();
-        self.election.notified(Mono(1), ServerId(from), &vote, &self.electorate, &mut self.out);
+        self.election.notified(self.now, ServerId(from), &vote, &self.electorate, &mut self.out);
         let entries = self.election.record().entries.iter().rev();
         entries
             .filter_map(|entry| match entry.what {

@@ -4,7 +4,9 @@
 mod counting;
 mod false_votes;
 mod hand;
+mod left_out;
 mod occasions;
 mod random;
+mod voiceless;
 mod votes_by_hand;
 mod world;

@@ -58,7 +58,9 @@ fn learners_are_counted_by_how_far_they_are() {
         assert_eq!(counts(&reign), greeted);
         reign.hear(id, ack_epoch(3, 5));
         assert_eq!(counts(&reign), greeted, "it does not have the history");
+        assert!(!reign.leading.has_history(LinkId(id)));
         reign.hear(id, FromLearner::Ack(begin(5)));
+        assert!(reign.leading.has_history(LinkId(id)));
         assert_eq!(counts(&reign), last);
     }
     let forwarded: Vec<(LinkId, bool)> = reign.leading.forwarding().collect();
@@ -66,6 +68,7 @@ fn learners_are_counted_by_how_far_they_are() {
     assert!(reign.leading.links().eq([1, 2, 4].map(LinkId)));
     assert_eq!(reign.leading.server_of(LinkId(4)), Some(ServerId(4)));
     assert_eq!(reign.leading.server_of(LinkId(5)), None);
+    assert!(!reign.leading.has_history(LinkId(5)), "nobody has said a word there");
     reign.leading.disconnected(LinkId(4));
     assert_eq!(counts(&reign), (2, 2, 0));
 }
