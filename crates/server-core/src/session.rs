@@ -271,6 +271,37 @@ mod tests {
         assert!(!sessions.touch(Mono(6000), S));
     }
 
+    /// A learner closes the connection of a client that is silent, and leaves its session to the leader.
+    #[test]
+    fn the_connections_of_silent_sessions_are_taken_one_by_one() {
+        let mut sessions = Sessions::new(2000);
+        for (id, timeout_ms, conn) in
+            [(1, 4000, Some(1)), (2, 4000, None), (3, 4000, Some(3)), (4, 8000, Some(4))]
+        {
+            sessions.insert(Mono(0), SessionId(id), timeout_ms, conn.map(ConnId));
+        }
+        assert_eq!(sessions.next_silent(Mono(5999)), None);
+        let silent: Vec<ConnId> = core::iter::from_fn(|| sessions.next_silent(Mono(6000))).collect();
+        assert_eq!(silent, [ConnId(1), ConnId(3)]);
+        assert!(sessions.get(SessionId(1)).is_some_and(|session| !session.closing));
+        assert_eq!(sessions.next_silent(Mono(60_000)), Some(ConnId(4)));
+    }
+
+    /// A report in parts goes on behind the last that it has told.
+    #[test]
+    fn ends_go_on_behind_the_last() {
+        let mut sessions = Sessions::new(2000);
+        for (id, timeout_ms) in [(1, 4000), (2, 4000), (3, 4000), (4, 8000)] {
+            sessions.insert(Mono(0), SessionId(id), timeout_ms, None);
+        }
+        let all: Vec<_> = sessions.ends_after(Scope::Global, None).collect();
+        assert_eq!(all.iter().map(|(_, id)| id.0).collect::<Vec<_>>(), [1, 2, 3, 4]);
+        for (told, last) in all.iter().enumerate() {
+            let rest: Vec<_> = sessions.ends_after(Scope::Global, Some(*last)).collect();
+            assert_eq!(rest, all[told + 1..]);
+        }
+    }
+
     #[test]
     fn a_touch_moves_the_end() {
         let mut sessions = Sessions::new(2000);

@@ -20,6 +20,26 @@ fn two(m: &mut Member) -> (Client, Client) {
     (a, b)
 }
 
+/// Very many are taken out bit by bit. Meanwhile whoever is there hears of changes, and nothing goes to whoever is gone.
+#[test]
+fn t4_watches_of_a_connection_that_is_gone_keep_no_other_from_its_events() {
+    let mut m = Member::new();
+    let (gone, stays, writer) = (m.join(), m.join(), m.join());
+    let paths: Vec<String> = (0..1500).map(|n| format!("/w{n:04}")).collect();
+    for path in &paths {
+        m.send(gone, exists_and_watch(path));
+    }
+    let last = &paths[1499];
+    m.send(stays, exists_and_watch(last));
+    m.forget();
+    m.hang_up(gone);
+    assert!(m.server.has_more(), "some are left");
+    m.send(writer, create(last));
+    m.disk_does(usize::MAX);
+    assert_eq!(m.seen(stays), [format!("created {last}")]);
+    assert!(m.sights.iter().all(|(conn, _)| *conn != gone.conn));
+}
+
 #[test]
 fn t4_a_watch_fires_once() {
     let mut m = Member::new();
