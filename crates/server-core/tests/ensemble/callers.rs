@@ -16,7 +16,7 @@ use ostler_server_core::{
     ensemble::{MemberMode, chronicle::Why},
 };
 use ostler_tree::Tree;
-use ostler_zab::leading::LinkId;
+use ostler_zab::leading::{LinkId, Place};
 
 /// Learners that a server keeps waiting while it looks for a leader.
 const EARLY_MAX: u64 = 100;
@@ -49,6 +49,32 @@ fn some_learners_may_come_before_this_server_leads_and_no_more() {
     }
     calls(&mut member, 999, EARLY_MAX + 1);
     assert!(member.has_hung_up(LinkId(EARLY_MAX + 1)));
+}
+
+/// Anybody can come with a voter's id. Where it comes from says more than when, and whether it is heard at the election
+/// port too says more than nothing.
+#[test]
+fn of_two_callers_with_one_id_the_one_stays_for_which_more_speaks() {
+    let mut member = looking();
+    let mut comes = |link: u64, place: Place| {
+        member.step(Input::LearnerFrom { link: LinkId(link), place });
+        calls(&mut member, 2, link);
+    };
+    comes(10, Place::Elsewhere);
+    comes(11, Place::AtHome);
+    comes(12, Place::Elsewhere);
+    let gone = |member: &Member, links: &[u64]| -> Vec<bool> {
+        links.iter().map(|link| member.has_hung_up(LinkId(*link))).collect()
+    };
+    assert_eq!(gone(&member, &[10, 11, 12]), [true, false, true]);
+
+    let mut member = looking();
+    calls(&mut member, 2, 10);
+    member.step(Input::ElectionLink { peer: ServerId(2), up: true });
+    calls(&mut member, 2, 11);
+    member.step(Input::ElectionLink { peer: ServerId(2), up: false });
+    calls(&mut member, 2, 12);
+    assert_eq!(gone(&member, &[10, 11, 12]), [true, false, true]);
 }
 
 /// It has elected this server in a round before the present one: it will hear that it has to look again.
