@@ -6,6 +6,7 @@ mod callers;
 mod chronicle;
 mod commits;
 mod configurations;
+mod disks;
 mod epoch_beginnings;
 mod figures;
 mod follower;

@@ -15,7 +15,7 @@ use ostler_server_core::{
 };
 use ostler_tree::Tree;
 use ostler_zab::{
-    ElectionTiming, HistoryLimits, ReignLength,
+    ElectionTiming, HistoryLimits, PersistSeq, ReignLength,
     leading::{LeadingTiming, LinkId},
 };
 use std::borrow::Cow;
@@ -43,6 +43,9 @@ pub(crate) struct Member {
     pub(crate) effects: Vec<Effect>,
     /// In force, as it is on disk.
     pub(crate) saved: Option<Membership>,
+    /// Nothing reaches the disk before [`Member::disk_catches_up`].
+    pub(crate) disk_waits: bool,
+    unsaved: Option<PersistSeq>,
 }
 
 impl Member {
@@ -95,7 +98,9 @@ impl Member {
         };
         adjust(&mut ensemble);
         let server = Server::member(core, ensemble, tree, 0, Now { mono: Mono(0), wall_ms: 0 });
-        let mut member = Member { server, ms: 0, links: 0, effects: Vec::new(), saved: None };
+        let effects = Vec::new();
+        let mut member =
+            Member { server, ms: 0, links: 0, effects, saved: None, disk_waits: false, unsaved: None };
         member.step(Input::Deadline);
         member
     }
@@ -110,11 +115,22 @@ impl Member {
                 if let PersistOp::SaveConfig { membership, active: true } = op {
                     self.saved = Some(membership.clone());
                 }
-                self.server.step(now, Input::Persisted(*seq), &mut effects);
+                if self.disk_waits {
+                    self.unsaved = Some(*seq);
+                } else {
+                    self.server.step(now, Input::Persisted(*seq), &mut effects);
+                }
             }
             self.effects.push(effect);
         }
         self.server.invariants();
+    }
+
+    pub(crate) fn disk_catches_up(&mut self) {
+        self.disk_waits = false;
+        if let Some(seq) = self.unsaved.take() {
+            self.step(Input::Persisted(seq));
+        }
     }
 
     /// Time passes; it is woken when it asks to be.
