@@ -4,7 +4,10 @@ use crate::{
     follower::{Follower, XID},
     member::{Member, SESSION, at, config},
 };
-use ostler_proto::{error::ErrorCode, id::SessionId, quorum_packet::Packet, stat::ExtendedTypes, txn::Txn};
+use ostler_proto::{
+    error::ErrorCode, id::SessionId, jute::Writer, op::Op, quorum_packet::Packet, stat::ExtendedTypes,
+    txn::Txn,
+};
 use ostler_server_core::{ConnId, Input, ensemble::LocalSessions};
 use ostler_tree::Tree;
 use ostler_zab::leading::LinkId;
@@ -122,4 +125,38 @@ fn who_comes_back_to_the_leader_itself_reads_what_it_has_written() {
         leader.member.hears(LinkId(2), Packet::Ack(at(2, proposed + 1)));
         assert_eq!(leader.answers(conn), [at(2, proposed + 1)]);
     }
+}
+
+/// So many that they have their turn in parts, and a write behind them commits meanwhile.
+#[test]
+fn reads_between_two_writes_see_the_first_and_not_the_second() {
+    let mut follower = Follower::start();
+    let conn = follower.is_called(1);
+    let mut reads = Vec::new();
+    for _ in 0..100 {
+        reads.i32(Op::GetData.code());
+        reads.bool(false);
+        reads.i32(-1);
+        reads.string("/");
+        reads.bool(false);
+    }
+    reads.i32(-1);
+    reads.bool(true);
+    reads.i32(-1);
+    follower.is_asked_to_write(conn);
+    for _ in 0..100 {
+        follower.is_asked(conn, Op::MultiRead, &reads);
+    }
+    follower.is_asked_to_write(conn);
+    follower.hears_of_write(at(2, 2), 1);
+    follower.hears_of_write(at(2, 3), 2);
+    follower.commits(at(2, 2));
+    let answered = follower.answers(conn).len();
+    assert!((2..101).contains(&answered), "{answered}: some have their turn later");
+    follower.commits(at(2, 3));
+    follower.member.passes(100);
+    let answers = follower.answers(conn);
+    assert_eq!(answers.len(), 102);
+    assert_eq!(answers.iter().filter(|zxid| **zxid == at(2, 2)).count(), 101);
+    assert_eq!(answers.last(), Some(&at(2, 3)));
 }
