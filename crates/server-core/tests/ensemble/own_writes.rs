@@ -160,3 +160,12 @@ fn reads_between_two_writes_see_the_first_and_not_the_second() {
     assert_eq!(answers.iter().filter(|zxid| **zxid == at(2, 2)).count(), 101);
     assert_eq!(answers.last(), Some(&at(2, 3)));
 }
+
+/// Before the leader has said that the session lives: clients come back while their old connection hangs.
+#[test]
+fn the_connection_before_is_closed_as_its_session_comes_back() {
+    let mut follower = Follower::start();
+    let earlier = follower.is_called(1);
+    let conn = follower.is_asked_for_the_session(2);
+    assert!(follower.has_closed(earlier) && !follower.has_closed(conn));
+}

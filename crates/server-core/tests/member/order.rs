@@ -31,6 +31,23 @@ fn t3_writes_of_a_client_apply_in_the_order_sent() {
     assert_eq!(m.data("/a").as_deref(), Some("again"));
 }
 
+/// Each of them is work, however little it asks for.
+#[test]
+fn very_many_requests_behind_a_write_have_their_turn_in_parts() {
+    let mut m = Member::new();
+    let a = m.join();
+    m.send(a, create("/a"));
+    for _ in 0..4000 {
+        m.send(a, exists("/a"));
+    }
+    m.forget();
+    m.disk_does(usize::MAX);
+    assert!(m.server.has_more(), "some are left");
+    assert!((1000..4001).contains(&m.sights.len()), "{}", m.sights.len());
+    m.flush();
+    assert_eq!(m.seen(a).len(), 4001);
+}
+
 #[test]
 fn t3_writes_of_many_clients_in_one_batch_commit_in_the_order_of_arrival() {
     let mut m = Member::new();
