@@ -424,7 +424,8 @@ mod tests {
         table.add_standard(WatchTarget::Data, "/r", A);
         table.add_persistent("/r", A, true);
         for n in 1..data {
-            table.add_standard(WatchTarget::Data, &alloc::format!("/d{n}"), A);
+            // As long as the path of a recursive one, at first.
+            table.add_standard(WatchTarget::Data, &alloc::format!("/{}", n + 1), A);
         }
         for n in 0..child {
             table.add_standard(WatchTarget::Children, &alloc::format!("/c{n}"), A);
