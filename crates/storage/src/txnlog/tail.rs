@@ -258,7 +258,7 @@ mod tests {
     /// A batch, and the header of the file if it is the first: what is behind that was written after a sync.
     #[test]
     fn a_batch_at_most_is_torn() {
-        let garbage = vec![0xff; LONGEST_BATCH as usize + 1];
+        let garbage = vec![0xff; BATCH_LIMIT + 16 + 1];
         assert!(is_torn(&garbage[1..]));
         assert!(!is_torn(&garbage));
     }
@@ -293,6 +293,33 @@ mod tests {
         // Here the sector did arrive: a crash does not change a byte.
         tail[3 * sector - START - 1] = 0xbb;
         assert!(!is_torn(&tail));
+    }
+
+    /// With zeros at the end of the entry, which are right although their sector did not arrive.
+    #[test]
+    fn an_end_byte_amid_a_sector_that_did_not_arrive_is_not_damage() {
+        let sector = SECTOR as usize;
+        let mut whole = entry(1, 2 * sector + 100 - START - PREFIX - TxnHeader::SIZE);
+        let length = whole.len();
+        whole[length - 100..].fill(0);
+        let mut tail = framed(&whole);
+        assert_eq!((START + tail.len()) % sector, 101);
+        *tail.last_mut().unwrap() = 0;
+        tail.resize(3 * sector - START, 0);
+        tail.resize(4 * sector - START, 0xbb);
+        assert!(is_torn(&tail));
+        tail[3 * sector - START - 1] = 0xbb;
+        assert!(!is_torn(&tail));
+    }
+
+    /// Its checksum is looked at before its end byte. If that one is not there, the record may not have been written whole.
+    #[test]
+    fn a_long_record_with_a_wrong_checksum_is_damage_if_it_is_there_to_its_end() {
+        let mut tail = framed(&entry(1, BATCH_LIMIT + 1000));
+        tail[5000] ^= 1;
+        assert!(!is_torn(&tail));
+        *tail.last_mut().unwrap() = 0;
+        assert_eq!(judged(&tail), Verdict::Torn { bytes: tail.len() as u64 - 1 });
     }
 
     /// No server writes one that has no header of a transaction, whatever stands behind it.

@@ -303,13 +303,16 @@ impl CurrentFile {
     }
 
     fn reserve(&mut self, length: u64, step: u64) -> Result<()> {
+        if step == 0 {
+            return Ok(());
+        }
         // A new file's header is already there when upstream looks at the size.
         let position = self.position.max(HEADER as u64);
         let mut size = padded_size(position, self.size.max(HEADER as u64), step);
-        if step > 0 && self.position + length > size {
+        if self.position + length > size {
             size = padded_size(self.position + length, size, step);
         }
-        if size > self.size && step > 0 {
+        if size > self.size {
             self.file.allocate(size).during("reserve space for", &self.path)?;
             self.size = size;
         }
