@@ -4,11 +4,12 @@
 use crate::restricted_disk::RestrictedDisk;
 use ostler_persistence::{
     KeepingOptions, Persistence, log_part,
-    recovery::{Restoring, restore},
+    recovery::{Restoring, read_stream, restore, write_stream},
     snapshots::{SnapshotOptions, Unfinished, purge, write_at_once},
 };
 use ostler_proto::{
     id::{SessionId, Zxid},
+    stat::ExtendedTypes,
     txn::{CreateTxn, Txn, TxnCreateKind, TxnHeader, TxnRecord},
 };
 use ostler_server_core::{PersistOp, effect::Record};
@@ -111,6 +112,69 @@ fn a_part_of_a_log_that_is_purged_meanwhile_is_none() {
     let purged = folders.logs.join("log.1");
     let disk = RestrictedDisk { may_change: |_: &Path| Ok(()), shows: move |path: &Path| path != purged };
     assert!(log_part(&disk, &folders, span, 33).unwrap().is_none());
+}
+
+/// More than so much of a snapshot is not sent as a log.
+#[test]
+fn a_part_of_the_log_is_measured_against_the_newest_snapshot() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut member, folders) = member(dir.path(), 3000);
+    let tree = restore(&OsDisk, &folders, Restoring::default()).unwrap().tree;
+    write_at_once(&tree.freeze(), member.snapshots()).unwrap();
+    for zxid in 3001..=3700 {
+        member.carry_out(append(zxid)).unwrap();
+    }
+    member.sync().unwrap();
+    let part = |percent| log_part(&OsDisk, &folders, (Zxid(3000), Zxid(3700)), percent).unwrap();
+    assert_eq!(part(33).map(|part| part.records.len()), Some(700), "1.5 of 6 MB");
+    assert!(part(20).is_none());
+}
+
+/// As from an upgrade of a server that never wrote any.
+#[test]
+fn a_log_without_a_snapshot_is_cut_and_read_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut member, folders) = member(dir.path(), 40);
+    for name in OsDisk.list(&folders.snapshots).unwrap() {
+        if name.starts_with("snapshot.") {
+            OsDisk.remove(&folders.snapshots.join(name)).unwrap();
+        }
+    }
+    let cut = PersistOp::Truncate { to: Zxid(20), reload: Some(7) };
+    let reloaded = member.carry_out(cut).unwrap().unwrap();
+    assert_eq!((reloaded.term, reloaded.restored.recovered.last_zxid), (7, Zxid(20)));
+    let tree = reloaded.restored.tree;
+    assert!(tree.get("/20").is_some() && tree.get("/21").is_none());
+}
+
+/// Another leader knows nothing of what a later snapshot has.
+#[test]
+fn a_cut_takes_no_later_snapshot() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut member, folders) = member(dir.path(), 40);
+    let tree = restore(&OsDisk, &folders, Restoring::default()).unwrap().tree;
+    write_at_once(&tree.freeze(), member.snapshots()).unwrap();
+    let cut = PersistOp::Truncate { to: Zxid(20), reload: Some(7) };
+    let reloaded = member.carry_out(cut).unwrap().unwrap();
+    assert_eq!(reloaded.restored.recovered.last_zxid, Zxid(20));
+    assert!(reloaded.restored.tree.get("/21").is_none());
+    assert!(!folders.snapshots.join("snapshot.28").exists());
+}
+
+/// From a leader to a learner.
+#[test]
+fn a_tree_that_is_sent_is_the_tree_that_comes() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, folders) = member(dir.path(), 40);
+    let tree = restore(&OsDisk, &folders, Restoring::default()).unwrap().tree;
+    let mut bytes = Vec::new();
+    write_stream(&tree.freeze(), &mut bytes).unwrap();
+    bytes.extend_from_slice(b"more");
+    let (came, rest) = read_stream(&*bytes, Zxid(40), ExtendedTypes::default()).unwrap();
+    assert_eq!((came.digest(), came.last_processed()), (tree.digest(), Zxid(40)));
+    assert_eq!((came.get("/40").is_some(), &*rest), (true, &b"more"[..]));
+    let signed = bytes.len() - b"more".len();
+    assert!(read_stream(&bytes[..signed - 1], Zxid(40), ExtendedTypes::default()).is_err());
 }
 
 /// Java can leave torn snapshots under their final names. What a start has found out is not forgotten.
