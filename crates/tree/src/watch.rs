@@ -233,8 +233,9 @@ impl Table {
         }
         if !self.recursive.is_empty() {
             let direct = fired.len();
-            let parent_only = planted::is(Bug::GrandchildrenUnwatched);
-            let is_reached = |above: &&str| !parent_only || path::parent(path) == Some(*above);
+            let is_reached = |above: &&str| {
+                !planted::is(Bug::GrandchildrenUnwatched) || path::parent(path) == Some(*above)
+            };
             for ancestor in self.recursive.above(path).filter(is_reached) {
                 let Some(watchers) = self.by_path.get(ancestor) else { continue };
                 fired.extend(

@@ -9,7 +9,7 @@ use ostler_storage::{
     StorageError,
     disk::{Disk, OsDisk},
     error::Result,
-    txnlog::{Advance, FileEnd, LogFileReader, LogOptions, LogReader, TornTail, TxnLog},
+    txnlog::{Advance, BATCH_LIMIT, FileEnd, LogFileReader, LogOptions, LogReader, TornTail, TxnLog},
 };
 use proptest::prelude::*;
 use std::{
@@ -350,6 +350,55 @@ fn records_longer_than_a_batch_are_read_and_may_be_torn() {
     let (found, torn) = read(&disk).unwrap();
     assert_eq!(found, records[..1]);
     assert!(torn.unwrap().bytes > 4_900_000);
+}
+
+/// Of such a record all bytes may be there but a sector.
+#[test]
+fn a_record_longer_than_a_batch_with_a_hole_is_torn_though_its_end_is_there() {
+    for size in [4 << 20, 6_000_000] {
+        let (disk, records) = write(&[(1, &[10, size])], 0);
+        change(&disk, &file(1), |bytes| bytes[1024..1536].fill(0));
+        let (found, torn) = read(&disk).unwrap();
+        assert_eq!(found, records[..1]);
+        assert_eq!(torn.unwrap().bytes, starts(&records)[2] - starts(&records)[1]);
+    }
+}
+
+/// The next batch is begun once this one was synced. Nothing says how long the record is, so it is looked for.
+#[test]
+fn a_record_longer_than_a_batch_whose_length_is_gone_is_corrupt_where_others_follow() {
+    for size in [4 << 20, 6_000_000] {
+        let (disk, records) = write(&[(1, &[10, size, 10])], 0);
+        let starts = starts(&records);
+        let begin = starts[1] as usize;
+        change(&disk, &file(1), |bytes| bytes[begin..begin.next_multiple_of(512)].fill(0));
+        let (offset, last_good, reason) = corrupt_at(read(&disk));
+        assert_eq!((offset, last_good), (starts[1], Zxid(1)));
+        assert!(reason.contains(&format!("a whole record (0x3) follows at byte {}", starts[2])), "{reason}");
+    }
+}
+
+/// The longest that the writer makes.
+#[test]
+fn a_batch_of_the_longest_size_is_torn_where_a_sector_is_missing() {
+    let overhead = record(Zxid(1), 0).len() + 13;
+    let rest = BATCH_LIMIT - 3 * overhead - 4000 - 10;
+    let batch = [4000, rest, 10];
+    let disk = FaultyDisk::default();
+    let options = LogOptions { prealloc_bytes: 0, ..LogOptions::default() };
+    let mut log = TxnLog::open(Arc::new(disk.clone()), logs(), options);
+    log.append(Zxid(1), &record(Zxid(1), 10)).unwrap();
+    log.commit().unwrap();
+    let start = disk.bytes(&file(1)).len();
+    for (zxid, size) in (2..).zip(batch) {
+        log.append(Zxid(zxid), &record(Zxid(zxid), size)).unwrap();
+        assert_eq!(disk.bytes(&file(1)).len(), start, "one batch");
+    }
+    log.commit().unwrap();
+    assert_eq!(disk.bytes(&file(1)).len() - start, BATCH_LIMIT);
+    change(&disk, &file(1), |bytes| bytes[1024..1536].fill(0));
+    let (found, torn) = read(&disk).unwrap();
+    assert_eq!((found.len(), torn.unwrap().bytes), (1, BATCH_LIMIT as u64));
 }
 
 #[test]

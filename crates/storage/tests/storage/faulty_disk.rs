@@ -35,6 +35,7 @@ struct Content {
     synced: Vec<u8>,
     /// Sectors whose sync has failed.
     given_up: BTreeSet<usize>,
+    written_back: usize,
 }
 
 /// What goes wrong.
@@ -118,6 +119,12 @@ impl FaultyDisk {
         for (at, byte) in now.iter_mut().enumerate().skip(offset) {
             *byte = synced.get(at).copied().unwrap_or(0);
         }
+    }
+
+    /// How often a file was sent to the disk without waiting for it.
+    pub(crate) fn written_back(&self, path: &Path) -> usize {
+        let state = self.state();
+        state.files[state.names[path]].written_back
     }
 
     /// All names.
@@ -313,7 +320,10 @@ impl DiskFile for OpenFile {
     }
 
     fn write_back(&self, _: u64, _: u64) -> io::Result<()> {
-        self.disk.state().change()
+        let mut state = self.disk.state();
+        state.change()?;
+        state.files[self.file].written_back += 1;
+        Ok(())
     }
 
     fn sync_data(&self) -> io::Result<()> {

@@ -88,6 +88,20 @@ fn a_batch_is_not_longer_than_its_limit() {
     }
 }
 
+/// Space is set aside for what is written, and no step more than Java sets aside.
+#[test]
+fn a_batch_that_fills_the_space_of_a_file_takes_no_more_of_it() {
+    let step = 64 << 10;
+    let overhead = record(Zxid(1), 0).len() as u64 + FRAMING;
+    for (first_batch, reserved) in [(step - 1, HEADER + step), (step, HEADER + step), (step + 1, 2 * step)] {
+        let disk = FaultyDisk::default();
+        let mut log = log_of(&disk, LogOptions { prealloc_bytes: step, ..LogOptions::default() });
+        log.append(Zxid(1), &record(Zxid(1), (first_batch - overhead) as usize)).unwrap();
+        log.commit().unwrap();
+        assert_eq!(size(&disk), reserved, "{first_batch}");
+    }
+}
+
 /// One write and one sync: space is set aside as a file runs out, and not each time.
 #[test]
 fn a_commit_changes_the_disk_twice() {

@@ -267,6 +267,25 @@ fn a_truncation_takes_the_mark_away_first() {
     assert_eq!(read(&disk).unwrap().0, records[..2]);
 }
 
+/// It becomes durable with a sync of the log, and only if it was sent to the disk: without that, all that was written since
+/// the start would be in doubt after a loss of power. Each mark alone would be a write more for each batch.
+#[test]
+fn the_mark_is_sent_to_the_disk_now_and_then() {
+    for (size, batches) in [(0, 256), (1 << 16, 16), (1 << 20, 1)] {
+        let disk = FaultyDisk::default();
+        let mut log = open(&disk);
+        for round in 1..=3 {
+            for batch in 1..=batches {
+                let zxid = (round - 1) * batches + batch;
+                commit(&mut log, &[record(zxid, size, 1)]);
+                log.note_synced().unwrap();
+                let sent = if batch < batches { round - 1 } else { round };
+                assert_eq!(disk.written_back(&mark_file()), sent as usize, "{size}: {round}, {batch}");
+            }
+        }
+    }
+}
+
 /// A damaged mark is as none.
 #[test]
 fn a_damaged_mark_is_not_believed() {

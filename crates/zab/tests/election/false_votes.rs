@@ -75,6 +75,21 @@ fn what_a_server_says_of_itself_outdoes_what_others_say_of_it() {
     assert_eq!(hand.sent(), [(1, 2), (3, 2)], "it is backed no more");
 }
 
+/// Of five. Who has backed it may have done so for what somebody else has made up.
+#[test]
+fn a_vote_for_a_candidate_that_denies_it_is_void() {
+    let mut hand = Hand::looking();
+    hand.electorate = Electorate::of(Quorum::majority([1, 2, 3, 4, 5].map(ServerId)));
+    hand.hear(3, Looking, 1, (9, 9, 1));
+    hand.hear(1, Looking, 1, (1, 4, 1));
+    hand.hear(5, Looking, 1, (9, 9, 1));
+    hand.look_until(1_000);
+    assert!(hand.election.is_looking(), "2 and 5 of five: 3 would have to say it again");
+    hand.hear(3, Looking, 1, (9, 9, 1));
+    hand.look_until(2_000);
+    assert!(!hand.election.is_looking());
+}
+
 /// Ever better candidates in ever later rounds: no election would come to an end.
 #[test]
 fn votes_that_upset_each_election_are_left_out_for_a_while() {
