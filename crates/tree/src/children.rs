@@ -362,6 +362,12 @@ mod tests {
         for parent in &parents {
             assert!(families.of(parent).eq([&*format!("{parent}/a")]), "{parent}");
         }
+        for parent in parents.iter().step_by(2) {
+            assert!(families.remove(parent, &format!("{parent}/a"), 1));
+        }
+        for (n, parent) in parents.iter().enumerate() {
+            assert_eq!(families.of(parent).count(), n % 2, "{parent}");
+        }
     }
 
     #[test]

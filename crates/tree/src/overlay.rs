@@ -283,7 +283,7 @@ mod tests {
         overlay.put(&tree, Zxid(1), "/a", Some(node(b"1")));
         let digest = overlay.digest();
         assert_ne!(digest, Overlay::new(&tree).digest());
-        for kept in [false, true] {
+        for kept in [false, false, true] {
             overlay.begin();
             overlay.put(&tree, Zxid(2), "/a", None);
             overlay.put(&tree, Zxid(2), "/b", Some(node(b"2")));
@@ -300,6 +300,9 @@ mod tests {
                 (kept, kept)
             );
         }
+        overlay.begin();
+        overlay.roll_back();
+        assert!(overlay.get(&tree, "/a").is_none(), "the end of the one before is the beginning of this one");
         overlay.retire(Zxid(1));
         assert!(overlay.get(&tree, "/a").is_none(), "a later change waits");
         overlay.retire(Zxid(2));

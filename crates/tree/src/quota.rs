@@ -148,7 +148,8 @@ mod tests {
     fn limits_are_read_as_the_admin_client_writes_them() {
         let numbers = QuotaNumbers::parse(b"count=3,bytes=10=;byteHardLimit=5;countHardLimit=2");
         assert_eq!(numbers, QuotaNumbers { count: 3, bytes: 10, count_hard: 2, bytes_hard: 5 });
-        assert_eq!(QuotaNumbers::parse(b"garbage,count=x").count, -1);
+        let unset = QuotaNumbers { count: -1, bytes: -1, count_hard: -1, bytes_hard: -1 };
+        assert_eq!(QuotaNumbers::parse(b"garbage,count=x"), unset);
         assert_eq!(QuotaNumbers::grown_text(b"count=3,bytes=4=;z=1;y=2", 1, -2), "count=4,bytes=2=;y=2;z=1");
     }
 
