@@ -31,7 +31,7 @@ HARMS = ["leader", "leader after a follower", "follower", "leader after a follow
 WANDERERS = 2
 # In the log of a Java leader: to whom it sends what.
 LEARNER = re.compile(r"Synchronizing with Learner sid: (\d+) .*peerLastZxid=(0x[0-9a-f]+)"
-                     r"|Sending snapshot last zxid of peer is (0x[0-9a-f]+)")
+                     r"|Sending snapshot last zxid of peer is (0x[0-9a-f]+), zxid of leader is (0x[0-9a-f]+)")
 FIRST_MISMATCH = re.compile(r"First digest mismatch on txn: .{0,200}", re.S)
 
 
@@ -41,14 +41,19 @@ def is_java(cmd):
 
 def given_snapshots(cluster):
     """Servers that a Java server ever sent a snapshot: what it lacked then stays with their data. Needs LEVEL=INFO."""
+    return {number for number, _ in given_snapshots_in(cluster)}
+
+
+def given_snapshots_in(cluster):
+    """Servers that a Java server sent a snapshot, each with the epoch in which it did. Needs LEVEL=INFO."""
     given = set()
     for member in cluster.members.values():
         learners = {}  # its last zxid -> number
-        for number, has, sent in LEARNER.findall(member.log_text()):
+        for number, has, sent, leads in LEARNER.findall(member.log_text()):
             if number:
                 learners[has] = int(number)
             else:
-                given.add(learners.get(sent))
+                given.add((learners.get(sent), int(leads, 16) >> 32))
     return given
 
 

@@ -149,7 +149,7 @@ pub(crate) struct Accepted {
 
 /// Serves a connection until its end.
 ///
-/// All that it is made of is moved into the task once: an `async fn` would keep its arguments beside what is made of them.
+/// No `async fn`: its task would keep room for the arguments beside the connection that is made of them.
 pub(crate) fn serve(
     accepted: Accepted,
     driver: Arc<Driver>,
@@ -199,7 +199,7 @@ impl ClientConn {
 
     async fn run(&mut self) -> End {
         let time = self.limits.sessionless;
-        // On the heap, as all is that a connection needs for a while only: an idle one's task is small.
+        // On the heap, like everything that a connection needs only for a while: so the task of an idle one is small.
         match Box::pin(tokio::time::timeout(time, self.until_handshake())).await {
             Err(_) => {
                 self.driver.traffic.count_without_session();

@@ -142,7 +142,7 @@ mod tests {
         assert_ne!(table.acquire(&list), id);
     }
 
-    /// What is remembered of a list is remembered by its serial.
+    /// Verdicts on a list are remembered by its serial.
     #[test]
     fn no_list_has_the_serial_of_another() {
         let mut table = AclTable::default();

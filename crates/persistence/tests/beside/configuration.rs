@@ -1,15 +1,16 @@
 //! The configuration beside zoo.cfg: where that cannot be written, and what becomes of that file.
 
-use crate::restricted_disk::RestrictedDisk;
-use ostler_persistence::{KeepingOptions, Persistence, recovery::Restoring, snapshots::SnapshotOptions};
-use ostler_proto::{id::ServerId, membership::Membership};
+use crate::{
+    options::{SERVERS, member_one},
+    restricted_disk::RestrictedDisk,
+};
+use ostler_persistence::Persistence;
+use ostler_proto::membership::Membership;
 use ostler_server_core::PersistOp;
 use ostler_storage::{
     StorageError,
     disk::{Disk, OsDisk},
     folders::DataFolders,
-    names::Compression,
-    txnlog::LogOptions,
 };
 use std::{
     fs, io,
@@ -34,28 +35,11 @@ fn read_only(folder: &Path, mounted: bool) -> impl Disk + use<> {
     RestrictedDisk { may_change, shows: |_: &Path| true }
 }
 
-const SERVERS: &str = "server.1=a:1:2;3\nserver.2=b:1:2\nserver.3=c:1:2\n";
-
-fn keeping(zoo_cfg: PathBuf) -> KeepingOptions {
-    KeepingOptions {
-        restoring: Restoring::default(),
-        log: LogOptions::default(),
-        snapshots: SnapshotOptions {
-            compression: Compression::None,
-            digest: true,
-            last_processed: true,
-            keep: None,
-        },
-        reconfigurable: Some((zoo_cfg, ServerId(1))),
-        is_member: true,
-    }
-}
-
 fn member(dir: &TempDir, mounted: bool) -> Persistence {
     let conf = dir.path().join("conf");
     fs::create_dir(&conf).unwrap();
     fs::write(conf.join("zoo.cfg"), SERVERS).unwrap();
-    let options = keeping(conf.join("zoo.cfg"));
+    let options = member_one(conf.join("zoo.cfg"));
     let folders = DataFolders::open(&OsDisk, &dir.path().join("data"), None, true).unwrap();
     Persistence::start(Arc::new(read_only(&conf, mounted)), folders, options).unwrap().0
 }
@@ -121,7 +105,7 @@ impl Own {
     /// A start, and the configuration that gets its first number.
     fn start_and_number(&self) {
         let folders = DataFolders::open(&OsDisk, &self.path("data"), None, true).unwrap();
-        let mut member = Persistence::start(Arc::new(OsDisk), folders, keeping(self.zoo_cfg())).unwrap().0;
+        let mut member = Persistence::start(Arc::new(OsDisk), folders, member_one(self.zoo_cfg())).unwrap().0;
         let own = Membership::parse(SERVERS).unwrap();
         assert!(member.starts_with(&own));
         let before = Membership { version: 0x1_0000_0000, ..own };
@@ -149,7 +133,7 @@ fn a_zoo_cfg_that_only_its_owner_may_read_stays_so_and_its_copy_is_as_it_is() {
 fn a_start_that_tries_whether_zoo_cfg_can_be_written_keeps_its_mode() {
     let own = Own::new(0o600);
     let folders = DataFolders::open(&OsDisk, &own.path("data"), None, true).unwrap();
-    let mut member = Persistence::start(Arc::new(OsDisk), folders, keeping(own.zoo_cfg())).unwrap().0;
+    let mut member = Persistence::start(Arc::new(OsDisk), folders, member_one(own.zoo_cfg())).unwrap().0;
     assert!(member.starts_with(&Membership::parse(SERVERS).unwrap()));
     let (_, found, ..) = Own::look(&own.zoo_cfg());
     assert_eq!(found, 0o600, "it has mode {found:o}");

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod configuration;
+mod options;
 mod restricted_disk;
 mod side_by_side;
 mod ways_out;

@@ -1,11 +1,11 @@
 //! What goes on beside the service: snapshots by and by, purges, parts of the log for learners. None of it may get into
 //! the way of the others.
 
-use crate::restricted_disk::RestrictedDisk;
+use crate::{options, restricted_disk::RestrictedDisk};
 use ostler_persistence::{
     KeepingOptions, Persistence, log_part,
     recovery::{Restoring, read_stream, restore, write_stream},
-    snapshots::{SnapshotOptions, Unfinished, purge, write_at_once},
+    snapshots::{Unfinished, purge, write_at_once},
 };
 use ostler_proto::{
     id::{SessionId, Zxid},
@@ -16,10 +16,9 @@ use ostler_server_core::{PersistOp, effect::Record};
 use ostler_storage::{
     disk::{Disk, OsDisk},
     folders::DataFolders,
-    names::Compression,
     recover::Origin,
-    txnlog::LogOptions,
 };
+use ostler_tree::Tree;
 use std::{
     path::Path,
     sync::{Arc, atomic::Ordering},
@@ -27,19 +26,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+/// Of a server alone that keeps three snapshots.
 fn options() -> KeepingOptions {
-    KeepingOptions {
-        restoring: Restoring::default(),
-        log: LogOptions::default(),
-        snapshots: SnapshotOptions {
-            compression: Compression::None,
-            digest: true,
-            last_processed: true,
-            keep: Some(3),
-        },
-        reconfigurable: None,
-        is_member: false,
-    }
+    let mut options = options::alone();
+    options.snapshots.keep = Some(3);
+    options
 }
 
 fn append(zxid: u64) -> PersistOp {
@@ -67,6 +58,10 @@ fn member(dir: &Path, records: u64) -> (Persistence, DataFolders) {
     }
     member.sync().unwrap();
     (member, folders)
+}
+
+fn tree_in(folders: &DataFolders) -> Tree {
+    restore(&OsDisk, folders, Restoring::default()).unwrap().tree
 }
 
 /// The thread that writes snapshots takes its time. Meanwhile the log is cut, and a leader's tree comes.
@@ -119,8 +114,7 @@ fn a_part_of_a_log_that_is_purged_meanwhile_is_none() {
 fn a_part_of_the_log_is_measured_against_the_newest_snapshot() {
     let dir = tempfile::tempdir().unwrap();
     let (mut member, folders) = member(dir.path(), 3000);
-    let tree = restore(&OsDisk, &folders, Restoring::default()).unwrap().tree;
-    write_at_once(&tree.freeze(), member.snapshots()).unwrap();
+    write_at_once(&tree_in(&folders).freeze(), member.snapshots()).unwrap();
     for zxid in 3001..=3700 {
         member.carry_out(append(zxid)).unwrap();
     }
@@ -152,8 +146,7 @@ fn a_log_without_a_snapshot_is_cut_and_read_anew() {
 fn a_cut_takes_no_later_snapshot() {
     let dir = tempfile::tempdir().unwrap();
     let (mut member, folders) = member(dir.path(), 40);
-    let tree = restore(&OsDisk, &folders, Restoring::default()).unwrap().tree;
-    write_at_once(&tree.freeze(), member.snapshots()).unwrap();
+    write_at_once(&tree_in(&folders).freeze(), member.snapshots()).unwrap();
     let cut = PersistOp::Truncate { to: Zxid(20), reload: Some(7) };
     let reloaded = member.carry_out(cut).unwrap().unwrap();
     assert_eq!(reloaded.restored.recovered.last_zxid, Zxid(20));
@@ -166,7 +159,7 @@ fn a_cut_takes_no_later_snapshot() {
 fn a_tree_that_is_sent_is_the_tree_that_comes() {
     let dir = tempfile::tempdir().unwrap();
     let (_, folders) = member(dir.path(), 40);
-    let tree = restore(&OsDisk, &folders, Restoring::default()).unwrap().tree;
+    let tree = tree_in(&folders);
     let mut bytes = Vec::new();
     write_stream(&tree.freeze(), &mut bytes).unwrap();
     bytes.extend_from_slice(b"more");

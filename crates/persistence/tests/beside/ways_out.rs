@@ -1,11 +1,12 @@
-//! What messages say that can be done when the ensemble's configuration cannot be kept, or an empty folder is right.
+//! The ways out of messages about a configuration that cannot be kept, and about a folder that is rightly empty.
 
-use crate::restricted_disk::RestrictedDisk;
-use ostler_persistence::{
-    KeepingOptions, Persistence, is_incomplete, recovery::Restoring, snapshots::SnapshotOptions,
+use crate::{
+    options::{SERVERS, member_one},
+    restricted_disk::RestrictedDisk,
 };
+use ostler_persistence::{Persistence, is_incomplete};
 use ostler_proto::{
-    id::{Epoch, ServerId, SessionId, Zxid},
+    id::{Epoch, SessionId, Zxid},
     membership::Membership,
     txn::{Txn, TxnHeader, TxnRecord},
 };
@@ -14,8 +15,6 @@ use ostler_storage::{
     StorageError,
     disk::{Disk, OsDisk},
     folders::DataFolders,
-    names::Compression,
-    txnlog::LogOptions,
 };
 use std::{
     fs, io,
@@ -27,7 +26,6 @@ use std::{
 };
 use tempfile::TempDir;
 
-const SERVERS: &str = "server.1=a:1:2;3\nserver.2=b:1:2\nserver.3=c:1:2\n";
 const CHANGED: &str = "server.1=a:1:2;3\nserver.2=b:1:2\nserver.4=d:1:2\n";
 
 /// A server's files. Its configuration may not be one that can be written.
@@ -63,18 +61,10 @@ impl Place {
     }
 
     fn start(&self, reconfig_enabled: bool) -> Persistence {
-        let options = KeepingOptions {
-            restoring: Restoring::default(),
-            log: LogOptions::default(),
-            snapshots: SnapshotOptions {
-                compression: Compression::None,
-                digest: true,
-                last_processed: true,
-                keep: None,
-            },
-            reconfigurable: reconfig_enabled.then(|| (self.zoo_cfg(), ServerId(1))),
-            is_member: true,
-        };
+        let mut options = member_one(self.zoo_cfg());
+        if !reconfig_enabled {
+            options.reconfigurable = None;
+        }
         Persistence::start(self.disk(), self.folders(), options).unwrap().0
     }
 

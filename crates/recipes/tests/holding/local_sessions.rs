@@ -1,8 +1,8 @@
 //! Local sessions, which cannot hold anything unless they can become global ones.
 
-use crate::world::{SESSION, connect, patiently};
-use ostler_client::ErrorCode::{self, EphemeralOnLocalSession, SessionExpired};
-use ostler_recipes::{Error, leader::UnfairElection, lock::InterProcessMutex};
+use crate::world::{SESSION, code, connect, patiently};
+use ostler_client::ErrorCode::{EphemeralOnLocalSession, SessionExpired};
+use ostler_recipes::{leader::UnfairElection, lock::InterProcessMutex};
 use ostler_testkit::{TestEnsemble, TestOptions};
 
 /// A follower says of a multi with an ephemeral znode that the session has expired, although it lives.
@@ -17,12 +17,5 @@ async fn who_cannot_hold_is_told_so() {
         assert!(matches!(code(&unfair), Some(SessionExpired | EphemeralOnLocalSession)), "{unfair:?}");
         let mutex = patiently("told", InterProcessMutex::new(&client, "/mutex").acquire()).await;
         assert_eq!(code(&mutex), Some(EphemeralOnLocalSession), "{mutex:?}");
-    }
-}
-
-fn code<T>(outcome: &Result<T, Error>) -> Option<ErrorCode> {
-    match outcome {
-        Err(Error::Client(error)) => error.code(),
-        _ => None,
     }
 }

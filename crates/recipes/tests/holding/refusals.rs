@@ -1,19 +1,12 @@
-//! What the servers refuse reaches the caller, and what is refused for good is not asked for again.
+//! Refusals of the servers reach the caller, and nothing is asked for again that is refused for good.
 
-use crate::world::{Recipe, World, patiently};
+use crate::world::{Recipe, World, code, connect, patiently};
 use ostler_client::{Acl, Client, ErrorCode, Perms, RetryPolicy};
 use ostler_recipes::{Error, leader::UnfairElection, lock::InterProcessMutex};
-use ostler_testkit::{CutPoint, FrameProxy, Op, Seen, TestEnsemble, TestOptions};
-use std::time::Duration;
+use ostler_testkit::{CutPoint, FrameProxy, Op, Seen, TestEnsemble, TestOptions, TestServer};
+use std::{sync::Arc, time::Duration};
 
 const QUEUE: &str = "/mutex";
-
-fn code<T>(outcome: &Result<T, Error>) -> Option<ErrorCode> {
-    match outcome {
-        Err(Error::Client(error)) => error.code(),
-        _ => None,
-    }
-}
 
 /// Everybody may do all to a znode but this.
 fn all_but(perms: Perms) -> [Acl; 1] {
@@ -25,10 +18,6 @@ fn requests(proxy: &FrameProxy, wanted: Op) -> usize {
     proxy.seen().iter().filter(is_wanted).count()
 }
 
-fn creates(proxy: &FrameProxy) -> usize {
-    requests(proxy, Op::Create2)
-}
-
 #[tokio::test]
 async fn a_queue_that_takes_nobody_is_asked_once() {
     let world = World::start().await;
@@ -37,7 +26,7 @@ async fn a_queue_that_takes_nobody_is_asked_once() {
     other.create(QUEUE, b"").acl(&all_but(Perms::CREATE)[..]).await.unwrap();
     let refused = patiently("refused", InterProcessMutex::new(&ours, QUEUE).acquire()).await;
     assert_eq!(code(&refused), Some(ErrorCode::NoAuth), "{refused:?}");
-    assert_eq!(creates(&proxy), 1);
+    assert_eq!(requests(&proxy, Op::Create2), 1);
 }
 
 #[tokio::test]
@@ -132,13 +121,17 @@ async fn data_of_the_holders_znode_may_change_while_it_is_held() {
     }
 }
 
-/// As often as the retry policy says, beyond the first time.
+/// The first time, and three times more.
 #[tokio::test]
-async fn a_check_that_gets_no_answer_is_asked_for_so_many_times() {
-    let world = World::start().await;
-    let proxy = world.server.proxy().await.unwrap();
+async fn a_check_without_an_answer_is_asked_for_as_often_as_the_policy_says() {
+    // So long that its session is not proven meanwhile, which is a multi as well.
+    let session = Duration::from_secs(3600);
+    let options = TestOptions::new().session_timeouts(session, session);
+    let server = TestServer::start_with(options).await.unwrap();
+    let proxy = server.proxy().await.unwrap();
     let retry = RetryPolicy::times(3, Duration::from_millis(1));
-    let client = Client::builder(&proxy.connect_string()).retry(retry).connect().await.unwrap();
+    let client = Client::builder(&proxy.connect_string()).session_timeout(session).retry(retry);
+    let client = client.connect().await.unwrap();
     let guard = InterProcessMutex::new(&client, QUEUE).acquire().await.unwrap();
     proxy.reset();
     // Every other request is a handshake.
@@ -160,27 +153,22 @@ async fn a_check_that_gets_no_answer_is_asked_for_so_many_times() {
 #[tokio::test]
 async fn whoever_holds_has_it_proven() {
     let world = World::start().await;
-    let proxy = world.server.proxy().await.unwrap();
-    let session = Duration::from_secs(2);
-    let client = Client::builder(&proxy.connect_string()).session_timeout(session).connect().await.unwrap();
+    let proxy = Arc::new(world.server.proxy().await.unwrap());
+    let client = connect(&proxy.connect_string(), Duration::from_secs(2)).await;
     for recipe in Recipe::ALL {
         let held = recipe.hold(&client, "/a").await.unwrap();
-        let before = requests(&proxy, Op::Multi);
-        let proven = async {
-            while requests(&proxy, Op::Multi) < before + 2 {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        };
-        patiently(recipe, proven).await;
+        let (seen, before) = (proxy.clone(), requests(&proxy, Op::Multi));
+        // The server commits each of them, which is when this is looked at again.
+        world.until("two proofs", move |_| requests(&seen, Op::Multi) >= before + 2).await;
         assert!(held.fence.is_held(), "{recipe:?}");
         held.release().await;
         client.delete("/a").deleting_children_if_needed().quietly().await.unwrap();
     }
 }
 
-/// What a server says of a session that lives may be outdated, so it is asked again, but not for ever.
+/// A server may not know yet that a session lives, so it is asked again, but not for ever.
 #[tokio::test]
-async fn a_session_that_lives_is_called_over_so_many_times() {
+async fn a_session_that_lives_is_called_over_a_few_times() {
     let options = TestOptions::new().setting("localSessionsEnabled", "true");
     let ensemble = TestEnsemble::start_with(3, options).await.unwrap();
     ensemble.until_settled().await.unwrap();

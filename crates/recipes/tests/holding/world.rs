@@ -3,7 +3,7 @@
 pub(crate) use crate::servers::{PATIENCE, patience, patiently};
 
 use crate::servers::{Ensemble, Servers, connect_string};
-use ostler_client::{Client, ClientBuilder, CreateMode, RetryPolicy};
+use ostler_client::{Client, ClientBuilder, CreateMode, ErrorCode, RetryPolicy};
 use ostler_recipes::{
     Error,
     fencing::Fence,
@@ -211,6 +211,14 @@ impl Recipe {
                 Ok(Held::new(leadership.fence().clone(), async move { leadership.resign().await }))
             }
         }
+    }
+}
+
+/// The code that a server has refused something with.
+pub(crate) fn code<T>(outcome: &Result<T, Error>) -> Option<ErrorCode> {
+    match outcome {
+        Err(Error::Client(error)) => error.code(),
+        _ => None,
     }
 }
 

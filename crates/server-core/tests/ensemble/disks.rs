@@ -1,4 +1,4 @@
-//! What a member says of what is not on its disk yet: nothing.
+//! A member says nothing of transactions that are not on its disk yet.
 
 use crate::{
     follower::Follower,

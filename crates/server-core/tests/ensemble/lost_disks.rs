@@ -1,22 +1,12 @@
 //! Servers that have lost their disks, and what they have on them since.
 
-use crate::member::{ME, Member, at, config};
+use crate::member::{ME, Member, at, config, tree_at};
 use ostler_proto::{
     election::{Candidate, PeerState},
     id::{Epoch, ServerId, Zxid},
     quorum_packet::{LearnerInfo, PROTOCOL_VERSION, Packet},
-    stat::ExtendedTypes,
 };
-use ostler_tree::Tree;
 use ostler_zab::leading::LinkId;
-
-fn tree_at(last: Zxid) -> Tree {
-    let mut tree = Tree::fresh(ExtendedTypes::default());
-    if last > Zxid::ZERO {
-        tree.begin_epoch(last);
-    }
-    tree
-}
 
 /// A server that nobody has said is new, with this on its disk.
 fn started_with(accepted: u32, current: u32, last: Zxid) -> Member {
@@ -28,8 +18,7 @@ fn started_with(accepted: u32, current: u32, last: Zxid) -> Member {
 
 /// Another one that looks for a leader has something. Whether this one still backs somebody then.
 fn has_a_voice(member: &mut Member) -> bool {
-    let other = Candidate { epoch: Epoch(1), zxid: at(1, 3), id: ServerId(2) };
-    member.hears_vote(2, PeerState::Looking, other, &config(&[1, 2, 3], at(1, 0)));
+    member.hears_of_data();
     member.vote().candidate.is_some()
 }
 

@@ -1,4 +1,4 @@
-//! One member of an ensemble. What the others say is up to the test, and its disk is done with everything at once.
+//! One member of an ensemble. The test says what it hears of the others. Its disk is done with everything at once, or waits.
 
 use ostler_proto::{
     election::{Candidate, NOTIFICATION_VERSION, Notification, PeerState},
@@ -6,6 +6,7 @@ use ostler_proto::{
     membership::Membership,
     op::Op,
     quorum_packet::{LearnerInfo, PROTOCOL_VERSION, Packet},
+    stat::ExtendedTypes,
     txn::{Txn, TxnRecord},
 };
 use ostler_server_core::{
@@ -34,6 +35,15 @@ pub(crate) fn at(epoch: u32, counter: u32) -> Zxid {
 pub(crate) fn config(voters: &[i64], version: Zxid) -> Membership {
     let lines = voters.iter().map(|id| format!("server.{id}=h{id}:1:2:participant;h{id}:3\n"));
     Membership { version: version.0, ..Membership::parse(&lines.collect::<String>()).unwrap() }
+}
+
+/// With this as the last transaction, and nothing in it.
+pub(crate) fn tree_at(last: Zxid) -> Tree {
+    let mut tree = Tree::fresh(ExtendedTypes::default());
+    if last > Zxid::ZERO {
+        tree.begin_epoch(last);
+    }
+    tree
 }
 
 pub(crate) struct Member {
@@ -178,6 +188,12 @@ impl Member {
         let notification =
             Notification { state, candidate: Some(for_whom), round, version: NOTIFICATION_VERSION, config };
         self.step(Input::Vote { from: ServerId(from), notification });
+    }
+
+    /// Another server that looks for a leader has data.
+    pub(crate) fn hears_of_data(&mut self) {
+        let other = Candidate { epoch: Epoch(1), zxid: at(1, 3), id: ServerId(2) };
+        self.hears_vote(2, PeerState::Looking, other, &config(&[1, 2, 3], at(1, 0)));
     }
 
     /// Whether it is elected when these back it, who have the configuration that they are said to have.

@@ -1,8 +1,8 @@
-//! What a member's messages say that an operator can do, at the others or at the next start.
+//! The ways out that a member's messages name, at the others or at the next start.
 
 use crate::{
     configurations::tree_with,
-    member::{Member, at, config},
+    member::{Member, at, config, tree_at},
     said,
 };
 use ostler_proto::{
@@ -10,19 +10,9 @@ use ostler_proto::{
     id::{Epoch, ServerId, Zxid},
     membership::Membership,
     quorum_packet::{LearnerInfo, PROTOCOL_VERSION, Packet},
-    stat::ExtendedTypes,
 };
 use ostler_server_core::ensemble::MemberMode;
-use ostler_tree::Tree;
 use ostler_zab::leading::LinkId;
-
-fn tree_at(last: Zxid) -> Tree {
-    let mut tree = Tree::fresh(ExtendedTypes::default());
-    if last > Zxid::ZERO {
-        tree.begin_epoch(last);
-    }
-    tree
-}
 
 /// Its folder was empty, and what came since did not come to its end. The file `initialize` may be there.
 fn emptied(last: Zxid, incomplete: bool, initialize: bool) -> Member {
@@ -32,16 +22,10 @@ fn emptied(last: Zxid, incomplete: bool, initialize: bool) -> Member {
     })
 }
 
-/// Another server that looks for a leader has data.
-fn hears_of_data(member: &mut Member) {
-    let other = Candidate { epoch: Epoch(1), zxid: at(1, 3), id: ServerId(2) };
-    member.hears_vote(2, PeerState::Looking, other, &config(&[1, 2, 3], at(1, 0)));
-}
-
 #[test]
 fn an_emptied_server_votes_again_once_initialize_says_that_it_is_new() {
     let mut member = emptied(Zxid::ZERO, false, false);
-    let said = said::during(|| hears_of_data(&mut member));
+    let said = said::during(|| member.hears_of_data());
     assert!(
         said.has(&["server=2", "stop it, create an empty file named `initialize` in dataLogDir"]),
         "{said:?}"
@@ -49,7 +33,7 @@ fn an_emptied_server_votes_again_once_initialize_says_that_it_is_new() {
     assert_eq!(member.vote().candidate, None);
 
     let mut member = emptied(Zxid::ZERO, false, true);
-    let said = said::during(|| hears_of_data(&mut member));
+    let said = said::during(|| member.hears_of_data());
     assert!(!said.has(&["initialize"]), "{said:?}");
     assert!(member.vote().candidate.is_some());
 }

@@ -1,4 +1,4 @@
-//! What a member writes into its log.
+//! The lines that a member writes into its log.
 
 use std::{
     fmt::{Debug, Write},
@@ -47,7 +47,7 @@ impl Subscriber for Tap {
     fn exit(&self, _: &Id) {}
 }
 
-/// What is said meanwhile.
+/// The lines that come while this is done.
 pub(crate) fn during(act: impl FnOnce()) -> Said {
     let tap = Tap::default();
     with_default(tap.clone(), act);

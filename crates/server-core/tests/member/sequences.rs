@@ -128,7 +128,7 @@ fn a_znode_that_is_made_anew_has_all_numbers_again() {
     assert_eq!(m.ask(a, create("/q/n-").sequential()), Ok(Body::Path("/q/n-0000000000".into())));
 }
 
-/// What it warns of.
+/// Its warnings.
 #[test]
 fn a_znode_that_has_given_out_its_last_number_gives_no_other() {
     let mut m = numbering_from(i32::MAX);

@@ -1,4 +1,4 @@
-//! What a message about a line of zoo.cfg says to write, or to leave out, makes the server start.
+//! A server starts once a line of zoo.cfg is changed, or left out, as the message about it says.
 
 use crate::{client::PATIENCE, gate, server::TestServer};
 use ostler_server::{ServerError, config};

@@ -5,6 +5,7 @@ use std::{
     sync::{Mutex, Once, PoisonError},
     time::{Duration, Instant},
 };
+use tracing_subscriber::filter::LevelFilter;
 
 static WRITTEN: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 static ONCE: Once = Once::new();
@@ -27,7 +28,7 @@ impl Write for Tap {
 pub(crate) fn keep() {
     ONCE.call_once(|| {
         let format = tracing_subscriber::fmt().with_ansi(false).with_writer(|| Tap);
-        format.with_max_level(tracing::Level::WARN).init();
+        format.with_max_level(LevelFilter::WARN).init();
     });
 }
 

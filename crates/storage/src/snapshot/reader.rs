@@ -157,7 +157,7 @@ mod tests {
         }
     }
 
-    /// What stands so far is covered by a checksum.
+    /// A checksum over all that stands so far.
     fn seal(bytes: &mut Vec<u8>) {
         let sum = adler32(&bytes.as_slice());
         bytes.extend_from_slice(&u64::from(sum).to_be_bytes());

@@ -223,7 +223,7 @@ mod tests {
 
     const START: usize = HEADER;
 
-    /// With the header of a transaction, and so many bytes behind that.
+    /// The header of a transaction, and `more` bytes behind that.
     fn entry(zxid: u64, more: usize) -> Vec<u8> {
         let mut entry = Vec::new();
         let header = TxnHeader { session: SessionId(1), cxid: 1, zxid: Zxid(zxid), time_ms: 1, code: -11 };
@@ -237,7 +237,7 @@ mod tests {
         [&checksum.to_be_bytes()[..], &length.to_be_bytes(), entry, &[END_BYTE]].concat()
     }
 
-    /// What is found of these bytes, right behind the header of a log.
+    /// The verdict on these bytes, right behind the header of a log.
     fn judged(tail: &[u8]) -> Verdict {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log.1");
@@ -278,38 +278,25 @@ mod tests {
         assert!(is_torn(&unknown(two - record + 1)));
     }
 
-    /// So long that it ends at the last byte of a sector, with the end byte alone in the next one.
+    /// The end byte is alone in a sector, or has zeros of the entry before it, which are right although they did not arrive.
     #[test]
-    fn an_end_byte_that_did_not_arrive_is_not_damage() {
+    fn an_end_byte_whose_sector_did_not_arrive_is_not_damage() {
         let sector = SECTOR as usize;
-        let more = 2 * sector - START - PREFIX - TxnHeader::SIZE;
-        let mut tail = framed(&entry(1, more));
-        assert_eq!((START + tail.len()) % sector, 1);
-        *tail.last_mut().unwrap() = 0;
-        // The sector that did not arrive, and one of the next record that did.
-        tail.resize(3 * sector - START, 0);
-        tail.resize(4 * sector - START, 0xbb);
-        assert!(is_torn(&tail));
-        // Here the sector did arrive: a crash does not change a byte.
-        tail[3 * sector - START - 1] = 0xbb;
-        assert!(!is_torn(&tail));
-    }
-
-    /// With zeros at the end of the entry, which are right although their sector did not arrive.
-    #[test]
-    fn an_end_byte_amid_a_sector_that_did_not_arrive_is_not_damage() {
-        let sector = SECTOR as usize;
-        let mut whole = entry(1, 2 * sector + 100 - START - PREFIX - TxnHeader::SIZE);
-        let length = whole.len();
-        whole[length - 100..].fill(0);
-        let mut tail = framed(&whole);
-        assert_eq!((START + tail.len()) % sector, 101);
-        *tail.last_mut().unwrap() = 0;
-        tail.resize(3 * sector - START, 0);
-        tail.resize(4 * sector - START, 0xbb);
-        assert!(is_torn(&tail));
-        tail[3 * sector - START - 1] = 0xbb;
-        assert!(!is_torn(&tail));
+        for zeros in [0, 100] {
+            let mut whole = entry(1, 2 * sector + zeros - START - PREFIX - TxnHeader::SIZE);
+            let data = whole.len() - zeros;
+            whole[data..].fill(0);
+            let mut tail = framed(&whole);
+            assert_eq!((START + tail.len()) % sector, zeros + 1);
+            *tail.last_mut().unwrap() = 0;
+            // The sector that did not arrive, and one of the next record that did.
+            tail.resize(3 * sector - START, 0);
+            tail.resize(4 * sector - START, 0xbb);
+            assert!(is_torn(&tail), "{zeros}");
+            // Here the sector did arrive: a crash does not change a byte.
+            tail[3 * sector - START - 1] = 0xbb;
+            assert!(!is_torn(&tail), "{zeros}");
+        }
     }
 
     /// Its checksum is looked at before its end byte. If that one is not there, the record may not have been written whole.

@@ -19,7 +19,7 @@ use std::{
 
 type Records = Vec<(Zxid, Vec<u8>)>;
 
-fn logs() -> PathBuf {
+pub(crate) fn logs() -> PathBuf {
     PathBuf::from("/logs")
 }
 

@@ -1,6 +1,7 @@
 //! Which files a log has, how long they are, and which of them a reader opens.
 
 use crate::{
+    damage::logs,
     faulty_disk::FaultyDisk,
     sinks::{drain, record},
 };
@@ -11,15 +12,11 @@ use ostler_storage::{
     names::log_name,
     txnlog::{BATCH_LIMIT, LogOptions, LogReader, TxnLog},
 };
-use std::{path::PathBuf, sync::Arc};
+use std::sync::Arc;
 
 const HEADER: u64 = 16;
 /// Around a record.
 const FRAMING: u64 = 13;
-
-fn logs() -> PathBuf {
-    PathBuf::from("/logs")
-}
 
 fn log_of(disk: &FaultyDisk, options: LogOptions) -> TxnLog {
     TxnLog::open(Arc::new(disk.clone()), logs(), options)
@@ -68,7 +65,7 @@ fn bytes_are_counted_since_the_last_roll() {
     assert_eq!(log.bytes_since_roll(), 0);
 }
 
-/// What a crash leaves in doubt is no longer than a batch, so a longer one is written in two.
+/// A crash leaves one batch in doubt at most, so a longer one is written in two.
 #[test]
 fn a_batch_is_not_longer_than_its_limit() {
     let rest = |first: usize| BATCH_LIMIT - HEADER as usize - (first + FRAMING as usize) - FRAMING as usize;

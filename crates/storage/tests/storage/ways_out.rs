@@ -97,7 +97,7 @@ fn a_server_whose_disk_failed_or_was_full_goes_on_after_a_restart() {
     assert!(tried > 30, "{tried}");
 }
 
-/// What another server has put there while this one ran is read at the next start.
+/// The next start reads files that another server has put there while this one ran.
 #[test]
 fn a_log_that_was_not_there_is_gone_on_with_after_a_restart() {
     let mut server = Server::new();

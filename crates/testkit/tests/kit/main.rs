@@ -3,6 +3,9 @@
 
 mod client;
 mod ensemble;
+#[allow(dead_code, reason = "tests of the server use the rest")]
+#[path = "../../../server/tests/shell/log.rs"]
+mod log;
 mod proxy;
 mod server;
 mod ways_out;

@@ -1,42 +1,17 @@
 //! An ensemble in which one server has lost its data and another is lost for good: each message names the next step, and
 //! the last one leads to an ensemble that serves.
 
-use crate::client::Client;
+use crate::{client::Client, log};
 use ostler_testkit::{ServerId, TestEnsemble};
 use std::{
     fs,
-    io::{self, Write},
     path::{Path, PathBuf},
-    sync::{Mutex, Once, PoisonError},
     thread,
     time::{Duration, Instant},
 };
 use tokio::time::timeout;
 
 const PATIENCE: Duration = Duration::from_secs(60);
-
-static WRITTEN: Mutex<Vec<u8>> = Mutex::new(Vec::new());
-static ONCE: Once = Once::new();
-
-struct Tap;
-
-impl Write for Tap {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        WRITTEN.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// How many messages have all of these in them.
-fn said(parts: &[&str]) -> usize {
-    let written = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
-    let text = String::from_utf8_lossy(&written);
-    text.lines().filter(|line| parts.iter().all(|part| line.contains(part))).count()
-}
 
 struct Losses {
     ensemble: TestEnsemble,
@@ -46,10 +21,7 @@ struct Losses {
 
 impl Losses {
     async fn new() -> Losses {
-        ONCE.call_once(|| {
-            let format = tracing_subscriber::fmt().with_ansi(false).with_writer(|| Tap);
-            format.with_max_level(tracing_subscriber::filter::LevelFilter::WARN).init();
-        });
+        log::keep();
         let ensemble = TestEnsemble::start(3).await.unwrap();
         let leader = ensemble.leader().unwrap();
         let others: Vec<ServerId> = ensemble.members().filter(|id| *id != leader).collect();
@@ -75,9 +47,9 @@ impl Losses {
     }
 
     async fn starts_and_says(&mut self, id: ServerId, parts: &[&str]) {
-        let (before, begun) = (said(parts), Instant::now());
+        let (before, begun) = (log::lines(parts).len(), Instant::now());
         self.start(id).await;
-        while said(parts) == before {
+        while log::lines(parts).len() == before {
             assert!(begun.elapsed() < PATIENCE, "nothing was said of {parts:?}");
             thread::sleep(Duration::from_millis(5));
         }
