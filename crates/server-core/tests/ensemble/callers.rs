@@ -21,6 +21,9 @@ use ostler_zab::leading::{LinkId, Place};
 /// Learners that a server keeps waiting while it looks for a leader.
 const EARLY_MAX: u64 = 100;
 
+/// A leader waits no longer for a quorum.
+const PATIENCE_MS: u64 = 5_000;
+
 fn looking() -> Member {
     let ensemble = config(&[1, 2, 3], at(1, 0));
     Member::start(&ensemble, None, Tree::fresh(ExtendedTypes::default()), 1)
@@ -144,10 +147,17 @@ fn last_dial(member: &Member) -> Option<(u64, LearnerMaster)> {
     })
 }
 
-fn elects_three(member: &mut Member) -> u64 {
-    let candidate = Candidate { epoch: Epoch(1), zxid: Zxid::ZERO, id: ServerId(3) };
+fn votes_for_three(member: &mut Member) {
+    let epoch = Epoch(member.server.tree().last_processed().epoch().0.max(1));
+    let candidate = Candidate { epoch, zxid: member.server.tree().last_processed(), id: ServerId(3) };
     member.hears_vote(3, PeerState::Looking, candidate, &config(&[1, 2, 3], at(1, 0)));
     member.hears_vote(2, PeerState::Looking, candidate, &config(&[1, 2, 3], at(1, 0)));
+}
+
+fn elects_three(member: &mut Member) -> u64 {
+    let before = last_dial(member);
+    votes_for_three(member);
+    assert_ne!(last_dial(member), before, "it is not elected");
     let (term, to) = last_dial(member).unwrap();
     assert_eq!(to, LearnerMaster::Leader(ServerId(3)));
     term
@@ -180,6 +190,38 @@ fn that_a_leader_cannot_be_reached_counts_while_it_is_dialled() {
     let term = elects_three(&mut member);
     member.step(Input::LeaderUnreachable { term });
     assert_eq!(searches(&member), 2);
+}
+
+/// A leader may end just when it is elected, but not again and again.
+#[test]
+fn a_leader_that_was_not_there_twice_is_not_elected_at_once() {
+    let mut member = looking();
+    for _ in 0..2 {
+        let term = elects_three(&mut member);
+        member.step(Input::LeaderUnreachable { term });
+    }
+    let before = last_dial(&member);
+    votes_for_three(&mut member);
+    assert_eq!(last_dial(&member), before);
+}
+
+/// It has been seen to be there.
+#[test]
+fn a_follower_of_this_server_was_not_away_before() {
+    let ensemble = config(&[1, 2, 3], at(1, 0));
+    let mut member = looking();
+    let term = elects_three(&mut member);
+    member.step(Input::LeaderUnreachable { term });
+    member.reigns_with(&[2, 3], &ensemble, 2);
+    for link in [2, 3] {
+        member.loses(LinkId(link));
+    }
+    member.passes(PATIENCE_MS);
+    assert_eq!(member.vote().state, PeerState::Looking);
+    for _ in 0..2 {
+        let term = elects_three(&mut member);
+        member.step(Input::LeaderUnreachable { term });
+    }
 }
 
 /// What was elected will not be: nobody waits for as long as a reign may take to begin.

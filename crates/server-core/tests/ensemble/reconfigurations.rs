@@ -64,6 +64,20 @@ fn three() -> Membership {
     config(&[1, 2, 3], at(1, 1))
 }
 
+/// The figures of `mntr`.
+#[test]
+fn a_change_of_the_ensemble_is_noted_before_it_is_made() {
+    let mut member = leader(&three());
+    let counts = |member: &Member| {
+        let writes = member.server.summary().stats.writes;
+        (writes.changes_noted, writes.changes_made)
+    };
+    let before = counts(&member);
+    let four = Change { joining: Some("server.4=h4:1:2:observer;h4:3"), ..Change::default() };
+    asked(&mut member, four).unwrap();
+    assert_eq!(counts(&member), (before.0 + 1, before.1));
+}
+
 #[test]
 fn a_change_is_taken_or_refused_for_its_reason() {
     let join = |joining| Change { joining: Some(joining), ..Change::default() };

@@ -55,6 +55,17 @@ fn changes_are_noted_before_they_are_made() {
     assert_eq!(counts(&m), (3, 3));
 }
 
+/// However long it is.
+#[test]
+fn a_long_request_that_has_to_wait_is_answered() {
+    let mut m = Member::new();
+    let a = m.join();
+    m.send(a, create("/a"));
+    m.send(a, exists(&format!("/{}", "a".repeat(100_000))));
+    m.flush();
+    assert_eq!(shown(&m, a), (Some(Op::Exists.code()), 2, 3, 3));
+}
+
 #[test]
 fn a_new_session_is_the_first_request_of_its_connection() {
     let mut m = Member::new();
