@@ -357,7 +357,9 @@ async fn values_as_they_are() {
     world.other.set_data("/n", b"text").await.unwrap();
     assert!(matches!(cached.next().await, Ok(Some(7))));
     assert!(matches!(cached.next().await, Ok(Some(8))));
-    assert!(matches!(cached.next().await, Err(CounterError::Corrupt { size: 4, expected: 8, .. })));
+    let corrupt = cached.next().await.unwrap_err();
+    let CounterError::Corrupt { path, size: 4, expected: 8 } = corrupt else { panic!("{corrupt:?}") };
+    assert_eq!(&*path, "/n");
     within(world.end()).await;
 }
 
