@@ -1,10 +1,10 @@
 //! Sets that are divided, and transactions of several sites.
 
 use crate::{
-    servers::{Servers, faults, patiently},
+    servers::{Servers, all_but, faults, patiently},
     world::{World, at_every_cut, builder, server, struck_at, with_expiry_after_every_request, within},
 };
-use ostler_client::{Acl, Client, Error, Perms, RetryPolicy, WatcherType};
+use ostler_client::{Client, Error, Perms, RetryPolicy, WatcherType};
 use ostler_recipes::{
     nodes::GroupMember,
     partitioner::{SetPartitioner, Share, ShareEnd},
@@ -337,8 +337,7 @@ async fn members_that_may_not_be_read_are_an_error() {
     let settle = Duration::from_millis(4);
     let mut member = SetPartitioner::start(&world.client, "/s", "a", ["1".to_owned()], settle).unwrap();
     drop(patiently("acquired", member.acquire()).await.unwrap());
-    let unreadable = [Acl::world(Perms(Perms::ALL.0 & !Perms::READ.0))];
-    world.other.set_acl("/s/party", &unreadable[..]).await.unwrap();
+    world.other.set_acl("/s/party", &all_but(Perms::READ)[..]).await.unwrap();
     let refused = patiently("refused", member.acquire()).await.map(drop).unwrap_err();
     assert!(refused.to_string().contains("/s/party"), "{refused}");
     drop(member);

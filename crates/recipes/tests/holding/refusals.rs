@@ -1,17 +1,15 @@
 //! Refusals of the servers reach the caller, and nothing is asked for again that is refused for good.
 
-use crate::world::{Recipe, World, code, connect, patiently};
-use ostler_client::{Acl, Client, ErrorCode, Perms, RetryPolicy};
+use crate::{
+    servers::all_but,
+    world::{Recipe, World, code, connect, patiently},
+};
+use ostler_client::{Client, ErrorCode, Perms, RetryPolicy};
 use ostler_recipes::{Error, leader::UnfairElection, lock::InterProcessMutex};
 use ostler_testkit::{CutPoint, FrameProxy, Op, Seen, TestEnsemble, TestOptions, TestServer};
 use std::{sync::Arc, time::Duration};
 
 const QUEUE: &str = "/mutex";
-
-/// Everybody may do all to a znode but this.
-fn all_but(perms: Perms) -> [Acl; 1] {
-    [Acl::world(Perms(Perms::ALL.0 & !perms.0))]
-}
 
 fn requests(proxy: &FrameProxy, wanted: Op) -> usize {
     let is_wanted = |seen: &&Seen| matches!(seen, Seen::Request { op: Some(op), .. } if *op == wanted);

@@ -2,6 +2,7 @@
 
 pub(crate) mod faults;
 
+use ostler_client::{Acl, Perms};
 use ostler_testkit::{
     Change, Counts, ServerId, SessionId, TestEnsemble, TestOptions, TestServer, TestkitError,
 };
@@ -21,6 +22,11 @@ pub(crate) const PLANTED: &str = "OSTLER_PLANTED_ISSUE";
 const LAG: Duration = Duration::from_millis(20);
 
 type Result<T> = std::result::Result<T, TestkitError>;
+
+/// Everybody may do all to a znode but this.
+pub(crate) fn all_but(perms: Perms) -> [Acl; 1] {
+    [Acl::world(Perms(Perms::ALL.0 & !perms.0))]
+}
 
 pub(crate) trait Servers: Send + Sync + 'static {
     fn addresses(&self) -> Vec<SocketAddr>;
