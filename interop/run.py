@@ -26,6 +26,7 @@ from rig.server import arguments, command
 LOGS = os.path.join(CHECKOUT, "target", "interop")
 CI = os.environ.get("CI") == "true"
 LONGEST_S = {True: 300, False: 1500}  # of one check, quick and not
+SHOWN_LINES = 25  # of the log of each check that failed, shown again at the end
 
 Check = namedtuple("Check", "name script arguments")
 
@@ -167,6 +168,7 @@ class Lanes:
     def __init__(self, quick):
         self.quick = quick
         self.count = {OK: 0, FAILED: 0, SKIPPED: 0}
+        self.failures = []  # (what was printed, the path of its log)
         self._printing = threading.Lock()
         self._given_up = threading.Event()
 
@@ -189,7 +191,14 @@ class Lanes:
             word = {OK: "ok", FAILED: "FAILED", SKIPPED: "skipped"}[outcome]
             with self._printing:
                 self.count[outcome] += 1
-                print("%s %s (%.0f s) %s" % (word, check.name, time.monotonic() - began, reason), flush=True)
+                line = "%s %s (%.0f s) %s" % (word, check.name, time.monotonic() - began, reason)
+                print(line, flush=True)
+                if outcome == FAILED:
+                    self.failures.append((line, log_of(check)))
+
+
+def log_of(check):
+    return os.path.join(LOGS, check.name + ".log")
 
 
 def run(check, quick, given_up):
@@ -198,7 +207,7 @@ def run(check, quick, given_up):
         words = check.arguments() if callable(check.arguments) else check.arguments
     except Skip as why:
         return SKIPPED, str(why)
-    log_path = os.path.join(LOGS, check.name + ".log")
+    log_path = log_of(check)
     with open(log_path, "wb") as log:
         process = subprocess.Popen(
             [sys.executable, "-u", os.path.join(INTEROP, check.script), *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
@@ -248,6 +257,15 @@ def last_line(path):
     return lines[-1] if lines else "no output"
 
 
+def end_of(path):
+    """A log's last lines, for somebody who cannot open the file."""
+    try:
+        with open(path, errors="replace") as f:
+            return "".join("    %s\n" % line.rstrip()[:300] for line in f.readlines()[-SHOWN_LINES:])
+    except FileNotFoundError:
+        return ""
+
+
 def part_names(text):
     names = text.split(",")
     unknown = [name for name in names if name not in PEERS_OF]
@@ -271,6 +289,8 @@ def main():
     fetch_peers(args.only)
     running = Lanes(args.quick)
     running.run(in_lanes(args))
+    for line, log_path in running.failures:
+        print("%s\n%s" % (line, end_of(log_path)), end="")
     count = running.count
     print("%d passed, %d failed, %d skipped" % (count[OK], count[FAILED], count[SKIPPED]))
     return FAILED if count[FAILED] else OK
