@@ -5,10 +5,11 @@ use ostler_proto::{
     acl::{Acl, read_acls, write_acls},
     event::{self, EventType, WatcherEvent},
     id::{Xid, Zxid},
-    jute::{JuteError, Reader, Result, Writer},
+    jute::{JuteError, Reader, Result},
     reply::{Body, OpOutcome, OpResult, ReplyHeader, read_identities, read_outcomes, read_strings},
     shared::SharedBytes,
     stat::Stat,
+    strings::SharedStrings,
 };
 
 /// The first byte chooses the body that the client expects behind the header.
@@ -97,13 +98,8 @@ fn encoded_acls(acls: &[Acl]) -> Vec<u8> {
     bytes
 }
 
-fn encoded(names: &[String]) -> SharedBytes {
-    let mut bytes = Vec::new();
-    bytes.length(names.len());
-    for name in names {
-        bytes.string(name);
-    }
-    bytes[..].into()
+fn encoded(names: &[String]) -> SharedStrings {
+    SharedStrings::encode(names.iter().map(|name| &**name))
 }
 
 /// Each takes four bytes or more.

@@ -23,4 +23,5 @@ pub mod reply;
 pub mod request;
 pub mod shared;
 pub mod stat;
+pub mod strings;
 pub mod txn;

@@ -12,6 +12,7 @@ use crate::{
     request::MultiHeader,
     shared::SharedBytes,
     stat::Stat,
+    strings::SharedStrings,
 };
 use alloc::{string::String, vec::Vec};
 
@@ -29,8 +30,7 @@ pub enum OpResult {
     SetData(Stat),
     Check,
     GetData(Data, Stat),
-    /// Names, encoded already.
-    GetChildren(SharedBytes),
+    GetChildren(SharedStrings),
     /// The code; 0 for operations that a later failure took back.
     Error(i32),
 }
@@ -48,16 +48,16 @@ pub enum Body {
     Stat(Stat),
     /// getData.
     Data(Data, Stat),
-    /// getChildren: the names as an encoded vector, taken from the tree in one pass.
-    Children(SharedBytes),
+    /// getChildren.
+    Children(SharedStrings),
     /// getChildren2.
-    ChildrenStat(SharedBytes, Stat),
+    ChildrenStat(SharedStrings, Stat),
     /// getACL, as an encoded vector.
     Acl(Vec<u8>, Stat),
     /// getAllChildrenNumber.
     Count(i32),
-    /// getEphemerals, as an encoded vector.
-    Paths(Vec<u8>),
+    /// getEphemerals.
+    Paths(SharedStrings),
     /// addWatch: its success looks like an error record that says 0.
     WatchAdded,
     /// whoAmI: scheme and user.
@@ -74,8 +74,7 @@ impl Body {
     /// About how many bytes of a tree it takes. Data that is a znode's own takes none: it is shared until it is sent.
     pub fn size(&self) -> usize {
         match self {
-            Body::Children(names) | Body::ChildrenStat(names, _) => names.len(),
-            Body::Paths(paths) => paths.len(),
+            Body::Children(names) | Body::ChildrenStat(names, _) | Body::Paths(names) => names.size(),
             Body::Acl(list, _) => list.len(),
             Body::Multi(results) | Body::BrokenMultiRead(results) => results.iter().map(OpResult::size).sum(),
             _ => 0,
@@ -144,10 +143,9 @@ impl Body {
                 out.buffer(data.as_deref());
                 stat.write(out);
             }
-            Body::Children(names) => out.raw(names),
-            Body::Paths(paths) => out.raw(paths),
+            Body::Children(names) | Body::Paths(names) => names.write(out),
             Body::ChildrenStat(names, stat) => {
-                out.raw(names);
+                names.write(out);
                 stat.write(out);
             }
             Body::Acl(acls, stat) => {
@@ -179,37 +177,30 @@ impl OpResult {
     pub fn size(&self) -> usize {
         match self {
             OpResult::GetData(data, _) => data.as_ref().map_or(0, |data| data.len()),
-            OpResult::GetChildren(names) => names.len(),
+            OpResult::GetChildren(names) => names.size(),
             _ => 0,
-        }
-    }
-
-    /// Data or names that can be shared until they are written.
-    pub fn shared(&self) -> Option<&SharedBytes> {
-        match self {
-            OpResult::GetData(data, _) => data.as_ref(),
-            OpResult::GetChildren(names) => Some(names),
-            _ => None,
         }
     }
 
     /// Appends all of it.
     pub fn write(&self, out: &mut Vec<u8>) {
         self.write_before(out);
-        if let Some(bytes) = self.shared() {
-            out.raw(bytes);
+        match self {
+            OpResult::GetData(Some(data), _) => out.raw(data),
+            OpResult::GetChildren(names) => names.write(out),
+            _ => {}
         }
         self.write_after(out);
     }
 
-    /// Appends what comes behind [`OpResult::shared`].
+    /// Appends what comes behind data or names.
     pub fn write_after(&self, out: &mut Vec<u8>) {
         if let OpResult::GetData(_, stat) = self {
             stat.write(out);
         }
     }
 
-    /// Appends what comes in front of [`OpResult::shared`], or all where there is nothing to share.
+    /// Appends what comes in front of data or names, or all where there are none.
     pub fn write_before(&self, out: &mut Vec<u8>) {
         let header = |code: i32, error| MultiHeader { code, done: false, error };
         match self {

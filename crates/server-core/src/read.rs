@@ -14,11 +14,10 @@ use ostler_proto::{
     acl::{Acl, Perms, write_acls},
     error::ErrorCode,
     id::{Xid, Zxid},
-    jute::Writer,
     reply::{Body, OpResult, Reply},
     request::{MultiReadOp, PathWatch, Request},
-    shared::SharedBytes,
     stat::{Stat, StatPersisted},
+    strings::SharedStrings,
 };
 use ostler_tree::{Znode, watch::WatchTarget};
 
@@ -31,20 +30,23 @@ const MULTI_READ_MAX: usize = 64 << 20;
 /// no more requests than can be kept well below it, see [`Server::promised`].
 const ANSWERED_MAX: usize = 2 * MULTI_READ_MAX;
 
-/// Shorter lists are encoded anew each time.
+/// Shorter lists are shared anew each time.
 const KEEP_LIST_FROM: usize = 16 << 10;
+
+/// A longer answer has no frame.
+const FRAME_MAX: usize = i32::MAX as usize - 1024;
 
 /// The last long list of children that was asked for.
 #[derive(Debug)]
-pub(crate) struct EncodedList {
+pub(crate) struct SharedList {
     path: ArcStr,
     czxid: Zxid,
     pzxid: Zxid,
     cversion: i32,
-    names: SharedBytes,
+    names: SharedStrings,
 }
 
-impl EncodedList {
+impl SharedList {
     /// Whether it is that znode's list as it is now: every change of the list moves one of the three.
     fn is_of(&self, node: &Znode) -> bool {
         let stat = &node.stat;
@@ -114,7 +116,7 @@ impl Server {
                 let extra = usize::from(path.is_empty());
                 Ok(Body::Count((self.tree.count_below(path) + extra) as i32))
             }
-            Request::GetEphemerals { prefix } => Ok(self.get_ephemerals(conn, prefix.as_deref())),
+            Request::GetEphemerals { prefix } => self.get_ephemerals(conn, prefix.as_deref()),
             Request::WhoAmI => Ok(self.who_am_i(conn)),
             Request::MultiRead { ops, broken } => {
                 let (mut results, mut size) = (Vec::with_capacity(ops.len()), 0);
@@ -162,8 +164,7 @@ impl Server {
             }
             Request::GetEphemerals { .. } => {
                 let session = self.conns.get(&conn).and_then(|state| state.session()).unwrap_or_default();
-                self.work.add(self.tree.ephemerals(session).len() / work::NAMES);
-                self.tree.ephemerals(session).map(|path| path.len()).sum()
+                self.tree.ephemerals(session).encoded_len()
             }
             Request::MultiRead { ops, .. } => {
                 let mut size = 0;
@@ -226,9 +227,16 @@ impl Server {
         stat
     }
 
-    fn get_children(&mut self, conn: ConnId, read: &PathWatch<'_>) -> Result<(SharedBytes, Stat), ErrorCode> {
+    fn get_children(
+        &mut self,
+        conn: ConnId,
+        read: &PathWatch<'_>,
+    ) -> Result<(SharedStrings, Stat), ErrorCode> {
         let node = self.readable(conn, &read.path)?;
-        let answer = (self.encode_children(node), self.tree.stat(node));
+        if self.tree.names_size(&node.path) > FRAME_MAX {
+            return Err(ErrorCode::MarshallingError);
+        }
+        let answer = (self.share_children(node), self.tree.stat(node));
         let names = bytes_of_names(&answer.0, node);
         self.stats.namespaces.count_read(&read.path, names);
         if read.watch {
@@ -237,27 +245,22 @@ impl Server {
         Ok(answer)
     }
 
-    fn kept_list(&self, node: &Znode) -> Option<SharedBytes> {
+    fn kept_list(&self, node: &Znode) -> Option<SharedStrings> {
         let kept = self.last_list.borrow();
         kept.as_ref().filter(|list| list.is_of(node)).map(|list| list.names.clone())
     }
 
-    /// The names of a znode's children as a reply has them. A long list is kept, so that the same question
-    /// asked again and again takes neither time nor memory for it.
-    fn encode_children(&self, node: &Znode) -> SharedBytes {
+    /// The names of a znode's children. A long list is kept, so that the same question asked again and again takes
+    /// neither time nor memory for it.
+    fn share_children(&self, node: &Znode) -> SharedStrings {
         if let Some(kept) = self.kept_list(node) {
             return kept;
         }
-        self.work.add(node.num_children as usize / work::NAMES);
-        let mut names = Vec::with_capacity(self.tree.names_size(&node.path));
-        names.length(node.num_children as usize);
-        for name in self.tree.children(&node.path) {
-            names.string(name);
-        }
-        let names = SharedBytes::from(&names[..]);
-        if names.len() >= KEEP_LIST_FROM {
+        let (names, pieces) = self.tree.shared_children(&node.path);
+        self.work.add(pieces / work::NAMES);
+        if names.size() >= KEEP_LIST_FROM {
             let StatPersisted { czxid, pzxid, cversion, .. } = node.stat;
-            let list = EncodedList { path: node.path.clone(), czxid, pzxid, cversion, names: names.clone() };
+            let list = SharedList { path: node.path.clone(), czxid, pzxid, cversion, names: names.clone() };
             self.last_list.replace(Some(list));
         }
         names
@@ -280,20 +283,16 @@ impl Server {
     }
 
     /// The caller's own ephemerals. The prefix is compared as text: "/a" covers "/ab" too.
-    fn get_ephemerals(&self, conn: ConnId, prefix: Option<&str>) -> Body {
+    fn get_ephemerals(&self, conn: ConnId, prefix: Option<&str>) -> Answer {
         // Whether it means all is decided with Java's trim, which takes away everything up to the space; what
         // is compared is the prefix as sent.
         let means_all = |prefix: &str| matches!(prefix.trim_matches(|c| c <= ' '), "" | "/");
         let prefix = prefix.filter(|prefix| !means_all(prefix)).unwrap_or("/");
         let session = self.conns.get(&conn).and_then(|state| state.session()).unwrap_or_default();
-        self.work.add(self.tree.ephemerals(session).len() / work::NAMES);
-        let paths: Vec<_> = self.tree.ephemerals(session).filter(|path| path.starts_with(prefix)).collect();
-        let mut out = Vec::new();
-        out.length(paths.len());
-        for path in paths {
-            out.string(path);
-        }
-        Body::Paths(out)
+        let all = self.tree.ephemerals(session);
+        self.work.add(all.parts() / work::NAMES);
+        let paths = all.share_prefix(prefix);
+        if paths.size() > FRAME_MAX { Err(ErrorCode::MarshallingError) } else { Ok(Body::Paths(paths)) }
     }
 
     fn who_am_i(&self, conn: ConnId) -> Body {
@@ -310,7 +309,7 @@ impl Server {
                 (OpResult::GetData(node.data.clone(), self.tree.stat(node)), node.data_len())
             }
             (Ok(node), MultiReadOp::GetChildren(_)) => {
-                let names = self.encode_children(node);
+                let names = self.share_children(node);
                 let bytes = bytes_of_names(&names, node);
                 (OpResult::GetChildren(names), bytes)
             }
@@ -326,8 +325,8 @@ impl Server {
 }
 
 /// Of an encoded list, without the length of each name and their number.
-fn bytes_of_names(list: &SharedBytes, node: &Znode) -> usize {
-    list.len().saturating_sub(4 + 4 * node.num_children as usize)
+fn bytes_of_names(list: &SharedStrings, node: &Znode) -> usize {
+    list.size().saturating_sub(4 + 4 * node.num_children as usize)
 }
 
 /// What a sync answers: the path that it was sent with.

@@ -6,7 +6,7 @@ use crate::{
     session::Scope,
     stats::{ConnStats, Stats},
 };
-use alloc::{string::String, vec::Vec};
+use alloc::{borrow::Cow, string::String, vec::Vec};
 use core::net::SocketAddr;
 use ostler_proto::id::{ServerId, SessionId, Zxid};
 use ostler_tree::digest::DigestEntry;
@@ -118,7 +118,7 @@ impl Server {
     /// Ephemerals by session.
     pub fn ephemerals(&self) -> Vec<(SessionId, Vec<String>)> {
         let all = self.tree.ephemerals_by_session();
-        all.map(|(id, paths)| (id, paths.iter().map(|path| String::from(&**path)).collect())).collect()
+        all.map(|(id, paths)| (id, paths.iter().map(Cow::into_owned).collect())).collect()
     }
 
     /// Connections that watch, watched paths, watches.

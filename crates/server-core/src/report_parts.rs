@@ -44,7 +44,7 @@ impl Server {
     /// Ephemerals with their sessions, those after this one, in order.
     pub fn ephemerals_after(&self, after: Option<(SessionId, &str)>, max: usize) -> Vec<(SessionId, String)> {
         let all = self.tree.ephemerals_after(after);
-        all.take(max).map(|(id, path)| (id, String::from(&**path))).collect()
+        all.take(max).map(|(id, path)| (id, path.into_owned())).collect()
     }
 
     /// Sessions and when they expire (in monotonic ms), those after this one, in order.

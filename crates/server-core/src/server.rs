@@ -10,7 +10,7 @@ use crate::{
     identities::Identities,
     input::{ClientRequest, ConnId, Input, Mono, Now},
     pulse::Pulse,
-    read::EncodedList,
+    read::SharedList,
     reaper::Reaper,
     session::{Scope, Sessions},
     stats::{ConnStats, Stats},
@@ -159,7 +159,7 @@ pub struct Server {
     pub(crate) work: Work,
     pub(crate) backlog: Backlog,
     /// Behind a cell: it is no state, only something not computed twice.
-    pub(crate) last_list: RefCell<Option<EncodedList>>,
+    pub(crate) last_list: RefCell<Option<SharedList>>,
 }
 
 impl Server {
@@ -624,7 +624,7 @@ impl Server {
         for (_, local) in self.sessions.buckets(Scope::Local) {
             for id in local {
                 assert!(!self.tree.has_session(*id), "{id} is a local session that all servers know");
-                assert!(self.tree.ephemerals(*id).next().is_none(), "{id} is local and has ephemerals");
+                assert!(self.tree.ephemerals(*id).is_empty(), "{id} is local and has ephemerals");
             }
         }
         let promised: usize = self.conns.values().map(|state| state.promised).sum();

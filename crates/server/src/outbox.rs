@@ -11,6 +11,7 @@ use ostler_proto::{
     request::MultiHeader,
     shared::SharedBytes,
     stat::Stat,
+    strings::{Parts, SharedStrings},
 };
 use ostler_server_core::CloseReason;
 use std::{
@@ -32,7 +33,12 @@ const KEEP_MAX: usize = 16 << 10;
 enum Chunk {
     Own(Vec<u8>),
     Copied(Copied),
-    Shared(Lent),
+    Shared(Lent<SharedBytes>),
+    /// One part of a long list of names.
+    Listed {
+        list: Arc<Lent<Arc<Parts>>>,
+        part: usize,
+    },
 }
 
 impl Chunk {
@@ -40,7 +46,8 @@ impl Chunk {
         match self {
             Chunk::Own(bytes) => bytes,
             Chunk::Copied(copied) => &copied.bytes,
-            Chunk::Shared(lent) => lent.bytes(),
+            Chunk::Shared(lent) => lent.get(),
+            Chunk::Listed { list, part } => &list.get().parts()[*part],
         }
     }
 
@@ -48,7 +55,7 @@ impl Chunk {
         match self {
             Chunk::Own(bytes) => Some(bytes),
             Chunk::Copied(copied) => Some(&mut copied.bytes),
-            Chunk::Shared(_) => None,
+            Chunk::Shared(_) | Chunk::Listed { .. } => None,
         }
     }
 }
@@ -79,7 +86,23 @@ impl State {
     fn share(&mut self, bytes: &SharedBytes, room: &Arc<Room>) {
         self.end_chunk(room);
         self.full_len += bytes.len();
-        self.full.push(Chunk::Shared(Lent::new(bytes, room)));
+        self.full.push(Chunk::Shared(Lent::new(bytes.clone(), room)));
+    }
+
+    /// Appends names, shared if there are many.
+    fn names(&mut self, names: &SharedStrings, room: &Arc<Room>) {
+        match names {
+            SharedStrings::Whole(bytes) if bytes.len() >= SHARE_FROM => self.share(bytes, room),
+            SharedStrings::Parts(list) if list.size() >= SHARE_FROM => {
+                self.tail.length(list.count());
+                self.end_chunk(room);
+                self.full_len += list.size() - 4;
+                let lent = Arc::new(Lent::new(list.clone(), room));
+                let parts = 0..list.parts().len();
+                self.full.extend(parts.map(|part| Chunk::Listed { list: lent.clone(), part }));
+            }
+            short => short.write(&mut self.tail),
+        }
     }
 
     fn end_chunk(&mut self, room: &Arc<Room>) {
@@ -96,11 +119,15 @@ impl State {
         let before = self.len();
         reply.write_header(&mut self.tail);
         for result in results {
-            match result.shared() {
-                Some(bytes) if bytes.len() >= SHARE_FROM => {
+            match result {
+                OpResult::GetData(Some(data), _) if data.len() >= SHARE_FROM => {
                     result.write_before(&mut self.tail);
-                    self.share(bytes, room);
+                    self.share(data, room);
                     result.write_after(&mut self.tail);
+                }
+                OpResult::GetChildren(names) => {
+                    result.write_before(&mut self.tail);
+                    self.names(names, room);
                 }
                 _ => result.write(&mut self.tail),
             }
@@ -196,13 +223,13 @@ impl Outbox {
                 state.share(data, room);
                 stat.write(&mut state.tail);
             }
-            Ok(Body::Children(names)) if names.len() >= SHARE_FROM => {
-                state.begin(reply, names.len());
-                state.share(names, room);
+            Ok(Body::Children(names) | Body::Paths(names)) => {
+                state.begin(reply, names.size());
+                state.names(names, room);
             }
-            Ok(Body::ChildrenStat(names, stat)) if names.len() >= SHARE_FROM => {
-                state.begin(reply, names.len() + Stat::SIZE);
-                state.share(names, room);
+            Ok(Body::ChildrenStat(names, stat)) => {
+                state.begin(reply, names.size() + Stat::SIZE);
+                state.names(names, room);
                 stat.write(&mut state.tail);
             }
             Ok(Body::Multi(results) | Body::BrokenMultiRead(results)) => state.multi(reply, results, room),
@@ -383,13 +410,18 @@ mod tests {
         }
     }
 
-    fn replies(len: usize) -> [Reply; 5] {
+    fn in_parts(len: usize) -> SharedStrings {
+        SharedStrings::of_parts(9, vec![SharedBytes::from(&vec![9; len / 9][..]); 9])
+    }
+
+    fn replies(len: usize) -> [Reply; 6] {
         let bytes = SharedBytes::from(&vec![7; len][..]);
         let stat = Stat::default();
         let bodies = [
             Body::Data(Some(bytes.clone()), stat),
-            Body::Children(bytes.clone()),
-            Body::ChildrenStat(bytes.clone(), stat),
+            Body::Children(SharedStrings::Whole(bytes.clone())),
+            Body::Paths(in_parts(len)),
+            Body::ChildrenStat(in_parts(len), stat),
             Body::Multi(parts(&bytes)),
             Body::BrokenMultiRead(parts(&bytes)),
         ];
@@ -400,9 +432,10 @@ mod tests {
         let (data, stat) = (Some(bytes.clone()), Stat::default());
         let long = OpResult::GetData(Some(SharedBytes::from(&[8; SHARE_FROM][..])), stat);
         let short = OpResult::GetData(Some(SharedBytes::from(&[8; 100][..])), stat);
-        let names = OpResult::GetChildren(bytes.clone());
+        let names = OpResult::GetChildren(SharedStrings::Whole(bytes.clone()));
+        let many = OpResult::GetChildren(in_parts(bytes.len()));
         let mut all = vec![OpResult::Error(-101), OpResult::GetData(None, stat), short.clone()];
-        all.extend([OpResult::GetData(data.clone(), stat), OpResult::GetData(data, stat), names, long]);
+        all.extend([OpResult::GetData(data.clone(), stat), OpResult::GetData(data, stat), names, many, long]);
         all.extend(vec![short; 300]);
         all
     }

@@ -4,7 +4,7 @@
 //! count once, and those that the tree shares with them count too, for it may let go of them at any time.
 //! Notifications: nobody asks for them at a chosen time, so a client that takes too few of them loses its connection.
 
-use ostler_proto::shared::SharedBytes;
+use ostler_proto::{shared::SharedBytes, strings::Parts};
 use rustc_hash::FxBuildHasher;
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -100,34 +100,62 @@ impl Room {
     }
 }
 
-/// Shared bytes in an answer.
+/// What an answer shares with the tree and with other answers.
+pub(crate) trait Shared {
+    /// The same for all that share it.
+    fn address(&self) -> usize;
+    /// How many bytes it holds.
+    fn size(&self) -> usize;
+}
+
+impl Shared for SharedBytes {
+    fn address(&self) -> usize {
+        self.as_ptr() as usize
+    }
+
+    fn size(&self) -> usize {
+        self.len()
+    }
+}
+
+impl Shared for Arc<Parts> {
+    fn address(&self) -> usize {
+        Arc::as_ptr(self) as usize
+    }
+
+    fn size(&self) -> usize {
+        Parts::size(self)
+    }
+}
+
+/// It, in an answer.
 #[derive(Debug)]
-pub(crate) struct Lent {
-    bytes: SharedBytes,
+pub(crate) struct Lent<S: Shared> {
+    shared: S,
     room: Arc<Room>,
 }
 
-impl Lent {
-    pub(crate) fn new(bytes: &SharedBytes, room: &Arc<Room>) -> Lent {
+impl<S: Shared> Lent<S> {
+    pub(crate) fn new(shared: S, room: &Arc<Room>) -> Lent<S> {
         let holders = &mut *room.shared();
-        match holders.entry(bytes.as_ptr() as usize) {
+        match holders.entry(shared.address()) {
             Entry::Occupied(mut of_others) => *of_others.get_mut() += 1,
             Entry::Vacant(first) => {
                 first.insert(1);
-                room.answers.fetch_add(bytes.len(), Ordering::Relaxed);
+                room.answers.fetch_add(shared.size(), Ordering::Relaxed);
             }
         }
-        Lent { bytes: bytes.clone(), room: room.clone() }
+        Lent { shared, room: room.clone() }
     }
 
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.bytes
+    pub(crate) fn get(&self) -> &S {
+        &self.shared
     }
 }
 
-impl Drop for Lent {
+impl<S: Shared> Drop for Lent<S> {
     fn drop(&mut self) {
-        let is_last = match self.room.shared().entry(self.bytes.as_ptr() as usize) {
+        let is_last = match self.room.shared().entry(self.shared.address()) {
             Entry::Occupied(entry) if *entry.get() == 1 => {
                 entry.remove();
                 true
@@ -139,7 +167,7 @@ impl Drop for Lent {
             Entry::Vacant(_) => false,
         };
         if is_last {
-            self.room.give_back(self.bytes.len());
+            self.room.give_back(self.shared.size());
         }
     }
 }
@@ -235,9 +263,9 @@ mod tests {
     fn shared_bytes_count_once_and_all_come_back() {
         let room = Arc::new(Room::new(Some(100)));
         let (one, other) = (SharedBytes::from(&[1; 60][..]), SharedBytes::from(&[1; 60][..]));
-        let twice = [Lent::new(&one, &room), Lent::new(&one, &room)];
+        let twice = [Lent::new(one.clone(), &room), Lent::new(one.clone(), &room)];
         assert!(!room.is_full(0) && room.is_full(40));
-        let more = Lent::new(&other, &room);
+        let more = Lent::new(other.clone(), &room);
         assert!(room.is_full(0));
         drop(more);
         let copied = Copied::new(vec![0; 40], &room);

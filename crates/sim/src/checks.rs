@@ -239,7 +239,8 @@ fn check_read(truth: &Truth, path: &str, zxid: Zxid, reply: &Reply) {
         }
         (Ok(Body::Stat(stat)), Some(seen)) => assert_eq!(*stat, seen.stat, "[reads] {path} at {zxid}"),
         (Ok(Body::Children(names)), Some(seen)) => {
-            let names = Reader::new(names).vector(|r| r.text().map(|name| name.into_owned())).unwrap();
+            let names =
+                Reader::new(&names.to_vec()).vector(|r| r.text().map(|name| name.into_owned())).unwrap();
             assert_eq!(sorted(names.unwrap()), seen.children, "[reads] children of {path} at {zxid}");
         }
         (result, there) => panic!("[reads] {path} is {there:?} at {zxid}, and is shown as {result:?}"),

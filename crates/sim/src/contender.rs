@@ -26,7 +26,7 @@ use ostler_server_core::{ClientRequest, ConnId};
 use ostler_zab::ReignLength;
 use pipe::pipe;
 use process::{Line, Make, Missed, Process};
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 /// How often a process runs whatever comes: its timers are late for the network by less than this.
 const STEP_MS: u64 = 5;
@@ -411,7 +411,7 @@ impl World {
 
     /// What is in the recipes' queues.
     fn left_behind(&self) -> Vec<String> {
-        let all = self.truth.tree().ephemerals_by_session().flat_map(|(_, paths)| paths);
-        all.filter(|path| path.starts_with("/recipes/")).map(|path| path.to_string()).collect()
+        let all = self.truth.tree().ephemerals_by_session().flat_map(|(_, paths)| paths.iter());
+        all.filter(|path| path.starts_with("/recipes/")).map(Cow::into_owned).collect()
     }
 }

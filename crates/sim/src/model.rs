@@ -199,7 +199,7 @@ impl Model {
             assert_eq!(found.data.as_deref().unwrap_or_default(), seen.data, "[tree] {path} at {who}");
             let acl = tree.acl(found).map_or_else(|| vec![Acl::world(Perms::ALL)], |acl| acl.to_vec());
             assert_eq!(acl, seen.acl, "[acl] {path} at {who}");
-            let owned = tree.ephemerals(node.owner).any(|own| *own == **path);
+            let owned = tree.ephemerals(node.owner).contains(path);
             assert_eq!(owned, node.owner != SessionId::NONE, "[ephemerals] {path} at {who}");
         }
         let own = 1 + tree.count_below(OWN);

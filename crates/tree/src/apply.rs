@@ -8,7 +8,7 @@ use crate::{
     tree::Tree,
     znode::Znode,
 };
-use alloc::vec::Vec;
+use alloc::{borrow::Cow, string::String, vec::Vec};
 use arcstr::ArcStr;
 use ostler_proto::{
     error::ErrorCode,
@@ -221,10 +221,10 @@ impl Tree {
     /// Takes a znode out, with all that is below it. Only replay over a fuzzy snapshot of Java's, or over
     /// damaged files, meets a deleted znode that still has children.
     fn take_out(&mut self, path: &str) -> Option<SharedZnode> {
-        let mut below: Vec<ArcStr> = self.families.of(path).cloned().collect();
+        let mut below: Vec<String> = self.paths_of_children(path).collect();
         let mut at = 0;
         while at < below.len() {
-            let children: Vec<ArcStr> = self.families.of(&below[at]).cloned().collect();
+            let children: Vec<String> = self.paths_of_children(&below[at]).collect();
             below.extend(children);
             at += 1;
         }
@@ -342,12 +342,12 @@ impl Tree {
         events: &mut Vec<TreeEvent>,
     ) {
         for path in listed {
-            if planted::is(Bug::EphemeralsLeft) && self.ephemerals(session).count() == 1 {
+            if planted::is(Bug::EphemeralsLeft) && self.ephemerals(session).len() == 1 {
                 break;
             }
             self.delete(&path, zxid, events);
         }
-        let left: Vec<ArcStr> = self.ephemerals(session).cloned().collect();
+        let left: Vec<String> = self.ephemerals(session).iter().map(Cow::into_owned).collect();
         for path in left.into_iter().skip(usize::from(planted::is(Bug::EphemeralsLeft))) {
             self.delete(&path, zxid, events);
         }

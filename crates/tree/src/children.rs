@@ -3,22 +3,24 @@
 //! They are not part of a frozen view (a snapshot's order of parents before children follows from the
 //! paths), so a change to a long list never copies it.
 
-use crate::table::hash;
-use alloc::vec::Vec;
+use crate::{sorted_strings::SortedStrings, table::hash};
+use alloc::{borrow::Cow, vec::Vec};
 use arcstr::ArcStr;
 use core::ops::Range;
 use hashbrown::HashTable;
-use ostler_proto::path;
+use ostler_proto::{path, strings::SharedStrings};
 
-/// The children of one parent, as whole paths shared with the znodes.
+/// The names of one parent's children.
 #[derive(Debug)]
 enum Names {
     Short(ShortList),
-    Long(LongList),
+    /// Encoded as an answer has them.
+    Long(SortedStrings),
 }
 
-/// A list that is longer is kept in parts.
+/// A list of more names, or of more bytes of them, is kept as a long one.
 const SHORT_MAX: usize = 1024;
+const SHORT_MAX_BYTES: usize = 256 << 10;
 
 impl Names {
     fn new() -> Self {
@@ -28,39 +30,54 @@ impl Names {
     fn len(&self) -> usize {
         match self {
             Names::Short(list) => list.names.len(),
-            Names::Long(list) => list.len,
+            Names::Long(list) => list.len(),
         }
     }
 
     /// Whether it is new.
     fn insert(&mut self, child: ArcStr) -> bool {
         match self {
-            Names::Short(list) => {
-                let is_new = list.insert(child);
-                if list.names.len() > SHORT_MAX {
-                    let names = core::mem::take(&mut list.names);
-                    *self = Names::Long(LongList::of(names.into_iter().map(|(_, name)| name)));
-                }
-                is_new
-            }
-            Names::Long(list) => list.insert(child),
+            Names::Short(list) => list.insert(child),
+            Names::Long(list) => list.insert(path::name(&child)),
         }
     }
 
     fn remove(&mut self, child: &str) -> bool {
         match self {
             Names::Short(list) => list.remove(child),
-            Names::Long(list) => list.remove(child),
+            Names::Long(list) => list.remove(path::name(child)),
         }
     }
 
-    fn iter(&self) -> impl Iterator<Item = &ArcStr> {
+    /// From now on it is a long list, however short it becomes.
+    fn lengthen(&mut self) {
+        if let Names::Short(list) = self {
+            let mut names: Vec<&str> = list.names.iter().map(|(_, child)| path::name(child)).collect();
+            names.sort_unstable();
+            let mut long = SortedStrings::default();
+            for name in names {
+                long.insert(name);
+            }
+            *self = Names::Long(long);
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Cow<'_, str>> {
         let (short, long) = match self {
             Names::Short(list) => (&*list.names, None),
             Names::Long(list) => (&[][..], Some(list)),
         };
-        let long = long.into_iter().flat_map(LongList::iter);
-        short.iter().map(|(_, name)| name).chain(long)
+        let long = long.into_iter().flat_map(SortedStrings::iter);
+        short.iter().map(|(_, child)| path::name(child).into()).chain(long)
+    }
+
+    fn share(&self) -> SharedStrings {
+        match self {
+            Names::Short(list) => {
+                SharedStrings::encode(list.names.iter().map(|(_, child)| path::name(child)))
+            }
+            Names::Long(list) => list.share(),
+        }
     }
 }
 
@@ -124,51 +141,11 @@ fn java_hash(name: &str) -> u32 {
     hash ^ hash >> 16
 }
 
-/// A list in parts, so that no insertion ever rehashes more than a small part of it. Its order means nothing.
-#[derive(Debug)]
-struct LongList {
-    parts: Vec<HashTable<ArcStr>>,
-    len: usize,
-}
-
+/// The index by parent is in parts, so that no insertion ever rehashes more than a small part of it.
 const PARTS: usize = 256;
 
-impl LongList {
-    fn of(names: impl Iterator<Item = ArcStr>) -> LongList {
-        let mut list = LongList { parts: (0..PARTS).map(|_| HashTable::new()).collect(), len: 0 };
-        for name in names {
-            list.insert(name);
-        }
-        list
-    }
-
-    fn part(hash: u64) -> usize {
-        (hash >> 48) as usize % PARTS
-    }
-
-    fn insert(&mut self, child: ArcStr) -> bool {
-        let hash_value = hash(&child);
-        let table = &mut self.parts[LongList::part(hash_value)];
-        if table.find(hash_value, |other| *other == child).is_some() {
-            return false;
-        }
-        table.insert_unique(hash_value, child, |other| hash(other));
-        self.len += 1;
-        true
-    }
-
-    fn remove(&mut self, child: &str) -> bool {
-        let hash = hash(child);
-        let part = LongList::part(hash);
-        let Ok(slot) = self.parts[part].find_entry(hash, |other| **other == *child) else { return false };
-        slot.remove();
-        self.len -= 1;
-        true
-    }
-
-    fn iter(&self) -> impl Iterator<Item = &ArcStr> {
-        self.parts.iter().flat_map(|part| part.iter())
-    }
+fn part_of(hash: u64) -> usize {
+    (hash >> 48) as usize % PARTS
 }
 
 /// The children of one parent, and what all that is below that parent comes to.
@@ -196,7 +173,6 @@ const BLOCK: usize = 1024;
 /// the one above, so a change costs a step for each znode above it, and no look-up.
 #[derive(Debug)]
 pub struct Families {
-    /// In parts for the same reason as [`LongList`].
     by_parent: Vec<HashTable<u32>>,
     blocks: Vec<Vec<Family>>,
     free: Vec<u32>,
@@ -220,7 +196,7 @@ impl Families {
 
     fn find(&self, parent: &str) -> Option<u32> {
         let hash = hash(parent);
-        let part = &self.by_parent[LongList::part(hash)];
+        let part = &self.by_parent[part_of(hash)];
         part.find(hash, |index| *self.at(*index).parent == *parent).copied()
     }
 
@@ -247,14 +223,14 @@ impl Families {
         let hash_value = hash(parent);
         let blocks = &self.blocks;
         let parent_of = |index: &u32| &*blocks[*index as usize / BLOCK][*index as usize % BLOCK].parent;
-        let part = &mut self.by_parent[LongList::part(hash_value)];
+        let part = &mut self.by_parent[part_of(hash_value)];
         part.insert_unique(hash_value, index, |other| hash(parent_of(other)));
         index
     }
 
     fn end(&mut self, index: u32) {
         let hash = hash(&self.at(index).parent);
-        if let Ok(slot) = self.by_parent[LongList::part(hash)].find_entry(hash, |other| *other == index) {
+        if let Ok(slot) = self.by_parent[part_of(hash)].find_entry(hash, |other| *other == index) {
             slot.remove();
         }
         let family = self.at_mut(index);
@@ -279,6 +255,9 @@ impl Families {
         let name_bytes = path::name(&child).len();
         if family.names.insert(child) {
             family.name_bytes += name_bytes;
+            if family.names.len() > SHORT_MAX || family.name_bytes > SHORT_MAX_BYTES {
+                family.names.lengthen();
+            }
             self.count(index, 1, bytes as i64);
         }
     }
@@ -318,9 +297,21 @@ impl Families {
         4 + family.map_or(0, |family| 4 * family.names.len() + family.name_bytes)
     }
 
-    /// The children's whole paths: up to some thousand of them in upstream's order.
-    pub fn of(&self, parent: &str) -> impl Iterator<Item = &ArcStr> {
+    /// The children's names: short lists in upstream's order, long ones in the order of their bytes.
+    pub fn of(&self, parent: &str) -> impl Iterator<Item = Cow<'_, str>> {
         self.find(parent).into_iter().flat_map(|index| self.at(index).names.iter())
+    }
+
+    /// The same for an answer, and how many pieces it took to make it.
+    pub fn share(&self, parent: &str) -> (SharedStrings, usize) {
+        let Some(family) = self.find(parent).map(|index| self.at(index)) else {
+            return (SharedStrings::encode([].into_iter()), 0);
+        };
+        let pieces = match &family.names {
+            Names::Short(list) => list.names.len(),
+            Names::Long(list) => list.parts(),
+        };
+        (family.names.share(), pieces)
     }
 }
 
@@ -333,7 +324,7 @@ mod tests {
         let mut families = Families::default();
         let parent: ArcStr = "/p".into();
         names.iter().for_each(|name| families.insert(&parent, format!("/p/{name}").into(), 0));
-        families.of("/p").map(|path| path[3..].into()).collect()
+        families.of("/p").map(Into::into).collect()
     }
 
     /// Seen with ZooKeeper 3.9, and what a Java `HashSet` of 8 gives for the same.
@@ -360,7 +351,7 @@ mod tests {
             families.insert(parent, format!("{parent}/a").into(), 1);
         }
         for parent in &parents {
-            assert!(families.of(parent).eq([&*format!("{parent}/a")]), "{parent}");
+            assert!(families.of(parent).eq(["a"]), "{parent}");
         }
         for parent in parents.iter().step_by(2) {
             assert!(families.remove(parent, &format!("{parent}/a"), 1));

@@ -14,6 +14,7 @@ pub mod networks;
 pub mod overlay;
 mod prefixes;
 pub mod quota;
+pub mod sorted_strings;
 pub mod table;
 pub mod tree;
 pub mod watch;

@@ -258,10 +258,12 @@ impl Overlay {
 
     /// A session's ephemerals as they will be, in order.
     pub fn ephemerals(&self, tree: &Tree, session: SessionId, types: ExtendedTypes) -> BTreeSet<ArcStr> {
-        let stays = |path: &&ArcStr| {
-            self.entries.is_empty() || self.entries.get(*path).is_none_or(|entry| entry.owner() == session.0)
+        let stays = |path: &str| {
+            self.entries.is_empty() || self.entries.get(path).is_none_or(|entry| entry.owner() == session.0)
         };
-        let mut paths: BTreeSet<ArcStr> = tree.ephemerals(session).filter(stays).cloned().collect();
+        let all = tree.ephemerals(session).iter();
+        let mut paths: BTreeSet<ArcStr> =
+            all.filter(|path| stays(path)).map(|path| ArcStr::from(&*path)).collect();
         if EphemeralOwner(session.0).kind(types) == NodeKind::Ephemeral(session) {
             paths.extend(self.owned.get(&session.0).into_iter().flatten().cloned());
         }

@@ -6,16 +6,20 @@ use crate::{
     digest::DigestEntry,
     freeze::FrozenTree,
     quota::{self, QuotaNode, QuotaNumbers, QuotaTable},
+    sorted_strings::SortedStrings,
     table::{SharedZnode, ZnodeTable},
     znode::{DetachedZnode, Znode},
 };
 use alloc::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet, VecDeque, btree_set},
+    format,
+    string::String,
     sync::Arc,
     vec::Vec,
 };
 use arcstr::ArcStr;
-use core::ops::Bound::{self, Excluded, Included, Unbounded};
+use core::ops::Bound::{self, Included, Unbounded};
 use ostler_proto::{
     acl::{Acl, Perms},
     id::{SessionId, Zxid},
@@ -24,6 +28,7 @@ use ostler_proto::{
     reply::Data,
     shared::SharedBytes,
     stat::{ExtendedTypes, NodeKind, Stat, StatPersisted},
+    strings::SharedStrings,
 };
 
 /// Of digests that are not trusted until it is known where the copying of a tree ended.
@@ -37,7 +42,7 @@ pub struct Tree {
     pub(crate) families: Families,
     pub(crate) acls: AclTable,
     pub(crate) sessions: BTreeMap<SessionId, i32>,
-    pub(crate) ephemerals: BTreeMap<SessionId, BTreeSet<ArcStr>>,
+    pub(crate) ephemerals: BTreeMap<SessionId, SortedStrings>,
     pub(crate) containers: BTreeSet<ArcStr>,
     pub(crate) ttls: BTreeSet<ArcStr>,
     pub(crate) quotas: QuotaTable,
@@ -183,7 +188,8 @@ impl Tree {
             .ephemerals
             .iter()
             .filter(|(session, _)| !self.sessions.contains_key(session))
-            .flat_map(|(_, paths)| paths.iter().cloned())
+            .flat_map(|(_, paths)| paths.iter())
+            .map(|path| ArcStr::from(&*path))
             .collect();
         for path in &orphans {
             self.delete(path, self.last_processed, &mut Vec::new());
@@ -207,8 +213,18 @@ impl Tree {
     }
 
     /// Names of a znode's children.
-    pub fn children(&self, path: &str) -> impl Iterator<Item = &str> {
-        self.families.of(path::canonical(path)).map(|child| path::name(child))
+    pub fn children(&self, path: &str) -> impl Iterator<Item = Cow<'_, str>> {
+        self.families.of(path::canonical(path))
+    }
+
+    /// The same for an answer, and how many pieces it took to make it.
+    pub fn shared_children(&self, path: &str) -> (SharedStrings, usize) {
+        self.families.share(path::canonical(path))
+    }
+
+    pub(crate) fn paths_of_children(&self, path: &str) -> impl Iterator<Item = String> {
+        let above = if path == "/" { "" } else { path };
+        self.families.of(path).map(move |name| format!("{above}/{name}"))
     }
 
     /// Bytes of the names of a znode's children as a reply has them.
@@ -221,13 +237,14 @@ impl Tree {
         self.families.below(path::canonical(path)).0
     }
 
-    /// Ephemerals of a session, in order.
-    pub fn ephemerals(&self, session: SessionId) -> impl ExactSizeIterator<Item = &ArcStr> {
-        self.ephemerals.get(&session).map(BTreeSet::iter).unwrap_or_default()
+    /// Ephemerals of a session.
+    pub fn ephemerals(&self, session: SessionId) -> &SortedStrings {
+        static NONE: SortedStrings = SortedStrings::new();
+        self.ephemerals.get(&session).unwrap_or(&NONE)
     }
 
     /// Sessions that have ephemerals, with them.
-    pub fn ephemerals_by_session(&self) -> impl Iterator<Item = (SessionId, &BTreeSet<ArcStr>)> {
+    pub fn ephemerals_by_session(&self) -> impl Iterator<Item = (SessionId, &SortedStrings)> {
         self.ephemerals.iter().map(|(session, paths)| (*session, paths))
     }
 
@@ -237,14 +254,14 @@ impl Tree {
     }
 
     /// Each ephemeral with its session, in order, and those alone that come after this one.
-    pub fn ephemerals_after(
-        &self,
-        after: Option<(SessionId, &str)>,
-    ) -> impl Iterator<Item = (SessionId, &ArcStr)> {
+    pub fn ephemerals_after<'a>(
+        &'a self,
+        after: Option<(SessionId, &'a str)>,
+    ) -> impl Iterator<Item = (SessionId, Cow<'a, str>)> {
         let from = after.map_or(Unbounded, |(session, _)| Included(session));
         self.ephemerals.range((from, Unbounded)).flat_map(move |(session, paths)| {
-            let last = after.filter(|(of, _)| of == session).map_or(Unbounded, |(_, path)| Excluded(path));
-            paths.range::<str, _>((last, Unbounded)).map(|path| (*session, path))
+            let last = after.filter(|(of, _)| of == session).map_or("", |(_, path)| path);
+            paths.after(last).map(|path| (*session, path))
         })
     }
 
@@ -321,7 +338,7 @@ impl Tree {
 
     /// Ephemeral znodes.
     pub fn ephemeral_count(&self) -> usize {
-        self.ephemerals.values().map(BTreeSet::len).sum()
+        self.ephemerals.values().map(SortedStrings::len).sum()
     }
 
     /// Bytes of paths and data (`approximate_data_size`).
@@ -369,7 +386,7 @@ impl Tree {
         match node.stat.ephemeral_owner.kind(self.types) {
             NodeKind::Persistent => {}
             NodeKind::Ephemeral(session) => {
-                self.ephemerals.entry(session).or_default().insert(path.clone());
+                self.ephemerals.entry(session).or_default().insert(path);
             }
             NodeKind::Container => {
                 self.containers.insert(path.clone());
@@ -437,9 +454,9 @@ impl Tree {
 
     fn set_up_quotas(&mut self) {
         let mut limited: Vec<ArcStr> = Vec::new();
-        let mut rest: Vec<ArcStr> = Vec::from([QUOTA_ROOT.into()]);
+        let mut rest = Vec::from([String::from(QUOTA_ROOT)]);
         while let Some(path) = rest.pop() {
-            rest.extend(self.families.of(&path).cloned());
+            rest.extend(self.paths_of_children(&path));
             if let Some(QuotaNode::Limits(of)) = quota::classify(&path) {
                 limited.push(of.into());
             }

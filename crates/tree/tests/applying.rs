@@ -74,8 +74,8 @@ impl Applied {
         self.events.iter().map(|event| (&*event.path, event.change)).collect()
     }
 
-    fn children(&self, path: &str) -> Vec<&str> {
-        let mut children: Vec<&str> = self.tree.children(path).collect();
+    fn children(&self, path: &str) -> Vec<String> {
+        let mut children: Vec<String> = self.tree.children(path).map(Into::into).collect();
         children.sort_unstable();
         children
     }
@@ -162,7 +162,7 @@ fn each_kind_of_znode_is_in_its_own_list_until_it_goes() {
     let lists = |applied: &Applied| {
         let tree = &applied.tree;
         let text = |path: &arcstr::ArcStr| path.to_string();
-        let ephemerals: Vec<String> = tree.ephemerals(ME).map(text).collect();
+        let ephemerals: Vec<String> = tree.ephemerals(ME).iter().map(Into::into).collect();
         let containers: Vec<String> = tree.containers_after("").map(text).collect();
         let ttls: Vec<String> = tree.ttls_after("").map(text).collect();
         assert_eq!(tree.ephemeral_count(), ephemerals.len());

@@ -63,15 +63,15 @@ pub fn read_outcomes<'a>(r: &mut Reader<'a>) -> Result<Vec<OpOutcome<'a>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reply::{Body, OpResult};
+    use crate::{
+        reply::{Body, OpResult},
+        strings::SharedStrings,
+    };
     use alloc::vec;
 
     #[test]
     fn what_a_server_writes_a_client_reads() {
         let stat = Stat { version: 4, ..Stat::default() };
-        let mut names = Vec::new();
-        crate::jute::Writer::length(&mut names, 1);
-        crate::jute::Writer::string(&mut names, "n");
         let body = Body::Multi(vec![
             OpResult::Create("/a".into()),
             OpResult::Create2("/b".into(), stat),
@@ -80,7 +80,7 @@ mod tests {
             OpResult::Check,
             OpResult::GetData(Some(b"x"[..].into()), stat),
             OpResult::GetData(None, stat),
-            OpResult::GetChildren(names[..].into()),
+            OpResult::GetChildren(SharedStrings::encode(["n"].into_iter())),
             OpResult::Error(-103),
         ]);
         let mut out = Vec::new();

@@ -174,17 +174,20 @@ fn requests_that_are_nothing_special_take_little_in_a_large_tree() {
 fn what_is_one_answer_pays_for_its_size() {
     let mut m = with_children(50_000, EphemeralOwner(77), CoreConfig::default());
     let a = m.join();
-    for (ask, steps) in [(children("/p"), 12_500), (children("/p"), 0), (children2("/p", false), 0)] {
+    for ask in [children("/p"), children("/p"), children2("/p", false)] {
         m.take_costliest();
         m.ask(a, ask).unwrap();
         let took = m.take_costliest();
-        assert!((steps..=steps + LITTLE).contains(&took), "{took}: what is kept is not gone through again");
+        assert!(
+            took <= 50_000 / 300 + LITTLE,
+            "{took}: names are not gone through, only what holds hundreds of them"
+        );
     }
     let owner = m.rejoin(Client { session: SessionId(77), ..a }, TIMEOUT_MS);
     m.take_costliest();
     let Ok(Body::Paths(paths)) = m.ask(owner, ephemerals("/")) else { panic!("it is answered") };
-    assert_eq!(paths.len(), 4 + 50_000 * 14);
-    assert!((12_500..12_500 + LITTLE).contains(&m.take_costliest()));
+    assert_eq!(paths.size(), 4 + 50_000 * 14);
+    assert!(m.take_costliest() <= 50_000 / 300 + LITTLE);
     // Prepared in one hold, done in another.
     m.send(owner, close_session());
     let prepared = m.take_costliest();

@@ -48,10 +48,9 @@ fn answer(result: &Result<Body, ErrorCode>) -> String {
         Ok(Body::PathStat(path, _)) => format!("{path} with stat"),
         Ok(Body::Stat(stat)) => version(stat),
         Ok(Body::Data(data, stat)) => format!("{} {}", text(data), version(stat)),
-        Ok(Body::Children(names) | Body::ChildrenStat(names, _)) => {
-            format!("[{}]", decode_names(names).join(" "))
+        Ok(Body::Children(names) | Body::ChildrenStat(names, _) | Body::Paths(names)) => {
+            format!("[{}]", decode_names(&names.to_vec()).join(" "))
         }
-        Ok(Body::Paths(paths)) => format!("[{}]", decode_names(paths).join(" ")),
         Ok(Body::Multi(results)) => {
             let results: Vec<String> = results.iter().map(op_result).collect();
             format!("({})", results.join(", "))

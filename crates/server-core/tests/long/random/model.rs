@@ -5,10 +5,10 @@ use ostler_proto::{
     error::ErrorCode,
     event::EventType,
     id::{SessionId, Zxid},
-    jute::Writer,
     reply::{Body, OpResult},
     shared::SharedBytes,
     stat::Stat,
+    strings::SharedStrings,
 };
 use ostler_tree::Tree;
 use std::{collections::BTreeMap, rc::Rc};
@@ -263,10 +263,8 @@ impl Model {
     pub(super) fn read(&self, read: Read, path: &str) -> Answer {
         let stat = self.stat(path).ok_or(ErrorCode::NoNode)?;
         let names = || {
-            let (names, mut out) = (self.names(path), Vec::new());
-            out.length(names.len());
-            names.iter().for_each(|name| out.string(name));
-            SharedBytes::from(&out[..])
+            let names = self.names(path);
+            SharedStrings::encode(names.iter().map(|name| &**name))
         };
         Ok(match read {
             Read::Exists => Body::Stat(stat),

@@ -7,11 +7,10 @@ use super::{
     world::{Sent, World},
 };
 use crate::sight::{Sight, decode_names};
-use ostler_proto::shared::SharedBytes;
+use ostler_proto::strings::SharedStrings;
 use ostler_proto::{
     error::ErrorCode,
     id::{SessionId, Zxid},
-    jute::Writer,
     reply::{Body, Reply},
 };
 use ostler_server_core::{CloseReason, ConnId};
@@ -159,11 +158,9 @@ impl World {
 
 /// With names in order: servers send them in none.
 fn sorted(answer: Answer) -> Answer {
-    let sort = |names: SharedBytes| {
-        let (names, mut out) = (decode_names(&names), Vec::new());
-        out.length(names.len());
-        names.iter().for_each(|name| out.string(name));
-        SharedBytes::from(&out[..])
+    let sort = |names: SharedStrings| {
+        let names = decode_names(&names.to_vec());
+        SharedStrings::encode(names.iter().map(|name| &**name))
     };
     answer.map(|body| match body {
         Body::Children(names) => Body::Children(sort(names)),

@@ -1,0 +1,383 @@
+//! A long set of strings that an answer shares.
+//!
+//! The strings stand encoded as a reply has them, in the order of these bytes, in parts of some kilobytes. A part never
+//! changes: whatever changes the set puts another in its place. So an answer is a list of parts, and a change copies one.
+//! The order is the same at all members, whatever the parts are.
+
+use alloc::{borrow::Cow, vec::Vec};
+use core::cmp::Ordering;
+use ostler_proto::{
+    jute::{Reader, Writer, stored_text},
+    shared::SharedBytes,
+    strings::SharedStrings,
+};
+
+/// A part that grows beyond this becomes two. A longer string is a part by itself.
+const PART_MAX: usize = 4096;
+/// Two neighbours that have no more than this together become one.
+const PAIR_MIN: usize = PART_MAX / 2;
+
+#[derive(Debug, Clone)]
+struct Part {
+    bytes: SharedBytes,
+    count: u32,
+    /// Where its last string begins.
+    last_at: u32,
+}
+
+impl Part {
+    fn of(bytes: &[u8]) -> Part {
+        let (mut count, mut last_at) = (0, 0);
+        for (at, _) in Entries::of(bytes) {
+            (count, last_at) = (count + 1, at as u32);
+        }
+        Part { bytes: SharedBytes::from(bytes), count, last_at }
+    }
+
+    fn first(&self) -> &[u8] {
+        Entries::of(&self.bytes).next().map_or(&[], |(_, key)| key)
+    }
+
+    fn last(&self) -> &[u8] {
+        Entries::of(&self.bytes[self.last_at as usize..]).next().map_or(&[], |(_, key)| key)
+    }
+
+    /// Where a string is, or where it would be.
+    fn find(&self, key: &[u8]) -> Result<usize, usize> {
+        match self.last().cmp(key) {
+            Ordering::Less => return Err(self.bytes.len()),
+            Ordering::Equal => return Ok(self.last_at as usize),
+            Ordering::Greater => {}
+        }
+        for (at, other) in Entries::of(&self.bytes) {
+            match other.cmp(key) {
+                Ordering::Less => {}
+                Ordering::Equal => return Ok(at),
+                Ordering::Greater => return Err(at),
+            }
+        }
+        Err(self.bytes.len())
+    }
+
+    /// Where the string that follows the one at `at` begins.
+    fn after(&self, at: usize) -> usize {
+        Entries::of(&self.bytes[at..]).next().map_or(at, |(_, key)| at + 4 + key.len())
+    }
+}
+
+/// Encoded strings and where each begins.
+struct Entries<'a> {
+    reader: Reader<'a>,
+    len: usize,
+}
+
+impl<'a> Entries<'a> {
+    fn of(bytes: &'a [u8]) -> Entries<'a> {
+        Entries { reader: Reader::new(bytes), len: bytes.len() }
+    }
+}
+
+impl<'a> Iterator for Entries<'a> {
+    type Item = (usize, &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let at = self.len - self.reader.rest().len();
+        self.reader.buffer().ok().flatten().map(|key| (at, key))
+    }
+}
+
+/// The set.
+#[derive(Debug, Default)]
+pub struct SortedStrings {
+    parts: Vec<Part>,
+    len: usize,
+    bytes: usize,
+}
+
+impl SortedStrings {
+    /// An empty set.
+    pub const fn new() -> SortedStrings {
+        SortedStrings { parts: Vec::new(), len: 0, bytes: 0 }
+    }
+
+    /// How many strings there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// How many parts they stand in.
+    pub fn parts(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// Bytes of the encoded strings.
+    pub fn encoded_len(&self) -> usize {
+        self.bytes
+    }
+
+    /// The part that a string is in or belongs to.
+    fn part_of(&self, key: &[u8]) -> usize {
+        // Most strings that come are the last.
+        if self.parts.last().is_some_and(|last| last.first() <= key) {
+            return self.parts.len() - 1;
+        }
+        self.parts.partition_point(|part| part.first() <= key).saturating_sub(1)
+    }
+
+    /// Whether it is new.
+    pub fn insert(&mut self, string: &str) -> bool {
+        let mut entry = Vec::with_capacity(4 + string.len());
+        entry.string(string);
+        let at = self.part_of(&entry[4..]);
+        let Some(part) = self.parts.get_mut(at) else {
+            (self.len, self.bytes) = (1, entry.len());
+            self.parts.push(Part::of(&entry));
+            return true;
+        };
+        let Err(place) = part.find(&entry[4..]) else { return false };
+        (self.len, self.bytes) = (self.len + 1, self.bytes + entry.len());
+        let is_last = place == part.bytes.len();
+        if is_last && part.bytes.len() + entry.len() > PART_MAX {
+            // Strings that come in order fill each part.
+            self.parts.insert(at + 1, Part::of(&entry));
+            return true;
+        }
+        let (before, after) = part.bytes.split_at(place);
+        let bytes = [before, &entry, after].concat();
+        if is_last {
+            let (count, last_at) = (part.count + 1, place as u32);
+            *part = Part { bytes: SharedBytes::from(&bytes[..]), count, last_at };
+        } else if bytes.len() <= PART_MAX {
+            let (count, last_at) = (part.count + 1, part.last_at + entry.len() as u32);
+            *part = Part { bytes: SharedBytes::from(&bytes[..]), count, last_at };
+        } else {
+            let middle = Entries::of(&bytes).map(|(at, _)| at).find(|at| *at >= bytes.len() / 2);
+            // There are two strings at least: the new one, and that behind it.
+            let (left, right) = bytes.split_at(middle.unwrap_or(before.len() + entry.len()));
+            *part = Part::of(left);
+            self.parts.insert(at + 1, Part::of(right));
+        }
+        true
+    }
+
+    /// Whether it was there.
+    pub fn remove(&mut self, string: &str) -> bool {
+        let mut key = Vec::with_capacity(4 + string.len());
+        key.string(string);
+        let at = self.part_of(&key[4..]);
+        let Some(part) = self.parts.get_mut(at) else { return false };
+        let Ok(place) = part.find(&key[4..]) else { return false };
+        (self.len, self.bytes) = (self.len - 1, self.bytes - key.len());
+        let left = [&part.bytes[..place], &part.bytes[part.after(place)..]].concat();
+        if left.is_empty() {
+            self.parts.remove(at);
+            return true;
+        }
+        *part = if place == part.last_at as usize {
+            Part::of(&left)
+        } else {
+            let (count, last_at) = (part.count - 1, part.last_at - key.len() as u32);
+            Part { bytes: SharedBytes::from(&left[..]), count, last_at }
+        };
+        self.join(at);
+        if at > 0 {
+            self.join(at - 1);
+        }
+        true
+    }
+
+    /// Joins a part with the next if both are small.
+    fn join(&mut self, at: usize) {
+        if let Some([one, next]) = self.parts.get(at..at + 2)
+            && one.bytes.len() + next.bytes.len() <= PAIR_MIN
+        {
+            self.parts[at] = Part::of(&[&one.bytes[..], &next.bytes].concat());
+            self.parts.remove(at + 1);
+        }
+    }
+
+    /// Whether it is there.
+    pub fn contains(&self, string: &str) -> bool {
+        let mut key = Vec::with_capacity(4 + string.len());
+        key.string(string);
+        self.parts.get(self.part_of(&key[4..])).is_some_and(|part| part.find(&key[4..]).is_ok())
+    }
+
+    /// All of them, in order.
+    pub fn iter(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        self.parts.iter().flat_map(|part| Entries::of(&part.bytes)).map(|(_, key)| stored_text(key))
+    }
+
+    /// Those that come after a string, in order.
+    pub fn after(&self, string: &str) -> impl Iterator<Item = Cow<'_, str>> {
+        let mut key = Vec::with_capacity(4 + string.len());
+        key.string(string);
+        let (at, place) = self.place_of(&key[4..], true);
+        let rest = self.parts.get(at..).unwrap_or_default();
+        let first = rest.first().map_or(&[][..], |part| &part.bytes[place..]);
+        let others = rest.iter().skip(1).map(|part| &part.bytes[..]);
+        core::iter::once(first).chain(others).flat_map(Entries::of).map(|(_, key)| stored_text(key))
+    }
+
+    /// The part and the place in it from which on strings are not below the key, or are above it.
+    fn place_of(&self, key: &[u8], above: bool) -> (usize, usize) {
+        let at = self.part_of(key);
+        let place = self.parts.get(at).map_or(0, |part| match part.find(key) {
+            Ok(place) if above => part.after(place),
+            Ok(place) | Err(place) => place,
+        });
+        (at, place)
+    }
+
+    /// All of them, for an answer.
+    pub fn share(&self) -> SharedStrings {
+        SharedStrings::of_parts(self.len, self.parts.iter().map(|part| part.bytes.clone()).collect())
+    }
+
+    /// Those that begin so, for an answer.
+    pub fn share_prefix(&self, prefix: &str) -> SharedStrings {
+        let mut key = Vec::with_capacity(4 + prefix.len());
+        key.string(prefix);
+        let key = &key[4..];
+        let (mut count, mut shared) = (0, Vec::new());
+        let (first, mut place) = self.place_of(key, false);
+        for part in self.parts.get(first..).unwrap_or_default() {
+            if place == 0 && part.last().starts_with(key) {
+                count += part.count as usize;
+                shared.push(part.bytes.clone());
+                continue;
+            }
+            let begin = place;
+            let (mut end, mut here) = (begin, 0);
+            for (_, entry) in Entries::of(&part.bytes[begin..]).take_while(|(_, it)| it.starts_with(key)) {
+                (end, here) = (end + 4 + entry.len(), here + 1);
+            }
+            if here > 0 {
+                count += here;
+                shared.push(SharedBytes::from(&part.bytes[begin..end]));
+            }
+            if end < part.bytes.len() {
+                break;
+            }
+            place = 0;
+        }
+        SharedStrings::of_parts(count, shared)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::{collections::BTreeSet, format, string::String};
+
+    /// Numbers in an order that looks like none.
+    struct Shuffled(u64);
+
+    impl Shuffled {
+        fn next(&mut self, below: u64) -> u64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 33) % below
+        }
+    }
+
+    fn check(set: &SortedStrings, model: &BTreeSet<String>) {
+        assert!(set.iter().eq(model.iter().map(|name| &**name)), "{:?}", set.iter().collect::<Vec<_>>());
+        assert_eq!((set.len(), set.is_empty()), (model.len(), model.is_empty()));
+        let shared = SharedStrings::encode(model.iter().map(|name| &**name));
+        assert_eq!((set.share(), set.encoded_len() + 4), (shared.clone(), shared.size()));
+        for part in &set.parts {
+            assert!(part.bytes.len() <= PART_MAX || part.count == 1);
+            let same = Part::of(&part.bytes);
+            assert_eq!((part.count, part.last_at), (same.count, same.last_at));
+        }
+    }
+
+    #[test]
+    fn a_set_is_what_a_plain_one_is() {
+        let (mut set, mut model) = (SortedStrings::default(), BTreeSet::<String>::new());
+        let mut random = Shuffled(7);
+        for round in 0..6000 {
+            // Few different ones, so that many are removed; it grows, and shrinks again.
+            let number = random.next(3000);
+            let name = format!(
+                "{}{number:0width$}",
+                "n".repeat(number as usize % 40),
+                width = 1 + number as usize % 9
+            );
+            let (grows, is_new) = (round < 3500, model.contains(&name));
+            assert_eq!(set.contains(&name), is_new);
+            if random.next(4) > 0 || !grows && random.next(8) > 0 {
+                let name = match model.range(name.clone()..).next() {
+                    Some(next) if !grows => next.clone(),
+                    _ => name,
+                };
+                match grows {
+                    true => assert_eq!(set.insert(&name), model.insert(name)),
+                    false => assert_eq!(set.remove(&name), model.remove(&name)),
+                }
+            } else {
+                assert_eq!(set.remove(&name), model.remove(&name));
+            }
+            if round % 100 == 0 {
+                check(&set, &model);
+                assert!(
+                    set.after(&format!("{number}"))
+                        .eq(model.range(format!("{number}\0")..).map(|name| &**name))
+                );
+                for prefix in ["", "n", "nnn", "1", "n12", "zz"] {
+                    let some: Vec<_> =
+                        model.iter().map(|name| &**name).filter(|name| name.starts_with(prefix)).collect();
+                    assert_eq!(set.share_prefix(prefix), SharedStrings::encode(some.into_iter()), "{prefix}");
+                }
+            }
+        }
+        check(&set, &model);
+        for name in &model {
+            assert!(set.remove(name) && !set.remove(name));
+        }
+        check(&set, &BTreeSet::new());
+    }
+
+    #[test]
+    fn strings_in_order_fill_their_parts_and_few_left_over_do_not_keep_many() {
+        let mut set = SortedStrings::default();
+        let names: Vec<_> = (0..10_000).map(|n| format!("{n:08}")).collect();
+        names.iter().for_each(|name| assert!(set.insert(name)));
+        assert_eq!(set.parts(), (10_000_usize * 12).div_ceil(PART_MAX / 12 * 12));
+        names.iter().enumerate().filter(|(n, _)| n % 50 > 0).for_each(|(_, name)| assert!(set.remove(name)));
+        assert!(set.len() == 200 && set.parts() <= 4, "{}", set.parts());
+    }
+
+    #[test]
+    fn strings_of_any_length_and_alphabet_have_a_place() {
+        let long = "l".repeat(3 * PART_MAX);
+        let names = ["a", &long, "m", "\u{1f600}", "\u{e4}", "l", "\u{ffff}", "lz"];
+        let mut set = SortedStrings::default();
+        for name in names {
+            assert!(set.insert(name) && set.contains(name) && !set.insert(name), "{name}");
+        }
+        // In the order of the bytes that a reply has: upstream writes what is beyond 16 bits as two characters.
+        assert!(set.iter().eq(["a", "l", &*long, "lz", "m", "\u{e4}", "\u{1f600}", "\u{ffff}"]));
+        for (left, name) in names.iter().enumerate().rev() {
+            assert!(set.remove(name));
+            assert_eq!(
+                set.iter().collect::<BTreeSet<_>>(),
+                names[..left].iter().map(|it| (*it).into()).collect()
+            );
+        }
+    }
+
+    #[test]
+    fn what_was_shared_stays_as_it_was() {
+        let mut set = SortedStrings::default();
+        (0..1000).for_each(|n| assert!(set.insert(&format!("{n}"))));
+        let (shared, bytes) = (set.share(), set.share().to_vec());
+        (0..1000).for_each(|n| assert!(set.remove(&format!("{n}")) && set.insert(&format!("x{n}"))));
+        assert_eq!(shared.to_vec(), bytes);
+    }
+}
