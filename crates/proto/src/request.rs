@@ -392,20 +392,28 @@ fn multi_create(mut create: Create<'_>) -> Result<Create<'_>> {
 fn read_multi_read<'a>(r: &mut Reader<'a>) -> Result<Request<'a>> {
     let (mut ops, mut broken) = (Vec::new(), false);
     loop {
-        let header = MultiHeader::read(r)?;
-        if header.done {
+        let before = r.clone();
+        if MultiHeader::read(r)?.done {
             return Ok(Request::MultiRead { ops, broken });
         }
-        let op = Op::from_code(header.code).filter(|op| matches!(op, Op::GetData | Op::GetChildren));
-        let op = op.ok_or(JuteError::UnknownType(header.code))?;
-        let path = r.string()?;
-        r.bool()?;
-        match path {
-            Some(path) if !broken && op == Op::GetData => ops.push(MultiReadOp::GetData(path)),
-            Some(path) if !broken => ops.push(MultiReadOp::GetChildren(path)),
+        *r = before;
+        match read_multi_read_op(r)? {
+            Some(op) if !broken => ops.push(op),
             _ => broken = true,
         }
     }
+}
+
+/// One operation of a multiRead; `None` if it has no path.
+pub fn read_multi_read_op<'a>(r: &mut Reader<'a>) -> Result<Option<MultiReadOp<'a>>> {
+    let header = MultiHeader::read(r)?;
+    let op = Op::from_code(header.code).filter(|op| matches!(op, Op::GetData | Op::GetChildren));
+    let op = op.ok_or(JuteError::UnknownType(header.code))?;
+    let path = r.string()?;
+    r.bool()?;
+    Ok(path.map(
+        |path| if op == Op::GetData { MultiReadOp::GetData(path) } else { MultiReadOp::GetChildren(path) },
+    ))
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ pub enum SharedStrings {
 pub struct Parts {
     count: usize,
     len: usize,
-    parts: Vec<SharedBytes>,
+    parts: Vec<Arc<Vec<u8>>>,
 }
 
 impl Parts {
@@ -33,14 +33,14 @@ impl Parts {
     }
 
     /// What follows the number of strings: each part is some strings as they are encoded.
-    pub fn parts(&self) -> &[SharedBytes] {
+    pub fn parts(&self) -> &[Arc<Vec<u8>>] {
         &self.parts
     }
 }
 
 impl SharedStrings {
     /// Of so many strings, which are encoded in these parts.
-    pub fn of_parts(count: usize, parts: Vec<SharedBytes>) -> SharedStrings {
+    pub fn of_parts(count: usize, parts: Vec<Arc<Vec<u8>>>) -> SharedStrings {
         let len = parts.iter().map(|part| part.len()).sum();
         SharedStrings::Parts(Arc::new(Parts { count, len, parts }))
     }
@@ -97,7 +97,7 @@ mod tests {
         let whole = SharedStrings::encode(["a", "bc", "d"].into_iter());
         let bytes = whole.to_vec();
         assert_eq!(bytes, [0, 0, 0, 3, 0, 0, 0, 1, b'a', 0, 0, 0, 2, b'b', b'c', 0, 0, 0, 1, b'd']);
-        let parts = [&bytes[4..15], &bytes[15..]].map(SharedBytes::from);
+        let parts = [&bytes[4..15], &bytes[15..]].map(|part| Arc::new(part.to_vec()));
         let parts = SharedStrings::of_parts(3, parts.into());
         assert_eq!((parts.to_vec(), parts.size(), whole.size()), (bytes, 20, 20));
         assert_eq!(parts, whole);

@@ -64,10 +64,11 @@ impl Server {
         self.backlog.commits = false;
         let Some(mut committed) = self.leader.as_ref().map(Leader::committed) else { return };
         while let Some(first) = self.outstanding.front().filter(|first| first.zxid <= committed) {
-            if self.work.is_spent() || self.has_to_wait(first) {
+            if self.work.is_spent() || self.has_to_wait(first) || self.shown_a_moment().is_some() {
                 self.backlog.commits = true;
                 return;
             }
+            self.backlog.commits_are_next = false;
             let Some(proposal) = self.outstanding.pop_front() else { return };
             self.tell_commit(&proposal, effects);
             self.commit(now, &proposal, effects);
@@ -101,6 +102,7 @@ impl Server {
         if !self.syncs.is_empty() {
             self.end_wait_of_own(now, record.header.session, effects);
         }
+        self.end_moment(now, effects);
         self.answer_what_came_before(now, proposal, record.header.session, effects);
         let mut events = core::mem::take(&mut self.events);
         let outcome = self.tree.apply(&record, &mut events);
@@ -323,8 +325,14 @@ impl Server {
                 return;
             }
             match state.fifo.front() {
-                Some(Waiting::Parked { .. } | Waiting::Watching { .. }) if self.work.is_spent() => {
+                Some(Waiting::Parked { .. } | Waiting::Watching { .. } | Waiting::Reading(_))
+                    if self.work.is_spent() =>
+                {
                     return self.leave_for_later(conn);
+                }
+                Some(Waiting::Reading(_)) => {
+                    let Some(Waiting::Reading(left)) = state.fifo.pop_front() else { return };
+                    self.read_many(now, conn, left, effects);
                 }
                 Some(Waiting::Watching { .. }) => {
                     let Some(Waiting::Watching { xid, code, arrived, payload, left }) =
@@ -339,9 +347,8 @@ impl Server {
                     let Some(Waiting::Parked { payload, arrived, promised }) = state.fifo.pop_front() else {
                         return;
                     };
-                    state.promised -= promised;
                     self.work.add(work::REQUEST + payload.len() / work::BYTES);
-                    self.promised_to_all -= promised;
+                    self.keep_no_promise(conn, promised);
                     let request =
                         ClientRequest::decode(&payload).expect("a parked request was decoded before");
                     self.serve(now, conn, &request, arrived, effects);

@@ -3,7 +3,7 @@
 //! A write is proposed at once and waits for its commit. A read waits only behind writes of its own
 //! session; with none outstanding it is served at once. What waits is kept as the bytes it came in.
 
-use crate::{input::Mono, watches::WatchesLeft};
+use crate::{input::Mono, moment::ReadsLeft, watches::WatchesLeft};
 use alloc::{boxed::Box, collections::VecDeque};
 use ostler_proto::{
     error::ErrorCode,
@@ -66,6 +66,8 @@ pub(crate) enum Waiting {
     ///
     /// [`Server::answer_size`]: crate::Server::answer_size
     Parked { payload: Box<[u8]>, arrived: Mono, promised: usize },
+    /// A multiRead of many operations, or the rest of it.
+    Reading(Box<ReadsLeft>),
     /// The rest of a setWatches of many paths.
     Watching { xid: Xid, code: i32, arrived: Mono, payload: Box<[u8]>, left: WatchesLeft },
 }

@@ -1,7 +1,7 @@
 //! Work that did not fit into one hold of the member: it goes on at the next [`Input::Deadline`], which is due at once.
 //!
 //! What can be done in parts is: the requests of one connection that waited behind a write, a setWatches of many
-//! paths among them; transactions that have committed; and taking out the watches of connections that are gone. Sessions
+//! paths or a multiRead of many operations among them; transactions that have committed; and taking out the watches of connections that are gone. Sessions
 //! that end and the search for containers and TTL nodes to delete keep their own place. None of
 //! them changes the order of anything. What a connection has asked for is answered before its next write is applied, so a
 //! transaction waits, and all after it, while requests of its connection are left that came before it.
@@ -26,6 +26,10 @@ pub(crate) struct Backlog {
     pub(crate) sessions: bool,
     /// Whose turn it is first.
     commits_first: bool,
+    /// Whose multiRead is under way, if it still is, see [`crate::moment`].
+    pub(crate) moment: Option<ConnId>,
+    /// Transactions that wait are applied before another multiRead begins.
+    pub(crate) commits_are_next: bool,
 }
 
 impl Server {
@@ -95,6 +99,9 @@ impl Server {
     /// Serves what was left of a connection's requests, however much it is: something is to be answered that came after.
     pub(crate) fn catch_up_with(&mut self, now: Now, conn: ConnId, effects: &mut Vec<Effect>) {
         while self.is_behind_with(conn) {
+            // No other multiRead is in the way, and no transaction has its turn first.
+            self.end_moment(now, effects);
+            self.backlog.commits_are_next = false;
             self.backlog.conns.retain(|other| *other != conn);
             if let Some(state) = self.conns.get_mut(&conn) {
                 state.behind = false;

@@ -19,6 +19,7 @@ mod fifo;
 mod go_on;
 mod identities;
 pub mod input;
+mod moment;
 mod multi;
 pub mod namespaces;
 pub mod passwords;

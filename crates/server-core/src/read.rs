@@ -4,11 +4,12 @@ use crate::{
     access, auth,
     effect::{CloseReason, Effect},
     input::{ClientRequest, ConnId, Mono, Now},
+    moment::{self, ReadsLeft},
     server::{Phase, Server},
     watches::WatchesLeft,
     work,
 };
-use alloc::{string::String, vec::Vec};
+use alloc::{boxed::Box, string::String, vec::Vec};
 use arcstr::ArcStr;
 use ostler_proto::{
     acl::{Acl, Perms, write_acls},
@@ -21,10 +22,10 @@ use ostler_proto::{
 };
 use ostler_tree::{Znode, watch::WatchTarget};
 
-type Answer = Result<Body, ErrorCode>;
+pub(crate) type Answer = Result<Body, ErrorCode>;
 
 /// Bytes of data and names that one multiRead may answer with.
-const MULTI_READ_MAX: usize = 64 << 20;
+pub(crate) const MULTI_READ_MAX: usize = 64 << 20;
 
 /// Bytes that one connection may be answered with at once, all that waited behind a write for example. The shell takes
 /// no more requests than can be kept well below it, see [`Server::promised`].
@@ -32,6 +33,9 @@ const ANSWERED_MAX: usize = 2 * MULTI_READ_MAX;
 
 /// Shorter lists are shared anew each time.
 const KEEP_LIST_FROM: usize = 16 << 10;
+
+/// Operations of a multiRead that are looked up to know how long its answer will be.
+const LOOKED_UP_MAX: usize = moment::SHORT_MAX;
 
 /// A longer answer has no frame.
 const FRAME_MAX: usize = i32::MAX as usize - 1024;
@@ -75,7 +79,23 @@ impl Server {
             }
             _ => {}
         }
+        if let Some(reads) = ReadsLeft::of(request, arrived, 0) {
+            return self.read_many(now, conn, Box::new(reads), effects);
+        }
         let answer = self.read(conn, &request.request);
+        let xid = if matches!(request.request, Request::Ping) { Xid::PING } else { request.xid };
+        self.answer_read(now, conn, (xid, request.code(), arrived), answer, effects);
+    }
+
+    /// Answers what was read, unless too much has been answered at once.
+    pub(crate) fn answer_read(
+        &mut self,
+        now: Now,
+        conn: ConnId,
+        asked: (Xid, i32, Mono),
+        answer: Answer,
+        effects: &mut Vec<Effect>,
+    ) {
         // Most answers are small, and are not looked up for.
         let size = answer.as_ref().map_or(0, Body::size);
         if size > 0
@@ -86,9 +106,8 @@ impl Server {
             }
             state.answered += size;
         }
-        self.stats.read_latency_ms.add(now.mono.0.saturating_sub(arrived.0));
-        let xid = if matches!(request.request, Request::Ping) { Xid::PING } else { request.xid };
-        self.reply(now, conn, (xid, request.code(), arrived), answer, effects);
+        self.stats.read_latency_ms.add(now.mono.0.saturating_sub(asked.2.0));
+        self.reply(now, conn, asked, answer, effects);
     }
 
     /// An operation that nobody knows: upstream answers with zxid -1 and closes.
@@ -167,6 +186,10 @@ impl Server {
                 self.tree.ephemerals(session).encoded_len()
             }
             Request::MultiRead { ops, .. } => {
+                // Many are not looked up: their answer is at most so long.
+                if ops.len() > LOOKED_UP_MAX {
+                    return MULTI_READ_MAX;
+                }
                 let mut size = 0;
                 self.work.add(ops.len());
                 for op in ops {
@@ -301,7 +324,7 @@ impl Server {
         Body::Identities(shown.collect())
     }
 
-    fn multi_read_op(&mut self, conn: ConnId, op: &MultiReadOp<'_>) -> OpResult {
+    pub(crate) fn multi_read_op(&mut self, conn: ConnId, op: &MultiReadOp<'_>) -> OpResult {
         let (MultiReadOp::GetData(path) | MultiReadOp::GetChildren(path)) = op;
         let (result, bytes) = match (self.readable(conn, path), op) {
             (Err(error), _) => return OpResult::Error(error.code()),

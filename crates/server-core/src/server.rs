@@ -9,6 +9,7 @@ use crate::{
     go_on::Backlog,
     identities::Identities,
     input::{ClientRequest, ConnId, Input, Mono, Now},
+    moment::ReadsLeft,
     pulse::Pulse,
     read::SharedList,
     reaper::Reaper,
@@ -478,13 +479,16 @@ impl Server {
             }
             _ if idle => self.serve(now, conn, request, now.mono, effects),
             _ => {
-                let payload = request.payload.into();
                 let promised = self.answer_size(conn, &request.request);
                 if let Some(state) = self.conns.get_mut(&conn) {
                     state.promised += promised;
                     self.promised_to_all += promised;
                 }
-                self.wait(conn, Waiting::Parked { payload, arrived: now.mono, promised });
+                let waiting = match ReadsLeft::of(request, now.mono, promised) {
+                    Some(reads) => Waiting::Reading(Box::new(reads)),
+                    None => Waiting::Parked { payload: request.payload.into(), arrived: now.mono, promised },
+                };
+                self.wait(conn, waiting);
             }
         }
     }
@@ -492,6 +496,14 @@ impl Server {
     fn wait(&mut self, conn: ConnId, waiting: Waiting) {
         if let Some(state) = self.conns.get_mut(&conn) {
             state.fifo.push_back(waiting);
+        }
+    }
+
+    /// What was set aside for an answer is not needed any more.
+    pub(crate) fn keep_no_promise(&mut self, conn: ConnId, promised: usize) {
+        if let Some(state) = self.conns.get_mut(&conn) {
+            state.promised -= promised;
+            self.promised_to_all -= promised;
         }
     }
 
@@ -635,8 +647,10 @@ impl Server {
                 _ => None,
             });
             assert!(writes.is_sorted(), "writes of {conn:?} are out of order");
-            let parked =
-                matches!(state.fifo.front(), Some(Waiting::Parked { .. } | Waiting::Watching { .. }));
+            let parked = matches!(
+                state.fifo.front(),
+                Some(Waiting::Parked { .. } | Waiting::Watching { .. } | Waiting::Reading(_))
+            );
             assert!(!parked || state.behind, "a read of {conn:?} waits for nothing");
         }
     }

@@ -8,10 +8,10 @@
 //!
 //! | One step of | is bounded by |
 //! |---|---|
-//! | getChildren, getChildren2 | the names of one znode's children: they are one answer, which is kept encoded |
-//! | getEphemerals | the session's ephemerals: they are one answer |
+//! | getChildren, getChildren2, getEphemerals | the parts of one list: a million names are some thousand parts |
 //! | getACL | one list, and so a frame |
-//! | multi, multiRead | the operations in a frame: a multi is done as a whole, a multiRead shows one moment |
+//! | multi | the operations in a frame: it is done as a whole |
+//! | multiRead at a learner | the operations in a frame, if a commit comes while it is under way |
 //! | create and setACL | the entries of a list in a frame, each of which is checked |
 //! | closeSession | the session's ephemerals, which end with it in one transaction |
 //! | a change of a znode | its watchers: all of them hear of it before anybody sees it |

@@ -411,7 +411,7 @@ mod tests {
     }
 
     fn in_parts(len: usize) -> SharedStrings {
-        SharedStrings::of_parts(9, vec![SharedBytes::from(&vec![9; len / 9][..]); 9])
+        SharedStrings::of_parts(9, (0..9).map(|_| Arc::new(vec![9; len / 9])).collect())
     }
 
     fn replies(len: usize) -> [Reply; 6] {

@@ -97,7 +97,7 @@ impl Tree {
                 Outcome::Session
             }
             Txn::CloseSession(paths) => {
-                let listed = paths.iter().flatten().map(|path| ArcStr::from(&**path)).collect();
+                let listed = paths.as_deref().unwrap_or_default();
                 self.close_session(header.session, listed, header.zxid, events);
                 Outcome::Session
             }
@@ -337,19 +337,27 @@ impl Tree {
     fn close_session(
         &mut self,
         session: SessionId,
-        listed: Vec<ArcStr>,
+        listed: &[Cow<'_, str>],
         zxid: Zxid,
         events: &mut Vec<TreeEvent>,
     ) {
-        for path in listed {
-            if planted::is(Bug::EphemeralsLeft) && self.ephemerals(session).len() == 1 {
-                break;
-            }
-            self.delete(&path, zxid, events);
+        // Taken as a whole: each would have to be looked for in it.
+        let own = self.ephemerals.remove(&session).unwrap_or_default();
+        let spared = planted::is(Bug::EphemeralsLeft).then(|| own.iter().last()).flatten();
+        if let Some(path) = &spared {
+            self.ephemerals.entry(session).or_default().insert(path);
         }
-        let left: Vec<String> = self.ephemerals(session).iter().map(Cow::into_owned).collect();
-        for path in left.into_iter().skip(usize::from(planted::is(Bug::EphemeralsLeft))) {
-            self.delete(&path, zxid, events);
+        let is_spared = |path: &str| spared.as_deref() == Some(path);
+        for path in listed.iter().filter(|path| !is_spared(path)) {
+            self.delete(path, zxid, events);
+        }
+        if !own.iter().eq(listed.iter().map(|path| &**path)) {
+            for path in own.iter().filter(|path| !is_spared(path)) {
+                let node = self.table.get(&path);
+                if node.is_some_and(|node| { node.stat.ephemeral_owner } == EphemeralOwner(session.0)) {
+                    self.delete(&path, zxid, events);
+                }
+            }
         }
         self.sessions.remove(&session);
     }

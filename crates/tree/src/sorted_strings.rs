@@ -1,59 +1,105 @@
 //! A long set of strings that an answer shares.
 //!
-//! The strings stand encoded as a reply has them, in the order of these bytes, in parts of some kilobytes. A part never
-//! changes: whatever changes the set puts another in its place. So an answer is a list of parts, and a change copies one.
-//! The order is the same at all members, whatever the parts are.
+//! The strings stand encoded as a reply has them, in the order of these bytes, in parts of a kilobyte or two. An answer
+//! is a list of these parts. A part that an answer has does not change any more: a copy takes its place. The order is the
+//! same at all members, whatever the parts are.
 
-use alloc::{borrow::Cow, vec::Vec};
+use alloc::{borrow::Cow, sync::Arc, vec::Vec};
 use core::cmp::Ordering;
 use ostler_proto::{
     jute::{Reader, Writer, stored_text},
-    shared::SharedBytes,
     strings::SharedStrings,
 };
 
 /// A part that grows beyond this becomes two. A longer string is a part by itself.
-const PART_MAX: usize = 4096;
+const PART_MAX: usize = 2048;
+/// A part that grows gets room for some more.
+const SPARE: usize = 128;
 /// Two neighbours that have no more than this together become one.
 const PAIR_MIN: usize = PART_MAX / 2;
 
+/// How much of a part's first string stands beside the others' in memory: to find a part among thousands, most are not
+/// looked into.
+const HEAD: usize = 16;
+/// Places in a part from which a search can begin.
+const MARKS: usize = 6;
+
 #[derive(Debug, Clone)]
 struct Part {
-    bytes: SharedBytes,
-    count: u32,
+    bytes: Arc<Vec<u8>>,
+    /// The beginning of its first string, and zeros.
+    head: [u8; HEAD],
+    count: u16,
     /// Where its last string begins.
-    last_at: u32,
+    last_at: u16,
+    /// Where some others begin, in order.
+    marks: [u16; MARKS],
+}
+
+fn head(key: &[u8]) -> [u8; HEAD] {
+    let mut head = [0; HEAD];
+    let len = key.len().min(HEAD);
+    head[..len].copy_from_slice(&key[..len]);
+    head
 }
 
 impl Part {
     fn of(bytes: &[u8]) -> Part {
         let (mut count, mut last_at) = (0, 0);
         for (at, _) in Entries::of(bytes) {
-            (count, last_at) = (count + 1, at as u32);
+            // A place in a part of several strings is below `PART_MAX`, and so is their number.
+            (count, last_at) = (count + 1, at as u16);
         }
-        Part { bytes: SharedBytes::from(bytes), count, last_at }
+        let mut part =
+            Part { bytes: Arc::new(bytes.to_vec()), head: [0; HEAD], count, last_at, marks: [0; MARKS] };
+        part.head = head(part.first());
+        part.mark();
+        part
+    }
+
+    /// Spreads the marks over the strings.
+    fn mark(&mut self) {
+        let step = usize::from(self.count) / (MARKS + 1);
+        if step > 0 {
+            let places = Entries::of(&self.bytes).map(|(at, _)| at as u16).step_by(step).skip(1);
+            self.marks.iter_mut().zip(places).for_each(|(mark, place)| *mark = place);
+        }
     }
 
     fn first(&self) -> &[u8] {
-        Entries::of(&self.bytes).next().map_or(&[], |(_, key)| key)
+        self.key_at(0)
     }
 
     fn last(&self) -> &[u8] {
-        Entries::of(&self.bytes[self.last_at as usize..]).next().map_or(&[], |(_, key)| key)
+        self.key_at(self.last_at.into())
+    }
+
+    fn key_at(&self, at: usize) -> &[u8] {
+        Entries::of(&self.bytes[at..]).next().map_or(&[], |(_, key)| key)
+    }
+
+    /// Whether its first string is this one or comes before it.
+    fn begins_by(&self, key: &[u8], head: &[u8; HEAD]) -> bool {
+        match self.head.cmp(head) {
+            Ordering::Equal => self.first() <= key,
+            other => other == Ordering::Less,
+        }
     }
 
     /// Where a string is, or where it would be.
     fn find(&self, key: &[u8]) -> Result<usize, usize> {
         match self.last().cmp(key) {
             Ordering::Less => return Err(self.bytes.len()),
-            Ordering::Equal => return Ok(self.last_at as usize),
+            Ordering::Equal => return Ok(self.last_at.into()),
             Ordering::Greater => {}
         }
-        for (at, other) in Entries::of(&self.bytes) {
+        let passed = self.marks.partition_point(|mark| self.key_at(usize::from(*mark)) <= key);
+        let from = passed.checked_sub(1).map_or(0, |at| usize::from(self.marks[at]));
+        for (at, other) in Entries::of(&self.bytes[from..]) {
             match other.cmp(key) {
                 Ordering::Less => {}
-                Ordering::Equal => return Ok(at),
-                Ordering::Greater => return Err(at),
+                Ordering::Equal => return Ok(from + at),
+                Ordering::Greater => return Err(from + at),
             }
         }
         Err(self.bytes.len())
@@ -61,7 +107,47 @@ impl Part {
 
     /// Where the string that follows the one at `at` begins.
     fn after(&self, at: usize) -> usize {
-        Entries::of(&self.bytes[at..]).next().map_or(at, |(_, key)| at + 4 + key.len())
+        at + 4 + self.key_at(at).len()
+    }
+
+    /// Takes in another string.
+    fn insert(&mut self, entry: &[u8], place: usize) {
+        let bytes = Arc::make_mut(&mut self.bytes);
+        let len = bytes.len();
+        if bytes.capacity() - len < entry.len() {
+            bytes.reserve_exact(entry.len().max(SPARE));
+        }
+        bytes.extend_from_slice(entry);
+        self.count += 1;
+        if place == len {
+            self.last_at = place as u16;
+            if self.count.is_power_of_two() {
+                self.mark();
+            }
+            return;
+        }
+        bytes.copy_within(place..len, place + entry.len());
+        bytes[place..place + entry.len()].copy_from_slice(entry);
+        self.last_at += entry.len() as u16;
+        for mark in self.marks.iter_mut().filter(|mark| usize::from(**mark) >= place.max(1)) {
+            *mark += entry.len() as u16;
+        }
+        if place == 0 {
+            self.head = head(self.first());
+        }
+    }
+
+    /// Gives up a string of so many bytes that is not the last.
+    fn remove(&mut self, place: usize, len: usize) {
+        Arc::make_mut(&mut self.bytes).drain(place..place + len);
+        self.count -= 1;
+        self.last_at -= len as u16;
+        for mark in self.marks.iter_mut().filter(|mark| usize::from(**mark) > place) {
+            *mark -= len as u16;
+        }
+        if place == 0 {
+            self.head = head(self.first());
+        }
     }
 }
 
@@ -84,6 +170,26 @@ impl<'a> Iterator for Entries<'a> {
         let at = self.len - self.reader.rest().len();
         self.reader.buffer().ok().flatten().map(|key| (at, key))
     }
+}
+
+fn encoded(string: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(4 + string.len());
+    out.string(string);
+    out
+}
+
+/// Two parts for what has become too much for one, or more where a string is long.
+fn halves(bytes: &[u8]) -> Vec<Part> {
+    let (mut parts, mut begin) = (Vec::with_capacity(2), 0);
+    for (at, key) in Entries::of(bytes) {
+        let is_half = at - begin >= bytes.len() / 2;
+        if at > begin && (is_half || at + 4 + key.len() - begin > PART_MAX) {
+            parts.push(Part::of(&bytes[begin..at]));
+            begin = at;
+        }
+    }
+    parts.push(Part::of(&bytes[begin..]));
+    parts
 }
 
 /// The set.
@@ -122,17 +228,17 @@ impl SortedStrings {
 
     /// The part that a string is in or belongs to.
     fn part_of(&self, key: &[u8]) -> usize {
+        let head = head(key);
         // Most strings that come are the last.
-        if self.parts.last().is_some_and(|last| last.first() <= key) {
+        if self.parts.last().is_some_and(|last| last.begins_by(key, &head)) {
             return self.parts.len() - 1;
         }
-        self.parts.partition_point(|part| part.first() <= key).saturating_sub(1)
+        self.parts.partition_point(|part| part.begins_by(key, &head)).saturating_sub(1)
     }
 
     /// Whether it is new.
     pub fn insert(&mut self, string: &str) -> bool {
-        let mut entry = Vec::with_capacity(4 + string.len());
-        entry.string(string);
+        let entry = encoded(string);
         let at = self.part_of(&entry[4..]);
         let Some(part) = self.parts.get_mut(at) else {
             (self.len, self.bytes) = (1, entry.len());
@@ -144,46 +250,36 @@ impl SortedStrings {
         let is_last = place == part.bytes.len();
         if is_last && part.bytes.len() + entry.len() > PART_MAX {
             // Strings that come in order fill each part.
+            part.mark();
             self.parts.insert(at + 1, Part::of(&entry));
             return true;
         }
-        let (before, after) = part.bytes.split_at(place);
-        let bytes = [before, &entry, after].concat();
-        if is_last {
-            let (count, last_at) = (part.count + 1, place as u32);
-            *part = Part { bytes: SharedBytes::from(&bytes[..]), count, last_at };
-        } else if bytes.len() <= PART_MAX {
-            let (count, last_at) = (part.count + 1, part.last_at + entry.len() as u32);
-            *part = Part { bytes: SharedBytes::from(&bytes[..]), count, last_at };
+        if part.bytes.len() + entry.len() <= PART_MAX {
+            part.insert(&entry, place);
         } else {
-            let middle = Entries::of(&bytes).map(|(at, _)| at).find(|at| *at >= bytes.len() / 2);
-            // There are two strings at least: the new one, and that behind it.
-            let (left, right) = bytes.split_at(middle.unwrap_or(before.len() + entry.len()));
-            *part = Part::of(left);
-            self.parts.insert(at + 1, Part::of(right));
+            let (before, after) = part.bytes.split_at(place);
+            let halves = halves(&[before, &entry, after].concat());
+            self.parts.splice(at..=at, halves);
         }
         true
     }
 
     /// Whether it was there.
     pub fn remove(&mut self, string: &str) -> bool {
-        let mut key = Vec::with_capacity(4 + string.len());
-        key.string(string);
-        let at = self.part_of(&key[4..]);
+        let entry = encoded(string);
+        let at = self.part_of(&entry[4..]);
         let Some(part) = self.parts.get_mut(at) else { return false };
-        let Ok(place) = part.find(&key[4..]) else { return false };
-        (self.len, self.bytes) = (self.len - 1, self.bytes - key.len());
-        let left = [&part.bytes[..place], &part.bytes[part.after(place)..]].concat();
-        if left.is_empty() {
+        let Ok(place) = part.find(&entry[4..]) else { return false };
+        (self.len, self.bytes) = (self.len - 1, self.bytes - entry.len());
+        if part.count == 1 {
             self.parts.remove(at);
             return true;
         }
-        *part = if place == part.last_at as usize {
-            Part::of(&left)
+        if place == usize::from(part.last_at) {
+            *part = Part::of(&part.bytes[..place]);
         } else {
-            let (count, last_at) = (part.count - 1, part.last_at - key.len() as u32);
-            Part { bytes: SharedBytes::from(&left[..]), count, last_at }
-        };
+            part.remove(place, entry.len());
+        }
         self.join(at);
         if at > 0 {
             self.join(at - 1);
@@ -196,15 +292,14 @@ impl SortedStrings {
         if let Some([one, next]) = self.parts.get(at..at + 2)
             && one.bytes.len() + next.bytes.len() <= PAIR_MIN
         {
-            self.parts[at] = Part::of(&[&one.bytes[..], &next.bytes].concat());
+            self.parts[at] = Part::of(&[&one.bytes[..], &next.bytes[..]].concat());
             self.parts.remove(at + 1);
         }
     }
 
     /// Whether it is there.
     pub fn contains(&self, string: &str) -> bool {
-        let mut key = Vec::with_capacity(4 + string.len());
-        key.string(string);
+        let key = encoded(string);
         self.parts.get(self.part_of(&key[4..])).is_some_and(|part| part.find(&key[4..]).is_ok())
     }
 
@@ -215,8 +310,7 @@ impl SortedStrings {
 
     /// Those that come after a string, in order.
     pub fn after(&self, string: &str) -> impl Iterator<Item = Cow<'_, str>> {
-        let mut key = Vec::with_capacity(4 + string.len());
-        key.string(string);
+        let key = encoded(string);
         let (at, place) = self.place_of(&key[4..], true);
         let rest = self.parts.get(at..).unwrap_or_default();
         let first = rest.first().map_or(&[][..], |part| &part.bytes[place..]);
@@ -241,8 +335,7 @@ impl SortedStrings {
 
     /// Those that begin so, for an answer.
     pub fn share_prefix(&self, prefix: &str) -> SharedStrings {
-        let mut key = Vec::with_capacity(4 + prefix.len());
-        key.string(prefix);
+        let key = encoded(prefix);
         let key = &key[4..];
         let (mut count, mut shared) = (0, Vec::new());
         let (first, mut place) = self.place_of(key, false);
@@ -259,7 +352,7 @@ impl SortedStrings {
             }
             if here > 0 {
                 count += here;
-                shared.push(SharedBytes::from(&part.bytes[begin..end]));
+                shared.push(Arc::new(part.bytes[begin..end].to_vec()));
             }
             if end < part.bytes.len() {
                 break;
@@ -293,7 +386,9 @@ mod tests {
         for part in &set.parts {
             assert!(part.bytes.len() <= PART_MAX || part.count == 1);
             let same = Part::of(&part.bytes);
-            assert_eq!((part.count, part.last_at), (same.count, same.last_at));
+            assert_eq!((part.count, part.last_at, part.head), (same.count, same.last_at, same.head));
+            let places: Vec<_> = Entries::of(&part.bytes).map(|(at, _)| at as u16).collect();
+            assert!(part.marks.iter().all(|mark| places.contains(mark)) && part.marks.is_sorted());
         }
     }
 
@@ -306,7 +401,11 @@ mod tests {
             let number = random.next(3000);
             let name = format!(
                 "{}{number:0width$}",
-                "n".repeat(number as usize % 40),
+                "n".repeat(if number.is_multiple_of(97) {
+                    number as usize * 4
+                } else {
+                    number as usize % 40
+                }),
                 width = 1 + number as usize % 9
             );
             let (grows, is_new) = (round < 3500, model.contains(&name));

@@ -127,13 +127,9 @@ fn who_comes_back_to_the_leader_itself_reads_what_it_has_written() {
     }
 }
 
-/// So many that they have their turn in parts, and a write behind them commits meanwhile.
-#[test]
-fn reads_between_two_writes_see_the_first_and_not_the_second() {
-    let mut follower = Follower::start();
-    let conn = follower.is_called(1);
+fn many_reads(count: usize) -> Vec<u8> {
     let mut reads = Vec::new();
-    for _ in 0..100 {
+    for _ in 0..count {
         reads.i32(Op::GetData.code());
         reads.bool(false);
         reads.i32(-1);
@@ -143,6 +139,48 @@ fn reads_between_two_writes_see_the_first_and_not_the_second() {
     reads.i32(-1);
     reads.bool(true);
     reads.i32(-1);
+    reads
+}
+
+/// Done in parts beside commits, it would show two moments.
+#[test]
+fn a_multi_read_that_is_under_way_is_done_before_the_leaders_next_commit() {
+    let (mut follower, other) = with_local_session();
+    let conn = follower.is_called_anew(9);
+    for asked in [conn, other] {
+        follower.is_asked(asked, Op::MultiRead, &many_reads(10_000));
+    }
+    assert!(follower.member.server.has_more());
+    assert_eq!((follower.answers(conn), follower.answers(other)), (vec![], vec![]));
+    follower.hears_of_write(at(2, 1), 1);
+    follower.commits(at(2, 1));
+    assert_eq!((follower.answers(conn), follower.answers(other)), (vec![at(2, 0)], vec![]));
+    follower.member.passes(100);
+    assert_eq!(follower.answers(other), [at(2, 1)]);
+}
+
+/// The follower cannot let the leader's commit wait, whoever else is being answered.
+#[test]
+fn one_who_wrote_behind_a_multi_read_is_answered_though_another_is_under_way() {
+    let (mut follower, other) = with_local_session();
+    let conn = follower.is_called_anew(9);
+    follower.is_asked(other, Op::MultiRead, &many_reads(10_000));
+    for _ in 0..2 {
+        follower.is_asked(conn, Op::MultiRead, &many_reads(10_000));
+    }
+    follower.is_asked_to_write(conn);
+    follower.hears_of_write(at(2, 1), 1);
+    follower.commits(at(2, 1));
+    assert_eq!(follower.answers(other), [at(2, 0)]);
+    assert_eq!(follower.answers(conn), [at(2, 0), at(2, 0), at(2, 1)]);
+}
+
+/// So many that they have their turn in parts, and a write behind them commits meanwhile.
+#[test]
+fn reads_between_two_writes_see_the_first_and_not_the_second() {
+    let mut follower = Follower::start();
+    let conn = follower.is_called(1);
+    let reads = many_reads(100);
     follower.is_asked_to_write(conn);
     for _ in 0..100 {
         follower.is_asked(conn, Op::MultiRead, &reads);

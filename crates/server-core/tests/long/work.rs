@@ -217,7 +217,10 @@ fn lists_and_multis_pay_for_their_entries() {
     m.flush();
     m.take_costliest();
     m.ask(a, multi_read(&vec![get("/none"); 10_000])).unwrap();
-    assert!((20_000..21_000).contains(&m.take_costliest()), "refused ones pay as well");
+    assert!(
+        (4_096..A_HOLD).contains(&m.take_costliest()),
+        "refused ones pay as well, and many have their turn in parts"
+    );
 }
 
 /// All that waits behind a write could be answered in the step in which the write commits.

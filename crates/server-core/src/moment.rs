@@ -1,0 +1,150 @@
+//! A multiRead of many operations is done in parts, and shows one moment all the same: no transaction is applied until it
+//! is done. What only reads goes on meanwhile.
+//!
+//! One of them at a time is under way. When it is done, transactions that wait have their turn before the next begins. A
+//! learner does not let its leader's commits wait: it does the rest of a multiRead at once.
+
+use crate::{
+    effect::Effect,
+    fifo::Waiting,
+    input::{ClientRequest, ConnId, Mono, Now},
+    read::MULTI_READ_MAX,
+    server::Server,
+    work,
+};
+use alloc::{boxed::Box, vec::Vec};
+use ostler_proto::{
+    error::ErrorCode,
+    id::Xid,
+    jute::Reader,
+    op::Op,
+    reply::{Body, OpResult},
+    request::{MultiReadOp, Request, read_multi_read_op},
+};
+
+/// Operations of a multiRead that is done in one go.
+pub(crate) const SHORT_MAX: usize = 512;
+
+/// How far a multiRead has come.
+#[derive(Debug)]
+pub(crate) struct ReadsLeft {
+    xid: Xid,
+    arrived: Mono,
+    payload: Box<[u8]>,
+    /// Where the next operation begins.
+    at: usize,
+    /// How many are left.
+    count: usize,
+    /// Whether it breaks off behind them.
+    broken: bool,
+    results: Vec<OpResult>,
+    size: usize,
+    /// What is set aside for the answer.
+    promised: usize,
+}
+
+/// Behind the request's header.
+const BODY_AT: usize = 8;
+
+impl ReadsLeft {
+    /// All of a request, if it is a multiRead of many operations.
+    pub(crate) fn of(request: &ClientRequest<'_>, arrived: Mono, promised: usize) -> Option<ReadsLeft> {
+        let Request::MultiRead { ops, broken } = &request.request else { return None };
+        (ops.len() > SHORT_MAX).then(|| ReadsLeft {
+            xid: request.xid,
+            arrived,
+            payload: request.payload.into(),
+            at: BODY_AT,
+            count: ops.len(),
+            broken: *broken,
+            results: Vec::with_capacity(ops.len()),
+            size: 0,
+            promised,
+        })
+    }
+
+    fn has_begun(&self) -> bool {
+        self.at > BODY_AT
+    }
+
+    /// The next operation; `None` at the end. It has been decoded before, so it ends early for nothing else.
+    fn next(&mut self) -> Option<MultiReadOp<'_>> {
+        self.count = self.count.checked_sub(1)?;
+        let mut reader = Reader::new(self.payload.get(self.at..)?);
+        let op = read_multi_read_op(&mut reader).ok()??;
+        self.at = self.payload.len() - reader.rest().len();
+        Some(op)
+    }
+}
+
+impl Server {
+    /// Whose multiRead has begun and is not done.
+    pub(crate) fn shown_a_moment(&self) -> Option<ConnId> {
+        let conn = self.backlog.moment?;
+        let first = self.conns.get(&conn)?.fifo.front();
+        matches!(first, Some(Waiting::Reading(left)) if left.has_begun()).then_some(conn)
+    }
+
+    /// Goes on with a multiRead for as long as there is work to spend.
+    pub(crate) fn read_many(
+        &mut self,
+        now: Now,
+        conn: ConnId,
+        mut left: Box<ReadsLeft>,
+        effects: &mut Vec<Effect>,
+    ) {
+        self.work.add(work::REQUEST);
+        let is_turn = match self.shown_a_moment() {
+            _ if left.has_begun() => true,
+            Some(_) => false,
+            None => !(self.backlog.commits && self.backlog.commits_are_next),
+        };
+        if is_turn {
+            self.backlog.moment = Some(conn);
+            while !self.work.is_spent() {
+                if self.read_next(conn, &mut left) {
+                    return self.answer_reads(now, conn, *left, effects);
+                }
+            }
+        }
+        if let Some(state) = self.conns.get_mut(&conn) {
+            state.fifo.push_front(Waiting::Reading(left));
+        }
+        self.leave_for_later(conn);
+    }
+
+    /// Does one more; whether that was all.
+    fn read_next(&mut self, conn: ConnId, left: &mut ReadsLeft) -> bool {
+        if left.size > MULTI_READ_MAX {
+            return true;
+        }
+        let Some(op) = left.next() else { return true };
+        self.work.add(work::REQUEST);
+        let result = self.multi_read_op(conn, &op);
+        left.size += result.size();
+        left.results.push(result);
+        false
+    }
+
+    fn answer_reads(&mut self, now: Now, conn: ConnId, left: ReadsLeft, effects: &mut Vec<Effect>) {
+        self.backlog.moment = None;
+        self.backlog.commits_are_next = true;
+        self.keep_no_promise(conn, left.promised);
+        let answer = match (left.size > MULTI_READ_MAX, left.broken) {
+            (true, _) => Err(ErrorCode::MarshallingError),
+            (false, true) => Ok(Body::BrokenMultiRead(left.results)),
+            (false, false) => Ok(Body::Multi(left.results)),
+        };
+        self.answer_read(now, conn, (left.xid, Op::MultiRead.code(), left.arrived), answer, effects);
+    }
+
+    /// A transaction is about to be applied, and cannot wait.
+    pub(crate) fn end_moment(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        let Some(conn) = self.shown_a_moment() else { return };
+        let first = self.conns.get_mut(&conn).and_then(|state| state.fifo.pop_front());
+        if let Some(Waiting::Reading(mut left)) = first {
+            while !self.read_next(conn, &mut left) {}
+            self.answer_reads(now, conn, *left, effects);
+        }
+    }
+}
