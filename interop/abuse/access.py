@@ -2,7 +2,8 @@
 """Long access control lists, many identities and large requests: nobody else waits for them.
 
 One client does what is dear for a server: reads behind lists of 40,000 entries with as many identities as a connection
-may have, behind 24,000 networks, setWatches of tens of thousands of paths, counts of the whole tree. Meanwhile another
+may have, behind 24,000 networks, setWatches and multiReads of tens of thousands of paths, counts of the whole tree, long
+lists of children and of ephemerals, the end of a session that has many. Meanwhile another
 client reads one znode again and again; its longest wait is what counts. The same against another server with --beside.
 """
 import os
@@ -16,8 +17,10 @@ from rig.outcome import conclude, expect  # noqa: E402
 from rig.server import Server, arguments, work_folder  # noqa: E402
 from rig.wire import GET_CHILDREN, GET_DATA, ConnectionLost, Refused, Session, digest_id, string  # noqa: E402
 
-MULTI_READ, SET_WATCHES2, COUNT_BELOW = 22, 105, 104
+CREATE, MULTI_READ, EPHEMERALS, COUNT_BELOW, SET_WATCHES2 = 1, 22, 103, 104, 105
 CHILDREN = 50_000
+IN_A_FRAME = 40_000  # paths of that length
+EPHEMERAL, EPHEMERALS_OF_ONE = 1, 20_000
 IDENTITIES = 120  # Ostler takes 128 of a connection
 TIMEOUT_MS = 120_000  # a server that stands still for long must not end the sessions
 PAUSE_S = 0.002  # between two reads of the one who waits
@@ -66,7 +69,7 @@ class Waiter(threading.Thread):
         self.session.drop()
 
 
-def prepare(port):
+def prepare(port, children):
     s = connected(port)
     s.create("/open", b"open")
     mine = digest_id(b"u%d:pw" % (IDENTITIES - 1))
@@ -74,24 +77,35 @@ def prepare(port):
     s.create("/mine", acl=strangers(40_000) + [(31, "digest", mine)])
     s.create("/networks", acl=networks(24_000))
     s.create("/p")
-    for first in range(0, CHILDREN, 500):
-        s.multi([(1, create("/p/%07d" % n)) for n in range(first, first + 500)])
+    create_many(s, children)
     s.close()
 
 
-def create(path):
-    return string(path) + struct.pack(">i", 0) + struct.pack(">i", 1) + struct.pack(">i", 31) + string("world") + string("anyone") + struct.pack(">i", 0)
+def create_many(session, count, prefix="/p/", flags=0):
+    for first in range(0, count, 500):
+        paths = ["%s%07d" % (prefix, n) for n in range(first, min(first + 500, count))]
+        session.multi([(CREATE, create(path, flags)) for path in paths])
 
 
-def attacks():
+def create(path, flags=0):
+    return string(path) + struct.pack(">i", 0) + struct.pack(">i", 1) + struct.pack(">i", 31) + string("world") + string("anyone") + struct.pack(">i", flags)
+
+
+def attacks(children):
     """(name, requests) of what one client sends at once."""
+    names, some = (GET_CHILDREN, string("/p") + b"\0"), ["/p/%07d" % (n * children // IN_A_FRAME) for n in range(IN_A_FRAME)]
     yield "100 reads in a multiRead behind 40,000 names", [(MULTI_READ, multi_read(["/names"] * 100))]
     yield "the same, ten times, behind a list that grants", [(MULTI_READ, multi_read(["/mine"] * 100))] * 10
     yield "100 reads in a multiRead behind 24,000 networks", [(MULTI_READ, multi_read(["/networks"] * 100))]
     yield "3,000 getData behind 40,000 names", [(GET_DATA, string("/names") + b"\0")] * 3000
-    yield "setWatches of %d paths" % CHILDREN, [(SET_WATCHES2, set_watches(["/p/%07d" % n for n in range(CHILDREN)]))]
+    yield "setWatches of %d paths" % len(some), [(SET_WATCHES2, set_watches(some))]
+    yield "a multiRead of %d znodes" % len(some), [(MULTI_READ, multi_read(some))]
     yield "100 counts of all znodes", [(COUNT_BELOW, string("/"))] * 100
-    yield "30 getChildren of %d" % CHILDREN, [(GET_CHILDREN, string("/p") + b"\0")] * 30
+    yield "30 getChildren of %d" % children, [names] * 30
+    # The answer of before is no good any more.
+    new = [[(CREATE, create("/p/new%d" % n)), names] for n in range(10)]
+    yield "10 getChildren of %d, each of a new list" % children, [request for pair in new for request in pair]
+    yield "20 getEphemerals of %d" % EPHEMERALS_OF_ONE, [(EPHEMERALS, string("/"))] * 20
 
 
 def connected(port):
@@ -107,7 +121,7 @@ def connected(port):
                 raise
 
 
-def against(cmd, port, name):
+def against(cmd, port, name, children):
     """The longest wait of the other client in each attack, in ms, with the attack's name."""
     found = []
 
@@ -116,18 +130,22 @@ def against(cmd, port, name):
         found.append((longest * 1000, what))
 
     with Server(cmd, os.path.join(work_folder("access"), name), port, {"maxSessionTimeout": TIMEOUT_MS}) as server:
-        prepare(server.port)
+        prepare(server.port, children)
         quiet = Waiter(server.port)
         quiet.start()
         time.sleep(1)
         quiet.end()
         tell("nothing", quiet.longest, 1)
         found.clear()
-        for what, requests in attacks():
+        for what, requests in attacks(children):
             attacker = connected(server.port)
+            if requests[0][0] == EPHEMERALS:
+                create_many(attacker, EPHEMERALS_OF_ONE, "/p/e", EPHEMERAL)
             for n in range(IDENTITIES):
                 attacker.add_auth("digest", b"u%d:pw" % n)
             tell(what, *while_one_waits(server.port, lambda: ask_all(attacker, requests)))
+            if requests[0][0] == EPHEMERALS:
+                tell("the end of their session", *while_one_waits(server.port, attacker.close))
             attacker.drop()
         tell("%d identities" % (10 * IDENTITIES), *while_one_waits(server.port, lambda: too_many_identities(server.port)))
     return max(found)
@@ -169,11 +187,12 @@ def main():
     args = arguments(
         __doc__,
         beside={"metavar": "CMDS", "default": "", "help": "comma-separated servers to measure as well, java3.9 for example"},
+        children={"type": int, "default": CHILDREN, "metavar": "N", "help": "of one znode (default: %(default)s)"},
         most={"type": float, "default": 250, "metavar": "MS", "help": "the wait that is a failure (default: %(default)s)"},
     ).parse_args()
-    longest, what = against(args.server, args.port, "server")
+    longest, what = against(args.server, args.port, "server", args.children)
     for at, cmd in enumerate(filter(None, args.beside.split(","))):
-        against(cmd, args.port + 1 + at, os.path.basename(cmd.split()[0]))
+        against(cmd, args.port + 1 + at, os.path.basename(cmd.split()[0]), args.children)
     expect(longest <= args.most, "somebody waited %.0f ms for an answer: %s" % (longest, what))
     return "nobody waited longer than %.1f ms (%s)" % (longest, what)
 

@@ -99,9 +99,6 @@ impl Server {
     /// Applies a transaction, tells its watchers, answers whoever waits for it here.
     pub(crate) fn commit(&mut self, now: Now, proposal: &Outstanding, effects: &mut Vec<Effect>) {
         let record = TxnRecord::read(&proposal.record.0).expect("a record is checked before it is logged");
-        if !self.syncs.is_empty() {
-            self.end_wait_of_own(now, record.header.session, effects);
-        }
         self.end_moment(now, effects);
         self.answer_what_came_before(now, proposal, record.header.session, effects);
         let mut events = core::mem::take(&mut self.events);
