@@ -7,8 +7,8 @@ use crate::{
     sight::Sight,
     wire::{
         Ask, Watched, auth, check, check_watches, children, children2, close_session, create, delete, exists,
-        exists_and_watch, get, get_acl, get_and_watch, multi, ping, remove_watches, set, set_acl,
-        set_watches, sync, watch_always,
+        get, get_acl, get_and_watch, multi, ping, reconfig, remove_watches, set, set_acl,
+        set_one_shot_watches, set_watches, sync, watch_always,
     },
 };
 use ostler_proto::{
@@ -18,7 +18,7 @@ use ostler_proto::{
     jute::Writer,
     op::Op,
     reply::{Body, OpResult, Reply},
-    stat::{EphemeralOwner, StatPersisted},
+    stat::{EphemeralOwner, ExtendedTypes, StatPersisted},
 };
 use ostler_server_core::{CoreConfig, auth::digest_id, work::WORK_PER_HOLD};
 use ostler_tree::Tree;
@@ -135,38 +135,67 @@ fn a_changed_list_has_another_verdict() {
     }
 }
 
-#[test]
-fn requests_that_are_nothing_special_take_little_in_a_large_tree() {
-    let mut m = with_children(50_000, EphemeralOwner::NONE, CoreConfig::default());
-    let a = m.join();
-    m.take_costliest();
-    let asks: [Ask; 17] = [
-        get("/p"),
-        get_and_watch("/p"),
-        exists("/p"),
-        exists_and_watch("/p/none"),
-        get_acl("/p"),
-        count_below("/"),
-        watch_always("/", true),
-        watch_always("/p", false),
-        check_watches("/", 3),
-        remove_watches("/", 3),
-        who_am_i(),
-        sync("/"),
-        ping(),
-        set("/p", b"new"),
-        create("/p/new").into(),
-        delete("/p/new"),
-        set_acl("/p", &[Acl::world(Perms::ALL)], -1),
-    ];
-    for ask in asks {
-        let code = ask.code;
-        let answer = m.ask(a, ask);
-        assert!(answer.is_ok() || answer == Err(ErrorCode::NoNode), "{answer:?}");
-        let steps = m.take_costliest();
-        assert!((1..=LITTLE).contains(&steps), "{steps} for operation {code}");
+/// One request of each operation, in a tree where `/p` has many children.
+fn request_of(op: Op) -> Ask {
+    match op {
+        Op::Create => create("/p/new").into(),
+        Op::Create2 => create("/p/new2").with_stat().into(),
+        Op::CreateContainer => create("/p/container").container().into(),
+        Op::CreateTtl => create("/p/ttl").ttl(1000).into(),
+        Op::Delete => delete("/p/0000000"),
+        Op::DeleteContainer => Ask::new(op, |out| out.string("/p/0000001")),
+        Op::SetData => set("/p", b"new"),
+        Op::SetAcl => set_acl("/p", &[Acl::world(Perms::ALL)], -1),
+        Op::Check => check("/p", -1),
+        Op::Multi => multi(&[check("/p", -1)]),
+        Op::Reconfig => reconfig(None, Some("7")),
+        Op::Sync => sync("/p"),
+        Op::CreateSession => Ask::new(op, |_| ()),
+        Op::CloseSession => close_session(),
+        Op::Exists => exists("/p"),
+        Op::GetData => get("/p"),
+        Op::GetAcl => get_acl("/p"),
+        Op::GetChildren => children("/p"),
+        Op::GetChildren2 => children2("/p", true),
+        Op::GetAllChildrenNumber => count_below("/"),
+        Op::GetEphemerals => ephemerals("/"),
+        Op::MultiRead => multi_read(&[get("/p"), children("/p")]),
+        Op::WhoAmI => who_am_i(),
+        Op::Ping => ping(),
+        Op::Auth => auth("digest", b"u0:pw"),
+        Op::Sasl => Ask::new(op, |out| out.buffer(Some(b"token"))),
+        Op::AddWatch => watch_always("/p", true),
+        Op::CheckWatches => check_watches("/p", 3),
+        Op::RemoveWatches => remove_watches("/p", 3),
+        Op::SetWatches => set_one_shot_watches(0, &Watched { data: &["/p"], ..Watched::default() }),
+        Op::SetWatches2 => set_watches(0, &Watched { recursive: &["/p"], ..Watched::default() }),
     }
-    assert_eq!(m.ask(a, count_below("/p")), Ok(Body::Count(50_000)));
+}
+
+#[test]
+fn a_request_of_each_operation_takes_little_in_a_large_tree() {
+    let config = CoreConfig::default();
+    let types = ExtendedTypes { enabled: true, ..config.types };
+    let mut m = with_children(50_000, EphemeralOwner::NONE, CoreConfig { types, ..config });
+    let watcher = m.join();
+    m.send(watcher, watch_always("/", true));
+    let all: Vec<Op> = (-100..=200).filter_map(Op::from_code).collect();
+    assert_eq!(all.len(), 31, "an operation that is not tried");
+    for op in all {
+        let client = m.join();
+        m.ask(client, watch_always("/p", false)).unwrap();
+        m.take_costliest();
+        m.send(client, request_of(op));
+        m.flush();
+        let steps = m.take_costliest();
+        let is_list = matches!(op, Op::GetChildren | Op::GetChildren2 | Op::MultiRead);
+        let most = if is_list { 50_000 / 300 + LITTLE } else { LITTLE };
+        assert!((1..=most).contains(&steps), "{steps} for {op:?}");
+        m.hang_up(client);
+        m.flush();
+    }
+    let client = m.join();
+    assert_eq!(m.ask(client, count_below("/p")), Ok(Body::Count(50_000 + 4 - 1)));
 }
 
 /// One answer cannot be given in parts. It pays for its size, so that nothing else is done in the same hold.
