@@ -133,7 +133,7 @@ class SessionSteps:
         good = protocol.connect(LONG_TIMEOUT)
         self._exchange(slot, self.rng.choice((
             protocol.frame(b""), protocol.frame(good[:10]), protocol.frame(good[:27]), protocol.frame(good[:35]),
-            b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b"\0\x10\0\0" + good, protocol.frame(b"\xff" * 40),
+            b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b"\0\x10\0\0" + good, protocol.frame(b"\xfe" * 40),
         )))
 
     def four_letter_word(self, slot):
