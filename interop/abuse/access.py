@@ -15,12 +15,12 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from rig.outcome import conclude, expect  # noqa: E402
 from rig.server import Server, arguments, work_folder  # noqa: E402
-from rig.wire import GET_CHILDREN, GET_DATA, ConnectionLost, Refused, Session, digest_id, string  # noqa: E402
+from rig.wire import CREATE, EPHEMERAL, GET_CHILDREN, GET_DATA, GET_EPHEMERALS, ConnectionLost, Refused, Session, digest_id, string  # noqa: E402
 
-CREATE, MULTI_READ, EPHEMERALS, COUNT_BELOW, SET_WATCHES2 = 1, 22, 103, 104, 105
+MULTI_READ, COUNT_BELOW, SET_WATCHES2 = 22, 104, 105
 CHILDREN = 50_000
 IN_A_FRAME = 40_000  # paths of that length
-EPHEMERAL, EPHEMERALS_OF_ONE = 1, 20_000
+EPHEMERALS_OF_ONE = 20_000
 IDENTITIES = 120  # Ostler takes 128 of a connection
 TIMEOUT_MS = 120_000  # a server that stands still for long must not end the sessions
 PAUSE_S = 0.002  # between two reads of the one who waits
@@ -105,7 +105,7 @@ def attacks(children):
     # The answer of before is no good any more.
     new = [[(CREATE, create("/p/new%d" % n)), names] for n in range(10)]
     yield "10 getChildren of %d, each of a new list" % children, [request for pair in new for request in pair]
-    yield "20 getEphemerals of %d" % EPHEMERALS_OF_ONE, [(EPHEMERALS, string("/"))] * 20
+    yield "20 getEphemerals of %d" % EPHEMERALS_OF_ONE, [(GET_EPHEMERALS, string("/"))] * 20
 
 
 def connected(port):
@@ -139,12 +139,12 @@ def against(cmd, port, name, children):
         found.clear()
         for what, requests in attacks(children):
             attacker = connected(server.port)
-            if requests[0][0] == EPHEMERALS:
+            if requests[0][0] == GET_EPHEMERALS:
                 create_many(attacker, EPHEMERALS_OF_ONE, "/p/e", EPHEMERAL)
             for n in range(IDENTITIES):
                 attacker.add_auth("digest", b"u%d:pw" % n)
             tell(what, *while_one_waits(server.port, lambda: ask_all(attacker, requests)))
-            if requests[0][0] == EPHEMERALS:
+            if requests[0][0] == GET_EPHEMERALS:
                 tell("the end of their session", *while_one_waits(server.port, attacker.close))
             attacker.drop()
         tell("%d identities" % (10 * IDENTITIES), *while_one_waits(server.port, lambda: too_many_identities(server.port)))

@@ -392,12 +392,11 @@ fn multi_create(mut create: Create<'_>) -> Result<Create<'_>> {
 fn read_multi_read<'a>(r: &mut Reader<'a>) -> Result<Request<'a>> {
     let (mut ops, mut broken) = (Vec::new(), false);
     loop {
-        let before = r.clone();
-        if MultiHeader::read(r)?.done {
+        let header = MultiHeader::read(r)?;
+        if header.done {
             return Ok(Request::MultiRead { ops, broken });
         }
-        *r = before;
-        match read_multi_read_op(r)? {
+        match read_after(header, r)? {
             Some(op) if !broken => ops.push(op),
             _ => broken = true,
         }
@@ -406,7 +405,10 @@ fn read_multi_read<'a>(r: &mut Reader<'a>) -> Result<Request<'a>> {
 
 /// One operation of a multiRead; `None` if it has no path.
 pub fn read_multi_read_op<'a>(r: &mut Reader<'a>) -> Result<Option<MultiReadOp<'a>>> {
-    let header = MultiHeader::read(r)?;
+    read_after(MultiHeader::read(r)?, r)
+}
+
+fn read_after<'a>(header: MultiHeader, r: &mut Reader<'a>) -> Result<Option<MultiReadOp<'a>>> {
     let op = Op::from_code(header.code).filter(|op| matches!(op, Op::GetData | Op::GetChildren));
     let op = op.ok_or(JuteError::UnknownType(header.code))?;
     let path = r.string()?;

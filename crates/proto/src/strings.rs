@@ -32,14 +32,14 @@ impl Parts {
         self.count
     }
 
-    /// What follows the number of strings: each part is some strings as they are encoded.
+    /// The encoded strings, some in each part, without their number in front.
     pub fn parts(&self) -> &[Arc<Vec<u8>>] {
         &self.parts
     }
 }
 
 impl SharedStrings {
-    /// Of so many strings, which are encoded in these parts.
+    /// A vector of `count` strings that are encoded in these parts.
     pub fn of_parts(count: usize, parts: Vec<Arc<Vec<u8>>>) -> SharedStrings {
         let len = parts.iter().map(|part| part.len()).sum();
         SharedStrings::Parts(Arc::new(Parts { count, len, parts }))

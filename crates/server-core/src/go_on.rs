@@ -26,7 +26,7 @@ pub(crate) struct Backlog {
     pub(crate) sessions: bool,
     /// Whose turn it is first.
     commits_first: bool,
-    /// Whose multiRead is under way, if it still is, see [`crate::moment`].
+    /// The connection whose multiRead is under way, if it still is, see [`crate::moment`].
     pub(crate) moment: Option<ConnId>,
     /// Transactions that wait are applied before another multiRead begins.
     pub(crate) commits_are_next: bool,

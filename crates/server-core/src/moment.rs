@@ -8,17 +8,16 @@ use crate::{
     effect::Effect,
     fifo::Waiting,
     input::{ClientRequest, ConnId, Mono, Now},
-    read::MULTI_READ_MAX,
+    read::{MULTI_READ_MAX, multi_read_answer},
     server::Server,
     work,
 };
 use alloc::{boxed::Box, vec::Vec};
 use ostler_proto::{
-    error::ErrorCode,
     id::Xid,
     jute::Reader,
     op::Op,
-    reply::{Body, OpResult},
+    reply::OpResult,
     request::{MultiReadOp, Request, read_multi_read_op},
 };
 
@@ -39,7 +38,7 @@ pub(crate) struct ReadsLeft {
     broken: bool,
     results: Vec<OpResult>,
     size: usize,
-    /// What is set aside for the answer.
+    /// Bytes set aside for the answer.
     promised: usize,
 }
 
@@ -78,7 +77,7 @@ impl ReadsLeft {
 }
 
 impl Server {
-    /// Whose multiRead has begun and is not done.
+    /// The connection whose multiRead has begun and is not done.
     pub(crate) fn shown_a_moment(&self) -> Option<ConnId> {
         let conn = self.backlog.moment?;
         let first = self.conns.get(&conn)?.fifo.front();
@@ -130,11 +129,7 @@ impl Server {
         self.backlog.moment = None;
         self.backlog.commits_are_next = true;
         self.keep_no_promise(conn, left.promised);
-        let answer = match (left.size > MULTI_READ_MAX, left.broken) {
-            (true, _) => Err(ErrorCode::MarshallingError),
-            (false, true) => Ok(Body::BrokenMultiRead(left.results)),
-            (false, false) => Ok(Body::Multi(left.results)),
-        };
+        let answer = multi_read_answer(left.results, left.size, left.broken);
         self.answer_read(now, conn, (left.xid, Op::MultiRead.code(), left.arrived), answer, effects);
     }
 

@@ -144,12 +144,11 @@ impl Server {
                     let result = self.multi_read_op(conn, op);
                     size += result.size();
                     results.push(result);
-                    // A frame of a few kilobytes can ask for gigabytes, which no frame can answer.
                     if size > MULTI_READ_MAX {
-                        return Err(ErrorCode::MarshallingError);
+                        break;
                     }
                 }
-                Ok(if *broken { Body::BrokenMultiRead(results) } else { Body::Multi(results) })
+                multi_read_answer(results, size, *broken)
             }
             Request::Ping => Ok(Body::None),
             Request::Sync(path) => Ok(sync_body(path.as_deref())),
@@ -344,6 +343,15 @@ impl Server {
     /// Whether requests of a connection are taken.
     pub fn is_open(&self, conn: ConnId) -> bool {
         self.conns.get(&conn).is_some_and(|state| matches!(state.phase, Phase::Open { .. }))
+    }
+}
+
+/// A frame of a few kilobytes can ask for gigabytes, which no frame can answer.
+pub(crate) fn multi_read_answer(results: Vec<OpResult>, size: usize, broken: bool) -> Answer {
+    match (size > MULTI_READ_MAX, broken) {
+        (true, _) => Err(ErrorCode::MarshallingError),
+        (false, true) => Ok(Body::BrokenMultiRead(results)),
+        (false, false) => Ok(Body::Multi(results)),
     }
 }
 

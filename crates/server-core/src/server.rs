@@ -499,7 +499,7 @@ impl Server {
         }
     }
 
-    /// What was set aside for an answer is not needed any more.
+    /// Frees the bytes that were set aside for an answer.
     pub(crate) fn keep_no_promise(&mut self, conn: ConnId, promised: usize) {
         if let Some(state) = self.conns.get_mut(&conn) {
             state.promised -= promised;

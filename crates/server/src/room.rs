@@ -100,7 +100,7 @@ impl Room {
     }
 }
 
-/// What an answer shares with the tree and with other answers.
+/// Bytes that an answer shares with the tree and with other answers.
 pub(crate) trait Shared {
     /// The same for all that share it.
     fn address(&self) -> usize;
@@ -128,7 +128,7 @@ impl Shared for Arc<Parts> {
     }
 }
 
-/// It, in an answer.
+/// Shared bytes, counted for as long as an answer has them.
 #[derive(Debug)]
 pub(crate) struct Lent<S: Shared> {
     shared: S,

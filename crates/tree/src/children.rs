@@ -71,12 +71,14 @@ impl Names {
         short.iter().map(|(_, child)| path::name(child).into()).chain(long)
     }
 
-    fn share(&self) -> SharedStrings {
+    /// For an answer, and how many pieces it took to make it.
+    fn share(&self) -> (SharedStrings, usize) {
         match self {
             Names::Short(list) => {
-                SharedStrings::encode(list.names.iter().map(|(_, child)| path::name(child)))
+                let names = list.names.iter().map(|(_, child)| path::name(child));
+                (SharedStrings::encode(names), list.names.len())
             }
-            Names::Long(list) => list.share(),
+            Names::Long(list) => (list.share(), list.parts()),
         }
     }
 }
@@ -304,14 +306,10 @@ impl Families {
 
     /// The same for an answer, and how many pieces it took to make it.
     pub fn share(&self, parent: &str) -> (SharedStrings, usize) {
-        let Some(family) = self.find(parent).map(|index| self.at(index)) else {
-            return (SharedStrings::encode([].into_iter()), 0);
-        };
-        let pieces = match &family.names {
-            Names::Short(list) => list.names.len(),
-            Names::Long(list) => list.parts(),
-        };
-        (family.names.share(), pieces)
+        match self.find(parent) {
+            Some(index) => self.at(index).names.share(),
+            None => (SharedStrings::encode([].into_iter()), 0),
+        }
     }
 }
 

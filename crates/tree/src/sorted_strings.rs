@@ -137,7 +137,7 @@ impl Part {
         }
     }
 
-    /// Gives up a string of so many bytes that is not the last.
+    /// Removes a string of `len` encoded bytes that is not the last.
     fn remove(&mut self, place: usize, len: usize) {
         Arc::make_mut(&mut self.bytes).drain(place..place + len);
         self.count -= 1;

@@ -3,22 +3,16 @@
 use crate::{
     member::{Client, Member},
     sight::Sight,
-    wire::{Ask, children, create, get, multi, set},
+    wire::{children, create, get, set},
+    work::{A_HOLD, multi_read},
 };
 use ostler_proto::{
     error::ErrorCode,
     id::Xid,
-    op::Op,
     reply::{Body, OpResult, Reply},
 };
-use ostler_server_core::work::WORK_PER_HOLD;
 
-const A_HOLD: u64 = WORK_PER_HOLD + 256;
 const MANY: usize = 20_000;
-
-fn multi_read(asks: &[Ask]) -> Ask {
-    Ask { code: Op::MultiRead.code(), ..multi(asks) }
-}
 
 fn with_data(data: &[u8]) -> (Member, Client, Client) {
     let mut m = Member::new();
@@ -29,7 +23,7 @@ fn with_data(data: &[u8]) -> (Member, Client, Client) {
     (m, a, b)
 }
 
-/// What each part of a multiRead's answer says.
+/// The answer of each operation in a multiRead, as text.
 fn shown(m: &mut Member, client: Client, xid: Xid) -> Vec<String> {
     let Ok(Body::Multi(results)) = m.reply(client, xid).result else { panic!("it is answered") };
     let data = results.iter().map(|result| match result {

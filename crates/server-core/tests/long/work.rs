@@ -24,12 +24,12 @@ use ostler_server_core::{CoreConfig, auth::digest_id, work::WORK_PER_HOLD};
 use ostler_tree::Tree;
 
 /// What one input may take: a hold, and the last piece in it.
-const A_HOLD: u64 = WORK_PER_HOLD + 256;
+pub(crate) const A_HOLD: u64 = WORK_PER_HOLD + 256;
 /// What a request takes that is nothing special, whatever the tree has become.
 const LITTLE: u64 = 24;
 
 /// Of getData and getChildren.
-fn multi_read(asks: &[Ask]) -> Ask {
+pub(crate) fn multi_read(asks: &[Ask]) -> Ask {
     Ask { code: Op::MultiRead.code(), ..multi(asks) }
 }
 
