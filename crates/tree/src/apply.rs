@@ -5,7 +5,7 @@ use crate::{
     digest::DigestEntry,
     quota::{self, QuotaNode},
     table::SharedZnode,
-    tree::Tree,
+    tree::{Tree, is_root_or_named},
     znode::Znode,
 };
 use alloc::{borrow::Cow, string::String, vec::Vec};
@@ -140,6 +140,9 @@ impl Tree {
         let Some(parent_path) = path::parent(&create.path) else {
             return Outcome::Failed(ErrorCode::BadArguments.code());
         };
+        if !is_root_or_named(&create.path) {
+            return Outcome::Failed(ErrorCode::BadArguments.code());
+        }
         let is_new = self.table.get(&create.path).is_none();
         let Some(parent) = self.table.get_mut(parent_path) else {
             return Outcome::Failed(ErrorCode::NoNode.code());

@@ -25,6 +25,6 @@ pub use acl_table::{AclId, AclRef};
 pub use apply::{Change, Outcome, TreeEvent};
 pub use freeze::FrozenTree;
 pub use overlay::{Overlay, PendingNode};
-pub use tree::Tree;
+pub use tree::{RestoreError, Tree};
 pub use watch::{WatchMode, WatchTable, WatcherId};
 pub use znode::{DetachedZnode, Znode};

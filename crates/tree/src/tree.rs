@@ -65,6 +65,12 @@ pub enum RestoreError {
         /// The znode.
         path: ArcStr,
     },
+    /// A znode has no name of its own: its path ends with a slash.
+    #[error("znode {path:?} has an empty name")]
+    NoName {
+        /// The znode.
+        path: ArcStr,
+    },
     /// A znode came twice, or there was no root before it.
     #[error("znode {path} comes twice")]
     Twice {
@@ -137,6 +143,9 @@ impl Tree {
         let path = node.path.clone();
         if self.table.get(&path).is_some() {
             return Err(RestoreError::Twice { path });
+        }
+        if !is_root_or_named(&path) {
+            return Err(RestoreError::NoName { path });
         }
         let acl = match acl {
             (-1, _) => AclId::OPEN,
@@ -466,6 +475,12 @@ impl Tree {
             self.recount_usage(&path);
         }
     }
+}
+
+/// Whether this may be the path of a znode whose parent is in the tree. An empty name would make a child's path,
+/// put together of its parent's and its name, the path of another znode.
+pub(crate) fn is_root_or_named(path: &str) -> bool {
+    path == "/" || !path.ends_with('/')
 }
 
 fn after<'a>(paths: &'a BTreeSet<ArcStr>, path: &str) -> btree_set::Range<'a, ArcStr> {

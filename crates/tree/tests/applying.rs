@@ -5,10 +5,10 @@ use ostler_proto::{
     acl::{Acl, Perms},
     error::ErrorCode,
     id::{SessionId, Zxid},
-    stat::{ExtendedTypes, Stat},
+    stat::{ExtendedTypes, Stat, StatPersisted},
     txn::{CreateTxn, DIGEST_VERSION, Txn, TxnCreateKind, TxnDigest, TxnHeader, TxnRecord},
 };
-use ostler_tree::{Change, Outcome, Tree, TreeEvent};
+use ostler_tree::{Change, Outcome, RestoreError, Tree, TreeEvent};
 
 const ME: SessionId = SessionId(0x0100_0000_0000_0001);
 const TYPES: ExtendedTypes = ExtendedTypes { enabled: true, emulate_353: false };
@@ -121,6 +121,21 @@ fn nothing_is_created_below_nothing_or_without_a_path() {
     assert_eq!(applied.create("a"), failed(ErrorCode::BadArguments));
     assert_eq!((applied.told(), applied.tree.node_count()), (vec![], 4));
     assert_eq!(applied.tree.last_processed(), Zxid(2), "they have their places all the same");
+}
+
+/// The children of the root would be the root again, without end.
+#[test]
+fn a_znode_without_a_name_is_not_created_and_not_restored() {
+    let mut applied = Applied::fresh();
+    for path in ["//", "/zookeeper/"] {
+        assert_eq!(applied.create(path), failed(ErrorCode::BadArguments));
+        let stat = StatPersisted::default();
+        let restored = applied.tree.restore_node(path, None, stat, (-1, None));
+        assert_eq!(restored, Err(RestoreError::NoName { path: path.into() }));
+    }
+    assert_eq!(applied.tree.children("/").collect::<Vec<_>>(), ["zookeeper"]);
+    applied.apply(delete("/"));
+    assert!(applied.tree.get("/").is_none());
 }
 
 /// A record of a fuzzy snapshot's range. The parent's counters go forward only.

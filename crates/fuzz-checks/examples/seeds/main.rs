@@ -306,7 +306,9 @@ fn odd_snapshots(seeds: &Seeds) -> io::Result<()> {
         ("twice", [root.clone(), node("/a", 0), node("/a", 0)].concat()),
         ("root-twice", [root.clone(), node("/a", 0), root.clone()].concat()),
         ("no-root", node("/zookeeper", 0)),
-        ("below-an-ephemeral", [root, node("/a", 77), node("/a/b", 0)].concat()),
+        ("below-an-ephemeral", [root.clone(), node("/a", 77), node("/a/b", 0)].concat()),
+        ("no-name", [node("", 5), node("//", 0)].concat()),
+        ("no-name-below", [root, node("/a", 5), node("/a/", 0)].concat()),
     ] {
         // No sessions, no ACLs.
         let body = [&[0; 8][..], &nodes].concat();
