@@ -60,6 +60,13 @@ class Member(Server):
             return {}
         return dict(line.split("\t", 1) for line in text.splitlines() if "\t" in line)
 
+    def elections(self):
+        """Its record of the last elections; nothing of a Java server, which keeps none."""
+        try:
+            return four_letter_word(self.port, "elec")
+        except OSError:
+            return ""
+
     def log_text(self):
         if not os.path.exists(self.log):
             return ""
@@ -157,6 +164,7 @@ class Cluster:
                 return self.members[leaders[0]]
             time.sleep(0.02)
         logs = "".join("\n--- server %d: %s" % (m.number, m.log_tail(600)) for m in self.running())
+        logs += "".join("\n--- elections of server %d: %s" % (m.number, m.elections()) for m in self.running())
         raise NotServing("no quorum within %d s, modes %s%s" % (timeout, modes, logs))
 
     def look_same(self, without_digests=(), mixtures=()):
