@@ -82,8 +82,8 @@ enum Role {
     Looking,
     /// Elected; it reigns once a quorum has its history.
     Leading(Box<Leading>),
-    /// A leader is known, and is being connected to.
-    Dialling,
+    /// A leader is known, and is being connected to, since then.
+    Dialling(Mono),
     /// Connected.
     Learning(Box<Learner>),
 }
@@ -281,7 +281,7 @@ impl Ensemble {
         match &self.role {
             Role::Leading(leading) => Some(leading),
             Role::Learning(learner) => learner.master.as_ref().map(|master| &master.observers),
-            Role::Looking | Role::Dialling => None,
+            Role::Looking | Role::Dialling(_) => None,
         }
     }
 }
@@ -351,7 +351,7 @@ impl Server {
                     self.tick_learning(now, effects);
                     self.tick_observers(now, effects);
                 }
-                Role::Looking | Role::Dialling => {}
+                Role::Looking | Role::Dialling(_) => {}
             }
         }
     }
@@ -439,7 +439,7 @@ impl Server {
                 let master = learner.master.iter();
                 effects.extend(master.flat_map(ObserverMaster::links).map(Effect::HangUp));
             }
-            Role::Looking | Role::Dialling => {}
+            Role::Looking | Role::Dialling(_) => {}
         }
         ensemble.delayed.clear();
         ensemble.being_synced.clear();

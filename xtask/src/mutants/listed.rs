@@ -43,6 +43,10 @@ pub(super) fn list(mut command: Command) -> Result<Vec<Mutant>> {
     if !output.status.success() {
         bail!("cargo mutants --list: {}", String::from_utf8_lossy(&output.stderr).trim());
     }
+    if output.stdout.trim_ascii().is_empty() {
+        // So it says that a diff is about none of its files.
+        return Ok(Vec::new());
+    }
     let found: Value = serde_json::from_slice(&output.stdout).context("cargo mutants --list --json")?;
     let all = found.as_array().context("cargo mutants lists something else")?;
     all.iter().map(|one| read(one).with_context(|| format!("cargo mutants lists {one}"))).collect()

@@ -59,6 +59,11 @@ impl Callers {
         }
     }
 
+    /// Whether this server has a connection to the other's election port.
+    pub(super) fn is_linked(&self, server: ServerId) -> bool {
+        self.linked.contains(&server)
+    }
+
     pub(super) fn whence(&self, link: LinkId, server: ServerId) -> Whence {
         let place = self.places.get(&link).copied().unwrap_or_default();
         Whence { place, linked: self.linked.contains(&server) }

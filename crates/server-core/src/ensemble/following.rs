@@ -5,7 +5,7 @@ use super::{
     reconfig::is_reconfig,
 };
 use crate::{
-    effect::{Effect, PeerMessage, PersistOp},
+    effect::{Effect, LearnerMaster, PeerMessage, PersistOp},
     input::Now,
     server::{Outstanding, Server},
 };
@@ -23,12 +23,16 @@ use ostler_zab::{
     learning::{FromLeader, HangUp, Learning, LearningOutput},
 };
 
+/// A leader that has just been elected, and whose election port has a connection to this server, may open its quorum
+/// port for so long. Upstream's counts votes for 200 ms after the last one came; this server may have elected it at once.
+const LEADER_BEGINS_WITHIN_MS: u64 = 5_000;
+
 impl Server {
     pub(crate) fn leader_link(&mut self, now: Now, term: u64, link: LinkId, effects: &mut Vec<Effect>) {
         let standing = self.standing();
         let knows_secrets = !self.config.passwords.secrets.is_empty();
         let Some(ensemble) = &mut self.ensemble else { return };
-        if ensemble.term != term || !matches!(ensemble.role, Role::Dialling) {
+        if ensemble.term != term || !matches!(ensemble.role, Role::Dialling(_)) {
             return effects.push(Effect::HangUp(link));
         }
         let learning = Learning::new(standing, ensemble.is_observer());
@@ -50,12 +54,17 @@ impl Server {
 
     pub(crate) fn leader_unreachable(&mut self, now: Now, term: u64, effects: &mut Vec<Effect>) {
         let Some(ensemble) = &mut self.ensemble else { return };
-        if ensemble.term == term && matches!(ensemble.role, Role::Dialling) {
-            if let Some(leader) = ensemble.leader.filter(|leader| ensemble.master == Some(*leader)) {
-                ensemble.election.failed(now.mono, leader);
-            }
-            self.look(now, Why::LeaderUnreachable, effects);
+        let Role::Dialling(since) = ensemble.role else { return };
+        if ensemble.term != term {
+            return;
         }
+        if let Some(leader) = ensemble.leader.filter(|leader| ensemble.master == Some(*leader)) {
+            if ensemble.callers.is_linked(leader) && now.mono < since.after(LEADER_BEGINS_WITHIN_MS) {
+                return effects.push(Effect::Dial { term, to: LearnerMaster::Leader(leader) });
+            }
+            ensemble.election.failed(now.mono, leader);
+        }
+        self.look(now, Why::LeaderUnreachable, effects);
     }
 
     pub(super) fn tick_learning(&mut self, now: Now, effects: &mut Vec<Effect>) {
@@ -345,7 +354,7 @@ impl Server {
                     master.lives(now.mono, link);
                 }
             }
-            Role::Looking | Role::Dialling => {}
+            Role::Looking | Role::Dialling(_) => {}
         }
     }
 

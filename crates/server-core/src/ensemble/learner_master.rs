@@ -123,7 +123,7 @@ impl Server {
     /// The leader is known: it, or one of its followers, is to be connected to.
     pub(super) fn dial(&mut self, now: Now, leader: ServerId, effects: &mut Vec<Effect>) {
         let Some(ensemble) = &mut self.ensemble else { return };
-        ensemble.role = Role::Dialling;
+        ensemble.role = Role::Dialling(now.mono);
         let (to, may_wait) = if ensemble.is_observer() {
             ensemble.next_master(leader)
         } else {

@@ -147,6 +147,10 @@ fn last_dial(member: &Member) -> Option<(u64, LearnerMaster)> {
     })
 }
 
+fn dials(member: &Member) -> usize {
+    member.effects.iter().filter(|effect| matches!(effect, Effect::Dial { .. })).count()
+}
+
 fn votes_for_three(member: &mut Member) {
     let epoch = Epoch(member.server.tree().last_processed().epoch().0.max(1));
     let candidate = Candidate { epoch, zxid: member.server.tree().last_processed(), id: ServerId(3) };
@@ -190,6 +194,31 @@ fn that_a_leader_cannot_be_reached_counts_while_it_is_dialled() {
     let term = elects_three(&mut member);
     member.step(Input::LeaderUnreachable { term });
     assert_eq!(searches(&member), 2);
+}
+
+/// A Java server counts votes for 200 ms more, and 200 after each that comes meanwhile.
+#[test]
+fn a_leader_whose_election_port_is_connected_may_open_its_quorum_port_late() {
+    let searches = |member: &Member| member.server.elections().unwrap().searches.len();
+    let mut member = looking();
+    member.step(Input::ElectionLink { peer: ServerId(3), up: true });
+    let term = elects_three(&mut member);
+    for _ in 0..2 {
+        member.passes(1_000);
+        let before = dials(&member);
+        member.step(Input::LeaderUnreachable { term });
+        assert_eq!((dials(&member), searches(&member)), (before + 1, 1));
+    }
+    member.step(Input::ElectionLink { peer: ServerId(3), up: false });
+    member.step(Input::LeaderUnreachable { term });
+    assert_eq!(searches(&member), 2, "it is gone");
+
+    let mut member = looking();
+    member.step(Input::ElectionLink { peer: ServerId(3), up: true });
+    let term = elects_three(&mut member);
+    member.passes(5_000);
+    member.step(Input::LeaderUnreachable { term });
+    assert_eq!(searches(&member), 2, "it has had its time");
 }
 
 /// A leader may end just when it is elected, but not again and again.

@@ -1,6 +1,6 @@
 //! Votes that come when this server has decided already.
 
-use super::{Election, ElectionOutput, Phase, Verdict, Why};
+use super::{Election, ElectionOutput, Phase, Verdict, Why, beats};
 use crate::{quorum::Electorate, time::Mono};
 use alloc::vec::Vec;
 use ostler_proto::{
@@ -46,7 +46,13 @@ impl Election {
             _ if from == own.id && vote.round > settled.round => true,
             // It has not heard of this election, or not counted the votes yet.
             PeerState::Looking if vote.round < settled.round => false,
-            PeerState::Looking if from == own.id && candidate.id == own.id => false,
+            // If it has not heard of this server's leader yet, it will back that one.
+            PeerState::Looking
+                if vote.round == settled.round && beats(candidate, Some(own), electorate).is_none() =>
+            {
+                doubts.remove(&from);
+                false
+            }
             _ => {
                 doubts.insert(from, candidate.id);
                 !electorate.is_quorum(|server| doubts.get(&server).is_none_or(|backed| *backed == own.id))

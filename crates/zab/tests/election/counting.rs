@@ -120,14 +120,14 @@ fn who_backs_the_elected_one_in_the_end_is_no_doubt() {
     hand.hear(3, Looking, 1, (1, 5, 5));
     hand.hear(5, Looking, 1, (1, 5, 5));
     assert!(is_elected(&hand));
-    for (backed, left) in [(4, "2, 3 and 5"), (5, "all but 4")] {
-        hand.hear(1, Looking, 1, (1, 5, backed));
-        hand.hear(4, Looking, 1, (1, 5, 4));
+    for (backed, left) in [((1, 6, 4), "2, 3 and 5"), ((1, 5, 5), "all but 4")] {
+        hand.hear(1, Looking, 1, backed);
+        hand.hear(4, Looking, 1, (1, 6, 4));
         assert!(!is_mistaken(&hand), "{left}");
     }
-    hand.hear(3, Looking, 1, (1, 5, 4));
+    hand.hear(3, Looking, 1, (1, 6, 4));
     assert!(!is_mistaken(&hand), "1, 2 and 5");
-    hand.hear(1, Looking, 1, (1, 5, 4));
+    hand.hear(1, Looking, 1, (1, 6, 4));
     assert!(is_mistaken(&hand), "2 and 5");
 }
 
@@ -229,8 +229,8 @@ fn who_observes_and_who_is_late_raise_no_doubt() {
     hand.hear(1, Looking, 0, (1, 5, 1));
     hand.hear(3, Looking, 0, (1, 5, 1));
     assert!(!is_mistaken(&hand));
-    hand.hear(1, Looking, 1, (1, 5, 1));
-    hand.hear(3, Looking, 1, (1, 5, 1));
+    hand.hear(1, Looking, 1, (2, 0, 1));
+    hand.hear(3, Looking, 1, (2, 0, 1));
     assert!(is_mistaken(&hand), "both back another one in this round");
 }
 

@@ -20,7 +20,7 @@ fn who_has_decided_goes_on_with_its_record() {
     hand.hear(1, Looking, 1, (1, 5, 2));
     assert!(!hand.election.is_looking());
     let decided = Verdict::Ignored(Why::Decided);
-    assert_eq!(hand.hear(3, Looking, 1, (1, 4, 3)), decided);
+    assert_eq!(hand.hear(3, Looking, 1, (1, 5, 3)), decided);
     assert_eq!(hand.sent(), [(3, 2)]);
     let told_one =
         Happening::ToldOne { to: ServerId(3), state: Leading, candidate: Some(candidate(1, 5, 2)), round: 1 };
@@ -222,6 +222,22 @@ fn who_follows_a_server_that_backs_another_itself_looks_again() {
     hand.hear(3, Looking, 1, (1, 5, 4));
     assert!(!hand.out.contains(&ElectionOutput::Mistaken), "the others may elect it even so");
     hand.hear(4, Looking, 1, (1, 5, 4));
+    assert_eq!(hand.out.last(), Some(&ElectionOutput::Mistaken));
+}
+
+/// Of four. A Java server's answer of before may come behind its vote in this round; another server has just started.
+#[test]
+fn a_vote_for_a_worse_candidate_in_this_round_is_no_doubt() {
+    let mut hand = Hand::looking();
+    hand.electorate = Electorate::of(Quorum::majority([1, 2, 3, 4].map(ServerId)));
+    hand.election.link(Mono(1), ServerId(3), false, &hand.electorate, &mut hand.out);
+    hand.hear(1, Looking, 1, (1, 5, 4));
+    hand.hear(4, Looking, 1, (1, 5, 4));
+    assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(4) }));
+    hand.hear(4, Following, 0, (1, 5, 3));
+    hand.hear(3, Looking, 1, (1, 5, 3));
+    assert!(!hand.out.contains(&ElectionOutput::Mistaken), "3 is to hear of 4 yet");
+    hand.hear(3, Looking, 2, (1, 5, 3));
     assert_eq!(hand.out.last(), Some(&ElectionOutput::Mistaken));
 }
 
