@@ -341,6 +341,18 @@ mod tests {
         assert_eq!(java_hash("\u{1f600}"), (0xd83d_u32 * 31 + 0xde00) ^ (0xd83d * 31 + 0xde00) >> 16);
     }
 
+    /// A short list has upstream's order, a long one that of the names' bytes.
+    #[test]
+    fn a_list_is_long_from_a_number_or_a_size_on() {
+        let is_sorted = |count: usize, len: usize| {
+            let names: alloc::vec::Vec<_> = (0..count).map(|n| format!("{n:0len$}")).collect();
+            ordered(&names.iter().map(|name| &**name).collect::<alloc::vec::Vec<_>>()).is_sorted()
+        };
+        assert!(!is_sorted(SHORT_MAX, 8) && is_sorted(SHORT_MAX + 1, 8));
+        let len = SHORT_MAX_BYTES / 512;
+        assert!(!is_sorted(512, len) && is_sorted(512, len + 1));
+    }
+
     #[test]
     fn every_one_of_many_parents_is_found() {
         let mut families = Families::default();

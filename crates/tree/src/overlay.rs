@@ -310,4 +310,28 @@ mod tests {
         overlay.retire(Zxid(2));
         assert!(overlay.is_empty());
     }
+
+    #[test]
+    fn a_session_has_what_is_pending_of_its_ephemerals() {
+        let (types, mine) = (ExtendedTypes::default(), SessionId(7));
+        let mut tree = Tree::fresh(types);
+        let owned =
+            |owner: i64| StatPersisted { ephemeral_owner: EphemeralOwner(owner), ..Default::default() };
+        for (path, owner) in [("/stays", 7), ("/goes", 7), ("/other", 8)] {
+            tree.restore_node(path, None, owned(owner), (-1, None)).unwrap();
+        }
+        let mut overlay = Overlay::new(&tree);
+        let of = |overlay: &Overlay, session| {
+            overlay.ephemerals(&tree, session, types).iter().map(|path| path.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(of(&overlay, mine), ["/goes", "/stays"]);
+        overlay.put(&tree, Zxid(1), "/goes", None);
+        for (path, owner) in [("/comes", 7), ("/others", 8)] {
+            let node = PendingNode::new(path, None, owned(owner), None);
+            overlay.put(&tree, Zxid(2), path, Some(node));
+        }
+        assert_eq!(of(&overlay, mine), ["/comes", "/stays"]);
+        assert_eq!(of(&overlay, SessionId(8)), ["/other", "/others"]);
+        assert_eq!(of(&overlay, SessionId(9)), [""; 0]);
+    }
 }

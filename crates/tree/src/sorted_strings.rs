@@ -443,6 +443,47 @@ mod tests {
     }
 
     #[test]
+    fn a_search_begins_near_its_end() {
+        let bytes: Vec<u8> = (0..100).flat_map(|n| encoded(&format!("{n:08}"))).collect();
+        let part = Part::of(&bytes);
+        // A seventh of a hundred is 14.
+        assert_eq!(part.marks, [1, 2, 3, 4, 5, 6].map(|n| n * 14 * 12));
+        assert_eq!(part.head, *b"00000000\0\0\0\0\0\0\0\0");
+        assert_eq!(Part::of(&encoded("a name of many letters")).head, *b"a name of many l");
+        assert_eq!(Part::of(&encoded("a")).marks, [0; MARKS]);
+        let mut grows = Part::of(&encoded("0"));
+        for n in 1..16 {
+            grows.insert(&encoded(&format!("{n:x}")), grows.bytes.len());
+        }
+        assert_eq!(grows.marks, [1, 2, 3, 4, 5, 6].map(|n| n * 2 * 5));
+    }
+
+    #[test]
+    fn a_part_that_is_too_long_is_halved() {
+        let mut set = SortedStrings::default();
+        // Each comes before the others; an encoded one takes 32 bytes.
+        let mut names: Vec<_> = (0..65).map(|n| format!("{:028}", 999 - n)).collect();
+        names.iter().for_each(|name| assert!(set.insert(name)));
+        let lens =
+            |set: &SortedStrings| set.parts.iter().map(|part| part.bytes.len() / 32).collect::<Vec<_>>();
+        assert_eq!(lens(&set), [33, 32]);
+        // One that is longer than a part stands alone.
+        names.push(format!("{:028}{}", 951, "x".repeat(PART_MAX)));
+        assert!(set.insert(&names[65]));
+        assert_eq!(set.parts.iter().map(|part| part.count).collect::<Vec<_>>(), [17, 1, 16, 32]);
+        names.sort();
+        assert!(set.iter().eq(names.iter().map(|name| &**name)));
+    }
+
+    #[test]
+    fn what_begins_with_a_string_begins_with_that_string() {
+        let mut set = SortedStrings::default();
+        ["a", "ab", "b"].iter().for_each(|name| assert!(set.insert(name)));
+        assert_eq!(set.share_prefix("a"), SharedStrings::encode(["a", "ab"].into_iter()));
+        assert!(set.after("a").eq(["ab", "b"]));
+    }
+
+    #[test]
     fn strings_in_order_fill_their_parts_and_few_left_over_do_not_keep_many() {
         let mut set = SortedStrings::default();
         let names: Vec<_> = (0..10_000).map(|n| format!("{n:08}")).collect();

@@ -5,7 +5,7 @@ use ostler_proto::{
     acl::{Acl, Perms},
     error::ErrorCode,
     id::{SessionId, Zxid},
-    stat::{ExtendedTypes, Stat, StatPersisted},
+    stat::{EphemeralOwner, ExtendedTypes, Stat, StatPersisted},
     txn::{CreateTxn, DIGEST_VERSION, Txn, TxnCreateKind, TxnDigest, TxnHeader, TxnRecord},
 };
 use ostler_tree::{Change, Outcome, RestoreError, Tree, TreeEvent};
@@ -330,6 +330,43 @@ fn a_quota_counts_what_is_below_it() {
     applied.apply(delete("/zookeeper/quota/q/zookeeper_limits"));
     assert_eq!(applied.tree.quota("/q"), None);
     applied.has_the_digest_of_its_znodes();
+}
+
+fn restored(nodes: &[(&str, i64)], sessions: &[i64]) -> Tree {
+    let mut tree = Tree::fresh(TYPES);
+    for (path, owner) in nodes {
+        let stat = StatPersisted { ephemeral_owner: EphemeralOwner(*owner), ..StatPersisted::default() };
+        tree.restore_node(path, Some(b"four"), stat, (-1, None)).unwrap();
+    }
+    tree.finish_restore(Zxid(9), sessions.iter().map(|id| (SessionId(*id), 4_000)), None);
+    tree
+}
+
+#[test]
+fn a_quota_of_a_snapshot_counts_what_is_there() {
+    let quota = "/zookeeper/quota/q";
+    let (limits, stats) = (format!("{quota}/zookeeper_limits"), format!("{quota}/zookeeper_stats"));
+    let tree = restored(&[("/q", 0), ("/q/a", 0), (quota, 0), (&limits, 0), (&stats, 0), ("/o", 0)], &[]);
+    let (limited, _, usage) = tree.quota("/q/b").unwrap();
+    assert_eq!((limited, usage.count, usage.bytes), ("/q", 2, 8));
+    assert_eq!(tree.quota("/o"), None);
+}
+
+#[test]
+fn ephemerals_of_a_snapshot_go_with_their_session() {
+    let nodes = [("/a", 1), ("/b", 2), ("/b2", 2), ("/c", 0), ("/d", 3)];
+    let mut tree = restored(&nodes, &[1, 3]);
+    let all = |tree: &Tree, after| {
+        tree.ephemerals_after(after).map(|(session, path)| (session.0, path.into_owned())).collect::<Vec<_>>()
+    };
+    let listed = |nodes: &[(&str, i64)]| -> Vec<(i64, String)> {
+        nodes.iter().filter(|(_, owner)| *owner > 0).map(|(path, owner)| (*owner, (*path).into())).collect()
+    };
+    assert_eq!(all(&tree, None), listed(&nodes));
+    assert_eq!(all(&tree, Some((SessionId(2), "/b"))), listed(&nodes[2..]));
+    assert_eq!(all(&tree, Some((SessionId(2), "/x"))), listed(&nodes[4..]));
+    assert_eq!(tree.drop_orphaned_ephemerals(), ["/b", "/b2"]);
+    assert_eq!(all(&tree, None), listed(&[nodes[0], nodes[4]]));
 }
 
 #[test]
