@@ -8,6 +8,7 @@ use ostler_proto::{
     connect::ConnectRequest,
     id::{SessionId, Zxid},
     password::password_of,
+    request::{MultiReadOp, PathWatch, Request},
 };
 use ostler_server_core::{CoreConfig, Input};
 
@@ -469,6 +470,32 @@ fn what_waits_to_be_read_keeps_a_session() {
     m.flush();
     assert!(!m.server.is_open(slow.conn), "then it ends like any other");
     m.step(Input::Alive { conn: slow.conn });
+}
+
+/// Bytes of the data, the names or the lists, without what is beside them.
+#[test]
+fn it_is_known_how_long_an_answer_will_be() {
+    let mut m = Member::new();
+    let a = m.join();
+    for path in ["/p", "/p/one", "/p/two"] {
+        m.ask(a, create(path).data(b"12345")).unwrap();
+    }
+    m.ask(a, create("/e").data(b"").ephemeral()).unwrap();
+    let size = |request: &Request<'_>| m.server.answer_size(a.conn, request);
+    let read = |path: &str| PathWatch { path: path.to_owned().into(), watch: false };
+    assert_eq!(size(&Request::GetData(read("/p"))), 5);
+    assert_eq!(size(&Request::GetData(read("/none"))), 0);
+    let names = 4 + 2 * (4 + 3);
+    assert_eq!(size(&Request::GetChildren2(read("/p"))), names);
+    assert_eq!(size(&Request::GetEphemerals { prefix: None }), 4 + 2);
+    assert_eq!(size(&Request::Exists(read("/p"))), 0);
+    let many = |times: usize| {
+        let pair = [MultiReadOp::GetData("/p".into()), MultiReadOp::GetChildren("/p".into())];
+        Request::MultiRead { ops: pair.iter().cycle().take(times).cloned().collect(), broken: false }
+    };
+    assert_eq!(size(&many(4)), 2 * (5 + names));
+    assert_eq!(size(&many(512)), 256 * (5 + names));
+    assert!(size(&many(513)) > 1 << 20, "as long as it may be");
 }
 
 /// What waits behind writes counts before it is answered, for its connection and for all of them.
