@@ -7,7 +7,7 @@ import shutil
 import time
 from collections import namedtuple
 
-from checks import Reigns, Verdict, interval, judge, line_differs, numbers_out_of_line, reads_that_go_back
+from checks import Epochs, Verdict, interval, judge, line_differs, numbers_out_of_line, reads_that_go_back
 from ensemble.cluster import patiently
 from ensemble.load import LOST
 from ground import Ground
@@ -43,7 +43,7 @@ class Campaign:
             self.ground.start_all()
             self.cluster.wait_quorum()
             self.load = RecordedLoad(self.cluster.ports(), self.seed, History())
-            self.reigns = Reigns(self.cluster).start()
+            self.epochs = Epochs(self.cluster).start()
             self.load.start()
             return self._rounds(plan, until, look_every)
         finally:
@@ -68,16 +68,16 @@ class Campaign:
         finally:
             self._count()
             self.load.abandon()
-            self.reigns.stop()
+            self.epochs.stop()
 
     def _count(self):
         """Adds what was asked and answered since this was called last."""
         now = self._counts()
         self.report.acknowledged += now[0] - self.counted[0]
         self.report.unknown += now[1] - self.counted[1]
-        self.report.reigns += len(self.reigns.leader_of) - self.counted[2]
+        self.report.epochs += len(self.epochs.leader_of) - self.counted[2]
         self.report.ended += self.ground.ended - self.counted[3]
-        self.counted = (*now, len(self.reigns.leader_of), self.ground.ended)
+        self.counted = (*now, len(self.epochs.leader_of), self.ground.ended)
 
     # ---- one round ----
     def _round(self, faults):
@@ -137,9 +137,9 @@ class Campaign:
                 expect_equal(member.digest_mismatches(), 0, "digest mismatches of server %d" % member.number)
                 expect("panicked at" not in member.log_text(), "server %d panicked: %s" % (member.number, member.log_tail()))
         expect_equal(load.expired, 0, "sessions that ended although their clients came back in time")
-        for text in self.reigns.wrong:
+        for text in self.epochs.wrong:
             self._wrong(text)
-        self.reigns.wrong.clear()
+        self.epochs.wrong.clear()
         patiently(lambda: sweep(self.cluster.running()[0].port))
         report.looks += 1
         self.rounds = []

@@ -75,7 +75,7 @@ def line_differs(created, unknown, present):
             yield "%s is there with %r, which nobody wrote or somebody was told of as another" % (path, present[path])
 
 
-class Reigns:
+class Epochs:
     """Looks at all servers all the time: an epoch has one leader."""
 
     def __init__(self, cluster):
@@ -99,7 +99,7 @@ class Reigns:
                     self.saw(int(about["Zxid"], 16), member.number)
 
     def saw(self, zxid, number):
-        """A leader that has committed in its reign."""
+        """A leader that has committed in its epoch."""
         epoch, count = zxid >> 32, zxid & 0xFFFFFFFF
         if count == 0:
             return

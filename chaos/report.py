@@ -32,7 +32,7 @@ class Report:
     undecided: int = 0
     stale_syncs: int = 0
     numbers: int = 0
-    reigns: int = 0
+    epochs: int = 0
     ended: int = 0
 
     def fault(self, text, kinds):
@@ -44,9 +44,9 @@ class Report:
     def summary(self):
         return (
             "%d rounds in %.0f s, %d operations acknowledged, %d unknown, none lost; %d registers linearizable (%d operations%s), "
-            "%d reads after sync of a replaced leader; %d sequence numbers, %d reigns; %d servers ended by a broken disk" % (
+            "%d reads after sync of a replaced leader; %d sequence numbers, %d epochs; %d servers ended by a broken disk" % (
                 self.rounds, self.seconds, self.acknowledged, self.unknown, self.registers, self.operations,
-                ", %d not decided" % self.undecided if self.undecided else "", self.stale_syncs, self.numbers, self.reigns,
+                ", %d not decided" % self.undecided if self.undecided else "", self.stale_syncs, self.numbers, self.epochs,
                 self.ended))
 
 
@@ -73,7 +73,7 @@ def beside(ours, theirs):
             row = report.rows[kind.name]
             cells += [_verdict(row), row.times, "%.1f" % row.recovery_s]
         lines.append(tuple(cells))
-    for name in ("rounds", "acknowledged", "unknown", "registers", "undecided", "stale_syncs", "numbers", "reigns", "ended"):
+    for name in ("rounds", "acknowledged", "unknown", "registers", "undecided", "stale_syncs", "numbers", "epochs", "ended"):
         lines.append((name.replace("_", " "), getattr(ours, name), "", "", getattr(theirs, name), "", ""))
     return "\n".join(_columns(lines))
 

@@ -115,7 +115,7 @@ def checks(args, port):
             Check("failover", "ensemble/failover.py", common + ["--rounds", "3" if args.quick else "50"]),
             Check("emptied", "ensemble/emptied.py", common + (["--peers", "java3.9"] if args.quick else [])),
             Check("lost-disk", "ensemble/lost_disk.py", common),
-            Check("idle-reign", "ensemble/idle_reign.py", common),
+            Check("idle-epoch", "ensemble/idle_epoch.py", common),
             Check("rolling", "ensemble/rolling.py", common),
             Check("from-one", "ensemble/from_one.py", common),
             Check("strangers", "abuse/peers.py", common),

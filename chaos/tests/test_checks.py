@@ -5,7 +5,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "interop")]
-from checks import Reigns, Verdict, judge, line_differs, numbers_out_of_line, reads_that_go_back  # noqa: E402
+from checks import Epochs, Verdict, judge, line_differs, numbers_out_of_line, reads_that_go_back  # noqa: E402
 from history import PLAIN_READ, READ, SYNC_READ, WRITE, Operation  # noqa: E402
 
 WRITTEN = Operation(0, WRITE, 0, 1, "a", 1)
@@ -42,12 +42,12 @@ class Checks(unittest.TestCase):
         self.assertEqual(len(list(line_differs(created, {"x"}, {"/n0": "x"}))), 1)
 
     def test_an_epoch_with_two_leaders(self):
-        reigns = Reigns(None)
+        epochs = Epochs(None)
         for zxid, number in ((0x100000001, 1), (0x200000000, 2), (0x100000005, 1), (0x200000001, 2)):
-            reigns.saw(zxid, number)
-        self.assertEqual(reigns.wrong, [])
-        reigns.saw(0x200000007, 3)
-        self.assertEqual(len(reigns.wrong), 1)
+            epochs.saw(zxid, number)
+        self.assertEqual(epochs.wrong, [])
+        epochs.saw(0x200000007, 3)
+        self.assertEqual(len(epochs.wrong), 1)
 
 
 if __name__ == "__main__":

@@ -292,7 +292,7 @@ class Ensemble:
         for member in others:
             member.start()
         self.cluster.wait_quorum(among=others)
-        # Back before the first write of the new reign: Java cuts a log within one epoch only, else it sends the tree.
+        # Back before the first write of the new epoch: Java cuts a log within one epoch only, else it sends the tree.
         leader.start()
         self.cluster.wait_quorum()
         session = Session(self._leader().port)

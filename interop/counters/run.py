@@ -22,8 +22,8 @@ OF_THE_MOMENT = ("open_file_descriptor_count", "outstanding_requests", "num_aliv
 # chance.
 OF_A_LEARNERS_MASTER = ("diff_count", "inflight_diff_count", "inflight_snap_count", "revalidate_count", "snap_count")
 
-# Of one reign: Java forgets them whenever the leader changes, so what is left of a role's requests is chance.
-OF_A_REIGN = ("last_client_response_size", "max_client_response_size", "min_client_response_size", "packets_received",
+# Of one epoch: Java forgets them whenever the leader changes, so what is left of a role's requests is chance.
+OF_AN_EPOCH = ("last_client_response_size", "max_client_response_size", "min_client_response_size", "packets_received",
               "packets_sent")
 
 
@@ -46,7 +46,7 @@ def check():
     for role in ("follower", "observer"):
         # What stands still everywhere is told once.
         findings += [f for f in compare(Figures(java, role), Figures(ours, role), role)
-                     if f.name not in known and f.name not in OF_A_LEARNERS_MASTER + OF_A_REIGN]
+                     if f.name not in known and f.name not in OF_A_LEARNERS_MASTER + OF_AN_EPOCH]
     findings += not_reset(Figures(java_reset), Figures(ours_reset), Figures(ours[-len(ours_reset):]))
     findings = [finding for finding in findings if finding.name not in OF_THE_MOMENT]
     unexcused = [finding for finding in findings if not excuses.of(finding)]

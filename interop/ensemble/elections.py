@@ -94,7 +94,7 @@ class Walk:
         self.links.start()
         leader.start()
         self.cluster.wait_quorum()
-        until("the old leader is part of the new reign", lambda: self.latest()["kind"] == "joined")
+        until("the old leader is part of the new epoch", lambda: self.latest()["kind"] == "joined")
         expect("was never committed" in self.latest()["summary"], "what only the old leader had is taken back")
         self.cluster.look_same()
         self.show("the old leader's return")

@@ -71,7 +71,7 @@ class Trial:
         self._first_write(high)
 
     def _first_write(self, leader):
-        """A Java follower turns away who has seen the zxid with which the reign began, until it has a later one."""
+        """A Java follower turns away who has seen the zxid with which the epoch began, until it has a later one."""
         session = Session(leader.port)
         session.create("/begun", b"")
         session.close()

@@ -50,7 +50,7 @@ pub struct KeepingOptions {
 #[derive(Debug)]
 pub struct Reloaded {
     /// Of the act.
-    pub term: u64,
+    pub search_id: u64,
     /// What the files hold now.
     pub restored: Restored,
 }
@@ -157,8 +157,8 @@ impl Persistence {
                 // them the log alone could go on behind a gap that nothing shows.
                 let cut = self.log.truncate_after(to)?;
                 tracing::info!(%to, files = cut.removed.len(), cut = ?cut.cut, "the log was cut back");
-                if let Some(term) = reload {
-                    return Ok(Some(Reloaded { term, restored: self.read_cut(to)? }));
+                if let Some(search_id) = reload {
+                    return Ok(Some(Reloaded { search_id, restored: self.read_cut(to)? }));
                 }
                 remove_snapshots_after(disk, &folders.snapshots, to)?;
             }

@@ -158,24 +158,21 @@ impl<'a> Unfinished<'a> {
         Ok(Unfinished { writer, nodes: nodes.peekable(), trailer })
     }
 
-    /// Writes znodes to the last. Asks now and then, with the bytes written so far, whether to go on.
-    pub fn advance(&mut self, go_on: impl Fn(u64) -> bool) -> Result<(), StorageError> {
+    /// Writes znodes to the last. Asks now and then, with the bytes written so far, whether to go on. Returns whether all
+    /// are written.
+    pub fn advance(&mut self, go_on: impl Fn(u64) -> bool) -> Result<bool, StorageError> {
         let mut asked = self.writer.written();
         while let Some(node) = self.nodes.peek() {
             if self.writer.written() - asked >= PACE_EVERY {
                 asked = self.writer.written();
                 if !go_on(asked) {
-                    break;
+                    return Ok(false);
                 }
             }
             self.writer.node(&node.path, node.data.as_deref(), node.acl.to_disk(), &node.stat)?;
             self.nodes.next();
         }
-        Ok(())
-    }
-
-    pub fn is_written(&mut self) -> bool {
-        self.nodes.peek().is_none()
+        Ok(true)
     }
 
     fn finish(self) -> Result<(), StorageError> {

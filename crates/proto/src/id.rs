@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// Transaction id: the epoch (whose reign) in the upper 32 bits, the count of writes in it in the lower.
+/// Transaction id: the epoch (a leader's time) in the upper 32 bits, the count of writes in it in the lower.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Zxid(pub u64);
 
@@ -25,7 +25,7 @@ impl Zxid {
         self.0 as i64
     }
 
-    /// Whose reign.
+    /// Whose epoch.
     pub fn epoch(self) -> Epoch {
         Epoch((self.0 >> 32) as u32)
     }
@@ -58,7 +58,7 @@ impl fmt::Display for Zxid {
     }
 }
 
-/// The reign of one leader.
+/// The epoch of one leader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Epoch(pub u32);
 

@@ -2,7 +2,7 @@
 
 mod whereabouts;
 
-pub use whereabouts::{Likeness, OtherEnsemble};
+pub use whereabouts::{HostComparison, OtherEnsemble};
 
 use crate::id::ServerId;
 use alloc::{

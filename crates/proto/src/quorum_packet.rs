@@ -107,9 +107,9 @@ pub enum Packet<'a> {
         /// As in a proposal.
         record: Cow<'a, [u8]>,
     },
-    /// The history before is the leader's; its reign begins when a quorum has acknowledged this.
+    /// The history before is the leader's; its epoch begins when a quorum has acknowledged this.
     NewLeader {
-        /// The reign.
+        /// The epoch.
         epoch: Epoch,
         /// Its configuration.
         config: Cow<'a, str>,
@@ -128,7 +128,7 @@ pub enum Packet<'a> {
         /// Who.
         info: LearnerInfo,
     },
-    /// The reign has begun: clients may be served.
+    /// The epoch has begun: clients may be served.
     UpToDate,
     /// What the learner has is the beginning of what follows.
     Diff(Zxid),

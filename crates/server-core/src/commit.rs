@@ -5,10 +5,10 @@ use crate::{
     access,
     config::CoreConfig,
     effect::{CloseReason, Effect, PeerMessage, PersistOp},
-    ensemble::{Held, is_reconfig},
-    fifo::{AnswerForm, Numbered, Waiting},
+    ensemble::{GatedAct, is_reconfig},
+    fifo::{AnswerForm, TxnOfWrite, Waiting},
     input::{ClientRequest, ConnId, Mono, Now},
-    server::{Outstanding, Phase, Server, Syncing, UNANSWERED},
+    server::{Outstanding, Phase, Server, SyncWaiter, UNANSWERED},
     work,
 };
 use alloc::{boxed::Box, vec::Vec};
@@ -31,22 +31,22 @@ impl Server {
     /// The disk has reached `seq`: this server's own acknowledgement of all proposals up to there.
     pub(crate) fn persisted(&mut self, now: Now, seq: PersistSeq, effects: &mut Vec<Effect>) {
         self.gate.reached(seq);
-        let term = self.term();
+        let search_id = self.search_id();
         let mut own = None;
         while let Some(held) = self.gate.pop() {
             match held {
-                Held::Own { term: of, zxid, made_ms } if of == term => {
+                GatedAct::Own { search_id: of, zxid, made_ms } if of == search_id => {
                     if self.ensemble.is_some() {
                         self.stats.writes.own_ack_ms.add(now.since_wall(made_ms));
                     }
                     own = Some(zxid);
                 }
-                Held::Step { term: of, step } if of == term => self.released(now, step, effects),
-                Held::Own { .. } | Held::Step { .. } => {}
+                GatedAct::Step { search_id: of, step } if of == search_id => self.released(now, step, effects),
+                GatedAct::Own { .. } | GatedAct::Step { .. } => {}
             }
         }
-        // What was held back may have ended the reign.
-        if let Some(durable) = own.filter(|_| self.term() == term) {
+        // What was held back may have ended the epoch.
+        if let Some(durable) = own.filter(|_| self.search_id() == search_id) {
             self.acknowledged(now, self.config.server, durable, effects);
         }
     }
@@ -249,12 +249,12 @@ impl Server {
         let Some(Waiting::Write { xid, numbered, code, form, arrived }) = state.fifo.pop_front() else {
             panic!("{committed} committed for {conn:?}, which waits for no write");
         };
-        if let Numbered::Here(zxid) = numbered {
+        if let TxnOfWrite::Here(zxid) = numbered {
             assert_eq!(zxid, committed, "writes of {conn:?} commit out of order");
         }
         let phase = state.phase;
         let moved = matches!(outcome, Outcome::Failed(code) if code == ErrorCode::SessionMoved.code());
-        if moved && matches!(numbered, Numbered::ByLeader { .. }) {
+        if moved && matches!(numbered, TxnOfWrite::ByLeader { .. }) {
             // It may have been a late write of another server's connection, with the number of this one.
             return self.close(conn, CloseReason::SessionMoved, effects);
         }
@@ -367,11 +367,11 @@ impl Server {
         let applied = self.tree.last_processed();
         while self.syncs.front().is_some_and(|(after, _)| *after <= applied) {
             match self.syncs.pop_front() {
-                Some((_, Syncing::Client(conn) | Syncing::ComeBack(conn))) => self.drain(now, conn, effects),
-                Some((_, Syncing::Learner(link))) => {
+                Some((_, SyncWaiter::Client(conn) | SyncWaiter::ComeBack(conn))) => self.drain(now, conn, effects),
+                Some((_, SyncWaiter::Learner(link))) => {
                     effects.push(Effect::ToPeer { link, message: PeerMessage::Packet(Packet::Sync) });
                 }
-                Some((_, Syncing::Session { learner, session, valid })) => {
+                Some((_, SyncWaiter::Session { learner, session, valid })) => {
                     let lives = self.sessions.get(session).is_some_and(|state| !state.closing);
                     let packet = Packet::Revalidated { session, valid: valid && lives };
                     effects.push(Effect::ToPeer { link: learner, message: PeerMessage::Packet(packet) });
@@ -384,14 +384,14 @@ impl Server {
     /// The leader has sent all that was proposed before the oldest sync that was forwarded to it.
     pub(crate) fn synced(&mut self, now: Now, effects: &mut Vec<Effect>) {
         let conn = match self.syncs.pop_front() {
-            Some((_, Syncing::Client(conn))) => conn,
-            Some((_, Syncing::ComeBack(conn))) => return self.end_wait(now, conn, effects),
-            Some((_, Syncing::Learner(link))) => {
+            Some((_, SyncWaiter::Client(conn))) => conn,
+            Some((_, SyncWaiter::ComeBack(conn))) => return self.end_wait(now, conn, effects),
+            Some((_, SyncWaiter::Learner(link))) => {
                 let message = PeerMessage::Packet(Packet::Sync);
                 return effects.push(Effect::ToPeer { link, message });
             }
             // A learner answers for no session.
-            Some((_, Syncing::Session { .. })) | None => return,
+            Some((_, SyncWaiter::Session { .. })) | None => return,
         };
         let Some(state) = self.conns.get_mut(&conn) else { return };
         for waiting in &mut state.fifo {
@@ -427,7 +427,7 @@ impl Server {
     }
 
     fn consider_snapshot(&mut self, record_len: usize, effects: &mut Vec<Effect>) {
-        if self.snapshots.is_due(&self.config, record_len) {
+        if self.snapshots.count_record(&self.config, record_len) {
             self.stats.snapshots += 1;
             let seq = self.gate.issue();
             effects.push(Effect::Persist { seq, op: PersistOp::RollLog });
@@ -457,8 +457,8 @@ impl SnapshotPlan {
         self.running = false;
     }
 
-    /// Counts a record; true when a snapshot is to begin now.
-    fn is_due(&mut self, config: &CoreConfig, record_len: usize) -> bool {
+    /// Counts a record. Returns true if a snapshot has to begin now.
+    fn count_record(&mut self, config: &CoreConfig, record_len: usize) -> bool {
         self.txns += 1;
         self.log_bytes += record_len as u64;
         let within = |limit: u64| limit / 2 + self.spread % (limit / 2 + 1);

@@ -2,10 +2,10 @@
 
 use crate::{
     effect::{CloseReason, Effect},
-    fifo::{AnswerForm, Numbered, Waiting},
+    fifo::{AnswerForm, TxnOfWrite, Waiting},
     input::{ConnId, Mono, Now},
     passwords::Verdict,
-    server::{Phase, Pipeline, Server, Syncing, UNANSWERED},
+    server::{Phase, Pipeline, Server, SyncWaiter, UNANSWERED},
     session::Owner,
 };
 use ostler_proto::{
@@ -92,7 +92,7 @@ impl Server {
             }
             _ => {
                 let txn = Txn::CreateSession { timeout_ms };
-                Numbered::Here(self.append(now, session, 0, txn, Some(conn), effects))
+                TxnOfWrite::Here(self.append(now, session, 0, txn, Some(conn), effects))
             }
         };
         let (code, form, arrived) = (Op::CreateSession.code(), AnswerForm::Connected, now.mono);
@@ -248,7 +248,7 @@ impl Server {
         };
         let Some(state) = self.conns.get_mut(&conn) else { return };
         state.fifo.push_back(Waiting::UnderWay { until });
-        self.syncs.push_back((until, Syncing::ComeBack(conn)));
+        self.syncs.push_back((until, SyncWaiter::ComeBack(conn)));
     }
 
     /// The leader has said whether a session lives that a client came back with.

@@ -45,7 +45,7 @@ pub enum CloseReason {
 
 /// Whom a learner follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LearnerMaster {
+pub enum DialTarget {
     /// The leader, at its quorum port.
     Leader(ServerId),
     /// A follower, at its port for observers.
@@ -79,7 +79,7 @@ pub enum PersistOp {
     Truncate {
         /// The last transaction that stays.
         to: Zxid,
-        /// The server's [`Effect::Dial`] term, if the tree has some of what goes.
+        /// The server's [`Effect::Dial`]'s search, if the tree has some of what goes.
         reload: Option<u64>,
     },
     /// Write a configuration into the files beside zoo.cfg: the one in force, or one that may come to be.
@@ -159,9 +159,9 @@ pub enum Effect {
     /// [`Input::LeaderUnreachable`]: crate::Input::LeaderUnreachable
     Dial {
         /// To be given back with the answer.
-        term: u64,
+        search_id: u64,
         /// Whom.
-        to: LearnerMaster,
+        to: DialTarget,
     },
     /// Send something to a learner, or to the leader.
     ToPeer {
@@ -175,7 +175,7 @@ pub enum Effect {
     /// [`Input::LogRead`]: crate::Input::LogRead
     ReadLog {
         /// To be given back with the answer.
-        term: u64,
+        search_id: u64,
         /// The learner that lacks them.
         link: LinkId,
         /// The last that it has.

@@ -1,20 +1,20 @@
-//! A server's part in an ensemble: it looks for a leader, reigns, or goes along with one that does.
+//! A server's part in an ensemble: it looks for a leader, leads, or follows.
 //!
 //! What is agreed on stays in one place, whoever leads: `tree` has what is committed, `outstanding` what is
-//! logged after it. A reign that ends leaves both; only what was prepared and not logged is forgotten.
+//! logged after it. An epoch that ends leaves both; only what was prepared and not logged is forgotten.
 
-mod callers;
-pub mod chronicle;
+mod pending_learners;
+pub mod election_history;
 mod config;
 mod following;
 mod forwarding;
-mod kinship;
-mod learner_master;
+mod same_ensemble;
+mod dial_target;
 pub(crate) mod local_sessions;
 mod observer_master;
 mod read_only;
 mod reconfig;
-mod reign;
+mod leading;
 
 use crate::{
     config::CoreConfig,
@@ -39,14 +39,14 @@ use ostler_proto::{
 use ostler_tree::{Overlay, Tree};
 use ostler_zab::{
     Election, ElectionOutput, Electorate, History,
-    leading::{FromLearner, Leading, LinkId, Standing},
+    leading::{FromLearner, Leading, LinkId, DurableState},
     learning::Learning,
 };
 
-use chronicle::Why;
+use election_history::Why;
 pub use config::EnsembleConfig;
-pub use learner_master::Observing;
-use learner_master::Wandering;
+pub use dial_target::ObserverOptions;
+use dial_target::MasterRetry;
 pub use local_sessions::LocalSessions;
 use observer_master::ObserverMaster;
 use read_only::ReadOnly;
@@ -54,11 +54,11 @@ pub(crate) use reconfig::is_reconfig;
 
 /// What waits for the disk.
 #[derive(Debug)]
-pub(crate) enum Held {
+pub(crate) enum GatedAct {
     /// This server's own acknowledgement as a leader.
-    Own { term: u64, zxid: Zxid, made_ms: i64 },
+    Own { search_id: u64, zxid: Zxid, made_ms: i64 },
     /// Anything else.
-    Step { term: u64, step: Step },
+    Step { search_id: u64, step: Step },
 }
 
 /// What may happen once the disk has come so far.
@@ -80,7 +80,7 @@ pub(crate) enum Step {
 enum Role {
     /// No leader is known.
     Looking,
-    /// Elected; it reigns once a quorum has its history.
+    /// Elected; it leads once a quorum has its history.
     Leading(Box<Leading>),
     /// A leader is known, and is being connected to, since then.
     Dialling(Mono),
@@ -105,7 +105,7 @@ struct Learner {
 
 /// Who waits for the leader's word on a session.
 #[derive(Debug, Clone, Copy)]
-enum Asking {
+enum RevalidationWaiter {
     Client(ConnId),
     Observer(LinkId),
 }
@@ -128,9 +128,9 @@ pub(crate) struct Ensemble {
     /// Whom this server follows: the leader, or an observer a follower in its place.
     master: Option<ServerId>,
     /// Counts the searches for a leader. What was begun in an earlier one is void.
-    term: u64,
+    search_id: u64,
     next_tick: Mono,
-    callers: callers::Callers,
+    pending_learners: pending_learners::PendingLearners,
     history: History,
     /// The log on disk lacks nothing from here on.
     log_from: Zxid,
@@ -146,15 +146,15 @@ pub(crate) struct Ensemble {
     read_only: ReadOnly,
     ended: local_sessions::Ended,
     /// Who waits for the leader's word on a session, with its timeout.
-    revalidating: BTreeMap<SessionId, VecDeque<(Asking, i32)>>,
-    wandering: Wandering,
-    /// The leader that was met last reigns in an epoch below one that is promised.
+    revalidating: BTreeMap<SessionId, VecDeque<(RevalidationWaiter, i32)>>,
+    master_retry: MasterRetry,
+    /// The leader that was met last leads in an epoch below one that is promised.
     is_outside: bool,
     /// Other servers that are known to have had data, since this one has run.
     had_data: BTreeSet<ServerId>,
     /// The newest configuration that came from a server that is not believed, so that the log names it once.
     unbelieved_version: u64,
-    chronicle: chronicle::Chronicle,
+    election_history: election_history::ElectionHistory,
     /// When this election began.
     election_began: Mono,
     /// Since when clients are not served, if they are not.
@@ -196,9 +196,9 @@ impl Ensemble {
             role: Role::Looking,
             leader: None,
             master: None,
-            term: 0,
+            search_id: 0,
             next_tick: Mono(0),
-            callers: callers::Callers::default(),
+            pending_learners: pending_learners::PendingLearners::default(),
             history: History::new(config.history, tree.last_processed()),
             log_from: config.log_from,
             delayed: BTreeMap::new(),
@@ -210,9 +210,9 @@ impl Ensemble {
             ended: local_sessions::Ended::default(),
             had_data: BTreeSet::new(),
             unbelieved_version: 0,
-            wandering: Wandering::new(core.server, core.seed),
+            master_retry: MasterRetry::new(core.server, core.seed),
             is_outside: false,
-            chronicle: chronicle::Chronicle::default(),
+            election_history: election_history::ElectionHistory::default(),
             election_began: Mono(0),
             unserved_since: None,
             being_synced: BTreeMap::new(),
@@ -221,11 +221,11 @@ impl Ensemble {
     }
 
     pub(crate) fn next_deadline(&self) -> Mono {
-        if self.term == 0 {
+        if self.search_id == 0 {
             // It has not begun to look.
             return Mono(0);
         }
-        let others = [self.read_only.next_deadline(), self.wandering.next_deadline()];
+        let others = [self.read_only.next_deadline(), self.master_retry.next_deadline()];
         let due = self.election.next_deadline().into_iter().chain(others.into_iter().flatten());
         due.fold(self.next_tick, Mono::min)
     }
@@ -303,8 +303,8 @@ pub enum MemberMode {
 
 impl Server {
     /// The current search for a leader, or the last.
-    pub(crate) fn term(&self) -> u64 {
-        self.ensemble.as_ref().map_or(0, |ensemble| ensemble.term)
+    pub(crate) fn search_id(&self) -> u64 {
+        self.ensemble.as_ref().map_or(0, |ensemble| ensemble.search_id)
     }
 
     /// Whether the tree is being read anew from disk. What a leader says meanwhile is about the new tree.
@@ -318,18 +318,18 @@ impl Server {
     }
 
     /// What this server has on disk, once all that was asked of the disk is done.
-    fn standing(&self) -> Standing {
+    fn standing(&self) -> DurableState {
         let (accepted, current) = self
             .ensemble
             .as_ref()
             .map_or_else(Default::default, |ensemble| (ensemble.accepted, ensemble.current));
-        Standing { accepted, current, last: self.proposed() }
+        DurableState { accepted, current, last: self.proposed() }
     }
 
     /// Time has come for something.
     pub(crate) fn mind_ensemble(&mut self, now: Now, effects: &mut Vec<Effect>) {
         let Some(ensemble) = &mut self.ensemble else { return };
-        if ensemble.term == 0 {
+        if ensemble.search_id == 0 {
             return self.look(now, Why::Started, effects);
         }
         if ensemble.election.next_deadline().is_some_and(|due| due <= now.mono) {
@@ -356,13 +356,13 @@ impl Server {
         }
     }
 
-    /// A reign ends before its counter is full, and the next begins at 0. If it can be it ends while nothing is under
+    /// An epoch ends before its counter is full, and the next begins at 0. If it can be it ends while nothing is under
     /// way; upstream ends it in the middle of a write.
     pub(crate) fn mind_counter(&mut self, now: Now, effects: &mut Vec<Effect>) {
         let (Some(leader), Some(ensemble)) = (&self.leader, &self.ensemble) else { return };
-        if leader.is_over(ensemble.config.reign) {
+        if leader.is_over(ensemble.config.epoch) {
             let proposed = leader.proposed();
-            tracing::warn!(%proposed, "this reign has counted nearly as far as it can: a new one is to begin");
+            tracing::warn!(%proposed, "this epoch has counted nearly as far as it can: a new one is to begin");
             self.look(now, Why::CounterFull, effects);
         }
     }
@@ -380,7 +380,7 @@ impl Server {
         self.end_service(effects);
         self.overlay = Overlay::new(&self.tree);
         let Some(ensemble) = &mut self.ensemble else { return };
-        ensemble.term += 1;
+        ensemble.search_id += 1;
         ensemble.unserved_since.get_or_insert(now.mono);
         self.stats.elections.searches += 1;
         (ensemble.leader, ensemble.master) = (None, None);
@@ -401,7 +401,7 @@ impl Server {
         let Some(ensemble) = &mut self.ensemble else { return };
         let candidate = Candidate { epoch: standing.current, zxid: standing.last, id: leader };
         let mut out = Vec::new();
-        ensemble.chronicle.votes_begin();
+        ensemble.election_history.votes_begin();
         ensemble.election.suggested(now.mono, candidate, &ensemble.electorate, &mut out);
         self.elect(now, out, effects);
     }
@@ -409,7 +409,7 @@ impl Server {
     fn begin_election(&mut self, now: Now, effects: &mut Vec<Effect>) {
         let standing = self.standing();
         let Some(ensemble) = &mut self.ensemble else { return };
-        ensemble.election.set_fresh(has_no_history(standing) && !ensemble.config.may_start_empty);
+        ensemble.election.set_without_history(has_no_history(standing) && !ensemble.config.may_start_empty);
         let candidate = Candidate { epoch: standing.current, zxid: standing.last, id: ensemble.me };
         let own = (ensemble.votes() && !ensemble.incomplete).then_some(candidate);
         if ensemble.incomplete {
@@ -425,7 +425,7 @@ impl Server {
         tracing::info!(last = %standing.last, epoch = standing.current.0, "looking for a leader");
         ensemble.read_only.look(now.mono, ensemble.config.read_only_after_ms);
         let mut out = Vec::new();
-        ensemble.chronicle.votes_begin();
+        ensemble.election_history.votes_begin();
         ensemble.election.look(now.mono, own, &ensemble.electorate, &mut out);
         self.elect(now, out, effects);
     }
@@ -445,7 +445,7 @@ impl Server {
         ensemble.being_synced.clear();
         ensemble.touched.clear();
         ensemble.revalidating.clear();
-        ensemble.wandering.stop_waiting();
+        ensemble.master_retry.stop_waiting();
     }
 
     /// Clients are sent away. What only this server knew of their sessions is forgotten.
@@ -480,7 +480,7 @@ impl Server {
     pub(crate) fn voted(&mut self, now: Now, from: ServerId, vote: &Notification, effects: &mut Vec<Effect>) {
         // A text that is no configuration, or none, as in the older formats of votes, says nothing.
         if let Ok(config) = Membership::parse(&vote.config)
-            && (self.refuses(now, from, vote, &config, effects)
+            && (self.refuse_other_ensemble(now, from, vote, &config, effects)
                 || self.adopt_newer(now, from, config, effects))
         {
             return;
@@ -491,13 +491,13 @@ impl Server {
         if vote.candidate.is_some_and(is_own) && ensemble.electorate.votes(from) {
             ensemble.had_data.insert(from);
         }
-        let had_voice = !ensemble.election.has_no_voice();
+        let had_voice = !ensemble.election.has_no_vote();
         ensemble.election.notified(now.mono, from, vote, &ensemble.electorate, &mut out);
         // The end of the connection tells them at once, and Java's servers nothing else.
         let in_vain =
-            |early: &callers::Early| early.server().is_some_and(|id| ensemble.election.is_called_back(id));
-        effects.extend(ensemble.callers.drop_early(in_vain).into_iter().map(Effect::HangUp));
-        if had_voice && ensemble.election.has_no_voice() {
+            |early: &pending_learners::PendingLearner| early.server().is_some_and(|id| ensemble.election.is_called_back(id));
+        effects.extend(ensemble.pending_learners.drop_early(in_vain).into_iter().map(Effect::HangUp));
+        if had_voice && ensemble.election.has_no_vote() {
             tracing::warn!(
                 server = from.0,
                 "the data folder is empty, but another server of the ensemble has data: this server's vote does not \
@@ -511,7 +511,7 @@ impl Server {
     pub(crate) fn election_link(&mut self, now: Now, peer: ServerId, up: bool, effects: &mut Vec<Effect>) {
         let Some(ensemble) = &mut self.ensemble else { return };
         let mut out = Vec::new();
-        ensemble.callers.election_link(peer, up);
+        ensemble.pending_learners.election_link(peer, up);
         ensemble.election.link(now.mono, peer, up, &ensemble.electorate, &mut out);
         self.elect(now, out, effects);
     }
@@ -524,10 +524,10 @@ impl Server {
                 }
                 ElectionOutput::Elected { leader } => self.elected(now, leader, effects),
                 // Else it looks as soon as it may.
-                ElectionOutput::Mistaken if self.has_elected() => {
-                    self.look(now, Why::Mistaken, effects);
+                ElectionOutput::LookAgain if self.has_elected() => {
+                    self.look(now, Why::ElectionVoid, effects);
                 }
-                ElectionOutput::Mistaken => {}
+                ElectionOutput::LookAgain => {}
             }
         }
     }
@@ -558,7 +558,7 @@ impl Server {
             return self.begin_leading(now, effects);
         }
         // They took this server for the leader.
-        effects.extend(ensemble.callers.drop_early(|_| true).into_iter().map(Effect::HangUp));
+        effects.extend(ensemble.pending_learners.drop_early(|_| true).into_iter().map(Effect::HangUp));
         self.dial(now, leader, effects);
     }
 
@@ -601,7 +601,7 @@ impl Server {
 
     pub(crate) fn peer_gone(&mut self, now: Now, link: LinkId, effects: &mut Vec<Effect>) {
         let Some(ensemble) = &mut self.ensemble else { return };
-        ensemble.callers.gone(link);
+        ensemble.pending_learners.gone(link);
         ensemble.delayed.remove(&link);
         ensemble.being_synced.remove(&link);
         match &mut ensemble.role {
@@ -618,7 +618,7 @@ impl Server {
 
 /// Whether nothing of a leader's history is on disk. An accepted epoch is no history: a server that has lost its disk
 /// accepts one before it gets anything back.
-fn has_no_history(standing: Standing) -> bool {
+fn has_no_history(standing: DurableState) -> bool {
     standing.current == Epoch(0) && standing.last == Zxid::ZERO
 }
 

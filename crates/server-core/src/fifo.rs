@@ -35,7 +35,7 @@ pub(crate) enum AnswerForm {
 
 /// Which transaction answers a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Numbered {
+pub(crate) enum TxnOfWrite {
     /// That of this zxid.
     Here(Zxid),
     /// The leader numbers it. It is known by its session and xid when it commits, and comes after all that this server
@@ -50,7 +50,7 @@ pub(crate) enum Waiting {
     /// Proposed; answered when it commits.
     Write {
         xid: Xid,
-        numbered: Numbered,
+        numbered: TxnOfWrite,
         /// Operation number, for the counts.
         code: i32,
         form: AnswerForm,
@@ -79,14 +79,14 @@ impl Waiting {
     /// Its number, if this is a write that went to the leader.
     pub(crate) fn forwarded(&self) -> Option<i32> {
         match self {
-            Waiting::Write { xid, numbered: Numbered::ByLeader { .. }, .. } => Some(xid.0),
+            Waiting::Write { xid, numbered: TxnOfWrite::ByLeader { .. }, .. } => Some(xid.0),
             _ => None,
         }
     }
 
     /// Whether this is a write that went to the leader and came back as this transaction.
     pub(crate) fn has_become(&self, txn: &TxnHeader) -> bool {
-        matches!(self, Waiting::Write { xid, numbered: Numbered::ByLeader { after }, .. }
+        matches!(self, Waiting::Write { xid, numbered: TxnOfWrite::ByLeader { after }, .. }
             if xid.0 == txn.cxid && (*after < txn.zxid || planted::is(Bug::AnswersMixedUp)))
     }
 }

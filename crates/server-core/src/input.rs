@@ -14,7 +14,7 @@ use ostler_tree::{Tree, WatcherId};
 pub use ostler_zab::Mono;
 use ostler_zab::{
     PersistSeq, Record,
-    leading::{LinkId, Place},
+    leading::{LinkId, AddressMatch},
 };
 
 /// The time, passed in with every step.
@@ -137,14 +137,14 @@ pub enum Input<'a> {
     /// The leader that was dialled has answered.
     LeaderLink {
         /// Of the [`Effect::Dial`](crate::Effect::Dial).
-        term: u64,
+        search_id: u64,
         /// The connection.
         link: LinkId,
     },
     /// The leader that was dialled did not answer.
     LeaderUnreachable {
         /// Of the [`Effect::Dial`](crate::Effect::Dial).
-        term: u64,
+        search_id: u64,
     },
     /// Somebody has connected to the port for observers.
     ObserverCalls {
@@ -157,7 +157,7 @@ pub enum Input<'a> {
         /// The connection.
         link: LinkId,
         /// Where.
-        place: Place,
+        place: AddressMatch,
     },
     /// A packet from a learner, or from the leader.
     Peer {
@@ -187,7 +187,7 @@ pub enum Input<'a> {
     /// The disk has taken back what a [`PersistOp::Truncate`](crate::PersistOp::Truncate) named; this is left.
     Reloaded {
         /// Of that act.
-        term: u64,
+        search_id: u64,
         /// What is left.
         tree: Box<Tree>,
     },
@@ -196,7 +196,7 @@ pub enum Input<'a> {
         /// The learner that lacks it.
         link: LinkId,
         /// Of the effect.
-        term: u64,
+        search_id: u64,
         /// `None` if the log does not reach back so far, or a snapshot is less to send.
         read: Option<LogPart>,
     },

@@ -25,7 +25,7 @@ pub mod namespaces;
 pub mod passwords;
 mod prepare;
 mod propose;
-mod pulse;
+mod pause_detector;
 mod read;
 mod reaper;
 pub mod report;
@@ -38,7 +38,7 @@ mod watches;
 pub mod work;
 
 pub use config::CoreConfig;
-pub use effect::{CloseReason, Effect, LearnerMaster, PeerMessage, PersistOp, Record};
+pub use effect::{CloseReason, Effect, DialTarget, PeerMessage, PersistOp, Record};
 pub use ensemble::EnsembleConfig;
 pub use input::{ClientRequest, ConnId, Input, LogPart, Now};
 pub use server::Server;

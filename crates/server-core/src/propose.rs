@@ -3,7 +3,7 @@
 use crate::{
     access::Expanded,
     effect::{Effect, PeerMessage, PersistOp, Record},
-    ensemble::{Held, local_sessions::may_have_ephemerals},
+    ensemble::{GatedAct, local_sessions::may_have_ephemerals},
     identities::Identities,
     input::{ClientRequest, ConnId, Now},
     prepare::{Ephemerals, Preparer},
@@ -111,9 +111,9 @@ impl Server {
         conn: Option<ConnId>,
         effects: &mut Vec<Effect>,
     ) -> Zxid {
-        let leader = self.leader.as_mut().expect("only a server that reigns proposes");
+        let leader = self.leader.as_mut().expect("only a server that leads proposes");
         let zxid = leader.propose();
-        assert!(self.ensemble.is_none() || zxid.counter() > 0, "a reign ends before {zxid} is counted");
+        assert!(self.ensemble.is_none() || zxid.counter() > 0, "an epoch ends before {zxid} is counted");
         // An error transaction has no digest, nor has the empty form of closeSession: a reader would take
         // the digest for its list.
         let has_digest = self.config.digest && !matches!(txn, Txn::Error(_) | Txn::CloseSession(None));
@@ -123,7 +123,7 @@ impl Server {
         TxnRecord { header, txn, digest }.write(&mut self.scratch);
         let record = Record(Arc::from(&self.scratch[..]));
         let seq = self.gate.issue();
-        self.gate.hold(Held::Own { term: self.term(), zxid, made_ms: now.wall_ms });
+        self.gate.hold(GatedAct::Own { search_id: self.search_id(), zxid, made_ms: now.wall_ms });
         effects.push(Effect::Persist { seq, op: PersistOp::Append { zxid, record: record.clone() } });
         self.tell_followers(now, zxid, || PeerMessage::Proposal(zxid, record.clone()), effects);
         self.outstanding.push_back(Outstanding { zxid, record, made_ms: now.wall_ms, conn });

@@ -67,7 +67,7 @@ pub struct QuorumReport {
     pub pending_syncs: usize,
     /// Whom an observer follows, or is to follow.
     pub master: Option<ServerId>,
-    /// When this server's present part in a reign began.
+    /// When this server's present part in an epoch began.
     pub serves_since: Option<Mono>,
 }
 

@@ -4,13 +4,13 @@ use crate::{
     access, auth,
     config::CoreConfig,
     effect::{CloseReason, Effect, Record},
-    ensemble::{Ensemble, EnsembleConfig, Held},
-    fifo::{AnswerForm, Fifo, Numbered, Waiting},
+    ensemble::{Ensemble, EnsembleConfig, GatedAct},
+    fifo::{AnswerForm, Fifo, TxnOfWrite, Waiting},
     go_on::Backlog,
     identities::Identities,
     input::{ClientRequest, ConnId, Input, Mono, Now},
     moment::ReadsLeft,
-    pulse::Pulse,
+    pause_detector::PauseDetector,
     read::SharedList,
     reaper::Reaper,
     session::{Scope, Sessions},
@@ -93,7 +93,7 @@ pub(crate) const UNANSWERED: Zxid = Zxid(u64::MAX);
 
 /// Who waits for all that was proposed before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Syncing {
+pub(crate) enum SyncWaiter {
     /// A client here.
     Client(ConnId),
     /// A client that has come back here, for what its session has under way.
@@ -134,21 +134,21 @@ pub struct Server {
     pub(crate) tree: Tree,
     pub(crate) overlay: Overlay,
     pub(crate) watches: WatchTable,
-    /// Numbers proposals and counts acknowledgements, while this server reigns.
+    /// Numbers proposals and counts acknowledgements, while this server leads.
     pub(crate) leader: Option<Leader>,
     /// Its part in an ensemble; a lone server has none.
     pub(crate) ensemble: Option<Box<Ensemble>>,
-    pub(crate) gate: DiskGate<Held>,
+    pub(crate) gate: DiskGate<GatedAct>,
     /// Logged or on the way there, and not committed.
     pub(crate) outstanding: VecDeque<Outstanding>,
     /// Boxed, so that the table is small: it has room for up to twice as many, and moves them all as it grows.
     pub(crate) conns: HashMap<ConnId, Box<Conn>, FxBuildHasher>,
     /// Of what is parked for all connections together.
     pub(crate) promised_to_all: usize,
-    pub(crate) syncs: VecDeque<(Zxid, Syncing)>,
+    pub(crate) syncs: VecDeque<(Zxid, SyncWaiter)>,
     pub(crate) sessions: Sessions,
     pub(crate) reaper: Reaper,
-    pub(crate) pulse: Pulse,
+    pub(crate) pause_detector: PauseDetector,
     pub(crate) snapshots: crate::commit::SnapshotPlan,
     pub(crate) stats: Stats,
     /// Reused for encoding records.
@@ -186,7 +186,7 @@ impl Server {
             syncs: VecDeque::new(),
             sessions,
             reaper: Reaper::new(now.mono, config.reaper_interval_ms),
-            pulse: Pulse::new(now.mono, config.tick_time_ms),
+            pause_detector: PauseDetector::new(now.mono, config.tick_time_ms),
             snapshots: crate::commit::SnapshotPlan::new(&config, replayed),
             stats: Stats::default(),
             scratch: Vec::new(),
@@ -233,7 +233,7 @@ impl Server {
             Input::SnapshotDone => self.snapshots.done(),
             Input::Deadline => {
                 self.go_on(now, effects);
-                let has_paused = self.pulse.beat(now.mono);
+                let has_paused = self.pause_detector.beat(now.mono);
                 self.mind_ensemble(now, effects);
                 self.expire_sessions(now, has_paused, effects);
                 if self.leader.is_some() {
@@ -244,16 +244,16 @@ impl Server {
             Input::CloseConnection(conn) => self.close(conn, CloseReason::ClosedByOperator, effects),
             Input::Vote { from, notification } => self.voted(now, from, &notification, effects),
             Input::ElectionLink { peer, up } => self.election_link(now, peer, up, effects),
-            Input::LeaderLink { term, link } => self.leader_link(now, term, link, effects),
+            Input::LeaderLink { search_id, link } => self.leader_link(now, search_id, link, effects),
             Input::ObserverCalls { link } => self.observer_calls(link, effects),
-            Input::LeaderUnreachable { term } => self.leader_unreachable(now, term, effects),
+            Input::LeaderUnreachable { search_id } => self.leader_unreachable(now, search_id, effects),
             Input::LearnerFrom { link, place } => self.learner_from(link, place),
             Input::Peer { link, packet } => self.peer(now, link, packet, effects),
             Input::SnapBegins { link } => self.snap_begins(now, link),
             Input::StreamMoves { link } => self.stream_moves(now, link),
             Input::Snap { link, tree } => self.snap(now, link, *tree, effects),
             Input::Reloaded { tree, .. } => self.reloaded(now, *tree, effects),
-            Input::LogRead { link, term, read } => self.log_read(link, term, read, effects),
+            Input::LogRead { link, search_id, read } => self.log_read(link, search_id, read, effects),
             Input::PeerGone { link } => self.peer_gone(now, link, effects),
         }
         self.mind_counter(now, effects);
@@ -269,11 +269,11 @@ impl Server {
         let reaper = leads.then(|| self.reaper.next_deadline());
         let global = self.sessions.next_deadline(Scope::Global).filter(|_| leads || self.follows());
         let expiry = global.into_iter().chain(self.sessions.next_deadline(Scope::Local)).min();
-        let expiry = expiry.map(|expiry| expiry.min(self.pulse.next_deadline()));
+        let expiry = expiry.map(|expiry| expiry.min(self.pause_detector.next_deadline()));
         ensemble.into_iter().chain(reaper).chain(expiry).min().unwrap_or(Mono(u64::MAX))
     }
 
-    /// What becomes of writes; `None` while nobody is known to reign, and no client is served.
+    /// What becomes of writes; `None` while nobody is known to lead, and no client is served.
     pub(crate) fn pipeline(&self) -> Option<Pipeline> {
         match (&self.leader, &self.ensemble) {
             (Some(_), _) => Some(Pipeline::Propose),
@@ -303,7 +303,7 @@ impl Server {
 
     /// The zxid of the next proposal.
     pub(crate) fn next_zxid(&self) -> Zxid {
-        let leader = self.leader.as_ref().expect("only a server that reigns prepares writes");
+        let leader = self.leader.as_ref().expect("only a server that leads prepares writes");
         leader.next_zxid()
     }
 
@@ -434,7 +434,7 @@ impl Server {
                 let Some(zxid) = self.propose_request(now, conn, session, request, effects) else {
                     return self.enqueue_read(now, conn, request, effects);
                 };
-                Numbered::Here(zxid)
+                TxnOfWrite::Here(zxid)
             }
             Some(Pipeline::Forward(leader)) => {
                 self.forward(leader, conn, session, request, effects);
@@ -467,7 +467,7 @@ impl Server {
                 let path = path.as_deref().map(Box::from);
                 let after = UNANSWERED;
                 self.wait(conn, Waiting::Sync { xid: request.xid, after, path, arrived: now.mono });
-                self.syncs.push_back((after, Syncing::Client(conn)));
+                self.syncs.push_back((after, SyncWaiter::Client(conn)));
                 let session =
                     self.conns.get(&conn).and_then(|state| state.session()).unwrap_or(SessionId::NONE);
                 self.forward(leader, conn, session, request, effects);
@@ -475,7 +475,7 @@ impl Server {
             Request::Sync(path) if !idle || proposed > self.tree.last_processed() => {
                 let path = path.as_deref().map(Box::from);
                 self.wait(conn, Waiting::Sync { xid: request.xid, after: proposed, path, arrived: now.mono });
-                self.syncs.push_back((proposed, Syncing::Client(conn)));
+                self.syncs.push_back((proposed, SyncWaiter::Client(conn)));
             }
             _ if idle => self.serve(now, conn, request, now.mono, effects),
             _ => {
@@ -643,7 +643,7 @@ impl Server {
         assert_eq!(promised, self.promised_to_all);
         for (conn, state) in self.conns.iter() {
             let writes = state.fifo.iter().filter_map(|waiting| match waiting {
-                Waiting::Write { numbered: Numbered::Here(zxid), .. } => Some(*zxid),
+                Waiting::Write { numbered: TxnOfWrite::Here(zxid), .. } => Some(*zxid),
                 _ => None,
             });
             assert!(writes.is_sorted(), "writes of {conn:?} are out of order");

@@ -12,7 +12,7 @@ use crate::{
     listener::{self, ClientPort, ConnCounts},
     peers::{AddressBook, ElectionDoor, QuorumDoor},
     room::Room,
-    said::Said,
+    log_throttle::LogThrottle,
     snapshot_thread::{self, SnapshotQueue},
     timer_task,
 };
@@ -22,7 +22,7 @@ use ostler_persistence::{
     snapshots::{SnapshotOptions, SnapshotSettings},
 };
 use ostler_proto::{id::ServerId, stat::ExtendedTypes};
-use ostler_server_core::{CoreConfig, EnsembleConfig, Input, Server, ensemble::Observing};
+use ostler_server_core::{CoreConfig, EnsembleConfig, Input, Server, ensemble::ObserverOptions};
 use ostler_storage::{
     disk::Disk,
     folders::DataFolders,
@@ -31,7 +31,7 @@ use ostler_storage::{
     recover::{Origin, RecoverOptions},
     txnlog::LogOptions,
 };
-use ostler_zab::{ElectionTiming, HistoryLimits, ReignLength, leading::LeadingTiming};
+use ostler_zab::{ElectionTiming, HistoryLimits, EpochLength, leading::LeadingTiming};
 use std::{
     net::{Ipv4Addr, SocketAddr},
     sync::Arc,
@@ -309,12 +309,12 @@ fn ensemble_config(
         },
         refuse_others: ensemble.refuse_others,
         voters_min: if ensemble.standalone { 2 } else { 1 },
-        observing: Observing {
+        observing: ObserverOptions {
             masters: ensemble.observer_master_port.is_some(),
             election_delay: ensemble.observer_election_delay_ms,
             reconnect_delay: ensemble.observer_reconnect_delay_ms,
         },
-        reign: ReignLength::default(),
+        epoch: EpochLength::default(),
         history: HistoryLimits {
             records: HISTORY_RECORDS.max(ensemble.commit_log_count as usize),
             bytes: HISTORY_BYTES,
@@ -361,7 +361,7 @@ async fn patiently<F>(retries: Option<u32>, listen: impl Fn() -> F) -> Result<Ve
 where
     F: Future<Output = Result<Vec<TcpListener>, (String, std::io::Error)>>,
 {
-    let (mut tried, mut said) = (0, Said::default());
+    let (mut tried, mut said) = (0, LogThrottle::default());
     loop {
         let (address, source) = match listen().await {
             Ok(listeners) => return Ok(listeners),

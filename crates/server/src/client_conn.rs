@@ -289,19 +289,17 @@ impl ClientConn {
 
     /// With too much unanswered, or with answers that do not go out, requests wait; then little more is read, and TCP
     /// holds the client back.
-    fn may_execute(&mut self) -> bool {
+    fn may_execute(&self) -> bool {
         let unanswered = self.outbox.unanswered();
-        if unanswered == 0 {
-            self.bytes_since_idle = 0;
-        }
+        let bytes = if unanswered == 0 { 0 } else { self.bytes_since_idle };
         self.sending.is_empty()
             && self.waiter.is_none()
             && unanswered < self.limits.unanswered_max
-            && self.bytes_since_idle < UNANSWERED_BYTES_MAX
+            && bytes < UNANSWERED_BYTES_MAX
             && !self.outbox.holds_back()
     }
 
-    fn may_read(&mut self) -> bool {
+    fn may_read(&self) -> bool {
         self.over.is_none() && (self.may_execute() || self.partial.len() < READ_AHEAD)
     }
 
@@ -415,6 +413,9 @@ impl ClientConn {
         }
         self.driver.traffic.count_bytes(n);
         let executes = self.may_execute();
+        if self.outbox.unanswered() == 0 {
+            self.bytes_since_idle = 0;
+        }
         self.bytes_since_idle += n;
         SCRATCH.with_borrow_mut(|scratch| {
             if executes && self.partial.is_empty() {

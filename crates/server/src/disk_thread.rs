@@ -226,8 +226,8 @@ pub(crate) fn run(queue: &DiskQueue, driver: &Driver, mut work: DiskWork) -> Res
                 since.push(came);
             }
             if let Some(reloaded) = work.persistence.carry_out(op)? {
-                let (term, tree) = (reloaded.term, Box::new(reloaded.restored.tree));
-                driver.step(Input::Reloaded { term, tree });
+                let (search_id, tree) = (reloaded.search_id, Box::new(reloaded.restored.tree));
+                driver.step(Input::Reloaded { search_id, tree });
             }
             reached = Some(seq);
         }

@@ -479,14 +479,14 @@ impl Driver {
                         doors.election.refuse(of, &why);
                     }
                 }
-                Effect::Dial { term, to } => {
+                Effect::Dial { search_id, to } => {
                     if let Some(doors) = &self.doors {
-                        doors.quorum.dial(term, to);
+                        doors.quorum.dial(search_id, to);
                     }
                 }
-                Effect::ReadLog { term, link, after, through } => {
+                Effect::ReadLog { search_id, link, after, through } => {
                     if let Some(doors) = &self.doors {
-                        doors.quorum.read_log(term, link, after, through);
+                        doors.quorum.read_log(search_id, link, after, through);
                     }
                 }
             }

@@ -20,7 +20,7 @@ mod outbox;
 mod peers;
 mod responses;
 mod room;
-mod said;
+mod log_throttle;
 mod snapshot_thread;
 mod timer_task;
 

@@ -5,7 +5,7 @@ use crate::{
     client_conn::{self, Accepted, ConnLimits},
     descriptors::Caller,
     driver::Driver,
-    said::Said,
+    log_throttle::LogThrottle,
 };
 use ostler_proto::membership::{ClientAddress, Member};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
@@ -171,7 +171,7 @@ pub(crate) async fn run(
 ) {
     let census = Arc::new(Mutex::new(Census::default()));
     let mut refused = 0_u64;
-    let (mut said_full, mut said_failed) = (Said::default(), Said::default());
+    let (mut said_full, mut said_failed) = (LogThrottle::default(), LogThrottle::default());
     let mut conns = JoinSet::new();
     let mut address = named(&own);
     loop {

@@ -10,7 +10,7 @@ mod large_packets;
 mod link;
 mod own_ports;
 mod quorum_door;
-mod strangers;
+mod unidentified;
 mod tasks;
 mod tree_stream;
 

@@ -173,10 +173,9 @@ fn write(
     thread::scope(|scope| match thread::Builder::new().name(name).spawn_scoped(scope, in_idle_moments) {
         Ok(idle) => idle.join().unwrap_or_else(|panic| resume_unwind(panic)),
         // Then this thread does it all.
-        Err(_) => Ok(()),
+        Err(_) => Ok(false),
     })?;
-    snapshot.advance(keep_pace)?;
-    if !snapshot.is_written() {
+    if !snapshot.advance(keep_pace)? {
         snapshot.give_up(settings);
         return Ok(false);
     }

@@ -79,10 +79,10 @@ fn lists<'a>(txn: &'a Txn<'_>, found: &mut Vec<(&'a str, &'a [Acl])>) {
 pub(crate) fn assert_logged(given: &[Given], txn: &Txn<'_>) {
     let mut logged = Vec::new();
     lists(txn, &mut logged);
-    assert!(is_logged(given, &logged, is_whole(txn)), "[acl] {given:?} is asked for, and {logged:?} is kept");
+    assert!(is_logged(given, &logged, set_whole(txn)), "[acl] {given:?} is asked for, and {logged:?} is kept");
 }
 
-fn is_whole(txn: &Txn<'_>) -> bool {
+fn set_whole(txn: &Txn<'_>) -> bool {
     match txn {
         Txn::Multi(parts) => !parts.iter().any(|part| matches!(part, Txn::Error(_))),
         txn => !matches!(txn, Txn::Error(_)),
@@ -105,7 +105,7 @@ impl Asked {
     pub(crate) fn commit(&self, record: &TxnRecord<'_>) {
         // Others that write are not asked what they meant.
         let Some(of) = self.0.get(&record.header.session) else { return };
-        let (mut logged, whole) = (Vec::new(), is_whole(&record.txn));
+        let (mut logged, whole) = (Vec::new(), set_whole(&record.txn));
         lists(&record.txn, &mut logged);
         if logged.is_empty() {
             return;

@@ -62,7 +62,7 @@ impl World {
             self.truth.marks.refuse(mark);
         }
         let asked = Some((session, reply.xid.0));
-        self.is_told_first(client, zxid);
+        self.check_told_first(client, zxid);
         self.watch_answered(client, &sent, reply);
         let truth = &self.truth;
         if let Err(error) = &reply.result {

@@ -23,7 +23,7 @@ use ostler_proto::{
     reply::Reply,
 };
 use ostler_server_core::{ClientRequest, ConnId};
-use ostler_zab::ReignLength;
+use ostler_zab::EpochLength;
 use pipe::pipe;
 use process::{Line, Make, Missed, Process};
 use std::{borrow::Cow, collections::BTreeMap};
@@ -304,8 +304,8 @@ impl World {
         let notes = process.desk.take_notes();
         for note in notes {
             match note {
-                Note::Holds(holder) => self.holds(contender, holder),
-                Note::StillHolds(holder) => drop(self.may_hold(contender, holder)),
+                Note::Holds(holder) => self.take_hold(contender, holder),
+                Note::StillHolds(holder) => drop(self.check_holder(contender, holder)),
                 Note::TooLate => self.count("held too late"),
                 Note::Wrote(holder) => {
                     let written = self.truth.guarded.has(&holder.thing.guarded(), holder.token);
@@ -325,14 +325,14 @@ impl World {
         }
         let Some(process) = &self.contenders[contender].process else { return };
         for holder in process.believed() {
-            self.may_hold(contender, holder);
+            self.check_holder(contender, holder);
         }
     }
 
     /// A recipe says that a contender holds something from now on.
-    fn holds(&mut self, contender: usize, holder: Holder) {
+    fn take_hold(&mut self, contender: usize, holder: Holder) {
         self.trace(|| format!("contender {contender} holds {holder:x?}"));
-        if self.may_hold(contender, holder) {
+        if self.check_holder(contender, holder) {
             let (_, count) = self.turns.last.entry(holder.thing).or_default();
             let next = (holder.token, *count + 1);
             self.turns.last.insert(holder.thing, next);
@@ -341,7 +341,7 @@ impl World {
     }
 
     /// False for one whose session was ended while it must believe to have time: what is guarded refuses it.
-    fn may_hold(&mut self, contender: usize, holder: Holder) -> bool {
+    fn check_holder(&mut self, contender: usize, holder: Holder) -> bool {
         let Holder { thing, token, session } = holder;
         if self.condemned.contains(&session) {
             return token > self.turns.token(thing);
@@ -365,8 +365,8 @@ impl World {
         }
         // The others only keep their sessions from now on.
         self.quiet = true;
-        // A new leader gives every session its whole time again, so of short reigns no dead holder's session ends.
-        if self.shape.reign != ReignLength::default() {
+        // A new leader gives every session its whole time again, so of short epochs no dead holder's session ends.
+        if self.shape.epoch != EpochLength::default() {
             return;
         }
         let Some(first) = self.contenders.first() else { return };

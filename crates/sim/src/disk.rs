@@ -165,7 +165,7 @@ impl MemberDisk {
     }
 
     /// It holds again what it was said to hold.
-    pub(crate) fn is_whole(&mut self) {
+    pub(crate) fn set_whole(&mut self) {
         self.lost = History::default();
     }
 
@@ -197,7 +197,7 @@ impl MemberDisk {
 
     /// What starts next is a binary of today, or one that ends its snapshots with less: with the digest only, as
     /// ZooKeeper 3.8 does, or with nothing.
-    pub(crate) fn is_run_by(&mut self, binary: u64) {
+    pub(crate) fn set_binary(&mut self, binary: u64) {
         const ENDS: [(bool, bool); 4] = [(true, true), (true, true), (true, false), (false, false)];
         let of = &mut self.options.snapshots;
         (of.digest, of.last_processed) = ENDS[binary as usize % ENDS.len()];
@@ -327,8 +327,8 @@ impl MemberDisk {
         let (mut told, mut reached, mut appended) = (Vec::new(), None, Vec::new());
         for _ in 0..count.min(self.queue.len()) {
             let Some((seq, op, history)) = self.queue.pop_front() else { break };
-            if let Some((term, tree, history)) = self.carry_out(op, history, &mut appended)? {
-                told.push(Told::Reloaded(term, tree, history));
+            if let Some((search_id, tree, history)) = self.carry_out(op, history, &mut appended)? {
+                told.push(Told::Reloaded(search_id, tree, history));
             }
             reached = Some(seq);
         }
@@ -386,7 +386,7 @@ impl MemberDisk {
         let stays = &self.said.history;
         assert!(stays.agrees(&history, stays.last()), "of {stays:?} a cut has left {history:?}");
         self.said.history = history.clone();
-        Ok(Some((reloaded.term, Box::new(reloaded.restored.tree), history)))
+        Ok(Some((reloaded.search_id, Box::new(reloaded.restored.tree), history)))
     }
 
     /// A snapshot in the background is begun.

@@ -7,7 +7,7 @@ use crate::{
 };
 use ostler_proto::{id::SessionId, reply::Reply};
 use ostler_server_core::{ensemble::LocalSessions, session::Scope};
-use ostler_zab::ReignLength;
+use ostler_zab::EpochLength;
 use std::collections::BTreeSet;
 
 impl World {
@@ -78,9 +78,9 @@ impl World {
         self.idle_until = if self.shape.idle_end { u64::MAX } else { 0 };
         let mut back = self.all_come_back();
         while let Some(leader) =
-            self.leader().filter(|leader| !back && self.waits_for_the_next_reign(*leader))
+            self.leader().filter(|leader| !back && self.waits_for_the_next_epoch(*leader))
         {
-            self.count("outside until the next reign");
+            self.count("outside until the next epoch");
             self.fell(leader);
             self.start_if_down(leader);
             back = self.all_come_back();
@@ -104,22 +104,22 @@ impl World {
     }
 
     /// Whether those who do not serve, and nobody else, have promised a later epoch than the one that the others are in:
-    /// what docs/simulation.md names as open. Each reign that follows is nearer to them.
-    fn waits_for_the_next_reign(&self, leader: i64) -> bool {
+    /// what docs/simulation.md names as open. Each epoch that follows is nearer to them.
+    fn waits_for_the_next_epoch(&self, leader: i64) -> bool {
         let epoch = self.epoch_of(leader);
         let outside = |id: i64| self.mode(id).is_some() && self.nodes[&id].disk.accepted() > epoch;
         self.members().iter().all(|id| self.serves(*id) || outside(*id))
     }
 
     fn every_member_takes_a_write(&mut self) {
-        // A short reign may end just then, and an observer is late in each.
-        let tries = if self.shape.reign == ReignLength::default() { 1 } else { 12 };
+        // A short epoch may end just then, and an observer is late in each.
+        let tries = if self.shape.epoch == EpochLength::default() { 1 } else { 12 };
         for id in self.members() {
-            assert!((0..tries).any(|_| self.takes_a_write(id)), "[liveness] server {id} takes no write");
+            assert!((0..tries).any(|_| self.write_through(id)), "[liveness] server {id} takes no write");
         }
     }
 
-    fn takes_a_write(&mut self, id: i64) -> bool {
+    fn write_through(&mut self, id: i64) -> bool {
         self.run_until(2_000, |world| world.serves(id));
         let Some(client) = self.try_join(id) else { return false };
         let ephemeral = self.shape.local != LocalSessions::Fixed;
@@ -141,12 +141,12 @@ impl World {
             let live = world.clients.iter().filter(|client| !client.retired && client.open);
             live.filter_map(|client| client.session).collect::<BTreeSet<_>>()
         };
-        let (live, reigns) = (here(self), self.truth.reigns());
+        let (live, epochs) = (here(self), self.truth.epochs());
         self.run(6_000);
-        // A short reign may have ended just now.
+        // A short epoch may have ended just now.
         self.run_until(1_000, |world| live.is_subset(&here(world)));
-        // What only one server knows ends with a reign.
-        let forgotten = self.shape.local != LocalSessions::Off && self.truth.reigns() > reigns;
+        // What only one server knows ends with an epoch.
+        let forgotten = self.shape.local != LocalSessions::Off && self.truth.epochs() > epochs;
         assert!(
             forgotten || live.is_subset(&here(self)),
             "[session early] a session of a client that is there was ended"

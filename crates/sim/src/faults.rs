@@ -156,7 +156,7 @@ impl World {
             FaultKind::ContenderPause => self.pause_contender(&mut chance),
             FaultKind::ContenderDeath => self.end_contender(&mut chance),
             FaultKind::ContenderCut => self.cut_contender(&mut chance),
-            FaultKind::Idle => self.reign_idle(&mut chance),
+            FaultKind::Idle => self.epoch_idle(&mut chance),
         }
     }
 
@@ -275,8 +275,8 @@ impl World {
         }
     }
 
-    /// Nobody writes for a while, and reigns that have begun meanwhile end.
-    fn reign_idle(&mut self, chance: &mut Chance) {
+    /// Nobody writes for a while, and epochs that have begun meanwhile end.
+    fn epoch_idle(&mut self, chance: &mut Chance) {
         self.idle_until = self.now + chance.between(2_000, 8_000);
         for _ in 0..chance.between(1, 3) {
             self.run(chance.between(100, 1_500));
@@ -290,7 +290,7 @@ impl World {
 
     /// Whether every quorum has a disk with all that is committed, and with all that this server may have acknowledged,
     /// epochs too, when this one has nothing. While the ensemble changes there may be too few for both quorums: a leader
-    /// does not count one that has lost its data before it reigns.
+    /// does not count one that has lost its data before it leads.
     fn bears_the_loss_of(&self, id: i64) -> bool {
         let lost = &self.nodes[&id].disk;
         let last = self.truth.last().max(lost.last_said());
@@ -335,7 +335,7 @@ impl World {
             && self.nodes[&id].history.has(self.truth.last())
             && self.nodes[&id].disk.waiting() == 0;
         if well {
-            self.node(id).disk.is_whole();
+            self.node(id).disk.set_whole();
             self.ailing = None;
         }
     }

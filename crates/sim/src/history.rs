@@ -1,9 +1,9 @@
-//! Which transactions somebody has, in few words: a reign's are counted without a gap.
+//! Which transactions somebody has, in few words: an epoch's are counted without a gap.
 
 use ostler_proto::id::{Epoch, Zxid};
 use std::collections::BTreeMap;
 
-/// The last count of each reign.
+/// The last count of each epoch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct History(BTreeMap<Epoch, u32>);
 
@@ -45,8 +45,8 @@ impl History {
         earlier.chain(same).filter(|(_, count)| *count > 0)
     }
 
-    /// What the reign that counted farthest has counted.
-    pub(crate) fn longest_reign(&self) -> u32 {
+    /// What the epoch that counted farthest has counted.
+    pub(crate) fn longest_epoch(&self) -> u32 {
         self.0.values().copied().max().unwrap_or(0)
     }
 
@@ -66,8 +66,8 @@ impl History {
     }
 
     pub(crate) fn after(&self, zxid: Zxid) -> impl Iterator<Item = Zxid> {
-        let reigns = self.0.range(zxid.epoch()..);
-        let all = reigns.flat_map(|(epoch, count)| (1..=*count).map(|n| Zxid::new(*epoch, n)));
+        let epochs = self.0.range(zxid.epoch()..);
+        let all = epochs.flat_map(|(epoch, count)| (1..=*count).map(|n| Zxid::new(*epoch, n)));
         all.filter(move |of| *of > zxid)
     }
 }

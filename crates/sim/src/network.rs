@@ -275,7 +275,7 @@ impl World {
             return self.net.kill(lane);
         }
         let waits = self.net.is_cut(from, to)
-            || self.is_held(lane, to)
+            || self.update_held(lane, to)
             || self.net.lanes[&lane].held_until > self.now;
         let Some(of) = self.net.lanes.get_mut(&lane) else { return };
         if waits || of.parcels.front().is_some_and(|(at, _)| *at > self.now) {
@@ -333,7 +333,7 @@ impl World {
         !first || lucky
     }
 
-    fn is_held(&mut self, lane: u64, to: Option<Process>) -> bool {
+    fn update_held(&mut self, lane: u64, to: Option<Process>) -> bool {
         let Some((id, _)) = to else { return false };
         let reloading = self.nodes[&id].server.as_ref().is_some_and(|server| server.is_reloading());
         let Some(of) = self.net.lanes.get_mut(&lane) else { return false };

@@ -6,8 +6,8 @@ use crate::{
     scenes::Scene,
     world::{LOG_MS, Shape},
 };
-use ostler_server_core::ensemble::{LocalSessions, Observing};
-use ostler_zab::ReignLength;
+use ostler_server_core::ensemble::{LocalSessions, ObserverOptions};
+use ostler_zab::EpochLength;
 use std::{
     collections::BTreeSet,
     fmt::{self, Display},
@@ -169,7 +169,7 @@ impl Plan {
         let mut one_of = |count: u64| chance.below(count) as usize;
         let slow = ([LOG_MS, LOG_MS, (500, 3_000)][one_of(3)], [(0, 0), (0, 0), (200, 3_000)][one_of(3)]);
         // With an epoch that ends after a hundred writes, nobody who needs longer than those take would ever get there.
-        let (log_ms, tree_ms) = if shape.reign.most < 10_000 { (LOG_MS, (0, 0)) } else { slow };
+        let (log_ms, tree_ms) = if shape.epoch.most < 10_000 { (LOG_MS, (0, 0)) } else { slow };
         Shape {
             wide: true,
             log_ms,
@@ -190,7 +190,7 @@ impl Plan {
         Shape {
             voters: self.voters.into(),
             observers: self.observers.into(),
-            observing: Observing {
+            observing: ObserverOptions {
                 masters: one_of(4) < 3,
                 election_delay: [0, 200][one_of(2)],
                 reconnect_delay: [0, 50][one_of(2)],
@@ -199,7 +199,7 @@ impl Plan {
             contenders: self.contenders.into(),
             history: [4, 15, 500][one_of(3)],
             snapshot_txns: [4, 20, 200][one_of(3)],
-            reign: [ReignLength::default(), ReignLength { enough: 100, most: 120 }, ReignLength::default()]
+            epoch: [EpochLength::default(), EpochLength { enough: 100, most: 120 }, EpochLength::default()]
                 [one_of(3)],
             pace_ms: [20, 150, 500][one_of(3)],
             // A lock wants ephemerals.

@@ -32,7 +32,7 @@ pub fn run(plan: &Plan, explain: bool) -> Report {
     let rest = (plan.seconds * 1_000).saturating_sub(world.elapsed());
     world.run(rest);
     let mut tally = std::mem::take(&mut world.tally);
-    tally.insert("reigns", world.truth.reigns() as u64);
+    tally.insert("epochs", world.truth.epochs() as u64);
     tally.insert("transactions", world.truth.len() as u64);
     Report { fingerprint: world.fingerprint, virtual_ms: world.elapsed(), tally }
 }

@@ -9,7 +9,7 @@ mod cut_off_holder;
 mod epoch_twice;
 mod false_votes;
 #[cfg(test)]
-mod idle_reigns;
+mod idle_epochs;
 #[cfg(test)]
 mod interrupted_acts;
 #[cfg(test)]
@@ -41,13 +41,13 @@ use crate::{
     world::{LOG_MS, Shape, World},
 };
 use ostler_proto::planted::Bug;
-use ostler_server_core::ensemble::{LocalSessions, Observing};
-use ostler_zab::ReignLength;
+use ostler_server_core::ensemble::{LocalSessions, ObserverOptions};
+use ostler_zab::EpochLength;
 
 /// A course of events with a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scene {
-    /// Two servers have promised an epoch that a reign has not come to, and meet its leader.
+    /// Two servers have promised an epoch that has not been reached, and meet the leader of an earlier one.
     LaterEpoch,
     /// A holder and its follower are cut off together.
     CutOffHolder,
@@ -147,12 +147,12 @@ fn shape(seed: u64) -> Shape {
     Shape {
         voters: 3,
         observers: 0,
-        observing: Observing::default(),
+        observing: ObserverOptions::default(),
         clients: 0,
         contenders: 0,
         history,
         snapshot_txns,
-        reign: ReignLength::default(),
+        epoch: EpochLength::default(),
         pace_ms: 1,
         local: LocalSessions::Off,
         read_only_after_ms: None,

@@ -109,7 +109,7 @@ impl World {
     }
 
     /// A leader proposes something.
-    pub(crate) fn may_end(&mut self, id: i64, record: &Record) {
+    pub(crate) fn check_session_end(&mut self, id: i64, record: &Record) {
         let Ok(record) = TxnRecord::read(&record.0) else { return };
         let session = record.header.session;
         match record.txn {

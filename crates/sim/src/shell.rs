@@ -14,7 +14,7 @@ use ostler_proto::{
     quorum_packet::Packet,
 };
 use ostler_server_core::{
-    CloseReason, ConnId, Effect, Input, LearnerMaster, PeerMessage, PersistOp, ensemble::MemberMode,
+    CloseReason, ConnId, Effect, Input, DialTarget, PeerMessage, PersistOp, ensemble::MemberMode,
 };
 use ostler_zab::leading::LinkId;
 use std::{borrow::Cow, collections::VecDeque};
@@ -58,7 +58,7 @@ impl World {
             }
         }
         let serves = self.serves(id);
-        // The step that ends a reign may commit first. One that ends a follower's service may begin a reign of its own,
+        // The step that ends an epoch may commit first. One that ends a follower's service may begin an epoch of its own,
         // for which all that is logged is applied.
         if serves || before == Some(MemberMode::Leader) {
             self.observe(id);
@@ -83,7 +83,7 @@ impl World {
         if let PersistOp::Append { zxid, record } = op {
             self.truth.propose(*zxid, record);
             if self.mode(id) == Some(MemberMode::Leader) {
-                self.may_end(id, record);
+                self.check_session_end(id, record);
             }
         }
         let node = self.node(id);
@@ -107,7 +107,7 @@ impl World {
         let epoch = applied.epoch();
         let shown = self.shown(id);
         let leads = server.mode() == Some(MemberMode::Leader);
-        let begins = leads && self.truth.reigns_in(epoch, (id, node.life));
+        let begins = leads && self.truth.leads_in(epoch, (id, node.life));
         if shown > self.truth.last() {
             for zxid in node.history.after(self.truth.last()).take_while(|zxid| *zxid <= shown) {
                 let record = self.truth.proposal(zxid);
@@ -125,7 +125,7 @@ impl World {
             let kept = |voter: i64| self.nodes[&voter].disk.current() >= epoch;
             assert!(
                 self.truth.decides(kept),
-                "[one leader] {id} reigns in {epoch:?}, which no quorum has on disk"
+                "[one leader] {id} leads in {epoch:?}, which no quorum has on disk"
             );
         }
         if applied == shown && applied != node.checked {
@@ -151,7 +151,7 @@ impl World {
         let node = &self.nodes[&id];
         let applied = node.server.as_ref().unwrap().tree().last_processed();
         let shown = node.history.upto(applied);
-        // What it has logged up to there ends where its tree does; the beginning of a reign alone is no transaction.
+        // What it has logged up to there ends where its tree does; the beginning of an epoch alone is no transaction.
         let logged = shown.last() == applied || applied.counter() == 0;
         assert!(logged, "[read-only] {id} shows {applied}, and has not logged more than {}", shown.last());
         let proven = shown.last() <= self.truth.last() && self.truth.has_all_of(&shown);
@@ -205,16 +205,16 @@ impl World {
                 self.net.votes.insert((id, to.0), notification);
                 self.post_vote(id, to.0);
             }
-            Effect::Dial { term, to } => {
+            Effect::Dial { search_id, to } => {
                 let (since, delay) = (self.now, self.chance.between(1, 5));
-                self.after(delay, Event::Dial { id, life, term, to, since });
+                self.after(delay, Event::Dial { id, life, search_id, to, since });
             }
             Effect::ToPeer { link, message } => self.tell_peer(id, link, message),
-            Effect::ReadLog { term, link, after, through } => {
+            Effect::ReadLog { search_id, link, after, through } => {
                 self.count("log read asked");
                 let (least, most) = self.shape.log_ms;
                 let delay = if self.logs_unread { 300 } else { self.chance.between(least, most) };
-                self.after(delay, Event::LogRead { id, life, term, link, after, through });
+                self.after(delay, Event::LogRead { id, life, search_id, link, after, through });
             }
             Effect::HangUp(link) => self.hang_up(id, link),
             Effect::RefuseVotes { of, why } => unreachable!("{id} takes {of:?} for a stranger: {why}"),
@@ -268,7 +268,7 @@ impl World {
         match message {
             PeerMessage::Packet(packet) => {
                 self.is_on_disk(id, &packet);
-                self.is_promised_once(id, &packet);
+                self.check_promised_once(id, &packet);
                 self.follower_answers(id, &packet);
                 self.sync_is_due(id, link, &packet);
                 packet.write(&mut bytes);
@@ -338,7 +338,7 @@ impl World {
     }
 
     /// An epoch is promised to one leader: to another that has it, too, the answer counts for nothing.
-    fn is_promised_once(&mut self, id: i64, packet: &Packet<'_>) {
+    fn check_promised_once(&mut self, id: i64, packet: &Packet<'_>) {
         if let Packet::AckEpoch { current: Some(_), .. } = packet {
             let disk = &mut self.node(id).disk;
             let epoch = disk.accepted();
@@ -377,9 +377,9 @@ impl World {
         };
         for told in told {
             match told {
-                Told::Reloaded(term, tree, history) => {
+                Told::Reloaded(search_id, tree, history) => {
                     self.node(id).history = history;
-                    self.step(id, Input::Reloaded { term, tree });
+                    self.step(id, Input::Reloaded { search_id, tree });
                 }
                 Told::Persisted(seq) => self.step(id, Input::Persisted(seq)),
             }
@@ -388,19 +388,19 @@ impl World {
     }
 
     /// Calls a port, which is open whatever its server thinks that it is.
-    pub(crate) fn dial(&mut self, id: i64, term: u64, to: LearnerMaster, since: u64) {
+    pub(crate) fn dial(&mut self, id: i64, search_id: u64, to: DialTarget, since: u64) {
         let life = self.nodes[&id].life;
         let (master, refused_for) = match to {
-            LearnerMaster::Leader(leader) => (leader.0, REFUSED_FOR),
-            LearnerMaster::Follower(follower) => (follower.0, 0),
+            DialTarget::Leader(leader) => (leader.0, REFUSED_FOR),
+            DialTarget::Follower(follower) => (follower.0, 0),
         };
         let cut = self.net.cut.contains(&(id, master)) || self.net.cut.contains(&(master, id));
         let patience = if cut { CONNECT_TIMEOUT } else { refused_for };
         if cut || self.nodes[&master].server.is_none() {
             if self.now >= since + patience {
-                return self.step(id, Input::LeaderUnreachable { term });
+                return self.step(id, Input::LeaderUnreachable { search_id });
             }
-            return self.after(20, Event::Dial { id, life, term, to, since });
+            return self.after(20, Event::Dial { id, life, search_id, to, since });
         }
         let link = LinkId(self.net.number());
         let (learner, master) = ((id, life), (master, self.nodes[&master].life));
@@ -416,10 +416,10 @@ impl World {
             syncs: VecDeque::new(),
         };
         self.net.links.insert(link, of);
-        if matches!(to, LearnerMaster::Follower(_)) {
+        if matches!(to, DialTarget::Follower(_)) {
             self.send(up, Parcel::Call);
         }
-        self.step(id, Input::LeaderLink { term, link });
+        self.step(id, Input::LeaderLink { search_id, link });
     }
 
     /// Sends the newest vote, over a new connection if need be.

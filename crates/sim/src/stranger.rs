@@ -70,7 +70,7 @@ impl World {
         for effect in effects {
             let harm = match effect {
                 Effect::Connected { conn, response } => *conn != stranger || response.timeout_ms != 0,
-                // A reign may end in the same step, and with it all connections.
+                // An epoch may end in the same step, and with it all connections.
                 Effect::Close { conn, reason } => *conn != stranger && *reason != CloseReason::NotServing,
                 Effect::Reply { conn, .. } => *conn != stranger,
                 Effect::ToPeer { message: PeerMessage::Packet(packet), .. } => {

@@ -57,7 +57,7 @@ pub(crate) struct Truth {
     /// Digest and sessions of the tree.
     trees: BTreeMap<Zxid, (u64, Sessions)>,
     leaders: BTreeMap<Epoch, (i64, u64)>,
-    /// What was committed when a reign began.
+    /// What was committed when an epoch began.
     begun: BTreeMap<Epoch, History>,
     /// Every znode at every time; `None` while it is not there.
     znodes: BTreeMap<String, Vec<(Zxid, Option<Seen>)>>,
@@ -125,8 +125,8 @@ impl Truth {
         self.decides(&of) && next.is_none_or(|next| Quorum::of(&next).is_quorum(|ServerId(id)| of(id)))
     }
 
-    /// What was committed of earlier reigns before this one, or one after it, began. A leader that slept may see that it
-    /// has begun when later reigns have committed more.
+    /// What was committed of earlier epochs before this one, or one after it, began. A leader that slept may see that it
+    /// has begun when later epochs have committed more.
     pub(crate) fn before(&self, epoch: Epoch) -> History {
         let then = self.begun.range(epoch..).next().map_or(&self.history, |(_, history)| history);
         then.upto(Zxid::new(epoch, 0))
@@ -136,7 +136,7 @@ impl Truth {
         self.committed
     }
 
-    pub(crate) fn reigns(&self) -> usize {
+    pub(crate) fn epochs(&self) -> usize {
         self.leaders.len()
     }
 
@@ -154,8 +154,8 @@ impl Truth {
         self.proposed[&zxid].clone()
     }
 
-    /// A member reigns: nobody else has had its epoch. True if that is new.
-    pub(crate) fn reigns_in(&mut self, epoch: Epoch, member: (i64, u64)) -> bool {
+    /// A member leads: nobody else has had its epoch. True if that is new.
+    pub(crate) fn leads_in(&mut self, epoch: Epoch, member: (i64, u64)) -> bool {
         let before = self.leaders.insert(epoch, member);
         assert!(before.is_none_or(|before| before == member), "[one leader] {epoch:?} has two leaders");
         if before.is_none() {

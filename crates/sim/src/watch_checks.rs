@@ -57,7 +57,7 @@ impl World {
     }
 
     /// A client is shown a transaction, and was told before of all that it watches.
-    pub(crate) fn is_told_first(&mut self, client: usize, zxid: Zxid) {
+    pub(crate) fn check_told_first(&mut self, client: usize, zxid: Zxid) {
         let untold = self.clients[client].watching.untold(&self.truth, zxid);
         assert!(
             untold.is_none(),

@@ -24,12 +24,12 @@ use ostler_proto::{
     stat::ExtendedTypes,
 };
 use ostler_server_core::{
-    ClientRequest, CoreConfig, EnsembleConfig, Input, LearnerMaster, Now, Server,
-    ensemble::{LocalSessions, MemberMode, Observing},
+    ClientRequest, CoreConfig, EnsembleConfig, Input, DialTarget, Now, Server,
+    ensemble::{LocalSessions, MemberMode, ObserverOptions},
     passwords::{NewPasswords, Passwords, Secret},
 };
 use ostler_zab::{
-    ElectionTiming, HistoryLimits, ReignLength,
+    ElectionTiming, HistoryLimits, EpochLength,
     leading::{LeadingTiming, LinkId},
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -61,7 +61,7 @@ pub(crate) enum Event {
     LogRead {
         id: i64,
         life: u64,
-        term: u64,
+        search_id: u64,
         link: LinkId,
         after: Zxid,
         through: Zxid,
@@ -69,8 +69,8 @@ pub(crate) enum Event {
     Dial {
         id: i64,
         life: u64,
-        term: u64,
-        to: LearnerMaster,
+        search_id: u64,
+        to: DialTarget,
         since: u64,
     },
     DialElection {
@@ -151,13 +151,13 @@ pub(crate) struct Shape {
     /// Committed records that a leader keeps in memory.
     pub(crate) history: usize,
     pub(crate) snapshot_txns: u64,
-    pub(crate) reign: ReignLength,
-    pub(crate) observing: Observing,
+    pub(crate) epoch: EpochLength,
+    pub(crate) observing: ObserverOptions,
     /// The longest that a client thinks.
     pub(crate) pace_ms: u64,
     pub(crate) local: LocalSessions,
     pub(crate) read_only_after_ms: Option<u64>,
-    /// How long a server waits for each step until a reign begins (`initLimit`).
+    /// How long a server waits for each step until an epoch begins (`initLimit`).
     pub(crate) init_ms: u64,
     /// For how long a leader or a follower that hears nothing of the other goes on (`syncLimit`).
     pub(crate) sync_limit_ms: u64,
@@ -330,7 +330,7 @@ impl World {
         (node.syncing, node.wake, node.paused_until) = (false, None, 0);
         node.missed.clear();
         node.checked = Zxid::ZERO;
-        node.disk.is_run_by(seed);
+        node.disk.set_binary(seed);
         let found = match node.disk.start() {
             Ok(found) => found,
             Err(error) => {
@@ -374,7 +374,7 @@ impl World {
             refuse_others: true,
             voters_min: 2,
             observing: shape.observing,
-            reign: shape.reign,
+            epoch: shape.epoch,
             history: HistoryLimits { records: shape.history, bytes: 1 << 20 },
             local_sessions: shape.local,
             read_only_after_ms: shape.read_only_after_ms,
@@ -468,13 +468,13 @@ impl World {
                 self.node(id).disk.finish_snapshot();
                 self.step(id, Input::SnapshotDone);
             }
-            Event::LogRead { id, term, link, after, through, .. } => {
+            Event::LogRead { id, search_id, link, after, through, .. } => {
                 let lucky = !self.chance.one_in(5) && !self.logs_unread;
                 let read = self.node(id).disk.log_part(after, through).filter(|_| lucky);
                 self.count(if read.is_some() { "log read" } else { "log unread" });
-                self.step(id, Input::LogRead { link, term, read });
+                self.step(id, Input::LogRead { link, search_id, read });
             }
-            Event::Dial { id, term, to, since, .. } => self.dial(id, term, to, since),
+            Event::Dial { id, search_id, to, since, .. } => self.dial(id, search_id, to, since),
             Event::DialElection { id, to, .. } => self.dial_election(id, to),
             Event::Election { id, peer, up, .. } => self.election_link(id, peer, up),
             Event::Gone { id, link, .. } => self.link_gone(id, link),
@@ -596,10 +596,10 @@ impl World {
         self.nodes[&id].server.as_ref().and_then(Server::mode)
     }
 
-    /// The member that reigns in the latest epoch.
+    /// The member that leads in the latest epoch.
     pub(crate) fn leader(&self) -> Option<i64> {
-        let reigning = |id: &i64| self.mode(*id) == Some(MemberMode::Leader);
-        self.nodes.keys().copied().filter(reigning).max_by_key(|id| self.epoch_of(*id))
+        let leading = |id: &i64| self.mode(*id) == Some(MemberMode::Leader);
+        self.nodes.keys().copied().filter(leading).max_by_key(|id| self.epoch_of(*id))
     }
 
     pub(crate) fn epoch_of(&self, id: i64) -> Epoch {

@@ -322,7 +322,7 @@ impl TestEnsemble {
         let leader = self.leader().ok_or(TestkitError::NoLeader)?;
         let zxid = self.member(leader)?.inspect(|server| server.tree().last_processed())?;
         for (_, server) in self.awake() {
-            // The first zxid of a reign is no transaction: who serves has all that was before it.
+            // The first zxid of an epoch is no transaction: who serves has all that was before it.
             let has = move |server: &Server| {
                 server.tree().last_processed() >= zxid || (zxid.counter() == 0 && serves(server))
             };

@@ -69,7 +69,7 @@ pub(crate) fn read(disk: &dyn Disk, log: &Path, after: Zxid, to: Zxid) -> Result
             .map_err(|cause| TestkitError::Record { zxid: record.zxid, cause })?;
         last = record.zxid;
     }
-    // The first zxid of a reign is no transaction.
+    // The first zxid of an epoch is no transaction.
     Ok(Logged { changes, reaches: last >= to || to.counter() == 0, gaps })
 }
 

@@ -159,7 +159,7 @@ impl Tree {
         if is_new {
             parent.num_children += 1;
             let bytes = create.data.map_or(0, <[u8]>::len);
-            self.families.insert(&parent.path, path.clone(), bytes);
+            self.child_index.insert(&parent.path, path.clone(), bytes);
         }
         let acl = self.acls.acquire(&create.acl);
         if !is_new {
@@ -245,7 +245,7 @@ impl Tree {
         self.digest = self.digest.wrapping_sub(u64::from(node.digest()));
         self.data_size -= (node.path.len() + node.data_len()) as i64;
         if let Some(parent) = path::parent(path) {
-            self.families.remove(parent, path, node.data_len());
+            self.child_index.remove(parent, path, node.data_len());
             if let Some(parent) = self.table.get_mut(parent) {
                 parent.num_children -= 1;
             }

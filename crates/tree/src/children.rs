@@ -152,10 +152,10 @@ fn part_of(hash: u64) -> usize {
 
 /// The children of one parent, and what all that is below that parent comes to.
 #[derive(Debug)]
-struct Family {
+struct Children {
     parent: ArcStr,
     names: Names,
-    /// The family that the parent is a child in; `NONE` for the root's.
+    /// The children that the parent is a child in; `NONE` for the root's.
     above: u32,
     /// Znodes below the parent at any depth.
     below: u32,
@@ -166,33 +166,33 @@ struct Family {
 }
 
 const NONE: u32 = u32::MAX;
-/// Families stand in blocks, so that no growth moves more than one.
+/// ChildIndex stand in blocks, so that no growth moves more than one.
 const BLOCK: usize = 1024;
 
 /// Children by parent; parents without any have no entry.
 ///
-/// What is below each parent is kept up to date, so that nobody has to go through a subtree to count it. Each family knows
+/// What is below each parent is kept up to date, so that nobody has to go through a subtree to count it. Each children knows
 /// the one above, so a change costs a step for each znode above it, and no look-up.
 #[derive(Debug)]
-pub struct Families {
+pub struct ChildIndex {
     by_parent: Vec<HashTable<u32>>,
-    blocks: Vec<Vec<Family>>,
+    blocks: Vec<Vec<Children>>,
     free: Vec<u32>,
 }
 
-impl Default for Families {
+impl Default for ChildIndex {
     fn default() -> Self {
         let by_parent = (0..PARTS).map(|_| HashTable::new()).collect();
-        Families { by_parent, blocks: Vec::new(), free: Vec::new() }
+        ChildIndex { by_parent, blocks: Vec::new(), free: Vec::new() }
     }
 }
 
-impl Families {
-    fn at(&self, index: u32) -> &Family {
+impl ChildIndex {
+    fn at(&self, index: u32) -> &Children {
         &self.blocks[index as usize / BLOCK][index as usize % BLOCK]
     }
 
-    fn at_mut(&mut self, index: u32) -> &mut Family {
+    fn at_mut(&mut self, index: u32) -> &mut Children {
         &mut self.blocks[index as usize / BLOCK][index as usize % BLOCK]
     }
 
@@ -206,11 +206,11 @@ impl Families {
         let above =
             if parent == "/" { None } else { path::parent(parent).and_then(|above| self.find(above)) };
         let above = above.unwrap_or(NONE);
-        let family =
-            Family { parent: parent.clone(), names: Names::new(), above, below: 0, bytes: 0, name_bytes: 0 };
+        let children =
+            Children { parent: parent.clone(), names: Names::new(), above, below: 0, bytes: 0, name_bytes: 0 };
         let index = match self.free.pop() {
             Some(index) => {
-                *self.at_mut(index) = family;
+                *self.at_mut(index) = children;
                 index
             }
             None => {
@@ -218,7 +218,7 @@ impl Families {
                     self.blocks.push(Vec::with_capacity(BLOCK));
                 }
                 let last = self.blocks.len() - 1;
-                self.blocks[last].push(family);
+                self.blocks[last].push(children);
                 (last * BLOCK + self.blocks[last].len() - 1) as u32
             }
         };
@@ -235,30 +235,30 @@ impl Families {
         if let Ok(slot) = self.by_parent[part_of(hash)].find_entry(hash, |other| *other == index) {
             slot.remove();
         }
-        let family = self.at_mut(index);
-        (family.parent, family.names) = (ArcStr::new(), Names::new());
+        let children = self.at_mut(index);
+        (children.parent, children.names) = (ArcStr::new(), Names::new());
         self.free.push(index);
     }
 
-    /// Something has changed in a family: all above it have so much more below them.
+    /// Something has changed in a children: all above it have so much more below them.
     fn count(&mut self, mut index: u32, znodes: i32, bytes: i64) {
         while index != NONE {
-            let family = self.at_mut(index);
-            family.below = family.below.saturating_add_signed(znodes);
-            family.bytes += bytes;
-            index = family.above;
+            let children = self.at_mut(index);
+            children.below = children.below.saturating_add_signed(znodes);
+            children.bytes += bytes;
+            index = children.above;
         }
     }
 
     /// Adds a child with so many bytes of data.
     pub fn insert(&mut self, parent: &ArcStr, child: ArcStr, bytes: usize) {
         let index = self.find(parent).unwrap_or_else(|| self.begin(parent));
-        let family = self.at_mut(index);
+        let children = self.at_mut(index);
         let name_bytes = path::name(&child).len();
-        if family.names.insert(child) {
-            family.name_bytes += name_bytes;
-            if family.names.len() > SHORT_MAX || family.name_bytes > SHORT_MAX_BYTES {
-                family.names.lengthen();
+        if children.names.insert(child) {
+            children.name_bytes += name_bytes;
+            if children.names.len() > SHORT_MAX || children.name_bytes > SHORT_MAX_BYTES {
+                children.names.lengthen();
             }
             self.count(index, 1, bytes as i64);
         }
@@ -267,12 +267,12 @@ impl Families {
     /// Removes a child that had so many bytes of data; whether it was there.
     pub fn remove(&mut self, parent: &str, child: &str, bytes: usize) -> bool {
         let Some(index) = self.find(parent) else { return false };
-        let family = self.at_mut(index);
-        if !family.names.remove(child) {
+        let children = self.at_mut(index);
+        if !children.names.remove(child) {
             return false;
         }
-        family.name_bytes -= path::name(child).len();
-        let is_empty = family.names.len() == 0;
+        children.name_bytes -= path::name(child).len();
+        let is_empty = children.names.len() == 0;
         self.count(index, -1, -(bytes as i64));
         if is_empty {
             self.end(index);
@@ -289,14 +289,14 @@ impl Families {
 
     /// Znodes below a parent at any depth, and bytes of data in them.
     pub fn below(&self, parent: &str) -> (usize, i64) {
-        let family = self.find(parent).map(|index| self.at(index));
-        family.map_or((0, 0), |family| (family.below as usize, family.bytes))
+        let children = self.find(parent).map(|index| self.at(index));
+        children.map_or((0, 0), |children| (children.below as usize, children.bytes))
     }
 
     /// Bytes of an encoded list of the children's names.
     pub fn names_size(&self, parent: &str) -> usize {
-        let family = self.find(parent).map(|index| self.at(index));
-        4 + family.map_or(0, |family| 4 * family.names.len() + family.name_bytes)
+        let children = self.find(parent).map(|index| self.at(index));
+        4 + children.map_or(0, |children| 4 * children.names.len() + children.name_bytes)
     }
 
     /// The children's names: short lists in upstream's order, long ones in the order of their bytes.
@@ -319,10 +319,10 @@ mod tests {
     use alloc::{collections::BTreeSet, format};
 
     fn ordered(names: &[&str]) -> alloc::vec::Vec<alloc::string::String> {
-        let mut families = Families::default();
+        let mut child_index = ChildIndex::default();
         let parent: ArcStr = "/p".into();
-        names.iter().for_each(|name| families.insert(&parent, format!("/p/{name}").into(), 0));
-        families.of("/p").map(Into::into).collect()
+        names.iter().for_each(|name| child_index.insert(&parent, format!("/p/{name}").into(), 0));
+        child_index.of("/p").map(Into::into).collect()
     }
 
     /// Seen with ZooKeeper 3.9, and what a Java `HashSet` of 8 gives for the same.
@@ -355,42 +355,42 @@ mod tests {
 
     #[test]
     fn every_one_of_many_parents_is_found() {
-        let mut families = Families::default();
+        let mut child_index = ChildIndex::default();
         let parents: alloc::vec::Vec<ArcStr> = (0..20_000).map(|n| format!("/{n}").into()).collect();
         for parent in &parents {
-            families.insert(parent, format!("{parent}/a").into(), 1);
+            child_index.insert(parent, format!("{parent}/a").into(), 1);
         }
         for parent in &parents {
-            assert!(families.of(parent).eq(["a"]), "{parent}");
+            assert!(child_index.of(parent).eq(["a"]), "{parent}");
         }
         for parent in parents.iter().step_by(2) {
-            assert!(families.remove(parent, &format!("{parent}/a"), 1));
+            assert!(child_index.remove(parent, &format!("{parent}/a"), 1));
         }
         for (n, parent) in parents.iter().enumerate() {
-            assert_eq!(families.of(parent).count(), n % 2, "{parent}");
+            assert_eq!(child_index.of(parent).count(), n % 2, "{parent}");
         }
     }
 
     #[test]
     fn long_lists_keep_every_child() {
-        let mut families = Families::default();
+        let mut child_index = ChildIndex::default();
         let parent: ArcStr = "/p".into();
         for n in 0..3000 {
-            families.insert(&parent, format!("/p/{n}").into(), 1);
-            families.insert(&parent, format!("/p/{n}").into(), 1);
+            child_index.insert(&parent, format!("/p/{n}").into(), 1);
+            child_index.insert(&parent, format!("/p/{n}").into(), 1);
         }
-        assert_eq!(families.below("/p"), (3000, 3000));
-        assert_eq!(families.of("/p").collect::<BTreeSet<_>>().len(), 3000);
+        assert_eq!(child_index.below("/p"), (3000, 3000));
+        assert_eq!(child_index.of("/p").collect::<BTreeSet<_>>().len(), 3000);
         for n in 0..3000 {
-            assert!(families.remove("/p", &format!("/p/{n}"), 1));
+            assert!(child_index.remove("/p", &format!("/p/{n}"), 1));
         }
-        assert!(!families.remove("/p", "/p/1", 1));
-        assert_eq!((families.below("/p"), families.find("/p"), families.free.len()), ((0, 0), None, 1));
+        assert!(!child_index.remove("/p", "/p/1", 1));
+        assert_eq!((child_index.below("/p"), child_index.find("/p"), child_index.free.len()), ((0, 0), None, 1));
     }
 
     #[test]
     fn what_is_below_is_known_without_counting() {
-        let mut families = Families::default();
+        let mut child_index = ChildIndex::default();
         let tree = [
             ("/", "/a", 1),
             ("/a", "/a/b", 2),
@@ -399,17 +399,17 @@ mod tests {
             ("/", "/e", 16),
         ];
         for (parent, child, bytes) in tree {
-            families.insert(&parent.into(), child.into(), bytes);
+            child_index.insert(&parent.into(), child.into(), bytes);
         }
-        let below = |families: &Families| ["/", "/a", "/a/b", "/e"].map(|path| families.below(path));
-        assert_eq!(below(&families), [(5, 31), (3, 14), (2, 12), (0, 0)]);
-        families.grown("/a/b", 3);
-        assert!(families.remove("/a/b", "/a/b/c", 4));
-        assert_eq!(below(&families), [(4, 30), (2, 13), (1, 11), (0, 0)]);
-        assert!(families.remove("/a/b", "/a/b/d", 11) && families.remove("/a", "/a/b", 2));
-        // Another takes the place of a family that is gone.
-        families.insert(&"/e".into(), "/e/f".into(), 32);
-        families.insert(&"/e/f".into(), "/e/f/g".into(), 64);
-        assert_eq!(below(&families), [(4, 113), (0, 0), (0, 0), (2, 96)]);
+        let below = |child_index: &ChildIndex| ["/", "/a", "/a/b", "/e"].map(|path| child_index.below(path));
+        assert_eq!(below(&child_index), [(5, 31), (3, 14), (2, 12), (0, 0)]);
+        child_index.grown("/a/b", 3);
+        assert!(child_index.remove("/a/b", "/a/b/c", 4));
+        assert_eq!(below(&child_index), [(4, 30), (2, 13), (1, 11), (0, 0)]);
+        assert!(child_index.remove("/a/b", "/a/b/d", 11) && child_index.remove("/a", "/a/b", 2));
+        // Another takes the place of a children that is gone.
+        child_index.insert(&"/e".into(), "/e/f".into(), 32);
+        child_index.insert(&"/e/f".into(), "/e/f/g".into(), 64);
+        assert_eq!(below(&child_index), [(4, 113), (0, 0), (0, 0), (2, 96)]);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     acl_table::{AclId, AclRef, AclTable},
-    children::Families,
+    children::ChildIndex,
     digest::DigestEntry,
     freeze::FrozenTree,
     quota::{self, QuotaNode, QuotaNumbers, QuotaTable},
@@ -39,7 +39,7 @@ const NEVER: Zxid = Zxid(u64::MAX);
 pub struct Tree {
     pub(crate) types: ExtendedTypes,
     pub(crate) table: ZnodeTable,
-    pub(crate) families: Families,
+    pub(crate) child_index: ChildIndex,
     pub(crate) acls: AclTable,
     pub(crate) sessions: BTreeMap<SessionId, i32>,
     pub(crate) ephemerals: BTreeMap<SessionId, SortedStrings>,
@@ -93,7 +93,7 @@ impl Tree {
         Tree {
             types,
             table: ZnodeTable::default(),
-            families: Families::default(),
+            child_index: ChildIndex::default(),
             acls: AclTable::default(),
             sessions: BTreeMap::new(),
             ephemerals: BTreeMap::new(),
@@ -223,27 +223,27 @@ impl Tree {
 
     /// Names of a znode's children.
     pub fn children(&self, path: &str) -> impl Iterator<Item = Cow<'_, str>> {
-        self.families.of(path::canonical(path))
+        self.child_index.of(path::canonical(path))
     }
 
     /// The same for an answer, and how many pieces it took to make it.
     pub fn shared_children(&self, path: &str) -> (SharedStrings, usize) {
-        self.families.share(path::canonical(path))
+        self.child_index.share(path::canonical(path))
     }
 
     pub(crate) fn paths_of_children(&self, path: &str) -> impl Iterator<Item = String> {
         let above = if path == "/" { "" } else { path };
-        self.families.of(path).map(move |name| format!("{above}/{name}"))
+        self.child_index.of(path).map(move |name| format!("{above}/{name}"))
     }
 
     /// Bytes of the names of a znode's children as a reply has them.
     pub fn names_size(&self, path: &str) -> usize {
-        self.families.names_size(path::canonical(path))
+        self.child_index.names_size(path::canonical(path))
     }
 
     /// Znodes below `path`, at any depth.
     pub fn count_below(&self, path: &str) -> usize {
-        self.families.below(path::canonical(path)).0
+        self.child_index.below(path::canonical(path)).0
     }
 
     /// Ephemerals of a session.
@@ -319,9 +319,9 @@ impl Tree {
         self.last_processed
     }
 
-    /// A reign begins; its first transaction will come after `zxid`.
+    /// An epoch begins; its first transaction will come after `zxid`.
     pub fn begin_epoch(&mut self, zxid: Zxid) {
-        assert!(zxid >= self.last_processed, "{zxid} begins a reign after {}", self.last_processed);
+        assert!(zxid >= self.last_processed, "{zxid} begins an epoch after {}", self.last_processed);
         self.last_processed = zxid;
     }
 
@@ -383,7 +383,7 @@ impl Tree {
             return false;
         };
         parent.num_children += 1;
-        self.families.insert(&parent.path, path.clone(), bytes);
+        self.child_index.insert(&parent.path, path.clone(), bytes);
         true
     }
 
@@ -423,7 +423,7 @@ impl Tree {
             && path != "/"
             && let Some(parent) = path::parent(path)
         {
-            self.families.grown(parent, grown);
+            self.child_index.grown(parent, grown);
         }
         Some(result)
     }
@@ -451,7 +451,7 @@ impl Tree {
         let limited_path = path::canonical(limited);
         let (mut count, mut bytes) = (0, 0);
         if let Some(node) = self.table.get(limited_path) {
-            let below = self.families.below(limited_path);
+            let below = self.child_index.below(limited_path);
             (count, bytes) = (1 + below.0 as i64, node.data_len() as i64 + below.1);
         }
         self.write_usage(&quota::stats_path(limited), &QuotaNumbers::usage_text(count, bytes));

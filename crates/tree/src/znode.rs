@@ -8,7 +8,7 @@ use ostler_proto::{
     stat::{ExtendedTypes, Stat, StatPersisted},
 };
 
-/// A znode. Its children's names live in [`crate::children::Families`], so that a frozen tree need not
+/// A znode. Its children's names live in [`crate::children::ChildIndex`], so that a frozen tree need not
 /// copy a long list of them when one changes.
 #[derive(Debug, Clone)]
 pub struct Znode {

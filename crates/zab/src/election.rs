@@ -11,10 +11,10 @@
 
 mod late_votes;
 mod record;
-mod upsets;
-mod voiceless;
+mod disruptive;
+mod without_vote;
 
-pub use record::{ElectionRecord, Entry, Happening, Rule, Verdict, Why};
+pub use record::{ElectionRecord, Entry, ElectionEvent, Rule, Verdict, Why};
 
 use crate::{quorum::Electorate, time::Mono};
 use alloc::{
@@ -63,9 +63,9 @@ pub enum ElectionOutput {
         /// Who leads.
         leader: ServerId,
     },
-    /// The reign of whom this server has elected will not begin, whatever it has been promised: it looks for a leader
+    /// The epoch of the elected server will not begin, whatever it has been promised: it looks for a leader
     /// itself, or no quorum backs it any more. Look again.
-    Mistaken,
+    LookAgain,
 }
 
 /// A vote that was received.
@@ -82,8 +82,8 @@ struct Settled {
     state: PeerState,
     candidate: Option<Candidate>,
     round: u64,
-    /// Whom others have backed since, until the reign has begun.
-    doubts: Option<BTreeMap<ServerId, ServerId>>,
+    /// Whom others have backed since, until the epoch has begun.
+    backed_since: Option<BTreeMap<ServerId, ServerId>>,
 }
 
 #[derive(Debug)]
@@ -127,13 +127,13 @@ pub struct Election {
     /// Sent along with every vote.
     config: String,
     record: ElectionRecord,
-    upsets: upsets::Upsets,
+    disruptive: disruptive::DisruptiveVoters,
 }
 
 impl Election {
     /// For one server. It is settled on nobody until [`Election::look`].
     pub fn new(me: ServerId, observer: bool, timing: ElectionTiming, config: String) -> Self {
-        let settled = Settled { state: PeerState::Looking, candidate: None, round: 0, doubts: None };
+        let settled = Settled { state: PeerState::Looking, candidate: None, round: 0, backed_since: None };
         Election {
             me,
             observer,
@@ -144,18 +144,18 @@ impl Election {
             unreachable: BTreeSet::new(),
             config,
             record: ElectionRecord::default(),
-            upsets: upsets::Upsets::default(),
+            disruptive: disruptive::DisruptiveVoters::default(),
         }
     }
 
     /// Whether nothing is on disk, and nobody has said that this is right. Such a server votes with others that have
     /// nothing, and only joins where somebody has something: it may have lost what a quorum relies on.
-    pub fn set_fresh(&mut self, fresh: bool) {
+    pub fn set_without_history(&mut self, fresh: bool) {
         self.fresh = fresh;
     }
 
     /// Whether this server has given up its vote in this election.
-    pub fn has_no_voice(&self) -> bool {
+    pub fn has_no_vote(&self) -> bool {
         !self.observer && matches!(&self.phase, Phase::Looking(looking) if looking.own.is_none())
     }
 
@@ -213,7 +213,7 @@ impl Election {
 
     fn begin(&mut self, now: Mono, own: Option<Candidate>) {
         self.round += 1;
-        self.upsets.begin();
+        self.disruptive.begin();
         self.record = ElectionRecord::begin(now, self.round, own);
         self.phase = Phase::Looking(Looking {
             own,
@@ -231,8 +231,8 @@ impl Election {
     /// Synchronised with the leader: from now on the vote names the new epoch, as the leader's own does, so
     /// that whoever comes later finds all votes equal.
     pub fn established(&mut self, epoch: Epoch) {
-        if let Phase::Settled(Settled { candidate: Some(candidate), doubts, .. }) = &mut self.phase {
-            (candidate.epoch, *doubts) = (epoch, None);
+        if let Phase::Settled(Settled { candidate: Some(candidate), backed_since, .. }) = &mut self.phase {
+            (candidate.epoch, *backed_since) = (epoch, None);
         }
     }
 
@@ -240,14 +240,14 @@ impl Election {
     /// if it loses them it ends this connection.
     pub fn brought_history(&mut self) {
         if let Phase::Settled(settled) = &mut self.phase {
-            settled.doubts = None;
+            settled.backed_since = None;
         }
     }
 
     /// A voter has connected to this server as to its leader, whatever it has said before.
     pub fn followed_by(&mut self, server: ServerId) {
-        if let Phase::Settled(Settled { doubts: Some(doubts), .. }) = &mut self.phase {
-            doubts.remove(&server);
+        if let Phase::Settled(Settled { backed_since: Some(backed_since), .. }) = &mut self.phase {
+            backed_since.remove(&server);
         }
     }
 
@@ -266,7 +266,7 @@ impl Election {
         if let Phase::Settled(settled) = &mut self.phase
             && settled.state != PeerState::Leading
         {
-            settled.state = if observer { PeerState::Observing } else { PeerState::Following };
+            settled.state = if observer { PeerState::ObserverOptions } else { PeerState::Following };
         }
     }
 
@@ -295,7 +295,7 @@ impl Election {
             looking.resend_at = looking.resend_at.min(now.after(looking.resend_after));
         }
         if changed {
-            self.record.add(now, if up { Happening::Reached { peer } } else { Happening::Lost { peer } });
+            self.record.add(now, if up { ElectionEvent::Reached { peer } } else { ElectionEvent::Lost { peer } });
         }
         if up {
             self.tell(now, peer, out);
@@ -347,10 +347,10 @@ impl Election {
         let Phase::Looking(looking) = &mut self.phase else {
             return self.notified_late(now, from, vote, electorate, out);
         };
-        // A reign that has begun is another thing, as its leader has a quorum; but it is not this server's.
+        // An epoch that has begun is another thing, as its leader has a quorum; but it is not this server's.
         let is_looking = vote.state == PeerState::Looking;
         let names = |is_so: &dyn Fn(ServerId) -> bool| vote.candidate.is_some_and(|of| is_so(of.id));
-        let is_left_out = |server| self.upsets.is_left_out(now, server);
+        let is_left_out = |server| self.disruptive.is_left_out(now, server);
         if (is_left_out(from) && (is_looking || names(&|of| of == self.me)))
             || (is_looking && names(&is_left_out))
         {
@@ -383,7 +383,7 @@ impl Election {
         }
         let ballot = Ballot { candidate, round: vote.round, state: vote.state };
         match vote.state {
-            PeerState::Observing => self.record.received(now, from, vote, Verdict::Ignored(Why::NoVoter)),
+            PeerState::ObserverOptions => self.record.received(now, from, vote, Verdict::Ignored(Why::NoVoter)),
             PeerState::Looking if looking.own.is_none() && !self.observer => {
                 self.record.received(now, from, vote, Verdict::Ignored(Why::Untrusted));
                 self.back_the_best_of_all(now, electorate, out);
@@ -496,7 +496,7 @@ impl Election {
 
     /// Somebody follows this server, which does not lead: others had its vote when it ended, and elected it. It does not
     /// take that up, as what they elected it for may not be on its disk any more. They wait for it, as upstream's do for as
-    /// long as a reign may take to begin, until they hear of it in a round after theirs.
+    /// long as an epoch may take to begin, until they hear of it in a round after theirs.
     fn call_back(&mut self, now: Mono, theirs: u64, electorate: &Electorate, out: &mut Vec<ElectionOutput>) {
         let Phase::Looking(looking) = &mut self.phase else { return };
         if looking.own.is_none() {
@@ -544,15 +544,15 @@ impl Election {
         let same = |vote: &Ballot| {
             (vote.candidate.id, vote.candidate.epoch) == (ballot.candidate.id, ballot.candidate.epoch)
         };
-        // A change that is only logged here may give votes to servers that have none where that leader reigns. Who follows a
+        // A change that is only logged here may give votes to servers that have none under that leader. Who follows a
         // leader needs no promise from them: that leader got all that it needs before it brings its history.
         let agreed = electorate.current.is_quorum(|server| looking.elsewhere.get(&server).is_some_and(same));
         if agreed && leads(&looking.elsewhere) {
-            // As the leader itself counts: a later round of its means that this reign is over.
+            // As the leader itself counts: a later round of its means that this epoch is over.
             let round = looking.elsewhere.get(&ballot.candidate.id).map_or(ballot.round, |vote| vote.round);
             return self.go_over(now, ballot.candidate, round, electorate, out);
         }
-        // Who has a leader speaks only when asked, and will say something else once its reign has begun.
+        // Who has a leader speaks only when asked, and will say something else once its epoch has begun.
         self.call_again(now);
     }
 
@@ -577,7 +577,7 @@ impl Election {
             return;
         }
         let certain = electorate.voters().into_iter().all(|voter| {
-            let is_missing = self.unreachable.contains(&voter) || self.upsets.is_left_out(now, voter);
+            let is_missing = self.unreachable.contains(&voter) || self.disruptive.is_left_out(now, voter);
             backs(voter) || is_missing
         });
         if certain {
@@ -585,7 +585,7 @@ impl Election {
         }
         if looking.settle_until.is_none() {
             looking.settle_until = Some(now.after(self.timing.settle));
-            self.record.add(now, Happening::Agreed { candidate });
+            self.record.add(now, ElectionEvent::Agreed { candidate });
         }
     }
 
@@ -625,16 +625,16 @@ impl Election {
         let state = match (candidate.id == self.me, self.observer) {
             (true, _) => PeerState::Leading,
             (false, false) => PeerState::Following,
-            (false, true) => PeerState::Observing,
+            (false, true) => PeerState::ObserverOptions,
         };
         if let Phase::Looking(looking) = &self.phase {
             let votes = looking.ballots.iter().chain(&looking.elsewhere);
             let votes = votes.map(|(server, ballot)| (*server, ballot.candidate)).collect();
-            self.record.add(now, Happening::Elected { candidate, state, votes });
+            self.record.add(now, ElectionEvent::Elected { candidate, state, votes });
         }
         self.round = round;
-        let doubts = Some(BTreeMap::new());
-        self.phase = Phase::Settled(Settled { state, candidate: Some(candidate), round, doubts });
+        let backed_since = Some(BTreeMap::new());
+        self.phase = Phase::Settled(Settled { state, candidate: Some(candidate), round, backed_since });
         out.push(ElectionOutput::Elected { leader: candidate.id });
     }
 
@@ -651,14 +651,14 @@ impl Election {
         if to != self.me {
             let notification = self.vote();
             let Notification { state, candidate, round, .. } = notification;
-            self.record.add(now, Happening::ToldOne { to, state, candidate, round });
+            self.record.add(now, ElectionEvent::ToldOne { to, state, candidate, round });
             out.push(ElectionOutput::Send { to, notification });
         }
     }
 
     fn tell_all(&mut self, now: Mono, electorate: &Electorate, out: &mut Vec<ElectionOutput>) {
         let vote = self.vote();
-        self.record.add(now, Happening::Told { candidate: vote.candidate, round: vote.round });
+        self.record.add(now, ElectionEvent::Told { candidate: vote.candidate, round: vote.round });
         let others = electorate.voters().into_iter().filter(|voter| *voter != self.me);
         out.extend(others.map(|to| ElectionOutput::Send { to, notification: vote.clone() }));
     }

@@ -10,23 +10,23 @@ use ostler_proto::{
     planted::{self, Bug},
 };
 
-/// How many proposals a reign makes, of which a zxid can count 4,294,967,295.
+/// How many proposals an epoch makes, of which a zxid can count 4,294,967,295.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ReignLength {
+pub struct EpochLength {
     /// After so many it ends as soon as nothing is under way.
     pub enough: u32,
     /// After so many it ends whatever is under way.
     pub most: u32,
 }
 
-impl Default for ReignLength {
+impl Default for EpochLength {
     /// What one step may propose, such as the ends of all sessions, has room behind both.
     fn default() -> Self {
-        ReignLength { enough: u32::MAX - 2_000_000, most: u32::MAX - 1_000_000 }
+        EpochLength { enough: u32::MAX - 2_000_000, most: u32::MAX - 1_000_000 }
     }
 }
 
-/// A leader in its reign.
+/// A leader in its epoch.
 #[derive(Debug)]
 pub struct Leader {
     electorate: Electorate,
@@ -62,8 +62,8 @@ impl Leader {
         self.proposed
     }
 
-    /// Whether the reign has to end, so that the next can count from 0 again.
-    pub fn is_over(&self, length: ReignLength) -> bool {
+    /// Whether the epoch has to end, so that the next can count from 0 again.
+    pub fn is_over(&self, length: EpochLength) -> bool {
         let count = self.proposed.counter();
         count >= length.most || (count >= length.enough && self.committed == self.proposed)
     }
@@ -168,9 +168,9 @@ mod tests {
     }
 
     #[test]
-    fn a_reign_ends_in_a_quiet_moment_or_before_it_cannot_count_on() {
+    fn an_epoch_ends_in_a_quiet_moment_or_before_it_cannot_count_on() {
         let me = ServerId(1);
-        let length = ReignLength { enough: 3, most: 5 };
+        let length = EpochLength { enough: 3, most: 5 };
         let mut leader = Leader::new(Electorate::of(Quorum::majority([me])), Zxid::new(Epoch(7), 0));
         let mut over = |act: fn(&mut Leader)| {
             act(&mut leader);
@@ -193,13 +193,13 @@ mod tests {
         let last = |counter| Zxid::new(Epoch(7), counter);
         for (counter, over) in [(2, false), (3, true), (4, true)] {
             let leader = Leader::new(Electorate::of(Quorum::majority([me])), last(counter));
-            assert_eq!(leader.is_over(ReignLength { enough: 3, most: 5 }), over, "{counter}");
+            assert_eq!(leader.is_over(EpochLength { enough: 3, most: 5 }), over, "{counter}");
         }
     }
 
     #[test]
-    fn the_longest_reign_leaves_room_in_its_counter() {
-        let length = ReignLength::default();
+    fn the_longest_epoch_leaves_room_in_its_counter() {
+        let length = EpochLength::default();
         let last = Zxid::new(Epoch(7), length.most);
         let leader = Leader::new(Electorate::of(Quorum::majority([ServerId(1)])), last);
         assert!(leader.is_over(length) && length.enough < length.most);

@@ -1,15 +1,15 @@
-//! A reign from its first follower on: discovery, synchronisation, and who is still there (Zab's phases 1 and 2).
+//! An epoch from its first follower on: discovery, synchronisation, and who is still there (Zab's phases 1 and 2).
 //!
 //! The new epoch is one above the highest that a quorum has accepted, so no two leaders ever get one epoch; a
-//! leader whose history is not the newest of that quorum gives way; and the reign begins when a quorum has the
+//! leader whose history is not the newest of that quorum gives way; and the epoch begins when a quorum has the
 //! leader's history on disk. Nothing is promised before it is durable: the host reports each save.
 
 mod refusal;
-mod rivals;
-mod whence;
+mod duplicate_ids;
+mod origin;
 
 pub use refusal::Refusal;
-pub use whence::{Place, Whence};
+pub use origin::{AddressMatch, LearnerOrigin};
 
 use crate::{
     quorum::{Electorate, Quorum},
@@ -24,7 +24,7 @@ use ostler_proto::{
     planted::{self, Bug},
 };
 
-/// No two servers of one ensemble have ever been so many reigns apart. Who says so has another ensemble's data, or a
+/// No two servers of one ensemble have ever been so many epochs apart. Who says so has another ensemble's data, or a
 /// damaged file.
 const EPOCHS_AHEAD_MAX: u32 = 1 << 20;
 
@@ -34,7 +34,7 @@ pub struct LinkId(pub u64);
 
 /// What a server has on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Standing {
+pub struct DurableState {
     /// The highest epoch that it has accepted.
     pub accepted: Epoch,
     /// The epoch of the last leader whose history it has.
@@ -46,7 +46,7 @@ pub struct Standing {
 /// How long a leader waits, in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeadingTiming {
-    /// For each step until the reign begins (`initLimit`).
+    /// For each step until the epoch begins (`initLimit`).
     pub init: u64,
     /// For any word of a learner, and for enough of them to connect (`syncLimit`).
     pub sync: u64,
@@ -98,18 +98,18 @@ pub enum LeadingOutput {
         /// The last transaction in its log.
         last: Zxid,
     },
-    /// The reign has begun.
+    /// The epoch has begun.
     Established(Epoch),
     /// Tell a learner that it may serve.
     UpToDate(LinkId),
-    /// A learner of an established reign has a proposal on disk.
+    /// A learner of an established epoch has a proposal on disk.
     Acknowledged {
         /// Who.
         from: ServerId,
         /// Up to where.
         zxid: Zxid,
     },
-    /// A server that had data has none: it does not count before the reign has begun.
+    /// A server that had data has none: it does not count before the epoch has begun.
     DataLost(ServerId),
     /// Close a learner's connection.
     Refuse {
@@ -120,7 +120,7 @@ pub enum LeadingOutput {
         /// Why.
         why: Refusal,
     },
-    /// The reign is over, or never began.
+    /// The epoch is over, or never began.
     StepDown(StepDown),
 }
 
@@ -135,7 +135,7 @@ pub enum StepDown {
     NotSynchronised,
     /// Too few are left.
     QuorumLost,
-    /// The last epoch there is has been accepted: none is left for another reign.
+    /// The last epoch there is has been accepted: none is left for another leader.
     NoEpochLeft,
 }
 
@@ -159,7 +159,7 @@ enum LearnerStage {
 struct Learner {
     id: ServerId,
     observer: bool,
-    whence: Whence,
+    origin: LearnerOrigin,
     stage: LearnerStage,
     heard: Mono,
     /// When it has last come further, as far as that is its own doing: words alone bring nobody to the history.
@@ -218,7 +218,7 @@ pub struct LearnerCounts {
 #[derive(Debug)]
 pub struct Leading {
     me: ServerId,
-    own: Standing,
+    own: DurableState,
     epoch: Epoch,
     electorate: Electorate,
     timing: LeadingTiming,
@@ -237,7 +237,7 @@ impl Leading {
     pub fn new(
         now: Mono,
         me: ServerId,
-        own: Standing,
+        own: DurableState,
         electorate: Electorate,
         timing: LeadingTiming,
         out: &mut Vec<LeadingOutput>,
@@ -259,12 +259,12 @@ impl Leading {
         leading
     }
 
-    /// A follower's side towards observers of its own: to them it is a leader whose reign has begun, and whose being
+    /// A follower's side towards observers of its own: to them it is a leader whose epoch has begun, and whose being
     /// there depends on nobody.
     pub fn relaying(me: ServerId, epoch: Epoch, timing: LeadingTiming) -> Leading {
         Leading {
             me,
-            own: Standing { accepted: epoch, current: epoch, last: Zxid::new(epoch, 0) },
+            own: DurableState { accepted: epoch, current: epoch, last: Zxid::new(epoch, 0) },
             epoch,
             electorate: Electorate::of(Quorum::majority([me])),
             timing,
@@ -277,7 +277,7 @@ impl Leading {
     }
 
     /// These servers had data. One that comes without any may have lost what it had acknowledged to another leader, so
-    /// it says nothing about the history: it counts only once the reign has begun, which takes a quorum of others.
+    /// it says nothing about the history: it counts only once the epoch has begun, which takes a quorum of others.
     pub fn had_data(&mut self, servers: BTreeSet<ServerId>) {
         self.had_data = servers;
     }
@@ -318,7 +318,7 @@ impl Leading {
         counts
     }
 
-    /// The epoch of the reign, once it has one.
+    /// The epoch, once it is decided.
     pub fn epoch(&self) -> Option<Epoch> {
         (!matches!(self.stage, Stage::Discovery { .. })).then_some(self.epoch)
     }
@@ -328,7 +328,7 @@ impl Leading {
         self.learners.get(&link).map(|learner| learner.id)
     }
 
-    /// Whether the reign has begun.
+    /// Whether the epoch has begun.
     pub fn is_established(&self) -> bool {
         matches!(self.stage, Stage::Broadcast)
     }
@@ -347,7 +347,7 @@ impl Leading {
 
     /// A learner has spoken, of which nothing is known but what it says.
     pub fn heard(&mut self, now: Mono, link: LinkId, what: FromLearner, out: &mut Vec<LeadingOutput>) {
-        self.heard_from(now, link, Whence::default(), what, out);
+        self.heard_from(now, link, LearnerOrigin::default(), what, out);
     }
 
     /// A learner has spoken. Where it comes from matters with its first word.
@@ -355,12 +355,12 @@ impl Leading {
         &mut self,
         now: Mono,
         link: LinkId,
-        whence: Whence,
+        origin: LearnerOrigin,
         what: FromLearner,
         out: &mut Vec<LeadingOutput>,
     ) {
         if let FromLearner::Info { id, observer, accepted } = what {
-            return self.greeted(now, link, (id, whence), observer, accepted, out);
+            return self.greeted(now, link, (id, origin), observer, accepted, out);
         }
         let Some(learner) = self.learners.get_mut(&link) else {
             return out.push(LeadingOutput::Refuse { link, server: None, why: Refusal::OutOfTurn });
@@ -408,7 +408,7 @@ impl Leading {
     pub fn current_saved(&mut self, now: Mono, out: &mut Vec<LeadingOutput>) {
         let Stage::Sync { saved, .. } = &mut self.stage else { return };
         *saved = true;
-        self.consider_reign(now, out);
+        self.consider_broadcast(now, out);
     }
 
     /// Looks at who is still there; to be called every half tick.
@@ -423,7 +423,7 @@ impl Leading {
             out.push(LeadingOutput::Refuse { link, server: Some(server), why });
         }
         let overdue = self.deadline <= now;
-        // Who has gone before the reign has begun looks for a leader again, and that is another one. Who is not here by
+        // Who has gone before the epoch has begun looks for a leader again, and that is another one. Who is not here by
         // now, or comes as an observer until a change is agreed on, is not waited for.
         let alone = !self.electorate.is_quorum(|server| self.is_here(server) && self.may_promise(server));
         let lost = match self.stage {
@@ -482,7 +482,7 @@ impl Leading {
         &mut self,
         now: Mono,
         link: LinkId,
-        (id, whence): (ServerId, Whence),
+        (id, origin): (ServerId, LearnerOrigin),
         observer: bool,
         accepted: Epoch,
         out: &mut Vec<LeadingOutput>,
@@ -499,7 +499,7 @@ impl Leading {
         let refusal = if id == self.me || self.learners.contains_key(&link) {
             Some(Refusal::SameId)
         } else {
-            self.make_way(now, id, whence, out).or_else(|| self.too_many(id))
+            self.make_way(now, id, origin, out).or_else(|| self.too_many(id))
         };
         if let Some(why) = refusal {
             return out.push(LeadingOutput::Refuse { link, server: Some(id), why });
@@ -516,7 +516,7 @@ impl Leading {
             Learner {
                 id,
                 observer,
-                whence,
+                origin,
                 stage,
                 heard: now,
                 moved: now,
@@ -651,10 +651,10 @@ impl Leading {
                         out.push(LeadingOutput::Acknowledged { from, zxid: early });
                     }
                 } else {
-                    self.consider_reign(now, out);
+                    self.consider_broadcast(now, out);
                 }
             }
-            // The second acknowledgement of the reign itself has counter 0.
+            // The second acknowledgement of the epoch itself has counter 0.
             LearnerStage::Synced | LearnerStage::Active if zxid.counter() == 0 => {}
             LearnerStage::Synced | LearnerStage::Active => {
                 learner.owes.acknowledged(zxid);
@@ -668,7 +668,7 @@ impl Leading {
     }
 
     /// A quorum has the history on disk.
-    fn consider_reign(&mut self, now: Mono, out: &mut Vec<LeadingOutput>) {
+    fn consider_broadcast(&mut self, now: Mono, out: &mut Vec<LeadingOutput>) {
         let Stage::Sync { saved, acks } = &self.stage else { return };
         let has = |server: ServerId| (server == self.me && *saved) || acks.contains(&server);
         if !self.electorate.is_quorum(has) {

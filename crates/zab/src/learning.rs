@@ -5,7 +5,7 @@
 //! all that was to be saved before it is durable. That one rule is what upstream had to mend several times: the
 //! epoch is promised only when it is on disk, and NEWLEADER is acknowledged only when all that precedes it is.
 
-use crate::{history::Record, leading::Standing};
+use crate::{history::Record, leading::DurableState};
 use alloc::{collections::VecDeque, vec::Vec};
 use ostler_proto::{
     id::{Epoch, Zxid},
@@ -31,7 +31,7 @@ pub enum FromLeader {
     Inform(Zxid, Record),
     /// The end of the history.
     NewLeader(Epoch),
-    /// The reign has begun.
+    /// The epoch has begun.
     UpToDate,
     /// A heartbeat.
     Ping(Zxid),
@@ -105,7 +105,7 @@ enum Stage {
     Promised,
     /// Takes over the history.
     Syncing,
-    /// Has it; the reign has not begun.
+    /// Has it; the epoch has not begun.
     Ready,
     /// Goes along.
     Following,
@@ -116,7 +116,7 @@ enum Stage {
 /// A learner, from its connection to the leader to the end of that.
 #[derive(Debug)]
 pub struct Learning {
-    own: Standing,
+    own: DurableState,
     observer: bool,
     /// What this server has cannot be cut back.
     wants_tree: bool,
@@ -126,14 +126,14 @@ pub struct Learning {
     last: Zxid,
     /// Logged and not committed.
     pending: VecDeque<Zxid>,
-    /// The end of the tree that has come, until the reign begins. A Java leader looks at it after it has begun to forward:
+    /// The end of the tree that has come, until the epoch begins. A Java leader looks at it after it has begun to forward:
     /// what it forwards first may be in the tree, and is not taken twice. Upstream's learners are as lenient.
     tree_through: Zxid,
 }
 
 impl Learning {
     /// Connected, and FOLLOWERINFO or OBSERVERINFO is sent.
-    pub fn new(own: Standing, observer: bool) -> Learning {
+    pub fn new(own: DurableState, observer: bool) -> Learning {
         Learning {
             own,
             observer,
@@ -218,7 +218,7 @@ impl Learning {
                 out.push(LearningOutput::Serve(self.epoch));
             }
             // The acknowledgement of NEWLEADER must be the first word after the history, and may still wait for
-            // the disk: until the reign has begun heartbeats are not answered.
+            // the disk: until the epoch has begun heartbeats are not answered.
             (Stage::Syncing | Stage::Ready, From::Ping(_)) => {}
             (Stage::Following, From::Ping(zxid)) => out.push(LearningOutput::Pong(zxid)),
             _ => self.hang_up(HangUp::OutOfTurn, out),
@@ -246,7 +246,7 @@ impl Learning {
         out.push(LearningOutput::AckEpoch { last: self.last_to_tell(), current });
     }
 
-    /// The beginning of a reign that no leader knows is answered with a whole tree, by Java's leaders as well. It is
+    /// The beginning of an epoch that no leader knows is answered with a whole tree, by Java's leaders as well. It is
     /// above all that there is: who compares it with what a leader has turns this server away rather than lose anything.
     fn last_to_tell(&self) -> Zxid {
         match self.epoch.next() {

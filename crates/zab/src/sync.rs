@@ -65,7 +65,7 @@ fn walk(peer: Zxid, last: Zxid, before: Option<Zxid>, next: Option<Zxid>) -> Syn
         return SyncPlan::Diff { after: peer, through: last };
     }
     match (before, next) {
-        // A truncation never crosses an epoch: the logs of two reigns are not comparable by position.
+        // A truncation never crosses an epoch: the logs of two epochs are not comparable by position.
         (Some(to), Some(next)) if next.epoch() == peer.epoch() => SyncPlan::Trunc { to },
         _ => SyncPlan::Snap,
     }
@@ -98,13 +98,13 @@ mod tests {
         for (peer, expected, why) in [
             (last, diff(last), "it has all"),
             (at(3, 4), diff(at(3, 4)), "it lacks the last"),
-            (at(2, 9), diff(at(2, 9)), "it ended with the reign before"),
+            (at(2, 9), diff(at(2, 9)), "it ended with the epoch before"),
             (at(2, 4), diff(at(2, 4)), "it has the oldest that is kept"),
-            (at(3, 0), diff(at(3, 0)), "it had begun the reign, with nothing in it"),
-            (at(4, 0), SyncPlan::Snap, "it had begun a reign that never was"),
+            (at(3, 0), diff(at(3, 0)), "it had begun the epoch, with nothing in it"),
+            (at(4, 0), SyncPlan::Snap, "it had begun an epoch that never was"),
             (at(3, 9), SyncPlan::Trunc { to: last }, "it has more than was committed"),
-            (at(4, 2), SyncPlan::Trunc { to: last }, "it has a reign that nobody knows"),
-            (at(2, 12), SyncPlan::Snap, "it has more of an earlier reign: 3.1 comes next"),
+            (at(4, 2), SyncPlan::Trunc { to: last }, "it has an epoch that nobody knows"),
+            (at(2, 12), SyncPlan::Snap, "it has more of an earlier epoch: 3.1 comes next"),
             (at(2, 3), SyncPlan::AskLog, "older than what is kept"),
             (at(1, 0), SyncPlan::AskLog, "much older"),
         ] {

@@ -3,12 +3,12 @@
 use ostler_proto::id::{Epoch, Zxid};
 use ostler_zab::{
     Record,
-    leading::Standing,
+    leading::DurableState,
     learning::{FromLeader as From, HangUp, Learning, LearningOutput as Out},
 };
 use std::sync::Arc;
 
-const OWN: Standing = Standing { accepted: Epoch(4), current: Epoch(3), last: Zxid(0x3_0000_0009) };
+const OWN: DurableState = DurableState { accepted: Epoch(4), current: Epoch(3), last: Zxid(0x3_0000_0009) };
 
 fn at(epoch: u32, counter: u32) -> Zxid {
     Zxid::new(Epoch(epoch), counter)

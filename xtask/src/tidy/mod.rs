@@ -3,6 +3,7 @@
 mod documents;
 mod floors;
 mod sources;
+mod words;
 
 use crate::metadata::Metadata;
 use anyhow::Result;
@@ -14,6 +15,7 @@ pub(crate) fn check(checkout: &Path, metadata: &Metadata) -> Result<(Vec<String>
     let mut complaints = floors::check(metadata)?;
     for file in &files {
         complaints.extend(sources::check(file));
+        complaints.extend(words::check(file));
         complaints.extend(documents::check(checkout, file));
     }
     Ok((complaints, files.len()))

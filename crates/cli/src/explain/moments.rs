@@ -123,8 +123,8 @@ impl Teller<'_> {
         }
     }
 
-    /// Whether a vote was sent for the same reason before. Then it is counted.
-    fn is_sent_again(&mut self, ms: u64, reason: &Reason) -> bool {
+    /// Counts a vote that was sent for the same reason before. Returns false if there was none.
+    fn count_repeated(&mut self, ms: u64, reason: &Reason) -> bool {
         let before = self.sent.iter_mut().find(|sent| sent.reason.is_again(reason));
         if let Some(sent) = before {
             (sent.again, sent.last_ms) = (sent.again + 1, ms);
@@ -212,7 +212,7 @@ impl Teller<'_> {
 
     fn told_one(&mut self, ms: u64, to: i64, vote: Option<Vote>, round: u64) {
         let reason = Reason::NewConnection { to, vote };
-        if self.is_sent_again(ms, &reason) {
+        if self.count_repeated(ms, &reason) {
             return;
         }
         self.note_sent(ms, reason);
@@ -234,7 +234,7 @@ impl Teller<'_> {
     ) -> bool {
         let Some(heard) = self.heard_at(moment) else { return false };
         let is_known = self.heard.iter().any(|before| says_the_same(before, &heard));
-        if answer.is_some() && self.is_sent_again(moment.ms, &Reason::Answer(heard)) {
+        if answer.is_some() && self.count_repeated(moment.ms, &Reason::Answer(heard)) {
             return true;
         }
         if let Some(answer) = answer {
@@ -278,7 +278,7 @@ impl Teller<'_> {
         let mut changed = false;
         let text = match (verdict, vote) {
             (Judged::Ignored { why: Ignored::Decided }, _) => late(from, state, vote),
-            (Judged::Mistaken, _) => {
+            (Judged::ElectionVoid, _) => {
                 format!("{} So what was decided here will not be.", late(from, state, vote))
             }
             (Judged::Ignored { why }, _) => self.ignored(from, round, vote, why),
@@ -463,12 +463,12 @@ impl Teller<'_> {
         if let Some(ms) = search.synchronised_ms {
             let (text, mark, after) = if leader == me {
                 let text = "a quorum has its history on disk: leads, and serves clients.";
-                (text, Some(Mark::Reign(epoch)), None)
+                (text, Some(Mark::Epoch(epoch)), None)
             } else {
                 (
                     "has the leader's history on disk: follows, and serves clients.",
                     None,
-                    Some(Mark::Reign(epoch)),
+                    Some(Mark::Epoch(epoch)),
                 )
             };
             self.say_linked(ms, format!("{text} Epoch {epoch}."), mark, after);
@@ -478,7 +478,7 @@ impl Teller<'_> {
                 true => (Some(Mark::Commit(epoch)), None),
                 false => (None, Some(Mark::Commit(epoch))),
             };
-            let text = format!("its first commit in this reign: zxid {:#x}.", commit.zxid.0);
+            let text = format!("its first commit in this epoch: zxid {:#x}.", commit.zxid.0);
             self.say_linked(commit.ms, text, mark, after);
         }
     }
@@ -499,7 +499,7 @@ fn counted(from: i64, state: State, vote: Vote) -> String {
             format!("counts the vote of server {from} for {}: the same candidate.", name(from, vote))
         }
         State::Leading => format!("server {from} says that it leads."),
-        State::Following | State::Observing => {
+        State::Following | State::ObserverOptions => {
             format!("server {from} says that server {} leads.", vote.id)
         }
     }
@@ -534,7 +534,7 @@ impl Answer {
             (_, None) => "Answers that it backs nobody.".into(),
             (State::Looking, Some(_)) => "Answers with its vote.".into(),
             (State::Leading, Some(_)) => "Answers that it leads.".into(),
-            (State::Following | State::Observing, Some(vote)) => {
+            (State::Following | State::ObserverOptions, Some(vote)) => {
                 format!("Answers that server {} leads.", vote.id)
             }
         }
@@ -575,14 +575,14 @@ fn cause(search: &Search) -> String {
             }
             None => format!("the connection to {before} is gone."),
         },
-        Cause::Mistaken => format!("{before}, just elected, does not lead, the others say."),
+        Cause::ElectionVoid => format!("{before}, just elected, does not lead, the others say."),
         Cause::LeaderUnreachable => format!("{before}, just elected, cannot be reached."),
         Cause::LeaderSilent { ms } => format!("{before} has said nothing for {}.", duration(ms as i64)),
         Cause::LeaderBroken => format!("{before} has sent what no leader sends."),
         Cause::StaleEpoch { proposed, accepted } => {
             format!(
                 "{before} proposes epoch {proposed}, but it has promised epoch {accepted} to another leader, and stays \
-                 outside until the next reign."
+                 outside until the next epoch."
             )
         }
         Cause::OutOfTurn => format!("{before} has said something out of turn."),
@@ -601,7 +601,7 @@ fn cause(search: &Search) -> String {
         Cause::CutBack => {
             "has cut its log back, and its leader is lost since, or has to send a whole tree instead.".into()
         }
-        Cause::CounterFull => "ends its own reign: nearly all zxids of the epoch are used.".into(),
+        Cause::CounterFull => "ends its own epoch: nearly all zxids of the epoch are used.".into(),
     };
     format!("{why} Looks for a leader.")
 }

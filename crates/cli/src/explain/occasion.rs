@@ -1,7 +1,7 @@
 //! Which records of several servers belong together.
 //!
 //! A server's searches up to the one that led it to a leader are one story: what failed before belongs to it. Stories
-//! that end in the same epoch are one election, as far as they began before its reign did. Whoever came later did not
+//! that end in the same epoch are one election, as far as they began before its epoch did. Whoever came later did not
 //! elect: it joined, and that is an occasion of its own.
 
 use super::ask::Witness;
@@ -83,7 +83,7 @@ impl<'a> Occasion<'a> {
         self.parts.iter().find(|part| part.server() == leader)
     }
 
-    /// When the reign began, or the joiner was part of it.
+    /// When the epoch began, or the joiner was part of it.
     pub(crate) fn settled(&self) -> Option<i64> {
         match self.leader() {
             Some(leader) => leader.synchronised(),
@@ -102,13 +102,13 @@ pub(crate) fn occasions(witnesses: &[Witness]) -> Vec<Occasion<'_>> {
             None => open.push(part),
         }
     }
-    let mut reigns: Vec<(u32, i64)> = ended.iter().map(|(epoch, leader, _)| (*epoch, *leader)).collect();
-    reigns.sort_unstable();
-    reigns.dedup();
+    let mut epochs: Vec<(u32, i64)> = ended.iter().map(|(epoch, leader, _)| (*epoch, *leader)).collect();
+    epochs.sort_unstable();
+    epochs.dedup();
     let mut occasions = Vec::new();
-    for (epoch, leader) in reigns {
+    for (epoch, leader) in epochs {
         let parts = ended.iter().filter(|(of, by, _)| (*of, *by) == (epoch, leader));
-        reign(epoch, leader, parts.map(|(_, _, part)| *part).collect(), &mut occasions);
+        occasions_of_epoch(epoch, leader, parts.map(|(_, _, part)| *part).collect(), &mut occasions);
     }
     occasions.sort_by_key(|occasion| (occasion.settled(), occasion.parts.first().map(Part::server)));
     if !open.is_empty() {
@@ -125,7 +125,7 @@ fn parts(witness: &Witness) -> impl Iterator<Item = Part<'_>> {
 }
 
 /// One election, and those who joined its leader later.
-fn reign<'a>(epoch: u32, leader: i64, mut parts: Vec<Part<'a>>, occasions: &mut Vec<Occasion<'a>>) {
+fn occasions_of_epoch<'a>(epoch: u32, leader: i64, mut parts: Vec<Part<'a>>, occasions: &mut Vec<Occasion<'a>>) {
     parts.sort_by_key(Part::server);
     let of_leader = parts.iter().find(|part| part.server() == leader);
     let begun = match of_leader {

@@ -23,7 +23,7 @@ fn formed(occasion: &Occasion<'_>, leader: i64, epoch: u32) -> String {
         text += &format!(": {backers} of {voters} voters backed it");
     }
     let (from, of_what) = start(&occasion.parts);
-    text += &format!("; {} from {of_what} to its reign", duration(since - from));
+    text += &format!("; {} from {of_what} to its epoch", duration(since - from));
     let commit = occasion.leader().and_then(|part| {
         let search = part.decisive();
         Some(part.wall(search, search.first_commit?.ms))
@@ -58,7 +58,7 @@ fn start(parts: &[Part<'_>]) -> (i64, String) {
         let search = part.first();
         let what = match (search.why, search.before) {
             (Cause::QuorumLost | Cause::CounterFull, _) => {
-                format!("the end of server {}'s reign", part.server())
+                format!("the end of server {}'s epoch", part.server())
             }
             (_, Some(before)) if before != part.server() => format!("the loss of server {before}"),
             _ => format!("server {}'s attempt to lead", part.server()),

@@ -121,7 +121,7 @@ fn a_dead_leader() {
         &takeover(),
         &[("127.0.0.1:2181".into(), dead)],
         &expect![[r#"
-            Server 3 leads epoch 2 since 12:00:00.230: 2 of 3 voters backed it; 10 ms from the loss of server 1 to its reign, 14
+            Server 3 leads epoch 2 since 12:00:00.230: 2 of 3 voters backed it; 10 ms from the loss of server 1 to its epoch, 14
             ms to the first commit.
 
             2026-11-21 UTC
@@ -146,8 +146,8 @@ fn a_dead_leader() {
             12:00:00.227  server 3  A quorum promises to follow no leader of an epoch before 2.
             12:00:00.230  server 3  A quorum has its history on disk: leads, and serves clients. Epoch 2.
             12:00:00.231  server 2  Has the leader's history on disk: follows, and serves clients. Epoch 2.
-            12:00:00.234  server 3  Its first commit in this reign: zxid 0x200000001.
-            12:00:00.235  server 2  Its first commit in this reign: zxid 0x200000001.
+            12:00:00.234  server 3  Its first commit in this epoch: zxid 0x200000001.
+            12:00:00.235  server 2  Its first commit in this epoch: zxid 0x200000001.
 
             Phases in ms          server 2    server 3
               detect                    40          40
@@ -213,7 +213,7 @@ fn the_dead_one_comes_back() {
         12:00:09.008  server 1  Takes back what its log has after zxid 0x100000007, up to 0x100000009: it was never
                                 committed.
         12:00:09.012  server 1  Has the leader's history on disk: follows, and serves clients. Epoch 2.
-        12:00:09.900  server 1  Its first commit in this reign: zxid 0x200000001.
+        12:00:09.900  server 1  Its first commit in this epoch: zxid 0x200000001.
 
         Phases in ms          server 1
           detect                     -
@@ -240,7 +240,7 @@ fn what_failed_before_belongs_to_it() {
     assert_eq!(occasion.parts[0].searches.len(), 2);
     let text = Page::new(&occasions, &witnesses, &[]).to_string();
     let summary = text.replace('\n', " ");
-    assert!(summary.contains("20 ms from the loss of server 1 to its reign, 24 ms to the first"), "{text}");
+    assert!(summary.contains("20 ms from the loss of server 1 to its epoch, 24 ms to the first"), "{text}");
     assert!(text.contains("  failed attempts           10           -\n"), "{text}");
     assert!(text.contains("Server 1, just elected, cannot be reached."), "{text}");
 }
@@ -263,7 +263,7 @@ fn without_the_leaders_word_those_who_elected_it_tell() {
 }
 
 #[test]
-fn a_reign_that_is_over_is_told_in_the_past() {
+fn an_epoch_that_is_over_is_told_in_the_past() {
     let [two, mut three] = takeover();
     three.elections.searches.push(search(5_000, Cause::QuorumLost, 0x2_0000_0001));
     let witnesses = [two, three];
@@ -292,7 +292,7 @@ fn a_lone_server_says_so() {
 #[test]
 fn all_that_can_happen_has_words() {
     let causes = [
-        Cause::Mistaken,
+        Cause::ElectionVoid,
         Cause::LeaderUnreachable,
         Cause::LeaderSilent { ms: 4_000 },
         Cause::LeaderBroken,
@@ -367,7 +367,7 @@ fn all_that_can_happen_has_words() {
             12:00:00.002  server 1  Server 3 has said nothing for 4000 ms. Looks for a leader.
             12:00:00.003  server 1  Server 3 has sent what no leader sends. Looks for a leader.
             12:00:00.004  server 1  Server 3 proposes epoch 2, but it has promised epoch 3 to another leader, and stays outside
-                                    until the next reign. Looks for a leader.
+                                    until the next epoch. Looks for a leader.
             12:00:00.005  server 1  Server 3 has said something out of turn. Looks for a leader.
             12:00:00.006  server 1  Server 3 has sent zxid 0x7, which does not follow 0x5. Looks for a leader.
             12:00:00.007  server 1  Server 3 commits zxid 0x7, but 0x5 is next. Looks for a leader.
@@ -376,7 +376,7 @@ fn all_that_can_happen_has_words() {
             12:00:00.010  server 1  Gives up to lead: no quorum has taken over its history. Looks for a leader.
             12:00:00.011  server 1  Leads no longer: no quorum follows it. Looks for a leader.
             12:00:00.012  server 1  Gives up to lead: it has accepted the last epoch there is. Looks for a leader.
-            12:00:00.013  server 1  Ends its own reign: nearly all zxids of the epoch are used. Looks for a leader.
+            12:00:00.013  server 1  Ends its own epoch: nearly all zxids of the epoch are used. Looks for a leader.
             12:00:00.014  server 1  There is a new configuration. Looks for a leader.
             12:00:00.015  server 1  Has cut its log back, and its leader is lost since, or has to send a whole tree instead.
                                     Looks for a leader.
@@ -463,7 +463,7 @@ fn what_single_servers_are_told() {
         (6_000, one(1, State::Leading, Some(own))),
         (7_000, asks(4)),
         (7_000, one(4, State::Leading, Some(own))),
-        (8_000, heard(1, State::Leading, vote(2, 1, 1), 1, Judged::Mistaken)),
+        (8_000, heard(1, State::Leading, vote(2, 1, 1), 1, Judged::ElectionVoid)),
     ];
     let search = with(ended(lost(0, 1, 9), 3, State::Leading, 2, [10, 14, 16, 20]), moments);
     let witnesses = [witness(3, vec![Search { left_out_since: 40, ..search }])];
@@ -489,7 +489,7 @@ fn what_single_servers_are_told() {
                                 12:00:00.013.
         12:00:00.014  server 3  A quorum promises to follow no leader of an epoch before 2.
         12:00:00.016  server 3  A quorum has its history on disk: leads, and serves clients. Epoch 2.
-        12:00:00.020  server 3  Its first commit in this reign: zxid 0x200000001.
+        12:00:00.020  server 3  Its first commit in this epoch: zxid 0x200000001.
         12:00:05.000  server 3  Server 1 looks for a leader. Answers that it leads. Once more at 12:00:06.000.
         12:00:07.000  server 3  Does not count what server 4 says: it has no vote and only asks. Answers that it leads.
         12:00:08.000  server 3  Server 1 says that it leads. So what was decided here will not be.
@@ -502,7 +502,7 @@ fn line(at: i64, server: i64, text: &str, mark: Option<Mark>, after: Option<Mark
 
 #[test]
 fn causes_come_first_if_the_clocks_allow_it() {
-    let mark = || Some(Mark::Reign(2));
+    let mark = || Some(Mark::Epoch(2));
     for (leader_at, slack, expected) in [
         (10, 3, [("leads", 10), ("follows", 10), ("commits", 11)]),
         (12, 3, [("leads", 12), ("follows", 12), ("commits", 12)]),

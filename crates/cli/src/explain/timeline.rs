@@ -12,8 +12,8 @@ pub(super) enum Mark {
     Elected(i64),
     /// A server promised an epoch.
     Promised(u32),
-    /// A reign began.
-    Reign(u32),
+    /// An epoch began.
+    Epoch(u32),
     /// The leader committed its first transaction.
     Commit(u32),
 }

@@ -75,7 +75,7 @@ fn owner_note(stat: &Stat, own: Option<SessionId>) -> &'static str {
     }
 }
 
-/// Whose reign, and which write of it.
+/// The epoch, and the number of the transaction in it.
 pub(crate) fn epoch_and_counter(zxid: Zxid) -> String {
     format!("{}:{}", zxid.epoch().0, zxid.counter())
 }

@@ -97,7 +97,7 @@ impl<'a> Campaign<'a> {
 impl Sum {
     fn add(&mut self, of: Numbers) {
         self.numbers.virtual_ms += of.virtual_ms;
-        self.numbers.reigns += of.reigns;
+        self.numbers.epochs += of.epochs;
         self.numbers.transactions += of.transactions;
         self.numbers.faults += of.faults;
         // The seeds come in any order.
@@ -109,11 +109,11 @@ impl Sum {
         let wall = took.as_secs_f64().max(0.001);
         let ratio = of.virtual_ms as f64 / 1000.0 / wall / jobs as f64;
         format!(
-            "{} seeds, {} virtual seconds, {} reigns, {} transactions, {} faults; {wall:.1} s on {jobs} processes, \
+            "{} seeds, {} virtual seconds, {} epochs, {} transactions, {} faults; {wall:.1} s on {jobs} processes, \
              {ratio:.0} virtual seconds in a second of one; hash of all events {:016x}",
             self.runs,
             of.virtual_ms / 1000,
-            of.reigns,
+            of.epochs,
             of.transactions,
             of.faults,
             of.fingerprint

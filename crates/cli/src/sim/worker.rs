@@ -18,7 +18,7 @@ const FOUND: i32 = 3;
 pub(super) struct Numbers {
     pub(super) fingerprint: u64,
     pub(super) virtual_ms: u64,
-    pub(super) reigns: u64,
+    pub(super) epochs: u64,
     pub(super) transactions: u64,
     pub(super) faults: u64,
 }
@@ -67,7 +67,7 @@ impl Worker {
             return Ok(Verdict::Kept(Numbers {
                 fingerprint: next(),
                 virtual_ms: next(),
-                reigns: next(),
+                epochs: next(),
                 transactions: next(),
                 faults: next(),
             }));
@@ -117,7 +117,7 @@ pub(super) fn serve() -> ExitCode {
             "kept {} {} {} {} {}",
             report.fingerprint.value(),
             report.virtual_ms,
-            of("reigns"),
+            of("epochs"),
             of("transactions"),
             of("faults")
         );

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use std::{collections::BTreeMap, time::Duration};
 
 #[derive(Debug, Clone)]
-enum Happening {
+enum ElectionEvent {
     Wait(u64),
     Deadline,
     Connected,
@@ -24,8 +24,8 @@ enum Happening {
     Close,
 }
 
-fn happening() -> impl Strategy<Value = Happening> {
-    use Happening::{
+fn happening() -> impl Strategy<Value = ElectionEvent> {
+    use ElectionEvent::{
         Ask, Auth, Close, Connected, Deadline, Event, FoundReadWrite, Frame, Grant, Lose, Reply, Unwatch,
         Wait,
     };
@@ -56,22 +56,22 @@ const EVENTS: [EventType; 4] = [
     EventType::NodeChildrenChanged,
 ];
 
-fn happen(rig: &mut Rig, happening: Happening) {
+fn happen(rig: &mut Rig, happening: ElectionEvent) {
     let connected = rig.wanted.is_some();
     match happening {
-        Happening::Wait(ms) => rig.wait(Duration::from_millis(ms)),
-        Happening::Deadline if rig.session.next_deadline().is_some() => rig.deadline(),
-        Happening::Connected if connected => rig.step(Input::Connected(rig.attempt())),
-        Happening::Grant { session, timeout_ms, read_only } if connected => {
+        ElectionEvent::Wait(ms) => rig.wait(Duration::from_millis(ms)),
+        ElectionEvent::Deadline if rig.session.next_deadline().is_some() => rig.deadline(),
+        ElectionEvent::Connected if connected => rig.step(Input::Connected(rig.attempt())),
+        ElectionEvent::Grant { session, timeout_ms, read_only } if connected => {
             rig.grant(SessionId(session), Duration::from_millis(timeout_ms), read_only);
         }
-        Happening::Lose if connected => rig.lose(),
-        Happening::Frame(bytes) if connected => rig.frame(&bytes),
-        Happening::Reply { xid, error } if connected => rig.reply(xid, 7, error),
-        Happening::Event { kind, path } if connected => {
+        ElectionEvent::Lose if connected => rig.lose(),
+        ElectionEvent::Frame(bytes) if connected => rig.frame(&bytes),
+        ElectionEvent::Reply { xid, error } if connected => rig.reply(xid, 7, error),
+        ElectionEvent::Event { kind, path } if connected => {
             rig.event(EVENTS[usize::from(kind)], PATHS[usize::from(path)]);
         }
-        Happening::Ask { kind, path, bound } => {
+        ElectionEvent::Ask { kind, path, bound } => {
             let path = PATHS[usize::from(path)];
             let request = match kind {
                 0 => get(path, false),
@@ -84,16 +84,16 @@ fn happen(rig: &mut Rig, happening: Happening) {
             let watch = rig.next_watch();
             rig.ask_as(&request, bound.then_some(SESSION), (kind > 0).then_some(watch));
         }
-        Happening::Unwatch(watch) => rig.step(Input::Unwatch(WatchId(watch))),
-        Happening::Auth => {
+        ElectionEvent::Unwatch(watch) => rig.step(Input::Unwatch(WatchId(watch))),
+        ElectionEvent::Auth => {
             let id = RequestId(rig.next_id());
             rig.step(Input::AddAuth {
                 id,
                 auth: AuthInfo { scheme: "digest".into(), auth: b"a:b".to_vec() },
             });
         }
-        Happening::FoundReadWrite => rig.step(Input::FoundReadWrite { host: 1 }),
-        Happening::Close => {
+        ElectionEvent::FoundReadWrite => rig.step(Input::FoundReadWrite { host: 1 }),
+        ElectionEvent::Close => {
             let id = RequestId(rig.next_id());
             rig.step(Input::Close(id));
         }

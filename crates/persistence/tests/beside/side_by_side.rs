@@ -79,8 +79,7 @@ fn install_beside_a_snapshot(leader_has: u64) {
     let frozen = restore(&OsDisk, &folders, Restoring::default()).unwrap().tree.freeze();
     let settings = member.snapshots().clone();
     let mut slow = Unfinished::begin(&frozen, &settings).unwrap();
-    slow.advance(|_| false).unwrap();
-    assert!(!slow.is_written());
+    assert!(!slow.advance(|_| false).unwrap());
 
     let elsewhere = tempfile::tempdir().unwrap();
     let (_leader, its_folders) = self::member(elsewhere.path(), leader_has);
@@ -88,7 +87,7 @@ fn install_beside_a_snapshot(leader_has: u64) {
     member.carry_out(PersistOp::Truncate { to: Zxid(1), reload: Some(1) }).unwrap();
     member.carry_out(PersistOp::Install(Box::new(leaders.freeze()))).unwrap();
     member.sync().unwrap();
-    slow.advance(|_| true).unwrap();
+    assert!(slow.advance(|_| true).unwrap());
     drop(slow);
 
     let found = restore(&OsDisk, &folders, Restoring::default()).unwrap();
@@ -136,7 +135,7 @@ fn a_log_without_a_snapshot_is_cut_and_read_anew() {
     }
     let cut = PersistOp::Truncate { to: Zxid(20), reload: Some(7) };
     let reloaded = member.carry_out(cut).unwrap().unwrap();
-    assert_eq!((reloaded.term, reloaded.restored.recovered.last_zxid), (7, Zxid(20)));
+    assert_eq!((reloaded.search_id, reloaded.restored.recovered.last_zxid), (7, Zxid(20)));
     let tree = reloaded.restored.tree;
     assert!(tree.get("/20").is_some() && tree.get("/21").is_none());
 }

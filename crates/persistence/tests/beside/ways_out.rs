@@ -145,7 +145,7 @@ fn append(zxid: Zxid) -> PersistOp {
     PersistOp::Append { zxid, record: Record(record.into()) }
 }
 
-/// A restart, before a reign has begun, must not need the file again: the message about it says to make it once.
+/// A restart, before an epoch has begun, must not need the file again: the message about it says to make it once.
 #[test]
 fn initialize_counts_until_a_server_has_its_first_history() {
     for incomplete in [false, true] {

@@ -29,12 +29,12 @@ impl Membership {
             ours.iter().flat_map(|of| of.servers.iter().map(|(id, member)| (*id, member))).collect();
         let (mut apart, mut unclear) = (0, 0);
         for (id, theirs) in &self.servers {
-            if own.iter().any(|(_, member)| likeness(theirs, member) == Likeness::Same) {
+            if own.iter().any(|(_, member)| comparison(theirs, member) == HostComparison::Same) {
                 return None;
             }
             let same_id = own.iter().filter(|(of, _)| of == id);
-            match same_id.map(|(_, member)| likeness(theirs, member)).max() {
-                Some(Likeness::Apart) => apart += 1,
+            match same_id.map(|(_, member)| comparison(theirs, member)).max() {
+                Some(HostComparison::Apart) => apart += 1,
                 Some(_) => unclear += 1,
                 None => {}
             }
@@ -48,7 +48,7 @@ impl Membership {
 
 /// Whether two servers are on the same machine, the least likely first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Likeness {
+pub enum HostComparison {
     /// Plainly not.
     Apart,
     /// It cannot be told.
@@ -57,22 +57,22 @@ pub enum Likeness {
     Same,
 }
 
-impl Likeness {
+impl HostComparison {
     /// Whether two hosts, as they are written, are the same machine.
-    pub fn of_hosts(one: &str, other: &str) -> Likeness {
+    pub fn of_hosts(one: &str, other: &str) -> HostComparison {
         let same = match (Host::read(one), Host::read(other)) {
             (Host::Address(one), Host::Address(other)) => one == other,
             (Host::Name(one), Host::Name(other)) => is_short_for(one, other) || is_short_for(other, one),
-            _ => return Likeness::Unclear,
+            _ => return HostComparison::Unclear,
         };
-        if same { Likeness::Same } else { Likeness::Apart }
+        if same { HostComparison::Same } else { HostComparison::Apart }
     }
 }
 
 /// By the best of their addresses.
-fn likeness(one: &Member, other: &Member) -> Likeness {
+fn comparison(one: &Member, other: &Member) -> HostComparison {
     let pairs = one.addresses.iter().flat_map(|a| other.addresses.iter().map(move |b| (&*a.host, &*b.host)));
-    pairs.map(|(one, other)| Likeness::of_hosts(one, other)).max().unwrap_or(Likeness::Unclear)
+    pairs.map(|(one, other)| HostComparison::of_hosts(one, other)).max().unwrap_or(HostComparison::Unclear)
 }
 
 enum Host<'a> {

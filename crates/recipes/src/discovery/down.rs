@@ -40,9 +40,10 @@ impl DownInstances {
     }
 
     /// Whether it may be given out.
-    pub(crate) fn is_up(&mut self, key: &Key, now: Instant) -> bool {
-        self.forget_old(now);
-        self.errors.get(key).is_none_or(|(_, errors)| *errors < self.policy.error_threshold)
+    pub(crate) fn is_up(&self, key: &Key, now: Instant) -> bool {
+        self.errors.get(key).is_none_or(|(first, errors)| {
+            now.duration_since(*first) >= self.policy.timeout || *errors < self.policy.error_threshold
+        })
     }
 
     fn forget_old(&mut self, now: Instant) {

@@ -54,7 +54,7 @@ async fn dies<S: Servers>(world: World<S>, recipe: Recipe, death: impl AsyncFn(&
     world.until("in the queue", move |c| (c.ephemerals, c.watches) == expected).await;
     let token = held.fence.token().number();
     assert!(write_journal(&held.fence).await, "{what}");
-    let mut pulse = Pulse { longest: Duration::ZERO, last: Instant::now() };
+    let mut pulse = PauseDetector { longest: Duration::ZERO, last: Instant::now() };
     let taken = async {
         death(&world.server, &proxy).await;
         patiently(&what, waiting).await.unwrap()
@@ -86,12 +86,12 @@ async fn dies<S: Servers>(world: World<S>, recipe: Recipe, death: impl AsyncFn(&
     world.until_clean(&what).await;
 }
 
-struct Pulse {
+struct PauseDetector {
     longest: Duration,
     last: Instant,
 }
 
-impl Pulse {
+impl PauseDetector {
     async fn beat(&mut self, client: &Client) -> Infallible {
         loop {
             let beat = client.create("/pulse", b"").or_set_data().await;

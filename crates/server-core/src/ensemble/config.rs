@@ -1,11 +1,11 @@
 //! What a member needs to know of its ensemble.
 
-use super::{LocalSessions, Observing};
+use super::{LocalSessions, ObserverOptions};
 use ostler_proto::{
     id::{Epoch, Zxid},
     membership::Membership,
 };
-use ostler_zab::{ElectionTiming, HistoryLimits, ReignLength, leading::LeadingTiming};
+use ostler_zab::{ElectionTiming, HistoryLimits, EpochLength, leading::LeadingTiming};
 
 /// What a member needs to know of its ensemble.
 #[derive(Debug, Clone)]
@@ -23,9 +23,9 @@ pub struct EnsembleConfig {
     /// A change of the configuration leaves so many voters at least; upstream's is 2 where a server alone is in no ensemble.
     pub voters_min: usize,
     /// What concerns observers.
-    pub observing: Observing,
-    /// How many proposals a reign makes.
-    pub reign: ReignLength,
+    pub observing: ObserverOptions,
+    /// How many proposals an epoch makes.
+    pub epoch: EpochLength,
     /// Committed records kept in memory for learners that missed them.
     pub history: HistoryLimits,
     /// Whether new sessions are made known to all servers.

@@ -1,11 +1,11 @@
 //! The learner's side: the leader's history is taken over, then what it proposes.
 
 use super::{
-    Asking, Held, Learner, ObserverMaster, Reload, Role, Step, chronicle::Why, has_no_history, own_info,
+    RevalidationWaiter, GatedAct, Learner, ObserverMaster, Reload, Role, Step, election_history::Why, has_no_history, own_info,
     reconfig::is_reconfig,
 };
 use crate::{
-    effect::{Effect, LearnerMaster, PeerMessage, PersistOp},
+    effect::{Effect, DialTarget, PeerMessage, PersistOp},
     input::Now,
     server::{Outstanding, Server},
 };
@@ -28,11 +28,11 @@ use ostler_zab::{
 const LEADER_BEGINS_WITHIN_MS: u64 = 5_000;
 
 impl Server {
-    pub(crate) fn leader_link(&mut self, now: Now, term: u64, link: LinkId, effects: &mut Vec<Effect>) {
+    pub(crate) fn leader_link(&mut self, now: Now, search_id: u64, link: LinkId, effects: &mut Vec<Effect>) {
         let standing = self.standing();
         let knows_secrets = !self.config.passwords.secrets.is_empty();
         let Some(ensemble) = &mut self.ensemble else { return };
-        if ensemble.term != term || !matches!(ensemble.role, Role::Dialling(_)) {
+        if ensemble.search_id != search_id || !matches!(ensemble.role, Role::Dialling(_)) {
             return effects.push(Effect::HangUp(link));
         }
         let learning = Learning::new(standing, ensemble.is_observer());
@@ -47,20 +47,20 @@ impl Server {
             master: None,
             abandoned: BTreeMap::new(),
         }));
-        ensemble.chronicle.connected(now.mono);
+        ensemble.election_history.connected(now.mono);
         effects
             .push(Effect::ToPeer { link, message: PeerMessage::Packet(own_info(ensemble, knows_secrets)) });
     }
 
-    pub(crate) fn leader_unreachable(&mut self, now: Now, term: u64, effects: &mut Vec<Effect>) {
+    pub(crate) fn leader_unreachable(&mut self, now: Now, search_id: u64, effects: &mut Vec<Effect>) {
         let Some(ensemble) = &mut self.ensemble else { return };
         let Role::Dialling(since) = ensemble.role else { return };
-        if ensemble.term != term {
+        if ensemble.search_id != search_id {
             return;
         }
         if let Some(leader) = ensemble.leader.filter(|leader| ensemble.master == Some(*leader)) {
-            if ensemble.callers.is_linked(leader) && now.mono < since.after(LEADER_BEGINS_WITHIN_MS) {
-                return effects.push(Effect::Dial { term, to: LearnerMaster::Leader(leader) });
+            if ensemble.pending_learners.is_linked(leader) && now.mono < since.after(LEADER_BEGINS_WITHIN_MS) {
+                return effects.push(Effect::Dial { search_id, to: DialTarget::Leader(leader) });
             }
             ensemble.election.failed(now.mono, leader);
         }
@@ -117,11 +117,11 @@ impl Server {
                 return self.look(now, Why::LeaderBroken, effects);
             }
         };
-        let term = self.term();
+        let search_id = self.search_id();
         self.learn(now, said, effects);
         // A leader that is not to lead any more leaves it to its followers to go, to the one that it names.
         let leader = self.ensemble.as_ref().and_then(|ensemble| ensemble.leader);
-        if designated.is_some() && designated != leader && self.term() == term {
+        if designated.is_some() && designated != leader && self.search_id() == search_id {
             self.look_to(now, Why::Reconfigured, designated, effects);
         }
     }
@@ -137,10 +137,10 @@ impl Server {
             first
         });
         match waiting {
-            Some((Asking::Client(conn), timeout_ms)) => {
+            Some((RevalidationWaiter::Client(conn), timeout_ms)) => {
                 self.revalidated(now, conn, (session, timeout_ms), valid, effects);
             }
-            Some((Asking::Observer(link), timeout_ms)) => {
+            Some((RevalidationWaiter::Observer(link), timeout_ms)) => {
                 self.revalidated_at_observer(now, link, (session, timeout_ms), valid, effects);
             }
             None => {}
@@ -152,7 +152,7 @@ impl Server {
         let Some(ensemble) = &mut self.ensemble else { return };
         if matches!(said, FromLeader::Diff | FromLeader::Trunc(_)) {
             ensemble.election.brought_history();
-            ensemble.leader.into_iter().for_each(|leader| ensemble.election.vindicated(leader));
+            ensemble.leader.into_iter().for_each(|leader| ensemble.election.forgive(leader));
         }
         if let Role::Learning(learner) = &mut ensemble.role {
             learner.learning.heard(said, &mut out);
@@ -189,7 +189,7 @@ impl Server {
                         proposed = proposed.0,
                         promised = accepted.0,
                         "the leader's epoch is below one that this server has promised to another, so it stays outside \
-                         until the epoch of a reign is not: each reign has a later epoch than the one before. To begin the \
+                         until the epoch of an epoch is not: each epoch has a later epoch than the one before. To begin the \
                          next one at once, restart the server that leads, and again if this message comes again"
                     );
                     if let Some(ensemble) = &mut self.ensemble {
@@ -224,23 +224,23 @@ impl Server {
     }
 
     fn acknowledge_to_leader(&mut self, zxid: Zxid) {
-        let (term, last) = (self.term(), self.outstanding.back());
+        let (search_id, last) = (self.search_id(), self.outstanding.back());
         let made_ms = last.filter(|proposal| proposal.zxid == zxid).map(|proposal| proposal.made_ms);
-        self.gate.hold(Held::Step { term, step: Step::Acknowledge { zxid, made_ms } });
+        self.gate.hold(GatedAct::Step { search_id, step: Step::Acknowledge { zxid, made_ms } });
     }
 
     /// Waits for the disk.
     fn answer_leader(&mut self, packet: Packet<'static>) {
-        let term = self.term();
-        self.gate.hold(Held::Step { term, step: Step::Send(packet) });
+        let search_id = self.search_id();
+        self.gate.hold(GatedAct::Step { search_id, step: Step::Send(packet) });
     }
 
     /// What waits for nothing that is not on disk already may go at once.
     fn answers_without_disk(&mut self, now: Now, effects: &mut Vec<Effect>) {
-        let term = self.term();
+        let search_id = self.search_id();
         while let Some(held) = self.gate.pop() {
-            if let Held::Step { term: of, step } = held
-                && of == term
+            if let GatedAct::Step { search_id: of, step } = held
+                && of == search_id
             {
                 self.released(now, step, effects);
             }
@@ -281,9 +281,9 @@ impl Server {
 
     /// What is logged here is the beginning of the leader's history: so it is committed.
     fn take_diff(&mut self, now: Now, effects: &mut Vec<Effect>) {
-        let term = self.term();
+        let search_id = self.search_id();
         self.learn(now, FromLeader::Diff, effects);
-        if self.term() == term {
+        if self.search_id() == search_id {
             self.apply_logged(Zxid(u64::MAX));
         }
     }
@@ -300,7 +300,7 @@ impl Server {
         self.apply_logged(to);
         // A restart applies the whole log, for it cannot know what was committed.
         let last = self.tree.last_processed();
-        let reload = (last > to && !planted::is(Bug::TruncInLogOnly)).then(|| self.term());
+        let reload = (last > to && !planted::is(Bug::TruncInLogOnly)).then(|| self.search_id());
         if let Some(ensemble) = &mut self.ensemble {
             ensemble.reloading = reload.map(|_| Reload { to, look: false });
         }
@@ -338,7 +338,7 @@ impl Server {
         {
             learner.heard = now.mono;
             ensemble.election.brought_history();
-            ensemble.leader.into_iter().for_each(|leader| ensemble.election.vindicated(leader));
+            ensemble.leader.into_iter().for_each(|leader| ensemble.election.forgive(leader));
         }
     }
 

@@ -1,14 +1,14 @@
 //! What clients of learners ask: on its way to the leader, and at the leader.
 
-use super::{Asking, Role};
+use super::{RevalidationWaiter, Role};
 use crate::{
     effect::{CloseReason, Effect, PeerMessage},
-    fifo::{Numbered, Waiting},
+    fifo::{TxnOfWrite, Waiting},
     identities::Identities,
     input::{ClientRequest, ConnId, Now},
     prepare::Ephemerals,
     propose::Asker,
-    server::{Outstanding, Server, Syncing},
+    server::{Outstanding, Server, SyncWaiter},
     session::{Owner, Scope},
 };
 use alloc::{borrow::Cow, vec::Vec};
@@ -63,8 +63,8 @@ impl Server {
     }
 
     /// How a write is known that is forwarded now.
-    pub(crate) fn numbered_by_leader(&self) -> Numbered {
-        Numbered::ByLeader { after: self.proposed() }
+    pub(crate) fn numbered_by_leader(&self) -> TxnOfWrite {
+        TxnOfWrite::ByLeader { after: self.proposed() }
     }
 
     /// The connection here that waits for a write which the leader has numbered, if it is one of this server's.
@@ -77,7 +77,7 @@ impl Server {
         {
             self.sessions.insert(now.mono, session, timeout_ms, conn);
         }
-        if self.was_abandoned(record) {
+        if self.take_abandoned(record) {
             return None;
         }
         let front = self.conns.get(&conn?)?.fifo.front()?;
@@ -118,9 +118,9 @@ impl Server {
         }
     }
 
-    /// Whether this was the write of a connection that is gone. The leader makes a transaction of each write that it gets,
-    /// in their order, if only that of an error.
-    fn was_abandoned(&mut self, record: &TxnRecord<'_>) -> bool {
+    /// Removes a write of a connection that is gone, and those before it. Returns true if it was one. The leader makes a
+    /// transaction of each forwarded write, in order, even of a refused one.
+    fn take_abandoned(&mut self, record: &TxnRecord<'_>) -> bool {
         let session = record.header.session;
         let Some(Role::Learning(learner)) = self.ensemble.as_mut().map(|ensemble| &mut ensemble.role) else {
             return false;
@@ -146,7 +146,7 @@ impl Server {
         effects: &mut Vec<Effect>,
     ) {
         let Some(ensemble) = &mut self.ensemble else { return };
-        ensemble.revalidating.entry(session).or_default().push_back((Asking::Client(conn), timeout_ms));
+        ensemble.revalidating.entry(session).or_default().push_back((RevalidationWaiter::Client(conn), timeout_ms));
         if let Some(state) = self.sessions.get_mut(session) {
             // What it sends by way of an observer is late from now on.
             state.owner = Owner::Here;
@@ -173,7 +173,7 @@ impl Server {
         packet: Packet<'_>,
         effects: &mut Vec<Effect>,
     ) {
-        // A reign that has not begun, or has just ended, answers nothing.
+        // An epoch that has not begun, or has just ended, answers nothing.
         // Nor does it do what somebody asks who has not taken over the history, and may be no learner.
         if self.leader.is_none() || !self.has_joined(link) {
             return;
@@ -236,11 +236,11 @@ impl Server {
         let mine = |waiting: &Outstanding| {
             TxnHeader::read(&mut Reader::new(&waiting.record.0)).is_ok_and(|header| header.session == session)
         };
-        let asked_before = |(_, waiting): &(Zxid, Syncing)| matches!(waiting, Syncing::Session { learner: of, .. } if *of == learner);
+        let asked_before = |(_, waiting): &(Zxid, SyncWaiter)| matches!(waiting, SyncWaiter::Session { learner: of, .. } if *of == learner);
         let waits = self.outstanding.iter().any(mine) || self.syncs.iter().any(asked_before);
         match self.outstanding.back() {
             Some(last) if waits && !planted::is(Bug::AnswersMixedUp) => {
-                self.syncs.push_back((last.zxid, Syncing::Session { learner, session, valid }));
+                self.syncs.push_back((last.zxid, SyncWaiter::Session { learner, session, valid }));
             }
             _ => {
                 let message = PeerMessage::Packet(Packet::Revalidated { session, valid });
@@ -283,7 +283,7 @@ impl Server {
     /// Answered once all that was proposed before has been sent.
     fn sync_for_learner(&mut self, link: LinkId, effects: &mut Vec<Effect>) {
         match self.outstanding.back() {
-            Some(last) => self.syncs.push_back((last.zxid, Syncing::Learner(link))),
+            Some(last) => self.syncs.push_back((last.zxid, SyncWaiter::Learner(link))),
             None => effects.push(Effect::ToPeer { link, message: PeerMessage::Packet(Packet::Sync) }),
         }
     }

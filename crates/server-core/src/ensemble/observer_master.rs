@@ -1,13 +1,13 @@
 //! A follower's side towards observers that follow it in place of the leader (`ObserverMaster`).
 //!
-//! To them it is a leader whose reign has begun: they are brought to what is committed here, and told of each commit
+//! To them it is a leader whose epoch has begun: they are brought to what is committed here, and told of each commit
 //! as it comes. What their clients ask goes on to the leader, as if it were asked here.
 
-use super::{Asking, Delayed, Ensemble, Role, peer_says};
+use super::{RevalidationWaiter, Delayed, Ensemble, Role, peer_says};
 use crate::{
     effect::{CloseReason, Effect, PeerMessage},
     input::{Mono, Now},
-    server::{Server, Syncing},
+    server::{Server, SyncWaiter},
     session::{Owner, Scope, Session},
 };
 use alloc::{
@@ -93,10 +93,10 @@ impl Server {
             return effects.push(Effect::HangUp(link));
         }
         let mut out = Vec::new();
-        let whence =
-            self.ensemble.as_ref().map_or_else(Default::default, |ensemble| ensemble.whence(link, said));
+        let origin =
+            self.ensemble.as_ref().map_or_else(Default::default, |ensemble| ensemble.origin(link, said));
         if let Some(master) = self.ensemble.as_mut().and_then(|ensemble| ensemble.observer_master()) {
-            master.observers.heard_from(now.mono, link, whence, said, &mut out);
+            master.observers.heard_from(now.mono, link, origin, said, &mut out);
         }
         self.lead(now, out, effects);
         if !self.has_joined(link) {
@@ -118,7 +118,7 @@ impl Server {
                 self.stats.syncs.revalidations += 1;
                 self.owned_by_observer(link, session, effects);
                 if let Some(ensemble) = &mut self.ensemble {
-                    let asking = Asking::Observer(link);
+                    let asking = RevalidationWaiter::Observer(link);
                     ensemble.revalidating.entry(session).or_default().push_back((asking, timeout_ms));
                 }
                 Packet::Revalidate { session, timeout_ms }
@@ -155,7 +155,7 @@ impl Server {
             }
         }
         if asked.code == Op::Sync.code() {
-            self.syncs.push_back((crate::server::UNANSWERED, Syncing::Learner(link)));
+            self.syncs.push_back((crate::server::UNANSWERED, SyncWaiter::Learner(link)));
         }
         true
     }
@@ -200,7 +200,7 @@ impl Server {
     }
 
     /// An observer that comes from another follower may have commits that are on the way here still. It waits for them:
-    /// a leader's reign that this server goes along with never takes them back. True if it does. The beginning of the
+    /// a leader's epoch that this server goes along with never takes them back. True if it does. The beginning of the
     /// epoch is no commit: whoever serves in it has that.
     pub(super) fn waits_for_commits(&mut self, link: LinkId, has: Zxid) -> bool {
         let applied = self.complete_through();

@@ -3,13 +3,13 @@
 //!
 //! A server asks quorums of two configurations at most: the one in force, and the last one in its log. That is enough
 //! because no third is ever between them that is not agreed on. A leader refuses a change while another is under way,
-//! and brings one that it finds in its log into force as its reign begins, before it proposes anything. So a change in
+//! and brings one that it finds in its log into force as its epoch begins, before it proposes anything. So a change in
 //! a log says that the one before it was in force at whoever proposed it, and a learner takes it for that
 //! ([`Server::heard_reconfig`]). Would it not, and ask the oldest and the newest, then it could lead without a quorum of
 //! the one between, under which others may agree on something else. A tree that comes whole shows the last change only:
 //! one that may not be agreed on goes to nobody who does not know the one before ([`knows_enough`]).
 
-use super::{EnsembleConfig, Role, chronicle::Why};
+use super::{EnsembleConfig, Role, election_history::Why};
 use crate::{
     access,
     effect::{Effect, PersistOp, Record},
@@ -52,14 +52,14 @@ pub(super) fn may_come(proposed: &Membership, active: &Membership, tree: &Tree) 
     proposed.version > active.version && shown_by(tree) >= Zxid(proposed.version)
 }
 
-/// The first configuration gets the number of a reign, and no transaction. Until the reign begins that number says
-/// nothing: another reign may have given another.
+/// The first configuration gets the number of an epoch, and no transaction. Until the epoch begins that number says
+/// nothing: another epoch may have given another.
 fn is_numbered_only(membership: &Membership) -> bool {
     Zxid(membership.version).counter() == 0
 }
 
 /// Whether a learner that has a configuration of this version in force can be brought the history of a leader. Before its
-/// reign a leader's tree may show a change that it only has in its log, and nothing of the one before.
+/// epoch a leader's tree may show a change that it only has in its log, and nothing of the one before.
 pub(super) fn knows_enough(version: u64, config: &EnsembleConfig, established: bool) -> bool {
     let changes = config.pending.as_ref().is_some_and(|pending| !is_numbered_only(pending));
     established || !changes || version >= config.membership.version
@@ -227,7 +227,7 @@ impl Server {
         }
     }
 
-    /// At a leader whose configuration has no number: it gets that of the reign, in agreement with those who follow.
+    /// At a leader whose configuration has no number: it gets that of the epoch, in agreement with those who follow.
     /// So it wins over what servers bring along that were never in an ensemble.
     pub(super) fn number_first_config(&mut self) {
         let reconfig = self.config.reconfig;
@@ -329,7 +329,7 @@ impl Server {
         !same
     }
 
-    /// The reign has begun, and what came with its history is in force: the last change, unless it is still under way.
+    /// The epoch has begun, and what came with its history is in force: the last change, unless it is still under way.
     pub(super) fn adopt_config(&mut self, now: Now, effects: &mut Vec<Effect>) {
         let Some(ensemble) = &self.ensemble else { return };
         let EnsembleConfig { membership, pending, .. } = &ensemble.config;

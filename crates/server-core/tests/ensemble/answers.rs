@@ -18,7 +18,7 @@ const OTHER: SessionId = SessionId(8);
 fn leader() -> Member {
     let ensemble = config(&[1, 2, 3], at(1, 0));
     let mut member = Member::start(&ensemble, None, Tree::fresh(ExtendedTypes::default()), 1);
-    member.reigns_with(&[2, 3], &ensemble, 2);
+    member.leads_with(&[2, 3], &ensemble, 2);
     member
 }
 

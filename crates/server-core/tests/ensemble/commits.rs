@@ -8,7 +8,7 @@ use ostler_proto::{
     stat::ExtendedTypes,
 };
 use ostler_server_core::{
-    ensemble::{MemberMode, chronicle::Why},
+    ensemble::{MemberMode, election_history::Why},
     stats::Summary,
 };
 use ostler_tree::Tree;
@@ -20,7 +20,7 @@ fn a_follower_that_comes_back_ahead_of_the_commits_counts_when_it_has_them_again
     let (two, three) = (LinkId(2), LinkId(3));
     let ensemble = config(&[1, 2, 3, 4, 5], at(1, 0));
     let mut member = Member::start(&ensemble, None, Tree::fresh(ExtendedTypes::default()), 1);
-    member.reigns_with(&[2, 3, 4], &ensemble, 2);
+    member.leads_with(&[2, 3, 4], &ensemble, 2);
     let (committed, proposed) = (at(2, 1), at(2, 2));
     for _ in [committed, proposed] {
         member.is_asked(4, Op::CreateSession, &4_000_i32.to_be_bytes());
@@ -52,7 +52,7 @@ fn a_follower_that_comes_back_ahead_of_the_commits_counts_when_it_has_them_again
 fn the_time_until_each_server_acknowledges_is_noted_now_and_then() {
     let ensemble = config(&[1, 2, 3], at(1, 0));
     let mut member = Member::start(&ensemble, None, Tree::fresh(ExtendedTypes::default()), 1);
-    member.reigns_with(&[2, 3], &ensemble, 2);
+    member.leads_with(&[2, 3], &ensemble, 2);
     let noted = (1..2000).map(|counter| at(2, counter)).find(|zxid| zxid.0 % 1000 == 0).unwrap();
     let last = at(2, noted.counter() + 1);
     for _ in 0..last.counter() {
@@ -76,13 +76,13 @@ fn the_time_until_each_server_acknowledges_is_noted_now_and_then() {
 
 /// Another one begins to count from 0.
 #[test]
-fn a_reign_ends_when_it_has_counted_far_enough_and_nothing_is_under_way() {
+fn an_epoch_ends_when_it_has_counted_far_enough_and_nothing_is_under_way() {
     let ensemble = config(&[1, 2, 3], at(1, 0));
     let fresh = Tree::fresh(ExtendedTypes::default());
     let mut member = Member::start_with(&ensemble, None, fresh, 1, |config| {
-        (config.reign.enough, config.reign.most) = (2, 1_000);
+        (config.epoch.enough, config.epoch.most) = (2, 1_000);
     });
-    member.reigns_with(&[2, 3], &ensemble, 2);
+    member.leads_with(&[2, 3], &ensemble, 2);
     for _ in [1, 2] {
         member.is_asked(2, Op::CreateSession, &4_000_i32.to_be_bytes());
     }

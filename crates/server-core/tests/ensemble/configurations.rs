@@ -48,7 +48,7 @@ fn the_change_before_the_last_in_the_log_is_in_force() {
     member.hears(link, Packet::Diff(at(1, 2)));
     member.hears_proposal(link, Zxid(between.version), record(&between));
     member.hears(link, Packet::Commit(at(1, 2)));
-    assert_eq!(member.saved, None, "its leader may not reign yet, and have it only in its log");
+    assert_eq!(member.saved, None, "its leader may not lead yet, and have it only in its log");
     member.hears_proposal(link, Zxid(newest.version), record(&newest));
     assert_eq!(member.saved, Some(between.clone()), "before the second is logged");
     member.hears_new_leader(link, 1, &between);
@@ -82,7 +82,7 @@ fn a_leader_that_could_not_keep_a_change_refuses_it() {
         let core = CoreConfig { reconfig: true, keeps_config, ..CoreConfig::default() };
         let fresh = Tree::fresh(ExtendedTypes::default());
         let mut member = Member::start_as(core, &own, None, fresh, 1, |_| {});
-        member.reigns_with(&[2, 3], &own, 2);
+        member.leads_with(&[2, 3], &own, 2);
         assert_eq!(member.saved.as_ref().map(|saved| saved.version), Some(at(2, 0).0), "the first number");
         member.is_asked(2, Op::CreateSession, &10_000_i32.to_be_bytes());
         member.effects.clear();
@@ -146,10 +146,10 @@ fn who_loses_its_vote_while_it_is_brought_up_to_date_begins_anew() {
     assert!(member.effects.iter().any(says_so));
 }
 
-/// A reign that never began had a number for the first configuration. Another may begin with a lower one, which an
-/// earlier reign had given and a leader had saved.
+/// An epoch that never began had a number for the first configuration. Another may begin with a lower one, which an
+/// earlier epoch had given and a leader had saved.
 #[test]
-fn the_first_configuration_has_the_number_that_the_reign_begins_with() {
+fn the_first_configuration_has_the_number_that_the_epoch_begins_with() {
     let first = config(&[1, 2, 3], Zxid::ZERO);
     let mut member = Member::start(&first, None, Tree::fresh(ExtendedTypes::default()), 0);
     let numbered = |epoch: u32| config(&[1, 2, 3], at(epoch, 0));
@@ -246,7 +246,7 @@ fn a_change_that_votes_bring_replaces_what_is_logged_before_it() {
     assert_eq!(member.voters(), [1, 2, 5]);
 }
 
-/// Before its reign a leader may bring a whole tree with a change that only its log has. Who does not know what was in
+/// Before its epoch a leader may bring a whole tree with a change that only its log has. Who does not know what was in
 /// force before that could not ask for a quorum of it, and is sent away to hear of it first.
 #[test]
 fn who_does_not_know_what_is_in_force_is_not_brought_a_change_that_may_not_be_agreed_on() {
@@ -285,13 +285,13 @@ fn a_tree_that_is_read_anew_says_what_is_logged() {
     member.loses(link);
     let link = member.follows(&[6, 2, 3], &oldest, 1);
     member.hears(link, Packet::Trunc(at(1, 2)));
-    let term = member.effects.iter().rev().find_map(|effect| match effect {
+    let search_id = member.effects.iter().rev().find_map(|effect| match effect {
         Effect::Persist { op: PersistOp::Truncate { reload, .. }, .. } => *reload,
         _ => None,
     });
     assert_eq!(member.voters(), [1, 2, 3]);
     assert!(member.server.is_reloading());
-    member.step(Input::Reloaded { term: term.unwrap(), tree: Box::new(tree_with(&[&oldest, &newest])) });
+    member.step(Input::Reloaded { search_id: search_id.unwrap(), tree: Box::new(tree_with(&[&oldest, &newest])) });
     assert!(!member.server.is_reloading());
     assert_eq!(member.voters(), [1, 2, 3, 4, 5]);
 }
@@ -322,7 +322,7 @@ fn whole(of: &Membership, current: i64) -> Vec<u8> {
 fn a_whole_configuration_takes_the_place_of_the_one_before() {
     let (old, new) = (config(&[1, 2, 3, 4, 5], at(1, 1)), config(&[1, 3, 4], at(2, 3)));
     let mut member = Member::start(&old, None, tree_with(&[&old]), 1);
-    member.reigns_with(&[2, 4, 3], &old, 2);
+    member.leads_with(&[2, 4, 3], &old, 2);
     member.is_asked(2, Op::CreateSession, &10_000_i32.to_be_bytes());
     let ask = |member: &mut Member, current: u64, counter| {
         member.is_asked(2, Op::Reconfig, &whole(&new, current as i64));
@@ -343,7 +343,7 @@ fn a_whole_configuration_takes_the_place_of_the_one_before() {
 fn what_the_new_ones_have_commits_with_the_change() {
     let (old, new) = (config(&[1, 2, 3, 4, 5], at(1, 1)), [1, 2, 3]);
     let mut member = Member::start(&old, None, tree_with(&[&old]), 1);
-    member.reigns_with(&[2, 4], &old, 2);
+    member.leads_with(&[2, 4], &old, 2);
     member.is_asked(2, Op::CreateSession, &10_000_i32.to_be_bytes());
     member.hears(LinkId(2), Packet::Ack(at(2, 1)));
     member.hears(LinkId(4), Packet::Ack(at(2, 1)));
@@ -365,7 +365,7 @@ fn one_voter_is_enough_only_where_a_server_alone_is_an_ensemble() {
     for (voters_min, voters) in [(2, vec![1, 2, 3]), (1, vec![1])] {
         let mut member =
             Member::start_with(&old, None, tree_with(&[&old]), 1, |config| config.voters_min = voters_min);
-        member.reigns_with(&[2, 3], &old, 2);
+        member.leads_with(&[2, 3], &old, 2);
         member.is_asked(2, Op::CreateSession, &10_000_i32.to_be_bytes());
         member.is_asked(2, Op::Reconfig, &leaving("2,3"));
         for link in [2, 3] {
@@ -390,7 +390,7 @@ fn no_server_joins_whose_sessions_look_like_marks_of_ttl_znodes() {
         let types = ExtendedTypes { enabled, emulate_353 };
         let core = CoreConfig { reconfig: true, types, ..CoreConfig::default() };
         let mut member = Member::start_as(core, &old, None, tree_with(&[&old]), 1, |_| {});
-        member.reigns_with(&[2, 3], &old, 2);
+        member.leads_with(&[2, 3], &old, 2);
         member.is_asked(2, Op::CreateSession, &10_000_i32.to_be_bytes());
         member.is_asked(2, Op::Reconfig, &whole(&config(&[1, 2, joining], at(2, 2)), -1));
         for link in [2, 3] {

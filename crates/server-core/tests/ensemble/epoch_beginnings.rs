@@ -78,7 +78,7 @@ fn an_observer_that_has_more_than_is_committed_here_waits_for_that() {
     assert!(follower.member.has_told(OBSERVER.0 as i64, &Packet::Diff(at(2, 2))));
 }
 
-/// It may have that of a leader whose reign never began, and nothing that comes here shows it.
+/// It may have that of a leader whose epoch never began, and nothing that comes here shows it.
 #[test]
 fn an_observer_that_has_more_of_another_epoch_does_not_wait() {
     let mut follower = with_observers();

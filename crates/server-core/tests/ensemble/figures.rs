@@ -34,7 +34,7 @@ fn summary(values: &[u64]) -> Summary {
 fn leader(followers: &[i64]) -> Member {
     let ensemble = config(&[1, 2, 3, 4, 5], at(1, 0));
     let mut member = Member::start(&ensemble, None, Tree::fresh(ExtendedTypes::default()), 1);
-    member.reigns_with(followers, &ensemble, 2);
+    member.leads_with(followers, &ensemble, 2);
     member.is_asked(followers[0], Op::CreateSession, &TIMEOUT_MS.to_be_bytes());
     all_acknowledge(&mut member, followers, 1);
     member
@@ -191,7 +191,7 @@ fn a_follower_counts_from_its_promise_to_its_service() {
 fn a_leader_reports_followers_without_a_vote() {
     let ensemble = config(&[1, 2, 3], at(1, 0));
     let mut member = Member::start(&ensemble, None, Tree::fresh(ExtendedTypes::default()), 1);
-    member.reigns_with(&[2, 3], &ensemble, 2);
+    member.leads_with(&[2, 3], &ensemble, 2);
     let report = |member: &Member| {
         let of = member.server.quorum().unwrap();
         (of.voters, of.learners.followers, of.learners.observers, of.non_voting_followers)

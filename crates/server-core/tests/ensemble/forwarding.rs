@@ -87,7 +87,7 @@ fn leader(local: LocalSessions) -> Member {
     let ensemble = config(&[1, 2, 3], at(1, 0));
     let fresh = Tree::fresh(ExtendedTypes::default());
     let mut member = Member::start_with(&ensemble, None, fresh, 1, |config| config.local_sessions = local);
-    member.reigns_with(&[2, 3], &ensemble, 2);
+    member.leads_with(&[2, 3], &ensemble, 2);
     member.is_asked(2, Op::CreateSession, &TIMEOUT_MS.to_be_bytes());
     member.hears(LinkId(2), Packet::Ack(at(2, 1)));
     member

@@ -19,7 +19,7 @@ use ostler_proto::{
 };
 use ostler_server_core::{
     CoreConfig, Effect, Input, PersistOp,
-    ensemble::{MemberMode, chronicle::Why},
+    ensemble::{MemberMode, election_history::Why},
 };
 use ostler_tree::Tree;
 use ostler_zab::leading::LinkId;
@@ -65,7 +65,7 @@ fn with_the_history_only_a_newer_configuration_is_taken() {
     }
 }
 
-/// A change is logged, and its leader may not reign yet.
+/// A change is logged, and its leader may not lead yet.
 #[test]
 fn a_change_that_is_logged_is_in_force_when_that_is_said_and_not_when_it_is_heard_again() {
     let (own, newest) = (config(&[1, 2, 3], at(1, 1)), config(&[1, 2, 3, 4], at(2, 3)));
@@ -102,7 +102,7 @@ fn a_change_comes_into_force_once() {
     assert_eq!(saves(&member).len(), 4);
 }
 
-/// That number is the reign's, and no change that anybody has made.
+/// That number is the epoch's, and no change that anybody has made.
 #[test]
 fn a_number_that_came_with_the_history_is_not_in_force_because_a_change_follows() {
     let first = config(&[1, 2, 3], Zxid::ZERO);
@@ -228,11 +228,11 @@ fn who_has_a_leader_or_may_not_be_changed_takes_nothing_from_votes() {
 
 /// What the tree shows may be newer than the file, which is written later.
 #[test]
-fn a_reign_begins_with_the_newest_that_the_tree_or_the_file_has() {
+fn an_epoch_begins_with_the_newest_that_the_tree_or_the_file_has() {
     let (old, new) = (config(&[1, 2, 3], at(1, 1)), config(&[1, 2, 3, 4], at(1, 3)));
     for (own, tree, in_force) in [(&old, &new, Some(&new)), (&new, &old, None), (&new, &new, None)] {
         let mut member = Member::start(own, None, tree_with(&[tree]), 1);
-        member.reigns_with(&[2, 3], own, 2);
+        member.leads_with(&[2, 3], own, 2);
         assert_eq!(member.saved.as_ref(), in_force, "{own} {tree}");
         assert_eq!(member.voters(), [1, 2, 3, 4]);
         let shown = member.server.tree().get(path::CONFIG).unwrap();
@@ -245,7 +245,7 @@ fn a_reign_begins_with_the_newest_that_the_tree_or_the_file_has() {
 fn a_change_is_proposed_for_any_version_of_its_znode() {
     let own = config(&[1, 2, 3], at(1, 1));
     let mut member = Member::start(&own, None, tree_with(&[&own]), 1);
-    member.reigns_with(&[2, 3], &own, 2);
+    member.leads_with(&[2, 3], &own, 2);
     member.is_asked(2, Op::CreateSession, &10_000_i32.to_be_bytes());
     member.is_asked(2, Op::Reconfig, &leaving("3"));
     let logged = member.effects.iter().rev().find_map(|effect| match effect {

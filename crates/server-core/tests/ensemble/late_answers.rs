@@ -101,7 +101,7 @@ fn of_two_connections_that_ask_for_a_session_at_once_the_second_has_it() {
 fn a_leader_answers_for_a_session_after_what_that_has_under_way() {
     let ensemble = config(&[1, 2, 3], at(1, 0));
     let mut member = Member::start(&ensemble, None, Tree::fresh(ExtendedTypes::default()), 1);
-    member.reigns_with(&[2, 3], &ensemble, 2);
+    member.leads_with(&[2, 3], &ensemble, 2);
     member.is_asked(2, Op::CreateSession, &TIMEOUT_MS.to_be_bytes());
     member.hears(LinkId(2), Packet::Ack(at(2, 1)));
 

@@ -13,8 +13,8 @@ use ostler_proto::{
     txn::{Txn, TxnHeader, TxnRecord},
 };
 use ostler_server_core::{
-    Effect, Input, LearnerMaster, PeerMessage, PersistOp,
-    ensemble::{MemberMode, chronicle::Why},
+    Effect, Input, DialTarget, PeerMessage, PersistOp,
+    ensemble::{MemberMode, election_history::Why},
 };
 use ostler_tree::Tree;
 use ostler_zab::leading::LinkId;
@@ -153,7 +153,7 @@ fn hears_that_three_goes(follower: &mut Follower, names: i64) {
     assert_eq!(follower.member.voters(), [1, 2]);
 }
 
-fn dials(member: &Member) -> Vec<LearnerMaster> {
+fn dials(member: &Member) -> Vec<DialTarget> {
     let dials = member.effects.iter().filter_map(|effect| match effect {
         Effect::Dial { to, .. } => Some(*to),
         _ => None,
@@ -163,12 +163,12 @@ fn dials(member: &Member) -> Vec<LearnerMaster> {
 
 #[test]
 fn a_follower_goes_to_whom_the_leader_names_that_leaves() {
-    let three = LearnerMaster::Leader(ServerId(3));
+    let three = DialTarget::Leader(ServerId(3));
     let mut follower = Follower::start_with(|_| {});
     hears_that_three_goes(&mut follower, 2);
     assert!(follower.member.has_hung_up(follower.leader));
     assert_eq!(last_search(&follower.member), Why::Reconfigured);
-    assert_eq!(dials(&follower.member), [three, LearnerMaster::Leader(ServerId(2))]);
+    assert_eq!(dials(&follower.member), [three, DialTarget::Leader(ServerId(2))]);
     let mut follower = Follower::start_with(|_| {});
     hears_that_three_goes(&mut follower, 3);
     assert!(!follower.member.has_hung_up(follower.leader), "it names itself");

@@ -79,16 +79,16 @@ fn who_cannot_be_cut_back_keeps_what_it_has_and_asks_for_a_tree() {
     let link = member.follows(&[2, 3], &ensemble, 6);
     assert_eq!(told_as_last(&member), last);
     member.hears(link, Packet::Trunc(at(4, 1)));
-    let term = member.effects.iter().rev().find_map(|effect| match effect {
+    let search_id = member.effects.iter().rev().find_map(|effect| match effect {
         Effect::Persist { op: PersistOp::Truncate { reload, .. }, .. } => *reload,
         _ => None,
     });
-    member.step(Input::Reloaded { term: term.unwrap(), tree: Box::new(begun_with(last)) });
+    member.step(Input::Reloaded { search_id: search_id.unwrap(), tree: Box::new(begun_with(last)) });
     assert!(member.has_hung_up(link));
     let vote = member.vote().candidate.unwrap();
     assert_eq!((vote.epoch.0, vote.zxid, vote.id), (5, last, ServerId(1)));
     let link = member.follows(&[2, 3], &ensemble, 6);
-    assert_eq!(told_as_last(&member), at(7, 0), "no leader knows a reign after its own");
+    assert_eq!(told_as_last(&member), at(7, 0), "no leader knows an epoch after its own");
     member.loses(link);
     member.follows(&[2, 3], &ensemble, 6);
     assert_eq!(told_as_last(&member), last);
@@ -99,7 +99,7 @@ fn who_cannot_be_cut_back_keeps_what_it_has_and_asks_for_a_tree() {
 fn who_waits_until_its_part_of_the_log_is_read_is_not_silent() {
     let ensemble = config(&[1, 2, 3], at(1, 0));
     let mut member = Member::start(&ensemble, None, begun_with(at(1, 5)), 1);
-    member.reigns_with(&[2], &ensemble, 2);
+    member.leads_with(&[2], &ensemble, 2);
     let (two, three) = (LinkId(2), LinkId(3));
     let info = LearnerInfo {
         server: Some(ServerId(3)),

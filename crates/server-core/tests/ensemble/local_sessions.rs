@@ -26,7 +26,7 @@ const PATIENCE_MS: u64 = 5_000;
 fn leader_with(local: LocalSessions, tree: Tree) -> Member {
     let ensemble = config(&[1, 2, 3], at(1, 0));
     let mut member = Member::start_with(&ensemble, None, tree, 1, |config| config.local_sessions = local);
-    member.reigns_with(&[2, 3], &ensemble, 2);
+    member.leads_with(&[2, 3], &ensemble, 2);
     member
 }
 

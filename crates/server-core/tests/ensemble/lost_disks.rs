@@ -51,9 +51,9 @@ fn a_server_with_a_history_has_a_voice() {
         (3, 1, at(1, 3)),
         (3, 3, at(1, 3)),
         (3, 3, at(3, 1)),
-        // A reign over nothing.
+        // An epoch over nothing.
         (1, 1, Zxid::ZERO),
-        // The leader's whole tree is there, and nothing of its own reign.
+        // The leader's whole tree is there, and nothing of its own epoch.
         (3, 0, at(2, 9)),
     ] {
         let mut member = started_with(accepted, current, last);
@@ -61,7 +61,7 @@ fn a_server_with_a_history_has_a_voice() {
     }
 }
 
-/// The first reign of a new ensemble may have ended before it began.
+/// The first epoch of a new ensemble may have ended before it began.
 #[test]
 fn servers_of_which_none_has_a_history_elect_one_of_them() {
     for accepted in [0, 1, 3] {
@@ -110,7 +110,7 @@ fn a_server_to_which_nothing_has_come_yet_elects_with_others_that_have_nothing()
 /// It has the promises of a quorum, and ends before anybody has its history: of a new ensemble it alone has an epoch,
 /// and the others, who have nothing, give up their votes when they hear of it.
 #[test]
-fn the_first_leader_of_a_new_ensemble_keeps_the_votes_of_the_others_if_its_reign_does_not_begin() {
+fn the_first_leader_of_a_new_ensemble_keeps_the_votes_of_the_others_if_its_epoch_does_not_begin() {
     let ensemble = config(&[1, 2, 3], at(1, 0));
     let mut leader = started_with(0, 0, Zxid::ZERO);
     assert!(leader.is_elected_by(&[2], &ensemble));

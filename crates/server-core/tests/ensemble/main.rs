@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod answers;
-mod callers;
-mod chronicle;
+mod pending_learners;
+mod election_history;
 mod commits;
 mod configurations;
 mod disks;

@@ -11,12 +11,12 @@ use ostler_proto::{
 };
 use ostler_server_core::{
     CoreConfig, Effect, EnsembleConfig, Input, Now, PeerMessage, PersistOp, Server,
-    ensemble::{LocalSessions, MemberMode, Observing},
+    ensemble::{LocalSessions, MemberMode, ObserverOptions},
     input::Mono,
 };
 use ostler_tree::Tree;
 use ostler_zab::{
-    ElectionTiming, HistoryLimits, PersistSeq, ReignLength,
+    ElectionTiming, HistoryLimits, PersistSeq, EpochLength,
     leading::{LeadingTiming, LinkId},
 };
 use std::borrow::Cow;
@@ -95,8 +95,8 @@ impl Member {
             timing: LeadingTiming { init: 10_000, sync: 5_000 },
             refuse_others: true,
             voters_min: 2,
-            observing: Observing::default(),
-            reign: ReignLength::default(),
+            observing: ObserverOptions::default(),
+            epoch: EpochLength::default(),
             history: HistoryLimits { records: 100, bytes: 1 << 20 },
             local_sessions: LocalSessions::Off,
             read_only_after_ms: None,
@@ -216,12 +216,12 @@ impl Member {
             self.hears_vote(*server, state, candidate, under);
         }
         let dialled = self.effects.iter().rev().find_map(|effect| match effect {
-            Effect::Dial { term, .. } => Some(*term),
+            Effect::Dial { search_id, .. } => Some(*search_id),
             _ => None,
         });
         self.links += 1;
         let link = LinkId(self.links);
-        self.step(Input::LeaderLink { term: dialled.unwrap(), link });
+        self.step(Input::LeaderLink { search_id: dialled.unwrap(), link });
         self.hears(link, Packet::LeaderInfo { epoch: Epoch(epoch), protocol: PROTOCOL_VERSION });
         link
     }
@@ -247,7 +247,7 @@ impl Member {
     }
 
     /// It leads an epoch which these follow, whose links have their numbers.
-    pub(crate) fn reigns_with(&mut self, followers: &[i64], under: &Membership, epoch: u32) {
+    pub(crate) fn leads_with(&mut self, followers: &[i64], under: &Membership, epoch: u32) {
         assert!(self.is_elected_by(followers, under));
         for follower in followers {
             let info = LearnerInfo {

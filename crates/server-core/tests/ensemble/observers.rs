@@ -12,7 +12,7 @@ use ostler_proto::{
     quorum_packet::{LearnerInfo, PROTOCOL_VERSION, Packet},
     stat::ExtendedTypes,
 };
-use ostler_server_core::{Effect, Input, LearnerMaster, PeerMessage};
+use ostler_server_core::{Effect, Input, DialTarget, PeerMessage};
 use ostler_tree::Tree;
 use ostler_zab::leading::LinkId;
 
@@ -168,7 +168,7 @@ fn only_observers_follow_a_follower_and_only_one_that_serves() {
     assert!(follower.member.has_hung_up(late), "it takes none in");
 }
 
-fn dialled(member: &Member) -> Vec<LearnerMaster> {
+fn dialled(member: &Member) -> Vec<DialTarget> {
     let dialled = member.effects.iter().filter_map(|effect| match effect {
         Effect::Dial { to, .. } => Some(*to),
         _ => None,
@@ -202,18 +202,18 @@ fn an_observer_tries_the_followers_in_turn_and_never_the_leader() {
         Member::start_with(&ensemble, None, fresh(), 1, |config| config.observing.masters = true);
     for _ in 0..3 {
         elects(&mut member, &ensemble, 4);
-        let term = member.effects.iter().rev().find_map(|effect| match effect {
-            Effect::Dial { term, .. } => Some(*term),
+        let search_id = member.effects.iter().rev().find_map(|effect| match effect {
+            Effect::Dial { search_id, .. } => Some(*search_id),
             _ => None,
         });
-        member.step(Input::LeaderUnreachable { term: term.unwrap() });
+        member.step(Input::LeaderUnreachable { search_id: search_id.unwrap() });
     }
     // Rotated by its own number.
-    let masters = [3, 2, 3].map(|id| LearnerMaster::Follower(ServerId(id)));
+    let masters = [3, 2, 3].map(|id| DialTarget::Follower(ServerId(id)));
     assert_eq!(dialled(&member), masters);
     let mut member = Member::start(&ensemble, None, fresh(), 1);
     elects(&mut member, &ensemble, 4);
-    assert_eq!(dialled(&member), [LearnerMaster::Leader(ServerId(4))], "the followers take none in");
+    assert_eq!(dialled(&member), [DialTarget::Leader(ServerId(4))], "the followers take none in");
 }
 
 /// Many that lose one follower do not come to the next all at once.
@@ -226,7 +226,7 @@ fn an_observer_waits_for_a_time_of_its_own_before_it_comes_to_the_leader() {
     elects(&mut member, &ensemble, 4);
     assert_eq!(dialled(&member), []);
     member.passes(delay + 1);
-    assert_eq!(dialled(&member), [LearnerMaster::Leader(ServerId(4))]);
+    assert_eq!(dialled(&member), [DialTarget::Leader(ServerId(4))]);
     member.passes(delay * 2);
     assert_eq!(dialled(&member).len(), 1, "once");
 }

@@ -109,7 +109,7 @@ fn who_comes_back_to_the_leader_itself_reads_what_it_has_written() {
         let mut member = Member::start_with(&ensemble, None, fresh, 1, |config| {
             config.local_sessions = local_sessions;
         });
-        member.reigns_with(&[2, 3], &ensemble, 2);
+        member.leads_with(&[2, 3], &ensemble, 2);
         let mut leader = Follower { member, leader: LinkId(2), session: SESSION };
         let earlier = leader.is_called_anew(1);
         let mut proposed = 0;

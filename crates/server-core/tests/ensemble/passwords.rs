@@ -121,7 +121,7 @@ fn at_a_leader() {
         let fresh = Tree::fresh(ExtendedTypes::default());
         let mut member =
             Member::start_with(&ensemble, None, fresh, 1, |config| config.local_sessions = local);
-        member.reigns_with(&[2], &ensemble, 2);
+        member.leads_with(&[2], &ensemble, 2);
         calls(&mut member, OWNER, SessionId::NONE, None, Some(false));
         member.hears(LinkId(2), Packet::Ack(at(2, 1)));
         let session = session_of(&member, OWNER).unwrap();
@@ -247,7 +247,7 @@ fn a_learner_that_cannot_judge_passwords_stays_outside() {
             let fresh = Tree::fresh(ExtendedTypes::default());
             let mut member = Member::start_as(keeps(new), &ensemble, None, fresh, 1, |_| {});
             // Without the second server there is no quorum, so that one is taken as it is.
-            member.reigns_with(&[2], &ensemble, 2);
+            member.leads_with(&[2], &ensemble, 2);
             assert_eq!(member.server.mode(), Some(MemberMode::Leader));
             let number = if observes { 4 } else { 3 };
             let info = LearnerInfo {

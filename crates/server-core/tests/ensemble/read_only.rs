@@ -120,7 +120,7 @@ fn a_search_for_a_leader_ends_with_it() {
     let mut member = alone(LocalSessions::Fixed);
     member.passes(AFTER_MS + 10);
     calls(&mut member, Some(true));
-    member.reigns_with(&[2, 3], &ensemble, 2);
+    member.leads_with(&[2, 3], &ensemble, 2);
     assert_eq!(closed(&member), Some(CloseReason::NotServing), "it finds one that can write");
     assert_eq!(member.server.mode(), Some(MemberMode::Leader));
 }

@@ -27,7 +27,7 @@ struct Change<'a> {
 
 fn leader(of: &Membership) -> Member {
     let mut member = Member::start(of, None, tree_with(&[of]), 1);
-    member.reigns_with(&[2, 3], of, 2);
+    member.leads_with(&[2, 3], of, 2);
     member.is_asked(2, Op::CreateSession, &10_000_i32.to_be_bytes());
     for link in [2, 3] {
         member.hears(LinkId(link), Packet::Ack(at(2, 1)));

@@ -20,7 +20,7 @@ const TICK_MS: u64 = 2_000;
 fn a_session_that_comes_back_with_more_time_has_it_at_once() {
     let ensemble = config(&[1, 2, 3], at(1, 0));
     let mut member = Member::start(&ensemble, None, Tree::fresh(ExtendedTypes::default()), 1);
-    member.reigns_with(&[2], &ensemble, 2);
+    member.leads_with(&[2], &ensemble, 2);
     member.is_asked(2, Op::CreateSession, &4_000_i32.to_be_bytes());
     member.hears(LinkId(2), Packet::Ack(at(2, 1)));
     member.hears(LinkId(2), Packet::Revalidate { session: SESSION, timeout_ms: 40_000 });
@@ -37,7 +37,7 @@ fn a_session_that_comes_back_with_more_time_has_it_at_once() {
 fn a_session_that_only_syncs_lives() {
     let ensemble = config(&[1, 2, 3], at(1, 0));
     let mut member = Member::start(&ensemble, None, Tree::fresh(ExtendedTypes::default()), 1);
-    member.reigns_with(&[2], &ensemble, 2);
+    member.leads_with(&[2], &ensemble, 2);
     member.is_asked(2, Op::CreateSession, &TIMEOUT_MS.to_be_bytes());
     member.hears(LinkId(2), Packet::Ack(at(2, 1)));
     let mut sync = Vec::new();

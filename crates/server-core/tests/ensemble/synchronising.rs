@@ -15,7 +15,7 @@ use ostler_zab::leading::LinkId;
 fn leader(followers: &[i64]) -> Member {
     let ensemble = config(&[1, 2, 3, 4, 5], at(1, 0));
     let mut member = Member::start(&ensemble, None, Tree::fresh(ExtendedTypes::default()), 1);
-    member.reigns_with(followers, &ensemble, 2);
+    member.leads_with(followers, &ensemble, 2);
     for _ in 0..3 {
         member.is_asked(followers[0], Op::CreateSession, &4_000_i32.to_be_bytes());
     }
@@ -117,17 +117,17 @@ fn what_comes_while_the_log_is_read_goes_after_it() {
         tree.begin_epoch(at(1, 5));
         let ensemble = config(&[1, 2, 3, 4, 5], at(1, 0));
         let mut member = Member::start(&ensemble, None, tree, 1);
-        member.reigns_with(&[2, 3], &ensemble, 2);
+        member.leads_with(&[2, 3], &ensemble, 2);
         comes(&mut member, 4, link, false, last);
         assert_eq!(told(&member, link), [""; 0]);
-        let term = member.effects.iter().find_map(|effect| match effect {
-            Effect::ReadLog { term, link: of, after, through } => {
+        let search_id = member.effects.iter().find_map(|effect| match effect {
+            Effect::ReadLog { search_id, link: of, after, through } => {
                 assert_eq!((*of, *after, *through), (link, last, at(1, 5)));
-                Some(*term)
+                Some(*search_id)
             }
             _ => None,
         });
-        let term = term.unwrap();
+        let search_id = search_id.unwrap();
         for counter in [1, 2] {
             member.is_asked(2, Op::CreateSession, &4_000_i32.to_be_bytes());
             if counter == 1 {
@@ -137,9 +137,9 @@ fn what_comes_while_the_log_is_read_goes_after_it() {
         let record = ostler_zab::Record(std::sync::Arc::from(&b"record"[..]));
         let records = [3, 4, 5].map(|counter| (at(1, counter), record.clone())).to_vec();
         let read = found.then_some(ostler_server_core::LogPart { before: Some(last), records });
-        member.step(Input::LogRead { link, term: term + 1, read: None });
-        assert_eq!(told(&member, link), [""; 0], "that was asked in another reign");
-        member.step(Input::LogRead { link, term, read });
+        member.step(Input::LogRead { link, search_id: search_id + 1, read: None });
+        assert_eq!(told(&member, link), [""; 0], "that was asked in another epoch");
+        member.step(Input::LogRead { link, search_id, read });
         let expected = if found {
             &["diff 5", "history [3, 4, 5]", "new leader", "proposal 1", "commit 1", "proposal 2"][..]
         } else {
@@ -156,18 +156,18 @@ fn a_tree_in_place_of_the_log_has_all_that_was_committed_meanwhile() {
     let mut tree = Tree::fresh(ExtendedTypes::default());
     tree.begin_epoch(at(1, 5));
     let mut member = Member::start(&ensemble, None, tree, 1);
-    member.reigns_with(&[2, 3], &ensemble, 2);
+    member.leads_with(&[2, 3], &ensemble, 2);
     comes(&mut member, 4, link, false, at(1, 2));
     for counter in [1, 2] {
         member.is_asked(2, Op::CreateSession, &4_000_i32.to_be_bytes());
         [2, 3].into_iter().for_each(|of| member.hears(LinkId(of), Packet::Ack(at(2, counter))));
     }
     member.is_asked(2, Op::CreateSession, &4_000_i32.to_be_bytes());
-    let term = member.effects.iter().find_map(|effect| match effect {
-        Effect::ReadLog { term, .. } => Some(*term),
+    let search_id = member.effects.iter().find_map(|effect| match effect {
+        Effect::ReadLog { search_id, .. } => Some(*search_id),
         _ => None,
     });
-    member.step(Input::LogRead { link, term: term.unwrap(), read: None });
+    member.step(Input::LogRead { link, search_id: search_id.unwrap(), read: None });
     assert_eq!(told(&member, link), ["tree 2", "new leader", "proposal 3"]);
 }
 
@@ -210,8 +210,8 @@ fn an_epoch_that_was_accepted_before_is_promised_to_nobody() {
         member.hears(link, Packet::Ack(at(2, 0)));
     }
     assert_ne!(member.server.mode(), Some(MemberMode::Leader));
-    let reigns = |effect: &Effect| matches!(effect, Effect::Persist { op: PersistOp::SaveCurrent(_), .. });
-    assert!(!member.effects.iter().any(reigns));
+    let epochs = |effect: &Effect| matches!(effect, Effect::Persist { op: PersistOp::SaveCurrent(_), .. });
+    assert!(!member.effects.iter().any(epochs));
     assert_eq!(member.vote().candidate.map(|own| own.id), Some(ServerId(1)));
     assert!(!member.server.tree().has_session(SESSION));
 }

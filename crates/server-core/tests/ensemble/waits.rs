@@ -7,7 +7,7 @@ use ostler_proto::{
     membership::Membership,
     stat::ExtendedTypes,
 };
-use ostler_server_core::{Effect, EnsembleConfig, Input, LearnerMaster};
+use ostler_server_core::{Effect, EnsembleConfig, Input, DialTarget};
 use ostler_tree::Tree;
 
 const DELAY_MS: u64 = 5_000;
@@ -34,9 +34,9 @@ fn elects(member: &mut Member) {
     }
 }
 
-fn dials(member: &Member) -> Vec<(u64, LearnerMaster)> {
+fn dials(member: &Member) -> Vec<(u64, DialTarget)> {
     let dials = member.effects.iter().filter_map(|effect| match effect {
-        Effect::Dial { term, to } => Some((*term, *to)),
+        Effect::Dial { search_id, to } => Some((*search_id, *to)),
         _ => None,
     });
     dials.collect()
@@ -62,9 +62,9 @@ fn the_times_that_an_observer_waits_follow_from_its_seed() {
         elects(&mut member);
         assert_eq!(dials(&member).len(), dialled);
         assert_eq!(waits(&mut member, |member| dials(member).len() > dialled), time);
-        let (term, to) = dials(&member)[dialled];
-        assert_eq!(to, LearnerMaster::Leader(ServerId(4)));
-        member.step(Input::LeaderUnreachable { term });
+        let (search_id, to) = dials(&member)[dialled];
+        assert_eq!(to, DialTarget::Leader(ServerId(4)));
+        member.step(Input::LeaderUnreachable { search_id });
     }
 }
 
@@ -80,9 +80,9 @@ fn an_observer_waits_when_it_begins_again_with_the_first_of_the_followers() {
     {
         elects(&mut member);
         assert_eq!(waits(&mut member, |member| dials(member).len() > dialled), time);
-        let (term, to) = dials(&member)[dialled];
-        assert_eq!(to, LearnerMaster::Follower(ServerId(server)));
-        member.step(Input::LeaderUnreachable { term });
+        let (search_id, to) = dials(&member)[dialled];
+        assert_eq!(to, DialTarget::Follower(ServerId(server)));
+        member.step(Input::LeaderUnreachable { search_id });
     }
 }
 
@@ -106,8 +106,8 @@ fn whom_an_observer_waits_to_dial_is_not_dialled_when_another_search_has_begun()
 fn an_observer_that_waits_to_look_is_not_hurried() {
     let mut member = started(|config| config.observing.election_delay = DELAY_MS);
     elects(&mut member);
-    let (term, _) = dials(&member)[0];
-    member.step(Input::LeaderUnreachable { term });
+    let (search_id, _) = dials(&member)[0];
+    member.step(Input::LeaderUnreachable { search_id });
     let searches = |member: &Member| member.server.elections().unwrap().searches.len();
     assert_eq!(searches(&member), 2);
     let sent = |member: &Member| {

@@ -52,7 +52,7 @@ fn what_a_server_has_copied_in_part_counts_once_initialize_says_so() {
 
 /// This server has promised an epoch of which the two others know nothing.
 #[test]
-fn a_server_outside_a_reign_of_an_earlier_epoch_serves_when_the_one_that_leads_is_restarted() {
+fn a_server_outside_an_epoch_of_an_earlier_epoch_serves_when_the_one_that_leads_is_restarted() {
     let ensemble = config(&[1, 2, 3], at(1, 0));
     let mut member =
         Member::start_with(&ensemble, None, tree_at(at(1, 3)), 1, |config| config.accepted = Epoch(3));
@@ -62,7 +62,7 @@ fn a_server_outside_a_reign_of_an_earlier_epoch_serves_when_the_one_that_leads_i
     assert!(said.has(&["proposed=2", "promised=3", "restart the server that leads"]), "{said:?}");
     assert_eq!(member.server.mode(), Some(MemberMode::Looking));
 
-    // Each reign has a later epoch than the one before. Who was sent away does not call again at once.
+    // Each epoch is later than the one before. Who was sent away does not call again at once.
     let leader = Candidate { epoch: Epoch(3), zxid: at(1, 3), id: ServerId(3) };
     member.hears_vote(2, PeerState::Following, leader, &ensemble);
     member.hears_vote(3, PeerState::Leading, leader, &ensemble);
@@ -100,7 +100,7 @@ fn is_joined_by_the_second(
 }
 
 #[test]
-fn a_leader_beside_one_that_lost_its_data_reigns_when_its_folder_is_copied_there_or_it_is_restarted() {
+fn a_leader_beside_one_that_lost_its_data_leads_when_its_folder_is_copied_there_or_it_is_restarted() {
     for is_copied in [true, false] {
         let ensemble = config(&[1, 2, 3], at(1, 0));
         let mut member = Member::start(&ensemble, None, tree_at(at(1, 3)), 1);

@@ -8,11 +8,11 @@ use ostler_proto::{
     id::{Epoch, ServerId, Zxid},
 };
 use ostler_server_core::{
-    ensemble::chronicle::{self, Takeover},
+    ensemble::election_history::{self, Takeover},
     input::Mono,
 };
 use ostler_zab::{
-    election::{Entry, Happening, Rule, Verdict, Why},
+    election::{Entry, ElectionEvent, Rule, Verdict, Why},
     leading::StepDown,
     learning::HangUp,
 };
@@ -56,7 +56,7 @@ pub struct Search {
     pub discovered: Option<Discovered>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub takeover: Option<TakenOver>,
-    /// The reign has begun, and the server takes part in it.
+    /// The epoch has begun, and the server takes part in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub synchronised_ms: Option<u64>,
     /// The first one here from then on.
@@ -77,7 +77,9 @@ pub struct Search {
 pub enum Cause {
     Started,
     LeaderGone,
-    Mistaken,
+    /// The name of before the rename: records are kept, and read by programs.
+    #[serde(rename = "mistaken")]
+    ElectionVoid,
     LeaderUnreachable,
     LeaderSilent { ms: u64 },
     LeaderBroken,
@@ -136,7 +138,7 @@ pub enum State {
     Looking,
     Following,
     Leading,
-    Observing,
+    ObserverOptions,
 }
 
 /// Somebody who is voted for.
@@ -177,7 +179,9 @@ pub enum Judged {
     LaterRound,
     Counted,
     Worse,
-    Mistaken,
+    /// The name of before the rename: records are kept, and read by programs.
+    #[serde(rename = "mistaken")]
+    ElectionVoid,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -229,15 +233,15 @@ impl<'a> Deserialize<'a> for Hex {
 }
 
 impl Elections {
-    pub(crate) fn of(elections: chronicle::Elections, now_ms: i64) -> Elections {
+    pub(crate) fn of(elections: election_history::Elections, now_ms: i64) -> Elections {
         let voters = elections.voters.into_iter().map(|voter| voter.0).collect();
         let searches = elections.searches.into_iter().map(Search::from).collect();
         Elections { server: elections.me.0, now_ms, voters, settle_ms: elections.settle_ms, searches }
     }
 }
 
-impl From<chronicle::Search> for Search {
-    fn from(search: chronicle::Search) -> Search {
+impl From<election_history::Search> for Search {
+    fn from(search: election_history::Search) -> Search {
         let began = search.began.mono.0;
         let ms = |at: Mono| at.0.saturating_sub(began);
         Search {
@@ -274,13 +278,13 @@ impl From<chronicle::Search> for Search {
     }
 }
 
-impl From<chronicle::Why> for Cause {
-    fn from(why: chronicle::Why) -> Cause {
-        use chronicle::Why;
+impl From<election_history::Why> for Cause {
+    fn from(why: election_history::Why) -> Cause {
+        use election_history::Why;
         match why {
             Why::Started => Cause::Started,
             Why::LeaderGone => Cause::LeaderGone,
-            Why::Mistaken => Cause::Mistaken,
+            Why::ElectionVoid => Cause::ElectionVoid,
             Why::LeaderUnreachable => Cause::LeaderUnreachable,
             Why::LeaderSilent { ms } => Cause::LeaderSilent { ms },
             Why::LeaderBroken => Cause::LeaderBroken,
@@ -304,25 +308,25 @@ impl From<chronicle::Why> for Cause {
     }
 }
 
-impl From<Happening> for What {
-    fn from(happening: Happening) -> What {
+impl From<ElectionEvent> for What {
+    fn from(happening: ElectionEvent) -> What {
         match happening {
-            Happening::Began { round, own } => What::Began { round, own: own.map(Vote::from) },
-            Happening::Told { candidate, round } => What::Told { round, vote: candidate.map(Vote::from) },
-            Happening::ToldOne { to, state, candidate, round } => {
+            ElectionEvent::Began { round, own } => What::Began { round, own: own.map(Vote::from) },
+            ElectionEvent::Told { candidate, round } => What::Told { round, vote: candidate.map(Vote::from) },
+            ElectionEvent::ToldOne { to, state, candidate, round } => {
                 What::ToldOne { to: to.0, state: state.into(), round, vote: candidate.map(Vote::from) }
             }
-            Happening::Received { from, state, candidate, round, verdict } => What::Received {
+            ElectionEvent::Received { from, state, candidate, round, verdict } => What::Received {
                 from: from.0,
                 state: state.into(),
                 round,
                 vote: candidate.map(Vote::from),
                 verdict: verdict.into(),
             },
-            Happening::Reached { peer } => What::Reached { peer: peer.0 },
-            Happening::Lost { peer } => What::Lost { peer: peer.0 },
-            Happening::Agreed { candidate } => What::Agreed { vote: candidate.into() },
-            Happening::Elected { candidate, votes, .. } => {
+            ElectionEvent::Reached { peer } => What::Reached { peer: peer.0 },
+            ElectionEvent::Lost { peer } => What::Lost { peer: peer.0 },
+            ElectionEvent::Agreed { candidate } => What::Agreed { vote: candidate.into() },
+            ElectionEvent::Elected { candidate, votes, .. } => {
                 let ballot =
                     |(ServerId(voter), vote): (ServerId, Candidate)| BallotOf { voter, vote: vote.into() };
                 What::Elected { vote: candidate.into(), ballots: votes.into_iter().map(ballot).collect() }
@@ -339,7 +343,7 @@ impl From<Verdict> for Judged {
             Verdict::LaterRound => Judged::LaterRound,
             Verdict::Counted => Judged::Counted,
             Verdict::Worse => Judged::Worse,
-            Verdict::Mistaken => Judged::Mistaken,
+            Verdict::ElectionVoid => Judged::ElectionVoid,
         }
     }
 }
@@ -377,7 +381,7 @@ impl From<PeerState> for State {
             PeerState::Looking => State::Looking,
             PeerState::Following => State::Following,
             PeerState::Leading => State::Leading,
-            PeerState::Observing => State::Observing,
+            PeerState::ObserverOptions => State::ObserverOptions,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Where the others are. Names are looked up at every attempt: a server that moves keeps its name.
 
 use ostler_proto::membership::{Member, PeerAddress};
-use ostler_zab::leading::Place;
+use ostler_zab::leading::AddressMatch;
 use socket2::{SockRef, TcpKeepalive};
 use std::{collections::BTreeSet, io, net::IpAddr, time::Duration};
 use tokio::{
@@ -73,23 +73,23 @@ pub(super) async fn comes_from(host: &str, port: u16, from: IpAddr) -> bool {
 }
 
 /// Where a connection comes from, beside the addresses that a server has in the configuration.
-pub(super) async fn place(member: &Member, from: IpAddr) -> Place {
+pub(super) async fn place(member: &Member, from: IpAddr) -> AddressMatch {
     let from = from.to_canonical();
-    let mut place = Place::Elsewhere;
+    let mut place = AddressMatch::Elsewhere;
     for address in &member.addresses {
         let host = (bare(&address.host).to_owned(), address.election_port);
         let found = timeout(LOOK_UP_WITHIN, lookup_host(host)).await;
         let Ok(Ok(found)) = found else {
-            place = place.max(Place::Unclear);
+            place = place.max(AddressMatch::Unclear);
             continue;
         };
         for at in found.map(|at| at.ip().to_canonical()) {
             // A machine calls itself by any of its loopback addresses, and "everywhere" is any place.
             let may_be = at.is_unspecified() || (at.is_loopback() && from.is_loopback());
             place = place.max(match at == from {
-                true => Place::AtHome,
-                false if may_be => Place::Unclear,
-                false => Place::Elsewhere,
+                true => AddressMatch::AtHome,
+                false if may_be => AddressMatch::Unclear,
+                false => AddressMatch::Elsewhere,
             });
         }
     }
@@ -224,15 +224,15 @@ mod tests {
             let ports: Vec<(&str, u16)> = hosts.iter().map(|host| (*host, 1)).collect();
             place(&member(&ports), from.parse().unwrap()).await
         };
-        assert_eq!(of(&["10.0.0.1"], "10.0.0.1").await, Place::AtHome);
-        assert_eq!(of(&["10.0.0.1"], "::ffff:10.0.0.1").await, Place::AtHome);
-        assert_eq!(of(&["10.0.0.1", "[fd00::1]"], "fd00::1").await, Place::AtHome);
-        assert_eq!(of(&["10.0.0.1"], "10.0.0.2").await, Place::Elsewhere);
-        assert_eq!(of(&["127.0.0.1"], "127.0.0.1").await, Place::AtHome);
-        assert_eq!(of(&["127.0.0.41"], "127.0.0.1").await, Place::Unclear);
-        assert_eq!(of(&["0.0.0.0"], "10.0.0.1").await, Place::Unclear);
-        assert_eq!(of(&["no.such.name.invalid"], "10.0.0.1").await, Place::Unclear);
-        assert_eq!(of(&[], "10.0.0.1").await, Place::Elsewhere);
+        assert_eq!(of(&["10.0.0.1"], "10.0.0.1").await, AddressMatch::AtHome);
+        assert_eq!(of(&["10.0.0.1"], "::ffff:10.0.0.1").await, AddressMatch::AtHome);
+        assert_eq!(of(&["10.0.0.1", "[fd00::1]"], "fd00::1").await, AddressMatch::AtHome);
+        assert_eq!(of(&["10.0.0.1"], "10.0.0.2").await, AddressMatch::Elsewhere);
+        assert_eq!(of(&["127.0.0.1"], "127.0.0.1").await, AddressMatch::AtHome);
+        assert_eq!(of(&["127.0.0.41"], "127.0.0.1").await, AddressMatch::Unclear);
+        assert_eq!(of(&["0.0.0.0"], "10.0.0.1").await, AddressMatch::Unclear);
+        assert_eq!(of(&["no.such.name.invalid"], "10.0.0.1").await, AddressMatch::Unclear);
+        assert_eq!(of(&[], "10.0.0.1").await, AddressMatch::Elsewhere);
     }
 
     #[tokio::test]

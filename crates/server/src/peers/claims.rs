@@ -3,12 +3,12 @@
 //! The newer connection of an id takes the place of the older one, as upstream has it: a server that has restarted is
 //! known again so. Where two servers have one id, the one that is where the configuration says stays.
 
-use ostler_proto::membership::{Likeness, Member, PeerAddress};
-use ostler_zab::leading::Place as At;
+use ostler_proto::membership::{HostComparison, Member, PeerAddress};
+use ostler_zab::leading::AddressMatch;
 use std::net::SocketAddr;
 
 /// A place where an election port is said to be.
-pub(super) type Place = (String, u16);
+pub(super) type ElectionAddress = (String, u16);
 
 /// What a caller's own word for its election port says about it, the least likely to be right first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,28 +25,28 @@ pub(super) enum Claim {
 pub(super) struct Origin {
     pub(super) from: SocketAddr,
     /// Where it says that its election port is, or where it was dialled.
-    pub(super) said: Vec<Place>,
+    pub(super) said: Vec<ElectionAddress>,
     pub(super) claim: Claim,
     /// Where it is by its address. What it says anybody can say.
-    pub(super) at: At,
+    pub(super) at: AddressMatch,
 }
 
 /// What becomes of a caller whose id is connected already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Newcomer {
+pub(super) enum SameId {
     /// It is the same server again, for all that can be told.
     Again,
     /// It comes from elsewhere: the server has moved, or two have one id.
-    FromElsewhere,
+    Moved,
     /// The other one is where the configuration has this server, and this one is not.
-    Impostor,
+    Elsewhere,
 }
 
 impl Origin {
     /// A caller that says that its election port is there.
     pub(super) fn of_caller(
-        (from, at): (SocketAddr, At),
-        said: Vec<Place>,
+        (from, at): (SocketAddr, AddressMatch),
+        said: Vec<ElectionAddress>,
         configured: Option<&Member>,
     ) -> Origin {
         let addresses = configured.map_or(&[][..], |member| &member.addresses);
@@ -58,24 +58,24 @@ impl Origin {
     /// A server that was dialled where the configuration has it.
     pub(super) fn dialled(from: SocketAddr, member: &Member) -> Origin {
         let said = member.addresses.iter().map(|at| (at.host.clone(), at.election_port)).collect();
-        Origin { from, said, claim: Claim::Confirmed, at: At::AtHome }
+        Origin { from, said, claim: Claim::Confirmed, at: AddressMatch::AtHome }
     }
 
     /// What `self` is beside a connection of the same id.
-    pub(super) fn beside(&self, live: &Origin) -> Newcomer {
-        if live.at == At::AtHome && self.at < live.at {
-            return Newcomer::Impostor;
+    pub(super) fn beside(&self, live: &Origin) -> SameId {
+        if live.at == AddressMatch::AtHome && self.at < live.at {
+            return SameId::Elsewhere;
         }
         // More speaks for the other's address: it only says otherwise.
         let contradicts = (self.claim, live.claim) == (Claim::Contradicted, Claim::Confirmed);
         if contradicts && self.at <= live.at {
-            return Newcomer::Impostor;
+            return SameId::Elsewhere;
         }
         let says_otherwise = !self.said.is_empty() && !live.said.is_empty() && self.said != live.said;
         if self.from.ip() != live.from.ip() || says_otherwise {
-            return Newcomer::FromElsewhere;
+            return SameId::Moved;
         }
-        Newcomer::Again
+        SameId::Again
     }
 
     /// `10.0.0.2:40112 (zk2:3888)`
@@ -85,14 +85,14 @@ impl Origin {
     }
 }
 
-fn claim((host, port): &Place, at: &PeerAddress) -> Claim {
+fn claim((host, port): &ElectionAddress, at: &PeerAddress) -> Claim {
     let host = host.trim_start_matches('[').trim_end_matches(']');
-    let likeness = Likeness::of_hosts(host, &at.host);
-    if likeness == Likeness::Same || host.eq_ignore_ascii_case(&at.host) {
+    let comparison = HostComparison::of_hosts(host, &at.host);
+    if comparison == HostComparison::Same || host.eq_ignore_ascii_case(&at.host) {
         // Two servers of one machine have ports of their own.
         return if *port == at.election_port { Claim::Confirmed } else { Claim::Contradicted };
     }
-    if likeness == Likeness::Apart { Claim::Contradicted } else { Claim::Unclear }
+    if comparison == HostComparison::Apart { Claim::Contradicted } else { Claim::Unclear }
 }
 
 #[cfg(test)]
@@ -103,14 +103,14 @@ mod tests {
         Member::parse("server.2", addresses).unwrap()
     }
 
-    fn place(text: &str) -> Place {
+    fn place(text: &str) -> ElectionAddress {
         let (host, port) = text.rsplit_once(':').unwrap();
         (host.into(), port.parse().unwrap())
     }
 
     fn caller(from: &str, said: &str) -> Origin {
         let said = said.split_whitespace().map(place).collect();
-        Origin::of_caller((from.parse().unwrap(), At::Unclear), said, Some(&member("zk2:2888:3888")))
+        Origin::of_caller((from.parse().unwrap(), AddressMatch::Unclear), said, Some(&member("zk2:2888:3888")))
     }
 
     #[test]
@@ -134,10 +134,10 @@ mod tests {
         ] {
             let said = said.split_whitespace().map(place).collect();
             let from = ([10, 0, 0, 9], 40_000).into();
-            let origin = Origin::of_caller((from, At::Unclear), said, Some(&member(configured)));
+            let origin = Origin::of_caller((from, AddressMatch::Unclear), said, Some(&member(configured)));
             assert_eq!(origin.claim, expected, "{configured}: {:?}", origin.said);
         }
-        let from = (([10, 0, 0, 9], 1).into(), At::Unclear);
+        let from = (([10, 0, 0, 9], 1).into(), AddressMatch::Unclear);
         let unknown = Origin::of_caller(from, vec![place("zk2:3888")], None);
         assert_eq!(unknown.claim, Claim::Unclear);
     }
@@ -148,18 +148,18 @@ mod tests {
         let wrong = || caller("10.0.0.7:1", "zk7:3888");
         let by_address = |from: &str| caller(from, "10.0.0.2:3888");
         for (new, live, expected) in [
-            (right(), right(), Newcomer::Again),
-            (caller("10.0.0.2:2", "zk2:3888"), right(), Newcomer::Again),
-            (caller("10.0.0.2:2", ""), right(), Newcomer::Again),
-            (wrong(), right(), Newcomer::Impostor),
-            (wrong(), Origin::dialled(([10, 0, 0, 2], 3888).into(), &member("zk2:1:2")), Newcomer::Impostor),
-            (right(), wrong(), Newcomer::FromElsewhere),
-            (wrong(), wrong(), Newcomer::Again),
-            (caller("10.0.0.7:1", "zk8:3888"), wrong(), Newcomer::FromElsewhere),
+            (right(), right(), SameId::Again),
+            (caller("10.0.0.2:2", "zk2:3888"), right(), SameId::Again),
+            (caller("10.0.0.2:2", ""), right(), SameId::Again),
+            (wrong(), right(), SameId::Elsewhere),
+            (wrong(), Origin::dialled(([10, 0, 0, 2], 3888).into(), &member("zk2:1:2")), SameId::Elsewhere),
+            (right(), wrong(), SameId::Moved),
+            (wrong(), wrong(), SameId::Again),
+            (caller("10.0.0.7:1", "zk8:3888"), wrong(), SameId::Moved),
             // Nothing to hold against it.
-            (by_address("10.0.0.3:1"), right(), Newcomer::FromElsewhere),
-            (caller("10.0.0.3:1", "zk2:3888"), right(), Newcomer::FromElsewhere),
-            (by_address("10.0.0.2:2"), by_address("10.0.0.2:1"), Newcomer::Again),
+            (by_address("10.0.0.3:1"), right(), SameId::Moved),
+            (caller("10.0.0.3:1", "zk2:3888"), right(), SameId::Moved),
+            (by_address("10.0.0.2:2"), by_address("10.0.0.2:1"), SameId::Again),
         ] {
             assert_eq!(new.beside(&live), expected, "{} beside {}", new.words(), live.words());
         }
@@ -169,24 +169,24 @@ mod tests {
     #[test]
     fn an_address_that_is_not_the_servers_loses_to_one_that_is() {
         let at = |at, from: &str, said: &str| Origin { at, ..caller(from, said) };
-        let right = || at(At::AtHome, "10.0.0.2:1", "zk2:3888");
+        let right = || at(AddressMatch::AtHome, "10.0.0.2:1", "zk2:3888");
         for (new, live, expected) in [
-            (at(At::Elsewhere, "10.0.0.9:1", "zk2:3888"), right(), Newcomer::Impostor),
-            (at(At::Unclear, "10.0.0.9:1", "zk2:3888"), right(), Newcomer::Impostor),
-            (right(), at(At::Elsewhere, "10.0.0.9:1", "zk2:3888"), Newcomer::FromElsewhere),
-            (at(At::AtHome, "10.0.0.2:1", "zk7:3888"), right(), Newcomer::Impostor),
+            (at(AddressMatch::Elsewhere, "10.0.0.9:1", "zk2:3888"), right(), SameId::Elsewhere),
+            (at(AddressMatch::Unclear, "10.0.0.9:1", "zk2:3888"), right(), SameId::Elsewhere),
+            (right(), at(AddressMatch::Elsewhere, "10.0.0.9:1", "zk2:3888"), SameId::Moved),
+            (at(AddressMatch::AtHome, "10.0.0.2:1", "zk7:3888"), right(), SameId::Elsewhere),
             // It has new lines, and is where the old ones have it.
             (
-                at(At::AtHome, "10.0.0.2:1", "zk7:3888"),
-                at(At::Elsewhere, "10.0.0.9:1", "zk2:3888"),
-                Newcomer::FromElsewhere,
+                at(AddressMatch::AtHome, "10.0.0.2:1", "zk7:3888"),
+                at(AddressMatch::Elsewhere, "10.0.0.9:1", "zk2:3888"),
+                SameId::Moved,
             ),
-            (at(At::AtHome, "10.0.0.2:2", "zk2:3888"), right(), Newcomer::Again),
+            (at(AddressMatch::AtHome, "10.0.0.2:2", "zk2:3888"), right(), SameId::Again),
             // Addresses are translated on the way: no caller is where it should be.
             (
-                at(At::Elsewhere, "10.0.9.1:2", "zk2:3888"),
-                at(At::Elsewhere, "10.0.9.2:1", "zk2:3888"),
-                Newcomer::FromElsewhere,
+                at(AddressMatch::Elsewhere, "10.0.9.1:2", "zk2:3888"),
+                at(AddressMatch::Elsewhere, "10.0.9.2:1", "zk2:3888"),
+                SameId::Moved,
             ),
         ] {
             assert_eq!(new.beside(&live), expected, "{new:?} beside {live:?}");

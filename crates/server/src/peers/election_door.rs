@@ -5,12 +5,12 @@
 use super::{
     address_book::{AddressBook, HEARD_OF_MAX},
     addresses::{self, Port},
-    claims::{Claim, Newcomer, Origin, Place},
+    claims::{Claim, SameId, Origin, ElectionAddress},
     own_ports,
-    strangers::{Stranger, Strangers},
+    unidentified::{UnidentifiedPeer, UnidentifiedPeers},
     tasks::Tasks,
 };
-use crate::{config::EnsembleSettings, driver::Driver, said::Said};
+use crate::{config::EnsembleSettings, driver::Driver, log_throttle::LogThrottle};
 use ostler_proto::{
     election::Notification,
     id::ServerId,
@@ -18,7 +18,7 @@ use ostler_proto::{
     membership::{OtherEnsemble, PeerAddress},
 };
 use ostler_server_core::Input;
-use ostler_zab::leading::Place as At;
+use ostler_zab::leading::AddressMatch;
 use std::{
     collections::{HashMap, VecDeque},
     io,
@@ -99,9 +99,9 @@ struct Peer {
     dialling: bool,
     /// To be sent once there is a connection.
     waiting: VecDeque<Vec<u8>>,
-    said_stranger: Said,
-    said_twin: Said,
-    said_unknown: Said,
+    said_stranger: LogThrottle,
+    said_duplicate: LogThrottle,
+    said_unknown: LogThrottle,
 }
 
 impl Peer {
@@ -113,26 +113,26 @@ impl Peer {
         }
     }
 
-    /// Whether a caller may be this server. It may not while another one is connected that is where the configuration
-    /// has it.
-    fn takes(&mut self, id: ServerId, new: &Origin) -> bool {
-        let Some(live) = &self.link else { return true };
-        let newcomer = new.beside(&live.origin);
-        if newcomer == Newcomer::Impostor && self.said_twin.take_turn() {
+    /// Refuses a caller with the id of a server that is connected from where the configuration has it, if the caller
+    /// comes from elsewhere. Returns whether it did.
+    fn refuse_duplicate(&mut self, id: ServerId, new: &Origin) -> bool {
+        let Some(live) = &self.link else { return false };
+        let is_refused = new.beside(&live.origin) == SameId::Elsewhere;
+        if is_refused && self.said_duplicate.take_turn() {
             tracing::warn!(
                 server = id.0, from = %new.words(), connected = %live.origin.words(),
                 "a connection to the election port was refused: it is not from where the configuration has this server, \
                  and the server that is there is connected. Do two servers have the same myid?"
             );
         }
-        newcomer != Newcomer::Impostor
+        is_refused
     }
 
     /// A caller takes the place of the connection that there was.
     fn note_replaced(&mut self, id: ServerId, new: &Origin) {
         if let Some(live) = &self.link
-            && new.beside(&live.origin) == Newcomer::FromElsewhere
-            && self.said_twin.take_turn()
+            && new.beside(&live.origin) == SameId::Moved
+            && self.said_duplicate.take_turn()
         {
             tracing::warn!(
                 server = id.0, from = %new.words(), instead_of = %live.origin.words(),
@@ -156,7 +156,7 @@ pub(crate) struct ElectionDoor {
     book: Arc<AddressBook>,
     peers: Mutex<HashMap<ServerId, Peer>>,
     links: std::sync::atomic::AtomicU64,
-    strangers: Arc<Strangers>,
+    unidentified: Arc<UnidentifiedPeers>,
     tasks: Tasks,
     driver: OnceLock<Weak<Driver>>,
 }
@@ -168,7 +168,7 @@ impl ElectionDoor {
             book,
             peers: Mutex::default(),
             links: Default::default(),
-            strangers: Strangers::at("election"),
+            unidentified: UnidentifiedPeers::at("election"),
             tasks: Tasks::new(),
             driver: OnceLock::new(),
         })
@@ -356,11 +356,11 @@ impl ElectionDoor {
     }
 
     async fn accept_at(self: Arc<Self>, listener: TcpListener) {
-        let mut said = Said::default();
+        let mut said = LogThrottle::default();
         loop {
             match listener.accept().await {
                 Ok((stream, from)) => {
-                    let Some(stranger) = self.strangers.welcome(&stream, from.ip()).await else { continue };
+                    let Some(stranger) = self.unidentified.welcome(&stream, from.ip()).await else { continue };
                     let door = self.clone();
                     self.tasks.spawn(async move {
                         if let Err(error) = door.greeted(stream, from, stranger).await {
@@ -382,7 +382,7 @@ impl ElectionDoor {
         self: Arc<Self>,
         mut stream: TcpStream,
         from: SocketAddr,
-        stranger: Stranger,
+        stranger: UnidentifiedPeer,
     ) -> io::Result<()> {
         stream.set_nodelay(true)?;
         addresses::notice_silence(&stream, SILENT_FOR)?;
@@ -401,7 +401,7 @@ impl ElectionDoor {
         let configured = self.book.find(id).filter(|_| self.book.is_member(id));
         let at = match &configured {
             Some(member) => addresses::place(member, from.ip()).await,
-            None => At::Unclear,
+            None => AddressMatch::Unclear,
         };
         let origin = Origin::of_caller((from, at), places, configured.as_ref());
         // Of those who are looked up only so many are there at a time, too.
@@ -409,7 +409,7 @@ impl ElectionDoor {
         drop(stranger);
         // Who was dialled where another one is now is that other one.
         let is_taken = self.book.is_taken(id);
-        if !is_taken && self.lock().get_mut(&id).is_some_and(|peer| !peer.takes(id, &origin)) {
+        if !is_taken && self.lock().get_mut(&id).is_some_and(|peer| peer.refuse_duplicate(id, &origin)) {
             return Ok(());
         }
         if id > me {
@@ -431,7 +431,7 @@ impl ElectionDoor {
             return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         }
         let mut peers = self.lock();
-        self.forget_strangers(&mut peers);
+        self.forget_unlisted(&mut peers);
         let peer = peers.entry(id).or_default();
         peer.unlink();
         self.dial(id, peer);
@@ -446,7 +446,7 @@ impl ElectionDoor {
     }
 
     /// Anybody may greet with any id. Of those whom the book does not have only the connected ones stay.
-    fn forget_strangers(&self, peers: &mut HashMap<ServerId, Peer>) {
+    fn forget_unlisted(&self, peers: &mut HashMap<ServerId, Peer>) {
         peers.retain(|id, peer| peer.link.is_some() || self.book.has(*id));
     }
 
@@ -455,7 +455,7 @@ impl ElectionDoor {
         let from = origin.from;
         let votes = {
             let mut peers = self.lock();
-            self.forget_strangers(&mut peers);
+            self.forget_unlisted(&mut peers);
             let peer = peers.entry(id).or_default();
             peer.note_replaced(id, &origin);
             peer.unlink();
@@ -494,7 +494,7 @@ impl ElectionDoor {
         let Some(peer) = peers.get_mut(&id) else { return };
         if let Some(link) = peer.link.take_if(|link| link.number == number) {
             peer.keep(&link.votes);
-            self.forget_strangers(&mut peers);
+            self.forget_unlisted(&mut peers);
             drop(peers);
             self.step(Input::ElectionLink { peer: id, up: false });
         }
@@ -571,7 +571,7 @@ pub async fn read_greeting(
     let mut address = vec![0; length as usize];
     stream.read_exact(&mut address).await?;
     let address = String::from_utf8_lossy(&address);
-    let place = |text: &str| -> Option<Place> {
+    let place = |text: &str| -> Option<ElectionAddress> {
         let (host, port) = text.rsplit_once(':')?;
         // "Everywhere" is no place to call back.
         (host != "0.0.0.0" && host != "[::]").then_some((host.to_string(), port.parse().ok()?))
@@ -612,7 +612,7 @@ mod tests {
             let mut caller = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
             caller.write_all(&id.to_be_bytes()).await.unwrap();
             let (stream, from) = listener.accept().await.unwrap();
-            let stranger = door.strangers.welcome(&stream, from.ip()).await.unwrap();
+            let stranger = door.unidentified.welcome(&stream, from.ip()).await.unwrap();
             let greeted = door.clone().greeted(stream, from, stranger).await;
             assert!(greeted.is_err_and(|error| {
                 error.to_string().contains("does not come from where it says that it is")
@@ -623,7 +623,7 @@ mod tests {
             let address = PeerAddress { host: "127.0.0.1".into(), quorum_port: 1, election_port: 1 };
             caller.write_all(&greeting(ServerId(id), &[address])).await.unwrap();
             let (stream, from) = listener.accept().await.unwrap();
-            let stranger = door.strangers.welcome(&stream, from.ip()).await.unwrap();
+            let stranger = door.unidentified.welcome(&stream, from.ip()).await.unwrap();
             door.clone().greeted(stream, from, stranger).await.unwrap();
         }
         assert!(door.lock().len() < 110, "{} servers", door.lock().len());

@@ -4,7 +4,7 @@ use super::{
     address_book::AddressBook,
     addresses,
     large_packets::{Held, LargePackets},
-    strangers::Stranger,
+    unidentified::UnidentifiedPeer,
     tree_stream,
 };
 use crate::driver::{Driver, Turn};
@@ -15,7 +15,7 @@ use ostler_proto::{
 };
 use ostler_server_core::{Input, PeerMessage, Record};
 use ostler_tree::FrozenTree;
-use ostler_zab::leading::{LinkId, Place};
+use ostler_zab::leading::{LinkId, AddressMatch};
 use std::{
     borrow::Cow,
     io,
@@ -223,7 +223,7 @@ pub(super) struct Link {
 
 impl Link {
     /// Serves a connection to its end. A learner is a stranger until its first packet.
-    pub(super) async fn run(&self, stream: TcpStream, learner: Option<Stranger>) {
+    pub(super) async fn run(&self, stream: TcpStream, learner: Option<UnidentifiedPeer>) {
         let (read, write) = stream.into_split();
         let ended = tokio::select! {
             ended = self.read(read, learner) => ended,
@@ -251,7 +251,7 @@ impl Link {
         }
     }
 
-    async fn read(&self, mut read: OwnedReadHalf, learner: Option<Stranger>) -> io::Result<()> {
+    async fn read(&self, mut read: OwnedReadHalf, learner: Option<UnidentifiedPeer>) -> io::Result<()> {
         let mut buffer = Vec::new();
         let mut incoming = Incoming { is_known: !self.to_leader, held: self.large.nothing() };
         // A leader is watched by the core from the beginning, a learner from its first packet on.
@@ -307,7 +307,7 @@ impl Link {
         let member = info.server.filter(|id| self.book.is_member(*id)).and_then(|id| self.book.find(id));
         let place = match member {
             Some(member) => addresses::place(&member, self.address.ip()).await,
-            None => Place::Unclear,
+            None => AddressMatch::Unclear,
         };
         self.driver.step(Input::LearnerFrom { link: self.id, place });
     }

@@ -6,12 +6,12 @@ use super::{
     large_packets::LargePackets,
     link::Link,
     own_ports,
-    strangers::Strangers,
+    unidentified::UnidentifiedPeers,
     tasks::Tasks,
 };
-use crate::{config::EnsembleSettings, driver::Driver, said::Said};
+use crate::{config::EnsembleSettings, driver::Driver, log_throttle::LogThrottle};
 use ostler_proto::{id::Zxid, membership::Member, stat::ExtendedTypes};
-use ostler_server_core::{Input, LearnerMaster, LogPart};
+use ostler_server_core::{Input, DialTarget, LogPart};
 use ostler_storage::{StorageError, disk::Disk, folders::DataFolders};
 use ostler_zab::leading::LinkId;
 use std::{
@@ -46,7 +46,7 @@ pub(crate) struct QuorumDoor {
     types: ExtendedTypes,
     data_max: usize,
     large: Arc<LargePackets>,
-    strangers: Arc<Strangers>,
+    unidentified: Arc<UnidentifiedPeers>,
     tasks: Tasks,
     driver: OnceLock<Weak<Driver>>,
 }
@@ -71,7 +71,7 @@ impl QuorumDoor {
             types,
             data_max,
             large: LargePackets::of(data_max.saturating_mul(2)),
-            strangers: Strangers::at("quorum"),
+            unidentified: UnidentifiedPeers::at("quorum"),
             tasks: Tasks::new(),
             driver: OnceLock::new(),
         })
@@ -109,14 +109,14 @@ impl QuorumDoor {
     }
 
     async fn accept_at(&self, listener: TcpListener, observers: bool) {
-        let mut said = Said::default();
+        let mut said = LogThrottle::default();
         loop {
             match listener.accept().await {
                 Ok((stream, from)) => {
                     let _ = stream.set_nodelay(true);
                     // A learner that comes back is refused as long as it seems to be here.
                     let _ = addresses::ask_for_life(&stream, self.silent_for);
-                    let Some(stranger) = self.strangers.welcome(&stream, from.ip()).await else { continue };
+                    let Some(stranger) = self.unidentified.welcome(&stream, from.ip()).await else { continue };
                     let Some(link) = self.link(from, true) else { return };
                     tracing::info!(%from, link = link.id.0, observers, "a learner calls");
                     if observers {
@@ -183,7 +183,7 @@ impl QuorumDoor {
     }
 
     /// Connects to the leader, or a follower in its place, and tells the core how that went. Never blocks.
-    pub(crate) fn dial(self: &Arc<Self>, term: u64, to: LearnerMaster) {
+    pub(crate) fn dial(self: &Arc<Self>, search_id: u64, to: DialTarget) {
         let door = self.clone();
         self.tasks.spawn(async move {
             let connected = door.connect(to).await;
@@ -191,22 +191,22 @@ impl QuorumDoor {
             match connected.and_then(|stream| Ok((stream.peer_addr()?, stream))) {
                 Ok((address, stream)) => {
                     let Some(link) = door.link(address, false) else { return };
-                    driver.step(Input::LeaderLink { term, link: link.id });
+                    driver.step(Input::LeaderLink { search_id, link: link.id });
                     link.run(stream, None).await;
                 }
                 Err(error) => {
                     tracing::warn!(?to, %error, "the server that is to be followed cannot be reached");
-                    driver.step(Input::LeaderUnreachable { term });
+                    driver.step(Input::LeaderUnreachable { search_id });
                 }
             }
         });
     }
 
-    async fn connect(&self, to: LearnerMaster) -> io::Result<TcpStream> {
+    async fn connect(&self, to: DialTarget) -> io::Result<TcpStream> {
         let (server, port, patience) = match to {
-            LearnerMaster::Leader(leader) => (leader, Port::Quorum, REFUSED_FOR),
+            DialTarget::Leader(leader) => (leader, Port::Quorum, REFUSED_FOR),
             // There are others.
-            LearnerMaster::Follower(follower) => {
+            DialTarget::Follower(follower) => {
                 (follower, Port::Observers(self.settings.observer_master_port.unwrap_or(0)), Duration::ZERO)
             }
         };
@@ -228,7 +228,7 @@ impl QuorumDoor {
     }
 
     /// Reads a part of the log for a learner. Never blocks.
-    pub(crate) fn read_log(self: &Arc<Self>, term: u64, link: LinkId, after: Zxid, through: Zxid) {
+    pub(crate) fn read_log(self: &Arc<Self>, search_id: u64, link: LinkId, after: Zxid, through: Zxid) {
         let door = self.clone();
         self.tasks.spawn_blocking(move || {
             let read = door.log_part(after, through).unwrap_or_else(|error| {
@@ -236,7 +236,7 @@ impl QuorumDoor {
                 None
             });
             if let Some(driver) = door.driver() {
-                driver.step(Input::LogRead { link, term, read });
+                driver.step(Input::LogRead { link, search_id, read });
             }
         });
     }

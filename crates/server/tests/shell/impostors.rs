@@ -8,7 +8,7 @@ use ostler_proto::{
 };
 use ostler_server::{Given, PeerListeners, RunningServer, config};
 use ostler_server_core::{Server, ensemble::MemberMode};
-use ostler_zab::election::{Happening, Verdict, Why};
+use ostler_zab::election::{ElectionEvent, Verdict, Why};
 use std::{
     fs,
     io::{self, Read, Write},
@@ -163,7 +163,7 @@ fn a_server_of_another_ensemble_has_no_vote() {
         let heard = elections.searches.iter().flat_map(|search| &search.votes.entries);
         let verdicts: Vec<Verdict> = heard
             .filter_map(|entry| match entry.what {
-                Happening::Received { verdict, .. } => Some(verdict),
+                ElectionEvent::Received { verdict, .. } => Some(verdict),
                 _ => None,
             })
             .collect();
@@ -185,7 +185,7 @@ fn an_ensemble_that_moves_as_a_whole_may_be_let_in() {
         let elections = server.elections().expect("a member");
         elections.searches.iter().any(|search| {
             let counted =
-                |what: &Happening| matches!(what, Happening::Received { verdict: Verdict::Counted, .. });
+                |what: &ElectionEvent| matches!(what, ElectionEvent::Received { verdict: Verdict::Counted, .. });
             search.votes.entries.iter().any(|entry| counted(&entry.what))
         })
     });

@@ -4,7 +4,7 @@ use crate::gate;
 use ostler_proto::id::ServerId;
 use ostler_server::{Given, PeerListeners, RunningServer, ServerHandle, config};
 use ostler_server_core::{Server, ensemble::MemberMode};
-use ostler_zab::election::Happening;
+use ostler_zab::election::ElectionEvent;
 use std::{
     fs,
     io::ErrorKind,
@@ -90,7 +90,7 @@ fn a_server_that_is_greeted_and_does_not_call_back_is_missed() {
         let (server, _) = beside_one_at(mute_port, dir.path()).await;
         let handle = server.handle();
         let is_missed = handle.until(|server: &Server| {
-            let lost = Happening::Lost { peer: ServerId(2) };
+            let lost = ElectionEvent::Lost { peer: ServerId(2) };
             let report = server.elections().expect("a member");
             report.searches.iter().any(|search| search.votes.entries.iter().any(|entry| entry.what == lost))
         });

@@ -10,20 +10,20 @@ use crate::{
     wire,
     world::{Shape, World},
 };
-use ostler_server_core::ensemble::{LocalSessions, Observing};
-use ostler_zab::ReignLength;
+use ostler_server_core::ensemble::{LocalSessions, ObserverOptions};
+use ostler_zab::EpochLength;
 
 fn three(seed: u64) -> World {
     started(seed, shape(seed))
 }
 
-fn three_that_reign(seed: u64, reign: ReignLength) -> World {
-    started(seed, Shape { reign, ..shape(seed) })
+fn three_that_lead(seed: u64, epoch: EpochLength) -> World {
+    started(seed, Shape { epoch, ..shape(seed) })
 }
 
 /// Three that vote, and observers that follow those who do not lead.
 fn with_observers(seed: u64, observers: i64) -> World {
-    let observing = Observing { masters: observers > 0, ..Observing::default() };
+    let observing = ObserverOptions { masters: observers > 0, ..ObserverOptions::default() };
     started(seed, Shape { observers, observing, ..shape(seed) })
 }
 
@@ -60,17 +60,17 @@ fn a_write_goes_through_a_follower_and_outlives_the_leader() {
     world.must_come_back();
 }
 
-/// A leader brings its tree, with a tail that nobody else has, to one that is far behind, and dies before it reigns.
+/// A leader brings its tree, with a tail that nobody else has, to one that is far behind, and dies before it leads.
 /// The third then cuts the tail off, and what is left is less than it believes.
 #[test]
-fn a_tree_of_a_leader_that_never_reigned_is_cut_back() {
+fn a_tree_of_a_leader_that_never_led_is_cut_back() {
     let mut cut = 0;
     for seed in 0..60 {
         let mut world = three(seed);
         let leader = world.leader().unwrap();
         let [_, far] = others(&world, leader);
         world.fell(far);
-        // The other two have a reign behind them that this one has not.
+        // The other two have an epoch behind them that this one has not.
         world.fell(leader);
         world.boot(leader);
         assert!(world.run_until(5_000, |world| world.leader().is_some()));
@@ -159,12 +159,12 @@ fn a_late_write_through_another_server_does_not_happen() {
     }
 }
 
-/// Reigns of 30 writes, or of 40 while writes are always under way. What was under way at the end of one happens or
-/// not, its client loses the connection and nothing else, and the next reign counts from 0.
+/// Epochs of 30 writes, or of 40 while writes are always under way. What was under way at the end of one happens or
+/// not, its client loses the connection and nothing else, and the next epoch counts from 0.
 #[test]
-fn a_reign_that_has_counted_far_enough_makes_way_for_the_next() {
+fn an_epoch_that_has_counted_far_enough_makes_way_for_the_next() {
     for seed in 0..12 {
-        let mut world = three_that_reign(seed, ReignLength { enough: 30, most: 40 });
+        let mut world = three_that_lead(seed, EpochLength { enough: 30, most: 40 });
         let leader = world.leader().unwrap();
         let epoch = world.epoch_of(leader);
         let members = [leader, others(&world, leader)[0]];
@@ -173,11 +173,11 @@ fn a_reign_that_has_counted_far_enough_makes_way_for_the_next() {
         let sessions = clients.map(|client| world.clients[client].session);
         for _ in 0..12 {
             for (client, member) in clients.into_iter().zip(members) {
-                // The reign may end while it connects.
+                // The epoch may end while it connects.
                 while !world.clients[client].open {
                     assert!(
                         world.run_until(2_000, |world| world.serves(member)),
-                        "the next reign begins soon"
+                        "the next epoch begins soon"
                     );
                     world.connect(client, member);
                     let settled =
@@ -191,9 +191,9 @@ fn a_reign_that_has_counted_far_enough_makes_way_for_the_next() {
         }
         world.run(1_000);
         assert_eq!(sessions, clients.map(|client| world.clients[client].session), "sessions live on");
-        let reigns = world.epoch_of(world.leader().unwrap()).0 - epoch.0;
-        assert!(reigns >= 3, "360 writes were asked for in {reigns} reigns");
-        assert!(world.node(leader).history.longest_reign() <= 40 + 15, "no reign was too long");
+        let epochs = world.epoch_of(world.leader().unwrap()).0 - epoch.0;
+        assert!(epochs >= 3, "360 writes were asked for in {epochs} epochs");
+        assert!(world.node(leader).history.longest_epoch() <= 40 + 15, "no epoch was too long");
         world.must_come_back();
     }
 }
@@ -299,7 +299,7 @@ fn an_observer_that_is_ahead_of_the_next_follower_waits_for_it() {
 /// One of two that have a write loses its disk and says that it is new, as servers of other makes do; the other is
 /// down. The third has been there all the time, but not for that write: it knows that something is missing.
 #[test]
-fn whoever_has_lost_its_data_does_not_help_one_that_lags_behind_to_reign() {
+fn whoever_has_lost_its_data_does_not_help_one_that_lags_behind_to_epoch() {
     for seed in 0..20 {
         let mut world = three(seed);
         // There was an election among servers that have data.

@@ -32,7 +32,7 @@ fn append(zxid: Zxid) -> PersistOp {
     PersistOp::Append { zxid, record: Record(bytes.into()) }
 }
 
-/// A tree with so many transactions of the first reign, at the beginning of another or not.
+/// A tree with so many transactions of the first epoch, at the beginning of another or not.
 fn install(disk: &mut MemberDisk, count: u32, begun: Option<Zxid>) {
     let (mut tree, mut history) = (Tree::fresh(ExtendedTypes::default()), History::default());
     for zxid in (1..=count).map(|count| at(1, count)) {
@@ -49,7 +49,7 @@ fn sync(disk: &mut MemberDisk) -> bool {
     disk.sync(usize::MAX).is_ok()
 }
 
-/// It has logged three transactions, has got a tree with ten, and has logged two of the next reign.
+/// It has logged three transactions, has got a tree with ten, and has logged two of the next epoch.
 fn begun() -> (MemberDisk, History) {
     let membership = Membership::parse("server.1=h1:1:2;h1:3\nserver.2=h2:1:2;h2:3\n").unwrap();
     let mut disk = MemberDisk::new(ServerId(1), &membership, 4096);

@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// A leader brings its tree, with a tail that nobody else has, to one that is far behind, and both it and the one that
-/// would have made its reign are gone before that begins. Of the others, who have all that was acknowledged, a leader
+/// would have made its epoch are gone before that begins. Of the others, who have all that was acknowledged, a leader
 /// brings nobody its history but the one with the tree, which it cuts back, and is gone, too: what was
 /// acknowledged has to outlive it, on two logs and in that tree.
 #[test]

@@ -1,4 +1,4 @@
-//! Of five servers, two promise an epoch that the others do not hear of. Those begin a reign in an earlier one, and then
+//! Of five servers, two promise an epoch that the others do not hear of. Those begin an earlier epoch, and then
 //! the two come back: they must not go along, for whom they gave their promise may still count on it.
 
 use super::steering::stop;
@@ -38,9 +38,9 @@ pub(super) fn play(world: &mut World) {
         stop(world, &COURT);
     }
 
-    let reigning = [1, 2, UNTOLD];
-    reigning.iter().for_each(|id| assert!(world.boot(*id)));
-    assert!(world.run_until(5_000, |world| reigning.iter().all(|id| world.serves(*id))));
+    let leading = [1, 2, UNTOLD];
+    leading.iter().for_each(|id| assert!(world.boot(*id)));
+    assert!(world.run_until(5_000, |world| leading.iter().all(|id| world.serves(*id))));
     let leader = world.leader().unwrap();
     assert_eq!(world.epoch_of(leader), Epoch(first + 1), "none of them has heard of an epoch");
 
@@ -55,7 +55,7 @@ pub(super) fn play(world: &mut World) {
     until_all_serve(world);
 }
 
-/// As the message of those who stay outside says. Each reign has a later epoch than the one before, and one that they
+/// As the message of those who stay outside says. Each epoch is later than the one before, and one that they
 /// come to at its beginning has an epoch that they can promise.
 fn until_all_serve(world: &mut World) {
     for _ in 0..2 {

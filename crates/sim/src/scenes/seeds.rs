@@ -59,12 +59,12 @@ fn ensembles_of_every_size_keep_what_they_promise() {
     }
 }
 
-/// In the step that ends a reign because it has counted far enough, the next one's leader is elected.
+/// In the step that ends an epoch because it has counted far enough, the next one's leader is elected.
 #[test]
 fn who_votes_alone_follows_itself() {
     let plan = Plan::new(500_035, 1, 60);
     let _failing = Failing(&plan);
-    assert!(run(&plan, false).tally["reigns"] > 5);
+    assert!(run(&plan, false).tally["epochs"] > 5);
 }
 
 /// What runs from seeds have found.
@@ -74,15 +74,15 @@ fn what_once_broke_a_promise_does_so_no_more() {
         // A disk that says it has synced and has not loses the file with the records of an epoch, and keeps those of the
         // next.
         (950_831, 5),
-        // The last acknowledgement of a reign waits for its leader to wake up, and three reigns come meanwhile.
+        // The last acknowledgement of an epoch waits for its leader to wake up, and three epochs come meanwhile.
         (966_091, 6),
         // A leader's tree is lost half-written, and the server comes back twice.
         (978_459, 4),
-        // A leader dies twice before it has reigned, and the others begin an earlier epoch: it waits for the next reign.
+        // A leader dies twice before it has led, and the others begin an earlier epoch: it waits for the next epoch.
         (1_100_444, 3),
         // A local session ends on the connection after the one whose last write had the same number.
         (615, 5),
-        // A leader before its reign is called again by a voter that knows more, and has nobody else to wait for.
+        // A leader before its epoch is called again by a voter that knows more, and has nobody else to wait for.
         (5_001_821, 5),
     ] {
         let plan = Plan::new(seed, voters, 60);

@@ -10,10 +10,10 @@ use crate::{
     world::{Shape, World},
 };
 
-/// Three of five begin a reign. One of them has its leader's history on disk long before the other has, and what it says
+/// Three of five begin an epoch. One of them has its leader's history on disk long before the other has, and what it says
 /// next takes its time on the way.
 #[test]
-fn who_has_the_history_early_is_still_there_when_the_reign_begins() {
+fn who_has_the_history_early_is_still_there_when_the_epoch_begins() {
     let mut met = 0;
     for seed in 0..20 {
         let mut world = started(seed, Shape { voters: 5, ..shape(seed) });
@@ -41,11 +41,11 @@ fn who_has_the_history_early_is_still_there_when_the_reign_begins() {
         met += 1;
         hold_up(&mut world, early, 100);
         world.run(1_500);
-        assert_eq!(world.leader(), Some(leader), "[liveness] seed {seed}: the reign ends as it begins");
+        assert_eq!(world.leader(), Some(leader), "[liveness] seed {seed}: the epoch ends as it begins");
         assert_eq!(
             world.epoch_of(leader).0,
             before.0 + 1,
-            "[liveness] seed {seed}: another reign was needed"
+            "[liveness] seed {seed}: another epoch was needed"
         );
         world.must_come_back();
     }
@@ -79,7 +79,7 @@ fn a_learner_for_which_the_log_is_read_slowly_gets_there() {
 
 /// Nobody leads before a follower has a tree that is longer on its way than `initLimit`. It moves all the time.
 #[test]
-fn a_reign_that_needs_a_follower_waits_for_a_tree_that_moves() {
+fn an_epoch_that_needs_a_follower_waits_for_a_tree_that_moves() {
     for seed in (0..10).map(|seed| 2 * seed) {
         let mut world = started(seed, shape(seed));
         let leader = world.leader().unwrap();

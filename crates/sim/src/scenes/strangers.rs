@@ -8,7 +8,7 @@ use crate::{
     wire,
     world::{Shape, World},
 };
-use ostler_server_core::ensemble::{LocalSessions, MemberMode, Observing};
+use ostler_server_core::ensemble::{LocalSessions, MemberMode, ObserverOptions};
 
 /// Every session is named at every member, several times: each wrong password is one of a few.
 fn strangers_come(world: &mut World) {
@@ -31,7 +31,7 @@ fn conns(world: &World) -> Vec<Option<ostler_server_core::ConnId>> {
 fn strangers_disturb_nobody_at_a_leader_a_follower_or_an_observer() {
     for local in [LocalSessions::Off, LocalSessions::Fixed, LocalSessions::Upgradeable] {
         for (masters, secret) in [(false, false), (true, false), (true, true)] {
-            let observing = Observing { masters, ..Observing::default() };
+            let observing = ObserverOptions { masters, ..ObserverOptions::default() };
             let mut world = started(3, Shape { observers: 1, local, observing, secret, ..shape(3) });
             for member in world.ids() {
                 world.join(member);

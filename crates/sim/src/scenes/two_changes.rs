@@ -22,7 +22,7 @@ pub(super) fn play(world: &mut World) {
     if let Some(late) = is_told_of_both(world) {
         world.count("told of two changes");
         world.run(6_000);
-        assert!(world.leader().is_some_and(|next| next != late), "[liveness] those between do not reign");
+        assert!(world.leader().is_some_and(|next| next != late), "[liveness] those between do not lead");
     }
 }
 

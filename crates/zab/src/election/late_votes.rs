@@ -1,6 +1,6 @@
-//! Votes that come when this server has decided already.
+//! Votes that come after this server has elected a leader.
 
-use super::{Election, ElectionOutput, Phase, Verdict, Why, beats};
+use super::{Election, ElectionOutput, Phase, Settled, Verdict, Why, beats};
 use crate::{quorum::Electorate, time::Mono};
 use alloc::vec::Vec;
 use ostler_proto::{
@@ -9,7 +9,7 @@ use ostler_proto::{
 };
 
 impl Election {
-    /// A vote has come after the election.
+    /// Takes in a vote that comes after this server has elected a leader.
     pub(super) fn notified_late(
         &mut self,
         now: Mono,
@@ -18,45 +18,66 @@ impl Election {
         electorate: &Electorate,
         out: &mut Vec<ElectionOutput>,
     ) {
-        let is_mistaken = self.is_mistaken(from, vote, electorate);
-        let verdict = if is_mistaken { Verdict::Mistaken } else { Verdict::Ignored(Why::Decided) };
+        let is_void = self.is_voided_by(from, vote)
+            || self.note_backed(from, vote, electorate) && self.is_without_quorum(electorate);
+        let verdict = if is_void { Verdict::ElectionVoid } else { Verdict::Ignored(Why::Decided) };
         self.record.received(now, from, vote, verdict);
         if vote.state == PeerState::Looking {
             self.tell(now, from, out);
         }
-        if is_mistaken {
-            out.push(ElectionOutput::Mistaken);
+        if is_void {
+            out.push(ElectionOutput::LookAgain);
         }
     }
 
-    /// Whether a vote that comes after the election says that what was decided will not be. Where that was decided
-    /// without a vote that was late, the others may have gone another way, or have gone back to a leader of before,
-    /// whatever they have said in this round; and the connection on which a leader gives up may be cut without a word.
-    /// Without this, as upstream, everybody waits for as long as a reign may take to begin.
-    fn is_mistaken(&mut self, from: ServerId, vote: &Notification, electorate: &Electorate) -> bool {
+    /// Whether the elected server itself says that it will not lead: it looks for a leader in a later round, or has lost
+    /// the data it was elected for. The connection on which it gives up may be cut without a word, and upstream waits
+    /// for as long as the first phases may take (`initLimit`).
+    fn is_voided_by(&self, from: ServerId, vote: &Notification) -> bool {
+        let Phase::Settled(Settled { candidate: Some(own), backed_since: Some(_), round, .. }) = &self.phase
+        else {
+            return false;
+        };
+        from == own.id
+            && match vote.candidate {
+                None => vote.state == PeerState::Looking,
+                // It may even lead again.
+                Some(_) => vote.state != PeerState::Observing && vote.round > *round,
+            }
+    }
+
+    /// Notes which candidate a voter backs since this server has elected one. If the voter's vote was late, the others may
+    /// have elected another candidate, or may follow a leader of an earlier round again. Returns whether it was noted.
+    fn note_backed(&mut self, from: ServerId, vote: &Notification, electorate: &Electorate) -> bool {
         let Phase::Settled(settled) = &mut self.phase else { return false };
-        let (Some(own), Some(doubts)) = (settled.candidate, &mut settled.doubts) else { return false };
-        let Some(candidate) = vote.candidate else {
-            // It has begun anew, and lost what it was elected for.
-            return from == own.id && vote.state == PeerState::Looking;
+        let (Some(own), Some(backed_since), Some(candidate)) =
+            (settled.candidate, &mut settled.backed_since, vote.candidate)
+        else {
+            return false;
         };
         match vote.state {
             PeerState::Observing => false,
-            // It has begun anew. It may even lead again.
-            _ if from == own.id && vote.round > settled.round => true,
-            // It has not heard of this election, or not counted the votes yet.
+            // It has not heard of this election, or has not counted the votes yet.
             PeerState::Looking if vote.round < settled.round => false,
             // If it has not heard of this server's leader yet, it will back that one.
             PeerState::Looking
                 if vote.round == settled.round && beats(candidate, Some(own), electorate).is_none() =>
             {
-                doubts.remove(&from);
+                backed_since.remove(&from);
                 false
             }
             _ => {
-                doubts.insert(from, candidate.id);
-                !electorate.is_quorum(|server| doubts.get(&server).is_none_or(|backed| *backed == own.id))
+                backed_since.insert(from, candidate.id);
+                true
             }
         }
+    }
+
+    /// Whether the voters that do not back another candidate are no quorum.
+    fn is_without_quorum(&self, electorate: &Electorate) -> bool {
+        let Phase::Settled(Settled { candidate: Some(own), backed_since: Some(backed), .. }) = &self.phase else {
+            return false;
+        };
+        !electorate.is_quorum(|server| backed.get(&server).is_none_or(|backed| *backed == own.id))
     }
 }

@@ -33,12 +33,12 @@ pub struct Entry {
     /// When.
     pub at: Mono,
     /// What.
-    pub what: Happening,
+    pub what: ElectionEvent,
 }
 
 /// What can happen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Happening {
+pub enum ElectionEvent {
     /// The election began with a vote for oneself, if one may be elected.
     Began {
         /// Its number.
@@ -122,7 +122,7 @@ pub enum Verdict {
     /// It went into the ballot box; its candidate is not as good.
     Worse,
     /// It came after the election, and says that what was decided here will not be.
-    Mistaken,
+    ElectionVoid,
 }
 
 /// Why one candidate is better than another, or than none.
@@ -165,11 +165,11 @@ pub enum Why {
 impl ElectionRecord {
     pub(crate) fn begin(at: Mono, round: u64, own: Option<Candidate>) -> Self {
         let mut record = ElectionRecord::default();
-        record.add(at, Happening::Began { round, own });
+        record.add(at, ElectionEvent::Began { round, own });
         record
     }
 
-    pub(crate) fn add(&mut self, at: Mono, what: Happening) {
+    pub(crate) fn add(&mut self, at: Mono, what: ElectionEvent) {
         let (begin, first, last, left_out) = match self.end {
             None => (0, FIRST_KEPT, LAST_KEPT, &mut self.left_out),
             Some(end) => (end, FIRST_KEPT_SINCE, LAST_KEPT_SINCE, &mut self.left_out_since),
@@ -178,7 +178,7 @@ impl ElectionRecord {
             self.entries.remove(begin + first);
             *left_out += 1;
         }
-        let is_end = matches!(what, Happening::Elected { .. });
+        let is_end = matches!(what, ElectionEvent::Elected { .. });
         self.entries.push(Entry { at, what });
         if is_end {
             self.end = Some(self.entries.len());
@@ -187,7 +187,7 @@ impl ElectionRecord {
 
     pub(crate) fn received(&mut self, at: Mono, from: ServerId, vote: &Notification, verdict: Verdict) {
         let Notification { state, candidate, round, .. } = *vote;
-        self.add(at, Happening::Received { from, state, candidate, round, verdict });
+        self.add(at, ElectionEvent::Received { from, state, candidate, round, verdict });
     }
 }
 
@@ -200,7 +200,7 @@ mod tests {
     fn of_a_long_election_its_beginning_and_its_end_are_kept() {
         let mut record = ElectionRecord::begin(Mono(0), 1, None);
         for at in 1..3000 {
-            record.add(Mono(at), Happening::Told { candidate: None, round: 1 });
+            record.add(Mono(at), ElectionEvent::Told { candidate: None, round: 1 });
         }
         let kept: Vec<u64> = record.entries.iter().map(|entry| entry.at.0).collect();
         assert_eq!(kept, (0..500).chain(2500..3000).collect::<Vec<u64>>());
@@ -212,10 +212,10 @@ mod tests {
         let mut record = ElectionRecord::begin(Mono(0), 1, None);
         let candidate = Candidate { epoch: Epoch(1), zxid: Zxid(1), id: ServerId(2) };
         let (state, votes) = (PeerState::Following, Vec::new());
-        record.add(Mono(1), Happening::Elected { candidate, state, votes });
+        record.add(Mono(1), ElectionEvent::Elected { candidate, state, votes });
         for at in 2..3000 {
             let (candidate, round) = (Some(candidate), 1);
-            record.add(Mono(at), Happening::ToldOne { to: ServerId(4), state, candidate, round });
+            record.add(Mono(at), ElectionEvent::ToldOne { to: ServerId(4), state, candidate, round });
         }
         let kept: Vec<u64> = record.entries.iter().map(|entry| entry.at.0).collect();
         assert_eq!(kept, (0..52).chain(2850..3000).collect::<Vec<u64>>());

@@ -4,7 +4,7 @@ use crate::{hand::Hand, world::candidate};
 use ostler_proto::{
     election::{
         Candidate, Notification,
-        PeerState::{Following, Leading, Looking, Observing},
+        PeerState::{Following, Leading, Looking, ObserverOptions},
     },
     id::{Epoch, ServerId, Zxid},
 };
@@ -15,7 +15,7 @@ fn is_elected(hand: &Hand) -> bool {
 }
 
 fn is_mistaken(hand: &Hand) -> bool {
-    hand.out.contains(&ElectionOutput::Mistaken)
+    hand.out.contains(&ElectionOutput::LookAgain)
 }
 
 fn of_five() -> Hand {
@@ -31,12 +31,12 @@ fn an_epoch_or_a_transaction_alone_is_something() {
         [(Epoch(1), Zxid::ZERO, true), (Epoch(0), Zxid(5), true), (Epoch(0), Zxid::ZERO, false)]
     {
         let mut hand = Hand::looking();
-        hand.election.set_fresh(true);
+        hand.election.set_without_history(true);
         hand.election.look(Mono(2), Some(candidate(0, 0, 2)), &hand.electorate, &mut hand.out);
         let (candidate, config) = (Some(Candidate { epoch, zxid, id: ServerId(1) }), String::new());
         let vote = Notification { state: Looking, candidate, round: 2, version: 2, config };
         hand.election.notified(Mono(3), ServerId(1), &vote, &hand.electorate, &mut hand.out);
-        assert_eq!(hand.election.has_no_voice(), is_something, "{epoch:?}, {zxid}");
+        assert_eq!(hand.election.has_no_vote(), is_something, "{epoch:?}, {zxid}");
     }
 }
 
@@ -45,7 +45,7 @@ fn an_epoch_or_a_transaction_alone_is_something() {
 fn an_empty_observer_says_once_that_it_backs_nobody_any_more() {
     let hand = Hand::looking();
     let mut election = Election::new(ServerId(5), true, ElectionTiming::default(), String::new());
-    election.set_fresh(true);
+    election.set_without_history(true);
     election.look(Mono(0), None, &hand.electorate, &mut Vec::new());
     let mut hand = Hand { election, ..hand };
     hand.hear(1, Looking, 1, (0, 0, 1));
@@ -137,8 +137,8 @@ fn what_an_observer_says_is_no_doubt() {
     hand.election.link(Mono(1), ServerId(1), false, &hand.electorate, &mut hand.out);
     hand.hear(3, Looking, 1, (1, 5, 3));
     assert!(is_elected(&hand));
-    hand.hear(1, Observing, 1, (1, 5, 1));
-    hand.hear(3, Observing, 1, (1, 5, 1));
+    hand.hear(1, ObserverOptions, 1, (1, 5, 1));
+    hand.hear(3, ObserverOptions, 1, (1, 5, 1));
     assert!(!is_mistaken(&hand));
 }
 
@@ -192,7 +192,7 @@ fn an_observer_asks_as_often_as_at_first() {
     let hand = Hand::looking();
     let mut election = Election::new(ServerId(5), true, ElectionTiming::default(), String::new());
     election.look(Mono(0), None, &hand.electorate, &mut Vec::new());
-    assert!(!election.has_no_voice(), "it never had one");
+    assert!(!election.has_no_vote(), "it never had one");
     let mut hand = Hand { election, ..hand };
     let last = hand.look_until(100_000);
     assert_eq!(hand.election.next_deadline(), Some(Mono(last + ElectionTiming::default().resend_min)));
@@ -223,7 +223,7 @@ fn settled_on_three() -> Hand {
 #[test]
 fn who_observes_and_who_is_late_raise_no_doubt() {
     let mut hand = settled_on_three();
-    hand.hear(3, Observing, 2, (1, 9, 3));
+    hand.hear(3, ObserverOptions, 2, (1, 9, 3));
     assert!(!is_mistaken(&hand), "an observer's word counts for nothing");
     // They have not heard of this round yet.
     hand.hear(1, Looking, 0, (1, 5, 1));

@@ -19,7 +19,7 @@ fn nothing(id: i64) -> Option<Candidate> {
 
 fn start_fresh(world: &mut World, id: i64) {
     world.start(id, nothing(id));
-    world.peers.get_mut(&id).unwrap().election.set_fresh(true);
+    world.peers.get_mut(&id).unwrap().election.set_without_history(true);
 }
 
 fn of_data(counter: u32, id: i64) -> Option<Candidate> {
@@ -37,7 +37,7 @@ fn a_new_ensemble_elects_once_nobody_claims_data_any_more() {
     for (to, from) in [(1, 3), (2, 3), (3, 2)] {
         world.hear(to, from, of_data(9, from), 40);
     }
-    assert!(world.peers.values().all(|peer| peer.election.has_no_voice()), "somebody may have lost data");
+    assert!(world.peers.values().all(|peer| peer.election.has_no_vote()), "somebody may have lost data");
     for (to, from) in [(1, 3), (2, 3), (3, 2)] {
         world.loses(to, from);
         world.finds(to, from);
@@ -132,7 +132,7 @@ fn who_is_elected_and_is_not_there_is_left_out_the_second_time() {
         hand.election.failed(Mono(now), ServerId(3));
     }
     // It comes for good.
-    hand.election.vindicated(ServerId(3));
+    hand.election.forgive(ServerId(3));
     hand.election.look(Mono(30), Some(candidate(1, 5, 2)), &hand.electorate, &mut hand.out);
     let round = hand.election.round();
     assert!(matches!(hand.hear(3, Looking, round, (7, 9, 3)), Verdict::Adopted { .. }));

@@ -7,7 +7,7 @@ use ostler_proto::{
 };
 use ostler_zab::{
     Election, ElectionOutput, ElectionTiming, Electorate, Mono, Quorum,
-    election::{Happening, Verdict},
+    election::{ElectionEvent, Verdict},
 };
 
 /// One server and votes by hand.
@@ -43,7 +43,7 @@ impl Hand {
         let entries = self.election.record().entries.iter().rev();
         entries
             .filter_map(|entry| match entry.what {
-                Happening::Received { verdict, .. } => Some(verdict),
+                ElectionEvent::Received { verdict, .. } => Some(verdict),
                 _ => None,
             })
             .next()
@@ -65,7 +65,7 @@ impl Hand {
     pub(crate) fn sent(&self) -> Vec<(i64, i64)> {
         let sent = self.out.iter().filter_map(|output| match output {
             ElectionOutput::Send { to, notification } => Some((to.0, notification.candidate?.id.0)),
-            ElectionOutput::Elected { .. } | ElectionOutput::Mistaken => None,
+            ElectionOutput::Elected { .. } | ElectionOutput::LookAgain => None,
         });
         sent.collect()
     }

@@ -83,14 +83,14 @@ fn who_is_left_out_again_is_left_out_for_longer() {
 }
 
 #[test]
-fn who_is_left_out_is_heard_of_another_reign_alone() {
+fn who_is_left_out_is_heard_of_another_epoch_alone() {
     let mut hand = Hand::looking();
     upset_with(&mut hand, 3);
     let round = hand.election.round();
     assert_eq!(hand.hear(3, Looking, round, (1, 9, 1)), IGNORED, "whomever it backs");
     assert_eq!(hand.hear(3, Following, round + 5, (1, 5, 2)), IGNORED, "it would be called back for ever");
     assert_eq!(hand.election.round(), round);
-    // A reign that has begun has a quorum, and needs no vote.
+    // An epoch that has begun has a quorum, and needs no vote.
     assert_eq!(hand.hear(3, Following, 1, (2, 0, 1)), Verdict::Counted);
     assert_eq!(hand.hear(1, Leading, 1, (2, 0, 1)), Verdict::Counted);
     assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(1) }));
@@ -121,7 +121,7 @@ fn who_says_for_ever_that_it_follows_this_server_is_left_out() {
 fn who_is_left_out_is_missed_by_a_server_without_a_voice() {
     for is_upset in [false, true] {
         let mut hand = Hand::looking();
-        hand.election.set_fresh(true);
+        hand.election.set_without_history(true);
         hand.election.look(hand.now, Some(candidate(0, 0, 2)), &hand.electorate, &mut hand.out);
         (0..16).for_each(|turn| _ = hand.hear(3, Looking, 10 + turn, (0, 0, 3)));
         if is_upset {
@@ -130,7 +130,7 @@ fn who_is_left_out_is_missed_by_a_server_without_a_voice() {
         assert_eq!(is_left_out(&hand, 1), is_upset);
         let round = hand.election.round();
         hand.hear(1, Looking, round, (1, 5, 1));
-        assert!(hand.election.has_no_voice());
+        assert!(hand.election.has_no_vote());
         let backed = if is_upset { vec![] } else { vec![(1, 1), (3, 1)] };
         assert_eq!(hand.sent(), backed);
     }

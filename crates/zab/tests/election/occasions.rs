@@ -90,7 +90,7 @@ fn e3_an_observer_learns_who_leads_and_elects_nobody() {
     fresh(&mut world, 2);
     world.run(1_000);
     assert_eq!(world.leader(), Some(2));
-    assert_eq!(world.peers[&4].state, PeerState::Observing);
+    assert_eq!(world.peers[&4].state, PeerState::ObserverOptions);
 }
 
 #[test]
@@ -123,13 +123,13 @@ fn a_vote_that_was_lost_is_sent_again() {
 /// The first leader of a new ensemble has saved its epoch and ended before a follower had: nobody has a transaction, and
 /// all who vote are there.
 #[test]
-fn a_new_ensemble_whose_first_reign_never_began_elects_once_all_are_there() {
+fn a_new_ensemble_whose_first_epoch_never_began_elects_once_all_are_there() {
     let mut world = World::new(&[1, 2, 3], 21);
-    let reigned_over_nothing = Candidate { zxid: Zxid::ZERO, ..candidate(1, 0, 3) };
-    world.start(3, Some(reigned_over_nothing));
+    let led_over_nothing = Candidate { zxid: Zxid::ZERO, ..candidate(1, 0, 3) };
+    world.start(3, Some(led_over_nothing));
     for id in [1, 2] {
         fresh(&mut world, id);
-        world.peers.get_mut(&id).unwrap().election.set_fresh(true);
+        world.peers.get_mut(&id).unwrap().election.set_without_history(true);
     }
     world.run(600_000);
     assert_eq!(world.leader(), Some(3));

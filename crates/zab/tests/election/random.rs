@@ -59,20 +59,20 @@ fn e10_after_any_number_of_deaths_that_leaves_a_majority_there_is_one_leader() {
     }
 }
 
-/// What Zab makes of elections: who leads a majority reigns, until it has found out that it does not any more.
+/// What Zab makes of elections: who leads a majority epochs, until it has found out that it does not any more.
 #[derive(Default)]
-struct Reigns {
-    reigns: BTreeMap<i64, Reign>,
+struct Epochs {
+    epochs: BTreeMap<i64, Epoch>,
     epoch: u32,
 }
 
-struct Reign {
+struct Epoch {
     epoch: u32,
     /// Since then too few follow.
     left: Option<u64>,
 }
 
-impl Reigns {
+impl Epochs {
     fn go_on(&mut self, world: &mut World, patience: u64) {
         let ids: Vec<i64> = world.peers.keys().copied().collect();
         for id in ids {
@@ -80,7 +80,7 @@ impl Reigns {
                 Some(leader) if leader == id => self.lead(world, id, patience),
                 // Whom it follows does not lead any more: it has lost the connection.
                 Some(leader) if world.peers[&leader].leader != Some(leader) => world.look(id),
-                _ => drop(self.reigns.remove(&id)),
+                _ => drop(self.epochs.remove(&id)),
             }
         }
     }
@@ -90,20 +90,20 @@ impl Reigns {
         let followers = world.peers.iter_mut().filter(|(_, peer)| peer.leader == Some(id));
         let followers: Vec<_> = followers.collect();
         if followers.len() * 2 > all {
-            let epoch = self.reigns.get(&id).map_or(self.epoch + 1, |reign| reign.epoch);
+            let epoch = self.epochs.get(&id).map_or(self.epoch + 1, |epoch| epoch.epoch);
             self.epoch = self.epoch.max(epoch);
-            self.reigns.insert(id, Reign { epoch, left: None });
+            self.epochs.insert(id, Epoch { epoch, left: None });
             for (follower, peer) in followers {
                 peer.election.established(Epoch(epoch));
                 peer.own = Some(candidate(epoch, 0, *follower));
             }
             return;
         }
-        // Who has not begun to reign waits for followers for as long as that may take, which is long.
-        if let Some(reign) = self.reigns.get_mut(&id)
-            && *reign.left.get_or_insert(now) + patience <= now
+        // Who has not begun to lead waits for followers for as long as that may take, which is long.
+        if let Some(epoch) = self.epochs.get_mut(&id)
+            && *epoch.left.get_or_insert(now) + patience <= now
         {
-            self.reigns.remove(&id);
+            self.epochs.remove(&id);
             world.look(id);
         }
     }
@@ -115,14 +115,14 @@ fn nobody_waits_for_followers_who_have_gone_back_to_another_leader() {
         let voters: Vec<i64> = (1..=[3, 5][seed as usize % 2]).collect();
         let mut world = World::new(&voters, seed * 2 + 1);
         world.delay_max = 1 + world.random(20);
-        let mut reigns = Reigns::default();
+        let mut epochs = Epochs::default();
         for id in &voters {
             world.start(*id, Some(candidate(0, 0, *id)));
         }
         let mut go_on = |world: &mut World, ms: u64, patience: u64| {
             for _ in 0..ms {
                 world.run(1);
-                reigns.go_on(world, patience);
+                epochs.go_on(world, patience);
             }
         };
         go_on(&mut world, 500, 100);

@@ -7,7 +7,7 @@ use ostler_proto::{
 };
 use ostler_zab::{
     Election, ElectionOutput, ElectionTiming, Electorate, Mono, Quorum,
-    election::{Happening, Rule, Verdict, Why},
+    election::{ElectionEvent, Rule, Verdict, Why},
 };
 
 use PeerState::{Following, Leading, Looking};
@@ -23,9 +23,9 @@ fn who_has_decided_goes_on_with_its_record() {
     assert_eq!(hand.hear(3, Looking, 1, (1, 5, 3)), decided);
     assert_eq!(hand.sent(), [(3, 2)]);
     let told_one =
-        Happening::ToldOne { to: ServerId(3), state: Leading, candidate: Some(candidate(1, 5, 2)), round: 1 };
+        ElectionEvent::ToldOne { to: ServerId(3), state: Leading, candidate: Some(candidate(1, 5, 2)), round: 1 };
     assert_eq!(hand.election.record().entries.last().unwrap().what, told_one);
-    assert_eq!(hand.hear(1, Following, 1, (1, 5, 3)), Verdict::Mistaken, "both others back another");
+    assert_eq!(hand.hear(1, Following, 1, (1, 5, 3)), Verdict::ElectionVoid, "both others back another");
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn a_vote_from_another_ensemble_is_on_the_record_alone() {
     let before = hand.election.next_deadline();
     hand.election.refused(Mono(1), ServerId(1), &vote);
     let why = Verdict::Ignored(Why::AnotherEnsemble);
-    let Happening::Received { from, verdict, .. } = hand.election.record().entries.last().unwrap().what
+    let ElectionEvent::Received { from, verdict, .. } = hand.election.record().entries.last().unwrap().what
     else {
         panic!("a vote")
     };
@@ -110,7 +110,7 @@ fn who_decides_tells_the_others_before_it_goes_on() {
     assert_eq!(hand.sent(), [(1, 2), (3, 2)]);
     let states = hand.out.iter().filter_map(|output| match output {
         ElectionOutput::Send { notification, .. } => Some(notification.state),
-        ElectionOutput::Elected { .. } | ElectionOutput::Mistaken => None,
+        ElectionOutput::Elected { .. } | ElectionOutput::LookAgain => None,
     });
     assert!(states.eq([Leading, Leading]));
     assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(2) }));
@@ -167,13 +167,13 @@ fn who_is_elected_though_the_others_have_another_leader_looks_again() {
     hand.hear(1, Following, 1, (1, 5, 3));
     assert_eq!(hand.out, [], "no quorum, and 3 has not said that it leads");
     hand.hear(3, Leading, 1, (1, 5, 3));
-    assert_eq!(hand.out, [ElectionOutput::Mistaken]);
+    assert_eq!(hand.out, [ElectionOutput::LookAgain]);
     // They may have gone back to a leader of before.
     let mut hand = elected();
     hand.hear(1, Following, 0, (1, 5, 3));
     hand.hear(3, Leading, 0, (1, 5, 3));
-    assert_eq!(hand.out, [ElectionOutput::Mistaken]);
-    // Once the reign has begun, it says nothing.
+    assert_eq!(hand.out, [ElectionOutput::LookAgain]);
+    // Once the epoch has begun, it says nothing.
     let mut hand = elected();
     hand.election.established(Epoch(2));
     hand.hear(1, Following, 1, (1, 5, 3));
@@ -190,7 +190,7 @@ fn who_follows_a_server_that_has_begun_anew_looks_again() {
     hand.hear(3, Looking, 1, (1, 5, 3));
     assert_eq!(hand.sent(), [(3, 3)], "it has not counted the votes yet");
     hand.hear(3, Looking, 2, (1, 5, 3));
-    assert_eq!(hand.out.last(), Some(&ElectionOutput::Mistaken));
+    assert_eq!(hand.out.last(), Some(&ElectionOutput::LookAgain));
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn who_follows_a_server_that_has_lost_what_it_was_elected_for_looks_again() {
         let vote = Notification { state: Looking, candidate, round: 1, version: 2, config };
         hand.out.clear();
         hand.election.notified(Mono(1), ServerId(from), &vote, &hand.electorate, &mut hand.out);
-        hand.out.contains(&ElectionOutput::Mistaken)
+        hand.out.contains(&ElectionOutput::LookAgain)
     };
     assert!(!backs_nobody(1), "who has no data has no voice, and will have them from the leader");
     assert!(backs_nobody(3));
@@ -220,9 +220,9 @@ fn who_follows_a_server_that_backs_another_itself_looks_again() {
     hand.hear(3, Looking, 1, (1, 5, 3));
     assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(3) }));
     hand.hear(3, Looking, 1, (1, 5, 4));
-    assert!(!hand.out.contains(&ElectionOutput::Mistaken), "the others may elect it even so");
+    assert!(!hand.out.contains(&ElectionOutput::LookAgain), "the others may elect it even so");
     hand.hear(4, Looking, 1, (1, 5, 4));
-    assert_eq!(hand.out.last(), Some(&ElectionOutput::Mistaken));
+    assert_eq!(hand.out.last(), Some(&ElectionOutput::LookAgain));
 }
 
 /// Of four. A Java server's answer of before may come behind its vote in this round; another server has just started.
@@ -236,9 +236,9 @@ fn a_vote_for_a_worse_candidate_in_this_round_is_no_doubt() {
     assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(4) }));
     hand.hear(4, Following, 0, (1, 5, 3));
     hand.hear(3, Looking, 1, (1, 5, 3));
-    assert!(!hand.out.contains(&ElectionOutput::Mistaken), "3 is to hear of 4 yet");
+    assert!(!hand.out.contains(&ElectionOutput::LookAgain), "3 is to hear of 4 yet");
     hand.hear(3, Looking, 2, (1, 5, 3));
-    assert_eq!(hand.out.last(), Some(&ElectionOutput::Mistaken));
+    assert_eq!(hand.out.last(), Some(&ElectionOutput::LookAgain));
 }
 
 /// Java's servers do not tell that they have come back to a leader.
@@ -251,7 +251,7 @@ fn what_was_said_before_a_leader_had_its_promises_is_no_doubt() {
         assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(3) }));
         hand
     };
-    let mistaken = |hand: &Hand| hand.out.contains(&ElectionOutput::Mistaken);
+    let mistaken = |hand: &Hand| hand.out.contains(&ElectionOutput::LookAgain);
     let mut hand = elected();
     hand.electorate = Electorate::of(Quorum::majority([1, 2, 3, 4, 5].map(ServerId)));
     for id in [1, 4] {
@@ -296,10 +296,10 @@ fn who_follows_a_server_that_leads_again_in_a_later_round_looks_again() {
     assert_eq!(
         hand.out,
         [],
-        "it is the reign that was joined: the leader's own count is the one that matters"
+        "it is the epoch that was joined: the leader's own count is the one that matters"
     );
     hand.hear(3, Leading, 6, (3, 5, 3));
-    assert_eq!(hand.out.last(), Some(&ElectionOutput::Mistaken));
+    assert_eq!(hand.out.last(), Some(&ElectionOutput::LookAgain));
 }
 
 /// Its vote of before it ended made it the leader of those who had that; now they wait for it.
@@ -333,12 +333,12 @@ fn who_follows_a_server_that_no_quorum_backs_any_more_looks_again() {
     assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(5) }));
     hand.hear(1, Looking, 2, (1, 5, 4));
     hand.hear(4, Looking, 2, (1, 5, 4));
-    assert!(!hand.out.contains(&ElectionOutput::Mistaken), "2, 3 and 5 are enough");
+    assert!(!hand.out.contains(&ElectionOutput::LookAgain), "2, 3 and 5 are enough");
     hand.hear(3, Looking, 2, (1, 5, 4));
-    assert_eq!(hand.out.last(), Some(&ElectionOutput::Mistaken), "5 may be dead");
+    assert_eq!(hand.out.last(), Some(&ElectionOutput::LookAgain), "5 may be dead");
     hand.election.established(Epoch(2));
     hand.hear(3, Looking, 2, (1, 5, 4));
-    assert!(!hand.out.contains(&ElectionOutput::Mistaken), "a reign that has begun ends by itself");
+    assert!(!hand.out.contains(&ElectionOutput::LookAgain), "an epoch that has begun ends by itself");
 }
 
 #[test]
@@ -360,7 +360,7 @@ fn who_is_elected_and_left_by_those_who_elected_it_looks_again() {
     hand.hear(1, Following, 2, (1, 5, 4));
     assert_eq!(hand.out, [], "2, 3 and 5 are enough");
     hand.hear(3, Looking, 3, (1, 5, 5));
-    assert_eq!(hand.out.last(), Some(&ElectionOutput::Mistaken), "2 and 5 are not");
+    assert_eq!(hand.out.last(), Some(&ElectionOutput::LookAgain), "2 and 5 are not");
 }
 
 #[test]
@@ -411,7 +411,7 @@ fn nobody_goes_on_telling_who_has_a_leader_or_does_not_decide() {
     assert_eq!(hand.sent(), [(4, 2)], "it asks one that votes");
     hand.hear(1, Following, 7, (2, 0, 3));
     hand.hear(3, Leading, 7, (2, 0, 3));
-    hand.hear(4, PeerState::Observing, 7, (2, 0, 3));
+    hand.hear(4, PeerState::ObserverOptions, 7, (2, 0, 3));
     assert_eq!(hand.sent(), []);
     hand.hear(4, Looking, 1, (1, 9, 4));
     assert_eq!(hand.sent(), [(4, 3)]);
@@ -427,7 +427,7 @@ fn nobody_goes_on_telling_who_has_a_leader_or_does_not_decide() {
 fn an_empty_observer_does_not_go_on_saying_that_it_backs_nobody() {
     let hand = Hand::looking();
     let mut election = Election::new(ServerId(5), true, ElectionTiming::default(), String::new());
-    election.set_fresh(true);
+    election.set_without_history(true);
     election.look(Mono(0), None, &hand.electorate, &mut Vec::new());
     let mut hand = Hand { election, ..hand };
     hand.hear(1, Looking, 1, (1, 9, 1));
@@ -452,7 +452,7 @@ fn who_gets_a_vote_while_it_follows_says_that_it_follows() {
             _ => None,
         })
     };
-    assert_eq!(says(&mut hand), Some(PeerState::Observing));
+    assert_eq!(says(&mut hand), Some(PeerState::ObserverOptions));
     hand.election.set_config(String::new(), false);
     assert_eq!(says(&mut hand), Some(Following));
 }
@@ -476,7 +476,7 @@ fn settled_servers_must_name_the_same_epoch() {
     let mut hand = Hand::looking();
     hand.hear(3, Leading, 7, (2, 0, 3));
     hand.hear(1, Following, 7, (1, 9, 3));
-    assert!(hand.election.is_looking(), "1 follows an earlier reign of 3");
+    assert!(hand.election.is_looking(), "1 follows an earlier epoch of 3");
     hand.hear(1, Following, 7, (2, 0, 3));
     assert!(!hand.election.is_looking());
 }
@@ -494,14 +494,14 @@ fn a_candidate_without_weight_is_never_backed() {
 #[test]
 fn a_server_with_nothing_has_no_voice_where_others_have_something() {
     let mut hand = Hand::looking();
-    hand.election.set_fresh(true);
+    hand.election.set_without_history(true);
     hand.election.look(Mono(2), Some(candidate(0, 0, 2)), &hand.electorate, &mut hand.out);
     assert_eq!(hand.hear(1, Looking, 2, (0, 0, 1)), Verdict::Worse, "1 has nothing either");
-    assert!(!hand.election.has_no_voice());
+    assert!(!hand.election.has_no_vote());
     hand.election.link(Mono(3), ServerId(1), false, &hand.electorate, &mut hand.out);
     hand.out.clear();
     assert_eq!(hand.hear(3, Looking, 2, (1, 5, 3)), Verdict::Ignored(Why::Untrusted));
-    assert!(hand.election.has_no_voice() && hand.election.is_looking());
+    assert!(hand.election.has_no_vote() && hand.election.is_looking());
     let nobody = |output: &ElectionOutput| matches!(output, ElectionOutput::Send { notification, .. } if notification.candidate.is_none());
     assert!(hand.out.len() == 2 && hand.out.iter().all(nobody));
     hand.hear(1, Following, 2, (1, 5, 3));
@@ -513,10 +513,10 @@ fn a_server_with_nothing_has_no_voice_where_others_have_something() {
 #[test]
 fn a_server_without_a_voice_backs_the_best_once_all_others_look_too() {
     let mut hand = Hand::looking();
-    hand.election.set_fresh(true);
+    hand.election.set_without_history(true);
     hand.election.look(Mono(2), Some(candidate(0, 0, 2)), &hand.electorate, &mut hand.out);
     hand.hear(3, Looking, 4, (1, 5, 3));
-    assert!(hand.election.has_no_voice());
+    assert!(hand.election.has_no_vote());
     let nobody = |output: &ElectionOutput| matches!(output, ElectionOutput::Send { notification, .. } if notification.candidate.is_none());
     assert!(hand.out.iter().all(nobody), "nothing is known of 1: {:?}", hand.out);
     hand.out.clear();

@@ -4,7 +4,7 @@ use ostler_proto::{
     election::{Candidate, Notification, PeerState},
     id::{Epoch, ServerId, Zxid},
 };
-use ostler_zab::{Election, ElectionOutput, ElectionTiming, Electorate, Mono, Quorum, election::Happening};
+use ostler_zab::{Election, ElectionOutput, ElectionTiming, Electorate, Mono, Quorum, election::ElectionEvent};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) const CONFIG: &str = "version=0";
@@ -24,10 +24,10 @@ impl Peer {
         let ElectionOutput::Send { to, notification } = output else { return true };
         let entries = self.election.record().entries.iter().rev();
         entries.take_while(|entry| entry.at == Mono(now)).any(|entry| match &entry.what {
-            Happening::Told { candidate, round } => {
+            ElectionEvent::Told { candidate, round } => {
                 (*candidate, *round) == (notification.candidate, notification.round)
             }
-            Happening::ToldOne { to: of, state, candidate, round } => {
+            ElectionEvent::ToldOne { to: of, state, candidate, round } => {
                 let told = (*of, *state, *candidate, *round);
                 told == (*to, notification.state, notification.candidate, notification.round)
             }
@@ -39,7 +39,7 @@ impl Peer {
     fn has_heard(&self, now: u64, of: i64, vote: &Notification) -> bool {
         let entries = self.election.record().entries.iter().rev();
         entries.take_while(|entry| entry.at == Mono(now)).any(|entry| match &entry.what {
-            Happening::Received { from, state, candidate, round, .. } => {
+            ElectionEvent::Received { from, state, candidate, round, .. } => {
                 (from.0, *state, *candidate, *round) == (of, vote.state, vote.candidate, vote.round)
             }
             _ => false,
@@ -177,7 +177,7 @@ impl World {
         for output in out {
             match output {
                 ElectionOutput::Send { to, notification } => self.send(id, to.0, notification),
-                ElectionOutput::Mistaken => self.look(id),
+                ElectionOutput::LookAgain => self.look(id),
                 ElectionOutput::Elected { leader } => {
                     let peer = self.peers.get_mut(&id).unwrap();
                     peer.leader = Some(leader.0);
@@ -186,7 +186,7 @@ impl World {
                     } else if self.electorate.votes(ServerId(id)) {
                         PeerState::Following
                     } else {
-                        PeerState::Observing
+                        PeerState::ObserverOptions
                     };
                 }
             }

@@ -1,7 +1,7 @@
 //! A leader, from its election to its end.
 
 mod patience;
-mod reign;
-mod reigns;
-mod rivals;
+mod epoch;
+mod epochs;
+mod duplicate_ids;
 mod standing;

@@ -48,7 +48,7 @@ impl World {
     fn established(&mut self, id: i64, epoch: Epoch) {
         let electorate = self.electorate.clone();
         let member = self.member(id);
-        // The new reign's first zxid is the one after counter 0.
+        // The new epoch's first zxid is the one after counter 0.
         let broadcast_from = Zxid::new(epoch, 0);
         member.applied = member.standing.last;
         member.election.established(epoch);

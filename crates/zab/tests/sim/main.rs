@@ -1,4 +1,4 @@
-//! Whole ensembles: elections, reigns and logs, on disks that forget and links that delay, break and are cut.
+//! Whole ensembles: elections, epochs and logs, on disks that forget and links that delay, break and are cut.
 //!
 //! One seed is one run: everything that is left to chance comes from it. `SIM_SEEDS=from..to` runs others.
 #![expect(clippy::unwrap_used)]

@@ -10,7 +10,7 @@ use ostler_proto::{
 };
 use ostler_zab::{
     Election, ElectionTiming, Electorate, Leader,
-    leading::{Leading, LinkId, Standing},
+    leading::{Leading, LinkId, DurableState},
     learning::Learning,
 };
 use std::collections::VecDeque;
@@ -19,7 +19,7 @@ pub(crate) enum Role {
     Looking,
     Leading {
         leading: Box<Leading>,
-        /// Numbers proposals and counts acknowledgements, once the reign has begun.
+        /// Numbers proposals and counts acknowledgements, once the epoch has begun.
         broadcast: Option<Leader>,
     },
     /// On the way to a leader, or with it.
@@ -58,7 +58,7 @@ pub(crate) struct Member {
     pub(crate) disk: Disk,
     /// As it will be on disk once all acts are done.
     pub(crate) log: Log,
-    pub(crate) standing: Standing,
+    pub(crate) standing: DurableState,
     /// Applied up to here.
     pub(crate) applied: Zxid,
     pub(crate) election: Election,
@@ -66,8 +66,8 @@ pub(crate) struct Member {
     pub(crate) held: VecDeque<(u64, Held)>,
 }
 
-fn nothing() -> Standing {
-    Standing { accepted: Default::default(), current: Default::default(), last: Zxid::ZERO }
+fn nothing() -> DurableState {
+    DurableState { accepted: Default::default(), current: Default::default(), last: Zxid::ZERO }
 }
 
 impl Member {
@@ -92,7 +92,7 @@ impl Member {
         self.up = true;
         self.life += 1;
         self.log = stored.log.clone();
-        self.standing = Standing { accepted: stored.accepted, current: stored.current, last: stored.last() };
+        self.standing = DurableState { accepted: stored.accepted, current: stored.current, last: stored.last() };
         self.applied = Zxid::ZERO;
         self.election = new_election(self.id);
         self.role = Role::Looking;
@@ -152,7 +152,7 @@ fn new_election(id: i64) -> Election {
     Election::new(ServerId(id), false, ElectionTiming::default(), String::new())
 }
 
-pub(crate) fn start_reign(
+pub(crate) fn start_epoch(
     now: u64,
     member: &Member,
     electorate: &Electorate,

@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub(crate) struct Truth {
     committed: Log,
-    reigns: BTreeMap<Epoch, i64>,
+    epochs: BTreeMap<Epoch, i64>,
 }
 
 impl Truth {
-    /// A reign begins: nobody else has had its epoch, and nothing that was committed is missing from its history.
+    /// An epoch begins: nobody else has had its epoch, and nothing that was committed is missing from its history.
     pub(crate) fn established(&mut self, leader: i64, epoch: Epoch, history: &Log) {
-        let before = self.reigns.insert(epoch, leader);
+        let before = self.epochs.insert(epoch, leader);
         assert_eq!(before, None, "{epoch:?} has two leaders: {leader} and another");
         assert!(
             history.starts_with(&self.committed),
@@ -24,11 +24,11 @@ impl Truth {
         self.committed = history.clone();
     }
 
-    /// A leader has committed one more. One whose reign is over may still learn that a quorum had it: then its
+    /// A leader has committed one more. One whose epoch is over may still learn that a quorum had it: then its
     /// successor has it too.
     pub(crate) fn committed(&mut self, leader: i64, epoch: Epoch, entry: (Zxid, u64)) {
-        assert_eq!(self.reigns.get(&epoch), Some(&leader), "{leader} commits in the reign of another");
-        if self.reigns.keys().next_back() == Some(&epoch) {
+        assert_eq!(self.epochs.get(&epoch), Some(&leader), "{leader} commits in the epoch of another");
+        if self.epochs.keys().next_back() == Some(&epoch) {
             self.committed.push(entry);
         } else {
             assert!(
@@ -41,7 +41,7 @@ impl Truth {
     /// Somebody has applied up to `zxid`: the log that it did so from is the history.
     pub(crate) fn applied(&self, who: i64, log: &Log, zxid: Zxid) {
         if self.committed.last().is_none_or(|(last, _)| *last < zxid) {
-            // A history that is taken over from a leader whose reign has not begun.
+            // A history that is taken over from a leader whose epoch has not begun.
             return;
         }
         let upto = |log: &Log| log.iter().take_while(|(z, _)| *z <= zxid).copied().collect::<Log>();
@@ -52,7 +52,7 @@ impl Truth {
         &self.committed
     }
 
-    pub(crate) fn reigns(&self) -> usize {
-        self.reigns.len()
+    pub(crate) fn epochs(&self) -> usize {
+        self.epochs.len()
     }
 }

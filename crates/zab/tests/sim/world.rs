@@ -2,7 +2,7 @@
 
 use crate::{
     disk::Log,
-    member::{Held, Member, Role, start_reign},
+    member::{Held, Member, Role, start_epoch},
     truth::Truth,
 };
 use ostler_proto::{election::Notification, id::ServerId, id::Zxid};
@@ -201,7 +201,7 @@ impl World {
         for output in out {
             match output {
                 ElectionOutput::Send { to, notification } => self.send_vote(id, to.0, notification),
-                ElectionOutput::Mistaken => self.look(id),
+                ElectionOutput::LookAgain => self.look(id),
                 ElectionOutput::Elected { leader } => {
                     // One that was misled has a leader.
                     self.leave_role(id);
@@ -238,7 +238,7 @@ impl World {
         if leader == id {
             let (now, mut out) = (self.now, Vec::new());
             let electorate = self.electorate.clone();
-            let leading = start_reign(now, self.member(id), &electorate, &mut out);
+            let leading = start_epoch(now, self.member(id), &electorate, &mut out);
             self.member(id).role = Role::Leading { leading: Box::new(leading), broadcast: None };
             self.lead(id, out);
         } else {
@@ -508,6 +508,6 @@ impl World {
             assert_eq!(member.log, history, "seed {seed}: {} has another history", member.id);
             assert_eq!(member.disk.stored.log, history, "seed {seed}: {} has another log on disk", member.id);
         }
-        assert!(self.truth.reigns() > 0 && !history.is_empty());
+        assert!(self.truth.epochs() > 0 && !history.is_empty());
     }
 }

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""A reign in which nobody writes: an observer that has a tree of its beginning is served by a follower that has not.
+"""An epoch in which nobody writes: an observer that has a tree of its beginning is served by a follower that has not.
 
-Leader 2 begins a reign, and nothing is written in it. Follower 1 comes without data and gets a whole tree, which has the
-zxid of the reign's beginning; observer 4 gets that from 1. Then 1 dies. Follower 3 has the same tree, with the zxid of the
-last write of the reign before. 4 has to serve at 3 within seconds, without a write.
+Leader 2 begins an epoch, and nothing is written in it. Follower 1 comes without data and gets a whole tree, which has the
+zxid of the epoch's beginning; observer 4 gets that from 1. Then 1 dies. Follower 3 has the same tree, with the zxid of the
+last write of the epoch before. 4 has to serve at 3 within seconds, without a write.
 """
 import os
 import shutil
@@ -36,7 +36,7 @@ def without_data(member):
 def run(voters, observer, port):
     masters = port + PORTS_PER_SERVER * 6
     makes = [voters] * 3 + [observer]
-    with Cluster(makes, work_folder("idle-reign"), port, {**SETTINGS, "observerMasterPort": masters}, (OBSERVER,),
+    with Cluster(makes, work_folder("idle-epoch"), port, {**SETTINGS, "observerMasterPort": masters}, (OBSERVER,),
                  host=lambda n: "127.0.0.%d" % (50 + n)) as cluster:
         voting = [cluster[n] for n in (1, 2, 3)]
         for member in voting:
@@ -105,7 +105,7 @@ def check():
         raise Mismatch("; ".join(failed))
     if missing:
         raise Skip("%d ensembles; not tried with %s" % (len(choices), "; ".join(missing)))
-    return "%d ensembles: an observer finds another follower in an idle reign" % len(choices)
+    return "%d ensembles: an observer finds another follower in an idle epoch" % len(choices)
 
 
 if __name__ == "__main__":

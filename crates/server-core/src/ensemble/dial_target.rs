@@ -4,7 +4,7 @@
 
 use super::{Ensemble, Role};
 use crate::{
-    effect::{Effect, LearnerMaster},
+    effect::{Effect, DialTarget},
     input::{Mono, Now},
     report::QuorumReport,
     server::Server,
@@ -18,7 +18,7 @@ const OUTSIDE_FOR: u64 = 500;
 
 /// What only concerns observers and those who have some; times in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Observing {
+pub struct ObserverOptions {
     /// A follower takes observers in, and an observer follows a follower (`observerMasterPort`).
     pub masters: bool,
     /// An observer waits for at most this before it looks for a leader again (`observer.election.DelayMs`).
@@ -30,24 +30,24 @@ pub struct Observing {
 
 /// What an observer waits to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Then {
+enum AfterWait {
     Elect,
-    Dial(LearnerMaster),
+    Dial(DialTarget),
 }
 
 /// An observer's way through those whom it can follow.
 #[derive(Debug)]
-pub(super) struct Wandering {
+pub(super) struct MasterRetry {
     /// How many it has tried.
     tried: usize,
-    waiting: Option<(Mono, Then)>,
+    waiting: Option<(Mono, AfterWait)>,
     random: u64,
 }
 
-impl Wandering {
-    pub(super) fn new(me: ServerId, seed: u64) -> Wandering {
+impl MasterRetry {
+    pub(super) fn new(me: ServerId, seed: u64) -> MasterRetry {
         let random = (seed ^ (me.0 as u64) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        Wandering { tried: 0, waiting: None, random }
+        MasterRetry { tried: 0, waiting: None, random }
     }
 
     /// A time of its own, at least a millisecond and at most `longest`.
@@ -72,29 +72,29 @@ impl Ensemble {
     /// An observer that has lost its leader waits before it looks for one. True if it does.
     pub(super) fn waits_to_elect(&mut self, now: Now) -> bool {
         let delay = self.config.observing.election_delay;
-        if !self.is_observer() || self.term <= 1 || delay == 0 {
+        if !self.is_observer() || self.search_id <= 1 || delay == 0 {
             return false;
         }
-        let until = now.mono.after(self.wandering.some_time(delay));
-        self.wandering.waiting = Some((until, Then::Elect));
+        let until = now.mono.after(self.master_retry.some_time(delay));
+        self.master_retry.waiting = Some((until, AfterWait::Elect));
         true
     }
 
     /// Whom to follow now that this one leads. Every observer has an order of its own.
-    fn next_master(&mut self, leader: ServerId) -> (LearnerMaster, bool) {
+    fn next_master(&mut self, leader: ServerId) -> (DialTarget, bool) {
         let observing = self.config.observing;
         let voters = self.config.membership.voters().filter(|voter| *voter != leader);
         let mut masters: Vec<ServerId> = voters.collect();
         if !observing.masters || masters.is_empty() {
-            return (LearnerMaster::Leader(leader), true);
+            return (DialTarget::Leader(leader), true);
         }
         // Rotated by this server's number, observers spread over all of them.
         let start = self.me.0.unsigned_abs() as usize % masters.len();
         masters.rotate_left(start);
-        let at = self.wandering.tried % masters.len();
-        let begins_again = at == 0 && self.wandering.tried > 0;
-        self.wandering.tried += 1;
-        (LearnerMaster::Follower(masters[at]), begins_again)
+        let at = self.master_retry.tried % masters.len();
+        let begins_again = at == 0 && self.master_retry.tried > 0;
+        self.master_retry.tried += 1;
+        (DialTarget::Follower(masters[at]), begins_again)
     }
 }
 
@@ -114,7 +114,7 @@ impl Ensemble {
             non_voting_followers,
             pending_syncs,
             master: self.master.filter(|_| self.is_observer()),
-            serves_since: self.chronicle.serves_since(),
+            serves_since: self.election_history.serves_since(),
         }
     }
 }
@@ -127,9 +127,9 @@ impl Server {
         let (to, may_wait) = if ensemble.is_observer() {
             ensemble.next_master(leader)
         } else {
-            (LearnerMaster::Leader(leader), false)
+            (DialTarget::Leader(leader), false)
         };
-        let (LearnerMaster::Leader(master) | LearnerMaster::Follower(master)) = to;
+        let (DialTarget::Leader(master) | DialTarget::Follower(master)) = to;
         ensemble.master = Some(master);
         let delay = match (may_wait, core::mem::take(&mut ensemble.is_outside)) {
             (true, _) => ensemble.config.observing.reconnect_delay,
@@ -137,22 +137,22 @@ impl Server {
             (false, false) => 0,
         };
         if delay == 0 {
-            return effects.push(Effect::Dial { term: ensemble.term, to });
+            return effects.push(Effect::Dial { search_id: ensemble.search_id, to });
         }
-        let until = now.mono.after(ensemble.wandering.some_time(delay));
-        ensemble.wandering.waiting = Some((until, Then::Dial(to)));
+        let until = now.mono.after(ensemble.master_retry.some_time(delay));
+        ensemble.master_retry.waiting = Some((until, AfterWait::Dial(to)));
     }
 
     /// An observer's wait may be over.
     pub(super) fn mind_wait(&mut self, now: Now, effects: &mut Vec<Effect>) {
         let Some(ensemble) = &mut self.ensemble else { return };
-        let Some((_, then)) = ensemble.wandering.waiting.filter(|(until, _)| *until <= now.mono) else {
+        let Some((_, then)) = ensemble.master_retry.waiting.filter(|(until, _)| *until <= now.mono) else {
             return;
         };
-        ensemble.wandering.waiting = None;
+        ensemble.master_retry.waiting = None;
         match then {
-            Then::Elect => self.begin_election(now, effects),
-            Then::Dial(to) => effects.push(Effect::Dial { term: ensemble.term, to }),
+            AfterWait::Elect => self.begin_election(now, effects),
+            AfterWait::Dial(to) => effects.push(Effect::Dial { search_id: ensemble.search_id, to }),
         }
     }
 }

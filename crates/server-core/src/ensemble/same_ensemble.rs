@@ -10,9 +10,9 @@ use ostler_proto::{
 };
 
 impl Server {
-    /// Whether a vote is another ensemble's. It is noted, and the connection on which it came is to be closed; nothing
-    /// else comes of it, not even an answer.
-    pub(super) fn refuses(
+    /// Refuses a vote of another ensemble's server: records it, and closes its connection without an answer. Returns
+    /// false if the vote belongs to this ensemble.
+    pub(super) fn refuse_other_ensemble(
         &mut self,
         now: Now,
         from: ServerId,

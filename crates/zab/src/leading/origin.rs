@@ -6,7 +6,7 @@
 
 /// A learner's address beside those that the configuration has for its id, the worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Place {
+pub enum AddressMatch {
     /// It is none of them.
     Elsewhere,
     /// Nothing can be said: a name cannot be looked up, or the id is not in the configuration.
@@ -18,9 +18,9 @@ pub enum Place {
 
 /// What speaks for a learner, the least first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Whence {
+pub struct LearnerOrigin {
     /// Its address.
-    pub place: Place,
+    pub place: AddressMatch,
     /// When it came, there was a connection of the election ports with the server whose id it has: a server hears there
     /// who leads before it comes.
     pub linked: bool,

@@ -1,10 +1,10 @@
 //! Voters whose votes keep an election from its end.
 //!
-//! Anybody can vote in the name of a server that is away, for ever better candidates in ever later rounds, or for one whom
-//! nobody can follow. Such votes are told by what comes of them, wherever they come from: who upsets one election again and
-//! again, or is elected and is not there, is left out for a while, as if it could not be reached. Then the others elect
-//! one of themselves, and once a reign has begun votes change nothing. Nothing that is committed depends on who votes, so
-//! a server that is left out by mistake loses time only.
+//! Anybody can vote in the name of a server that is away: for ever better candidates, in ever later rounds, or for a
+//! candidate that nobody can follow. Such votes are known by their effect, wherever they come from. If a voter disrupts
+//! one election again and again, or is elected and cannot be reached, the election ignores it for a while, as if it were
+//! unreachable. Then the others elect one of themselves. Once a leader is established, votes change nothing. Committed
+//! transactions do not depend on who votes, so a voter that is left out by mistake loses time only.
 
 use super::{Election, Phase};
 use crate::{quorum::Electorate, time::Mono};
@@ -15,23 +15,23 @@ use ostler_proto::{
     planted::{self, Bug},
 };
 
-/// How long who is left out for the first time is not listened to, in milliseconds. Doubles each time.
+/// For how many milliseconds a voter is left out the first time. The time doubles with each further time.
 const LEFT_OUT_MIN: u64 = 2_000;
 const LEFT_OUT_MAX: u64 = 8_000;
 /// Each has a few candidates in a round, and an election a few rounds.
-const UPSETS_OF_ONE: u32 = 10;
-const UPSETS_PER_VOTER: u32 = 2;
+const DISRUPTIONS_OF_ONE: u32 = 10;
+const DISRUPTIONS_PER_VOTER: u32 = 2;
 /// A leader may end just when it is elected.
 const FAILURES_FORGIVEN: u32 = 1;
 
 /// What came of each voter's votes, since it was last followed.
 #[derive(Debug, Default)]
-pub(super) struct Upsets {
-    of: BTreeMap<ServerId, Upset>,
+pub(super) struct DisruptiveVoters {
+    of: BTreeMap<ServerId, Disruptions>,
 }
 
 #[derive(Debug, Default)]
-struct Upset {
+struct Disruptions {
     /// In this search for a leader.
     count: u32,
     /// It was elected and was not there.
@@ -40,7 +40,7 @@ struct Upset {
     until: Option<Mono>,
 }
 
-impl Upset {
+impl Disruptions {
     fn leave_out(&mut self, now: Mono) {
         let time = LEFT_OUT_MIN << self.times_left_out.min(8);
         self.until = Some(now.after(time.min(LEFT_OUT_MAX)));
@@ -49,7 +49,7 @@ impl Upset {
     }
 }
 
-impl Upsets {
+impl DisruptiveVoters {
     pub(super) fn is_left_out(&self, now: Mono, server: ServerId) -> bool {
         if planted::is(Bug::FalseVotesCount) {
             return false;
@@ -64,7 +64,7 @@ impl Upsets {
 
     /// A vote has changed what this server backs, or its round. True if its sender is to be left out from now on.
     fn count(&mut self, now: Mono, from: ServerId, candidate: Candidate, voters: usize) -> bool {
-        let mut limit = UPSETS_OF_ONE + UPSETS_PER_VOTER * voters as u32;
+        let mut limit = DISRUPTIONS_OF_ONE + DISRUPTIONS_PER_VOTER * voters as u32;
         if candidate.id != from {
             // It may pass on what it has heard: who says it first is to be left out first.
             limit *= 2;
@@ -91,13 +91,13 @@ impl Election {
     /// Whom this server has elected was not there to be followed.
     pub fn failed(&mut self, now: Mono, leader: ServerId) {
         if leader != self.me {
-            self.upsets.failed(now, leader);
+            self.disruptive.failed(now, leader);
         }
     }
 
     /// A server has shown that it is there and takes its part: it leads this one, or follows it.
-    pub fn vindicated(&mut self, server: ServerId) {
-        self.upsets.of.remove(&server);
+    pub fn forgive(&mut self, server: ServerId) {
+        self.disruptive.of.remove(&server);
     }
 
     /// A voter's vote has upset this election. True if that was once too often: it begins anew without that voter.
@@ -110,21 +110,21 @@ impl Election {
     ) -> bool {
         // Anybody may connect with any number.
         let voters = electorate.voters();
-        if !voters.contains(&from) || !self.upsets.count(now, from, candidate, voters.len()) {
+        if !voters.contains(&from) || !self.disruptive.count(now, from, candidate, voters.len()) {
             return false;
         }
-        let upsets = &self.upsets;
+        let disruptive = &self.disruptive;
         let Phase::Looking(looking) = &mut self.phase else { return false };
         self.round += 1;
         looking.ballots.clear();
-        looking.present.retain(|server, _| !upsets.is_left_out(now, *server));
-        looking.elsewhere.retain(|server, _| !upsets.is_left_out(now, *server));
+        looking.present.retain(|server, _| !disruptive.is_left_out(now, *server));
+        looking.elsewhere.retain(|server, _| !disruptive.is_left_out(now, *server));
         (looking.proposal, looking.settle_until) = (looking.own, None);
         true
     }
 
     /// Voters that are left out at the moment.
     pub fn left_out(&self, now: Mono) -> Vec<ServerId> {
-        self.upsets.of.keys().copied().filter(|server| self.upsets.is_left_out(now, *server)).collect()
+        self.disruptive.of.keys().copied().filter(|server| self.disruptive.is_left_out(now, *server)).collect()
     }
 }

@@ -10,10 +10,10 @@ use ostler_zab::Mono;
 /// Server 2 of three, which has nothing, and has heard that 3 has something.
 fn without_a_voice() -> Hand {
     let mut hand = Hand::looking();
-    hand.election.set_fresh(true);
+    hand.election.set_without_history(true);
     hand.election.look(Mono(0), Some(candidate(0, 0, 2)), &hand.electorate, &mut hand.out);
     hand.hear(3, Looking, 4, (1, 5, 3));
-    assert!(hand.election.has_no_voice());
+    assert!(hand.election.has_no_vote());
     hand
 }
 
@@ -25,12 +25,12 @@ fn it_has_a_voice_again_once_all_say_that_they_have_nothing() {
     {
         let mut hand = without_a_voice();
         hand.hear(3, Looking, 4, (0, 0, 3));
-        assert!(hand.election.has_no_voice(), "nothing is known of 1");
+        assert!(hand.election.has_no_vote(), "nothing is known of 1");
         let (candidate, config) = (Some(Candidate { epoch, zxid, id: ServerId(1) }), String::new());
         let vote = Notification { state: Looking, candidate, round: 4, version: 2, config };
         hand.out.clear();
         hand.election.notified(Mono(3), ServerId(1), &vote, &hand.electorate, &mut hand.out);
-        assert_eq!(hand.election.has_no_voice(), is_something, "{epoch:?}, {zxid}");
+        assert_eq!(hand.election.has_no_vote(), is_something, "{epoch:?}, {zxid}");
     }
 }
 
@@ -39,7 +39,7 @@ fn its_first_vote_with_a_voice_is_for_the_best_of_the_latest_round() {
     let mut hand = without_a_voice();
     hand.hear(1, Looking, 2, (0, 0, 1));
     hand.hear(3, Looking, 5, (0, 0, 3));
-    assert!(!hand.election.has_no_voice());
+    assert!(!hand.election.has_no_vote());
     assert_eq!(hand.election.round(), 5);
     assert_eq!(hand.sent().first(), Some(&(1, 3)));
     hand.look_until(2_000);

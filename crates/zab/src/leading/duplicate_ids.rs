@@ -1,6 +1,6 @@
 //! Two learners with one id, and learners without number.
 
-use super::{Leading, LeadingOutput, Learner, LearnerStage, Refusal, Stage, Whence};
+use super::{Leading, LeadingOutput, Learner, LearnerStage, Refusal, Stage, LearnerOrigin};
 use crate::time::Mono;
 use alloc::vec::Vec;
 use ostler_proto::id::ServerId;
@@ -22,11 +22,11 @@ impl Leading {
         &mut self,
         now: Mono,
         id: ServerId,
-        whence: Whence,
+        origin: LearnerOrigin,
         out: &mut Vec<LeadingOutput>,
     ) -> Option<Refusal> {
         let (link, rival) = self.learners.iter().find(|(_, of)| of.id == id)?;
-        if !gives_way(now, rival, whence) {
+        if !gives_way(now, rival, origin) {
             return Some(Refusal::SameId);
         }
         let link = *link;
@@ -49,10 +49,10 @@ impl Leading {
     }
 }
 
-fn gives_way(now: Mono, rival: &Learner, newcomer: Whence) -> bool {
+fn gives_way(now: Mono, rival: &Learner, newcomer: LearnerOrigin) -> bool {
     use LearnerStage::{EpochSent, Greeted, Syncing};
     // Who waits for this leader cannot come further by itself.
     let stands = matches!(rival.stage, EpochSent | Syncing | Greeted);
-    newcomer > rival.whence
-        || (newcomer == rival.whence && stands && rival.moved.after(GIVES_WAY_AFTER) <= now)
+    newcomer > rival.origin
+        || (newcomer == rival.origin && stands && rival.moved.after(GIVES_WAY_AFTER) <= now)
 }

@@ -7,9 +7,9 @@ const SAID_AGAIN_AFTER: Duration = Duration::from_secs(60);
 
 /// Whether something is to be said again.
 #[derive(Debug, Default)]
-pub(crate) struct Said(Option<Instant>);
+pub(crate) struct LogThrottle(Option<Instant>);
 
-impl Said {
+impl LogThrottle {
     /// Takes the turn to say it; `false` if the last one was a short while ago.
     pub(crate) fn take_turn(&mut self) -> bool {
         let is_due = self.0.is_none_or(|at| at.elapsed() >= SAID_AGAIN_AFTER);

@@ -8,21 +8,21 @@ use alloc::{
     vec::Vec,
 };
 use ostler_proto::{id::ServerId, quorum_packet::Packet};
-use ostler_zab::leading::{FromLearner, LinkId, Place, Whence};
+use ostler_zab::leading::{FromLearner, LinkId, AddressMatch, LearnerOrigin};
 
 const EARLY_MAX: usize = 100;
 
 /// A learner that calls before this server leads.
 #[derive(Debug)]
-pub(super) struct Early {
+pub(super) struct PendingLearner {
     pub(super) link: LinkId,
     pub(super) info: FromLearner,
-    pub(super) whence: Whence,
+    pub(super) origin: LearnerOrigin,
     /// Of the configuration that it has in force.
     pub(super) config_version: u64,
 }
 
-impl Early {
+impl PendingLearner {
     pub(super) fn server(&self) -> Option<ServerId> {
         match self.info {
             FromLearner::Info { id, .. } => Some(id),
@@ -33,16 +33,16 @@ impl Early {
 
 /// Who calls.
 #[derive(Debug, Default)]
-pub(super) struct Callers {
-    early: Vec<Early>,
+pub(super) struct PendingLearners {
+    early: Vec<PendingLearner>,
     /// Where learners' connections come from, beside the configuration.
-    places: BTreeMap<LinkId, Place>,
+    places: BTreeMap<LinkId, AddressMatch>,
     /// Servers with which there is a connection of the election ports.
     linked: BTreeSet<ServerId>,
 }
 
-impl Callers {
-    pub(super) fn comes_from(&mut self, link: LinkId, place: Place) {
+impl PendingLearners {
+    pub(super) fn comes_from(&mut self, link: LinkId, place: AddressMatch) {
         self.places.insert(link, place);
     }
 
@@ -64,28 +64,28 @@ impl Callers {
         self.linked.contains(&server)
     }
 
-    pub(super) fn whence(&self, link: LinkId, server: ServerId) -> Whence {
+    pub(super) fn origin(&self, link: LinkId, server: ServerId) -> LearnerOrigin {
         let place = self.places.get(&link).copied().unwrap_or_default();
-        Whence { place, linked: self.linked.contains(&server) }
+        LearnerOrigin { place, linked: self.linked.contains(&server) }
     }
 
-    pub(super) fn take_early(&mut self) -> Vec<Early> {
+    pub(super) fn take_early(&mut self) -> Vec<PendingLearner> {
         core::mem::take(&mut self.early)
     }
 
     /// Those whose connections are to be closed, as what they wait for will not be.
-    pub(super) fn drop_early(&mut self, in_vain: impl Fn(&Early) -> bool) -> Vec<LinkId> {
+    pub(super) fn drop_early(&mut self, in_vain: impl Fn(&PendingLearner) -> bool) -> Vec<LinkId> {
         self.early.extract_if(.., |early| in_vain(early)).map(|early| early.link).collect()
     }
 
     /// One more, unless another one with its id is there for which more speaks. The connection that is to be closed for
     /// it, if one is.
-    fn note_early(&mut self, new: Early, votes: impl Fn(ServerId) -> bool) -> Option<LinkId> {
+    fn note_early(&mut self, new: PendingLearner, votes: impl Fn(ServerId) -> bool) -> Option<LinkId> {
         let id = new.server();
         let rival = self.early.iter().position(|early| early.server() == id);
-        let has_vote = |early: &Early| early.server().is_some_and(&votes);
+        let has_vote = |early: &PendingLearner| early.server().is_some_and(&votes);
         let gives_way = match rival {
-            Some(rival) if self.early[rival].whence > new.whence => return Some(new.link),
+            Some(rival) if self.early[rival].origin > new.origin => return Some(new.link),
             Some(rival) => Some(rival),
             None if self.early.len() < EARLY_MAX => None,
             None if !has_vote(&new) => return Some(new.link),
@@ -109,10 +109,10 @@ impl Ensemble {
     }
 
     /// Where a connection comes from, beside what the configuration says of its server.
-    pub(super) fn whence(&self, link: LinkId, said: FromLearner) -> Whence {
+    pub(super) fn origin(&self, link: LinkId, said: FromLearner) -> LearnerOrigin {
         match said {
-            FromLearner::Info { id, .. } => self.callers.whence(link, id),
-            _ => Whence::default(),
+            FromLearner::Info { id, .. } => self.pending_learners.origin(link, id),
+            _ => LearnerOrigin::default(),
         }
     }
 }
@@ -124,9 +124,9 @@ impl Server {
         self.ensemble.as_ref().is_some_and(|ensemble| ensemble.has_joined(link))
     }
 
-    pub(crate) fn learner_from(&mut self, link: LinkId, place: Place) {
+    pub(crate) fn learner_from(&mut self, link: LinkId, place: AddressMatch) {
         if let Some(ensemble) = &mut self.ensemble {
-            ensemble.callers.comes_from(link, place);
+            ensemble.pending_learners.comes_from(link, place);
         }
     }
 
@@ -134,12 +134,12 @@ impl Server {
         let Some(ensemble) = &mut self.ensemble else { return };
         let said = learner_info(packet, ensemble.config.membership.version);
         let early = said.map(|(info, config_version)| {
-            let whence = ensemble.whence(link, info);
-            Early { link, info, whence, config_version }
+            let origin = ensemble.origin(link, info);
+            PendingLearner { link, info, origin, config_version }
         });
         let is_called_back = |id| ensemble.election.is_called_back(id);
         let closed = match early.filter(|early| !early.server().is_some_and(is_called_back)) {
-            Some(early) => ensemble.callers.note_early(early, |server| ensemble.electorate.votes(server)),
+            Some(early) => ensemble.pending_learners.note_early(early, |server| ensemble.electorate.votes(server)),
             None => Some(link),
         };
         effects.extend(closed.map(Effect::HangUp));
@@ -151,10 +151,10 @@ mod tests {
     use super::*;
     use ostler_proto::id::Epoch;
 
-    fn early(link: u64, id: i64, place: Place) -> Early {
+    fn early(link: u64, id: i64, place: AddressMatch) -> PendingLearner {
         let info = FromLearner::Info { id: ServerId(id), observer: false, accepted: Epoch(0) };
-        let whence = Whence { place, linked: true };
-        Early { link: LinkId(link), info, whence, config_version: 0 }
+        let origin = LearnerOrigin { place, linked: true };
+        PendingLearner { link: LinkId(link), info, origin, config_version: 0 }
     }
 
     fn votes(server: ServerId) -> bool {
@@ -163,22 +163,22 @@ mod tests {
 
     #[test]
     fn of_two_with_one_id_the_one_stays_for_which_more_speaks() {
-        let mut callers = Callers::default();
-        assert_eq!(callers.note_early(early(1, 2, Place::Elsewhere), votes), None);
-        assert_eq!(callers.note_early(early(2, 2, Place::AtHome), votes), Some(LinkId(1)));
-        assert_eq!(callers.note_early(early(3, 2, Place::Unclear), votes), Some(LinkId(3)));
-        assert_eq!(callers.note_early(early(4, 2, Place::AtHome), votes), Some(LinkId(2)), "it comes again");
-        assert_eq!(callers.take_early().len(), 1);
+        let mut pending_learners = PendingLearners::default();
+        assert_eq!(pending_learners.note_early(early(1, 2, AddressMatch::Elsewhere), votes), None);
+        assert_eq!(pending_learners.note_early(early(2, 2, AddressMatch::AtHome), votes), Some(LinkId(1)));
+        assert_eq!(pending_learners.note_early(early(3, 2, AddressMatch::Unclear), votes), Some(LinkId(3)));
+        assert_eq!(pending_learners.note_early(early(4, 2, AddressMatch::AtHome), votes), Some(LinkId(2)), "it comes again");
+        assert_eq!(pending_learners.take_early().len(), 1);
     }
 
     #[test]
     fn a_crowd_keeps_no_voter_out() {
-        let mut callers = Callers::default();
+        let mut pending_learners = PendingLearners::default();
         for id in 10..10 + EARLY_MAX as i64 {
-            assert_eq!(callers.note_early(early(id as u64, id, Place::AtHome), votes), None);
+            assert_eq!(pending_learners.note_early(early(id as u64, id, AddressMatch::AtHome), votes), None);
         }
-        assert_eq!(callers.note_early(early(999, 999, Place::AtHome), votes), Some(LinkId(999)));
-        assert_eq!(callers.note_early(early(2, 2, Place::Elsewhere), votes), Some(LinkId(10)));
-        assert_eq!(callers.take_early().len(), EARLY_MAX);
+        assert_eq!(pending_learners.note_early(early(999, 999, AddressMatch::AtHome), votes), Some(LinkId(999)));
+        assert_eq!(pending_learners.note_early(early(2, 2, AddressMatch::Elsewhere), votes), Some(LinkId(10)));
+        assert_eq!(pending_learners.take_early().len(), EARLY_MAX);
     }
 }

@@ -3,30 +3,30 @@
 use ostler_proto::id::{Epoch, ServerId, Zxid};
 use ostler_zab::{
     Electorate, Mono, Quorum,
-    leading::{FromLearner, Leading, LeadingOutput, LeadingTiming, LinkId, Standing},
+    leading::{FromLearner, Leading, LeadingOutput, LeadingTiming, LinkId, DurableState},
 };
 
 pub(crate) const TIMING: LeadingTiming = LeadingTiming { init: 1000, sync: 500 };
-pub(crate) const OWN: Standing =
-    Standing { accepted: Epoch(4), current: Epoch(3), last: Zxid(0x3_0000_0009) };
+pub(crate) const OWN: DurableState =
+    DurableState { accepted: Epoch(4), current: Epoch(3), last: Zxid(0x3_0000_0009) };
 
 /// Server 3 of three leads; link n is server n.
-pub(crate) struct Reign {
+pub(crate) struct Epoch {
     pub(crate) leading: Leading,
     pub(crate) now: u64,
     out: Vec<LeadingOutput>,
 }
 
-impl Reign {
-    pub(crate) fn new(voters: &[i64]) -> Reign {
-        Reign::with_accepted(voters, OWN.accepted)
+impl Epoch {
+    pub(crate) fn new(voters: &[i64]) -> Epoch {
+        Epoch::with_accepted(voters, OWN.accepted)
     }
 
-    pub(crate) fn with_accepted(voters: &[i64], accepted: Epoch) -> Reign {
+    pub(crate) fn with_accepted(voters: &[i64], accepted: Epoch) -> Epoch {
         let electorate = Electorate::of(Quorum::majority(voters.iter().copied().map(ServerId)));
-        let (own, mut out) = (Standing { accepted, ..OWN }, Vec::new());
+        let (own, mut out) = (DurableState { accepted, ..OWN }, Vec::new());
         let leading = Leading::new(Mono(0), ServerId(3), own, electorate, TIMING, &mut out);
-        Reign { leading, now: 0, out }
+        Epoch { leading, now: 0, out }
     }
 
     pub(crate) fn took(&mut self) -> Vec<LeadingOutput> {
@@ -66,15 +66,15 @@ impl Reign {
     }
 
     /// With server 1 as follower.
-    pub(crate) fn established() -> Reign {
-        let mut reign = Reign::new(&[1, 2, 3]);
-        reign.greet(1, 4);
-        reign.accepted_saved();
-        reign.hear(1, ack_epoch(3, 5));
-        reign.hear(1, FromLearner::Ack(begin(5)));
-        reign.current_saved();
-        assert!(reign.leading.is_established());
-        reign
+    pub(crate) fn established() -> Epoch {
+        let mut epoch = Epoch::new(&[1, 2, 3]);
+        epoch.greet(1, 4);
+        epoch.accepted_saved();
+        epoch.hear(1, ack_epoch(3, 5));
+        epoch.hear(1, FromLearner::Ack(begin(5)));
+        epoch.current_saved();
+        assert!(epoch.leading.is_established());
+        epoch
     }
 }
 

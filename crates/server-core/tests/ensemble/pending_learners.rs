@@ -12,11 +12,11 @@ use ostler_proto::{
     stat::ExtendedTypes,
 };
 use ostler_server_core::{
-    Effect, Input, LearnerMaster, PeerMessage,
-    ensemble::{MemberMode, chronicle::Why},
+    Effect, Input, DialTarget, PeerMessage,
+    ensemble::{MemberMode, election_history::Why},
 };
 use ostler_tree::Tree;
-use ostler_zab::leading::{LinkId, Place};
+use ostler_zab::leading::{LinkId, AddressMatch};
 
 /// Learners that a server keeps waiting while it looks for a leader.
 const EARLY_MAX: u64 = 100;
@@ -59,13 +59,13 @@ fn some_learners_may_come_before_this_server_leads_and_no_more() {
 #[test]
 fn of_two_callers_with_one_id_the_one_stays_for_which_more_speaks() {
     let mut member = looking();
-    let mut comes = |link: u64, place: Place| {
+    let mut comes = |link: u64, place: AddressMatch| {
         member.step(Input::LearnerFrom { link: LinkId(link), place });
         calls(&mut member, 2, link);
     };
-    comes(10, Place::Elsewhere);
-    comes(11, Place::AtHome);
-    comes(12, Place::Elsewhere);
+    comes(10, AddressMatch::Elsewhere);
+    comes(11, AddressMatch::AtHome);
+    comes(12, AddressMatch::Elsewhere);
     let gone = |member: &Member, links: &[u64]| -> Vec<bool> {
         links.iter().map(|link| member.has_hung_up(LinkId(*link))).collect()
     };
@@ -82,7 +82,7 @@ fn of_two_callers_with_one_id_the_one_stays_for_which_more_speaks() {
 
 /// It has elected this server in a round before the present one: it will hear that it has to look again.
 #[test]
-fn who_follows_a_reign_of_before_is_sent_away_whether_its_vote_comes_first_or_its_call() {
+fn who_follows_an_epoch_of_before_is_sent_away_whether_its_vote_comes_first_or_its_call() {
     for calls_first in [true, false] {
         let mut member = looking();
         let own = member.vote();
@@ -140,9 +140,9 @@ fn a_learner_that_came_early_and_is_gone_is_none() {
     assert_eq!(member.server.quorum().unwrap().learners.all, 1);
 }
 
-fn last_dial(member: &Member) -> Option<(u64, LearnerMaster)> {
+fn last_dial(member: &Member) -> Option<(u64, DialTarget)> {
     member.effects.iter().rev().find_map(|effect| match effect {
-        Effect::Dial { term, to } => Some((*term, *to)),
+        Effect::Dial { search_id, to } => Some((*search_id, *to)),
         _ => None,
     })
 }
@@ -162,20 +162,20 @@ fn elects_three(member: &mut Member) -> u64 {
     let before = last_dial(member);
     votes_for_three(member);
     assert_ne!(last_dial(member), before, "it is not elected");
-    let (term, to) = last_dial(member).unwrap();
-    assert_eq!(to, LearnerMaster::Leader(ServerId(3)));
-    term
+    let (search_id, to) = last_dial(member).unwrap();
+    assert_eq!(to, DialTarget::Leader(ServerId(3)));
+    search_id
 }
 
 #[test]
 fn a_connection_to_a_leader_of_another_search_is_closed() {
     let mut member = looking();
-    let term = elects_three(&mut member);
-    member.step(Input::LeaderLink { term: term + 1, link: LinkId(1) });
+    let search_id = elects_three(&mut member);
+    member.step(Input::LeaderLink { search_id: search_id + 1, link: LinkId(1) });
     assert!(member.has_hung_up(LinkId(1)), "of another search");
-    member.step(Input::LeaderLink { term, link: LinkId(2) });
+    member.step(Input::LeaderLink { search_id, link: LinkId(2) });
     assert!(!member.has_hung_up(LinkId(2)));
-    member.step(Input::LeaderLink { term, link: LinkId(3) });
+    member.step(Input::LeaderLink { search_id, link: LinkId(3) });
     assert!(member.has_hung_up(LinkId(3)), "it has one");
     assert!(!member.has_hung_up(LinkId(2)));
 }
@@ -184,15 +184,15 @@ fn a_connection_to_a_leader_of_another_search_is_closed() {
 fn that_a_leader_cannot_be_reached_counts_while_it_is_dialled() {
     let searches = |member: &Member| member.server.elections().unwrap().searches.len();
     let mut member = looking();
-    let term = elects_three(&mut member);
-    member.step(Input::LeaderUnreachable { term: term + 1 });
+    let search_id = elects_three(&mut member);
+    member.step(Input::LeaderUnreachable { search_id: search_id + 1 });
     assert_eq!(searches(&member), 1, "of another search");
-    member.step(Input::LeaderLink { term, link: LinkId(2) });
-    member.step(Input::LeaderUnreachable { term });
+    member.step(Input::LeaderLink { search_id, link: LinkId(2) });
+    member.step(Input::LeaderUnreachable { search_id });
     assert_eq!(searches(&member), 1, "it is connected");
     let mut member = looking();
-    let term = elects_three(&mut member);
-    member.step(Input::LeaderUnreachable { term });
+    let search_id = elects_three(&mut member);
+    member.step(Input::LeaderUnreachable { search_id });
     assert_eq!(searches(&member), 2);
 }
 
@@ -202,22 +202,22 @@ fn a_leader_whose_election_port_is_connected_may_open_its_quorum_port_late() {
     let searches = |member: &Member| member.server.elections().unwrap().searches.len();
     let mut member = looking();
     member.step(Input::ElectionLink { peer: ServerId(3), up: true });
-    let term = elects_three(&mut member);
+    let search_id = elects_three(&mut member);
     for _ in 0..2 {
         member.passes(1_000);
         let before = dials(&member);
-        member.step(Input::LeaderUnreachable { term });
+        member.step(Input::LeaderUnreachable { search_id });
         assert_eq!((dials(&member), searches(&member)), (before + 1, 1));
     }
     member.step(Input::ElectionLink { peer: ServerId(3), up: false });
-    member.step(Input::LeaderUnreachable { term });
+    member.step(Input::LeaderUnreachable { search_id });
     assert_eq!(searches(&member), 2, "it is gone");
 
     let mut member = looking();
     member.step(Input::ElectionLink { peer: ServerId(3), up: true });
-    let term = elects_three(&mut member);
+    let search_id = elects_three(&mut member);
     member.passes(5_000);
-    member.step(Input::LeaderUnreachable { term });
+    member.step(Input::LeaderUnreachable { search_id });
     assert_eq!(searches(&member), 2, "it has had its time");
 }
 
@@ -226,8 +226,8 @@ fn a_leader_whose_election_port_is_connected_may_open_its_quorum_port_late() {
 fn a_leader_that_was_not_there_twice_is_not_elected_at_once() {
     let mut member = looking();
     for _ in 0..2 {
-        let term = elects_three(&mut member);
-        member.step(Input::LeaderUnreachable { term });
+        let search_id = elects_three(&mut member);
+        member.step(Input::LeaderUnreachable { search_id });
     }
     let before = last_dial(&member);
     votes_for_three(&mut member);
@@ -239,21 +239,21 @@ fn a_leader_that_was_not_there_twice_is_not_elected_at_once() {
 fn a_follower_of_this_server_was_not_away_before() {
     let ensemble = config(&[1, 2, 3], at(1, 0));
     let mut member = looking();
-    let term = elects_three(&mut member);
-    member.step(Input::LeaderUnreachable { term });
-    member.reigns_with(&[2, 3], &ensemble, 2);
+    let search_id = elects_three(&mut member);
+    member.step(Input::LeaderUnreachable { search_id });
+    member.leads_with(&[2, 3], &ensemble, 2);
     for link in [2, 3] {
         member.loses(LinkId(link));
     }
     member.passes(PATIENCE_MS);
     assert_eq!(member.vote().state, PeerState::Looking);
     for _ in 0..2 {
-        let term = elects_three(&mut member);
-        member.step(Input::LeaderUnreachable { term });
+        let search_id = elects_three(&mut member);
+        member.step(Input::LeaderUnreachable { search_id });
     }
 }
 
-/// What was elected will not be: nobody waits for as long as a reign may take to begin.
+/// What was elected will not be: nobody waits for as long as an epoch may take to begin.
 #[test]
 fn a_server_whose_leader_looks_for_one_itself_looks_again() {
     let mut member = looking();
@@ -262,7 +262,7 @@ fn a_server_whose_leader_looks_for_one_itself_looks_again() {
     (vote.state, vote.round) = (PeerState::Looking, vote.round + 1);
     member.step(Input::Vote { from: ServerId(3), notification: vote });
     let searches = member.server.elections().unwrap().searches;
-    assert_eq!(searches.iter().map(|search| search.why).collect::<Vec<_>>(), [Why::Started, Why::Mistaken]);
+    assert_eq!(searches.iter().map(|search| search.why).collect::<Vec<_>>(), [Why::Started, Why::ElectionVoid]);
 }
 
 /// It had data in this election, and has none when it follows: its word says nothing about what may have been committed.

@@ -14,7 +14,7 @@ use ostler_server_core::{
     Input,
     ensemble::{
         MemberMode,
-        chronicle::{Search, Takeover, Why},
+        election_history::{Search, Takeover, Why},
     },
     input::Mono,
 };

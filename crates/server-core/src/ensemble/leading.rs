@@ -1,9 +1,9 @@
 //! The leader's side: learners are brought to its history, then get what it proposes.
 
 use super::{
-    Delayed, Held, Role, Step,
-    callers::Early,
-    chronicle::Why,
+    Delayed, GatedAct, Role, Step,
+    pending_learners::PendingLearner,
+    election_history::Why,
     peer_says,
     reconfig::{is_reconfig, knows_enough},
 };
@@ -39,9 +39,9 @@ impl Server {
         let mut out = Vec::new();
         let mut leading = Leading::new(now.mono, ensemble.me, standing, electorate, timing, &mut out);
         leading.had_data(ensemble.had_data.clone());
-        for Early { link, info, whence, config_version } in ensemble.callers.take_early() {
+        for PendingLearner { link, info, origin, config_version } in ensemble.pending_learners.take_early() {
             if knows_enough(config_version, &ensemble.config, false) {
-                leading.heard_from(now.mono, link, whence, info, &mut out);
+                leading.heard_from(now.mono, link, origin, info, &mut out);
             } else {
                 effects.push(Effect::HangUp(link));
             }
@@ -97,7 +97,7 @@ impl Server {
                     effects.push(send(link, Packet::LeaderInfo { epoch, protocol: PROTOCOL_VERSION }));
                 }
                 LeadingOutput::Synchronise { link, last } => self.synchronise(now, link, last, effects),
-                LeadingOutput::Established(epoch) => self.begin_reign(now, epoch, effects),
+                LeadingOutput::Established(epoch) => self.begin_epoch(now, epoch, effects),
                 LeadingOutput::UpToDate(link) => {
                     self.sync_ends(link);
                     self.note_joined(link);
@@ -135,22 +135,22 @@ impl Server {
     }
 
     pub(super) fn save_accepted(&mut self, epoch: Epoch, effects: &mut Vec<Effect>) {
-        let term = self.term();
+        let search_id = self.search_id();
         if let Some(ensemble) = &mut self.ensemble {
             ensemble.accepted = epoch;
         }
         effects.push(Effect::Persist { seq: self.gate.issue(), op: PersistOp::SaveAccepted(epoch) });
-        self.gate.hold(Held::Step { term, step: Step::AcceptedSaved });
+        self.gate.hold(GatedAct::Step { search_id, step: Step::AcceptedSaved });
     }
 
     pub(super) fn save_current(&mut self, epoch: Epoch, effects: &mut Vec<Effect>) {
-        let term = self.term();
+        let search_id = self.search_id();
         if let Some(ensemble) = &mut self.ensemble {
             ensemble.current = epoch;
             ensemble.incomplete = false;
         }
         effects.push(Effect::Persist { seq: self.gate.issue(), op: PersistOp::SaveCurrent(epoch) });
-        self.gate.hold(Held::Step { term, step: Step::CurrentSaved });
+        self.gate.hold(GatedAct::Step { search_id, step: Step::CurrentSaved });
     }
 
     /// The disk has come so far.
@@ -175,7 +175,7 @@ impl Server {
         self.lead(now, out, effects);
     }
 
-    fn begin_reign(&mut self, now: Now, epoch: Epoch, effects: &mut Vec<Effect>) {
+    fn begin_epoch(&mut self, now: Now, epoch: Epoch, effects: &mut Vec<Effect>) {
         let first = Zxid::new(epoch, 0);
         let unserved_ms = self.service_begins(now);
         self.stats.elections.leader_unavailable_ms.add(unserved_ms);
@@ -228,9 +228,9 @@ impl Server {
             if let FromLearner::Info { id, .. } = said {
                 ensemble.election.followed_by(id);
             }
-            let whence = ensemble.whence(link, said);
+            let origin = ensemble.origin(link, said);
             if let Some(leading) = ensemble.leading() {
-                leading.heard_from(now.mono, link, whence, said, &mut out);
+                leading.heard_from(now.mono, link, origin, said, &mut out);
             }
         }
         self.lead(now, out, effects);
@@ -238,7 +238,7 @@ impl Server {
     }
 
     /// Whether a learner can take this server's clients when they come to it. One that cannot would tell them that their
-    /// sessions are gone. Where a reign goes on without it, it stays outside until the passwords are others.
+    /// sessions are gone. Where an epoch goes on without it, it stays outside until the passwords are others.
     pub(super) fn judges_passwords(&self, learner: &LearnerInfo) -> bool {
         let judges = learner.knows_secrets || self.config.passwords.new != NewPasswords::Secret;
         if !judges {
@@ -268,12 +268,12 @@ impl Server {
         let next = after.next().map(|(zxid, _)| *zxid);
         drop(after);
         let planned = plan(peer, reach, before, next);
-        // Where records are missing between two reigns, nothing in the log shows it.
+        // Where records are missing between two epochs, nothing in the log shows it.
         if planned == SyncPlan::AskLog && peer >= ensemble.log_from {
             let through = history.last();
             let tree_at = Some(now.mono.after(ensemble.config.timing.init / 2));
             ensemble.delayed.insert(link, Delayed { peer, then: Vec::new(), tree_at });
-            effects.push(Effect::ReadLog { term: ensemble.term, link, after: peer, through });
+            effects.push(Effect::ReadLog { search_id: ensemble.search_id, link, after: peer, through });
         } else {
             self.send_plan(link, planned, None, effects);
         }
@@ -284,13 +284,13 @@ impl Server {
     pub(crate) fn log_read(
         &mut self,
         link: LinkId,
-        term: u64,
+        search_id: u64,
         read: Option<LogPart>,
         effects: &mut Vec<Effect>,
     ) {
         let applied = self.tree.last_processed();
         let Some(ensemble) = &mut self.ensemble else { return };
-        if ensemble.term != term {
+        if ensemble.search_id != search_id {
             return;
         }
         let Some(delayed) = ensemble.delayed.remove(&link) else { return };
@@ -381,7 +381,7 @@ impl Server {
     fn note_joined(&mut self, link: LinkId) {
         let Some(ensemble) = &mut self.ensemble else { return };
         if let Some(server) = ensemble.learners().and_then(|learners| learners.server_of(link)) {
-            ensemble.election.vindicated(server);
+            ensemble.election.forgive(server);
         }
     }
 

@@ -3,7 +3,7 @@
 //! A server says it with its first packet, as soon as it is connected. So where there are too many, whoever has said
 //! nothing for longest gives way: a crowd that says nothing keeps nobody out, whatever address it shares with a server.
 
-use crate::{descriptors::Caller, said::Said};
+use crate::{descriptors::Caller, log_throttle::LogThrottle};
 use std::{
     collections::{BTreeMap, HashMap},
     net::IpAddr,
@@ -21,11 +21,11 @@ const IN_A_CROWD: Duration = Duration::from_millis(1);
 
 /// Those at one port.
 #[derive(Debug)]
-pub(super) struct Strangers {
+pub(super) struct UnidentifiedPeers {
     port: &'static str,
     there: Mutex<Crowd>,
     /// That there are too many open files is in the log.
-    said_full: Mutex<Said>,
+    said_full: Mutex<LogThrottle>,
 }
 
 #[derive(Debug, Default)]
@@ -46,8 +46,8 @@ struct Same {
 
 /// One of them, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Stranger {
-    among: Arc<Strangers>,
+pub(super) struct UnidentifiedPeer {
+    among: Arc<UnidentifiedPeers>,
     number: u64,
     gives_way: Arc<Notify>,
 }
@@ -94,10 +94,10 @@ impl Crowd {
     }
 }
 
-impl Strangers {
+impl UnidentifiedPeers {
     /// `port` is what it is called in the log.
-    pub(super) fn at(port: &'static str) -> Arc<Strangers> {
-        Arc::new(Strangers { port, there: Mutex::default(), said_full: Mutex::default() })
+    pub(super) fn at(port: &'static str) -> Arc<UnidentifiedPeers> {
+        Arc::new(UnidentifiedPeers { port, there: Mutex::default(), said_full: Mutex::default() })
     }
 
     fn lock(&self) -> MutexGuard<'_, Crowd> {
@@ -106,7 +106,7 @@ impl Strangers {
     }
 
     /// One more has come with this socket. `None` if too many files are open.
-    pub(super) async fn welcome(self: &Arc<Self>, socket: &impl AsRawFd, from: IpAddr) -> Option<Stranger> {
+    pub(super) async fn welcome(self: &Arc<Self>, socket: &impl AsRawFd, from: IpAddr) -> Option<UnidentifiedPeer> {
         if Caller::Peer.is_too_many(socket) {
             if self.said_full.lock().unwrap_or_else(PoisonError::into_inner).take_turn() {
                 tracing::error!(
@@ -124,25 +124,25 @@ impl Strangers {
         Some(stranger)
     }
 
-    fn take(self: &Arc<Self>, from: IpAddr) -> (Stranger, bool) {
+    fn take(self: &Arc<Self>, from: IpAddr) -> (UnidentifiedPeer, bool) {
         let mut there = self.lock();
         let is_crowded = there.make_room(from, self.port);
         let (number, gives_way) = (there.next, Arc::new(Notify::new()));
         there.next += 1;
         there.all.insert(number, (from, gives_way.clone()));
         there.from.entry(from).or_default().count += 1;
-        (Stranger { among: self.clone(), number, gives_way }, is_crowded)
+        (UnidentifiedPeer { among: self.clone(), number, gives_way }, is_crowded)
     }
 }
 
-impl Stranger {
+impl UnidentifiedPeer {
     /// Returns when another one needs the room.
     pub(super) async fn gives_way(&self) {
         self.gives_way.notified().await;
     }
 }
 
-impl Drop for Stranger {
+impl Drop for UnidentifiedPeer {
     fn drop(&mut self) {
         self.among.lock().remove(self.number);
     }
@@ -154,37 +154,37 @@ mod tests {
     use std::pin::pin;
     use std::task::{Context, Waker};
 
-    fn has_to_go(stranger: &Stranger) -> bool {
+    fn has_to_go(stranger: &UnidentifiedPeer) -> bool {
         pin!(stranger.gives_way()).poll(&mut Context::from_waker(Waker::noop())).is_ready()
     }
 
     #[test]
     fn the_oldest_of_too_many_from_one_address_gives_way() {
         let (one, other) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
-        let strangers = Strangers::at("election");
-        let (elsewhere, _) = strangers.take(other);
-        let mut crowd: Vec<_> = (0..FROM_ONE_ADDRESS).map(|_| strangers.take(one).0).collect();
+        let unidentified = UnidentifiedPeers::at("election");
+        let (elsewhere, _) = unidentified.take(other);
+        let mut crowd: Vec<_> = (0..FROM_ONE_ADDRESS).map(|_| unidentified.take(one).0).collect();
         assert!(!crowd.iter().any(has_to_go));
-        let (new, is_crowded) = strangers.take(one);
+        let (new, is_crowded) = unidentified.take(one);
         assert!(is_crowded && !has_to_go(&new) && !has_to_go(&elsewhere));
         assert!(has_to_go(&crowd[0]) && !has_to_go(&crowd[1]));
         // Who has said who it is makes room.
         crowd.pop();
-        assert!(!strangers.take(one).1);
+        assert!(!unidentified.take(one).1);
         drop((crowd, new, elsewhere));
-        let there = strangers.lock();
+        let there = unidentified.lock();
         assert!(there.all.is_empty() && there.from.is_empty());
     }
 
     #[test]
     fn of_too_many_from_many_addresses_one_of_the_largest_crowd_gives_way() {
-        let strangers = Strangers::at("quorum");
+        let unidentified = UnidentifiedPeers::at("quorum");
         let at = |n: usize| IpAddr::from([10, 0, (n >> 8) as u8, n as u8]);
-        let lone: Vec<_> = (0..FROM_ALL - 3).map(|n| strangers.take(at(n)).0).collect();
-        let crowd: Vec<_> = (0..3).map(|_| strangers.take(at(60_000)).0).collect();
-        let (_new, is_crowded) = strangers.take(at(50_000));
+        let lone: Vec<_> = (0..FROM_ALL - 3).map(|n| unidentified.take(at(n)).0).collect();
+        let crowd: Vec<_> = (0..3).map(|_| unidentified.take(at(60_000)).0).collect();
+        let (_new, is_crowded) = unidentified.take(at(50_000));
         assert!(is_crowded && has_to_go(&crowd[0]) && !has_to_go(&crowd[1]));
         assert!(!lone.iter().any(has_to_go));
-        assert_eq!(strangers.lock().all.len(), FROM_ALL);
+        assert_eq!(unidentified.lock().all.len(), FROM_ALL);
     }
 }

@@ -1,4 +1,4 @@
-//! Reigns in which nobody writes: their beginning, a zxid that counts 0, is the last there is.
+//! Epochs in which nobody writes: their beginning, a zxid that counts 0, is the last there is.
 
 use super::{
     courses::{master_of, started},
@@ -10,7 +10,7 @@ use crate::{
     wire,
     world::{Shape, World},
 };
-use ostler_server_core::ensemble::Observing;
+use ostler_server_core::ensemble::ObserverOptions;
 
 const OBSERVER: i64 = 4;
 
@@ -19,12 +19,12 @@ fn leave(world: &mut World, client: usize) {
     assert!(world.answer(client, Intent::Close, wire::close_session()).is_some());
 }
 
-/// A leader brings a follower its tree in an idle reign, and that brings it to an observer, and dies. The other follower
-/// has all that was ever written, and nothing that says that the reign has begun.
+/// A leader brings a follower its tree in an idle epoch, and that brings it to an observer, and dies. The other follower
+/// has all that was ever written, and nothing that says that the epoch has begun.
 #[test]
-fn an_observer_that_has_the_beginning_of_an_idle_reign_is_served_by_every_follower() {
+fn an_observer_that_has_the_beginning_of_an_idle_epoch_is_served_by_every_follower() {
     for seed in 0..10 {
-        let observing = Observing { masters: true, ..Observing::default() };
+        let observing = ObserverOptions { masters: true, ..ObserverOptions::default() };
         let shape = Shape { observers: 1, observing, ..shape(2 * seed) };
         let mut world = started(2 * seed, shape);
         let first_leader = world.leader().unwrap();
@@ -68,9 +68,9 @@ fn an_observer_that_has_the_beginning_of_an_idle_reign_is_served_by_every_follow
     }
 }
 
-/// A client is shown the beginning of an idle reign by its leader. The followers have all that it has seen.
+/// A client is shown the beginning of an idle epoch by its leader. The followers have all that it has seen.
 #[test]
-fn a_client_that_has_seen_the_beginning_of_an_idle_reign_is_served_by_every_follower() {
+fn a_client_that_has_seen_the_beginning_of_an_idle_epoch_is_served_by_every_follower() {
     for seed in 0..10 {
         let mut world = started(seed, shape(seed));
         let leader = world.leader().unwrap();

@@ -26,8 +26,8 @@ pub enum Why {
     Started,
     /// The connection to the leader is gone.
     LeaderGone,
-    /// Whom it had elected does not lead: the others said so before the reign had begun.
-    Mistaken,
+    /// Whom it had elected does not lead: the others said so before the epoch had begun.
+    ElectionVoid,
     /// No connection to the leader could be had.
     LeaderUnreachable,
     /// The leader has said nothing for so long.
@@ -41,7 +41,7 @@ pub enum Why {
     Left(HangUp),
     /// This server led, or was to lead.
     SteppedDown(StepDown),
-    /// The zxids of this server's reign were nearly used up.
+    /// The zxids of this server's epoch were nearly used up.
     CounterFull,
     /// There is a new configuration: another leader, another part of this server, or other voters.
     Reconfigured,
@@ -69,7 +69,7 @@ pub struct Outcome {
     pub role: PeerState,
 }
 
-/// One search for a leader, up to the first commit of the reign that it led to. Each phase has a time once it is over.
+/// One search for a leader, up to the first commit of the epoch that it led to. Each phase has a time once it is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Search {
     /// Why.
@@ -92,7 +92,7 @@ pub struct Search {
     pub discovered: Option<(Mono, Epoch)>,
     /// What a learner had to do beside adding what it lacked.
     pub takeover: Option<(Mono, Takeover)>,
-    /// The reign has begun, and the server takes part in it.
+    /// The epoch has begun, and the server takes part in it.
     pub synchronised: Option<Mono>,
     /// The first transaction that was committed here from then on.
     pub first_commit: Option<(Mono, Zxid)>,
@@ -112,13 +112,13 @@ pub struct Elections {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Chronicle {
+pub(super) struct ElectionHistory {
     searches: VecDeque<Search>,
     /// The last search has come to votes: what the election keeps on record is about it.
     votes: bool,
 }
 
-impl Chronicle {
+impl ElectionHistory {
     fn begin(&mut self, search: Search) {
         if self.searches.len() == KEPT {
             self.searches.pop_front();
@@ -181,9 +181,9 @@ impl Ensemble {
         let role = match (leader == self.me, self.is_observer()) {
             (true, _) => PeerState::Leading,
             (false, false) => PeerState::Following,
-            (false, true) => PeerState::Observing,
+            (false, true) => PeerState::ObserverOptions,
         };
-        if let Some(search) = self.chronicle.current() {
+        if let Some(search) = self.election_history.current() {
             search.elected = Some(Outcome { at, leader, role });
         }
     }
@@ -199,12 +199,12 @@ impl Server {
             _ => None,
         };
         // The next election begins a record of its own.
-        if ensemble.chronicle.votes
-            && let Some(last) = ensemble.chronicle.current()
+        if ensemble.election_history.votes
+            && let Some(last) = ensemble.election_history.current()
         {
             last.votes = ensemble.election.record().clone();
         }
-        ensemble.chronicle.begin(Search {
+        ensemble.election_history.begin(Search {
             why,
             began: now,
             before: ensemble.leader,
@@ -224,8 +224,8 @@ impl Server {
         let Some(ensemble) = &mut self.ensemble else { return };
         match output {
             // A quorum has promised to follow no earlier epoch.
-            LeadingOutput::SaveCurrent(epoch) => ensemble.chronicle.discovered(now.mono, *epoch),
-            LeadingOutput::Established(_) => ensemble.chronicle.synchronised(now.mono),
+            LeadingOutput::SaveCurrent(epoch) => ensemble.election_history.discovered(now.mono, *epoch),
+            LeadingOutput::Established(_) => ensemble.election_history.synchronised(now.mono),
             _ => {}
         }
     }
@@ -234,25 +234,25 @@ impl Server {
         let Some(ensemble) = &mut self.ensemble else { return };
         let at = now.mono;
         match output {
-            LearningOutput::AckEpoch { .. } => ensemble.chronicle.discovered(at, ensemble.accepted),
-            LearningOutput::Truncate(to) => ensemble.chronicle.takeover(at, Takeover::Truncated(*to)),
-            LearningOutput::Install(of) => ensemble.chronicle.takeover(at, Takeover::Snapshot(*of)),
-            LearningOutput::Serve(_) => ensemble.chronicle.synchronised(at),
+            LearningOutput::AckEpoch { .. } => ensemble.election_history.discovered(at, ensemble.accepted),
+            LearningOutput::Truncate(to) => ensemble.election_history.takeover(at, Takeover::Truncated(*to)),
+            LearningOutput::Install(of) => ensemble.election_history.takeover(at, Takeover::Snapshot(*of)),
+            LearningOutput::Serve(_) => ensemble.election_history.synchronised(at),
             _ => {}
         }
     }
 
     pub(crate) fn note_commit(&mut self, now: Now, zxid: Zxid) {
         if let Some(ensemble) = &mut self.ensemble {
-            ensemble.chronicle.committed(now.mono, zxid);
+            ensemble.election_history.committed(now.mono, zxid);
         }
     }
 
     /// This member's last elections; `None` for a lone server.
     pub fn elections(&self) -> Option<Elections> {
         let ensemble = self.ensemble.as_ref()?;
-        let mut searches: Vec<Search> = ensemble.chronicle.searches.iter().cloned().collect();
-        if let Some(last) = searches.last_mut().filter(|_| ensemble.chronicle.votes) {
+        let mut searches: Vec<Search> = ensemble.election_history.searches.iter().cloned().collect();
+        if let Some(last) = searches.last_mut().filter(|_| ensemble.election_history.votes) {
             last.votes = ensemble.election.record().clone();
         }
         Some(Elections {
@@ -266,7 +266,7 @@ impl Server {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Observing;
+    use super::super::ObserverOptions;
     use super::*;
     use crate::{CoreConfig, Effect, EnsembleConfig, Input, PersistOp};
     use alloc::{format, string::String};
@@ -276,7 +276,7 @@ mod tests {
     };
     use ostler_tree::Tree;
     use ostler_zab::{
-        ElectionTiming, HistoryLimits, ReignLength, election::Happening, leading::LeadingTiming,
+        ElectionTiming, HistoryLimits, EpochLength, election::ElectionEvent, leading::LeadingTiming,
     };
 
     const WALL_MS: i64 = 1_800_000_000_000;
@@ -297,8 +297,8 @@ mod tests {
             timing: LeadingTiming { init: 1_000, sync: 500 },
             refuse_others: true,
             voters_min: 2,
-            observing: Observing::default(),
-            reign: ReignLength::default(),
+            observing: ObserverOptions::default(),
+            epoch: EpochLength::default(),
             history: HistoryLimits { records: 100, bytes: 1 << 20 },
             may_start_empty: false,
             incomplete: false,
@@ -336,7 +336,7 @@ mod tests {
         assert_eq!((search.why, search.began, search.before), (Why::Started, at(10), None));
         let outcome = Outcome { at: Mono(10), leader: ServerId(1), role: PeerState::Leading };
         assert_eq!(search.elected, Some(outcome));
-        assert!(matches!(search.votes.entries[0].what, Happening::Began { round: 1, .. }));
+        assert!(matches!(search.votes.entries[0].what, ElectionEvent::Began { round: 1, .. }));
         let (discovered, epoch) = search.discovered.unwrap();
         assert_eq!(epoch, Epoch(4));
         let synchronised = search.synchronised.unwrap();
@@ -346,7 +346,7 @@ mod tests {
         server.note_commit(at(91), Zxid::new(Epoch(4), 1));
         server.note_commit(at(92), Zxid::new(Epoch(4), 2));
         let first = server.elections().unwrap().searches[0].first_commit;
-        assert_eq!(first, Some((Mono(91), Zxid::new(Epoch(4), 1))), "the first of this reign");
+        assert_eq!(first, Some((Mono(91), Zxid::new(Epoch(4), 1))), "the first of this epoch");
     }
 
     #[test]
@@ -358,7 +358,7 @@ mod tests {
         let searches = server.elections().unwrap().searches;
         assert_eq!(searches[0].elected, None);
         let last = &searches[0].votes.entries.last().unwrap().what;
-        assert_eq!(*last, Happening::Lost { peer: ServerId(3) });
+        assert_eq!(*last, ElectionEvent::Lost { peer: ServerId(3) });
     }
 
     #[test]
@@ -378,7 +378,7 @@ mod tests {
         server.step(at(end + 1), Input::Vote { from: ServerId(4), notification: vote }, &mut effects);
         let is_told = |search: &Search| {
             let last = &search.votes.entries.last().unwrap().what;
-            matches!(last, Happening::ToldOne { to: ServerId(4), state: PeerState::Leading, .. })
+            matches!(last, ElectionEvent::ToldOne { to: ServerId(4), state: PeerState::Leading, .. })
         };
         assert!(is_told(&server.elections().unwrap().searches[0]));
         server.look(at(end + 2), Why::CounterFull, &mut effects);

@@ -1,0 +1,141 @@
+//! The words of `docs/glossary.md`, and names that say what a function does.
+
+use super::sources::SourceFile;
+
+/// Second words for things that have one in the glossary, and turns of phrase that have to be read twice. Each stands in
+/// two parts, so that this file does not complain of itself.
+const REFUSED: [(&str, &str); 16] = [
+    (concat!("rei", "gn"), "epoch, or leadership"),
+    (concat!("rei", "gns"), "leads, or epochs"),
+    (concat!("lone ", "server"), "standalone server"),
+    (concat!("kin", "ship"), "same ensemble"),
+    (concat!("where", "abouts"), "address"),
+    (concat!("like", "ness"), "comparison"),
+    (concat!("chron", "icle"), "election history"),
+    (concat!("new", "comer"), "caller"),
+    (concat!("impos", "tor"), "caller with the id of another"),
+    (concat!("wander", "ing"), "retry of the observer master"),
+    (concat!("when", "ce"), "origin"),
+    (concat!("unless ", "said"), "by default"),
+    (concat!("unless ", "told"), "by default"),
+    (concat!("is told ", "so"), "is informed"),
+    (concat!("are told ", "so"), "are informed"),
+    (concat!("so ", "many"), "the number"),
+];
+/// They say which words are not used.
+const ABOUT_WORDS: [&str; 2] = ["docs/glossary.md", "CHANGELOG.md"];
+
+/// Beginnings of names that ask a question.
+const QUESTIONS: [&str; 9] = ["is_", "are_", "has_", "had_", "may_", "can_", "was_", "takes_", "refuses_"];
+/// What makes an answer have consequences.
+const ACTS: [&str; 2] = ["&mut self", "effects: &mut"];
+
+/// Docs that name nothing.
+const SILENCERS: [&str; 8] = ["What.", "Which.", "Why.", "Who.", "Whom.", "Whose.", "Where.", "When."];
+
+/// What is wrong with a file's words.
+pub(crate) fn check(file: &SourceFile) -> Vec<String> {
+    let mut complaints = Vec::new();
+    if !ABOUT_WORDS.contains(&&*file.name) {
+        for (number, line) in file.text.lines().enumerate() {
+            let line = line.to_lowercase();
+            for (refused, instead) in REFUSED.iter().filter(|(refused, _)| has_word(&line, refused)) {
+                complaints.push(format!(
+                    "{}:{}: \"{refused}\" is not used here: write {instead} (docs/glossary.md)",
+                    file.name,
+                    number + 1
+                ));
+            }
+        }
+    }
+    if file.name.ends_with(".rs") {
+        complaints.extend(questions_that_act(file));
+        complaints.extend(docs_without_content(file));
+    }
+    complaints
+}
+
+/// Whether a word stands in a line by itself, or as a part of a name between underscores.
+fn has_word(line: &str, word: &str) -> bool {
+    let is_letter = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+    line.match_indices(word).any(|(at, _)| {
+        !is_letter(line[..at].chars().next_back()) && !is_letter(line[at + word.len()..].chars().next())
+    })
+}
+
+/// A function whose name asks a question has no effects.
+fn questions_that_act(file: &SourceFile) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for (at, _) in file.text.match_indices("fn ") {
+        let rest = &file.text[at + 3..];
+        let name = rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
+        if !QUESTIONS.iter().any(|question| name.starts_with(question)) {
+            continue;
+        }
+        let signature = rest.split(['{', ';']).next().unwrap_or_default();
+        if let Some(act) = ACTS.iter().find(|act| signature.contains(**act)) {
+            let line = file.text[..at].lines().count().max(1);
+            complaints.push(format!(
+                "{}:{line}: {name} asks a question and takes `{act}`: split the question from the act, or name it by \
+                 what it does",
+                file.name
+            ));
+        }
+    }
+    complaints
+}
+
+fn docs_without_content(file: &SourceFile) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for (number, line) in file.text.lines().enumerate() {
+        let Some(doc) = line.trim_start().strip_prefix("/// ") else { continue };
+        if SILENCERS.iter().any(|word| doc == *word || doc.split_once(' ').is_some_and(|(_, last)| is_of(last, word))) {
+            complaints.push(format!(
+                "{}:{}: \"{doc}\" says nothing: write what it is, when it happens, or in which unit",
+                file.name,
+                number + 1
+            ));
+        }
+    }
+    complaints
+}
+
+/// "To whom." beside "Whom."
+fn is_of(last: &str, word: &str) -> bool {
+    last.eq_ignore_ascii_case(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn complaints(name: &str, text: &str) -> usize {
+        check(&SourceFile { name: name.to_owned(), text: text.to_owned() }).len()
+    }
+
+    #[test]
+    fn second_words_are_found_in_text_and_in_names() {
+        for (word, _) in REFUSED {
+            assert_eq!(complaints("a.md", &format!("A line with {word}, for once.\n")), 1, "{word}");
+            assert_eq!(complaints("a.rs", &format!("fn a_{}_b() {{}}\n", word.replace(' ', " "))), 1, "{word}");
+            assert_eq!(complaints("docs/glossary.md", word), 0);
+        }
+        assert_eq!(complaints("a.rs", concat!("// fo", "reign keys, newcom", "ers")), 0);
+    }
+
+    #[test]
+    fn questions_that_act_are_found() {
+        assert_eq!(complaints("a.rs", "fn is_due(&self) -> bool {\n}\nfn take(&mut self) {}\n"), 0);
+        assert_eq!(complaints("a.rs", "fn is_due(&mut self) -> bool {\n}\n"), 1);
+        assert_eq!(complaints("a.rs", "fn refuses_it(\n    &self,\n    effects: &mut Vec<Effect>,\n) {\n}\n"), 1);
+        assert_eq!(complaints("a.md", "fn is_due(&mut self)"), 0);
+    }
+
+    #[test]
+    fn docs_that_only_silence_a_lint_are_found() {
+        for doc in ["What.", "To whom.", "Of whom.", "Which."] {
+            assert_eq!(complaints("a.rs", &format!("    /// {doc}\n    to: Id,\n")), 1, "{doc}");
+        }
+        assert_eq!(complaints("a.rs", "    /// The server that votes.\n"), 0);
+    }
+}
