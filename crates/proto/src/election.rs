@@ -20,12 +20,12 @@ pub enum PeerState {
     /// It leads.
     Leading = 2,
     /// It follows a leader, and does not vote.
-    ObserverOptions = 3,
+    Observing = 3,
 }
 
 impl PeerState {
     fn from_code(code: i32) -> Option<PeerState> {
-        [PeerState::Looking, PeerState::Following, PeerState::Leading, PeerState::ObserverOptions]
+        [PeerState::Looking, PeerState::Following, PeerState::Leading, PeerState::Observing]
             .into_iter()
             .find(|state| *state as i32 == code)
     }
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_vote_for_nobody_survives_its_bytes() {
-        let nobody = Notification { candidate: None, state: PeerState::ObserverOptions, ..vote() };
+        let nobody = Notification { candidate: None, state: PeerState::Observing, ..vote() };
         let mut bytes = Vec::new();
         nobody.write(&mut bytes);
         assert_eq!(Notification::read(&bytes), Ok(nobody));

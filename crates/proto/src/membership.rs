@@ -1,8 +1,8 @@
 //! Who is in an ensemble: the text that servers keep in files, send each other, and show in `/zookeeper/config`.
 
-mod whereabouts;
+mod host_comparison;
 
-pub use whereabouts::{HostComparison, OtherEnsemble};
+pub use host_comparison::{HostComparison, OtherEnsemble};
 
 use crate::id::ServerId;
 use alloc::{

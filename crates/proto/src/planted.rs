@@ -101,7 +101,11 @@ impl Bug {
             "stale-epoch-accepted",
             "a follower promises an epoch below one that it has promised",
         ),
-        (Bug::ObserverCounts, "observer-counts", "an observer counts where a quorum is gathered for an epoch"),
+        (
+            Bug::ObserverCounts,
+            "observer-counts",
+            "an observer counts where a quorum is gathered for an epoch",
+        ),
         (Bug::MinorityCommits, "minority-commits", "a proposal commits when one server has it"),
         (
             Bug::EpochBeforeSnapshot,

@@ -41,7 +41,9 @@ impl Server {
                     }
                     own = Some(zxid);
                 }
-                GatedAct::Step { search_id: of, step } if of == search_id => self.released(now, step, effects),
+                GatedAct::Step { search_id: of, step } if of == search_id => {
+                    self.released(now, step, effects)
+                }
                 GatedAct::Own { .. } | GatedAct::Step { .. } => {}
             }
         }
@@ -367,7 +369,9 @@ impl Server {
         let applied = self.tree.last_processed();
         while self.syncs.front().is_some_and(|(after, _)| *after <= applied) {
             match self.syncs.pop_front() {
-                Some((_, SyncWaiter::Client(conn) | SyncWaiter::ComeBack(conn))) => self.drain(now, conn, effects),
+                Some((_, SyncWaiter::Client(conn) | SyncWaiter::ComeBack(conn))) => {
+                    self.drain(now, conn, effects)
+                }
                 Some((_, SyncWaiter::Learner(link))) => {
                     effects.push(Effect::ToPeer { link, message: PeerMessage::Packet(Packet::Sync) });
                 }

@@ -3,18 +3,18 @@
 //! What is agreed on stays in one place, whoever leads: `tree` has what is committed, `outstanding` what is
 //! logged after it. An epoch that ends leaves both; only what was prepared and not logged is forgotten.
 
-mod pending_learners;
-pub mod election_history;
 mod config;
+mod dial_target;
+pub mod election_history;
 mod following;
 mod forwarding;
-mod same_ensemble;
-mod dial_target;
+mod leading;
 pub(crate) mod local_sessions;
 mod observer_master;
+mod pending_learners;
 mod read_only;
 mod reconfig;
-mod leading;
+mod same_ensemble;
 
 use crate::{
     config::CoreConfig,
@@ -39,14 +39,14 @@ use ostler_proto::{
 use ostler_tree::{Overlay, Tree};
 use ostler_zab::{
     Election, ElectionOutput, Electorate, History,
-    leading::{FromLearner, Leading, LinkId, DurableState},
+    leading::{DurableState, FromLearner, Leading, LinkId},
     learning::Learning,
 };
 
-use election_history::Why;
 pub use config::EnsembleConfig;
-pub use dial_target::ObserverOptions;
 use dial_target::MasterRetry;
+pub use dial_target::ObserverOptions;
+use election_history::Why;
 pub use local_sessions::LocalSessions;
 use observer_master::ObserverMaster;
 use read_only::ReadOnly;
@@ -494,8 +494,9 @@ impl Server {
         let had_voice = !ensemble.election.has_no_vote();
         ensemble.election.notified(now.mono, from, vote, &ensemble.electorate, &mut out);
         // The end of the connection tells them at once, and Java's servers nothing else.
-        let in_vain =
-            |early: &pending_learners::PendingLearner| early.server().is_some_and(|id| ensemble.election.is_called_back(id));
+        let in_vain = |early: &pending_learners::PendingLearner| {
+            early.server().is_some_and(|id| ensemble.election.is_called_back(id))
+        };
         effects.extend(ensemble.pending_learners.drop_early(in_vain).into_iter().map(Effect::HangUp));
         if had_voice && ensemble.election.has_no_vote() {
             tracing::warn!(

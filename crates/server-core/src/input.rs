@@ -14,7 +14,7 @@ use ostler_tree::{Tree, WatcherId};
 pub use ostler_zab::Mono;
 use ostler_zab::{
     PersistSeq, Record,
-    leading::{LinkId, AddressMatch},
+    leading::{AddressMatch, LinkId},
 };
 
 /// The time, passed in with every step.

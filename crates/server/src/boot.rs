@@ -10,9 +10,9 @@ use crate::{
     given::{Given, PeerListeners},
     handle::ServerHandle,
     listener::{self, ClientPort, ConnCounts},
+    log_throttle::LogThrottle,
     peers::{AddressBook, ElectionDoor, QuorumDoor},
     room::Room,
-    log_throttle::LogThrottle,
     snapshot_thread::{self, SnapshotQueue},
     timer_task,
 };
@@ -31,7 +31,7 @@ use ostler_storage::{
     recover::{Origin, RecoverOptions},
     txnlog::LogOptions,
 };
-use ostler_zab::{ElectionTiming, HistoryLimits, EpochLength, leading::LeadingTiming};
+use ostler_zab::{ElectionTiming, EpochLength, HistoryLimits, leading::LeadingTiming};
 use std::{
     net::{Ipv4Addr, SocketAddr},
     sync::Arc,

@@ -15,12 +15,12 @@ mod fan_out;
 mod given;
 mod handle;
 mod listener;
+mod log_throttle;
 pub mod logging;
 mod outbox;
 mod peers;
 mod responses;
 mod room;
-mod log_throttle;
 mod snapshot_thread;
 mod timer_task;
 

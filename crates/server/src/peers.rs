@@ -10,9 +10,9 @@ mod large_packets;
 mod link;
 mod own_ports;
 mod quorum_door;
-mod unidentified;
 mod tasks;
 mod tree_stream;
+mod unidentified;
 
 pub(crate) use address_book::AddressBook;
 pub(crate) use election_door::ElectionDoor;

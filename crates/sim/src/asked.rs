@@ -79,7 +79,10 @@ fn lists<'a>(txn: &'a Txn<'_>, found: &mut Vec<(&'a str, &'a [Acl])>) {
 pub(crate) fn assert_logged(given: &[Given], txn: &Txn<'_>) {
     let mut logged = Vec::new();
     lists(txn, &mut logged);
-    assert!(is_logged(given, &logged, set_whole(txn)), "[acl] {given:?} is asked for, and {logged:?} is kept");
+    assert!(
+        is_logged(given, &logged, set_whole(txn)),
+        "[acl] {given:?} is asked for, and {logged:?} is kept"
+    );
 }
 
 fn set_whole(txn: &Txn<'_>) -> bool {

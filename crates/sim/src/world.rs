@@ -24,12 +24,12 @@ use ostler_proto::{
     stat::ExtendedTypes,
 };
 use ostler_server_core::{
-    ClientRequest, CoreConfig, EnsembleConfig, Input, DialTarget, Now, Server,
+    ClientRequest, CoreConfig, DialTarget, EnsembleConfig, Input, Now, Server,
     ensemble::{LocalSessions, MemberMode, ObserverOptions},
     passwords::{NewPasswords, Passwords, Secret},
 };
 use ostler_zab::{
-    ElectionTiming, HistoryLimits, EpochLength,
+    ElectionTiming, EpochLength, HistoryLimits,
     leading::{LeadingTiming, LinkId},
 };
 use std::collections::{BTreeMap, BTreeSet};

@@ -206,8 +206,14 @@ impl ChildIndex {
         let above =
             if parent == "/" { None } else { path::parent(parent).and_then(|above| self.find(above)) };
         let above = above.unwrap_or(NONE);
-        let children =
-            Children { parent: parent.clone(), names: Names::new(), above, below: 0, bytes: 0, name_bytes: 0 };
+        let children = Children {
+            parent: parent.clone(),
+            names: Names::new(),
+            above,
+            below: 0,
+            bytes: 0,
+            name_bytes: 0,
+        };
         let index = match self.free.pop() {
             Some(index) => {
                 *self.at_mut(index) = children;
@@ -385,7 +391,10 @@ mod tests {
             assert!(child_index.remove("/p", &format!("/p/{n}"), 1));
         }
         assert!(!child_index.remove("/p", "/p/1", 1));
-        assert_eq!((child_index.below("/p"), child_index.find("/p"), child_index.free.len()), ((0, 0), None, 1));
+        assert_eq!(
+            (child_index.below("/p"), child_index.find("/p"), child_index.free.len()),
+            ((0, 0), None, 1)
+        );
     }
 
     #[test]

@@ -9,12 +9,12 @@
 //! time for better votes after a quorum has agreed. Here that wait ends as soon as nobody is left who could
 //! send one: every voter has backed the candidate in this round, or is known to be out of reach.
 
+mod disruptive;
 mod late_votes;
 mod record;
-mod disruptive;
 mod without_vote;
 
-pub use record::{ElectionRecord, Entry, ElectionEvent, Rule, Verdict, Why};
+pub use record::{ElectionEvent, ElectionRecord, Entry, Rule, Verdict, Why};
 
 use crate::{quorum::Electorate, time::Mono};
 use alloc::{
@@ -266,7 +266,7 @@ impl Election {
         if let Phase::Settled(settled) = &mut self.phase
             && settled.state != PeerState::Leading
         {
-            settled.state = if observer { PeerState::ObserverOptions } else { PeerState::Following };
+            settled.state = if observer { PeerState::Observing } else { PeerState::Following };
         }
     }
 
@@ -295,7 +295,8 @@ impl Election {
             looking.resend_at = looking.resend_at.min(now.after(looking.resend_after));
         }
         if changed {
-            self.record.add(now, if up { ElectionEvent::Reached { peer } } else { ElectionEvent::Lost { peer } });
+            self.record
+                .add(now, if up { ElectionEvent::Reached { peer } } else { ElectionEvent::Lost { peer } });
         }
         if up {
             self.tell(now, peer, out);
@@ -383,7 +384,7 @@ impl Election {
         }
         let ballot = Ballot { candidate, round: vote.round, state: vote.state };
         match vote.state {
-            PeerState::ObserverOptions => self.record.received(now, from, vote, Verdict::Ignored(Why::NoVoter)),
+            PeerState::Observing => self.record.received(now, from, vote, Verdict::Ignored(Why::NoVoter)),
             PeerState::Looking if looking.own.is_none() && !self.observer => {
                 self.record.received(now, from, vote, Verdict::Ignored(Why::Untrusted));
                 self.back_the_best_of_all(now, electorate, out);
@@ -625,7 +626,7 @@ impl Election {
         let state = match (candidate.id == self.me, self.observer) {
             (true, _) => PeerState::Leading,
             (false, false) => PeerState::Following,
-            (false, true) => PeerState::ObserverOptions,
+            (false, true) => PeerState::Observing,
         };
         if let Phase::Looking(looking) = &self.phase {
             let votes = looking.ballots.iter().chain(&looking.elsewhere);

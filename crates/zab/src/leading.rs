@@ -4,12 +4,12 @@
 //! leader whose history is not the newest of that quorum gives way; and the epoch begins when a quorum has the
 //! leader's history on disk. Nothing is promised before it is durable: the host reports each save.
 
-mod refusal;
 mod duplicate_ids;
 mod origin;
+mod refusal;
 
-pub use refusal::Refusal;
 pub use origin::{AddressMatch, LearnerOrigin};
+pub use refusal::Refusal;
 
 use crate::{
     quorum::{Electorate, Quorum},

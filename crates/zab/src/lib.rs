@@ -18,6 +18,6 @@ pub mod time;
 pub use election::{Election, ElectionOutput, ElectionTiming};
 pub use gate::{DiskGate, PersistSeq};
 pub use history::{History, HistoryLimits, Record};
-pub use leader::{Leader, EpochLength};
+pub use leader::{EpochLength, Leader};
 pub use quorum::{Electorate, Quorum};
 pub use time::Mono;

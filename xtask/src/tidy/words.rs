@@ -2,28 +2,27 @@
 
 use super::sources::SourceFile;
 
-/// Second words for things that have one in the glossary, and turns of phrase that have to be read twice. Each stands in
-/// two parts, so that this file does not complain of itself.
+/// Second words for things that have one in the glossary, and phrases that have to be read twice.
 const REFUSED: [(&str, &str); 16] = [
-    (concat!("rei", "gn"), "epoch, or leadership"),
-    (concat!("rei", "gns"), "leads, or epochs"),
-    (concat!("lone ", "server"), "standalone server"),
-    (concat!("kin", "ship"), "same ensemble"),
-    (concat!("where", "abouts"), "address"),
-    (concat!("like", "ness"), "comparison"),
-    (concat!("chron", "icle"), "election history"),
-    (concat!("new", "comer"), "caller"),
-    (concat!("impos", "tor"), "caller with the id of another"),
-    (concat!("wander", "ing"), "retry of the observer master"),
-    (concat!("when", "ce"), "origin"),
-    (concat!("unless ", "said"), "by default"),
-    (concat!("unless ", "told"), "by default"),
-    (concat!("is told ", "so"), "is informed"),
-    (concat!("are told ", "so"), "are informed"),
-    (concat!("so ", "many"), "the number"),
+    ("reign", "epoch, or leadership"),
+    ("reigns", "leads, or epochs"),
+    ("lone server", "standalone server"),
+    ("kinship", "same ensemble"),
+    ("whereabouts", "address"),
+    ("likeness", "comparison"),
+    ("chronicle", "election history"),
+    ("newcomer", "caller"),
+    ("impostor", "caller with the id of another"),
+    ("wandering", "retry of the observer master"),
+    ("whence", "origin"),
+    ("unless said", "by default"),
+    ("unless told", "by default"),
+    ("is told so", "is informed"),
+    ("are told so", "are informed"),
+    ("so many", "the number"),
 ];
 /// They say which words are not used.
-const ABOUT_WORDS: [&str; 2] = ["docs/glossary.md", "CHANGELOG.md"];
+const ABOUT_WORDS: [&str; 3] = ["docs/glossary.md", "CHANGELOG.md", "xtask/src/tidy/words.rs"];
 
 /// Beginnings of names that ask a question.
 const QUESTIONS: [&str; 9] = ["is_", "are_", "has_", "had_", "may_", "can_", "was_", "takes_", "refuses_"];
@@ -36,7 +35,8 @@ const SILENCERS: [&str; 8] = ["What.", "Which.", "Why.", "Who.", "Whom.", "Whose
 /// What is wrong with a file's words.
 pub(crate) fn check(file: &SourceFile) -> Vec<String> {
     let mut complaints = Vec::new();
-    if !ABOUT_WORDS.contains(&&*file.name) {
+    let is_about_words = ABOUT_WORDS.contains(&&*file.name);
+    if !is_about_words {
         for (number, line) in file.text.lines().enumerate() {
             let line = line.to_lowercase();
             for (refused, instead) in REFUSED.iter().filter(|(refused, _)| has_word(&line, refused)) {
@@ -48,7 +48,7 @@ pub(crate) fn check(file: &SourceFile) -> Vec<String> {
             }
         }
     }
-    if file.name.ends_with(".rs") {
+    if file.name.ends_with(".rs") && !is_about_words {
         complaints.extend(questions_that_act(file));
         complaints.extend(docs_without_content(file));
     }
@@ -89,7 +89,10 @@ fn docs_without_content(file: &SourceFile) -> Vec<String> {
     let mut complaints = Vec::new();
     for (number, line) in file.text.lines().enumerate() {
         let Some(doc) = line.trim_start().strip_prefix("/// ") else { continue };
-        if SILENCERS.iter().any(|word| doc == *word || doc.split_once(' ').is_some_and(|(_, last)| is_of(last, word))) {
+        if SILENCERS
+            .iter()
+            .any(|word| doc == *word || doc.split_once(' ').is_some_and(|(_, last)| is_of(last, word)))
+        {
             complaints.push(format!(
                 "{}:{}: \"{doc}\" says nothing: write what it is, when it happens, or in which unit",
                 file.name,
@@ -117,17 +120,20 @@ mod tests {
     fn second_words_are_found_in_text_and_in_names() {
         for (word, _) in REFUSED {
             assert_eq!(complaints("a.md", &format!("A line with {word}, for once.\n")), 1, "{word}");
-            assert_eq!(complaints("a.rs", &format!("fn a_{}_b() {{}}\n", word.replace(' ', " "))), 1, "{word}");
+            assert_eq!(complaints("a.rs", &format!("fn a_{word}_b() {{}}\n")), 1, "{word}");
             assert_eq!(complaints("docs/glossary.md", word), 0);
         }
-        assert_eq!(complaints("a.rs", concat!("// fo", "reign keys, newcom", "ers")), 0);
+        assert_eq!(complaints("a.rs", "// foreign keys, newcomers"), 0);
     }
 
     #[test]
     fn questions_that_act_are_found() {
         assert_eq!(complaints("a.rs", "fn is_due(&self) -> bool {\n}\nfn take(&mut self) {}\n"), 0);
         assert_eq!(complaints("a.rs", "fn is_due(&mut self) -> bool {\n}\n"), 1);
-        assert_eq!(complaints("a.rs", "fn refuses_it(\n    &self,\n    effects: &mut Vec<Effect>,\n) {\n}\n"), 1);
+        assert_eq!(
+            complaints("a.rs", "fn refuses_it(\n    &self,\n    effects: &mut Vec<Effect>,\n) {\n}\n"),
+            1
+        );
         assert_eq!(complaints("a.md", "fn is_due(&mut self)"), 0);
     }
 

@@ -499,7 +499,7 @@ fn counted(from: i64, state: State, vote: Vote) -> String {
             format!("counts the vote of server {from} for {}: the same candidate.", name(from, vote))
         }
         State::Leading => format!("server {from} says that it leads."),
-        State::Following | State::ObserverOptions => {
+        State::Following | State::Observing => {
             format!("server {from} says that server {} leads.", vote.id)
         }
     }
@@ -534,7 +534,7 @@ impl Answer {
             (_, None) => "Answers that it backs nobody.".into(),
             (State::Looking, Some(_)) => "Answers with its vote.".into(),
             (State::Leading, Some(_)) => "Answers that it leads.".into(),
-            (State::Following | State::ObserverOptions, Some(vote)) => {
+            (State::Following | State::Observing, Some(vote)) => {
                 format!("Answers that server {} leads.", vote.id)
             }
         }

@@ -125,7 +125,12 @@ fn parts(witness: &Witness) -> impl Iterator<Item = Part<'_>> {
 }
 
 /// One election, and those who joined its leader later.
-fn occasions_of_epoch<'a>(epoch: u32, leader: i64, mut parts: Vec<Part<'a>>, occasions: &mut Vec<Occasion<'a>>) {
+fn occasions_of_epoch<'a>(
+    epoch: u32,
+    leader: i64,
+    mut parts: Vec<Part<'a>>,
+    occasions: &mut Vec<Occasion<'a>>,
+) {
     parts.sort_by_key(Part::server);
     let of_leader = parts.iter().find(|part| part.server() == leader);
     let begun = match of_leader {

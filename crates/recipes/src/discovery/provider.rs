@@ -91,7 +91,7 @@ impl<P: DeserializeOwned + Send + Sync> ServiceProviderBuilder<P> {
 impl<P: DeserializeOwned> ServiceProvider<P> {
     /// All instances that may be given out.
     pub fn all_instances(&self) -> Vec<Arc<ServiceInstance<P>>> {
-        let mut down = self.down.lock().unwrap_or_else(PoisonError::into_inner);
+        let down = self.down.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         let mut instances = self.cache.instances();
         instances.retain(|instance| {

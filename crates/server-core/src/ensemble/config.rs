@@ -5,7 +5,7 @@ use ostler_proto::{
     id::{Epoch, Zxid},
     membership::Membership,
 };
-use ostler_zab::{ElectionTiming, HistoryLimits, EpochLength, leading::LeadingTiming};
+use ostler_zab::{ElectionTiming, EpochLength, HistoryLimits, leading::LeadingTiming};
 
 /// What a member needs to know of its ensemble.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@
 
 use super::{Ensemble, Role};
 use crate::{
-    effect::{Effect, DialTarget},
+    effect::{DialTarget, Effect},
     input::{Mono, Now},
     report::QuorumReport,
     server::Server,

@@ -181,7 +181,7 @@ impl Ensemble {
         let role = match (leader == self.me, self.is_observer()) {
             (true, _) => PeerState::Leading,
             (false, false) => PeerState::Following,
-            (false, true) => PeerState::ObserverOptions,
+            (false, true) => PeerState::Observing,
         };
         if let Some(search) = self.election_history.current() {
             search.elected = Some(Outcome { at, leader, role });
@@ -276,7 +276,7 @@ mod tests {
     };
     use ostler_tree::Tree;
     use ostler_zab::{
-        ElectionTiming, HistoryLimits, EpochLength, election::ElectionEvent, leading::LeadingTiming,
+        ElectionTiming, EpochLength, HistoryLimits, election::ElectionEvent, leading::LeadingTiming,
     };
 
     const WALL_MS: i64 = 1_800_000_000_000;

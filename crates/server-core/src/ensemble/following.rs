@@ -1,11 +1,11 @@
 //! The learner's side: the leader's history is taken over, then what it proposes.
 
 use super::{
-    RevalidationWaiter, GatedAct, Learner, ObserverMaster, Reload, Role, Step, election_history::Why, has_no_history, own_info,
-    reconfig::is_reconfig,
+    GatedAct, Learner, ObserverMaster, Reload, RevalidationWaiter, Role, Step, election_history::Why,
+    has_no_history, own_info, reconfig::is_reconfig,
 };
 use crate::{
-    effect::{Effect, DialTarget, PeerMessage, PersistOp},
+    effect::{DialTarget, Effect, PeerMessage, PersistOp},
     input::Now,
     server::{Outstanding, Server},
 };
@@ -59,7 +59,8 @@ impl Server {
             return;
         }
         if let Some(leader) = ensemble.leader.filter(|leader| ensemble.master == Some(*leader)) {
-            if ensemble.pending_learners.is_linked(leader) && now.mono < since.after(LEADER_BEGINS_WITHIN_MS) {
+            if ensemble.pending_learners.is_linked(leader) && now.mono < since.after(LEADER_BEGINS_WITHIN_MS)
+            {
                 return effects.push(Effect::Dial { search_id, to: DialTarget::Leader(leader) });
             }
             ensemble.election.failed(now.mono, leader);

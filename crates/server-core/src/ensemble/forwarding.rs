@@ -146,7 +146,11 @@ impl Server {
         effects: &mut Vec<Effect>,
     ) {
         let Some(ensemble) = &mut self.ensemble else { return };
-        ensemble.revalidating.entry(session).or_default().push_back((RevalidationWaiter::Client(conn), timeout_ms));
+        ensemble
+            .revalidating
+            .entry(session)
+            .or_default()
+            .push_back((RevalidationWaiter::Client(conn), timeout_ms));
         if let Some(state) = self.sessions.get_mut(session) {
             // What it sends by way of an observer is late from now on.
             state.owner = Owner::Here;

@@ -2,9 +2,9 @@
 
 use super::{
     Delayed, GatedAct, Role, Step,
-    pending_learners::PendingLearner,
     election_history::Why,
     peer_says,
+    pending_learners::PendingLearner,
     reconfig::{is_reconfig, knows_enough},
 };
 use crate::{

@@ -3,7 +3,7 @@
 //! To them it is a leader whose epoch has begun: they are brought to what is committed here, and told of each commit
 //! as it comes. What their clients ask goes on to the leader, as if it were asked here.
 
-use super::{RevalidationWaiter, Delayed, Ensemble, Role, peer_says};
+use super::{Delayed, Ensemble, RevalidationWaiter, Role, peer_says};
 use crate::{
     effect::{CloseReason, Effect, PeerMessage},
     input::{Mono, Now},

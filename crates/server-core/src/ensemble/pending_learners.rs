@@ -8,7 +8,7 @@ use alloc::{
     vec::Vec,
 };
 use ostler_proto::{id::ServerId, quorum_packet::Packet};
-use ostler_zab::leading::{FromLearner, LinkId, AddressMatch, LearnerOrigin};
+use ostler_zab::leading::{AddressMatch, FromLearner, LearnerOrigin, LinkId};
 
 const EARLY_MAX: usize = 100;
 
@@ -139,7 +139,9 @@ impl Server {
         });
         let is_called_back = |id| ensemble.election.is_called_back(id);
         let closed = match early.filter(|early| !early.server().is_some_and(is_called_back)) {
-            Some(early) => ensemble.pending_learners.note_early(early, |server| ensemble.electorate.votes(server)),
+            Some(early) => {
+                ensemble.pending_learners.note_early(early, |server| ensemble.electorate.votes(server))
+            }
             None => Some(link),
         };
         effects.extend(closed.map(Effect::HangUp));
@@ -167,7 +169,11 @@ mod tests {
         assert_eq!(pending_learners.note_early(early(1, 2, AddressMatch::Elsewhere), votes), None);
         assert_eq!(pending_learners.note_early(early(2, 2, AddressMatch::AtHome), votes), Some(LinkId(1)));
         assert_eq!(pending_learners.note_early(early(3, 2, AddressMatch::Unclear), votes), Some(LinkId(3)));
-        assert_eq!(pending_learners.note_early(early(4, 2, AddressMatch::AtHome), votes), Some(LinkId(2)), "it comes again");
+        assert_eq!(
+            pending_learners.note_early(early(4, 2, AddressMatch::AtHome), votes),
+            Some(LinkId(2)),
+            "it comes again"
+        );
         assert_eq!(pending_learners.take_early().len(), 1);
     }
 
@@ -177,8 +183,14 @@ mod tests {
         for id in 10..10 + EARLY_MAX as i64 {
             assert_eq!(pending_learners.note_early(early(id as u64, id, AddressMatch::AtHome), votes), None);
         }
-        assert_eq!(pending_learners.note_early(early(999, 999, AddressMatch::AtHome), votes), Some(LinkId(999)));
-        assert_eq!(pending_learners.note_early(early(2, 2, AddressMatch::Elsewhere), votes), Some(LinkId(10)));
+        assert_eq!(
+            pending_learners.note_early(early(999, 999, AddressMatch::AtHome), votes),
+            Some(LinkId(999))
+        );
+        assert_eq!(
+            pending_learners.note_early(early(2, 2, AddressMatch::Elsewhere), votes),
+            Some(LinkId(10))
+        );
         assert_eq!(pending_learners.take_early().len(), EARLY_MAX);
     }
 }

@@ -291,7 +291,10 @@ fn a_tree_that_is_read_anew_says_what_is_logged() {
     });
     assert_eq!(member.voters(), [1, 2, 3]);
     assert!(member.server.is_reloading());
-    member.step(Input::Reloaded { search_id: search_id.unwrap(), tree: Box::new(tree_with(&[&oldest, &newest])) });
+    member.step(Input::Reloaded {
+        search_id: search_id.unwrap(),
+        tree: Box::new(tree_with(&[&oldest, &newest])),
+    });
     assert!(!member.server.is_reloading());
     assert_eq!(member.voters(), [1, 2, 3, 4, 5]);
 }

@@ -13,7 +13,7 @@ use ostler_proto::{
     txn::{Txn, TxnHeader, TxnRecord},
 };
 use ostler_server_core::{
-    Effect, Input, DialTarget, PeerMessage, PersistOp,
+    DialTarget, Effect, Input, PeerMessage, PersistOp,
     ensemble::{MemberMode, election_history::Why},
 };
 use ostler_tree::Tree;

@@ -2,11 +2,10 @@
 #![allow(clippy::unwrap_used)]
 
 mod answers;
-mod pending_learners;
-mod election_history;
 mod commits;
 mod configurations;
 mod disks;
+mod election_history;
 mod epoch_beginnings;
 mod figures;
 mod follower;
@@ -22,6 +21,7 @@ mod observers;
 mod other_ensembles;
 mod own_writes;
 mod passwords;
+mod pending_learners;
 mod read_only;
 mod reconfigurations;
 #[path = "../log/said.rs"]

@@ -16,7 +16,7 @@ use ostler_server_core::{
 };
 use ostler_tree::Tree;
 use ostler_zab::{
-    ElectionTiming, HistoryLimits, PersistSeq, EpochLength,
+    ElectionTiming, EpochLength, HistoryLimits, PersistSeq,
     leading::{LeadingTiming, LinkId},
 };
 use std::borrow::Cow;

@@ -12,7 +12,7 @@ use ostler_proto::{
     quorum_packet::{LearnerInfo, PROTOCOL_VERSION, Packet},
     stat::ExtendedTypes,
 };
-use ostler_server_core::{Effect, Input, DialTarget, PeerMessage};
+use ostler_server_core::{DialTarget, Effect, Input, PeerMessage};
 use ostler_tree::Tree;
 use ostler_zab::leading::LinkId;
 

@@ -12,11 +12,11 @@ use ostler_proto::{
     stat::ExtendedTypes,
 };
 use ostler_server_core::{
-    Effect, Input, DialTarget, PeerMessage,
+    DialTarget, Effect, Input, PeerMessage,
     ensemble::{MemberMode, election_history::Why},
 };
 use ostler_tree::Tree;
-use ostler_zab::leading::{LinkId, AddressMatch};
+use ostler_zab::leading::{AddressMatch, LinkId};
 
 /// Learners that a server keeps waiting while it looks for a leader.
 const EARLY_MAX: u64 = 100;
@@ -262,7 +262,10 @@ fn a_server_whose_leader_looks_for_one_itself_looks_again() {
     (vote.state, vote.round) = (PeerState::Looking, vote.round + 1);
     member.step(Input::Vote { from: ServerId(3), notification: vote });
     let searches = member.server.elections().unwrap().searches;
-    assert_eq!(searches.iter().map(|search| search.why).collect::<Vec<_>>(), [Why::Started, Why::ElectionVoid]);
+    assert_eq!(
+        searches.iter().map(|search| search.why).collect::<Vec<_>>(),
+        [Why::Started, Why::ElectionVoid]
+    );
 }
 
 /// It had data in this election, and has none when it follows: its word says nothing about what may have been committed.

@@ -7,7 +7,7 @@ use ostler_proto::{
     membership::Membership,
     stat::ExtendedTypes,
 };
-use ostler_server_core::{Effect, EnsembleConfig, Input, DialTarget};
+use ostler_server_core::{DialTarget, Effect, EnsembleConfig, Input};
 use ostler_tree::Tree;
 
 const DELAY_MS: u64 = 5_000;

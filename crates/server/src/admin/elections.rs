@@ -12,7 +12,7 @@ use ostler_server_core::{
     input::Mono,
 };
 use ostler_zab::{
-    election::{Entry, ElectionEvent, Rule, Verdict, Why},
+    election::{ElectionEvent, Entry, Rule, Verdict, Why},
     leading::StepDown,
     learning::HangUp,
 };
@@ -77,16 +77,27 @@ pub struct Search {
 pub enum Cause {
     Started,
     LeaderGone,
-    /// The name of before the rename: records are kept, and read by programs.
+    /// In JSON under its earlier name: programs read it.
     #[serde(rename = "mistaken")]
     ElectionVoid,
     LeaderUnreachable,
-    LeaderSilent { ms: u64 },
+    LeaderSilent {
+        ms: u64,
+    },
     LeaderBroken,
-    StaleEpoch { proposed: u32, accepted: u32 },
+    StaleEpoch {
+        proposed: u32,
+        accepted: u32,
+    },
     OutOfTurn,
-    Gap { last: Hex, next: Hex },
-    UnmatchedCommit { expected: Hex, committed: Hex },
+    Gap {
+        last: Hex,
+        next: Hex,
+    },
+    UnmatchedCommit {
+        expected: Hex,
+        committed: Hex,
+    },
     NoFollowers,
     EpochNotAccepted,
     NotSynchronised,
@@ -138,7 +149,7 @@ pub enum State {
     Looking,
     Following,
     Leading,
-    ObserverOptions,
+    Observing,
 }
 
 /// Somebody who is voted for.
@@ -174,12 +185,17 @@ pub enum What {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum Judged {
-    Ignored { why: Ignored },
-    Adopted { rule: Better, later_round: bool },
+    Ignored {
+        why: Ignored,
+    },
+    Adopted {
+        rule: Better,
+        later_round: bool,
+    },
     LaterRound,
     Counted,
     Worse,
-    /// The name of before the rename: records are kept, and read by programs.
+    /// In JSON under its earlier name: programs read it.
     #[serde(rename = "mistaken")]
     ElectionVoid,
 }
@@ -381,7 +397,7 @@ impl From<PeerState> for State {
             PeerState::Looking => State::Looking,
             PeerState::Following => State::Following,
             PeerState::Leading => State::Leading,
-            PeerState::ObserverOptions => State::ObserverOptions,
+            PeerState::Observing => State::Observing,
         }
     }
 }

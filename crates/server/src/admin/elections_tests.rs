@@ -14,7 +14,7 @@ fn search() -> Search {
         What::Began { round: 2, own: Some(vote(1)) },
         What::Told { round: 2, vote: None },
         received(3, State::Looking, Judged::Adopted { rule: Better::LargerId, later_round: false }),
-        received(4, State::ObserverOptions, Judged::Ignored { why: Ignored::NoVoter }),
+        received(4, State::Observing, Judged::Ignored { why: Ignored::NoVoter }),
         received(2, State::Following, Judged::Counted),
         What::ToldOne { to: 2, state: State::Looking, round: 2, vote: Some(vote(3)) },
         What::Lost { peer: 2 },

@@ -110,7 +110,11 @@ mod tests {
 
     fn caller(from: &str, said: &str) -> Origin {
         let said = said.split_whitespace().map(place).collect();
-        Origin::of_caller((from.parse().unwrap(), AddressMatch::Unclear), said, Some(&member("zk2:2888:3888")))
+        Origin::of_caller(
+            (from.parse().unwrap(), AddressMatch::Unclear),
+            said,
+            Some(&member("zk2:2888:3888")),
+        )
     }
 
     #[test]

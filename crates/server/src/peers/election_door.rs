@@ -5,10 +5,10 @@
 use super::{
     address_book::{AddressBook, HEARD_OF_MAX},
     addresses::{self, Port},
-    claims::{Claim, SameId, Origin, ElectionAddress},
+    claims::{Claim, ElectionAddress, Origin, SameId},
     own_ports,
-    unidentified::{UnidentifiedPeer, UnidentifiedPeers},
     tasks::Tasks,
+    unidentified::{UnidentifiedPeer, UnidentifiedPeers},
 };
 use crate::{config::EnsembleSettings, driver::Driver, log_throttle::LogThrottle};
 use ostler_proto::{
@@ -360,7 +360,9 @@ impl ElectionDoor {
         loop {
             match listener.accept().await {
                 Ok((stream, from)) => {
-                    let Some(stranger) = self.unidentified.welcome(&stream, from.ip()).await else { continue };
+                    let Some(stranger) = self.unidentified.welcome(&stream, from.ip()).await else {
+                        continue;
+                    };
                     let door = self.clone();
                     self.tasks.spawn(async move {
                         if let Err(error) = door.greeted(stream, from, stranger).await {

@@ -4,8 +4,8 @@ use super::{
     address_book::AddressBook,
     addresses,
     large_packets::{Held, LargePackets},
-    unidentified::UnidentifiedPeer,
     tree_stream,
+    unidentified::UnidentifiedPeer,
 };
 use crate::driver::{Driver, Turn};
 use ostler_proto::{
@@ -15,7 +15,7 @@ use ostler_proto::{
 };
 use ostler_server_core::{Input, PeerMessage, Record};
 use ostler_tree::FrozenTree;
-use ostler_zab::leading::{LinkId, AddressMatch};
+use ostler_zab::leading::{AddressMatch, LinkId};
 use std::{
     borrow::Cow,
     io,

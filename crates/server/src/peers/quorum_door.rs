@@ -6,12 +6,12 @@ use super::{
     large_packets::LargePackets,
     link::Link,
     own_ports,
-    unidentified::UnidentifiedPeers,
     tasks::Tasks,
+    unidentified::UnidentifiedPeers,
 };
 use crate::{config::EnsembleSettings, driver::Driver, log_throttle::LogThrottle};
 use ostler_proto::{id::Zxid, membership::Member, stat::ExtendedTypes};
-use ostler_server_core::{Input, DialTarget, LogPart};
+use ostler_server_core::{DialTarget, Input, LogPart};
 use ostler_storage::{StorageError, disk::Disk, folders::DataFolders};
 use ostler_zab::leading::LinkId;
 use std::{
@@ -116,7 +116,9 @@ impl QuorumDoor {
                     let _ = stream.set_nodelay(true);
                     // A learner that comes back is refused as long as it seems to be here.
                     let _ = addresses::ask_for_life(&stream, self.silent_for);
-                    let Some(stranger) = self.unidentified.welcome(&stream, from.ip()).await else { continue };
+                    let Some(stranger) = self.unidentified.welcome(&stream, from.ip()).await else {
+                        continue;
+                    };
                     let Some(link) = self.link(from, true) else { return };
                     tracing::info!(%from, link = link.id.0, observers, "a learner calls");
                     if observers {

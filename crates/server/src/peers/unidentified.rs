@@ -106,7 +106,11 @@ impl UnidentifiedPeers {
     }
 
     /// One more has come with this socket. `None` if too many files are open.
-    pub(super) async fn welcome(self: &Arc<Self>, socket: &impl AsRawFd, from: IpAddr) -> Option<UnidentifiedPeer> {
+    pub(super) async fn welcome(
+        self: &Arc<Self>,
+        socket: &impl AsRawFd,
+        from: IpAddr,
+    ) -> Option<UnidentifiedPeer> {
         if Caller::Peer.is_too_many(socket) {
             if self.said_full.lock().unwrap_or_else(PoisonError::into_inner).take_turn() {
                 tracing::error!(

@@ -184,8 +184,9 @@ fn an_ensemble_that_moves_as_a_whole_may_be_let_in() {
     let is_counted = handle.until(|server: &Server| {
         let elections = server.elections().expect("a member");
         elections.searches.iter().any(|search| {
-            let counted =
-                |what: &ElectionEvent| matches!(what, ElectionEvent::Received { verdict: Verdict::Counted, .. });
+            let counted = |what: &ElectionEvent| {
+                matches!(what, ElectionEvent::Received { verdict: Verdict::Counted, .. })
+            };
             search.votes.entries.iter().any(|entry| counted(&entry.what))
         })
     });

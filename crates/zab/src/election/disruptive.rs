@@ -125,6 +125,11 @@ impl Election {
 
     /// Voters that are left out at the moment.
     pub fn left_out(&self, now: Mono) -> Vec<ServerId> {
-        self.disruptive.of.keys().copied().filter(|server| self.disruptive.is_left_out(now, *server)).collect()
+        self.disruptive
+            .of
+            .keys()
+            .copied()
+            .filter(|server| self.disruptive.is_left_out(now, *server))
+            .collect()
     }
 }

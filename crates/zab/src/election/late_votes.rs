@@ -75,7 +75,8 @@ impl Election {
 
     /// Whether the voters that do not back another candidate are no quorum.
     fn is_without_quorum(&self, electorate: &Electorate) -> bool {
-        let Phase::Settled(Settled { candidate: Some(own), backed_since: Some(backed), .. }) = &self.phase else {
+        let Phase::Settled(Settled { candidate: Some(own), backed_since: Some(backed), .. }) = &self.phase
+        else {
             return false;
         };
         !electorate.is_quorum(|server| backed.get(&server).is_none_or(|backed| *backed == own.id))

@@ -1,6 +1,6 @@
 //! Two learners with one id, and learners without number.
 
-use super::{Leading, LeadingOutput, Learner, LearnerStage, Refusal, Stage, LearnerOrigin};
+use super::{Leading, LeadingOutput, Learner, LearnerOrigin, LearnerStage, Refusal, Stage};
 use crate::time::Mono;
 use alloc::vec::Vec;
 use ostler_proto::id::ServerId;

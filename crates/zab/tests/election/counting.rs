@@ -4,7 +4,7 @@ use crate::{hand::Hand, world::candidate};
 use ostler_proto::{
     election::{
         Candidate, Notification,
-        PeerState::{Following, Leading, Looking, ObserverOptions},
+        PeerState::{Following, Leading, Looking, Observing},
     },
     id::{Epoch, ServerId, Zxid},
 };
@@ -137,8 +137,8 @@ fn what_an_observer_says_is_no_doubt() {
     hand.election.link(Mono(1), ServerId(1), false, &hand.electorate, &mut hand.out);
     hand.hear(3, Looking, 1, (1, 5, 3));
     assert!(is_elected(&hand));
-    hand.hear(1, ObserverOptions, 1, (1, 5, 1));
-    hand.hear(3, ObserverOptions, 1, (1, 5, 1));
+    hand.hear(1, Observing, 1, (1, 5, 1));
+    hand.hear(3, Observing, 1, (1, 5, 1));
     assert!(!is_mistaken(&hand));
 }
 
@@ -223,7 +223,7 @@ fn settled_on_three() -> Hand {
 #[test]
 fn who_observes_and_who_is_late_raise_no_doubt() {
     let mut hand = settled_on_three();
-    hand.hear(3, ObserverOptions, 2, (1, 9, 3));
+    hand.hear(3, Observing, 2, (1, 9, 3));
     assert!(!is_mistaken(&hand), "an observer's word counts for nothing");
     // They have not heard of this round yet.
     hand.hear(1, Looking, 0, (1, 5, 1));

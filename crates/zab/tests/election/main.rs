@@ -7,6 +7,6 @@ mod hand;
 mod left_out;
 mod occasions;
 mod random;
-mod without_vote;
 mod votes_by_hand;
+mod without_vote;
 mod world;

@@ -90,7 +90,7 @@ fn e3_an_observer_learns_who_leads_and_elects_nobody() {
     fresh(&mut world, 2);
     world.run(1_000);
     assert_eq!(world.leader(), Some(2));
-    assert_eq!(world.peers[&4].state, PeerState::ObserverOptions);
+    assert_eq!(world.peers[&4].state, PeerState::Observing);
 }
 
 #[test]

@@ -62,11 +62,11 @@ fn e10_after_any_number_of_deaths_that_leaves_a_majority_there_is_one_leader() {
 /// What Zab makes of elections: who leads a majority epochs, until it has found out that it does not any more.
 #[derive(Default)]
 struct Epochs {
-    epochs: BTreeMap<i64, Epoch>,
+    epochs: BTreeMap<i64, LeadersEpoch>,
     epoch: u32,
 }
 
-struct Epoch {
+struct LeadersEpoch {
     epoch: u32,
     /// Since then too few follow.
     left: Option<u64>,
@@ -92,7 +92,7 @@ impl Epochs {
         if followers.len() * 2 > all {
             let epoch = self.epochs.get(&id).map_or(self.epoch + 1, |epoch| epoch.epoch);
             self.epoch = self.epoch.max(epoch);
-            self.epochs.insert(id, Epoch { epoch, left: None });
+            self.epochs.insert(id, LeadersEpoch { epoch, left: None });
             for (follower, peer) in followers {
                 peer.election.established(Epoch(epoch));
                 peer.own = Some(candidate(epoch, 0, *follower));

@@ -22,8 +22,12 @@ fn who_has_decided_goes_on_with_its_record() {
     let decided = Verdict::Ignored(Why::Decided);
     assert_eq!(hand.hear(3, Looking, 1, (1, 5, 3)), decided);
     assert_eq!(hand.sent(), [(3, 2)]);
-    let told_one =
-        ElectionEvent::ToldOne { to: ServerId(3), state: Leading, candidate: Some(candidate(1, 5, 2)), round: 1 };
+    let told_one = ElectionEvent::ToldOne {
+        to: ServerId(3),
+        state: Leading,
+        candidate: Some(candidate(1, 5, 2)),
+        round: 1,
+    };
     assert_eq!(hand.election.record().entries.last().unwrap().what, told_one);
     assert_eq!(hand.hear(1, Following, 1, (1, 5, 3)), Verdict::ElectionVoid, "both others back another");
 }
@@ -411,7 +415,7 @@ fn nobody_goes_on_telling_who_has_a_leader_or_does_not_decide() {
     assert_eq!(hand.sent(), [(4, 2)], "it asks one that votes");
     hand.hear(1, Following, 7, (2, 0, 3));
     hand.hear(3, Leading, 7, (2, 0, 3));
-    hand.hear(4, PeerState::ObserverOptions, 7, (2, 0, 3));
+    hand.hear(4, PeerState::Observing, 7, (2, 0, 3));
     assert_eq!(hand.sent(), []);
     hand.hear(4, Looking, 1, (1, 9, 4));
     assert_eq!(hand.sent(), [(4, 3)]);
@@ -452,7 +456,7 @@ fn who_gets_a_vote_while_it_follows_says_that_it_follows() {
             _ => None,
         })
     };
-    assert_eq!(says(&mut hand), Some(PeerState::ObserverOptions));
+    assert_eq!(says(&mut hand), Some(PeerState::Observing));
     hand.election.set_config(String::new(), false);
     assert_eq!(says(&mut hand), Some(Following));
 }

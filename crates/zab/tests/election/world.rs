@@ -4,7 +4,9 @@ use ostler_proto::{
     election::{Candidate, Notification, PeerState},
     id::{Epoch, ServerId, Zxid},
 };
-use ostler_zab::{Election, ElectionOutput, ElectionTiming, Electorate, Mono, Quorum, election::ElectionEvent};
+use ostler_zab::{
+    Election, ElectionOutput, ElectionTiming, Electorate, Mono, Quorum, election::ElectionEvent,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) const CONFIG: &str = "version=0";
@@ -186,7 +188,7 @@ impl World {
                     } else if self.electorate.votes(ServerId(id)) {
                         PeerState::Following
                     } else {
-                        PeerState::ObserverOptions
+                        PeerState::Observing
                     };
                 }
             }

@@ -1,16 +1,16 @@
 //! Learners that come with the id of another.
 
-use crate::epoch::{Epoch, TIMING, ack_epoch, begin};
+use crate::epoch::{LeadingRig, TIMING, ack_epoch, begin};
 use ostler_proto::id::{Epoch, ServerId};
 use ostler_zab::{
     Mono,
-    leading::{FromLearner, LeadingOutput, LinkId, AddressMatch, Refusal, LearnerOrigin},
+    leading::{AddressMatch, FromLearner, LeadingOutput, LearnerOrigin, LinkId, Refusal},
 };
 
 const OLD: LinkId = LinkId(9);
 const NEW: LinkId = LinkId(10);
 
-fn came(epoch: &mut Epoch, link: LinkId, place: AddressMatch, linked: bool) -> Vec<LeadingOutput> {
+fn came(epoch: &mut LeadingRig, link: LinkId, place: AddressMatch, linked: bool) -> Vec<LeadingOutput> {
     let info = FromLearner::Info { id: ServerId(2), observer: false, accepted: Epoch(5) };
     let mut out = Vec::new();
     epoch.leading.heard_from(Mono(epoch.now), link, LearnerOrigin { place, linked }, info, &mut out);
@@ -22,7 +22,7 @@ fn refused(link: LinkId, why: Refusal) -> LeadingOutput {
 }
 
 /// The history is taken over.
-fn joins(epoch: &mut Epoch, link: LinkId) {
+fn joins(epoch: &mut LeadingRig, link: LinkId) {
     epoch.hear(link.0, ack_epoch(3, 5));
     epoch.hear(link.0, FromLearner::Ack(begin(5)));
     assert!(epoch.leading.has_history(link));
@@ -44,7 +44,7 @@ fn who_is_where_the_configuration_has_it_takes_the_place_of_who_is_not() {
         ((Elsewhere, true), (Elsewhere, true), true),
         ((Elsewhere, false), (Elsewhere, true), false),
     ] {
-        let mut epoch = Epoch::established();
+        let mut epoch = LeadingRig::established();
         came(&mut epoch, OLD, old.0, old.1);
         joins(&mut epoch, OLD);
         let out = came(&mut epoch, NEW, new.0, new.1);
@@ -57,8 +57,8 @@ fn who_is_where_the_configuration_has_it_takes_the_place_of_who_is_not() {
 
 #[test]
 fn who_does_not_come_further_gives_way_though_it_speaks() {
-    let mut epoch = Epoch::established();
-    let come = |epoch: &mut Epoch, link| came(epoch, link, AddressMatch::AtHome, true);
+    let mut epoch = LeadingRig::established();
+    let come = |epoch: &mut LeadingRig, link| came(epoch, link, AddressMatch::AtHome, true);
     come(&mut epoch, OLD);
     for now in (0..1_000).step_by(250) {
         epoch.hear_at(now, OLD.0);
@@ -81,7 +81,7 @@ fn words_alone_keep_nobody_here() {
     for (accepts_epoch, limit) in
         [(false, TIMING.init + TIMING.sync), (true, 4 * (TIMING.init + TIMING.sync))]
     {
-        let mut epoch = Epoch::established();
+        let mut epoch = LeadingRig::established();
         came(&mut epoch, OLD, AddressMatch::AtHome, true);
         if accepts_epoch {
             epoch.hear(OLD.0, ack_epoch(3, 5));
@@ -95,7 +95,7 @@ fn words_alone_keep_nobody_here() {
 
 #[test]
 fn what_was_promised_in_the_name_of_another_does_not_count() {
-    let mut epoch = Epoch::new(&[1, 2, 3, 4, 5]);
+    let mut epoch = LeadingRig::new(&[1, 2, 3, 4, 5]);
     epoch.greet(1, 4);
     let info = FromLearner::Info { id: ServerId(2), observer: false, accepted: Epoch(4) };
     epoch.hear(OLD.0, info);
@@ -108,8 +108,8 @@ fn what_was_promised_in_the_name_of_another_does_not_count() {
 
 #[test]
 fn those_without_a_vote_on_their_way_to_the_history_are_counted() {
-    let mut epoch = Epoch::established();
-    let come = |epoch: &mut Epoch, id: i64| {
+    let mut epoch = LeadingRig::established();
+    let come = |epoch: &mut LeadingRig, id: i64| {
         let info = FromLearner::Info { id: ServerId(id), observer: true, accepted: Epoch(5) };
         epoch.hear(id as u64, info).pop().unwrap()
     };

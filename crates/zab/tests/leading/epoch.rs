@@ -3,7 +3,7 @@
 use ostler_proto::id::{Epoch, ServerId, Zxid};
 use ostler_zab::{
     Electorate, Mono, Quorum,
-    leading::{FromLearner, Leading, LeadingOutput, LeadingTiming, LinkId, DurableState},
+    leading::{DurableState, FromLearner, Leading, LeadingOutput, LeadingTiming, LinkId},
 };
 
 pub(crate) const TIMING: LeadingTiming = LeadingTiming { init: 1000, sync: 500 };
@@ -11,22 +11,22 @@ pub(crate) const OWN: DurableState =
     DurableState { accepted: Epoch(4), current: Epoch(3), last: Zxid(0x3_0000_0009) };
 
 /// Server 3 of three leads; link n is server n.
-pub(crate) struct Epoch {
+pub(crate) struct LeadingRig {
     pub(crate) leading: Leading,
     pub(crate) now: u64,
     out: Vec<LeadingOutput>,
 }
 
-impl Epoch {
-    pub(crate) fn new(voters: &[i64]) -> Epoch {
-        Epoch::with_accepted(voters, OWN.accepted)
+impl LeadingRig {
+    pub(crate) fn new(voters: &[i64]) -> LeadingRig {
+        LeadingRig::with_accepted(voters, OWN.accepted)
     }
 
-    pub(crate) fn with_accepted(voters: &[i64], accepted: Epoch) -> Epoch {
+    pub(crate) fn with_accepted(voters: &[i64], accepted: Epoch) -> LeadingRig {
         let electorate = Electorate::of(Quorum::majority(voters.iter().copied().map(ServerId)));
         let (own, mut out) = (DurableState { accepted, ..OWN }, Vec::new());
         let leading = Leading::new(Mono(0), ServerId(3), own, electorate, TIMING, &mut out);
-        Epoch { leading, now: 0, out }
+        LeadingRig { leading, now: 0, out }
     }
 
     pub(crate) fn took(&mut self) -> Vec<LeadingOutput> {
@@ -66,8 +66,8 @@ impl Epoch {
     }
 
     /// With server 1 as follower.
-    pub(crate) fn established() -> Epoch {
-        let mut epoch = Epoch::new(&[1, 2, 3]);
+    pub(crate) fn established() -> LeadingRig {
+        let mut epoch = LeadingRig::new(&[1, 2, 3]);
         epoch.greet(1, 4);
         epoch.accepted_saved();
         epoch.hear(1, ack_epoch(3, 5));

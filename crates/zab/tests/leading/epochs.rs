@@ -1,6 +1,6 @@
 //! How an epoch begins, goes on and ends.
 
-use crate::epoch::{ONE, Epoch, TIMING, ack_epoch, begin};
+use crate::epoch::{LeadingRig, ONE, TIMING, ack_epoch, begin};
 use ostler_proto::id::{Epoch, ServerId, Zxid};
 use ostler_zab::{
     Mono,
@@ -9,7 +9,7 @@ use ostler_zab::{
 
 #[test]
 fn e2_an_epoch_begins_with_an_epoch_that_no_quorum_has_seen() {
-    let mut epoch = Epoch::new(&[1, 2, 3]);
+    let mut epoch = LeadingRig::new(&[1, 2, 3]);
     assert_eq!(epoch.took(), [], "alone it is no quorum");
     assert_eq!(epoch.greet(1, 7), [LeadingOutput::SaveAccepted(Epoch(8))]);
     assert_eq!(epoch.accepted_saved(), [LeadingOutput::LeaderInfo { link: ONE, epoch: Epoch(8) }]);
@@ -24,7 +24,7 @@ fn e2_an_epoch_begins_with_an_epoch_that_no_quorum_has_seen() {
 
 #[test]
 fn nothing_is_proposed_before_the_epoch_is_on_disk() {
-    let mut epoch = Epoch::new(&[1, 2, 3]);
+    let mut epoch = LeadingRig::new(&[1, 2, 3]);
     epoch.greet(1, 4);
     assert_eq!(epoch.greet(2, 4), [], "the second follower waits like the first");
     assert_eq!(epoch.accepted_saved().len(), 2);
@@ -32,7 +32,7 @@ fn nothing_is_proposed_before_the_epoch_is_on_disk() {
 
 #[test]
 fn a_lone_voter_is_its_own_quorum_and_goes_the_same_way() {
-    let mut epoch = Epoch::new(&[3]);
+    let mut epoch = LeadingRig::new(&[3]);
     assert_eq!(epoch.took(), [LeadingOutput::SaveAccepted(Epoch(5))]);
     assert_eq!(epoch.accepted_saved(), [LeadingOutput::SaveCurrent(Epoch(5))]);
     assert_eq!(epoch.current_saved(), [LeadingOutput::Established(Epoch(5))]);
@@ -41,7 +41,7 @@ fn a_lone_voter_is_its_own_quorum_and_goes_the_same_way() {
 #[test]
 fn a_leader_gives_way_to_a_follower_that_knows_more() {
     for ahead in [ack_epoch(3, 10), ack_epoch(4, 0)] {
-        let mut epoch = Epoch::new(&[1, 2, 3]);
+        let mut epoch = LeadingRig::new(&[1, 2, 3]);
         epoch.greet(1, 4);
         epoch.accepted_saved();
         let out = epoch.hear(1, ahead);
@@ -61,7 +61,7 @@ fn a_leader_gives_way_to_a_follower_that_knows_more() {
 
 #[test]
 fn a_promise_holds_for_who_comes_back() {
-    let mut epoch = Epoch::new(&[1, 2, 3, 4, 5]);
+    let mut epoch = LeadingRig::new(&[1, 2, 3, 4, 5]);
     let promised_before = FromLearner::AckEpoch { last: Zxid(0), current: None };
     epoch.greet(1, 4);
     epoch.greet(2, 4);
@@ -80,13 +80,13 @@ fn a_promise_holds_for_who_comes_back() {
 /// They look for a leader, and would find another one while this one waits.
 #[test]
 fn who_is_left_before_the_epoch_begins_gives_up() {
-    let mut epoch = Epoch::new(&[1, 2, 3, 4, 5]);
+    let mut epoch = LeadingRig::new(&[1, 2, 3, 4, 5]);
     epoch.greet(1, 4);
     assert_eq!(epoch.greet(2, 4), [LeadingOutput::SaveAccepted(Epoch(5))]);
     assert_eq!(epoch.tick(1), []);
     epoch.leading.disconnected(ONE);
     assert_eq!(epoch.tick(2), [LeadingOutput::StepDown(StepDown::EpochNotAccepted)]);
-    let mut epoch = Epoch::new(&[1, 2, 3]);
+    let mut epoch = LeadingRig::new(&[1, 2, 3]);
     epoch.greet(1, 4);
     epoch.accepted_saved();
     epoch.hear(1, ack_epoch(3, 5));
@@ -99,7 +99,7 @@ fn who_is_left_before_the_epoch_begins_gives_up() {
 /// A tree may take longer to send than anything else may take.
 #[test]
 fn who_takes_what_it_is_sent_lives() {
-    let mut epoch = Epoch::established();
+    let mut epoch = LeadingRig::established();
     epoch.greet(2, 5);
     assert!(matches!(epoch.hear(2, ack_epoch(3, 5))[..], [LeadingOutput::Synchronise { .. }]));
     for now in (0..=TIMING.init * 4).step_by(400) {
@@ -120,7 +120,7 @@ fn who_takes_what_it_is_sent_lives() {
 #[test]
 fn who_is_here_and_promises_nothing_is_not_waited_with() {
     for (others_come, then) in [(true, None), (false, Some(StepDown::EpochNotAccepted))] {
-        let mut epoch = Epoch::new(&[1, 2, 3, 4, 5]);
+        let mut epoch = LeadingRig::new(&[1, 2, 3, 4, 5]);
         epoch.greet(1, 4);
         epoch.greet(2, 4);
         epoch.accepted_saved();
@@ -141,7 +141,7 @@ fn who_is_here_and_promises_nothing_is_not_waited_with() {
 fn a_follower_that_has_lost_its_data_does_not_make_an_epoch() {
     let nothing = |current| FromLearner::AckEpoch { last: Zxid::ZERO, current };
     for lost in [nothing(Some(Epoch(0))), nothing(None)] {
-        let mut epoch = Epoch::new(&[1, 2, 3]);
+        let mut epoch = LeadingRig::new(&[1, 2, 3]);
         epoch.leading.had_data([ServerId(1), ServerId(2)].into());
         epoch.greet(1, 0);
         epoch.accepted_saved();
@@ -162,7 +162,7 @@ fn a_follower_that_has_lost_its_data_does_not_make_an_epoch() {
 #[test]
 fn a_follower_that_never_had_data_counts() {
     for known in [&[2][..], &[1, 2]] {
-        let mut epoch = Epoch::new(&[1, 2, 3]);
+        let mut epoch = LeadingRig::new(&[1, 2, 3]);
         epoch.leading.had_data(known.iter().copied().map(ServerId).collect());
         epoch.greet(1, 4);
         epoch.accepted_saved();
@@ -177,7 +177,7 @@ fn a_follower_that_never_had_data_counts() {
 
 #[test]
 fn observers_and_repeated_promises_do_not_count() {
-    let mut epoch = Epoch::new(&[1, 2, 3]);
+    let mut epoch = LeadingRig::new(&[1, 2, 3]);
     assert_eq!(epoch.greet(4, 9), [], "an observer is no quorum with the leader, but its epoch is heeded");
     assert_eq!(epoch.greet(1, 4), [LeadingOutput::SaveAccepted(Epoch(10))]);
     epoch.accepted_saved();
@@ -188,7 +188,7 @@ fn observers_and_repeated_promises_do_not_count() {
 
 #[test]
 fn a_late_learner_joins_without_a_wait() {
-    let mut epoch = Epoch::established();
+    let mut epoch = LeadingRig::established();
     let link = LinkId(2);
     assert_eq!(epoch.greet(2, 1), [LeadingOutput::LeaderInfo { link, epoch: Epoch(5) }]);
     let last = Zxid(0x9_0000_0001);
@@ -204,7 +204,7 @@ fn a_late_learner_joins_without_a_wait() {
 
 #[test]
 fn an_acknowledgement_of_another_epoch_does_not_make_this_one() {
-    let mut epoch = Epoch::new(&[1, 2, 3]);
+    let mut epoch = LeadingRig::new(&[1, 2, 3]);
     epoch.greet(1, 4);
     epoch.accepted_saved();
     epoch.hear(1, ack_epoch(3, 5));
@@ -217,7 +217,7 @@ fn an_acknowledgement_of_another_epoch_does_not_make_this_one() {
 /// Java's followers acknowledge what came with the history in a thread of its own.
 #[test]
 fn an_acknowledgement_that_overtakes_that_of_the_history_does_no_harm() {
-    let mut epoch = Epoch::new(&[1, 2, 3]);
+    let mut epoch = LeadingRig::new(&[1, 2, 3]);
     epoch.greet(1, 4);
     epoch.accepted_saved();
     epoch.hear(1, ack_epoch(3, 5));
@@ -230,7 +230,7 @@ fn an_acknowledgement_that_overtakes_that_of_the_history_does_no_harm() {
 
 #[test]
 fn e11_a_silent_follower_is_dropped_and_a_lost_quorum_ends_the_epoch() {
-    let mut epoch = Epoch::established();
+    let mut epoch = LeadingRig::established();
     epoch.now = 400;
     assert_eq!(epoch.hear(1, FromLearner::Sign), []);
     assert_eq!(epoch.tick(899), []);
@@ -241,14 +241,14 @@ fn e11_a_silent_follower_is_dropped_and_a_lost_quorum_ends_the_epoch() {
             LeadingOutput::StepDown(StepDown::QuorumLost)
         ]
     );
-    let mut epoch = Epoch::established();
+    let mut epoch = LeadingRig::established();
     epoch.leading.disconnected(ONE);
     assert_eq!(epoch.tick(1), [LeadingOutput::StepDown(StepDown::QuorumLost)]);
 }
 
 #[test]
 fn what_a_follower_acknowledges_before_the_history_counts_with_it() {
-    let mut epoch = Epoch::established();
+    let mut epoch = LeadingRig::established();
     let two = LinkId(2);
     epoch.greet(2, 4);
     epoch.hear(2, ack_epoch(3, 5));
@@ -265,14 +265,14 @@ fn a_follower_whose_disk_stands_is_sent_away_though_it_speaks() {
     let at = |counter| Zxid::new(Epoch(5), counter);
     let stands =
         |zxid| LeadingOutput::Refuse { link: ONE, server: Some(ServerId(1)), why: Refusal::DiskStands(zxid) };
-    let mut epoch = Epoch::established();
+    let mut epoch = LeadingRig::established();
     epoch.leading.proposed(Mono(100), at(1));
     epoch.leading.proposed(Mono(300), at(2));
     epoch.now = 590;
     epoch.hear(1, FromLearner::Ack(at(1)));
     assert_eq!(epoch.tick(799), [], "it has written the first in time");
     assert_eq!(epoch.tick(800)[0], stands(at(2)));
-    let mut epoch = Epoch::established();
+    let mut epoch = LeadingRig::established();
     epoch.leading.proposed(Mono(100), at(1));
     epoch.leading.proposed(Mono(300), at(2));
     epoch.now = 590;
@@ -286,7 +286,7 @@ fn who_says_that_it_has_accepted_an_epoch_far_away_is_sent_away() {
         let why = Refusal::EpochTooFar { accepted: Epoch(accepted), own: Epoch(4) };
         [LeadingOutput::Refuse { link: ONE, server: Some(ServerId(1)), why }]
     };
-    let mut epoch = Epoch::new(&[1, 2, 3]);
+    let mut epoch = LeadingRig::new(&[1, 2, 3]);
     for accepted in [u32::MAX, Epoch::LAST.0, Epoch::LAST.0 - 1, 5 + (1 << 20)] {
         assert_eq!(epoch.greet(1, accepted), far_away(accepted));
     }
@@ -296,22 +296,22 @@ fn who_says_that_it_has_accepted_an_epoch_far_away_is_sent_away() {
 
 #[test]
 fn who_has_accepted_the_last_epoch_does_not_lead() {
-    let mut epoch = Epoch::with_accepted(&[1, 2, 3], Epoch::LAST);
+    let mut epoch = LeadingRig::with_accepted(&[1, 2, 3], Epoch::LAST);
     assert_eq!(epoch.greet(1, 4), [LeadingOutput::StepDown(StepDown::NoEpochLeft)]);
-    let mut epoch = Epoch::with_accepted(&[1, 2, 3], Epoch(Epoch::LAST.0 - 1));
+    let mut epoch = LeadingRig::with_accepted(&[1, 2, 3], Epoch(Epoch::LAST.0 - 1));
     assert_eq!(epoch.greet(1, Epoch::LAST.0 - 1), [LeadingOutput::SaveAccepted(Epoch::LAST)]);
 }
 
 #[test]
 fn nobody_comes() {
-    let mut epoch = Epoch::new(&[1, 2, 3]);
+    let mut epoch = LeadingRig::new(&[1, 2, 3]);
     assert_eq!(epoch.tick(499), []);
     assert_eq!(epoch.tick(500), [LeadingOutput::StepDown(StepDown::NoFollowers)]);
 }
 
 #[test]
 fn two_servers_with_one_id_are_told_apart() {
-    let mut epoch = Epoch::established();
+    let mut epoch = LeadingRig::established();
     for id in [1, 3] {
         let info = FromLearner::Info { id: ServerId(id), observer: false, accepted: Epoch(5) };
         let refused =
@@ -324,7 +324,7 @@ fn two_servers_with_one_id_are_told_apart() {
 #[test]
 fn words_out_of_turn_end_the_connection() {
     let refused = |server| [LeadingOutput::Refuse { link: ONE, server, why: Refusal::OutOfTurn }];
-    let mut epoch = Epoch::new(&[1, 2, 3]);
+    let mut epoch = LeadingRig::new(&[1, 2, 3]);
     assert_eq!(epoch.hear(1, FromLearner::Ack(Zxid(1))), refused(None), "no greeting");
     epoch.greet(1, 4);
     assert_eq!(epoch.hear(1, ack_epoch(3, 5)), refused(Some(ServerId(1))), "no epoch was proposed");

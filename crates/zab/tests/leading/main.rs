@@ -1,7 +1,7 @@
 //! A leader, from its election to its end.
 
-mod patience;
+mod duplicate_ids;
 mod epoch;
 mod epochs;
-mod duplicate_ids;
+mod patience;
 mod standing;

@@ -1,6 +1,6 @@
 //! How long a leader waits for its learners.
 
-use crate::epoch::{ONE, Epoch, TIMING, ack_epoch, begin};
+use crate::epoch::{LeadingRig, ONE, TIMING, ack_epoch, begin};
 use ostler_proto::id::{Epoch, ServerId, Zxid};
 use ostler_zab::{
     Mono,
@@ -10,7 +10,7 @@ use ostler_zab::{
 /// It has said all that it had to say, and nothing was asked of it since: what others were slow to do is not its silence.
 #[test]
 fn who_acknowledged_the_history_long_before_the_epoch_begins_is_not_silent() {
-    let mut epoch = Epoch::new(&[1, 2, 3]);
+    let mut epoch = LeadingRig::new(&[1, 2, 3]);
     epoch.greet(1, 4);
     epoch.accepted_saved();
     epoch.hear(1, ack_epoch(3, 5));
@@ -20,8 +20,8 @@ fn who_acknowledged_the_history_long_before_the_epoch_begins_is_not_silent() {
     assert_eq!(epoch.tick(TIMING.sync + 101), []);
     assert_eq!(epoch.tick(TIMING.sync * 2 + 99), []);
 
-    let mut epoch = Epoch::new(&[1, 2, 3, 4, 5]);
-    let join = |epoch: &mut Epoch, id: u64| {
+    let mut epoch = LeadingRig::new(&[1, 2, 3, 4, 5]);
+    let join = |epoch: &mut LeadingRig, id: u64| {
         let info = FromLearner::Info { id: ServerId(id as i64), observer: false, accepted: Epoch(4) };
         epoch.hear(id, info);
     };
@@ -41,7 +41,7 @@ fn who_acknowledged_the_history_long_before_the_epoch_begins_is_not_silent() {
 /// A leader that needs a follower whose tree takes longer than `initLimit` would begin anew for ever.
 #[test]
 fn a_follower_that_takes_its_tree_holds_up_the_end_of_the_synchronisation() {
-    let mut epoch = Epoch::new(&[1, 2, 3]);
+    let mut epoch = LeadingRig::new(&[1, 2, 3]);
     epoch.greet(1, 4);
     epoch.accepted_saved();
     epoch.hear(1, ack_epoch(3, 5));
@@ -57,12 +57,12 @@ fn a_follower_that_takes_its_tree_holds_up_the_end_of_the_synchronisation() {
 /// Each step has `initLimit` from its own beginning.
 #[test]
 fn a_step_towards_the_epoch_that_takes_too_long_ends_it() {
-    let mut epoch = Epoch::new(&[1, 2, 3]);
+    let mut epoch = LeadingRig::new(&[1, 2, 3]);
     epoch.now = 300;
     epoch.greet(1, 4);
     assert_eq!(epoch.tick(TIMING.init + 299), []);
     assert_eq!(epoch.tick(TIMING.init + 300), [LeadingOutput::StepDown(StepDown::EpochNotAccepted)]);
-    let mut epoch = Epoch::new(&[1, 2, 3]);
+    let mut epoch = LeadingRig::new(&[1, 2, 3]);
     epoch.greet(1, 4);
     epoch.now = 300;
     epoch.accepted_saved();
@@ -73,7 +73,7 @@ fn a_step_towards_the_epoch_that_takes_too_long_ends_it() {
 
 #[test]
 fn who_is_not_up_to_date_may_be_silent_for_as_long_as_a_step_takes_and_a_word_more() {
-    let mut epoch = Epoch::established();
+    let mut epoch = LeadingRig::established();
     epoch.greet(2, 4);
     let patience = TIMING.init + TIMING.sync;
     for now in [400, 800, 1_200, patience - 1] {
@@ -87,7 +87,7 @@ fn who_is_not_up_to_date_may_be_silent_for_as_long_as_a_step_takes_and_a_word_mo
 /// A follower that is brought to the history acknowledges with it what was proposed meanwhile, and an observer nothing.
 #[test]
 fn only_a_follower_that_serves_owes_its_disk() {
-    let mut epoch = Epoch::established();
+    let mut epoch = LeadingRig::established();
     epoch.greet(2, 4);
     epoch.hear(2, ack_epoch(3, 5));
     epoch.greet(4, 4);
@@ -108,7 +108,7 @@ fn only_a_follower_that_serves_owes_its_disk() {
 #[test]
 fn a_stream_that_nobody_waits_for_holds_up_nothing() {
     for observer in [true, false] {
-        let mut epoch = Epoch::new(&[1, 2, 3]);
+        let mut epoch = LeadingRig::new(&[1, 2, 3]);
         epoch.greet(1, 4);
         epoch.accepted_saved();
         epoch.hear(1, ack_epoch(3, 5));

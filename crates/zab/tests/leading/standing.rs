@@ -1,20 +1,20 @@
 //! Who counts for what with a leader, and what it says of them.
 
-use crate::epoch::{ONE, Epoch, TIMING, ack_epoch, begin};
+use crate::epoch::{LeadingRig, ONE, TIMING, ack_epoch, begin};
 use ostler_proto::id::{Epoch, ServerId, Zxid};
 use ostler_zab::{
     Electorate, Mono, Quorum,
     leading::{FromLearner, Leading, LeadingOutput, LinkId, Refusal, StepDown},
 };
 
-fn come(epoch: &mut Epoch, id: i64, observer: bool) -> Vec<LeadingOutput> {
+fn come(epoch: &mut LeadingRig, id: i64, observer: bool) -> Vec<LeadingOutput> {
     epoch.hear(id as u64, FromLearner::Info { id: ServerId(id), observer, accepted: Epoch(4) })
 }
 
 /// A server that has a vote by the configuration, and does not know it yet.
 #[test]
 fn a_voter_that_observes_counts_for_nothing() {
-    let mut epoch = Epoch::new(&[1, 2, 3]);
+    let mut epoch = LeadingRig::new(&[1, 2, 3]);
     assert_eq!(come(&mut epoch, 1, true), []);
     assert_eq!(come(&mut epoch, 2, false), [LeadingOutput::SaveAccepted(Epoch(5))]);
     assert_eq!(epoch.accepted_saved().len(), 2);
@@ -34,7 +34,7 @@ fn a_voter_that_observes_counts_for_nothing() {
 
 #[test]
 fn a_voter_that_observes_is_not_here_before_the_epoch_either() {
-    let mut epoch = Epoch::new(&[1, 2, 3]);
+    let mut epoch = LeadingRig::new(&[1, 2, 3]);
     come(&mut epoch, 1, true);
     come(&mut epoch, 2, false);
     assert_eq!(epoch.tick(1), []);
@@ -45,8 +45,8 @@ fn a_voter_that_observes_is_not_here_before_the_epoch_either() {
 /// From its first word to its last one.
 #[test]
 fn learners_are_counted_by_how_far_they_are() {
-    let mut epoch = Epoch::established();
-    let counts = |epoch: &Epoch| {
+    let mut epoch = LeadingRig::established();
+    let counts = |epoch: &LeadingRig| {
         let of = epoch.leading.counts();
         (of.all, of.followers, of.observers)
     };
@@ -75,7 +75,7 @@ fn learners_are_counted_by_how_far_they_are() {
 
 #[test]
 fn an_epoch_has_its_epoch_once_that_is_decided() {
-    let mut epoch = Epoch::new(&[1, 2, 3]);
+    let mut epoch = LeadingRig::new(&[1, 2, 3]);
     assert_eq!(epoch.leading.epoch(), None);
     epoch.greet(1, 4);
     assert_eq!(epoch.leading.epoch(), Some(Epoch(5)));
@@ -104,7 +104,7 @@ fn a_follower_with_observers_is_their_leader_for_as_long_as_it_follows() {
 
 #[test]
 fn a_connection_says_once_whose_it_is() {
-    let mut epoch = Epoch::new(&[1, 2, 3, 4, 5]);
+    let mut epoch = LeadingRig::new(&[1, 2, 3, 4, 5]);
     epoch.greet(1, 4);
     let other = FromLearner::Info { id: ServerId(2), observer: false, accepted: Epoch(4) };
     let why = Refusal::SameId;
@@ -115,14 +115,14 @@ fn a_connection_says_once_whose_it_is() {
 #[test]
 fn an_epoch_that_an_ensemble_can_have_come_to_is_believed() {
     let far = 4 + (1 << 20);
-    assert_eq!(Epoch::new(&[1, 2, 3]).greet(1, far), [LeadingOutput::SaveAccepted(Epoch(far + 1))]);
-    assert_eq!(Epoch::new(&[1, 2, 3]).greet(1, 2), [LeadingOutput::SaveAccepted(Epoch(5))]);
+    assert_eq!(LeadingRig::new(&[1, 2, 3]).greet(1, far), [LeadingOutput::SaveAccepted(Epoch(far + 1))]);
+    assert_eq!(LeadingRig::new(&[1, 2, 3]).greet(1, 2), [LeadingOutput::SaveAccepted(Epoch(5))]);
 }
 
 /// A promise that counts twice would make two leaders of one epoch.
 #[test]
 fn a_promise_of_an_epoch_that_was_accepted_before_makes_no_epoch() {
-    let mut epoch = Epoch::new(&[1, 2, 3]);
+    let mut epoch = LeadingRig::new(&[1, 2, 3]);
     epoch.greet(1, 4);
     epoch.greet(2, 4);
     epoch.accepted_saved();
@@ -138,7 +138,7 @@ fn a_promise_of_an_epoch_that_was_accepted_before_makes_no_epoch() {
 /// With a change of the ensemble others decide.
 #[test]
 fn a_leader_counts_those_who_decide_now() {
-    let mut epoch = Epoch::new(&[1, 2, 3]);
+    let mut epoch = LeadingRig::new(&[1, 2, 3]);
     epoch.greet(1, 4);
     epoch.accepted_saved();
     epoch.hear(1, ack_epoch(3, 5));

@@ -10,7 +10,7 @@ use ostler_proto::{
 };
 use ostler_zab::{
     Election, ElectionTiming, Electorate, Leader,
-    leading::{Leading, LinkId, DurableState},
+    leading::{DurableState, Leading, LinkId},
     learning::Learning,
 };
 use std::collections::VecDeque;
@@ -92,7 +92,8 @@ impl Member {
         self.up = true;
         self.life += 1;
         self.log = stored.log.clone();
-        self.standing = DurableState { accepted: stored.accepted, current: stored.current, last: stored.last() };
+        self.standing =
+            DurableState { accepted: stored.accepted, current: stored.current, last: stored.last() };
         self.applied = Zxid::ZERO;
         self.election = new_election(self.id);
         self.role = Role::Looking;
