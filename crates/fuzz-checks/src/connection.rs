@@ -227,7 +227,7 @@ impl World {
         self.now.wall_ms += ms as i64;
         if self.server.next_deadline() <= self.now.mono {
             self.step(Input::Deadline);
-            while self.server.has_more() {
+            while self.server.has_backlog() {
                 self.step(Input::Deadline);
             }
             assert!(self.server.next_deadline() > self.now.mono, "the same deadline comes again and again");

@@ -5,8 +5,8 @@ use crate::{
     access,
     config::CoreConfig,
     effect::{CloseReason, Effect, PeerMessage, PersistOp},
-    ensemble::{GatedAct, is_reconfig},
-    fifo::{AnswerForm, TxnOfWrite, Waiting},
+    ensemble::{AfterPersist, is_reconfig},
+    fifo::{AnswerForm, Waiting, WriteTxn},
     input::{ClientRequest, ConnId, Mono, Now},
     server::{Outstanding, Phase, Server, SyncWaiter, UNANSWERED},
     work,
@@ -25,7 +25,7 @@ use ostler_proto::{
     txn::{Txn, TxnCreateKind, TxnRecord},
 };
 use ostler_tree::{AclRef, Outcome, TreeEvent};
-use ostler_zab::{Leader, PersistSeq};
+use ostler_zab::{PersistSeq, Proposals};
 
 impl Server {
     /// The disk has reached `seq`: this server's own acknowledgement of all proposals up to there.
@@ -35,16 +35,16 @@ impl Server {
         let mut own = None;
         while let Some(held) = self.gate.pop() {
             match held {
-                GatedAct::Own { search_id: of, zxid, made_ms } if of == search_id => {
+                AfterPersist::OwnAck { search_id: of, zxid, made_ms } if of == search_id => {
                     if self.ensemble.is_some() {
                         self.stats.writes.own_ack_ms.add(now.since_wall(made_ms));
                     }
                     own = Some(zxid);
                 }
-                GatedAct::Step { search_id: of, step } if of == search_id => {
-                    self.released(now, step, effects)
+                AfterPersist::Ensemble { search_id: of, act } if of == search_id => {
+                    self.released(now, act, effects)
                 }
-                GatedAct::Own { .. } | GatedAct::Step { .. } => {}
+                AfterPersist::OwnAck { .. } | AfterPersist::Ensemble { .. } => {}
             }
         }
         // What was held back may have ended the epoch.
@@ -56,7 +56,7 @@ impl Server {
     /// A server has everything up to `zxid` on disk. What a quorum has commits.
     pub(crate) fn acknowledged(&mut self, now: Now, from: ServerId, zxid: Zxid, effects: &mut Vec<Effect>) {
         self.count_acknowledgement(now, from, zxid);
-        let Some(leader) = &mut self.leader else { return };
+        let Some(leader) = &mut self.proposals else { return };
         leader.acknowledge(from, zxid);
         self.commit_decided(now, effects);
     }
@@ -64,9 +64,9 @@ impl Server {
     /// Commits what has been decided, as far as there is work to spend; see [`crate::go_on`] for the rest.
     pub(crate) fn commit_decided(&mut self, now: Now, effects: &mut Vec<Effect>) {
         self.backlog.commits = false;
-        let Some(mut committed) = self.leader.as_ref().map(Leader::committed) else { return };
+        let Some(mut committed) = self.proposals.as_ref().map(Proposals::committed) else { return };
         while let Some(first) = self.outstanding.front().filter(|first| first.zxid <= committed) {
-            if self.work.is_spent() || self.has_to_wait(first) || self.shown_a_moment().is_some() {
+            if self.work.is_spent() || self.has_to_wait(first) || self.conn_in_multi_read().is_some() {
                 self.backlog.commits = true;
                 return;
             }
@@ -76,7 +76,7 @@ impl Server {
             self.commit(now, &proposal, effects);
             // From here on others decide, who may have acknowledged more.
             if is_reconfig(&proposal.record)
-                && let Some(leader) = &mut self.leader
+                && let Some(leader) = &mut self.proposals
             {
                 committed = leader.count();
             }
@@ -87,7 +87,7 @@ impl Server {
     /// Of one proposal in a thousand it is noted how long each server took, as upstream does (`ack_latency`).
     fn count_acknowledgement(&mut self, now: Now, from: ServerId, zxid: Zxid) {
         const INTERVAL: u64 = 1000;
-        let Some(leader) = self.leader.as_ref().filter(|_| self.ensemble.is_some()) else { return };
+        let Some(leader) = self.proposals.as_ref().filter(|_| self.ensemble.is_some()) else { return };
         let noted = Zxid(zxid.0 - zxid.0 % INTERVAL);
         if noted <= leader.acknowledged_by(from) {
             return;
@@ -101,7 +101,7 @@ impl Server {
     /// Applies a transaction, tells its watchers, answers whoever waits for it here.
     pub(crate) fn commit(&mut self, now: Now, proposal: &Outstanding, effects: &mut Vec<Effect>) {
         let record = TxnRecord::read(&proposal.record.0).expect("a record is checked before it is logged");
-        self.end_moment(now, effects);
+        self.finish_multi_read(now, effects);
         self.answer_what_came_before(now, proposal, record.header.session, effects);
         let mut events = core::mem::take(&mut self.events);
         let outcome = self.tree.apply(&record, &mut events);
@@ -122,7 +122,7 @@ impl Server {
         }
         self.events = events;
         let session = record.header.session;
-        let conn = proposal.conn.or_else(|| self.who_forwarded(now, &record));
+        let conn = proposal.conn.or_else(|| self.conn_of_forwarded(now, &record));
         let closed = matches!(record.txn, Txn::CloseSession(_));
         let expired_conn = if closed { self.sessions.remove(session).and_then(|s| s.conn) } else { None };
         if closed {
@@ -155,7 +155,7 @@ impl Server {
         session: SessionId,
         effects: &mut Vec<Effect>,
     ) {
-        let conn = match self.leader {
+        let conn = match self.proposals {
             Some(_) => proposal.conn,
             None => self.sessions.get(session).and_then(|state| state.conn),
         };
@@ -169,7 +169,7 @@ impl Server {
         let writes = &mut self.stats.writes;
         writes.propagation_ms.add(ms);
         let Some(ensemble) = &self.ensemble else { return };
-        if self.leader.is_some() && !is_reconfig {
+        if self.proposals.is_some() && !is_reconfig {
             writes.led_commits += 1;
             writes.quorum_ms.add(ms);
         }
@@ -193,8 +193,8 @@ impl Server {
                 .watchers
                 .into_iter()
                 .map(ConnId::from)
-                .filter(|conn| !some_are_gone || self.hears(*conn))
-                .filter(|conn| self.may_know(*conn, acl))
+                .filter(|conn| !some_are_gone || self.is_connected(*conn))
+                .filter(|conn| self.may_read(*conn, acl))
                 .collect();
             self.count_notifications(notification.kind, &conns);
             if !conns.is_empty() {
@@ -211,11 +211,11 @@ impl Server {
     }
 
     /// Whether a connection is there and not closed.
-    fn hears(&self, conn: ConnId) -> bool {
+    fn is_connected(&self, conn: ConnId) -> bool {
         self.conns.get(&conn).is_some_and(|state| !matches!(state.phase, Phase::Closed { .. }))
     }
 
-    pub(crate) fn may_know(&self, conn: ConnId, acl: &AclRef) -> bool {
+    pub(crate) fn may_read(&self, conn: ConnId, acl: &AclRef) -> bool {
         if acl.is_none() {
             return true;
         }
@@ -248,15 +248,15 @@ impl Server {
         if matches!(state.phase, Phase::Closed { .. }) {
             return;
         }
-        let Some(Waiting::Write { xid, numbered, code, form, arrived }) = state.fifo.pop_front() else {
+        let Some(Waiting::Write { xid, txn, code, form, arrived }) = state.fifo.pop_front() else {
             panic!("{committed} committed for {conn:?}, which waits for no write");
         };
-        if let TxnOfWrite::Here(zxid) = numbered {
+        if let WriteTxn::Proposed(zxid) = txn {
             assert_eq!(zxid, committed, "writes of {conn:?} commit out of order");
         }
         let phase = state.phase;
         let moved = matches!(outcome, Outcome::Failed(code) if code == ErrorCode::SessionMoved.code());
-        if moved && matches!(numbered, TxnOfWrite::ByLeader { .. }) {
+        if moved && matches!(txn, WriteTxn::Forwarded { .. }) {
             // It may have been a late write of another server's connection, with the number of this one.
             return self.close(conn, CloseReason::SessionMoved, effects);
         }
@@ -343,11 +343,11 @@ impl Server {
                     self.set_watches(now, conn, (xid, code, arrived), rest, effects);
                 }
                 Some(Waiting::Parked { .. }) => {
-                    let Some(Waiting::Parked { payload, arrived, promised }) = state.fifo.pop_front() else {
+                    let Some(Waiting::Parked { payload, arrived, reserved }) = state.fifo.pop_front() else {
                         return;
                     };
                     self.work.add(work::REQUEST + payload.len() / work::BYTES);
-                    self.keep_no_promise(conn, promised);
+                    self.release_reserved(conn, reserved);
                     let request =
                         ClientRequest::decode(&payload).expect("a parked request was decoded before");
                     self.serve(now, conn, &request, arrived, effects);

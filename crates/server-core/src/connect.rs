@@ -2,7 +2,7 @@
 
 use crate::{
     effect::{CloseReason, Effect},
-    fifo::{AnswerForm, TxnOfWrite, Waiting},
+    fifo::{AnswerForm, Waiting, WriteTxn},
     input::{ConnId, Mono, Now},
     passwords::Verdict,
     server::{Phase, Pipeline, Server, SyncWaiter, UNANSWERED},
@@ -84,20 +84,20 @@ impl Server {
         }
         self.sessions.insert(now.mono, session, timeout_ms, Some(conn));
         self.set_phase(conn, Phase::Opening { session, answer_read_only });
-        let numbered = match self.pipeline() {
-            Some(Pipeline::Forward(leader)) => {
+        let txn = match self.pipeline() {
+            Some(Pipeline::Forward(leader_link)) => {
                 let body = timeout_ms.to_be_bytes();
-                self.forward_op(leader, conn, (session, 0, Op::CreateSession.code()), &body, effects);
-                self.numbered_by_leader()
+                self.forward_op(leader_link, conn, (session, 0, Op::CreateSession.code()), &body, effects);
+                self.forwarded_txn()
             }
             _ => {
                 let txn = Txn::CreateSession { timeout_ms };
-                TxnOfWrite::Here(self.append(now, session, 0, txn, Some(conn), effects))
+                WriteTxn::Proposed(self.append(now, session, 0, txn, Some(conn), effects))
             }
         };
         let (code, form, arrived) = (Op::CreateSession.code(), AnswerForm::Connected, now.mono);
         if let Some(state) = self.conns.get_mut(&conn) {
-            state.fifo.push_back(Waiting::Write { xid: Xid(0), numbered, code, form, arrived });
+            state.fifo.push_back(Waiting::Write { xid: Xid(0), txn, code, form, arrived });
         }
     }
 
@@ -141,9 +141,9 @@ impl Server {
         }
         let known = self.sessions.get(session).is_some_and(|state| !state.closing);
         let lives = match self.pipeline() {
-            Some(Pipeline::Forward(leader)) if !self.sessions.is_local(session) => {
+            Some(Pipeline::Forward(leader_link)) if !self.sessions.is_local(session) => {
                 self.set_phase(conn, Phase::Opening { session, answer_read_only });
-                return self.ask_leader(leader, conn, session, timeout_ms, effects);
+                return self.ask_leader(leader_link, conn, session, timeout_ms, effects);
             }
             // Without local sessions nobody here can tell, and upstream believes the password.
             Some(Pipeline::ReadOnly) => known || !self.has_local_sessions(),
@@ -166,7 +166,7 @@ impl Server {
         answer_read_only: bool,
         effects: &mut alloc::vec::Vec<Effect>,
     ) {
-        let is_gone = self.leader.is_some() && self.sessions.get(session).is_none();
+        let is_gone = self.proposals.is_some() && self.sessions.get(session).is_none();
         if verdict == Verdict::Unknown && !is_gone {
             return self.close(conn, CloseReason::PasswordUnknown, effects);
         }
@@ -240,8 +240,8 @@ impl Server {
     ) {
         let until = match self.pipeline() {
             Some(Pipeline::Propose) if self.proposed() > self.tree.last_processed() => self.proposed(),
-            Some(Pipeline::Forward(leader)) if self.has_undecided_writes(session) => {
-                self.forward_op(leader, conn, (session, 0, Op::Sync.code()), ROOT, effects);
+            Some(Pipeline::Forward(leader_link)) if self.has_undecided_writes(session) => {
+                self.forward_op(leader_link, conn, (session, 0, Op::Sync.code()), ROOT, effects);
                 UNANSWERED
             }
             _ => return,

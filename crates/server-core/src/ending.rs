@@ -3,7 +3,7 @@
 use crate::{
     effect::{CloseReason, Effect},
     input::{ConnId, Now},
-    propose::Asker,
+    propose::Requester,
     server::Server,
     session::Scope,
     work,
@@ -43,7 +43,7 @@ impl Server {
                 self.close(conn, CloseReason::Silent, effects);
             }
         }
-        if self.leader.is_none() {
+        if self.proposals.is_none() {
             return;
         }
         while !self.work.is_spent()
@@ -58,7 +58,7 @@ impl Server {
         let alive = self.sessions.get(session).is_some_and(|state| !state.closing);
         if self.sessions.is_local(session) {
             self.expire_local(session, effects);
-        } else if self.leader.is_some() && alive {
+        } else if self.proposals.is_some() && alive {
             self.stats.stale_sessions_expired += 1;
             self.propose_close(now, session, 0, None, effects);
         }
@@ -80,7 +80,7 @@ impl Server {
         let paths = self.overlay.ephemerals(&self.tree, session, self.config.types);
         self.work.add(work::WRITE);
         for path in &paths {
-            self.preparer(zxid, now, session, Asker::of(conn)).forget(path);
+            self.preparer(zxid, now, session, Requester::of(conn)).forget(path);
         }
         // Without them every server deletes what it has of the session. A record that no packet holds would end all
         // connections with followers.

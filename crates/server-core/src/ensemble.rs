@@ -46,7 +46,7 @@ use ostler_zab::{
 pub use config::EnsembleConfig;
 use dial_target::MasterRetry;
 pub use dial_target::ObserverOptions;
-use election_history::Why;
+use election_history::SearchReason;
 pub use local_sessions::LocalSessions;
 use observer_master::ObserverMaster;
 use read_only::ReadOnly;
@@ -54,16 +54,16 @@ pub(crate) use reconfig::is_reconfig;
 
 /// What waits for the disk.
 #[derive(Debug)]
-pub(crate) enum GatedAct {
+pub(crate) enum AfterPersist {
     /// This server's own acknowledgement as a leader.
-    Own { search_id: u64, zxid: Zxid, made_ms: i64 },
+    OwnAck { search_id: u64, zxid: Zxid, made_ms: i64 },
     /// Anything else.
-    Step { search_id: u64, step: Step },
+    Ensemble { search_id: u64, act: EnsembleAct },
 }
 
 /// What may happen once the disk has come so far.
 #[derive(Debug)]
-pub(crate) enum Step {
+pub(crate) enum EnsembleAct {
     AcceptedSaved,
     CurrentSaved,
     /// To the leader.
@@ -124,7 +124,7 @@ pub(crate) struct Ensemble {
     /// What is on disk may be a part of what this server once had.
     incomplete: bool,
     role: Role,
-    leader: Option<ServerId>,
+    leader_id: Option<ServerId>,
     /// Whom this server follows: the leader, or an observer a follower in its place.
     master: Option<ServerId>,
     /// Counts the searches for a leader. What was begun in an earlier one is void.
@@ -144,14 +144,14 @@ pub(crate) struct Ensemble {
     /// Sessions heard of since the leader's last heartbeat, and their timeouts.
     touched: BTreeMap<SessionId, i32>,
     read_only: ReadOnly,
-    ended: local_sessions::Ended,
+    ended: local_sessions::EndedSessions,
     /// Who waits for the leader's word on a session, with its timeout.
     revalidating: BTreeMap<SessionId, VecDeque<(RevalidationWaiter, i32)>>,
     master_retry: MasterRetry,
     /// The leader that was met last leads in an epoch below one that is promised.
-    is_outside: bool,
+    promised_later_epoch: bool,
     /// Other servers that are known to have had data, since this one has run.
-    had_data: BTreeSet<ServerId>,
+    servers_with_data: BTreeSet<ServerId>,
     /// The newest configuration that came from a server that is not believed, so that the log names it once.
     unbelieved_version: u64,
     election_history: election_history::ElectionHistory,
@@ -182,7 +182,7 @@ struct Delayed {
 
 impl Ensemble {
     pub(crate) fn new(core: &CoreConfig, mut config: EnsembleConfig, tree: &Tree) -> Ensemble {
-        config.pending.take_if(|pending| !reconfig::may_come(pending, &config.membership, tree));
+        config.pending.take_if(|pending| !reconfig::may_take_effect(pending, &config.membership, tree));
         let observer = !config.membership.votes(core.server);
         let text = config.membership.to_string();
         Ensemble {
@@ -194,7 +194,7 @@ impl Ensemble {
             current: config.current,
             incomplete: config.incomplete && !config.may_start_empty,
             role: Role::Looking,
-            leader: None,
+            leader_id: None,
             master: None,
             search_id: 0,
             next_tick: Mono(0),
@@ -207,11 +207,11 @@ impl Ensemble {
             touched: BTreeMap::new(),
             revalidating: BTreeMap::new(),
             read_only: ReadOnly::No,
-            ended: local_sessions::Ended::default(),
-            had_data: BTreeSet::new(),
+            ended: local_sessions::EndedSessions::default(),
+            servers_with_data: BTreeSet::new(),
             unbelieved_version: 0,
             master_retry: MasterRetry::new(core.server, core.seed),
-            is_outside: false,
+            promised_later_epoch: false,
             election_history: election_history::ElectionHistory::default(),
             election_began: Mono(0),
             unserved_since: None,
@@ -318,7 +318,7 @@ impl Server {
     }
 
     /// What this server has on disk, once all that was asked of the disk is done.
-    fn standing(&self) -> DurableState {
+    fn durable_state(&self) -> DurableState {
         let (accepted, current) = self
             .ensemble
             .as_ref()
@@ -327,17 +327,17 @@ impl Server {
     }
 
     /// Time has come for something.
-    pub(crate) fn mind_ensemble(&mut self, now: Now, effects: &mut Vec<Effect>) {
+    pub(crate) fn run_ensemble_timers(&mut self, now: Now, effects: &mut Vec<Effect>) {
         let Some(ensemble) = &mut self.ensemble else { return };
         if ensemble.search_id == 0 {
-            return self.look(now, Why::Started, effects);
+            return self.look(now, SearchReason::Started, effects);
         }
         if ensemble.election.next_deadline().is_some_and(|due| due <= now.mono) {
             let mut out = Vec::new();
             ensemble.election.deadline(now.mono, &ensemble.electorate, &mut out);
             self.elect(now, out, effects);
         }
-        self.mind_wait(now, effects);
+        self.end_master_wait(now, effects);
         let Some(ensemble) = &mut self.ensemble else { return };
         if ensemble.read_only.is_due(now.mono) {
             self.begin_read_only(now);
@@ -358,32 +358,32 @@ impl Server {
 
     /// An epoch ends before its counter is full, and the next begins at 0. If it can be it ends while nothing is under
     /// way; upstream ends it in the middle of a write.
-    pub(crate) fn mind_counter(&mut self, now: Now, effects: &mut Vec<Effect>) {
-        let (Some(leader), Some(ensemble)) = (&self.leader, &self.ensemble) else { return };
+    pub(crate) fn end_full_epoch(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        let (Some(leader), Some(ensemble)) = (&self.proposals, &self.ensemble) else { return };
         if leader.is_over(ensemble.config.epoch) {
             let proposed = leader.proposed();
             tracing::warn!(%proposed, "this epoch has counted nearly as far as it can: a new one is to begin");
-            self.look(now, Why::CounterFull, effects);
+            self.look(now, SearchReason::CounterFull, effects);
         }
     }
 
     /// There is no leader any more, or never was: clients are sent away, and one is sought.
-    pub(crate) fn look(&mut self, now: Now, why: Why, effects: &mut Vec<Effect>) {
+    pub(crate) fn look(&mut self, now: Now, why: SearchReason, effects: &mut Vec<Effect>) {
         self.look_to(now, why, None, effects);
     }
 
     /// There is no leader any more, but the one that left may have named the next.
-    fn look_to(&mut self, now: Now, why: Why, next: Option<ServerId>, effects: &mut Vec<Effect>) {
+    fn look_to(&mut self, now: Now, why: SearchReason, next: Option<ServerId>, effects: &mut Vec<Effect>) {
         self.note_search(now, why);
         self.leave_role(effects);
-        self.leader = None;
+        self.proposals = None;
         self.end_service(effects);
         self.overlay = Overlay::new(&self.tree);
         let Some(ensemble) = &mut self.ensemble else { return };
         ensemble.search_id += 1;
         ensemble.unserved_since.get_or_insert(now.mono);
         self.stats.elections.searches += 1;
-        (ensemble.leader, ensemble.master) = (None, None);
+        (ensemble.leader_id, ensemble.master) = (None, None);
         ensemble.next_tick = now.mono.after(ensemble.tick_ms / 2);
         if let Some(reload) = &mut ensemble.reloading {
             reload.look = true;
@@ -391,30 +391,30 @@ impl Server {
         }
         match next.filter(|next| ensemble.config.membership.votes(*next)) {
             Some(next) => self.take_suggested(now, next, effects),
-            None if ensemble.waits_to_elect(now) => {}
+            None if ensemble.delay_election(now) => {}
             None => self.begin_election(now, effects),
         }
     }
 
     fn take_suggested(&mut self, now: Now, leader: ServerId, effects: &mut Vec<Effect>) {
-        let standing = self.standing();
+        let durable = self.durable_state();
         let Some(ensemble) = &mut self.ensemble else { return };
-        let candidate = Candidate { epoch: standing.current, zxid: standing.last, id: leader };
+        let candidate = Candidate { epoch: durable.current, zxid: durable.last, id: leader };
         let mut out = Vec::new();
         ensemble.election_history.votes_begin();
-        ensemble.election.suggested(now.mono, candidate, &ensemble.electorate, &mut out);
+        ensemble.election.accept_suggested(now.mono, candidate, &ensemble.electorate, &mut out);
         self.elect(now, out, effects);
     }
 
     fn begin_election(&mut self, now: Now, effects: &mut Vec<Effect>) {
-        let standing = self.standing();
+        let durable = self.durable_state();
         let Some(ensemble) = &mut self.ensemble else { return };
-        ensemble.election.set_without_history(has_no_history(standing) && !ensemble.config.may_start_empty);
-        let candidate = Candidate { epoch: standing.current, zxid: standing.last, id: ensemble.me };
+        ensemble.election.set_without_history(has_no_history(durable) && !ensemble.config.may_start_empty);
+        let candidate = Candidate { epoch: durable.current, zxid: durable.last, id: ensemble.me };
         let own = (ensemble.votes() && !ensemble.incomplete).then_some(candidate);
         if ensemble.incomplete {
             tracing::warn!(
-                last = %standing.last,
+                last = %durable.last,
                 "the data folder was empty, and this server was stopped before it had copied all of a leader's data: its \
                  vote does not count before it has. If the other servers have lost theirs for good, stop it, create an \
                  empty file named `initialize` in dataLogDir (dataDir, if that is not set), and start it again: then \
@@ -422,7 +422,7 @@ impl Server {
             );
         }
         ensemble.election_began = now.mono;
-        tracing::info!(last = %standing.last, epoch = standing.current.0, "looking for a leader");
+        tracing::info!(last = %durable.last, epoch = durable.current.0, "looking for a leader");
         ensemble.read_only.look(now.mono, ensemble.config.read_only_after_ms);
         let mut out = Vec::new();
         ensemble.election_history.votes_begin();
@@ -489,13 +489,13 @@ impl Server {
         let mut out = Vec::new();
         let is_own = |own: Candidate| own.id == from && (own.epoch, own.zxid) > (Epoch(0), Zxid::ZERO);
         if vote.candidate.is_some_and(is_own) && ensemble.electorate.votes(from) {
-            ensemble.had_data.insert(from);
+            ensemble.servers_with_data.insert(from);
         }
         let had_voice = !ensemble.election.has_no_vote();
         ensemble.election.notified(now.mono, from, vote, &ensemble.electorate, &mut out);
         // The end of the connection tells them at once, and Java's servers nothing else.
         let in_vain = |early: &pending_learners::PendingLearner| {
-            early.server().is_some_and(|id| ensemble.election.is_called_back(id))
+            early.server().is_some_and(|id| ensemble.election.has_elected_me_before(id))
         };
         effects.extend(ensemble.pending_learners.drop_early(in_vain).into_iter().map(Effect::HangUp));
         if had_voice && ensemble.election.has_no_vote() {
@@ -513,7 +513,7 @@ impl Server {
         let Some(ensemble) = &mut self.ensemble else { return };
         let mut out = Vec::new();
         ensemble.pending_learners.election_link(peer, up);
-        ensemble.election.link(now.mono, peer, up, &ensemble.electorate, &mut out);
+        ensemble.election.link_changed(now.mono, peer, up, &ensemble.electorate, &mut out);
         self.elect(now, out, effects);
     }
 
@@ -526,7 +526,7 @@ impl Server {
                 ElectionOutput::Elected { leader } => self.elected(now, leader, effects),
                 // Else it looks as soon as it may.
                 ElectionOutput::LookAgain if self.has_elected() => {
-                    self.look(now, Why::ElectionVoid, effects);
+                    self.look(now, SearchReason::ElectionVoid, effects);
                 }
                 ElectionOutput::LookAgain => {}
             }
@@ -548,7 +548,7 @@ impl Server {
     fn elected(&mut self, now: Now, leader: ServerId, effects: &mut Vec<Effect>) {
         let Some(ensemble) = &mut self.ensemble else { return };
         tracing::info!(leader = leader.0, round = ensemble.election.round(), "elected");
-        ensemble.leader = Some(leader);
+        ensemble.leader_id = Some(leader);
         if ensemble.votes() {
             self.stats.elections.election_ms.add(now.mono.0.saturating_sub(ensemble.election_began.0));
         }
@@ -592,7 +592,7 @@ impl Server {
             Role::Learning(learner) if learner.master.as_ref().is_some_and(|master| master.has(link)) => {
                 self.observer_says(now, link, packet, effects);
             }
-            Role::Looking => self.called_early(link, &packet, effects),
+            Role::Looking => self.learner_calls_early(link, &packet, effects),
             _ => {
                 tracing::info!(link = link.0, "a learner was sent away: this server does not lead");
                 effects.push(Effect::HangUp(link));
@@ -609,7 +609,7 @@ impl Server {
             Role::Leading(leading) => leading.disconnected(link),
             Role::Learning(learner) if learner.link == link => {
                 tracing::warn!("the connection to the leader is gone");
-                self.look(now, Why::LeaderGone, effects);
+                self.look(now, SearchReason::LeaderGone, effects);
             }
             Role::Learning(learner) => learner.master.iter_mut().for_each(|master| master.gone(link)),
             _ => {}
@@ -619,8 +619,8 @@ impl Server {
 
 /// Whether nothing of a leader's history is on disk. An accepted epoch is no history: a server that has lost its disk
 /// accepts one before it gets anything back.
-fn has_no_history(standing: DurableState) -> bool {
-    standing.current == Epoch(0) && standing.last == Zxid::ZERO
+fn has_no_history(durable: DurableState) -> bool {
+    durable.current == Epoch(0) && durable.last == Zxid::ZERO
 }
 
 /// A learner's first word, and the version of its configuration; `None` if it is none, or that is newer than this one.
@@ -648,7 +648,7 @@ fn peer_says(packet: &Packet<'_>, version: u64) -> Option<FromLearner> {
         Packet::FollowerInfo { .. } | Packet::ObserverInfo { .. } => learner_info(packet, version)?.0,
         Packet::AckEpoch { last, current } => FromLearner::AckEpoch { last: *last, current: *current },
         Packet::Ack(zxid) => FromLearner::Ack(*zxid),
-        _ => FromLearner::Sign,
+        _ => FromLearner::SignOfLife,
     })
 }
 

@@ -3,7 +3,7 @@
 //! A write is proposed at once and waits for its commit. A read waits only behind writes of its own
 //! session; with none outstanding it is served at once. What waits is kept as the bytes it came in.
 
-use crate::{input::Mono, moment::ReadsLeft, watches::WatchesLeft};
+use crate::{input::Mono, multi_read::ReadsLeft, watches::WatchesLeft};
 use alloc::{boxed::Box, collections::VecDeque};
 use ostler_proto::{
     error::ErrorCode,
@@ -35,13 +35,13 @@ pub(crate) enum AnswerForm {
 
 /// Which transaction answers a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TxnOfWrite {
+pub(crate) enum WriteTxn {
     /// That of this zxid.
-    Here(Zxid),
+    Proposed(Zxid),
     /// The leader numbers it. It is known by its session and xid when it commits, and comes after all that this server
     /// had heard of when it forwarded the request: a client that numbers its requests anew on each connection, as kazoo
     /// does, may have used the xid before.
-    ByLeader { after: Zxid },
+    Forwarded { after: Zxid },
 }
 
 /// A request that is not answered yet.
@@ -50,7 +50,7 @@ pub(crate) enum Waiting {
     /// Proposed; answered when it commits.
     Write {
         xid: Xid,
-        numbered: TxnOfWrite,
+        txn: WriteTxn,
         /// Operation number, for the counts.
         code: i32,
         form: AnswerForm,
@@ -65,7 +65,7 @@ pub(crate) enum Waiting {
     /// Behind a write or a sync. Its answer will be about so many bytes of the tree, see [`Server::answer_size`].
     ///
     /// [`Server::answer_size`]: crate::Server::answer_size
-    Parked { payload: Box<[u8]>, arrived: Mono, promised: usize },
+    Parked { payload: Box<[u8]>, arrived: Mono, reserved: usize },
     /// A multiRead of many operations, or the rest of it.
     Reading(Box<ReadsLeft>),
     /// The rest of a setWatches of many paths.
@@ -79,14 +79,14 @@ impl Waiting {
     /// Its number, if this is a write that went to the leader.
     pub(crate) fn forwarded(&self) -> Option<i32> {
         match self {
-            Waiting::Write { xid, numbered: TxnOfWrite::ByLeader { .. }, .. } => Some(xid.0),
+            Waiting::Write { xid, txn: WriteTxn::Forwarded { .. }, .. } => Some(xid.0),
             _ => None,
         }
     }
 
     /// Whether this is a write that went to the leader and came back as this transaction.
-    pub(crate) fn has_become(&self, txn: &TxnHeader) -> bool {
-        matches!(self, Waiting::Write { xid, numbered: TxnOfWrite::ByLeader { after }, .. }
+    pub(crate) fn is_answered_by(&self, txn: &TxnHeader) -> bool {
+        matches!(self, Waiting::Write { xid, txn: WriteTxn::Forwarded { after }, .. }
             if xid.0 == txn.cxid && (*after < txn.zxid || planted::is(Bug::AnswersMixedUp)))
     }
 }

@@ -9,6 +9,7 @@ extern crate alloc;
 
 mod access;
 pub mod auth;
+mod backlog;
 mod commit;
 pub mod config;
 mod connect;
@@ -16,11 +17,11 @@ pub mod effect;
 mod ending;
 pub mod ensemble;
 mod fifo;
-mod go_on;
 mod identities;
 pub mod input;
-mod moment;
+
 mod multi;
+mod multi_read;
 pub mod namespaces;
 pub mod passwords;
 mod pause_detector;

@@ -1,9 +1,9 @@
-//! From a request to a proposal: prepared against the overlay, numbered, encoded once.
+//! From a request to a proposal: prepared against the overlay, txn, encoded once.
 
 use crate::{
     access::Expanded,
     effect::{Effect, PeerMessage, PersistOp, Record},
-    ensemble::{GatedAct, local_sessions::may_have_ephemerals},
+    ensemble::{AfterPersist, local_sessions::may_have_ephemerals},
     identities::Identities,
     input::{ClientRequest, ConnId, Now},
     prepare::{Ephemerals, Preparer},
@@ -21,18 +21,18 @@ use ostler_proto::{
 
 /// On whose behalf something is written.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Asker<'a> {
+pub(crate) enum Requester<'a> {
     /// A client here.
     Client(ConnId),
     /// Somebody with these identities.
     Ids(&'a Identities),
     /// The server itself.
-    Nobody,
+    Server,
 }
 
-impl Asker<'_> {
-    pub(crate) fn of(conn: Option<ConnId>) -> Asker<'static> {
-        conn.map_or(Asker::Nobody, Asker::Client)
+impl Requester<'_> {
+    pub(crate) fn of(conn: Option<ConnId>) -> Requester<'static> {
+        conn.map_or(Requester::Server, Requester::Client)
     }
 }
 
@@ -42,12 +42,12 @@ impl Server {
         zxid: Zxid,
         now: Now,
         session: SessionId,
-        asker: Asker<'s>,
+        requester: Requester<'s>,
     ) -> Preparer<'s> {
-        let ids = match asker {
-            Asker::Client(conn) => self.conns.get(&conn).map_or(&self.nobody, |state| &state.ids),
-            Asker::Ids(ids) => ids,
-            Asker::Nobody => &self.nobody,
+        let ids = match requester {
+            Requester::Client(conn) => self.conns.get(&conn).map_or(&self.nobody, |state| &state.ids),
+            Requester::Ids(ids) => ids,
+            Requester::Server => &self.nobody,
         };
         Preparer {
             config: &self.config,
@@ -87,9 +87,15 @@ impl Server {
             return Some(self.append(now, session, cxid, moved, Some(conn), effects));
         }
         if let Request::Reconfig(change) = &request.request {
-            return Some(self.propose_reconfig(now, (session, cxid), change, Asker::Client(conn), effects));
+            return Some(self.propose_reconfig(
+                now,
+                (session, cxid),
+                change,
+                Requester::Client(conn),
+                effects,
+            ));
         }
-        let mut preparer = self.preparer(zxid, now, session, Asker::Client(conn));
+        let mut preparer = self.preparer(zxid, now, session, Requester::Client(conn));
         preparer.ephemerals = may_have_ephemerals(scope, &request.request);
         let prepared = preparer.prepare(&request.request);
         let malformed_multi = matches!(request.request, Request::Malformed(_));
@@ -111,7 +117,7 @@ impl Server {
         conn: Option<ConnId>,
         effects: &mut Vec<Effect>,
     ) -> Zxid {
-        let leader = self.leader.as_mut().expect("only a server that leads proposes");
+        let leader = self.proposals.as_mut().expect("only a server that leads proposes");
         let zxid = leader.propose();
         assert!(self.ensemble.is_none() || zxid.counter() > 0, "an epoch ends before {zxid} is counted");
         // An error transaction has no digest, nor has the empty form of closeSession: a reader would take
@@ -123,7 +129,7 @@ impl Server {
         TxnRecord { header, txn, digest }.write(&mut self.scratch);
         let record = Record(Arc::from(&self.scratch[..]));
         let seq = self.gate.issue();
-        self.gate.hold(GatedAct::Own { search_id: self.search_id(), zxid, made_ms: now.wall_ms });
+        self.gate.hold(AfterPersist::OwnAck { search_id: self.search_id(), zxid, made_ms: now.wall_ms });
         effects.push(Effect::Persist { seq, op: PersistOp::Append { zxid, record: record.clone() } });
         self.tell_followers(now, zxid, || PeerMessage::Proposal(zxid, record.clone()), effects);
         self.outstanding.push_back(Outstanding { zxid, record, made_ms: now.wall_ms, conn });

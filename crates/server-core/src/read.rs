@@ -4,7 +4,7 @@ use crate::{
     access, auth,
     effect::{CloseReason, Effect},
     input::{ClientRequest, ConnId, Mono, Now},
-    moment::{self, ReadsLeft},
+    multi_read::{self, ReadsLeft},
     server::{Phase, Server},
     watches::WatchesLeft,
     work,
@@ -28,14 +28,14 @@ pub(crate) type Answer = Result<Body, ErrorCode>;
 pub(crate) const MULTI_READ_MAX: usize = 64 << 20;
 
 /// Bytes that one connection may be answered with at once, all that waited behind a write for example. The shell takes
-/// no more requests than can be kept well below it, see [`Server::promised`].
+/// no more requests than can be kept well below it, see [`Server::reserved_bytes`].
 const ANSWERED_MAX: usize = 2 * MULTI_READ_MAX;
 
 /// Shorter lists are shared anew each time.
 const KEEP_LIST_FROM: usize = 16 << 10;
 
 /// Operations of a multiRead that are looked up to know how long its answer will be.
-const LOOKED_UP_MAX: usize = moment::SHORT_MAX;
+const LOOKED_UP_MAX: usize = multi_read::SHORT_MAX;
 
 /// A longer answer has no frame.
 const FRAME_MAX: usize = i32::MAX as usize - 1024;
@@ -162,13 +162,13 @@ impl Server {
     /// About how many bytes of the tree the answers of all that is parked for a connection will be, and the identities that
     /// go along with each request to a leader. Who takes its requests should wait with more while this is much: all of
     /// them are answered at once.
-    pub fn promised(&self, conn: ConnId) -> usize {
-        self.conns.get(&conn).map_or(0, |state| state.promised + state.fifo.len() * state.ids.size())
+    pub fn reserved_bytes(&self, conn: ConnId) -> usize {
+        self.conns.get(&conn).map_or(0, |state| state.reserved + state.fifo.len() * state.ids.size())
     }
 
     /// The same for all connections together, without identities.
-    pub fn promised_to_all(&self) -> usize {
-        self.promised_to_all
+    pub fn reserved_bytes_of_all(&self) -> usize {
+        self.reserved_by_all
     }
 
     /// About how many bytes of the tree a read would be answered with now: data, names and lists.

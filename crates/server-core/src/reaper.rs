@@ -3,7 +3,7 @@
 use crate::{
     effect::Effect,
     input::{Mono, Now},
-    propose::Asker,
+    propose::Requester,
     server::Server,
 };
 use alloc::{collections::VecDeque, vec::Vec};
@@ -21,12 +21,12 @@ pub(crate) struct Reaper {
     next_delete: Mono,
     doomed: VecDeque<ArcStr>,
     /// The last znode that was looked at; `None` while nobody looks.
-    looking: Option<Looked>,
+    search: Option<SearchPosition>,
 }
 
 /// How far the search has come: first through the containers, then through the TTL nodes.
 #[derive(Debug, Clone)]
-struct Looked {
+struct SearchPosition {
     at_ttls: bool,
     after: ArcStr,
 }
@@ -40,13 +40,13 @@ impl Reaper {
             next_check: Mono(now.0 + interval_ms),
             next_delete: now,
             doomed: VecDeque::new(),
-            looking: None,
+            search: None,
         }
     }
 
     /// Whether the search goes on at once.
-    pub(crate) fn is_looking(&self) -> bool {
-        self.looking.is_some()
+    pub(crate) fn is_searching(&self) -> bool {
+        self.search.is_some()
     }
 
     pub(crate) fn next_deadline(&self) -> Mono {
@@ -58,8 +58,8 @@ impl Server {
     pub(crate) fn reap(&mut self, now: Now, effects: &mut Vec<Effect>) {
         if now.mono >= self.reaper.next_check {
             self.reaper.next_check = Mono(now.mono.0 + self.config.reaper_interval_ms.max(1));
-            if self.reaper.doomed.is_empty() && self.reaper.looking.is_none() {
-                self.reaper.looking = Some(Looked { at_ttls: false, after: ArcStr::new() });
+            if self.reaper.doomed.is_empty() && self.reaper.search.is_none() {
+                self.reaper.search = Some(SearchPosition { at_ttls: false, after: ArcStr::new() });
             }
         }
         self.look_for_doomed(now);
@@ -81,7 +81,7 @@ impl Server {
         }
         let session = SessionId::NONE;
         let zxid = self.next_zxid();
-        self.preparer(zxid, now, session, Asker::Nobody).forget(path);
+        self.preparer(zxid, now, session, Requester::Server).forget(path);
         let txn = Txn::Delete { reaped: true, path: path.into() };
         self.append(now, session, 0, txn, None, effects);
     }
@@ -89,18 +89,18 @@ impl Server {
     /// Goes on with the search, for as long as there is work to spend.
     fn look_for_doomed(&mut self, now: Now) {
         while !self.work.is_spent()
-            && let Some(looked) = self.reaper.looking.take()
+            && let Some(position) = self.reaper.search.take()
         {
-            let of_kind = if looked.at_ttls {
-                self.tree.ttls_after(&looked.after)
+            let of_kind = if position.at_ttls {
+                self.tree.ttls_after(&position.after)
             } else {
-                self.tree.containers_after(&looked.after)
+                self.tree.containers_after(&position.after)
             };
             let portion: Vec<ArcStr> = of_kind.take(PORTION).cloned().collect();
             self.work.add(portion.len() * 2);
-            self.reaper.looking = match (portion.last(), looked.at_ttls) {
-                (Some(last), at_ttls) => Some(Looked { at_ttls, after: last.clone() }),
-                (None, false) => Some(Looked { at_ttls: true, after: ArcStr::new() }),
+            self.reaper.search = match (portion.last(), position.at_ttls) {
+                (Some(last), at_ttls) => Some(SearchPosition { at_ttls, after: last.clone() }),
+                (None, false) => Some(SearchPosition { at_ttls: true, after: ArcStr::new() }),
                 (None, true) => None,
             };
             let is_doomed = |path: &ArcStr| {

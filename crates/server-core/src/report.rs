@@ -107,7 +107,7 @@ impl Server {
 
     /// Whether another server keeps the global sessions alive, so that this one only knows them.
     pub fn learns_sessions(&self) -> bool {
-        self.leader.is_none()
+        self.proposals.is_none()
     }
 
     /// Sessions that only this server knows by the time at which they expire, if there can be any.

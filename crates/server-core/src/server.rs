@@ -2,14 +2,14 @@
 
 use crate::{
     access, auth,
+    backlog::Backlog,
     config::CoreConfig,
     effect::{CloseReason, Effect, Record},
-    ensemble::{Ensemble, EnsembleConfig, GatedAct},
-    fifo::{AnswerForm, Fifo, TxnOfWrite, Waiting},
-    go_on::Backlog,
+    ensemble::{AfterPersist, Ensemble, EnsembleConfig},
+    fifo::{AnswerForm, Fifo, Waiting, WriteTxn},
     identities::Identities,
     input::{ClientRequest, ConnId, Input, Mono, Now},
-    moment::ReadsLeft,
+    multi_read::ReadsLeft,
     pause_detector::PauseDetector,
     read::SharedList,
     reaper::Reaper,
@@ -30,7 +30,7 @@ use ostler_proto::{
     request::Request,
 };
 use ostler_tree::{Overlay, Tree, TreeEvent, WatchTable};
-use ostler_zab::{DiskGate, Electorate, Leader, Quorum, leading::LinkId};
+use ostler_zab::{DiskGate, Electorate, Proposals, Quorum, leading::LinkId};
 use rustc_hash::FxBuildHasher;
 
 /// How many identities a connection may have, and about how many bytes of them. Somebody has a few, and each is looked up
@@ -61,7 +61,7 @@ pub(crate) struct Conn {
     pub(crate) phase: Phase,
     pub(crate) fifo: Fifo,
     /// Of what is parked there, all together.
-    pub(crate) promised: usize,
+    pub(crate) reserved: usize,
     /// Bytes of the tree that it was answered with since it last asked for anything.
     pub(crate) answered: usize,
     /// Requests of the fifo wait for nothing but their turn, see [`crate::go_on`].
@@ -135,16 +135,16 @@ pub struct Server {
     pub(crate) overlay: Overlay,
     pub(crate) watches: WatchTable,
     /// Numbers proposals and counts acknowledgements, while this server leads.
-    pub(crate) leader: Option<Leader>,
+    pub(crate) proposals: Option<Proposals>,
     /// Its part in an ensemble; a lone server has none.
     pub(crate) ensemble: Option<Box<Ensemble>>,
-    pub(crate) gate: DiskGate<GatedAct>,
+    pub(crate) gate: DiskGate<AfterPersist>,
     /// Logged or on the way there, and not committed.
     pub(crate) outstanding: VecDeque<Outstanding>,
     /// Boxed, so that the table is small: it has room for up to twice as many, and moves them all as it grows.
     pub(crate) conns: HashMap<ConnId, Box<Conn>, FxBuildHasher>,
     /// Of what is parked for all connections together.
-    pub(crate) promised_to_all: usize,
+    pub(crate) reserved_by_all: usize,
     pub(crate) syncs: VecDeque<(Zxid, SyncWaiter)>,
     pub(crate) sessions: Sessions,
     pub(crate) reaper: Reaper,
@@ -174,7 +174,7 @@ impl Server {
         Server {
             overlay: Overlay::new(&tree),
             watches: WatchTable::default(),
-            leader: Some(Leader::new(
+            proposals: Some(Proposals::new(
                 Electorate::of(Quorum::majority([config.server])),
                 tree.last_processed(),
             )),
@@ -182,7 +182,7 @@ impl Server {
             gate: DiskGate::default(),
             outstanding: VecDeque::new(),
             conns: HashMap::default(),
-            promised_to_all: 0,
+            reserved_by_all: 0,
             syncs: VecDeque::new(),
             sessions,
             reaper: Reaper::new(now.mono, config.reaper_interval_ms),
@@ -210,7 +210,7 @@ impl Server {
         now: Now,
     ) -> Server {
         let mut server = Server::new(config, tree, replayed, now);
-        server.leader = None;
+        server.proposals = None;
         server.ensemble = Some(Box::new(Ensemble::new(&server.config, ensemble, &server.tree)));
         server
     }
@@ -234,9 +234,9 @@ impl Server {
             Input::Deadline => {
                 self.go_on(now, effects);
                 let has_paused = self.pause_detector.beat(now.mono);
-                self.mind_ensemble(now, effects);
+                self.run_ensemble_timers(now, effects);
                 self.expire_sessions(now, has_paused, effects);
-                if self.leader.is_some() {
+                if self.proposals.is_some() {
                     self.reap(now, effects);
                 }
             }
@@ -256,16 +256,16 @@ impl Server {
             Input::LogRead { link, search_id, read } => self.log_read(link, search_id, read, effects),
             Input::PeerGone { link } => self.peer_gone(now, link, effects),
         }
-        self.mind_counter(now, effects);
+        self.end_full_epoch(now, effects);
     }
 
     /// When the member next wants [`Input::Deadline`].
     pub fn next_deadline(&self) -> Mono {
-        if self.has_more() {
+        if self.has_backlog() {
             return Mono(0);
         }
         let ensemble = self.ensemble.as_ref().map(|ensemble| ensemble.next_deadline());
-        let leads = self.leader.is_some();
+        let leads = self.proposals.is_some();
         let reaper = leads.then(|| self.reaper.next_deadline());
         let global = self.sessions.next_deadline(Scope::Global).filter(|_| leads || self.follows());
         let expiry = global.into_iter().chain(self.sessions.next_deadline(Scope::Local)).min();
@@ -275,7 +275,7 @@ impl Server {
 
     /// What becomes of writes; `None` while nobody is known to lead, and no client is served.
     pub(crate) fn pipeline(&self) -> Option<Pipeline> {
-        match (&self.leader, &self.ensemble) {
+        match (&self.proposals, &self.ensemble) {
             (Some(_), _) => Some(Pipeline::Propose),
             (None, Some(ensemble)) if ensemble.is_read_only() => Some(Pipeline::ReadOnly),
             (None, Some(ensemble)) => ensemble.following().map(Pipeline::Forward),
@@ -303,7 +303,7 @@ impl Server {
 
     /// The zxid of the next proposal.
     pub(crate) fn next_zxid(&self) -> Zxid {
-        let leader = self.leader.as_ref().expect("only a server that leads prepares writes");
+        let leader = self.proposals.as_ref().expect("only a server that leads prepares writes");
         leader.next_zxid()
     }
 
@@ -320,7 +320,7 @@ impl Server {
             ids,
             phase: Phase::Fresh,
             fifo: Fifo::new(),
-            promised: 0,
+            reserved: 0,
             answered: 0,
             behind: false,
             held: Vec::new(),
@@ -334,7 +334,7 @@ impl Server {
         self.forget_watches(conn);
         self.abandon_writes(conn);
         let Some(state) = self.conns.remove(&conn) else { return };
-        self.promised_to_all -= state.promised;
+        self.reserved_by_all -= state.reserved;
         if let Some(session) = state.session().and_then(|id| self.sessions.get_mut(id))
             && session.conn == Some(conn)
         {
@@ -393,7 +393,7 @@ impl Server {
             return;
         }
         self.note_touch(session);
-        self.stats.writes.to_prepare += u64::from(self.leader.is_some());
+        self.stats.writes.to_prepare += u64::from(self.proposals.is_some());
         self.enqueue(now, conn, session, request, effects);
     }
 
@@ -429,16 +429,16 @@ impl Server {
             Request::CloseSession => AnswerForm::Close,
             _ => return self.enqueue_read(now, conn, request, effects),
         };
-        let numbered = match self.pipeline() {
+        let txn = match self.pipeline() {
             Some(Pipeline::Propose) => {
                 let Some(zxid) = self.propose_request(now, conn, session, request, effects) else {
                     return self.enqueue_read(now, conn, request, effects);
                 };
-                TxnOfWrite::Here(zxid)
+                WriteTxn::Proposed(zxid)
             }
-            Some(Pipeline::Forward(leader)) => {
-                self.forward(leader, conn, session, request, effects);
-                self.numbered_by_leader()
+            Some(Pipeline::Forward(leader_link)) => {
+                self.forward(leader_link, conn, session, request, effects);
+                self.forwarded_txn()
             }
             Some(Pipeline::ReadOnly) | None => return,
         };
@@ -446,7 +446,7 @@ impl Server {
             self.set_phase(conn, Phase::Closing { session });
         }
         let (xid, code, arrived) = (request.xid, request.code(), now.mono);
-        self.wait(conn, Waiting::Write { xid, numbered, code, form, arrived });
+        self.wait(conn, Waiting::Write { xid, txn, code, form, arrived });
     }
 
     fn enqueue_read(
@@ -463,14 +463,14 @@ impl Server {
             Request::Sync(_) if planted::is(Bug::SyncAtOnce) => {
                 self.serve(now, conn, request, now.mono, effects)
             }
-            Request::Sync(path) if let Some(Pipeline::Forward(leader)) = self.pipeline() => {
+            Request::Sync(path) if let Some(Pipeline::Forward(leader_link)) = self.pipeline() => {
                 let path = path.as_deref().map(Box::from);
                 let after = UNANSWERED;
                 self.wait(conn, Waiting::Sync { xid: request.xid, after, path, arrived: now.mono });
                 self.syncs.push_back((after, SyncWaiter::Client(conn)));
                 let session =
                     self.conns.get(&conn).and_then(|state| state.session()).unwrap_or(SessionId::NONE);
-                self.forward(leader, conn, session, request, effects);
+                self.forward(leader_link, conn, session, request, effects);
             }
             Request::Sync(path) if !idle || proposed > self.tree.last_processed() => {
                 let path = path.as_deref().map(Box::from);
@@ -479,14 +479,14 @@ impl Server {
             }
             _ if idle => self.serve(now, conn, request, now.mono, effects),
             _ => {
-                let promised = self.answer_size(conn, &request.request);
+                let reserved = self.answer_size(conn, &request.request);
                 if let Some(state) = self.conns.get_mut(&conn) {
-                    state.promised += promised;
-                    self.promised_to_all += promised;
+                    state.reserved += reserved;
+                    self.reserved_by_all += reserved;
                 }
-                let waiting = match ReadsLeft::of(request, now.mono, promised) {
+                let waiting = match ReadsLeft::of(request, now.mono, reserved) {
                     Some(reads) => Waiting::Reading(Box::new(reads)),
-                    None => Waiting::Parked { payload: request.payload.into(), arrived: now.mono, promised },
+                    None => Waiting::Parked { payload: request.payload.into(), arrived: now.mono, reserved },
                 };
                 self.wait(conn, waiting);
             }
@@ -500,10 +500,10 @@ impl Server {
     }
 
     /// Frees the bytes that were set aside for an answer.
-    pub(crate) fn keep_no_promise(&mut self, conn: ConnId, promised: usize) {
+    pub(crate) fn release_reserved(&mut self, conn: ConnId, reserved: usize) {
         if let Some(state) = self.conns.get_mut(&conn) {
-            state.promised -= promised;
-            self.promised_to_all -= promised;
+            state.reserved -= reserved;
+            self.reserved_by_all -= reserved;
         }
     }
 
@@ -526,7 +526,7 @@ impl Server {
         let Some(state) = self.conns.get_mut(&conn) else { return };
         state.phase = Phase::Closed { session: state.session().unwrap_or(SessionId::NONE) };
         state.fifo.clear();
-        self.promised_to_all -= core::mem::take(&mut state.promised);
+        self.reserved_by_all -= core::mem::take(&mut state.reserved);
         state.held.clear();
         effects.push(Effect::Close { conn, reason });
     }
@@ -624,7 +624,7 @@ impl Server {
         let applied = self.tree.last_processed();
         assert!(self.outstanding.iter().map(|waiting| waiting.zxid).is_sorted());
         assert!(self.outstanding.iter().all(|waiting| waiting.zxid > applied));
-        if let Some(leader) = &self.leader {
+        if let Some(leader) = &self.proposals {
             let (committed, proposed) = (leader.committed(), leader.proposed());
             assert!(applied <= proposed && committed <= proposed, "{applied} {committed} {proposed}");
             assert!(
@@ -639,11 +639,11 @@ impl Server {
                 assert!(self.tree.ephemerals(*id).is_empty(), "{id} is local and has ephemerals");
             }
         }
-        let promised: usize = self.conns.values().map(|state| state.promised).sum();
-        assert_eq!(promised, self.promised_to_all);
+        let reserved: usize = self.conns.values().map(|state| state.reserved).sum();
+        assert_eq!(reserved, self.reserved_by_all);
         for (conn, state) in self.conns.iter() {
             let writes = state.fifo.iter().filter_map(|waiting| match waiting {
-                Waiting::Write { numbered: TxnOfWrite::Here(zxid), .. } => Some(*zxid),
+                Waiting::Write { txn: WriteTxn::Proposed(zxid), .. } => Some(*zxid),
                 _ => None,
             });
             assert!(writes.is_sorted(), "writes of {conn:?} are out of order");

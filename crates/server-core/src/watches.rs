@@ -39,7 +39,7 @@ pub(crate) struct WatchesLeft {
 }
 
 /// One path of a setWatches.
-struct Wanted<'a> {
+struct WatchedPath<'a> {
     list: usize,
     path: Cow<'a, str>,
 }
@@ -68,7 +68,7 @@ impl WatchesLeft {
     }
 
     /// The next path; `None` at the end. What is read here has been decoded before, so it ends early for nothing else.
-    fn next<'a>(&mut self, payload: &'a [u8], lists: usize) -> Option<Wanted<'a>> {
+    fn next<'a>(&mut self, payload: &'a [u8], lists: usize) -> Option<WatchedPath<'a>> {
         while self.list < lists {
             let in_list = match self.in_list {
                 Some(left) => left,
@@ -76,7 +76,7 @@ impl WatchesLeft {
             };
             if in_list > 0 {
                 self.in_list = Some(in_list - 1);
-                return Some(Wanted { list: self.list, path: self.read(payload, Reader::text)? });
+                return Some(WatchedPath { list: self.list, path: self.read(payload, Reader::text)? });
             }
             (self.list, self.in_list) = (self.list + 1, None);
         }
@@ -99,12 +99,12 @@ impl Server {
         let lists = if asked.1 == Op::SetWatches2.code() { LISTS_OF_2 } else { LISTS };
         let lists = if planted::is(Bug::PersistentNotSetAgain) { LISTS } else { lists };
         while !self.work.is_spent() {
-            let Some(wanted) = left.next(&payload, lists) else {
+            let Some(watched) = left.next(&payload, lists) else {
                 self.stats.read_latency_ms.add(now.mono.0.saturating_sub(asked.2.0));
                 return self.reply(now, conn, asked, Ok(Body::None), effects);
             };
             self.work.add(work::WATCH);
-            self.set_watch(conn, &wanted, left.seen, effects);
+            self.set_watch(conn, &watched, left.seen, effects);
         }
         let (xid, code, arrived) = asked;
         let waiting = Waiting::Watching { xid, code, arrived, payload: payload.into(), left };
@@ -114,11 +114,11 @@ impl Server {
         self.leave_for_later(conn);
     }
 
-    fn set_watch(&mut self, conn: ConnId, wanted: &Wanted<'_>, seen: i64, effects: &mut Vec<Effect>) {
+    fn set_watch(&mut self, conn: ConnId, watched: &WatchedPath<'_>, seen: i64, effects: &mut Vec<Effect>) {
         let lost = planted::is(Bug::WatchesLostOnReconnect);
         let seen = if lost { i64::MAX } else { seen };
-        let (path, watcher) = (&*wanted.path, conn.watcher());
-        match (wanted.list, self.tree.get(path)) {
+        let (path, watcher) = (&*watched.path, conn.watcher());
+        match (watched.list, self.tree.get(path)) {
             (0 | 2, None) => self.catch_up(conn, EventType::NodeDeleted, path, &None, effects),
             (0, Some(node)) if node.stat.mzxid.to_wire() > seen => {
                 let acl = self.tree.acl(node);
@@ -146,7 +146,7 @@ impl Server {
         acl: &AclRef,
         effects: &mut Vec<Effect>,
     ) {
-        if !self.may_know(conn, acl) {
+        if !self.may_read(conn, acl) {
             return;
         }
         self.stats.packets_sent += 1;

@@ -282,7 +282,7 @@ impl Driver {
         let now = self.clock.now();
         let began = core.server.work_done();
         for request in requests {
-            let promised = core.server.promised_to_all();
+            let promised = core.server.reserved_bytes_of_all();
             if self.room.is_scarce(promised) {
                 let size = core.server.answer_size(conn, &request.request);
                 if size > OUTBOX_PAUSE_WHEN_FULL && !self.room.fits(size, promised) {
@@ -295,7 +295,7 @@ impl Driver {
             core.server.step(now, Input::Request { conn, request }, &mut core.effects);
             self.route(core);
             taken.count += 1;
-            if core.server.promised(conn) > PROMISED_PAUSE {
+            if core.server.reserved_bytes(conn) > PROMISED_PAUSE {
                 outbox.hold_back();
                 break;
             }

@@ -180,7 +180,7 @@ impl World {
         for client in self.clients.iter().filter(|client| client.open && client.sent.is_empty()) {
             let Some(conn) = client.conn else { continue };
             let server = self.nodes[&self.net.conns[&conn].member.0].server.as_ref();
-            let promised = server.map_or(0, |server| server.promised(conn));
+            let promised = server.map_or(0, |server| server.reserved_bytes(conn));
             assert_eq!(promised, 0, "[answers] {conn:?} has been answered, and is promised more");
         }
     }

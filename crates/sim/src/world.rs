@@ -513,7 +513,7 @@ impl World {
         let mono = node.clock.at(now).mono;
         if node.server.as_ref().is_some_and(|server| server.next_deadline() <= mono) {
             self.step(id, Input::Deadline);
-            while self.nodes[&id].server.as_ref().is_some_and(Server::has_more) {
+            while self.nodes[&id].server.as_ref().is_some_and(Server::has_backlog) {
                 self.step(id, Input::Deadline);
             }
             let server = self.nodes[&id].server.as_ref().unwrap();

@@ -14,7 +14,7 @@ mod late_votes;
 mod record;
 mod without_vote;
 
-pub use record::{ElectionEvent, ElectionRecord, Entry, Rule, Verdict, Why};
+pub use record::{ElectionEvent, ElectionRecord, Entry, IgnoreReason, Rule, Verdict};
 
 use crate::{quorum::Electorate, time::Mono};
 use alloc::{
@@ -91,14 +91,14 @@ struct Looking {
     /// The vote for oneself; `None` for one who cannot be elected.
     own: Option<Candidate>,
     /// That vote when this election began: what it has on its disk does not change meanwhile.
-    own_at_first: Option<Candidate>,
+    initial_own: Option<Candidate>,
     proposal: Option<Candidate>,
     /// The ballot box: the last vote of each voter in this round.
     ballots: BTreeMap<ServerId, Ballot>,
     /// Votes of those who have a leader.
-    elsewhere: BTreeMap<ServerId, Ballot>,
+    settled_votes: BTreeMap<ServerId, Ballot>,
     /// Voters that look for a leader as well: whom they back, if anybody, and their round. For a server without a voice.
-    present: BTreeMap<ServerId, (Option<Candidate>, u64)>,
+    looking_voters: BTreeMap<ServerId, (Option<Candidate>, u64)>,
     resend_at: Mono,
     resend_after: u64,
     /// A quorum has agreed; until then something better may come.
@@ -117,7 +117,7 @@ pub struct Election {
     me: ServerId,
     observer: bool,
     /// There is nothing on disk: it may have been there, and been acknowledged.
-    fresh: bool,
+    without_history: bool,
     timing: ElectionTiming,
     /// The logical clock: the number of this election. Lives as long as the process.
     round: u64,
@@ -137,7 +137,7 @@ impl Election {
         Election {
             me,
             observer,
-            fresh: false,
+            without_history: false,
             timing,
             round: 0,
             phase: Phase::Settled(settled),
@@ -150,8 +150,8 @@ impl Election {
 
     /// Whether nothing is on disk, and nobody has said that this is right. Such a server votes with others that have
     /// nothing, and only joins where somebody has something: it may have lost what a quorum relies on.
-    pub fn set_without_history(&mut self, fresh: bool) {
-        self.fresh = fresh;
+    pub fn set_without_history(&mut self, without_history: bool) {
+        self.without_history = without_history;
     }
 
     /// Whether this server has given up its vote in this election.
@@ -194,13 +194,13 @@ impl Election {
         out: &mut Vec<ElectionOutput>,
     ) {
         self.begin(now, own);
-        self.tell_all(now, electorate, out);
-        self.consider(now, electorate, out);
+        self.send_to_all(now, electorate, out);
+        self.check_quorum(now, electorate, out);
     }
 
     /// A leader that leaves has named the next: it is taken without an election, as upstream does. Whether it can
     /// lead shows when it asks for its followers' epochs.
-    pub fn suggested(
+    pub fn accept_suggested(
         &mut self,
         now: Mono,
         candidate: Candidate,
@@ -217,11 +217,11 @@ impl Election {
         self.record = ElectionRecord::begin(now, self.round, own);
         self.phase = Phase::Looking(Looking {
             own,
-            own_at_first: own,
+            initial_own: own,
             proposal: own,
             ballots: BTreeMap::new(),
-            elsewhere: BTreeMap::new(),
-            present: BTreeMap::new(),
+            settled_votes: BTreeMap::new(),
+            looking_voters: BTreeMap::new(),
             resend_at: now.after(self.timing.resend_min),
             resend_after: self.timing.resend_min,
             settle_until: None,
@@ -238,14 +238,14 @@ impl Election {
 
     /// The leader brings its history, so it has the promises of a quorum: what was said before they were given is over, and
     /// if it loses them it ends this connection.
-    pub fn brought_history(&mut self) {
+    pub fn history_arrives(&mut self) {
         if let Phase::Settled(settled) = &mut self.phase {
             settled.backed_since = None;
         }
     }
 
     /// A voter has connected to this server as to its leader, whatever it has said before.
-    pub fn followed_by(&mut self, server: ServerId) {
+    pub fn voter_follows(&mut self, server: ServerId) {
         if let Phase::Settled(Settled { backed_since: Some(backed_since), .. }) = &mut self.phase {
             backed_since.remove(&server);
         }
@@ -253,9 +253,9 @@ impl Election {
 
     /// Whether a server has elected this one in another round than that of now: it is called back, and whatever it asks of
     /// its leader until it knows is in vain.
-    pub fn is_called_back(&self, server: ServerId) -> bool {
+    pub fn has_elected_me_before(&self, server: ServerId) -> bool {
         let Phase::Looking(looking) = &self.phase else { return false };
-        let vote = looking.elsewhere.get(&server);
+        let vote = looking.settled_votes.get(&server);
         vote.is_some_and(|vote| vote.candidate.id == self.me && vote.round < self.round)
     }
 
@@ -271,7 +271,7 @@ impl Election {
     }
 
     /// A connection to a voter has come, or cannot be had.
-    pub fn link(
+    pub fn link_changed(
         &mut self,
         now: Mono,
         peer: ServerId,
@@ -287,7 +287,7 @@ impl Election {
         };
         let Phase::Looking(looking) = &mut self.phase else { return };
         if !up {
-            looking.present.remove(&peer);
+            looking.looking_voters.remove(&peer);
         }
         if up {
             // Also where it takes the place of another: what was sent on that may be lost.
@@ -299,32 +299,32 @@ impl Election {
                 .add(now, if up { ElectionEvent::Reached { peer } } else { ElectionEvent::Lost { peer } });
         }
         if up {
-            self.tell(now, peer, out);
+            self.send_to(now, peer, out);
         } else {
-            self.back_the_best_of_all(now, electorate, out);
+            self.back_best_if_all_look(now, electorate, out);
         }
-        if !up && self.is_anybody_missed(electorate) {
-            self.call_again(now);
+        if !up && self.has_unreachable_voter(electorate) {
+            self.resend_soon(now);
         }
         if changed {
-            self.consider(now, electorate, out);
+            self.check_quorum(now, electorate, out);
         }
     }
 
-    fn is_anybody_missed(&self, electorate: &Electorate) -> bool {
+    fn has_unreachable_voter(&self, electorate: &Electorate) -> bool {
         electorate.voters().iter().any(|voter| self.unreachable.contains(voter))
     }
 
     /// What a voter was sent last may be lost, and it may have nothing to say by itself.
-    fn call_again(&mut self, now: Mono) {
+    fn resend_soon(&mut self, now: Mono) {
         if let Phase::Looking(looking) = &mut self.phase {
             looking.resend_at = looking.resend_at.min(now.after(self.timing.recall));
         }
     }
 
     /// A vote has come from a server of another ensemble: it counts for nothing, and gets no answer.
-    pub fn refused(&mut self, now: Mono, from: ServerId, vote: &Notification) {
-        self.record.received(now, from, vote, Verdict::Ignored(Why::AnotherEnsemble));
+    pub fn refused_other_ensemble(&mut self, now: Mono, from: ServerId, vote: &Notification) {
+        self.record.received(now, from, vote, Verdict::Ignored(IgnoreReason::AnotherEnsemble));
     }
 
     /// A vote has come.
@@ -337,16 +337,16 @@ impl Election {
         out: &mut Vec<ElectionOutput>,
     ) {
         if !electorate.votes(from) {
-            self.record.received(now, from, vote, Verdict::Ignored(Why::NoVoter));
+            self.record.received(now, from, vote, Verdict::Ignored(IgnoreReason::NoVoter));
             // An observer, or a server that is to join: it only wants to know. Two of them, each of whom takes the other
             // for one, must not go on telling: upstream's do.
             if vote.state == PeerState::Looking && !(self.observer && self.is_looking()) {
-                self.tell(now, from, out);
+                self.send_to(now, from, out);
             }
             return;
         }
         let Phase::Looking(looking) = &mut self.phase else {
-            return self.notified_late(now, from, vote, electorate, out);
+            return self.notified_after_decision(now, from, vote, electorate, out);
         };
         // An epoch that has begun is another thing, as its leader has a quorum; but it is not this server's.
         let is_looking = vote.state == PeerState::Looking;
@@ -355,57 +355,64 @@ impl Election {
         if (is_left_out(from) && (is_looking || names(&|of| of == self.me)))
             || (is_looking && names(&is_left_out))
         {
-            return self.record.received(now, from, vote, Verdict::Ignored(Why::LeftOut));
+            return self.record.received(now, from, vote, Verdict::Ignored(IgnoreReason::LeftOut));
         }
-        let has = looking.own_at_first.map(|own| (own.epoch, own.zxid));
+        let has = looking.initial_own.map(|own| (own.epoch, own.zxid));
         let of_this = vote.candidate.filter(|of| of.id == self.me && is_looking);
         if of_this.is_some_and(|of| has.is_some_and(|has| (of.epoch, of.zxid) > has)) {
             // What it was elected for in an earlier life may not be on its disk any more; or somebody makes it up.
-            let why = Why::SaysTooMuchOfThisServer;
+            let why = IgnoreReason::SaysTooMuchOfThisServer;
             self.record.received(now, from, vote, Verdict::Ignored(why));
             return if looking.own.is_some() {
-                self.answer(now, from, out)
+                self.answer_voter(now, from, out)
             };
         }
         if vote.state == PeerState::Looking {
             // What it has said of a leader does not hold any more. Upstream goes on counting it, and follows one whom all
             // have left.
-            looking.elsewhere.remove(&from);
-            looking.present.insert(from, (vote.candidate, vote.round));
+            looking.settled_votes.remove(&from);
+            looking.looking_voters.insert(from, (vote.candidate, vote.round));
         } else {
-            looking.present.remove(&from);
+            looking.looking_voters.remove(&from);
         }
         let Some(candidate) = vote.candidate else {
-            self.record.received(now, from, vote, Verdict::Ignored(Why::BacksNobody));
-            return self.back_the_best_of_all(now, electorate, out);
+            self.record.received(now, from, vote, Verdict::Ignored(IgnoreReason::BacksNobody));
+            return self.back_best_if_all_look(now, electorate, out);
         };
         if !electorate.votes(candidate.id) {
-            return self.record.received(now, from, vote, Verdict::Ignored(Why::CandidateDoesNotVote));
+            return self.record.received(
+                now,
+                from,
+                vote,
+                Verdict::Ignored(IgnoreReason::CandidateDoesNotVote),
+            );
         }
         let ballot = Ballot { candidate, round: vote.round, state: vote.state };
         match vote.state {
-            PeerState::Observing => self.record.received(now, from, vote, Verdict::Ignored(Why::NoVoter)),
-            PeerState::Looking if looking.own.is_none() && !self.observer => {
-                self.record.received(now, from, vote, Verdict::Ignored(Why::Untrusted));
-                self.back_the_best_of_all(now, electorate, out);
+            PeerState::Observing => {
+                self.record.received(now, from, vote, Verdict::Ignored(IgnoreReason::NoVoter))
             }
-            PeerState::Looking => self.count(now, from, vote, ballot, electorate, out),
+            PeerState::Looking if looking.own.is_none() && !self.observer => {
+                self.record.received(now, from, vote, Verdict::Ignored(IgnoreReason::Untrusted));
+                self.back_best_if_all_look(now, electorate, out);
+            }
+            PeerState::Looking => self.count_looking(now, from, vote, ballot, electorate, out),
             PeerState::Following | PeerState::Leading => {
                 self.record.received(now, from, vote, Verdict::Counted);
                 if candidate.id == self.me && ballot.round > self.round {
-                    if self.upset(now, from, candidate, electorate) {
-                        return self.tell_all(now, electorate, out);
+                    if self.note_disruption(now, from, candidate, electorate) {
+                        return self.send_to_all(now, electorate, out);
                     }
-                    self.call_back(now, ballot.round, electorate, out);
+                    self.move_past_round(now, ballot.round, electorate, out);
                 }
-                self.join(now, from, ballot, electorate, out);
+                self.count_settled(now, from, ballot, electorate, out);
             }
         }
     }
 
     /// A time that [`Election::next_deadline`] named has come.
     pub fn deadline(&mut self, now: Mono, electorate: &Electorate, out: &mut Vec<ElectionOutput>) {
-        let is_anybody_missed = self.is_anybody_missed(electorate);
+        let has_unreachable_voter = self.has_unreachable_voter(electorate);
         let Phase::Looking(looking) = &mut self.phase else { return };
         if looking.settle_until.is_some_and(|until| until <= now)
             && let Some(candidate) = looking.proposal
@@ -414,19 +421,19 @@ impl Election {
         }
         if looking.resend_at <= now {
             // Nobody writes to an observer of his own accord: it has to ask until somebody has a leader.
-            if !self.observer && !is_anybody_missed {
+            if !self.observer && !has_unreachable_voter {
                 looking.resend_after = (looking.resend_after * 2).min(self.timing.resend_max);
             }
             looking.resend_at = now.after(looking.resend_after);
-            if is_anybody_missed {
-                self.call_again(now);
+            if has_unreachable_voter {
+                self.resend_soon(now);
             }
-            self.tell_all(now, electorate, out);
+            self.send_to_all(now, electorate, out);
         }
     }
 
     /// A vote of another who looks.
-    fn count(
+    fn count_looking(
         &mut self,
         now: Mono,
         from: ServerId,
@@ -437,20 +444,20 @@ impl Election {
     ) {
         let Phase::Looking(looking) = &mut self.phase else { return };
         let theirs = ballot.candidate;
-        if self.fresh && (theirs.epoch > Epoch(0) || theirs.zxid > Zxid::ZERO) {
+        if self.without_history && (theirs.epoch > Epoch(0) || theirs.zxid > Zxid::ZERO) {
             let backed = looking.own.is_some() || looking.proposal.is_some();
             (looking.own, looking.proposal, looking.settle_until) = (None, None, None);
-            self.record.received(now, from, vote, Verdict::Ignored(Why::Untrusted));
+            self.record.received(now, from, vote, Verdict::Ignored(IgnoreReason::Untrusted));
             // Who votes answers each word of an observer.
             if backed {
-                self.tell_all(now, electorate, out);
+                self.send_to_all(now, electorate, out);
             }
-            return self.back_the_best_of_all(now, electorate, out);
+            return self.back_best_if_all_look(now, electorate, out);
         }
         if ballot.round < self.round {
             // It learns the round from the answer.
-            self.record.received(now, from, vote, Verdict::Ignored(Why::EarlierRound));
-            return self.answer(now, from, out);
+            self.record.received(now, from, vote, Verdict::Ignored(IgnoreReason::EarlierRound));
+            return self.answer_voter(now, from, out);
         }
         let later = ballot.round > self.round;
         if later {
@@ -477,28 +484,34 @@ impl Election {
         if changed {
             looking.settle_until = None;
             // Then it is not listened to for a while, and the others are to hear of something else.
-            self.upset(now, from, theirs, electorate);
-            self.tell_all(now, electorate, out);
+            self.note_disruption(now, from, theirs, electorate);
+            self.send_to_all(now, electorate, out);
         } else if verdict == Verdict::Worse && Some(theirs) < looking.proposal {
             // It may have begun to look just now, and have missed what was told before. Upstream leaves it to the
             // repetition of the vote. Weights may make each vote worse than the other: one of the two is silent.
-            self.answer(now, from, out);
+            self.answer_voter(now, from, out);
         }
-        self.consider(now, electorate, out);
+        self.check_quorum(now, electorate, out);
     }
 
     /// Tells a voter that looks what this server knows better. An observer does not: its word counts for nothing, and is
     /// answered by whoever votes, so the two would go on as fast as they can until somebody leads.
-    fn answer(&mut self, now: Mono, voter: ServerId, out: &mut Vec<ElectionOutput>) {
+    fn answer_voter(&mut self, now: Mono, voter: ServerId, out: &mut Vec<ElectionOutput>) {
         if !self.observer {
-            self.tell(now, voter, out);
+            self.send_to(now, voter, out);
         }
     }
 
     /// Somebody follows this server, which does not lead: others had its vote when it ended, and elected it. It does not
     /// take that up, as what they elected it for may not be on its disk any more. They wait for it, as upstream's do for as
     /// long as an epoch may take to begin, until they hear of it in a round after theirs.
-    fn call_back(&mut self, now: Mono, theirs: u64, electorate: &Electorate, out: &mut Vec<ElectionOutput>) {
+    fn move_past_round(
+        &mut self,
+        now: Mono,
+        theirs: u64,
+        electorate: &Electorate,
+        out: &mut Vec<ElectionOutput>,
+    ) {
         let Phase::Looking(looking) = &mut self.phase else { return };
         if looking.own.is_none() {
             return;
@@ -506,11 +519,11 @@ impl Election {
         self.round = theirs + 1;
         looking.ballots.clear();
         (looking.proposal, looking.settle_until) = (looking.own, None);
-        self.tell_all(now, electorate, out);
+        self.send_to_all(now, electorate, out);
     }
 
     /// A vote of one who has a leader: that leader is joined once a quorum says so, and itself does.
-    fn join(
+    fn count_settled(
         &mut self,
         now: Mono,
         from: ServerId,
@@ -538,27 +551,29 @@ impl Election {
             let agreed = electorate
                 .is_quorum(|server| (server == me && own) || looking.ballots.get(&server).is_some_and(same));
             if agreed && leads(&looking.ballots) {
-                return self.go_over(now, ballot.candidate, round, electorate, out);
+                return self.join_decided(now, ballot.candidate, round, electorate, out);
             }
         }
-        looking.elsewhere.insert(from, ballot);
+        looking.settled_votes.insert(from, ballot);
         let same = |vote: &Ballot| {
             (vote.candidate.id, vote.candidate.epoch) == (ballot.candidate.id, ballot.candidate.epoch)
         };
         // A change that is only logged here may give votes to servers that have none under that leader. Who follows a
         // leader needs no promise from them: that leader got all that it needs before it brings its history.
-        let agreed = electorate.current.is_quorum(|server| looking.elsewhere.get(&server).is_some_and(same));
-        if agreed && leads(&looking.elsewhere) {
+        let agreed =
+            electorate.current.is_quorum(|server| looking.settled_votes.get(&server).is_some_and(same));
+        if agreed && leads(&looking.settled_votes) {
             // As the leader itself counts: a later round of its means that this epoch is over.
-            let round = looking.elsewhere.get(&ballot.candidate.id).map_or(ballot.round, |vote| vote.round);
-            return self.go_over(now, ballot.candidate, round, electorate, out);
+            let round =
+                looking.settled_votes.get(&ballot.candidate.id).map_or(ballot.round, |vote| vote.round);
+            return self.join_decided(now, ballot.candidate, round, electorate, out);
         }
         // Who has a leader speaks only when asked, and will say something else once its epoch has begun.
-        self.call_again(now);
+        self.resend_soon(now);
     }
 
     /// Whether a quorum backs the proposal, and whether anything better can still come.
-    fn consider(&mut self, now: Mono, electorate: &Electorate, out: &mut Vec<ElectionOutput>) {
+    fn check_quorum(&mut self, now: Mono, electorate: &Electorate, out: &mut Vec<ElectionOutput>) {
         let (me, round) = (self.me, self.round);
         let Phase::Looking(looking) = &mut self.phase else { return };
         let Some(candidate) = looking.proposal else { return };
@@ -601,12 +616,12 @@ impl Election {
     ) {
         self.elect(now, candidate, round, out);
         let elected = out.pop();
-        self.tell_all(now, electorate, out);
+        self.send_to_all(now, electorate, out);
         out.extend(elected);
     }
 
     /// Decided by others: who has been told of another vote may count on it.
-    fn go_over(
+    fn join_decided(
         &mut self,
         now: Mono,
         candidate: Candidate,
@@ -629,7 +644,7 @@ impl Election {
             (false, true) => PeerState::Observing,
         };
         if let Phase::Looking(looking) = &self.phase {
-            let votes = looking.ballots.iter().chain(&looking.elsewhere);
+            let votes = looking.ballots.iter().chain(&looking.settled_votes);
             let votes = votes.map(|(server, ballot)| (*server, ballot.candidate)).collect();
             self.record.add(now, ElectionEvent::Elected { candidate, state, votes });
         }
@@ -648,18 +663,18 @@ impl Election {
         Notification { state, candidate, round, version: NOTIFICATION_VERSION, config }
     }
 
-    fn tell(&mut self, now: Mono, to: ServerId, out: &mut Vec<ElectionOutput>) {
+    fn send_to(&mut self, now: Mono, to: ServerId, out: &mut Vec<ElectionOutput>) {
         if to != self.me {
             let notification = self.vote();
             let Notification { state, candidate, round, .. } = notification;
-            self.record.add(now, ElectionEvent::ToldOne { to, state, candidate, round });
+            self.record.add(now, ElectionEvent::SentToOne { to, state, candidate, round });
             out.push(ElectionOutput::Send { to, notification });
         }
     }
 
-    fn tell_all(&mut self, now: Mono, electorate: &Electorate, out: &mut Vec<ElectionOutput>) {
+    fn send_to_all(&mut self, now: Mono, electorate: &Electorate, out: &mut Vec<ElectionOutput>) {
         let vote = self.vote();
-        self.record.add(now, ElectionEvent::Told { candidate: vote.candidate, round: vote.round });
+        self.record.add(now, ElectionEvent::SentToAll { candidate: vote.candidate, round: vote.round });
         let others = electorate.voters().into_iter().filter(|voter| *voter != self.me);
         out.extend(others.map(|to| ElectionOutput::Send { to, notification: vote.clone() }));
     }

@@ -74,7 +74,7 @@ pub enum FromLearner {
     /// Everything up to here is on its disk.
     Ack(Zxid),
     /// Anything else: it lives.
-    Sign,
+    SignOfLife,
 }
 
 /// What shall be done.
@@ -163,23 +163,23 @@ struct Learner {
     stage: LearnerStage,
     heard: Mono,
     /// When it has last come further, as far as that is its own doing: words alone bring nobody to the history.
-    moved: Mono,
+    progressed_at: Mono,
     /// It has lost its data.
-    blank: bool,
+    lost_data: bool,
     /// The last proposal that it has acknowledged before the history. Java 3.8 and 3.9.0 do that from a thread of its own
     /// (ZOOKEEPER-4685), and do not say it again.
-    early: Zxid,
-    owes: Owed,
+    acked_before_history: Zxid,
+    awaited_acks: AwaitedAcks,
 }
 
 /// What a follower's disk is waited for: one proposal, and the last one since.
 #[derive(Debug, Clone, Copy, Default)]
-struct Owed {
+struct AwaitedAcks {
     first: Option<(Zxid, Mono)>,
     last: Option<(Zxid, Mono)>,
 }
 
-impl Owed {
+impl AwaitedAcks {
     fn proposed(&mut self, now: Mono, zxid: Zxid) {
         *(if self.first.is_none() { &mut self.first } else { &mut self.last }) = Some((zxid, now));
     }
@@ -227,7 +227,7 @@ pub struct Leading {
     deadline: Mono,
     learners: BTreeMap<LinkId, Learner>,
     /// Servers that are known to have had data.
-    had_data: BTreeSet<ServerId>,
+    servers_with_data: BTreeSet<ServerId>,
     /// Voters whose promise is not to be had: they know more than this server, or have promised this epoch before.
     unwilling: BTreeSet<ServerId>,
 }
@@ -252,7 +252,7 @@ impl Leading {
             // Upstream waits for `init` here as well. But to connect is no work, and who does not may have another leader.
             deadline: now.after(timing.init.min(timing.sync)),
             learners: BTreeMap::new(),
-            had_data: BTreeSet::new(),
+            servers_with_data: BTreeSet::new(),
             unwilling: BTreeSet::new(),
         };
         leading.consider_epoch(now, out);
@@ -271,15 +271,15 @@ impl Leading {
             stage: Stage::Broadcast,
             deadline: Mono(0),
             learners: BTreeMap::new(),
-            had_data: BTreeSet::new(),
+            servers_with_data: BTreeSet::new(),
             unwilling: BTreeSet::new(),
         }
     }
 
     /// These servers had data. One that comes without any may have lost what it had acknowledged to another leader, so
     /// it says nothing about the history: it counts only once the epoch has begun, which takes a quorum of others.
-    pub fn had_data(&mut self, servers: BTreeSet<ServerId>) {
-        self.had_data = servers;
+    pub fn set_servers_with_data(&mut self, servers: BTreeSet<ServerId>) {
+        self.servers_with_data = servers;
     }
 
     /// From now on these decide.
@@ -369,7 +369,7 @@ impl Leading {
         match what {
             FromLearner::AckEpoch { last, current } => self.epoch_acked(now, link, last, current, out),
             FromLearner::Ack(zxid) => self.acked(now, link, zxid, out),
-            FromLearner::Info { .. } | FromLearner::Sign => {}
+            FromLearner::Info { .. } | FromLearner::SignOfLife => {}
         }
     }
 
@@ -377,7 +377,7 @@ impl Leading {
     /// history, the epoch may still begin.
     pub fn lives(&mut self, now: Mono, link: LinkId) {
         let Some(learner) = self.learners.get_mut(&link) else { return };
-        (learner.heard, learner.moved) = (now, now);
+        (learner.heard, learner.progressed_at) = (now, now);
         if learner.stage == LearnerStage::Syncing
             && !learner.observer
             && matches!(self.stage, Stage::Sync { .. })
@@ -397,7 +397,7 @@ impl Leading {
         *saved = true;
         for (link, learner) in &mut self.learners {
             if learner.stage == LearnerStage::Greeted {
-                (learner.stage, learner.moved) = (LearnerStage::EpochSent, now);
+                (learner.stage, learner.progressed_at) = (LearnerStage::EpochSent, now);
                 out.push(LeadingOutput::LeaderInfo { link: *link, epoch: self.epoch });
             }
         }
@@ -413,12 +413,12 @@ impl Leading {
 
     /// Looks at who is still there; to be called every half tick.
     pub fn tick(&mut self, now: Mono, out: &mut Vec<LeadingOutput>) {
-        let tired: Vec<(LinkId, ServerId, Refusal)> = self
+        let given_up: Vec<(LinkId, ServerId, Refusal)> = self
             .learners
             .iter()
-            .filter_map(|(link, of)| Some((*link, of.id, self.tires(now, of)?)))
+            .filter_map(|(link, of)| Some((*link, of.id, self.reason_to_give_up(now, of)?)))
             .collect();
-        for (link, server, why) in tired {
+        for (link, server, why) in given_up {
             self.learners.remove(&link);
             out.push(LeadingOutput::Refuse { link, server: Some(server), why });
         }
@@ -439,11 +439,11 @@ impl Leading {
     }
 
     /// Why a learner is not waited for any longer, if that is so.
-    fn tires(&self, now: Mono, of: &Learner) -> Option<Refusal> {
+    fn reason_to_give_up(&self, now: Mono, of: &Learner) -> Option<Refusal> {
         // Until it is synchronised a learner may be busy for as long as a step may take.
         let is_active = of.stage == LearnerStage::Active;
         let patience = if is_active { self.timing.sync } else { self.timing.init + self.timing.sync };
-        let overdue = of.owes.first.filter(|(_, since)| since.after(self.timing.sync) <= now);
+        let overdue = of.awaited_acks.first.filter(|(_, since)| since.after(self.timing.sync) <= now);
         if of.heard.after(patience) <= now {
             return Some(Refusal::Silent);
         }
@@ -453,10 +453,10 @@ impl Leading {
             LearnerStage::Syncing => Some(patience * 4),
             _ => None,
         };
-        if time.is_some_and(|time| of.moved.after(time) <= now) {
-            return Some(Refusal::Stands);
+        if time.is_some_and(|time| of.progressed_at.after(time) <= now) {
+            return Some(Refusal::NoProgress);
         }
-        overdue.map(|(zxid, _)| Refusal::DiskStands(zxid))
+        overdue.map(|(zxid, _)| Refusal::DiskStalled(zxid))
     }
 
     /// A proposal goes to all who get them. A follower that lives and whose disk stands holds up its own clients, and
@@ -464,7 +464,7 @@ impl Leading {
     pub fn proposed(&mut self, now: Mono, zxid: Zxid) {
         let followers = self.learners.values_mut().filter(|of| !of.observer);
         for of in followers.filter(|of| of.stage == LearnerStage::Active) {
-            of.owes.proposed(now, zxid);
+            of.awaited_acks.proposed(now, zxid);
         }
     }
 
@@ -499,7 +499,7 @@ impl Leading {
         let refusal = if id == self.me || self.learners.contains_key(&link) {
             Some(Refusal::SameId)
         } else {
-            self.make_way(now, id, origin, out).or_else(|| self.too_many(id))
+            self.replace_duplicate(now, id, origin, out).or_else(|| self.too_many_unsynced(id))
         };
         if let Some(why) = refusal {
             return out.push(LeadingOutput::Refuse { link, server: Some(id), why });
@@ -519,10 +519,10 @@ impl Leading {
                 origin,
                 stage,
                 heard: now,
-                moved: now,
-                blank: false,
-                early: Zxid::ZERO,
-                owes: Owed::default(),
+                progressed_at: now,
+                lost_data: false,
+                acked_before_history: Zxid::ZERO,
+                awaited_acks: AwaitedAcks::default(),
             },
         );
         self.consider_epoch(now, out);
@@ -564,15 +564,15 @@ impl Leading {
             return out.push(LeadingOutput::Refuse { link, server, why: Refusal::OutOfTurn });
         }
         let has_nothing = last == Zxid::ZERO && current.is_none_or(|current| current == Epoch(0));
-        if has_nothing && !established && self.had_data.contains(&learner.id) {
-            learner.blank = true;
+        if has_nothing && !established && self.servers_with_data.contains(&learner.id) {
+            learner.lost_data = true;
             out.push(LeadingOutput::DataLost(learner.id));
         }
         if let Stage::Epoch { acks, .. } = &mut self.stage {
             let knows_more = current.filter(|current| (*current, last) > (self.own.current, self.own.last));
             if !learner.observer && (current.is_none() || knows_more.is_some()) {
                 self.unwilling.insert(learner.id);
-            } else if !learner.observer && !learner.blank {
+            } else if !learner.observer && !learner.lost_data {
                 acks.insert(learner.id);
             }
             if let Some(current) = knows_more {
@@ -582,16 +582,16 @@ impl Leading {
                 learner.stage = LearnerStage::EpochAcked(last);
                 self.consider_history(now, out);
             }
-            return self.give_up_in_vain(out);
+            return self.step_down_if_unpromised(out);
         }
         // The history is settled: a late one needs no comparison.
-        (learner.stage, learner.moved) = (LearnerStage::Syncing, now);
+        (learner.stage, learner.progressed_at) = (LearnerStage::Syncing, now);
         out.push(LeadingOutput::Synchronise { link, last });
     }
 
     /// No quorum will promise this epoch. Upstream waits for as long as that may take; a new election has another epoch,
     /// and maybe another leader.
-    fn give_up_in_vain(&self, out: &mut Vec<LeadingOutput>) {
+    fn step_down_if_unpromised(&self, out: &mut Vec<LeadingOutput>) {
         if !self.electorate.is_quorum(|server| self.may_promise(server)) {
             out.push(LeadingOutput::StepDown(StepDown::EpochNotAccepted));
         }
@@ -614,7 +614,7 @@ impl Leading {
         out.push(LeadingOutput::SaveCurrent(self.epoch));
         for (link, learner) in &mut self.learners {
             if let LearnerStage::EpochAcked(last) = learner.stage {
-                (learner.stage, learner.moved) = (LearnerStage::Syncing, now);
+                (learner.stage, learner.progressed_at) = (LearnerStage::Syncing, now);
                 out.push(LeadingOutput::Synchronise { link: *link, last });
             }
         }
@@ -625,7 +625,7 @@ impl Leading {
         match learner.stage {
             LearnerStage::Syncing if zxid != Zxid::new(self.epoch, 0) => {
                 if zxid.epoch() == self.epoch {
-                    learner.early = learner.early.max(zxid);
+                    learner.acked_before_history = learner.acked_before_history.max(zxid);
                 }
             }
             LearnerStage::Syncing => {
@@ -639,16 +639,16 @@ impl Leading {
                     acks.extend(missing);
                 }
                 if !learner.observer
-                    && !learner.blank
+                    && !learner.lost_data
                     && let Stage::Sync { acks, .. } = &mut self.stage
                 {
                     acks.insert(learner.id);
                 }
-                let (from, early) = (learner.id, learner.early);
+                let (from, acked) = (learner.id, learner.acked_before_history);
                 if self.is_established() {
                     self.up_to_date(now, out);
-                    if early > Zxid::ZERO {
-                        out.push(LeadingOutput::Acknowledged { from, zxid: early });
+                    if acked > Zxid::ZERO {
+                        out.push(LeadingOutput::Acknowledged { from, zxid: acked });
                     }
                 } else {
                     self.consider_broadcast(now, out);
@@ -657,7 +657,7 @@ impl Leading {
             // The second acknowledgement of the epoch itself has counter 0.
             LearnerStage::Synced | LearnerStage::Active if zxid.counter() == 0 => {}
             LearnerStage::Synced | LearnerStage::Active => {
-                learner.owes.acknowledged(zxid);
+                learner.awaited_acks.acknowledged(zxid);
                 out.push(LeadingOutput::Acknowledged { from: learner.id, zxid });
             }
             _ => {

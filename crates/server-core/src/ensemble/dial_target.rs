@@ -70,7 +70,7 @@ impl MasterRetry {
 
 impl Ensemble {
     /// An observer that has lost its leader waits before it looks for one. True if it does.
-    pub(super) fn waits_to_elect(&mut self, now: Now) -> bool {
+    pub(super) fn delay_election(&mut self, now: Now) -> bool {
         let delay = self.config.observing.election_delay;
         if !self.is_observer() || self.search_id <= 1 || delay == 0 {
             return false;
@@ -131,7 +131,7 @@ impl Server {
         };
         let (DialTarget::Leader(master) | DialTarget::Follower(master)) = to;
         ensemble.master = Some(master);
-        let delay = match (may_wait, core::mem::take(&mut ensemble.is_outside)) {
+        let delay = match (may_wait, core::mem::take(&mut ensemble.promised_later_epoch)) {
             (true, _) => ensemble.config.observing.reconnect_delay,
             (false, true) => OUTSIDE_FOR,
             (false, false) => 0,
@@ -144,7 +144,7 @@ impl Server {
     }
 
     /// An observer's wait may be over.
-    pub(super) fn mind_wait(&mut self, now: Now, effects: &mut Vec<Effect>) {
+    pub(super) fn end_master_wait(&mut self, now: Now, effects: &mut Vec<Effect>) {
         let Some(ensemble) = &mut self.ensemble else { return };
         let Some((_, then)) = ensemble.master_retry.waiting.filter(|(until, _)| *until <= now.mono) else {
             return;

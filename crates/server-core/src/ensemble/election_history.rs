@@ -21,7 +21,7 @@ const KEPT: usize = 16;
 
 /// Why a leader is sought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Why {
+pub enum SearchReason {
     /// The server has started.
     Started,
     /// The connection to the leader is gone.
@@ -73,7 +73,7 @@ pub struct Outcome {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Search {
     /// Why.
-    pub why: Why,
+    pub why: SearchReason,
     /// When. All other times are on the same monotonic clock.
     pub began: Now,
     /// Who led before.
@@ -177,7 +177,7 @@ impl ElectionHistory {
 impl Ensemble {
     /// To be called as soon as the leader is known.
     pub(super) fn note_elected(&mut self, at: Mono) {
-        let Some(leader) = self.leader else { return };
+        let Some(leader) = self.leader_id else { return };
         let role = match (leader == self.me, self.is_observer()) {
             (true, _) => PeerState::Leading,
             (false, false) => PeerState::Following,
@@ -191,8 +191,8 @@ impl Ensemble {
 
 impl Server {
     /// To be called while the role is still the old one.
-    pub(super) fn note_search(&mut self, now: Now, why: Why) {
-        let last = self.standing().last;
+    pub(super) fn note_search(&mut self, now: Now, why: SearchReason) {
+        let last = self.durable_state().last;
         let Some(ensemble) = &mut self.ensemble else { return };
         let last_word = match &ensemble.role {
             Role::Learning(learner) => Some(learner.heard),
@@ -207,7 +207,7 @@ impl Server {
         ensemble.election_history.begin(Search {
             why,
             began: now,
-            before: ensemble.leader,
+            before: ensemble.leader_id,
             last_word,
             last,
             votes: ElectionRecord::default(),
@@ -333,10 +333,10 @@ mod tests {
         let elections = server.elections().unwrap();
         assert_eq!((elections.me, elections.voters), (ServerId(1), Vec::from([ServerId(1)])));
         let [search] = &elections.searches[..] else { panic!("{:#?}", elections.searches) };
-        assert_eq!((search.why, search.began, search.before), (Why::Started, at(10), None));
+        assert_eq!((search.why, search.began, search.before), (SearchReason::Started, at(10), None));
         let outcome = Outcome { at: Mono(10), leader: ServerId(1), role: PeerState::Leading };
         assert_eq!(search.elected, Some(outcome));
-        assert!(matches!(search.votes.entries[0].what, ElectionEvent::Began { round: 1, .. }));
+        assert!(matches!(search.votes.entries[0].event, ElectionEvent::Began { round: 1, .. }));
         let (discovered, epoch) = search.discovered.unwrap();
         assert_eq!(epoch, Epoch(4));
         let synchronised = search.synchronised.unwrap();
@@ -357,7 +357,7 @@ mod tests {
         server.step(at(12), Input::ElectionLink { peer: ServerId(3), up: false }, &mut effects);
         let searches = server.elections().unwrap().searches;
         assert_eq!(searches[0].elected, None);
-        let last = &searches[0].votes.entries.last().unwrap().what;
+        let last = &searches[0].votes.entries.last().unwrap().event;
         assert_eq!(*last, ElectionEvent::Lost { peer: ServerId(3) });
     }
 
@@ -377,11 +377,11 @@ mod tests {
         let mut effects = Vec::new();
         server.step(at(end + 1), Input::Vote { from: ServerId(4), notification: vote }, &mut effects);
         let is_told = |search: &Search| {
-            let last = &search.votes.entries.last().unwrap().what;
-            matches!(last, ElectionEvent::ToldOne { to: ServerId(4), state: PeerState::Leading, .. })
+            let last = &search.votes.entries.last().unwrap().event;
+            matches!(last, ElectionEvent::SentToOne { to: ServerId(4), state: PeerState::Leading, .. })
         };
         assert!(is_told(&server.elections().unwrap().searches[0]));
-        server.look(at(end + 2), Why::CounterFull, &mut effects);
+        server.look(at(end + 2), SearchReason::CounterFull, &mut effects);
         let searches = server.elections().unwrap().searches;
         assert!(is_told(&searches[0]), "also once the next has begun");
         assert!(!is_told(&searches[1]));
@@ -393,7 +393,7 @@ mod tests {
         let mut effects = Vec::new();
         server.step(at(0), Input::Deadline, &mut effects);
         for ms in 1..=100 {
-            server.look(at(ms), Why::CounterFull, &mut effects);
+            server.look(at(ms), SearchReason::CounterFull, &mut effects);
         }
         let searches = server.elections().unwrap().searches;
         assert_eq!(searches.len(), KEPT);

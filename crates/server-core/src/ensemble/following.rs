@@ -1,8 +1,8 @@
 //! The learner's side: the leader's history is taken over, then what it proposes.
 
 use super::{
-    GatedAct, Learner, ObserverMaster, Reload, RevalidationWaiter, Role, Step, election_history::Why,
-    has_no_history, own_info, reconfig::is_reconfig,
+    AfterPersist, EnsembleAct, Learner, ObserverMaster, Reload, RevalidationWaiter, Role,
+    election_history::SearchReason, has_no_history, own_info, reconfig::is_reconfig,
 };
 use crate::{
     effect::{DialTarget, Effect, PeerMessage, PersistOp},
@@ -29,13 +29,13 @@ const LEADER_BEGINS_WITHIN_MS: u64 = 5_000;
 
 impl Server {
     pub(crate) fn leader_link(&mut self, now: Now, search_id: u64, link: LinkId, effects: &mut Vec<Effect>) {
-        let standing = self.standing();
+        let durable = self.durable_state();
         let knows_secrets = !self.config.passwords.secrets.is_empty();
         let Some(ensemble) = &mut self.ensemble else { return };
         if ensemble.search_id != search_id || !matches!(ensemble.role, Role::Dialling(_)) {
             return effects.push(Effect::HangUp(link));
         }
-        let learning = Learning::new(standing, ensemble.is_observer());
+        let learning = Learning::new(durable, ensemble.is_observer());
         let learning =
             if core::mem::take(&mut ensemble.wants_tree) { learning.wanting_tree() } else { learning };
         ensemble.role = Role::Learning(Box::new(Learner {
@@ -58,14 +58,14 @@ impl Server {
         if ensemble.search_id != search_id {
             return;
         }
-        if let Some(leader) = ensemble.leader.filter(|leader| ensemble.master == Some(*leader)) {
+        if let Some(leader) = ensemble.leader_id.filter(|leader| ensemble.master == Some(*leader)) {
             if ensemble.pending_learners.is_linked(leader) && now.mono < since.after(LEADER_BEGINS_WITHIN_MS)
             {
                 return effects.push(Effect::Dial { search_id, to: DialTarget::Leader(leader) });
             }
-            ensemble.election.failed(now.mono, leader);
+            ensemble.election.leader_unreachable(now.mono, leader);
         }
-        self.look(now, Why::LeaderUnreachable, effects);
+        self.look(now, SearchReason::LeaderUnreachable, effects);
     }
 
     pub(super) fn tick_learning(&mut self, now: Now, effects: &mut Vec<Effect>) {
@@ -75,7 +75,7 @@ impl Server {
         let patience = if learner.learning.is_following() { timing.sync } else { timing.init + timing.sync };
         if learner.heard.after(patience) <= now.mono {
             tracing::warn!(ms = patience, "the leader is silent");
-            self.look(now, Why::LeaderSilent { ms: patience }, effects);
+            self.look(now, SearchReason::LeaderSilent { ms: patience }, effects);
         }
     }
 
@@ -115,15 +115,15 @@ impl Server {
             Packet::SessionMoved(session) => return self.moved_away(session, effects),
             _ => {
                 tracing::warn!("the leader sends what no leader sends");
-                return self.look(now, Why::LeaderBroken, effects);
+                return self.look(now, SearchReason::LeaderBroken, effects);
             }
         };
         let search_id = self.search_id();
         self.learn(now, said, effects);
         // A leader that is not to lead any more leaves it to its followers to go, to the one that it names.
-        let leader = self.ensemble.as_ref().and_then(|ensemble| ensemble.leader);
+        let leader = self.ensemble.as_ref().and_then(|ensemble| ensemble.leader_id);
         if designated.is_some() && designated != leader && self.search_id() == search_id {
-            self.look_to(now, Why::Reconfigured, designated, effects);
+            self.look_to(now, SearchReason::Reconfigured, designated, effects);
         }
     }
 
@@ -152,8 +152,8 @@ impl Server {
         let mut out = Vec::new();
         let Some(ensemble) = &mut self.ensemble else { return };
         if matches!(said, FromLeader::Diff | FromLeader::Trunc(_)) {
-            ensemble.election.brought_history();
-            ensemble.leader.into_iter().for_each(|leader| ensemble.election.forgive(leader));
+            ensemble.election.history_arrives();
+            ensemble.leader_id.into_iter().for_each(|leader| ensemble.election.forgive(leader));
         }
         if let Role::Learning(learner) = &mut ensemble.role {
             learner.learning.heard(said, &mut out);
@@ -171,7 +171,7 @@ impl Server {
                 LearningOutput::Truncate(to) => {
                     if !self.truncate(to, effects) {
                         tracing::warn!(%to, "the leader cuts to what this server does not have");
-                        return self.look(now, Why::LeaderBroken, effects);
+                        return self.look(now, SearchReason::LeaderBroken, effects);
                     }
                 }
                 // The tree came with the packet.
@@ -179,7 +179,7 @@ impl Server {
                 LearningOutput::Append(zxid, record) => {
                     if !self.log_proposal(now, zxid, record, effects) {
                         tracing::error!(%zxid, "the leader proposes what does not decode");
-                        return self.look(now, Why::LeaderBroken, effects);
+                        return self.look(now, SearchReason::LeaderBroken, effects);
                     }
                 }
                 LearningOutput::Commit(zxid) => self.commit_next(now, zxid, effects),
@@ -194,13 +194,17 @@ impl Server {
                          next one at once, restart the server that leads, and again if this message comes again"
                     );
                     if let Some(ensemble) = &mut self.ensemble {
-                        ensemble.is_outside = true;
+                        ensemble.promised_later_epoch = true;
                     }
-                    return self.look(now, Why::Left(HangUp::StaleEpoch { proposed, accepted }), effects);
+                    return self.look(
+                        now,
+                        SearchReason::Left(HangUp::StaleEpoch { proposed, accepted }),
+                        effects,
+                    );
                 }
                 LearningOutput::HangUp(why) => {
                     tracing::warn!(?why, "this server leaves its leader");
-                    return self.look(now, Why::Left(why), effects);
+                    return self.look(now, SearchReason::Left(why), effects);
                 }
             }
         }
@@ -216,9 +220,9 @@ impl Server {
     /// A history begins to come to a server that has none. If it is stopped before the end, it must not be taken for one
     /// that only lags: it may have acknowledged what it does not have yet.
     fn mark_incomplete(&mut self, effects: &mut Vec<Effect>) {
-        let standing = self.standing();
+        let durable = self.durable_state();
         let Some(ensemble) = &mut self.ensemble else { return };
-        if has_no_history(standing) && !ensemble.config.may_start_empty && !ensemble.incomplete {
+        if has_no_history(durable) && !ensemble.config.may_start_empty && !ensemble.incomplete {
             ensemble.incomplete = true;
             effects.push(Effect::Persist { seq: self.gate.issue(), op: PersistOp::MarkIncomplete });
         }
@@ -227,23 +231,23 @@ impl Server {
     fn acknowledge_to_leader(&mut self, zxid: Zxid) {
         let (search_id, last) = (self.search_id(), self.outstanding.back());
         let made_ms = last.filter(|proposal| proposal.zxid == zxid).map(|proposal| proposal.made_ms);
-        self.gate.hold(GatedAct::Step { search_id, step: Step::Acknowledge { zxid, made_ms } });
+        self.gate.hold(AfterPersist::Ensemble { search_id, act: EnsembleAct::Acknowledge { zxid, made_ms } });
     }
 
     /// Waits for the disk.
     fn answer_leader(&mut self, packet: Packet<'static>) {
         let search_id = self.search_id();
-        self.gate.hold(GatedAct::Step { search_id, step: Step::Send(packet) });
+        self.gate.hold(AfterPersist::Ensemble { search_id, act: EnsembleAct::Send(packet) });
     }
 
     /// What waits for nothing that is not on disk already may go at once.
     fn answers_without_disk(&mut self, now: Now, effects: &mut Vec<Effect>) {
         let search_id = self.search_id();
         while let Some(held) = self.gate.pop() {
-            if let GatedAct::Step { search_id: of, step } = held
+            if let AfterPersist::Ensemble { search_id: of, act } = held
                 && of == search_id
             {
-                self.released(now, step, effects);
+                self.released(now, act, effects);
             }
         }
     }
@@ -328,7 +332,7 @@ impl Server {
                 to = %reload.to,
                 "the log was cut back, and the leader is left: it is lost, or has to send a whole tree"
             );
-            self.look(now, Why::CutBack, effects);
+            self.look(now, SearchReason::CutBack, effects);
         }
     }
 
@@ -338,8 +342,8 @@ impl Server {
             && learner.link == link
         {
             learner.heard = now.mono;
-            ensemble.election.brought_history();
-            ensemble.leader.into_iter().for_each(|leader| ensemble.election.forgive(leader));
+            ensemble.election.history_arrives();
+            ensemble.leader_id.into_iter().for_each(|leader| ensemble.election.forgive(leader));
         }
     }
 
@@ -414,7 +418,7 @@ impl Server {
         if let Role::Learning(learner) = &mut ensemble.role {
             learner.master = master;
         }
-        let leader = ensemble.leader.map(|leader| leader.0);
+        let leader = ensemble.leader_id.map(|leader| leader.0);
         tracing::info!(leader, epoch = epoch.0, "following");
         self.adopt_config(now, effects);
     }

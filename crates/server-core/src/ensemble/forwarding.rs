@@ -3,11 +3,11 @@
 use super::{RevalidationWaiter, Role};
 use crate::{
     effect::{CloseReason, Effect, PeerMessage},
-    fifo::{TxnOfWrite, Waiting},
+    fifo::{Waiting, WriteTxn},
     identities::Identities,
     input::{ClientRequest, ConnId, Now},
     prepare::Ephemerals,
-    propose::Asker,
+    propose::Requester,
     server::{Outstanding, Server, SyncWaiter},
     session::{Owner, Scope},
 };
@@ -36,19 +36,19 @@ impl Server {
     /// Sends a client's request on to the leader.
     pub(crate) fn forward(
         &mut self,
-        leader: LinkId,
+        leader_link: LinkId,
         conn: ConnId,
         session: SessionId,
         request: &ClientRequest<'_>,
         effects: &mut Vec<Effect>,
     ) {
         let Ok((header, body)) = RequestHeader::read(request.payload) else { return };
-        self.forward_op(leader, conn, (session, header.xid.0, header.code), body, effects);
+        self.forward_op(leader_link, conn, (session, header.xid.0, header.code), body, effects);
     }
 
     pub(crate) fn forward_op(
         &mut self,
-        leader: LinkId,
+        leader_link: LinkId,
         conn: ConnId,
         (session, cxid, code): (SessionId, i32, i32),
         body: &[u8],
@@ -59,16 +59,16 @@ impl Server {
             _ => Vec::new(),
         };
         let packet = Packet::Request { session, cxid, code, body: Cow::Owned(body.into()), ids };
-        effects.push(Effect::ToPeer { link: leader, message: PeerMessage::Packet(packet) });
+        effects.push(Effect::ToPeer { link: leader_link, message: PeerMessage::Packet(packet) });
     }
 
     /// How a write is known that is forwarded now.
-    pub(crate) fn numbered_by_leader(&self) -> TxnOfWrite {
-        TxnOfWrite::ByLeader { after: self.proposed() }
+    pub(crate) fn forwarded_txn(&self) -> WriteTxn {
+        WriteTxn::Forwarded { after: self.proposed() }
     }
 
-    /// The connection here that waits for a write which the leader has numbered, if it is one of this server's.
-    pub(crate) fn who_forwarded(&mut self, now: Now, record: &TxnRecord<'_>) -> Option<ConnId> {
+    /// The connection here that waits for a write which the leader has txn, if it is one of this server's.
+    pub(crate) fn conn_of_forwarded(&mut self, now: Now, record: &TxnRecord<'_>) -> Option<ConnId> {
         self.ensemble.as_ref()?.following()?;
         let session = record.header.session;
         let conn = self.sessions.get(session).and_then(|session| session.conn);
@@ -81,7 +81,7 @@ impl Server {
             return None;
         }
         let front = self.conns.get(&conn?)?.fifo.front()?;
-        front.has_become(&record.header).then_some(conn?)
+        front.is_answered_by(&record.header).then_some(conn?)
     }
 
     /// A connection ends: what becomes of its writes is not told to its session's next one, which may use the same
@@ -139,7 +139,7 @@ impl Server {
     /// Asks the leader whether a session lives that a client has come back with.
     pub(crate) fn ask_leader(
         &mut self,
-        leader: LinkId,
+        leader_link: LinkId,
         conn: ConnId,
         session: SessionId,
         timeout_ms: i32,
@@ -156,7 +156,7 @@ impl Server {
             state.owner = Owner::Here;
         }
         let packet = Packet::Revalidate { session, timeout_ms };
-        effects.push(Effect::ToPeer { link: leader, message: PeerMessage::Packet(packet) });
+        effects.push(Effect::ToPeer { link: leader_link, message: PeerMessage::Packet(packet) });
     }
 
     /// At a learner: the leader hears of this session with the next heartbeat.
@@ -179,7 +179,7 @@ impl Server {
     ) {
         // An epoch that has not begun, or has just ended, answers nothing.
         // Nor does it do what somebody asks who has not taken over the history, and may be no learner.
-        if self.leader.is_none() || !self.has_joined(link) {
+        if self.proposals.is_none() || !self.has_joined(link) {
             return;
         }
         match packet {
@@ -278,8 +278,8 @@ impl Server {
                 self.sync_for_learner(from.link, effects);
             }
             request => {
-                let standing = self.standing_of(now, from.link, from.session);
-                self.propose_forwarded(now, from, &request, standing, effects);
+                let ephemerals = self.check_writer(now, from.link, from.session);
+                self.propose_forwarded(now, from, &request, ephemerals, effects);
             }
         }
     }
@@ -297,29 +297,29 @@ impl Server {
         now: Now,
         from: &Forwarded<'_>,
         request: &Request<'_>,
-        standing: Result<Ephemerals, ErrorCode>,
+        ephemerals: Result<Ephemerals, ErrorCode>,
         effects: &mut Vec<Effect>,
     ) {
         let (session, cxid) = (from.session, from.cxid);
-        match (request, standing) {
+        match (request, ephemerals) {
             (Request::CloseSession, Ok(Ephemerals::Allowed)) => {
                 self.propose_close(now, session, cxid, None, effects);
                 return;
             }
             (Request::Reconfig(change), Ok(_)) => {
-                self.propose_reconfig(now, (session, cxid), change, Asker::Ids(from.ids), effects);
+                self.propose_reconfig(now, (session, cxid), change, Requester::Ids(from.ids), effects);
                 return;
             }
             _ => {}
         }
         let zxid = self.next_zxid();
-        let prepared = match (request, standing) {
+        let prepared = match (request, ephemerals) {
             // Nobody here knows of a session that could be closed.
             (Request::CloseSession, Ok(_)) => Err(ErrorCode::SessionExpired),
             (_, Err(error)) if !forgiven(error) => Err(error),
-            (_, standing) => {
-                let mut preparer = self.preparer(zxid, now, session, Asker::Ids(from.ids));
-                preparer.ephemerals = standing.unwrap_or(Ephemerals::Allowed);
+            (_, ephemerals) => {
+                let mut preparer = self.preparer(zxid, now, session, Requester::Ids(from.ids));
+                preparer.ephemerals = ephemerals.unwrap_or(Ephemerals::Allowed);
                 preparer.prepare(request)
             }
         };

@@ -1,11 +1,11 @@
 //! The leader's side: learners are brought to its history, then get what it proposes.
 
 use super::{
-    Delayed, GatedAct, Role, Step,
-    election_history::Why,
+    AfterPersist, Delayed, EnsembleAct, Role,
+    election_history::SearchReason,
     peer_says,
     pending_learners::PendingLearner,
-    reconfig::{is_reconfig, knows_enough},
+    reconfig::{has_needed_config, is_reconfig},
 };
 use crate::{
     effect::{Effect, PeerMessage, PersistOp},
@@ -21,7 +21,7 @@ use ostler_proto::{
 };
 use ostler_tree::Overlay;
 use ostler_zab::{
-    Leader, Record,
+    Proposals, Record,
     leading::{FromLearner, Leading, LeadingOutput, LinkId},
     sync::{Reach, SyncPlan, plan, plan_from_log},
 };
@@ -33,14 +33,14 @@ impl Server {
             self.outstanding.clear();
         }
         self.apply_logged(Zxid(u64::MAX));
-        let standing = self.standing();
+        let durable = self.durable_state();
         let Some(ensemble) = &mut self.ensemble else { return };
         let (electorate, timing) = (ensemble.electorate.clone(), ensemble.config.timing);
         let mut out = Vec::new();
-        let mut leading = Leading::new(now.mono, ensemble.me, standing, electorate, timing, &mut out);
-        leading.had_data(ensemble.had_data.clone());
+        let mut leading = Leading::new(now.mono, ensemble.me, durable, electorate, timing, &mut out);
+        leading.set_servers_with_data(ensemble.servers_with_data.clone());
         for PendingLearner { link, info, origin, config_version } in ensemble.pending_learners.take_early() {
-            if knows_enough(config_version, &ensemble.config, false) {
+            if has_needed_config(config_version, &ensemble.config, false) {
                 leading.heard_from(now.mono, link, origin, info, &mut out);
             } else {
                 effects.push(Effect::HangUp(link));
@@ -109,7 +109,7 @@ impl Server {
                         tracing::warn!(server = from.0, %zxid, "a follower acknowledges what was not proposed");
                     } else {
                         if let Some(ensemble) = &mut self.ensemble {
-                            ensemble.had_data.insert(from);
+                            ensemble.servers_with_data.insert(from);
                         }
                         self.acknowledged(now, from, zxid, effects);
                     }
@@ -128,7 +128,7 @@ impl Server {
                 }
                 LeadingOutput::StepDown(why) => {
                     tracing::warn!(?why, "this server gives up to lead");
-                    return self.look(now, Why::SteppedDown(why), effects);
+                    return self.look(now, SearchReason::SteppedDown(why), effects);
                 }
             }
         }
@@ -140,7 +140,7 @@ impl Server {
             ensemble.accepted = epoch;
         }
         effects.push(Effect::Persist { seq: self.gate.issue(), op: PersistOp::SaveAccepted(epoch) });
-        self.gate.hold(GatedAct::Step { search_id, step: Step::AcceptedSaved });
+        self.gate.hold(AfterPersist::Ensemble { search_id, act: EnsembleAct::AcceptedSaved });
     }
 
     pub(super) fn save_current(&mut self, epoch: Epoch, effects: &mut Vec<Effect>) {
@@ -150,20 +150,22 @@ impl Server {
             ensemble.incomplete = false;
         }
         effects.push(Effect::Persist { seq: self.gate.issue(), op: PersistOp::SaveCurrent(epoch) });
-        self.gate.hold(GatedAct::Step { search_id, step: Step::CurrentSaved });
+        self.gate.hold(AfterPersist::Ensemble { search_id, act: EnsembleAct::CurrentSaved });
     }
 
     /// The disk has come so far.
-    pub(crate) fn released(&mut self, now: Now, step: Step, effects: &mut Vec<Effect>) {
+    pub(crate) fn released(&mut self, now: Now, act: EnsembleAct, effects: &mut Vec<Effect>) {
         let Some(ensemble) = &mut self.ensemble else { return };
         let mut out = Vec::new();
-        match (step, &mut ensemble.role) {
-            (Step::AcceptedSaved, Role::Leading(leading)) => leading.accepted_saved(now.mono, &mut out),
-            (Step::CurrentSaved, Role::Leading(leading)) => leading.current_saved(now.mono, &mut out),
-            (Step::Send(packet), Role::Learning(learner)) => {
+        match (act, &mut ensemble.role) {
+            (EnsembleAct::AcceptedSaved, Role::Leading(leading)) => {
+                leading.accepted_saved(now.mono, &mut out)
+            }
+            (EnsembleAct::CurrentSaved, Role::Leading(leading)) => leading.current_saved(now.mono, &mut out),
+            (EnsembleAct::Send(packet), Role::Learning(learner)) => {
                 effects.push(Effect::ToPeer { link: learner.link, message: PeerMessage::Packet(packet) });
             }
-            (Step::Acknowledge { zxid, made_ms }, Role::Learning(learner)) => {
+            (EnsembleAct::Acknowledge { zxid, made_ms }, Role::Learning(learner)) => {
                 if let Some(made_ms) = made_ms {
                     self.stats.writes.own_ack_ms.add(now.since_wall(made_ms));
                 }
@@ -189,7 +191,7 @@ impl Server {
         }
         let Some(ensemble) = &mut self.ensemble else { return };
         ensemble.election.established(epoch);
-        self.leader = Some(Leader::new(ensemble.electorate.clone(), first));
+        self.proposals = Some(Proposals::new(ensemble.electorate.clone(), first));
         tracing::info!(epoch = epoch.0, "leading");
         self.number_first_config();
         self.adopt_config(now, effects);
@@ -210,7 +212,7 @@ impl Server {
                 if !self.judges_passwords(info) && established {
                     return effects.push(Effect::HangUp(link));
                 }
-                !knows_enough(info.config_version, &ensemble.config, established)
+                !has_needed_config(info.config_version, &ensemble.config, established)
             }
             _ => false,
         };
@@ -226,7 +228,7 @@ impl Server {
         let mut out = Vec::new();
         if let Some(ensemble) = &mut self.ensemble {
             if let FromLearner::Info { id, .. } = said {
-                ensemble.election.followed_by(id);
+                ensemble.election.voter_follows(id);
             }
             let origin = ensemble.origin(link, said);
             if let Some(leading) = ensemble.leading() {
@@ -257,7 +259,7 @@ impl Server {
     /// Sends what a learner lacks: from memory, from the log on disk, or the whole tree. All that is proposed
     /// from now on follows by itself.
     pub(super) fn synchronise(&mut self, now: Now, link: LinkId, peer: Zxid, effects: &mut Vec<Effect>) {
-        if self.waits_for_commits(link, peer) {
+        if self.delay_for_commits(link, peer) {
             return;
         }
         let applied = self.complete_through();
@@ -351,7 +353,9 @@ impl Server {
             SyncPlan::Snap | SyncPlan::AskLog => None,
         };
         let learners = self.ensemble.as_ref().and_then(|ensemble| ensemble.learners());
-        if let Some((leader, server)) = self.leader.as_mut().zip(learners.and_then(|of| of.server_of(link))) {
+        if let Some((leader, server)) =
+            self.proposals.as_mut().zip(learners.and_then(|of| of.server_of(link)))
+        {
             leader.cut_back(server, kept.unwrap_or(Zxid::ZERO));
         }
         effects.push(send(match planned {

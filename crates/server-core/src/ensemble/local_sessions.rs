@@ -43,12 +43,12 @@ pub enum LocalSessions {
 /// A learner hears of the end later than the leader does, and what its client asked before that may still come. It
 /// comes while either side still has patience with the other.
 #[derive(Debug, Default)]
-pub(super) struct Ended {
+pub(super) struct EndedSessions {
     ids: HashSet<SessionId, FxBuildHasher>,
     order: VecDeque<(Mono, SessionId)>,
 }
 
-impl Ended {
+impl EndedSessions {
     fn note(&mut self, now: Mono, session: SessionId, keep_ms: u64) {
         while self.order.front().is_some_and(|(until, _)| *until <= now) {
             if let Some((_, session)) = self.order.pop_front() {
@@ -89,23 +89,23 @@ impl Server {
             return None;
         }
         // What a multi answers is the leader's word on each of its operations, as upstream has it.
-        let single = matches!(request, Request::Create(_)) && self.leader.is_none();
+        let single = matches!(request, Request::Create(_)) && self.proposals.is_none();
         single.then_some(ErrorCode::EphemeralOnLocalSession)
     }
 
     fn upgrade(&mut self, now: Now, conn: ConnId, session: SessionId, effects: &mut Vec<Effect>) {
         let Some(timeout_ms) = self.sessions.make_global(session) else { return };
         tracing::debug!(%session, "a local session becomes global");
-        let Some(Pipeline::Forward(leader)) = self.pipeline() else {
+        let Some(Pipeline::Forward(leader_link)) = self.pipeline() else {
             self.append(now, session, 0, Txn::CreateSession { timeout_ms }, None, effects);
             return;
         };
         let code = Op::CreateSession.code();
-        self.forward_op(leader, conn, (session, 0, code), &timeout_ms.to_be_bytes(), effects);
+        self.forward_op(leader_link, conn, (session, 0, code), &timeout_ms.to_be_bytes(), effects);
         self.note_touch(session);
         let form = AnswerForm::Upgraded;
-        let numbered = self.numbered_by_leader();
-        let waiting = Waiting::Write { xid: Xid(0), numbered, code, form, arrived: now.mono };
+        let txn = self.forwarded_txn();
+        let waiting = Waiting::Write { xid: Xid(0), txn, code, form, arrived: now.mono };
         if let Some(state) = self.conns.get_mut(&conn) {
             state.fifo.push_back(waiting);
         }
@@ -113,7 +113,7 @@ impl Server {
 
     /// At a leader: whether a session may write through a learner. The first to write after a change of leaders owns
     /// it.
-    pub(super) fn standing_of(
+    pub(super) fn check_writer(
         &mut self,
         now: Now,
         link: LinkId,
@@ -124,7 +124,7 @@ impl Server {
         }
         let lives = self.sessions.touch(now.mono, session);
         let Some(state) = self.sessions.get_mut(session) else {
-            return self.standing_of_unknown(session);
+            return self.check_unknown_writer(session);
         };
         match state.owner {
             _ if !lives => Err(ErrorCode::SessionExpired),
@@ -138,7 +138,7 @@ impl Server {
     }
 
     /// It may be a local one of the learner's.
-    fn standing_of_unknown(&self, session: SessionId) -> Result<Ephemerals, ErrorCode> {
+    fn check_unknown_writer(&self, session: SessionId) -> Result<Ephemerals, ErrorCode> {
         let ended = self.ensemble.as_ref().is_some_and(|ensemble| ensemble.ended.ids.contains(&session));
         let own = given_out_by(self.config.server, session);
         if ended || own || !self.has_local_sessions() {
@@ -149,7 +149,7 @@ impl Server {
 
     /// A global session is over.
     pub(crate) fn note_ended(&mut self, now: Now, session: SessionId) {
-        if self.leader.is_some()
+        if self.proposals.is_some()
             && let Some(ensemble) = &mut self.ensemble
             && ensemble.config.local_sessions != LocalSessions::Off
         {

@@ -106,7 +106,9 @@ impl Server {
     }
 
     fn asked_by_observer(&mut self, now: Now, link: LinkId, packet: Packet<'_>, effects: &mut Vec<Effect>) {
-        let Some(leader) = self.ensemble.as_ref().and_then(|ensemble| ensemble.following()) else { return };
+        let Some(leader_link) = self.ensemble.as_ref().and_then(|ensemble| ensemble.following()) else {
+            return;
+        };
         let to_leader = match packet {
             Packet::Ping { touched: Some(touched), .. } => {
                 if let Some(ensemble) = &mut self.ensemble {
@@ -124,7 +126,7 @@ impl Server {
                 Packet::Revalidate { session, timeout_ms }
             }
             Packet::Request { session, cxid, code, body, ids } => {
-                if !self.passes(now, link, &Forwarded { session, code, body: &body }) {
+                if !self.admit_forwarded(now, link, &Forwarded { session, code, body: &body }) {
                     let moved = Packet::SessionMoved(session);
                     return effects.push(Effect::ToPeer { link, message: PeerMessage::Packet(moved) });
                 }
@@ -132,12 +134,12 @@ impl Server {
             }
             _ => return,
         };
-        effects.push(Effect::ToPeer { link: leader, message: PeerMessage::Packet(to_leader) });
+        effects.push(Effect::ToPeer { link: leader_link, message: PeerMessage::Packet(to_leader) });
     }
 
     /// Whether a request goes on to the leader, to which all that comes through here is of one learner: a late one, of
     /// a client that has moved on to another server behind this one, is stopped here.
-    fn passes(&mut self, now: Now, link: LinkId, asked: &Forwarded<'_>) -> bool {
+    fn admit_forwarded(&mut self, now: Now, link: LinkId, asked: &Forwarded<'_>) -> bool {
         if asked.code == Op::CreateSession.code() {
             let Ok(bytes) = <[u8; 4]>::try_from(asked.body) else { return false };
             self.sessions.insert(now.mono, asked.session, i32::from_be_bytes(bytes), None);
@@ -202,7 +204,7 @@ impl Server {
     /// An observer that comes from another follower may have commits that are on the way here still. It waits for them:
     /// a leader's epoch that this server goes along with never takes them back. True if it does. The beginning of the
     /// epoch is no commit: whoever serves in it has that.
-    pub(super) fn waits_for_commits(&mut self, link: LinkId, has: Zxid) -> bool {
+    pub(super) fn delay_for_commits(&mut self, link: LinkId, has: Zxid) -> bool {
         let applied = self.complete_through();
         let Some(ensemble) = &mut self.ensemble else { return false };
         let epoch = ensemble.current;

@@ -130,15 +130,20 @@ impl Server {
         }
     }
 
-    pub(super) fn called_early(&mut self, link: LinkId, packet: &Packet<'_>, effects: &mut Vec<Effect>) {
+    pub(super) fn learner_calls_early(
+        &mut self,
+        link: LinkId,
+        packet: &Packet<'_>,
+        effects: &mut Vec<Effect>,
+    ) {
         let Some(ensemble) = &mut self.ensemble else { return };
         let said = learner_info(packet, ensemble.config.membership.version);
         let early = said.map(|(info, config_version)| {
             let origin = ensemble.origin(link, info);
             PendingLearner { link, info, origin, config_version }
         });
-        let is_called_back = |id| ensemble.election.is_called_back(id);
-        let closed = match early.filter(|early| !early.server().is_some_and(is_called_back)) {
+        let has_elected_me_before = |id| ensemble.election.has_elected_me_before(id);
+        let closed = match early.filter(|early| !early.server().is_some_and(has_elected_me_before)) {
             Some(early) => {
                 ensemble.pending_learners.note_early(early, |server| ensemble.electorate.votes(server))
             }

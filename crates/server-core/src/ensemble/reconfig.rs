@@ -7,14 +7,14 @@
 //! a log says that the one before it was in force at whoever proposed it, and a learner takes it for that
 //! ([`Server::heard_reconfig`]). Would it not, and ask the oldest and the newest, then it could lead without a quorum of
 //! the one between, under which others may agree on something else. A tree that comes whole shows the last change only:
-//! one that may not be agreed on goes to nobody who does not know the one before ([`knows_enough`]).
+//! one that may not be agreed on goes to nobody who does not know the one before ([`has_needed_config`]).
 
-use super::{EnsembleConfig, Role, election_history::Why};
+use super::{EnsembleConfig, Role, election_history::SearchReason};
 use crate::{
     access,
     effect::{Effect, PersistOp, Record},
     input::Now,
-    propose::Asker,
+    propose::Requester,
     server::Server,
 };
 use alloc::{
@@ -45,7 +45,7 @@ impl EnsembleConfig {
 
 /// Whether what was proposed may still come into force: it is newer than what is, and its record is in the tree, which
 /// has all that is logged.
-pub(super) fn may_come(proposed: &Membership, active: &Membership, tree: &Tree) -> bool {
+pub(super) fn may_take_effect(proposed: &Membership, active: &Membership, tree: &Tree) -> bool {
     if is_numbered_only(proposed) {
         return active.version == 0;
     }
@@ -60,7 +60,7 @@ fn is_numbered_only(membership: &Membership) -> bool {
 
 /// Whether a learner that has a configuration of this version in force can be brought the history of a leader. Before its
 /// epoch a leader's tree may show a change that it only has in its log, and nothing of the one before.
-pub(super) fn knows_enough(version: u64, config: &EnsembleConfig, established: bool) -> bool {
+pub(super) fn has_needed_config(version: u64, config: &EnsembleConfig, established: bool) -> bool {
     let changes = config.pending.as_ref().is_some_and(|pending| !is_numbered_only(pending));
     established || !changes || version >= config.membership.version
 }
@@ -87,15 +87,15 @@ impl Server {
         now: Now,
         (session, cxid): (SessionId, i32),
         change: &Reconfig<'_>,
-        asker: Asker<'_>,
+        requester: Requester<'_>,
         effects: &mut Vec<Effect>,
     ) -> Zxid {
         let zxid = self.next_zxid();
-        let conn = match asker {
-            Asker::Client(conn) => Some(conn),
-            Asker::Ids(_) | Asker::Nobody => None,
+        let conn = match requester {
+            Requester::Client(conn) => Some(conn),
+            Requester::Ids(_) | Requester::Server => None,
         };
-        match self.reconfigure(zxid, now, session, change, asker) {
+        match self.reconfigure(zxid, now, session, change, requester) {
             Err(refusal) => {
                 let (error, reason) = refusal.into_parts();
                 tracing::warn!(?error, reason, "a change of the ensemble was refused");
@@ -118,7 +118,7 @@ impl Server {
         now: Now,
         session: SessionId,
         change: &Reconfig<'_>,
-        asker: Asker<'_>,
+        requester: Requester<'_>,
     ) -> Result<Membership, Refusal> {
         // Upstream has no code for a leader that cannot write its configuration, and goes on without. To a client it is
         // as if reconfiguration were off here: trying again does not help, an operator has to change the server.
@@ -170,7 +170,7 @@ impl Server {
             .overlay
             .get(&self.tree, path::CONFIG)
             .ok_or(Refusal(ErrorCode::NoNode, "there is no /zookeeper/config"))?;
-        let preparer = self.preparer(zxid, now, session, asker);
+        let preparer = self.preparer(zxid, now, session, requester);
         access::check(preparer.config, &node.acl, Perms::WRITE, preparer.ids, preparer.work)
             .map_err(|error| Refusal(error, "whoever asked may not write /zookeeper/config"))?;
         let text = membership.to_string();
@@ -203,7 +203,7 @@ impl Server {
     pub(super) fn heard_config_of_tree(&mut self, effects: &mut Vec<Effect>) {
         let Some(ensemble) = &mut self.ensemble else { return };
         let EnsembleConfig { membership, pending, .. } = &mut ensemble.config;
-        if pending.take_if(|pending| !may_come(pending, membership, &self.tree)).is_some() {
+        if pending.take_if(|pending| !may_take_effect(pending, membership, &self.tree)).is_some() {
             self.electorate_changed();
         }
         if let Some(text) = self.shown_config() {
@@ -222,7 +222,7 @@ impl Server {
         if let Role::Leading(leading) = &mut ensemble.role {
             leading.set_electorate(ensemble.electorate.clone());
         }
-        if let Some(leader) = &mut self.leader {
+        if let Some(leader) = &mut self.proposals {
             leader.set_electorate(ensemble.electorate.clone());
         }
     }
@@ -324,7 +324,7 @@ impl Server {
         let same = newer.lines() == own.lines();
         self.put_in_force(newer, effects);
         if !same {
-            self.look(now, Why::Reconfigured, effects);
+            self.look(now, SearchReason::Reconfigured, effects);
         }
         !same
     }
@@ -342,13 +342,13 @@ impl Server {
             Some(membership) => self.activate(now, membership, effects),
             None => self.show_config(now),
         }
-        if self.learns_as_another() {
-            self.look(now, Why::Reconfigured, effects);
+        if self.has_changed_voting_role() {
+            self.look(now, SearchReason::Reconfigured, effects);
         }
     }
 
     /// Whether this server follows its leader as one that votes and does not, or the other way round.
-    fn learns_as_another(&self) -> bool {
+    fn has_changed_voting_role(&self) -> bool {
         let Some(ensemble) = &self.ensemble else { return false };
         matches!(&ensemble.role, Role::Learning(learner) if learner.learning.observes() != ensemble.is_observer())
     }
@@ -363,7 +363,7 @@ impl Server {
     pub(crate) fn reconfigured(&mut self, now: Now, text: &[u8], effects: &mut Vec<Effect>) {
         let Ok(membership) = Membership::parse(&String::from_utf8_lossy(text)) else { return };
         let (Some(ensemble), Some(_)) = (&self.ensemble, self.pipeline()) else { return };
-        if !self.config.reconfig || (planted::is(Bug::ConfigKept) && self.leader.is_none()) {
+        if !self.config.reconfig || (planted::is(Bug::ConfigKept) && self.proposals.is_none()) {
             return;
         }
         // A learner may have heard that it is in force before it came to the transaction.
@@ -378,11 +378,11 @@ impl Server {
     fn activate(&mut self, now: Now, membership: Membership, effects: &mut Vec<Effect>) {
         let designated = self.designated_leader();
         let Some(ensemble) = &self.ensemble else { return };
-        let gives_way = self.leader.is_some() && designated != ensemble.me;
+        let gives_way = self.proposals.is_some() && designated != ensemble.me;
         self.put_in_force(membership, effects);
         self.show_config(now);
-        if gives_way || self.learns_as_another() {
-            self.look(now, Why::Reconfigured, effects);
+        if gives_way || self.has_changed_voting_role() {
+            self.look(now, SearchReason::Reconfigured, effects);
         }
     }
 
@@ -400,7 +400,7 @@ impl Server {
         ensemble.config.pending = pending;
         // Who was taken out and comes again is new.
         let membership = &ensemble.config.membership;
-        ensemble.had_data.retain(|server| membership.servers.contains_key(server));
+        ensemble.servers_with_data.retain(|server| membership.servers.contains_key(server));
         let observer = !ensemble.votes();
         ensemble.election.set_config(ensemble.config.membership.to_string(), observer);
         self.electorate_changed();
@@ -414,7 +414,7 @@ impl Server {
             return ensemble.me;
         }
         let acknowledged = |server: ServerId| {
-            self.leader.as_ref().map(|leader| leader.acknowledged_by(server)).unwrap_or_default()
+            self.proposals.as_ref().map(|leader| leader.acknowledged_by(server)).unwrap_or_default()
         };
         latest.voters().max_by_key(|server| acknowledged(*server)).unwrap_or(ensemble.me)
     }

@@ -22,7 +22,7 @@ impl Server {
     ) -> bool {
         let Some(why) = self.other_ensemble(config) else { return false };
         let Some(ensemble) = &mut self.ensemble else { return false };
-        ensemble.election.refused(now.mono, from, vote);
+        ensemble.election.refused_other_ensemble(now.mono, from, vote);
         effects.push(Effect::RefuseVotes { of: from, why });
         true
     }

@@ -8,7 +8,7 @@ use ostler_proto::{
     stat::ExtendedTypes,
 };
 use ostler_server_core::{
-    ensemble::{MemberMode, election_history::Why},
+    ensemble::{MemberMode, election_history::SearchReason},
     stats::Summary,
 };
 use ostler_tree::Tree;
@@ -92,5 +92,5 @@ fn an_epoch_ends_when_it_has_counted_far_enough_and_nothing_is_under_way() {
     assert_eq!(member.server.mode(), Some(MemberMode::Looking));
     assert_eq!(member.server.tree().last_processed(), at(2, 2));
     let searches = member.server.elections().unwrap().searches;
-    assert_eq!(searches.last().map(|search| search.why), Some(Why::CounterFull));
+    assert_eq!(searches.last().map(|search| search.why), Some(SearchReason::CounterFull));
 }

@@ -14,7 +14,7 @@ use ostler_server_core::{
     Input,
     ensemble::{
         MemberMode,
-        election_history::{Search, Takeover, Why},
+        election_history::{Search, SearchReason, Takeover},
     },
     input::Mono,
 };
@@ -39,7 +39,7 @@ fn each_phase_of_a_followers_way_has_its_time() {
     member.hears(link, Packet::UpToDate);
     let served = Mono(member.ms);
     let search = &searches(&member)[0];
-    assert_eq!((search.why, search.last_word, search.takeover), (Why::Started, None, None));
+    assert_eq!((search.why, search.last_word, search.takeover), (SearchReason::Started, None, None));
     assert_eq!((search.connected, search.discovered), (Some(connected), Some((discovered, Epoch(2)))));
     assert_eq!(search.synchronised, Some(served));
     assert_eq!(member.server.quorum().unwrap().serves_since, Some(served));
@@ -54,7 +54,7 @@ fn a_search_says_when_the_leader_before_was_last_heard_of() {
     follower.member.passes(300);
     follower.member.loses(follower.leader);
     let searches = searches(&follower.member);
-    assert_eq!((searches[1].why, searches[1].last_word), (Why::LeaderGone, Some(heard)));
+    assert_eq!((searches[1].why, searches[1].last_word), (SearchReason::LeaderGone, Some(heard)));
     assert_eq!(follower.member.server.quorum().unwrap().serves_since, None);
 }
 

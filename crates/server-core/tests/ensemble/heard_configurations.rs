@@ -19,7 +19,7 @@ use ostler_proto::{
 };
 use ostler_server_core::{
     CoreConfig, Effect, Input, PersistOp,
-    ensemble::{MemberMode, election_history::Why},
+    ensemble::{MemberMode, election_history::SearchReason},
 };
 use ostler_tree::Tree;
 use ostler_zab::leading::LinkId;
@@ -35,7 +35,7 @@ fn saves(member: &Member) -> Vec<(Zxid, bool)> {
     saves.collect()
 }
 
-fn whys(member: &Member) -> Vec<Why> {
+fn whys(member: &Member) -> Vec<SearchReason> {
     member.server.elections().unwrap().searches.iter().map(|search| search.why).collect()
 }
 
@@ -174,7 +174,7 @@ fn who_looks_for_a_leader_takes_what_is_newer_from_votes_and_begins_anew_if_that
         let mut member = Member::start(&own, None, tree_with(&[&own]), 1);
         member.hears_vote(2, PeerState::Looking, looking_vote(1), &told);
         assert_eq!(member.saved.as_ref().map(|saved| saved.version), in_force);
-        assert_eq!(whys(&member)[1..], [Why::Reconfigured][..searches - 1], "{told}");
+        assert_eq!(whys(&member)[1..], [SearchReason::Reconfigured][..searches - 1], "{told}");
         // Where nothing changes, that vote counts.
         member.passes(300);
         assert_eq!(member.vote().state == PeerState::Leading, searches == 1, "{told}");
@@ -223,7 +223,7 @@ fn who_has_a_leader_or_may_not_be_changed_takes_nothing_from_votes() {
     let mut member = Member::start_as(core, &own, None, fresh, 1, |_| {});
     member.hears_vote(2, PeerState::Looking, looking_vote(2), &newer);
     assert_eq!((&member.saved, member.voters()), (&None, vec![1, 2, 3]));
-    assert_eq!(whys(&member), [Why::Started]);
+    assert_eq!(whys(&member), [SearchReason::Started]);
 }
 
 /// What the tree shows may be newer than the file, which is written later.

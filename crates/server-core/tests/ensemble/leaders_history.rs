@@ -14,7 +14,7 @@ use ostler_proto::{
 };
 use ostler_server_core::{
     DialTarget, Effect, Input, PeerMessage, PersistOp,
-    ensemble::{MemberMode, election_history::Why},
+    ensemble::{MemberMode, election_history::SearchReason},
 };
 use ostler_tree::Tree;
 use ostler_zab::leading::LinkId;
@@ -27,7 +27,7 @@ fn created(session: SessionId, zxid: Zxid) -> Vec<u8> {
     bytes
 }
 
-fn last_search(member: &Member) -> Why {
+fn last_search(member: &Member) -> SearchReason {
     member.server.elections().unwrap().searches.last().unwrap().why
 }
 
@@ -62,7 +62,7 @@ fn what_is_logged_and_in_the_leaders_history_is_applied() {
         member.hears(link, first.clone());
         assert_eq!(member.server.tree().last_processed(), at(2, kept), "{first:?}");
         assert_eq!(sessions(&member), (1..=kept.into()).collect::<Vec<_>>());
-        assert_eq!(last_search(&member), Why::LeaderGone, "it goes along");
+        assert_eq!(last_search(&member), SearchReason::LeaderGone, "it goes along");
         let reloads = member.effects.iter().any(|effect| {
             matches!(effect, Effect::Persist { op: PersistOp::Truncate { reload: Some(_), .. }, .. })
         });
@@ -83,7 +83,7 @@ fn a_leader_that_cuts_to_what_is_not_here_is_left() {
     let link = member.follows(&[2, 3], &ensemble, 3);
     member.hears(link, Packet::Trunc(at(2, 5)));
     assert!(member.has_hung_up(link));
-    assert_eq!(last_search(&member), Why::LeaderBroken);
+    assert_eq!(last_search(&member), SearchReason::LeaderBroken);
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn a_record_with_another_number_than_its_proposal_is_no_leaders() {
     let mut follower = Follower::start_with(|_| {});
     follower.member.hears_proposal(follower.leader, at(2, 1), created(SESSION, at(2, 2)));
     assert!(follower.member.has_hung_up(follower.leader));
-    assert_eq!(last_search(&follower.member), Why::LeaderBroken);
+    assert_eq!(last_search(&follower.member), SearchReason::LeaderBroken);
     let appends = follower
         .member
         .effects
@@ -167,7 +167,7 @@ fn a_follower_goes_to_whom_the_leader_names_that_leaves() {
     let mut follower = Follower::start_with(|_| {});
     hears_that_three_goes(&mut follower, 2);
     assert!(follower.member.has_hung_up(follower.leader));
-    assert_eq!(last_search(&follower.member), Why::Reconfigured);
+    assert_eq!(last_search(&follower.member), SearchReason::Reconfigured);
     assert_eq!(dials(&follower.member), [three, DialTarget::Leader(ServerId(2))]);
     let mut follower = Follower::start_with(|_| {});
     hears_that_three_goes(&mut follower, 3);

@@ -9,7 +9,7 @@ use ostler_proto::{
 };
 use ostler_server_core::{Effect, ensemble::MemberMode};
 use ostler_tree::Tree;
-use ostler_zab::election::{ElectionEvent, Verdict, Why};
+use ostler_zab::election::{ElectionEvent, IgnoreReason, Verdict};
 
 /// The same ids elsewhere.
 fn elsewhere(voters: &[i64], version: Zxid) -> Membership {
@@ -56,8 +56,8 @@ fn they_have_no_effect_on_an_election() {
     assert_eq!(member.vote(), before);
     let elections = member.server.elections().unwrap();
     let noted = elections.searches[0].votes.entries.iter().filter(|entry| {
-        let verdict = Verdict::Ignored(Why::AnotherEnsemble);
-        matches!(entry.what, ElectionEvent::Received { verdict: of, .. } if of == verdict)
+        let verdict = Verdict::Ignored(IgnoreReason::AnotherEnsemble);
+        matches!(entry.event, ElectionEvent::Received { verdict: of, .. } if of == verdict)
     });
     assert_eq!(noted.count(), 6);
     // One voice of its own is enough still.

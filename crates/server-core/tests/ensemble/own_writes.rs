@@ -150,7 +150,7 @@ fn a_multi_read_that_is_under_way_is_done_before_the_leaders_next_commit() {
     for asked in [conn, other] {
         follower.is_asked(asked, Op::MultiRead, &many_reads(10_000));
     }
-    assert!(follower.member.server.has_more());
+    assert!(follower.member.server.has_backlog());
     assert_eq!((follower.answers(conn), follower.answers(other)), (vec![], vec![]));
     follower.hears_of_write(at(2, 1), 1);
     follower.commits(at(2, 1));

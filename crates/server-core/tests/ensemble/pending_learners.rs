@@ -13,7 +13,7 @@ use ostler_proto::{
 };
 use ostler_server_core::{
     DialTarget, Effect, Input, PeerMessage,
-    ensemble::{MemberMode, election_history::Why},
+    ensemble::{MemberMode, election_history::SearchReason},
 };
 use ostler_tree::Tree;
 use ostler_zab::leading::{AddressMatch, LinkId};
@@ -264,7 +264,7 @@ fn a_server_whose_leader_looks_for_one_itself_looks_again() {
     let searches = member.server.elections().unwrap().searches;
     assert_eq!(
         searches.iter().map(|search| search.why).collect::<Vec<_>>(),
-        [Why::Started, Why::ElectionVoid]
+        [SearchReason::Started, SearchReason::ElectionVoid]
     );
 }
 

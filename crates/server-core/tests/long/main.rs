@@ -7,7 +7,7 @@ mod disk;
 #[allow(dead_code, reason = "other tests use the rest")]
 #[path = "../member/member.rs"]
 mod member;
-mod moment;
+mod multi_reads;
 mod random;
 #[allow(dead_code, reason = "other tests use the rest")]
 #[path = "../member/sight.rs"]

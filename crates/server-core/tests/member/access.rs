@@ -146,9 +146,9 @@ fn who_has_long_identities_waits_with_more_requests() {
     for _ in 0..20 {
         m.send(long, set("/zookeeper", b""));
     }
-    assert!(m.server.promised(long.conn) > 20 * 500_000);
+    assert!(m.server.reserved_bytes(long.conn) > 20 * 500_000);
     m.flush();
-    assert_eq!(m.server.promised(long.conn), 0);
+    assert_eq!(m.server.reserved_bytes(long.conn), 0);
 }
 
 #[test]

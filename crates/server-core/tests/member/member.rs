@@ -259,7 +259,7 @@ impl Member {
     /// The member does what it has left for later.
     pub(crate) fn go_on(&mut self) {
         for _ in 0..100_000 {
-            if !self.server.has_more() {
+            if !self.server.has_backlog() {
                 return;
             }
             self.step(Input::Deadline);

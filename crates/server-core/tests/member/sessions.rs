@@ -509,10 +509,10 @@ fn large_data_behind_a_write_is_promised() {
         m.send(client, get("/large"));
         m.send(client, get("/large"));
     }
-    assert!(m.server.promised(a.conn) >= 200_000);
-    assert_eq!(m.server.promised_to_all(), 400_000);
+    assert!(m.server.reserved_bytes(a.conn) >= 200_000);
+    assert_eq!(m.server.reserved_bytes_of_all(), 400_000);
     m.hang_up(b);
-    assert_eq!(m.server.promised_to_all(), 200_000);
+    assert_eq!(m.server.reserved_bytes_of_all(), 200_000);
     m.flush();
-    assert_eq!((m.server.promised(a.conn), m.server.promised_to_all()), (0, 0));
+    assert_eq!((m.server.reserved_bytes(a.conn), m.server.reserved_bytes_of_all()), (0, 0));
 }

@@ -12,7 +12,7 @@ use ostler_server_core::{
     input::Mono,
 };
 use ostler_zab::{
-    election::{ElectionEvent, Entry, Rule, Verdict, Why},
+    election::{ElectionEvent, Entry, IgnoreReason, Rule, Verdict},
     leading::StepDown,
     learning::HangUp,
 };
@@ -286,7 +286,7 @@ impl From<election_history::Search> for Search {
                 .votes
                 .entries
                 .into_iter()
-                .map(|Entry { at, what }| Moment { ms: ms(at), what: what.into() })
+                .map(|Entry { at, event }| Moment { ms: ms(at), what: event.into() })
                 .collect(),
             left_out: search.votes.left_out,
             left_out_since: search.votes.left_out_since,
@@ -294,32 +294,35 @@ impl From<election_history::Search> for Search {
     }
 }
 
-impl From<election_history::Why> for Cause {
-    fn from(why: election_history::Why) -> Cause {
-        use election_history::Why;
+impl From<election_history::SearchReason> for Cause {
+    fn from(why: election_history::SearchReason) -> Cause {
+        use election_history::SearchReason;
         match why {
-            Why::Started => Cause::Started,
-            Why::LeaderGone => Cause::LeaderGone,
-            Why::ElectionVoid => Cause::ElectionVoid,
-            Why::LeaderUnreachable => Cause::LeaderUnreachable,
-            Why::LeaderSilent { ms } => Cause::LeaderSilent { ms },
-            Why::LeaderBroken => Cause::LeaderBroken,
-            Why::Left(HangUp::StaleEpoch { proposed: Epoch(proposed), accepted: Epoch(accepted) }) => {
-                Cause::StaleEpoch { proposed, accepted }
+            SearchReason::Started => Cause::Started,
+            SearchReason::LeaderGone => Cause::LeaderGone,
+            SearchReason::ElectionVoid => Cause::ElectionVoid,
+            SearchReason::LeaderUnreachable => Cause::LeaderUnreachable,
+            SearchReason::LeaderSilent { ms } => Cause::LeaderSilent { ms },
+            SearchReason::LeaderBroken => Cause::LeaderBroken,
+            SearchReason::Left(HangUp::StaleEpoch {
+                proposed: Epoch(proposed),
+                accepted: Epoch(accepted),
+            }) => Cause::StaleEpoch { proposed, accepted },
+            SearchReason::Left(HangUp::OutOfTurn) => Cause::OutOfTurn,
+            SearchReason::Left(HangUp::Gap { last, next }) => {
+                Cause::Gap { last: last.into(), next: next.into() }
             }
-            Why::Left(HangUp::OutOfTurn) => Cause::OutOfTurn,
-            Why::Left(HangUp::Gap { last, next }) => Cause::Gap { last: last.into(), next: next.into() },
-            Why::Left(HangUp::UnmatchedCommit { expected, committed }) => {
+            SearchReason::Left(HangUp::UnmatchedCommit { expected, committed }) => {
                 Cause::UnmatchedCommit { expected: expected.into(), committed: committed.into() }
             }
-            Why::SteppedDown(StepDown::NoFollowers) => Cause::NoFollowers,
-            Why::SteppedDown(StepDown::EpochNotAccepted) => Cause::EpochNotAccepted,
-            Why::SteppedDown(StepDown::NotSynchronised) => Cause::NotSynchronised,
-            Why::SteppedDown(StepDown::QuorumLost) => Cause::QuorumLost,
-            Why::SteppedDown(StepDown::NoEpochLeft) => Cause::NoEpochLeft,
-            Why::CounterFull => Cause::CounterFull,
-            Why::Reconfigured => Cause::Reconfigured,
-            Why::CutBack => Cause::CutBack,
+            SearchReason::SteppedDown(StepDown::NoFollowers) => Cause::NoFollowers,
+            SearchReason::SteppedDown(StepDown::EpochNotAccepted) => Cause::EpochNotAccepted,
+            SearchReason::SteppedDown(StepDown::NotSynchronised) => Cause::NotSynchronised,
+            SearchReason::SteppedDown(StepDown::QuorumLost) => Cause::QuorumLost,
+            SearchReason::SteppedDown(StepDown::NoEpochLeft) => Cause::NoEpochLeft,
+            SearchReason::CounterFull => Cause::CounterFull,
+            SearchReason::Reconfigured => Cause::Reconfigured,
+            SearchReason::CutBack => Cause::CutBack,
         }
     }
 }
@@ -328,8 +331,10 @@ impl From<ElectionEvent> for What {
     fn from(happening: ElectionEvent) -> What {
         match happening {
             ElectionEvent::Began { round, own } => What::Began { round, own: own.map(Vote::from) },
-            ElectionEvent::Told { candidate, round } => What::Told { round, vote: candidate.map(Vote::from) },
-            ElectionEvent::ToldOne { to, state, candidate, round } => {
+            ElectionEvent::SentToAll { candidate, round } => {
+                What::Told { round, vote: candidate.map(Vote::from) }
+            }
+            ElectionEvent::SentToOne { to, state, candidate, round } => {
                 What::ToldOne { to: to.0, state: state.into(), round, vote: candidate.map(Vote::from) }
             }
             ElectionEvent::Received { from, state, candidate, round, verdict } => What::Received {
@@ -364,18 +369,18 @@ impl From<Verdict> for Judged {
     }
 }
 
-impl From<Why> for Ignored {
-    fn from(why: Why) -> Ignored {
+impl From<IgnoreReason> for Ignored {
+    fn from(why: IgnoreReason) -> Ignored {
         match why {
-            Why::NoVoter => Ignored::NoVoter,
-            Why::BacksNobody => Ignored::BacksNobody,
-            Why::CandidateDoesNotVote => Ignored::CandidateDoesNotVote,
-            Why::EarlierRound => Ignored::EarlierRound,
-            Why::Untrusted => Ignored::Untrusted,
-            Why::Decided => Ignored::Decided,
-            Why::AnotherEnsemble => Ignored::AnotherEnsemble,
-            Why::LeftOut => Ignored::LeftOut,
-            Why::SaysTooMuchOfThisServer => Ignored::SaysTooMuchOfThisServer,
+            IgnoreReason::NoVoter => Ignored::NoVoter,
+            IgnoreReason::BacksNobody => Ignored::BacksNobody,
+            IgnoreReason::CandidateDoesNotVote => Ignored::CandidateDoesNotVote,
+            IgnoreReason::EarlierRound => Ignored::EarlierRound,
+            IgnoreReason::Untrusted => Ignored::Untrusted,
+            IgnoreReason::Decided => Ignored::Decided,
+            IgnoreReason::AnotherEnsemble => Ignored::AnotherEnsemble,
+            IgnoreReason::LeftOut => Ignored::LeftOut,
+            IgnoreReason::SaysTooMuchOfThisServer => Ignored::SaysTooMuchOfThisServer,
         }
     }
 }

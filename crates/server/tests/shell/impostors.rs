@@ -8,7 +8,7 @@ use ostler_proto::{
 };
 use ostler_server::{Given, PeerListeners, RunningServer, config};
 use ostler_server_core::{Server, ensemble::MemberMode};
-use ostler_zab::election::{ElectionEvent, Verdict, Why};
+use ostler_zab::election::{ElectionEvent, IgnoreReason, Verdict};
 use std::{
     fs,
     io::{self, Read, Write},
@@ -162,12 +162,12 @@ fn a_server_of_another_ensemble_has_no_vote() {
         let elections = server.elections().unwrap();
         let heard = elections.searches.iter().flat_map(|search| &search.votes.entries);
         let verdicts: Vec<Verdict> = heard
-            .filter_map(|entry| match entry.what {
+            .filter_map(|entry| match entry.event {
                 ElectionEvent::Received { verdict, .. } => Some(verdict),
                 _ => None,
             })
             .collect();
-        assert_eq!(verdicts, [Verdict::Ignored(Why::AnotherEnsemble); 2]);
+        assert_eq!(verdicts, [Verdict::Ignored(IgnoreReason::AnotherEnsemble); 2]);
     });
     // One of its own ensemble stays.
     let mut friend = alone.greet(3, &alone.place(3));
@@ -187,7 +187,7 @@ fn an_ensemble_that_moves_as_a_whole_may_be_let_in() {
             let counted = |what: &ElectionEvent| {
                 matches!(what, ElectionEvent::Received { verdict: Verdict::Counted, .. })
             };
-            search.votes.entries.iter().any(|entry| counted(&entry.what))
+            search.votes.entries.iter().any(|entry| counted(&entry.event))
         })
     });
     alone.runtime.block_on(async { tokio::time::timeout(PATIENCE, is_counted).await.unwrap().unwrap() });

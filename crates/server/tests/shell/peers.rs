@@ -92,7 +92,7 @@ fn a_server_that_is_greeted_and_does_not_call_back_is_missed() {
         let is_missed = handle.until(|server: &Server| {
             let lost = ElectionEvent::Lost { peer: ServerId(2) };
             let report = server.elections().expect("a member");
-            report.searches.iter().any(|search| search.votes.entries.iter().any(|entry| entry.what == lost))
+            report.searches.iter().any(|search| search.votes.entries.iter().any(|entry| entry.event == lost))
         });
         timeout(PATIENCE, is_missed).await.expect("in time").unwrap();
         server.run_until(async {}).await.unwrap();

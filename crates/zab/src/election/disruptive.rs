@@ -89,7 +89,7 @@ impl DisruptiveVoters {
 
 impl Election {
     /// Whom this server has elected was not there to be followed.
-    pub fn failed(&mut self, now: Mono, leader: ServerId) {
+    pub fn leader_unreachable(&mut self, now: Mono, leader: ServerId) {
         if leader != self.me {
             self.disruptive.failed(now, leader);
         }
@@ -101,7 +101,7 @@ impl Election {
     }
 
     /// A voter's vote has upset this election. True if that was once too often: it begins anew without that voter.
-    pub(super) fn upset(
+    pub(super) fn note_disruption(
         &mut self,
         now: Mono,
         from: ServerId,
@@ -117,8 +117,8 @@ impl Election {
         let Phase::Looking(looking) = &mut self.phase else { return false };
         self.round += 1;
         looking.ballots.clear();
-        looking.present.retain(|server, _| !disruptive.is_left_out(now, *server));
-        looking.elsewhere.retain(|server, _| !disruptive.is_left_out(now, *server));
+        looking.looking_voters.retain(|server, _| !disruptive.is_left_out(now, *server));
+        looking.settled_votes.retain(|server, _| !disruptive.is_left_out(now, *server));
         (looking.proposal, looking.settle_until) = (looking.own, None);
         true
     }

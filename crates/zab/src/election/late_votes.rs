@@ -1,6 +1,6 @@
 //! Votes that come after this server has elected a leader.
 
-use super::{Election, ElectionOutput, Phase, Settled, Verdict, Why, beats};
+use super::{Election, ElectionOutput, IgnoreReason, Phase, Settled, Verdict, beats};
 use crate::{quorum::Electorate, time::Mono};
 use alloc::vec::Vec;
 use ostler_proto::{
@@ -10,7 +10,7 @@ use ostler_proto::{
 
 impl Election {
     /// Takes in a vote that comes after this server has elected a leader.
-    pub(super) fn notified_late(
+    pub(super) fn notified_after_decision(
         &mut self,
         now: Mono,
         from: ServerId,
@@ -20,10 +20,10 @@ impl Election {
     ) {
         let is_void = self.is_voided_by(from, vote)
             || self.note_backed(from, vote, electorate) && self.is_without_quorum(electorate);
-        let verdict = if is_void { Verdict::ElectionVoid } else { Verdict::Ignored(Why::Decided) };
+        let verdict = if is_void { Verdict::ElectionVoid } else { Verdict::Ignored(IgnoreReason::Decided) };
         self.record.received(now, from, vote, verdict);
         if vote.state == PeerState::Looking {
-            self.tell(now, from, out);
+            self.send_to(now, from, out);
         }
         if is_void {
             out.push(ElectionOutput::LookAgain);

@@ -33,7 +33,7 @@ pub struct Entry {
     /// When.
     pub at: Mono,
     /// What.
-    pub what: ElectionEvent,
+    pub event: ElectionEvent,
 }
 
 /// What can happen.
@@ -47,14 +47,14 @@ pub enum ElectionEvent {
         own: Option<Candidate>,
     },
     /// Everybody was told.
-    Told {
+    SentToAll {
         /// Whom this server backs.
         candidate: Option<Candidate>,
         /// The number of the election.
         round: u64,
     },
     /// One server was told: it has asked, or there is a new connection to it.
-    ToldOne {
+    SentToOne {
         /// Whom.
         to: ServerId,
         /// What this server does.
@@ -107,7 +107,7 @@ pub enum ElectionEvent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// Not looked at further.
-    Ignored(Why),
+    Ignored(IgnoreReason),
     /// Its candidate is better than the one backed before.
     Adopted {
         /// By which rule.
@@ -140,7 +140,7 @@ pub enum Rule {
 
 /// Why a vote was ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Why {
+pub enum IgnoreReason {
     /// Its sender does not vote.
     NoVoter,
     /// It names no candidate.
@@ -169,7 +169,7 @@ impl ElectionRecord {
         record
     }
 
-    pub(crate) fn add(&mut self, at: Mono, what: ElectionEvent) {
+    pub(crate) fn add(&mut self, at: Mono, event: ElectionEvent) {
         let (begin, first, last, left_out) = match self.end {
             None => (0, FIRST_KEPT, LAST_KEPT, &mut self.left_out),
             Some(end) => (end, FIRST_KEPT_SINCE, LAST_KEPT_SINCE, &mut self.left_out_since),
@@ -178,8 +178,8 @@ impl ElectionRecord {
             self.entries.remove(begin + first);
             *left_out += 1;
         }
-        let is_end = matches!(what, ElectionEvent::Elected { .. });
-        self.entries.push(Entry { at, what });
+        let is_end = matches!(event, ElectionEvent::Elected { .. });
+        self.entries.push(Entry { at, event });
         if is_end {
             self.end = Some(self.entries.len());
         }
@@ -200,7 +200,7 @@ mod tests {
     fn of_a_long_election_its_beginning_and_its_end_are_kept() {
         let mut record = ElectionRecord::begin(Mono(0), 1, None);
         for at in 1..3000 {
-            record.add(Mono(at), ElectionEvent::Told { candidate: None, round: 1 });
+            record.add(Mono(at), ElectionEvent::SentToAll { candidate: None, round: 1 });
         }
         let kept: Vec<u64> = record.entries.iter().map(|entry| entry.at.0).collect();
         assert_eq!(kept, (0..500).chain(2500..3000).collect::<Vec<u64>>());
@@ -215,7 +215,7 @@ mod tests {
         record.add(Mono(1), ElectionEvent::Elected { candidate, state, votes });
         for at in 2..3000 {
             let (candidate, round) = (Some(candidate), 1);
-            record.add(Mono(at), ElectionEvent::ToldOne { to: ServerId(4), state, candidate, round });
+            record.add(Mono(at), ElectionEvent::SentToOne { to: ServerId(4), state, candidate, round });
         }
         let kept: Vec<u64> = record.entries.iter().map(|entry| entry.at.0).collect();
         assert_eq!(kept, (0..52).chain(2850..3000).collect::<Vec<u64>>());

@@ -12,7 +12,7 @@ impl Election {
     /// For a server without a voice: it backs the best candidate once all other voters look for a leader, too. What none
     /// of them has is lost already, and without this a new ensemble whose first leader ended before its epoch had begun
     /// would wait for ever. As soon as one of them does not look, or is not heard, it backs nobody again.
-    pub(super) fn back_the_best_of_all(
+    pub(super) fn back_best_if_all_look(
         &mut self,
         now: Mono,
         electorate: &Electorate,
@@ -24,16 +24,17 @@ impl Election {
             return;
         }
         let unreachable = &self.unreachable;
-        let looks = |voter: &ServerId| looking.present.contains_key(voter) && !unreachable.contains(voter);
+        let looks =
+            |voter: &ServerId| looking.looking_voters.contains_key(voter) && !unreachable.contains(voter);
         let are_all_there = electorate.voters().iter().filter(|voter| **voter != me).all(looks);
-        let heard = looking.present.values();
+        let heard = looking.looking_voters.values();
         let mut said = heard.clone().filter_map(|(candidate, _)| *candidate);
         if are_all_there
-            && let Some(own) = looking.own_at_first
+            && let Some(own) = looking.initial_own
             && !said.any(|of| of.epoch > Epoch(0) || of.zxid > Zxid::ZERO)
         {
             let latest = heard.map(|(_, round)| *round).fold(round, u64::max);
-            return self.find_voice(now, own, latest, electorate, out);
+            return self.regain_vote(now, own, latest, electorate, out);
         }
         let backed = heard.clone().filter_map(|(candidate, _)| *candidate);
         let candidates = backed.filter(|of| of.id != me && electorate.votes(of.id));
@@ -45,7 +46,7 @@ impl Election {
         }
         let changed = (proposal, latest) != (looking.proposal, round);
         (looking.proposal, self.round) = (proposal, latest);
-        let ballots = looking.present.iter().filter(|(_, (_, round))| *round == latest);
+        let ballots = looking.looking_voters.iter().filter(|(_, (_, round))| *round == latest);
         looking.ballots = ballots
             .filter_map(|(server, (candidate, round))| {
                 let ballot = Ballot { candidate: (*candidate)?, round: *round, state: PeerState::Looking };
@@ -54,14 +55,14 @@ impl Election {
             .collect();
         if changed {
             looking.settle_until = None;
-            self.tell_all(now, electorate, out);
+            self.send_to_all(now, electorate, out);
         }
-        self.consider(now, electorate, out);
+        self.check_quorum(now, electorate, out);
     }
 
     /// All voters look, and none of them has anything, whatever somebody has said before. So this server begins as the
     /// others begin that have nothing; else all would wait for data that nobody has.
-    fn find_voice(
+    fn regain_vote(
         &mut self,
         now: Mono,
         own: Candidate,
@@ -70,7 +71,7 @@ impl Election {
         out: &mut Vec<ElectionOutput>,
     ) {
         let Phase::Looking(looking) = &mut self.phase else { return };
-        let present = looking.present.iter().filter(|(_, (_, of))| *of == round);
+        let present = looking.looking_voters.iter().filter(|(_, (_, of))| *of == round);
         let ballots = present.filter_map(|(server, (candidate, round))| {
             Some((*server, Ballot { candidate: (*candidate)?, round: *round, state: PeerState::Looking }))
         });
@@ -83,7 +84,7 @@ impl Election {
         }
         (looking.own, looking.proposal, looking.settle_until) = (Some(own), Some(best), None);
         self.round = round;
-        self.tell_all(now, electorate, out);
-        self.consider(now, electorate, out);
+        self.send_to_all(now, electorate, out);
+        self.check_quorum(now, electorate, out);
     }
 }

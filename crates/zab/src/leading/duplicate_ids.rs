@@ -18,7 +18,7 @@ impl Leading {
     /// while another comes with the same id is a second server, or one of the two is none of this ensemble. More speaks
     /// for the one whose address the configuration has; and for one of whom nothing of that kind is known, that it has
     /// taken over the history.
-    pub(super) fn make_way(
+    pub(super) fn replace_duplicate(
         &mut self,
         now: Mono,
         id: ServerId,
@@ -40,7 +40,7 @@ impl Leading {
     }
 
     /// Each takes memory until it has the history, and anybody can come with any number.
-    pub(super) fn too_many(&self, id: ServerId) -> Option<Refusal> {
+    pub(super) fn too_many_unsynced(&self, id: ServerId) -> Option<Refusal> {
         use LearnerStage::{Active, Synced};
         let voters = self.electorate.voters();
         let on_their_way = self.learners.values().filter(|of| !matches!(of.stage, Active | Synced));
@@ -49,10 +49,10 @@ impl Leading {
     }
 }
 
-fn gives_way(now: Mono, rival: &Learner, newcomer: LearnerOrigin) -> bool {
+fn gives_way(now: Mono, rival: &Learner, caller: LearnerOrigin) -> bool {
     use LearnerStage::{EpochSent, Greeted, Syncing};
     // Who waits for this leader cannot come further by itself.
     let stands = matches!(rival.stage, EpochSent | Syncing | Greeted);
-    newcomer > rival.origin
-        || (newcomer == rival.origin && stands && rival.moved.after(GIVES_WAY_AFTER) <= now)
+    caller > rival.origin
+        || (caller == rival.origin && stands && rival.progressed_at.after(GIVES_WAY_AFTER) <= now)
 }

@@ -25,13 +25,13 @@ pub enum Refusal {
     /// It has said nothing for too long.
     Silent,
     /// It speaks, but does not accept the epoch, or does not take over the history.
-    Stands,
+    NoProgress,
     /// Another one has come with its id, for which more speaks.
     Replaced,
     /// So many that do not vote are on their way to the history.
     TooMany(usize),
     /// It speaks, but this proposal is not on its disk for too long.
-    DiskStands(Zxid),
+    DiskStalled(Zxid),
     /// What it said does not belong here.
     OutOfTurn,
 }
@@ -52,10 +52,10 @@ impl fmt::Display for Refusal {
                  acceptedEpoch is damaged",
                 accepted.0, own.0
             ),
-            Refusal::DiskStands(zxid) => {
+            Refusal::DiskStalled(zxid) => {
                 write!(f, "it lives, but has not written {zxid} to its disk within syncLimit: look at its disk")
             }
-            Refusal::Stands => {
+            Refusal::NoProgress => {
                 f.write_str("it speaks, but has not accepted the epoch, or not taken over the history, for too long")
             }
             Refusal::Replaced => f.write_str(

@@ -115,7 +115,7 @@ fn who_hears_of_another_leader_stays_in_its_round() {
 fn who_backs_the_elected_one_in_the_end_is_no_doubt() {
     let mut hand = of_five();
     for id in [1, 4] {
-        hand.election.link(Mono(1), ServerId(id), false, &hand.electorate, &mut hand.out);
+        hand.election.link_changed(Mono(1), ServerId(id), false, &hand.electorate, &mut hand.out);
     }
     hand.hear(3, Looking, 1, (1, 5, 5));
     hand.hear(5, Looking, 1, (1, 5, 5));
@@ -134,7 +134,7 @@ fn who_backs_the_elected_one_in_the_end_is_no_doubt() {
 #[test]
 fn what_an_observer_says_is_no_doubt() {
     let mut hand = Hand::looking();
-    hand.election.link(Mono(1), ServerId(1), false, &hand.electorate, &mut hand.out);
+    hand.election.link_changed(Mono(1), ServerId(1), false, &hand.electorate, &mut hand.out);
     hand.hear(3, Looking, 1, (1, 5, 3));
     assert!(is_elected(&hand));
     hand.hear(1, Observing, 1, (1, 5, 1));
@@ -146,19 +146,19 @@ fn what_an_observer_says_is_no_doubt() {
 fn only_who_has_elected_this_server_before_is_called_back() {
     let mut hand = Hand::looking();
     hand.hear(1, Following, 0, (1, 5, 3));
-    assert!(!hand.election.is_called_back(ServerId(1)), "it follows another");
+    assert!(!hand.election.has_elected_me_before(ServerId(1)), "it follows another");
     hand.hear(1, Following, 0, (1, 5, 2));
-    assert!(hand.election.is_called_back(ServerId(1)));
-    assert!(!hand.election.is_called_back(ServerId(3)), "it has said nothing");
+    assert!(hand.election.has_elected_me_before(ServerId(1)));
+    assert!(!hand.election.has_elected_me_before(ServerId(3)), "it has said nothing");
     let mut hand = of_five();
     hand.hear(1, Following, 1, (1, 5, 2));
-    assert!(!hand.election.is_called_back(ServerId(1)), "it waits for this very election");
+    assert!(!hand.election.has_elected_me_before(ServerId(1)), "it waits for this very election");
 }
 
 #[test]
 fn a_vote_names_the_epoch_that_has_begun() {
     let mut hand = Hand::looking();
-    hand.election.link(Mono(1), ServerId(1), false, &hand.electorate, &mut hand.out);
+    hand.election.link_changed(Mono(1), ServerId(1), false, &hand.electorate, &mut hand.out);
     hand.hear(3, Looking, 1, (1, 5, 3));
     hand.election.established(Epoch(2));
     hand.hear(1, Looking, 1, (1, 5, 1));
@@ -174,7 +174,7 @@ fn a_vote_names_the_epoch_that_has_begun() {
 fn who_leads_goes_on_to_say_so_whatever_its_part_is() {
     for observer in [false, true] {
         let mut hand = Hand::looking();
-        hand.election.link(Mono(1), ServerId(3), false, &hand.electorate, &mut hand.out);
+        hand.election.link_changed(Mono(1), ServerId(3), false, &hand.electorate, &mut hand.out);
         hand.hear(1, Looking, 1, (1, 5, 2));
         hand.election.set_config(String::new(), observer);
         hand.hear(3, Looking, 1, (1, 4, 3));
@@ -214,7 +214,7 @@ fn an_election_is_due_when_the_first_of_its_times_comes() {
 /// Settled on 3 in round 1, by the vote of 3 itself.
 fn settled_on_three() -> Hand {
     let mut hand = Hand::looking();
-    hand.election.link(Mono(1), ServerId(1), false, &hand.electorate, &mut hand.out);
+    hand.election.link_changed(Mono(1), ServerId(1), false, &hand.electorate, &mut hand.out);
     hand.hear(3, Looking, 1, (1, 9, 3));
     assert!(!hand.election.is_looking());
     hand

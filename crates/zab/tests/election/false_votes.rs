@@ -10,7 +10,7 @@ use ostler_proto::{
 };
 use ostler_zab::{
     Election, ElectionOutput, ElectionTiming, Electorate, Mono, Quorum,
-    election::{Verdict, Why},
+    election::{IgnoreReason, Verdict},
 };
 
 fn nothing(id: i64) -> Option<Candidate> {
@@ -62,7 +62,7 @@ fn a_server_with_data_that_is_away_is_waited_for() {
 #[test]
 fn nobody_knows_of_more_that_this_server_has_than_itself() {
     let mut hand = Hand::looking();
-    assert_eq!(hand.hear(3, Looking, 1, (1, 6, 2)), Verdict::Ignored(Why::SaysTooMuchOfThisServer));
+    assert_eq!(hand.hear(3, Looking, 1, (1, 6, 2)), Verdict::Ignored(IgnoreReason::SaysTooMuchOfThisServer));
     assert_eq!(hand.hear(3, Looking, 1, (1, 5, 2)), Verdict::Counted);
 }
 
@@ -119,7 +119,7 @@ fn votes_that_upset_each_election_are_left_out_for_a_while() {
 #[test]
 fn who_is_elected_and_is_not_there_is_left_out_the_second_time() {
     let mut hand = Hand::looking();
-    for (now, verdict) in [(0, None), (10, None), (20, Some(Verdict::Ignored(Why::LeftOut)))] {
+    for (now, verdict) in [(0, None), (10, None), (20, Some(Verdict::Ignored(IgnoreReason::LeftOut)))] {
         hand.election.look(Mono(now), Some(candidate(1, 5, 2)), &hand.electorate, &mut hand.out);
         let round = hand.election.round();
         let heard = hand.hear(3, Looking, round, (7, 9, 3));
@@ -127,9 +127,13 @@ fn who_is_elected_and_is_not_there_is_left_out_the_second_time() {
         assert_eq!(hand.election.left_out(Mono(now)), left_out, "a leader may end just when it is elected");
         if let Some(verdict) = verdict {
             assert_eq!(heard, verdict);
-            assert_eq!(hand.hear(1, Looking, round, (7, 9, 3)), Verdict::Ignored(Why::LeftOut), "by another");
+            assert_eq!(
+                hand.hear(1, Looking, round, (7, 9, 3)),
+                Verdict::Ignored(IgnoreReason::LeftOut),
+                "by another"
+            );
         }
-        hand.election.failed(Mono(now), ServerId(3));
+        hand.election.leader_unreachable(Mono(now), ServerId(3));
     }
     // It comes for good.
     hand.election.forgive(ServerId(3));
@@ -143,7 +147,7 @@ fn an_election_does_not_wait_for_who_is_left_out() {
     let electorate = Electorate::of(Quorum::majority([1, 2, 3].map(ServerId)));
     let mut election = Election::new(ServerId(2), false, ElectionTiming::default(), String::new());
     let mut out = Vec::new();
-    (0..2).for_each(|now| election.failed(Mono(now), ServerId(3)));
+    (0..2).for_each(|now| election.leader_unreachable(Mono(now), ServerId(3)));
     election.look(Mono(10), Some(candidate(1, 5, 2)), &electorate, &mut out);
     let vote = Notification {
         state: Looking,

@@ -42,7 +42,7 @@ impl Hand {
         self.election.notified(self.now, ServerId(from), &vote, &self.electorate, &mut self.out);
         let entries = self.election.record().entries.iter().rev();
         entries
-            .filter_map(|entry| match entry.what {
+            .filter_map(|entry| match entry.event {
                 ElectionEvent::Received { verdict, .. } => Some(verdict),
                 _ => None,
             })

@@ -7,10 +7,10 @@ use ostler_proto::{
 };
 use ostler_zab::{
     ElectionOutput, Electorate, Mono, Quorum,
-    election::{Verdict, Why},
+    election::{IgnoreReason, Verdict},
 };
 
-const IGNORED: Verdict = Verdict::Ignored(Why::LeftOut);
+const IGNORED: Verdict = Verdict::Ignored(IgnoreReason::LeftOut);
 
 /// Looks again, with the vote that it has had from the start.
 fn look(hand: &mut Hand) {
@@ -105,12 +105,12 @@ fn who_says_for_ever_that_it_follows_this_server_is_left_out() {
         assert_eq!(hand.hear(3, Following, 10 * turn, (1, 5, 2)), Verdict::Counted);
         assert_eq!(hand.election.round(), 10 * turn + 1, "it is called to a new election");
     }
-    assert!(hand.election.is_called_back(ServerId(3)));
+    assert!(hand.election.has_elected_me_before(ServerId(3)));
     hand.hear(3, Following, 330, (1, 5, 2));
     assert!(is_left_out(&hand, 1));
     assert_eq!(hand.election.round(), 322, "the others are called, and it is not followed any further");
     assert_eq!(hand.sent(), [(1, 2), (3, 2)]);
-    assert!(!hand.election.is_called_back(ServerId(3)), "what it has said is forgotten");
+    assert!(!hand.election.has_elected_me_before(ServerId(3)), "what it has said is forgotten");
     // What others have said is not.
     hand.hear(3, Following, 1, (2, 0, 1));
     assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(1) }));

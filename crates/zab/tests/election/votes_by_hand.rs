@@ -7,7 +7,7 @@ use ostler_proto::{
 };
 use ostler_zab::{
     Election, ElectionOutput, ElectionTiming, Electorate, Mono, Quorum,
-    election::{ElectionEvent, Rule, Verdict, Why},
+    election::{ElectionEvent, IgnoreReason, Rule, Verdict},
 };
 
 use PeerState::{Following, Leading, Looking};
@@ -16,19 +16,19 @@ use PeerState::{Following, Leading, Looking};
 #[test]
 fn who_has_decided_goes_on_with_its_record() {
     let mut hand = Hand::looking();
-    hand.election.link(Mono(1), ServerId(3), false, &hand.electorate, &mut hand.out);
+    hand.election.link_changed(Mono(1), ServerId(3), false, &hand.electorate, &mut hand.out);
     hand.hear(1, Looking, 1, (1, 5, 2));
     assert!(!hand.election.is_looking());
-    let decided = Verdict::Ignored(Why::Decided);
+    let decided = Verdict::Ignored(IgnoreReason::Decided);
     assert_eq!(hand.hear(3, Looking, 1, (1, 5, 3)), decided);
     assert_eq!(hand.sent(), [(3, 2)]);
-    let told_one = ElectionEvent::ToldOne {
+    let told_one = ElectionEvent::SentToOne {
         to: ServerId(3),
         state: Leading,
         candidate: Some(candidate(1, 5, 2)),
         round: 1,
     };
-    assert_eq!(hand.election.record().entries.last().unwrap().what, told_one);
+    assert_eq!(hand.election.record().entries.last().unwrap().event, told_one);
     assert_eq!(hand.hear(1, Following, 1, (1, 5, 3)), Verdict::ElectionVoid, "both others back another");
 }
 
@@ -43,9 +43,9 @@ fn a_vote_from_another_ensemble_is_on_the_record_alone() {
         config: String::new(),
     };
     let before = hand.election.next_deadline();
-    hand.election.refused(Mono(1), ServerId(1), &vote);
-    let why = Verdict::Ignored(Why::AnotherEnsemble);
-    let ElectionEvent::Received { from, verdict, .. } = hand.election.record().entries.last().unwrap().what
+    hand.election.refused_other_ensemble(Mono(1), ServerId(1), &vote);
+    let why = Verdict::Ignored(IgnoreReason::AnotherEnsemble);
+    let ElectionEvent::Received { from, verdict, .. } = hand.election.record().entries.last().unwrap().event
     else {
         panic!("a vote")
     };
@@ -76,10 +76,10 @@ fn e6_the_rules_of_a_ballot() {
         (1, (1, 4, 3), Verdict::Worse, vec![(1, 2)]),
         (1, (0, 9, 3), Verdict::Worse, vec![(1, 2)]),
         (1, (1, 5, 2), Verdict::Counted, vec![]),
-        (0, (9, 9, 3), Verdict::Ignored(Why::EarlierRound), vec![(1, 2)]),
+        (0, (9, 9, 3), Verdict::Ignored(IgnoreReason::EarlierRound), vec![(1, 2)]),
         (4, (1, 4, 1), Verdict::LaterRound, vec![(1, 2), (3, 2)]),
         (4, (1, 6, 1), Verdict::Adopted { rule: Rule::LaterZxid, later_round: true }, vec![(1, 1), (3, 1)]),
-        (1, (1, 9, 8), Verdict::Ignored(Why::CandidateDoesNotVote), vec![]),
+        (1, (1, 9, 8), Verdict::Ignored(IgnoreReason::CandidateDoesNotVote), vec![]),
     ] {
         let mut hand = Hand::looking();
         let found = hand.hear(1, Looking, round, for_whom);
@@ -109,7 +109,7 @@ fn who_is_elected_by_the_others_counts_its_own_voice() {
 #[test]
 fn who_decides_tells_the_others_before_it_goes_on() {
     let mut hand = Hand::looking();
-    hand.election.link(Mono(2), ServerId(3), false, &hand.electorate, &mut hand.out);
+    hand.election.link_changed(Mono(2), ServerId(3), false, &hand.electorate, &mut hand.out);
     hand.hear(1, Looking, 1, (1, 5, 2));
     assert_eq!(hand.sent(), [(1, 2), (3, 2)]);
     let states = hand.out.iter().filter_map(|output| match output {
@@ -127,7 +127,7 @@ fn whom_a_leader_names_as_it_leaves_is_taken_without_an_election() {
         hand.hear(1, Leading, 1, (1, 4, 1));
         hand.hear(3, Following, 1, (1, 4, 1));
         hand.out.clear();
-        hand.election.suggested(Mono(9), candidate(1, 7, leader), &hand.electorate, &mut hand.out);
+        hand.election.accept_suggested(Mono(9), candidate(1, 7, leader), &hand.electorate, &mut hand.out);
         assert_eq!(hand.sent(), [(1, leader), (3, leader)]);
         let ElectionOutput::Send { notification, .. } = &hand.out[0] else { panic!("a vote") };
         assert_eq!((notification.state, notification.round), (state, 2));
@@ -161,7 +161,7 @@ fn a_leader_is_joined_by_who_has_logged_a_change_of_which_nobody_else_knows() {
 fn who_is_elected_though_the_others_have_another_leader_looks_again() {
     let elected = || {
         let mut hand = Hand::looking();
-        hand.election.link(Mono(1), ServerId(3), false, &hand.electorate, &mut hand.out);
+        hand.election.link_changed(Mono(1), ServerId(3), false, &hand.electorate, &mut hand.out);
         hand.hear(1, Looking, 1, (1, 5, 2));
         assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(2) }));
         hand
@@ -188,7 +188,7 @@ fn who_is_elected_though_the_others_have_another_leader_looks_again() {
 #[test]
 fn who_follows_a_server_that_has_begun_anew_looks_again() {
     let mut hand = Hand::looking();
-    hand.election.link(Mono(1), ServerId(1), false, &hand.electorate, &mut hand.out);
+    hand.election.link_changed(Mono(1), ServerId(1), false, &hand.electorate, &mut hand.out);
     hand.hear(3, Looking, 1, (1, 5, 3));
     assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(3) }));
     hand.hear(3, Looking, 1, (1, 5, 3));
@@ -200,7 +200,7 @@ fn who_follows_a_server_that_has_begun_anew_looks_again() {
 #[test]
 fn who_follows_a_server_that_has_lost_what_it_was_elected_for_looks_again() {
     let mut hand = Hand::looking();
-    hand.election.link(Mono(1), ServerId(1), false, &hand.electorate, &mut hand.out);
+    hand.election.link_changed(Mono(1), ServerId(1), false, &hand.electorate, &mut hand.out);
     hand.hear(3, Looking, 1, (1, 5, 3));
     assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(3) }));
     let mut backs_nobody = |from: i64| {
@@ -219,7 +219,7 @@ fn who_follows_a_server_that_has_lost_what_it_was_elected_for_looks_again() {
 fn who_follows_a_server_that_backs_another_itself_looks_again() {
     let mut hand = Hand::looking();
     hand.electorate = Electorate::of(Quorum::majority([1, 2, 3, 4].map(ServerId)));
-    hand.election.link(Mono(1), ServerId(4), false, &hand.electorate, &mut hand.out);
+    hand.election.link_changed(Mono(1), ServerId(4), false, &hand.electorate, &mut hand.out);
     hand.hear(1, Looking, 1, (1, 5, 3));
     hand.hear(3, Looking, 1, (1, 5, 3));
     assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(3) }));
@@ -234,7 +234,7 @@ fn who_follows_a_server_that_backs_another_itself_looks_again() {
 fn a_vote_for_a_worse_candidate_in_this_round_is_no_doubt() {
     let mut hand = Hand::looking();
     hand.electorate = Electorate::of(Quorum::majority([1, 2, 3, 4].map(ServerId)));
-    hand.election.link(Mono(1), ServerId(3), false, &hand.electorate, &mut hand.out);
+    hand.election.link_changed(Mono(1), ServerId(3), false, &hand.electorate, &mut hand.out);
     hand.hear(1, Looking, 1, (1, 5, 4));
     hand.hear(4, Looking, 1, (1, 5, 4));
     assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(4) }));
@@ -250,7 +250,7 @@ fn a_vote_for_a_worse_candidate_in_this_round_is_no_doubt() {
 fn what_was_said_before_a_leader_had_its_promises_is_no_doubt() {
     let elected = || {
         let mut hand = Hand::looking();
-        hand.election.link(Mono(1), ServerId(1), false, &hand.electorate, &mut hand.out);
+        hand.election.link_changed(Mono(1), ServerId(1), false, &hand.electorate, &mut hand.out);
         hand.hear(3, Looking, 1, (1, 5, 3));
         assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(3) }));
         hand
@@ -262,16 +262,16 @@ fn what_was_said_before_a_leader_had_its_promises_is_no_doubt() {
         hand.hear(id, Looking, 1, (1, 5, id));
         assert!(!mistaken(&hand), "2, 3 and 5 are enough");
     }
-    hand.election.brought_history();
+    hand.election.history_arrives();
     hand.hear(5, Looking, 1, (1, 5, 5));
     assert!(!mistaken(&hand), "the leader knows best who has left it");
 
     let mut hand = Hand::looking();
-    hand.election.link(Mono(1), ServerId(3), false, &hand.electorate, &mut hand.out);
+    hand.election.link_changed(Mono(1), ServerId(3), false, &hand.electorate, &mut hand.out);
     hand.hear(1, Looking, 1, (1, 5, 2));
     assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(2) }));
     hand.hear(3, Looking, 1, (1, 5, 3));
-    hand.election.followed_by(ServerId(3));
+    hand.election.voter_follows(ServerId(3));
     hand.hear(1, Looking, 2, (1, 5, 1));
     assert!(!mistaken(&hand), "3 is here, whatever it said");
 }
@@ -279,14 +279,14 @@ fn what_was_said_before_a_leader_had_its_promises_is_no_doubt() {
 #[test]
 fn who_has_elected_a_server_that_calls_it_back_is_not_waited_for() {
     let mut hand = Hand::looking();
-    assert!(!hand.election.is_called_back(ServerId(1)));
+    assert!(!hand.election.has_elected_me_before(ServerId(1)));
     hand.hear(1, Following, 1, (1, 5, 2));
-    assert!(!hand.election.is_called_back(ServerId(1)), "this round may end so");
+    assert!(!hand.election.has_elected_me_before(ServerId(1)), "this round may end so");
     let mut hand = Hand::looking();
     hand.hear(1, Following, 3, (1, 5, 2));
-    assert!(hand.election.is_called_back(ServerId(1)));
+    assert!(hand.election.has_elected_me_before(ServerId(1)));
     hand.hear(1, Looking, 4, (1, 5, 2));
-    assert!(!hand.election.is_called_back(ServerId(1)), "it has heard");
+    assert!(!hand.election.has_elected_me_before(ServerId(1)), "it has heard");
 }
 
 /// The connection on which it gave up may have been cut without a word.
@@ -330,7 +330,7 @@ fn who_follows_a_server_that_no_quorum_backs_any_more_looks_again() {
     let mut hand = Hand::looking();
     hand.electorate = Electorate::of(Quorum::majority([1, 2, 3, 4, 5].map(ServerId)));
     for id in [1, 4] {
-        hand.election.link(Mono(1), ServerId(id), false, &hand.electorate, &mut hand.out);
+        hand.election.link_changed(Mono(1), ServerId(id), false, &hand.electorate, &mut hand.out);
     }
     hand.hear(3, Looking, 1, (1, 5, 5));
     hand.hear(5, Looking, 1, (1, 5, 5));
@@ -350,7 +350,7 @@ fn who_is_elected_and_left_by_those_who_elected_it_looks_again() {
     let mut hand = Hand::looking();
     hand.electorate = Electorate::of(Quorum::majority([1, 2, 3, 4, 5].map(ServerId)));
     for id in [4, 5] {
-        hand.election.link(Mono(1), ServerId(id), false, &hand.electorate, &mut hand.out);
+        hand.election.link_changed(Mono(1), ServerId(id), false, &hand.electorate, &mut hand.out);
     }
     hand.hear(1, Looking, 3, (1, 5, 2));
     hand.hear(3, Looking, 3, (1, 5, 2));
@@ -470,7 +470,7 @@ fn an_observer_that_looks_answers_no_vote() {
     let mut hand = Hand { election, ..hand };
     assert!(matches!(hand.hear(3, Looking, 2, (1, 9, 3)), Verdict::Adopted { .. }));
     hand.out.clear();
-    assert_eq!(hand.hear(1, Looking, 1, (1, 9, 1)), Verdict::Ignored(Why::EarlierRound));
+    assert_eq!(hand.hear(1, Looking, 1, (1, 9, 1)), Verdict::Ignored(IgnoreReason::EarlierRound));
     assert_eq!(hand.hear(1, Looking, 2, (1, 9, 1)), Verdict::Worse);
     assert!(hand.out.is_empty(), "{:?}", hand.out);
 }
@@ -502,9 +502,9 @@ fn a_server_with_nothing_has_no_voice_where_others_have_something() {
     hand.election.look(Mono(2), Some(candidate(0, 0, 2)), &hand.electorate, &mut hand.out);
     assert_eq!(hand.hear(1, Looking, 2, (0, 0, 1)), Verdict::Worse, "1 has nothing either");
     assert!(!hand.election.has_no_vote());
-    hand.election.link(Mono(3), ServerId(1), false, &hand.electorate, &mut hand.out);
+    hand.election.link_changed(Mono(3), ServerId(1), false, &hand.electorate, &mut hand.out);
     hand.out.clear();
-    assert_eq!(hand.hear(3, Looking, 2, (1, 5, 3)), Verdict::Ignored(Why::Untrusted));
+    assert_eq!(hand.hear(3, Looking, 2, (1, 5, 3)), Verdict::Ignored(IgnoreReason::Untrusted));
     assert!(hand.election.has_no_vote() && hand.election.is_looking());
     let nobody = |output: &ElectionOutput| matches!(output, ElectionOutput::Send { notification, .. } if notification.candidate.is_none());
     assert!(hand.out.len() == 2 && hand.out.iter().all(nobody));
@@ -532,12 +532,12 @@ fn a_server_without_a_voice_backs_the_best_once_all_others_look_too() {
     assert!(hand.out.len() == 2 && hand.out.iter().all(backs), "{:?}", hand.out);
     // One of them is gone, or has a leader: it may have what they lack.
     hand.out.clear();
-    hand.election.link(Mono(3), ServerId(1), false, &hand.electorate, &mut hand.out);
+    hand.election.link_changed(Mono(3), ServerId(1), false, &hand.electorate, &mut hand.out);
     let nobody = |output: &ElectionOutput| matches!(output, ElectionOutput::Send { notification, .. } if notification.candidate.is_none());
     assert!(hand.out.len() == 2 && hand.out.iter().all(nobody), "{:?}", hand.out);
     // Its vote may come before this server knows of its new connection.
     hand.hear(1, Looking, 4, (0, 0, 1));
-    hand.election.link(Mono(4), ServerId(1), true, &hand.electorate, &mut hand.out);
+    hand.election.link_changed(Mono(4), ServerId(1), true, &hand.electorate, &mut hand.out);
     hand.hear(3, Looking, 4, (1, 5, 3));
     assert!(!hand.out.is_empty() && hand.out.iter().all(backs), "{:?}", hand.out);
     hand.out.clear();
@@ -549,7 +549,7 @@ fn a_server_without_a_voice_backs_the_best_once_all_others_look_too() {
 fn a_server_that_is_not_trusted_backs_nobody_but_joins_a_leader() {
     let mut hand = Hand::looking();
     hand.election.look(Mono(2), None, &hand.electorate, &mut hand.out);
-    assert_eq!(hand.hear(1, Looking, 2, (1, 5, 1)), Verdict::Ignored(Why::Untrusted));
+    assert_eq!(hand.hear(1, Looking, 2, (1, 5, 1)), Verdict::Ignored(IgnoreReason::Untrusted));
     hand.hear(1, Following, 2, (1, 5, 3));
     hand.hear(3, Leading, 2, (1, 5, 3));
     assert!(!hand.election.is_looking());
@@ -590,7 +590,7 @@ fn a_server_that_cannot_be_reached_is_called_every_second_however_long_it_takes(
     let mut hand = Hand::looking();
     let others_are = |hand: &mut Hand, now: u64, up: bool| {
         for id in [1, 3] {
-            hand.election.link(Mono(now), ServerId(id), up, &hand.electorate, &mut hand.out);
+            hand.election.link_changed(Mono(now), ServerId(id), up, &hand.electorate, &mut hand.out);
         }
     };
     // As long as they can be reached they need not hear the same again so often.
@@ -615,7 +615,7 @@ fn a_connection_that_takes_the_place_of_another_is_told_the_vote_again() {
     let mut hand = Hand::looking();
     for now in [10, 20] {
         hand.out.clear();
-        hand.election.link(Mono(now), ServerId(3), true, &hand.electorate, &mut hand.out);
+        hand.election.link_changed(Mono(now), ServerId(3), true, &hand.electorate, &mut hand.out);
         assert_eq!(hand.sent(), [(3, 2)]);
     }
 }

@@ -25,11 +25,11 @@ impl Peer {
     fn has_on_record(&self, now: u64, output: &ElectionOutput) -> bool {
         let ElectionOutput::Send { to, notification } = output else { return true };
         let entries = self.election.record().entries.iter().rev();
-        entries.take_while(|entry| entry.at == Mono(now)).any(|entry| match &entry.what {
-            ElectionEvent::Told { candidate, round } => {
+        entries.take_while(|entry| entry.at == Mono(now)).any(|entry| match &entry.event {
+            ElectionEvent::SentToAll { candidate, round } => {
                 (*candidate, *round) == (notification.candidate, notification.round)
             }
-            ElectionEvent::ToldOne { to: of, state, candidate, round } => {
+            ElectionEvent::SentToOne { to: of, state, candidate, round } => {
                 let told = (*of, *state, *candidate, *round);
                 told == (*to, notification.state, notification.candidate, notification.round)
             }
@@ -40,7 +40,7 @@ impl Peer {
     /// Whether its record has a vote that has just come.
     fn has_heard(&self, now: u64, of: i64, vote: &Notification) -> bool {
         let entries = self.election.record().entries.iter().rev();
-        entries.take_while(|entry| entry.at == Mono(now)).any(|entry| match &entry.what {
+        entries.take_while(|entry| entry.at == Mono(now)).any(|entry| match &entry.event {
             ElectionEvent::Received { from, state, candidate, round, .. } => {
                 (from.0, *state, *candidate, *round) == (of, vote.state, vote.candidate, vote.round)
             }
@@ -104,7 +104,7 @@ impl World {
         for absent in self.electorate.voters() {
             if !self.peers.contains_key(&absent.0) {
                 self.act(id, |peer, now, electorate, out| {
-                    peer.election.link(now, absent, false, electorate, out)
+                    peer.election.link_changed(now, absent, false, electorate, out)
                 });
             }
         }
@@ -117,7 +117,7 @@ impl World {
         self.wire.retain(|_, (from, to, _)| *from != id && *to != id);
         for other in self.others(id) {
             self.act(other, |peer, now, electorate, out| {
-                peer.election.link(now, ServerId(id), false, electorate, out);
+                peer.election.link_changed(now, ServerId(id), false, electorate, out);
             });
         }
     }
@@ -133,7 +133,7 @@ impl World {
 
     pub(crate) fn loses(&mut self, id: i64, other: i64) {
         self.act(id, |peer, now, electorate, out| {
-            peer.election.link(now, ServerId(other), false, electorate, out);
+            peer.election.link_changed(now, ServerId(other), false, electorate, out);
         });
     }
 
@@ -144,7 +144,7 @@ impl World {
     /// Whom a server has elected cannot be reached.
     pub(crate) fn fails(&mut self, id: i64, leader: i64) {
         let now = Mono(self.now);
-        self.peers.get_mut(&id).unwrap().election.failed(now, ServerId(leader));
+        self.peers.get_mut(&id).unwrap().election.leader_unreachable(now, ServerId(leader));
         self.look(id);
     }
 
@@ -162,7 +162,7 @@ impl World {
 
     fn link(&mut self, at: i64, to: i64) {
         self.act(at, |peer, now, electorate, out| {
-            peer.election.link(now, ServerId(to), true, electorate, out)
+            peer.election.link_changed(now, ServerId(to), true, electorate, out)
         });
     }
 

@@ -89,7 +89,7 @@ fn words_alone_keep_nobody_here() {
         epoch.hear_at(limit - 1, OLD.0);
         epoch.hear_at(limit - 1, 1);
         assert_eq!(epoch.tick(limit - 1), []);
-        assert_eq!(epoch.tick(limit), [refused(OLD, Refusal::Stands)]);
+        assert_eq!(epoch.tick(limit), [refused(OLD, Refusal::NoProgress)]);
     }
 }
 

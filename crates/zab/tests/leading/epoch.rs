@@ -56,7 +56,7 @@ impl LeadingRig {
 
     pub(crate) fn hear_at(&mut self, now: u64, link: u64) {
         self.now = now;
-        assert_eq!(self.hear(link, FromLearner::Sign), []);
+        assert_eq!(self.hear(link, FromLearner::SignOfLife), []);
     }
 
     pub(crate) fn tick(&mut self, now: u64) -> Vec<LeadingOutput> {

@@ -142,7 +142,7 @@ fn a_follower_that_has_lost_its_data_does_not_make_an_epoch() {
     let nothing = |current| FromLearner::AckEpoch { last: Zxid::ZERO, current };
     for lost in [nothing(Some(Epoch(0))), nothing(None)] {
         let mut epoch = LeadingRig::new(&[1, 2, 3]);
-        epoch.leading.had_data([ServerId(1), ServerId(2)].into());
+        epoch.leading.set_servers_with_data([ServerId(1), ServerId(2)].into());
         epoch.greet(1, 0);
         epoch.accepted_saved();
         assert_eq!(epoch.hear(1, lost), [LeadingOutput::DataLost(ServerId(1))]);
@@ -163,7 +163,7 @@ fn a_follower_that_has_lost_its_data_does_not_make_an_epoch() {
 fn a_follower_that_never_had_data_counts() {
     for known in [&[2][..], &[1, 2]] {
         let mut epoch = LeadingRig::new(&[1, 2, 3]);
-        epoch.leading.had_data(known.iter().copied().map(ServerId).collect());
+        epoch.leading.set_servers_with_data(known.iter().copied().map(ServerId).collect());
         epoch.greet(1, 4);
         epoch.accepted_saved();
         let current = if known.contains(&1) { Epoch(1) } else { Epoch(0) };
@@ -232,7 +232,7 @@ fn an_acknowledgement_that_overtakes_that_of_the_history_does_no_harm() {
 fn e11_a_silent_follower_is_dropped_and_a_lost_quorum_ends_the_epoch() {
     let mut epoch = LeadingRig::established();
     epoch.now = 400;
-    assert_eq!(epoch.hear(1, FromLearner::Sign), []);
+    assert_eq!(epoch.hear(1, FromLearner::SignOfLife), []);
     assert_eq!(epoch.tick(899), []);
     assert_eq!(
         epoch.tick(900),
@@ -263,8 +263,11 @@ fn what_a_follower_acknowledges_before_the_history_counts_with_it() {
 #[test]
 fn a_follower_whose_disk_stands_is_sent_away_though_it_speaks() {
     let at = |counter| Zxid::new(Epoch(5), counter);
-    let stands =
-        |zxid| LeadingOutput::Refuse { link: ONE, server: Some(ServerId(1)), why: Refusal::DiskStands(zxid) };
+    let stands = |zxid| LeadingOutput::Refuse {
+        link: ONE,
+        server: Some(ServerId(1)),
+        why: Refusal::DiskStalled(zxid),
+    };
     let mut epoch = LeadingRig::established();
     epoch.leading.proposed(Mono(100), at(1));
     epoch.leading.proposed(Mono(300), at(2));

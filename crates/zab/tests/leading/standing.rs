@@ -158,7 +158,7 @@ fn each_refusal_says_what_to_look_at() {
         (Refusal::SameId, "same myid"),
         (ahead, "epoch 2, zxid 0x200000007"),
         (too_far, "epoch 9999"),
-        (Refusal::DiskStands(zxid), "look at its disk"),
+        (Refusal::DiskStalled(zxid), "look at its disk"),
         (Refusal::Silent, "for too long"),
         (Refusal::OutOfTurn, "does not belong here"),
     ] {

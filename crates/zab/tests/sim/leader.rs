@@ -7,7 +7,7 @@ use crate::{
 };
 use ostler_proto::id::{Epoch, Zxid};
 use ostler_zab::{
-    History, HistoryLimits, Leader, Record,
+    History, HistoryLimits, Proposals, Record,
     leading::{LeadingOutput, LinkId},
     learning::FromLeader,
     sync::{Reach, SyncPlan, plan, plan_from_log},
@@ -54,7 +54,7 @@ impl World {
         member.election.established(epoch);
         let log = member.log.clone();
         if let Role::Leading { broadcast, .. } = &mut member.role {
-            *broadcast = Some(Leader::new(electorate, broadcast_from));
+            *broadcast = Some(Proposals::new(electorate, broadcast_from));
         }
         self.truth.established(id, epoch, &log);
     }

@@ -53,7 +53,7 @@ impl World {
                 LearningOutput::SaveCurrent(epoch) => self.member(id).save(Act::SaveCurrent(epoch)),
                 LearningOutput::Ack(zxid) => self.member(id).hold(Held::Ack { link, zxid }),
                 LearningOutput::Serve(epoch) => self.member(id).election.established(epoch),
-                LearningOutput::Pong(_) => self.answer(link, FromLearner::Sign),
+                LearningOutput::Pong(_) => self.answer(link, FromLearner::SignOfLife),
                 LearningOutput::HangUp(why) => {
                     self.hang_ups.push(format!("{why:?}"));
                     self.close(link);

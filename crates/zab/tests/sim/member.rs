@@ -9,7 +9,7 @@ use ostler_proto::{
     id::{ServerId, Zxid},
 };
 use ostler_zab::{
-    Election, ElectionTiming, Electorate, Leader,
+    Election, ElectionTiming, Electorate, Proposals,
     leading::{DurableState, Leading, LinkId},
     learning::Learning,
 };
@@ -20,7 +20,7 @@ pub(crate) enum Role {
     Leading {
         leading: Box<Leading>,
         /// Numbers proposals and counts acknowledgements, once the epoch has begun.
-        broadcast: Option<Leader>,
+        broadcast: Option<Proposals>,
     },
     /// On the way to a leader, or with it.
     Learning {

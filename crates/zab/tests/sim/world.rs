@@ -184,7 +184,7 @@ impl World {
         for id in self.ids().into_iter().filter(|id| up[id]) {
             for (other, other_up) in up.iter().filter(|(other, _)| **other != id) {
                 self.elect(id, |election, now, electorate, out| {
-                    election.link(now, ServerId(*other), *other_up, electorate, out);
+                    election.link_changed(now, ServerId(*other), *other_up, electorate, out);
                 });
             }
         }

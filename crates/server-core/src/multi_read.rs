@@ -39,7 +39,7 @@ pub(crate) struct ReadsLeft {
     results: Vec<OpResult>,
     size: usize,
     /// Bytes set aside for the answer.
-    promised: usize,
+    reserved: usize,
 }
 
 /// Behind the request's header.
@@ -47,7 +47,7 @@ const BODY_AT: usize = 8;
 
 impl ReadsLeft {
     /// All of a request, if it is a multiRead of many operations.
-    pub(crate) fn of(request: &ClientRequest<'_>, arrived: Mono, promised: usize) -> Option<ReadsLeft> {
+    pub(crate) fn of(request: &ClientRequest<'_>, arrived: Mono, reserved: usize) -> Option<ReadsLeft> {
         let Request::MultiRead { ops, broken } = &request.request else { return None };
         (ops.len() > SHORT_MAX).then(|| ReadsLeft {
             xid: request.xid,
@@ -58,7 +58,7 @@ impl ReadsLeft {
             broken: *broken,
             results: Vec::with_capacity(ops.len()),
             size: 0,
-            promised,
+            reserved,
         })
     }
 
@@ -78,8 +78,8 @@ impl ReadsLeft {
 
 impl Server {
     /// The connection whose multiRead has begun and is not done.
-    pub(crate) fn shown_a_moment(&self) -> Option<ConnId> {
-        let conn = self.backlog.moment?;
+    pub(crate) fn conn_in_multi_read(&self) -> Option<ConnId> {
+        let conn = self.backlog.multi_read?;
         let first = self.conns.get(&conn)?.fifo.front();
         matches!(first, Some(Waiting::Reading(left)) if left.has_begun()).then_some(conn)
     }
@@ -93,13 +93,13 @@ impl Server {
         effects: &mut Vec<Effect>,
     ) {
         self.work.add(work::REQUEST);
-        let is_turn = match self.shown_a_moment() {
+        let is_turn = match self.conn_in_multi_read() {
             _ if left.has_begun() => true,
             Some(_) => false,
             None => !(self.backlog.commits && self.backlog.commits_are_next),
         };
         if is_turn {
-            self.backlog.moment = Some(conn);
+            self.backlog.multi_read = Some(conn);
             while !self.work.is_spent() {
                 if self.read_next(conn, &mut left) {
                     return self.answer_reads(now, conn, *left, effects);
@@ -126,16 +126,16 @@ impl Server {
     }
 
     fn answer_reads(&mut self, now: Now, conn: ConnId, left: ReadsLeft, effects: &mut Vec<Effect>) {
-        self.backlog.moment = None;
+        self.backlog.multi_read = None;
         self.backlog.commits_are_next = true;
-        self.keep_no_promise(conn, left.promised);
+        self.release_reserved(conn, left.reserved);
         let answer = multi_read_answer(left.results, left.size, left.broken);
         self.answer_read(now, conn, (left.xid, Op::MultiRead.code(), left.arrived), answer, effects);
     }
 
     /// A transaction is about to be applied, and cannot wait.
-    pub(crate) fn end_moment(&mut self, now: Now, effects: &mut Vec<Effect>) {
-        let Some(conn) = self.shown_a_moment() else { return };
+    pub(crate) fn finish_multi_read(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        let Some(conn) = self.conn_in_multi_read() else { return };
         let first = self.conns.get_mut(&conn).and_then(|state| state.fifo.pop_front());
         if let Some(Waiting::Reading(mut left)) = first {
             while !self.read_next(conn, &mut left) {}

@@ -26,16 +26,16 @@ pub(crate) struct Backlog {
     pub(crate) sessions: bool,
     /// Whose turn it is first.
     commits_first: bool,
-    /// The connection whose multiRead is under way, if it still is, see [`crate::moment`].
-    pub(crate) moment: Option<ConnId>,
+    /// The connection whose multiRead is under way, if it still is, see [`crate::multi_read`].
+    pub(crate) multi_read: Option<ConnId>,
     /// Transactions that wait are applied before another multiRead begins.
     pub(crate) commits_are_next: bool,
 }
 
 impl Server {
     /// Whether work is left that goes on at the next deadline, which is at once.
-    pub fn has_more(&self) -> bool {
-        let reaps = self.leader.is_some() && self.reaper.is_looking();
+    pub fn has_backlog(&self) -> bool {
+        let reaps = self.proposals.is_some() && self.reaper.is_searching();
         let left = &self.backlog;
         left.commits || left.sessions || !left.conns.is_empty() || self.watches.has_departed() || reaps
     }
@@ -100,7 +100,7 @@ impl Server {
     pub(crate) fn catch_up_with(&mut self, now: Now, conn: ConnId, effects: &mut Vec<Effect>) {
         while self.is_behind_with(conn) {
             // No other multiRead is in the way, and no transaction has its turn first.
-            self.end_moment(now, effects);
+            self.finish_multi_read(now, effects);
             self.backlog.commits_are_next = false;
             self.backlog.conns.retain(|other| *other != conn);
             if let Some(state) = self.conns.get_mut(&conn) {

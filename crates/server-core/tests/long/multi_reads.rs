@@ -38,7 +38,7 @@ fn shown(m: &mut Member, client: Client, xid: Xid) -> Vec<String> {
 fn it_shows_one_moment_whatever_commits_meanwhile() {
     let (mut m, a, b) = with_data(b"old");
     let asked = m.send(a, multi_read(&vec![get("/a"); MANY]));
-    assert!(m.server.has_more());
+    assert!(m.server.has_backlog());
     let written = m.send(b, set("/a", b"new"));
     m.disk_does(usize::MAX);
     assert_eq!(m.data("/a").as_deref(), Some("old"), "what is decided is not applied yet");

@@ -1,4 +1,4 @@
-//! Broadcast at the leader: proposals get their zxids here, and commit in order once a quorum has them on
+//! Broadcast at the proposals: proposals get their zxids here, and commit in order once a quorum has them on
 //! disk.
 //!
 //! `committed <= proposed`, and nobody acknowledges what was not proposed.
@@ -26,22 +26,22 @@ impl Default for EpochLength {
     }
 }
 
-/// A leader in its epoch.
+/// A proposals in its epoch.
 #[derive(Debug)]
-pub struct Leader {
+pub struct Proposals {
     electorate: Electorate,
     acknowledged: BTreeMap<ServerId, Zxid>,
     proposed: Zxid,
     committed: Zxid,
 }
 
-impl Leader {
+impl Proposals {
     /// With a history that ends at `last`, all of it committed.
     pub fn new(electorate: Electorate, last: Zxid) -> Self {
-        Leader { electorate, acknowledged: BTreeMap::new(), proposed: last, committed: last }
+        Proposals { electorate, acknowledged: BTreeMap::new(), proposed: last, committed: last }
     }
 
-    /// From now on these decide. What was acknowledged before may be enough for them: see [`Leader::count`].
+    /// From now on these decide. What was acknowledged before may be enough for them: see [`Proposals::count`].
     pub fn set_electorate(&mut self, electorate: Electorate) {
         self.electorate = electorate;
     }
@@ -56,7 +56,7 @@ impl Leader {
         self.proposed.next()
     }
 
-    /// A proposal was made with [`Leader::next_zxid`].
+    /// A proposal was made with [`Proposals::next_zxid`].
     pub fn propose(&mut self) -> Zxid {
         self.proposed = self.proposed.next();
         self.proposed
@@ -91,7 +91,7 @@ impl Leader {
 
     /// A server that has come back keeps what it has up to `to`, and takes back or is sent anew what is behind that: it no
     /// longer counts for what it has acknowledged there until it does so again. Upstream goes on counting it: with the
-    /// leader lost meanwhile, what was committed by its word may be on no quorum's disks.
+    /// proposals lost meanwhile, what was committed by its word may be on no quorum's disks.
     pub fn cut_back(&mut self, server: ServerId, to: Zxid) {
         if planted::is(Bug::CutStillCounts) {
             return;
@@ -118,28 +118,28 @@ mod tests {
     #[test]
     fn a_quorum_of_disks_commits() {
         let [one, two, three] = [1, 2, 3].map(ServerId);
-        let mut leader = Leader::new(Electorate::of(Quorum::majority([one, two, three])), Zxid(10));
-        assert_eq!(leader.next_zxid(), Zxid(11));
-        assert_eq!((leader.propose(), leader.propose()), (Zxid(11), Zxid(12)));
-        assert_eq!(leader.acknowledge(one, Zxid(12)), Zxid(10));
-        assert_eq!(leader.acknowledge(two, Zxid(11)), Zxid(11));
-        assert_eq!(leader.acknowledge(ServerId(9), Zxid(12)), Zxid(11), "no vote, no commit");
-        assert_eq!(leader.acknowledge(three, Zxid(12)), Zxid(12));
+        let mut proposals = Proposals::new(Electorate::of(Quorum::majority([one, two, three])), Zxid(10));
+        assert_eq!(proposals.next_zxid(), Zxid(11));
+        assert_eq!((proposals.propose(), proposals.propose()), (Zxid(11), Zxid(12)));
+        assert_eq!(proposals.acknowledge(one, Zxid(12)), Zxid(10));
+        assert_eq!(proposals.acknowledge(two, Zxid(11)), Zxid(11));
+        assert_eq!(proposals.acknowledge(ServerId(9), Zxid(12)), Zxid(11), "no vote, no commit");
+        assert_eq!(proposals.acknowledge(three, Zxid(12)), Zxid(12));
     }
 
     #[test]
     fn who_takes_back_what_it_has_acknowledged_does_not_count_for_it() {
         let [one, two, three] = [1, 2, 3].map(ServerId);
-        let mut leader = Leader::new(Electorate::of(Quorum::majority([one, two, three])), Zxid(10));
-        let (first, second) = (leader.propose(), leader.propose());
-        assert_eq!(leader.acknowledge(two, second), Zxid(10));
-        leader.cut_back(two, Zxid(10));
-        assert_eq!(leader.acknowledge(one, second), Zxid(10));
-        assert_eq!(leader.acknowledge(two, first), first, "it was sent it again");
-        leader.cut_back(two, Zxid(10));
-        assert_eq!(leader.count(), first, "what is committed stays so");
-        leader.cut_back(three, first);
-        assert_eq!(leader.acknowledged_by(three), Zxid::ZERO, "nobody gets a word that it has not said");
+        let mut proposals = Proposals::new(Electorate::of(Quorum::majority([one, two, three])), Zxid(10));
+        let (first, second) = (proposals.propose(), proposals.propose());
+        assert_eq!(proposals.acknowledge(two, second), Zxid(10));
+        proposals.cut_back(two, Zxid(10));
+        assert_eq!(proposals.acknowledge(one, second), Zxid(10));
+        assert_eq!(proposals.acknowledge(two, first), first, "it was sent it again");
+        proposals.cut_back(two, Zxid(10));
+        assert_eq!(proposals.count(), first, "what is committed stays so");
+        proposals.cut_back(three, first);
+        assert_eq!(proposals.acknowledged_by(three), Zxid::ZERO, "nobody gets a word that it has not said");
     }
 
     /// The last whose word the old configuration waits for may be one that the new one sends away: nobody else has
@@ -149,39 +149,39 @@ mod tests {
         let [one, two, three] = [1, 2, 3].map(ServerId);
         let old = || Quorum::majority([one, two, three, ServerId(4), ServerId(5)]);
         let new = || Quorum::majority([one, two, three]);
-        let mut leader = Leader::new(Electorate::of(old()), Zxid(10));
-        leader.set_electorate(Electorate { current: old(), next: Some(new()) });
-        let (change, after) = (leader.propose(), leader.propose());
-        assert_eq!([one, two].map(|server| leader.acknowledge(server, after)), [Zxid(10); 2]);
-        assert_eq!(leader.acknowledge(ServerId(4), change), change);
-        leader.set_electorate(Electorate::of(new()));
-        assert_eq!(leader.count(), after);
+        let mut proposals = Proposals::new(Electorate::of(old()), Zxid(10));
+        proposals.set_electorate(Electorate { current: old(), next: Some(new()) });
+        let (change, after) = (proposals.propose(), proposals.propose());
+        assert_eq!([one, two].map(|server| proposals.acknowledge(server, after)), [Zxid(10); 2]);
+        assert_eq!(proposals.acknowledge(ServerId(4), change), change);
+        proposals.set_electorate(Electorate::of(new()));
+        assert_eq!(proposals.count(), after);
     }
 
     #[test]
     fn a_lone_server_is_a_quorum_of_one() {
         let me = ServerId(1);
-        let mut leader = Leader::new(Electorate::of(Quorum::majority([me])), Zxid::ZERO);
-        leader.propose();
-        assert_eq!(leader.committed(), Zxid::ZERO, "not before its disk has it");
-        assert_eq!(leader.acknowledge(me, Zxid(1)), Zxid(1));
+        let mut proposals = Proposals::new(Electorate::of(Quorum::majority([me])), Zxid::ZERO);
+        proposals.propose();
+        assert_eq!(proposals.committed(), Zxid::ZERO, "not before its disk has it");
+        assert_eq!(proposals.acknowledge(me, Zxid(1)), Zxid(1));
     }
 
     #[test]
     fn an_epoch_ends_in_a_quiet_moment_or_before_it_cannot_count_on() {
         let me = ServerId(1);
         let length = EpochLength { enough: 3, most: 5 };
-        let mut leader = Leader::new(Electorate::of(Quorum::majority([me])), Zxid::new(Epoch(7), 0));
-        let mut over = |act: fn(&mut Leader)| {
-            act(&mut leader);
-            leader.is_over(length)
+        let mut proposals = Proposals::new(Electorate::of(Quorum::majority([me])), Zxid::new(Epoch(7), 0));
+        let mut over = |act: fn(&mut Proposals)| {
+            act(&mut proposals);
+            proposals.is_over(length)
         };
-        let propose: fn(&mut Leader) = |leader| {
-            leader.propose();
+        let propose: fn(&mut Proposals) = |proposals| {
+            proposals.propose();
         };
         assert_eq!([propose; 4].map(&mut over), [false; 4], "the third and fourth are under way");
-        let commit: fn(&mut Leader) = |leader| {
-            leader.acknowledge(ServerId(1), leader.proposed());
+        let commit: fn(&mut Proposals) = |proposals| {
+            proposals.acknowledge(ServerId(1), proposals.proposed());
         };
         assert!(over(commit));
         assert!(over(propose), "five are the most");
@@ -192,8 +192,8 @@ mod tests {
         let me = ServerId(1);
         let last = |counter| Zxid::new(Epoch(7), counter);
         for (counter, over) in [(2, false), (3, true), (4, true)] {
-            let leader = Leader::new(Electorate::of(Quorum::majority([me])), last(counter));
-            assert_eq!(leader.is_over(EpochLength { enough: 3, most: 5 }), over, "{counter}");
+            let proposals = Proposals::new(Electorate::of(Quorum::majority([me])), last(counter));
+            assert_eq!(proposals.is_over(EpochLength { enough: 3, most: 5 }), over, "{counter}");
         }
     }
 
@@ -201,8 +201,8 @@ mod tests {
     fn the_longest_epoch_leaves_room_in_its_counter() {
         let length = EpochLength::default();
         let last = Zxid::new(Epoch(7), length.most);
-        let leader = Leader::new(Electorate::of(Quorum::majority([ServerId(1)])), last);
-        assert!(leader.is_over(length) && length.enough < length.most);
+        let proposals = Proposals::new(Electorate::of(Quorum::majority([ServerId(1)])), last);
+        assert!(proposals.is_over(length) && length.enough < length.most);
         assert_eq!(Zxid(last.0 + 1_000_000).epoch(), Epoch(7));
     }
 
@@ -210,6 +210,6 @@ mod tests {
     #[should_panic(expected = "acknowledges")]
     fn nobody_acknowledges_what_was_not_proposed() {
         let me = ServerId(1);
-        Leader::new(Electorate::of(Quorum::majority([me])), Zxid::ZERO).acknowledge(me, Zxid(1));
+        Proposals::new(Electorate::of(Quorum::majority([me])), Zxid::ZERO).acknowledge(me, Zxid(1));
     }
 }
