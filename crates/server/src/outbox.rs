@@ -11,7 +11,7 @@ use ostler_proto::{
     request::MultiHeader,
     shared::SharedBytes,
     stat::Stat,
-    strings::{Parts, SharedStrings},
+    strings::{SharedStrings, StringParts},
 };
 use ostler_server_core::CloseReason;
 use std::{
@@ -56,7 +56,7 @@ enum Chunk {
     Shared(Lent<SharedBytes>),
     /// One part of a long list of names.
     Listed {
-        list: Arc<Lent<Arc<Parts>>>,
+        list: Arc<Lent<Arc<StringParts>>>,
         part: usize,
     },
 }

@@ -4,7 +4,7 @@
 //! count once, and those that the tree shares with them count too, for it may let go of them at any time.
 //! Notifications: nobody asks for them at a chosen time, so a client that takes too few of them loses its connection.
 
-use ostler_proto::{shared::SharedBytes, strings::Parts};
+use ostler_proto::{shared::SharedBytes, strings::StringParts};
 use rustc_hash::FxBuildHasher;
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -118,13 +118,13 @@ impl Shared for SharedBytes {
     }
 }
 
-impl Shared for Arc<Parts> {
+impl Shared for Arc<StringParts> {
     fn address(&self) -> usize {
         Arc::as_ptr(self) as usize
     }
 
     fn size(&self) -> usize {
-        Parts::size(self)
+        StringParts::size(self)
     }
 }
 

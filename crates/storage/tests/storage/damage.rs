@@ -267,7 +267,7 @@ fn a_log_goes_on_after_what_was_cut_off_or_came_as_a_tree() {
         let (disk, _) = write_epochs();
         let mut log = TxnLog::open(Arc::new(disk.clone()), logs(), LogOptions::default());
         if let Some(last) = last {
-            log.goes_on_after(last);
+            log.continue_after(last);
         }
         if let Some(cut) = cut {
             log.truncate_after(cut).unwrap();
@@ -418,7 +418,7 @@ fn newest_files_without_content_do_not_count() {
     disk.put(&file(5), &[0; 70000]);
     let mut reader = LogReader::open(&disk, &logs(), Zxid::ZERO).unwrap();
     assert_eq!(drain(&mut reader).unwrap(), records);
-    assert_eq!(reader.void_files(), [file(5), file(4), file(3)]);
+    assert_eq!(reader.empty_files(), [file(5), file(4), file(3)]);
     assert_eq!(reader.torn_tail(), None);
     // In the middle they do: whoever wrote the later file had read this one.
     let (disk, _) = write(&[(1, &[10, 10]), (3, &[10])], 0);

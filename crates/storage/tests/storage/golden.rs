@@ -97,7 +97,7 @@ fn logs_go_both_ways() {
         let mut reader = LogReader::open(&OsDisk, &golden(version), Zxid::ZERO).unwrap();
         let records = drain(&mut reader).unwrap();
         assert_eq!((records.len(), records[0].0), (count, Zxid(first)));
-        assert_eq!((reader.torn_tail(), reader.void_files(), reader.backwards()), (None, &[][..], &[][..]));
+        assert_eq!((reader.torn_tail(), reader.empty_files(), reader.backwards()), (None, &[][..], &[][..]));
 
         let disk = FaultyDisk::default();
         let options = LogOptions { prealloc_bytes: 0, ..LogOptions::default() };

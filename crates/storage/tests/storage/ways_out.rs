@@ -34,7 +34,7 @@ impl Server {
         let found = recover(&disk, &folders, RecoverOptions::default(), &mut contents).unwrap();
         let options = LogOptions { prealloc_bytes: 8192, ..LogOptions::default() };
         let mut log = TxnLog::open(Arc::new(disk.clone()), folders.logs.clone(), options);
-        log.goes_on_after(found.last_zxid);
+        log.continue_after(found.last_zxid);
         Server { disk, folders, log, last: found.last_zxid }
     }
 
