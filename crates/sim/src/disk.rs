@@ -4,7 +4,7 @@
 
 use crate::{
     chance::Chance,
-    files::{SimFiles, Trouble, TroubleKind},
+    files::{DiskFault, DiskFaultKind, SimFiles},
     history::History,
 };
 use ostler_persistence::{
@@ -49,13 +49,13 @@ pub(crate) enum Ending {
 }
 
 /// What the member is told.
-pub(crate) enum Told {
+pub(crate) enum DiskReport {
     Reloaded(u64, Box<Tree>, History),
     Persisted(PersistSeq),
 }
 
 /// What a start finds.
-pub(crate) struct Found {
+pub(crate) struct StartState {
     pub(crate) tree: Tree,
     pub(crate) replayed: u64,
     pub(crate) history: History,
@@ -71,7 +71,7 @@ pub(crate) struct Found {
 
 /// The files were said to hold this.
 #[derive(Debug, Clone, Default)]
-struct Said {
+struct Reported {
     history: History,
     accepted: Epoch,
     current: Epoch,
@@ -93,7 +93,7 @@ pub(crate) struct MemberDisk {
     persistence: Option<Persistence>,
     queue: VecDeque<(PersistSeq, PersistOp, Option<History>)>,
     snapshotting: Option<Snapshotting>,
-    said: Said,
+    reported: Reported,
     /// What is in the snapshots.
     snapshots: BTreeMap<Zxid, History>,
     /// Somebody has spoilt it: nothing that it was said to hold needs to be there.
@@ -129,7 +129,7 @@ impl MemberDisk {
             persistence: None,
             queue: VecDeque::new(),
             snapshotting: None,
-            said: Said::default(),
+            reported: Reported::default(),
             snapshots: BTreeMap::new(),
             spoilt: false,
             lost: History::default(),
@@ -154,13 +154,13 @@ impl MemberDisk {
         self.files.wipe();
         self.write_zoo_cfg(membership);
         self.snapshots.clear();
-        (self.said, self.spoilt) = (Said::default(), false);
+        (self.reported, self.spoilt) = (Reported::default(), false);
     }
 
     /// It may not hold any more what it was said to hold.
     pub(crate) fn spoil(&mut self) {
         if !std::mem::replace(&mut self.spoilt, true) && self.lost == History::default() {
-            self.lost = self.said.history.clone();
+            self.lost = self.reported.history.clone();
         }
     }
 
@@ -210,7 +210,7 @@ impl MemberDisk {
     }
 
     /// Lets a server start on what is there.
-    pub(crate) fn start(&mut self) -> Result<Found, StorageError> {
+    pub(crate) fn start(&mut self) -> Result<StartState, StorageError> {
         let disk = Arc::new(self.files.clone());
         let configuration = self.configuration().ok_or(io::Error::from(io::ErrorKind::InvalidData));
         let (membership, pending) = configuration.during("read the configuration in", Path::new(ZOO_CFG))?;
@@ -222,23 +222,23 @@ impl MemberDisk {
             ostler_persistence::epochs(&*disk, &self.folders, restored.tree.last_processed())?;
         let whole = !std::mem::take(&mut self.spoilt);
         if whole {
-            let said = &self.said;
+            let reported = &self.reported;
             assert!(
-                history.has_all_of(&said.history),
+                history.has_all_of(&reported.history),
                 "[durable] the disk was said to have {:?}, and has {history:?}",
-                said.history
+                reported.history
             );
             assert!(
-                accepted >= said.accepted && current >= said.current,
+                accepted >= reported.accepted && current >= reported.current,
                 "[durable] epochs {:?} and {:?} were saved, and {accepted:?} and {current:?} are there",
-                said.accepted,
-                said.current
+                reported.accepted,
+                reported.current
             );
         }
-        let promised = if whole { self.said.promised } else { Epoch::default() };
-        self.said = Said { history: history.clone(), accepted, current, promised };
+        let promised = if whole { self.reported.promised } else { Epoch::default() };
+        self.reported = Reported { history: history.clone(), accepted, current, promised };
         self.persistence = Some(persistence);
-        Ok(Found {
+        Ok(StartState {
             replayed: restored.recovered.records,
             log_from: ostler_persistence::log_from(restored.recovered.origin),
             incomplete: ostler_persistence::is_incomplete(&*disk, &self.folders)?,
@@ -252,8 +252,8 @@ impl MemberDisk {
         })
     }
 
-    /// As a server's configuration reads it: the one in force, and one that was proposed. None where a lost sync has left
-    /// what no server starts with.
+    /// As a server's configuration reads it: the one in force, and one that was proposed. None where a lost sync has
+    /// left what no server starts with.
     pub(crate) fn configuration(&self) -> Option<(Membership, Option<Membership>)> {
         let text = |path: &str| self.files.text(Path::new(path));
         let zoo_cfg = text(ZOO_CFG)?;
@@ -301,39 +301,39 @@ impl MemberDisk {
 
     /// Whether a transaction cannot be lost here any more.
     pub(crate) fn has(&self, zxid: Zxid) -> bool {
-        self.said.history.has(zxid) || self.lost.has(zxid)
+        self.reported.history.has(zxid) || self.lost.has(zxid)
     }
 
     /// The last transaction that was said to be here.
-    pub(crate) fn last_said(&self) -> Zxid {
-        self.said.history.last()
+    pub(crate) fn last_reported(&self) -> Zxid {
+        self.reported.history.last()
     }
 
     pub(crate) fn accepted(&self) -> Epoch {
-        self.said.accepted
+        self.reported.accepted
     }
 
     pub(crate) fn current(&self) -> Epoch {
-        self.said.current
+        self.reported.current
     }
 
     /// A leader is told that what it proposes is accepted, and that this counts. False if a leader was told so before.
-    pub(crate) fn promises(&mut self, epoch: Epoch) -> bool {
-        std::mem::replace(&mut self.said.promised, epoch) < epoch
+    pub(crate) fn note_promise(&mut self, epoch: Epoch) -> bool {
+        std::mem::replace(&mut self.reported.promised, epoch) < epoch
     }
 
     /// So many acts are done. An error ends the server.
-    pub(crate) fn sync(&mut self, count: usize) -> Result<Vec<Told>, StorageError> {
+    pub(crate) fn sync(&mut self, count: usize) -> Result<Vec<DiskReport>, StorageError> {
         let (mut told, mut reached, mut appended) = (Vec::new(), None, Vec::new());
         for _ in 0..count.min(self.queue.len()) {
             let Some((seq, op, history)) = self.queue.pop_front() else { break };
             if let Some((search_id, tree, history)) = self.carry_out(op, history, &mut appended)? {
-                told.push(Told::Reloaded(search_id, tree, history));
+                told.push(DiskReport::Reloaded(search_id, tree, history));
             }
             reached = Some(seq);
         }
         self.sync_log(&mut appended)?;
-        told.extend(reached.map(Told::Persisted));
+        told.extend(reached.map(DiskReport::Persisted));
         Ok(told)
     }
 
@@ -341,7 +341,7 @@ impl MemberDisk {
         if let Some(persistence) = &mut self.persistence {
             persistence.sync()?;
         }
-        appended.drain(..).for_each(|zxid| self.said.history.push(zxid));
+        appended.drain(..).for_each(|zxid| self.reported.history.push(zxid));
         self.persistence.as_mut().map_or(Ok(()), Persistence::note_synced)
     }
 
@@ -362,11 +362,11 @@ impl MemberDisk {
             PersistOp::SaveAccepted(epoch) => accepted = Some(*epoch),
             PersistOp::SaveCurrent(epoch) => current = Some(*epoch),
             PersistOp::Truncate { to, .. } => {
-                self.said.history.cut(*to);
+                self.reported.history.cut(*to);
             }
             PersistOp::Install(frozen) => {
                 let history = history.unwrap();
-                self.said.history = self.said.history.common(&history);
+                self.reported.history = self.reported.history.common(&history);
                 self.snapshots.insert(frozen.zxid, history.clone());
                 installed = Some(history);
             }
@@ -377,15 +377,15 @@ impl MemberDisk {
         }
         let Some(persistence) = &mut self.persistence else { return Ok(None) };
         let reloaded = persistence.carry_out(op)?;
-        self.said.accepted = accepted.unwrap_or(self.said.accepted);
-        self.said.current = current.unwrap_or(self.said.current);
-        self.said.history = installed.unwrap_or_else(|| std::mem::take(&mut self.said.history));
+        self.reported.accepted = accepted.unwrap_or(self.reported.accepted);
+        self.reported.current = current.unwrap_or(self.reported.current);
+        self.reported.history = installed.unwrap_or_else(|| std::mem::take(&mut self.reported.history));
         let Some(reloaded) = reloaded else { return Ok(None) };
         let history = self.history_of(&reloaded.restored)?;
         // Where the log has less, a tree stays that has more.
-        let stays = &self.said.history;
+        let stays = &self.reported.history;
         assert!(stays.agrees(&history, stays.last()), "of {stays:?} a cut has left {history:?}");
-        self.said.history = history.clone();
+        self.reported.history = history.clone();
         Ok(Some((reloaded.search_id, Box::new(reloaded.restored.tree), history)))
     }
 
@@ -414,16 +414,16 @@ impl MemberDisk {
 
     /// The server ends at any moment: in the middle of what its disk is asked for, or between.
     pub(crate) fn end(&mut self, ending: Ending, chance: &mut Chance) {
-        let dead = |at| Some(Trouble { at, kind: TroubleKind::Dead });
+        let dead = |at| Some(DiskFault { at, kind: DiskFaultKind::Dead });
         if chance.one_in(3) && self.snapshotting.is_some() {
-            self.files.trouble(dead(chance.below(12)));
+            self.files.set_fault(dead(chance.below(12)));
             self.finish_snapshot();
         }
-        self.files.trouble(dead(chance.below(16)));
+        self.files.set_fault(dead(chance.below(16)));
         let count = chance.below(self.queue.len() as u64 + 1) as usize;
         // What it would have reported nobody hears.
         let _ = self.sync(count);
-        self.files.trouble(None);
+        self.files.set_fault(None);
         if ending == Ending::PowerLost {
             self.files.lose_power(chance);
         }
@@ -432,7 +432,7 @@ impl MemberDisk {
 
     /// No server runs on it. Whatever was wrong with it is put right before one does.
     pub(crate) fn stop(&mut self) {
-        self.files.trouble(None);
+        self.files.set_fault(None);
         (self.persistence, self.snapshotting) = (None, None);
         self.queue.clear();
     }

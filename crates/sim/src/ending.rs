@@ -2,7 +2,7 @@
 
 use crate::{
     client::{Client, Intent},
-    wire::{self, Ask},
+    wire::{self, WireRequest},
     world::{Event, World},
 };
 use ostler_proto::{id::SessionId, reply::Reply};
@@ -44,7 +44,7 @@ impl World {
     }
 
     /// Asks and waits for the answer.
-    pub(crate) fn answer(&mut self, client: usize, intent: Intent, ask: Ask) -> Option<Reply> {
+    pub(crate) fn answer(&mut self, client: usize, intent: Intent, ask: WireRequest) -> Option<Reply> {
         self.clients[client].outcome = None;
         self.ask(client, intent, ask);
         let xid = self.clients[client].sent.back()?.xid;
@@ -56,7 +56,7 @@ impl World {
         self.clients[client].outcome.take().filter(|reply| reply.xid == xid)
     }
 
-    pub(crate) fn write(&mut self, client: usize, ask: impl Into<Ask>) -> Option<Reply> {
+    pub(crate) fn write(&mut self, client: usize, ask: impl Into<WireRequest>) -> Option<Reply> {
         self.answer(client, Intent::Write(String::new()), ask.into())
     }
 
@@ -81,7 +81,7 @@ impl World {
             self.leader().filter(|leader| !back && self.waits_for_the_next_epoch(*leader))
         {
             self.count("outside until the next epoch");
-            self.fell(leader);
+            self.take_down(leader);
             self.start_if_down(leader);
             back = self.all_come_back();
         }
@@ -89,11 +89,11 @@ impl World {
         let modes: Vec<_> = self.ids().into_iter().map(|id| (id, self.mode(id))).collect();
         assert!(back, "[liveness] nobody leads, or somebody does not follow: {modes:?}");
         self.run(2_000);
-        self.every_member_takes_a_write();
+        self.assert_every_member_takes_a_write();
         self.contenders_have_their_turn();
         self.contenders_leave();
         self.sessions_end_and_stay();
-        self.all_have_the_same();
+        self.assert_all_have_the_same();
     }
 
     fn all_come_back(&mut self) -> bool {
@@ -103,15 +103,15 @@ impl World {
         })
     }
 
-    /// Whether those who do not serve, and nobody else, have promised a later epoch than the one that the others are in:
-    /// what docs/simulation.md names as open. Each epoch that follows is nearer to them.
+    /// Whether those who do not serve, and nobody else, have promised a later epoch than the one that the others are
+    /// in: what docs/simulation.md names as open. Each epoch that follows is nearer to them.
     fn waits_for_the_next_epoch(&self, leader: i64) -> bool {
         let epoch = self.epoch_of(leader);
         let outside = |id: i64| self.mode(id).is_some() && self.nodes[&id].disk.accepted() > epoch;
         self.members().iter().all(|id| self.serves(*id) || outside(*id))
     }
 
-    fn every_member_takes_a_write(&mut self) {
+    fn assert_every_member_takes_a_write(&mut self) {
         // A short epoch may end just then, and an observer is late in each.
         let tries = if self.shape.epoch == EpochLength::default() { 1 } else { 12 };
         for id in self.members() {
@@ -151,7 +151,7 @@ impl World {
             forgotten || live.is_subset(&here(self)),
             "[session early] a session of a client that is there was ended"
         );
-        self.nothing_is_promised();
+        self.assert_nothing_is_promised();
         let live = here(self);
         let local = self.local_sessions();
         for client in self.clients.iter().filter(|client| !client.retired && client.open) {
@@ -176,7 +176,7 @@ impl World {
     }
 
     /// Who has been answered is promised nothing any more: a server takes no more requests while that is much.
-    fn nothing_is_promised(&self) {
+    fn assert_nothing_is_promised(&self) {
         for client in self.clients.iter().filter(|client| client.open && client.sent.is_empty()) {
             let Some(conn) = client.conn else { continue };
             let server = self.nodes[&self.net.conns[&conn].member.0].server.as_ref();
@@ -197,7 +197,7 @@ impl World {
     }
 
     /// What a member would start with is what was agreed on last, if anything was.
-    fn has_the_configuration(&self, id: i64) {
+    fn assert_configuration(&self, id: i64) {
         let agreed = self.truth.membership();
         if agreed.version > 0 && self.nodes[&id].disk.waiting() == 0 {
             let (active, _) = self.nodes[&id].disk.configuration().unwrap();
@@ -205,9 +205,9 @@ impl World {
         }
     }
 
-    fn all_have_the_same(&mut self) {
-        // The servers may be about to take away a container in which nothing is left, or have that on disk and not agreed
-        // on yet.
+    fn assert_all_have_the_same(&mut self) {
+        // The servers may be about to take away a container in which nothing is left, or have that on disk and not
+        // agreed on yet.
         self.run_until(2_000, |world| {
             let settled = |id: &i64| {
                 let node = &world.nodes[id];
@@ -223,7 +223,7 @@ impl World {
             let tree = node.server.as_ref().unwrap().tree();
             self.truth.applied(id, tree, &node.history);
             self.truth.model.assert_is(id, tree);
-            self.has_the_configuration(id);
+            self.assert_configuration(id);
             assert!(tree.last_processed() >= last, "[liveness] {id} lags behind: {}", tree.last_processed());
             assert_eq!(tree.node_count(), self.truth.tree().node_count(), "{id}");
             assert_eq!(node.disk.waiting(), 0);

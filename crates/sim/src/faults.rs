@@ -5,7 +5,7 @@ use crate::{
     client::Intent,
     disk::Ending,
     fault::FaultKind,
-    files::{Trouble, TroubleKind},
+    files::{DiskFault, DiskFaultKind},
     plan::Planned,
     wire,
     world::{Event, World, line},
@@ -33,13 +33,13 @@ impl World {
         for contender in 0..self.contenders.len() {
             self.after(1, Event::Contender(contender));
         }
-        if self.shape.strangers {
-            self.after(1, Event::Stranger);
+        if self.shape.session_thieves {
+            self.after(1, Event::SessionThief);
         }
     }
 
     /// A server's end, one way or the other.
-    pub(crate) fn fell(&mut self, id: i64) {
+    pub(crate) fn take_down(&mut self, id: i64) {
         let ending = if self.chance.one_in(2) { Ending::Killed } else { Ending::PowerLost };
         self.crash(id, ending);
     }
@@ -94,7 +94,7 @@ impl World {
 
     /// What the plan has go wrong next.
     pub(crate) fn inject(&mut self, planned: &Planned) {
-        self.mind_ailing();
+        self.check_ailing();
         // A server that has lost what it had acknowledged is one fault more than a quorum bears with others.
         if self.ailing.is_some() {
             return;
@@ -115,10 +115,10 @@ impl World {
             FaultKind::PowerLoss => self.end(id, Ending::PowerLost, &mut chance),
             FaultKind::KillLeader => {
                 if let Some(leader) = self.leader() {
-                    self.fell(leader);
+                    self.take_down(leader);
                 }
             }
-            FaultKind::Blackout => ids.into_iter().for_each(|id| self.fell(id)),
+            FaultKind::Blackout => ids.into_iter().for_each(|id| self.take_down(id)),
             FaultKind::Cut => {
                 self.trace(|| format!("nothing passes from server {id} to {other}"));
                 self.net.cut.insert((id, other));
@@ -135,8 +135,8 @@ impl World {
                 self.pause(id, chance.between(ms / 4, ms));
             }
             FaultKind::SlowDisk => self.node(id).sync_ms = chance.between(50, 600),
-            FaultKind::DiskError => self.break_disk(id, TroubleKind::Io, &mut chance),
-            FaultKind::DiskFull => self.break_disk(id, TroubleKind::Full, &mut chance),
+            FaultKind::DiskError => self.break_disk(id, DiskFaultKind::Io, &mut chance),
+            FaultKind::DiskFull => self.break_disk(id, DiskFaultKind::Full, &mut chance),
             FaultKind::ClockJump => {
                 let jump = chance.between(0, 2 * CLOCK_JUMP_MS as u64) as i64 - CLOCK_JUMP_MS;
                 self.node(id).clock.ahead_ms += jump;
@@ -144,7 +144,7 @@ impl World {
             FaultKind::ClockDrift => {
                 let (now, rate) = (self.now, chance.between(1_000_000 - DRIFT, 1_000_000 + DRIFT));
                 self.node(id).clock.drift(now, rate);
-                self.mind_deadline(id);
+                self.schedule_deadline(id);
             }
             FaultKind::Tail => self.leave_a_tail(&mut chance),
             FaultKind::Meddle => self.meddle(id),
@@ -156,7 +156,7 @@ impl World {
             FaultKind::ContenderPause => self.pause_contender(&mut chance),
             FaultKind::ContenderDeath => self.end_contender(&mut chance),
             FaultKind::ContenderCut => self.cut_contender(&mut chance),
-            FaultKind::Idle => self.epoch_idle(&mut chance),
+            FaultKind::Idle => self.idle_through_epochs(&mut chance),
         }
     }
 
@@ -165,9 +165,9 @@ impl World {
         if self.nodes[&id].server.is_some() {
             return self.crash(id, ending);
         }
-        self.name_itself(id);
-        let dead = Trouble { at: chance.below(START_CALLS), kind: TroubleKind::Dead };
-        self.node(id).disk.files.trouble(Some(dead));
+        self.give_current_configuration(id);
+        let dead = DiskFault { at: chance.below(START_CALLS), kind: DiskFaultKind::Dead };
+        self.node(id).disk.files.set_fault(Some(dead));
         if self.boot(id) {
             return self.crash(id, ending);
         }
@@ -178,9 +178,9 @@ impl World {
     }
 
     /// The disk of a server that is down fails when that is started.
-    fn break_disk(&mut self, id: i64, kind: TroubleKind, chance: &mut Chance) {
-        let trouble = Trouble { at: chance.below(START_CALLS), kind };
-        self.node(id).disk.files.trouble(Some(trouble));
+    fn break_disk(&mut self, id: i64, kind: DiskFaultKind, chance: &mut Chance) {
+        let fault = DiskFault { at: chance.below(START_CALLS), kind };
+        self.node(id).disk.files.set_fault(Some(fault));
     }
 
     fn start_all_that_are_down(&mut self, id: i64, other: i64) {
@@ -191,14 +191,14 @@ impl World {
 
     pub(crate) fn start_if_down(&mut self, id: i64) {
         if self.nodes[&id].server.is_none() {
-            self.name_itself(id);
+            self.give_current_configuration(id);
             self.boot(id);
         }
     }
 
-    /// A server that was taken out and, while it was down, added again does not know the latter: the operator gives it the
-    /// configuration of today, for it starts with none that does not name it.
-    fn name_itself(&mut self, id: i64) {
+    /// A server that was taken out and, while it was down, added again does not know the latter: the operator gives it
+    /// the configuration of today, for it starts with none that does not name it.
+    fn give_current_configuration(&mut self, id: i64) {
         if self.is_forgotten(id) {
             let today = self.truth.membership().clone();
             self.trace(|| format!("server {id} is given the configuration of today"));
@@ -276,12 +276,12 @@ impl World {
     }
 
     /// Nobody writes for a while, and epochs that have begun meanwhile end.
-    fn epoch_idle(&mut self, chance: &mut Chance) {
+    fn idle_through_epochs(&mut self, chance: &mut Chance) {
         self.idle_until = self.now + chance.between(2_000, 8_000);
         for _ in 0..chance.between(1, 3) {
             self.run(chance.between(100, 1_500));
             if let Some(leader) = self.leader() {
-                self.fell(leader);
+                self.take_down(leader);
                 self.run(chance.between(50, 800));
                 self.start_if_down(leader);
             }
@@ -289,11 +289,11 @@ impl World {
     }
 
     /// Whether every quorum has a disk with all that is committed, and with all that this server may have acknowledged,
-    /// epochs too, when this one has nothing. While the ensemble changes there may be too few for both quorums: a leader
-    /// does not count one that has lost its data before it leads.
+    /// epochs too, when this one has nothing. While the ensemble changes there may be too few for both quorums: a
+    /// leader does not count one that has lost its data before it leads.
     fn bears_the_loss_of(&self, id: i64) -> bool {
         let lost = &self.nodes[&id].disk;
-        let last = self.truth.last().max(lost.last_said());
+        let last = self.truth.last().max(lost.last_reported());
         let lacks = |other: i64| {
             let disk = &self.nodes[&other].disk;
             let is_behind = disk.accepted() < lost.accepted() || disk.current() < lost.current();
@@ -328,7 +328,7 @@ impl World {
     }
 
     /// Whether the server whose disk was spoilt has again all that is committed.
-    fn mind_ailing(&mut self) {
+    fn check_ailing(&mut self) {
         let Some(id) = self.ailing else { return };
         self.start_spoilt(id);
         let well = self.all_serve()
@@ -348,7 +348,7 @@ impl World {
         let (lull, next) = (chance.between(1000, 3000), chance.between(800, 1600));
         self.quiet_until = self.now + lull + next;
         if chance.one_in(2) {
-            self.fell(leader);
+            self.take_down(leader);
         }
         self.run(next);
         self.net.cut.clear();
@@ -453,7 +453,7 @@ impl World {
             self.resume(id);
             let node = self.node(id);
             node.sync_ms = 10;
-            node.disk.files.trouble(None);
+            node.disk.files.set_fault(None);
             if self.ailing == Some(id) {
                 self.start_spoilt(id);
             } else {

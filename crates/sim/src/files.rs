@@ -44,7 +44,7 @@ struct State {
     durable_names: Names,
     /// Indexed by number. A file without a name is emptied, so that its memory is free.
     files: Vec<Content>,
-    trouble: Option<Trouble>,
+    fault: Option<DiskFault>,
     /// A sync is reported done and is not.
     lies: bool,
     /// Calls since the trouble was set.
@@ -61,15 +61,15 @@ struct Content {
 
 /// What goes wrong.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Trouble {
+pub(crate) struct DiskFault {
     /// The first call that fails, counted from 0.
     pub(crate) at: u64,
-    pub(crate) kind: TroubleKind,
+    pub(crate) kind: DiskFaultKind,
 }
 
 /// How it goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TroubleKind {
+pub(crate) enum DiskFaultKind {
     /// One call fails (EIO).
     Io,
     /// Everything that needs space fails until somebody makes some (ENOSPC).
@@ -84,9 +84,9 @@ impl SimFiles {
     }
 
     /// Counts calls from 0 again, and lets one of them fail.
-    pub(crate) fn trouble(&self, trouble: Option<Trouble>) {
+    pub(crate) fn set_fault(&self, fault: Option<DiskFault>) {
         let mut state = self.state();
-        (state.trouble, state.calls) = (trouble, 0);
+        (state.fault, state.calls) = (fault, 0);
     }
 
     /// Calls since the last trouble was set or taken away.
@@ -267,14 +267,14 @@ impl State {
     fn call(&mut self, changes: bool) -> io::Result<()> {
         let this = self.calls;
         self.calls += 1;
-        match self.trouble {
-            Some(Trouble { at, kind: TroubleKind::Io }) if this == at => {
+        match self.fault {
+            Some(DiskFault { at, kind: DiskFaultKind::Io }) if this == at => {
                 Err(io::Error::from_raw_os_error(EIO))
             }
-            Some(Trouble { at, kind: TroubleKind::Full }) if this >= at && changes => {
+            Some(DiskFault { at, kind: DiskFaultKind::Full }) if this >= at && changes => {
                 Err(io::ErrorKind::StorageFull.into())
             }
-            Some(Trouble { at, kind: TroubleKind::Dead }) if this >= at => {
+            Some(DiskFault { at, kind: DiskFaultKind::Dead }) if this >= at => {
                 Err(io::Error::other("the process is gone"))
             }
             _ => Ok(()),
@@ -493,11 +493,11 @@ mod tests {
             let (mut first, _) = start();
             first.carry_out(append(Zxid(1))).unwrap();
             first.sync().unwrap();
-            files.trouble(Some(Trouble { at, kind: TroubleKind::Io }));
+            files.set_fault(Some(DiskFault { at, kind: DiskFaultKind::Io }));
             let logged = first.carry_out(append(Zxid(2))).map(drop).and_then(|()| first.sync());
             failed += usize::from(logged.is_err());
             drop(first);
-            files.trouble(None);
+            files.set_fault(None);
             let (mut second, restored) = start();
             let last = restored.recovered.last_zxid.next();
             second.carry_out(append(last)).unwrap();

@@ -8,8 +8,8 @@
 
 #![expect(clippy::unwrap_used, reason = "what must be so is so, or the run has found something")]
 
+mod acl_checks;
 mod agenda;
-mod asked;
 mod chance;
 mod checks;
 mod client;
@@ -31,10 +31,10 @@ mod network;
 mod plan;
 mod run;
 mod scenes;
+mod session_thief;
 mod sessions;
 mod shell;
 mod shrink;
-mod stranger;
 mod truth;
 mod watch_checks;
 mod watching;

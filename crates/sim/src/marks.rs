@@ -72,8 +72,8 @@ impl Marks {
         self.happened.get(&mark).copied()
     }
 
-    /// A session is shown something, and has asked for this on a connection before. If that has not happened yet it never
-    /// does.
+    /// A session is shown something, and has asked for this on a connection before. If that has not happened yet it
+    /// never does.
     pub(crate) fn pass(&mut self, mark: Mark, zxid: Zxid) {
         if !self.happened.contains_key(&mark) {
             self.passed.insert(mark, zxid);

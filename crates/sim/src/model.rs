@@ -1,6 +1,6 @@
 //! What transactions make of a tree, said as simply as possible, and without a line of the server's.
 
-use crate::truth::Seen;
+use crate::truth::ZnodeState;
 use ostler_proto::{
     acl::{Acl, Perms},
     id::{SessionId, Zxid},
@@ -39,7 +39,7 @@ pub(crate) struct Model {
 }
 
 /// A znode that is not as it was, and what watchers may hear of that: of its ACL nothing.
-pub(crate) type Happened = (String, Option<Change>);
+pub(crate) type ModelChange = (String, Option<Change>);
 
 pub(crate) fn parent(path: &str) -> &str {
     match path.rfind('/') {
@@ -61,13 +61,13 @@ impl Model {
     }
 
     /// Applies what is committed.
-    pub(crate) fn apply(&mut self, record: &TxnRecord<'_>) -> Vec<Happened> {
+    pub(crate) fn apply(&mut self, record: &TxnRecord<'_>) -> Vec<ModelChange> {
         let mut happened = Vec::new();
         self.apply_txn(&record.header, &record.txn, &mut happened);
         happened
     }
 
-    fn apply_txn(&mut self, header: &TxnHeader, txn: &Txn<'_>, happened: &mut Vec<Happened>) {
+    fn apply_txn(&mut self, header: &TxnHeader, txn: &Txn<'_>, happened: &mut Vec<ModelChange>) {
         match txn {
             Txn::CreateSession { timeout_ms } => {
                 self.sessions.insert(header.session, *timeout_ms);
@@ -98,7 +98,7 @@ impl Model {
         }
     }
 
-    fn create(&mut self, header: &TxnHeader, create: &CreateTxn<'_>, happened: &mut Vec<Happened>) {
+    fn create(&mut self, header: &TxnHeader, create: &CreateTxn<'_>, happened: &mut Vec<ModelChange>) {
         let path = create.path.to_string();
         let above = self.nodes.get_mut(parent(&path));
         let above = above.unwrap_or_else(|| panic!("[history] {path} is created below nothing"));
@@ -132,7 +132,7 @@ impl Model {
         happened.push((path, Some(Change::Created)));
     }
 
-    fn delete(&mut self, path: &str, zxid: Zxid, happened: &mut Vec<Happened>) {
+    fn delete(&mut self, path: &str, zxid: Zxid, happened: &mut Vec<ModelChange>) {
         let gone = self.nodes.remove(path).unwrap_or_else(|| panic!("[history] {path} is deleted twice"));
         assert_eq!(gone.children, 0, "[history] {path} is deleted, and has children");
         let above = self.nodes.get_mut(parent(path)).unwrap();
@@ -146,7 +146,7 @@ impl Model {
         &mut self,
         header: &TxnHeader,
         listed: Option<&[Cow<'_, str>]>,
-        happened: &mut Vec<Happened>,
+        happened: &mut Vec<ModelChange>,
     ) {
         let own = self.nodes.iter().filter(|(_, node)| node.owner == header.session);
         let mut own: Vec<String> = own.map(|(path, _)| path.clone()).collect();
@@ -159,7 +159,7 @@ impl Model {
     }
 
     /// What clients are to see of a znode, if it is there.
-    pub(crate) fn get(&self, path: &str) -> Option<Seen> {
+    pub(crate) fn get(&self, path: &str) -> Option<ZnodeState> {
         let node = self.nodes.get(path)?;
         let stat = Stat {
             czxid: node.czxid,
@@ -174,7 +174,12 @@ impl Model {
             num_children: node.children,
             pzxid: node.pzxid,
         };
-        Some(Seen { data: node.data.clone(), acl: node.acl.clone(), stat, children: self.children(path) })
+        Some(ZnodeState {
+            data: node.data.clone(),
+            acl: node.acl.clone(),
+            stat,
+            children: self.children(path),
+        })
     }
 
     fn children(&self, path: &str) -> Vec<String> {

@@ -29,7 +29,7 @@ const KERNEL_ASKS_MS: u64 = 2_000;
 const TREE_MOVES_MS: u64 = 100;
 
 /// A process: a member and the number of its life.
-pub(crate) type Process = (i64, u64);
+pub(crate) type MemberProcess = (i64, u64);
 
 /// What is under way.
 #[derive(Debug)]
@@ -102,8 +102,8 @@ pub(crate) enum Route {
 #[derive(Debug)]
 pub(crate) struct Lane {
     pub(crate) route: Route,
-    from: Option<Process>,
-    pub(crate) to: Option<Process>,
+    from: Option<MemberProcess>,
+    pub(crate) to: Option<MemberProcess>,
     parcels: VecDeque<(u64, Parcel)>,
     last: u64,
     scheduled: bool,
@@ -120,8 +120,8 @@ pub(crate) struct Lane {
 /// A learner's connection to its leader.
 #[derive(Debug)]
 pub(crate) struct Link {
-    pub(crate) learner: Process,
-    pub(crate) leader: Process,
+    pub(crate) learner: MemberProcess,
+    pub(crate) leader: MemberProcess,
     pub(crate) up: u64,
     pub(crate) down: u64,
     /// Who sends no more: learner, leader.
@@ -149,14 +149,14 @@ pub(crate) enum Caller {
     Client(usize),
     Contender(usize),
     /// It has no session.
-    Stranger,
+    SessionThief,
 }
 
 /// A client's connection.
 #[derive(Debug)]
 pub(crate) struct Conn {
     pub(crate) caller: Caller,
-    pub(crate) member: Process,
+    pub(crate) member: MemberProcess,
     pub(crate) up: u64,
     pub(crate) down: u64,
     /// The member has no leader; whether all that it shows is committed.
@@ -196,7 +196,12 @@ impl Net {
         self.count
     }
 
-    pub(crate) fn lane(&mut self, route: Route, from: Option<Process>, to: Option<Process>) -> u64 {
+    pub(crate) fn lane(
+        &mut self,
+        route: Route,
+        from: Option<MemberProcess>,
+        to: Option<MemberProcess>,
+    ) -> u64 {
         let number = self.number();
         let lane = Lane {
             route,
@@ -214,7 +219,7 @@ impl Net {
         number
     }
 
-    pub(crate) fn is_cut(&self, from: Option<Process>, to: Option<Process>) -> bool {
+    pub(crate) fn is_cut(&self, from: Option<MemberProcess>, to: Option<MemberProcess>) -> bool {
         from.zip(to).is_some_and(|((from, _), (to, _))| self.cut.contains(&(from, to)))
     }
 
@@ -240,10 +245,10 @@ impl World {
         let Some(of) = self.net.lanes.get_mut(&lane).filter(|of| !of.dead) else { return };
         of.last = of.last.max(self.now + delay);
         of.parcels.push_back((of.last, parcel));
-        self.mind_lane(lane);
+        self.schedule_lane(lane);
     }
 
-    fn mind_lane(&mut self, lane: u64) {
+    fn schedule_lane(&mut self, lane: u64) {
         let Some(of) = self.net.lanes.get_mut(&lane).filter(|of| !of.scheduled) else { return };
         if let Some((at, _)) = of.parcels.front() {
             of.scheduled = true;
@@ -286,7 +291,7 @@ impl World {
         let Some((_, parcel)) = of.parcels.pop_front() else { return };
         let (route, to) = (of.route, of.to);
         self.arrived(lane, route, to, parcel);
-        self.mind_lane(lane);
+        self.schedule_lane(lane);
     }
 
     /// A tree that is sent now arrives piece by piece, and all that is sent after it then.
@@ -305,7 +310,7 @@ impl World {
     }
 
     /// One side has taken a part of a tree, or sent it.
-    pub(crate) fn tree_moves(&mut self, (id, life): Process, link: LinkId, until: u64) {
+    pub(crate) fn tree_moves(&mut self, (id, life): MemberProcess, link: LinkId, until: u64) {
         let of = &self.net.links[&link];
         let side = of.side(id);
         let is_cut = self.net.is_cut(Some(of.leader), Some(of.learner));
@@ -333,7 +338,7 @@ impl World {
         !first || lucky
     }
 
-    fn update_held(&mut self, lane: u64, to: Option<Process>) -> bool {
+    fn update_held(&mut self, lane: u64, to: Option<MemberProcess>) -> bool {
         let Some((id, _)) = to else { return false };
         let reloading = self.nodes[&id].server.as_ref().is_some_and(|server| server.is_reloading());
         let Some(of) = self.net.lanes.get_mut(&lane) else { return false };

@@ -82,7 +82,8 @@ impl Plan {
         }
     }
 
-    /// How many servers vote where nobody says it: mostly three or five, now and then as few or as many as there may be.
+    /// How many servers vote where nobody says it: mostly three or five, now and then as few or as many as there may
+    /// be.
     pub fn usual_voters(seed: u64) -> u8 {
         let one_of = |sizes: &[u8]| sizes[(seed / 16) as usize % sizes.len()];
         match seed % 16 {
@@ -178,7 +179,7 @@ impl Plan {
             large_bytes: [0, 0, 20_000][one_of(3)],
             slow_readers: one_of(3) == 0,
             idle_end: one_of(2) == 0,
-            strangers: self.seed % 5 == 3,
+            session_thieves: self.seed % 5 == 3,
             secret: self.seed % 10 == 3,
             ..shape
         }
@@ -215,7 +216,7 @@ impl Plan {
             slow_readers: false,
             wide: false,
             idle_end: false,
-            strangers: false,
+            session_thieves: false,
             secret: false,
             // Nothing may need it: with a minute, who waits for it without need is not there at the end.
             init_ms: [1_500, 60_000][one_of(2)],

@@ -18,15 +18,15 @@ pub struct Report {
     pub tally: BTreeMap<&'static str, u64>,
 }
 
-/// Runs a plan: its scene or its faults first, then a time in which nothing goes wrong, and the ensemble must come back.
-/// With `explain` every event is printed.
+/// Runs a plan: its scene or its faults first, then a time in which nothing goes wrong, and the ensemble must come
+/// back. With `explain` every event is printed.
 pub fn run(plan: &Plan, explain: bool) -> Report {
     let mut world = World::new(plan.chance(Stream::World), plan.shape());
     world.traced |= explain;
     world.start_all();
     match plan.scene {
         Some(scene) => scene.play(&mut world),
-        None => go_wrong(&mut world, plan),
+        None => inject_faults(&mut world, plan),
     }
     world.must_come_back();
     let rest = (plan.seconds * 1_000).saturating_sub(world.elapsed());
@@ -37,7 +37,7 @@ pub fn run(plan: &Plan, explain: bool) -> Report {
     Report { fingerprint: world.fingerprint, virtual_ms: world.elapsed(), tally }
 }
 
-fn go_wrong(world: &mut World, plan: &Plan) {
+fn inject_faults(world: &mut World, plan: &Plan) {
     for fault in plan.schedule() {
         world.run(fault.pause);
         if world.elapsed() >= plan.faults_end() {

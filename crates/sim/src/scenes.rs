@@ -29,11 +29,11 @@ mod reconfigurations;
 #[cfg(test)]
 mod seeds;
 #[cfg(test)]
+mod session_thieves;
+#[cfg(test)]
 mod slow_synchronisation;
 #[cfg_attr(not(test), allow(dead_code, reason = "tests use the rest"))]
 mod steering;
-#[cfg(test)]
-mod strangers;
 mod two_changes;
 
 use crate::{
@@ -167,7 +167,7 @@ fn shape(seed: u64) -> Shape {
         slow_readers: false,
         wide: false,
         idle_end: false,
-        strangers: false,
+        session_thieves: false,
         secret: false,
     }
 }

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What a server has heard of sessions since it has its role.
 #[derive(Debug, Default)]
-pub(crate) struct Signs {
+pub(crate) struct SignsOfLife {
     /// By its own clock.
     since: u64,
     heard: BTreeMap<SessionId, u64>,
@@ -32,7 +32,7 @@ impl World {
     /// Whether a server has its role anew.
     pub(crate) fn new_role(&mut self, id: i64) {
         let since = self.mono_of(id);
-        self.node(id).signs = Signs { since, ..Signs::default() };
+        self.node(id).signs = SignsOfLife { since, ..SignsOfLife::default() };
     }
 
     fn heard_of(&mut self, id: i64, session: SessionId) {

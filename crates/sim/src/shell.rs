@@ -1,7 +1,7 @@
 //! What a server's shell does: inputs go in, effects are carried out.
 
 use crate::{
-    disk::{Ending, Told},
+    disk::{DiskReport, Ending},
     network::{Election, Link, Parcel, Route},
     words,
     world::{Event, World},
@@ -30,12 +30,12 @@ impl World {
     pub(crate) fn step(&mut self, id: i64, input: Input<'_>) {
         let now = self.time_of(id);
         let mut effects = Vec::new();
-        let stranger = self.stranger_of(&input);
+        let stranger = self.session_thief_of(&input);
         let server = self.node(id).server.as_mut().unwrap();
         let before = server.mode();
         server.step(now, input, &mut effects);
         if let Some(stranger) = stranger {
-            self.disturbs_nobody(id, stranger, &effects);
+            self.assert_nobody_else_notices(id, stranger, &effects);
         }
         let server = self.node(id).server.as_mut().unwrap();
         server.invariants();
@@ -58,8 +58,8 @@ impl World {
             }
         }
         let serves = self.serves(id);
-        // The step that ends an epoch may commit first. One that ends a follower's service may begin an epoch of its own,
-        // for which all that is logged is applied.
+        // The step that ends an epoch may commit first. One that ends a follower's service may begin an epoch of its
+        // own, for which all that is logged is applied.
         if serves || before == Some(MemberMode::Leader) {
             self.observe(id);
         }
@@ -69,7 +69,7 @@ impl World {
         for effect in effects {
             self.carry_out(id, effect);
         }
-        self.mind_deadline(id);
+        self.schedule_deadline(id);
     }
 
     fn note_log(&mut self, id: i64, op: &PersistOp) {
@@ -107,7 +107,7 @@ impl World {
         let epoch = applied.epoch();
         let shown = self.shown(id);
         let leads = server.mode() == Some(MemberMode::Leader);
-        let begins = leads && self.truth.leads_in(epoch, (id, node.life));
+        let begins = leads && self.truth.note_leader(epoch, (id, node.life));
         if shown > self.truth.last() {
             for zxid in node.history.after(self.truth.last()).take_while(|zxid| *zxid <= shown) {
                 let record = self.truth.proposal(zxid);
@@ -134,20 +134,20 @@ impl World {
         }
     }
 
-    /// Up to where clients may have been shown what a member has applied. Whoever votes alone is elected in the step in which
-    /// it gives way, and applies all that it has logged; of that, what is on its disk is committed.
+    /// Up to where clients may have been shown what a member has applied. Whoever votes alone is elected in the step in
+    /// which it gives way, and applies all that it has logged; of that, what is on its disk is committed.
     fn shown(&self, id: i64) -> Zxid {
         let node = &self.nodes[&id];
         let applied = node.server.as_ref().unwrap().tree().last_processed();
         if !self.serves(id) && self.truth.decides(|voter| voter == id) {
-            return applied.min(node.disk.last_said());
+            return applied.min(node.disk.last_reported());
         }
         applied
     }
 
     /// Whether all that a member without a leader has applied is committed. If not it has it in its log: after a
     /// restart, or an election that came to nothing.
-    fn shows_what_is_committed(&mut self, id: i64) -> bool {
+    fn check_read_only_tree(&mut self, id: i64) -> bool {
         let node = &self.nodes[&id];
         let applied = node.server.as_ref().unwrap().tree().last_processed();
         let shown = node.history.upto(applied);
@@ -166,7 +166,7 @@ impl World {
                 let read_only = self.mode(id) == Some(MemberMode::ReadOnly);
                 assert_eq!(response.read_only, Some(read_only), "[read-only] {id} says what it is");
                 if read_only {
-                    let proven = self.shows_what_is_committed(id);
+                    let proven = self.check_read_only_tree(id);
                     self.net.conns.get_mut(&conn).unwrap().shown = Some(proven);
                 }
                 if response.timeout_ms > 0 && self.net.conns[&conn].returns {
@@ -192,7 +192,7 @@ impl World {
             Effect::Persist { seq, op } => {
                 let history = matches!(op, PersistOp::Install(_)).then(|| self.nodes[&id].history.clone());
                 self.node(id).disk.push(seq, op, history);
-                self.mind_disk(id);
+                self.schedule_sync(id);
             }
             Effect::Snapshot(frozen) => {
                 let slow = self.chance.one_in(4);
@@ -267,10 +267,10 @@ impl World {
         let mut bytes = Vec::new();
         match message {
             PeerMessage::Packet(packet) => {
-                self.is_on_disk(id, &packet);
+                self.assert_on_disk(id, &packet);
                 self.check_promised_once(id, &packet);
                 self.follower_answers(id, &packet);
-                self.sync_is_due(id, link, &packet);
+                self.assert_sync_complete(id, link, &packet);
                 packet.write(&mut bytes);
             }
             PeerMessage::Proposal(zxid, record) => {
@@ -307,7 +307,7 @@ impl World {
         }
     }
 
-    fn sync_is_due(&mut self, id: i64, link: LinkId, packet: &Packet<'_>) {
+    fn assert_sync_complete(&mut self, id: i64, link: LinkId, packet: &Packet<'_>) {
         if *packet == Packet::Sync && self.mode(id) == Some(MemberMode::Leader) {
             let proposed = self.net.links.get_mut(&link).unwrap().syncs.pop_front().unwrap();
             let applied = self.nodes[&id].server.as_ref().unwrap().tree().last_processed();
@@ -319,7 +319,7 @@ impl World {
     }
 
     /// Nothing is promised before it is on disk.
-    fn is_on_disk(&self, id: i64, packet: &Packet<'_>) {
+    fn assert_on_disk(&self, id: i64, packet: &Packet<'_>) {
         let disk = &self.nodes[&id].disk;
         let kept = match packet {
             Packet::LeaderInfo { epoch, .. } => disk.accepted() >= *epoch,
@@ -342,11 +342,11 @@ impl World {
         if let Packet::AckEpoch { current: Some(_), .. } = packet {
             let disk = &mut self.node(id).disk;
             let epoch = disk.accepted();
-            assert!(disk.promises(epoch), "[promised epoch] {id} promises {epoch:?} to a second leader");
+            assert!(disk.note_promise(epoch), "[promised epoch] {id} promises {epoch:?} to a second leader");
         }
     }
 
-    pub(crate) fn mind_disk(&mut self, id: i64) {
+    pub(crate) fn schedule_sync(&mut self, id: i64) {
         let node = &self.nodes[&id];
         if node.syncing || node.disk.waiting() == 0 {
             return;
@@ -377,14 +377,14 @@ impl World {
         };
         for told in told {
             match told {
-                Told::Reloaded(search_id, tree, history) => {
+                DiskReport::Reloaded(search_id, tree, history) => {
                     self.node(id).history = history;
                     self.step(id, Input::Reloaded { search_id, tree });
                 }
-                Told::Persisted(seq) => self.step(id, Input::Persisted(seq)),
+                DiskReport::Persisted(seq) => self.step(id, Input::Persisted(seq)),
             }
         }
-        self.mind_disk(id);
+        self.schedule_sync(id);
     }
 
     /// Calls a port, which is open whatever its server thinks that it is.

@@ -1,7 +1,7 @@
 //! What must be true of the one history, whoever shows it.
 
 use crate::{
-    asked::Asked,
+    acl_checks::RequestedAcls,
     guarded::Guarded,
     history::History,
     marks::Marks,
@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A znode at one time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct ZnodeState {
     pub(crate) data: Vec<u8>,
     pub(crate) acl: Vec<Acl>,
     pub(crate) stat: Stat,
@@ -31,7 +31,7 @@ pub(crate) struct Seen {
 
 /// One change of one znode.
 #[derive(Debug)]
-pub(crate) struct Changed {
+pub(crate) struct ZnodeChange {
     pub(crate) zxid: Zxid,
     pub(crate) path: String,
     pub(crate) change: Change,
@@ -60,11 +60,11 @@ pub(crate) struct Truth {
     /// What was committed when an epoch began.
     begun: BTreeMap<Epoch, History>,
     /// Every znode at every time; `None` while it is not there.
-    znodes: BTreeMap<String, Vec<(Zxid, Option<Seen>)>>,
+    znodes: BTreeMap<String, Vec<(Zxid, Option<ZnodeState>)>>,
     /// All that watchers may be told of, in its order.
-    changes: Vec<Changed>,
+    changes: Vec<ZnodeChange>,
     requests: BTreeMap<Zxid, (SessionId, i32)>,
-    pub(crate) asked: Asked,
+    pub(crate) asked: RequestedAcls,
     last_cxid: BTreeMap<SessionId, i32>,
     /// Sessions whose client numbers its requests anew on each connection.
     counting_anew: BTreeSet<SessionId>,
@@ -90,7 +90,7 @@ impl Truth {
             znodes: BTreeMap::new(),
             changes: Vec::new(),
             requests: BTreeMap::new(),
-            asked: Asked::default(),
+            asked: RequestedAcls::default(),
             last_cxid: BTreeMap::new(),
             counting_anew: BTreeSet::new(),
             marks: Marks::default(),
@@ -125,8 +125,8 @@ impl Truth {
         self.decides(&of) && next.is_none_or(|next| Quorum::of(&next).is_quorum(|ServerId(id)| of(id)))
     }
 
-    /// What was committed of earlier epochs before this one, or one after it, began. A leader that slept may see that it
-    /// has begun when later epochs have committed more.
+    /// What was committed of earlier epochs before this one, or one after it, began. A leader that slept may see that
+    /// it has begun when later epochs have committed more.
     pub(crate) fn before(&self, epoch: Epoch) -> History {
         let then = self.begun.range(epoch..).next().map_or(&self.history, |(_, history)| history);
         then.upto(Zxid::new(epoch, 0))
@@ -155,7 +155,7 @@ impl Truth {
     }
 
     /// A member leads: nobody else has had its epoch. True if that is new.
-    pub(crate) fn leads_in(&mut self, epoch: Epoch, member: (i64, u64)) -> bool {
+    pub(crate) fn note_leader(&mut self, epoch: Epoch, member: (i64, u64)) -> bool {
         let before = self.leaders.insert(epoch, member);
         assert!(before.is_none_or(|before| before == member), "[one leader] {epoch:?} has two leaders");
         if before.is_none() {
@@ -171,7 +171,7 @@ impl Truth {
         if let Some(membership) = new_membership(record) {
             self.membership = membership;
             let change = Change::DataChanged;
-            self.changes.push(Changed { zxid, path: path::CONFIG.into(), change });
+            self.changes.push(ZnodeChange { zxid, path: path::CONFIG.into(), change });
         }
         let read = TxnRecord::read(&record.0).unwrap();
         assert_eq!(read.header.zxid, zxid);
@@ -183,7 +183,7 @@ impl Truth {
         for (path, change) in &happened {
             self.look_at(path, zxid);
             let Some(change) = change else { continue };
-            self.changes.push(Changed { zxid, path: path.clone(), change: *change });
+            self.changes.push(ZnodeChange { zxid, path: path.clone(), change: *change });
             if *change != Change::DataChanged {
                 self.look_at(parent(path), zxid);
             }
@@ -191,7 +191,7 @@ impl Truth {
         if self.committed.is_multiple_of(LOOK_EVERY) {
             self.model.assert_is(0, &self.tree);
         }
-        self.in_order(&read);
+        self.check_order(&read);
         self.asked.commit(&read);
         self.marks.commit(&read);
         self.guarded.commit(&read);
@@ -207,7 +207,7 @@ impl Truth {
     }
 
     /// A session's writes happen in the order in which it sent them, each once, and none after its end.
-    fn in_order(&mut self, record: &TxnRecord<'_>) {
+    fn check_order(&mut self, record: &TxnRecord<'_>) {
         let (session, cxid) = (record.header.session, record.header.cxid);
         let failed = matches!(record.txn, Txn::Error(_));
         if session == SessionId::NONE {
@@ -270,7 +270,7 @@ impl Truth {
         self.counting_anew.insert(session);
     }
 
-    pub(crate) fn at(&self, path: &str, zxid: Zxid) -> Option<&Seen> {
+    pub(crate) fn at(&self, path: &str, zxid: Zxid) -> Option<&ZnodeState> {
         let times = self.znodes.get(path)?;
         let after = times.partition_point(|(at, _)| *at <= zxid);
         times[..after].last()?.1.as_ref()
@@ -281,7 +281,7 @@ impl Truth {
         self.changes.partition_point(|changed| changed.zxid <= zxid)
     }
 
-    pub(crate) fn changes(&self, from: usize, upto: usize) -> &[Changed] {
+    pub(crate) fn changes(&self, from: usize, upto: usize) -> &[ZnodeChange] {
         self.changes.get(from..upto).unwrap_or_default()
     }
 

@@ -1,9 +1,9 @@
 //! What clients are told of what they watch.
 
 use crate::{
-    client::{Intent, Sent},
+    client::{Intent, SentRequest},
     truth::Truth,
-    watching::{Due, Watch},
+    watching::{DueEvent, Watch},
     world::World,
 };
 use ostler_proto::{
@@ -37,13 +37,13 @@ impl World {
         );
         of.told = zxid;
         assert!(truth.changed_at(path, zxid), "[watch] {path} did not change at {zxid}");
-        let due = Due { zxid, kind, path: path.to_owned() };
-        let before = of.watching.untold_before(truth, zxid);
+        let due = DueEvent { zxid, kind, path: path.to_owned() };
+        let before = of.watching.first_due_before(truth, zxid);
         assert!(
             before.is_none(),
             "[watch late] client {client} is told of {due:?}, and not yet of {before:?}"
         );
-        let place = of.watching.told(truth, &due);
+        let place = of.watching.take_due(truth, &due);
         let place = place.unwrap_or_else(|| {
             panic!(
                 "[watch twice] client {client} is told of {due:?}, and has heard of it or does not watch it"
@@ -58,7 +58,7 @@ impl World {
 
     /// A client is shown a transaction, and was told before of all that it watches.
     pub(crate) fn check_told_first(&mut self, client: usize, zxid: Zxid) {
-        let untold = self.clients[client].watching.untold(&self.truth, zxid);
+        let untold = self.clients[client].watching.first_due(&self.truth, zxid);
         assert!(
             untold.is_none(),
             "[watch lost] client {client} was not told of {untold:?}, but {zxid} is shown"
@@ -66,7 +66,7 @@ impl World {
     }
 
     /// A request that leaves a watch, takes one away or asks for it is answered.
-    pub(crate) fn watch_answered(&mut self, client: usize, sent: &Sent, reply: &Reply) {
+    pub(crate) fn watch_answered(&mut self, client: usize, sent: &SentRequest, reply: &Reply) {
         let watching = &mut self.clients[client].watching;
         let watch = |path: &str, of_children| Watch {
             path: path.into(),
@@ -97,7 +97,7 @@ impl World {
 
     /// The same of a server without a leader, of which nobody knows which watches it keeps: nothing changes there. A
     /// client sets those that stay again elsewhere.
-    pub(crate) fn watch_answered_read_only(&mut self, client: usize, sent: &Sent, reply: &Reply) {
+    pub(crate) fn watch_answered_read_only(&mut self, client: usize, sent: &SentRequest, reply: &Reply) {
         let watching = &mut self.clients[client].watching;
         match &sent.intent {
             Intent::AddWatch(path, mode) => {

@@ -1,11 +1,12 @@
 //! What a client watches, as its server is to have it, and what it is to be told of.
 //!
-//! The rules are those of ZooKeeper 3.9: a server has two tables, of which a persistent watch is in both and a recursive
-//! one in that of znodes alone; modes of one path add up, and a change is told once for each table that it fires.
+//! The rules are those of ZooKeeper 3.9: a server has two tables, of which a persistent watch is in both and a
+//! recursive one in that of znodes alone; modes of one path add up, and a change is told once for each table that it
+//! fires.
 
 use crate::{
     model::parent,
-    truth::{Changed, Truth},
+    truth::{Truth, ZnodeChange},
 };
 use ostler_proto::{event::EventType, id::Zxid};
 use ostler_tree::Change;
@@ -22,7 +23,7 @@ pub(crate) struct Watch {
 
 /// One that stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Lasting {
+pub(crate) enum WatchMode {
     /// Of a znode and the list of its children.
     Persistent,
     /// Of a znode and all below it, but of no list.
@@ -31,7 +32,7 @@ pub(crate) enum Lasting {
 
 /// What `removeWatches` and `checkWatches` ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum WatchKind {
     Children = 1,
     Data = 2,
     Any = 3,
@@ -39,48 +40,48 @@ pub(crate) enum Kind {
     Recursive = 5,
 }
 
-impl Kind {
-    pub(crate) const ALL: [Kind; 5] =
-        [Kind::Children, Kind::Data, Kind::Any, Kind::Persistent, Kind::Recursive];
+impl WatchKind {
+    pub(crate) const ALL: [WatchKind; 5] =
+        [WatchKind::Children, WatchKind::Data, WatchKind::Any, WatchKind::Persistent, WatchKind::Recursive];
 
     fn is_of(self, watch: &Watch) -> bool {
         match self {
-            Kind::Children => watch.of_children,
-            Kind::Data => !watch.of_children,
-            Kind::Any => true,
-            Kind::Persistent | Kind::Recursive => false,
+            WatchKind::Children => watch.of_children,
+            WatchKind::Data => !watch.of_children,
+            WatchKind::Any => true,
+            WatchKind::Persistent | WatchKind::Recursive => false,
         }
     }
 
-    fn is_of_lasting(self, mode: Lasting) -> bool {
+    fn is_of_lasting(self, mode: WatchMode) -> bool {
         match self {
-            Kind::Children | Kind::Data => false,
-            Kind::Any => true,
-            Kind::Persistent => mode == Lasting::Persistent,
-            Kind::Recursive => mode == Lasting::Recursive,
+            WatchKind::Children | WatchKind::Data => false,
+            WatchKind::Any => true,
+            WatchKind::Persistent => mode == WatchMode::Persistent,
+            WatchKind::Recursive => mode == WatchMode::Recursive,
         }
     }
 }
 
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Due {
+pub(crate) struct DueEvent {
     pub(crate) zxid: Zxid,
     pub(crate) kind: EventType,
     pub(crate) path: String,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Watching {
+pub(crate) struct ClientWatches {
     pub(crate) once: Vec<Watch>,
-    pub(crate) lasting: BTreeSet<(String, Lasting)>,
+    pub(crate) lasting: BTreeSet<(String, WatchMode)>,
     /// So many of all changes are looked through.
     looked_at: usize,
     /// What the client is to be told of these, and was not yet.
-    due: VecDeque<Due>,
+    due: VecDeque<DueEvent>,
 }
 
-impl Watching {
+impl ClientWatches {
     pub(crate) fn is_empty(&self) -> bool {
         self.once.is_empty() && self.lasting.is_empty()
     }
@@ -104,18 +105,18 @@ impl Watching {
     }
 
     /// The first that the client has not been told of, though it is shown this transaction.
-    pub(crate) fn untold(&mut self, truth: &Truth, zxid: Zxid) -> Option<&Due> {
+    pub(crate) fn first_due(&mut self, truth: &Truth, zxid: Zxid) -> Option<&DueEvent> {
         self.look_through(truth, zxid);
         self.due.front()
     }
 
     /// The first of an earlier transaction that the client has not been told of.
-    pub(crate) fn untold_before(&mut self, truth: &Truth, zxid: Zxid) -> Option<&Due> {
-        self.untold(truth, zxid).filter(|due| due.zxid < zxid)
+    pub(crate) fn first_due_before(&mut self, truth: &Truth, zxid: Zxid) -> Option<&DueEvent> {
+        self.first_due(truth, zxid).filter(|due| due.zxid < zxid)
     }
 
     /// The client is told of something: where that is among what is due of the same transaction.
-    pub(crate) fn told(&mut self, truth: &Truth, due: &Due) -> Option<usize> {
+    pub(crate) fn take_due(&mut self, truth: &Truth, due: &DueEvent) -> Option<usize> {
         self.look_through(truth, due.zxid);
         let at = self.due.iter().position(|of| of == due)?;
         let begins = self.due.iter().position(|of| of.zxid == due.zxid)?;
@@ -131,8 +132,8 @@ impl Watching {
         self.looked_at = self.looked_at.max(upto);
     }
 
-    fn fire(&mut self, changed: &Changed) {
-        let Changed { zxid, path, change } = changed;
+    fn fire(&mut self, changed: &ZnodeChange) {
+        let ZnodeChange { zxid, path, change } = changed;
         let kind = match change {
             Change::Created => EventType::NodeCreated,
             Change::Deleted => EventType::NodeDeleted,
@@ -140,25 +141,25 @@ impl Watching {
         };
         let mut told = self.uses_up(path, false);
         told |= self.lasting.iter().any(|(at, mode)| match mode {
-            Lasting::Persistent => at == path,
-            Lasting::Recursive => covers(at, path),
+            WatchMode::Persistent => at == path,
+            WatchMode::Recursive => covers(at, path),
         });
         // Who hears of a deletion by either table hears of it once.
         if *change == Change::Deleted {
             told |= self.uses_up(path, true);
         }
         if told {
-            self.due.push_back(Due { zxid: *zxid, kind, path: path.clone() });
+            self.due.push_back(DueEvent { zxid: *zxid, kind, path: path.clone() });
         }
         if *change == Change::DataChanged {
             return;
         }
         let parent = parent(path);
         let mut told = self.uses_up(parent, true);
-        told |= self.lasting.iter().any(|(at, mode)| *mode == Lasting::Persistent && at == parent);
+        told |= self.lasting.iter().any(|(at, mode)| *mode == WatchMode::Persistent && at == parent);
         if told {
             let kind = EventType::NodeChildrenChanged;
-            self.due.push_back(Due { zxid: *zxid, kind, path: parent.to_owned() });
+            self.due.push_back(DueEvent { zxid: *zxid, kind, path: parent.to_owned() });
         }
     }
 
@@ -169,12 +170,12 @@ impl Watching {
         self.once.len() < before
     }
 
-    pub(crate) fn has(&self, path: &str, kind: Kind) -> bool {
+    pub(crate) fn has(&self, path: &str, kind: WatchKind) -> bool {
         self.once.iter().any(|watch| watch.path == path && kind.is_of(watch))
             || self.lasting.iter().any(|(at, mode)| at == path && kind.is_of_lasting(*mode))
     }
 
-    pub(crate) fn remove(&mut self, path: &str, kind: Kind) {
+    pub(crate) fn remove(&mut self, path: &str, kind: WatchKind) {
         self.once.retain(|watch| watch.path != path || !kind.is_of(watch));
         self.lasting.retain(|(at, mode)| at != path || !kind.is_of_lasting(*mode));
     }
@@ -185,7 +186,7 @@ impl Watching {
     }
 
     /// Paths of watches that stay.
-    pub(crate) fn lasting_paths(&self, of: Lasting) -> Vec<&str> {
+    pub(crate) fn lasting_paths(&self, of: WatchMode) -> Vec<&str> {
         self.lasting.iter().filter(|(_, mode)| *mode == of).map(|(path, _)| &**path).collect()
     }
 }
@@ -199,8 +200,8 @@ fn covers(at: &str, path: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn events(watching: &mut Watching, path: &str, change: Change) -> Vec<(EventType, String)> {
-        watching.fire(&Changed { zxid: Zxid(1), path: path.into(), change });
+    fn events(watching: &mut ClientWatches, path: &str, change: Change) -> Vec<(EventType, String)> {
+        watching.fire(&ZnodeChange { zxid: Zxid(1), path: path.into(), change });
         watching.due.drain(..).map(|due| (due.kind, due.path)).collect()
     }
 
@@ -211,18 +212,23 @@ mod tests {
     /// As `crates/tree/src/watch.rs` has it for a server, and the tests of ZooKeeper for both.
     #[test]
     fn a_change_is_told_once_for_each_table() {
-        let mut both = Watching { once: vec![once("/a", false), once("/a", true)], ..Watching::default() };
-        both.lasting.insert(("/a".into(), Lasting::Persistent));
-        both.lasting.insert(("/".into(), Lasting::Recursive));
+        let mut both =
+            ClientWatches { once: vec![once("/a", false), once("/a", true)], ..ClientWatches::default() };
+        both.lasting.insert(("/a".into(), WatchMode::Persistent));
+        both.lasting.insert(("/".into(), WatchMode::Recursive));
         let told = |kind, path: &str| (kind, path.to_owned());
         let below = events(&mut both, "/a/b", Change::Created);
         assert_eq!(below, [told(EventType::NodeCreated, "/a/b"), told(EventType::NodeChildrenChanged, "/a")]);
         assert_eq!(both.once, [once("/a", false)]);
         assert_eq!(events(&mut both, "/a", Change::DataChanged), [told(EventType::NodeDataChanged, "/a")]);
         assert_eq!((both.once.len(), both.lasting.len()), (0, 2));
-        both.remove("/a", Kind::Persistent);
+        both.remove("/a", WatchKind::Persistent);
         assert_eq!(events(&mut both, "/a", Change::Deleted), [told(EventType::NodeDeleted, "/a")]);
-        assert!(both.has("/", Kind::Any) && !both.has("/", Kind::Data) && !both.has("/a", Kind::Any));
+        assert!(
+            both.has("/", WatchKind::Any)
+                && !both.has("/", WatchKind::Data)
+                && !both.has("/a", WatchKind::Any)
+        );
     }
 
     #[test]

@@ -5,12 +5,12 @@ use crate::{
     chance::Chance,
     client::Client,
     clock::Clock,
-    contender::{Contender, Turns},
-    disk::{Found, MemberDisk},
+    contender::{Contender, HoldingCounts},
+    disk::{MemberDisk, StartState},
     fingerprint::Fingerprint,
     history::History,
-    network::{Net, PACKET_MAX, Parcel, Process, Route},
-    sessions::Signs,
+    network::{MemberProcess, Net, PACKET_MAX, Parcel, Route},
+    sessions::SignsOfLife,
     truth::Truth,
     words,
 };
@@ -112,7 +112,7 @@ pub(crate) enum Event {
         member: i64,
     },
     Client(usize),
-    Stranger,
+    SessionThief,
 }
 
 /// A member, up or down.
@@ -137,7 +137,7 @@ pub(crate) struct Node {
     pub(crate) wake: Option<u64>,
     /// Found to be right so far.
     pub(crate) checked: Zxid,
-    pub(crate) signs: Signs,
+    pub(crate) signs: SignsOfLife,
 }
 
 /// What a seed decides once.
@@ -175,13 +175,13 @@ pub(crate) struct Shape {
     pub(crate) large_bytes: usize,
     /// Clients are slow to take what they are answered.
     pub(crate) slow_readers: bool,
-    /// A server that has lost its disk dies while it is brought back, and configurations come as whole lists, with groups
-    /// and weights.
+    /// A server that has lost its disk dies while it is brought back, and configurations come as whole lists, with
+    /// groups and weights.
     pub(crate) wide: bool,
     /// At the end nobody writes before all are back.
     pub(crate) idle_end: bool,
     /// Somebody names sessions of others, and guesses at their passwords.
-    pub(crate) strangers: bool,
+    pub(crate) session_thieves: bool,
     /// Session passwords are made with a secret.
     pub(crate) secret: bool,
 }
@@ -237,7 +237,7 @@ pub(crate) struct World {
     pub(crate) logs_unread: bool,
     pub(crate) contenders: Vec<Contender>,
     /// Who has held what.
-    pub(crate) turns: Turns,
+    pub(crate) turns: HoldingCounts,
     /// Sessions that an operator has ended. Whoever has one does not know that its time is over.
     pub(crate) condemned: BTreeSet<SessionId>,
 }
@@ -259,7 +259,7 @@ impl World {
             syncing: false,
             wake: None,
             checked: Zxid::ZERO,
-            signs: Signs::default(),
+            signs: SignsOfLife::default(),
         };
         World {
             shape,
@@ -280,7 +280,7 @@ impl World {
             ailing: None,
             logs_unread: false,
             contenders: Contender::all(&shape, &mut chance),
-            turns: Turns::default(),
+            turns: HoldingCounts::default(),
             condemned: BTreeSet::new(),
             chance,
         }
@@ -313,7 +313,7 @@ impl World {
         self.nodes.keys().copied().collect()
     }
 
-    pub(crate) fn lives(&self, (id, life): Process) -> bool {
+    pub(crate) fn lives(&self, (id, life): MemberProcess) -> bool {
         self.nodes[&id].life == life && self.nodes[&id].server.is_some()
     }
 
@@ -345,7 +345,7 @@ impl World {
             self.trace(|| format!("server {id} does not start: it is in no configuration"));
             return false;
         }
-        let Found { tree, replayed, history, .. } = found;
+        let StartState { tree, replayed, history, .. } = found;
         let needed = self.truth.before(found.current);
         assert!(
             !found.whole || history.has_all_of(&needed),
@@ -387,11 +387,11 @@ impl World {
         let (last, life) = (tree.last_processed(), node.life);
         node.server = Some(Server::member(core, ensemble, tree, replayed, now));
         self.trace(|| format!("server {id} starts for the {life}. time, with all up to {last}"));
-        self.mind_deadline(id);
+        self.schedule_deadline(id);
         true
     }
 
-    pub(crate) fn mind_deadline(&mut self, id: i64) {
+    pub(crate) fn schedule_deadline(&mut self, id: i64) {
         let (now, node) = (self.now, self.node(id));
         let Some(server) = &node.server else { return };
         let next = server.next_deadline();
@@ -412,7 +412,7 @@ impl World {
             assert!(self.events.len() < PENDING_MAX, "[progress] messages become more and more");
             self.now = at;
             self.fingerprint.number(at ^ number << 32);
-            self.happen(event);
+            self.handle(event);
         }
         self.now = until;
     }
@@ -429,7 +429,7 @@ impl World {
         is_so(self)
     }
 
-    fn whose(&self, event: &Event) -> Option<Process> {
+    fn process_of(&self, event: &Event) -> Option<MemberProcess> {
         match event {
             Event::Deadline { id, life }
             | Event::Sync { id, life }
@@ -444,14 +444,14 @@ impl World {
             Event::ConnGone { conn } => self.net.conns.get(conn).map(|of| of.member),
             Event::Resume { .. }
             | Event::Client(_)
-            | Event::Stranger
+            | Event::SessionThief
             | Event::Contender(_)
             | Event::ContenderCalls { .. } => None,
         }
     }
 
-    fn happen(&mut self, event: Event) {
-        if let Some(process) = self.whose(&event) {
+    fn handle(&mut self, event: Event) {
+        if let Some(process) = self.process_of(&event) {
             if !self.lives(process) {
                 return;
             }
@@ -481,7 +481,7 @@ impl World {
             Event::TreeMoves { id, life, link, until } => self.tree_moves((id, life), link, until),
             Event::ConnGone { conn } => self.conn_gone(conn),
             Event::Client(client) => self.client_acts(client),
-            Event::Stranger => self.stranger_acts(),
+            Event::SessionThief => self.session_thief_acts(),
             Event::Contender(contender) => self.contender_acts(contender),
             Event::ContenderCalls { contender, call, member } => {
                 self.contender_calls(contender, call, member);
@@ -522,11 +522,11 @@ impl World {
                 "[progress] server {id} is woken and wants to be woken again at once"
             );
         }
-        self.mind_deadline(id);
+        self.schedule_deadline(id);
     }
 
     /// Something has come to the end of its lane.
-    pub(crate) fn arrived(&mut self, lane: u64, route: Route, to: Option<Process>, parcel: Parcel) {
+    pub(crate) fn arrived(&mut self, lane: u64, route: Route, to: Option<MemberProcess>, parcel: Parcel) {
         let id = to.map_or(0, |(id, _)| id);
         self.fingerprint.parcel(lane, &parcel);
         match (route, parcel) {

@@ -51,7 +51,7 @@ fn a_write_goes_through_a_follower_and_outlives_the_leader() {
     let client = world.join(others(&world, leader)[0]);
     let reply = world.write(client, wire::create("/a").data(b"1")).unwrap();
     assert!(reply.result.is_ok(), "{reply:?}");
-    world.fell(leader);
+    world.take_down(leader);
     assert!(world.run_until(5_000, |world| world.leader().is_some_and(|id| id != leader)));
     let next = world.leader().unwrap();
     let client = world.join(next);
@@ -69,9 +69,9 @@ fn a_tree_of_a_leader_that_never_led_is_cut_back() {
         let mut world = three(seed);
         let leader = world.leader().unwrap();
         let [_, far] = others(&world, leader);
-        world.fell(far);
+        world.take_down(far);
         // The other two have an epoch behind them that this one has not.
-        world.fell(leader);
+        world.take_down(leader);
         world.boot(leader);
         assert!(world.run_until(5_000, |world| world.leader().is_some()));
         let leader = world.leader().unwrap();
@@ -83,8 +83,8 @@ fn a_tree_of_a_leader_that_never_led_is_cut_back() {
         world.isolate(leader, true, true);
         burst(&mut world, client, 3);
         world.run(150);
-        world.fell(near);
-        world.fell(leader);
+        world.take_down(near);
+        world.take_down(leader);
         world.net.cut.clear();
         world.boot(leader);
         world.boot(far);
@@ -95,12 +95,12 @@ fn a_tree_of_a_leader_that_never_led_is_cut_back() {
         }
         let late = world.chance.below(8);
         world.run(late);
-        world.fell(leader);
+        world.take_down(leader);
         world.boot(near);
         world.run(500);
         cut += world.tally.get("cut and reload").copied().unwrap_or(0);
         world.run(2_000);
-        world.fell(far);
+        world.take_down(far);
         world.boot(far);
         world.must_come_back();
     }
@@ -119,7 +119,7 @@ fn whoever_loses_its_leader_while_it_reloads_votes_with_what_is_left() {
         world.isolate(leader, true, true);
         burst(&mut world, client, 5);
         world.run(150);
-        world.fell(leader);
+        world.take_down(leader);
         assert!(world.run_until(3_000, |world| world.leader().is_some()));
         let next = world.leader().unwrap();
         world.net.cut.clear();
@@ -128,7 +128,7 @@ fn whoever_loses_its_leader_while_it_reloads_votes_with_what_is_left() {
             |world: &World| world.nodes[&leader].server.as_ref().is_some_and(|server| server.is_reloading());
         if world.run_until(1_500, reloads) {
             cut += 1;
-            world.fell(next);
+            world.take_down(next);
             let pause = world.chance.below(3_000);
             world.run(pause);
         }
@@ -223,7 +223,7 @@ fn observers_follow_followers_and_find_the_next_when_one_is_gone() {
         burst(&mut world, client, 3);
         let reply = world.answer(client, Intent::Sync, wire::sync("/a")).unwrap();
         assert!(reply.zxid >= Some(world.acknowledged), "{reply:?}");
-        world.fell(masters[0]);
+        world.take_down(masters[0]);
         assert!(world.run_until(3_000, |world| master_of(world, 4) == Some(other) && world.serves(4)));
         world.connect(client, 4);
         assert!(world.run_until(1_000, |world| world.clients[client].open));
@@ -231,7 +231,7 @@ fn observers_follow_followers_and_find_the_next_when_one_is_gone() {
         assert!(world.write(client, wire::set("/a", b"2")).unwrap().result.is_ok());
         world.boot(masters[0]);
         // The one that leads next is none that observers follow.
-        world.fell(leader);
+        world.take_down(leader);
         let apart = |world: &World| {
             let next = world.leader().filter(|next| *next != leader);
             next.is_some()
@@ -285,7 +285,7 @@ fn an_observer_that_is_ahead_of_the_next_follower_waits_for_it() {
         burst(&mut world, client, 5);
         world.run(60);
         let ahead = world.nodes[&4].history.last();
-        world.fell(follower);
+        world.take_down(follower);
         assert!(world.run_until(300, |world| master_of(world, 4) == Some(next)));
         waited += i32::from(world.nodes[&next].history.last() < ahead);
         assert!(world.run_until(3_000, |world| world.serves(4)));
@@ -306,7 +306,7 @@ fn whoever_has_lost_its_data_does_not_help_one_that_lags_behind_to_epoch() {
         let leader = world.leader().unwrap();
         let client = world.join(leader);
         assert!(world.write(client, wire::create("/b")).is_some());
-        world.fell(leader);
+        world.take_down(leader);
         assert!(world.run_until(3_000, |world| world.leader().is_some()));
         world.boot(leader);
         assert!(world.run_until(3_000, World::all_serve));
@@ -317,8 +317,8 @@ fn whoever_has_lost_its_data_does_not_help_one_that_lags_behind_to_epoch() {
         assert!(world.write(client, wire::create("/a")).is_some());
         // Whoever follows has heard the leader's vote for itself, and so knows that it had data.
         let loses = leader;
-        world.fell(other);
-        world.fell(loses);
+        world.take_down(other);
+        world.take_down(loses);
         let membership = world.truth.membership().clone();
         world.node(loses).disk.wipe(&membership);
         world.node(loses).new_here = true;
@@ -345,7 +345,7 @@ fn an_older_snapshot_does_not_stand_in_for_a_tree_that_came_whole() {
         let client = world.join(leader);
         world.write(client, wire::create("/a"));
         world.run(100);
-        world.fell(far);
+        world.take_down(far);
         burst(&mut world, client, 30);
         world.run(300);
         world.logs_unread = true;
@@ -354,7 +354,7 @@ fn an_older_snapshot_does_not_stand_in_for_a_tree_that_came_whole() {
         assert_eq!(world.tally.get("install"), Some(&1), "it got a tree");
         burst(&mut world, client, 3);
         world.run(300);
-        world.fell(far);
+        world.take_down(far);
         world.node(far).disk.damage_newest_snapshot();
         assert!(!world.boot(far), "it has a tree that never was");
     }

@@ -1,6 +1,6 @@
-//! A follower acknowledges what its leader's own disk does not have yet, and loses its connection. When it comes back its
-//! log is cut back to what is committed, and it is sent the rest again: until that is on its disk it counts for nothing,
-//! whatever it has said before.
+//! A follower acknowledges what its leader's own disk does not have yet, and loses its connection. When it comes back
+//! its log is cut back to what is committed, and it is sent the rest again: until that is on its disk it counts for
+//! nothing, whatever it has said before.
 
 use super::steering::{hold_down, others, runs_on, stop};
 use crate::{

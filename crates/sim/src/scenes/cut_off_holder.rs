@@ -1,6 +1,6 @@
 //! A process that holds something and the follower that it is connected to are cut off together from all others. The
-//! follower answers its pings for longer than the session lasts; meanwhile the leader ends that, and another process holds
-//! the same.
+//! follower answers its pings for longer than the session lasts; meanwhile the leader ends that, and another process
+//! holds the same.
 
 use crate::world::{Shape, World};
 

@@ -1,7 +1,7 @@
-//! Of five servers, one is elected and proposes an epoch to another; then it is cut off, and goes on gathering promises.
-//! The others elect a leader that proposes the same epoch, for none of them has heard of it. The one that has promised it
-//! comes to this leader, too: it may go along, but its promise is given. Would it count twice, each of the two could
-//! have a quorum of promises.
+//! Of five servers, one is elected and proposes an epoch to another; then it is cut off, and goes on gathering
+//! promises. The others elect a leader that proposes the same epoch, for none of them has heard of it. The one that has
+//! promised it comes to this leader, too: it may go along, but its promise is given. Would it count twice, each of the
+//! two could have a quorum of promises.
 
 use super::steering::{hold_down, lanes_of, stop};
 use crate::{

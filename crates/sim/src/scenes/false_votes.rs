@@ -1,5 +1,5 @@
-//! Somebody votes in the names of servers: at the first start of an ensemble, as each of them to the others, and then as
-//! one that is away, for as long as the others look for a leader. Anybody who reaches the election port can.
+//! Somebody votes in the names of servers: at the first start of an ensemble, as each of them to the others, and then
+//! as one that is away, for as long as the others look for a leader. Anybody who reaches the election port can.
 
 use crate::world::{Shape, World};
 use ostler_proto::{
@@ -59,10 +59,10 @@ fn at_the_first_start(world: &mut World) {
 }
 
 fn as_one_that_is_away(world: &mut World, away: i64, backed: i64) {
-    world.fell(away);
+    world.take_down(away);
     let others: Vec<i64> = SERVERS.into_iter().filter(|id| *id != away).collect();
     // Both look anew.
-    others.iter().for_each(|id| world.fell(*id));
+    others.iter().for_each(|id| world.take_down(*id));
     others.iter().for_each(|id| assert!(world.boot(*id)));
     let serve = |world: &World| others.iter().all(|id| world.serves(*id));
     let until = world.now + 30_000;

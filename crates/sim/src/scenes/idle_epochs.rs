@@ -19,8 +19,8 @@ fn leave(world: &mut World, client: usize) {
     assert!(world.answer(client, Intent::Close, wire::close_session()).is_some());
 }
 
-/// A leader brings a follower its tree in an idle epoch, and that brings it to an observer, and dies. The other follower
-/// has all that was ever written, and nothing that says that the epoch has begun.
+/// A leader brings a follower its tree in an idle epoch, and that brings it to an observer, and dies. The other
+/// follower has all that was ever written, and nothing that says that the epoch has begun.
 #[test]
 fn an_observer_that_has_the_beginning_of_an_idle_epoch_is_served_by_every_follower() {
     for seed in 0..10 {
@@ -31,14 +31,14 @@ fn an_observer_that_has_the_beginning_of_an_idle_epoch_is_served_by_every_follow
         let [with_tree, other] = others(&world, first_leader);
         let client = world.join(first_leader);
         world.write(client, wire::create("/a"));
-        world.fell(with_tree);
+        world.take_down(with_tree);
         burst(&mut world, client, 30);
         world.run(400);
         leave(&mut world, client);
         world.run(100);
 
         let epoch = world.epoch_of(first_leader);
-        world.fell(first_leader);
+        world.take_down(first_leader);
         world.boot(first_leader);
         let again = |world: &World| {
             world.leader().is_some_and(|id| world.epoch_of(id) > epoch) && world.serves(OBSERVER)
@@ -55,7 +55,7 @@ fn an_observer_that_has_the_beginning_of_an_idle_epoch_is_served_by_every_follow
         let moved = |world: &World| master_of(world, OBSERVER) == Some(with_tree) && world.serves(OBSERVER);
         assert!(world.run_until(8_000, moved), "seed {seed}");
         world.net.cut.clear();
-        world.fell(with_tree);
+        world.take_down(with_tree);
         assert!(world.run_until(500, |world| !world.serves(OBSERVER)));
         let last = world.truth.last();
         assert!(
@@ -79,7 +79,7 @@ fn a_client_that_has_seen_the_beginning_of_an_idle_epoch_is_served_by_every_foll
         world.write(client, wire::create("/a"));
         world.run(100);
         let epoch = world.epoch_of(leader);
-        world.fell(leader);
+        world.take_down(leader);
         world.boot(leader);
         let again =
             |world: &World| world.all_serve() && world.leader().is_some_and(|id| world.epoch_of(id) > epoch);

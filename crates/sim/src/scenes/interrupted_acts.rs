@@ -3,7 +3,7 @@
 use crate::{
     chance::Chance,
     disk::MemberDisk,
-    files::{Trouble, TroubleKind},
+    files::{DiskFault, DiskFaultKind},
     history::History,
 };
 use ostler_proto::{
@@ -70,9 +70,9 @@ fn interrupted_anywhere(act: impl Fn(&mut MemberDisk)) {
         for call in 0.. {
             let (mut disk, before) = begun();
             act(&mut disk);
-            disk.files.trouble(Some(Trouble { at: call, kind: TroubleKind::Dead }));
+            disk.files.set_fault(Some(DiskFault { at: call, kind: DiskFaultKind::Dead }));
             is_done = sync(&mut disk);
-            disk.files.trouble(None);
+            disk.files.set_fault(None);
             if power_lost {
                 disk.files.lose_power(&mut Chance::new(call));
             }
@@ -136,13 +136,13 @@ fn starts_fail_anywhere(act: impl Fn(&mut MemberDisk)) {
     let (mut disk, _) = ready();
     disk.start().unwrap();
     let calls = disk.files.calls();
-    for (kind, call) in [TroubleKind::Io, TroubleKind::Full, TroubleKind::Dead]
+    for (kind, call) in [DiskFaultKind::Io, DiskFaultKind::Full, DiskFaultKind::Dead]
         .into_iter()
         .flat_map(|kind| (0..calls).map(move |call| (kind, call)))
     {
         for power_lost in [false, true] {
             let (mut disk, before) = ready();
-            disk.files.trouble(Some(Trouble { at: call, kind }));
+            disk.files.set_fault(Some(DiskFault { at: call, kind }));
             let started = disk.start().is_ok();
             disk.stop();
             if power_lost {

@@ -21,7 +21,7 @@ fn what_a_tree_alone_has_is_not_cut_away() {
             cut += u32::from(world.run_until(1_200, |world| cuts(world) > before));
             let late = world.chance.below(40);
             world.run(late);
-            world.fell(second);
+            world.take_down(second);
         }
         world.net.cut.clear();
         world.run(3_000);
@@ -43,13 +43,13 @@ fn with_a_tree(world: &mut World) -> Option<(i64, Vec<i64>)> {
     let client = world.join(first);
     world.write(client, wire::create("/a"));
     world.run(50);
-    world.fell(far);
+    world.take_down(far);
     burst(world, client, 60);
     world.run(400);
     world.isolate(first, true, true);
     burst(world, client, 3);
     world.run(150);
-    world.ids().into_iter().for_each(|id| world.fell(id));
+    world.ids().into_iter().for_each(|id| world.take_down(id));
     world.net.cut.clear();
     for id in [first, far, three[0]] {
         world.boot(id);
@@ -57,8 +57,8 @@ fn with_a_tree(world: &mut World) -> Option<(i64, Vec<i64>)> {
     let installed = world.run_until(3_000, |world| world.nodes[&far].history.last().counter() > 60);
     let late = world.chance.below(8);
     world.run(late);
-    world.fell(first);
-    world.fell(three[0]);
+    world.take_down(first);
+    world.take_down(three[0]);
     installed.then_some((far, three))
 }
 

@@ -60,7 +60,7 @@ pub(super) fn play(world: &mut World) {
 fn until_all_serve(world: &mut World) {
     for _ in 0..2 {
         let leader = world.leader().unwrap();
-        world.fell(leader);
+        world.take_down(leader);
         assert!(world.boot(leader));
         if world.run_until(5_000, World::all_serve) {
             return;

@@ -124,7 +124,7 @@ fn a_session_lives_its_whole_timeout_under_the_next_leader() {
         let client = holder(&mut world, member, 2_500);
         let old = world.leader().unwrap();
         stay_silent(&mut world, client, 1_000);
-        world.fell(old);
+        world.take_down(old);
         assert!(world.run_until(5_000, |world| world.leader().is_some_and(|id| id != old)));
         world.boot(old);
         assert!(

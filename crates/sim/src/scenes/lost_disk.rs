@@ -1,6 +1,6 @@
-//! One of three is not there when something is acknowledged by the other two. One of these loses its disk, and dies while
-//! the third brings back what it lost. With the first it is a majority that may know nothing of what was acknowledged: so
-//! it has no voice before all of it has come.
+//! One of three is not there when something is acknowledged by the other two. One of these loses its disk, and dies
+//! while the third brings back what it lost. With the first it is a majority that may know nothing of what was
+//! acknowledged: so it has no voice before all of it has come.
 
 use super::steering::{hold_down, stop};
 use crate::{
@@ -23,7 +23,7 @@ pub(super) fn shape(seed: u64) -> Shape {
 pub(super) fn play(world: &mut World) {
     assert!(world.run_until(5_000, World::all_serve));
     let Some(acknowledged) = acknowledged_by_two(world) else { return };
-    if is_being_brought_back(world) {
+    if bring_back_in_part(world) {
         without_the_third(world, acknowledged);
     }
 }
@@ -34,7 +34,7 @@ fn acknowledged_by_two(world: &mut World) -> Option<Zxid> {
     world.write(client, wire::create("/a"))?;
     let last = world.truth.last();
     assert!(world.run_until(1_000, |world| world.nodes.values().all(|node| node.disk.has(last))));
-    world.fell(BEHIND);
+    world.take_down(BEHIND);
     if !world.run_until(5_000, |world| world.serves(KEEPS) && world.serves(LOSES)) {
         return None;
     }
@@ -46,13 +46,13 @@ fn acknowledged_by_two(world: &mut World) -> Option<Zxid> {
 }
 
 fn loses_its_disk(world: &mut World) {
-    world.fell(LOSES);
+    world.take_down(LOSES);
     let membership = world.truth.membership().clone();
     world.node(LOSES).disk.wipe(&membership);
 }
 
 /// The third is elected by the first, brings its history to the second as far as that goes, and nothing to the first.
-fn is_being_brought_back(world: &mut World) -> bool {
+fn bring_back_in_part(world: &mut World) -> bool {
     // A leader that has not lived on does not know that the second had data.
     if world.chance.one_in(2) {
         stop(world, &[KEEPS]);
@@ -79,7 +79,7 @@ fn is_being_brought_back(world: &mut World) -> bool {
 
 /// The first and the second alone.
 fn without_the_third(world: &mut World, acknowledged: Zxid) {
-    [KEEPS, BEHIND, LOSES].iter().for_each(|id| world.fell(*id));
+    [KEEPS, BEHIND, LOSES].iter().for_each(|id| world.take_down(*id));
     world.net.cut.clear();
     [BEHIND, LOSES].iter().for_each(|id| assert!(world.boot(*id)));
     let here = &world.nodes[&LOSES];

@@ -30,7 +30,7 @@ fn servers_whose_ids_are_mixed_up_have_all_that_was_acknowledged() {
         burst(&mut world, client, 10);
         assert!(world.write(client, wire::create("/b")).is_some());
         let mixed_up = [far, if seed % 2 == 0 { leader } else { near }];
-        mixed_up.iter().for_each(|id| world.fell(*id));
+        mixed_up.iter().for_each(|id| world.take_down(*id));
         swap_disks(&mut world, mixed_up);
         world.net.cut.clear();
         mixed_up.iter().for_each(|id| assert!(world.boot(*id)));

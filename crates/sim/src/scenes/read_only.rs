@@ -16,8 +16,8 @@ fn lose_the_quorum(world: &mut World) -> i64 {
     let leader = world.leader().unwrap();
     let other = *others(world, leader).iter().find(|id| **id != OBSERVER).unwrap();
     let left = (1..=3).find(|id| *id != leader && *id != other).unwrap();
-    world.fell(leader);
-    world.fell(other);
+    world.take_down(leader);
+    world.take_down(other);
     for member in [left, OBSERVER] {
         assert!(world.run_until(500, |world| world.mode(member) == Some(MemberMode::Looking)));
     }

@@ -28,7 +28,7 @@ fn a_follower_that_gets_a_tree_late_gets_the_configuration_of_then() {
     for seed in (0..10).map(|seed| 2 * seed) {
         let (mut world, leader, client) = three_and(1, seed);
         let [_, far] = others(&world, leader);
-        world.fell(far);
+        world.take_down(far);
         burst(&mut world, client, 30);
         world.run(300);
         world.logs_unread = true;
@@ -63,7 +63,7 @@ fn a_change_that_is_taken_back_is_forgotten() {
         };
         world.ask(client, Intent::Write(String::new()), change);
         assert!(world.run_until(100, |world| proposed_at(world, leader).is_some()));
-        world.fell(leader);
+        world.take_down(leader);
         let others_serve =
             |world: &World| world.leader().is_some() && world.serves(near) && world.serves(far);
         assert!(world.run_until(5_000, others_serve));
@@ -87,8 +87,8 @@ fn a_change_that_is_under_way_is_not_in_force_for_an_observer_that_comes() {
     for seed in 0..10 {
         let (mut world, leader, client) = three_and(2, seed);
         let [near, far] = others(&world, leader);
-        world.fell(4);
-        world.fell(far);
+        world.take_down(4);
+        world.take_down(far);
         world.run(200);
         let before = world.truth.membership().clone();
         world.net.cut.insert((near, leader));
@@ -113,7 +113,7 @@ fn an_older_configuration_does_not_come_into_force_again() {
         let older = world.truth.membership().to_string();
         world.write(client, wire::reconfig(None, Some("5"))).unwrap();
         world.run(500);
-        world.fell(far);
+        world.take_down(far);
         world.node(far).disk.leave_proposed(&older);
         world.boot(far);
         world.must_come_back();

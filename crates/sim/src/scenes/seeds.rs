@@ -71,8 +71,8 @@ fn who_votes_alone_follows_itself() {
 #[test]
 fn what_once_broke_a_promise_does_so_no_more() {
     for (seed, voters) in [
-        // A disk that says it has synced and has not loses the file with the records of an epoch, and keeps those of the
-        // next.
+        // A disk that says it has synced and has not loses the file with the records of an epoch, and keeps those of
+        // the next.
         (950_831, 5),
         // The last acknowledgement of an epoch waits for its leader to wake up, and three epochs come meanwhile.
         (966_091, 6),

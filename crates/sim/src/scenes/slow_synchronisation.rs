@@ -10,8 +10,8 @@ use crate::{
     world::{Shape, World},
 };
 
-/// Three of five begin an epoch. One of them has its leader's history on disk long before the other has, and what it says
-/// next takes its time on the way.
+/// Three of five begin an epoch. One of them has its leader's history on disk long before the other has, and what it
+/// says next takes its time on the way.
 #[test]
 fn who_has_the_history_early_is_still_there_when_the_epoch_begins() {
     let mut met = 0;
@@ -61,7 +61,7 @@ fn a_learner_for_which_the_log_is_read_slowly_gets_there() {
         let [_, far] = others(&world, leader);
         let client = world.join(leader);
         world.write(client, wire::create("/a"));
-        world.fell(far);
+        world.take_down(far);
         burst(&mut world, client, 30);
         world.run(400);
         let patience = world.shape.init_ms + world.shape.sync_limit_ms;
@@ -86,7 +86,7 @@ fn an_epoch_that_needs_a_follower_waits_for_a_tree_that_moves() {
         let [near, far] = others(&world, leader);
         let client = world.join(leader);
         world.write(client, wire::create("/a"));
-        world.fell(far);
+        world.take_down(far);
         burst(&mut world, client, 30);
         world.run(400);
         stop(&mut world, &[leader, near]);

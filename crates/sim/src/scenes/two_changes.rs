@@ -1,7 +1,7 @@
 //! Seven servers vote. A change sends two of them away and gives two others a vote; while it is not known everywhere, a
 //! second one leaves the vote to three. One server is told of the first change by its own log and of the second by its
-//! leader, which dies before it can say that the first is in force. With those who know of neither it is a quorum of the
-//! oldest configuration and of the newest, but not of the one between, of which all others are.
+//! leader, which dies before it can say that the first is in force. With those who know of neither it is a quorum of
+//! the oldest configuration and of the newest, but not of the one between, of which all others are.
 
 use super::steering::{hold_down, lanes_of, list, part, proposed_at, runs_on, voters};
 use crate::{
@@ -19,7 +19,7 @@ pub(super) fn shape(seed: u64) -> Shape {
 
 pub(super) fn play(world: &mut World) {
     assert!(world.run_until(5_000, World::all_serve));
-    if let Some(late) = is_told_of_both(world) {
+    if let Some(late) = lead_to_both_changes(world) {
         world.count("told of two changes");
         world.run(6_000);
         assert!(world.leader().is_some_and(|next| next != late), "[liveness] those between do not lead");
@@ -31,7 +31,7 @@ fn lane(world: &mut World, lane: u64, held_until: u64) {
 }
 
 /// Who has both changes in its log, is cut off from those between, and has lost its leader; where it came so far.
-fn is_told_of_both(world: &mut World) -> Option<i64> {
+fn lead_to_both_changes(world: &mut World) -> Option<i64> {
     let leader = world.leader()?;
     let rest: Vec<i64> = (1..=7).filter(|id| *id != leader).collect();
     let [near, next, late, left, gone, away] = rest[..] else { panic!("{rest:?}") };
@@ -92,6 +92,6 @@ fn is_told_of_both(world: &mut World) -> Option<i64> {
     lane(world, again, u64::MAX);
     assert!(world.run_until(100, |world| world.nodes[&late].disk.has(last(world))));
     part(world, &[late], &[near, next, 8, 9]);
-    world.fell(leader);
+    world.take_down(leader);
     Some(late)
 }

@@ -12,17 +12,17 @@ use ostler_server_core::{CloseReason, ConnId, Effect, Input, PeerMessage};
 const PAUSE_MS: (u64, u64) = (20, 500);
 
 impl World {
-    /// For the id of a session that a handshake on this connection may ask for. Not of the run's own chance, which goes the
-    /// same way whether somebody asks for a session or comes back with one.
+    /// For the id of a session that a handshake on this connection may ask for. Not of the run's own chance, which goes
+    /// the same way whether somebody asks for a session or comes back with one.
     pub(crate) fn bits_for(&self, conn: ConnId) -> u64 {
         let mut chance = Chance::new(conn.0 ^ (self.shape.history as u64) << 40);
         (0..4).fold(0, |bits, _| bits << 16 | chance.below(1 << 16))
     }
 
     /// Once in a while, at any member.
-    pub(crate) fn stranger_acts(&mut self) {
+    pub(crate) fn session_thief_acts(&mut self) {
         let pause = self.chance.between(PAUSE_MS.0, PAUSE_MS.1);
-        self.after(pause, Event::Stranger);
+        self.after(pause, Event::SessionThief);
         let mut known: Vec<SessionId> = self.clients.iter().filter_map(|client| client.session).collect();
         known.extend(self.truth.model.sessions.keys());
         if known.is_empty() {
@@ -30,12 +30,12 @@ impl World {
         }
         let (session, ids) = (self.chance.pick(&known), self.ids());
         let member = self.chance.pick(&ids);
-        self.stranger_calls(member, session);
+        self.session_thief_calls(member, session);
     }
 
     /// A stranger names a session at a member, with a password that is not its own.
-    pub(crate) fn stranger_calls(&mut self, member: i64, session: SessionId) {
-        let Some((conn, up)) = self.open(Caller::Stranger, member) else { return };
+    pub(crate) fn session_thief_calls(&mut self, member: i64, session: SessionId) {
+        let Some((conn, up)) = self.open(Caller::SessionThief, member) else { return };
         let right = password_of(session);
         let mut almost = right;
         almost[self.chance.below(16) as usize] ^= 1 << self.chance.below(8);
@@ -60,13 +60,13 @@ impl World {
     }
 
     /// The stranger's connection that an input is about, if it is one of a stranger.
-    pub(crate) fn stranger_of(&self, input: &Input<'_>) -> Option<ConnId> {
+    pub(crate) fn session_thief_of(&self, input: &Input<'_>) -> Option<ConnId> {
         let (Input::Connect { conn, .. } | Input::Disconnected { conn }) = input else { return None };
-        self.net.conns.get(conn).filter(|of| matches!(of.caller, Caller::Stranger)).map(|_| *conn)
+        self.net.conns.get(conn).filter(|of| matches!(of.caller, Caller::SessionThief)).map(|_| *conn)
     }
 
     /// What a member does about a stranger concerns nobody but the stranger.
-    pub(crate) fn disturbs_nobody(&self, id: i64, stranger: ConnId, effects: &[Effect]) {
+    pub(crate) fn assert_nobody_else_notices(&self, id: i64, stranger: ConnId, effects: &[Effect]) {
         for effect in effects {
             let harm = match effect {
                 Effect::Connected { conn, response } => *conn != stranger || response.timeout_ms != 0,
