@@ -1,4 +1,4 @@
-//! What transactions make of a tree, said as simply as possible, and without a line of the server's.
+//! A model of the tree: applies transactions as simply as possible, without the server's code.
 
 use crate::truth::ZnodeState;
 use ostler_proto::{
@@ -10,10 +10,10 @@ use ostler_proto::{
 use ostler_tree::{Change, Tree};
 use std::{borrow::Cow, collections::BTreeMap};
 
-/// Below this the server keeps things for itself.
+/// The server's own znodes are below this path.
 const OWN: &str = "/zookeeper";
 
-/// A znode.
+/// A znode of the model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Node {
     data: Vec<u8>,
@@ -25,20 +25,20 @@ struct Node {
     mtime: i64,
     version: i32,
     aversion: i32,
-    /// Children ever created.
+    /// The number of children ever created.
     births: i32,
     owner: SessionId,
     children: i32,
 }
 
-/// All znodes that clients made, and the sessions.
+/// All znodes that clients have made, and the sessions.
 #[derive(Debug, Default)]
 pub(crate) struct Model {
     nodes: BTreeMap<String, Node>,
     pub(crate) sessions: BTreeMap<SessionId, i32>,
 }
 
-/// A znode that is not as it was, and what watchers may hear of that: of its ACL nothing.
+/// A path whose znode has changed, and the change that watchers are notified of: `None` for an ACL.
 pub(crate) type ModelChange = (String, Option<Change>);
 
 pub(crate) fn parent(path: &str) -> &str {
@@ -48,7 +48,7 @@ pub(crate) fn parent(path: &str) -> &str {
     }
 }
 
-/// The number at the end of a sequential znode's path. Nobody here ends another with ten digits.
+/// The number at the end of a sequential znode's path. No other path in the simulator ends with ten digits.
 fn number_of(path: &str) -> Option<i32> {
     let digits = path.get(path.len().checked_sub(10)?..)?;
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
@@ -60,7 +60,7 @@ impl Model {
         Model { nodes: [("/".to_owned(), root)].into(), sessions: BTreeMap::new() }
     }
 
-    /// Applies what is committed.
+    /// Applies a committed transaction.
     pub(crate) fn apply(&mut self, record: &TxnRecord<'_>) -> Vec<ModelChange> {
         let mut happened = Vec::new();
         self.apply_txn(&record.header, &record.txn, &mut happened);
@@ -89,7 +89,7 @@ impl Model {
                 happened.push((path.to_string(), None));
             }
             Txn::Multi(txns) => {
-                // One that failed did nothing.
+                // A failed multi changes nothing.
                 if !txns.iter().any(|txn| matches!(txn, Txn::Error(_))) {
                     txns.iter().for_each(|txn| self.apply_txn(header, txn, happened));
                 }
@@ -103,8 +103,8 @@ impl Model {
         let above = self.nodes.get_mut(parent(&path));
         let above = above.unwrap_or_else(|| panic!("[history] {path} is created below nothing"));
         if let Some(number) = number_of(&path) {
-            // As upstream has it; so no two are the same, and later ones are higher, also when some were deleted.
-            assert_eq!(number, above.births, "[sequence] {path} is to count all that came before it");
+            // As upstream: no number comes twice, and later ones are higher, even after deletions.
+            assert_eq!(number, above.births, "[sequence] {path} does not count all children before it");
         }
         above.births += 1;
         above.children += 1;
@@ -141,7 +141,8 @@ impl Model {
         happened.push((path.to_owned(), Some(Change::Deleted)));
     }
 
-    /// Its ephemerals go in the order in which they are listed, so that watchers hear of them in the same everywhere.
+    /// Deletes the session's ephemerals in the listed order, so that watchers get the events in the same order
+    /// everywhere.
     fn close_session(
         &mut self,
         header: &TxnHeader,
@@ -158,7 +159,7 @@ impl Model {
         self.sessions.remove(&header.session);
     }
 
-    /// What clients are to see of a znode, if it is there.
+    /// The state of a znode that clients must see, if it exists.
     pub(crate) fn get(&self, path: &str) -> Option<ZnodeState> {
         let node = self.nodes.get(path)?;
         let stat = Stat {
@@ -195,7 +196,7 @@ impl Model {
         names
     }
 
-    /// Whether a server's tree is this one.
+    /// Asserts that a server's tree equals the model.
     pub(crate) fn assert_is(&self, who: i64, tree: &Tree) {
         for (path, node) in &self.nodes {
             let found = tree.get(path).unwrap_or_else(|| panic!("[tree] {who} has no {path}"));

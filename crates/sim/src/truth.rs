@@ -1,4 +1,4 @@
-//! What must be true of the one history, whoever shows it.
+//! The reference history: every committed transaction, the tree that follows from it, and checks of what servers have.
 
 use crate::{
     acl_checks::RequestedAcls,
@@ -20,7 +20,7 @@ use ostler_tree::{Change, Tree};
 use ostler_zab::Quorum;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A znode at one time.
+/// A znode's state at one zxid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ZnodeState {
     pub(crate) data: Vec<u8>,
@@ -29,7 +29,7 @@ pub(crate) struct ZnodeState {
     pub(crate) children: Vec<String>,
 }
 
-/// One change of one znode.
+/// A change of a znode that watchers are notified of.
 #[derive(Debug)]
 pub(crate) struct ZnodeChange {
     pub(crate) zxid: Zxid,
@@ -37,40 +37,40 @@ pub(crate) struct ZnodeChange {
     pub(crate) change: Change,
 }
 
-/// After so many transactions the whole tree is held against the model.
+/// The whole tree is compared with the model once in this many transactions.
 const LOOK_EVERY: usize = 64;
 
 type Sessions = Vec<(SessionId, i32)>;
 
-/// The history as members that serve have committed it, and the tree that comes of it.
+/// The history as serving members have committed it, and the tree that follows from it.
 pub(crate) struct Truth {
-    /// All that was ever proposed.
+    /// Every record that was ever proposed.
     proposed: BTreeMap<Zxid, Record>,
     history: History,
     committed: usize,
-    /// Who decides.
+    /// The configuration in force.
     membership: Membership,
-    /// As the server's own code has it.
+    /// The tree by the server's own code.
     tree: Tree,
-    /// And as it ought to be.
+    /// The tree by the model.
     pub(crate) model: Model,
-    /// Digest and sessions of the tree.
+    /// Digest and sessions of the tree after each transaction.
     trees: BTreeMap<Zxid, (u64, Sessions)>,
     leaders: BTreeMap<Epoch, (i64, u64)>,
-    /// What was committed when an epoch began.
+    /// The committed history at the begin of each epoch.
     begun: BTreeMap<Epoch, History>,
-    /// Every znode at every time; `None` while it is not there.
+    /// All states of every znode, with the zxids from which they hold; `None` while it does not exist.
     znodes: BTreeMap<String, Vec<(Zxid, Option<ZnodeState>)>>,
-    /// All that watchers may be told of, in its order.
+    /// All changes that watchers may be notified of, in order.
     changes: Vec<ZnodeChange>,
     requests: BTreeMap<Zxid, (SessionId, i32)>,
     pub(crate) asked: RequestedAcls,
     last_cxid: BTreeMap<SessionId, i32>,
-    /// Sessions whose client numbers its requests anew on each connection.
+    /// Sessions whose client begins its xids anew on each connection.
     counting_anew: BTreeSet<SessionId>,
     pub(crate) marks: Marks,
     pub(crate) guarded: Guarded,
-    /// Sessions that are over, and whether their time was.
+    /// Sessions that have ended; the value is true if a server ended them, not their client.
     pub(crate) ended: BTreeMap<SessionId, bool>,
 }
 
@@ -114,19 +114,19 @@ impl Truth {
         &self.membership
     }
 
-    /// Whether these are a quorum of the configuration in force.
+    /// Whether the servers for which `of` is true are a quorum of the configuration in force.
     pub(crate) fn decides(&self, of: impl Fn(i64) -> bool) -> bool {
         Quorum::of(&self.membership).is_quorum(|ServerId(id)| of(id))
     }
 
-    /// Whether these may commit a record. One that changes the ensemble needs a quorum of what comes after it, too.
+    /// Whether these servers may commit a record. A reconfiguration also needs a quorum of the new configuration.
     pub(crate) fn decides_on(&self, record: &Record, of: impl Fn(i64) -> bool) -> bool {
         let next = new_membership(record);
         self.decides(&of) && next.is_none_or(|next| Quorum::of(&next).is_quorum(|ServerId(id)| of(id)))
     }
 
-    /// What was committed of earlier epochs before this one, or one after it, began. A leader that slept may see that
-    /// it has begun when later epochs have committed more.
+    /// The transactions of earlier epochs that were committed before this epoch, or the next known one, began. The
+    /// begin of an epoch is noted late if its leader was paused, when later epochs have committed more.
     pub(crate) fn before(&self, epoch: Epoch) -> History {
         let then = self.begun.range(epoch..).next().map_or(&self.history, |(_, history)| history);
         then.upto(Zxid::new(epoch, 0))
@@ -144,7 +144,7 @@ impl Truth {
         self.proposed.get(&zxid).filter(|_| self.history.has(zxid))
     }
 
-    /// Somebody logs a record: no zxid is ever given to two.
+    /// Notes a logged record: no two transactions may have one zxid.
     pub(crate) fn propose(&mut self, zxid: Zxid, record: &Record) {
         let known = self.proposed.entry(zxid).or_insert_with(|| record.clone());
         assert_eq!(known, record, "[zxid order] {zxid} is two transactions");
@@ -154,7 +154,7 @@ impl Truth {
         self.proposed[&zxid].clone()
     }
 
-    /// A member leads: nobody else has had its epoch. True if that is new.
+    /// Notes that a member leads an epoch. No other member may have led it. True if the epoch is new.
     pub(crate) fn note_leader(&mut self, epoch: Epoch, member: (i64, u64)) -> bool {
         let before = self.leaders.insert(epoch, member);
         assert!(before.is_none_or(|before| before == member), "[one leader] {epoch:?} has two leaders");
@@ -164,7 +164,7 @@ impl Truth {
         before.is_none()
     }
 
-    /// One more is committed.
+    /// Adds a committed transaction to the history, and checks it.
     pub(crate) fn commit(&mut self, zxid: Zxid, record: &Record) {
         self.history.push(zxid);
         self.committed += 1;
@@ -206,7 +206,7 @@ impl Truth {
         times.push((zxid, seen));
     }
 
-    /// A session's writes happen in the order in which it sent them, each once, and none after its end.
+    /// Checks that a session's writes happen in the order in which it sent them, each once, and none after its end.
     fn check_order(&mut self, record: &TxnRecord<'_>) {
         let (session, cxid) = (record.header.session, record.header.cxid);
         let failed = matches!(record.txn, Txn::Error(_));
@@ -234,18 +234,18 @@ impl Truth {
         }
     }
 
-    /// Whether all of this is committed.
+    /// Whether every transaction of a history is committed.
     pub(crate) fn has_all_of(&self, history: &History) -> bool {
         history.agrees(&self.history, history.last())
     }
 
-    /// Whether a session is known to all servers at that time.
+    /// Whether a global session exists at a zxid.
     pub(crate) fn has_session(&self, session: SessionId, zxid: Zxid) -> bool {
         let sessions = self.trees.range(..=zxid).next_back().map(|(_, (_, sessions))| sessions);
         sessions.is_some_and(|sessions| sessions.iter().any(|(of, _)| *of == session))
     }
 
-    /// What a member has applied that serves clients.
+    /// Checks the tree of a member against the history.
     pub(crate) fn applied(&self, who: i64, tree: &Tree, history: &History) {
         let zxid = tree.last_processed();
         assert!(
@@ -261,7 +261,7 @@ impl Truth {
         );
     }
 
-    /// Whose request a transaction is, and its number.
+    /// The session and the xid of a transaction's request.
     pub(crate) fn request_at(&self, zxid: Zxid) -> Option<(SessionId, i32)> {
         self.requests.get(&zxid).copied()
     }
@@ -276,7 +276,7 @@ impl Truth {
         times[..after].last()?.1.as_ref()
     }
 
-    /// How many of all changes there were up to a transaction.
+    /// The number of changes up to and including a transaction.
     pub(crate) fn changes_upto(&self, zxid: Zxid) -> usize {
         self.changes.partition_point(|changed| changed.zxid <= zxid)
     }

@@ -1,4 +1,4 @@
-//! What clients are told of what they watch.
+//! Checks the watch events that clients get.
 
 use crate::{
     client::{Intent, SentRequest},
@@ -56,7 +56,7 @@ impl World {
         self.count("event");
     }
 
-    /// A client is shown a transaction, and was told before of all that it watches.
+    /// Checks that a client has got all its events before it is shown a transaction.
     pub(crate) fn check_told_first(&mut self, client: usize, zxid: Zxid) {
         let untold = self.clients[client].watching.first_due(&self.truth, zxid);
         assert!(
@@ -65,7 +65,7 @@ impl World {
         );
     }
 
-    /// A request that leaves a watch, takes one away or asks for it is answered.
+    /// Checks and notes the reply to a request that sets, removes or checks a watch.
     pub(crate) fn watch_answered(&mut self, client: usize, sent: &SentRequest, reply: &Reply) {
         let watching = &mut self.clients[client].watching;
         let watch = |path: &str, of_children| Watch {
@@ -95,8 +95,8 @@ impl World {
         }
     }
 
-    /// The same of a server without a leader, of which nobody knows which watches it keeps: nothing changes there. A
-    /// client sets those that stay again elsewhere.
+    /// The same for a server without a leader. Its tree does not change, so it sends no events, and its replies about
+    /// watches are not checked. The client sets its persistent watches again at the next server.
     pub(crate) fn watch_answered_read_only(&mut self, client: usize, sent: &SentRequest, reply: &Reply) {
         let watching = &mut self.clients[client].watching;
         match &sent.intent {
@@ -105,18 +105,18 @@ impl World {
                 watching.lasting.insert((path.clone(), *mode));
             }
             Intent::RemoveWatches { path, kind, .. } if reply.result.is_ok() => watching.remove(path, *kind),
-            // It is not known what of this tree is committed.
+            // It is not known which transactions of this tree are committed.
             Intent::SetWatches => watching.once.clear(),
             _ => {}
         }
     }
 
-    /// A client that came back has been told of all that its one-shot watches had missed, and watches the rest. Of what
-    /// those that stay have missed nobody tells it.
+    /// Checks the reply to `setWatches`: the client has got an event for each one-shot watch that missed a change, and
+    /// keeps the other watches. Persistent watches get no events for missed changes.
     pub(crate) fn watches_again(&mut self, client: usize, before: Zxid, zxid: Zxid) {
         let (truth, of) = (&self.truth, &mut self.clients[client]);
         let missed = |watch: &Watch| missed(truth, watch, before, zxid);
-        // It names a path once for each sort of watch, and is told once for each.
+        // The request names a path once for each sort of watch, and gets one event for each.
         let lists: BTreeSet<(&str, bool, bool, EventType)> = of
             .watching
             .once

@@ -1,8 +1,8 @@
-//! What a client watches, as its server is to have it, and what it is to be told of.
+//! A model of one client's watches, and of the events that the client must get.
 //!
-//! The rules are those of ZooKeeper 3.9: a server has two tables, of which a persistent watch is in both and a
-//! recursive one in that of znodes alone; modes of one path add up, and a change is told once for each table that it
-//! fires.
+//! The rules are those of ZooKeeper 3.9. A server has two tables, one for znodes and one for lists of children. A
+//! persistent watch is in both, a recursive one only in the first. A path can have watches of several modes. A change
+//! fires one event for each table in which it finds a watch.
 
 use crate::{
     model::parent,
@@ -17,20 +17,20 @@ use std::collections::{BTreeSet, VecDeque};
 pub(crate) struct Watch {
     pub(crate) path: String,
     pub(crate) of_children: bool,
-    /// The znode was not there: its creation is waited for.
+    /// The znode did not exist: the watch waits for its creation.
     pub(crate) for_creation: bool,
 }
 
-/// One that stays.
+/// The mode of a watch that stays after it has fired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum WatchMode {
-    /// Of a znode and the list of its children.
+    /// Watches a znode and the list of its children.
     Persistent,
-    /// Of a znode and all below it, but of no list.
+    /// Watches a znode and all znodes below it, but no list of children.
     Recursive,
 }
 
-/// What `removeWatches` and `checkWatches` ask for.
+/// The kind of watch that `removeWatches` and `checkWatches` name, by its number in the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WatchKind {
     Children = 1,
@@ -63,7 +63,7 @@ impl WatchKind {
     }
 }
 
-/// One event.
+/// An event that the client must get.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DueEvent {
     pub(crate) zxid: Zxid,
@@ -75,9 +75,9 @@ pub(crate) struct DueEvent {
 pub(crate) struct ClientWatches {
     pub(crate) once: Vec<Watch>,
     pub(crate) lasting: BTreeSet<(String, WatchMode)>,
-    /// So many of all changes are looked through.
+    /// The number of changes that were looked through for events.
     looked_at: usize,
-    /// What the client is to be told of these, and was not yet.
+    /// Events of these changes that the client has not got yet.
     due: VecDeque<DueEvent>,
 }
 
@@ -92,30 +92,31 @@ impl ClientWatches {
         self.due.clear();
     }
 
-    /// A connection is over: what was not told on it is not told in this way any more.
+    /// The connection has ended: events that did not come on it come only as missed ones.
     pub(crate) fn loses_connection(&mut self) {
         self.due.clear();
         self.looked_at = 0;
     }
 
-    /// What is watched from here on.
+    /// Expects events only for changes after this zxid.
     pub(crate) fn begins_at(&mut self, truth: &Truth, zxid: Zxid) {
         self.looked_at = truth.changes_upto(zxid);
         self.due.clear();
     }
 
-    /// The first that the client has not been told of, though it is shown this transaction.
+    /// The first event up to this transaction that the client has not got.
     pub(crate) fn first_due(&mut self, truth: &Truth, zxid: Zxid) -> Option<&DueEvent> {
         self.look_through(truth, zxid);
         self.due.front()
     }
 
-    /// The first of an earlier transaction that the client has not been told of.
+    /// The first event of an earlier transaction that the client has not got.
     pub(crate) fn first_due_before(&mut self, truth: &Truth, zxid: Zxid) -> Option<&DueEvent> {
         self.first_due(truth, zxid).filter(|due| due.zxid < zxid)
     }
 
-    /// The client is told of something: where that is among what is due of the same transaction.
+    /// Takes out an event that the client gets. Returns its place among the due events of its transaction, or `None` if
+    /// the event is not due.
     pub(crate) fn take_due(&mut self, truth: &Truth, due: &DueEvent) -> Option<usize> {
         self.look_through(truth, due.zxid);
         let at = self.due.iter().position(|of| of == due)?;
@@ -144,7 +145,7 @@ impl ClientWatches {
             WatchMode::Persistent => at == path,
             WatchMode::Recursive => covers(at, path),
         });
-        // Who hears of a deletion by either table hears of it once.
+        // A deletion fires one event even if both tables have a watch.
         if *change == Change::Deleted {
             told |= self.uses_up(path, true);
         }
@@ -163,7 +164,7 @@ impl ClientWatches {
         }
     }
 
-    /// Takes out the one-shot watches that fire, if there are any.
+    /// Removes the one-shot watches that fire. Returns whether there were any.
     fn uses_up(&mut self, path: &str, of_children: bool) -> bool {
         let before = self.once.len();
         self.once.retain(|watch| watch.path != path || watch.of_children != of_children);
@@ -180,12 +181,12 @@ impl ClientWatches {
         self.lasting.retain(|(at, mode)| at != path || !kind.is_of_lasting(*mode));
     }
 
-    /// Paths of one-shot watches, each once.
+    /// The paths of the one-shot watches for which `of` is true, each once.
     pub(crate) fn paths(&self, of: impl Fn(&Watch) -> bool) -> BTreeSet<&str> {
         self.once.iter().filter(|watch| of(watch)).map(|watch| &*watch.path).collect()
     }
 
-    /// Paths of watches that stay.
+    /// The paths of the watches with this mode.
     pub(crate) fn lasting_paths(&self, of: WatchMode) -> Vec<&str> {
         self.lasting.iter().filter(|(_, mode)| *mode == of).map(|(path, _)| &**path).collect()
     }
@@ -209,9 +210,9 @@ mod tests {
         Watch { path: path.into(), of_children, for_creation: false }
     }
 
-    /// As `crates/tree/src/watch.rs` has it for a server, and the tests of ZooKeeper for both.
+    /// The same cases as in `crates/tree/src/watch.rs` and in ZooKeeper's own tests.
     #[test]
-    fn a_change_is_told_once_for_each_table() {
+    fn a_change_fires_one_event_for_each_table() {
         let mut both =
             ClientWatches { once: vec![once("/a", false), once("/a", true)], ..ClientWatches::default() };
         both.lasting.insert(("/a".into(), WatchMode::Persistent));

@@ -1,4 +1,4 @@
-//! Requests as a client puts them on the wire.
+//! Encodes requests as a client sends them.
 
 use ostler_proto::{
     acl::{Acl, Perms, write_acls},
@@ -8,12 +8,12 @@ use ostler_proto::{
     request::{MultiHeader, RequestHeader},
 };
 
-/// A request without its number: operation code and body.
+/// A request without its xid: operation code and body.
 #[derive(Debug, Clone)]
 pub(crate) struct WireRequest {
     pub(crate) code: i32,
     pub(crate) body: Vec<u8>,
-    /// Access control lists that it has, and for which paths.
+    /// The ACLs in the request, with their paths.
     pub(crate) acls: Vec<(String, Vec<Acl>)>,
 }
 
@@ -33,7 +33,7 @@ impl WireRequest {
     }
 }
 
-/// A znode to be created; the methods say how it differs from an empty, persistent, open one.
+/// A create request. The default is an empty persistent znode that everybody may change.
 #[derive(Debug, Clone)]
 pub(crate) struct CreateRequest {
     op: Op,
@@ -198,7 +198,7 @@ pub(crate) fn close_session() -> WireRequest {
     WireRequest::new(Op::CloseSession, |_| ())
 }
 
-/// An operation that nobody knows.
+/// A request with an unknown operation code.
 pub(crate) fn unknown() -> WireRequest {
     WireRequest { code: 77, body: Vec::new(), acls: Vec::new() }
 }
@@ -228,7 +228,7 @@ pub(crate) fn check_watches(path: &str, kind: i32) -> WireRequest {
     path_version(Op::CheckWatches, path, kind)
 }
 
-/// A change of the ensemble: servers that come, as their lines, and ids of those that go.
+/// A reconfiguration: configuration lines of servers that join, and ids of servers that leave.
 pub(crate) fn reconfig(joining: Option<&str>, leaving: Option<&str>) -> WireRequest {
     WireRequest::new(Op::Reconfig, |out| {
         for list in [joining, leaving, None] {
@@ -241,7 +241,7 @@ pub(crate) fn reconfig(joining: Option<&str>, leaving: Option<&str>) -> WireRequ
     })
 }
 
-/// A change of the ensemble: the whole list of what it is to be.
+/// A reconfiguration by the whole list of servers.
 pub(crate) fn reconfig_as_a_whole(list: &str) -> WireRequest {
     WireRequest::new(Op::Reconfig, |out| {
         out.buffer(None);
@@ -251,7 +251,7 @@ pub(crate) fn reconfig_as_a_whole(list: &str) -> WireRequest {
     })
 }
 
-/// What a client watches, after it has reconnected.
+/// The paths that a client watches, for `setWatches` after a reconnect.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WatchedPaths<'a> {
     pub(crate) data: &'a [&'a str],
@@ -261,7 +261,7 @@ pub(crate) struct WatchedPaths<'a> {
     pub(crate) recursive: &'a [&'a str],
 }
 
-/// setWatches with the last zxid that the client has seen: of one-shot watches alone.
+/// setWatches with the last zxid that the client has seen. It has one-shot watches only.
 pub(crate) fn set_one_shot_watches(seen: i64, watched: &WatchedPaths<'_>) -> WireRequest {
     WireRequest::new(Op::SetWatches, |out| {
         out.i64(seen);

@@ -1,4 +1,4 @@
-//! Time, and what happens in it.
+//! The simulated world: its servers, clients and network, virtual time, and the handling of events.
 
 use crate::{
     agenda::Agenda,
@@ -36,11 +36,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) const TICK_MS: u64 = 100;
 const START_MS: u64 = 1_000;
-/// How long it takes to read a log, usually.
+/// The usual time to read a log for a learner: shortest and longest, ms.
 pub(crate) const LOG_MS: (u64, u64) = (1, 200);
-/// More events in one millisecond are a loop.
+/// More events than this in one millisecond are an endless loop.
 const AT_ONCE_MAX: u64 = 1_000_000;
-/// Events to come: some hundreds are usual.
+/// The most events that may be pending; some hundreds are usual.
 const PENDING_MAX: usize = 200_000;
 
 #[derive(Debug)]
@@ -89,7 +89,7 @@ pub(crate) enum Event {
         life: u64,
         link: LinkId,
     },
-    /// A part of a tree has gone, or come.
+    /// A part of a tree was sent or received.
     TreeMoves {
         id: i64,
         life: u64,
@@ -99,13 +99,13 @@ pub(crate) enum Event {
     ConnGone {
         conn: ostler_server_core::ConnId,
     },
-    /// A process may run again.
+    /// A pause ends.
     Resume {
         id: i64,
         life: u64,
     },
     Contender(usize),
-    /// A contender's call reaches a port.
+    /// A contender's connection attempt reaches a server.
     ContenderCalls {
         contender: usize,
         call: u64,
@@ -118,69 +118,69 @@ pub(crate) enum Event {
 /// A member, up or down.
 pub(crate) struct Node {
     pub(crate) server: Option<Server>,
-    /// The number of its process: what was meant for an earlier one is lost.
+    /// The number of its starts. Events for an earlier process are dropped.
     pub(crate) life: u64,
     pub(crate) disk: MemberDisk,
     pub(crate) clock: Clock,
-    /// Nothing on its disk is right; servers of other makes always think so.
+    /// The server may start with an empty disk (`may_start_empty`), as servers of other makes always do.
     pub(crate) new_here: bool,
-    /// What it will have on disk once all acts are done.
+    /// The transactions on its disk once all queued operations are done.
     pub(crate) history: History,
-    /// What is in the tree that comes next.
+    /// The transactions in the tree that it is receiving.
     pub(crate) incoming: Option<History>,
     pub(crate) paused_until: u64,
-    /// What it finds when it runs again.
+    /// Events that came while it was paused.
     missed: Vec<Event>,
-    /// How long a sync may take.
+    /// The longest time of a sync, ms.
     pub(crate) sync_ms: u64,
     pub(crate) syncing: bool,
     pub(crate) wake: Option<u64>,
-    /// Found to be right so far.
+    /// The last zxid at which its tree was checked.
     pub(crate) checked: Zxid,
     pub(crate) signs: SignsOfLife,
 }
 
-/// What a seed decides once.
+/// The parameters of a run that a seed decides.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape {
     pub(crate) voters: i64,
     pub(crate) observers: i64,
     pub(crate) clients: usize,
-    /// Processes that want the same locks and leaderships.
+    /// The number of processes that compete for locks and leaderships.
     pub(crate) contenders: usize,
-    /// Committed records that a leader keeps in memory.
+    /// The number of committed records that a leader keeps in memory.
     pub(crate) history: usize,
     pub(crate) snapshot_txns: u64,
     pub(crate) epoch: EpochLength,
     pub(crate) observing: ObserverOptions,
-    /// The longest that a client thinks.
+    /// The longest pause of a client between requests.
     pub(crate) pace_ms: u64,
     pub(crate) local: LocalSessions,
     pub(crate) read_only_after_ms: Option<u64>,
     /// How long a server waits for each step until an epoch begins (`initLimit`).
     pub(crate) init_ms: u64,
-    /// For how long a leader or a follower that hears nothing of the other goes on (`syncLimit`).
+    /// How long a leader or a follower goes on without a packet from the other (`syncLimit`).
     pub(crate) sync_limit_ms: u64,
-    /// How far ahead of the log's end space is reserved, bytes.
+    /// The space that is reserved beyond the log's end, bytes.
     pub(crate) prealloc_bytes: u64,
-    /// Whether the ensemble may be changed while it works.
+    /// Whether reconfigurations are allowed.
     pub(crate) reconfig: bool,
-    /// How long it takes to read the log for a learner: at least, at most.
+    /// The time to read the log for a learner: shortest and longest, ms.
     pub(crate) log_ms: (u64, u64),
-    /// How long a tree is on its way.
+    /// The time that a tree takes to arrive: shortest and longest, ms.
     pub(crate) tree_ms: (u64, u64),
-    /// Clients ask for another timeout when they come back.
+    /// Clients ask for another timeout when they reconnect.
     pub(crate) timeouts_change: bool,
-    /// Some of what is written has so many bytes.
+    /// The size of the data of some writes, bytes; 0 for none.
     pub(crate) large_bytes: usize,
-    /// Clients are slow to take what they are answered.
+    /// Some clients read replies slowly.
     pub(crate) slow_readers: bool,
-    /// A server that has lost its disk dies while it is brought back, and configurations come as whole lists, with
+    /// A server that has lost its disk may die while it is synchronized, and reconfigurations may be whole lists, with
     /// groups and weights.
     pub(crate) wide: bool,
-    /// At the end nobody writes before all are back.
+    /// At the end no client writes before all servers are back.
     pub(crate) idle_end: bool,
-    /// Somebody names sessions of others, and guesses at their passwords.
+    /// Session thieves ask for the sessions of others and guess the passwords.
     pub(crate) session_thieves: bool,
     /// Session passwords are made with a secret.
     pub(crate) secret: bool,
@@ -196,7 +196,7 @@ impl Shape {
         }
     }
 
-    /// The servers that the ensemble begins with.
+    /// The configuration that the ensemble begins with.
     pub(crate) fn membership(&self) -> Membership {
         let lines = (1..=self.voters + self.observers).map(|id| line(id, id > self.voters) + "\n");
         Membership::parse(&lines.collect::<String>()).unwrap()
@@ -218,27 +218,27 @@ pub(crate) struct World {
     pub(crate) net: Net,
     pub(crate) clients: Vec<Client>,
     pub(crate) truth: Truth,
-    /// The last write that any client knows of.
+    /// The last write that was acknowledged to any client.
     pub(crate) acknowledged: Zxid,
-    /// Nothing bad happens any more.
+    /// No more faults are injected.
     pub(crate) calm: bool,
     /// Clients only keep their sessions.
     pub(crate) quiet: bool,
     pub(crate) quiet_until: u64,
-    /// Clients keep their sessions and read until then, and nobody writes.
+    /// Until this time clients keep their sessions and read, but do not write.
     pub(crate) idle_until: u64,
     pub(crate) tally: BTreeMap<&'static str, u64>,
-    /// Somebody wants to read what happens.
+    /// Whether events are printed.
     pub(crate) traced: bool,
     pub(crate) fingerprint: Fingerprint,
-    /// A server whose disk was spoilt, until it has again what it lost: nothing else goes wrong meanwhile.
+    /// A server whose disk was spoilt, until it has its data again. No other fault is injected meanwhile.
     pub(crate) ailing: Option<i64>,
-    /// The log is never read for a learner, and to find that out takes long.
+    /// A test: the log can never be read for a learner, and the attempt takes long.
     pub(crate) logs_unread: bool,
     pub(crate) contenders: Vec<Contender>,
-    /// Who has held what.
+    /// The holders of each resource.
     pub(crate) turns: HoldingCounts,
-    /// Sessions that an operator has ended. Whoever has one does not know that its time is over.
+    /// Sessions that an operator has ended. Their clients cannot know that yet.
     pub(crate) condemned: BTreeSet<SessionId>,
 }
 
@@ -321,7 +321,7 @@ impl World {
         self.nodes[&id].clock.at(self.now)
     }
 
-    /// A process starts on what the disk has. False if it refuses to.
+    /// Starts a server on its disk. False if the server refuses to start.
     pub(crate) fn boot(&mut self, id: i64) -> bool {
         let (now, shape) = (self.time_of(id), self.shape);
         let seed = self.chance.below(1 << 40);
@@ -417,7 +417,7 @@ impl World {
         self.now = until;
     }
 
-    /// Runs until something is so; false if it takes too long.
+    /// Runs until a condition holds. False if it does not hold within `ms`.
     pub(crate) fn run_until(&mut self, ms: u64, is_so: impl Fn(&World) -> bool) -> bool {
         let until = self.now + ms;
         while self.now < until {
@@ -455,7 +455,7 @@ impl World {
             if !self.lives(process) {
                 return;
             }
-            // A process that does not run finds everything later.
+            // A paused process gets the event when it runs again.
             if self.nodes[&process.0].paused_until > self.now {
                 return self.node(process.0).missed.push(event);
             }
@@ -494,7 +494,7 @@ impl World {
         }
     }
 
-    /// A process runs again, with all that has come meanwhile.
+    /// Ends the pause of a process. It gets all events that came meanwhile.
     pub(crate) fn resume(&mut self, id: i64) {
         let now = self.now;
         let node = self.node(id);
@@ -525,7 +525,7 @@ impl World {
         self.schedule_deadline(id);
     }
 
-    /// Something has come to the end of its lane.
+    /// Handles a parcel that has arrived.
     pub(crate) fn arrived(&mut self, lane: u64, route: Route, to: Option<MemberProcess>, parcel: Parcel) {
         let id = to.map_or(0, |(id, _)| id);
         self.fingerprint.parcel(lane, &parcel);
@@ -580,7 +580,7 @@ impl World {
             }
             (Route::ToServer(conn), Parcel::Request(payload)) => {
                 let request = ClientRequest::decode(&payload).unwrap();
-                // Who says who it is asks for nothing, and does not live by that.
+                // An auth request is no sign of life.
                 if !matches!(request.request, Request::Auth { .. }) {
                     self.client_spoke(id, conn);
                 }
@@ -596,7 +596,7 @@ impl World {
         self.nodes[&id].server.as_ref().and_then(Server::mode)
     }
 
-    /// The member that leads in the latest epoch.
+    /// The member that leads the latest epoch.
     pub(crate) fn leader(&self) -> Option<i64> {
         let leading = |id: &i64| self.mode(*id) == Some(MemberMode::Leader);
         self.nodes.keys().copied().filter(leading).max_by_key(|id| self.epoch_of(*id))
@@ -607,7 +607,7 @@ impl World {
         server.map_or(Epoch::default(), |server| server.tree().last_processed().epoch())
     }
 
-    /// Whether a member has clients that write.
+    /// Whether a member serves clients that write.
     pub(crate) fn serves(&self, id: i64) -> bool {
         self.mode(id).is_some_and(|mode| !matches!(mode, MemberMode::Looking | MemberMode::ReadOnly))
     }
