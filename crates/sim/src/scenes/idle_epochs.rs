@@ -1,4 +1,4 @@
-//! Epochs in which nobody writes: their beginning, a zxid that counts 0, is the last there is.
+//! Epochs without a write: the last zxid is the begin of the epoch, with counter 0.
 
 use super::{
     courses::{master_of, started},
@@ -14,13 +14,13 @@ use ostler_server_core::ensemble::ObserverOptions;
 
 const OBSERVER: i64 = 4;
 
-/// Nobody has a session, so nobody's end is written.
+/// Closes the client's session, so that no end of a session is written later.
 fn leave(world: &mut World, client: usize) {
     assert!(world.answer(client, Intent::Close, wire::close_session()).is_some());
 }
 
-/// A leader brings a follower its tree in an idle epoch, and that brings it to an observer, and dies. The other
-/// follower has all that was ever written, and nothing that says that the epoch has begun.
+/// In an idle epoch a leader sends its tree to a follower, which sends it to an observer and dies. The other follower
+/// has every write, but no record that the epoch has begun.
 #[test]
 fn an_observer_that_has_the_beginning_of_an_idle_epoch_is_served_by_every_follower() {
     for seed in 0..10 {
@@ -68,7 +68,7 @@ fn an_observer_that_has_the_beginning_of_an_idle_epoch_is_served_by_every_follow
     }
 }
 
-/// A client is shown the beginning of an idle epoch by its leader. The followers have all that it has seen.
+/// A leader shows a client the begin of an idle epoch. The followers have every write that the client has seen.
 #[test]
 fn a_client_that_has_seen_the_beginning_of_an_idle_epoch_is_served_by_every_follower() {
     for seed in 0..10 {
@@ -91,7 +91,7 @@ fn a_client_that_has_seen_the_beginning_of_an_idle_epoch_is_served_by_every_foll
         for follower in others(&world, next) {
             assert!(
                 world.come_back(client, follower),
-                "[liveness] seed {seed}: {follower} turns away who has seen {:?}, where nothing is that it lacks",
+                "[liveness] seed {seed}: {follower} refuses a client that has seen {:?}, though it lacks no write",
                 read.zxid
             );
         }

@@ -1,4 +1,4 @@
-//! Servers without a leader that serve those who only read.
+//! Tests of servers without a leader that serve read-only clients.
 
 use crate::{
     client::Intent,
@@ -11,7 +11,7 @@ use ostler_server_core::ensemble::{LocalSessions, MemberMode};
 
 const OBSERVER: i64 = 4;
 
-/// The leader and a follower die. The follower that is left.
+/// Ends the leader and a follower. Returns the follower that is left.
 fn lose_the_quorum(world: &mut World) -> i64 {
     let leader = world.leader().unwrap();
     let other = *others(world, leader).iter().find(|id| **id != OBSERVER).unwrap();
@@ -97,7 +97,7 @@ fn a_session_that_all_servers_know_waits_for_a_leader() {
     }
 }
 
-/// Without local sessions nobody here knows which sessions live, but for those in the tree.
+/// Without local sessions a server without a leader knows only the sessions in its tree.
 #[test]
 fn without_local_sessions_a_password_is_enough() {
     let mut world = three_read_only(4, LocalSessions::Off);

@@ -1,4 +1,4 @@
-//! Courses of events around changes of the ensemble.
+//! Tests of reconfigurations.
 
 use super::{
     courses::started,
@@ -12,7 +12,7 @@ use crate::{
 };
 use ostler_proto::error::ErrorCode;
 
-/// Three who vote and some who observe, a client at the leader, and something written.
+/// Three participants and some observers, a client at the leader, and one write.
 fn three_and(observers: i64, seed: u64) -> (World, i64, usize) {
     let mut world = started(seed, Shape { reconfig: true, observers, ..shape(seed) });
     let leader = world.leader().unwrap();
@@ -21,8 +21,8 @@ fn three_and(observers: i64, seed: u64) -> (World, i64, usize) {
     (world, leader, client)
 }
 
-/// A follower gets the whole tree because the log cannot be read for it, and while that is found out the ensemble
-/// changes: the tree has the change, so the follower has to have it, too.
+/// A follower gets a whole tree because the log cannot be read for it. A reconfiguration commits while the leader finds
+/// that out. The tree has the new configuration, so the follower must have it, too.
 #[test]
 fn a_follower_that_gets_a_tree_late_gets_the_configuration_of_then() {
     for seed in (0..10).map(|seed| 2 * seed) {
@@ -47,7 +47,7 @@ fn a_follower_that_gets_a_tree_late_gets_the_configuration_of_then() {
     }
 }
 
-/// A change that only its leader has is taken back with its record, and never comes into force.
+/// A reconfiguration that only its leader has logged is cut from the log, and never comes into force.
 #[test]
 fn a_change_that_is_taken_back_is_forgotten() {
     for seed in 0..20 {
@@ -55,7 +55,7 @@ fn a_change_that_is_taken_back_is_forgotten() {
         let [near, far] = others(&world, leader);
         let before = world.truth.membership().clone();
         world.isolate(leader, true, true);
-        // To give a vote takes a larger quorum, of which one part is not there where it was not given.
+        // A change that gives a vote needs a larger quorum than one that removes an observer.
         let change = if seed % 3 == 0 {
             wire::reconfig(Some(&voters(&[4])), None)
         } else {
@@ -81,7 +81,7 @@ fn a_change_that_is_taken_back_is_forgotten() {
     }
 }
 
-/// An observer hears of a change when it has committed, also one that comes while it is under way.
+/// An observer applies a reconfiguration only after its commit, even if it joins while the change is under way.
 #[test]
 fn a_change_that_is_under_way_is_not_in_force_for_an_observer_that_comes() {
     for seed in 0..10 {
@@ -103,7 +103,7 @@ fn a_change_that_is_under_way_is_not_in_force_for_an_observer_that_comes() {
     }
 }
 
-/// The file of a change that is in force long since is there again after a loss of power.
+/// The file of an old proposed configuration may be there again after a loss of power.
 #[test]
 fn an_older_configuration_does_not_come_into_force_again() {
     for seed in 0..10 {
@@ -120,8 +120,8 @@ fn an_older_configuration_does_not_come_into_force_again() {
     }
 }
 
-/// Observers do not acknowledge what is proposed. A change that cannot be agreed on without them is refused, for it
-/// would stand in the way of everything after it.
+/// Observers do not acknowledge proposals. A change that cannot commit without them is refused, because it would block
+/// all later proposals.
 #[test]
 fn a_change_that_needs_observers_to_be_agreed_on_is_refused() {
     for seed in 0..4 {

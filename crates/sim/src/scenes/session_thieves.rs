@@ -1,4 +1,4 @@
-//! Strangers at every kind of member. That they disturb nobody is looked at in each step.
+//! Tests of session thieves at every kind of member. Each step checks that no other client notices.
 
 use crate::{
     scenes::{
@@ -10,7 +10,7 @@ use crate::{
 };
 use ostler_server_core::ensemble::{LocalSessions, MemberMode, ObserverOptions};
 
-/// Every session is named at every member, several times: each wrong password is one of a few.
+/// Asks every member for every session, several times, because the wrong password is chosen at random.
 fn session_thieves_come(world: &mut World) {
     let sessions: Vec<_> = world.clients.iter().filter_map(|client| client.session).collect();
     for _ in 0..5 {
@@ -28,7 +28,7 @@ fn conns(world: &World) -> Vec<Option<ostler_server_core::ConnId>> {
 }
 
 #[test]
-fn strangers_disturb_nobody_at_a_leader_a_follower_or_an_observer() {
+fn session_thieves_disturb_no_client_of_a_leader_a_follower_or_an_observer() {
     for local in [LocalSessions::Off, LocalSessions::Fixed, LocalSessions::Upgradeable] {
         for (masters, secret) in [(false, false), (true, false), (true, true)] {
             let observing = ObserverOptions { masters, ..ObserverOptions::default() };
@@ -49,7 +49,7 @@ fn strangers_disturb_nobody_at_a_leader_a_follower_or_an_observer() {
 }
 
 #[test]
-fn strangers_disturb_nobody_at_a_server_without_a_leader() {
+fn session_thieves_disturb_no_client_of_a_server_without_a_leader() {
     for local in [LocalSessions::Off, LocalSessions::Fixed] {
         let mut world = three_read_only(4, local);
         let leader = world.leader().unwrap();
