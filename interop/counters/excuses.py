@@ -1,4 +1,4 @@
-"""The excuses: lines `NAME KIND REASON` of excuses.txt. KIND is one of figures.compare's; NAME begins with `*_` where a
+"""Reads excuses.txt: lines `NAME KIND REASON` that allow a difference. KIND is one of figures.compare's; NAME begins with `*_` where a
 server's number is in front."""
 import os
 

@@ -1,4 +1,4 @@
-"""What moved, of the figures of two ensembles: pure comparison, no servers.
+"""Compares the figures of two ensembles. Starts no servers.
 
 A figure is a line of `mntr`. Lines of one metric belong together: `zk_cnt_election_time` is part `cnt` of
 `election_time`, and a plain counter or gauge has the one part "". Figures of processes that are gone are added to those

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""The same load at an ensemble of Java servers and at one of Ostler's, then each name of `mntr` beside the other.
+"""Runs one load at an ensemble of Java servers and at one of Ostler servers, and compares every name of `mntr`.
 
-Prints a table of the names that moved with Java and not here, that moved here alone, whose lines are others, and whose
-figures are of another order of magnitude: over all servers, and over followers and observers alone, as some count at the
-leader only. Then what `srst` did not reset. Each needs an excuse in excuses.txt, and each excuse has to be needed.
+Prints a table of the names that moved with Java only, that moved with Ostler only, that have other lines, and whose
+figures have another order of magnitude: over all servers, and over followers and observers alone, because some figures
+count at the leader only. Then the figures that `srst` did not reset. Each difference needs an excuse in excuses.txt, and
+each excuse must be needed.
 """
 import os
 import sys

@@ -1,12 +1,12 @@
-//! `cargo xtask mutants`: which changes of the code no test notices (mutation testing, by cargo-mutants).
+//! `cargo xtask mutants`: mutation testing with cargo-mutants. Finds changes of the code that no test notices.
 //!
-//! What decides safety is mutated as a whole, the rest of its crates is sampled. A mutant that survives the tests of its
-//! own crate is tried on the simulator, where that runs its code. What survives both needs a test, or a line in
-//! .cargo/mutants.toml with the reason why it cannot matter.
+//! Code that decides safety is mutated completely; of the other code a sample is. A mutant that survives the tests of
+//! its own crate is tried on the simulator, if the simulator runs that code. A mutant that survives both needs a test,
+//! or a line in .cargo/mutants.toml with the reason why it changes nothing.
 //!
-//! Nearly all mutants of a part are built together, each to be switched on by its number ([`weave`]); those that cannot be
-//! are tried one by one, by cargo-mutants itself. A run goes on where the last one ended: what was caught is not tried again.
-//! `--fresh` forgets that.
+//! Nearly all mutants of a part are built into one program, and are switched on by their numbers ([`weave`]). The
+//! others are built one by one, by cargo-mutants itself. A run does not try mutants again that an earlier run has
+//! caught, unless `--fresh` is given.
 
 mod listed;
 mod one_by_one;
@@ -30,7 +30,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// Mutate the code, and see which mutants no test notices.
+/// Change the code, and report the changes that no test notices.
 ///
 /// Needs cargo-mutants (`cargo install cargo-mutants --locked`). Results are in target/mutants/PART.txt.
 #[derive(Debug, Args)]
@@ -41,30 +41,30 @@ pub(crate) struct MutantsArgs {
     /// Only lines that differ from this commit.
     #[arg(long, value_name = "COMMIT", num_args = 0..=1, default_missing_value = "HEAD")]
     changed: Option<String>,
-    /// Try again what was caught before.
+    /// Try all mutants again, those that were caught before, too.
     #[arg(long)]
     fresh: bool,
-    /// Try none on the simulator, which takes most of the time.
+    /// Do not try mutants on the simulator, which takes most of the time.
     #[arg(long)]
     no_simulator: bool,
-    /// Name the parts and end.
+    /// Print the parts and exit.
     #[arg(long)]
     list: bool,
 }
 
-/// What is mutated together.
+/// Files of one package that are mutated together.
 struct Part {
     name: &'static str,
     package: &'static str,
-    /// All of them if there are none.
+    /// The files to mutate; all files of the package if empty.
     files: &'static [&'static str],
-    /// Not these.
+    /// Files that are left out.
     without: &'static [&'static str],
-    /// One mutant in so many.
+    /// Every n-th mutant is tried.
     one_in: u32,
-    /// The simulator runs this code.
+    /// Whether the simulator runs this code.
     simulated: bool,
-    /// What `cargo test` is told to run. Examples in the docs are left out: each is a program to build.
+    /// Arguments of `cargo test`. Examples in the docs are left out, because each is a program to build.
     tests: &'static [&'static str],
 }
 
@@ -83,7 +83,7 @@ const RECIPES: [&str; 3] =
     ["crates/recipes/src/line_order.rs", "crates/recipes/src/line.rs", "crates/recipes/src/fencing.rs"];
 const SAMPLE: u32 = 20;
 const ALL_TESTS: &[&str] = &["--lib", "--tests"];
-/// Those in which a server is in the same program. The others take minutes.
+/// Tests with a server in the same program. The others take minutes.
 const LINE_TESTS: &[&str] = &["--lib", "--test", "holding"];
 const RECIPES_TESTS: &[&str] = &["--lib", "--test", "holding", "--test", "data"];
 
@@ -111,14 +111,14 @@ const PARTS: [Part; 11] = [
 
 const SIMULATOR: &str = "ostler-sim";
 const SIMULATOR_TESTS: &[&str] = &["--lib"];
-/// What became of a mutant.
+/// The result of trying a mutant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     ByUnits,
     BySimulator,
-    /// It runs under a planted bug only.
+    /// The mutated code runs only with a planted bug.
     Planted,
-    /// It does not compile.
+    /// The mutant does not compile.
     Unviable,
     Left,
 }
@@ -141,14 +141,14 @@ impl Fate {
     }
 }
 
-/// What is known of a part's mutants, in a file that is written as it becomes known.
+/// The results of a part's mutants, in a file that is written after each result.
 struct Fates {
     file: PathBuf,
     known: BTreeMap<String, Fate>,
 }
 
 impl Fates {
-    /// What was left before is tried again.
+    /// Reads the file. Mutants that were left are tried again; with `fresh` all are.
     fn open(file: PathBuf, fresh: bool) -> Fates {
         let text = if fresh { String::new() } else { fs::read_to_string(&file).unwrap_or_default() };
         let one = |line: &str| {
@@ -170,7 +170,7 @@ impl Fates {
     }
 }
 
-/// Where mutants of a checkout are tried.
+/// The state of a run.
 struct Workplace<'a> {
     checkout: &'a Path,
     results: PathBuf,
@@ -179,7 +179,7 @@ struct Workplace<'a> {
     simulator: bool,
 }
 
-/// Whether no mutant survived.
+/// Tries all chosen parts. Returns whether no mutant survived.
 pub(crate) fn run(args: &MutantsArgs, checkout: &Path) -> Result<bool> {
     let parts: Vec<&Part> = PARTS.iter().filter(|part| is_chosen(part, &args.only)).collect();
     if let Some(unknown) = args.only.iter().find(|name| PARTS.iter().all(|part| part.name != **name)) {
@@ -250,7 +250,8 @@ fn write_diff(checkout: &Path, results: &Path, commit: &str) -> Result<PathBuf> 
 }
 
 impl Workplace<'_> {
-    /// How many are equal by a reason of .cargo/mutants.toml, and what became of the others.
+    /// Tries a part. Returns the number of mutants that .cargo/mutants.toml declares equal, and the results of the
+    /// others.
     fn try_part(&self, part: &Part) -> Result<(usize, BTreeMap<String, Fate>)> {
         let all = listed::list(self.command(part, true))?;
         let equal = listed::list(self.command(part, false))?.len() - all.len();
@@ -309,7 +310,7 @@ impl Workplace<'_> {
         })
     }
 
-    /// With a program for each, by cargo-mutants itself.
+    /// Builds a program for each mutant, by cargo-mutants itself.
     fn try_one_by_one(&self, tries: &OneByOne<'_>, mutants: &[&Mutant], fates: &Mutex<Fates>) -> Result<()> {
         let set_all = |names: &[String], fate| names.iter().try_for_each(|name| lock(fates).set(name, fate));
         let names: Vec<&str> = mutants.iter().map(|mutant| &*mutant.name).collect();
@@ -324,7 +325,7 @@ impl Workplace<'_> {
         Ok(())
     }
 
-    /// All mutants of a part, or those that .cargo/mutants.toml does not call equal.
+    /// A cargo-mutants command for all mutants of a part, or for those that .cargo/mutants.toml does not declare equal.
     fn command(&self, part: &Part, by_configuration: bool) -> Command {
         let mut command = Command::new("cargo");
         command.current_dir(self.checkout).args(["mutants", "--package", part.package]);
@@ -345,7 +346,7 @@ impl Workplace<'_> {
     }
 }
 
-/// A panic elsewhere leaves the fates as they were.
+/// Locks even if another thread has panicked: the results stay valid.
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,16 +1,16 @@
-//! What came of a step, and the line that says so.
+//! The outcome of a step, and the line that reports it.
 
 use crate::tally::Tally;
 use std::time::Duration;
 
-/// What came of a step.
+/// The outcome of a step.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Outcome {
-    /// The tests in it.
+    /// The numbers of its tests.
     pub(crate) tally: Tally,
-    /// A few words behind the name.
+    /// A few words after the step's name.
     pub(crate) reason: String,
-    /// What goes below the line: everything that a failed step printed.
+    /// Text below the line: everything that a failed step has printed.
     pub(crate) details: String,
 }
 
@@ -35,7 +35,7 @@ impl Outcome {
         }
     }
 
-    /// A list of complaints: none is a pass.
+    /// The outcome of a check: it passes if there are no complaints.
     pub(crate) fn of_complaints(complaints: &[String], reason: String) -> Outcome {
         match complaints.len() {
             0 => Outcome::ok(reason),
@@ -44,7 +44,7 @@ impl Outcome {
         }
     }
 
-    /// Where nothing may be left out, what was skipped has failed.
+    /// Counts skipped tests as failed, for CI, where nothing may be skipped.
     pub(crate) fn without_skips(mut self) -> Outcome {
         let skipped = std::mem::take(&mut self.tally.skipped);
         if skipped > 0 {
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_say_the_worst() {
+    fn a_line_begins_with_the_worst_result() {
         let line = |outcome: Outcome| outcome.line("fuzz", Duration::from_millis(2900));
         assert_eq!(line(Outcome::ok("")), "ok fuzz (2 s)");
         assert_eq!(line(Outcome::skipped("no fuzz/run")), "skipped fuzz (2 s) no fuzz/run");

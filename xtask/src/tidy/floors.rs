@@ -1,14 +1,14 @@
-//! The floors of ARCHITECTURE.md: a crate imports only crates of floors below its own.
+//! Checks the floors of ARCHITECTURE.md: a crate imports only crates of floors below its own.
 
 use crate::metadata::{Metadata, Package};
 use anyhow::{Context, Result};
 use std::fs;
 
-/// A crate's place.
+/// A crate and its floor.
 struct Room {
     name: &'static str,
     floor: u8,
-    /// Cannot reach a socket, a file, a clock or a thread.
+    /// Whether the crate is `no_std`, so that it cannot use a socket, a file, a clock or a thread.
     no_std: bool,
 }
 
@@ -32,14 +32,14 @@ const ROOMS: [Room; 16] = [
     room("ostler-zab", 1, true),
     room("ostler-storage", 1, false),
     room("ostler-proto", 0, true),
-    // Runs the tools; knows no crate and is known by none.
+    // Imports no crate of the workspace, and none imports it.
     room("xtask", 0, false),
 ];
 
-/// The one import on the same floor.
+/// The only allowed import on the same floor.
 const SIDEWAYS: (&str, &str) = ("ostler-server", "ostler-console");
 
-/// Below this floor nothing knows of sockets and tasks.
+/// Crates below this floor do not use sockets and tasks.
 const FLOOR_OF_IO: u8 = 4;
 const IO_CRATES: [&str; 4] = ["tokio", "tokio-util", "mio", "socket2"];
 
