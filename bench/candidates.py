@@ -1,4 +1,4 @@
-"""The servers that are compared: how each is started, in a folder of its own, and ended."""
+"""The servers that are compared. Starts and ends each in a folder of its own."""
 import atexit
 import glob
 import json

@@ -4,9 +4,8 @@
     python3 interop/run.py [--server CMD] [--only clients,recipes,kazoo,differential,counters,...] [--quick]
 
 It first lets interop/peers/get fetch what is missing. Then each check ends with one line, `ok|FAILED|skipped NAME
-(seconds) reason`; the output of each check is in target/interop/. Checks whose programs are missing on this machine are skipped; with
-CI=true that is a failure.
-"""
+(seconds) reason`; the output of each check is in target/interop/. Checks whose programs are missing on this machine are
+skipped; with CI=true that is a failure. """
 import argparse
 import os
 import re

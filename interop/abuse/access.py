@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """Long access control lists, many identities and large requests: no other client may wait long for them.
 
-One client sends expensive requests: reads behind lists of 40,000 entries with as many identities as a connection
-may have, behind 24,000 networks, setWatches and multiReads of tens of thousands of paths, counts of the whole tree, long
-lists of children and of ephemerals, the end of a session that has many. Meanwhile another
-client reads one znode again and again; the result is its longest wait. --beside runs the same against another server.
-"""
+One client sends expensive requests: reads behind lists of 40,000 entries with as many identities as a connection may
+have, behind 24,000 networks, setWatches and multiReads of tens of thousands of paths, counts of the whole tree, long
+lists of children and of ephemerals, the end of a session that has many. Meanwhile another client reads one znode again
+and again; the result is its longest wait. --beside runs the same against another server. """
 import os
 import struct
 import sys

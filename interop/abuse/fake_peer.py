@@ -76,8 +76,8 @@ def votes(member, claimed, said, source, backs=None, every=0.05):
 
 
 def learner(member, claimed, source, is_whole):
-    """Connects to a leader as a follower. If `is_whole`, it acknowledges the history and answers pings. Otherwise it only
-    sends its first packet."""
+    """Connects to a leader as a follower. If `is_whole`, it acknowledges the history and answers pings. Otherwise it
+    only sends its first packet."""
 
     def act(is_over):
         with dial(member.port + 1, source) as s:

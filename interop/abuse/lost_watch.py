@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A client that watches a znode gets 90 MB of answers at once, and the znode changes meanwhile: the client gets the event.
+"""A client that watches a znode gets 90 MB of answers at once, and the znode changes meanwhile: the client gets the
+event.
 
 The client reads all the time. It pipelines a write, 90 getData of 1 MB and another write; between the two writes
 another client changes the watched znode, and a third one writes all the time so that all three are synced together.

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Session thieves: a client tries to take over the sessions of others, at a standalone server and at an ensemble of three.
+"""Session thieves: a client tries to take over the sessions of others, at a standalone server and at an ensemble of
+three.
 
     python3 interop/abuse/sessions.py [--server CMD] [--port N] [--secret]
 
@@ -116,7 +117,8 @@ def read_off(ports):
 
 
 def named(ports):
-    """The number of owners that lose their connection when a thief names their sessions with wrong passwords at every server."""
+    """The number of owners that lose their connection when a thief names their sessions with wrong passwords at every
+    server."""
     owners = Owners(ports, "named")
     for session in owners.sessions:
         for port in ports:

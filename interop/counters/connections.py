@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Sends one request after the other to a standalone Java server and to Ostler, and compares the line of `cons` after each.
+"""Sends one request after the other to a standalone Java server and to Ostler, and compares the line of `cons` after
+each.
 
-Compares the figures of the line except times: packets received and sent, the last operation, xid and zxid. Also compares
-the packets received and sent in `srvr`. Figures that grow are compared by their growth.
-"""
+Compares the figures of the line except times: packets received and sent, the last operation, xid and zxid. Also
+compares the packets received and sent in `srvr`. Figures that grow are compared by their growth. """
 import os
 import re
 import struct

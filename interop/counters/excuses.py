@@ -1,5 +1,5 @@
-"""Reads excuses.txt: lines `NAME KIND REASON` that allow a difference. KIND is one of figures.compare's; NAME begins with `*_` where a
-server's number is in front."""
+"""Reads excuses.txt: lines `NAME KIND REASON` that allow a difference. KIND is one of figures.compare's; NAME begins
+with `*_` where a server's number is in front."""
 import os
 
 from rig.outcome import expect

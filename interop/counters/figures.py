@@ -90,9 +90,8 @@ def too_fast(name, moved):
 
 
 def compare(java, ours, role=None):
-    """What differs, by metric: `still` moved in Java only, `alone` here only, `lines` has not Java's lines, `size` is of
-    another order of magnitude. One finding a metric: the first of these that fits.
-    """
+    """What differs, by metric: `still` moved in Java only, `alone` here only, `lines` has not Java's lines, `size` is
+    of another order of magnitude. One finding a metric: the first of these that fits. """
     findings = []
     for name in sorted(java.names() | ours.names()):
         kind, text = _difference(name, java, ours)

@@ -276,7 +276,8 @@ class Ensemble:
         self.cluster.wait_quorum()
 
     def _truncated(self):
-        """Only the leader has logged a proposal. The others elect a new leader; the old one comes back and must cut its log."""
+        """Only the leader has logged a proposal. The others elect a new leader; the old one comes back and must cut its
+        log."""
         leader = self._leader()
         session = Session(leader.port, 30000)
         others = [member for member in self.cluster.running() if member is not leader]

@@ -3,9 +3,8 @@
 
 Prints a table of the names that moved with Java only, that moved with Ostler only, that have other lines, and whose
 figures have another order of magnitude: over all servers, and over followers and observers alone, because some figures
-count at the leader only. Then the figures that `srst` did not reset. Each difference needs an excuse in excuses.txt, and
-each excuse must be needed.
-"""
+count at the leader only. Then the figures that `srst` did not reset. Each difference needs an excuse in excuses.txt,
+and each excuse must be needed. """
 import os
 import sys
 

@@ -185,8 +185,8 @@ class Lockstep:
                 slot.detach()
 
     def _until_level(self, side, connection, ping):
-        """All events, and the answer. Java's threads may answer a sync while another client's transaction before it is still
-        being applied: it is asked again until the client's server has all that was answered."""
+        """All events, and the answer. Java's threads may answer a sync while another client's transaction before it is
+        still being applied: it is asked again until the client's server has all that was answered."""
         events, until = [], time.monotonic() + PATIENCE
         while True:
             *before, last = self._collect(connection, ping, False)
@@ -316,8 +316,8 @@ class Lockstep:
         self.burst(slot, [Request("ping", b"", xid=protocol.PING_XID)], counted=False)
 
     def lost(self, slot):
-        """Both servers refused a session that should live: after an earlier difference, or after a stall of this machine
-        that was longer than the shortest session timeout."""
+        """Both servers refused a session that should live: after an earlier difference, or after a stall of this
+        machine that was longer than the shortest session timeout."""
         if not self.keep_going:
             raise Different("SESSION LOST  seed %d, request %d: both servers refuse to resume session %s; did it expire?"
                             % (self.seed, self.sent, slot.number))

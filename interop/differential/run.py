@@ -201,7 +201,8 @@ class Run:
             self._burst(super_slot, [Request("create", protocol.create(path, b"", OPEN, 0), fields)])
 
     def _open_what_java_forgets(self):
-        """Opens the nodes whose ACL names an id with characters beyond U+FFFF, which Java cannot read in its own files."""
+        """Opens the nodes whose ACL names an id with characters beyond U+FFFF, which Java cannot read in its own
+        files."""
         slot, tree = self.slots[0], dump(self.sides[0], self.slots[0].connections[0])
         for path, fields in tree.items():
             if any("\ufffd\ufffd" in entry.id for entry in dict(fields).get("acl") or ()):

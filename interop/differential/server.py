@@ -72,8 +72,8 @@ class Server:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
     def wait_until_serving(self, seconds=150):
-        """Asks `srvr` until it is answered with a mode; a Java server that is still starting may leave a client hanging,
-        and one that has missed the others' votes sends its own again only after up to a minute."""
+        """Asks `srvr` until it is answered with a mode; a Java server that is still starting may leave a client
+        hanging, and one that has missed the others' votes sends its own again only after up to a minute."""
         until = time.monotonic() + seconds
         while time.monotonic() < until and self.process.poll() is None:
             if b"Mode:" in self._srvr():

@@ -1,4 +1,4 @@
-"""Steps that are about connections and sessions: connect, leave, come back, and the ways to get it wrong."""
+"""Steps with connections and sessions: connect, disconnect, reconnect, and invalid handshakes."""
 import protocol
 from connection import Connection, Silent
 from lockstep import CLOSED, LONG_TIMEOUT, SILENT

@@ -1,4 +1,4 @@
-"""Clients that keep many writes in flight, and that know after a crash what the tree may look like.
+"""Clients that keep many writes in flight, and know after a crash which trees are allowed.
 
 A client's writes are applied in the order sent, so after a crash its part of the tree is what some prefix of its
 writes makes: at least all that were acknowledged, at most all that were sent. That covers every promise at once:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Curator's recipes and Ostler's for one path: two processes of each contend, and are killed by turns.
+"""Curator's and Ostler's recipes compete for one path: two processes of each, which are killed by turns.
 
-Whoever holds says so in the transaction that checks that it does (crates/recipes/examples/contend.rs, Contend.java), so
-that the server's history tells of any two at a time. Every second pair of kills waits until the victim holds.
+A holder writes a mark in the transaction that checks that it holds (crates/recipes/examples/contend.rs, Contend.java).
+So the server's history shows if two processes held at a time. Every second pair of kills waits until the victim holds.
 
-    contend.py [--server CMD] [--size N] [--hand-overs N] [--kill-every N] [--recipes mutex,latch,...] [--together] [--quick]
-"""
+    contend.py [--server CMD] [--size N] [--hand-overs N] [--kill-every N] [--recipes mutex,latch,...] [--together]
+    [--quick] """
 import os
 import sys
 import time

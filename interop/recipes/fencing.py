@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A holder that was paused writes in vain: stopped (SIGSTOP) for longer than its session lasts, until another one holds.
+"""Writes of a paused holder are refused: it is stopped (SIGSTOP) for longer than its session lasts, until another one
+holds.
 
 Two processes (crates/recipes/examples/fenced.rs) write all the time; the one that holds is stopped, and when it goes on
 it writes at once: through its guard, and in its next session with the same check. Both must be refused, and in the

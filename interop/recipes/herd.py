@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What a hand-over costs among many contenders: watch events and requests, in the fair election and in the unfair one.
+"""Counts watch events and requests of a hand-over among many contenders, in the fair election and in the unfair one.
 
-The fair one (LeaderLatch) must cost the same however many contend, and one event; the unfair one tells everybody. Counted
-by the clients and by the server, see crates/recipes/examples/herd.rs.
+The fair election (LeaderLatch) must cost one event and the same number of requests for any number of contenders. The
+unfair one notifies all contenders. Clients and server count, see crates/recipes/examples/herd.rs.
 
     herd.py [--server CMD] [--sizes 10,100,1000] [--hand-overs N] [--unfair-hand-overs N] [--quick]
 """

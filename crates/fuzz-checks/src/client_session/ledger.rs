@@ -80,7 +80,10 @@ impl Ledger {
         self.sent(&effects.bytes);
         assert!(self.last_zxid <= session.last_zxid(), "the last zxid goes back");
         self.last_zxid = session.last_zxid();
-        assert!(session.watchers() <= self.watching.len(), "the session has watchers that were never registered");
+        assert!(
+            session.watchers() <= self.watching.len(),
+            "the session has watchers that were never registered"
+        );
         assert_eq!(session.next_deadline().is_none(), self.has_ended);
     }
 
@@ -104,7 +107,10 @@ impl Ledger {
             }
             Effect::WatchesEnded(watchers) | Effect::WatchesRemoved(watchers) => {
                 for watcher in watchers {
-                    assert!(self.watching.remove(&watcher).is_some(), "{watcher:?} ends and was not registered");
+                    assert!(
+                        self.watching.remove(&watcher).is_some(),
+                        "{watcher:?} ends and was not registered"
+                    );
                 }
             }
             Effect::Ended { .. } => self.has_ended = true,
