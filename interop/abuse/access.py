@@ -192,8 +192,8 @@ def main():
     longest, what = against(args.server, args.port, "server", args.children)
     for at, cmd in enumerate(filter(None, args.beside.split(","))):
         against(cmd, args.port + 1 + at, os.path.basename(cmd.split()[0]), args.children)
-    expect(longest <= args.most, "somebody waited %.0f ms for an answer: %s" % (longest, what))
-    return "nobody waited longer than %.1f ms (%s)" % (longest, what)
+    expect(longest <= args.most, "the other client waited %.0f ms for an answer: %s" % (longest, what))
+    return "the longest wait was %.1f ms (%s)" % (longest, what)
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ class Neighbour(threading.Thread):
 
 
 def phase(server, owner, paths, fresh):
-    """{figure: value} of forty who ask and do not read."""
+    """{figure: value} while forty clients ask and do not read."""
     neighbour = Neighbour(server.port)
     neighbour.start()
     before = peak = rss_mb(server)

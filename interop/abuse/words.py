@@ -137,7 +137,7 @@ def check():
         print("%d of %d slow readers are connected after %.1f s" % (left, SLOW, after), flush=True)
         expect(server.process.poll() is None, "the server has ended")
         expect(waits[-1] < WAITS_AT_MOST_S, "a write and a read took %.1f s while words were answered" % waits[-1])
-        expect(left == 0, "%d of %d who read nothing are still connected after %.0f s" % (left, SLOW, after))
+        expect(left == 0, "%d of %d slow readers are still connected after %.0f s" % (left, SLOW, after))
         for session in watching:
             session.socket.close()
     return "%d words over %d watches: others wait %.0f ms at most; slow readers gone after %.0f s" % (

@@ -32,6 +32,6 @@ class Excuses:
             if (name, kind) in found:
                 continue
             if kind == "still" and ours.first(name) in ours.moved(name):
-                yield name, kind, "it moves now: %s" % ours.shown(name)
+                yield name, kind, "the figure moves now: %s" % ours.shown(name)
             elif kind != "still":
-                yield name, kind, "it is as in Java now: %s" % ours.shown(name)
+                yield name, kind, "the figure is as in Java now: %s" % ours.shown(name)

@@ -18,8 +18,8 @@ from rig.server import arguments  # noqa: E402
 # Gauges of the moment.
 OF_THE_MOMENT = ("open_file_descriptor_count", "outstanding_requests", "num_alive_connections", "global_sessions", "min_latency")
 
-# Of those who bring learners to a history: which follower the observer asks, and whether that one leads in the end, is
-# chance.
+# Figures of servers that synchronize learners: which follower the observer uses, and whether it leads at the end, is
+# random.
 OF_A_LEARNERS_MASTER = ("diff_count", "inflight_diff_count", "inflight_snap_count", "revalidate_count", "snap_count")
 
 # Of one epoch: Java forgets them whenever the leader changes, so what is left of a role's requests is chance.

@@ -86,7 +86,7 @@ class Probe(threading.Thread):
 def how(leader, offset):
     """How the leader synchronized the last learner, from its log since `offset`."""
     found = SYNC_LINE.findall(COLOURS.sub("", leader.log_text()[offset:]))
-    return found[-1].strip() if found else "not said in its log"
+    return found[-1].strip() if found else "not found in its log"
 
 
 def look(threads):

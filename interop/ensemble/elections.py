@@ -113,7 +113,7 @@ def until(what, there):
 
 
 def told(member):
-    """How often a server that has no leader yet has told its vote."""
+    """How often a server without a leader has sent its vote."""
     try:
         searches = json.loads(four_letter_word(member.port, "elec"))["searches"]
     except OSError:

@@ -67,7 +67,7 @@ def check():
         except (Mismatch, AssertionError, NotServing) as what:
             raise Mismatch("%s: %s" % (peer, what)) from what
         print("%s: %d nodes everywhere (%.1f s)" % (peer, nodes, time.monotonic() - began), flush=True)
-    summary = "%d ensembles: who has lost its data has all of it again, trees equal" % len(peers)
+    summary = "%d ensembles: the server that lost its data has all of it again, trees equal" % len(peers)
     if missing:
         raise Skip("%s; not tried with %s" % (summary, "; ".join(missing)))
     return summary

@@ -145,7 +145,7 @@ async def _forward_all(routes, numbers, control):
 
 
 async def _forward(source, sink, way):
-    """All bytes and then the end. A sink that failed is noticed by whoever reads from that side."""
+    """Copies all bytes and then the end. A failed sink is noticed by the thread that reads from that side."""
     try:
         while data := await source.read(1 << 16):
             await way.wait()

@@ -215,7 +215,7 @@ class Visitor:
         """`session` has written after the visitor's end."""
         present = {"/load/visitor/" + name for name in session.children("/load/visitor")}
         expect(not present & set(self.closed), "nodes of closed sessions: %s" % sorted(present & set(self.closed))[:5])
-        expect(present <= set(self.left), "nodes that nobody made: %s" % sorted(present - set(self.left))[:5])
+        expect(present <= set(self.left), "nodes that no client created: %s" % sorted(present - set(self.left))[:5])
         return present
 
 

@@ -184,7 +184,7 @@ class Trial:
         session.socket.settimeout(20)
         try:
             session._frame()
-            expect(False, "a session that expires got a word")
+            expect(False, "an expired session got an answer")
         except ConnectionLost:
             pass
         took = time.monotonic() - began

@@ -76,7 +76,7 @@ def check():
     failed = []
     for what, left in LEFT.items():
         try:
-            print("left is %s: nobody serves without server 3, %d nodes everywhere with it" % (
+            print("left is %s: no server serves without server 3, %d nodes everywhere with it" % (
                 what, run(args.server, left, args.port)), flush=True)
         except (Mismatch, NotServing, AssertionError) as why:
             print("FAILED, left is %s: %s" % (what, why), flush=True)

@@ -29,7 +29,7 @@ TICK_MS = 300
 KEYS = {**SETTINGS, "tickTime": TICK_MS, "snapCount": 3000, "preAllocSize": 1024, "znode.container.checkIntervalMs": 500}
 HARMS = ["leader", "leader after a follower", "follower", "leader after a follower", "all", "leader"]
 WANDERERS = 2
-# In the log of a Java leader: to whom it sends what.
+# In the log of a Java leader: what it sends to which learner.
 LEARNER = re.compile(r"Synchronizing with Learner sid: (\d+) .*peerLastZxid=(0x[0-9a-f]+)"
                      r"|Sending snapshot last zxid of peer is (0x[0-9a-f]+), zxid of leader is (0x[0-9a-f]+)")
 FIRST_MISMATCH = re.compile(r"First digest mismatch on txn: .{0,200}", re.S)

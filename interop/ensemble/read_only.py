@@ -187,7 +187,7 @@ def check():
         Trial(make, args.port).run()
         Trial(make, args.port, local="false").no_sessions()
         print("%s: readers were served (%.1f s)" % (make, time.monotonic() - began), flush=True)
-    summary = "without a quorum readers read and nobody writes; kazoo, the Java shell and the sessions of before go on with it"
+    summary = "without a quorum clients read and cannot write; kazoo, the Java shell and earlier sessions go on after it"
     if missing:
         raise Skip("%s; not tried with %s" % (summary, "; ".join(missing)))
     return summary

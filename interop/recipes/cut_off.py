@@ -35,7 +35,7 @@ def one_round(cluster, links, words, path, *how):
         holder.wait_for(r"^holds from \d+$")
         others.append(Program(words + ["127.0.0.1:%d" % leader.port, path, str(SESSION_MS)]))
         time.sleep(3 * SESSION_MS / 1000)
-        expect("held until" not in holder.output, "a holder whose servers are all well has lost: " + holder.output)
+        expect("held until" not in holder.output, "a holder lost the lock although all servers work: " + holder.output)
         links.cut_off(follower.number)
         taken = int(others[0].wait_for(r"^holds from (\d+)$").group(1))
         held = int(holder.wait_for(r"^held until (\d+)$", timeout=30).group(1))
@@ -59,11 +59,11 @@ def check():
             links.start()
             cluster.start()
             apart = [one_round(cluster, links, words, "/held/%d" % n) for n in range(rounds)]
-            print("nobody held for %s ms" % ", ".join("%.0f" % -both for both in apart), flush=True)
+            print("no process held for %s ms" % ", ".join("%.0f" % -both for both in apart), flush=True)
             expect(max(apart) < 0, "two believed to hold, for %.0f ms" % max(apart))
             both = one_round(cluster, links, words, "/held/unproven", "unproven")
             expect(both > 0, "a holder that relies on pings was not found out")
-    return "%d times nobody held for %.0f to %.0f ms; by pings alone two did for %.0f ms" % (
+    return "%d times no process held for %.0f to %.0f ms; by pings alone two held for %.0f ms" % (
         rounds, -max(apart), -min(apart), both)
 
 

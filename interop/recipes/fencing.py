@@ -4,7 +4,7 @@ holds.
 
 Two processes (crates/recipes/examples/fenced.rs) write all the time; the one that holds is stopped, and when it goes on
 it writes at once: through its guard, and in its next session with the same check. Both must be refused, and in the
-journal nobody may have written after a later holder.
+journal no holder may have written after a later one.
 
     fencing.py [--server CMD] [--size N] [--rounds N] [--recipes latch,mutex] [--quick]
 """
@@ -44,7 +44,7 @@ def holder_of(holders):
         first, second = sorted(holders, key=token_of, reverse=True)
         if token_of(first):
             return first, token_of(first), second
-        expect(time.monotonic() < until, "nobody holds: " + holders[0].output[-300:] + holders[1].output[-300:])
+        expect(time.monotonic() < until, "no process holds: " + holders[0].output[-300:] + holders[1].output[-300:])
         time.sleep(0.01)
 
 

@@ -49,7 +49,7 @@ impl Outcome {
         let skipped = std::mem::take(&mut self.tally.skipped);
         if skipped > 0 {
             self.tally.failed += skipped;
-            self.reason = format!("{skipped} skipped, which CI must not: {}", self.reason);
+            self.reason = format!("{skipped} skipped, which is not allowed in CI: {}", self.reason);
         }
         self
     }

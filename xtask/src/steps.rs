@@ -45,18 +45,22 @@ const fn step(name: &'static str, what: &'static str, run: fn(&Runner<'_>, bool)
 
 pub(crate) const STEPS: [Step; 11] = [
     step("fmt", "rustfmt has nothing to change", fmt),
-    step("tidy", "who imports whom, sizes, names and words of files, paths in documents", tidy),
+    step("tidy", "imports between crates, sizes, names and words of files, paths in documents", tidy),
     step("licences", "lock files are current, licences are on the list of deny.toml", licences),
     step("clippy", "clippy and the compiler have no warning, tests and planted bugs included", clippy),
     step("test", "cargo test --workspace", test),
     step("curator", "each bug of Curator's that is planted in the recipes makes its test fail", curator),
     Step { only_in_full: true, ..step("planted", "the simulator finds every bug that is planted", planted) },
-    Step { needs: &[Need::Release], ..step("sim", "the simulator, some hundreds of seeds", sim) },
+    Step { needs: &[Need::Release], ..step("sim", "the simulator runs some hundreds of seeds", sim) },
     step("doc", "the documentation builds without a warning", doc),
-    step("fuzz", "every fuzz target for some seconds (fuzz/run)", fuzz),
+    step("fuzz", "every fuzz target runs for some seconds (fuzz/run)", fuzz),
     Step {
         needs: &[Need::Peers, Need::Release],
-        ..step("interop", "clients, Java ZooKeeper and its files (interop/run.py)", interop)
+        ..step(
+            "interop",
+            "Ostler works with other clients, Java ZooKeeper and its files (interop/run.py)",
+            interop,
+        )
     },
 ];
 

@@ -81,7 +81,7 @@ pub(crate) fn assert_logged(given: &[ExpectedAcl], txn: &Txn<'_>) {
     lists(txn, &mut logged);
     assert!(
         is_logged(given, &logged, set_whole(txn)),
-        "[acl] {given:?} is asked for, and {logged:?} is kept"
+        "[acl] {given:?} was requested, and {logged:?} is logged"
     );
 }
 
@@ -116,7 +116,7 @@ impl RequestedAcls {
         let asked = of.get(&record.header.cxid).map_or(&[][..], |asked| asked);
         assert!(
             asked.iter().any(|given| is_logged(given, &logged, whole)),
-            "[acl] {} has {logged:?}, and {asked:?} was asked for",
+            "[acl] {} has {logged:?}, and {asked:?} was requested",
             record.header.zxid
         );
     }

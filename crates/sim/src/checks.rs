@@ -44,8 +44,8 @@ impl World {
             assert_eq!((reply.zxid, &reply.result), (Some(Zxid::ZERO), &Ok(Body::None)), "[answers]");
             return of.sent.retain(|sent| sent.intent != Intent::Auth);
         }
-        let sent = of.sent.pop_front().expect("only what was asked is answered");
-        let session = of.session.expect("only a session gets answers");
+        let sent = of.sent.pop_front().expect("a reply answers a request");
+        let session = of.session.expect("a connection with replies has a session");
         assert_eq!(reply.xid, sent.xid, "[session order] replies come in the order of the requests");
         let zxid = reply.zxid.expect("every known request has a zxid");
         assert!(zxid >= of.seen, "[zxid back] client {client} was at {} and is at {zxid}", of.seen);
@@ -91,7 +91,7 @@ impl World {
                 }
                 assert!(
                     zxid > sent.floor,
-                    "[linearizable] {sent:?} comes before what was known when it was sent"
+                    "[linearizable] {sent:?} comes before a write that was acknowledged when it was sent"
                 );
                 check_write(truth, zxid, &sent, reply);
                 self.acknowledged = self.acknowledged.max(zxid);
@@ -178,7 +178,7 @@ fn is_refusal(reply: &Reply) -> bool {
 }
 
 fn check_write(truth: &Truth, zxid: Zxid, sent: &SentRequest, reply: &Reply) {
-    let record = truth.record(zxid).expect("what is acknowledged is in the history");
+    let record = truth.record(zxid).expect("an acknowledged write is in the history");
     let record = TxnRecord::read(&record.0).unwrap();
     if reply.result.is_ok() {
         acl_checks::assert_logged(&sent.given, &record.txn);

@@ -355,12 +355,12 @@ impl World {
         }
         assert!(
             !self.truth.ended.contains_key(&session),
-            "[lost first] contender {contender} is told that it holds {resource:?} with {token:#x}, and {session:?} was ended"
+            "[lost first] contender {contender} holds {resource:?} with {token:#x}, and {session:?} has ended"
         );
         let last = self.turns.token(resource);
         assert!(
             token >= last,
-            "[one holder] contender {contender} is told that it holds {resource:?} with {token:#x}, after {last:#x}"
+            "[one holder] contender {contender} holds {resource:?} with {token:#x}, after {last:#x}"
         );
         true
     }
@@ -387,7 +387,7 @@ impl World {
         let all = self.run_until(TURN_MS, |world| waits(world) == 0);
         assert!(
             all,
-            "[liveness] nobody gets one of {resources:?}, which were had {before:?} times, in {TURN_MS} ms"
+            "[liveness] no contender gets one of {resources:?}, held {before:?} times before, in {TURN_MS} ms"
         );
     }
 
@@ -407,10 +407,10 @@ impl World {
         }
         controls(self).iter().for_each(|control| control.stop());
         let done = self.run_until(END_MS, |world| processes(world).iter().all(|(done, _)| *done));
-        assert!(done, "[liveness] a contender that is told to stop does not come to an end");
+        assert!(done, "[liveness] a contender that is asked to stop does not stop");
         self.run_until(TIMEOUT_MS + 2_000, |world| world.left_behind().is_empty());
         let left = self.left_behind();
-        assert!(left.is_empty(), "[orphans] nobody holds anything or waits for it, and there are {left:?}");
+        assert!(left.is_empty(), "[orphans] all contenders have stopped, and {left:?} are left");
         controls(self).iter().for_each(|control| control.close());
         let closed = self.run_until(END_MS, |world| processes(world).iter().all(|(_, closed)| *closed));
         assert!(closed, "[liveness] a contender's client is not closed");

@@ -87,7 +87,7 @@ impl World {
         }
         self.idle_until = 0;
         let modes: Vec<_> = self.ids().into_iter().map(|id| (id, self.mode(id))).collect();
-        assert!(back, "[liveness] nobody leads, or somebody does not follow: {modes:?}");
+        assert!(back, "[liveness] no server leads, or a server does not follow: {modes:?}");
         self.run(2_000);
         self.assert_every_member_takes_a_write();
         self.contenders_have_their_turn();
@@ -167,8 +167,8 @@ impl World {
             let tree = node.server.as_ref().unwrap().tree();
             let sessions: BTreeSet<_> = tree.sessions().map(|(session, _)| session).collect();
             let all: BTreeSet<_> = sessions.union(&local).copied().collect();
-            assert_eq!(all, live, "[sessions] sessions that have clients live, and no others");
-            assert!(sessions.is_disjoint(&local), "a session is known to all or to one");
+            assert_eq!(all, live, "[sessions] exactly the sessions with clients are alive");
+            assert!(sessions.is_disjoint(&local), "a session is both global and local");
             for (owner, paths) in tree.ephemerals_by_session() {
                 assert!(live.contains(&owner), "[ephemerals] {paths:?} outlive their session");
             }
@@ -230,7 +230,10 @@ impl World {
             let (on_disk, history) = self.node(id).disk.look();
             self.truth.applied(id, &on_disk, &history);
             self.truth.model.assert_is(id, &on_disk);
-            assert!(on_disk.last_processed() >= last, "[durable] {id} has all but not on disk");
+            assert!(
+                on_disk.last_processed() >= last,
+                "[durable] {id} has everything in memory but not on disk"
+            );
         }
     }
 }

@@ -101,7 +101,7 @@ impl Model {
     fn create(&mut self, header: &TxnHeader, create: &CreateTxn<'_>, happened: &mut Vec<ModelChange>) {
         let path = create.path.to_string();
         let above = self.nodes.get_mut(parent(&path));
-        let above = above.unwrap_or_else(|| panic!("[history] {path} is created below nothing"));
+        let above = above.unwrap_or_else(|| panic!("[history] {path} is created without a parent"));
         if let Some(number) = number_of(&path) {
             // As upstream: no number comes twice, and later ones are higher, even after deletions.
             assert_eq!(number, above.births, "[sequence] {path} does not count all children before it");
@@ -124,7 +124,7 @@ impl Model {
         if create.ephemeral {
             assert!(
                 self.sessions.contains_key(&header.session),
-                "[ephemerals] {path} is created by a session that is over"
+                "[ephemerals] {path} is created by a session that has ended"
             );
         }
         let before = self.nodes.insert(path.clone(), node);
@@ -209,7 +209,11 @@ impl Model {
             assert_eq!(owned, node.owner != SessionId::NONE, "[ephemerals] {path} at {who}");
         }
         let own = 1 + tree.count_below(OWN);
-        assert_eq!(tree.node_count(), self.nodes.len() + own, "[tree] {who} has znodes that nobody made");
+        assert_eq!(
+            tree.node_count(),
+            self.nodes.len() + own,
+            "[tree] {who} has znodes that no transaction created"
+        );
         assert!(tree.sessions().eq(self.sessions.iter().map(|(id, ms)| (*id, *ms))), "[sessions] at {who}");
     }
 }

@@ -127,7 +127,10 @@ impl World {
                     now - last
                 );
                 let unread = self.has_unread(id, session) && !signs.condemned.contains(&session);
-                assert!(!unread, "[session early] {id} ends {session} and has not read what came of it");
+                assert!(
+                    !unread,
+                    "[session early] {id} ends {session} and has not read a packet of its client"
+                );
             }
             _ => {}
         }

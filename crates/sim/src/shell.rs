@@ -43,7 +43,7 @@ impl World {
         assert_eq!(
             server.tree().digest_mismatches(),
             0,
-            "[digest] the tree of {id} is what its leader predicted"
+            "[digest] the tree of {id} differs from its leader's digest"
         );
         let mode = server.mode();
         if before != mode {
@@ -166,7 +166,11 @@ impl World {
         match effect {
             Effect::Connected { conn, response } => {
                 let read_only = self.mode(id) == Some(MemberMode::ReadOnly);
-                assert_eq!(response.read_only, Some(read_only), "[read-only] {id} says what it is");
+                assert_eq!(
+                    response.read_only,
+                    Some(read_only),
+                    "[read-only] {id} reports its mode in the handshake"
+                );
                 if read_only {
                     let proven = self.check_read_only_tree(id);
                     self.net.conns.get_mut(&conn).unwrap().shown = Some(proven);

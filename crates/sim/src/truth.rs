@@ -147,7 +147,7 @@ impl Truth {
     /// Notes a logged record: no two transactions may have one zxid.
     pub(crate) fn propose(&mut self, zxid: Zxid, record: &Record) {
         let known = self.proposed.entry(zxid).or_insert_with(|| record.clone());
-        assert_eq!(known, record, "[zxid order] {zxid} is two transactions");
+        assert_eq!(known, record, "[zxid order] two transactions have {zxid}");
     }
 
     pub(crate) fn proposal(&self, zxid: Zxid) -> Record {
@@ -176,7 +176,7 @@ impl Truth {
         let read = TxnRecord::read(&record.0).unwrap();
         assert_eq!(read.header.zxid, zxid);
         self.tree.apply(&read, &mut Vec::new());
-        assert_eq!(self.tree.digest_mismatches(), 0, "[digest] {zxid} does what its leader predicted");
+        assert_eq!(self.tree.digest_mismatches(), 0, "[digest] {zxid} does not give its leader's digest");
         let happened = self.model.apply(&read);
         let sessions = self.model.sessions.iter().map(|(id, ms)| (*id, *ms)).collect();
         self.trees.insert(zxid, (self.tree.digest(), sessions));
@@ -216,7 +216,7 @@ impl Truth {
         if !failed {
             assert!(
                 !self.ended.contains_key(&session),
-                "[sessions] {} is of a session that is over",
+                "[sessions] {} is of a session that has ended",
                 record.header.zxid
             );
         }

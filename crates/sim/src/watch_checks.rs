@@ -16,15 +16,18 @@ use std::collections::BTreeSet;
 
 impl World {
     pub(crate) fn client_notified(&mut self, client: usize, zxid: Option<Zxid>, kind: EventType, path: &str) {
-        self.trace(|| format!("client {client} is told that {path} changed: {kind:?} at {zxid:?}"));
+        self.trace(|| format!("client {client} gets an event of {path}: {kind:?} at {zxid:?}"));
         let (truth, of) = (&self.truth, &mut self.clients[client]);
         let again = of.sent.front().is_some_and(|sent| sent.intent == Intent::SetWatches);
         let Some(zxid) = zxid else {
-            assert!(again, "[watch] {path} changed, and nobody knows when");
+            assert!(again, "[watch] an event of {path} has no zxid");
             of.caught_up.push((path.to_owned(), kind));
             return;
         };
-        assert!(!again, "[watch late] {path} changed at {zxid} before what was missed was told");
+        assert!(
+            !again,
+            "[watch late] the event of {path} at {zxid} comes before the events of missed changes"
+        );
         assert!(
             zxid > of.seen,
             "[watch late] {path} changed at {zxid}, and the client was at {} before",
@@ -32,26 +35,21 @@ impl World {
         );
         assert!(
             zxid >= of.told,
-            "[watch order] {path} changed at {zxid}, and client {client} was told of {} before",
+            "[watch order] {path} changed at {zxid}, and client {client} has got an event of {} before",
             of.told
         );
         of.told = zxid;
         assert!(truth.changed_at(path, zxid), "[watch] {path} did not change at {zxid}");
         let due = DueEvent { zxid, kind, path: path.to_owned() };
         let before = of.watching.first_due_before(truth, zxid);
-        assert!(
-            before.is_none(),
-            "[watch late] client {client} is told of {due:?}, and not yet of {before:?}"
-        );
+        assert!(before.is_none(), "[watch late] client {client} gets {due:?}, and has not got {before:?}");
         let place = of.watching.take_due(truth, &due);
         let place = place.unwrap_or_else(|| {
-            panic!(
-                "[watch twice] client {client} is told of {due:?}, and has heard of it or does not watch it"
-            )
+            panic!("[watch twice] client {client} gets {due:?}, which is not due, or comes again")
         });
         assert_eq!(
             place, 0,
-            "[watch order] client {client} is told of {due:?} before what comes first in it"
+            "[watch order] client {client} gets {due:?} before an earlier event of the same transaction"
         );
         self.count("event");
     }
@@ -59,10 +57,7 @@ impl World {
     /// Checks that a client has got all its events before it is shown a transaction.
     pub(crate) fn check_told_first(&mut self, client: usize, zxid: Zxid) {
         let untold = self.clients[client].watching.first_due(&self.truth, zxid);
-        assert!(
-            untold.is_none(),
-            "[watch lost] client {client} was not told of {untold:?}, but {zxid} is shown"
-        );
+        assert!(untold.is_none(), "[watch lost] client {client} has not got {untold:?}, and is shown {zxid}");
     }
 
     /// Checks and notes the reply to a request that sets, removes or checks a watch.
@@ -128,7 +123,7 @@ impl World {
         due.sort_unstable();
         told.sort_unstable();
         let twice = told.windows(2).any(|two| two[0] == two[1]) && told.len() > due.len();
-        assert!(!twice, "[watch twice] client {client} was away, and is told of {told:?} instead of {due:?}");
+        assert!(!twice, "[watch twice] client {client} was away, and gets {told:?} instead of {due:?}");
         assert_eq!(told, due, "[watch lost] client {client} was away from {before} to {zxid}");
         of.watching.once.retain(|watch| missed(watch).is_none());
         of.watching.begins_at(truth, zxid);

@@ -349,7 +349,7 @@ impl World {
         let needed = self.truth.before(found.current);
         assert!(
             !found.whole || history.has_all_of(&needed),
-            "[current epoch] server {id} has saved {:?}, and of what was committed before has only {history:?}",
+            "[current epoch] server {id} has saved {:?}, and lacks earlier commits: it has {history:?}",
             found.current
         );
         let node = self.node(id);
@@ -408,8 +408,11 @@ impl World {
         let mut at_once = 0;
         while let Some((at, number, event)) = self.events.next(until) {
             at_once = if at > self.now { 0 } else { at_once + 1 };
-            assert!(at_once < AT_ONCE_MAX, "[progress] things happen without end and time stands still");
-            assert!(self.events.len() < PENDING_MAX, "[progress] messages become more and more");
+            assert!(at_once < AT_ONCE_MAX, "[progress] events come without end and time stands still");
+            assert!(
+                self.events.len() < PENDING_MAX,
+                "[progress] the number of pending events grows without end"
+            );
             self.now = at;
             self.fingerprint.number(at ^ number << 32);
             self.handle(event);
@@ -535,7 +538,7 @@ impl World {
             }
             (Route::Peer { link, to_leader }, Parcel::Packet(bytes)) => {
                 let PacketSplit::Packet(packet, size) = split(&bytes, PACKET_MAX, to_leader) else {
-                    panic!("what was written cannot be read: {bytes:?}");
+                    panic!("a packet that was sent cannot be read: {bytes:?}");
                 };
                 assert_eq!(size, bytes.len());
                 self.trace(|| {
@@ -554,7 +557,10 @@ impl World {
             (Route::Peer { link, .. }, Parcel::Tree { zxid, digest, bytes, history }) => {
                 self.trace(|| format!("server {id} gets a tree of {zxid} on {}", link.0));
                 let (tree, rest) = recovery::read_stream(&bytes[..], zxid, ExtendedTypes::default()).unwrap();
-                assert!(rest.is_empty() && tree.digest() == digest, "[digest] a copy is what was sent");
+                assert!(
+                    rest.is_empty() && tree.digest() == digest,
+                    "[digest] the received tree differs from the sent one"
+                );
                 let tree = Box::new(tree);
                 self.node(id).incoming = Some(history);
                 self.step(id, Input::SnapBegins { link });
@@ -564,7 +570,7 @@ impl World {
                 self.count("part of a packet");
                 assert!(
                     of.is_incomplete(&bytes, to_leader),
-                    "[frames] a part of what was sent is taken for all"
+                    "[frames] a part of a message is taken for a whole message"
                 );
             }
             (Route::Peer { link, .. }, Parcel::Call) => {

@@ -326,7 +326,7 @@ fn a_server_that_has_lost_its_data_does_not_help_to_elect_one_that_lags_behind()
         world.boot(loses);
         for _ in 0..100 {
             world.run(100);
-            assert_eq!(world.leader(), None, "seed {seed}: nobody knows what was committed");
+            assert_eq!(world.leader(), None, "seed {seed}: a server leads and may lack committed writes");
         }
         world.boot(other);
         world.must_come_back();

@@ -19,7 +19,7 @@ pub(super) fn shape(seed: u64) -> Shape {
 
 pub(super) fn play(world: &mut World) {
     at_the_first_start(world);
-    assert!(world.run_until(10_000, World::all_serve), "nobody claims any more that there are data");
+    assert!(world.run_until(10_000, World::all_serve), "all serve after the end of the false votes");
     let away = SERVERS[world.chance.below(3) as usize];
     let backed = SERVERS[world.chance.below(3) as usize];
     as_one_that_is_away(world, away, backed);

@@ -162,7 +162,7 @@ fn a_local_session_comes_back_where_it_is_and_nowhere_else() {
         assert!(world.come_back(client, member));
         let elsewhere = world.ids().into_iter().find(|id| *id != member).unwrap();
         assert!(!world.come_back(client, elsewhere), "a local session moves");
-        assert_eq!(world.clients[client].session, None, "it is told that its session is over");
+        assert_eq!(world.clients[client].session, None, "the server reports that the session has ended");
     }
     world.must_come_back();
 }

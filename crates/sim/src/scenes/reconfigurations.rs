@@ -76,7 +76,11 @@ fn a_change_that_is_taken_back_is_forgotten() {
         assert_eq!(world.truth.membership().lines(), before.lines(), "seed {seed}");
         for id in 1..=4 {
             let active = active_at(&world, id);
-            assert_eq!(active.lines(), before.lines(), "seed {seed}: {id} has what was never agreed on");
+            assert_eq!(
+                active.lines(),
+                before.lines(),
+                "seed {seed}: {id} has a change that was never committed"
+            );
         }
     }
 }
@@ -98,7 +102,7 @@ fn a_change_that_is_under_way_is_not_in_force_for_an_observer_that_comes() {
         assert!(world.run_until(450, |world| world.serves(4)), "seed {seed}: it comes too late");
         world.run(20);
         let active = active_at(&world, 4);
-        assert_eq!(active.lines(), before.lines(), "seed {seed}: nobody has agreed on it");
+        assert_eq!(active.lines(), before.lines(), "seed {seed}: the change is not committed");
         world.must_come_back();
     }
 }
