@@ -7,9 +7,9 @@ use std::{
 };
 
 /// A program that runs beside the steps. When this is dropped it waits for the program's end.
-pub(crate) struct Beside(Option<Child>);
+pub(crate) struct BackgroundProgram(Option<Child>);
 
-impl Drop for Beside {
+impl Drop for BackgroundProgram {
     fn drop(&mut self) {
         if let Some(program) = &mut self.0 {
             let _ = program.wait();
@@ -19,21 +19,21 @@ impl Drop for Beside {
 
 /// Begins to fetch the programs that the interop step needs. Errors are not reported: the step fetches them again,
 /// waits for this program, and reports what is missing.
-pub(crate) fn fetch_peers(checkout: &Path) -> Beside {
+pub(crate) fn fetch_peers(checkout: &Path) -> BackgroundProgram {
     let begin =
         || Runner::new(checkout, "peers").start(Command::new("python3").arg("interop/peers/get")).ok();
-    Beside(is_installed("python3").then(begin).flatten())
+    BackgroundProgram(is_installed("python3").then(begin).flatten())
 }
 
 /// Begins to build the release with low priority. Errors are not reported: the steps build it again, wait for this
 /// build, and report what is wrong.
-pub(crate) fn build_release(checkout: &Path) -> Beside {
+pub(crate) fn build_release(checkout: &Path) -> BackgroundProgram {
     let begin = || {
         let mut command = Command::new("nice");
         command.args(["-n", "19"]).arg(cargo_program()).args(RELEASE);
         Runner::new(checkout, "release").start(&mut command).ok()
     };
-    Beside(is_installed("nice").then(begin).flatten())
+    BackgroundProgram(is_installed("nice").then(begin).flatten())
 }
 
 /// The cargo arguments that build the program for the steps.

@@ -142,7 +142,7 @@ impl World {
                 assert_eq!(reply.result, Err(ErrorCode::NotReadOnly), "{sent:?}");
                 self.count("read-only refusal");
             }
-            Intent::Close if std::mem::take(&mut of.borrowed) => {
+            Intent::Close if std::mem::take(&mut of.has_read_only_session) => {
                 assert_eq!(reply.result, Ok(Body::None));
                 of.session = None;
             }

@@ -75,7 +75,7 @@ pub(crate) struct Client {
     /// The client accepts a server that has no leader (read-only mode).
     pub(crate) reader: bool,
     /// The session was given by a server without a leader, and is not valid at any other server.
-    pub(crate) borrowed: bool,
+    pub(crate) has_read_only_session: bool,
     /// The session has requested an ephemeral znode.
     pub(crate) asked_for_ephemeral: bool,
     pub(crate) conn: Option<ConnId>,
@@ -83,18 +83,18 @@ pub(crate) struct Client {
     pub(crate) open: bool,
     pub(crate) last_xid: i32,
     /// The client begins its xids anew on each connection, as kazoo does.
-    pub(crate) counts_anew: bool,
+    pub(crate) restarts_xids: bool,
     /// The number of writes so far, for the next [`Mark`].
-    pub(crate) thought: u64,
+    pub(crate) mark_count: u64,
     pub(crate) seen: Zxid,
     /// The zxid of the last watch event on this connection.
-    pub(crate) told: Zxid,
+    pub(crate) last_event: Zxid,
     pub(crate) sent: VecDeque<SentRequest>,
     /// Writes of this session whose connection was lost before the answer.
     pub(crate) unsettled: Vec<Mark>,
     pub(crate) watching: ClientWatches,
     /// The client sets persistent watches.
-    pub(crate) keeps_watch: bool,
+    pub(crate) uses_persistent_watches: bool,
     /// The number of [`IDENTITIES`] that the client adds to each connection.
     pub(crate) identities: usize,
     /// Events that came on a new connection for changes before it.
@@ -116,8 +116,8 @@ impl Client {
     pub(crate) fn nth(n: usize, chance: &mut Chance) -> Client {
         Client {
             reader: n % 2 == 1,
-            counts_anew: n.is_multiple_of(3),
-            keeps_watch: chance.one_in(2),
+            restarts_xids: n.is_multiple_of(3),
+            uses_persistent_watches: chance.one_in(2),
             identities: chance.below(IDENTITIES.len() as u64 + 1) as usize,
             ..Client::default()
         }
@@ -220,14 +220,14 @@ impl World {
     }
 
     fn some_intent(&mut self, client: usize) -> (Intent, WireRequest) {
-        if self.clients[client].keeps_watch && self.chance.one_in(10) {
+        if self.clients[client].uses_persistent_watches && self.chance.one_in(10) {
             return self.some_watch_intent(client);
         }
         let path = self.chance.pick(&PATHS);
         let watch = self.chance.one_in(3) && self.clients[client].watching.once.len() < 6;
         let of = &mut self.clients[client];
-        of.thought += 1;
-        let mark = Mark { client, count: of.thought };
+        of.mark_count += 1;
+        let mark = Mark { client, count: of.mark_count };
         let mut data = mark.to_string().into_bytes();
         if self.shape.large_bytes > 0 && self.chance.one_in(12) {
             data.resize(self.shape.large_bytes, b' ');
@@ -376,7 +376,7 @@ impl World {
         let Some((conn, up)) = self.open(Caller::Client(client), member) else { return };
         let asked_ms = self.chance.between(8, 30) as i32 * 100;
         let of = &mut self.clients[client];
-        if std::mem::take(&mut of.borrowed) {
+        if std::mem::take(&mut of.has_read_only_session) {
             // `seen` stays: the next server must not be older.
             (of.session, of.last_xid) = (None, 0);
         } else if of.session.is_none() {
@@ -389,7 +389,7 @@ impl World {
         } else if self.shape.timeouts_change && asked_ms % 400 == 0 {
             of.timeout_ms = asked_ms as u64;
         }
-        if of.counts_anew {
+        if of.restarts_xids {
             of.last_xid = 0;
         }
         (of.conn, of.open, of.heard, of.spoke) = (Some(conn), false, self.now, self.now);
@@ -430,7 +430,7 @@ impl World {
             }
         }
         of.watching.loses_connection();
-        of.told = Zxid::ZERO;
+        of.last_event = Zxid::ZERO;
         of.caught_up.clear();
     }
 
@@ -493,15 +493,15 @@ impl World {
                 of.password = response.password;
                 of.timeout_ms = response.timeout_ms as u64;
                 of.open = true;
-                if of.counts_anew {
-                    self.truth.counts_anew(response.session);
+                if of.restarts_xids {
+                    self.truth.restarts_xids(response.session);
                 }
                 let read_only = response.read_only == Some(true);
                 assert!(
                     of.reader || !read_only,
                     "a client that does not accept read-only mode gets a server without a leader"
                 );
-                of.borrowed = read_only && before.is_none();
+                of.has_read_only_session = read_only && before.is_none();
                 self.count(if before.is_some() { "session back" } else { "session" });
                 self.trace(|| format!("client {client} has {:?}", response.session));
                 self.introduce(client);

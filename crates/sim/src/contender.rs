@@ -339,9 +339,9 @@ impl World {
     fn take_hold(&mut self, contender: usize, holder: Holding) {
         self.trace(|| format!("contender {contender} holds {holder:x?}"));
         if self.check_holder(contender, holder) {
-            let (_, count) = self.turns.last.entry(holder.resource).or_default();
+            let (_, count) = self.holding_counts.last.entry(holder.resource).or_default();
             let next = (holder.token, *count + 1);
-            self.turns.last.insert(holder.resource, next);
+            self.holding_counts.last.insert(holder.resource, next);
             self.count(holder.resource.word());
         }
     }
@@ -351,13 +351,13 @@ impl World {
     fn check_holder(&mut self, contender: usize, holder: Holding) -> bool {
         let Holding { resource, token, session } = holder;
         if self.condemned.contains(&session) {
-            return token > self.turns.token(resource);
+            return token > self.holding_counts.token(resource);
         }
         assert!(
             !self.truth.ended.contains_key(&session),
             "[lost first] contender {contender} holds {resource:?} with {token:#x}, and {session:?} has ended"
         );
-        let last = self.turns.token(resource);
+        let last = self.holding_counts.token(resource);
         assert!(
             token >= last,
             "[one holder] contender {contender} holds {resource:?} with {token:#x}, after {last:#x}"
@@ -379,10 +379,11 @@ impl World {
         }
         let Some(first) = self.contenders.first() else { return };
         let resources = first.config.resources.clone();
-        let before: Vec<u64> = resources.iter().map(|resource| self.turns.count(*resource)).collect();
+        let before: Vec<u64> =
+            resources.iter().map(|resource| self.holding_counts.count(*resource)).collect();
         let waits = |world: &World| {
             let counts = resources.iter().zip(&before);
-            counts.filter(|(resource, before)| world.turns.count(**resource) == **before).count()
+            counts.filter(|(resource, before)| world.holding_counts.count(**resource) == **before).count()
         };
         let all = self.run_until(TURN_MS, |world| waits(world) == 0);
         assert!(

@@ -67,7 +67,7 @@ pub(crate) struct Truth {
     pub(crate) asked: RequestedAcls,
     last_cxid: BTreeMap<SessionId, i32>,
     /// Sessions whose client begins its xids anew on each connection.
-    counting_anew: BTreeSet<SessionId>,
+    restarting_xids: BTreeSet<SessionId>,
     pub(crate) marks: Marks,
     pub(crate) guarded: Guarded,
     /// Sessions that have ended; the value is true if a server ended them, not their client.
@@ -92,7 +92,7 @@ impl Truth {
             requests: BTreeMap::new(),
             asked: RequestedAcls::default(),
             last_cxid: BTreeMap::new(),
-            counting_anew: BTreeSet::new(),
+            restarting_xids: BTreeSet::new(),
             marks: Marks::default(),
             guarded: Guarded::default(),
             ended: BTreeMap::new(),
@@ -226,7 +226,7 @@ impl Truth {
         if cxid != 0 {
             let last = self.last_cxid.entry(session).or_default();
             assert!(
-                failed || cxid > *last || self.counting_anew.contains(&session),
+                failed || cxid > *last || self.restarting_xids.contains(&session),
                 "[session order] request {cxid} of {session} happened after {last}"
             );
             *last = (*last).max(cxid);
@@ -266,8 +266,8 @@ impl Truth {
         self.requests.get(&zxid).copied()
     }
 
-    pub(crate) fn counts_anew(&mut self, session: SessionId) {
-        self.counting_anew.insert(session);
+    pub(crate) fn restarts_xids(&mut self, session: SessionId) {
+        self.restarting_xids.insert(session);
     }
 
     pub(crate) fn at(&self, path: &str, zxid: Zxid) -> Option<&ZnodeState> {

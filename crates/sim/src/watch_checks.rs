@@ -34,11 +34,11 @@ impl World {
             of.seen
         );
         assert!(
-            zxid >= of.told,
+            zxid >= of.last_event,
             "[watch order] {path} changed at {zxid}, and client {client} has got an event of {} before",
-            of.told
+            of.last_event
         );
-        of.told = zxid;
+        of.last_event = zxid;
         assert!(truth.changed_at(path, zxid), "[watch] {path} did not change at {zxid}");
         let due = DueEvent { zxid, kind, path: path.to_owned() };
         let before = of.watching.first_due_before(truth, zxid);

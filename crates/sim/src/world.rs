@@ -237,7 +237,7 @@ pub(crate) struct World {
     pub(crate) logs_unread: bool,
     pub(crate) contenders: Vec<Contender>,
     /// The holders of each resource.
-    pub(crate) turns: HoldingCounts,
+    pub(crate) holding_counts: HoldingCounts,
     /// Sessions that an operator has ended. Their clients cannot know that yet.
     pub(crate) condemned: BTreeSet<SessionId>,
 }
@@ -280,7 +280,7 @@ impl World {
             ailing: None,
             logs_unread: false,
             contenders: Contender::all(&shape, &mut chance),
-            turns: HoldingCounts::default(),
+            holding_counts: HoldingCounts::default(),
             condemned: BTreeSet::new(),
             chance,
         }
