@@ -203,7 +203,7 @@ class Instance:
         Instance.running.remove(self)
 
     def _alive(self):
-        # A killed process whose parent has not looked yet stays as a zombie, but first its threads must go:
+        # A killed process stays as a zombie until its parent waits for it, but first its threads must end:
         # until then it keeps its port.
         try:
             with open("/proc/%d/stat" % self.pid) as f:

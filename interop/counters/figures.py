@@ -14,7 +14,7 @@ PARTS = re.compile(r"(avg|min|max|cnt|sum|p50|p95|p99|p999)_(.+)")
 GAUGES_LIKE_PARTS = ("latency", "proposal_size", "client_response_size", "file_descriptor_count")
 TIMES = re.compile(r"_ms$|time$|latency$|uptime$")
 ORDER_OF_MAGNITUDE = 10
-SMALL = 10  # below this many times, chance decides
+SMALL = 10  # with fewer values than this the comparison would be random
 LONG_MS = 5.0  # a time with this mean is one that any server takes
 IN_NO_TIME = ("sync_processor_queue_time_ms",)  # but for these: a batch takes all that waits
 # Sizes that say how far a killed server's last snapshot was behind.
@@ -112,7 +112,7 @@ def _difference(name, java, ours):
     first = java.first(name)
     if first in moved and first not in own_moved:
         return "still", "moves in Java only"
-    if first in own_moved and first not in moved and (first or not is_time(name)):  # 1 ms beside 0 is chance
+    if first in own_moved and first not in moved and (first or not is_time(name)):  # 1 ms instead of 0 is random
         return "alone", "moves here only"
     if first == "cnt" and first in moved:
         long = not is_time(name) or (theirs["sum"] / theirs["cnt"] >= LONG_MS and name not in IN_NO_TIME)

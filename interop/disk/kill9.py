@@ -56,7 +56,7 @@ def check():
     folder, chance = work_folder("kill9"), random.Random(args.seed)
     clients, visitors = [], Visitors()
     before, answered = None, 0
-    for n in range(args.rounds + 1):  # the last one looks at what the last kill left
+    for n in range(args.rounds + 1):  # the last round checks the state after the last kill
         cmd = order[n % len(order)]
         began = time.monotonic()
         try:

@@ -146,7 +146,8 @@ class Contenders:
 
 
 def contend(recipes, words_of, servers, port, wanted, kill_every):
-    """Lets the processes contend for these recipes until each was handed over this many times. Returns the hand-overs."""
+    """Lets the processes contend for these recipes until each was handed over this many times. Returns the
+    hand-overs."""
     began = time.monotonic()
     history = History(port, recipes)
     contenders = Contenders(words_of, servers, recipes)
