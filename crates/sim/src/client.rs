@@ -49,6 +49,7 @@ pub(crate) enum Intent {
     SetWatches,
 }
 
+/// A request that is not answered yet.
 #[derive(Debug)]
 pub(crate) struct SentRequest {
     pub(crate) xid: Xid,
@@ -66,6 +67,7 @@ impl SentRequest {
     }
 }
 
+/// A simulated client.
 #[derive(Debug, Default)]
 pub(crate) struct Client {
     pub(crate) session: Option<SessionId>,
@@ -86,12 +88,15 @@ pub(crate) struct Client {
     pub(crate) restarts_xids: bool,
     /// The number of writes so far, for the next [`Mark`].
     pub(crate) mark_count: u64,
+    /// The highest zxid of all replies to this session.
     pub(crate) seen: Zxid,
     /// The zxid of the last watch event on this connection.
     pub(crate) last_event: Zxid,
+    /// Requests without an answer, in the order in which they were sent.
     pub(crate) sent: VecDeque<SentRequest>,
     /// Writes of this session whose connection was lost before the answer.
     pub(crate) unsettled: Vec<Mark>,
+    /// The watches that the client has set.
     pub(crate) watching: ClientWatches,
     /// The client sets persistent watches.
     pub(crate) uses_persistent_watches: bool,
@@ -99,9 +104,13 @@ pub(crate) struct Client {
     pub(crate) identities: usize,
     /// Events that came on a new connection for changes before it.
     pub(crate) caught_up: Vec<(String, EventType)>,
+    /// When the last packet from the server arrived.
     pub(crate) heard: u64,
+    /// When the client last sent a request.
     pub(crate) spoke: u64,
+    /// The client does nothing before this time.
     pub(crate) away_until: u64,
+    /// The client sends no random request before this time.
     pub(crate) thinks_until: u64,
     /// The client never reconnects.
     pub(crate) retired: bool,
@@ -131,6 +140,7 @@ const LASTING_MAX: usize = 4;
 const UNANSWERED_MAX: usize = 8;
 
 impl World {
+    /// A client's regular step: it connects, pings, or sends random requests. Schedules the next step.
     pub(crate) fn client_acts(&mut self, client: usize) {
         let pause = self.chance.between(5, 60);
         self.after(pause, Event::Client(client));
@@ -319,6 +329,7 @@ impl World {
         }
     }
 
+    /// Sends a request on the client's connection, if there is one.
     pub(crate) fn ask(&mut self, client: usize, intent: Intent, ask: WireRequest) {
         let (now, floor) = (self.now, self.acknowledged);
         self.trace(|| format!("client {client} asks {}: {intent:?}", self.clients[client].last_xid + 1));
@@ -464,6 +475,7 @@ impl World {
         self.ask(client, Intent::SetWatches, ask);
     }
 
+    /// A parcel has arrived on a client connection.
     pub(crate) fn client_gets(&mut self, conn: ConnId, parcel: Parcel) {
         let client = match self.net.conns[&conn].caller {
             Caller::Client(client) => client,

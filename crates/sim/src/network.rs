@@ -100,13 +100,17 @@ pub(crate) enum Route {
     ToClient(ConnId),
 }
 
+/// One direction of a connection.
 #[derive(Debug)]
 pub(crate) struct Lane {
     pub(crate) route: Route,
     from: Option<MemberProcess>,
     pub(crate) to: Option<MemberProcess>,
+    /// Parcels on their way, with the times of their arrival.
     parcels: VecDeque<(u64, Parcel)>,
+    /// When the last parcel arrives: no later parcel arrives before it.
     last: u64,
+    /// Whether an event for the first parcel is scheduled.
     scheduled: bool,
     /// No parcel arrives any more, and neither side is notified.
     dead: bool,

@@ -43,75 +43,40 @@ const AT_ONCE_MAX: u64 = 1_000_000;
 /// The most events that may be pending; some hundreds are usual.
 const PENDING_MAX: usize = 200_000;
 
+/// A future event. `id` and `life` name the server process that handles it: if that has ended, the event is dropped.
 #[derive(Debug)]
 pub(crate) enum Event {
+    /// The first parcel of a lane is due.
     Lane(u64),
-    Deadline {
-        id: i64,
-        life: u64,
-    },
-    Sync {
-        id: i64,
-        life: u64,
-    },
-    SnapshotDone {
-        id: i64,
-        life: u64,
-    },
-    LogRead {
-        id: i64,
-        life: u64,
-        search_id: u64,
-        link: LinkId,
-        after: Zxid,
-        through: Zxid,
-    },
-    Dial {
-        id: i64,
-        life: u64,
-        search_id: u64,
-        to: DialTarget,
-        since: u64,
-    },
-    DialElection {
-        id: i64,
-        life: u64,
-        to: i64,
-    },
-    Election {
-        id: i64,
-        life: u64,
-        peer: i64,
-        up: bool,
-    },
-    Gone {
-        id: i64,
-        life: u64,
-        link: LinkId,
-    },
+    /// The core's next deadline.
+    Deadline { id: i64, life: u64 },
+    /// The disk has done some of its operations.
+    Sync { id: i64, life: u64 },
+    /// A snapshot in the background is written.
+    SnapshotDone { id: i64, life: u64 },
+    /// The log was read for a learner.
+    LogRead { id: i64, life: u64, search_id: u64, link: LinkId, after: Zxid, through: Zxid },
+    /// A server tries to connect to a leader or an observer master.
+    Dial { id: i64, life: u64, search_id: u64, to: DialTarget, since: u64 },
+    /// A server tries to connect to an election port.
+    DialElection { id: i64, life: u64, to: i64 },
+    /// A server notices that a connection between election ports is open or broken.
+    Election { id: i64, life: u64, peer: i64, up: bool },
+    /// A server notices that a link has ended.
+    Gone { id: i64, life: u64, link: LinkId },
     /// A part of a tree was sent or received.
-    TreeMoves {
-        id: i64,
-        life: u64,
-        link: LinkId,
-        until: u64,
-    },
-    ConnGone {
-        conn: ostler_server_core::ConnId,
-    },
+    TreeMoves { id: i64, life: u64, link: LinkId, until: u64 },
+    /// A server notices that a client connection has ended.
+    ConnGone { conn: ostler_server_core::ConnId },
     /// A pause ends.
-    Resume {
-        id: i64,
-        life: u64,
-    },
+    Resume { id: i64, life: u64 },
+    /// The regular step of a contender.
     Contender(usize),
     /// A contender's connection attempt reaches a server.
-    ContenderCalls {
-        contender: usize,
-        call: u64,
-        member: i64,
-    },
+    ContenderCalls { contender: usize, call: u64, member: i64 },
+    /// The regular step of a client.
     Client(usize),
+    /// An attempt of a session thief.
     SessionThief,
 }
 
