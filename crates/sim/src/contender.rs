@@ -330,7 +330,7 @@ impl World {
             }
         }
         let Some(process) = &self.contenders[contender].process else { return };
-        for holder in process.believed() {
+        for holder in process.held_now() {
             self.check_holder(contender, holder);
         }
     }

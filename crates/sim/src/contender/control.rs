@@ -53,7 +53,7 @@ type StillHeld = Box<dyn Fn() -> bool + Send>;
 #[derive(Default)]
 struct ControlState {
     notes: Vec<Note>,
-    beliefs: BTreeMap<u64, (Holding, StillHeld)>,
+    held: BTreeMap<u64, (Holding, StillHeld)>,
     count: u64,
 }
 
@@ -114,16 +114,16 @@ impl JobControl {
     }
 
     /// From now on the world asks the recipe after each step whether this is still held.
-    pub(super) fn believes(
+    pub(super) fn report_held_while(
         self: &Arc<Self>,
         holder: Holding,
         asks: impl Fn() -> bool + Send + 'static,
-    ) -> Belief {
+    ) -> HeldReport {
         let mut state = lock(&self.state);
         state.count += 1;
         let number = state.count;
-        state.beliefs.insert(number, (holder, Box::new(asks)));
-        Belief { control: self.clone(), number }
+        state.held.insert(number, (holder, Box::new(asks)));
+        HeldReport { control: self.clone(), number }
     }
 
     // Used by the world.
@@ -133,9 +133,9 @@ impl JobControl {
     }
 
     /// Everything that the recipes report as held now. Call it within the process's runtime: recipes ask its clock.
-    pub(super) fn believed(&self) -> Vec<Holding> {
+    pub(super) fn held_now(&self) -> Vec<Holding> {
         let state = lock(&self.state);
-        state.beliefs.values().filter(|(_, asks)| asks()).map(|(holder, _)| *holder).collect()
+        state.held.values().filter(|(_, asks)| asks()).map(|(holder, _)| *holder).collect()
     }
 
     pub(super) fn set_quiet(&self, quiet: bool) {
@@ -152,20 +152,20 @@ impl JobControl {
 
     /// The world stops asking the recipes.
     pub(super) fn forget(&self) {
-        let beliefs = std::mem::take(&mut lock(&self.state).beliefs);
-        drop(beliefs);
+        let held = std::mem::take(&mut lock(&self.state).held);
+        drop(held);
     }
 }
 
 /// While this lives, the world checks what is held. The task drops it when it releases the resource.
-pub(super) struct Belief {
+pub(super) struct HeldReport {
     control: Arc<JobControl>,
     number: u64,
 }
 
-impl Drop for Belief {
+impl Drop for HeldReport {
     fn drop(&mut self) {
-        let belief = lock(&self.control.state).beliefs.remove(&self.number);
-        drop(belief);
+        let held = lock(&self.control.state).held.remove(&self.number);
+        drop(held);
     }
 }

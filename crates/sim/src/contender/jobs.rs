@@ -88,7 +88,7 @@ async fn hold_while(
     }
     let holder = Holding::of(resource, fence);
     control.note(Note::Holds(holder));
-    let _belief = control.believes(holder, still.clone());
+    let _held = control.report_held_while(holder, still.clone());
     if control.rest_ms > 0 && control.below(3) == 0 {
         rest(control).await;
     }

@@ -65,7 +65,7 @@ impl World {
     pub(crate) fn cut_a_holder_with_its_follower(&mut self) -> bool {
         let leader = self.leader();
         let holds =
-            |of: &Contender| of.process.as_ref().is_some_and(|process| !process.believed().is_empty());
+            |of: &Contender| of.process.as_ref().is_some_and(|process| !process.held_now().is_empty());
         let holder = (0..self.contenders.len()).find_map(|contender| {
             let id = self.server_of(contender).filter(|id| leader.is_some_and(|leader| leader != *id))?;
             holds(&self.contenders[contender]).then_some((contender, id))
@@ -86,7 +86,7 @@ impl World {
     fn some_contender(&self, chance: &mut Chance) -> Option<usize> {
         let holds = |number: &usize| {
             let of = &self.contenders[*number];
-            !of.paused && of.process.as_ref().is_some_and(|process| !process.believed().is_empty())
+            !of.paused && of.process.as_ref().is_some_and(|process| !process.held_now().is_empty())
         };
         let all: Vec<usize> = (0..self.contenders.len()).collect();
         let holders: Vec<usize> = all.iter().copied().filter(holds).collect();

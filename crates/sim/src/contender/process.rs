@@ -121,9 +121,9 @@ impl Process {
     }
 
     /// Everything that its recipes report as held now.
-    pub(super) fn believed(&self) -> Vec<Holding> {
+    pub(super) fn held_now(&self) -> Vec<Holding> {
         let _within = self.runtime.enter();
-        self.control.believed()
+        self.control.held_now()
     }
 }
 

@@ -91,7 +91,7 @@ fn a_local_session_writes_and_its_writes_are_in_order_before_its_end() {
 }
 
 #[test]
-fn an_ephemeral_makes_its_session_known_to_all() {
+fn an_ephemeral_upgrades_its_session_to_a_global_one() {
     let mut world = three_local(3, Upgradeable);
     for member in leader_and_follower(&world) {
         let client = world.join(member);
@@ -119,7 +119,7 @@ fn an_ephemeral_makes_its_session_known_to_all() {
 }
 
 #[test]
-fn an_ephemeral_in_a_multi_makes_its_session_known_to_all_even_if_it_fails() {
+fn an_ephemeral_in_a_failed_multi_upgrades_its_session_to_a_global_one() {
     let mut world = three_local(4, Upgradeable);
     for member in leader_and_follower(&world) {
         let client = world.join(member);

@@ -36,7 +36,7 @@ fn reader_at(world: &mut World, member: i64) -> usize {
 }
 
 #[test]
-fn without_a_quorum_readers_read_and_nobody_writes() {
+fn without_a_quorum_clients_read_and_no_client_writes() {
     let mut world = three_read_only(1, LocalSessions::Upgradeable);
     let leader = world.leader().unwrap();
     let writer = world.join(leader);
@@ -68,7 +68,7 @@ fn without_a_quorum_readers_read_and_nobody_writes() {
 }
 
 #[test]
-fn a_session_that_all_servers_know_waits_for_a_leader() {
+fn a_global_session_waits_for_a_leader() {
     for local in [LocalSessions::Off, LocalSessions::Upgradeable] {
         let mut world = three_read_only(2, local);
         let leader = world.leader().unwrap();

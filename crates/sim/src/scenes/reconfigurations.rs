@@ -24,7 +24,7 @@ fn three_and(observers: i64, seed: u64) -> (World, i64, usize) {
 /// A follower gets a whole tree because the log cannot be read for it. A reconfiguration commits while the leader finds
 /// that out. The tree has the new configuration, so the follower must have it, too.
 #[test]
-fn a_follower_that_gets_a_tree_late_gets_the_configuration_of_then() {
+fn a_follower_that_gets_a_tree_late_gets_the_configuration_of_the_tree() {
     for seed in (0..10).map(|seed| 2 * seed) {
         let (mut world, leader, client) = three_and(1, seed);
         let [_, far] = others(&world, leader);
@@ -49,7 +49,7 @@ fn a_follower_that_gets_a_tree_late_gets_the_configuration_of_then() {
 
 /// A reconfiguration that only its leader has logged is cut from the log, and never comes into force.
 #[test]
-fn a_change_that_is_taken_back_is_forgotten() {
+fn a_change_that_is_cut_from_the_log_never_comes_into_force() {
     for seed in 0..20 {
         let (mut world, leader, client) = three_and(1, seed);
         let [near, far] = others(&world, leader);
@@ -87,7 +87,7 @@ fn a_change_that_is_taken_back_is_forgotten() {
 
 /// An observer applies a reconfiguration only after its commit, even if it joins while the change is under way.
 #[test]
-fn a_change_that_is_under_way_is_not_in_force_for_an_observer_that_comes() {
+fn a_change_that_is_under_way_is_not_in_force_for_an_observer_that_joins() {
     for seed in 0..10 {
         let (mut world, leader, client) = three_and(2, seed);
         let [near, far] = others(&world, leader);
