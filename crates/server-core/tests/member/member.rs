@@ -6,7 +6,7 @@
 use crate::{
     disk::{self, Disk},
     sight::Sight,
-    wire::Ask,
+    wire::WireRequest,
 };
 use ostler_proto::{
     connect::{ConnectRequest, ConnectResponse},
@@ -216,7 +216,7 @@ impl Member {
     }
 
     /// Sends a request; pings, auth packets and setWatches have numbers of their own.
-    pub(crate) fn send(&mut self, conn: impl Into<ConnId>, ask: impl Into<Ask>) -> Xid {
+    pub(crate) fn send(&mut self, conn: impl Into<ConnId>, ask: impl Into<WireRequest>) -> Xid {
         let (conn, ask) = (conn.into(), ask.into());
         let end = self.ends.get_mut(&conn).expect("nobody sends on a connection that is gone");
         let op = Op::from_code(ask.code);
@@ -321,7 +321,7 @@ impl Member {
     }
 
     /// Sends a request, lets the disk work, and takes its reply out of what has been seen.
-    pub(crate) fn ask(&mut self, client: Client, ask: impl Into<Ask>) -> Result<Body, ErrorCode> {
+    pub(crate) fn ask(&mut self, client: Client, ask: impl Into<WireRequest>) -> Result<Body, ErrorCode> {
         let xid = self.send(client, ask);
         self.flush();
         self.reply(client, xid).result

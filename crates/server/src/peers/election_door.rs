@@ -99,7 +99,7 @@ struct Peer {
     dialling: bool,
     /// To be sent once there is a connection.
     waiting: VecDeque<Vec<u8>>,
-    said_stranger: LogThrottle,
+    said_unidentified: LogThrottle,
     said_duplicate: LogThrottle,
     said_unknown: LogThrottle,
 }
@@ -224,7 +224,7 @@ impl ElectionDoor {
         let mut peers = self.lock();
         let Some(peer) = peers.get_mut(&of) else { return };
         let Some(link) = &peer.link else { return };
-        if peer.said_stranger.take_turn() {
+        if peer.said_unidentified.take_turn() {
             tracing::warn!(
                 server = of.0, address = %link.origin.words(), reason = %why,
                 "a server of another ensemble was sent away, and its vote does not count: correct the server.N lines, or \

@@ -121,11 +121,11 @@ impl UnidentifiedPeers {
             }
             return None;
         }
-        let (stranger, is_crowded) = self.take(from);
+        let (peer, is_crowded) = self.take(from);
         if is_crowded {
             tokio::time::sleep(IN_A_CROWD).await;
         }
-        Some(stranger)
+        Some(peer)
     }
 
     fn take(self: &Arc<Self>, from: IpAddr) -> (UnidentifiedPeer, bool) {
@@ -158,8 +158,8 @@ mod tests {
     use std::pin::pin;
     use std::task::{Context, Waker};
 
-    fn has_to_go(stranger: &UnidentifiedPeer) -> bool {
-        pin!(stranger.gives_way()).poll(&mut Context::from_waker(Waker::noop())).is_ready()
+    fn has_to_go(peer: &UnidentifiedPeer) -> bool {
+        pin!(peer.gives_way()).poll(&mut Context::from_waker(Waker::noop())).is_ready()
     }
 
     #[test]

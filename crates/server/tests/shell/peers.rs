@@ -2,7 +2,7 @@
 
 use crate::gate;
 use ostler_proto::id::ServerId;
-use ostler_server::{Given, PeerListeners, RunningServer, ServerHandle, config};
+use ostler_server::{Overrides, PeerListeners, RunningServer, ServerHandle, config};
 use ostler_server_core::{Server, ensemble::MemberMode};
 use ostler_zab::election::ElectionEvent;
 use std::{
@@ -56,8 +56,8 @@ async fn pair(dir: &Path) -> Vec<Member> {
         fs::write(&file, own + &lines).unwrap();
         let mut config = config::load(&file).unwrap().config;
         config.client_address = ([127, 0, 0, 1], 0).into();
-        let given = Given { peers: Some(PeerListeners { quorum, election }), ..Given::default() };
-        let server = RunningServer::start_with(&config, given).await.unwrap();
+        let overrides = Overrides { peers: Some(PeerListeners { quorum, election }), ..Overrides::default() };
+        let server = RunningServer::start_with(&config, overrides).await.unwrap();
         let (address, handle, (stop, stopped)) = (server.address, server.handle(), oneshot::channel());
         let ended = async { server.run_until(async { drop(stopped.await) }).await.unwrap() };
         members.push(Member { address, handle, stop, ended: tokio::spawn(ended) });
@@ -131,7 +131,7 @@ fn strangers_at_the_quorum_port_are_few_and_say_little() {
     });
 }
 
-/// A server beside one whose election port is given, and its quorum port.
+/// A server beside one whose election port is overrides, and its quorum port.
 async fn beside_one_at(other: u16, dir: &Path) -> (RunningServer, u16) {
     let ((quorum, quorum_port), (election, election_port)) = (listener(), listener());
     let (_, unused) = listener();
@@ -144,8 +144,8 @@ async fn beside_one_at(other: u16, dir: &Path) -> (RunningServer, u16) {
     fs::write(&file, own + &servers).unwrap();
     let mut config = config::load(&file).unwrap().config;
     config.client_address = ([127, 0, 0, 1], 0).into();
-    let given = Given { peers: Some(PeerListeners { quorum, election }), ..Given::default() };
-    (RunningServer::start_with(&config, given).await.unwrap(), quorum_port)
+    let overrides = Overrides { peers: Some(PeerListeners { quorum, election }), ..Overrides::default() };
+    (RunningServer::start_with(&config, overrides).await.unwrap(), quorum_port)
 }
 
 async fn one_of_two_ends(abandoned: bool) {
