@@ -67,7 +67,7 @@ impl Identities {
         }
         push(&mut self.ids, id);
         let ids = &self.ids;
-        // From so many on they are looked up: those before go in with the first that is.
+        // From this number on they are looked up. The earlier ones go in with the first that is.
         let first = if ids.len() == FEW { 0 } else { ids.len() - 1 };
         if ids.len() >= FEW {
             for (at, id) in ids.iter().enumerate().skip(first) {

@@ -246,7 +246,7 @@ impl ChildIndex {
         self.free.push(index);
     }
 
-    /// Something has changed in a children: all above it have so much more below them.
+    /// Something has changed in a children: everything above it has that much more below.
     fn count(&mut self, mut index: u32, znodes: i32, bytes: i64) {
         while index != NONE {
             let children = self.at_mut(index);
@@ -256,7 +256,7 @@ impl ChildIndex {
         }
     }
 
-    /// Adds a child with so many bytes of data.
+    /// Adds a child with this number of bytes of data.
     pub fn insert(&mut self, parent: &ArcStr, child: ArcStr, bytes: usize) {
         let index = self.find(parent).unwrap_or_else(|| self.begin(parent));
         let children = self.at_mut(index);
@@ -270,7 +270,7 @@ impl ChildIndex {
         }
     }
 
-    /// Removes a child that had so many bytes of data; whether it was there.
+    /// Removes a child that had this number of bytes of data. Returns whether it was there.
     pub fn remove(&mut self, parent: &str, child: &str, bytes: usize) -> bool {
         let Some(index) = self.find(parent) else { return false };
         let children = self.at_mut(index);

@@ -98,7 +98,7 @@ fn acl_entries(tree: &Tree) -> Vec<(AclId, Arc<[Acl]>)> {
     entries
 }
 
-/// At most so many depths are gone through by the table.
+/// The number of depths at most that are found by going through the table.
 const DEPTHS_BY_TABLE: usize = 8;
 /// Stands for itself and all that is deeper.
 const DEEP: u16 = u16::MAX;

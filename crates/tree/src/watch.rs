@@ -93,11 +93,11 @@ pub enum WatchTarget {
 /// One event for one set of watchers.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Notification {
-    /// What they see.
+    /// The kind of change.
     pub kind: EventType,
-    /// Where.
+    /// The path of the watched znode.
     pub path: ArcStr,
-    /// Whom to tell.
+    /// The watchers to notify.
     pub watchers: Vec<WatcherId>,
     /// Whether the parent's ACL decides who may know, not the znode's own.
     pub by_parent_acl: bool,

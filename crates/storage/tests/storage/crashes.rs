@@ -21,7 +21,7 @@ enum Step {
     /// Sizes of the records of one batch.
     Commit(Vec<usize>),
     Roll,
-    /// Take back so many of the last transactions.
+    /// Take back this number of the last transactions.
     Truncate(u64),
     Snapshot,
     /// Old files go, or the machine dies meanwhile.

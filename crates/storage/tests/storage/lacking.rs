@@ -166,7 +166,7 @@ impl Steps {
         Ok(log)
     }
 
-    /// With so many znodes of a megabyte.
+    /// With this number of znodes of a megabyte.
     fn snapshot(&self, zxid: u64, nodes: usize) -> Result<()> {
         let mut writer = begin_snapshot(&self.disk, self.dir.path(), zxid)?;
         writer.node("/", None, -1, &StatPersisted::default())?;

@@ -38,7 +38,7 @@ fn mark_file() -> PathBuf {
     folders().logs.join("log-synced")
 }
 
-/// A record with so many bytes of this value as data.
+/// A record whose data is this number of bytes of this value.
 fn record(zxid: u64, size: usize, value: u8) -> (Zxid, Vec<u8>) {
     let header = TxnHeader { session: SessionId(1), cxid: 2, zxid: Zxid(zxid), time_ms: 3, code: 5 };
     let data = vec![value; size];
