@@ -116,6 +116,8 @@ mod tests {
         let mut all = Namespaces::default();
         all.count_write(&format!("/{}", "x".repeat(NAME_MAX_BYTES + 1)), 1);
         assert!(all.all.is_empty());
+        all.count_write(&format!("/{}", "x".repeat(NAME_MAX_BYTES)), 1);
+        assert_eq!(core::mem::take(&mut all).all.len(), 1);
         for n in 0..NAMES_MAX * 2 {
             all.count_write(&format!("/n{n}"), 1);
         }
