@@ -83,7 +83,7 @@ fn is_whole_but_wrong(tail: &[u8], end: FileEnd, start: u64) -> bool {
         (FileEnd::NoTransaction, _) => true,
         _ => false,
     };
-    // The length is wrong, but the entry up to the last byte of the file fits the checksum.
+    // The length is wrong, but the entry up to the last byte of data fits the checksum.
     wrong || matches!(rest.split_last(), Some((&END_BYTE, entry)) if fits(entry))
 }
 
