@@ -38,8 +38,9 @@ pub struct ExtendedTypes {
 }
 
 impl ExtendedTypes {
-    /// The greatest server id that the ensemble may have. The server id is the top byte of session ids, and with a greater
-    /// one an ephemeral would be taken for a TTL znode and outlive its session. `None` without TTL znodes: no limit.
+    /// The greatest server id that the ensemble may have. The server id is the top byte of session ids, and with a
+    /// greater one an ephemeral would be taken for a TTL znode and outlive its session. `None` without TTL znodes: no
+    /// limit.
     pub fn server_id_max(self) -> Option<i64> {
         self.enabled.then_some(if self.emulate_353 { 0x7f } else { 0xfe })
     }

@@ -1,7 +1,7 @@
 //! One access control list, with an index for permission checks.
 //!
-//! A client can store tens of thousands of entries. So the index is built once, when the list is made, and no check goes
-//! through the entries of a long list.
+//! A client can store tens of thousands of entries. So the index is built once, when the list is made, and no check
+//! goes through the entries of a long list.
 
 use crate::networks::Networks;
 use alloc::{sync::Arc, vec::Vec};
@@ -48,8 +48,8 @@ pub fn is_of_addresses(scheme: &str) -> bool {
 }
 
 impl AclList {
-    /// A list of these entries. `serial` is a number that no other list ever has, by which results of checks can be cached.
-    /// With 0 nothing is cached.
+    /// A list of these entries. `serial` is a number that no other list ever has, by which results of checks can be
+    /// cached. With 0 nothing is cached.
     pub fn new(entries: Arc<[Acl]>, serial: u64) -> AclList {
         let mut everybody = Perms(0);
         let mut networks = Vec::new();

@@ -165,8 +165,8 @@ impl Tree {
         }
         let acl = self.acls.acquire(&create.acl);
         if !is_new {
-            // Replay over a fuzzy snapshot: the znode stays, but gets the ACL of the transaction. So it never refers to a
-            // list that the snapshot does not have (ZOOKEEPER-4846).
+            // Replay over a fuzzy snapshot: the znode stays, but gets the ACL of the transaction. So it never refers to
+            // a list that the snapshot does not have (ZOOKEEPER-4846).
             let old = self.change(&create.path, |node| core::mem::replace(&mut node.acl, acl));
             old.into_iter().for_each(|old| self.acls.release(old));
             return Outcome::Failed(ErrorCode::NodeExists.code());

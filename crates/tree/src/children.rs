@@ -83,9 +83,10 @@ impl Names {
     }
 }
 
-/// Names in the order of upstream, where the list is a `HashSet`. It starts with 8 buckets, and their number doubles when
-/// there are more names than three quarters of it. Names are ordered by bucket, and within a bucket by age. Programs have
-/// come to rely on it, since the same names have the same order under every parent, such as `bar snafu foo`.
+/// Names in the order of upstream, where the list is a `HashSet`. It starts with 8 buckets, and their number doubles
+/// when there are more names than three quarters of it. Names are ordered by bucket, and within a bucket by age.
+/// Programs have come to rely on it, since the same names have the same order under every parent, such as `bar snafu
+/// foo`.
 #[derive(Debug)]
 struct ShortList {
     /// The number of buckets: a power of two, which never becomes smaller.
@@ -171,8 +172,8 @@ const BLOCK: usize = 1024;
 
 /// Children by parent. A parent without children has no entry.
 ///
-/// The totals below each parent are kept up to date, so a count never goes through a subtree. Each entry has the index of
-/// the entry above it, so a change costs one step for each znode above, and no look-up.
+/// The totals below each parent are kept up to date, so a count never goes through a subtree. Each entry has the index
+/// of the entry above it, so a change costs one step for each znode above, and no look-up.
 #[derive(Debug)]
 pub struct ChildIndex {
     by_parent: Vec<HashTable<u32>>,

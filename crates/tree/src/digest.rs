@@ -4,7 +4,8 @@
 use crc32fast::Hasher;
 use ostler_proto::{id::Zxid, stat::StatPersisted};
 
-/// Whether a znode is part of the digest. Those below /zookeeper are not, since some of them change without a transaction.
+/// Whether a znode is part of the digest. Those below /zookeeper are not, since some of them change without a
+/// transaction.
 pub fn counts(path: &str) -> bool {
     !path.starts_with("/zookeeper/")
 }

@@ -35,8 +35,8 @@ impl FrozenTree {
         }
     }
 
-    /// The znodes, parents before their children, as ZooKeeper's loader needs them. Within a depth their order depends on
-    /// the history of the table, so two equal trees can have different orders.
+    /// The znodes, parents before their children, as ZooKeeper's loader needs them. Within a depth their order depends
+    /// on the history of the table, so two equal trees can have different orders.
     ///
     /// They are put in order with the first call of `next`, by the thread that calls it.
     pub fn nodes(&self) -> impl Iterator<Item = &Znode> {

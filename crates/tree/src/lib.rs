@@ -1,7 +1,7 @@
 //! The replicated state: znodes, sessions, ACLs, quotas and digests, and the watches of one server.
 //!
-//! Committed records change it by one function, [`Tree::apply`]. Nothing here knows of elections, peers or files. The crate
-//! is `no_std`: it has no clock, no sockets and no threads.
+//! Committed records change it by one function, [`Tree::apply`]. Nothing here knows of elections, peers or files. The
+//! crate is `no_std`: it has no clock, no sockets and no threads.
 #![no_std]
 extern crate alloc;
 

@@ -1,5 +1,5 @@
-//! Quotas: operators set limits as ordinary znodes below /zookeeper/quota, and every server counts the usage there without
-//! transactions.
+//! Quotas: operators set limits as ordinary znodes below /zookeeper/quota, and every server counts the usage there
+//! without transactions.
 
 use crate::prefixes::PathLengths;
 use alloc::{

@@ -1,8 +1,8 @@
 //! A sorted set of strings for long lists, which replies share.
 //!
-//! The strings are encoded as in a reply and ordered by these bytes, in parts of one or two kilobytes. A reply is a list of
-//! these parts. A part that a reply shares is not changed: a changed copy takes its place. The order does not depend on the
-//! parts, so it is the same at all servers.
+//! The strings are encoded as in a reply and ordered by these bytes, in parts of one or two kilobytes. A reply is a
+//! list of these parts. A part that a reply shares is not changed: a changed copy takes its place. The order does not
+//! depend on the parts, so it is the same at all servers.
 
 use alloc::{borrow::Cow, sync::Arc, vec::Vec};
 use core::cmp::Ordering;
@@ -18,8 +18,8 @@ const SPARE: usize = 128;
 /// Two neighbouring parts with at most this number of bytes together become one.
 const PAIR_MIN: usize = PART_MAX / 2;
 
-/// The number of bytes of a part's first string that are kept beside the pointer to the part. With them the search for a
-/// part among thousands reads few of the parts themselves.
+/// The number of bytes of a part's first string that are kept beside the pointer to the part. With them the search for
+/// a part among thousands reads few of the parts themselves.
 const HEAD: usize = 16;
 /// The number of places in a part from which a search can begin.
 const MARKS: usize = 6;
@@ -319,7 +319,8 @@ impl SortedStrings {
         core::iter::once(first).chain(others).flat_map(Entries::of).map(|(_, key)| stored_text(key))
     }
 
-    /// The part and the place in it of the first string at or after `key`, or with `above` of the first one after `key`.
+    /// The part and the place in it of the first string at or after `key`, or with `above` of the first one after
+    /// `key`.
     fn place_of(&self, key: &[u8], above: bool) -> (usize, usize) {
         let at = self.part_of(key);
         let place = self.parts.get(at).map_or(0, |part| match part.find(key) {

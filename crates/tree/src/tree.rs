@@ -438,8 +438,8 @@ impl Tree {
         self.digest = self.digest.wrapping_sub(old.into()).wrapping_add(node.digest().into());
     }
 
-    /// Adds to the usage of the limited path above `path`. No transaction does this, so the data of the usage znode change
-    /// and its version and mzxid stay.
+    /// Adds to the usage of the limited path above `path`. No transaction does this, so the data of the usage znode
+    /// change and its version and mzxid stay.
     pub(crate) fn count_usage(&mut self, path: &str, count: i64, bytes: i64) {
         let Some(limited) = self.quotas.limit_of(path) else { return };
         let stats = quota::stats_path(limited);
@@ -479,8 +479,8 @@ impl Tree {
     }
 }
 
-/// Whether the path is the root or has a name. With an empty name, the path of a child, which is made of the parent's path
-/// and the name, would be the path of another znode.
+/// Whether the path is the root or has a name. With an empty name, the path of a child, which is made of the parent's
+/// path and the name, would be the path of another znode.
 pub(crate) fn is_root_or_named(path: &str) -> bool {
     path == "/" || !path.ends_with('/')
 }

@@ -1,4 +1,5 @@
-//! The watches of one server's connections, and the notifications that changes of the tree cause. They are not replicated.
+//! The watches of one server's connections, and the notifications that changes of the tree cause. They are not
+//! replicated.
 
 use crate::{
     apply::{Change, TreeEvent},
@@ -282,8 +283,8 @@ impl WatchTable {
         }
     }
 
-    /// Adds a persistent watch (addWatch). A recursive one is in the data table alone, so it never fires for a changed list
-    /// of children.
+    /// Adds a persistent watch (addWatch). A recursive one is in the data table alone, so it never fires for a changed
+    /// list of children.
     pub fn add_persistent(&mut self, path: &str, watcher: WatcherId, recursive: bool) {
         if recursive {
             self.data.add(path, watcher, RECURSIVE);

@@ -8,8 +8,8 @@ use ostler_proto::{
     stat::{ExtendedTypes, Stat, StatPersisted},
 };
 
-/// A znode. The names of its children are in [`crate::children::ChildIndex`], so that a change of a long list does not copy
-/// it for a frozen view.
+/// A znode. The names of its children are in [`crate::children::ChildIndex`], so that a change of a long list does not
+/// copy it for a frozen view.
 #[derive(Debug, Clone)]
 pub struct Znode {
     /// The whole path; the root's is "/". Shared with the parent's list of children.

@@ -33,7 +33,8 @@ fn a_whole_record_without_the_header_of_a_transaction_is_no_transaction() {
     }
 }
 
-/// The checksum is checked before memory is allocated. For shorter records the end byte is checked first, as in upstream.
+/// The checksum is checked before memory is allocated. For shorter records the end byte is checked first, as in
+/// upstream.
 #[test]
 fn the_checksum_of_a_record_above_4_mib_is_checked_before_its_end_byte() {
     for (length, end) in [(4 << 20, FileEnd::NoEndByte), ((4 << 20) + 1, FileEnd::WrongChecksum)] {

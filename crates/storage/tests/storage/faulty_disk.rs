@@ -1,8 +1,8 @@
 //! A disk in memory that can crash and fail.
 //!
 //! A crash keeps what was synced. Each other sector and each other change of a name is kept or lost at random, in any
-//! combination, as on real disks. After a failed sync the system takes the sectors for synced: another sync does nothing
-//! for them until they are written again.
+//! combination, as on real disks. After a failed sync the system takes the sectors for synced: another sync does
+//! nothing for them until they are written again.
 
 use ostler_storage::disk::{Disk, DiskFile, FileIdentity};
 use std::{

@@ -152,8 +152,8 @@ fn epoch_files_of_java_are_read_and_written_with_the_same_bytes() {
     }
 }
 
-/// The current epoch is saved when the history is complete. Java does this too, and does not remove the mark. And a server
-/// can end after the epoch is saved and before the mark is removed.
+/// The current epoch is saved when the history is complete. Java does this too, and does not remove the mark. And a
+/// server can end after the epoch is saved and before the mark is removed.
 #[test]
 fn with_a_current_epoch_the_history_is_complete_in_spite_of_the_mark() {
     let dir = tempfile::tempdir().unwrap();

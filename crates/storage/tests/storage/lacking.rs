@@ -1,5 +1,5 @@
-//! File systems that do not have an operation (CIFS, vboxsf, 9p, some NFS): the server works without it. If a file system
-//! has the operation and it fails, that is an error.
+//! File systems that do not have an operation (CIFS, vboxsf, 9p, some NFS): the server works without it. If a file
+//! system has the operation and it fails, that is an error.
 
 use crate::sinks::{Contents, begin_snapshot, record};
 use ostler_proto::{

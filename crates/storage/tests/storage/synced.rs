@@ -1,5 +1,5 @@
-//! The mark that says how far a log was synced. With it every subset of missing sectors of the last batch is a torn tail,
-//! and every flipped bit before that batch is damage, also if the data are zeros.
+//! The mark that says how far a log was synced. With it every subset of missing sectors of the last batch is a torn
+//! tail, and every flipped bit before that batch is damage, also if the data are zeros.
 
 use crate::{
     faulty_disk::FaultyDisk,
@@ -183,7 +183,8 @@ fn every_flipped_bit_before_the_last_batch_is_damage() {
     }
 }
 
-/// Without the mark the zeros would look like a sector that was not written, and the synced records after it would be lost.
+/// Without the mark the zeros would look like a sector that was not written, and the synced records after it would be
+/// lost.
 #[test]
 fn zeros_in_the_data_do_not_hide_damage() {
     let (disk, records) = written(&[&[10], &[4096], &[10], &[10], &[10]], 0);
@@ -267,8 +268,9 @@ fn a_truncation_removes_the_mark_first() {
     assert_eq!(read(&disk).unwrap().0, records[..2]);
 }
 
-/// The mark becomes durable with a sync of the log, if it was sent to the disk before. If it were never sent, all batches
-/// since the start could be taken for torn after a loss of power. To send each mark would be one more write for each batch.
+/// The mark becomes durable with a sync of the log, if it was sent to the disk before. If it were never sent, all
+/// batches since the start could be taken for torn after a loss of power. To send each mark would be one more write for
+/// each batch.
 #[test]
 fn the_mark_is_sent_to_the_disk_after_a_number_of_bytes_or_marks() {
     for (size, batches) in [(0, 256), (1 << 16, 16), (1 << 20, 1)] {
