@@ -77,7 +77,7 @@ impl ZnodeTable {
         Some(SharedZnode::make_mut(node))
     }
 
-    /// Puts a znode in; returns what was at its path.
+    /// Adds a znode. Returns the znode that was at its path before.
     pub fn insert(&mut self, node: SharedZnode) -> Option<SharedZnode> {
         if self.len == self.shards.len() * SPLIT_ABOVE && self.shards.len() < SHARDS_MAX {
             self.double();

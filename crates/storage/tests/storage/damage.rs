@@ -169,7 +169,7 @@ fn any_flipped_bit_of_a_file_before_another_epoch_is_reported() {
 }
 
 #[test]
-fn a_torn_tail_of_an_older_file_is_accepted_if_the_next_file_continues_before_it() {
+fn a_torn_tail_of_an_older_file_is_accepted_if_the_next_file_has_the_cut_record() {
     let (disk, records) = write(&[(1, &[10, 10]), (2, &[10, 10])], 0);
     // The second record of the first file was cut off, and written again in the next file.
     for cut in 1..=records[1].1.len() + 13 {
@@ -188,7 +188,7 @@ fn a_torn_tail_of_an_older_file_is_accepted_if_the_next_file_continues_before_it
 
 /// The file ends before the end of the record, so its checksum cannot be checked.
 #[test]
-fn a_long_torn_record_of_an_older_file_is_accepted_if_the_next_file_continues_before_it() {
+fn a_long_torn_record_of_an_older_file_is_accepted_if_the_next_file_has_the_cut_record() {
     let (disk, records) = write(&[(1, &[3_000_000, 3_000_000, 5_000_000]), (3, &[10])], 0);
     let cut = starts(&records[..3].to_vec())[2] + 1_000_000;
     change(&disk, &file(1), |bytes| bytes.truncate(cut as usize));
