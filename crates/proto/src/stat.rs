@@ -46,7 +46,7 @@ impl ExtendedTypes {
     }
 
     /// Whether a server may have this id, see [`ExtendedTypes::server_id_max`].
-    pub fn allow_server(self, id: i64) -> bool {
+    pub fn allows_server(self, id: i64) -> bool {
         self.server_id_max().is_none_or(|max| (0..=max).contains(&id))
     }
 }

@@ -102,12 +102,12 @@ impl AclList {
     }
 
     /// The permissions of `world:anyone`.
-    pub fn everybody(&self) -> Perms {
+    pub fn perms_of_everybody(&self) -> Perms {
         self.everybody
     }
 
     /// The permissions of an id that is not an address.
-    pub fn of_id(&self, id: &Id) -> Perms {
+    pub fn perms_of_id(&self, id: &Id) -> Perms {
         if self.entries.len() < INDEX_FROM {
             let matching = self.entries.iter().filter(|entry| entry.id == *id);
             return matching.fold(Perms(0), |perms, entry| perms.with(entry.perms));
@@ -117,8 +117,8 @@ impl AclList {
     }
 
     /// The permissions of an address, by all networks that contain it.
-    pub fn of_address(&self, address: IpAddr) -> Perms {
-        self.networks.of(address)
+    pub fn perms_of_address(&self, address: IpAddr) -> Perms {
+        self.networks.perms_of(address)
     }
 }
 
@@ -152,12 +152,12 @@ mod tests {
         let many: Vec<Acl> = many.collect();
         for list in [&few[..], &many[..]] {
             let list = AclList::new(list.into(), 0);
-            assert_eq!(list.everybody(), Perms(8));
-            assert_eq!(list.of_id(&Id::new("digest", "bob:h")), Perms(5));
-            assert_eq!(list.of_id(&Id::new("digest", "eve:h")), Perms(0));
-            assert_eq!(list.of_id(&Id::new("world", "somebody")), Perms(16));
-            assert_eq!(list.of_address([10, 1, 2, 3].into()), Perms(2));
-            assert_eq!(list.of_address([11, 1, 2, 3].into()), Perms(0));
+            assert_eq!(list.perms_of_everybody(), Perms(8));
+            assert_eq!(list.perms_of_id(&Id::new("digest", "bob:h")), Perms(5));
+            assert_eq!(list.perms_of_id(&Id::new("digest", "eve:h")), Perms(0));
+            assert_eq!(list.perms_of_id(&Id::new("world", "somebody")), Perms(16));
+            assert_eq!(list.perms_of_address([10, 1, 2, 3].into()), Perms(2));
+            assert_eq!(list.perms_of_address([11, 1, 2, 3].into()), Perms(0));
         }
     }
 }

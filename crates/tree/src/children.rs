@@ -290,7 +290,7 @@ impl ChildIndex {
     }
 
     /// Notes that the data of a child have become longer by this number of bytes.
-    pub fn grown(&mut self, parent: &str, bytes: i64) {
+    pub fn add_bytes(&mut self, parent: &str, bytes: i64) {
         if let Some(index) = self.find(parent) {
             self.add_to_totals(index, 0, bytes);
         }
@@ -415,7 +415,7 @@ mod tests {
         }
         let below = |child_index: &ChildIndex| ["/", "/a", "/a/b", "/e"].map(|path| child_index.below(path));
         assert_eq!(below(&child_index), [(5, 31), (3, 14), (2, 12), (0, 0)]);
-        child_index.grown("/a/b", 3);
+        child_index.add_bytes("/a/b", 3);
         assert!(child_index.remove("/a/b", "/a/b/c", 4));
         assert_eq!(below(&child_index), [(4, 30), (2, 13), (1, 11), (0, 0)]);
         assert!(child_index.remove("/a/b", "/a/b/d", 11) && child_index.remove("/a", "/a/b", 2));

@@ -71,7 +71,7 @@ impl Networks {
     }
 
     /// The permissions of an address: those of all networks that contain it.
-    pub fn of(&self, address: IpAddr) -> Perms {
+    pub fn perms_of(&self, address: IpAddr) -> Perms {
         let (address, mut rest, mut granted) = (address.to_canonical(), &self.sorted[..], Perms(0));
         while let Some((Network { is_v6, bits, .. }, _)) = rest.first().copied() {
             let of_width =
@@ -112,14 +112,18 @@ mod tests {
             // Other networks of the same width and of other widths.
             let beside = ["99.0.0.0/8", "99.1.0.0/16", "99.1.1.1", "fe80::/64", "fe80::1"];
             let all = beside.into_iter().chain([network]).map(|id| (id, Perms(1)));
-            assert_eq!(Networks::new(all).of(address.parse().unwrap()).0 == 1, is_in, "{address} {network}");
+            assert_eq!(
+                Networks::new(all).perms_of(address.parse().unwrap()).0 == 1,
+                is_in,
+                "{address} {network}"
+            );
         }
     }
 
     #[test]
     fn permissions_of_several_networks_add_up() {
         let all = [("10.0.0.0/8", Perms(1)), ("10.1.0.0/16", Perms(2)), ("10.9.9.9/8", Perms(4))];
-        assert_eq!(Networks::new(all).of([10, 1, 0, 0].into()), Perms(7));
-        assert_eq!(Networks::new(all).of([10, 2, 0, 0].into()), Perms(5));
+        assert_eq!(Networks::new(all).perms_of([10, 1, 0, 0].into()), Perms(7));
+        assert_eq!(Networks::new(all).perms_of([10, 2, 0, 0].into()), Perms(5));
     }
 }

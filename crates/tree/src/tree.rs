@@ -425,7 +425,7 @@ impl Tree {
             && path != "/"
             && let Some(parent) = path::parent(path)
         {
-            self.child_index.grown(parent, grown);
+            self.child_index.add_bytes(parent, grown);
         }
         Some(result)
     }
