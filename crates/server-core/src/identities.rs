@@ -119,7 +119,7 @@ impl Identities {
     }
 
     fn find_out(&self, list: &AclList) -> Perms {
-        let mut granted = list.everybody();
+        let mut granted = list.perms_of_everybody();
         if list.len() <= self.ids.len() {
             let by_id = list.iter().filter(|entry| !is_of_addresses(&entry.id.scheme));
             for entry in by_id.filter(|entry| self.contains(&entry.id)) {
@@ -127,11 +127,11 @@ impl Identities {
             }
         } else {
             for id in self.ids.iter().filter(|id| !is_of_addresses(&id.scheme)) {
-                granted = granted.with(list.of_id(id));
+                granted = granted.with(list.perms_of_id(id));
             }
         }
         for address in &self.addresses {
-            granted = granted.with(list.of_address(*address));
+            granted = granted.with(list.perms_of_address(*address));
         }
         granted
     }
