@@ -59,10 +59,11 @@ impl ClientBuilder {
         self
     }
 
-    /// The servers' `tickTime`, or longer. It says how late a leader can hear of what a follower has answered, and so how
-    /// long before the session's timeout `LOST` is told. Without it the client goes by 2 s, which is the servers' default,
-    /// and by half the session's timeout where that is shorter: say it where `minSessionTimeout` is below two ticks, or
-    /// `LOST` may come after the servers have ended the session. Sessions shorter than a tick are not to be relied on.
+    /// The servers' `tickTime`, or longer. It says how late a leader can hear of what a follower has answered, and so
+    /// how long before the session's timeout `LOST` is told. Without it the client goes by 2 s, which is the servers'
+    /// default, and by half the session's timeout where that is shorter: say it where `minSessionTimeout` is below two
+    /// ticks, or `LOST` may come after the servers have ended the session. Sessions shorter than a tick are not to be
+    /// relied on.
     pub fn tick_time(mut self, tick: Duration) -> Self {
         self.config.tick_time = Some(tick);
         self
@@ -72,9 +73,10 @@ impl ClientBuilder {
     ///
     /// A follower that is cut off from its leader, or a leader that has been replaced, answers pings for up to
     /// `syncLimit` ticks, while the session may expire. So while a recipe holds something, the client asks for a
-    /// transaction that only checks, after each quarter of the session's timeout, and takes the session for lost in time
-    /// even if nothing but pings is answered. With very many holders these writes may be too many; without them a lock
-    /// can seem to be held for so long after another has it, and what goes through its fence is refused all the same.
+    /// transaction that only checks, after each quarter of the session's timeout, and takes the session for lost in
+    /// time even if nothing but pings is answered. With very many holders these writes may be too many; without them a
+    /// lock can seem to be held for so long after another has it, and what goes through its fence is refused all the
+    /// same.
     pub fn prove_holding(mut self, prove: bool) -> Self {
         self.config.prove_holding = prove;
         self
@@ -105,9 +107,9 @@ impl ClientBuilder {
         self
     }
 
-    /// Whether a server that is cut off from its ensemble will do: it answers reads. The client goes on looking
-    /// for one that can write. Such a server does not show that a session of the ensemble lives: that is lost in time all
-    /// the same. Off unless said.
+    /// Whether a server that is cut off from its ensemble will do: it answers reads. The client goes on looking for one
+    /// that can write. Such a server does not show that a session of the ensemble lives: that is lost in time all the
+    /// same. Off unless said.
     pub fn read_only(mut self, allowed: bool) -> Self {
         self.config.read_only = allowed;
         self
@@ -166,8 +168,8 @@ impl ClientBuilder {
 
     /// Connections are made like this, instead of by TCP to the addresses of a server's name: through a proxy, over a
     /// unix socket, or within the process. `connect` is given a server's name and port as the connect string has them,
-    /// for every attempt anew. What it returns carries the protocol's bytes, or, with [`tls`](ClientBuilder::tls), those
-    /// of TLS for that name. An attempt that takes too long is dropped.
+    /// for every attempt anew. What it returns carries the protocol's bytes, or, with [`tls`](ClientBuilder::tls),
+    /// those of TLS for that name. An attempt that takes too long is dropped.
     ///
     /// ```
     /// # mod server { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client/server.rs")); }

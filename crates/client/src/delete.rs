@@ -55,8 +55,8 @@ impl Delete<'_> {
     }
 
     /// If connection trouble lasts longer than the retry policy does, the server cannot write for want of a quorum, the
-    /// session expires before it was sent, or the future is dropped, it goes on in the background until it is done, with
-    /// all that was said of it. Through a [`Session`](crate::Session) it ends with the session.
+    /// session expires before it was sent, or the future is dropped, it goes on in the background until it is done,
+    /// with all that was said of it. Through a [`Session`](crate::Session) it ends with the session.
     pub fn guaranteed(mut self) -> Self {
         self.guaranteed = true;
         self

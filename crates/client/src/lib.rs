@@ -75,10 +75,10 @@
 //! follower dies; so not the last answer counts, but one that the leader must have heard of.
 //!
 //! # Connection loss
-//! If the connection is lost between request and reply, the operation may have been done or not. Reads are tried
-//! again by themselves, as the [`RetryPolicy`] says; so are writes that say `idempotent`, `protected` or
-//! `guaranteed`. Any other write gives [`Error::ConnectionLoss`]. If a write that is tried again cannot be brought to an
-//! end after that, it gives [`Error::Undecided`]; [`Error::is_outcome_unknown`] is true of both.
+//! If the connection is lost between request and reply, the operation may have been done or not. Reads are tried again
+//! by themselves, as the [`RetryPolicy`] says; so are writes that say `idempotent`, `protected` or `guaranteed`. Any
+//! other write gives [`Error::ConnectionLoss`]. If a write that is tried again cannot be brought to an end after that,
+//! it gives [`Error::Undecided`]; [`Error::is_outcome_unknown`] is true of both.
 //!
 //! # Dropping
 //! Dropping a future does not take back what was sent. A protected create or a guaranteed delete that is dropped is

@@ -10,9 +10,9 @@ pub use double::DistributedDoubleBarrier;
 
 /// A znode that holds back everybody who waits for it to go. Curator's `DistributedBarrier`.
 ///
-/// Waiting goes on through lost connections and sessions; what is seen is never older than the call, but at a leader that
-/// its followers have left and that does not know it yet: there `sync` is answered at once. That the barrier is gone is
-/// true at one moment: it can be set again before the caller acts. Everybody who waits is woken at once, which
+/// Waiting goes on through lost connections and sessions; what is seen is never older than the call, but at a leader
+/// that its followers have left and that does not know it yet: there `sync` is answered at once. That the barrier is
+/// gone is true at one moment: it can be set again before the caller acts. Everybody who waits is woken at once, which
 /// is what a barrier is for.
 #[derive(Debug, Clone)]
 pub struct DistributedBarrier {

@@ -5,10 +5,10 @@
 //! one that gives up after that sees `ready`. Leaving is upstream's: all but the first delete their znodes and wait
 //! for the first to go, which goes last.
 //!
-//! A barrier is used round after round, and one that leaves slowly can find members of the next round. So each entry has
-//! a znode of its own, and whoever has deleted his waits only for those that were there before that.
+//! A barrier is used round after round, and one that leaves slowly can find members of the next round. So each entry
+//! has a znode of its own, and whoever has deleted his waits only for those that were there before that.
 
-use crate::until_answered::{disconnected, fired, passes, pause, until_answered};
+use crate::until_answered::{disconnected, fired, is_transient, pause, until_answered};
 use ostler_client::{Client, Error, ErrorCode, Result, Session, SessionId, Watch, Zxid, paths};
 use std::time::Duration;
 use uuid::Uuid;
@@ -186,7 +186,7 @@ impl DistributedDoubleBarrier {
                     Some(_) => session.delete(&own).quietly().idempotent().await?,
                     None => {}
                 },
-                Err(error) if passes(&error) && session.is_alive() => {}
+                Err(error) if is_transient(&error) && session.is_alive() => {}
                 Err(error) => {
                     self.joined = self.joined.or(former);
                     return Err(error);
@@ -367,7 +367,7 @@ impl Entering<'_> {
             Ok(_) => Ok(true),
             Err(error) if error.code() == Some(ErrorCode::NodeExists) => Ok(true),
             // One has given up; or the reply is lost, and the next look tells.
-            Err(error) if error.is_no_node() || passes(&error) => Ok(false),
+            Err(error) if error.is_no_node() || is_transient(&error) => Ok(false),
             Err(error) => Err(error),
         }
     }

@@ -5,11 +5,11 @@ use super::{
     revocation,
 };
 use crate::{
-    background::Running,
+    background::TaskGuard,
     error::Result,
     fencing::{Fence, FencedMulti, Token},
-    line::{self, Line, Place, Turn},
-    line_order::standing,
+    line::{self, PlaceSpec, QueuePlace, Turn},
+    line_order::position,
 };
 use ostler_client::{Client, Session};
 use std::{sync::Arc, time::Duration};
@@ -51,7 +51,7 @@ pub struct InterProcessMutex {
 
 /// One acquisition, shared by the guards of its owner.
 #[derive(Debug)]
-struct Holding(Place);
+struct Holding(QueuePlace);
 
 impl AsRef<Fence> for Holding {
     fn as_ref(&self) -> &Fence {
@@ -135,15 +135,15 @@ pub(crate) async fn wait_in_line(
     session: &Session,
     path: &str,
     data: &[u8],
-    running: Option<&Running>,
-) -> Result<Place> {
+    running: Option<&TaskGuard>,
+) -> Result<QueuePlace> {
     loop {
-        let line = Line { path, word: WORD, data };
+        let line = PlaceSpec { path, word: WORD, data };
         let mut place = match running {
-            Some(running) => Place::take_while(session, line, running).await?,
-            None => Place::take_for_turn(session, line).await?,
+            Some(running) => QueuePlace::take_while(session, line, running).await?,
+            None => QueuePlace::take_for_turn(session, line).await?,
         };
-        match place.turn(&[WORD], |queue, mine| standing(queue, mine, WORD)).await? {
+        match place.turn(&[WORD], |queue, mine| position(queue, mine, WORD)).await? {
             Turn::Ours => return Ok(place),
             Turn::Gone => place.forget(),
         }

@@ -8,8 +8,8 @@ use super::{
 use crate::{
     error::{Error, Result},
     fencing::{Fence, FencedMulti, Token},
-    line::{self, Line, Place, Turn},
-    line_order::{Queue, Standing, number_after},
+    line::{self, PlaceSpec, QueuePlace, Turn},
+    line_order::{Position, Queue, number_after},
     planted::{self, Bug},
 };
 use ostler_client::{Client, Error as ClientError, Session, paths};
@@ -32,10 +32,10 @@ pub struct InterProcessReadWriteLock {
 }
 
 #[derive(Debug)]
-struct Reading(Place);
+struct Reading(QueuePlace);
 
 #[derive(Debug)]
-struct Writing(Place);
+struct Writing(QueuePlace);
 
 impl AsRef<Fence> for Reading {
     fn as_ref(&self) -> &Fence {
@@ -150,12 +150,12 @@ impl InterProcessReadWriteLock {
     async fn read_under(&self, writing: &Writing) -> Result<Reading> {
         let writer = &writing.0;
         if planted::is(Bug::DowngradeToTheEnd) {
-            let line = Line { path: &self.path, word: READ, data: &self.data };
-            return Ok(Reading(Place::take(writer.session(), line).await?));
+            let line = PlaceSpec { path: &self.path, word: READ, data: &self.data };
+            return Ok(Reading(QueuePlace::take(writer.session(), line).await?));
         }
         let token = writer.fence().token();
         let path = paths::join(&self.path, &reader_after(writer.name(), token.0));
-        Ok(Reading(Place::take_named(writer.session(), &path, &self.data, token).await?))
+        Ok(Reading(QueuePlace::take_named(writer.session(), &path, &self.data, token).await?))
     }
 
     /// The read lock for the owner of the write lock that is held by `writing`, and by nothing else: with that lost,
@@ -175,14 +175,14 @@ impl InterProcessReadWriteLock {
         }
     }
 
-    async fn wait(&self, word: &'static str) -> Result<Place> {
+    async fn wait(&self, word: &'static str) -> Result<QueuePlace> {
         line::in_a_session(&self.client, |session| self.wait_in(session, word)).await
     }
 
-    async fn wait_in(&self, session: Session, word: &'static str) -> Result<Place> {
+    async fn wait_in(&self, session: Session, word: &'static str) -> Result<QueuePlace> {
         loop {
-            let line = Line { path: &self.path, word, data: &self.data };
-            let mut place = Place::take_for_turn(&session, line).await?;
+            let line = PlaceSpec { path: &self.path, word, data: &self.data };
+            let mut place = QueuePlace::take_for_turn(&session, line).await?;
             match place.turn(&[READ, WRITE], read_write_standing).await? {
                 Turn::Ours => return Ok(place),
                 Turn::Gone => place.forget(),
@@ -191,7 +191,7 @@ impl InterProcessReadWriteLock {
     }
 }
 
-fn read_write_standing<'n>(queue: &'n Queue, mine: &str) -> Standing<'n> {
+fn read_write_standing<'n>(queue: &'n Queue, mine: &str) -> Position<'n> {
     debug_assert!(number(mine).is_some(), "{mine} is neither a reader nor a writer");
     match number_after(mine, WRITE) {
         Some(_) => writer_standing(queue, mine),

@@ -5,7 +5,7 @@
 //! so that it stays before writers that came in between (CURATOR-621). Where numbers do not tell who came first, it has
 //! the writer's transaction in its name as well ([`arrival_in`](crate::line_order::arrival_in)).
 
-use crate::line_order::{Queue, Standing, arrival_prefix, number_after, standing_behind};
+use crate::line_order::{Position, Queue, arrival_prefix, number_after, position_by_number};
 use ostler_proto::id::Zxid;
 
 pub(crate) const READ: &str = "__READ__";
@@ -17,13 +17,13 @@ pub(crate) fn number(name: &str) -> Option<i32> {
 }
 
 /// Where the reader `mine` stands. It watches the nearest writer before it: if that goes in its turn, no other is left.
-pub(crate) fn reader_standing<'a>(queue: &'a Queue, mine: &str) -> Standing<'a> {
+pub(crate) fn reader_standing<'a>(queue: &'a Queue, mine: &str) -> Position<'a> {
     queue.nearest_before(mine, number, |name| number_after(name, WRITE).is_some())
 }
 
 /// Where the writer `mine` stands.
-pub(crate) fn writer_standing<'a>(queue: &'a Queue, mine: &str) -> Standing<'a> {
-    standing_behind(queue, mine, number)
+pub(crate) fn writer_standing<'a>(queue: &'a Queue, mine: &str) -> Position<'a> {
+    position_by_number(queue, mine, number)
 }
 
 /// From here on numbers may soon not tell any more who came first.
@@ -54,12 +54,12 @@ mod tests {
 
     #[test]
     fn readers_share_and_writers_do_not() {
-        use Standing::{Behind, First, Gone};
+        use Position::{Behind, First, Gone};
         let (r1, r2, r5) = ("a__READ__0000000001", "b__READ__0000000002", "c__READ__0000000005");
         let (w0, w3, w4) = ("d__WRIT__0000000000", "e__WRIT__0000000003", "f__WRIT__0000000004");
         // What w3 has become after a downgrade.
         let r3 = "e__READ__0000000003";
-        let table: &[(&[&str], &str, Standing<'_>)] = &[
+        let table: &[(&[&str], &str, Position<'_>)] = &[
             (&[r1, r2], r2, First),
             (&[r1, r2, w3], r2, First),
             (&[r1, r2, w3], w3, Behind(r2)),
@@ -128,7 +128,7 @@ mod tests {
                     true => writer_standing(&queue, &names[at]),
                     false => reader_standing(&queue, &names[at]),
                 };
-                found == Standing::First
+                found == Position::First
             };
             let have: Vec<usize> = (0..4).filter(|at| first(*at)).collect();
             // The first writer and nobody else, or all readers before it.

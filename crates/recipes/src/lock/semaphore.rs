@@ -5,7 +5,7 @@ use crate::{
     counter::{CountChanges, SharedCount},
     error::Result,
     fencing::{Fence, FencedMulti, Token},
-    line::{self, Line, Place},
+    line::{self, PlaceSpec, QueuePlace},
 };
 use ostler_client::{Bytes, Client, Session, paths};
 use std::{future::pending, sync::Arc, time::Duration};
@@ -19,8 +19,8 @@ const WORD: &str = "lease-";
 pub enum SemaphoreSize {
     /// Always so many. All who use the semaphore must say the same.
     Fixed(u32),
-    /// As many as a [`SharedCount`] says, which all who use the semaphore share. Below zero is none, and so is data that
-    /// is no count. When the count is dropped, what it said last stays.
+    /// As many as a [`SharedCount`] says, which all who use the semaphore share. Below zero is none, and so is data
+    /// that is no count. When the count is dropped, what it said last stays.
     Shared(CountChanges),
     /// As many as something else says that all of them watch. Below zero is none.
     Watched(watch::Receiver<i32>),
@@ -101,7 +101,7 @@ pub struct InterProcessSemaphore {
 }
 
 enum Wait {
-    Leased(Place),
+    Leased(QueuePlace),
     /// Somebody has deleted our znode.
     Gone,
 }
@@ -170,7 +170,7 @@ impl InterProcessSemaphore {
         line::participant_nodes(&self.client, &self.leases, WORD).await
     }
 
-    async fn wait(&self, session: Session) -> Result<Place> {
+    async fn wait(&self, session: Session) -> Result<QueuePlace> {
         let mut size = self.size.clone();
         loop {
             let lock = wait_in_line(&session, &self.locks, &[], None).await?;
@@ -188,8 +188,8 @@ impl InterProcessSemaphore {
 
     /// Only whoever has the lock waits here, so a returned lease wakes one contender.
     async fn wait_as_next(&self, session: &Session, size: &mut SemaphoreSize) -> Result<Wait> {
-        let line = Line { path: &self.leases, word: WORD, data: &self.data };
-        let place = Place::take(session, line).await?;
+        let line = PlaceSpec { path: &self.leases, word: WORD, data: &self.data };
+        let place = QueuePlace::take(session, line).await?;
         loop {
             let watched = session.get_children(&self.leases).watch().await;
             let (names, changed) = match watched {
@@ -219,7 +219,7 @@ impl InterProcessSemaphore {
 #[derive(Debug)]
 #[must_use = "a lease that is dropped is returned"]
 pub struct Lease {
-    place: Place,
+    place: QueuePlace,
 }
 
 impl Lease {
