@@ -4,7 +4,8 @@
 //! |---|---|
 //! | `LeaderLatch` | [`LeaderLatch`]: once elected, it leads until it is closed |
 //! | `LeaderLatchListener` | [`LeaderLatch::changes`], a stream of [`LeaderChange`]s |
-//! | `LeaderSelector`, `LeaderSelectorListener` | [`LeaderSelector`], [`TakeLeadership`]: once elected, it leads until a function returns |
+//! | `LeaderSelector` | [`LeaderSelector`]: once elected, it leads until a function returns |
+//! | `LeaderSelectorListener` | [`TakeLeadership`] |
 //! | `CancelLeadershipException` | none: the function is cancelled when leadership is lost or in doubt |
 //! | `Participant` | [`Participant`] |
 //! | - | [`UnfairElection`]: the participant that creates the only znode first leads |

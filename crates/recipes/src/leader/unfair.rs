@@ -208,7 +208,7 @@ async fn delete_until_done(session: &Session, path: &str, version: i32, leader: 
                 sleep(WAITS.wait(tries, Duration::ZERO, tries.into()).unwrap_or_default()).await;
             }
             Err(error) if !error.is_session_over() => {
-                return tracing::warn!(%error, "a leader's znode is left undeleted");
+                return tracing::warn!(%error, "a leader's znode is not deleted");
             }
             _ => return,
         }

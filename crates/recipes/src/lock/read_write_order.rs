@@ -1,9 +1,10 @@
-//! Who is before whom among readers and writers.
+//! The order of readers and writers in the queue of a read-write lock.
 //!
-//! A writer waits for everybody before it, a reader only for the writers before it. Both kinds of names end in the
-//! number that the server has appended, so they form one queue. A reader that was a writer has that writer's number,
-//! so that it stays before writers that came in between (CURATOR-621). Where numbers do not tell who came first, it has
-//! the writer's transaction in its name as well ([`arrival_in`](crate::line_order::arrival_in)).
+//! A writer waits for all readers and writers before it, a reader only for the writers before it. Both kinds of names
+//! end in the number that the server has appended, so they form one queue. A reader that was a writer keeps that
+//! writer's number, so it stays before writers that have come since (CURATOR-621). Where the numbers do not give the
+//! order, its name also has the zxid by which the writer's znode was created
+//! ([`arrival_in`](crate::line_order::arrival_in)).
 
 use crate::line_order::{Position, Queue, arrival_prefix, number_after, position_by_number};
 use ostler_proto::id::Zxid;
@@ -16,20 +17,20 @@ pub(crate) fn number(name: &str) -> Option<i32> {
     number_after(name, READ).or_else(|| number_after(name, WRITE))
 }
 
-/// Where the reader `mine` stands. It watches the nearest writer before it: if that goes in its turn, no other is left.
+/// The position of the reader `mine`. It waits for the nearest writer before it: writers before that one leave earlier.
 pub(crate) fn reader_standing<'a>(queue: &'a Queue, mine: &str) -> Position<'a> {
     queue.nearest_before(mine, number, |name| number_after(name, WRITE).is_some())
 }
 
-/// Where the writer `mine` stands.
+/// The position of the writer `mine`.
 pub(crate) fn writer_standing<'a>(queue: &'a Queue, mine: &str) -> Position<'a> {
     position_by_number(queue, mine, number)
 }
 
-/// From here on numbers may soon not tell any more who came first.
+/// From this number on the numbers may soon no longer give the order.
 const NEAR_THE_END: i32 = 1 << 30;
 
-/// The name of a reader that was the writer `writer`, which had come by the transaction `came`.
+/// The name of a reader that was the writer `writer`, whose znode was created by the transaction `came`.
 pub(crate) fn reader_after(writer: &str, came: Zxid) -> String {
     let number = written_number(writer);
     match number.parse::<i32>() {
@@ -38,7 +39,7 @@ pub(crate) fn reader_after(writer: &str, came: Zxid) -> String {
     }
 }
 
-/// The number in a writer's name as it is written there: a reader that was this writer gets it too.
+/// The digits of the number in a writer's name, for the name of a reader that was this writer.
 pub(crate) fn written_number(writer: &str) -> &str {
     writer.rfind(WRITE).map_or("", |at| &writer[at + WRITE.len()..])
 }
