@@ -29,9 +29,9 @@ pub struct Config {
     pub seed: u64,
     /// Session timeout to ask for. The server has the last word.
     pub session_timeout: Duration,
-    /// The servers' `tickTime`, or longer: how late a leader can hear of what a follower has answered. `None`: no longer
-    /// than 2 s, and half the session's timeout, which is what servers grant at least unless their `minSessionTimeout` is
-    /// below two ticks.
+    /// The servers' `tickTime`, or longer: how late a leader can hear of what a follower has answered. `None`: no
+    /// longer than 2 s, and half the session's timeout, which is what servers grant at least unless their
+    /// `minSessionTimeout` is below two ticks.
     pub tick_time: Option<Duration>,
     /// Whether what is held by a session is to be proven by writes ([`Input::Hold`](crate::Input::Hold)).
     pub prove_holding: bool,

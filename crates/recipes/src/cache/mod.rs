@@ -29,7 +29,7 @@ pub use events::CacheEvents;
 pub use model::{CacheEvent, CachedNode};
 pub use views::{NodeCache, PathChildrenCache, PathEvent, PathEvents};
 
-use crate::background::Background;
+use crate::background::BackgroundTask;
 use model::{Answer, Ask, Effects, Model, Scope, Watching, What};
 use ostler_client::{Bytes, Client, Error, Result, paths};
 use std::{
@@ -70,7 +70,7 @@ const READS_MAX: usize = 256;
 #[derive(Debug)]
 pub struct CuratorCache {
     shared: Arc<Shared>,
-    _work: Background,
+    _work: BackgroundTask,
 }
 
 /// Describes a cache; [`start`](CuratorCacheBuilder::start) makes it.
@@ -89,7 +89,7 @@ pub struct CuratorCacheBuilder {
 enum Phase {
     Loading,
     Initialized,
-    Ended,
+    TaskEnd,
 }
 
 #[derive(Debug)]
@@ -228,7 +228,7 @@ impl CuratorCacheBuilder {
         let shared = Arc::new(Shared { state: Mutex::new(state), phase: watch::Sender::new(Phase::Loading) });
         let ending = Ending(shared.clone());
         let client = self.client.clone();
-        let work = Background::spawn(&client, async move {
+        let work = BackgroundTask::spawn(&client, async move {
             let ending = ending;
             match self.run(&ending.0).await {
                 Ok(()) | Err(Error::Closed) => {}
@@ -264,7 +264,7 @@ impl Drop for Ending {
         self.0.phase.send_if_modified(|phase| {
             let ends = *phase == Phase::Loading;
             if ends {
-                *phase = Phase::Ended;
+                *phase = Phase::TaskEnd;
             }
             ends
         });

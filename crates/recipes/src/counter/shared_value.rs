@@ -1,7 +1,7 @@
 //! A value that everybody sees change.
 
 use crate::{
-    background::Background,
+    background::BackgroundTask,
     counter::{
         CounterError, Result,
         swap::{self, Swap},
@@ -40,7 +40,7 @@ pub struct SharedValue {
     client: Client,
     path: String,
     current: Arc<watch::Sender<Current>>,
-    _work: Background,
+    _work: BackgroundTask,
 }
 
 /// What is known of a value.
@@ -113,7 +113,7 @@ impl SharedValue {
             }
         };
         let current = Arc::new(watch::Sender::new(Current { value: first, ended: false }));
-        let work = Background::spawn(client, follow(client.clone(), path.to_owned(), current.clone()));
+        let work = BackgroundTask::spawn(client, follow(client.clone(), path.to_owned(), current.clone()));
         Ok(SharedValue { client: client.clone(), path: path.to_owned(), current, _work: work })
     }
 

@@ -1,10 +1,10 @@
 //! Services that register themselves and are found by name, compatible with `curator-x-discovery` and its
 //! `JsonInstanceSerializer`.
 //!
-//! An instance is a znode below its service's, which is below the base path: `/base/name/id`, with JSON as data. Those of
-//! dynamic services are ephemeral: they go with their process, after its session's timeout. So a client can be given an
-//! instance that is not there any more, and one that is there can be unreachable:
-//! [`ServiceProvider::note_error`] is for that.
+//! An instance is a znode below its service's, which is below the base path: `/base/name/id`, with JSON as data. Those
+//! of dynamic services are ephemeral: they go with their process, after its session's timeout. So a client can be given
+//! an instance that is not there any more, and one that is there can be unreachable: [`ServiceProvider::note_error`] is
+//! for that.
 
 mod cache;
 mod down;

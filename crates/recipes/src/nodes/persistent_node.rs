@@ -5,8 +5,8 @@ use ostler_client::{Bytes, Client, CreateMode, Error, Result, paths};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use tokio::sync::watch;
 
-/// A znode that is there as long as this is: it is created again when its session ends or somebody deletes it. Curator's
-/// `PersistentNode`.
+/// A znode that is there as long as this is: it is created again when its session ends or somebody deletes it.
+/// Curator's `PersistentNode`.
 ///
 /// Whoever watches the znode sees it go and come back when the session ends. While there is no connection it is not
 /// known whether it is there.

@@ -1,7 +1,7 @@
 //! A znode that the server deletes some time after its owner is gone.
 
 use crate::{
-    background::Background,
+    background::BackgroundTask,
     nodes::{Creations, PersistentNode},
 };
 use ostler_client::{Bytes, Client, CreateMode, Result, paths};
@@ -21,7 +21,7 @@ const TOUCHES: u32 = 2;
 #[derive(Debug)]
 pub struct PersistentTtlNode {
     node: PersistentNode,
-    _touching: Background,
+    _touching: BackgroundTask,
 }
 
 impl PersistentTtlNode {
@@ -42,7 +42,7 @@ impl PersistentTtlNode {
         builder.plan.deleted_at_end = false;
         let node = builder.start()?;
         let work = touch(client.clone(), paths::join(path, TOUCHED), ttl);
-        Ok(PersistentTtlNode { node, _touching: Background::spawn(client, work) })
+        Ok(PersistentTtlNode { node, _touching: BackgroundTask::spawn(client, work) })
     }
 
     /// Waits until it is there for the first time; gives its path.

@@ -12,9 +12,9 @@
 //! Use a message broker, unless the queue is short and rarely used.
 //!
 //! # What is delivered
-//! Without a lock path an item is delivered once at most: it is deleted first, and lost if its consumer dies after that.
-//! With a [lock path](QueueBuilder::lock_path) it is delivered at least once: it is deleted after the consumer is done
-//! with it, and delivered again if that dies before or its session ends.
+//! Without a lock path an item is delivered once at most: it is deleted first, and lost if its consumer dies after
+//! that. With a [lock path](QueueBuilder::lock_path) it is delivered at least once: it is deleted after the consumer is
+//! done with it, and delivered again if that dies before or its session ends.
 //!
 //! # What fails
 //! With a lock path an item whose consumer fails is [put back](ErrorMode::Requeue) under its id or priority, or with
@@ -22,8 +22,8 @@
 //! one that always fails comes again and again, so a consumer that wants to give one up must say that it is done with
 //! it.
 //!
-//! An item that cannot be handled at all, because a server refuses to let it be read, say, or because it is too large to
-//! be put back, stays where it is. It is logged, left for a while and tried again, and the rest goes on meanwhile.
+//! An item that cannot be handled at all, because a server refuses to let it be read, say, or because it is too large
+//! to be put back, stays where it is. It is logged, left for a while and tried again, and the rest goes on meanwhile.
 
 mod consumer;
 mod items;

@@ -57,8 +57,8 @@ impl SimpleDistributedQueue {
     /// Takes the first item; `None` if there is none.
     ///
     /// # Errors
-    /// Those of getChildren, getData and delete; [`ConnectionLoss`](ostler_client::Error::ConnectionLoss): an item may be
-    /// taken from the queue and lost, if the connection is lost just when it is deleted.
+    /// Those of getChildren, getData and delete; [`ConnectionLoss`](ostler_client::Error::ConnectionLoss): an item may
+    /// be taken from the queue and lost, if the connection is lost just when it is deleted.
     pub async fn poll(&self) -> Result<Option<Bytes>> {
         for name in self.names().await? {
             if let Some(found) = self.read(&name).await?
@@ -70,8 +70,8 @@ impl SimpleDistributedQueue {
         Ok(None)
     }
 
-    /// Takes the first item, and waits for it no longer than `limit`; `None` if there is none, or there is no connection
-    /// by then.
+    /// Takes the first item, and waits for it no longer than `limit`; `None` if there is none, or there is no
+    /// connection by then.
     ///
     /// # Errors
     /// Those of [`poll`](SimpleDistributedQueue::poll).

@@ -68,8 +68,8 @@ pub(crate) async fn count(play: impl AsyncFn(usize) -> (u64, u64)) -> (u64, u64)
     (requests[COUNTED / 2], events[COUNTED / 2])
 }
 
-/// An exchange that goes by a timer takes more messages while the machine is busy. If that was when they were counted, the
-/// last of them never come again: one in so many may be missed, and no more.
+/// An exchange that goes by a timer takes more messages while the machine is busy. If that was when they were counted,
+/// the last of them never come again: one in so many may be missed, and no more.
 const MISSED_ONE_IN: usize = 20;
 
 /// Plays an exchange for each point until it has come to that, each time with another number that
