@@ -67,7 +67,7 @@ pub enum Effect {
     Failed {
         /// The request.
         id: RequestId,
-        /// Why.
+        /// The reason.
         failure: Failure,
     },
     /// A change that is watched.

@@ -38,7 +38,7 @@ use std::{
 };
 use tokio::sync::{broadcast, watch};
 
-/// Events that a reader may leave unread, unless told otherwise.
+/// Events that a reader may leave unread by default.
 const UNREAD_MAX: usize = 1024;
 /// Reads under way at once.
 const READS_MAX: usize = 256;
@@ -204,7 +204,7 @@ impl CuratorCacheBuilder {
         self
     }
 
-    /// How many events a reader may leave unread before it misses some; 1,024 unless said. Memory for them is set
+    /// How many events a reader may leave unread before it misses some. Default: 1,024. Memory for them is set
     /// aside at once.
     pub fn unread_max(mut self, events: usize) -> Self {
         self.unread_max = events.clamp(1, 1 << 20);

@@ -60,7 +60,7 @@ pub enum CacheEvent {
         /// Why: `NoAuth`.
         code: ErrorCode,
     },
-    /// This reader did not keep up: so many events were left out here. The cache itself holds everything.
+    /// This reader did not keep up: this number of events was left out here. The cache itself holds everything.
     Missed(u64),
 }
 
@@ -139,7 +139,7 @@ pub(crate) struct Model {
     watching: Watching,
     nodes: BTreeMap<String, Arc<CachedNode>>,
     under_way: HashMap<Ask, UnderWay>,
-    /// After a gap everything that is there is looked at, from the root on: so many of these asks have no answer yet.
+    /// After a gap everything that is there is looked at, from the root on: the number of these requests without an answer.
     /// What is asked because something has changed is not among them, or the sweep would not end before the changes do.
     sweeping: usize,
     initialized: bool,

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 pub struct DownInstancePolicy {
     /// For how long after its first error an instance's errors count.
     pub timeout: Duration,
-    /// With so many errors it is not given out.
+    /// With this number of errors it is not given out.
     pub error_threshold: u32,
 }
 

@@ -58,7 +58,7 @@ impl<P: DeserializeOwned + Send + Sync> ServiceProviderBuilder<P> {
         }
     }
 
-    /// Which of several instances to give out; one after the other unless said.
+    /// Which of several instances to give out. Default: one after the other.
     pub fn strategy(mut self, strategy: impl ProviderStrategy<P> + 'static) -> Self {
         self.strategy = Box::new(strategy);
         self

@@ -73,20 +73,20 @@ impl QueueBuilder {
         self
     }
 
-    /// Has `put` wait while there are so many items. Several producers at once can exceed it a little.
+    /// Has `put` wait while there is this number of items. Several producers at once can exceed it a little.
     pub fn max_items(mut self, items: usize) -> Self {
         self.max_items = Some(items.max(1));
         self
     }
 
-    /// What becomes of an item whose consumer fails; it is put back unless said.
+    /// What becomes of an item whose consumer fails. Default: it is put back.
     pub fn error_mode(mut self, mode: ErrorMode) -> Self {
         self.error_mode = mode;
         self
     }
 
-    /// When an item of a delay queue is due again that was put back: so long after its consumer has failed; a second
-    /// unless said. The other queues know no time, and give it out as soon as it comes to it.
+    /// How long after its consumer has failed an item of a delay queue is due again. Default: one second. The other
+    /// queues know no time, and give the item out again in its turn.
     pub fn retry_after(mut self, delay: Duration) -> Self {
         self.retry_after = delay;
         self
