@@ -139,8 +139,9 @@ pub(crate) struct Model {
     watching: Watching,
     nodes: BTreeMap<String, Arc<CachedNode>>,
     under_way: HashMap<Ask, UnderWay>,
-    /// After a gap everything that is there is looked at, from the root on: so many of these asks have no answer yet.
-    /// What is asked because something has changed is not among them, or the sweep would not end before the changes do.
+    /// After a gap everything that is there is looked at, from the root on: the number of these reads without an
+    /// answer. What is asked because something has changed is not among them, or the sweep would not end before the
+    /// changes do.
     sweeping: usize,
     initialized: bool,
 }

@@ -231,7 +231,7 @@ mod tests {
         }
         assert_eq!(
             decode::<i64>("/n", &[1, 2, 3]).unwrap_err().to_string(),
-            "/n: 3 bytes of data, which are no number of 8 bytes; something else is kept there"
+            "/n: 3 bytes of data, which are not a number of 8 bytes; the znode holds other data"
         );
     }
 }
