@@ -90,7 +90,7 @@ pub struct CuratorCacheBuilder {
 enum Phase {
     Loading,
     Initialized,
-    TaskEnd,
+    Ended,
 }
 
 #[derive(Debug)]
@@ -265,7 +265,7 @@ impl Drop for Ending {
         self.0.phase.send_if_modified(|phase| {
             let ends = *phase == Phase::Loading;
             if ends {
-                *phase = Phase::TaskEnd;
+                *phase = Phase::Ended;
             }
             ends
         });
