@@ -87,7 +87,7 @@ fn a_session_of_less_than_two_ticks_is_lost_before_its_leader_expires_it() {
             }
         }
     }
-    assert_eq!(worst, None, "{late} hear of it too late, the worst by this number of ms");
+    assert_eq!(worst, None, "{late} are reported too late, the worst by this number of ms");
 }
 
 /// To take it for lost early is no way out.

@@ -1,4 +1,4 @@
-//! Taking items out of a queue.
+//! The consumer of a queue's items.
 
 use crate::{
     background::BackgroundTask,
@@ -19,8 +19,8 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-/// Takes items out of a queue for as long as it lives. Dropped, it stops; an item that it was about to consume under a
-/// lock is left to others.
+/// Takes items out of a queue until it is dropped. An item that it consumes under a lock at that moment is left to
+/// other consumers.
 #[derive(Debug)]
 pub struct Consumer {
     _work: BackgroundTask,

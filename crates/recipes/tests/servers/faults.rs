@@ -69,7 +69,7 @@ pub(crate) async fn count(play: impl AsyncFn(usize) -> (u64, u64)) -> (u64, u64)
 }
 
 /// An exchange that goes by a timer takes more messages while the machine is busy. If that was when they were counted,
-/// the last of them never come again: one in a number of them may be missed, and no more.
+/// the last of them never come again: a small part may be missed, and no more.
 const MISSED_ONE_IN: usize = 20;
 
 /// Plays an exchange for each point until it has come to that, each time with another number that
