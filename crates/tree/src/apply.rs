@@ -5,7 +5,7 @@ use crate::{
     digest::DigestEntry,
     quota::{self, QuotaNode},
     table::SharedZnode,
-    tree::{Tree, is_root_or_named},
+    tree::{Tree, has_no_empty_name},
     znode::Znode,
 };
 use alloc::{borrow::Cow, string::String, vec::Vec};
@@ -142,7 +142,7 @@ impl Tree {
         let Some(parent_path) = path::parent(&create.path) else {
             return Outcome::Failed(ErrorCode::BadArguments.code());
         };
-        if !is_root_or_named(&create.path) {
+        if !has_no_empty_name(&create.path) {
             return Outcome::Failed(ErrorCode::BadArguments.code());
         }
         let is_new = self.table.get(&create.path).is_none();

@@ -65,8 +65,8 @@ pub enum RestoreError {
         /// The path of the znode.
         path: ArcStr,
     },
-    /// The path of a znode ends with a slash, so its name is empty.
-    #[error("znode {path:?} has an empty name")]
+    /// A name in the path of a znode is empty: it ends with a slash, or begins with two.
+    #[error("znode {path:?} has an empty name in its path")]
     NoName {
         /// The path of the znode.
         path: ArcStr,
@@ -144,7 +144,7 @@ impl Tree {
         if self.table.get(&path).is_some() {
             return Err(RestoreError::Twice { path });
         }
-        if !is_root_or_named(&path) {
+        if !has_no_empty_name(&path) {
             return Err(RestoreError::NoName { path });
         }
         let acl = match acl {
@@ -479,10 +479,10 @@ impl Tree {
     }
 }
 
-/// Whether the path is the root or has a name. With an empty name, the path of a child, which is made of the parent's
-/// path and the name, would be the path of another znode.
-pub(crate) fn is_root_or_named(path: &str) -> bool {
-    path == "/" || !path.ends_with('/')
+/// Whether no part of this path is empty, if its parent is in the tree. Else the path that is put together of its
+/// parent's and its name would be another one: "//" and "//a" have the root as parent.
+pub(crate) fn has_no_empty_name(path: &str) -> bool {
+    path == "/" || !path.ends_with('/') && !path.starts_with("//")
 }
 
 fn after<'a>(paths: &'a BTreeSet<ArcStr>, path: &str) -> btree_set::Range<'a, ArcStr> {

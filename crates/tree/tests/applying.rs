@@ -127,7 +127,7 @@ fn a_create_without_a_parent_or_a_path_fails() {
 #[test]
 fn a_znode_without_a_name_is_not_created_and_not_restored() {
     let mut applied = Applied::fresh();
-    for path in ["//", "/zookeeper/"] {
+    for path in ["//", "//a", "/zookeeper/"] {
         assert_eq!(applied.create(path), failed(ErrorCode::BadArguments));
         let stat = StatPersisted::default();
         let restored = applied.tree.restore_node(path, None, stat, (-1, None));

@@ -308,6 +308,7 @@ fn odd_snapshots(seeds: &Seeds) -> io::Result<()> {
         ("no-root", node("/zookeeper", 0)),
         ("below-an-ephemeral", [root.clone(), node("/a", 77), node("/a/b", 0)].concat()),
         ("no-name", [node("", 5), node("//", 0)].concat()),
+        ("no-name-above", [root.clone(), node("//a", 0)].concat()),
         ("no-name-below", [root, node("/a", 5), node("/a/", 0)].concat()),
     ] {
         // No sessions, no ACLs.
