@@ -88,8 +88,8 @@ impl SessionId {
     pub const NONE: SessionId = SessionId(0);
 
     /// A random id for a new session. The top byte is the id of `server`, as upstream has it, so no two servers of an
-    /// ensemble make the same id. The other 56 bits are from `random`, where upstream counts up from its clock. So an id
-    /// shows neither the id of another session, nor when the server started, nor how many sessions it has made.
+    /// ensemble make the same id. The other 56 bits are from `random`, where upstream counts up from its clock. So an
+    /// id shows neither the id of another session, nor when the server started, nor how many sessions it has made.
     pub fn random(server: ServerId, random: u64) -> SessionId {
         // With only zeros below the top byte the id could be `NONE`, or i64::MIN, the owner of container nodes.
         let below = (random & (u64::MAX >> 8)).max(1);

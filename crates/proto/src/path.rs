@@ -24,8 +24,8 @@ fn is_forbidden(c: char) -> bool {
     matches!(c, '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..='\u{ffff}' | '\u{10000}'..)
 }
 
-/// The path of the parent: everything before the last slash, or "/" for the root's children. `None` without a slash, and
-/// for a path with a NUL, which upstream refuses before anything else.
+/// The path of the parent: everything before the last slash, or "/" for the root's children. `None` without a slash,
+/// and for a path with a NUL, which upstream refuses before anything else.
 pub fn parent(path: &str) -> Option<&str> {
     if path.as_bytes().contains(&0) {
         return None;

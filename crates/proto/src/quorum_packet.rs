@@ -23,8 +23,8 @@ pub struct LearnerInfo {
     pub protocol: i32,
     /// The version of the configuration that the learner uses.
     pub config_version: u64,
-    /// Whether the learner can check session passwords that are made with a secret. Only Ostler can, and Java ignores the
-    /// bytes that say it.
+    /// Whether the learner can check session passwords that are made with a secret. Only Ostler can, and Java ignores
+    /// the bytes that say it.
     pub knows_secrets: bool,
 }
 
@@ -62,8 +62,8 @@ pub enum Packet<'a> {
     Ping {
         /// The zxid of the leader's last proposal.
         zxid: Zxid,
-        /// In the answer: the sessions that were heard of since the last answer, with their timeouts in ms. `None` in the
-        /// leader's heartbeat.
+        /// In the answer: the sessions that were heard of since the last answer, with their timeouts in ms. `None` in
+        /// the leader's heartbeat.
         touched: Option<Vec<(SessionId, i32)>>,
     },
     /// A learner asks whether a session lives, since its client has connected to the learner.

@@ -81,8 +81,8 @@ impl<'a> PathVersion<'a> {
     }
 }
 
-/// setData, setACL and check answer a null path with BadArguments, as any invalid path: so null reads as empty here. For
-/// other operations a null path makes the body malformed.
+/// setData, setACL and check answer a null path with BadArguments, as any invalid path: so null reads as empty here.
+/// For other operations a null path makes the body malformed.
 fn null_is_invalid<'a>(r: &mut Reader<'a>) -> Result<Cow<'a, str>> {
     Ok(r.string()?.unwrap_or_default())
 }
@@ -256,8 +256,9 @@ impl<'a> Request<'a> {
         )
     }
 
-    /// Decodes the body of a request with this operation code. Operations that a client may not send are `Unimplemented`:
-    /// createSession, deleteContainer, and check outside of a multi. Upstream lets some of them through, which harms it.
+    /// Decodes the body of a request with this operation code. Operations that a client may not send are
+    /// `Unimplemented`: createSession, deleteContainer, and check outside of a multi. Upstream lets some of them
+    /// through, which harms it.
     pub fn read(code: i32, body: &'a [u8]) -> Request<'a> {
         match Op::from_code(code) {
             None | Some(Op::Check | Op::DeleteContainer | Op::CreateSession) => Request::Unimplemented,
@@ -373,8 +374,8 @@ fn read_multi<'a>(r: &mut Reader<'a>) -> Result<Vec<MultiOp<'a>>> {
 }
 
 /// Inside a multi upstream takes the operation from the flags and not from the header. A TTL flag needs type 21, a
-/// container flag makes a container, and type 21 without a TTL flag is a plain create. A flag that is no mode, or a null
-/// ACL, makes the whole request malformed.
+/// container flag makes a container, and type 21 without a TTL flag is a plain create. A flag that is no mode, or a
+/// null ACL, makes the whole request malformed.
 fn multi_create(mut create: Create<'_>) -> Result<Create<'_>> {
     if create.acl.is_none() {
         return Err(JuteError::Null);

@@ -38,14 +38,15 @@ pub struct ExtendedTypes {
 }
 
 impl ExtendedTypes {
-    /// The greatest server id that the ensemble may have. The server id is the top byte of session ids, and with a greater
-    /// one an ephemeral would be taken for a TTL znode and outlive its session. `None` without TTL znodes: no limit.
+    /// The greatest server id that the ensemble may have. The server id is the top byte of session ids, and with a
+    /// greater one an ephemeral would be taken for a TTL znode and outlive its session. `None` without TTL znodes: no
+    /// limit.
     pub fn server_id_max(self) -> Option<i64> {
         self.enabled.then_some(if self.emulate_353 { 0x7f } else { 0xfe })
     }
 
     /// Whether a server may have this id, see [`ExtendedTypes::server_id_max`].
-    pub fn allow_server(self, id: i64) -> bool {
+    pub fn allows_server(self, id: i64) -> bool {
         self.server_id_max().is_none_or(|max| (0..=max).contains(&id))
     }
 }

@@ -3,8 +3,8 @@
 use crate::{jute::Writer, shared::SharedBytes};
 use alloc::{sync::Arc, vec::Vec};
 
-/// An encoded vector of strings: names of children, or paths. It is shared until it is written. A long vector shares the
-/// parts that the tree has, so a reply with it costs one pointer for each part.
+/// An encoded vector of strings: names of children, or paths. It is shared until it is written. A long vector shares
+/// the parts that the tree has, so a reply with it costs one pointer for each part.
 #[derive(Debug, Clone)]
 pub enum SharedStrings {
     /// The vector in one piece, with the number of strings in front.

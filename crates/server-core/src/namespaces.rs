@@ -9,14 +9,14 @@ use alloc::{boxed::Box, vec::Vec};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
-/// How many are counted apart.
+/// The number of namespaces that are counted. Later ones are not.
 const NAMES_MAX: usize = 1000;
-/// Nobody reads longer ones in a table.
+/// Longer names are not counted.
 const NAME_MAX_BYTES: usize = 256;
-/// What upstream takes for the Stat that goes along with each read.
+/// Upstream counts this number of bytes for the Stat of each read.
 const STAT_BYTES: usize = 68;
 
-/// What was done below one name.
+/// Counts of one namespace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NamespaceStats {
     /// Bytes of each read.
@@ -27,7 +27,7 @@ pub struct NamespaceStats {
     pub quota_refusals: u64,
 }
 
-/// All of them.
+/// Counts of all namespaces.
 #[derive(Debug, Clone, Default)]
 pub struct Namespaces {
     all: Vec<(Box<str>, NamespaceStats)>,
@@ -38,14 +38,14 @@ pub struct Namespaces {
 }
 
 impl Namespaces {
-    /// A read of a znode was answered with so many bytes beside its Stat.
+    /// Counts a read that was answered with this number of bytes beside the Stat.
     pub(crate) fn count_read(&mut self, path: &str, bytes: usize) {
         if let Some(stats) = self.of(path) {
             stats.reads.add((path.len() + bytes + STAT_BYTES) as u64);
         }
     }
 
-    /// A znode has changed, and has so much data now.
+    /// Counts a change after which the znode has this number of bytes.
     pub(crate) fn count_write(&mut self, path: &str, bytes: usize) {
         if let Some(stats) = self.of(path) {
             stats.writes.add((path.len() + bytes) as u64);
@@ -116,6 +116,8 @@ mod tests {
         let mut all = Namespaces::default();
         all.count_write(&format!("/{}", "x".repeat(NAME_MAX_BYTES + 1)), 1);
         assert!(all.all.is_empty());
+        all.count_write(&format!("/{}", "x".repeat(NAME_MAX_BYTES)), 1);
+        assert_eq!(core::mem::take(&mut all).all.len(), 1);
         for n in 0..NAMES_MAX * 2 {
             all.count_write(&format!("/n{n}"), 1);
         }

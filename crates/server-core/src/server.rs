@@ -136,7 +136,7 @@ pub struct Server {
     pub(crate) watches: WatchTable,
     /// Numbers proposals and counts acknowledgements, while this server leads.
     pub(crate) proposals: Option<Proposals>,
-    /// Its part in an ensemble; a lone server has none.
+    /// Its part in an ensemble; a standalone server has none.
     pub(crate) ensemble: Option<Box<Ensemble>>,
     pub(crate) gate: DiskGate<AfterPersist>,
     /// Logged or on the way there, and not committed.

@@ -251,7 +251,7 @@ fn core_config(config: &ServerConfig) -> CoreConfig {
         schemes.clear();
     }
     CoreConfig {
-        // Upstream's lone server has the number 1 in its session ids, whatever myid says.
+        // Upstream's standalone server has the number 1 in its session ids, whatever myid says.
         server: config.ensemble.as_ref().map_or(ServerId(1), |ensemble| ensemble.me),
         tick_time_ms: config.tick_time_ms as u64,
         session_timeout_min_ms: config.min_session_timeout_ms,

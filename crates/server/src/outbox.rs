@@ -97,7 +97,7 @@ impl State {
         self.full_len + self.tail.len()
     }
 
-    /// Writes a successful reply's frame length and header; a body of so many bytes follows.
+    /// Writes the frame length and header of a successful reply whose body has this number of bytes.
     fn begin(&mut self, reply: &Reply, body: usize) {
         self.tail.length(ReplyHeader::SIZE + body);
         reply.write_header(&mut self.tail);
@@ -260,8 +260,8 @@ impl Outbox {
         }
     }
 
-    /// So many encoded notifications. True when the client has let too many of them wait: these are dropped, and the
-    /// connection is closed. Answers that wait do not count; no more of them are made until they are read.
+    /// Appends a number of encoded notifications. Returns true if the client has let too many of them wait. Then these
+    /// are dropped, and the connection is closed. Answers that wait do not count; no more of them are made until they are read.
     pub(crate) fn notify(&self, frames: &[u8], count: u64) -> bool {
         let mut overfull = false;
         self.push(|state| {

@@ -56,12 +56,12 @@ impl Room {
         self.answers.load(Ordering::Relaxed).saturating_add(promised) >= self.max
     }
 
-    /// Whether an answer of so many bytes may have to wait for its turn. If not its size need not be known.
+    /// Whether an answer may have to wait for room. If not, its size need not be known.
     pub(crate) fn is_scarce(&self, promised: usize) -> bool {
         self.is_beyond(self.max / 4 * 3, promised.saturating_add(LONGEST))
     }
 
-    /// Whether an answer of about so many bytes fits. What is longer than all of it does once nothing is taken.
+    /// Whether an answer of about this number of bytes fits. A longer one than all the room fits once nothing is taken.
     pub(crate) fn fits(&self, size: usize, promised: usize) -> bool {
         let limit = if size > LONG { self.max / 4 * 3 } else { self.max };
         !self.is_beyond(limit, promised.saturating_add(size)) || !self.is_beyond(0, promised)

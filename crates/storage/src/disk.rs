@@ -1,4 +1,5 @@
-//! The operations on files as a trait, [`Disk`], and the operating system's files, [`OsDisk`]. Tests have a faulty disk.
+//! The operations on files as a trait, [`Disk`], and the operating system's files, [`OsDisk`]. Tests have a faulty
+//! disk.
 
 use crate::error::{IoContext, StorageError};
 use std::{
@@ -22,8 +23,8 @@ pub trait Disk: Send + Sync {
     fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
     /// Opens an existing file for reading and writing. A symbolic link is an error.
     fn open_to_change(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
-    /// Whether the path is a plain file without another hard link. Only such a file may be written over: an operator can
-    /// have a copy of the folder that consists of hard links.
+    /// Whether the path is a plain file without another hard link. Only such a file may be written over: an operator
+    /// can have a copy of the folder that consists of hard links.
     fn is_only_here(&self, _path: &Path) -> io::Result<bool> {
         Ok(true)
     }
@@ -94,8 +95,8 @@ pub struct OsDisk;
 /// The mode of files that only this user may read and write.
 pub const PRIVATE: u32 = 0o600;
 
-/// [`Disk::create`] with a mode. A symbolic link at this path, or a file with another hard link, is replaced by a new file
-/// and not written to: it may belong to somebody else.
+/// [`Disk::create`] with a mode. A symbolic link at this path, or a file with another hard link, is replaced by a new
+/// file and not written to: it may belong to somebody else.
 pub(crate) fn create_with_mode(path: &Path, mode: u32) -> io::Result<Box<dyn DiskFile>> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(mode).custom_flags(NOT_THROUGH_LINKS);
@@ -336,8 +337,8 @@ pub(crate) fn is_lacking(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|code| lacking.iter().any(|errno| errno.raw_os_error() == code))
 }
 
-/// Makes the names in a folder durable. If the file system cannot sync folders, this warns once and goes on: then a loss
-/// of power may undo the last changes of names, for Java servers too.
+/// Makes the names in a folder durable. If the file system cannot sync folders, this warns once and goes on: then a
+/// loss of power may undo the last changes of names, for Java servers too.
 pub(crate) fn sync_names(disk: &dyn Disk, dir: &Path) -> Result<(), StorageError> {
     static WARNED: AtomicBool = AtomicBool::new(false);
     match disk.sync_dir(dir) {

@@ -1,5 +1,5 @@
-//! The files beside the snapshots that say how far a server has come: `acceptedEpoch` and `currentEpoch`, a decimal number
-//! each without a newline, and the mark `historyIncomplete`.
+//! The files beside the snapshots that say how far a server has come: `acceptedEpoch` and `currentEpoch`, a decimal
+//! number each without a newline, and the mark `historyIncomplete`.
 
 use crate::{
     disk::{Disk, create_empty, read_full, replace_text, sync_names, unfinished},

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Result of file work.
+/// The result of an operation on files.
 pub type Result<T> = std::result::Result<T, StorageError>;
 
 /// The reason for which a sink of the caller refused a part of a snapshot or a record.
@@ -27,7 +27,7 @@ pub enum StorageError {
         source: io::Error,
     },
 
-    /// No space left, or no quota left.
+    /// The disk or the quota is full.
     #[error(
         "the disk is full: cannot {action} {path} ({source}). Free some space (old snapshots and logs can be \
          purged), then restart the server; nothing that was acknowledged is lost"

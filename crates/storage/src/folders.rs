@@ -36,8 +36,8 @@ impl DataFolders {
         }
     }
 
-    /// Makes missing folders if `autocreate` (`datadir.autocreate`) is on. Refuses folders that look swapped: if the two
-    /// differ, there may be no snapshot among the logs and no log among the snapshots.
+    /// Makes missing folders if `autocreate` (`datadir.autocreate`) is on. Refuses folders that look swapped: if the
+    /// two differ, there may be no snapshot among the logs and no log among the snapshots.
     pub fn open(
         disk: &dyn Disk,
         data_dir: &Path,
@@ -60,8 +60,8 @@ impl DataFolders {
         disk.exists(&path).during("look for", &path)
     }
 
-    /// Removes the `initialize` file if it exists. To be called when the empty database is durable, so that no later start
-    /// needs the file. Upstream removes it earlier, and a crash in between makes the next start refuse.
+    /// Removes the `initialize` file if it exists. To be called when the empty database is durable, so that no later
+    /// start needs the file. Upstream removes it earlier, and a crash in between makes the next start refuse.
     pub fn remove_initialize(&self, disk: &dyn Disk) -> Result<()> {
         let path = self.data_log_dir.join(INITIALIZE);
         if self.has_initialize(disk)? { disk.remove(&path).during("remove", &path) } else { Ok(()) }

@@ -1,8 +1,8 @@
 //! ZooKeeper's files: transaction logs, snapshots and epochs, and the recovery of a server from them.
 //!
-//! Ostler starts from the files of Java ZooKeeper 3.8 and 3.9, and these from the files of Ostler. The crate blocks, has
-//! no threads and no clock, and reads of a record no more than its header. All file work goes through [`disk::Disk`], so
-//! tests can use a simulated disk with faults.
+//! Ostler starts from the files of Java ZooKeeper 3.8 and 3.9, and these from the files of Ostler. The crate blocks,
+//! has no threads and no clock, and reads of a record no more than its header. All file work goes through
+//! [`disk::Disk`], so tests can use a simulated disk with faults.
 //!
 //! - [`folders`]: `version-2` below `dataDir` and `dataLogDir`; [`lock`]: one process per folder.
 //! - [`txnlog`]: writes and reads the log, and tells a torn tail from damage.

@@ -1,5 +1,5 @@
-//! The lock that allows one process per folder: an advisory lock on a file. The system releases it when the process ends
-//! in any way.
+//! The lock that allows one process per folder: an advisory lock on a file. The system releases it when the process
+//! ends in any way.
 
 use crate::{
     disk::{NOT_THROUGH_LINKS, PRIVATE, is_lacking},

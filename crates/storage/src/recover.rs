@@ -7,12 +7,12 @@
 //! | none, or only bad ones of zxid 0 | none | empty; trusted with `db_autocreate` or an `initialize` file |
 //! | some with a higher zxid, none can be read | none | refused |
 //!
-//! An older snapshot takes the place of a newer bad one in two cases. The log has the last transaction of the bad one. Or
-//! the bad one is a leader's tree that was never complete, and no transaction followed: then it is removed.
+//! An older snapshot takes the place of a newer bad one in two cases. The log has the last transaction of the bad one.
+//! Or the bad one is a leader's tree that was never complete, and no transaction followed: then it is removed.
 //!
 //! Nothing on disk is changed before everything has been read and applied. Then the rests of a crash are removed: torn
-//! tails are cut, and files without content are deleted. What was read is synced: if only the process had died, it could
-//! be in the system's memory alone, and clients will soon see it.
+//! tails are cut, and files without content are deleted. What was read is synced: if only the process had died, it
+//! could be in the system's memory alone, and clients will soon see it.
 
 use crate::{
     disk::{Disk, read_full, sync_names},
@@ -54,7 +54,8 @@ pub struct RecoverOptions {
     pub db_autocreate: bool,
     /// Whether this process uses the folders already. Then unfinished snapshots stay, since they are being written.
     pub in_use: bool,
-    /// The highest zxid of a snapshot that is read. After a TRUNC, later snapshots have transactions that were taken back.
+    /// The highest zxid of a snapshot that is read. After a TRUNC, later snapshots have transactions that were taken
+    /// back.
     pub through: Zxid,
 }
 
@@ -282,8 +283,8 @@ impl Skipped {
 
     /// Whether the snapshot is a leader's tree that was never complete on disk and never acknowledged: the server died
     /// during its synchronization. Such a snapshot, as Java leaves it, is at the start of an epoch (counter 0) and has
-    /// no transaction of that epoch. Nor does the log, and the current epoch is lower: a server saves that when the tree
-    /// is on disk, before it acknowledges.
+    /// no transaction of that epoch. Nor does the log, and the current epoch is lower: a server saves that when the
+    /// tree is on disk, before it acknowledges.
     fn is_interrupted_sync(&self, last: Zxid, current: Epoch) -> bool {
         let epoch = self.file.zxid.epoch();
         self.file.zxid.counter() == 0 && self.incomplete && last.epoch() < epoch && current < epoch
@@ -352,8 +353,9 @@ fn load(
         StorageError::BadSnapshot { reason, .. } => reason,
         other => other.to_string(),
     })?;
-    // A complete snapshot that is older than its name: it was in these blocks before, and the disk has lost the new one,
-    // although it reported the sync as done. The zxid at the end is never below the one in the name, in Java's too.
+    // A complete snapshot that is older than its name: it was in these blocks before, and the disk has lost the new
+    // one, although it reported the sync as done. The zxid at the end is never below the one in the name, in Java's
+    // too.
     if let Some(older) = trailer.last_processed.filter(|zxid| *zxid < file.zxid) {
         return Err(format!("it holds an older tree, of {older}"));
     }
@@ -393,8 +395,8 @@ fn replay(
     Ok(Replayed { records, missing })
 }
 
-/// Removes empty log files, so that the next file can have such a name, and cuts the torn tail, so that it is not in the
-/// middle of the log later.
+/// Removes empty log files, so that the next file can have such a name, and cuts the torn tail, so that it is not in
+/// the middle of the log later.
 fn tidy_logs(disk: &dyn Disk, log: &LogReader<'_>, notes: &mut Vec<Note>) -> Result<()> {
     for file in log.empty_files() {
         remove(disk, file)?;
@@ -412,8 +414,8 @@ fn tidy_unfinished(disk: &dyn Disk, dir: &Path, notes: &mut Vec<Note>) -> Result
     for name in disk.list(dir).during("list", dir)? {
         if name.starts_with(UNFINISHED) {
             let file = dir.join(&name);
-            // A snapshot becomes the spare if there is none: to free the space of a large file takes seconds, and clients
-            // wait.
+            // A snapshot becomes the spare if there is none: to free the space of a large file takes seconds, and
+            // clients wait.
             if !is_unfinished_snapshot(&name) || !spare::keep(disk, dir, &file)? {
                 remove(disk, &file)?;
             }
@@ -425,8 +427,8 @@ fn tidy_unfinished(disk: &dyn Disk, dir: &Path, notes: &mut Vec<Note>) -> Result
 
 /// Writes the last batch of the log again. After a failed sync the system takes its pages for written, and reads them
 /// back as long as they are in memory ("Can Applications Recover from fsync Failures?", ATC 2020). Another sync alone
-/// would do nothing for them. A server stops after the first failed sync, so only the last batch can be affected. Batches
-/// of Java can be longer than this one.
+/// would do nothing for them. A server stops after the first failed sync, so only the last batch can be affected.
+/// Batches of Java can be longer than this one.
 fn write_again(disk: &dyn Disk, path: &Path, batch: Range<u64>) -> Result<()> {
     let file = disk.open_to_change(path).during("open", path)?;
     let mut bytes = vec![0; (batch.end - batch.start) as usize];
@@ -443,8 +445,8 @@ fn make_durable(
     if let Some((path, batch)) = log.last_batch() {
         write_again(disk, path, batch)?;
     }
-    // A log that was cut is synced again, since its last batch was written again. If its torn tail was all it had, it is
-    // gone.
+    // A log that was cut is synced again, since its last batch was written again. If its torn tail was all it had, it
+    // is gone.
     let removed = |path: &Path| log.torn_tail().is_some_and(|torn| torn.file == path && is_whole_file(torn));
     let logs = log.files_read().iter().map(PathBuf::as_path).filter(|path| !removed(path));
     for path in logs.chain(snapshot) {

@@ -13,9 +13,9 @@ use std::path::PathBuf;
 /// The lowest number of snapshots that are kept, as in upstream.
 pub const RETAIN_AT_LEAST: usize = 3;
 
-/// Keeps the `retain` newest snapshots that look valid and are not among the `unreadable`, and every log file that one of
-/// them needs. Removes older snapshots and logs, oldest first, and returns their paths. One of each can become the spare,
-/// into which the next file is written. Stops when `go_on` returns false; the next purge removes the rest.
+/// Keeps the `retain` newest snapshots that look valid and are not among the `unreadable`, and every log file that one
+/// of them needs. Removes older snapshots and logs, oldest first, and returns their paths. One of each can become the
+/// spare, into which the next file is written. Stops when `go_on` returns false; the next purge removes the rest.
 pub fn purge(
     disk: &dyn Disk,
     folders: &DataFolders,

@@ -6,8 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The operating system's files. New ones get this mode, less the bits of the process's umask. Existing files keep their
-/// mode.
+/// The operating system's files. New ones get this mode, less the bits of the process's umask. Existing files keep
+/// their mode.
 #[derive(Debug, Clone, Copy)]
 pub struct SharedFiles {
     /// The mode of new files. New folders can be opened by the users that the mode lets read.

@@ -53,8 +53,8 @@ pub struct SnapshotDigest {
 /// The sections of a snapshot behind its znodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SnapshotTrailer {
-    /// The digest; `None` if the file has none. Java writes a digest of zxid 0 if it knows none, as after a start without
-    /// any log to replay.
+    /// The digest; `None` if the file has none. Java writes a digest of zxid 0 if it knows none, as after a start
+    /// without any log to replay.
     pub digest: Option<SnapshotDigest>,
     /// The server's last zxid when the snapshot was completed. ZooKeeper 3.8 does not write it.
     pub last_processed: Option<Zxid>,

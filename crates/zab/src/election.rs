@@ -12,9 +12,11 @@
 mod disruptive;
 mod late_votes;
 mod record;
+mod timing;
 mod without_vote;
 
 pub use record::{ElectionEvent, ElectionRecord, Entry, IgnoreReason, Rule, Verdict};
+pub use timing::ElectionTiming;
 
 use crate::{quorum::Electorate, time::Mono};
 use alloc::{
@@ -28,43 +30,23 @@ use ostler_proto::{
     planted::{self, Bug},
 };
 
-/// How long things wait, in milliseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ElectionTiming {
-    /// After the first vote, until it is sent again (`minNotificationInterval`). Doubles each time.
-    pub resend_min: u64,
-    /// At most (`maxNotificationInterval`).
-    pub resend_max: u64,
-    /// At most while a voter cannot be reached: sending calls it. Upstream waits for up to `resend_max` after a
-    /// network has healed.
-    pub recall: u64,
-    /// After a quorum has agreed, for better votes (`finalizeWait`).
-    pub settle: u64,
-}
-
-impl Default for ElectionTiming {
-    fn default() -> Self {
-        ElectionTiming { resend_min: 200, resend_max: 60_000, recall: 1_000, settle: 200 }
-    }
-}
-
-/// What shall be done.
+/// What the server has to do for an election.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ElectionOutput {
-    /// Tell a server.
+    /// Send a vote to another server.
     Send {
-        /// Whom.
+        /// The server to send it to.
         to: ServerId,
-        /// What.
+        /// The vote.
         notification: Notification,
     },
-    /// The election is over.
+    /// The election is over: lead, or connect to the leader.
     Elected {
-        /// Who leads.
+        /// The elected server.
         leader: ServerId,
     },
-    /// The epoch of the elected server will not begin, whatever it has been promised: it looks for a leader
-    /// itself, or no quorum backs it any more. Look again.
+    /// The elected server will not lead: it looks for a leader itself, or no quorum backs it any more. Look for a leader
+    /// again.
     LookAgain,
 }
 

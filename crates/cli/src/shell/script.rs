@@ -30,7 +30,7 @@ pub(crate) fn once(mut shell: ShellSession, words: &[Word], runtime: &Runtime) -
     })
 }
 
-/// Does what the input's lines ask for. It goes on after one that fails, unless told otherwise; the first failure is
+/// Does what the input's lines ask for. By default it goes on after one that fails; the first failure is
 /// what the program ends with.
 pub(crate) fn from_input(
     mut shell: ShellSession,

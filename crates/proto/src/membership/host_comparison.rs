@@ -22,9 +22,9 @@ pub struct OtherEnsemble {
 const NAMED_MAX: usize = 9;
 
 impl Membership {
-    /// Compares this configuration, which came from outside, with `ours`, those of this ensemble. Returns the difference
-    /// if it is of another ensemble: no server is on a machine of `ours`, and of the ids on both sides, more are
-    /// certainly on different machines than can be on the same.
+    /// Compares this configuration, which came from outside, with `ours`, those of this ensemble. Returns the
+    /// difference if it is of another ensemble: no server is on a machine of `ours`, and of the ids on both sides, more
+    /// are certainly on different machines than can be on the same.
     pub fn of_another_ensemble(&self, ours: &[&Membership]) -> Option<OtherEnsemble> {
         let own: Vec<(ServerId, &Member)> =
             ours.iter().flat_map(|of| of.servers.iter().map(|(id, member)| (*id, member))).collect();

@@ -128,7 +128,7 @@ impl Member {
             }
             Effect::Persist { seq, op } => self.disk.push(seq, op),
             Effect::Snapshot(frozen) => self.snapshots.push(*frozen),
-            other => panic!("a lone server has nobody to {other:?}"),
+            other => panic!("a standalone server has nobody to {other:?}"),
         }
     }
 
@@ -236,7 +236,7 @@ impl Member {
         xid
     }
 
-    /// The disk does so many acts.
+    /// The disk does this number of acts.
     pub(crate) fn disk_does(&mut self, acts: usize) {
         if acts > 0 && self.disk.waiting() > 0 {
             let seq = self.disk.advance(acts);

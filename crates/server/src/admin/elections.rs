@@ -24,7 +24,7 @@ pub struct Elections {
     pub server: i64,
     /// The server's wall clock at the time of the answer.
     pub now_ms: i64,
-    /// Empty for a lone server.
+    /// Empty for a standalone server.
     pub voters: Vec<i64>,
     /// How long an election waits for a better vote after a quorum has agreed.
     pub settle_ms: u64,

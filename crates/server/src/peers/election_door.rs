@@ -406,7 +406,7 @@ impl ElectionDoor {
             None => AddressMatch::Unclear,
         };
         let origin = Origin::of_caller((from, at), places, configured.as_ref());
-        // Of those who are looked up only so many are there at a time, too.
+        // The number of callers whose names are looked up at a time is limited, too.
         self.note_place(id, &origin).await;
         drop(stranger);
         // Who was dialled where another one is now is that other one.

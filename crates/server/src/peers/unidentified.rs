@@ -13,7 +13,7 @@ use std::{
 };
 use tokio::sync::Notify;
 
-/// So many may be there from one address; each has a descriptor and a buffer.
+/// The number of connections from one address. Each has a descriptor and a buffer.
 const FROM_ONE_ADDRESS: usize = 64;
 const FROM_ALL: usize = 512;
 /// In a crowd one more is taken only after so long, so that each is there for long enough to say who it is.

@@ -1,5 +1,5 @@
-//! Writes and reads the body of a snapshot: sessions, ACLs and znodes. Snapshot files and the leader's stream to a learner
-//! have the same body.
+//! Writes and reads the body of a snapshot: sessions, ACLs and znodes. Snapshot files and the leader's stream to a
+//! learner have the same body.
 
 use crate::error::Refusal;
 use ostler_proto::{

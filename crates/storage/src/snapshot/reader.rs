@@ -21,8 +21,8 @@ const OLD_DIGEST: usize = 64;
 /// The size of a seal: checksum and "/".
 const SEAL: usize = 8 + SEAL_END.len();
 
-/// Reads a snapshot into `sink` and checks its seals. Every problem is a [`StorageError::BadSnapshot`]. Then the sink can
-/// have a part of the snapshot.
+/// Reads a snapshot into `sink` and checks its seals. Every problem is a [`StorageError::BadSnapshot`]. Then the sink
+/// can have a part of the snapshot.
 pub fn read_snapshot(
     disk: &dyn Disk,
     file: &SnapshotFile,
@@ -63,8 +63,8 @@ fn read_stream(
     read_trailer(&mut reader)
 }
 
-/// Reads the sections behind the znodes. They have no tags, and the file can end before each of them. If only the second
-/// one is there (Java with its digest switched off), the size shows it.
+/// Reads the sections behind the znodes. They have no tags, and the file can end before each of them. If only the
+/// second one is there (Java with its digest switched off), the size shows it.
 fn read_trailer<R: Read>(reader: &mut BodyReader<R>) -> std::result::Result<SnapshotTrailer, BodyError> {
     let mut trailer = SnapshotTrailer::default();
     if reader.peek_at_most(8 + SEAL + 1)?.len() > 8 + SEAL {
@@ -78,7 +78,8 @@ fn read_trailer<R: Read>(reader: &mut BodyReader<R>) -> std::result::Result<Snap
     Ok(trailer)
 }
 
-/// Reads the digest. `None` if the file ends inside of it: everything before is sealed, so upstream ignores such a rest.
+/// Reads the digest. `None` if the file ends inside of it: everything before is sealed, so upstream ignores such a
+/// rest.
 fn read_digest<R: Read>(
     reader: &mut BodyReader<R>,
 ) -> std::result::Result<Option<SnapshotDigest>, BodyError> {

@@ -90,7 +90,7 @@ impl<R: Read> SnappyReader<R> {
         }
     }
 
-    /// Reads the next block; false at the end of the stream.
+    /// Reads the next block. Returns false at the end of the stream.
     fn next_block(&mut self) -> io::Result<bool> {
         if !self.started {
             let mut header = [0; 16];

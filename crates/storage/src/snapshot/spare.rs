@@ -1,7 +1,7 @@
 //! The spare snapshot: the file of an old snapshot, over which the next one is written.
 //!
-//! Removing a snapshot frees hundreds of megabytes, and a file system that tells its device of each freed block holds up
-//! the syncs of the transaction log meanwhile. Writing over an old file frees no space and needs none.
+//! Removing a snapshot frees hundreds of megabytes, and a file system that tells its device of each freed block holds
+//! up the syncs of the transaction log meanwhile. Writing over an old file frees no space and needs none.
 
 use super::{Compression, SEAL_END, SnapshotFile};
 use crate::{
@@ -33,9 +33,9 @@ fn remove_second_name(disk: &dyn Disk, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether a snapshot can become the spare. It must have its last zxid at its end: if the disk loses what is written over
-/// it, the next start sees by this zxid that the tree is older than the name says. Snapshots of ZooKeeper 3.8 do not have
-/// it, and in compressed ones it is not looked for.
+/// Whether a snapshot can become the spare. It must have its last zxid at its end: if the disk loses what is written
+/// over it, the next start sees by this zxid that the tree is older than the name says. Snapshots of ZooKeeper 3.8 do
+/// not have it, and in compressed ones it is not looked for.
 pub(crate) fn is_usable(disk: &dyn Disk, old: &SnapshotFile) -> Result<bool> {
     let has_last_zxid = || -> io::Result<bool> {
         let file = disk.open(&old.path)?;

@@ -77,8 +77,8 @@ impl<'d> SnapshotWriter<'d> {
         self.body.as_ref().map_or(0, BodyWriter::written)
     }
 
-    /// Completes the file, makes it durable and gives it its name. An older file with this name is replaced. Returns the
-    /// path.
+    /// Completes the file, makes it durable and gives it its name. An older file with this name is replaced. Returns
+    /// the path.
     ///
     /// By default Java's digest is on, and then Java cannot read a snapshot without the section of the digest. So leave
     /// it out only if the configuration switches the digest off.

@@ -29,8 +29,8 @@ pub struct Truncated {
 
 /// Removes all transactions above `zxid` from the logs in `dir`.
 ///
-/// It begins with the newest file, and each step is durable before the next. So a crash at any moment leaves a log without
-/// a gap.
+/// It begins with the newest file, and each step is durable before the next. So a crash at any moment leaves a log
+/// without a gap.
 pub fn truncate_after(disk: &dyn Disk, dir: &Path, zxid: Zxid) -> Result<Truncated> {
     SyncedMark::remove(disk, dir)?;
     let mut done = Truncated::default();

@@ -139,8 +139,8 @@ impl<'d> LogReader<'d> {
         &self.read
     }
 
-    /// The file that was read last, and the part of it that can be its last batch, or its last record if that is longer.
-    /// `None` if the file has no records. To be called after [`LogReader::next_record`] has returned `None`.
+    /// The file that was read last, and the part of it that can be its last batch, or its last record if that is
+    /// longer. `None` if the file has no records. To be called after [`LogReader::next_record`] has returned `None`.
     pub(crate) fn last_batch(&self) -> Option<(&Path, Range<u64>)> {
         let path = self.read.last().filter(|_| self.data_end > HEADER as u64)?;
         let start = self.data_end.saturating_sub(LONGEST_BATCH).min(self.last_record);
@@ -162,8 +162,8 @@ impl<'d> LogReader<'d> {
         &self.empty
     }
 
-    /// The records so far with a zxid below an earlier one. A repeated zxid is not among them: Java logs the failures of
-    /// malformed requests with one.
+    /// The records so far with a zxid below an earlier one. A repeated zxid is not among them: Java logs the failures
+    /// of malformed requests with one.
     pub fn backwards(&self) -> &[ZxidStep] {
         &self.backwards
     }
@@ -299,7 +299,8 @@ fn start_of(disk: &dyn Disk, files: &[LogFile], after: Zxid) -> Result<usize> {
 }
 
 /// Whether `next` can come right after `last`. Within an epoch no number is left out. A new epoch starts at 1, or at 0
-/// after an overflow of the counter. The last number of an old epoch is not known here; the next file's header can have it.
+/// after an overflow of the counter. The last number of an old epoch is not known here; the next file's header can have
+/// it.
 fn follows(last: Zxid, next: Zxid) -> bool {
     if next.epoch() > last.epoch() { next.counter() <= 1 } else { next <= last.next() }
 }

@@ -17,8 +17,8 @@ const NAME: &str = "spare-log";
 
 /// The place for one spare file. The purge puts a file there, and the writer of the log takes it.
 ///
-/// Only a file that this process has cleared and synced is used. A spare of an earlier process may have records, and the
-/// next spare replaces it.
+/// Only a file that this process has cleared and synced is used. A spare of an earlier process may have records, and
+/// the next spare replaces it.
 #[derive(Debug)]
 pub struct SpareLog {
     dir: PathBuf,

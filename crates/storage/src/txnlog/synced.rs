@@ -4,17 +4,17 @@
 //! unwritten looks like data of zeros. The mark shows it. It is written after each batch that was synced. So everything
 //! before that point was acknowledged, or could have been, and any fault there is damage.
 //!
-//! The mark is not synced with each batch, so after a power cut it can be some batches old. Then it is a lower bound, and
-//! the rules of `tail.rs` judge the bytes behind it.
+//! The mark is not synced with each batch, so after a power cut it can be some batches old. Then it is a lower bound,
+//! and the rules of `tail.rs` judge the bytes behind it.
 //!
 //! ```text
 //! mark = "OSTSYNC1" first:u64 inode:u64 born:u64 through:u64 adler32:u32
 //! ```
 //!
-//! The mark counts only for its own file. The log with the zxid `first` in its name must have the same inode and time of
-//! creation, and be at least `through` bytes long. A copy is another file, so a folder that was copied while a server ran
-//! is judged by its bytes alone. A backup that is written into the same file looks damaged; the error says what to do. A
-//! log that Java has cut is shorter. Java ignores the mark, because its name does not begin with `log.`.
+//! The mark counts only for its own file. The log with the zxid `first` in its name must have the same inode and time
+//! of creation, and be at least `through` bytes long. A copy is another file, so a folder that was copied while a
+//! server ran is judged by its bytes alone. A backup that is written into the same file looks damaged; the error says
+//! what to do. A log that Java has cut is shorter. Java ignores the mark, because its name does not begin with `log.`.
 
 use crate::{
     disk::{Disk, DiskFile, FileIdentity, read_full, sync_names, write_back},

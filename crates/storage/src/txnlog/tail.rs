@@ -64,8 +64,8 @@ pub(super) fn judge(reader: &LogFileReader, end: FileEnd, last: Zxid) -> Result<
     }
 }
 
-/// Whether the damaged record is complete. A crash leaves out sectors, or the end of a record, and changes no bytes. So a
-/// complete record with a wrong byte was damaged later.
+/// Whether the damaged record is complete. A crash leaves out sectors, or the end of a record, and changes no bytes. So
+/// a complete record with a wrong byte was damaged later.
 fn is_whole_but_wrong(tail: &[u8], end: FileEnd, start: u64) -> bool {
     let Some((prefix, rest)) = tail.split_first_chunk() else { return false };
     let (checksum, length) = split_prefix(prefix);
@@ -83,12 +83,12 @@ fn is_whole_but_wrong(tail: &[u8], end: FileEnd, start: u64) -> bool {
         (FileEnd::NoTransaction, _) => true,
         _ => false,
     };
-    // The length is wrong, but the entry up to the last byte of the file fits the checksum.
+    // The length is wrong, but the entry up to the last byte of data fits the checksum.
     wrong || matches!(rest.split_last(), Some((&END_BYTE, entry)) if fits(entry))
 }
 
-/// The size of the record at `start` by its length field; 0 if no record starts there. A single record can be longer than
-/// a batch. `None` if the sector with the length field was not written.
+/// The size of the record at `start` by its length field; 0 if no record starts there. A single record can be longer
+/// than a batch. `None` if the sector with the length field was not written.
 fn claimed_length(file: &dyn DiskFile, start: u64) -> std::io::Result<Option<u64>> {
     // Bytes behind the end of the file count as zeros.
     let mut prefix = [0; PREFIX];
@@ -100,8 +100,8 @@ fn claimed_length(file: &dyn DiskFile, start: u64) -> std::io::Result<Option<u64
     Ok((length != 0).then(|| u64::try_from(length).unwrap_or(0) + FRAMING as u64))
 }
 
-/// Reads the start of a file. Returns whether no record was ever written to it: it is empty, or has at most a header and
-/// then zeros.
+/// Reads the start of a file. Returns whether no record was ever written to it: it is empty, or has at most a header
+/// and then zeros.
 pub(super) fn never_had_records(reader: &mut LogFileReader) -> Result<bool> {
     let end = match reader.advance()? {
         super::Advance::Record(_) => return Ok(false),
@@ -175,8 +175,9 @@ fn leading_zeros(record: &[u8]) -> usize {
     record.iter().take_while(|byte| **byte == 0).count()
 }
 
-/// Whether a sector of the damage was not written. The damage starts at `start` in the file. In its first sector only the
-/// part behind the last good record can be missing. A good record starts with four zeros, so that part must be longer.
+/// Whether a sector of the damage was not written. The damage starts at `start` in the file. In its first sector only
+/// the part behind the last good record can be missing. A good record starts with four zeros, so that part must be
+/// longer.
 fn has_hole(damage: &[u8], start: u64) -> bool {
     let first = (start.next_multiple_of(SECTOR) - start) as usize;
     let Some((head, sectors)) = damage.split_at_checked(first) else { return false };
@@ -279,8 +280,8 @@ mod tests {
         assert!(is_torn(&unknown(two - record + 1)));
     }
 
-    /// The end byte is alone in its sector, or comes after zeros of the entry, which are right although the sector was not
-    /// written.
+    /// The end byte is alone in its sector, or comes after zeros of the entry, which are right although the sector was
+    /// not written.
     #[test]
     fn a_record_whose_end_byte_is_in_an_unwritten_sector_is_torn() {
         let sector = SECTOR as usize;

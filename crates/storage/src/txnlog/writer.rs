@@ -25,9 +25,9 @@ use std::{
 
 /// The number of bytes left in a file at which more space is reserved, as in upstream.
 const MARGIN: u64 = 4096;
-/// The zeros that are written ahead of the records into reserved space. A sync of bytes that were written before has only
-/// those bytes to make durable. In space that is only reserved, the file system must also note that it is in use now, and
-/// this waits for other writes, such as a snapshot.
+/// The zeros that are written ahead of the records into reserved space. A sync of bytes that were written before has
+/// only those bytes to make durable. In space that is only reserved, the file system must also note that it is in use
+/// now, and this waits for other writes, such as a snapshot.
 static ZEROS: [u8; 256 << 10] = [0; 256 << 10];
 /// The capacity of the buffer that is kept after a giant batch.
 const KEPT_BUFFER: usize = 2 * BATCH_LIMIT;
@@ -35,7 +35,8 @@ const KEPT_BUFFER: usize = 2 * BATCH_LIMIT;
 /// The settings of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogOptions {
-    /// The number of bytes by which a file is made longer when it is full (`preAllocSize`). With 0 no space is reserved.
+    /// The number of bytes by which a file is made longer when it is full (`preAllocSize`). With 0 no space is
+    /// reserved.
     pub prealloc_bytes: u64,
     /// The size of a file after which a new one is started (`txnLogSizeLimitInKb`). `None` for no limit.
     pub size_limit_bytes: Option<u64>,
@@ -51,8 +52,8 @@ impl Default for LogOptions {
 
 /// The writer of the log. Each process starts a new file with its first record.
 ///
-/// After any error the log is poisoned and takes no more records. In particular a failed sync is not repeated: the system
-/// may have dropped the pages, and would then report success for data that is not on disk.
+/// After any error the log is poisoned and takes no more records. In particular a failed sync is not repeated: the
+/// system may have dropped the pages, and would then report success for data that is not on disk.
 pub struct TxnLog {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
@@ -117,8 +118,9 @@ impl TxnLog {
         self.spare.clone()
     }
 
-    /// Sets the zxid up to which all transactions are on disk, in logs or in a snapshot. The header of the next file says
-    /// that the file follows it. To be called before the first record, and after a tree has taken the place of records.
+    /// Sets the zxid up to which all transactions are on disk, in logs or in a snapshot. The header of the next file
+    /// says that the file follows it. To be called before the first record, and after a tree has taken the place of
+    /// records.
     pub fn continue_after(&mut self, zxid: Zxid) {
         self.base = zxid;
         self.last = None;
@@ -153,7 +155,8 @@ impl TxnLog {
         self.since_roll = 0;
     }
 
-    /// The number of bytes written since the last [`TxnLog::roll`]. A new file because of the size limit does not count.
+    /// The number of bytes written since the last [`TxnLog::roll`]. A new file because of the size limit does not
+    /// count.
     pub fn bytes_since_roll(&self) -> u64 {
         self.since_roll
     }
@@ -189,8 +192,8 @@ impl TxnLog {
     }
 
     fn append_unguarded(&mut self, zxid: Zxid, record: &[u8]) -> Result<()> {
-        // A repeated zxid (the failure of a malformed request, from a Java leader) stays in the file of the first record
-        // with this zxid: a new file could have the same name as that file.
+        // A repeated zxid (the failure of a malformed request, from a Java leader) stays in the file of the first
+        // record with this zxid: a new file could have the same name as that file.
         if self.roll && self.last.is_none_or(|last| zxid > last) {
             self.flush()?;
             self.note_synced_unguarded()?;
