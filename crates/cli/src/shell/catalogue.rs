@@ -96,7 +96,7 @@ pub(crate) const COMMANDS: &[Syntax] = &[
     .values(&["v", "file", "members", "add", "remove"]),
     command("sync", "[path]", "what is read afterwards is no older than now"),
     command("addauth", "scheme auth", "shows an identity: digest user:password"),
-    command("whoami", "", "who the server takes us for"),
+    command("whoami", "", "the identities that the server has for this connection"),
     command("lock", "path [--] command args...", "runs a command while holding the lock at path").others_command(),
     command("elect", "path [--] command args...", "runs a command while leading the election at path")
         .others_command(),

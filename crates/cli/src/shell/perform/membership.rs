@@ -3,15 +3,15 @@
 use super::super::{
     answer::Answer,
     command::{Change, Reconfig},
-    desk::Desk,
     error::ShellError,
+    session::ShellSession,
     watches::Watched,
 };
 use ostler_client::Bytes;
 use ostler_proto::{membership::Membership, path::CONFIG};
 use std::{io, path::Path};
 
-impl Desk {
+impl ShellSession {
     pub(super) async fn config(
         &mut self,
         for_clients: bool,
