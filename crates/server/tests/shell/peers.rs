@@ -131,7 +131,7 @@ fn strangers_at_the_quorum_port_are_few_and_say_little() {
     });
 }
 
-/// A server beside one whose election port is overrides, and its quorum port.
+/// A server beside one whose election port is given, and its quorum port.
 async fn beside_one_at(other: u16, dir: &Path) -> (RunningServer, u16) {
     let ((quorum, quorum_port), (election, election_port)) = (listener(), listener());
     let (_, unused) = listener();
