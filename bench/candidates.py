@@ -1,4 +1,4 @@
-"""The servers that are compared: how each is started, in a folder of its own, and ended."""
+"""The servers that are compared. Starts and ends each in a folder of its own."""
 import atexit
 import glob
 import json
@@ -203,7 +203,7 @@ class Instance:
         Instance.running.remove(self)
 
     def _alive(self):
-        # A killed process whose parent has not looked yet stays as a zombie, but first its threads must go:
+        # A killed process stays as a zombie until its parent waits for it, but first its threads must end:
         # until then it keeps its port.
         try:
             with open("/proc/%d/stat" % self.pid) as f:

@@ -1,4 +1,4 @@
-"""The lines of the comparison: what is done to a server, and which figures come out."""
+"""The lines of the comparison: each loads a server and returns figures."""
 import time
 from dataclasses import dataclass, field
 

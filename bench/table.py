@@ -1,4 +1,4 @@
-"""What came out, as text, Markdown and JSON."""
+"""Prints the results as text, Markdown and JSON."""
 import os
 import platform
 import statistics

@@ -1,4 +1,5 @@
-"""One ensemble through its rounds: faults begin and end as planned, all must serve again, everything is looked at."""
+"""Runs one ensemble through its rounds: faults begin and end as planned, all servers must serve again, and everything
+is checked."""
 import dataclasses
 import json
 import os
@@ -38,7 +39,7 @@ class Campaign:
         self.began = time.monotonic()
 
     def run(self, plan, until, look_every=LOOK_EVERY):
-        """Whether it came to the end of the plan or the time; False if something ended it before."""
+        """Runs to the end of the plan or the time. False if an error ended the run before."""
         try:
             self.ground.start_all()
             self.cluster.wait_quorum()
@@ -71,7 +72,7 @@ class Campaign:
             self.epochs.stop()
 
     def _count(self):
-        """Adds what was asked and answered since this was called last."""
+        """Adds the numbers of requests and answers since the last call."""
         now = self._counts()
         self.report.acknowledged += now[0] - self.counted[0]
         self.report.unknown += now[1] - self.counted[1]
@@ -107,7 +108,7 @@ class Campaign:
         print("; %d operations, %d unknown, all serve after %.1f s" % (acknowledged, unknown, recovery), flush=True)
 
     def _carry_out(self, faults):
-        """Each begins and ends at its moment; one that comes too late for it does so at once."""
+        """Begins and ends each fault at its time, or at once if that time has passed."""
         began = time.monotonic()
         moments = []
         for fault in faults:
@@ -123,7 +124,7 @@ class Campaign:
 
     # ---- looking ----
     def _look(self):
-        """Nothing acknowledged is lost, all is equal, and what clients were told is explained."""
+        """Checks that no acknowledged write is lost, that all trees are equal, and that the history is linearizable."""
         report, load = self.report, self.load
         load.stop()
         self._judge_registers()
@@ -171,14 +172,14 @@ class Campaign:
         self.report.numbers += len(created)
 
     def _going_on(self, began, ended):
-        """Kinds of the rounds that an interval has a part in."""
+        """The kinds of faults in the rounds that overlap with an interval."""
         kinds = [kind for one in self.rounds for kind in one.kinds
                  if one.began <= ended and (one.ended is None or began <= one.ended)]
         return list(dict.fromkeys(kinds))
 
     # ---- what is wrong ----
     def _wrong(self, text, kinds=None):
-        """Without kinds: those of all rounds since the last look."""
+        """Notes an error. Without `kinds` it counts for all rounds since the last check."""
         if kinds is None:
             kinds = self._going_on(0, time.monotonic())
         self.report.fault(text, kinds)
@@ -186,7 +187,7 @@ class Campaign:
         self._keep_logs()
 
     def _keep(self, register, operations):
-        """Where a history is written that somebody must look at."""
+        """Writes a history with an error to a file. Returns its path."""
         os.makedirs(self.evidence, exist_ok=True)
         path = os.path.join(self.evidence, register.strip("/").replace("/", "-") + ".json")
         with open(path, "w") as f:

@@ -1,4 +1,4 @@
-"""What must be so of a recorded history, and of the servers that made it. Each check returns sentences: what is wrong."""
+"""Checks of a recorded history, and of the servers that made it. Each check returns one sentence for each error."""
 import threading
 from collections import defaultdict
 from enum import Enum
@@ -17,11 +17,10 @@ class Verdict(Enum):
 
 
 def judge(operations):
-    """Of the history of one register.
+    """Checks the history of one register.
 
-    A `sync` asks the leader and no quorum: a leader that has been replaced and does not know it yet answers it too. So
-    a history that is linearizable without the reads after a `sync` has a verdict of its own.
-    """
+    A `sync` asks only the leader, not a quorum, so a deposed leader that does not know it yet answers it, too. So a
+    history that is linearizable only without the reads after a `sync` gets a separate verdict. """
     try:
         if linearizable(operations):
             return Verdict.OK
@@ -32,12 +31,12 @@ def judge(operations):
 
 
 def interval(operations):
-    """When it was in use."""
+    """The time in which a register was in use."""
     return min(op.began for op in operations), max(op.ended if op.known else op.began for op in operations)
 
 
 def reads_that_go_back(register, operations):
-    """A client never sees an older version than one that it has seen, or made, on whatever server it is."""
+    """Checks that no client sees an older version than one that it has seen or made, at any server."""
     seen = defaultdict(int)
     for op in sorted(operations, key=lambda op: op.began):
         if op.known and op.version is not None:
@@ -47,7 +46,8 @@ def reads_that_go_back(register, operations):
 
 
 def numbers_out_of_line(created):
-    """Of sequential nodes, (began, ended, path, value) each: no number twice, and none below one that was told before."""
+    """Checks sequential znodes, each (began, ended, path, value): no number comes twice, and none is below one that was
+    answered before the request."""
     numbered = [(began, ended, int(path[-10:])) for began, ended, path, _ in created]
     by_end = sorted(numbered, key=lambda one: one[1])
     highest, next_ended, seen = -1, 0, set()
@@ -63,7 +63,8 @@ def numbers_out_of_line(created):
 
 
 def line_differs(created, unknown, present):
-    """What is there is what was acknowledged, with the value that was sent, and of the rest what may have happened."""
+    """Checks the znodes that exist: all acknowledged ones with their values, and otherwise only ones with an unknown
+    outcome."""
     acknowledged = {path: value for _, _, path, value in created}
     for path in sorted(acknowledged.keys() - present.keys()):
         yield "%s was acknowledged and is not there" % path
@@ -76,7 +77,7 @@ def line_differs(created, unknown, present):
 
 
 class Epochs:
-    """Looks at all servers all the time: an epoch has one leader."""
+    """Polls all servers, and checks that each epoch has one leader."""
 
     def __init__(self, cluster):
         self.cluster, self.leader_of, self.wrong = cluster, {}, []
@@ -99,7 +100,7 @@ class Epochs:
                     self.saw(int(about["Zxid"], 16), member.number)
 
     def saw(self, zxid, number):
-        """A leader that has committed in its epoch."""
+        """Notes a leader that has committed in its epoch."""
         epoch, count = zxid >> 32, zxid & 0xFFFFFFFF
         if count == 0:
             return

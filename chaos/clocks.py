@@ -1,5 +1,5 @@
-"""The wall clock of a server, moved while it runs by libfaketime. The clock that only counts on is left alone: no
-operator and no time server can move that one."""
+"""Moves the wall clock of a running server, by libfaketime. The monotonic clock is not moved, because no operator and
+no time server can move it."""
 import glob
 import os
 
@@ -15,12 +15,12 @@ class Clock:
         self.move(0)
 
     def words(self):
-        """What goes in front of a server's command."""
+        """The words to put before a server's command."""
         settings = {"LD_PRELOAD": _library(), "FAKETIME_TIMESTAMP_FILE": self.file, **ONLY_THE_WALL_CLOCK}
         return ["env"] + ["%s=%s" % item for item in settings.items()]
 
     def keeps(self, process):
-        """The library leaves something behind for each that is killed."""
+        """Removes what the library leaves behind for killed processes."""
         self.processes.append(process.pid)
 
     def remove(self):

@@ -1,9 +1,8 @@
-"""A disk of its own for every server: ext4 in a file behind a loop device, which can fill up, fail, and lose power.
+"""A separate disk for every server: ext4 in a file behind a loop device. It can fill up, fail, and lose power.
 
-What breaks is the kernel's file system, below every program: no layer of ours sees a write or a sync. `shut_down` is the
-kernel's own switch for such tests: from then on nothing reaches the device, and every call that would gets EIO. What was
-written and not synced is lost with it: the next mount plays back the journal, as after a power cut.
-"""
+The faults are in the kernel's file system, so they hit every program. `shut_down` is the kernel's own switch for such
+tests: after it no write reaches the device, and calls that need the device fail with EIO. Writes that were not synced
+are lost: the next mount replays the journal, as after a power cut. """
 import atexit
 import fcntl
 import os
@@ -38,7 +37,7 @@ class Disk:
         _run("mount", "-t", "ext4", self.device, self.mount_point)
 
     def unmount(self):
-        """Whoever had files open there has ended."""
+        """Unmounts the disk. All processes with open files on it have ended."""
         _run("umount", self.mount_point)
         _run("losetup", "--detach", self.device)
         self.device = None
@@ -58,7 +57,7 @@ class Disk:
         self.mount()
 
     def fill(self):
-        """Takes all the room there is."""
+        """Fills the disk."""
         with open(self.filler, "wb") as f:
             for size in (1 << 20, 1 << 12):
                 self._fill_by(f, size)

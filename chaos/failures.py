@@ -1,4 +1,5 @@
-"""One sync or write of a server's log that fails, while the next would not: by a library in front of the C library."""
+"""Lets one sync or write of a server's log fail, by a library that is loaded before the C library. The next call
+works."""
 import functools
 import os
 import shutil
@@ -20,7 +21,7 @@ class Failures:
         self.token, self.library = os.path.join(folder, "failing-call"), _library()
 
     def words(self):
-        """What goes in front of a server's command."""
+        """The words to put before a server's command."""
         return ["env", "FAILING_CALL=" + self.token, "sh", "-c", BEHIND_OTHERS, self.library]
 
     def fail_next(self, call):
@@ -28,8 +29,8 @@ class Failures:
             pass
 
     def wait_ended(self, member):
-        """The call has failed, and the server has ended by itself, for it cannot know what is on its disk. A server
-        that is cut off meanwhile may have nothing to write: then there was no such call."""
+        """Waits until the call has failed and the server has ended by itself, because it cannot know what is on its
+        disk. A server that is cut off may have nothing to write: then there is no such call."""
         if not _soon(lambda: not self._waits(), CALL_WITHIN_S):
             self.forget()
             with open("/proc/%d/maps" % member.process.pid) as f:

@@ -1,4 +1,4 @@
-"""What goes wrong. Each fault is a generator: up to its `yield` it begins, after it, it ends and is made good."""
+"""The faults. Each is a generator: the code before `yield` injects the fault, the code after it repairs it."""
 from dataclasses import dataclass, field
 from typing import Callable
 
@@ -19,11 +19,11 @@ class Kind:
     what: str
     do: Callable = field(repr=False)
     needs: tuple = ()
-    takes: int = 1  # servers that it harms; ALL of them at once goes alone
-    stale_syncs: bool = False  # a leader that was replaced may not know it
+    takes: int = 1  # the number of servers that it harms; a fault with ALL runs alone
+    stale_syncs: bool = False  # a deposed leader may not know that it is deposed
 
     def cannot(self):
-        """Why this machine cannot do it; None if it can."""
+        """Why this machine cannot inject the fault; None if it can."""
         return next(filter(None, (need.cannot() for need in self.needs)), None)
 
 

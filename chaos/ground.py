@@ -1,4 +1,4 @@
-"""The servers of one run with everything around them that can be broken: links, disks, clocks, shares."""
+"""The servers of one run with everything that faults can break: links, disks, clocks, shares of the machine."""
 import os
 import time
 
@@ -20,7 +20,7 @@ LEADER_PATIENCE_S = 3.0
 
 class Ground:
     def __init__(self, server, size, port, folder, seed, kinds):
-        """`kinds`: what will be broken; nothing else is prepared."""
+        """`kinds`: the kinds of faults to prepare."""
         needs = {need for kind in kinds for need in kind.needs}
         numbers = range(1, size + 1)
         self.folders = {n: os.path.join(folder, "server-%d" % n) for n in numbers}
@@ -43,13 +43,13 @@ class Ground:
                 member.words = self.clocks[n].words() + member.words
         self.processors = {n: Processor("%s-%d" % (run, n)) for n in numbers} if Processor in needs else {}
         self.writes = {n: Writes("%s-%d" % (run, n)) for n in numbers} if Writes in needs else {}
-        self.harmed = set()  # numbers of servers that something is being done to
+        self.harmed = set()  # numbers of servers that a fault is using
         self.ended = 0  # servers that ended by themselves, as they may when their disk is broken
         self.chance = None  # of the fault that begins
 
     # ---- who ----
     def take_leader(self):
-        """The leader, if one is found soon; nobody else harms it meanwhile."""
+        """Reserves the leader for a fault, if there is one soon, so that no other fault harms it."""
         until = time.monotonic() + LEADER_PATIENCE_S
         while time.monotonic() < until:
             leader = self.cluster.leader(self._unharmed())
@@ -92,7 +92,7 @@ class Ground:
     def start_all(self):
         self.links.start()
         for disk in self.disks.values():
-            disk.sync()  # what an operator wrote before the first start
+            disk.sync()  # the configuration before the first start
         for member in self.cluster.members.values():
             self.start(member)
 

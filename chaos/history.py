@@ -1,16 +1,16 @@
-"""What clients asked and were told, with the times between which it happened, on one clock for all of them."""
+"""The clients' operations and answers, with begin and end times on one clock."""
 import threading
 from collections import defaultdict
 from dataclasses import dataclass
 
-NEVER = float("inf")  # the end of an operation whose outcome nobody knows
+NEVER = float("inf")  # the end of an operation with an unknown outcome
 
 WRITE, SWAP, READ, SYNC_READ, PLAIN_READ = "write", "swap", "read", "sync-read", "plain-read"
 
 
 @dataclass(slots=True)
 class Operation:
-    """On one register.
+    """An operation on one register.
 
     A write puts `value`; a swap does if the version is `expected`. `version` is what the answer says: after a write,
     or of what was read; None of a swap is a refusal. With `ended` NEVER, neither says anything.
@@ -45,7 +45,7 @@ class History:
                 self.unknown += 1
 
     def take(self):
-        """{register: its operations}, which are forgotten here."""
+        """Takes the operations out: {register: its operations}."""
         with self._lock:
             taken, self._of = self._of, defaultdict(list)
         return dict(taken)

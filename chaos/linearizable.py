@@ -1,7 +1,7 @@
 """Is a history of one register linearizable? The search of Wing and Gong, with Lowe's memory of what was tried.
 
-Every operation must take effect at one moment between its beginning and its end, and one order of those moments must
-explain all answers. An operation whose outcome nobody knows may take effect at any later moment, or never.
+Every operation must take effect at one moment between its begin and its end, and one order of those moments must
+explain all answers. An operation with an unknown outcome may take effect at any later moment, or never.
 
 The search walks the beginnings and ends in the order of time. At a beginning it may let that operation take effect, if
 the register's state allows it; at the end of one that has not taken effect it must go back. What was done and the state
@@ -22,7 +22,7 @@ class Register:
     """How an operation changes (version, value); None where it cannot have its answer."""
 
     def __init__(self, operations):
-        # Who was told of a value with its version: no other write can have made that version.
+        # A client has got this value with its version: no other write can have made that version.
         self._value_at = {0: ""}
         self._version_of = {}
         for op in operations:
@@ -89,7 +89,7 @@ def _relink(event):
 
 
 def linearizable(operations, steps_max=STEPS_MAX):
-    """Whether one order explains all answers. Raises TooLong after so many steps."""
+    """Whether one order explains all answers. Raises TooLong after this many steps."""
     operations = [op for op in operations if op.kind != PLAIN_READ and (op.known or op.kind in (WRITE, SWAP))]
     register, state = Register(operations), INITIAL
     head, waiting = _timeline(operations), sum(op.known for op in operations)

@@ -1,7 +1,7 @@
-"""Clients that keep a record: registers for the checker, sequential nodes, and the clients of interop/ensemble.
+"""Clients that record a history: registers for the checker, sequential znodes, and the clients of interop/ensemble.
 
-Each is one thread that asks one thing after another, some tens of times a second. When its connection is lost it takes
-its session up at any server; what it had asked for and was not told of goes into the record with an unknown outcome.
+Each client is one thread that sends one request after the other, some tens a second. When its connection is lost, it
+resumes its session at any server; requests without an answer are recorded with an unknown outcome.
 """
 import random
 import time
@@ -24,11 +24,10 @@ REGISTER_PAUSE_S, LINE_PAUSE_S, CLIENT_PAUSE_S = 0.03, 0.15, 0.005
 
 
 class Recorder:
-    """A client of its own, with a number, that comes back by itself. Each connection numbers its requests from 1 on.
+    """A client with a number that reconnects by itself. Each connection numbers its requests from 1 on.
 
-    One that only writes goes on after a lost connection until a write is acknowledged, also when it is to stop: then all
-    writes of earlier connections have happened or never will.
-    """
+    One that only writes goes on after a lost connection until a write is acknowledged, also when it is to stop: then
+    all writes of earlier connections have happened or never will. """
     pause_s = 0.0
     writes_only = False
 
@@ -70,7 +69,8 @@ class Recorder:
             self.session = Link(port, SESSION_MS, seen_zxid=old.seen_zxid)
 
     def answers(self, *requests):
-        """To requests sent in one write. A refusal that is none of a client's doing leaves the outcome unknown."""
+        """The answers to requests that are sent together. An error that is not caused by the request leaves the outcome
+        unknown."""
         self.session.send_all(requests)
         replies = [self.session.receive() for _ in requests]
         for reply in replies:
@@ -129,7 +129,7 @@ class RegisterClient(Recorder):
         op.version = None if reply.error == BAD_VERSION else self._stat(reply, path).version
 
     def _read(self, path, op):
-        """Behind a write of this client: the server that answers has every write that was committed before it."""
+        """Reads after a write of this client: then the server has every write that was committed before."""
         barrier, reply = self.answers((SET_DATA, set_body(self.barrier, b"")), (GET_DATA, string(path) + b"\0"))
         self._stat(barrier, self.barrier)
         self._value(reply, path, op)
@@ -153,7 +153,7 @@ class RegisterClient(Recorder):
 
 
 class Liner(Recorder):
-    """Creates sequential nodes in one folder, and remembers when each was asked for and told."""
+    """Creates sequential znodes below one parent, and notes the times of each request and answer."""
     pause_s = LINE_PAUSE_S
     writes_only = True
 
@@ -209,7 +209,7 @@ class RecordedLoad(ensemble_load.Load):
         return self.history.unknown + sum(one.lost for one in self.liners)
 
     def line(self):
-        """What was created in it and what may have been: taken out of the record."""
+        """Takes out the record of the znodes that were created, and of those that may have been."""
         created = [one for liner in self.liners for one in liner.created]
         unknown = {value for liner in self.liners for value in liner.unknown}
         for liner in self.liners:
@@ -217,13 +217,13 @@ class RecordedLoad(ensemble_load.Load):
         return created, unknown
 
     def abandon(self):
-        """Nobody waits for what the clients still do."""
+        """Stops the clients without waiting for them."""
         for one in self.all:
             one.stopping = True
 
 
 def sweep(port):
-    """Removes what was checked, so that trees stay small."""
+    """Removes znodes that were checked, so that trees stay small."""
     session = Link(port)
     for folder in (REGISTERS, LINE):
         names = session.children(folder)

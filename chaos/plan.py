@@ -1,4 +1,4 @@
-"""Which faults come, when and for how long: all of it from the seed."""
+"""The plan of faults: kinds, times and durations, all from the seed."""
 from collections import namedtuple
 
 from faults import ALL
@@ -10,7 +10,7 @@ SHORT_AT_ONCE, SHORT_LASTS_S, SHORT_AFTER_S = 4, (0.5, 1.0), (0.0, 0.2)
 
 
 def rounds(kinds, size, chance, short=False):
-    """Lists of faults that go on at the same time, without end. Every kind comes as often as every other."""
+    """Yields without end lists of faults that run at the same time. All kinds come equally often."""
     lasts, after = (SHORT_LASTS_S, SHORT_AFTER_S) if short else (LASTS_S, AFTER_S)
     deck = []
     while True:
@@ -21,7 +21,7 @@ def rounds(kinds, size, chance, short=False):
                 deck = list(kinds)
                 chance.shuffle(deck)
             kind = deck[-1]
-            # One server is always left to whatever looks for the leader.
+            # One server is always left for a fault that needs the leader.
             if faults and (kind.takes == ALL or taken + kind.takes >= size):
                 break
             deck.pop()

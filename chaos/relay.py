@@ -1,10 +1,8 @@
-"""Links between namespaces that are slow, that lose packets and that change their order.
+"""Links between network namespaces that delay, lose and reorder packets.
 
-A kernel without `netem` has no such links, so they are made here: a route of its own leads the packets from one server to
-another out of the namespace through a tunnel device, a process takes them from there, holds or drops them, and hands them
-to the tunnel device of the other. These are whole IP packets: it is the servers' TCP that has to cope. Links that nothing
-is done to do not pass here.
-"""
+This replaces `netem`, which some kernels lack. A separate route leads the packets from one server to another through a
+tunnel device. A process reads them there, delays or drops them, and writes them to the other server's tunnel device.
+They are whole IP packets, so the servers' TCP must cope. Links without such a fault do not use the relay. """
 import asyncio
 import ctypes
 import fcntl
@@ -23,12 +21,12 @@ TUNSETIFF, IFF_TUN, IFF_NO_PI, CLONE_NEWNET = 0x400454CA, 1, 0x1000, 0x40000000
 
 @dataclass(frozen=True)
 class Weather:
-    """What happens to a packet on its way."""
+    """The delay, loss and reordering of a link."""
     delay_s: float = 0.0
-    jitter_s: float = 0.0  # more, by chance; it changes the order
+    jitter_s: float = 0.0  # random additional delay, which changes the order
     lost: float = 0.0
     twice: float = 0.0
-    reordered: float = 0.0  # how many are held by the jitter; all, if none are said to be
+    reordered: float = 0.0  # the share of packets that get the jitter; all by default
 
 
 class RelayedNamespaces(Namespaces):
@@ -58,7 +56,7 @@ class RelayedNamespaces(Namespaces):
         super().turn(ways, is_open)
 
     def weather(self, ways, weather):
-        """From now on, on these ways; None is fair."""
+        """Sets the weather of these ways from now on; None removes it."""
         self.beside.tell({"weather": (list(ways), weather)})
         for source, sink in ways:
             route = "%s/32" % self.host(sink)
@@ -142,4 +140,4 @@ class _Relay:
             try:
                 os.write(self.tunnels[way[1]], packet)
             except OSError:
-                pass  # as lost as on any link
+                pass  # lost, as on any link

@@ -1,11 +1,11 @@
-"""What a run did and saw, kind by kind, and the tables it ends with."""
+"""The results of a run by kind of fault, and the tables at its end."""
 from collections import defaultdict
 from dataclasses import dataclass, field
 
 
 @dataclass
 class Row:
-    """Of one kind. Where several went on at the same time, each has what happened meanwhile."""
+    """The results of one kind. Kinds that ran at the same time share what happened meanwhile."""
     times: int = 0
     seconds: float = 0.0
     acknowledged: int = 0
@@ -36,7 +36,7 @@ class Report:
     ended: int = 0
 
     def fault(self, text, kinds):
-        """Something is wrong, while or after these went on."""
+        """Notes an error during or after faults of these kinds."""
         self.wrong.append(text)
         for kind in kinds:
             self.rows[kind.name].wrong += 1
@@ -79,7 +79,7 @@ def beside(ours, theirs):
 
 
 def shortly(text):
-    """On one line: its beginning and its end."""
+    """Shortens a text to one line: its begin and its end."""
     text = " | ".join(line.strip() for line in text.split("\n") if line.strip())
     return text if len(text) < 500 else "%s ... %s" % (text[:120], text[-360:])
 

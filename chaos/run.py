@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Real servers under load while real faults happen to them, one or several at a time, from a seed.
+"""Runs real servers under load, and injects real faults, one or several at a time, from a seed.
 
     sudo python3 chaos/run.py --servers 3 --minutes 20 --seed 1
     sudo python3 chaos/run.py --servers 5 --minutes 10 --beside     Ostler, then Java ZooKeeper, side by side
 
-Each server has a network namespace and a disk of its own. After every few faults the load rests, and everything that
-clients were told is checked, as are the trees of all servers. It ends with a table of faults and verdicts.
-"""
+Each server has its own network namespace and disk. After every few faults the load rests, and all answers to clients
+and the trees of all servers are checked. At the end a table of faults and verdicts is printed. """
 import os
 import random
 import shlex
@@ -31,7 +30,7 @@ PORTS = 100  # for each make
 
 
 def chosen(names):
-    """Kinds that this machine can do, and why it cannot do the others."""
+    """The kinds of faults that this machine can inject, and why it cannot inject the others."""
     unknown = [name for name in names if name not in KINDS]
     if unknown:
         raise Mismatch("no fault is called %s; there are %s" % (", ".join(unknown), ", ".join(KINDS)))
@@ -41,7 +40,7 @@ def chosen(names):
 
 
 def campaign(report, args, port, wrong_max=WRONG_MAX):
-    """One make of server through its time or its rounds."""
+    """Runs one make of server for its time or its rounds."""
     server, kinds = report.server, report.kinds
     chance = random.Random("plan %d" % args.seed)
     plan = one_deck(kinds, args.servers, chance) if args.short else rounds(kinds, args.servers, chance)
@@ -49,14 +48,14 @@ def campaign(report, args, port, wrong_max=WRONG_MAX):
     look_every = sys.maxsize if args.short else LOOK_EVERY  # rounds; in any case at the end
     print("%s: %d servers, seed %d, %s" % (
         server, args.servers, args.seed, "every fault once" if args.short else "%g minutes" % args.minutes), flush=True)
-    # After something that is wrong the rest of the plan goes on with a new ensemble.
+    # After an error the rest of the plan goes on with a new ensemble.
     while not Campaign(server, args.servers, port, args.seed, kinds, report).run(plan, until, look_every):
         if time.monotonic() > until or len(report.wrong) >= wrong_max:
             break
 
 
 def lying(server):
-    """The server's command with a bug: it acknowledges what is not on disk."""
+    """The server's command with a bug: it acknowledges writes that are not on disk."""
     library = os.path.join(work_folder("chaos-plant"), "lying_sync.so")
     subprocess.run([need_program("cc"), "-shared", "-fPIC", "-o", library, os.path.join(HERE, "lying_sync.c")], check=True)
     return "env LD_PRELOAD=%s %s" % (library, shlex.join(command(server)))
@@ -94,7 +93,7 @@ def check():
     for n, report in enumerate(reports):
         try:
             campaign(report, args, args.port + PORTS * n)
-        finally:  # whoever stops a long run sees what it did
+        finally:  # a run that is interrupted prints its results, too
             print("\n" + table(report, lacking), flush=True)
     if args.beside:
         print("\n" + beside(*reports), flush=True)

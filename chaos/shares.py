@@ -1,4 +1,4 @@
-"""Control groups: how much of the processor, and how many writes of its disk, a server gets."""
+"""Control groups that limit a server's processor time and disk writes."""
 import os
 
 from disks import WRITES_PER_S
@@ -8,7 +8,7 @@ PERIOD_US = 100_000
 
 
 class Group:
-    """Of one server. What is put in stays in until it ends; the limits come and go."""
+    """The control group of one server. A process stays in it until it ends; limits can be set and removed."""
 
     def __init__(self, controller, name):
         self.path = os.path.join(ROOT, controller, name)
@@ -25,7 +25,7 @@ class Group:
         try:
             os.rmdir(self.path)
         except OSError:
-            pass  # somebody is still in it
+            pass  # a process is still in it
 
 
 class Processor(Group):

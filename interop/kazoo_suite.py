@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """kazoo 2.11's own test suite against one server.
 
-The tests in kazoo_needs_ensemble.txt may fail (a lone Java server fails them too); every other one must pass. The
-suite mostly waits, so that it is cut into two halves that run side by side, each with a server of its own. What fails
-is run once more by itself, since some of its tests count on timing. --quick leaves out the tests of the gevent and
+The tests in kazoo_needs_ensemble.txt may fail (a standalone Java server fails them, too); all others must pass. The
+suite mostly waits, so it is split into two halves that run side by side, each with its own server. Tests that fail run
+once more by themselves, because some depend on timing. --quick leaves out the tests of the gevent and
 eventlet handlers, which repeat those of the client, and those that need no server.
 """
 import glob
@@ -78,7 +78,7 @@ class Run:
             self.process = subprocess.Popen(cmd, env=env, cwd=folder, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
 
     def results(self):
-        """{test: passed|failed|skipped}, when it is through."""
+        """{test: passed|failed|skipped}, after the end of the run."""
         self.process.wait()
         if not os.path.exists(self.xml):
             with open(self.log, errors="replace") as f:

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Ostler among the real programs: clients, kazoo's tests, a comparison with Java, and data folders that move.
+"""Tests Ostler with real programs: clients, kazoo's tests, a comparison with Java, and data folders that move.
 
     python3 interop/run.py [--server CMD] [--only clients,recipes,kazoo,differential,counters,...] [--quick]
 
-It first lets interop/peers/get bring what is missing. Then each check ends with one line, `ok|FAILED|skipped NAME
-(seconds) reason`; what a check printed is in target/interop/. A machine that lacks a program skips the checks with
-it, but where CI=true that is a failure.
-"""
+It first lets interop/peers/get fetch what is missing. Then each check ends with one line, `ok|FAILED|skipped NAME
+(seconds) reason`; the output of each check is in target/interop/. Checks whose programs are missing on this machine are
+skipped; with CI=true that is a failure. """
 import argparse
 import os
 import re
@@ -118,7 +117,7 @@ def checks(args, port):
             Check("idle-epoch", "ensemble/idle_epoch.py", common),
             Check("rolling", "ensemble/rolling.py", common),
             Check("from-one", "ensemble/from_one.py", common),
-            Check("strangers", "abuse/peers.py", common),
+            Check("fake-peers", "abuse/peers.py", common),
             Check("catch-up", "ensemble/catchup.py", common + (["--writes", "100000", "--nodes", "10000"] if args.quick else [])),
         ],
         "abuse": [
@@ -139,7 +138,7 @@ def checks(args, port):
 
 
 def in_lanes(args):
-    """The checks that are asked for, in lists that may run beside each other."""
+    """The chosen checks, in lists that may run beside each other."""
     lists = []
     for at, parts in enumerate(QUICK_LANES if args.quick else [tuple(PEERS_OF)]):
         of_part = checks(args, args.port + at * PORTS_OF_A_LANE)
@@ -163,7 +162,7 @@ def fetch_peers(parts):
 
 
 class Lanes:
-    """Runs lists of checks beside each other, and counts how they end."""
+    """Runs lists of checks beside each other, and counts the results."""
 
     def __init__(self, quick):
         self.quick = quick
@@ -202,7 +201,7 @@ def log_of(check):
 
 
 def run(check, quick, given_up):
-    """(outcome, reason) of one check, which is ended early if it is given up."""
+    """Runs one check. Returns (outcome, reason)."""
     try:
         words = check.arguments() if callable(check.arguments) else check.arguments
     except Skip as why:
@@ -226,7 +225,7 @@ def run(check, quick, given_up):
 
 
 def ended(process, until, given_up):
-    """Its exit code, or None if it goes on until then or is given up."""
+    """The exit code; None if the check runs for too long or is given up."""
     while process.poll() is None and time.monotonic() < until and not given_up.is_set():
         try:
             process.wait(0.2)
@@ -236,7 +235,7 @@ def ended(process, until, given_up):
 
 
 def end(process):
-    """SIGTERM lets it stop its servers; then whatever is left of its group goes."""
+    """Ends a check: SIGTERM lets it stop its servers, then the rest of its process group is killed."""
     for number, patience in ((signal.SIGTERM, 15), (signal.SIGKILL, 5)):
         if process.poll() is None:
             try:
@@ -251,14 +250,14 @@ def shown(path):
 
 
 def last_line(path):
-    """What a check says at its end, a mere count of itself aside."""
+    """The last line of a check that is not just a count of tests."""
     with open(path, errors="replace") as f:
         lines = [line.strip() for line in f if line.strip() and not re.match(r"\d+ passed, ", line)]
     return lines[-1] if lines else "no output"
 
 
 def end_of(path):
-    """A log's last lines, for somebody who cannot open the file."""
+    """The last lines of a log, for readers that cannot open the file."""
     try:
         with open(path, errors="replace") as f:
             return "".join("    %s\n" % line.rstrip()[:300] for line in f.readlines()[-SHOWN_LINES:])

@@ -1,4 +1,4 @@
-"""Each check finds what it is there for, and nothing in what is right."""
+"""Tests that each check finds its errors, and finds none in correct histories."""
 import os
 import sys
 import unittest

@@ -1,4 +1,4 @@
-"""The checker accepts what one order explains, and refuses what none does."""
+"""Tests that the checker accepts histories that one order explains, and refuses others."""
 import itertools
 import os
 import random
@@ -88,7 +88,7 @@ def _explains(order):
 
 
 def random_history(chance, doctored):
-    """What a true register answers to clients at random moments; doctored, one answer is another."""
+    """The history of a correct register with random clients. If doctored, one answer is falsified."""
     moments = sorted(chance.sample(range(100), 6))
     state, operations = INITIAL, []
     for n, moment in enumerate(moments):

@@ -1,4 +1,4 @@
-"""A seed decides the plan; every kind comes, and nobody is asked to break more servers than there are."""
+"""Tests of the plan: the seed decides it, every kind comes, and no round harms more servers than there are."""
 import itertools
 import os
 import random

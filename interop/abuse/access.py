@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Long access control lists, many identities and large requests: nobody else waits for them.
+"""Long access control lists, many identities and large requests: no other client may wait long for them.
 
-One client does what is dear for a server: reads behind lists of 40,000 entries with as many identities as a connection
-may have, behind 24,000 networks, setWatches and multiReads of tens of thousands of paths, counts of the whole tree, long
-lists of children and of ephemerals, the end of a session that has many. Meanwhile another
-client reads one znode again and again; its longest wait is what counts. The same against another server with --beside.
-"""
+One client sends expensive requests: reads behind lists of 40,000 entries with as many identities as a connection may
+have, behind 24,000 networks, setWatches and multiReads of tens of thousands of paths, counts of the whole tree, long
+lists of children and of ephemerals, the end of a session that has many. Meanwhile another client reads one znode again
+and again; the result is its longest wait. --beside runs the same against another server. """
 import os
 import struct
 import sys
@@ -22,11 +21,11 @@ CHILDREN = 50_000
 IN_A_FRAME = 40_000  # paths of that length
 EPHEMERALS_OF_ONE = 20_000
 IDENTITIES = 120  # Ostler takes 128 of a connection
-TIMEOUT_MS = 120_000  # a server that stands still for long must not end the sessions
-PAUSE_S = 0.002  # between two reads of the one who waits
+TIMEOUT_MS = 120_000  # a server that does not answer for a long time must not end the sessions
+PAUSE_S = 0.002  # between two reads of the waiting client
 
 
-def strangers(entries):
+def other_identities(entries):
     return [(31, "digest", "%d:x" % n) for n in range(entries)]
 
 
@@ -73,8 +72,8 @@ def prepare(port, children):
     s = connected(port)
     s.create("/open", b"open")
     mine = digest_id(b"u%d:pw" % (IDENTITIES - 1))
-    s.create("/names", acl=strangers(40_000))
-    s.create("/mine", acl=strangers(40_000) + [(31, "digest", mine)])
+    s.create("/names", acl=other_identities(40_000))
+    s.create("/mine", acl=other_identities(40_000) + [(31, "digest", mine)])
     s.create("/networks", acl=networks(24_000))
     s.create("/p")
     create_many(s, children)
@@ -102,14 +101,14 @@ def attacks(children):
     yield "a multiRead of %d znodes" % len(some), [(MULTI_READ, multi_read(some))]
     yield "100 counts of all znodes", [(COUNT_BELOW, string("/"))] * 100
     yield "30 getChildren of %d" % children, [names] * 30
-    # The answer of before is no good any more.
+    # The earlier answer is not valid any more.
     new = [[(CREATE, create("/p/new%d" % n)), names] for n in range(10)]
     yield "10 getChildren of %d, each of a new list" % children, [request for pair in new for request in pair]
     yield "20 getEphemerals of %d" % EPHEMERALS_OF_ONE, [(GET_EPHEMERALS, string("/"))] * 20
 
 
 def connected(port):
-    """A session. A server that stands still for long gives none at first."""
+    """Opens a session. A server that does not answer for a long time gives none at first."""
     until = time.monotonic() + 120
     while True:
         try:
@@ -122,7 +121,7 @@ def connected(port):
 
 
 def against(cmd, port, name, children):
-    """The longest wait of the other client in each attack, in ms, with the attack's name."""
+    """The name of each attack, with the longest wait of the other client, in ms."""
     found = []
 
     def tell(what, longest, took):
@@ -160,7 +159,7 @@ def while_one_waits(port, attack):
     try:
         attack()
     except (ConnectionLost, Refused):
-        pass  # it has become too much for the attacker's own session
+        pass  # the attacker's own session has ended, too
     took = time.monotonic() - began
     waiter.end()
     return waiter.longest, took
@@ -173,7 +172,7 @@ def ask_all(attacker, requests):
 
 
 def too_many_identities(port):
-    """A server that allows so many is asked once with all of them."""
+    """Sends a request with as many identities as the server allows."""
     attacker = connected(port)
     try:
         for n in range(10 * IDENTITIES):
@@ -193,8 +192,8 @@ def main():
     longest, what = against(args.server, args.port, "server", args.children)
     for at, cmd in enumerate(filter(None, args.beside.split(","))):
         against(cmd, args.port + 1 + at, os.path.basename(cmd.split()[0]), args.children)
-    expect(longest <= args.most, "somebody waited %.0f ms for an answer: %s" % (longest, what))
-    return "nobody waited longer than %.1f ms (%s)" % (longest, what)
+    expect(longest <= args.most, "the other client waited %.0f ms for an answer: %s" % (longest, what))
+    return "the longest wait was %.1f ms (%s)" % (longest, what)
 
 
 if __name__ == "__main__":

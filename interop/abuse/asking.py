@@ -1,4 +1,4 @@
-"""Large answers: how they are asked for, and read as fast or as slowly as a check wants."""
+"""Requests large answers, and reads them as fast or as slowly as a check needs."""
 import struct
 
 from rig.wire import GET_DATA, PING, PING_XID, ConnectionLost, string
@@ -18,7 +18,7 @@ def multi_read(paths):
 
 
 def create_large(session, count):
-    """So many znodes of a megabyte each; their paths."""
+    """Creates this many znodes of a megabyte each. Returns their paths."""
     paths = ["/large-%d" % n for n in range(count)]
     for n, path in enumerate(paths):
         session.create(path, bytes([n % 256]) * LARGE)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Bytes that are no request come behind whole requests: those are done and answered before the connection ends.
+"""A bad frame comes after valid requests: these are carried out and answered before the connection ends.
 
 The requests are 60 getData of 40 kB and a create, more than a server answers in one go. The bad frame is a length
 below zero, then one without a whole header.

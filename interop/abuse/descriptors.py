@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Clients that take all the open files that a server may have: it goes on to write, and takes clients again afterwards.
+"""Clients use up all open files that a server may have: it must go on writing, and accept clients again afterwards.
 
     python3 interop/abuse/descriptors.py [--server java3.9] [--addresses 18] [--each 60]
 
 The server runs with `ulimit -n 1024` and has a snapshot and a new log every hundred writes, so the disk needs files
-while clients hold as many connections as they get. Then a server that may have more, and has only a low soft limit,
-shall raise that by itself.
+while clients hold as many connections as they get. Then a server with a low soft limit and a higher hard limit must
+raise the soft limit by itself.
 """
 import os
 import resource
@@ -35,7 +35,7 @@ def limited(server, soft, hard):
 
 
 def crowd(port, addresses, each):
-    """Connections that have a session, from so many addresses, and how many were refused."""
+    """Opens connections from this many addresses. Returns those with a session, and the number that was refused."""
     there, refused = [], 0
     for number in range(addresses):
         for _ in range(each):

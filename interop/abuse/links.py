@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Links in a server's data folder, and copies of it made of hard links: what they stand for stays as it is.
+"""Links in a server's data folder, and copies of it made of hard links: the server must not change their targets.
 
     python3 interop/abuse/links.py [--server java3.9]
 
-A file of somebody's stands behind the names of the files that the server is about to make. A copy of the folder is made
+The names of the files that the server is about to make are links to a foreign file. A copy of the folder is made
 with `cp -al`, as some backup programs do, and then the server writes many snapshots and removes old files. Every
 file that the server has made must be for its own user alone.
 """

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""A client that watches a znode is answered 90 MB at once, and the znode changes meanwhile: the client hears of it.
+"""A client that watches a znode gets 90 MB of answers at once, and the znode changes meanwhile: the client gets the
+event.
 
 The client reads all the time. It pipelines a write, 90 getData of 1 MB and another write; between the two writes
 another client changes the watched znode, and a third one writes all the time so that all three are synced together.
-If the connection ends before the event comes, the client goes on as the protocol has it: it connects again and says with setWatches what it watches and the last zxid that it was shown.
+If the connection ends before the event comes, the client does what the protocol says: it connects again, and sends its
+watches and its last zxid with setWatches.
 """
 import os
 import struct
@@ -22,7 +24,7 @@ ROUNDS, READS = 7, 90
 
 
 class Busy(threading.Thread):
-    """Keeps the disk at work until it is stopped."""
+    """Writes all the time, to keep the disk busy, until it is stopped."""
 
     def __init__(self, port):
         super().__init__(daemon=True)
@@ -40,7 +42,7 @@ class Busy(threading.Thread):
 
 
 class Watcher:
-    """A client whose one-shot watch is set; it notes what it is shown."""
+    """A client with a one-shot watch, which notes what it gets."""
 
     def __init__(self, port):
         self.port, self.session = port, Session(port)
@@ -49,7 +51,7 @@ class Watcher:
         self.told, self.answers = False, 0
 
     def look(self, frames, until_answers):
-        """Reads until so many answers have come; false if the connection ends before."""
+        """Reads until this many answers have come. False if the connection ends before."""
         while self.answers < until_answers:
             frame = frames.next()
             if frame is None:
@@ -76,7 +78,7 @@ class Watcher:
 
 
 def one_round(port, other):
-    """(the client heard of the change, its connection ended)."""
+    """Returns (whether the client got the event, whether its connection ended)."""
     watcher = Watcher(port)
     session = watcher.session
     session.send_all([(SET_DATA, set_body("/own", b"1"))] + [get("/large")] * READS)
@@ -87,7 +89,7 @@ def one_round(port, other):
     whole = watcher.look(frames, READS + 2)
     other.receive()
     if whole and not watcher.told:
-        # Every answer has come without the event: there is nothing more than the end of the connection to wait for.
+        # All answers have come without the event: now only the end of the connection can follow.
         session.socket.settimeout(2)
         whole = watcher.look(frames, READS + 3)
     if not whole:

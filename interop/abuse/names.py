@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Names that come late: a server's own name, and that of another, stand for an address only seconds after its start.
+"""Host names that resolve late: a server's own name, and another server's name, get an address seconds after the start.
 
     python3 interop/abuse/names.py [--server CMD] [--port N]
 
 Needs root: the servers run in a mount namespace whose /etc/hosts this script writes. Each start is made with
-electionPortBindRetry=0. Then another server's address changes while all run: it is found where its name stands then.
+electionPortBindRetry=0. Then another server's address changes while all run: the others must find it at the new one.
 """
 import os
 import shutil
@@ -24,7 +24,7 @@ JAVA_FLAG = "-Dzookeeper.electionPortBindRetry=0"
 
 
 def in_place_of_hosts(hosts, member):
-    """The server sees this file in the place of /etc/hosts."""
+    """A server command that sees this file in place of /etc/hosts."""
     script = "mount --bind %s /etc/hosts && exec \"$@\"" % hosts
     member.words = ["unshare", "-m", "sh", "-c", script, "sh"] + member.words
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Strangers at the ports of the servers for each other: the quorum port and the election port, of Ostler or of Java.
+"""Fake peers at the quorum port and the election port of Ostler or Java servers.
 
-Neither port asks for a password. What a stranger can do there is bounded: the memory that it takes, how long it keeps
-a server out for which it speaks, and how long it keeps servers without a leader.
+Neither port asks for a password. The harm of a fake peer must be limited: the memory that it takes, how long it keeps
+out the server whose id it uses, and how long it prevents an election.
 """
 import os
 import resource
@@ -13,13 +13,13 @@ import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from abuse import stranger  # noqa: E402
+from abuse import fake_peer  # noqa: E402
 from ensemble.cluster import Cluster  # noqa: E402
 from rig.outcome import Mismatch, conclude, expect  # noqa: E402
 from rig.server import NotServing, arguments, work_folder  # noqa: E402
 
 HERE, ELSEWHERE = "127.0.0.1", "127.0.0.66"
-STRANGERS, MB_EACH, MB_MAX = 24, 49, 64
+FAKE_PEERS, MB_EACH, MB_MAX = 24, 49, 64
 WITHIN_S = 10
 GARBAGE = 2000
 
@@ -41,7 +41,7 @@ def wait_for(condition, since, within, what):
 
 
 def large_packets(make, port):
-    """Strangers that say who they are, or nothing, and then send most of a large packet."""
+    """Fake peers send their id, or nothing, and then most of a large packet."""
     with Cluster([make] * 3, work_folder("abuse"), port) as cluster:
         leader = cluster.start().wait_quorum()
         absent = next(m for m in cluster.members.values() if m is not leader)
@@ -49,15 +49,15 @@ def large_packets(make, port):
         before, worst, sockets, sent = resident_mb(leader), 0, [], []
 
         def send(number):
-            s = stranger.dial(leader.port + 1)
+            s = fake_peer.dial(leader.port + 1)
             sockets.append(s)
             count = 0
             try:
-                # Some as nobody, some as servers that no line names, one as the server that is away.
+                # Some send no id, some an unknown id, and one the id of the server that is down.
                 if number % 3:
-                    s.sendall(stranger.follower_info(absent.number if number == 1 else 100 + number))
+                    s.sendall(fake_peer.follower_info(absent.number if number == 1 else 100 + number))
                     time.sleep(0.2)
-                s.sendall(struct.pack(">iqi", stranger.REQUEST, -1, (MB_EACH + 1) << 20))
+                s.sendall(struct.pack(">iqi", fake_peer.REQUEST, -1, (MB_EACH + 1) << 20))
                 for _ in range(MB_EACH):
                     s.sendall(b"x" * (1 << 20))
                     count += 1
@@ -65,7 +65,7 @@ def large_packets(make, port):
                 pass
             sent.append(count)
 
-        threads = [threading.Thread(target=send, args=(n,), daemon=True) for n in range(STRANGERS)]
+        threads = [threading.Thread(target=send, args=(n,), daemon=True) for n in range(FAKE_PEERS)]
         for thread in threads:
             thread.start()
         until = time.monotonic() + WITHIN_S
@@ -75,32 +75,32 @@ def large_packets(make, port):
         worst = max(worst, resident_mb(leader))
         for s in sockets:
             s.close()
-        figures = "%d strangers, %d MB of a packet each: %d MB of memory before, %d MB at most" % (
-            STRANGERS, MB_EACH, before, worst)
+        figures = "%d fake peers, %d MB of a packet each: %d MB of memory before, %d MB at most" % (
+            FAKE_PEERS, MB_EACH, before, worst)
         expect(worst - before < MB_MAX, figures)
         return figures
 
 
 def absent_voter(make, port, source, is_whole):
-    """A stranger is at the leader as a server that is away, and that comes back."""
+    """A fake learner uses the id of a server that is down and then comes back."""
     with Cluster([make] * 3, work_folder("abuse"), port) as cluster:
         leader = cluster.start().wait_quorum()
         absent = next(m for m in cluster.members.values() if m is not leader)
         absent.kill()
-        with stranger.learner(leader, absent.number, source, is_whole):
+        with fake_peer.learner(leader, absent.number, source, is_whole):
             time.sleep(2)
             since = time.monotonic()
             absent.start()
-            took = wait_for(lambda: absent.mode() == "follower", since, WITHIN_S, "a server for which a stranger speaks serves")
+            took = wait_for(lambda: absent.mode() == "follower", since, WITHIN_S, "a server serves although a fake peer uses its id")
         return "back %.1f s after its start" % took
 
 
 def first_start(make, port):
-    """A new ensemble, to which a stranger speaks as one of its servers that has data."""
+    """At the first start of an ensemble a fake peer votes as a server that has data."""
     with Cluster([make] * 3, work_folder("abuse"), port) as cluster:
         said = (HERE, cluster[3].port + 2)
-        # Each is told of another's data, and passes that on.
-        with stranger.votes(cluster[1], 3, said, ELSEWHERE, 2), stranger.votes(cluster[2], 3, said, ELSEWHERE, 1):
+        # Each server gets a vote for another server's data, and passes it on.
+        with fake_peer.votes(cluster[1], 3, said, ELSEWHERE, 2), fake_peer.votes(cluster[2], 3, said, ELSEWHERE, 1):
             cluster[1].start()
             cluster[2].start()
             time.sleep(2)
@@ -121,14 +121,14 @@ def first_start(make, port):
 
 
 def voter_away(make, port, backs=3):
-    """Of three servers one is away, the leader of the two others is started again, and a stranger votes as the third."""
+    """One of three servers is down, the leader of the other two restarts, and a fake peer votes as the third."""
     with Cluster([make] * 3, work_folder("abuse"), port) as cluster:
         cluster.start().wait_quorum()
         cluster[3].kill()
         two = [cluster[1], cluster[2]]
         leader = cluster.wait_quorum(among=two)
         said = (HERE, cluster[3].port + 2)
-        with stranger.votes(cluster[1], 3, said, ELSEWHERE, backs), stranger.votes(cluster[2], 3, said, ELSEWHERE, backs):
+        with fake_peer.votes(cluster[1], 3, said, ELSEWHERE, backs), fake_peer.votes(cluster[2], 3, said, ELSEWHERE, backs):
             time.sleep(0.5)
             leader.stop()
             since = time.monotonic()
@@ -142,7 +142,7 @@ def voter_away(make, port, backs=3):
 
 
 def garbage(make, port):
-    """Connections from a follower's address that say nothing, at the quorum port and the election port of the leader."""
+    """Silent connections from a follower's address to the quorum port and the election port of the leader."""
     with Cluster([make] * 3, work_folder("abuse"), port) as cluster:
         leader = cluster.start().wait_quorum()
         follower = next(m for m in cluster.members.values() if m is not leader)
@@ -154,7 +154,7 @@ def garbage(make, port):
                 if time.monotonic() > until:
                     break  # a full backlog takes no more
                 try:
-                    s = stranger.dial(leader.port + 1 + number % 2, timeout=0.1)
+                    s = fake_peer.dial(leader.port + 1 + number % 2, timeout=0.1)
                     sockets.append(s)
                     if number % 4 > 1:
                         s.sendall(b"\x00\x00")

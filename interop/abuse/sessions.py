@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""A stranger with a session of its own goes for those of others, at a lone server and at an ensemble of three.
+"""Session thieves: a client tries to take over the sessions of others, at a standalone server and at an ensemble of
+three.
 
     python3 interop/abuse/sessions.py [--server CMD] [--port N] [--secret]
 
-It counts back from its own id, it reads `ephemeralOwner` in Stats, and it names sessions with wrong passwords. Counted
-are the sessions that it got and ended, and the owners whose connections it closed. What must be so of Ostler is checked;
-of Java the same figures are shown, where each attack that is no use here has to be of use. With `--secret` passwords are
-made with a secret, and an id that was read is no use either.
+It counts back from its own session id, it reads `ephemeralOwner` in Stats, and it names sessions with wrong passwords.
+The check counts the sessions that it took over and ended, and the owners whose connections it closed. Attacks that fail
+at Ostler must succeed at Java, which shows that they work. With `--secret` passwords are made with a secret, and a
+session id from `ephemeralOwner` is of no use either.
 """
 import os
 import struct
@@ -38,7 +39,7 @@ def signed(number):
 
 
 def takes(port, session_id, password):
-    """The session on a connection of the stranger's, or None."""
+    """Takes over a session on a connection of the thief. Returns None if that is refused."""
     try:
         return Session(port, TIMEOUT_MS, signed(session_id), password)
     except (SessionExpired, ConnectionLost):
@@ -46,7 +47,7 @@ def takes(port, session_id, password):
 
 
 class Owners:
-    """Sessions, each with an ephemeral, at these ports in turn."""
+    """The sessions of the victims, each with an ephemeral, at these ports in turn."""
 
     def __init__(self, ports, name):
         self.sessions = []
@@ -57,7 +58,7 @@ class Owners:
         self.paths = ["/%s-%d" % (name, n) for n in range(OWNERS)]
 
     def disturbed(self):
-        """How many are not answered any more on the connection that they had."""
+        """The number of sessions whose own connection was closed."""
         return OWNERS - sum(self._served(session) for session in self.sessions)
 
     @staticmethod
@@ -77,7 +78,7 @@ class Owners:
 
 
 def end(session):
-    """The stranger ends what it has got. 1 if it could."""
+    """Ends a session that was taken over. Returns 1 if that succeeds, else 0."""
     try:
         session.close()
         return 1
@@ -86,7 +87,7 @@ def end(session):
 
 
 def counted_back(ports):
-    """Sessions that a stranger ends who knows its own id alone."""
+    """The number of sessions that a thief ends by counting back from its own id."""
     owners, ended = Owners(ports, "neighbour"), 0
     for port in ports:
         own = patiently(lambda: Session(port, TIMEOUT_MS))
@@ -102,7 +103,7 @@ def counted_back(ports):
 
 
 def read_off(ports):
-    """Sessions that a stranger ends who may read their ephemerals."""
+    """The number of sessions that a thief ends by reading their ids from their ephemerals."""
     owners, ended = Owners(ports, "seen"), 0
     own = patiently(lambda: Session(ports[-1], TIMEOUT_MS))
     for n, path in enumerate(owners.paths):
@@ -116,7 +117,8 @@ def read_off(ports):
 
 
 def named(ports):
-    """Owners that lose their connection to somebody with a wrong password, who names them at every server."""
+    """The number of owners that lose their connection when a thief names their sessions with wrong passwords at every
+    server."""
     owners = Owners(ports, "named")
     for session in owners.sessions:
         for port in ports:

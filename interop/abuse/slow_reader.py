@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""A client takes a large answer slowly and sends its pings all the time: it keeps its session.
+"""A client reads a large answer slowly and sends pings meanwhile: it must keep its session.
 
 The session's timeout is 4 seconds, the answer of 60 MB is read at 1.5 MB/s for 8 seconds, with a ping each second.
-What tells is the session's ephemeral znode, seen by another client.
+Another client watches the session's ephemeral znode.
 """
 import os
 import socket

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Forty clients ask for 60 MB each and read nothing of it: how much memory it takes, who waits, and what is left of it.
+"""Forty clients ask for 60 MB each and do not read: measures the memory that this takes and keeps, and other clients'
+waits.
 
 Printed: the server's resident memory before, at its peak and some seconds after the forty have gone; how long another
 client waited at most for small znodes, and for one of 1 MB. Then the same with the znodes written anew before each of
@@ -48,7 +49,7 @@ class Neighbour(threading.Thread):
 
 
 def phase(server, owner, paths, fresh):
-    """{figure: value} of forty who ask and do not read."""
+    """{figure: value} while forty clients ask and do not read."""
     neighbour = Neighbour(server.port)
     neighbour.start()
     before = peak = rss_mb(server)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Four-letter words as a burden: those who read their answer slowly, and long answers while others want to write.
+"""Load by four-letter words: callers that read the answer slowly, and long answers while another session writes.
 
     python3 interop/abuse/words.py [--server java3.9] [--watches 200000] [--words 100]
 
-There are so many watches. Then 36 connections from one address ask for `wchp` and read nothing; after a while each must
-be closed, so that its place is free. Then a hundred words are asked for at once while a session reads and writes one
-thing after the other: none of its requests may wait long.
+First --watches watches are set. Then 36 connections from one address ask for `wchp` and read nothing: after a while the
+server must close each of them. Then --words words are asked for at once while a session reads and writes: none of its
+requests may wait long.
 """
 import os
 import socket
@@ -26,7 +26,7 @@ AT_ONCE = 10000
 
 
 def leave_watches(port, count):
-    """Sessions that watch so many paths together, of 40 characters each."""
+    """Opens sessions that together watch this many paths, of 40 characters each."""
     sessions = []
     for number in range(4):
         session = Session(port, 60000)
@@ -63,7 +63,7 @@ def open_ends(port):
 
 
 def slow_readers(port):
-    """How many of them are still connected after a while."""
+    """The number of slow readers that are still connected after a while."""
     slow = [ask(port, "wchp", receive_buffer=2048) for _ in range(SLOW)]
     ports = [s.getsockname()[1] for s in slow]
     began = time.monotonic()
@@ -78,7 +78,7 @@ def slow_readers(port):
 
 
 def under_words(port, count):
-    """The longest that a request of another session waited meanwhile, and how many words were answered in full."""
+    """The longest wait of another session's request, and the number of words that were answered in full."""
     session = Session(port, 60000)
     answered, failed = [], []
 
@@ -137,7 +137,7 @@ def check():
         print("%d of %d slow readers are connected after %.1f s" % (left, SLOW, after), flush=True)
         expect(server.process.poll() is None, "the server has ended")
         expect(waits[-1] < WAITS_AT_MOST_S, "a write and a read took %.1f s while words were answered" % waits[-1])
-        expect(left == 0, "%d of %d who read nothing are still connected after %.0f s" % (left, SLOW, after))
+        expect(left == 0, "%d of %d slow readers are still connected after %.0f s" % (left, SLOW, after))
         for session in watching:
             session.socket.close()
     return "%d words over %d watches: others wait %.0f ms at most; slow readers gone after %.0f s" % (

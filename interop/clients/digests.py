@@ -44,7 +44,7 @@ def look(server, name):
                 session.add_auth("digest", who)
             expect_equal(code(session.get, path), due, "%s reads what is %s's" % (who, user.decode()))
             session.close()
-    # An id that a client made itself, as people do who compute it beforehand.
+    # An id that was computed before, without a server.
     session = Session(server.port)
     session.create("/made", b"", 0, [(31, "digest", digest_id(name, USERS[0]))])
     expect_equal(code(session.get, "/made"), NO_AUTH, "anybody reads /made")

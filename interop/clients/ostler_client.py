@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Our own client (crates/client): its tests for any server, against this one."""
+"""Ostler's own client (crates/client): runs its tests against the server."""
 import os
 import subprocess
 import sys
@@ -25,7 +25,7 @@ def check():
     jaas = os.path.join(folder, "jaas.conf")
     with open(jaas, "w") as f:
         f.write(JAAS)
-    # Ostler knows no SASL yet, and does not look at this.
+    # Ostler has no SASL yet, and ignores this.
     os.environ["JAVA_TOOL_OPTIONS"] = "-Djava.security.auth.login.config=%s -Dzookeeper.authProvider.1=%s" % (jaas, PROVIDER)
     with Server(args.server, folder, args.port):
         environment = dict(os.environ, OSTLER_CLIENT_SERVER="127.0.0.1:%d" % args.port)

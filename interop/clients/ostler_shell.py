@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Our own shell beside ZooKeeper's: the same commands to two fresh servers, and what both print must be the same."""
+"""Compares Ostler's shell with ZooKeeper's: the same commands on two fresh servers must print the same."""
 import difflib
 import os
 import re
@@ -92,7 +92,7 @@ DIFFERS = re.compile(r"^(ctime|mtime) = .*|^ephemeralOwner = 0x[1-9a-f].*", re.M
 
 
 def said(words, folder, name):
-    """What a shell prints: answers, events, and what it has done or refused."""
+    """The lines of a shell's output that are compared: answers, events, and refusals."""
     p = subprocess.run(words, input=COMMANDS.strip() + "\n", stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
     for stream, text in (("out", p.stdout), ("err", p.stderr)):
         with open(os.path.join(folder, "%s.%s" % (name, stream)), "w") as f:
@@ -103,7 +103,7 @@ def said(words, folder, name):
 def java(version, port, folder):
     main = "org.apache.zookeeper.ZooKeeperMain"
     out, err = said([LAUNCHER, version, "-c", main, "-waitforconnection", "-server", "127.0.0.1:%d" % port], folder, "java")
-    # It says some refusals twice, and logs how it ends.
+    # Java's shell prints some refusals twice, and logs its end.
     err = [line for line in err.splitlines() if not re.search("^KeeperErrorCode = | ERROR ", line)]
     return GREETING.sub("", CONNECTED.sub("", out)), err
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""One connection asks for one thing after the other, at a lone Java server and at Ostler; after each, its line of `cons`.
+"""Sends one request after the other to a standalone Java server and to Ostler, and compares the line of `cons` after
+each.
 
-Compared are the figures of the line but times: what counts as received and as sent, the last operation, xid and zxid.
-And those of the whole server, of `srvr`: packets received and sent. Figures that grow are compared by how much.
-"""
+Compares the figures of the line except times: packets received and sent, the last operation, xid and zxid. Also
+compares the packets received and sent in `srvr`. Figures that grow are compared by their growth. """
 import os
 import re
 import struct

@@ -1,5 +1,5 @@
-"""The excuses: lines `NAME KIND REASON` of excuses.txt. KIND is one of figures.compare's; NAME begins with `*_` where a
-server's number is in front."""
+"""Reads excuses.txt: lines `NAME KIND REASON` that allow a difference. KIND is one of figures.compare's; NAME begins
+with `*_` where a server's number is in front."""
 import os
 
 from rig.outcome import expect
@@ -32,6 +32,6 @@ class Excuses:
             if (name, kind) in found:
                 continue
             if kind == "still" and ours.first(name) in ours.moved(name):
-                yield name, kind, "it moves now: %s" % ours.shown(name)
+                yield name, kind, "the figure moves now: %s" % ours.shown(name)
             elif kind != "still":
-                yield name, kind, "it is as in Java now: %s" % ours.shown(name)
+                yield name, kind, "the figure is as in Java now: %s" % ours.shown(name)

@@ -1,4 +1,4 @@
-"""What moved, of the figures of two ensembles: pure comparison, no servers.
+"""Compares the figures of two ensembles. Starts no servers.
 
 A figure is a line of `mntr`. Lines of one metric belong together: `zk_cnt_election_time` is part `cnt` of
 `election_time`, and a plain counter or gauge has the one part "". Figures of processes that are gone are added to those
@@ -14,7 +14,7 @@ PARTS = re.compile(r"(avg|min|max|cnt|sum|p50|p95|p99|p999)_(.+)")
 GAUGES_LIKE_PARTS = ("latency", "proposal_size", "client_response_size", "file_descriptor_count")
 TIMES = re.compile(r"_ms$|time$|latency$|uptime$")
 ORDER_OF_MAGNITUDE = 10
-SMALL = 10  # below this many times, chance decides
+SMALL = 10  # with fewer values than this the comparison would be random
 LONG_MS = 5.0  # a time with this mean is one that any server takes
 IN_NO_TIME = ("sync_processor_queue_time_ms",)  # but for these: a batch takes all that waits
 # Sizes that say how far a killed server's last snapshot was behind.
@@ -90,9 +90,8 @@ def too_fast(name, moved):
 
 
 def compare(java, ours, role=None):
-    """What differs, by metric: `still` moved in Java only, `alone` here only, `lines` has not Java's lines, `size` is of
-    another order of magnitude. One finding a metric: the first of these that fits.
-    """
+    """What differs, by metric: `still` moved in Java only, `alone` here only, `lines` has not Java's lines, `size` is
+    of another order of magnitude. One finding a metric: the first of these that fits. """
     findings = []
     for name in sorted(java.names() | ours.names()):
         kind, text = _difference(name, java, ours)
@@ -113,7 +112,7 @@ def _difference(name, java, ours):
     first = java.first(name)
     if first in moved and first not in own_moved:
         return "still", "moves in Java only"
-    if first in own_moved and first not in moved and (first or not is_time(name)):  # 1 ms beside 0 is chance
+    if first in own_moved and first not in moved and (first or not is_time(name)):  # 1 ms instead of 0 is random
         return "alone", "moves here only"
     if first == "cnt" and first in moved:
         long = not is_time(name) or (theirs["sum"] / theirs["cnt"] >= LONG_MS and name not in IN_NO_TIME)

@@ -1,7 +1,7 @@
 """One load that moves every counter which a Java server can move without TLS and SASL, the same for every make.
 
-Three servers vote and one observes a follower. What a process counted is lost with it, so each server's figures are
-read before it is killed and at the end; the figures of an ensemble are those of all these lives.
+Three servers vote, and an observer follows a follower. A process loses its counters when it ends, so each server's
+figures are read before it is killed and at the end. The figures of an ensemble are the sum over all processes.
 """
 import os
 import shutil
@@ -37,7 +37,7 @@ LOST = (ConnectionLost, OSError)
 
 
 def refused(act, *arguments):
-    """Does what the server has to refuse."""
+    """Makes a call that the server must refuse."""
     try:
         act(*arguments)
     except Refused:
@@ -56,7 +56,7 @@ class Ensemble:
         """The figures {name: text} of each life of a process, and those of all servers after `srst`."""
         with self.cluster:
             self.cluster.start().wait_quorum()
-            for step in (self._requests, self._watches, self._refusals, self._sessions, self._quotas, self._strangers,
+            for step in (self._requests, self._watches, self._refusals, self._sessions, self._quotas, self._bad_callers,
                          self._snapshots, self._syncs, self._leader_away, self._truncated, self._snapshots):
                 began = time.monotonic()
                 step()
@@ -205,7 +205,7 @@ class Ensemble:
                 refused(of.set, "/limited/a", b"x" * 100)
         self._each(exceed)
 
-    def _strangers(self):
+    def _bad_callers(self):
         members = self.cluster.running()
         silent = [connect(member.port, 2) for member in members]
         for member in members:
@@ -276,7 +276,8 @@ class Ensemble:
         self.cluster.wait_quorum()
 
     def _truncated(self):
-        """The leader alone has proposed something; the others lead without it; it comes back and has to cut its log."""
+        """Only the leader has logged a proposal. The others elect a new leader; the old one comes back and must cut its
+        log."""
         leader = self._leader()
         session = Session(leader.port, 30000)
         others = [member for member in self.cluster.running() if member is not leader]

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The same load at an ensemble of Java servers and at one of Ostler's, then each name of `mntr` beside the other.
+"""Runs one load at an ensemble of Java servers and at one of Ostler servers, and compares every name of `mntr`.
 
-Prints a table of the names that moved with Java and not here, that moved here alone, whose lines are others, and whose
-figures are of another order of magnitude: over all servers, and over followers and observers alone, as some count at the
-leader only. Then what `srst` did not reset. Each needs an excuse in excuses.txt, and each excuse has to be needed.
-"""
+Prints a table of the names that moved with Java only, that moved with Ostler only, that have other lines, and whose
+figures have another order of magnitude: over all servers, and over followers and observers alone, because some figures
+count at the leader only. Then the figures that `srst` did not reset. Each difference needs an excuse in excuses.txt,
+and each excuse must be needed. """
 import os
 import sys
 
@@ -18,8 +18,8 @@ from rig.server import arguments  # noqa: E402
 # Gauges of the moment.
 OF_THE_MOMENT = ("open_file_descriptor_count", "outstanding_requests", "num_alive_connections", "global_sessions", "min_latency")
 
-# Of those who bring learners to a history: which follower the observer asks, and whether that one leads in the end, is
-# chance.
+# Figures of servers that synchronize learners: which follower the observer uses, and whether it leads at the end, is
+# random.
 OF_A_LEARNERS_MASTER = ("diff_count", "inflight_diff_count", "inflight_snap_count", "revalidate_count", "snap_count")
 
 # Of one epoch: Java forgets them whenever the leader changes, so what is left of a role's requests is chance.

@@ -66,8 +66,8 @@ class Connection:
         return rest
 
     def leave(self):
-        """Ends it and waits until the server has, too. Java's server takes its session's next connection for this one if
-        it hears of the end after that has come, and then does not close that one when the session is taken over."""
+        """Ends it and waits until the server has, too. Java's server takes its session's next connection for this one
+        if it hears of the end after that has come, and then does not close that one when the session is taken over."""
         try:
             self.sock.shutdown(socket.SHUT_WR)
             while self._fill():

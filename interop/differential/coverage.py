@@ -1,4 +1,4 @@
-"""Counts what the run met, so that a reader sees what was tested."""
+"""Counts requests and error codes, so that a reader sees what was tested."""
 from collections import Counter
 
 from protocol import ERRORS, EVENTS, OPS

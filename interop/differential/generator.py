@@ -47,7 +47,7 @@ class Generator:
     # ---- steps
 
     def burst(self, slot):
-        """1 to 8 requests for one session."""
+        """Chooses 1 to 8 requests for one session."""
         if self.postponed:
             slot, request = self.postponed.popleft()
             return slot, [request]
@@ -234,14 +234,14 @@ class Generator:
                        {"path": path, "acl": acl, "version": version, "acl_open": is_open})
 
     def lock_root(self, slot):
-        """The root without one permission for a while; `repair` opens it again."""
+        """Takes one permission from the root for a while; `repair` restores it."""
         acl = (protocol.Acl(31 & ~self.rng.choice((1, 2, 4, 8)), "world", "anyone"),)
         self.tree.locked["/"] = True
         return Request("setACL", protocol.set_acl("/", acl, -1),
                        {"path": "/", "acl": acl, "version": -1, "acl_open": False, "tags": ("setACL /",)})
 
     def repair(self, slot):
-        """Opens a locked node again, root first; works for sure only on the super session."""
+        """Restores the ACL of a locked node, root first. Always works on the super session only."""
         if not self.tree.locked:
             return self.get_acl(slot)
         return self.open_up("/" if "/" in self.tree.locked else self.rng.choice(list(self.tree.locked)))

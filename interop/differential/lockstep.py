@@ -13,15 +13,15 @@ CLOSED = (("kind", "closed"),)
 SILENT = (("kind", "silent"),)
 SOURCES = ("127.0.0.1", "127.0.0.1", "127.0.0.1", "127.0.0.1", "127.0.0.2", "127.0.0.3")
 LONG_TIMEOUT = 200000
-PATIENCE = 30.0  # seconds until a server that lags behind counts as one that has lost something
+PATIENCE = 30.0  # seconds until a server that lags behind counts as one that has lost data
 
 
 class Different(Exception):
-    """Carries the report."""
+    """A difference between the servers; the text is the report."""
 
 
 class Lockstep:
-    """spread: the clients are at several servers, so whatever one does, the others sync before they go on."""
+    """spread: the clients are at several servers, so the others sync after each step of one."""
 
     def __init__(self, sides, seed, coverage, keep_going=False, plant=None, spread=False):
         self.sides = sides
@@ -42,7 +42,8 @@ class Lockstep:
     # ---- bursts
 
     def burst(self, slot, requests, counted=True):
-        """Sends the requests back to back on one session and compares all that its connection and the others get."""
+        """Sends the requests back to back on one session, and compares all that its connection and the other
+        connections get."""
         for request in requests:
             if request.xid == 0:
                 request.xid = self._xid()
@@ -76,7 +77,7 @@ class Lockstep:
         return [reply for _, reply in replies]
 
     def _xid(self):
-        """Servers copy the xid and look at nothing else; -1 alone is taken, by events."""
+        """A random xid. Servers only copy it; -1 is left out, because events have it."""
         roll = self.xids.random()
         if roll < 0.97:
             return self.xids.randrange(1, 1 << 31)
@@ -103,7 +104,8 @@ class Lockstep:
         return got
 
     def _decode(self, side, frames, requests):
-        """Two rounds: the replies tell which zxids to leave out, then everything is put in common terms."""
+        """Decodes in two rounds: the replies show which zxids to leave out, then everything is translated to common
+        terms."""
         for data, request in frames:
             if request is None:
                 continue
@@ -161,7 +163,7 @@ class Lockstep:
     # ---- fences
 
     def fence(self, writer):
-        """A ping on every other connection; whatever events the write has sent there arrive before its reply."""
+        """Sends a ping on every other connection. Events that the write has caused there arrive before its reply."""
         attached = [slot for slot in self.slots if slot.attached and slot is not writer]
         ping = [Request("ping", b"", xid=protocol.PING_XID)]
         if self.spread:
@@ -185,8 +187,8 @@ class Lockstep:
                 slot.detach()
 
     def _until_level(self, side, connection, ping):
-        """All events, and the answer. Java's threads may answer a sync while another client's transaction before it is still
-        being applied: it is asked again until the client's server has all that was answered."""
+        """Repeats a sync until the client's server has everything that was answered, and returns all events and the
+        answer. Java may answer a sync while an earlier transaction of another client is still being applied."""
         events, until = [], time.monotonic() + PATIENCE
         while True:
             *before, last = self._collect(connection, ping, False)
@@ -259,7 +261,7 @@ class Lockstep:
         return CLOSED if frames == [(None, None)] else (("kind", "more"), ("frames", repr(frames)))
 
     def new_session(self, slot, timeout=LONG_TIMEOUT, follow=(), **options):
-        """A new session on both servers, whose ids must name the same server."""
+        """Opens a session on both servers. The ids must name the same server."""
         body = protocol.connect(timeout, **options)
         answer = self.open(slot, (body, body), follow=follow)
         if answer is None:
@@ -274,7 +276,7 @@ class Lockstep:
         return answer
 
     def reattach(self, slot, timeout=LONG_TIMEOUT, last_zxid=0, follow=(), **options):
-        """The slot's session once more, on a new connection, with the right password.
+        """Resumes the slot's session on a new connection, with the right password.
 
         last_zxid: a common zxid, or a function of a Side."""
         old = slot.connections if slot.attached else None
@@ -299,7 +301,7 @@ class Lockstep:
         return answer
 
     def old_connection_ends(self, slot, old, kicked):
-        """Taking a session over closes the connection that held it; a refusal that comes earlier leaves it alone."""
+        """A takeover closes the session's former connection; a refused takeover does not."""
         if kicked:
             self._expect_close(slot, old, "the session was taken over by another connection", answered=True)
         else:
@@ -316,8 +318,8 @@ class Lockstep:
         self.burst(slot, [Request("ping", b"", xid=protocol.PING_XID)], counted=False)
 
     def lost(self, slot):
-        """Both servers refused a session that should live: after an earlier difference, or after a stall of this machine
-        that was longer than the shortest session timeout."""
+        """Both servers have refused a session that should be alive: after an earlier difference, or after a pause of
+        this machine that was longer than the shortest session timeout."""
         if not self.keep_going:
             raise Different("SESSION LOST  seed %d, request %d: both servers refuse to resume session %s; did it expire?"
                             % (self.seed, self.sent, slot.number))

@@ -1,4 +1,4 @@
-"""What requests are made of: names, odd paths, data, ACL lists and users."""
+"""Random parts of requests: names, odd paths, data, ACL lists and users."""
 import base64
 import hashlib
 

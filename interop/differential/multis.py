@@ -90,7 +90,7 @@ class Multis:
         return "check", {"path": path, "version": version}, protocol.path_version(path, version)
 
     def _chain(self):
-        """Ops that need what earlier ops of the same multi did."""
+        """Operations that depend on earlier operations of the same multi."""
         rng = self.rng
         base = "%s/%s" % ("" if rng.random() < 0.5 else self.g.existing().rstrip("/"), rng.choice(material.NAMES))
         child = base + "/" + rng.choice(material.NAMES)

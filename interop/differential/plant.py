@@ -1,4 +1,4 @@
-"""Falsifies one answer of server B, to prove that the test can fail."""
+"""Falsifies an answer of server B, to prove that the test can fail."""
 import struct
 
 import protocol

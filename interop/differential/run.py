@@ -170,7 +170,7 @@ class Run:
         print("  trees %s: %d nodes, %d of them TTL; compared" % (when, len(trees[0]), kinds.count(TTL)), flush=True)
 
     def _restart(self, swapped):
-        """Stops both, starts both on what they left, and resumes the sessions: their ephemerals must still be there.
+        """Restarts both servers on their data, and resumes the sessions: their ephemerals must still be there.
 
         swapped: each server gets the folder of the other, so that both read what the other wrote."""
         self._settle_quotas()
@@ -190,7 +190,7 @@ class Run:
         self.lockstep.burst(visitor, [Request("closeSession", b"", ends=True)], counted=False)
 
     def _settle_quotas(self):
-        """Makes every usage node anew, which counts its subtree.
+        """Creates every usage node again, which counts its subtree.
 
         Usage is no part of the log: what a server holds after a restart depends on where its last snapshot lies, unless
         the numbers are at that moment what a fresh count gives."""
@@ -201,7 +201,8 @@ class Run:
             self._burst(super_slot, [Request("create", protocol.create(path, b"", OPEN, 0), fields)])
 
     def _open_what_java_forgets(self):
-        """Opens the nodes whose ACL names an id with characters beyond U+FFFF, which Java cannot read in its own files."""
+        """Opens the nodes whose ACL names an id with characters beyond U+FFFF, which Java cannot read in its own
+        files."""
         slot, tree = self.slots[0], dump(self.sides[0], self.slots[0].connections[0])
         for path, fields in tree.items():
             if any("\ufffd\ufffd" in entry.id for entry in dict(fields).get("acl") or ()):

@@ -7,8 +7,8 @@ import subprocess
 import time
 
 TICK = 10000
-# The reapers of containers and TTL nodes, and the expiry of sessions, follow clocks of their own; the test keeps
-# them out of reach so that the order of transactions depends on the requests alone.
+# The deletion of containers and TTL nodes, and the expiry of sessions, depend on clocks. The test sets their times so
+# high that the order of transactions depends on the requests alone.
 REAPER_INTERVAL = 86400000
 
 ZOO_CFG = """\
@@ -46,7 +46,7 @@ class Server:
         return self.port
 
     def with_own_names(self, data):
-        """What no other server can say is the same: a common name instead."""
+        """Replaces what is different at every server by a common name."""
         return data
 
     def start(self, data=None):
@@ -72,8 +72,8 @@ class Server:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
     def wait_until_serving(self, seconds=150):
-        """Asks `srvr` until it is answered with a mode; a Java server that is still starting may leave a client hanging,
-        and one that has missed the others' votes sends its own again only after up to a minute."""
+        """Asks `srvr` until it is answered with a mode; a Java server that is still starting may leave a client
+        hanging, and one that has missed the others' votes sends its own again only after up to a minute."""
         until = time.monotonic() + seconds
         while time.monotonic() < until and self.process.poll() is None:
             if b"Mode:" in self._srvr():
@@ -111,7 +111,7 @@ class Server:
 
 
 class Ensemble:
-    """Servers of one make that elect a leader. Each client has one of them that it always goes to."""
+    """An ensemble of servers of one make. Each client always uses the same one of them."""
 
     def __init__(self, name, command, folder, port, size):
         self.name = name

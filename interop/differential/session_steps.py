@@ -1,4 +1,4 @@
-"""Steps that are about connections and sessions: connect, leave, come back, and the ways to get it wrong."""
+"""Steps with connections and sessions: connect, disconnect, reconnect, and invalid handshakes."""
 import protocol
 from connection import Connection, Silent
 from lockstep import CLOSED, LONG_TIMEOUT, SILENT
@@ -19,7 +19,7 @@ class SessionSteps:
                       (1, self.four_letter_word), (1, self.short_visit))
 
     def run(self, slot):
-        """One step at random; the slot may be attached or not, but has a session."""
+        """Runs a random step. The slot has a session, and may or may not have a connection."""
         weights = [w for w, _ in self.steps]
         step = self.rng.choices([s for _, s in self.steps], weights)[0]
         self._count(step.__name__)
@@ -49,7 +49,7 @@ class SessionSteps:
         return LONG_TIMEOUT if self.rng.random() < 0.5 else self.rng.choice(TIMEOUTS)
 
     def _eager(self):
-        """What a client sends right behind its ConnectRequest."""
+        """Requests that a client sends right after its ConnectRequest, without waiting."""
         requests = [Request("auth", protocol.auth("digest", b"alice:secret"), {"scheme": "digest"}, xid=-4),
                     Request("setWatches", protocol.set_watches(0, (("/eager",), ("/eager",), ())), {}, xid=-8),
                     Request("exists", protocol.path_watch("/", False), {"path": "/"}, xid=1)]
@@ -61,7 +61,7 @@ class SessionSteps:
         self._resume(slot)
 
     def take_over(self, slot):
-        """A second connection for a session whose first one still stands."""
+        """Opens a second connection for a session whose first one is still open."""
         self._resume(slot)
 
     def _resume(self, slot):
@@ -72,7 +72,7 @@ class SessionSteps:
         self.lockstep.reattach(slot, self._timeout(), last_zxid, follow=follow, **options)
 
     def ensure(self, slot):
-        """After any step the slot has an attached session again."""
+        """Gives the slot a session with a connection again."""
         if slot.attached:
             return
         if slot.number is not None:
@@ -88,7 +88,8 @@ class SessionSteps:
     # ---- refusals
 
     def wrong_password(self, slot):
-        """Refused. Java closes the session's own connection all the same, so there is none: Ostler leaves it alone."""
+        """A wrong password is refused. Java also closes the session's own connection, and Ostler does not, so there is
+        none here."""
         password = self.rng.choice(BAD_PASSWORDS)
         slot.detach()
         number, ids = slot.number, list(slot.ids)
@@ -118,7 +119,7 @@ class SessionSteps:
         self._refused(slot, [protocol.connect(LONG_TIMEOUT, i, protocol.password_of(i)) for i in ids])
 
     def _refused(self, slot, bodies):
-        """The slot only lends its name; its own connection must survive."""
+        """Sends a handshake that must be refused. The slot's own connection must survive."""
         own, number, ids = slot.connections, slot.number, list(slot.ids)
         slot.connections = [None, None]
         self.lockstep.open(slot, bodies)

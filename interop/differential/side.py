@@ -1,4 +1,5 @@
-"""What one of the two servers calls things: its zxids, session ids and clock, and their translation to common names."""
+"""The values that differ between the two servers: zxids, session ids and clocks, and their translation to common
+terms."""
 import re
 import time
 from bisect import bisect_right
@@ -9,8 +10,8 @@ from protocol import Stat, password_of
 
 
 def as_java_reads(text):
-    """A character beyond U+FFFF is two surrogates where Java wrote it, and two U+FFFD once it has read that, as it reads
-    each operation of a multi."""
+    """A character beyond U+FFFF is two surrogates where Java wrote it, and two U+FFFD once it has read that, as it
+    reads each operation of a multi."""
     pairs = re.compile(b"\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf]")
     return jute.text(pairs.sub("\ufffd\ufffd".encode(), jute.raw(text)))
 

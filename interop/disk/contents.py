@@ -1,4 +1,4 @@
-"""Everything that a data folder can hold, written over the wire by one server and looked for on another."""
+"""Writes everything that a data folder can hold through one server, and checks it at another."""
 import time
 from collections import namedtuple
 
@@ -16,7 +16,7 @@ LEFT_TIMEOUT_MS = 4000
 USER = b"bob:secret"
 SETTINGS = {"maxSessionTimeout": LIVE_TIMEOUT_MS}
 
-# what a later server must still know
+# the contents that a later server must have
 Known = namedtuple("Known", "tree zxid live left closed next_names")
 Ended = namedtuple("Ended", "id password ephemerals")
 
@@ -200,7 +200,8 @@ def look_at_sessions(port, known, wait_for_expiry):
 
 
 def look_at_cleaning(port):
-    """With a short check interval: the emptied container and the outlived TTL node go, all others of their kind stay."""
+    """With a short check interval: the emptied container and the outlived TTL node go, all others of their kind
+    stay."""
     s = Session(port)
     until = time.monotonic() + 10
     while s.exists("/container-emptied") or s.exists("/ttl-short"):

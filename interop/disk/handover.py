@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 """A data folder moves between the server under test and Java servers, both ways and back again.
 
-One server fills it with everything that a folder can hold (contents.py), ends by kill -9 or in order, and another
-one opens it: tree, Stats, ACLs, zxid and sessions must be the same. Then the first opens what the second left. At last
-containers and TTL nodes are cleaned up, which shows that the kinds of the nodes came along.
-"""
+One server fills the folder with everything that it can hold (contents.py), and ends by kill -9 or in order. Another
+server opens it: tree, Stats, ACLs, zxid and sessions must be the same. Then the first server opens it again. At the end
+containers and TTL znodes are cleaned up, which shows that the kinds of the znodes were kept. """
 import glob
 import os
 import subprocess

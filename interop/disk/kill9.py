@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 """kill -9 under load, again and again in one folder, while the server under test and Java servers take turns.
 
-Every round opens what the round before left, looks whether everything acknowledged is there (load.py says how), loads
-again with some 250 writes in flight and kills the server at a random moment. The seed decides the moments.
-"""
+Every round opens the folder of the round before, checks that everything acknowledged is there (see load.py), loads
+again with some 250 writes in flight, and kills the server at a random moment. The seed decides the moments. """
 import os
 import random
 import sys
@@ -20,7 +19,7 @@ SETTINGS = {"snapCount": 4000, "preAllocSize": 512, "maxSessionTimeout": 120000}
 
 
 def turns(server, peers):
-    """The server under test twice, then a peer between each two turns of it."""
+    """The order of the servers: the server under test twice, then a peer between each two of its turns."""
     order = [server]
     for peer in peers:
         order += [server, peer]
@@ -57,7 +56,7 @@ def check():
     folder, chance = work_folder("kill9"), random.Random(args.seed)
     clients, visitors = [], Visitors()
     before, answered = None, 0
-    for n in range(args.rounds + 1):  # the last one looks at what the last kill left
+    for n in range(args.rounds + 1):  # the last round checks the state after the last kill
         cmd = order[n % len(order)]
         began = time.monotonic()
         try:

@@ -1,4 +1,4 @@
-"""Clients that keep many writes in flight, and that know after a crash what the tree may look like.
+"""Clients that keep many writes in flight, and know after a crash which trees are allowed.
 
 A client's writes are applied in the order sent, so after a crash its part of the tree is what some prefix of its
 writes makes: at least all that were acknowledged, at most all that were sent. That covers every promise at once:
@@ -24,7 +24,7 @@ Node = namedtuple("Node", "data version owner")
 
 
 class Client:
-    """One session with its own part of the tree, which lives on from server to server."""
+    """A client with one session and its own part of the tree, which moves from server to server."""
 
     def __init__(self, port, number):
         self.root = "/load/%d" % number
@@ -130,7 +130,7 @@ class Client:
 
     # ---- after the crash ----
     def come_back(self, port):
-        """Take the session up on the new server and find the prefix of the writes that it holds."""
+        """Resumes the session on the new server, and finds the prefix of the writes that the server has."""
         old = self.session
         self.session = Session(port, SESSION_MS, old.id, old.password, old.seen_zxid)
         expect_equal(self.session.id, old.id, "session taken up")
@@ -156,7 +156,7 @@ class Client:
         return kept
 
     def _forget_unsent(self):
-        """Writes that the server does not have were never made: plan on from what is there."""
+        """Forgets the writes that the server does not have, and plans on from the server's state."""
         self.pending.clear()
         self.created = deque(sorted((p for p in self.acknowledged if "/cell/" not in p), key=lambda p: p.rpartition("/")[2]))
         made = self.session.exists(self.root + "/seq")

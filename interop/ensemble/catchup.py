@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A follower is away for many writes and comes back while the load goes on: how it catches up, how long that takes, and
-what the leader's clients notice meanwhile."""
+"""A follower misses many writes and comes back under load: measures how it catches up, how long that takes, and the
+effect on the leader's clients."""
 import os
 import re
 import sys
@@ -84,9 +84,9 @@ class Probe(threading.Thread):
 
 
 def how(leader, offset):
-    """How the leader synchronised the last learner, by its log since `offset`."""
+    """How the leader synchronized the last learner, from its log since `offset`."""
     found = SYNC_LINE.findall(COLOURS.sub("", leader.log_text()[offset:]))
-    return found[-1].strip() if found else "not said in its log"
+    return found[-1].strip() if found else "not found in its log"
 
 
 def look(threads):

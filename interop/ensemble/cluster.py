@@ -1,4 +1,4 @@
-"""Several servers of any make that form one ensemble on this machine."""
+"""An ensemble of servers of any make on this machine."""
 import os
 import signal
 import time
@@ -24,10 +24,10 @@ class Member(Server):
             f.write("%d\n" % number)
 
     def _wait(self, timeout):
-        """A member serves only with a quorum: who starts it waits for that."""
+        """Does nothing: a member serves only with a quorum, so the caller waits for that."""
 
     def become(self, cmd):
-        """The same data folder, under another program from the next start on."""
+        """From the next start on, another program runs on the same data folder."""
         self.words = command(cmd)
 
     def pause(self):
@@ -37,13 +37,13 @@ class Member(Server):
         self.signal(signal.SIGCONT)
 
     def look_alive(self):
-        """A server that runs must not end by itself."""
+        """Checks that the server has not ended by itself."""
         code = self.process.poll() if self.process else None
         if code is not None:
             raise Mismatch("server %d ended by itself with %s: %s" % (self.number, code, self.log_tail()))
 
     def srvr(self, timeout=1.0):
-        """{key: value} of srvr; empty while it does not serve."""
+        """{key: value} of srvr; empty while the server does not serve."""
         try:
             text = four_letter_word(self.port, "srvr", timeout)
         except OSError:
@@ -61,7 +61,7 @@ class Member(Server):
         return dict(line.split("\t", 1) for line in text.splitlines() if "\t" in line)
 
     def elections(self):
-        """Its record of the last elections; nothing of a Java server, which keeps none."""
+        """The server's election history; empty for a Java server, which keeps none."""
         try:
             return four_letter_word(self.port, "elec")
         except OSError:
@@ -74,12 +74,12 @@ class Member(Server):
             return f.read()
 
     def digest_mismatches(self):
-        """As counted since its start; None while it does not answer."""
+        """The count since the server's start; None while it does not answer."""
         count = self.mntr().get("zk_digest_mismatches_count")
         return None if count is None else int(count)
 
     def digests(self):
-        """{zxid: digest of the tree} of the last zxids that it kept one for."""
+        """{zxid: digest of the tree} for the last zxids with a kept digest."""
         lines = [line.split(":") for line in four_letter_word(self.port, "hash").splitlines() if ":" in line]
         return {line[0].strip(): line[-1].strip() for line in lines}
 
@@ -88,7 +88,7 @@ class Member(Server):
         session = Session(self.port, 30000)
         try:
             session.add_auth("digest", USER)
-            # A write that comes back is behind all others; a sync alone would trust a leader that may be none any more.
+            # An acknowledged write comes after all others. A sync alone would trust a leader that may be deposed.
             try:
                 session.create(BARRIER)
             except Refused as e:
@@ -103,7 +103,8 @@ class Member(Server):
 
 
 class Cluster:
-    """`makes`: the command of each server, in the order of their numbers. `links`: see links.py; without, all are direct.
+    """`makes`: the command of each server, in the order of their numbers. `links`: see links.py; without, all are
+    direct.
 
     `host`: where the others find a server, by its number.
     """
@@ -123,7 +124,7 @@ class Cluster:
                 keys["server.%d" % m] = "%s:%d:%d%s" % (host(m), *ports, role)
             self.members[n] = Member(make, os.path.join(folder, "server-%d" % n), own[n], n, keys)
             if links:
-                # Else they find each other past the links.
+                # Otherwise the servers would reach each other without the links.
                 self.members[n].settings["election.callMovedServers"] = "false"
                 links.house(self.members[n])
 
@@ -148,7 +149,7 @@ class Cluster:
         return None
 
     def wait_quorum(self, timeout=60, all_serve=True, among=None):
-        """Waits until there is a leader and, if asked, every running server serves; the leader.
+        """Waits until there is a leader and, if asked, every running server serves. Returns the leader.
 
         `among`: look at these only.
         """
@@ -168,7 +169,8 @@ class Cluster:
         raise NotServing("no quorum within %d s, modes %s%s" % (timeout, modes, logs))
 
     def look_same(self, without_digests=(), mixtures=()):
-        """Every running server has the same tree, and had the same digest wherever two of them kept one.
+        """Checks that all running servers have the same tree, and had the same digest for each zxid for which two kept
+        one.
 
         `without_digests`: numbers of servers whose digests of the past may have been others.
         `mixtures`: the same of single epochs, as pairs of a number and an epoch.
@@ -205,7 +207,7 @@ class Cluster:
 
 
 def patiently(ask, timeout=30):
-    """The answer of `ask`, which is repeated while connections to servers fail."""
+    """The result of `ask`, which is repeated while connections to servers fail."""
     until = time.monotonic() + timeout
     while True:
         try:

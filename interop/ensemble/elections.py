@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Three servers go through the occasions of docs/elections.md, and `ostler explain election` tells of each.
+"""Three servers go through the cases of docs/elections.md, and `ostler explain election` explains each.
 
-What it prints is what the page shows. What a new election must come to is checked on the way.
+The document shows this output. The result of each election is checked, too.
 """
 import glob
 import json
@@ -75,7 +75,7 @@ class Walk:
         self.show("a follower's return")
 
     def leaders_death(self):
-        """It dies with writes in its log that nobody else has."""
+        """The leader dies with writes in its log that no other server has."""
         leader, others = self.cluster[FIRST_LEADER], [self.cluster[1], self.cluster[3]]
         session = Session(leader.port, 30000)
         session.create("/known-to-all")
@@ -113,7 +113,7 @@ def until(what, there):
 
 
 def told(member):
-    """How often a server that has no leader yet has told its vote."""
+    """How often a server without a leader has sent its vote."""
     try:
         searches = json.loads(four_letter_word(member.port, "elec"))["searches"]
     except OSError:

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""A Java server whose data is lost comes back, and says that it has none and does not trust that (db.autocreate=false).
+"""A Java server that lost its data restarts with db.autocreate=false, so it reports that its data are missing.
 
     python3 interop/ensemble/emptied.py [--server CMD] [--port N] [--peers java3.9,java3.8]
 
-Its vote does not count, and its epochs and its last zxid are -1. An Ostler leader brings it to the tree of the others. An
-Ostler server does not start then.
-"""
+Its vote does not count, and its epochs and its last zxid are -1. An Ostler leader must send it the tree. An Ostler
+server does not start in this case. """
 import os
 import shutil
 import sys
@@ -33,7 +32,7 @@ def write(member, path, count):
 
 
 def may_begin(member):
-    """By this an operator says that an empty folder is right."""
+    """Writes the file by which an operator allows a start with an empty folder."""
     with open(os.path.join(member.data, "initialize"), "w"):
         pass
 
@@ -68,7 +67,7 @@ def check():
         except (Mismatch, AssertionError, NotServing) as what:
             raise Mismatch("%s: %s" % (peer, what)) from what
         print("%s: %d nodes everywhere (%.1f s)" % (peer, nodes, time.monotonic() - began), flush=True)
-    summary = "%d ensembles: who has lost its data has all of it again, trees equal" % len(peers)
+    summary = "%d ensembles: the server that lost its data has all of it again, trees equal" % len(peers)
     if missing:
         raise Skip("%s; not tried with %s" % (summary, "; ".join(missing)))
     return summary

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""How long no write is acknowledged after kill -9 of the leader, beside Java, both with the same tickTime.
+"""Measures the time without an acknowledged write after kill -9 of the leader, and compares it with Java at the same
+tickTime.
 
-Sessions are open at both survivors. From the kill on each sends a write; if the connection goes, it tries every
-millisecond to take its session up at one of the two and to write there. What counts is the first write that is
-acknowledged to any of them. The second figure is for a leader that stops silently (SIGSTOP): the others notice after
-syncLimit ticks.
-"""
+Sessions are open at both other servers. From the kill on each session sends a write. If it loses its connection, it
+tries every millisecond to reconnect to one of the two servers and to write there. The result is the time of the first
+acknowledged write. The second figure is for a leader that is stopped (SIGSTOP): the others notice after syncLimit
+ticks. """
 import os
 import statistics
 import sys

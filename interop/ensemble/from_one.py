@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""An ensemble of one server (standaloneEnabled=false) gets an observer, grows to three voters, and shrinks to one again, as
-an operator of Kubernetes has it.
+"""An ensemble of one server (standaloneEnabled=false) gets an observer, grows to three voters, and shrinks to one
+again, as Kubernetes operators do it.
 
     python3 interop/ensemble/from_one.py [--server CMD] [--port N]
 
@@ -23,7 +23,7 @@ PATIENCE_S = 30
 
 
 class Changing(Member):
-    """A member whose zoo.cfg is its own after the first start."""
+    """A member that rewrites its own zoo.cfg after the first start."""
 
     def _write_config(self):
         path = os.path.join(self.folder, "zoo.cfg")
@@ -64,7 +64,7 @@ class FromOne:
         raise Mismatch("no answer to reconfig joining %s leaving %s: %s" % (joining, leaving, last))
 
     def wait(self, roles):
-        """Until each of these shows just these, and takes a write."""
+        """Waits until each of these servers shows exactly these servers, and takes a write."""
         wanted = ["server.%d=%s" % (n, self.spec(n, role)) for n, role in sorted(roles.items())]
         until, seen = time.monotonic() + PATIENCE_S, None
         while time.monotonic() < until:
@@ -97,7 +97,7 @@ def check():
     ensemble.start(4, roles)
     ensemble.wait(roles)
     for number in (2, 3):
-        # Who is to vote follows before it does.
+        # A server follows as an observer before it gets its vote.
         ensemble.start(number, {**roles, number: "participant"})
         ensemble.change(joining="server.%d=%s" % (number, ensemble.spec(number, "participant")))
         roles[number] = "participant"

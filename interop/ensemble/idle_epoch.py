@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""An epoch in which nobody writes: an observer that has a tree of its beginning is served by a follower that has not.
+"""An epoch without a write: an observer with a tree from its begin must be served by a follower without that tree.
 
-Leader 2 begins an epoch, and nothing is written in it. Follower 1 comes without data and gets a whole tree, which has the
-zxid of the epoch's beginning; observer 4 gets that from 1. Then 1 dies. Follower 3 has the same tree, with the zxid of the
-last write of the epoch before. 4 has to serve at 3 within seconds, without a write.
-"""
+Leader 2 begins an epoch, and nothing is written in it. Follower 1 starts without data and gets a whole tree with the
+first zxid of the epoch. Observer 4 gets that tree from 1. Then 1 dies. Follower 3 has the same tree, with the zxid of
+the last write of the epoch before. Observer 4 must serve through 3 within seconds, without a write. """
 import os
 import shutil
 import sys
@@ -44,7 +43,7 @@ def run(voters, observer, port):
         session = Session(cluster.wait_quorum(among=voting).port)
         session.create("/a")
         session.close()
-        # Server 2 leads: nobody with as much has a larger number.
+        # Server 2 leads: no server with the same data has a larger number.
         for member in voting:
             member.stop()
         two = [cluster[BROUGHT], cluster[LEADER]]
@@ -65,7 +64,7 @@ def run(voters, observer, port):
         wait_for("follower %d serves" % BEHIND, lambda: cluster[BEHIND].mode() == "follower", 30)
         zxids = {n: cluster[n].srvr().get("Zxid") for n in (BROUGHT, LEADER, BEHIND, OBSERVER)}
         cluster[BROUGHT].kill()
-        # It first has to see that its follower is gone.
+        # It first has to notice that its follower is gone.
         time.sleep(0.5)
         try:
             took = wait_for("observer %d serves at follower %d" % (OBSERVER, BEHIND),

@@ -1,4 +1,4 @@
-"""A kazoo client that is content to read, spoken to line by line: `read_only.py` runs it in kazoo's own environment."""
+"""A read-only kazoo client that takes commands line by line. `read_only.py` runs it in kazoo's own environment."""
 import sys
 
 from kazoo.client import KazooClient
@@ -6,7 +6,7 @@ from kazoo.exceptions import NotReadOnlyCallError
 
 
 def say(*words):
-    """In one piece: two threads speak."""
+    """Prints a line in one piece, because two threads print."""
     sys.stdout.write(" ".join(words) + "\n")
     sys.stdout.flush()
 
@@ -26,5 +26,5 @@ for line in sys.stdin:
             say("set", rest[1])
     except NotReadOnlyCallError:
         say("not a read-only call")
-    except Exception as error:  # whatever it is, the one who asks shall see it
+    except Exception as error:  # report every error to the caller
         say("failed", type(error).__name__, str(error))

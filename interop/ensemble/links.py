@@ -1,15 +1,15 @@
-"""What lies between the servers of an ensemble: each sees the others through ports of its own, which can go silent.
+"""Simulated links between the servers of an ensemble: each server reaches the others through relay ports that can be
+cut.
 
 Ports need no rights and no namespaces; namespaces.py cuts real links.
 
     links = Links(3, 27020)
     cluster = Cluster(makes, folder, 27000, links=links)
-    links.cut(1, 2)      # nothing that 1 sends reaches 2, on connections of either; nobody is told
-    links.heal()         # what was held back arrives
+    links.cut(1, 2)      # no byte from 1 reaches 2, on connections of either; no connection is closed
+    links.heal()         # the bytes that were held back arrive
 
-Clients are not between servers: they reach every server at any time. Java servers also connect back to addresses that
-others greet them with, past these ports: cut links between servers under test only.
-"""
+Clients reach every server at any time. Java servers also connect to addresses from greetings, past these ports: cut
+links between servers under test only. """
 import asyncio
 import itertools
 import multiprocessing
@@ -20,7 +20,7 @@ PORTS_PER_LINK = 2  # quorum and election
 
 
 class Ways:
-    """From each of some servers to each other one there is a way, which is open or cut."""
+    """The directed ways between servers. Each way is open or cut."""
 
     def __init__(self, size):
         self.numbers = range(1, size + 1)
@@ -30,7 +30,7 @@ class Ways:
         self.turn([(source, sink)], False)
 
     def cut_off(self, number, both_ways=True):
-        """A server from all others; one way: they do not hear it any more."""
+        """Cuts a server off from all others; `one way`: only what it sends is cut."""
         others = [n for n in self.numbers if n != number]
         self.part([number], others, both_ways)
 
@@ -49,7 +49,7 @@ class Ways:
 
 
 class Beside:
-    """A process that carries what passes between servers, and is told what to do with it. It answers each order."""
+    """A process that relays the bytes between servers. It takes commands over a pipe, and answers each."""
 
     def __init__(self):
         self.process = None
@@ -145,7 +145,7 @@ async def _forward_all(routes, numbers, control):
 
 
 async def _forward(source, sink, way):
-    """All bytes and then the end. A sink that failed is noticed by whoever reads from that side."""
+    """Copies all bytes and then the end. A failed sink is noticed by the thread that reads from that side."""
     try:
         while data := await source.read(1 << 16):
             await way.wait()

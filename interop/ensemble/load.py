@@ -1,12 +1,12 @@
-"""Clients of an ensemble that write without pause, lose connections, come back to any server and know what must be there.
+"""Clients of an ensemble that write without pause, lose connections, reconnect to any server, and know what must be
+there.
 
 It is the load of disk/load.py: a client's writes are applied in the order sent, so its part of the tree is what some
-prefix of its writes makes, which holds at least all that were acknowledged. What is new here: a client goes on by itself.
-When its connection is lost it takes its session up at any server of the list, or opens a new one if the old one has
-ended, finds the prefix, and plans on from there. A first write on the new connection comes before the look: once it
-is acknowledged, writes of the old connection are applied or never will be. It also checks that no answer's zxid is
-below one seen before, on any connection.
-"""
+prefix of its writes makes, which holds at least all that were acknowledged. In addition a client goes on by itself
+here. When its connection is lost, it resumes its session at any server of the list, or opens a new one if the session
+has ended. Then it finds the prefix, and plans on from there. Before that it writes once on the new connection: when
+that write is acknowledged, each write of the old connection has been applied or never will be. It also checks that no
+answer's zxid is below one seen before, on any connection. """
 import os
 import random
 import socket
@@ -37,7 +37,7 @@ LOST = (ConnectionLost, OSError)
 
 
 class Link(Session):
-    """A Session that gives up sooner and whose answers never go back in time."""
+    """A Session with a shorter timeout that checks that the zxids of answers never go back."""
 
     def __init__(self, port, timeout_ms=SESSION_MS, session_id=0, password=b"\0" * 16, seen_zxid=0):
         self.socket = connect(port, timeout=ANSWER_S)
@@ -118,7 +118,7 @@ class Client(disk_load.Client):
 
     # ---- after a lost connection ----
     def come_back(self, port):
-        """Find the prefix of the writes that the ensemble holds. A connection lost meanwhile changes nothing."""
+        """Finds the prefix of the writes that the ensemble has. Goes on after a connection that is lost meanwhile."""
         self._connect(port)
         self.session.set(self.root + "/here", b"%d" % self.reconnected)
         found, stats = self._read()
@@ -161,7 +161,7 @@ class Client(disk_load.Client):
                 expect_equal(now._replace(pzxid=0), stat._replace(pzxid=0), "Stat of " + path)
 
     def _no_prefix(self, found):
-        """What is wrong with the prefix that comes nearest."""
+        """Describes the differences from the nearest prefix."""
         tree, nearest = dict(self.acknowledged), None
         for n in range(len(self.pending) + 1):
             if n:
@@ -179,7 +179,8 @@ class Client(disk_load.Client):
 
 
 class Visitor:
-    """Sessions that come and go. The node of one that was closed is gone at once, of one that was left after its timeout."""
+    """Sessions that come and go. The ephemeral of a closed session must be gone at once, that of an abandoned one after
+    its timeout."""
 
     def __init__(self, ports, seed=0):
         self.ports, self.choice = list(ports), random.Random("visitor %d" % seed)
@@ -214,7 +215,7 @@ class Visitor:
         """`session` has written after the visitor's end."""
         present = {"/load/visitor/" + name for name in session.children("/load/visitor")}
         expect(not present & set(self.closed), "nodes of closed sessions: %s" % sorted(present & set(self.closed))[:5])
-        expect(present <= set(self.left), "nodes that nobody made: %s" % sorted(present - set(self.left))[:5])
+        expect(present <= set(self.left), "nodes that no client created: %s" % sorted(present - set(self.left))[:5])
         return present
 
 
@@ -252,7 +253,7 @@ class Load:
         self.look()
 
     def look(self):
-        """Whatever a client found wrong so far."""
+        """Raises the first error that a client has found so far."""
         for one in self.all:
             if one.problem:
                 raise one.problem
@@ -311,7 +312,7 @@ class Load:
 
 
 def check():
-    """The load itself, on an ensemble that nobody disturbs but by one kill."""
+    """Runs the load itself, on an ensemble with one kill as the only fault."""
     from ensemble.cluster import Cluster
     from rig.server import arguments, work_folder
     args = arguments(__doc__, size={"type": int, "default": 3}, seconds={"type": float, "default": 3}).parse_args()

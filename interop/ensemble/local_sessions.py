@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Sessions that only one server knows, in ensembles of Ostler and Java servers, under a leader of either make.
+"""Local sessions in ensembles of Ostler and Java servers, under a leader of either make.
 
     python3 interop/ensemble/local_sessions.py [--server CMD] [--port N] [--quick]
 
-They cost no transaction, do not move, and write like others. One that asks for an ephemeral is made known to all
-servers, or refused: `localSessionsUpgradingEnabled`. An ensemble of Java 3.9 alone must do the same.
+Local sessions cost no transaction, cannot move to another server, and write like others. If a local session creates an
+ephemeral, it is upgraded to a global one or refused (`localSessionsUpgradingEnabled`). An ensemble of Java 3.9 servers
+must do the same.
 """
 import os
 import re
@@ -33,7 +34,7 @@ def wait(what, is_so, timeout=20):
 
 
 class Trial:
-    """`makes`: the last one's server leads. `observer`: the first one's does not vote."""
+    """`makes`: the last server leads. `observer`: whether the first server is an observer."""
 
     def __init__(self, makes, port, upgrades, observer=False):
         keys = {**KEYS, "localSessionsUpgradingEnabled": str(upgrades).lower()}
@@ -59,7 +60,7 @@ class Trial:
         return nodes
 
     def _start(self):
-        """Of two servers that are a quorum only together, the one with the higher number leads."""
+        """Starts the servers. Two servers that are a quorum only together elect the one with the higher number."""
         *others, low, high = self.cluster.members.values()
         for member in (low, high):
             member.start()
@@ -71,7 +72,7 @@ class Trial:
         self._first_write(high)
 
     def _first_write(self, leader):
-        """A Java follower turns away who has seen the zxid with which the epoch began, until it has a later one."""
+        """Writes once: before that a Java follower refuses clients that have seen the first zxid of the epoch."""
         session = Session(leader.port)
         session.create("/begun", b"")
         session.close()
@@ -183,7 +184,7 @@ class Trial:
         session.socket.settimeout(20)
         try:
             session._frame()
-            expect(False, "a session that expires got a word")
+            expect(False, "an expired session got an answer")
         except ConnectionLost:
             pass
         took = time.monotonic() - began
@@ -192,7 +193,7 @@ class Trial:
         expect_equal(self.zxid(), before, "zxid after a local session that expired")
 
     def _outlives_its_server(self):
-        """Every role's: the session and its ephemeral are there when its server is killed at once."""
+        """In every role: the session and its ephemeral survive when its server is killed right after the answer."""
         for number in (1,) if self.observer else (1, len(self.makes)):
             member = self.cluster[number]
             session = patiently(lambda: Session(member.port, 20_000))
@@ -209,7 +210,7 @@ class Trial:
 
 
 def codes_of(reply):
-    """The outcome of each operation of a multi."""
+    """The result code of each operation of a multi."""
     codes, reader = [], Reader(reply.body)
     while True:
         op, done, error = reader.unpack("ibi")

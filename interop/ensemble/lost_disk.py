@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""A server that lost its disk has no voice, in whatever state a crash left it before the tree has come again.
+"""A server that lost its disk must not vote before it has the tree again, whatever state a crash has left on its disk.
 
-Server 1 is down while 2 and 3 acknowledge a write. Both are killed, and 2 loses its disk; what it may have after a crash
-in the midst of its synchronisation lies there: an accepted epoch, no tree. 1 and 2 must not serve without 3, and with 3
-the write is there everywhere. A Java server has no such guard: it is no measure here.
-"""
+Server 1 is down while 2 and 3 acknowledge a write. Both are killed, and 2 loses its disk. Its disk then has what a
+crash during synchronization may leave: an accepted epoch and no tree. 1 and 2 must not serve without 3, and with 3 all
+servers have the write. Java servers have no such guard, so they are not compared. """
 import os
 import shutil
 import sys
@@ -16,8 +15,8 @@ from rig.outcome import Mismatch, conclude, expect  # noqa: E402
 from rig.server import NotServing, arguments, work_folder  # noqa: E402
 from rig.wire import Session  # noqa: E402
 
-WITHOUT_S = 8  # so long 1 and 2 have nothing to go by
-# What is left of each folder `version-2`: all else is lost.
+WITHOUT_S = 8  # how long 1 and 2 must not serve
+# The files that are left in each folder `version-2`.
 LEFT = {"nothing": (), "an accepted epoch": ("acceptedEpoch",)}
 
 
@@ -35,7 +34,7 @@ def lose_disk(member, left):
 
 
 def served_by(members, seconds):
-    """Who serves within so many seconds, if anybody does."""
+    """The servers that serve within this many seconds."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         for member in members:
@@ -77,7 +76,7 @@ def check():
     failed = []
     for what, left in LEFT.items():
         try:
-            print("left is %s: nobody serves without server 3, %d nodes everywhere with it" % (
+            print("left is %s: no server serves without server 3, %d nodes everywhere with it" % (
                 what, run(args.server, left, args.port)), flush=True)
         except (Mismatch, NotServing, AssertionError) as why:
             print("FAILED, left is %s: %s" % (what, why), flush=True)

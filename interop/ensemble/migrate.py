@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""Three Java servers become three of Ostler, one by one on the same data folders, while clients write; and back again.
+"""Migrates three Java servers to Ostler, one by one on the same data folders, while clients write; and back again.
 
-What it does for each server is all that a user has to do: stop it, start the other program with the same zoo.cfg and
-data folder, wait until it follows. The leader goes last. No acknowledged write may be lost, no session of a client that
-comes back may end, and the trees are compared after each turn.
-"""
+For each server it does what a user has to do: stop it, start the other program with the same zoo.cfg and data folder,
+and wait until it follows. The leader comes last. No acknowledged write may be lost, no session may end whose client
+comes back, and the trees are compared after each step. """
 import os
 import sys
 import time
@@ -42,7 +41,7 @@ class Migration:
             self.load.acknowledged, max(self.gaps))
 
     def _next(self, program):
-        """A follower if there is one left, so that there are few elections."""
+        """The next server to migrate: a follower if there is one, so that there are few elections."""
         waiting = [m for n, m in self.cluster.members.items() if self.running[n] != program]
         leader = self.cluster.wait_quorum()
         return next((m for m in waiting if m is not leader), leader)

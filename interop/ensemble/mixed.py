@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Ensembles of Ostler and Java servers under load while leaders are killed: all trees are the same, all the time.
+"""Ensembles of Ostler and Java servers under load while leaders are killed: all trees must be the same at all times.
 
 All eight choices of the server under test and Java 3.9 for three servers, and some with Java 3.8. The load is that of
-load.py, whose acknowledged writes must all be there, and clients that do a bit of everything (wander.py). A server
+load.py, whose acknowledged writes must all be there, and clients with requests of every kind (wander.py). A server
 compares the digest that comes with each transaction with that of its own tree: none may differ, except three kinds that
 Java has of its own, which are printed. One is at a server that took a snapshot from a Java leader, which sends it while
 it changes: the difference is counted until the follower has caught up. One is at a Java server that loses its leader,
@@ -29,7 +29,7 @@ TICK_MS = 300
 KEYS = {**SETTINGS, "tickTime": TICK_MS, "snapCount": 3000, "preAllocSize": 1024, "znode.container.checkIntervalMs": 500}
 HARMS = ["leader", "leader after a follower", "follower", "leader after a follower", "all", "leader"]
 WANDERERS = 2
-# In the log of a Java leader: to whom it sends what.
+# In the log of a Java leader: what it sends to which learner.
 LEARNER = re.compile(r"Synchronizing with Learner sid: (\d+) .*peerLastZxid=(0x[0-9a-f]+)"
                      r"|Sending snapshot last zxid of peer is (0x[0-9a-f]+), zxid of leader is (0x[0-9a-f]+)")
 FIRST_MISMATCH = re.compile(r"First digest mismatch on txn: .{0,200}", re.S)
@@ -102,7 +102,7 @@ class Trial:
         leader = self.cluster.leader()
         followers = [m for m in members if m is not leader]
         if harm == "leader after a follower":
-            # The one that stayed has more than the one that comes back: it must lead.
+            # The server that stayed has more data than the one that comes back: it must lead.
             stays = min(followers, key=lambda m: self.led[self.make_of(m)])
             late = [m for m in followers if m is not stays]
             self._kill(late)
@@ -138,7 +138,8 @@ class Trial:
             member.start()
 
     def _remove_empty_logs(self, member):
-        """A Java server that is killed as it begins a log file refuses to start over the empty file (ZOOKEEPER-1621)."""
+        """A Java server that is killed as it begins a log file refuses to start over the empty file
+        (ZOOKEEPER-1621)."""
         for path in glob.glob(os.path.join(member.data, "version-2", "log.*")):
             with open(path, "rb") as f:
                 if not f.read(16).strip(b"\0"):
@@ -150,8 +151,8 @@ class Trial:
     # ---- digests ----
     @contextmanager
     def _losing_their_leader(self, members):
-        """What Java 3.8 counts meanwhile is its own: it says in its log neither when nor that digests differ. A tree that
-        is another than the leader's differs afterwards, too."""
+        """What Java 3.8 counts meanwhile is its own: it says in its log neither when nor that digests differ. A tree
+        that is another than the leader's differs afterwards, too."""
         silent = [m for m in members if self.makes[m.number - 1] == "java3.8"]
         for member in silent:
             self._count_mismatches(member)
@@ -190,14 +191,13 @@ SHUTTING_DOWN = re.compile(r"ZooKeeperServer (- )?[Ss]hutting down")
 
 
 def all_by_itself(log):
-    """Whether a Java server's digests differed only between the loss of its leader and its next election, or in a snapshot
-    of its own.
+    """Whether a Java server's digests differed only between the loss of its leader and its next election, or in a
+    snapshot of its own.
 
     In that time it replays its log into the tree while its CommitProcessor still applies commits to it, so the digest
-    that belongs to a record can be compared with that of a tree that is further on already. A snapshot it writes while a
-    transaction is applied, which can be in the tree and not yet in the digest that is written behind it: then they differ
-    as soon as the snapshot is read, before any record.
-    """
+    that belongs to a record can be compared with that of a tree that is further on already. A snapshot it writes while
+    a transaction is applied, which can be in the tree and not yet in the digest that is written behind it: then they
+    differ as soon as the snapshot is read, before any record. """
     losing, found, before = False, False, ""
     for line in log.splitlines():
         if SHUTTING_DOWN.search(line):

@@ -2,10 +2,10 @@
 
     links = Namespaces(3)
     cluster = Cluster(makes, folder, 27000, links=links)
-    links.cut(1, 2)      # no packet of 1 reaches 2, on any connection; nobody is told
+    links.cut(1, 2)      # no packet of 1 reaches 2, on any connection; no connection is closed
     links.heal()
 
-A cut way is a neighbour entry with an address that nobody has: the packets leave and arrive nowhere. Clients are on the
+A cut way is a neighbour entry with an unused address: the packets are sent and arrive nowhere. Clients are on the
 bridge itself, and reach every server at any time. It takes root (`ip netns`), and what it makes is gone at the end.
 """
 import atexit

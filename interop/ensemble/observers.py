@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Observers that follow followers (observerMasterPort), Ostler and Java on either side, under load through the observers.
+"""Observers that follow followers (observerMasterPort), Ostler and Java on either side, under load through the
+observers.
 
-Three servers vote, two observe, and clients are connected to the observers alone. The follower that an observer
-follows is killed, then the leader, then both followers are stopped for longer than they may be silent: each time the
-observers find another, nothing acknowledged is lost, no session of a client that comes back in time ends, and at the
-end all trees are the same, and the digests but of servers that took a snapshot from a Java server (see mixed.py). An
-observer never follows the leader.
-"""
+There are three participants and two observers, and all clients use the observers. An observer's follower is killed,
+then the leader, then both followers are stopped for longer than syncLimit. Each time the observers must find another
+follower, no acknowledged write is lost, and no session ends whose client comes back in time. At the end all trees are
+the same, and all digests, except at servers that took a snapshot from a Java server (see mixed.py). An observer never
+follows the leader. """
 import os
 import sys
 import time
@@ -59,7 +59,7 @@ class Trial:
         return int(self.cluster[observer].mntr().get("zk_observer_master_id", -1))
 
     def _masters(self, timeout=20):
-        """Whom the observers follow: followers, who know of it."""
+        """The followers that the observers follow, as the followers report it."""
         until = time.monotonic() + timeout
         while True:
             leader = self.cluster.wait_quorum()

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""An ensemble that has lost its quorum: who is content to read is served, and goes on when the quorum is back.
+"""An ensemble that has lost its quorum serves read-only clients, and these go on when the quorum is back.
 
     python3 interop/ensemble/read_only.py [--server CMD] [--port N] [--quick]
 
-Bare sockets, kazoo (read_only=True) and ZooKeeper's shell (-r) at the server that is left, first of the server under
-test, then of Java 3.9, which must do the same.
-"""
+Uses bare sockets, kazoo (read_only=True) and ZooKeeper's shell (-r) at the last server, first with the server under
+test, then with Java 3.9, which must do the same. """
 import os
 import socket
 import struct
@@ -45,7 +44,7 @@ def code_of(call):
 
 
 def is_closed(port, **hello):
-    """Whether a handshake gets no answer, only the end of its connection."""
+    """Whether the server closes the connection without an answer to the handshake."""
     try:
         Session(port, **hello)
     except ConnectionLost as lost:
@@ -58,7 +57,7 @@ class Trial:
         self.cluster = Cluster([make] * 3, work_folder("read-only"), port, {**KEYS, "localSessionsEnabled": local})
 
     def lose_the_quorum(self):
-        """The leader and a follower die; the one that is left."""
+        """Kills the leader and a follower. Returns the last server."""
         leader = self.cluster.wait_quorum()
         left, dies = [member for member in self.cluster.running() if member is not leader]
         for member in (leader, dies):
@@ -141,7 +140,7 @@ class Trial:
         return kazoo, shell
 
     def _goes_on(self, first, programs):
-        """All are at a server that writes, by themselves; the session from before is what it was."""
+        """All clients move to a server with a leader by themselves, and the session from before the loss goes on."""
         back = patiently(lambda: Session(
             self.cluster[2].port, 30_000, first.id, first.password, seen_zxid=first.seen_zxid))
         expect_equal((back.id, back.ephemerals()), (first.id, ["/mine"]), "session of before, and what it owns")
@@ -158,7 +157,7 @@ class Trial:
             program.kill()
 
     def no_sessions(self):
-        """Without local sessions nobody can be given a session: the handshake is answered as a write is."""
+        """Without local sessions no client can get a session: the handshake is answered as a write is."""
         with self.cluster.start():
             self.cluster.wait_quorum()
             left, _ = self.lose_the_quorum()
@@ -188,7 +187,7 @@ def check():
         Trial(make, args.port).run()
         Trial(make, args.port, local="false").no_sessions()
         print("%s: readers were served (%.1f s)" % (make, time.monotonic() - began), flush=True)
-    summary = "without a quorum readers read and nobody writes; kazoo, the Java shell and the sessions of before go on with it"
+    summary = "without a quorum clients read and cannot write; kazoo, the Java shell and earlier sessions go on after it"
     if missing:
         raise Skip("%s; not tried with %s" % (summary, "; ".join(missing)))
     return summary

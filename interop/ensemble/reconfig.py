@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""An ensemble that changes while it works: it grows from one server to three, another joins, the leader leaves, a
-server is replaced by another, and one takes its clients, and then one the other servers, at another port.
+"""Reconfiguration under load: an ensemble grows from one server to three, another server joins, the leader leaves, a
+server is replaced, one changes its client port, and one changes its ports for other servers.
 
     python3 interop/ensemble/reconfig.py [--server CMD] [--port N] [--makes CMD,CMD,CMD,CMD,CMD]
 
-Five servers take part; any may be Java's (java3.9). Clients write as soon as there are three. Each
-change must commit, every server must show the new configuration, and no write may fail but by a lost connection.
-"""
+Five servers take part; each may be a Java server (java3.9). Clients write as soon as there are three servers. Each
+change must commit, every server must show the new configuration, and writes may fail only by lost connections. """
 import os
 import socket
 import struct
@@ -26,7 +25,7 @@ KEYS = {**SETTINGS, "reconfigEnabled": "true", "skipACL": "yes", "standaloneEnab
 
 
 class Changing(Member):
-    """A member whose zoo.cfg is its own after the first start: it is rewritten at each change."""
+    """A member that rewrites its own zoo.cfg at each reconfiguration."""
 
     def _write_config(self):
         path = os.path.join(self.folder, "zoo.cfg")
@@ -49,13 +48,14 @@ class Changes:
         return "127.0.0.1:%d:%d:participant;127.0.0.1:%d" % (door, door + 1, self.moved.get(number, at))
 
     def add(self, number, known):
-        """Starts a server that knows these, itself among them."""
+        """Starts a server whose configuration names these servers, itself included."""
         keys = {**KEYS, **{"server.%d" % n: self.spec(n) for n in known}}
         home = os.path.join(self.folder, "server-%d" % number)
         self.cluster.members[number] = Changing(self.makes[number - 1], home, self.port(number), number, keys).start()
 
     def change(self, joining=None, leaving=None, timeout=30):
-        """Asks a server that stays; lost connections apart, the first answer counts. The new configuration."""
+        """Sends a reconfig to a server that stays, and repeats it only after a lost connection. Returns the new
+        configuration."""
         until = time.monotonic() + timeout
         body = string(joining) + string(leaving) + string(None) + struct.pack(">q", -1)
         while time.monotonic() < until:
@@ -93,7 +93,7 @@ class Changes:
         return False
 
     def wait_shown(self, numbers, timeout=30):
-        """Until every one of these shows just these."""
+        """Waits until each of these servers shows exactly these servers."""
         wanted = ["server.%d=%s" % (n, self.spec(n)) for n in sorted(numbers)]
         until, texts = time.monotonic() + timeout, None
         while time.monotonic() < until:
@@ -107,7 +107,7 @@ class Changes:
 
 
 def move(changes, member, staying):
-    """A server's clients connect at another port from now on; who is connected stays; the old port is closed."""
+    """A server changes its client port: connected clients stay, and the old port is closed."""
     old, new, held = member.port, changes.port(6), changes.port(7)
     stays = Session(old)
     changes.moved[member.number] = new
@@ -130,7 +130,7 @@ def move(changes, member, staying):
 
 
 def move_doors(changes, member, other, staying):
-    """A server has other ports for the other servers from now on: one of them that comes back finds it there."""
+    """A server changes its ports for other servers: a server that restarts finds it at the new ports."""
     old = changes.port(member.number) + 1
     changes.moved_doors[member.number] = changes.port(8)
     changes.change(joining="server.%d=%s" % (member.number, changes.spec(member.number)))

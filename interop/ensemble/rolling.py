@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Server lists that change by restarting one server after the other, without reconfig: Ostler, Java and mixed.
 
-The lowest-numbered of three servers ends, and comes back at another address with the new lines, while the others still
-have the old ones; then the others restart with the new lines. Two change places. Hosts get names in
-place of addresses. Three become four, and four three. And an observer comes that only its own file lists. Each serves, as with Java, within seconds of its start, and reads what was written before.
-"""
+The lowest-numbered of three servers moves to another address and restarts with the new lines, while the others still
+have the old ones. Then the others restart with the new lines. Two servers swap their addresses. Hosts get names in
+place of addresses. Three servers become four, and four become three. An observer joins that only its own file lists. As
+with Java, each server serves within seconds of its start, and has what was written before. """
 import os
 import sys
 import time
@@ -21,7 +21,7 @@ OLD_HOST, NEW_HOST = "127.0.0.1", "127.0.0.41"
 
 
 def serves(member, since):
-    """How long after `since` it serves a write of its own client."""
+    """The time from `since` until the server takes a write of its own client."""
     while time.monotonic() - since < WITHIN_S:
         member.look_alive()
         if member.mode() is not None:
@@ -68,14 +68,14 @@ def moves(makes, port, new_host):
         for number in (1, 2, 3):
             cluster[number].settings["server.%d" % MOVED] = line
             took.append(restart(cluster[number]))
-            # The others go on meanwhile, or serve again.
+            # The others still serve, or serve again.
             cluster.wait_quorum(timeout=WITHIN_S)
         nodes = cluster.look_same()
         return "served after %s s, %d nodes everywhere" % (", ".join("%.1f" % s for s in took), nodes)
 
 
 def swaps(makes, port):
-    """Servers 1 and 2 change places, each with its data; then 3 learns of it by a restart."""
+    """Servers 1 and 2 swap their addresses and keep their data; then 3 restarts with the new lines."""
     with Cluster(makes, work_folder("rolling"), port) as cluster:
         cluster.start().wait_quorum()
         write_before(cluster[1])
@@ -88,7 +88,7 @@ def swaps(makes, port):
         since = time.monotonic()
         for member in pair:
             member.start()
-        # The third has the old lines, and may be in nobody's way.
+        # The third server has the old lines, and must not disturb the others.
         took = [serves(member, since) for member in pair]
         took.append(restart(cluster[3]))
         cluster.wait_quorum(timeout=WITHIN_S)
@@ -96,7 +96,8 @@ def swaps(makes, port):
 
 
 def renames(makes, port):
-    """The hosts get names in place of addresses, one after the other: each server starts with what is renamed by then."""
+    """The hosts get names in place of addresses, one after the other: each server starts with what is renamed by
+    then."""
     with Cluster(makes, work_folder("rolling"), port) as cluster:
         cluster.start().wait_quorum()
         write_before(cluster[1])
@@ -128,7 +129,7 @@ def grows(makes, port):
         since = time.monotonic()
         fourth.start()
         took = [serves(fourth, since)]
-        # The leader last, as is usual: with another one than the old lists have, whoever has the old list waits for its
+        # The leader last, as usual. If the new server leads, servers with the old list do not know it, and wait for their
         # own restart, as with Java.
         for member in sorted(first_three, key=lambda member: member.mode() == "leader"):
             member.settings["server.4"] = line_of(port, 4)

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Under load three Ostler servers begin to make session passwords with a secret, change it, and go back to Java servers.
+"""Three Ostler servers under load begin to use a secret for session passwords, change it, and go back to Java servers.
 
     python3 interop/ensemble/secrets.py [--server CMD] [--port N] [--peer java3.9]
 
-Each step is a restart of one server after the other, as docs/sessions.md has them. A Java server that comes before its
-time stays outside and disturbs nobody. No acknowledged write may be lost, and no session may end whose client comes back:
-those of before the secret, those of after it, and some that write nothing and never leave.
-"""
+Each step restarts one server after the other, as in docs/sessions.md. A Java server that starts too early must stay
+outside without harm. No acknowledged write may be lost. No session may end whose client comes back: sessions from
+before the secret, sessions from after it, and sessions that write nothing and stay connected. """
 import os
 import sys
 import time
@@ -28,7 +27,7 @@ def has_secret(session_id):
 
 
 class Stayer:
-    """A session with an ephemeral that is taken up again and again, wherever a server takes it."""
+    """A session with an ephemeral, which reconnects again and again to any server that accepts it."""
 
     def __init__(self, ports, path):
         self.ports, self.path = ports, path
@@ -36,7 +35,7 @@ class Stayer:
         self.session.create(path, b"", EPHEMERAL)
 
     def look(self):
-        """It is answered, on a new connection if need be."""
+        """Checks that the session is answered, on a new connection if needed."""
         for attempt in range(600):
             try:
                 expect(self.session.exists(self.path) is not None, "%s is gone" % self.path)
@@ -57,7 +56,7 @@ class Stayer:
 
 
 class LaterLoad(Load):
-    """Clients with znodes of their own beside those of an earlier one."""
+    """A second load, whose clients have other znodes than those of the first."""
     CLIENT = staticmethod(lambda ports, number, seed: Client(ports, number + 100, seed))
 
 
@@ -100,7 +99,7 @@ class Steps:
             self.load.acknowledged, nodes)
 
     def _load_anew(self):
-        """Clients with sessions of today."""
+        """Starts clients with new sessions."""
         self.load.stop()
         self._look()
         self.load = LaterLoad(self.cluster.ports(), 3, seed=1).start()
@@ -172,7 +171,7 @@ def check():
     parser = arguments(__doc__)
     parser.add_argument("--peer", default="java3.9", help="the servers at the end (default: %(default)s)")
     args = parser.parse_args()
-    command(args.peer), command(args.server)  # skips what this machine has not
+    command(args.peer), command(args.server)  # skips the check if the program is missing
     try:
         return Steps(args.server, args.peer, args.port, work_folder("secrets")).run()
     except (AssertionError, NotServing) as what:

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """An ensemble under load while servers are killed, stopped for a while, and cut off from each other.
 
-Each round does one harm, waits for a quorum where there must be one, makes it good, and waits until all serve again and
-every client writes. Every few rounds the load pauses: all trees must be equal, with equal digests wherever two servers
-kept one for the same zxid, and everything acknowledged must be there in order (load.py says how). The seed decides the
-harms and their moments.
-"""
+Each round injects one fault, waits for a quorum where there must be one, repairs the fault, and waits until all servers
+serve and every client writes. Every few rounds the load pauses: all trees must be equal, with equal digests for each
+zxid for which two servers kept one, and everything acknowledged must be there in order (see load.py). The seed decides
+the faults and their times. """
 import os
 import random
 import sys
@@ -51,7 +50,7 @@ class Storm:
             member.start()
 
     def kill_follower_then_leader(self):
-        """The follower comes back behind the others, while a new leader is sought."""
+        """The follower comes back behind the others while a new leader is elected."""
         follower, leader = self.chance.choice(self._followers()), self.cluster.leader()
         self._kill([follower])
         self.load.wait_progress()
@@ -61,7 +60,7 @@ class Storm:
         leader.start()
 
     def stop_leader(self):
-        """Longer than syncLimit: there is a new one when it wakes."""
+        """Stops the leader for longer than syncLimit: there is a new leader when it continues."""
         leader = self.cluster.leader()
         leader.pause()
         try:
@@ -73,7 +72,8 @@ class Storm:
         self._stop_shortly(self.cluster.leader())
 
     def stop_follower_shortly(self):
-        """Its clients come back elsewhere; what they had sent to it must not be written when it wakes."""
+        """Its clients reconnect to other servers; their requests to the stopped one must not be written when it
+        continues."""
         self._stop_shortly(self.chance.choice(self._followers()))
 
     def cut_off_leader(self):
@@ -84,13 +84,13 @@ class Storm:
         time.sleep(self.chance.uniform(0, SYNC_S))
 
     def silence_leader(self):
-        """It hears the others, they do not hear it."""
+        """The leader gets the others' packets, but they get none of its own."""
         leader = self.cluster.leader()
         self.links.cut_off(leader.number, both_ways=False)
         self.cluster.wait_quorum(among=self._others([leader]))
 
     def deafen_leader(self):
-        """The others hear it, it does not hear them: they may well elect it again and again."""
+        """The others get the leader's packets, but it gets none of theirs: they may elect it again and again."""
         number = self.cluster.leader().number
         self.links.part([n for n in self.links.numbers if n != number], [number], both_ways=False)
         time.sleep(self.chance.uniform(0.5, 2) * SYNC_S)
@@ -108,7 +108,7 @@ class Storm:
         time.sleep(self.chance.uniform(0.1, 1.5) * SYNC_S)
 
     def cut_some_links(self):
-        """Any links, any directions: only what is left afterwards counts."""
+        """Cuts random links in random directions. Only the result afterwards counts."""
         for pair in self.links.pairs:
             if self.chance.random() < 0.3:
                 self.links.cut(*pair)
@@ -150,7 +150,7 @@ class Storm:
 
     # ---- rounds ----
     def harms(self):
-        """Names of the methods above, each as often as it shall come."""
+        """Names of the methods above, each as often as it should come."""
         names = ["kill_leader"] * 4 + ["kill_follower"] * 2 + ["kill_follower_then_leader"] * 2
         names += ["kill_all", "stop_leader", "stop_leader_shortly", "stop_follower_shortly"]
         if len(self.cluster.members) >= 5:
@@ -165,7 +165,7 @@ class Storm:
         self.load.wait_progress()
 
     def look(self):
-        """All is there, everywhere, and the load goes on."""
+        """Checks that every server has everything, and starts the load again."""
         self.load.stop()
         member = self.chance.choice(self.cluster.running())
         self.load.check(member.port)
@@ -176,7 +176,7 @@ class Storm:
         expect_equal(self.load.expired, 0, "sessions that ended although their clients came back in time")
 
     def show(self):
-        """After a failure: who is what, and whether the trees differ."""
+        """After a failure: prints the servers' roles, and whether their trees differ."""
         self.links.heal()
         for one in self.load.all:
             one.stopping = True
@@ -192,7 +192,7 @@ class Storm:
 
 
 def plan(storm, rounds, chance):
-    """Every harm comes early and about as often as it is listed."""
+    """Every fault comes early, and about as often as it is listed."""
     deck = []
     for _ in range(rounds):
         if not deck:

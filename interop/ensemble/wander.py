@@ -1,4 +1,4 @@
-"""A client that does a bit of everything: what comes of it is only compared between servers."""
+"""A client with requests of every kind. Its results are not checked by themselves, only compared between servers."""
 import random
 import struct
 import time

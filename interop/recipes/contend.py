@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Curator's recipes and Ostler's for one path: two processes of each contend, and are killed by turns.
+"""Curator's and Ostler's recipes compete for one path: two processes of each, which are killed by turns.
 
-Whoever holds says so in the transaction that checks that it does (crates/recipes/examples/contend.rs, Contend.java), so
-that the server's history tells of any two at a time. Every second pair of kills waits until the victim holds.
+A holder writes a mark in the transaction that checks that it holds (crates/recipes/examples/contend.rs, Contend.java).
+So the server's history shows if two processes held at a time. Every second pair of kills waits until the victim holds.
 
-    contend.py [--server CMD] [--size N] [--hand-overs N] [--kill-every N] [--recipes mutex,latch,...] [--together] [--quick]
-"""
+    contend.py [--server CMD] [--size N] [--hand-overs N] [--kill-every N] [--recipes mutex,latch,...] [--together]
+    [--quick] """
 import os
 import sys
 import time
@@ -28,7 +28,7 @@ SETTINGS = {"tickTime": 500}
 
 
 class History:
-    """What the server has kept: whose marks there are now, and who has held each recipe in which order."""
+    """The server's history: the marks that exist now, and the order of the holders of each recipe."""
 
     def __init__(self, port, recipes):
         self.port, self.session = port, None
@@ -65,7 +65,7 @@ class History:
         self.entries[recipe] = names
 
     def hand_overs(self, recipe):
-        """Pairs of who had it and who had it next."""
+        """Pairs of a holder and the next holder."""
         holders = self.holders[recipe]
         # A Java process takes its time to start: what was before its first turn does not count.
         first = next((at for at, name in enumerate(holders) if name.startswith("java")), len(holders))
@@ -116,7 +116,7 @@ class Contenders:
         self.start(place)
 
     def caught(self, place, history, recipe):
-        """Whether it now stands still and holds; it goes on if it does not hold."""
+        """Pauses the victim. True if it holds; otherwise it continues."""
         if not history.holds(recipe, self.names[place]):
             return False
         self.running[place].pause()
@@ -146,7 +146,8 @@ class Contenders:
 
 
 def contend(recipes, words_of, servers, port, wanted, kill_every):
-    """Lets them contend for these recipes at once until each has been handed over so many times; the hand-overs."""
+    """Lets the processes contend for these recipes until each was handed over this many times. Returns the
+    hand-overs."""
     began = time.monotonic()
     history = History(port, recipes)
     contenders = Contenders(words_of, servers, recipes)
@@ -157,7 +158,7 @@ def contend(recipes, words_of, servers, port, wanted, kill_every):
             for recipe in recipes:
                 history.read_on(recipe)
                 stalled = time.monotonic() - history.moved[recipe]
-                expect(stalled < STALLED_S, "%s: nobody has held for %d s" % (recipe, STALLED_S))
+                expect(stalled < STALLED_S, "%s: no process has held for %d s" % (recipe, STALLED_S))
             fewest = min(len(history.hand_overs(recipe)) for recipe in recipes)
             if fewest >= wanted and kills >= (wanted - 1) // kill_every:
                 break

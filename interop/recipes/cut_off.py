@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""A holder whose server is cut off from the others stops believing before another one holds.
+"""A holder whose server is cut off must stop taking itself for the holder before another process holds the lock.
 
-The holder (crates/recipes/examples/idle_holder.rs) writes nothing, and its follower, which takes ten seconds to notice that
-it is cut off, goes on answering its pings. The leader ends its session meanwhile, and the next in line holds. First it must
-be seen to hold for several times as long as its session lasts. A holder that relies on answered pings must be found out.
+The holder (crates/recipes/examples/idle_holder.rs) writes nothing, and its follower, which takes ten seconds to notice
+that it is cut off, still answers its pings. Meanwhile the leader ends its session, and the next process gets the lock.
+Before that the holder must hold for several session timeouts. The check must find a holder that relies on answered
+pings.
 
     cut_off.py [--server CMD] [--rounds N] [--quick]
 """
@@ -25,7 +26,7 @@ LINKS_FROM = 70  # ports behind those of the servers
 
 
 def one_round(cluster, links, words, path, *how):
-    """For how long two were holders, in ms; negative if nobody was for so long."""
+    """How long two processes were holders, in ms; negative: how long none was."""
     leader = cluster.wait_quorum()
     follower = next(member for member in cluster.running() if member is not leader)
     holder = Program(words + ["127.0.0.1:%d" % follower.port, path, str(SESSION_MS), *how])
@@ -34,7 +35,7 @@ def one_round(cluster, links, words, path, *how):
         holder.wait_for(r"^holds from \d+$")
         others.append(Program(words + ["127.0.0.1:%d" % leader.port, path, str(SESSION_MS)]))
         time.sleep(3 * SESSION_MS / 1000)
-        expect("held until" not in holder.output, "a holder whose servers are all well has lost: " + holder.output)
+        expect("held until" not in holder.output, "a holder lost the lock although all servers work: " + holder.output)
         links.cut_off(follower.number)
         taken = int(others[0].wait_for(r"^holds from (\d+)$").group(1))
         held = int(holder.wait_for(r"^held until (\d+)$", timeout=30).group(1))
@@ -58,11 +59,11 @@ def check():
             links.start()
             cluster.start()
             apart = [one_round(cluster, links, words, "/held/%d" % n) for n in range(rounds)]
-            print("nobody held for %s ms" % ", ".join("%.0f" % -both for both in apart), flush=True)
+            print("no process held for %s ms" % ", ".join("%.0f" % -both for both in apart), flush=True)
             expect(max(apart) < 0, "two believed to hold, for %.0f ms" % max(apart))
             both = one_round(cluster, links, words, "/held/unproven", "unproven")
             expect(both > 0, "a holder that relies on pings was not found out")
-    return "%d times nobody held for %.0f to %.0f ms; by pings alone two did for %.0f ms" % (
+    return "%d times no process held for %.0f to %.0f ms; by pings alone two held for %.0f ms" % (
         rounds, -max(apart), -min(apart), both)
 
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Curator 5.9 and the Rust recipes share data: counts, longs, queues of all kinds, caches, discovery, barriers, a group.
+"""Curator 5.9 and the Rust recipes share data: counts, longs, queues of all kinds, caches, discovery, barriers, a
+group.
 
 Each step runs in a Java and in a Rust process at once (Data.java, crates/recipes/examples/data.rs), and both must see
 the same.

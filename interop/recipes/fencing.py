@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""A holder that was paused writes in vain: stopped (SIGSTOP) for longer than its session lasts, until another one holds.
+"""Writes of a paused holder are refused: it is stopped (SIGSTOP) for longer than its session lasts, until another one
+holds.
 
 Two processes (crates/recipes/examples/fenced.rs) write all the time; the one that holds is stopped, and when it goes on
 it writes at once: through its guard, and in its next session with the same check. Both must be refused, and in the
-journal nobody may have written after a later holder.
+journal no holder may have written after a later one.
 
     fencing.py [--server CMD] [--size N] [--rounds N] [--recipes latch,mutex] [--quick]
 """
@@ -43,7 +44,7 @@ def holder_of(holders):
         first, second = sorted(holders, key=token_of, reverse=True)
         if token_of(first):
             return first, token_of(first), second
-        expect(time.monotonic() < until, "nobody holds: " + holders[0].output[-300:] + holders[1].output[-300:])
+        expect(time.monotonic() < until, "no process holds: " + holders[0].output[-300:] + holders[1].output[-300:])
         time.sleep(0.01)
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What a hand-over costs among many contenders: watch events and requests, in the fair election and in the unfair one.
+"""Counts watch events and requests of a hand-over among many contenders, in the fair election and in the unfair one.
 
-The fair one (LeaderLatch) must cost the same however many contend, and one event; the unfair one tells everybody. Counted
-by the clients and by the server, see crates/recipes/examples/herd.rs.
+The fair election (LeaderLatch) must cost one event and the same number of requests for any number of contenders. The
+unfair one notifies all contenders. Clients and server count, see crates/recipes/examples/herd.rs.
 
     herd.py [--server CMD] [--sizes 10,100,1000] [--hand-overs N] [--unfair-hand-overs N] [--quick]
 """
@@ -31,7 +31,7 @@ def run(words, folder, args, kind, contenders, hand_overs):
     count = {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", p.stdout)}
     operations = {name: int(value) for name, value in re.findall(r"(\w+):(\d+)", p.stdout)}
 
-    # A watch that nobody waits for any more is removed; the clients do not count that as an operation.
+    # The removal of an unused watch is not counted as an operation by the clients.
     operations["removeWatches"] = count["hand_overs"] if kind == "fair" else 0
     shown = ["%s %.4g" % (name, number / hand_overs) for name, number in operations.items() if number]
     print(ROW % (
@@ -65,7 +65,7 @@ def check():
         expect(abs(count["server_requests"] - few) <= PINGS, "%d requests of %d hand-overs among %d contenders, %d among %d" % (
             count["server_requests"], args.hand_overs, size, few, sizes[0]))
     for size, count in zip(sizes, unfair):
-        # Who looks late, on a busy machine, finds the leader gone and needs no event.
+        # On a busy machine a contender may check late, find the leader gone, and need no event.
         losers = (size - 1) * args.unfair_hand_overs
         expect(count["server_events"] >= 0.95 * losers, "fewer events than losers in the unfair election")
     return "among %d contenders a hand-over takes %.2f event and %.2f requests, as among %d; unfair %.2f and %.2f (%d and %d hand-overs)" % (

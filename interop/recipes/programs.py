@@ -1,4 +1,5 @@
-"""Both sides of a check: Curator's, from a .java file of this folder, and Ostler's, from crates/recipes/examples."""
+"""Builds the programs of a check: Curator's from a .java file of this folder, and Ostler's from
+crates/recipes/examples."""
 import json
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Where the client port of a server is: on 127.0.0.1, but for servers in network namespaces of their own."""
+"""The address of a server's client port: 127.0.0.1, except for servers in network namespaces of their own."""
 import socket
 
 LOCAL = "127.0.0.1"

@@ -1,4 +1,4 @@
-"""How every script here ends: exit 0 and a last line `ok ...`, 1 and `FAILED ...`, or 77 and `skipped: ...`."""
+"""The end of every script: exit code 0 and a last line `ok ...`, 1 and `FAILED ...`, or 77 and `skipped: ...`."""
 import signal
 import sys
 import traceback

@@ -1,4 +1,4 @@
-"""Where `interop/peers/get` put the real programs; asking for one that is not there skips the check."""
+"""Finds the programs that `interop/peers/get` has fetched. If one is missing the check is skipped."""
 import os
 import shutil
 

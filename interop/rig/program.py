@@ -40,7 +40,7 @@ class Program:
             pass  # it ended: the wait that follows shows its last words
 
     def wait_for(self, pattern, timeout=20):
-        """What came up to the end of the next match; `^` and `$` match at lines."""
+        """Waits for a match, and returns the output up to its end; `^` and `$` match at lines."""
         wanted = re.compile(pattern, re.M)
         until = time.monotonic() + timeout
         with self.more:
@@ -58,7 +58,7 @@ class Program:
         return self.wait_for(pattern, timeout)
 
     def finish(self, timeout=20):
-        """Its exit code, when it ends by itself."""
+        """Waits until the program ends by itself. Returns the exit code."""
         self.process.stdin.close()
         return self.process.wait(timeout)
 
@@ -76,7 +76,7 @@ class Program:
 
 
 def wait_until_gone(port, path, within):
-    """Watch from outside as an ephemeral goes; how long that took."""
+    """Waits until an ephemeral is gone, watched by another client. Returns the time."""
     began = time.monotonic()
     s = Session(port)
     try:

@@ -146,7 +146,7 @@ class Server:
         os.killpg(self.process.pid, number)  # its own process group: only what was started here
 
     def stop(self, timeout=20):
-        """Ask politely; the exit code."""
+        """Stops the server with SIGTERM. Returns the exit code."""
         return self._end(signal.SIGTERM, timeout)
 
     def kill(self):

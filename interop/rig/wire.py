@@ -1,4 +1,4 @@
-"""A small ZooKeeper client on a bare socket: any number of requests in flight, nothing hidden, nothing retried."""
+"""A small ZooKeeper client on a bare socket: any number of requests in flight, no hidden requests, no retries."""
 import base64
 import hashlib
 import socket
@@ -113,7 +113,8 @@ class Reader:
 
 
 class Session:
-    """One connection with its session. `send` and `receive` pipeline; `call` and the named operations do one at a time."""
+    """One connection with its session. `send` and `receive` pipeline; `call` and the named operations do one at a
+    time."""
 
     def __init__(self, port, timeout_ms=10000, session_id=0, password=b"\0" * 16, seen_zxid=0, read_only=False):
         self.socket = connect(port, timeout=10)

@@ -1,5 +1,4 @@
-//! What later steps need and can be had beside earlier ones: fetching is mostly waiting, and tests that wait leave time
-//! to build in.
+//! Begins work of later steps beside earlier ones: downloads mostly wait, and tests that wait leave time for a build.
 
 use crate::program::{Runner, cargo_program, is_installed};
 use std::{
@@ -7,10 +6,10 @@ use std::{
     process::{Child, Command},
 };
 
-/// Waited for at the end, so that nothing goes on behind the caller's back.
-pub(crate) struct Beside(Option<Child>);
+/// A program that runs beside the steps. When this is dropped it waits for the program's end.
+pub(crate) struct BackgroundProgram(Option<Child>);
 
-impl Drop for Beside {
+impl Drop for BackgroundProgram {
     fn drop(&mut self) {
         if let Some(program) = &mut self.0 {
             let _ = program.wait();
@@ -18,24 +17,24 @@ impl Drop for Beside {
     }
 }
 
-/// Begins to fetch the programs that the interop step meets, where that can be done. The step itself does it again,
-/// waits for this one, and says what is missing; so nothing is reported here.
-pub(crate) fn fetch_peers(checkout: &Path) -> Beside {
+/// Begins to fetch the programs that the interop step needs. Errors are not reported: the step fetches them again,
+/// waits for this program, and reports what is missing.
+pub(crate) fn fetch_peers(checkout: &Path) -> BackgroundProgram {
     let begin =
         || Runner::new(checkout, "peers").start(Command::new("python3").arg("interop/peers/get")).ok();
-    Beside(is_installed("python3").then(begin).flatten())
+    BackgroundProgram(is_installed("python3").then(begin).flatten())
 }
 
-/// Begins to build the release, with what the processors have left. The steps build it again, wait for this one, and
-/// say what is wrong.
-pub(crate) fn build_release(checkout: &Path) -> Beside {
+/// Begins to build the release with low priority. Errors are not reported: the steps build it again, wait for this
+/// build, and report what is wrong.
+pub(crate) fn build_release(checkout: &Path) -> BackgroundProgram {
     let begin = || {
         let mut command = Command::new("nice");
         command.args(["-n", "19"]).arg(cargo_program()).args(RELEASE);
         Runner::new(checkout, "release").start(&mut command).ok()
     };
-    Beside(is_installed("nice").then(begin).flatten())
+    BackgroundProgram(is_installed("nice").then(begin).flatten())
 }
 
-/// How cargo builds what the steps run.
+/// The cargo arguments that build the program for the steps.
 pub(crate) const RELEASE: [&str; 5] = ["build", "--locked", "--release", "--package", "ostler"];

@@ -1,10 +1,10 @@
-//! Licences of dependencies, against the list that deny.toml allows.
+//! Checks the licences of dependencies against the list in deny.toml.
 
 use crate::metadata::Metadata;
 use anyhow::{Context, Result, bail};
 use std::{collections::BTreeSet, fs, path::Path};
 
-/// `allow` of `[licenses]` in deny.toml.
+/// Reads `allow` of `[licenses]` in deny.toml.
 pub(crate) fn allowed(checkout: &Path) -> Result<BTreeSet<String>> {
     let path = checkout.join("deny.toml");
     let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -15,7 +15,7 @@ pub(crate) fn allowed(checkout: &Path) -> Result<BTreeSet<String>> {
     Ok(allowed)
 }
 
-/// The quoted names between the brackets; comments may stand between them.
+/// The quoted names between the brackets, without comments.
 fn allow_list(text: &str) -> BTreeSet<String> {
     let section = text.lines().skip_while(|line| line.trim() != "[licenses]").skip(1);
     let section = section.take_while(|line| !line.starts_with('['));
@@ -49,7 +49,7 @@ pub(crate) fn check(metadata: &Metadata, allowed: &BTreeSet<String>) -> Vec<Stri
         .collect()
 }
 
-/// Whether an SPDX expression can be satisfied; `None` if it is none. `/` is how old packages write OR.
+/// Whether an SPDX expression can be satisfied; `None` if it is not valid. Old packages write `/` for OR.
 fn is_allowed(expression: &str, allowed: &BTreeSet<String>) -> Option<bool> {
     let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
@@ -78,7 +78,7 @@ fn all_of(words: Words<'_, '_>, allowed: &BTreeSet<String>) -> Option<bool> {
     Some(value)
 }
 
-/// `one = "(" any ")" | licence ("WITH" exception)?`. A licence with an exception stands in the list as a whole.
+/// `one = "(" any ")" | licence ("WITH" exception)?`. A licence with an exception is one entry of the list.
 fn one(words: Words<'_, '_>, allowed: &BTreeSet<String>) -> Option<bool> {
     if take(words, "(") {
         let value = any_of(words, allowed)?;
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn expressions_are_weighed() {
+    fn licence_expressions_are_evaluated() {
         let allowed = BTreeSet::from(["MIT", "Zlib", "Apache-2.0 WITH LLVM-exception"].map(str::to_owned));
         for (expression, expected) in [
             ("MIT", Some(true)),

@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The checkout that cargo runs this program for; the folder that it was built in where it runs by itself.
+/// The checkout for which cargo runs this program. Without cargo: the checkout in which it was built.
 fn checkout() -> PathBuf {
     let xtask = env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
     PathBuf::from(xtask).join("..").components().collect()

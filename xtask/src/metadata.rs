@@ -1,4 +1,4 @@
-//! The packages of the workspace and everything they need, as `cargo metadata` tells it.
+//! Reads the packages of the workspace and their dependencies from `cargo metadata`.
 
 use crate::program::cargo_program;
 use anyhow::{Context, Result, bail};
@@ -8,7 +8,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// What `cargo metadata` says.
+/// All packages that `cargo metadata` lists.
 #[derive(Debug)]
 pub(crate) struct Metadata {
     pub(crate) packages: Vec<Package>,
@@ -22,13 +22,13 @@ pub(crate) struct Package {
     pub(crate) licence: Option<String>,
     /// The folder of its Cargo.toml.
     pub(crate) folder: PathBuf,
-    /// Whether it is one of ours.
+    /// Whether the package is a member of the workspace.
     pub(crate) member: bool,
-    /// What it imports; not what only its tests do.
+    /// Its dependencies, without those of its tests only.
     pub(crate) imports: Vec<String>,
 }
 
-/// Asks cargo.
+/// Runs `cargo metadata`.
 pub(crate) fn read(checkout: &Path) -> Result<Metadata> {
     let output = Command::new(cargo_program())
         .args(["metadata", "--locked", "--format-version", "1"])
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_only_tests_import_is_left_out() {
+    fn dependencies_of_tests_only_are_left_out() {
         let value = serde_json::json!({
             "name": "ostler-tree", "version": "0.1.0", "license": "Apache-2.0", "source": null,
             "manifest_path": "/x/crates/tree/Cargo.toml",

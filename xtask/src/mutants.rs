@@ -1,12 +1,12 @@
-//! `cargo xtask mutants`: which changes of the code no test notices (mutation testing, by cargo-mutants).
+//! `cargo xtask mutants`: mutation testing with cargo-mutants. Finds changes of the code that no test notices.
 //!
-//! What decides safety is mutated as a whole, the rest of its crates is sampled. A mutant that survives the tests of its
-//! own crate is tried on the simulator, where that runs its code. What survives both needs a test, or a line in
-//! .cargo/mutants.toml with the reason why it cannot matter.
+//! Code that decides safety is mutated completely; of the other code a sample is. A mutant that survives the tests of
+//! its own crate is tried on the simulator, if the simulator runs that code. A mutant that survives both needs a test,
+//! or a line in .cargo/mutants.toml with the reason why it changes nothing.
 //!
-//! Nearly all mutants of a part are built together, each to be switched on by its number ([`weave`]); those that cannot be
-//! are tried one by one, by cargo-mutants itself. A run goes on where the last one ended: what was caught is not tried again.
-//! `--fresh` forgets that.
+//! Nearly all mutants of a part are built into one program, and are switched on by their numbers ([`weave`]). The
+//! others are built one by one, by cargo-mutants itself. A run does not try mutants again that an earlier run has
+//! caught, unless `--fresh` is given.
 
 mod listed;
 mod one_by_one;
@@ -30,7 +30,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// Mutate the code, and see which mutants no test notices.
+/// Change the code, and report the changes that no test notices.
 ///
 /// Needs cargo-mutants (`cargo install cargo-mutants --locked`). Results are in target/mutants/PART.txt.
 #[derive(Debug, Args)]
@@ -41,30 +41,30 @@ pub(crate) struct MutantsArgs {
     /// Only lines that differ from this commit.
     #[arg(long, value_name = "COMMIT", num_args = 0..=1, default_missing_value = "HEAD")]
     changed: Option<String>,
-    /// Try again what was caught before.
+    /// Try all mutants again, those that were caught before, too.
     #[arg(long)]
     fresh: bool,
-    /// Try none on the simulator, which takes most of the time.
+    /// Do not try mutants on the simulator, which takes most of the time.
     #[arg(long)]
     no_simulator: bool,
-    /// Name the parts and end.
+    /// Print the parts and exit.
     #[arg(long)]
     list: bool,
 }
 
-/// What is mutated together.
+/// Files of one package that are mutated together.
 struct Part {
     name: &'static str,
     package: &'static str,
-    /// All of them if there are none.
+    /// The files to mutate; all files of the package if empty.
     files: &'static [&'static str],
-    /// Not these.
+    /// Files that are left out.
     without: &'static [&'static str],
-    /// One mutant in so many.
+    /// Every n-th mutant is tried.
     one_in: u32,
-    /// The simulator runs this code.
+    /// Whether the simulator runs this code.
     simulated: bool,
-    /// What `cargo test` is told to run. Examples in the docs are left out: each is a program to build.
+    /// Arguments of `cargo test`. Examples in the docs are left out, because each is a program to build.
     tests: &'static [&'static str],
 }
 
@@ -83,7 +83,7 @@ const RECIPES: [&str; 3] =
     ["crates/recipes/src/line_order.rs", "crates/recipes/src/line.rs", "crates/recipes/src/fencing.rs"];
 const SAMPLE: u32 = 20;
 const ALL_TESTS: &[&str] = &["--lib", "--tests"];
-/// Those in which a server is in the same program. The others take minutes.
+/// Tests with a server in the same program. The others take minutes.
 const LINE_TESTS: &[&str] = &["--lib", "--test", "holding"];
 const RECIPES_TESTS: &[&str] = &["--lib", "--test", "holding", "--test", "data"];
 
@@ -111,66 +111,69 @@ const PARTS: [Part; 11] = [
 
 const SIMULATOR: &str = "ostler-sim";
 const SIMULATOR_TESTS: &[&str] = &["--lib"];
-/// What became of a mutant.
+/// The result of trying a mutant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum MutantResult {
     ByUnits,
     BySimulator,
-    /// It runs under a planted bug only.
+    /// The mutated code runs only with a planted bug.
     Planted,
-    /// It does not compile.
+    /// The mutant does not compile.
     Unviable,
     Left,
 }
 
-impl Fate {
-    const ALL: [(Fate, &str); 5] = [
-        (Fate::ByUnits, "units"),
-        (Fate::BySimulator, "simulator"),
-        (Fate::Planted, "planted"),
-        (Fate::Unviable, "unviable"),
-        (Fate::Left, "left"),
+impl MutantResult {
+    const ALL: [(MutantResult, &str); 5] = [
+        (MutantResult::ByUnits, "units"),
+        (MutantResult::BySimulator, "simulator"),
+        (MutantResult::Planted, "planted"),
+        (MutantResult::Unviable, "unviable"),
+        (MutantResult::Left, "left"),
     ];
 
     fn name(self) -> &'static str {
-        Fate::ALL.iter().find(|(fate, _)| *fate == self).map_or("", |(_, name)| name)
+        MutantResult::ALL.iter().find(|(result, _)| *result == self).map_or("", |(_, name)| name)
     }
 
-    fn named(name: &str) -> Option<Fate> {
-        Fate::ALL.iter().find(|(_, of)| *of == name).map(|(fate, _)| *fate)
+    fn named(name: &str) -> Option<MutantResult> {
+        MutantResult::ALL.iter().find(|(_, of)| *of == name).map(|(result, _)| *result)
     }
 }
 
-/// What is known of a part's mutants, in a file that is written as it becomes known.
-struct Fates {
+/// The results of a part's mutants, in a file that is written after each result.
+struct MutantResults {
     file: PathBuf,
-    known: BTreeMap<String, Fate>,
+    known: BTreeMap<String, MutantResult>,
 }
 
-impl Fates {
-    /// What was left before is tried again.
-    fn open(file: PathBuf, fresh: bool) -> Fates {
+impl MutantResults {
+    /// Reads the file. Mutants that were left are tried again; with `fresh` all are.
+    fn open(file: PathBuf, fresh: bool) -> MutantResults {
         let text = if fresh { String::new() } else { fs::read_to_string(&file).unwrap_or_default() };
         let one = |line: &str| {
-            let (fate, name) = line.split_once('\t')?;
-            Some((name.to_owned(), Fate::named(fate)?))
+            let (result, name) = line.split_once('\t')?;
+            Some((name.to_owned(), MutantResult::named(result)?))
         };
-        Fates { file, known: text.lines().filter_map(one).filter(|(_, fate)| *fate != Fate::Left).collect() }
+        MutantResults {
+            file,
+            known: text.lines().filter_map(one).filter(|(_, result)| *result != MutantResult::Left).collect(),
+        }
     }
 
-    fn set(&mut self, name: &str, fate: Fate) -> Result<()> {
-        self.known.insert(name.to_owned(), fate);
-        let lines = self.known.iter().map(|(name, fate)| format!("{}\t{name}\n", fate.name()));
+    fn set(&mut self, name: &str, result: MutantResult) -> Result<()> {
+        self.known.insert(name.to_owned(), result);
+        let lines = self.known.iter().map(|(name, result)| format!("{}\t{name}\n", result.name()));
         fs::write(&self.file, lines.collect::<String>())
             .with_context(|| format!("cannot write {}", self.file.display()))
     }
 
     fn is_left(&self, name: &str) -> bool {
-        self.known.get(name).is_none_or(|fate| *fate == Fate::Left)
+        self.known.get(name).is_none_or(|result| *result == MutantResult::Left)
     }
 }
 
-/// Where mutants of a checkout are tried.
+/// The state of a run.
 struct Workplace<'a> {
     checkout: &'a Path,
     results: PathBuf,
@@ -179,7 +182,7 @@ struct Workplace<'a> {
     simulator: bool,
 }
 
-/// Whether no mutant survived.
+/// Tries all chosen parts. Returns whether no mutant survived.
 pub(crate) fn run(args: &MutantsArgs, checkout: &Path) -> Result<bool> {
     let parts: Vec<&Part> = PARTS.iter().filter(|part| is_chosen(part, &args.only)).collect();
     if let Some(unknown) = args.only.iter().find(|name| PARTS.iter().all(|part| part.name != **name)) {
@@ -209,18 +212,25 @@ pub(crate) fn run(args: &MutantsArgs, checkout: &Path) -> Result<bool> {
     );
     let mut left = Vec::new();
     for part in parts {
-        let (equal, fates) = workplace.try_part(part).with_context(|| format!("part {}", part.name))?;
-        let count = |wanted: Fate| fates.values().filter(|fate| **fate == wanted).count();
+        let (equal, results_by_mutant) =
+            workplace.try_part(part).with_context(|| format!("part {}", part.name))?;
+        let count =
+            |wanted: MutantResult| results_by_mutant.values().filter(|result| **result == wanted).count();
         println!(
             "{:<13} {:>7} {:>8} {:>10} {:>7} {equal:>5} {:>4}",
             part.name,
-            fates.len() - count(Fate::Unviable) + equal,
-            count(Fate::ByUnits),
-            count(Fate::BySimulator),
-            count(Fate::Planted),
-            count(Fate::Left)
+            results_by_mutant.len() - count(MutantResult::Unviable) + equal,
+            count(MutantResult::ByUnits),
+            count(MutantResult::BySimulator),
+            count(MutantResult::Planted),
+            count(MutantResult::Left)
         );
-        left.extend(fates.into_iter().filter(|(_, fate)| *fate == Fate::Left).map(|(name, _)| name));
+        left.extend(
+            results_by_mutant
+                .into_iter()
+                .filter(|(_, result)| *result == MutantResult::Left)
+                .map(|(name, _)| name),
+        );
     }
     left.iter().for_each(|mutant| println!("left: {mutant}"));
     println!("{} left", left.len());
@@ -250,22 +260,33 @@ fn write_diff(checkout: &Path, results: &Path, commit: &str) -> Result<PathBuf> 
 }
 
 impl Workplace<'_> {
-    /// How many are equal by a reason of .cargo/mutants.toml, and what became of the others.
-    fn try_part(&self, part: &Part) -> Result<(usize, BTreeMap<String, Fate>)> {
+    /// Tries a part. Returns the number of mutants that .cargo/mutants.toml declares equal, and the results of the
+    /// others.
+    fn try_part(&self, part: &Part) -> Result<(usize, BTreeMap<String, MutantResult>)> {
         let all = listed::list(self.command(part, true))?;
         let equal = listed::list(self.command(part, false))?.len() - all.len();
         let name = if self.diff.is_some() { format!("{}-changed", part.name) } else { part.name.to_owned() };
-        let fates = Mutex::new(Fates::open(self.results.join(&name).with_extension("txt"), self.fresh));
-        let set = |mutant: &Mutant, fate| lock(&fates).set(&mutant.name, fate);
+        let results_by_mutant =
+            Mutex::new(MutantResults::open(self.results.join(&name).with_extension("txt"), self.fresh));
+        let set = |mutant: &Mutant, result| lock(&results_by_mutant).set(&mutant.name, result);
         for mutant in all.iter().filter(|mutant| planted::is_in_planted_bug(self.checkout, &mutant.name)) {
-            set(mutant, Fate::Planted)?;
+            set(mutant, MutantResult::Planted)?;
         }
-        let open: Vec<Mutant> = all.iter().filter(|one| lock(&fates).is_left(&one.name)).cloned().collect();
+        let open: Vec<Mutant> =
+            all.iter().filter(|one| lock(&results_by_mutant).is_left(&one.name)).cloned().collect();
         if !open.is_empty() {
             let mut copy = Copy::new(self.checkout, &self.results, &open)?;
             let woven: Vec<usize> = copy.weave(part.package)?.into_iter().collect();
-            let is_left = |number: &usize| lock(&fates).is_left(&open[*number].name);
-            self.try_woven(&copy, part.package, part.tests, &woven, Fate::ByUnits, &fates, &open)?;
+            let is_left = |number: &usize| lock(&results_by_mutant).is_left(&open[*number].name);
+            self.try_woven(
+                &copy,
+                part.package,
+                part.tests,
+                &woven,
+                MutantResult::ByUnits,
+                &results_by_mutant,
+                &open,
+            )?;
             if part.simulated && self.simulator {
                 let survivors: Vec<usize> = woven.iter().copied().filter(is_left).collect();
                 self.try_woven(
@@ -273,8 +294,8 @@ impl Workplace<'_> {
                     SIMULATOR,
                     SIMULATOR_TESTS,
                     &survivors,
-                    Fate::BySimulator,
-                    &fates,
+                    MutantResult::BySimulator,
+                    &results_by_mutant,
                     &open,
                 )?;
             }
@@ -283,11 +304,11 @@ impl Workplace<'_> {
                 .map(|number| &open[number])
                 .collect();
             let tries = OneByOne { copy: &copy, part, folder: self.results.join(&name) };
-            self.try_one_by_one(&tries, &others, &fates)?;
+            self.try_one_by_one(&tries, &others, &results_by_mutant)?;
         }
-        let mut fates = lock(&fates).known.clone();
-        fates.retain(|name, _| all.iter().any(|mutant| mutant.name == *name));
-        Ok((equal, fates))
+        let mut results_by_mutant = lock(&results_by_mutant).known.clone();
+        results_by_mutant.retain(|name, _| all.iter().any(|mutant| mutant.name == *name));
+        Ok((equal, results_by_mutant))
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -297,34 +318,41 @@ impl Workplace<'_> {
         package: &str,
         tests: &[&str],
         mutants: &[usize],
-        caught: Fate,
-        fates: &Mutex<Fates>,
+        caught: MutantResult,
+        results_by_mutant: &Mutex<MutantResults>,
         open: &[Mutant],
     ) -> Result<()> {
         copy.run(package, tests, mutants, |number, noticed| {
-            let fate = if noticed { caught } else { Fate::Left };
-            if let Err(error) = lock(fates).set(&open[number].name, fate) {
+            let result = if noticed { caught } else { MutantResult::Left };
+            if let Err(error) = lock(results_by_mutant).set(&open[number].name, result) {
                 eprintln!("{error:#}");
             }
         })
     }
 
-    /// With a program for each, by cargo-mutants itself.
-    fn try_one_by_one(&self, tries: &OneByOne<'_>, mutants: &[&Mutant], fates: &Mutex<Fates>) -> Result<()> {
-        let set_all = |names: &[String], fate| names.iter().try_for_each(|name| lock(fates).set(name, fate));
+    /// Builds a program for each mutant, by cargo-mutants itself.
+    fn try_one_by_one(
+        &self,
+        tries: &OneByOne<'_>,
+        mutants: &[&Mutant],
+        results_by_mutant: &Mutex<MutantResults>,
+    ) -> Result<()> {
+        let set_all = |names: &[String], result| {
+            names.iter().try_for_each(|name| lock(results_by_mutant).set(name, result))
+        };
         let names: Vec<&str> = mutants.iter().map(|mutant| &*mutant.name).collect();
         let outcome = tries.carry_out(&names, Tests::OfThePart)?;
-        set_all(&outcome.caught, Fate::ByUnits)?;
-        set_all(&outcome.unviable, Fate::Unviable)?;
-        set_all(&outcome.missed, Fate::Left)?;
+        set_all(&outcome.caught, MutantResult::ByUnits)?;
+        set_all(&outcome.unviable, MutantResult::Unviable)?;
+        set_all(&outcome.missed, MutantResult::Left)?;
         if tries.part.simulated && self.simulator {
             let missed: Vec<&str> = outcome.missed.iter().map(String::as_str).collect();
-            set_all(&tries.carry_out(&missed, Tests::OfTheSimulator)?.caught, Fate::BySimulator)?;
+            set_all(&tries.carry_out(&missed, Tests::OfTheSimulator)?.caught, MutantResult::BySimulator)?;
         }
         Ok(())
     }
 
-    /// All mutants of a part, or those that .cargo/mutants.toml does not call equal.
+    /// A cargo-mutants command for all mutants of a part, or for those that .cargo/mutants.toml does not declare equal.
     fn command(&self, part: &Part, by_configuration: bool) -> Command {
         let mut command = Command::new("cargo");
         command.current_dir(self.checkout).args(["mutants", "--package", part.package]);
@@ -345,7 +373,7 @@ impl Workplace<'_> {
     }
 }
 
-/// A panic elsewhere leaves the fates as they were.
+/// Locks even if another thread has panicked: the results stay valid.
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }

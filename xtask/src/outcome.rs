@@ -1,16 +1,16 @@
-//! What came of a step, and the line that says so.
+//! The outcome of a step, and the line that reports it.
 
 use crate::tally::Tally;
 use std::time::Duration;
 
-/// What came of a step.
+/// The outcome of a step.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Outcome {
-    /// The tests in it.
+    /// The numbers of its tests.
     pub(crate) tally: Tally,
-    /// A few words behind the name.
+    /// A few words after the step's name.
     pub(crate) reason: String,
-    /// What goes below the line: everything that a failed step printed.
+    /// Text below the line: everything that a failed step has printed.
     pub(crate) details: String,
 }
 
@@ -35,7 +35,7 @@ impl Outcome {
         }
     }
 
-    /// A list of complaints: none is a pass.
+    /// The outcome of a check: it passes if there are no complaints.
     pub(crate) fn of_complaints(complaints: &[String], reason: String) -> Outcome {
         match complaints.len() {
             0 => Outcome::ok(reason),
@@ -44,12 +44,12 @@ impl Outcome {
         }
     }
 
-    /// Where nothing may be left out, what was skipped has failed.
+    /// Counts skipped tests as failed, for CI, where nothing may be skipped.
     pub(crate) fn without_skips(mut self) -> Outcome {
         let skipped = std::mem::take(&mut self.tally.skipped);
         if skipped > 0 {
             self.tally.failed += skipped;
-            self.reason = format!("{skipped} skipped, which CI must not: {}", self.reason);
+            self.reason = format!("{skipped} skipped, which is not allowed in CI: {}", self.reason);
         }
         self
     }
@@ -69,13 +69,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_say_the_worst() {
+    fn a_line_begins_with_the_worst_result() {
         let line = |outcome: Outcome| outcome.line("fuzz", Duration::from_millis(2900));
         assert_eq!(line(Outcome::ok("")), "ok fuzz (2 s)");
         assert_eq!(line(Outcome::skipped("no fuzz/run")), "skipped fuzz (2 s) no fuzz/run");
         assert_eq!(line(Outcome::failed("exit code 1", String::new())), "FAILED fuzz (2 s) exit code 1");
         let some = Outcome { tally: Tally { passed: 3, skipped: 1, failed: 0 }, ..Outcome::default() };
         assert_eq!(line(some.clone()), "ok fuzz (2 s)");
-        assert_eq!(line(some.without_skips()), "FAILED fuzz (2 s) 1 skipped, which CI must not:");
+        assert_eq!(line(some.without_skips()), "FAILED fuzz (2 s) 1 skipped, which is not allowed in CI:");
     }
 }

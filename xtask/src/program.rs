@@ -1,4 +1,4 @@
-//! Running programs: what they print goes to one log per step, where it can be followed.
+//! Runs programs. What they print goes to one log file per step, where it can be followed.
 
 use anyhow::{Context, Result};
 use std::{
@@ -18,11 +18,11 @@ pub(crate) struct Runner<'a> {
 /// How a program ended.
 pub(crate) struct Finished {
     pub(crate) success: bool,
-    /// Its exit code; `None` after a signal.
+    /// The exit code; `None` after a signal.
     pub(crate) code: Option<i32>,
-    /// What it printed, standard output and error together.
+    /// What the program has printed, standard output and error together.
     pub(crate) output: String,
-    /// In words, for the step's line.
+    /// How it ended, in words, for the step's line.
     pub(crate) status: String,
 }
 
@@ -59,7 +59,7 @@ impl<'a> Runner<'a> {
             .with_context(|| format!("cannot run {}", command.get_program().display()))
     }
 
-    /// Runs one to its end.
+    /// Runs a program to its end.
     pub(crate) fn run(&self, command: &mut Command) -> Result<Finished> {
         let status = self
             .start(command)?
@@ -71,7 +71,7 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// The cargo that runs this program, of the same toolchain.
+/// The cargo that runs this program, so that the toolchain is the same.
 pub(crate) fn cargo_program() -> OsString {
     env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }

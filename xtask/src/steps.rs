@@ -17,25 +17,25 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-/// One thing that is checked.
+/// A step of `cargo xtask test`.
 #[derive(Debug)]
 pub(crate) struct Step {
     pub(crate) name: &'static str,
-    /// For `--list`.
+    /// The description in `--list`.
     pub(crate) what: &'static str,
-    /// Part of the long form only.
+    /// Whether the step belongs to `--full` only.
     pub(crate) only_in_full: bool,
-    /// What is to be begun beside the steps before it.
+    /// Work to begin beside earlier steps.
     pub(crate) needs: &'static [Need],
-    /// Runs it, in its long form if asked to.
+    /// Runs the step; the second argument chooses its long form.
     pub(crate) run: fn(&Runner<'_>, bool) -> Result<Outcome>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Need {
-    /// The programs that interop/peers/get brings.
+    /// The programs that interop/peers/get fetches.
     Peers,
-    /// The program as it is released.
+    /// The release build of the program.
     Release,
 }
 
@@ -45,33 +45,37 @@ const fn step(name: &'static str, what: &'static str, run: fn(&Runner<'_>, bool)
 
 pub(crate) const STEPS: [Step; 11] = [
     step("fmt", "rustfmt has nothing to change", fmt),
-    step("tidy", "who imports whom, sizes, names and words of files, paths in documents", tidy),
+    step("tidy", "imports between crates, sizes, names and words of files, paths in documents", tidy),
     step("licences", "lock files are current, licences are on the list of deny.toml", licences),
     step("clippy", "clippy and the compiler have no warning, tests and planted bugs included", clippy),
     step("test", "cargo test --workspace", test),
     step("curator", "each bug of Curator's that is planted in the recipes makes its test fail", curator),
     Step { only_in_full: true, ..step("planted", "the simulator finds every bug that is planted", planted) },
-    Step { needs: &[Need::Release], ..step("sim", "the simulator, some hundreds of seeds", sim) },
+    Step { needs: &[Need::Release], ..step("sim", "the simulator runs some hundreds of seeds", sim) },
     step("doc", "the documentation builds without a warning", doc),
-    step("fuzz", "every fuzz target for some seconds (fuzz/run)", fuzz),
+    step("fuzz", "every fuzz target runs for some seconds (fuzz/run)", fuzz),
     Step {
         needs: &[Need::Peers, Need::Release],
-        ..step("interop", "clients, Java ZooKeeper and its files (interop/run.py)", interop)
+        ..step(
+            "interop",
+            "Ostler works with other clients, Java ZooKeeper and its files (interop/run.py)",
+            interop,
+        )
     },
 ];
 
 /// Crates with a workspace of their own.
 const OUTSIDE: [&str; 3] =
     ["fuzz/Cargo.toml", "interop/clients/rust-zookeeper-client/Cargo.toml", "bench/client-load/Cargo.toml"];
-/// Tests of a crate that run at a time.
+/// The number of tests of a crate that run at a time, per processor.
 const TESTS_PER_CORE: usize = 2;
-/// Seconds for each fuzz target, and in the long form.
+/// Seconds for each fuzz target: usually, and in the long form.
 const FUZZ_SECONDS: (&str, &str) = ("5", "600");
-/// Seeds of the simulator that are always run.
+/// The number of simulator seeds that run every time.
 const SIM_SEEDS: &str = "100";
-/// Others, and in the long form.
+/// The number of new seeds: usually, and in the long form.
 const SIM_SEEDS_FRESH: (&str, &str) = ("200", "10000");
-/// How a script ends that could do nothing on this machine.
+/// Exit code of a script that could do nothing on this machine.
 const NOTHING_DONE: i32 = 77;
 const NO_PYTHON: &str = "there is no python3 on this machine";
 
@@ -92,7 +96,7 @@ fn tidy(runner: &Runner<'_>, _: bool) -> Result<Outcome> {
     Ok(Outcome::of_complaints(&complaints, format!("{files} files")))
 }
 
-/// Cargo refuses a lock file that is out of date, also of those that nothing else here builds.
+/// Also lets cargo check that all lock files are current, including those of crates that no other step builds.
 fn licences(runner: &Runner<'_>, _: bool) -> Result<Outcome> {
     let allowed = licences::allowed(runner.checkout())?;
     let (mut complaints, mut packages) = (BTreeSet::new(), BTreeSet::new());
@@ -114,14 +118,14 @@ fn clippy(runner: &Runner<'_>, _: bool) -> Result<Outcome> {
     if !finished.success {
         return Ok(pass_or_fail(finished));
     }
-    // What is compiled only with bugs in it is in these, and in what they depend on.
+    // Code that is compiled only with planted bugs is in these crates and their dependencies.
     let planted = ["--package=ostler", "--package=ostler-sim", "--package=ostler-recipes", "--all-targets"];
     let with_bugs = ["--features=planted-bugs", "--", "-D", "warnings"];
     Ok(pass_or_fail(runner.cargo(&[&["clippy", "--locked"], &planted[..], &with_bugs].concat())?))
 }
 
-/// Most of what takes long there waits, for a session to expire or a server to come back: more at a time than there
-/// are cores.
+/// Most slow tests wait, for a session to expire or a server to return. So more tests run at a time than there are
+/// processors.
 fn test(runner: &Runner<'_>, _: bool) -> Result<Outcome> {
     let threads = available_parallelism().map_or(1, NonZero::get) * TESTS_PER_CORE;
     let arguments = ["test", "--locked", "--workspace", "--no-fail-fast"];
@@ -130,7 +134,7 @@ fn test(runner: &Runner<'_>, _: bool) -> Result<Outcome> {
     Ok(counted(tally, finished))
 }
 
-/// Of the whole workspace, so that what was built for its tests is not built again with other features.
+/// Builds the whole workspace, so that crates are not built again with other features.
 fn curator(runner: &Runner<'_>, _: bool) -> Result<Outcome> {
     let arguments = ["test", "--locked", "--workspace", "--features", "ostler-recipes/planted-bugs"];
     let these = ["--test", "holding", "--", "planted::", "curator_issues::"];
@@ -147,7 +151,7 @@ fn planted(runner: &Runner<'_>, _: bool) -> Result<Outcome> {
     Ok(counted(tally, finished))
 }
 
-/// First the same seeds every time, by which a change is judged, then some that nobody has run before.
+/// Runs the same seeds every time, to judge a change, and then new ones.
 fn sim(runner: &Runner<'_>, full: bool) -> Result<Outcome> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_secs()).to_string();
     let (short, long) = SIM_SEEDS_FRESH;
@@ -199,7 +203,7 @@ fn pass_or_fail(finished: Finished) -> Outcome {
     if finished.success { Outcome::ok("") } else { Outcome::failed(finished.status, finished.output) }
 }
 
-/// A program that counts its tests itself and says so in its last line.
+/// The outcome of a program that prints the numbers of its tests in its last line.
 fn by_closing_line(finished: Finished) -> Outcome {
     match Tally::of_closing_line(&finished.output) {
         Some(tally) => {
@@ -210,7 +214,7 @@ fn by_closing_line(finished: Finished) -> Outcome {
     }
 }
 
-/// All of the output after a failure; of a success, the lines that say what was skipped and why.
+/// The outcome with all output after a failure, or with the lines about skipped tests after a success.
 fn counted(tally: Tally, finished: Finished) -> Outcome {
     let details = if tally.failed > 0 {
         finished.output
@@ -231,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_skipped_is_told() {
+    fn a_passing_outcome_lists_what_was_skipped() {
         let output = "ok a (1 s)\nskipped b (0 s) no java\n1 passed, 0 failed, 1 skipped\n";
         let outcome = by_closing_line(finished(true, output));
         assert_eq!(outcome.tally, Tally { passed: 1, failed: 0, skipped: 1 });

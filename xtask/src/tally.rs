@@ -1,8 +1,8 @@
-//! Counting tests from what the programs that run them print.
+//! Counts tests from the output of the programs that run them.
 
 use std::{fmt, ops::AddAssign};
 
-/// How many tests ended how.
+/// The numbers of tests that passed, failed and were skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Tally {
     pub(crate) passed: u64,
@@ -47,7 +47,7 @@ impl Tally {
         })
     }
 
-    /// A program that ended badly has failed, whatever it counted.
+    /// Counts at least one failure if the program itself has failed.
     pub(crate) fn or_failed(mut self, success: bool) -> Tally {
         if !success && self.failed == 0 {
             self.failed = 1;

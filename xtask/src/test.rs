@@ -1,4 +1,4 @@
-//! `cargo xtask test`: the steps one after the other, a line for each, and the sum.
+//! `cargo xtask test`: runs the steps one after the other, with a line for each, and prints the sum.
 
 use crate::{
     beside,
@@ -20,15 +20,15 @@ pub(crate) struct TestArgs {
     /// Run only these steps.
     #[arg(long, value_name = "STEP,...", value_delimiter = ',')]
     only: Vec<String>,
-    /// The long forms of sim, fuzz and interop, and bugs planted on purpose: hours rather than minutes.
+    /// Run the long forms of sim, fuzz and interop, and the step planted. Takes hours.
     #[arg(long)]
     full: bool,
-    /// Name the steps and end.
+    /// Print the steps and exit.
     #[arg(long)]
     list: bool,
 }
 
-/// Whether nothing failed.
+/// Runs the chosen steps. Returns whether nothing failed.
 pub(crate) fn run(args: &TestArgs, checkout: &Path) -> Result<bool> {
     let chosen = choose(&args.only, args.full)?;
     if args.list {
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &TestArgs, checkout: &Path) -> Result<bool> {
     Ok(sum.failed == 0)
 }
 
-/// What is named, or all; what only the long form has is in the short one if it is named.
+/// The named steps, or all. A step of the long form runs in the short form only if it is named.
 fn choose(only: &[String], full: bool) -> Result<Vec<&'static Step>> {
     if let Some(unknown) = only.iter().find(|name| STEPS.iter().all(|step| step.name != **name)) {
         let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();

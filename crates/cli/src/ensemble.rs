@@ -37,15 +37,16 @@ use tokio::{
 /// screen shows who leads. Where the output is no terminal, a line is printed at each change of a server's state.
 /// All servers end with this command.
 #[derive(Debug, Args)]
+#[command(after_help = "Example: ostler ensemble 5 --folder /tmp/trial --port 3181")]
 pub(crate) struct EnsembleArgs {
-    /// How many [default: as many as the folder has, or 3]
+    /// How many servers to run [default: the number in the folder, or 3].
     #[arg(value_parser = clap::value_parser!(u16).range(1..=i64::from(folders::SERVERS_MAX)))]
     servers: Option<u16>,
-    /// Where they have their folders, server-1 and so on. What is there is kept and used again
+    /// Folder for the folders of the servers, server-1 and so on. Existing data is kept and used again.
     #[arg(long, default_value = "ostler-ensemble")]
     folder: PathBuf,
-    /// The first server's client port, the others' follow; theirs for each other are 100 and 200 above [default: as
-    /// in the folder, or 2181]
+    /// Client port of the first server; the next servers use the next ports. Quorum and election ports are 100 and
+    /// 200 above [default: as in the folder, or 2181].
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
 }

@@ -17,6 +17,7 @@ use std::process::ExitCode;
 
 /// Explain what servers did
 #[derive(Args)]
+#[command(after_help = "Example: ostler explain election host1:2181,host2:2181,host3:2181")]
 pub(crate) struct Explain {
     #[command(subcommand)]
     subject: Subject,
@@ -32,14 +33,15 @@ enum Subject {
 /// Asks every server for its record of the last elections and puts the records together. The servers must allow the
 /// word elec: 4lw.commands.whitelist=srvr,elec in zoo.cfg.
 #[derive(Args)]
+#[command(after_help = "Example: ostler explain election host1:2181,host2:2181,host3:2181 --last 3")]
 struct ElectionArgs {
-    /// The client ports of the ensemble, joined by commas; whoever does not answer is left out
+    /// The client addresses of the ensemble, joined by commas; a server that does not answer is left out.
     #[arg(required = true, value_delimiter = ',', value_name = "HOST:PORT,...")]
     servers: Vec<String>,
-    /// How many elections to explain, the latest at the end
+    /// How many elections to explain, the latest at the end.
     #[arg(long, default_value_t = 1, value_name = "N")]
     last: usize,
-    /// Print one JSON object
+    /// Print the result as one JSON object.
     #[arg(long)]
     json: bool,
 }

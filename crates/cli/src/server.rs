@@ -23,10 +23,11 @@ use tokio::{
 
 /// Run a server. Without a file: one node on 127.0.0.1:2181, its data in ./ostler-data.
 #[derive(Debug, Args)]
+#[command(after_help = "Example: ostler server conf/zoo.cfg")]
 pub(crate) struct ServerArgs {
-    /// A ZooKeeper configuration file.
+    /// A ZooKeeper configuration file (zoo.cfg).
     zoo_cfg: Option<PathBuf>,
-    /// Log as JSON, a line each.
+    /// Write the log as JSON, one object on each line.
     #[arg(long)]
     log_json: bool,
     /// The process that starts this one: the server ends with it

@@ -7,7 +7,6 @@ mod catalogue;
 mod command;
 mod completion;
 mod connection;
-mod desk;
 mod drawing;
 mod error;
 mod interactive;
@@ -17,6 +16,7 @@ mod pattern;
 mod perform;
 mod quota_text;
 mod script;
+mod session;
 mod signals;
 mod stat_text;
 mod tally;
@@ -28,9 +28,9 @@ mod words;
 use answer::Look;
 use clap::Args;
 use connection::{ConnectOptions, Tls};
-use desk::{Desk, Input};
 use error::{Exit, ShellError, While};
 use output::{Output, Teller, note};
+use session::{Input, ShellSession};
 use std::{
     ffi::OsString,
     fs,
@@ -51,47 +51,48 @@ const DEFAULT_SERVERS: &str = "localhost:2181";
 /// prints. Exit codes: 0 all done, 1 refused or failed, 2 not understood, 3 no connection, so nothing done, 4 connection
 /// lost before the reply, so done or not, or in part.
 #[derive(Debug, Args)]
+#[command(after_help = "Example: ostler shell localhost:2181 get /app/config")]
 pub(crate) struct ShellArgs {
-    /// The servers, and the znode to take for the root, in place of the first argument
+    /// The servers to connect to, and the znode to use as the root (chroot); replaces the first argument [default: localhost:2181].
     #[arg(long, value_name = "HOST:PORT,...[/ROOT]")]
     server: Option<String>,
-    /// Answers as JSON, an object a line
+    /// Print answers as JSON, one object on each line.
     #[arg(long)]
     json: bool,
-    /// End at the first command of the input that fails
+    /// Stop at the first failed command when commands are read from the input.
     #[arg(short = 'e', long)]
     exit_on_error: bool,
-    /// Session timeout to ask for, in milliseconds
+    /// Session timeout to ask for, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 30_000)]
     timeout: u64,
-    /// How long to look for a server, in milliseconds
+    /// How long to try to connect to a server, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 15_000)]
     connect_timeout: u64,
-    /// Be content with a server that has lost its ensemble
+    /// Accept a read-only server, one that has lost its quorum.
     #[arg(short = 'r', long)]
     read_only: bool,
-    /// Show an identity; others on this machine can see it here, but not in --auth-file
+    /// Authenticate as addauth does; other users of this machine can see the secret here, but not with --auth-file.
     #[arg(long, value_name = "SCHEME:SECRET")]
     auth: Vec<String>,
-    /// Show the identities in a file, a line each: digest:user:password
+    /// Authenticate with all identities in a file, one on each line, such as digest:user:password.
     #[arg(long, value_name = "FILE")]
     auth_file: Option<PathBuf>,
-    /// Who to be by SASL DIGEST-MD5
+    /// User name for SASL DIGEST-MD5.
     #[arg(long, value_name = "USER", requires = "sasl_password_file")]
     sasl_user: Option<String>,
-    /// The first line is the password
+    /// File whose first line is the password for SASL.
     #[arg(long, value_name = "FILE", requires = "sasl_user")]
     sasl_password_file: Option<PathBuf>,
-    /// Use TLS, and trust the authorities in this PEM file
+    /// Use TLS, and trust the certificate authorities in this PEM file.
     #[arg(long, value_name = "FILE")]
     tls_ca: Option<PathBuf>,
-    /// This client's certificate chain for TLS, PEM
+    /// Certificate chain of this client for TLS, a PEM file.
     #[arg(long, value_name = "FILE", requires_all = ["tls_ca", "tls_key"])]
     tls_cert: Option<PathBuf>,
-    /// The key of it, PEM
+    /// Private key of the certificate in --tls-cert, a PEM file.
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// The servers [default: localhost:2181], and a command with its arguments
+    /// The servers [default: localhost:2181], and a command with its arguments.
     #[arg(trailing_var_arg = true, value_name = "HOST:PORT,...[/ROOT]] [COMMAND [ARGS]")]
     words: Vec<OsString>,
 }
@@ -146,10 +147,10 @@ fn start(args: ShellArgs) -> Result<Exit, ShellError> {
     if words.is_empty() && io::stdin().is_terminal() {
         return interactive::run(&servers, options, look, &runtime);
     }
-    let desk = Desk::new(&servers, options, Output::new(look), Teller::new(look));
+    let shell = ShellSession::new(&servers, options, Output::new(look), Teller::new(look));
     match words.is_empty() {
-        true => script::from_input(desk.input_is(Input::Commands), exit_on_error, &runtime),
-        false => script::once(desk, &words, &runtime),
+        true => script::from_input(shell.input_is(Input::Commands), exit_on_error, &runtime),
+        false => script::once(shell, &words, &runtime),
     }
 }
 

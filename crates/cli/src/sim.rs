@@ -15,48 +15,49 @@ use std::{collections::BTreeSet, process::ExitCode};
 /// Each seed decides everything that happens in a run, so a seed that fails fails every time. The shortest run that
 /// still fails is searched for, and printed as the command that repeats it; --explain tells its story.
 #[derive(Args)]
+#[command(after_help = "Example: ostler sim --seed 1 --seeds 100 --servers 3,5")]
 pub(crate) struct Sim {
-    /// The first seed
+    /// The first seed.
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
-    /// How many seeds to run, one after the other
+    /// How many seeds to run, counted up from the first.
     #[arg(long, default_value_t = 1, value_name = "N")]
     seeds: u64,
-    /// How many servers vote; with several numbers the seeds take turns. Mostly 3 and 5, and sometimes others, if not given
+    /// How many servers vote; several numbers are used in turn by the seeds [default: mostly 3 or 5, chosen by the seed].
     #[arg(long, value_delimiter = ',', value_name = "N,...", value_parser = clap::value_parser!(u8).range(1..=7))]
     servers: Vec<u8>,
-    /// How long each run lasts, in virtual seconds
+    /// How long each run lasts, in virtual seconds.
     #[arg(long, default_value_t = 60, value_name = "S", value_parser = clap::value_parser!(u64).range(Plan::SECONDS_MIN..))]
     seconds: u64,
-    /// How many observers there are, instead of what the seed decides
+    /// How many observers there are [default: decided by the seed].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(..=4))]
     observers: Option<u8>,
-    /// How many clients there are, instead of what the seed decides
+    /// How many clients there are [default: decided by the seed].
     #[arg(long, value_name = "N")]
     clients: Option<u8>,
-    /// How many clients want one lock, instead of what the seed decides
+    /// How many clients compete for one lock [default: decided by the seed].
     #[arg(long, value_name = "N")]
     contenders: Option<u8>,
-    /// Kinds of faults to leave out
+    /// Kinds of faults to leave out.
     #[arg(long, value_delimiter = ',', value_name = "KIND,...", value_parser = fault_kind)]
     without: Vec<FaultKind>,
-    /// Numbers of single faults to leave out
+    /// Numbers of single faults to leave out.
     #[arg(long, default_value = "", hide_default_value = true, value_name = "N,N-N,...", value_parser = parse_skip)]
     skip: BTreeSet<u32>,
-    /// A course of events that chance seldom takes, instead of faults: the seeds decide its times
+    /// Run a fixed course of events instead of random faults; the seed decides the times of the events.
     #[arg(long, value_name = "NAME", value_parser = scene)]
     scene: Option<Scene>,
-    /// Processes to run seeds in; as many as there are processors if not given
+    /// How many processes run seeds [default: the number of processors].
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
-    /// Tell everything that happens in the run of one seed
+    /// Print everything that happens in the run of one seed.
     #[arg(long)]
     explain: bool,
-    /// Plant a bug and see whether it is found; `list` names them
+    /// Plant a bug and see whether a seed finds it; `list` prints the names of the bugs.
     #[cfg(feature = "planted-bugs")]
     #[arg(long, value_name = "BUG")]
     plant: Option<String>,
-    /// Plant every bug in turn, and print the table of seeds that it took to find it
+    /// Plant every bug in turn, and print how many seeds it took to find each.
     #[cfg(feature = "planted-bugs")]
     #[arg(long)]
     planted: bool,

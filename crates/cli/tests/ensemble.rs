@@ -134,7 +134,7 @@ impl Ensemble {
         }
     }
 
-    /// Waits for a leader among so many that serve.
+    /// Waits until this number of servers serves, one of them as leader.
     #[track_caller]
     fn leader(&mut self, serving: usize) -> Told {
         let leaders = |told: &[Option<Told>]| in_state(told, "leader").len();

@@ -141,7 +141,7 @@ fn a_dead_leader_and_the_new_one_are_named() {
     assert!(text.starts_with(&format!("Server {new} leads epoch 2 since ")), "{text}");
     let summary = text.split("\n\n").next().unwrap().replace('\n', " ");
     assert!(summary.contains("2 of 3 voters backed it"), "{summary}");
-    assert!(summary.contains(&format!("from the loss of server {old} to its reign")), "{summary}");
+    assert!(summary.contains(&format!("from the loss of server {old} to the start of epoch 2")), "{summary}");
     assert!(summary.ends_with("to the first commit."), "{summary}");
     assert!(text.contains(&format!("The connection to server {old} is gone")), "{text}");
     assert!(text.contains(&format!("Note: {} did not answer: ", ensemble.address(old))), "{text}");

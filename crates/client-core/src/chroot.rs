@@ -1,20 +1,20 @@
-//! Paths as the application sees them, and as the server knows them.
+//! A client's root: translates between paths of the application and paths of the server.
 
 use alloc::{borrow::Cow, string::String, sync::Arc};
 use core::fmt;
 use ostler_proto::path;
 
-/// A znode that an application takes for the root.
+/// The znode that is an application's root.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Chroot(Arc<str>);
 
 impl Chroot {
-    /// The real root.
+    /// The servers' root.
     pub fn none() -> Chroot {
         Chroot(Arc::from(""))
     }
 
-    /// `root` must be a valid path; `None` if it is not.
+    /// The root at this path; `None` if the path is not valid.
     pub fn new(root: &str) -> Option<Chroot> {
         match root {
             "" | "/" => Some(Chroot::none()),
@@ -22,7 +22,7 @@ impl Chroot {
         }
     }
 
-    /// A root below this one. `name` may have several parts, with or without a slash at its front.
+    /// A root below this one. `name` may have several parts, and may begin with a slash.
     pub fn join(&self, name: &str) -> Option<Chroot> {
         let name = name.trim_matches('/');
         match name {
@@ -31,12 +31,12 @@ impl Chroot {
         }
     }
 
-    /// Whether it is the real root.
+    /// Whether this is the servers' root.
     pub fn is_none(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The root's own absolute path.
+    /// The root's own path at the servers.
     pub fn root(&self) -> &str {
         match self.is_none() {
             true => "/",
@@ -44,7 +44,7 @@ impl Chroot {
         }
     }
 
-    /// A path of the application as the server knows it.
+    /// The server's path for a path of the application.
     pub fn absolute<'a>(&self, path: &'a str) -> Cow<'a, str> {
         if self.is_none() {
             return Cow::Borrowed(path);
@@ -62,8 +62,7 @@ impl Chroot {
         path::is_within(path, self.root())
     }
 
-    /// A path of the server as the application knows it. A path outside stays as it is: there is no other
-    /// name for it.
+    /// The application's path for a path of the server. A path outside of this root stays as it is.
     pub fn relative<'a>(&self, path: &'a str) -> &'a str {
         match path.strip_prefix(&*self.0) {
             Some("") => "/",

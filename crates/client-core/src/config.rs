@@ -1,15 +1,15 @@
-//! What a session is told once.
+//! The configuration of a session.
 
 use crate::digest_md5::SaslCredentials;
 use alloc::{string::String, vec::Vec};
 use core::time::Duration;
 
-/// An identity to show on every connection.
+/// An identity that the client sends on every connection.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AuthInfo {
-    /// `digest`, ...
+    /// The authentication scheme, for example `digest`.
     pub scheme: String,
-    /// `user:password` for digest.
+    /// The scheme's data: `user:password` for digest.
     pub auth: Vec<u8>,
 }
 
@@ -20,37 +20,37 @@ impl core::fmt::Debug for AuthInfo {
     }
 }
 
-/// What a session is told once.
+/// The configuration of a session.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// How many servers there are, at least one; effects name them by their number.
+    /// The number of servers, at least one. Effects name a server by its index.
     pub hosts: usize,
-    /// Chance: the order of the servers, and how long to wait between attempts.
+    /// The seed for the order of the servers and for the waits between attempts.
     pub seed: u64,
-    /// Session timeout to ask for. The server has the last word.
+    /// The session timeout to ask for. The server may grant another one.
     pub session_timeout: Duration,
-    /// The servers' `tickTime`, or longer: how late a leader can hear of what a follower has answered. `None`: no longer
-    /// than 2 s, and half the session's timeout, which is what servers grant at least unless their `minSessionTimeout` is
-    /// below two ticks.
+    /// The servers' `tickTime`, or a longer time: a leader hears of a follower's answers up to half a tick later.
+    /// `None`: 2 s, or half the session's timeout if that is shorter. Servers grant at least two ticks, unless their
+    /// `minSessionTimeout` is shorter.
     pub tick_time: Option<Duration>,
-    /// Whether what is held by a session is to be proven by writes ([`Input::Hold`](crate::Input::Hold)).
+    /// Whether writes prove that a session lives while something is held in it ([`Input::Hold`](crate::Input::Hold)).
     pub prove_holding: bool,
-    /// How long a request waits for a connection before it is given up unsent.
+    /// How long a request waits for a connection before it fails with [`Failure::NotConnected`](crate::Failure).
     pub connection_timeout: Duration,
-    /// Whether a server that is cut off from its ensemble will do.
+    /// Whether the client may use a server that is cut off from its ensemble and answers reads only.
     pub read_only: bool,
-    /// Whether a lost session is followed by a new one.
+    /// Whether the client opens a new session after a lost one. Otherwise it ends.
     pub new_session_after_loss: bool,
-    /// Identities to show from the first connection on.
+    /// The identities that are sent from the first connection on.
     pub auth: Vec<AuthInfo>,
-    /// Who to be by SASL DIGEST-MD5, which comes before everything else.
+    /// The user for SASL DIGEST-MD5, which comes before all requests.
     pub sasl: Option<SaslCredentials>,
-    /// The largest frame to send, bytes; a server closes the connection on one above its own limit.
+    /// The size of the largest frame to send, in bytes. A server closes the connection on a frame above its own limit.
     pub packet_max: usize,
 }
 
 impl Config {
-    /// With the limits and timeouts that suit most.
+    /// The default configuration.
     pub fn new(hosts: usize, seed: u64) -> Config {
         Config {
             hosts,

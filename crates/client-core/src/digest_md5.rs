@@ -13,12 +13,12 @@ const URI: &str = "zookeeper/zk-sasl-md5";
 /// First and only use of a nonce.
 const COUNT: &str = "00000001";
 
-/// Who to be, by a name and a password.
+/// A user's name and password for SASL DIGEST-MD5.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SaslCredentials {
-    /// The name.
+    /// The user's name.
     pub user: String,
-    /// The password.
+    /// The user's password.
     pub password: String,
 }
 
@@ -29,16 +29,16 @@ impl core::fmt::Debug for SaslCredentials {
     }
 }
 
-/// An answer to a challenge, and what the server must answer to prove that it knows the password, too.
+/// The client's response to a challenge, and the proof that the server must send back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// What to send.
+    /// The token to send.
     pub token: Vec<u8>,
-    /// What to be sent.
+    /// The proof that shows that the server knows the password.
     pub proof: String,
 }
 
-/// Answers a challenge; `None` if it is none that DIGEST-MD5 knows.
+/// Makes the response to a challenge; `None` if it is not a challenge of DIGEST-MD5.
 pub fn answer(credentials: &SaslCredentials, challenge: &[u8], cnonce: &str) -> Option<Answer> {
     let directives = directives(challenge)?;
     let find = |key: &str| directives.iter().find(|(name, _)| *name == key).map(|(_, value)| value.as_str());
@@ -61,7 +61,7 @@ pub fn answer(credentials: &SaslCredentials, challenge: &[u8], cnonce: &str) -> 
     Some(Answer { token: token.into_bytes(), proof: keyed.response("") })
 }
 
-/// Whether the server's last token has the proof.
+/// Whether the server's last token has this proof.
 pub fn is_proof(token: &[u8], proof: &str) -> bool {
     directives(token)
         .is_some_and(|found| found.iter().any(|(name, value)| name == "rspauth" && value == proof))

@@ -1,4 +1,4 @@
-//! What the world shall do.
+//! The effects of a step, which the caller carries out.
 
 use crate::{
     input::{AttemptId, RequestId, WatchId},
@@ -9,19 +9,19 @@ use crate::{
 use alloc::{string::String, vec::Vec};
 use ostler_proto::id::{SessionId, Zxid};
 
-/// Why a request has no reply.
+/// Why a request gets no reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// Sent, and the connection was lost before the reply: it may have been done or not.
+    /// The connection was lost between request and reply. The request may have been done or not.
     #[error("the connection was lost before the reply; it may have been done or not")]
     ConnectionLoss,
-    /// No connection for as long as a request may wait. It was not sent.
+    /// There was no connection within the connection timeout. The request was not sent.
     #[error("no connection to a server within the connection timeout; it was not sent")]
     NotConnected,
-    /// The session that it was made in ended before it was sent.
+    /// The request's session has expired before the request was sent.
     #[error("the session has expired; it was not sent")]
     SessionExpired,
-    /// It is bound to a session that is over. It was not sent.
+    /// The request is bound to a session that is over. It was not sent.
     #[error("the session that it is bound to is not the current one; it was not sent")]
     SessionChanged,
     /// The server refuses an identity.
@@ -30,35 +30,35 @@ pub enum Failure {
     /// The client is closed.
     #[error("the client is closed")]
     Closed,
-    /// Larger than a frame may be. It was not sent.
+    /// The request is larger than the largest frame. It was not sent.
     #[error("the request takes {size} bytes, and {limit} is the limit; it was not sent")]
     TooLarge {
-        /// Bytes that it takes.
+        /// The size of the request's frame, in bytes.
         size: usize,
-        /// Bytes that it may take.
+        /// The limit, in bytes.
         limit: usize,
     },
 }
 
-/// What the world shall do.
+/// An action for the caller of [`Session::step`](crate::Session::step).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
-    /// Connect to a server; bytes not yet sent are void.
+    /// Connect to a server. Drop bytes that are not sent yet.
     Connect {
-        /// The attempt to name in what comes of it.
+        /// The attempt, which inputs about its outcome must name.
         attempt: AttemptId,
         /// Number of the server.
         host: usize,
     },
-    /// Close the connection, or give up the attempt; bytes not yet sent are void.
+    /// Close the connection, or give up the attempt. Drop bytes that are not sent yet.
     Hangup(AttemptId),
-    /// A request's reply. Its body is what follows the header in the frame of this step.
+    /// A request's reply. Its body is the rest of this step's frame after the header.
     Reply {
         /// The request.
         id: RequestId,
-        /// When it was handed to the session.
+        /// When the request was handed to the session.
         asked: Mono,
-        /// The server's zxid, where the header has one.
+        /// The server's zxid, if the header has one.
         zxid: Option<Zxid>,
         /// The error code, 0 for none.
         error: i32,
@@ -67,44 +67,44 @@ pub enum Effect {
     Failed {
         /// The request.
         id: RequestId,
-        /// Why.
+        /// Why there is no reply.
         failure: Failure,
     },
-    /// A change that is watched.
+    /// A watched change.
     Event {
-        /// Who hears of it, in the order of their registration.
+        /// The watches that get the event, in the order of their registration.
         watchers: Vec<WatchId>,
-        /// What happened.
+        /// The kind of the change.
         kind: EventKind,
-        /// The znode, absolute; empty for a gap.
+        /// The znode's absolute path; empty for a gap.
         path: String,
-        /// The transaction, from servers that say it.
+        /// The zxid of the change, from servers since 3.9.
         zxid: Option<Zxid>,
     },
-    /// Watches that ended with their session, unfired.
+    /// Watches that have ended with their session, without an event.
     WatchesEnded(Vec<WatchId>),
-    /// Watches that the application has removed at the server, whoever needed them.
+    /// Watches that the application has removed at the server.
     WatchesRemoved(Vec<WatchId>),
     /// The connection's state has changed.
     State(SessionState),
-    /// Ask this server with `isro` whether it can write, and say so with `FoundReadWrite`.
+    /// Ask this server with `isro` whether it can write. If it can, step with `FoundReadWrite`.
     ProbeReadWrite {
         /// Number of the server.
         host: usize,
     },
-    /// The client is closed: nothing follows.
+    /// The client is closed. No effect follows.
     Ended {
-        /// The session that it ended with.
+        /// The last session.
         session: Option<SessionId>,
     },
 }
 
-/// What a step asks for: bytes for the current connection, and the rest in order.
+/// The results of a step: bytes for the current connection, and the effects in order.
 #[derive(Debug, Default)]
 pub struct Effects {
-    /// Bytes to send on the current connection, behind those of earlier steps.
+    /// Bytes to send on the current connection, after those of earlier steps.
     pub bytes: Vec<u8>,
-    /// Everything else.
+    /// The effects, in order.
     pub list: Vec<Effect>,
 }
 

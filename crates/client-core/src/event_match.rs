@@ -1,9 +1,9 @@
-//! Which watches an event is for: the table of upstream's watch manager.
+//! Which watches get an event, as in ZooKeeper's watch manager.
 
 use crate::watch_table::{EventKind, WatchKind};
 
-/// Kinds of watches on the event's own path that hear of it; recursive ones are apart, because those above
-/// hear of it as well.
+/// The kinds of watches on the event's own path that get it. Recursive ones are apart, because those on the paths above
+/// get it as well.
 pub(crate) fn kinds_on_path(kind: EventKind) -> &'static [WatchKind] {
     match kind {
         EventKind::NodeCreated | EventKind::NodeDataChanged => {
@@ -17,8 +17,8 @@ pub(crate) fn kinds_on_path(kind: EventKind) -> &'static [WatchKind] {
     }
 }
 
-/// Whether recursive watches on the path and above hear of it: each child's own event comes to them, so that
-/// the change of the list of children says nothing new.
+/// Whether recursive watches on the path and above get the event. They do not get changes of lists of children, because
+/// they get each child's own event.
 pub(crate) fn reaches_recursive(kind: EventKind) -> bool {
     matches!(kind, EventKind::NodeCreated | EventKind::NodeDeleted | EventKind::NodeDataChanged)
 }

@@ -7,7 +7,7 @@ use rand_xoshiro::{
     rand_core::{RngCore, SeedableRng},
 };
 
-/// After every server was tried in vain, the first wait.
+/// The first wait, after each server was tried without success.
 const WAIT_MIN: Duration = Duration::from_millis(50);
 /// The longest wait between attempts.
 const WAIT_MAX: Duration = Duration::from_secs(2);
@@ -47,13 +47,13 @@ impl Hosts {
         }
     }
 
-    /// A connection has held for a while.
+    /// Notes that a connection has lasted for a while: the waits begin again with the shortest.
     pub(crate) fn settled(&mut self) {
         self.failures = 0;
     }
 
-    /// How long to wait before the next attempt: nothing until each server was tried once, then longer and
-    /// longer, between half of it and all of it.
+    /// The wait before the next attempt: none until each server was tried once, then longer and longer. Each wait is
+    /// random, between half of the value and all of it.
     pub(crate) fn wait(&mut self) -> Duration {
         let rounds = self.failures / self.order.len() as u32;
         self.failures = self.failures.saturating_add(1);
@@ -65,7 +65,7 @@ impl Hosts {
         half + Duration::from_micros(below(&mut self.chance, half.as_micros() as u64 + 1))
     }
 
-    /// A number that is not used twice.
+    /// The number of the next attempt. No number is used twice.
     pub(crate) fn nonce(&mut self) -> u64 {
         self.chance.next_u64()
     }

@@ -1,67 +1,68 @@
-//! What happens in the world.
+//! The inputs of a session.
 
 use crate::config::AuthInfo;
 use ostler_proto::{id::SessionId, request::Request};
 
-/// A request of the application; the shell counts them and never uses a number twice.
+/// The number of a request of the application. The caller uses no number twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub u64);
 
-/// Somebody who wants to hear of a path's changes; the shell never uses a number twice.
+/// The number of a watch of the application. The caller uses no number twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WatchId(pub u64);
 
-/// An attempt to connect, and the connection that it leads to.
+/// The number of an attempt to connect, and of the connection that comes of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct AttemptId(pub u64);
 
-/// Everything that a session reacts to.
+/// An event for [`Session::step`](crate::Session::step).
 #[derive(Debug)]
 pub enum Input<'a> {
-    /// The application asks for something. It is answered by exactly one `Reply` or `Failed`.
+    /// A request of the application. Exactly one `Reply` or `Failed` answers it.
     Request {
-        /// Its number.
+        /// The request's number.
         id: RequestId,
-        /// The session that it is bound to; it fails rather than reach another.
+        /// The session that the request is bound to, if it is. The request is not sent in another session.
         session: Option<SessionId>,
-        /// What to ask, with absolute paths. Pings, auth, setWatches and closeSession are the session's own.
+        /// The request, with absolute paths. Pings, auth, setWatches and closeSession are not allowed: the session
+        /// sends them itself.
         request: &'a Request<'a>,
-        /// Who hears of the change that the request leaves a watch for. Its watch flag must be set.
+        /// The watch that the request sets, if it does. The request's watch flag must be set then.
         watch: Option<WatchId>,
     },
-    /// Nobody listens to a watch any more.
+    /// The application needs a watch no more.
     Unwatch(WatchId),
-    /// Something is held by the session from now on, by an ephemeral znode. Until as many have been released, only
-    /// what takes a quorum shows that the session lives, and a transaction that only checks is asked for now and then.
-    /// Whoever finds [`is_proven`](crate::Session::is_proven) false then asks for the first one.
+    /// The application holds something by an ephemeral znode of this session. Until there have been as many releases as
+    /// holds, only writes show that the session lives, and the session sends a transaction that only checks at
+    /// intervals. If [`is_proven`](crate::Session::is_proven) is false after this, the caller asks for the first one.
     Hold(SessionId),
-    /// It is held no more.
+    /// The application has released something that it held in this session.
     Release(SessionId),
-    /// Another identity, for this connection and all that follow.
+    /// Another identity, for this connection and all later ones.
     AddAuth {
-        /// Answered like a request.
+        /// The number of the request; it is answered like one.
         id: RequestId,
         /// The identity.
         auth: AuthInfo,
     },
-    /// End the session; answered like a request.
+    /// Ends the session. It is answered like a request.
     Close(RequestId),
-    /// The connection asked for stands, TLS included.
+    /// The connection is established, including TLS.
     Connected(AttemptId),
     /// The payload of one frame.
     Frame {
-        /// Its connection.
+        /// The frame's connection.
         attempt: AttemptId,
-        /// Bytes after the length.
+        /// The bytes of the frame after its length.
         payload: &'a [u8],
     },
     /// An attempt failed, or a connection is lost.
     Disconnected(AttemptId),
-    /// A server that can write was found while connected to one that cannot.
+    /// A server that can write was found while the session is connected to one that cannot.
     FoundReadWrite {
-        /// Its number.
+        /// The server's index.
         host: usize,
     },
-    /// [`Session::next_deadline`](crate::Session::next_deadline) has come.
+    /// The time of [`Session::next_deadline`](crate::Session::next_deadline) has come.
     Deadline,
 }

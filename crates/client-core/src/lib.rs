@@ -1,9 +1,9 @@
-//! A client's session as one deterministic value.
+//! A client's session as a deterministic state machine, without I/O.
 //!
-//! [`Session`] has one door, [`Session::step`]: what happens in the world (a connection, a frame, a request of
-//! the application, a deadline) is an [`Input`], what the world shall do is an [`Effect`], or bytes to send.
-//! Inside there is no clock, socket, thread or source of chance: time comes in with each step, chance as a
-//! seed in the [`Config`].
+//! [`Session::step`] is the only way to change a [`Session`]. It takes an [`Input`]: a new connection, a frame, a
+//! request of the application, or a deadline. It returns [`Effect`]s, which the caller carries out, and bytes to send.
+//! A session uses no clock, socket, thread or random source: the time comes with each step, and the [`Config`] has a
+//! seed.
 #![no_std]
 extern crate alloc;
 

@@ -9,15 +9,15 @@
 //! session no earlier than the sending of the last request whose answer was there half a tick before s; and the
 //! session lives at least until T after that. From then on it must be taken for lost.
 //!
-//! That is for a follower that works or has died. One that is cut off from its leader, and does not know it yet, answers
-//! pings by itself for up to syncLimit ticks, and its reports go nowhere; a leader that has been replaced does so, too.
-//! Then the session can be over for that long before it is taken for lost. Pings cannot show it; a write can, as its
-//! answer takes a quorum: what the follower reported before went the same way before it, and no later leader had begun
-//! to count. So while something is held by the session, s is when the last write was sent that was answered, and there is
-//! one after each quarter of T: a transaction that only checks.
+//! That is for a follower that works or has died. One that is cut off from its leader, and does not know it yet,
+//! answers pings by itself for up to syncLimit ticks, and its reports go nowhere; a leader that has been replaced does
+//! so, too. Then the session can be over for that long before it is taken for lost. Pings cannot show it; a write can,
+//! as its answer takes a quorum: what the follower reported before went the same way before it, and no later leader had
+//! begun to count. So while something is held by the session, s is when the last write was sent that was answered, and
+//! there is one after each quarter of T: a transaction that only checks.
 //!
-//! A server that says of itself that it is cut off, and serves reads alone, shows nothing of a session of the ensemble: it
-//! is lost when it would have been without that connection.
+//! A server that says of itself that it is cut off, and serves reads alone, shows nothing of a session of the ensemble:
+//! it is lost when it would have been without that connection.
 //!
 //! A ping after an eighth of T keeps that moment near. So that there is time for another server, a connection is
 //! given up when it was silent for half of T. While something is held s may be older: then it is given up after three
@@ -96,8 +96,8 @@ impl Answered {
 }
 
 impl Liveness {
-    /// A handshake asked for at `asked` is answered at `now`. `tick` is the servers' tick or longer; if it is not known,
-    /// the session has at least two of them. `proof` is of the session's earlier connections.
+    /// A handshake asked for at `asked` is answered at `now`. `tick` is the servers' tick or longer; if it is not
+    /// known, the session has at least two of them. `proof` is of the session's earlier connections.
     pub(crate) fn new(
         timeout: Duration,
         tick: Option<Duration>,
@@ -123,8 +123,8 @@ impl Liveness {
         }
     }
 
-    /// The same at a server that is cut off from the session's leader and says so. `known` is when the session is lost by
-    /// what others have answered.
+    /// The same at a server that is cut off from the session's leader and says so. `known` is when the session is lost
+    /// by what others have answered.
     pub(crate) fn at_most(self, known: Mono) -> Liveness {
         Liveness { at_most: Some(known), ..self }
     }

@@ -1,4 +1,4 @@
-//! The door, and what a session consists of.
+//! The session: its state, and the step that changes it.
 
 mod auth;
 mod handshake;
@@ -40,7 +40,7 @@ const ATTEMPT_MIN: Duration = Duration::from_millis(200);
 const PROBE_MIN: Duration = Duration::from_millis(100);
 const PROBE_MAX: Duration = Duration::from_secs(60);
 
-/// A client's session: everything that it knows.
+/// A client's session, with its connection, requests and watches.
 #[derive(Debug)]
 pub struct Session {
     config: Config,
@@ -102,7 +102,7 @@ struct Probe {
 }
 
 impl Session {
-    /// A session that is not connected; its first deadline is at once.
+    /// A session that is not connected. Its first deadline is `now`.
     pub fn new(config: Config, now: Mono) -> Session {
         assert!(config.hosts > 0, "a session needs a server to connect to");
         Session {
@@ -126,7 +126,7 @@ impl Session {
         }
     }
 
-    /// Takes in what has happened at `now`, and says what is to be done.
+    /// Handles an input at the time `now`, and adds what the caller has to do to `effects`.
     pub fn step(&mut self, now: Mono, input: Input<'_>, effects: &mut Effects) {
         match input {
             // A reply can prove that the session lived longer than was known so far.
@@ -176,7 +176,7 @@ impl Session {
         }
     }
 
-    /// When to step with [`Input::Deadline`] unless something else happens before; `None` once it has ended.
+    /// When to step with [`Input::Deadline`], if no other input comes before; `None` once the client is closed.
     pub fn next_deadline(&self) -> Option<Mono> {
         let of_link = match &self.link {
             Link::Waiting { until } => *until,
@@ -200,24 +200,23 @@ impl Session {
         [lost, given_up(waiting), given_up(unshown)].into_iter().flatten().chain([of_link]).min()
     }
 
-    /// The state that was last reported.
+    /// The last reported state.
     pub fn state(&self) -> SessionState {
         self.state
     }
 
-    /// Whether a session must be taken for lost that is not yet: [`Input::Deadline`] says so to all.
+    /// Whether the session must be taken for lost and this was not reported yet. [`Input::Deadline`] reports it.
     pub fn is_overdue(&self, now: Mono) -> bool {
         self.granted.as_ref().is_some_and(|granted| now >= granted.liveness.lost_at())
     }
 
-    /// The session at `now`: `None` where there is none, and from the moment on at which a server may have
-    /// expired it.
+    /// The session at the time `now`. `None` if there is none, and as soon as a server may have expired it.
     pub fn session_at(&self, now: Mono) -> Option<SessionId> {
         self.granted.as_ref().filter(|_| !self.is_overdue(now)).map(|granted| granted.id)
     }
 
-    /// Whether [`session_at`](Session::session_at) speaks of what a quorum has shown, because something is held by
-    /// this session ([`Input::Hold`]). Not so yet where the last write is long ago.
+    /// Whether [`session_at`](Session::session_at) counts only answers that need a quorum, because something is held by
+    /// this session ([`Input::Hold`]). False until the first write is answered, if the last one is too long ago.
     pub fn is_proven(&self, session: SessionId) -> bool {
         let of_session = self.granted.as_ref().filter(|granted| granted.id == session);
         of_session.is_some_and(|granted| granted.liveness.is_proven() || !self.proves_holding())
@@ -231,7 +230,7 @@ impl Session {
         self.granted.as_mut().filter(|granted| granted.id == session).map(|granted| &mut granted.liveness)
     }
 
-    /// What it has ended with, if it has: every further request fails with that.
+    /// The failure of every further request, if the client is closed.
     pub fn failure(&self) -> Option<Failure> {
         match self.link {
             Link::Ended(failure) => Some(failure),
@@ -239,17 +238,17 @@ impl Session {
         }
     }
 
-    /// Session timeout that the server has granted.
+    /// The session timeout that the server has granted.
     pub fn timeout(&self) -> Option<Duration> {
         self.granted.as_ref().map(|granted| granted.timeout)
     }
 
-    /// The newest change that this client has seen.
+    /// The zxid of the newest change that this client has seen.
     pub fn last_zxid(&self) -> Zxid {
         self.seen
     }
 
-    /// How many watchers are registered.
+    /// The number of registered watches.
     pub fn watchers(&self) -> usize {
         self.watches.len()
     }

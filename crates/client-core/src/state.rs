@@ -1,24 +1,23 @@
-//! What an application is told of its connection.
+//! The state of the connection, for the application.
 
 use ostler_proto::id::SessionId;
 
-/// State of the connection, in Curator's words.
+/// The state of the connection, in Curator's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ConnectionState {
     /// Before the first connection.
     Connecting,
     /// Connected for the first time.
     Connected,
-    /// The connection is lost; the session may live. Whoever holds something by this session should act as if
-    /// it did not.
+    /// The connection is lost; the session may still live. A holder of a lock or of leadership should stop.
     Suspended,
-    /// Connected again, to the old session or, after `Lost`, to a new one.
+    /// Connected again, in the same session or, after `Lost`, in a new one.
     Reconnected,
-    /// The session is over, or must be taken to be: by this client's clock the server may expire it from now on.
+    /// The session is over, or by this client's clock the server may expire it from now on.
     Lost,
-    /// Connected to a server that cannot write.
+    /// Connected to a read-only server.
     ReadOnly,
-    /// The client is closed; nothing follows.
+    /// The client is closed. No state follows.
     Closed,
 }
 
@@ -29,11 +28,11 @@ impl ConnectionState {
     }
 }
 
-/// A state and the session that it is about.
+/// A state of the connection, and its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SessionState {
-    /// The state.
+    /// The state of the connection.
     pub state: ConnectionState,
-    /// The session: with `Lost` the one that is lost, `None` before the first connection.
+    /// The session. With `Lost` it is the lost one. `None` before the first connection.
     pub session: Option<SessionId>,
 }

@@ -1,19 +1,19 @@
-//! Time that only goes forward.
+//! Moments of a monotonic clock.
 
 use core::{
     ops::{Add, Sub},
     time::Duration,
 };
 
-/// A moment of the client's monotonic clock, counted from wherever the shell began.
+/// A moment of the client's monotonic clock, as the time since the clock's start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Mono(pub Duration);
 
 impl Mono {
-    /// Where the shell began to count.
+    /// The clock's start.
     pub const START: Mono = Mono(Duration::ZERO);
 
-    /// How long ago `earlier` was; zero if it is still to come.
+    /// The time from `earlier` to this moment; zero if `earlier` is later.
     pub fn since(self, earlier: Mono) -> Duration {
         self.0.saturating_sub(earlier.0)
     }

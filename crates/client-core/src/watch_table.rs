@@ -1,7 +1,7 @@
-//! Who watches what.
+//! The client's watches, and the entries that the server keeps for them.
 //!
-//! A server keeps one entry for each path and kind, however many watchers there are here; so an entry is
-//! removed there when the last of them is gone, and not while another registration for it is under way.
+//! A server keeps one entry for each path and kind, for any number of the client's watches. So the client removes an
+//! entry at the server when the last of its watches is gone, and not while another registration for it is under way.
 
 use crate::{event_match, input::WatchId};
 use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
@@ -9,7 +9,7 @@ use hashbrown::HashMap;
 use ostler_proto::{event::EventType, id::SessionId};
 use rustc_hash::FxBuildHasher;
 
-/// What a watcher is told.
+/// The kind of a watched change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EventKind {
     /// The znode was created.
@@ -20,8 +20,8 @@ pub enum EventKind {
     NodeDataChanged,
     /// A child was created or deleted.
     NodeChildrenChanged,
-    /// Changes may have gone unreported: the connection was lost and the watch is set again, or the watcher did
-    /// not keep up. What was read before may be old.
+    /// Changes may be missing: the connection was lost and the watch is set again, or the reader was too slow. Read
+    /// again what was read before.
     Gap,
 }
 

@@ -130,7 +130,7 @@ impl Deletion {
                     }
                     // What was held by the session went with it.
                     Err(error) if error.is_session_over() => return tracing::debug!(%error, "not deleted"),
-                    Err(error) => return tracing::warn!(%error, "a znode is left undeleted"),
+                    Err(error) => return tracing::warn!(%error, "a znode is not deleted"),
                 }
             }
         };

@@ -1,4 +1,4 @@
-//! What a client is told before it connects.
+//! The options of a client.
 
 use crate::{
     client::{Client, Handle},
@@ -19,7 +19,7 @@ use tokio::{
 };
 use uuid::Uuid;
 
-/// Describes a client; [`connect`](ClientBuilder::connect) makes it.
+/// Options of a client; [`connect`](ClientBuilder::connect) creates it.
 #[derive(Clone)]
 #[must_use = "nothing is connected until connect"]
 pub struct ClientBuilder {
@@ -52,122 +52,124 @@ impl ClientBuilder {
         }
     }
 
-    /// Session timeout to ask for; 40 s unless said. The server has the last word
-    /// ([`Client::session_timeout`]).
+    /// The session timeout to ask for; 40 s by default. The server may grant another one: see
+    /// [`Client::session_timeout`].
     pub fn session_timeout(mut self, timeout: Duration) -> Self {
         self.config.session_timeout = timeout;
         self
     }
 
-    /// The servers' `tickTime`, or longer. It says how late a leader can hear of what a follower has answered, and so how
-    /// long before the session's timeout `LOST` is told. Without it the client goes by 2 s, which is the servers' default,
-    /// and by half the session's timeout where that is shorter: say it where `minSessionTimeout` is below two ticks, or
-    /// `LOST` may come after the servers have ended the session. Sessions shorter than a tick are not to be relied on.
+    /// The servers' `tickTime`, or a longer time. A leader hears of a follower's answers up to half a tick later, so
+    /// the client reports `Lost` that much before the session's timeout. By default the client assumes 2 s, which is
+    /// the servers' default, or half the session's timeout if that is shorter. Set this if the servers' tick is longer,
+    /// or if their `minSessionTimeout` is below two ticks: otherwise `Lost` may come after the servers have ended the
+    /// session. Do not rely on sessions that are shorter than a tick.
     pub fn tick_time(mut self, tick: Duration) -> Self {
         self.config.tick_time = Some(tick);
         self
     }
 
-    /// Whether a session by which something is held is proven by writes, which take a quorum; true unless said.
+    /// Whether the client proves by writes, which need a quorum, that a session lives while a recipe holds something in
+    /// it; true by default.
     ///
     /// A follower that is cut off from its leader, or a leader that has been replaced, answers pings for up to
-    /// `syncLimit` ticks, while the session may expire. So while a recipe holds something, the client asks for a
-    /// transaction that only checks, after each quarter of the session's timeout, and takes the session for lost in time
-    /// even if nothing but pings is answered. With very many holders these writes may be too many; without them a lock
-    /// can seem to be held for so long after another has it, and what goes through its fence is refused all the same.
+    /// `syncLimit` ticks. The session may expire meanwhile. So while a recipe holds something, the client asks for a
+    /// transaction that only checks after each quarter of the session's timeout, and answers to pings do not count.
+    /// With very many holders these writes may be too many. Without them a lock can seem to be held for up to
+    /// `syncLimit` ticks after another process has acquired it. Writes through its fence are refused in any case.
     pub fn prove_holding(mut self, prove: bool) -> Self {
         self.config.prove_holding = prove;
         self
     }
 
     /// How long `connect` tries, and how long an operation waits for a connection before it fails with
-    /// [`Error::NotConnected`]; 15 s unless said.
+    /// [`Error::NotConnected`]; 15 s by default.
     pub fn connection_timeout(mut self, timeout: Duration) -> Self {
         self.config.connection_timeout = timeout;
         self
     }
 
-    /// How reads, and writes that can be repeated, are tried again.
+    /// How reads, and writes that can be repeated, are tried again after connection trouble. By default ten times, with
+    /// waits from 50 ms up to 2 s.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.retry = policy;
         self
     }
 
-    /// An identity to show on every connection: `digest` and `user:password`, say.
+    /// Adds an identity for every connection, for example `digest` and `user:password`.
     pub fn auth(mut self, scheme: &str, auth: impl Into<Vec<u8>>) -> Self {
         self.config.auth.push(AuthInfo { scheme: scheme.to_owned(), auth: auth.into() });
         self
     }
 
-    /// Who to be by SASL DIGEST-MD5, on every connection and before anything else.
+    /// Authenticates by SASL DIGEST-MD5 on every connection, before any other request.
     pub fn sasl_digest_md5(mut self, user: &str, password: &str) -> Self {
         self.config.sasl = Some(SaslCredentials { user: user.to_owned(), password: password.to_owned() });
         self
     }
 
-    /// Whether a server that is cut off from its ensemble will do: it answers reads. The client goes on looking
-    /// for one that can write. Such a server does not show that a session of the ensemble lives: that is lost in time all
-    /// the same. Off unless said.
+    /// Whether the client may use a server that is cut off from its ensemble and answers reads only; off by default.
+    /// The client goes on looking for a server that can write. Answers of a read-only server do not show that a session
+    /// of the ensemble lives, so that session is lost after its timeout.
     pub fn read_only(mut self, allowed: bool) -> Self {
         self.config.read_only = allowed;
         self
     }
 
-    /// Whether a lost session is followed by a new one; on unless said. Without it the client ends with its
+    /// Whether the client opens a new session after a lost one; on by default. Otherwise the client is closed with its
     /// session.
     pub fn new_session_after_loss(mut self, wanted: bool) -> Self {
         self.config.new_session_after_loss = wanted;
         self
     }
 
-    /// TLS, with the certificates that `config` trusts and shows.
+    /// Uses TLS with this configuration.
     pub fn tls(mut self, config: impl Into<Arc<rustls::ClientConfig>>) -> Self {
         self.tls = Some(config.into());
         self
     }
 
-    /// TLS with certificates in PEM: those of the authorities to trust, and, where servers want to know who this is,
+    /// Uses TLS with certificates in PEM: those of the trusted authorities and, if servers ask for client certificates,
     /// this client's own chain and key.
     ///
     /// # Errors
-    /// [`Error::Tls`].
+    /// [`Error::Tls`] if the certificates or the key cannot be used.
     pub fn tls_pem(self, authorities: &[u8], own: Option<(&[u8], &[u8])>) -> Result<Self> {
         Ok(self.tls(tls::config(authorities, own)?))
     }
 
-    /// The largest request, bytes, which should be the servers' `jute.maxbuffer`; 1,048,575 unless said. A larger
-    /// one fails with [`Error::TooLarge`] instead of the connection.
+    /// The size of the largest request, in bytes; 1,048,575 by default. It should be the servers' `jute.maxbuffer`. A
+    /// larger request fails with [`Error::TooLarge`], and the connection stays up.
     pub fn max_packet(mut self, bytes: usize) -> Self {
         self.config.packet_max = bytes;
         self
     }
 
-    /// The largest reply that is taken, bytes; 64 MiB unless said.
+    /// The size of the largest reply that the client accepts, in bytes; 64 MiB by default.
     pub fn max_reply(mut self, bytes: usize) -> Self {
         self.reply_max = bytes;
         self
     }
 
-    /// Chance that decides on the order of the servers and the waits; drawn unless said.
+    /// The seed for the order of the servers and for the waits between attempts; random by default.
     pub fn seed(mut self, seed: u64) -> Self {
         self.config.seed = seed;
         self
     }
 
-    /// Where the ids in the names of [`protected`](crate::Create::protected) znodes come from; drawn by the system
-    /// unless said.
+    /// The seed for the ids in the names of [`protected`](crate::Create::protected) znodes; random by default.
     ///
-    /// For tests that must repeat, together with [`seed`](ClientBuilder::seed). An id is how a client knows what it has
-    /// created: of two clients with the same seed either would take the other's znodes for its own.
+    /// For tests that must be repeatable, together with [`seed`](ClientBuilder::seed). A client recognizes its znodes
+    /// by these ids: of two clients with the same seed, each would take the other's znodes for its own.
     pub fn seed_of_ids(mut self, seed: u64) -> Self {
         self.ids = Ids::from_seed(seed);
         self
     }
 
-    /// Connections are made like this, instead of by TCP to the addresses of a server's name: through a proxy, over a
-    /// unix socket, or within the process. `connect` is given a server's name and port as the connect string has them,
-    /// for every attempt anew. What it returns carries the protocol's bytes, or, with [`tls`](ClientBuilder::tls), those
-    /// of TLS for that name. An attempt that takes too long is dropped.
+    /// Lets `connect` make the connections, instead of TCP to the addresses of a server's name: through a proxy, over a
+    /// unix socket, or within the process. `connect` is called for each attempt, with a server's name and port as in
+    /// the connect string. The stream that it returns carries the protocol's bytes or, with
+    /// [`tls`](ClientBuilder::tls), TLS for that name. The future of an attempt that takes too long is dropped.
     ///
     /// ```
     /// # mod server { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client/server.rs")); }
@@ -197,15 +199,15 @@ impl ClientBuilder {
         self
     }
 
-    /// Names are resolved like this instead.
+    /// Resolves names by this function.
     #[cfg(test)]
     pub(crate) fn resolver(mut self, resolver: crate::dial::Resolver) -> Self {
         self.way = Way::Tcp(resolver);
         self
     }
 
-    /// Opens a session with one of the servers. Must be called within a tokio runtime, which the client's task
-    /// then runs on.
+    /// Opens a session with one of the servers. Must be called within a tokio runtime, in which the client's task then
+    /// runs.
     ///
     /// # Errors
     /// [`Error::ConnectString`]; [`Error::Unreachable`] if there is no session within the connection timeout;
@@ -224,7 +226,7 @@ impl ClientBuilder {
         }
     }
 
-    /// Begins to connect and does not wait for a session. Operations wait for it, each for the connection
+    /// Begins to connect, without a wait for a session. Each operation waits for it, at most for the connection
     /// timeout. Must be called within a tokio runtime.
     ///
     /// # Errors

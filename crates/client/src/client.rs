@@ -1,4 +1,4 @@
-//! The handle.
+//! The client handle.
 
 use crate::{
     builder::ClientBuilder,
@@ -25,12 +25,12 @@ use tracing::Instrument;
 pub struct Client {
     pub(crate) handle: Arc<Handle>,
     pub(crate) chroot: Chroot,
-    /// The one session in which operations of this handle may be done.
+    /// The session that this handle is bound to, if it is.
     pub(crate) session: Option<SessionId>,
     pub(crate) retry: RetryPolicy,
 }
 
-/// What all clones share. Dropped with the last of them.
+/// The part that all clones share. It is dropped with the last clone.
 #[derive(Debug)]
 pub(crate) struct Handle {
     pub(crate) shared: Arc<Shared>,
@@ -38,7 +38,7 @@ pub(crate) struct Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // Nobody waits for the answer.
+        // The request goes on without a receiver of its reply.
         drop(self.shared.close());
     }
 }
@@ -46,7 +46,7 @@ impl Drop for Handle {
 impl Client {
     /// Connects to one of the servers in `servers`, `host1:2181,host2:2181/root`, and opens a session.
     ///
-    /// What else can be said is in [`Client::builder`].
+    /// For more options see [`Client::builder`].
     ///
     /// # Errors
     /// [`Error::ConnectString`]; [`Error::Unreachable`] if there is no session within the connection timeout.
@@ -54,28 +54,28 @@ impl Client {
         Client::builder(servers).connect().await
     }
 
-    /// The runtime in which the client was connected, and in which its own tasks run. What must last as long as the
-    /// client is to be spawned here: the runtime in which it is used may end earlier.
+    /// The runtime in which the client was connected, and in which its own tasks run. Spawn tasks here that must last
+    /// as long as the client: the runtime of a caller may end earlier.
     pub fn runtime(&self) -> &tokio::runtime::Handle {
         &self.handle.shared.runtime
     }
 
-    /// Begins to describe a client.
+    /// Options of a client for these servers, `host1:2181,host2:2181/root`.
     pub fn builder(servers: &str) -> ClientBuilder {
         ClientBuilder::new(servers)
     }
 
-    /// Ends the session: its ephemeral znodes go, and every operation that follows fails with
-    /// [`Error::Closed`]. Operations made before are done first; what goes on in the background and has to wait for a
-    /// connection is given up. All clones are closed with it, and every [`Session`].
+    /// Ends the session. Its ephemeral znodes are deleted, and later operations fail with [`Error::Closed`]. Earlier
+    /// operations are done first; background work that has to wait for a connection is given up. All clones and every
+    /// [`Session`] are closed as well.
     pub async fn close(&self) {
         let span = self.topic("closeSession", "").span();
-        // It is closed, whatever comes of the request.
+        // The client is closed after any result of the request.
         let _ = self.handle.shared.close().instrument(span).await;
     }
 
-    /// The connection's state now. `Lost` from the moment on at which a server may have expired the session by
-    /// this machine's monotonic clock, even if nothing has woken this process to say so.
+    /// The connection's state now. It is `Lost` as soon as, by this machine's monotonic clock, a server may have
+    /// expired the session, even if the streams of [`states`](Client::states) do not have that state yet.
     pub fn state(&self) -> SessionState {
         let (told, alive) = self.handle.shared.state_now();
         match (told.session, alive) {
@@ -91,7 +91,7 @@ impl Client {
         self.state().state.is_connected()
     }
 
-    /// Every change of the connection's state, beginning with the state now.
+    /// The changes of the connection's state, beginning with the state now.
     pub fn states(&self) -> StateStream {
         self.handle.shared.subscribe()
     }
@@ -110,19 +110,20 @@ impl Client {
         Err(Error::Closed)
     }
 
-    /// Waits until requests reach a server, but no longer than `limit`. Curator's `blockUntilConnected`.
+    /// Waits until requests reach a server, at most for `limit`. Returns false after that time. Curator's
+    /// `blockUntilConnected`.
     pub async fn block_until_connected(&self, limit: Duration) -> bool {
         matches!(timeout(limit, self.wait_connected()).await, Ok(Ok(_)))
     }
 
-    /// A handle whose operations are done in the present session or not at all: once that is over, they fail
+    /// A handle whose operations are done in the present session or not at all: once that session is over, they fail
     /// with [`Error::SessionChanged`]. Waits for a session if there is none.
     ///
     /// # Errors
     /// [`Error::Closed`].
     pub async fn session(&self) -> Result<Session> {
         loop {
-            // By the clock the session can be over before anybody was woken to say so.
+            // By the clock the session can be over although no task has reported it yet.
             self.handle.shared.deadline();
             if let (_, Some(id)) = self.handle.shared.state_now() {
                 return Ok(Session::new(id, Client { session: Some(id), ..self.clone() }));
@@ -137,23 +138,23 @@ impl Client {
         self.handle.shared.state_now().1
     }
 
-    /// Session timeout that the server has granted.
+    /// The session timeout that the server has granted; `None` before the first session.
     pub fn session_timeout(&self) -> Option<Duration> {
         self.handle.shared.session_timeout()
     }
 
-    /// The newest transaction that this client has seen.
+    /// The zxid of the newest transaction that this client has seen.
     pub fn last_zxid(&self) -> Zxid {
         self.handle.shared.last_zxid()
     }
 
-    /// Counts of what this client has done.
+    /// Counters of this client's operations, bytes, events and connections.
     pub fn metrics(&self) -> Metrics {
         self.handle.shared.metrics()
     }
 
-    /// A handle whose paths lie below `namespace`; it need not exist yet
-    /// ([`creating_parents`](crate::Create::creating_parents) makes it). Curator's `usingNamespace`.
+    /// A handle whose paths are below `namespace`, a path below this handle's root. The znode need not exist:
+    /// [`creating_parents`](crate::Create::creating_parents) creates it. Curator's `usingNamespace`.
     ///
     /// # Errors
     /// [`Error::BadPath`].
@@ -162,34 +163,34 @@ impl Client {
         Ok(Client { chroot, ..self.clone() })
     }
 
-    /// The znode that this handle takes for the root, as the server knows it.
+    /// This handle's root, as a path from the servers' root. Curator's `getNamespace`.
     pub fn namespace(&self) -> &str {
         self.chroot.root()
     }
 
-    /// A handle that tries again as `policy` says.
+    /// A handle with another retry policy.
     #[must_use]
     pub fn with_retry(&self, policy: RetryPolicy) -> Client {
         Client { retry: policy, ..self.clone() }
     }
 
-    /// How this handle tries again.
+    /// This handle's retry policy.
     pub fn retry_policy(&self) -> RetryPolicy {
         self.retry
     }
 
-    /// Shows another identity, on this connection and all that follow: `digest` and `user:password`, say.
+    /// Adds an identity to this connection and all later ones, for example `digest` and `user:password`.
     ///
     /// # Errors
-    /// [`Error::AuthFailed`]: the server refuses it and closes the connection. [`Error::NotConnected`] and
-    /// [`Error::SessionExpired`], as of other operations. Then it is not shown again.
+    /// [`Error::AuthFailed`]: the server refuses the identity and closes the connection. [`Error::NotConnected`] and
+    /// [`Error::SessionExpired`], as of other operations. After an error the client does not use the identity.
     pub fn add_auth(&self, scheme: &str, auth: impl Into<Vec<u8>>) -> Operation<()> {
         let topic = self.topic("addAuth", scheme);
         let call = self.handle.shared.add_auth(AuthInfo { scheme: scheme.to_owned(), auth: auth.into() });
         spanned(topic.span(), async move { finish(call, &topic, |reply| reply.ok().map(drop)).await })
     }
 
-    /// This handle, bound to no session.
+    /// This handle, not bound to a session.
     pub(crate) fn unbound(&self) -> Client {
         Client { session: None, ..self.clone() }
     }
@@ -198,7 +199,7 @@ impl Client {
         self.handle.shared.submit(request, self.session, None)
     }
 
-    /// A request whose outcome nobody waits for; `act` is done about it.
+    /// Sends a request without a waiting caller; `act` is called with the outcome.
     pub(crate) fn call_for(&self, request: &Request<'_>, act: impl FnOnce(Outcome) + Send + 'static) {
         self.handle.shared.submit_for(Told::Nobody(Box::new(act)), request, self.session, None);
     }

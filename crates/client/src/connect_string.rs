@@ -1,4 +1,4 @@
-//! `host1:2181,[::1]:2182/root`: the servers, and the znode to take for the root.
+//! Parses a connect string, `host1:2181,[::1]:2182/root`: the servers, and the client's root.
 
 use crate::error::{Error, Result};
 use ostler_client_core::Chroot;
@@ -34,11 +34,12 @@ pub(crate) fn parse(text: &str) -> Result<ConnectString> {
         Some(at) => text.split_at(at),
         None => (text, ""),
     };
-    let chroot = Chroot::new(root).ok_or_else(|| wrong("what follows the servers is no path of a znode"))?;
+    let chroot =
+        Chroot::new(root).ok_or_else(|| wrong("the text after the servers is not a path of a znode"))?;
     let hosts = servers.split(',').map(str::trim).filter(|server| !server.is_empty());
     let hosts = hosts.map(|server| host_port(server).map_err(wrong)).collect::<Result<Vec<HostPort>>>()?;
     match hosts.is_empty() {
-        true => Err(wrong("there is no server in it")),
+        true => Err(wrong("it has no server")),
         false => Ok(ConnectString { hosts, chroot }),
     }
 }

@@ -1,4 +1,4 @@
-//! Creating znodes: what can be said of a create.
+//! Creates znodes: the options of a create.
 
 mod mode;
 mod plan;
@@ -27,20 +27,20 @@ use std::{borrow::Cow, future::IntoFuture, time::Duration};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Created {
-    /// Its path, with what the server and protection have added to the name.
+    /// The znode's path. Its name includes the digits of a sequential znode and the id of a protected one.
     pub path: String,
-    /// Its Stat; `czxid` only grows, so it serves as a fencing token.
+    /// The znode's Stat. Its `czxid` grows from creation to creation, so it serves as a fencing token.
     pub stat: Stat,
 }
 
 impl Created {
-    /// The last part of its path.
+    /// The znode's name, the last part of its path.
     pub fn name(&self) -> &str {
         path::name(&self.path)
     }
 }
 
-/// A create: say how, then await it.
+/// A create: set its options, then await it.
 #[derive(Debug)]
 #[must_use = "nothing is created until it is awaited"]
 pub struct Create<'a> {
@@ -57,99 +57,99 @@ pub struct Create<'a> {
 }
 
 impl<'a> Create<'a> {
-    /// What kind of znode; persistent unless said.
+    /// The kind of the znode; persistent by default.
     pub fn mode(mut self, mode: CreateMode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// [`CreateMode::Ephemeral`].
+    /// Creates an ephemeral znode: [`CreateMode::Ephemeral`].
     pub fn ephemeral(self) -> Self {
         self.mode(CreateMode::Ephemeral)
     }
 
-    /// [`CreateMode::EphemeralSequential`].
+    /// Creates an ephemeral sequential znode: [`CreateMode::EphemeralSequential`].
     pub fn ephemeral_sequential(self) -> Self {
         self.mode(CreateMode::EphemeralSequential)
     }
 
-    /// [`CreateMode::PersistentSequential`].
+    /// Creates a persistent sequential znode: [`CreateMode::PersistentSequential`].
     pub fn sequential(self) -> Self {
         self.mode(CreateMode::PersistentSequential)
     }
 
-    /// [`CreateMode::Container`].
+    /// Creates a container: [`CreateMode::Container`].
     pub fn container(self) -> Self {
         self.mode(CreateMode::Container)
     }
 
-    /// [`CreateMode::PersistentWithTtl`].
+    /// Creates a persistent znode with this TTL: [`CreateMode::PersistentWithTtl`].
     pub fn ttl(self, ttl: Duration) -> Self {
         self.mode(CreateMode::PersistentWithTtl(ttl))
     }
 
-    /// Who may do what; everybody everything unless said.
+    /// The znode's ACL; by default everybody may do everything.
     pub fn acl(mut self, acl: impl Into<Cow<'a, [Acl]>>) -> Self {
         self.acl = acl.into();
         self
     }
 
-    /// No data at all, which is not the same as empty data.
+    /// Creates a znode without data, which is not the same as empty data.
     pub fn without_data(mut self) -> Self {
         self.data = None;
         self
     }
 
-    /// Puts an id into the name, as Curator's protection does (`_c_` id `-` name). So, if the connection is lost
-    /// before the reply, the znode is found again: this waits for the connection and looks for it, and creates it
-    /// only if it is not there. If the future is dropped, or the retry policy gives up, whatever was created is
-    /// deleted in the background.
+    /// Puts an id into the name, as Curator's protection does (`_c_` id `-` name). If the connection is lost before the
+    /// reply, the client waits for the next connection, looks for a znode with the id, and creates one only if there is
+    /// none. If the future is dropped, or the retry policy gives up, a znode that was created is deleted in the
+    /// background.
     pub fn protected(self) -> Self {
         let id = self.client.shared().new_id();
         self.protected_as(id)
     }
 
-    /// [`protected`](Create::protected), with an id that the caller knows.
+    /// [`protected`](Create::protected) with an id that the caller gives.
     pub fn protected_as(mut self, id: ProtectionId) -> Self {
         self.protection = Some(id);
         self
     }
 
-    /// Creates the znodes above as well, persistent ones, if they are missing. Everybody may use those, unless
-    /// [`parents_acl`](Create::parents_acl) says otherwise.
+    /// Creates missing parents as persistent znodes. Everybody may do everything with them, unless
+    /// [`parents_acl`](Create::parents_acl) sets another ACL.
     pub fn creating_parents(mut self) -> Self {
         self.parents = Some(CreateMode::Persistent);
         self
     }
 
-    /// Creates the znodes above as well, as containers, if they are missing: the server deletes them when they are
-    /// empty. Persistent ones where the server knows no containers.
+    /// Creates missing parents as containers, which the server deletes some time after their last child. At servers
+    /// that know no containers they are persistent.
     pub fn creating_container_parents(mut self) -> Self {
         self.parents = Some(CreateMode::Container);
         self
     }
 
-    /// Who may do what with the znodes above that this creates. Whoever may not create below them cannot create
-    /// this one either.
+    /// The ACL of the parents that this creates. If it does not allow this client to create below them, the create
+    /// fails.
     pub fn parents_acl(mut self, acl: impl Into<Cow<'a, [Acl]>>) -> Self {
         self.parents_acl = acl.into();
         self
     }
 
-    /// Tries again after connection loss, and takes a znode that is then there with the same data for its own.
-    /// Not for sequential ones, which need protection.
+    /// Tries again after connection loss. A znode that then exists with the same data counts as created by this. Has no
+    /// effect on sequential znodes, which need [`protected`](Create::protected).
     pub fn idempotent(mut self) -> Self {
         self.idempotent = true;
         self
     }
 
-    /// If it is there already, sets its data; the Stat is the one after that.
+    /// If the znode exists already, sets its data instead, and returns the Stat after that.
     pub fn or_set_data(mut self) -> Self {
         self.or_set_data = true;
         self
     }
 
-    /// Hands it to the client now; [`IntoFuture`] does the same.
+    /// Hands the operation to the client now; [`IntoFuture`] does the same.
     pub fn send(self) -> Operation<Created> {
         if let Err(error) = checked_for(self.path, self.mode) {
             return Operation::refused(error);
@@ -178,7 +178,8 @@ impl<'a> Create<'a> {
         spanned(plan.topic.span(), async move { plan.run(first).await })
     }
 
-    /// One request; only while it is not known whether the server knows create2, all is kept for another way.
+    /// Sends one request. While it is not known whether the server knows create2, everything is kept for a second try
+    /// without it.
     fn send_simple(self, plan: Plan) -> Operation<Created> {
         let absolute = self.mode.absolute(self.path, &self.client.chroot);
         let request = Request::Create(self.mode.request(None, absolute, self.data, &self.acl));
@@ -227,8 +228,8 @@ impl Client {
     ///
     /// # Errors
     /// `NodeExists`; `NoNode` if the parent is missing; `NoChildrenForEphemerals`; `NoAuth` without CREATE on the
-    /// parent; `InvalidAcl`; [`Error::ConnectionLoss`], after which it may be there or not, unless it is
-    /// [`protected`](Create::protected) or [`idempotent`](Create::idempotent).
+    /// parent; `InvalidAcl`. [`Error::ConnectionLoss`], unless it is [`protected`](Create::protected) or
+    /// [`idempotent`](Create::idempotent): the znode may be created or not.
     pub fn create<'a>(&'a self, path: &'a str, data: &'a (impl AsRef<[u8]> + ?Sized)) -> Create<'a> {
         Create {
             client: self,

@@ -1,4 +1,4 @@
-//! Deleting znodes: what can be said of a delete, and a delete carried out.
+//! Deletes znodes: the options of a delete, and its tries.
 
 use crate::{
     background,
@@ -15,7 +15,7 @@ use ostler_proto::request::{PathVersion, Request};
 use std::future::IntoFuture;
 use tracing::{Instrument, Span};
 
-/// A delete: say how, then await it.
+/// A delete: set its options, then await it.
 #[derive(Debug)]
 #[must_use = "nothing is deleted until it is awaited"]
 pub struct Delete<'a> {
@@ -29,50 +29,50 @@ pub struct Delete<'a> {
 }
 
 impl Delete<'_> {
-    /// Only if the znode has this version; any unless said.
+    /// Deletes the znode only if it has this version; any version by default.
     pub fn version(mut self, version: i32) -> Self {
         self.version = version;
         self
     }
 
-    /// Tries again after connection loss; if it is then gone, it was this. One that somebody has made anew meanwhile is
-    /// deleted as well if it has the version.
+    /// Tries again after connection loss. If the znode is then gone, the delete counts as done. If another client has
+    /// created the znode again meanwhile, that znode is deleted as well, if its version fits.
     pub fn idempotent(mut self) -> Self {
         self.idempotent = true;
         self
     }
 
-    /// That it is not there is no error.
+    /// Succeeds if the znode does not exist.
     pub fn quietly(mut self) -> Self {
         self.quietly = true;
         self
     }
 
-    /// Deletes what is below it first.
+    /// If the znode has children, deletes everything below it first.
     pub fn deleting_children_if_needed(mut self) -> Self {
         self.children = true;
         self
     }
 
-    /// If connection trouble lasts longer than the retry policy does, the server cannot write for want of a quorum, the
-    /// session expires before it was sent, or the future is dropped, it goes on in the background until it is done, with
-    /// all that was said of it. Through a [`Session`](crate::Session) it ends with the session.
+    /// Goes on in the background until the znode is deleted, with the same options, in these cases: connection trouble
+    /// lasts longer than the retry policy allows, the server is read-only, the session expires before the request is
+    /// sent, or the future is dropped. A delete through a [`Session`](crate::Session) ends with that session.
     pub fn guaranteed(mut self) -> Self {
         self.guaranteed = true;
         self
     }
 
-    /// Deletes in the background until it is done, for a place where nobody can wait (`Drop`). It is sent before
-    /// whatever this client is asked for next. That it is not there is no error then. Through a
-    /// [`Session`](crate::Session) it ends with the session.
+    /// Deletes in the background until the znode is gone, for callers that cannot wait (`Drop`). The request is sent
+    /// before any later request of this client. Succeeds if the znode does not exist. A delete through a
+    /// [`Session`](crate::Session) ends with that session.
     pub fn in_background(self) {
         match checked(self.path) {
             Ok(()) => background::delete(self.plan()),
-            Err(error) => tracing::warn!(%error, "a znode is left undeleted"),
+            Err(error) => tracing::warn!(%error, "a znode is not deleted"),
         }
     }
 
-    /// Hands it to the client now; [`IntoFuture`] does the same.
+    /// Hands the operation to the client now; [`IntoFuture`] does the same.
     pub fn send(self) -> Operation<()> {
         if let Err(error) = checked(self.path) {
             return Operation::refused(error);
@@ -122,7 +122,7 @@ impl IntoFuture for Delete<'_> {
     }
 }
 
-/// A delete with everything that it needs to be tried again.
+/// A delete with everything that is needed to try it again.
 pub(crate) struct DeletePlan {
     pub(crate) client: Client,
     pub(crate) topic: Topic,
@@ -137,7 +137,7 @@ impl DeletePlan {
         self.client.call(&Request::Delete(PathVersion { path, version: self.version }))
     }
 
-    /// A try that nobody waits for, not even a task; `act` is done about its outcome.
+    /// A try without a waiting caller or task; `act` is called with the outcome.
     pub(crate) fn ask_for_nobody(self, act: impl FnOnce(DeletePlan, Outcome) + Send + 'static) {
         let (client, version) = (self.client.clone(), self.version);
         let path = client.chroot.absolute(&self.topic.path).into_owned().into();
@@ -160,14 +160,14 @@ impl DeletePlan {
         }
     }
 
-    /// The same where nobody waits for it, and somebody else sees to further tries.
+    /// The same delete for the background: it succeeds if the znode does not exist, and the caller does further tries.
     pub(crate) fn quietly(self) -> DeletePlan {
         DeletePlan { client: self.client.with_retry(RetryPolicy::none()), quietly: true, ..self }
     }
 
-    /// The first try, if it was made already, or another one. If an earlier one has had no answer and the version is
-    /// another now, there is nothing left to do: that one has deleted the znode and this one came after it, or it was
-    /// changed, and is to be spared.
+    /// Waits for the try that is under way, or makes another one. If an earlier try had no reply and the znode has
+    /// another version now, the delete is done: the earlier try has deleted the znode and another client has created it
+    /// again, or another client has changed it, and then it must stay.
     pub(crate) async fn try_again(&self, tries: &mut Tries, made: Option<(Call, Span)>) -> Result<()> {
         let (call, span) = made.unwrap_or_else(|| (self.ask(), self.topic.span()));
         match self.run(call, tries).instrument(span).await {
@@ -177,7 +177,7 @@ impl DeletePlan {
     }
 }
 
-/// Deletes everything below `path`, the deepest first. What others create meanwhile is found by the next round.
+/// Deletes everything below `path`, the deepest first. The next round finds znodes that are created meanwhile.
 async fn delete_below(client: &Client, path: &str) -> Result<()> {
     let mut below = Vec::new();
     let mut unread = vec![path.to_owned()];
@@ -194,7 +194,7 @@ async fn delete_below(client: &Client, path: &str) -> Result<()> {
     }
     for path in below.iter().rev() {
         match client.delete(path).idempotent().quietly().await {
-            // Somebody has created a child; the next round deletes it.
+            // Another client has created a child; the next round deletes it.
             Err(error) if error.is_not_empty() => {}
             result => result?,
         }
@@ -206,9 +206,9 @@ impl Client {
     /// Deletes a znode.
     ///
     /// # Errors
-    /// `NoNode`; `NotEmpty`; `BadVersion`; `NoAuth` without DELETE on the parent;
-    /// [`Error::ConnectionLoss`](crate::Error::ConnectionLoss), after which it may be gone or not, unless it is
-    /// [`idempotent`](Delete::idempotent) or [`guaranteed`](Delete::guaranteed).
+    /// `NoNode`; `NotEmpty`; `BadVersion`; `NoAuth` without DELETE on the parent.
+    /// [`Error::ConnectionLoss`](crate::Error::ConnectionLoss), unless it is [`idempotent`](Delete::idempotent) or
+    /// [`guaranteed`](Delete::guaranteed): the znode may be deleted or not.
     pub fn delete<'a>(&'a self, path: &'a str) -> Delete<'a> {
         Delete {
             client: self,

@@ -1,49 +1,49 @@
-//! What can go wrong.
+//! The error type of the client.
 
 use ostler_client_core::Failure;
 use ostler_proto::{error::ErrorCode, id::SessionId, jute::JuteError};
 use std::{io, time::Duration};
 
-/// Result of an operation.
+/// The result of an operation of the client.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What can go wrong. Each says whether the operation may have been done nevertheless.
+/// Why an operation has failed. Each variant says whether the operation may have been done nevertheless.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The server refuses the operation: nothing was changed.
+    /// The server refuses the operation. Nothing was changed.
     #[error("{operation} {path}: {code:?}")]
     Server {
-        /// Why, in ZooKeeper's words.
+        /// The server's error code.
         code: ErrorCode,
-        /// What was asked, in ZooKeeper's words.
+        /// ZooKeeper's name of the operation, such as `setData`.
         operation: &'static str,
-        /// The znode, as the caller named it.
+        /// The znode's path, as the caller gave it.
         path: Box<str>,
     },
-    /// The server refuses the operation with a code that this version does not know.
+    /// The server refuses the operation with a code that this client does not know. Nothing was changed.
     #[error("{operation} {path}: error {code}, which this client does not know")]
     UnknownCode {
-        /// The number.
+        /// The server's error code.
         code: i32,
         /// What was asked.
         operation: &'static str,
         /// The znode.
         path: Box<str>,
     },
-    /// One operation of a multi fails, so none was done.
+    /// An operation of a multi fails, so none of them was done.
     #[error("multi: operation {index} ({operation} {path}): {code:?}")]
     Multi {
-        /// Why.
+        /// The server's error code for the operation.
         code: ErrorCode,
-        /// Which, counted from 0.
+        /// The index of the operation in the multi, counted from 0.
         index: usize,
-        /// What it is.
+        /// ZooKeeper's name of the operation.
         operation: &'static str,
-        /// Its znode.
+        /// The path of the operation's znode.
         path: Box<str>,
     },
-    /// The connection was lost between request and reply: **it may have been done or not**.
+    /// The connection was lost between request and reply: **the operation may have been done or not**.
     #[error("{operation} {path}: the connection was lost before the reply, so it may have been done or not")]
     ConnectionLoss {
         /// What was asked.
@@ -51,16 +51,16 @@ pub enum Error {
         /// The znode.
         path: Box<str>,
     },
-    /// It was tried again after a try whose reply was lost, and ended otherwise: **it may have been done or not**. What
-    /// else is asked of this error ([`Error::code`] and its like) is answered for the last try.
+    /// A try lost its connection before the reply, and a later try failed: **the operation may have been done or not**.
+    /// [`Error::code`] and the other methods speak of the last try.
     #[error(
         "an earlier try lost its connection before the reply, so it may have been done or not; the last one: {last}"
     )]
     Undecided {
-        /// What the last try met.
+        /// The error of the last try.
         last: Box<Error>,
     },
-    /// No server could be reached within the connection timeout. It was not sent.
+    /// No server could be reached within the connection timeout. The request was not sent.
     #[error("{operation} {path}: no server could be reached within the connection timeout; it was not sent")]
     NotConnected {
         /// What was asked.
@@ -68,7 +68,7 @@ pub enum Error {
         /// The znode.
         path: Box<str>,
     },
-    /// The session in which it was asked for has ended. It was not sent.
+    /// The session in which the operation was handed over has ended. The request was not sent.
     #[error("{operation} {path}: the session has expired; it was not sent")]
     SessionExpired {
         /// What was asked.
@@ -76,52 +76,52 @@ pub enum Error {
         /// The znode.
         path: Box<str>,
     },
-    /// It is bound to a session that is over, and was not sent in another.
+    /// The operation is bound to a session that is over. The request was not sent.
     #[error("{operation} {path}: bound to session {session}, which is over; it was not sent")]
     SessionChanged {
-        /// The session that it is bound to.
+        /// The session that the operation is bound to.
         session: SessionId,
         /// What was asked.
         operation: &'static str,
         /// The znode.
         path: Box<str>,
     },
-    /// The watch was taken away by `remove_watches`.
+    /// The watch was removed by `remove_watches`.
     #[error("watch {path}: removed by remove_watches")]
     WatchRemoved {
         /// The znode.
         path: Box<str>,
     },
     /// The server refuses an identity.
-    #[error("the server refuses the identity; look at scheme and secret")]
+    #[error("the server refuses the identity; check scheme and secret")]
     AuthFailed,
     /// The client is closed.
     #[error("the client is closed")]
     Closed,
-    /// The request is larger than a server accepts. It was not sent.
+    /// The request is larger than a server accepts. The request was not sent.
     #[error("{operation} {path}: {size} bytes, and {limit} is the limit; it was not sent (see max_packet)")]
     TooLarge {
-        /// Bytes that it takes.
+        /// The size of the request, in bytes.
         size: usize,
-        /// Bytes that it may take.
+        /// The limit, in bytes: [`ClientBuilder::max_packet`](crate::ClientBuilder::max_packet).
         limit: usize,
         /// What was asked.
         operation: &'static str,
         /// The znode.
         path: Box<str>,
     },
-    /// Not a path that a znode can have.
+    /// A path that no znode can have. The request was not sent.
     #[error(
-        "{path:?} is no path of a znode: it must begin with a slash, and have no empty, `.` or `..` part"
+        "{path:?} is not a path of a znode: a path begins with a slash and has no empty, `.` or `..` part"
     )]
     BadPath {
-        /// What was given.
+        /// The path, as the caller gave it.
         path: Box<str>,
     },
-    /// The reply cannot be read.
-    #[error("{operation} {path}: the server's reply makes no sense: {cause}")]
+    /// The server's reply cannot be read. The operation may have been done or not.
+    #[error("{operation} {path}: the server's reply cannot be read: {cause}")]
     BadReply {
-        /// What is wrong with it.
+        /// The part of the reply that cannot be read.
         cause: JuteError,
         /// What was asked.
         operation: &'static str,
@@ -131,31 +131,31 @@ pub enum Error {
     /// The connect string cannot be read.
     #[error("connect string {text:?}: {problem}; it should look like host1:2181,host2:2181/root")]
     ConnectString {
-        /// What was given.
+        /// The connect string.
         text: Box<str>,
-        /// What is wrong with it.
+        /// The reason, as text.
         problem: &'static str,
     },
     /// The certificates or the key for TLS cannot be used.
     #[error("TLS: {problem}")]
     Tls {
-        /// What is wrong.
+        /// The reason, as text.
         problem: Box<str>,
     },
-    /// No session came about in the time given.
-    #[error("no session with {servers} within {waited:?}; the last trouble: {trouble}")]
+    /// No session was opened within the connection timeout.
+    #[error("no session with {servers} within {waited:?}; the last error: {trouble}")]
     Unreachable {
         /// The connect string.
         servers: Box<str>,
-        /// How long it was tried.
+        /// How long the client has tried.
         waited: Duration,
-        /// The last thing that went wrong.
+        /// The error of the last attempt, as text.
         trouble: Box<str>,
     },
 }
 
 impl Error {
-    /// What the last try has met, of an operation that was tried more than once.
+    /// The error of the last try.
     pub(crate) fn last_try(&self) -> &Error {
         match self {
             Error::Undecided { last } => last,
@@ -163,7 +163,7 @@ impl Error {
         }
     }
 
-    /// The server's error code, if a server has spoken.
+    /// The server's error code, if a server has refused the operation.
     pub fn code(&self) -> Option<ErrorCode> {
         match self.last_try() {
             Error::Server { code, .. } | Error::Multi { code, .. } => Some(*code),
@@ -171,67 +171,67 @@ impl Error {
         }
     }
 
-    /// The znode is not there.
+    /// Whether the znode does not exist.
     pub fn is_no_node(&self) -> bool {
         self.code() == Some(ErrorCode::NoNode)
     }
 
-    /// The znode is there already.
+    /// Whether the znode exists already.
     pub fn is_node_exists(&self) -> bool {
         self.code() == Some(ErrorCode::NodeExists)
     }
 
-    /// The znode has another version.
+    /// Whether the znode has another version.
     pub fn is_bad_version(&self) -> bool {
         self.code() == Some(ErrorCode::BadVersion)
     }
 
-    /// The znode has children.
+    /// Whether the znode has children.
     pub fn is_not_empty(&self) -> bool {
         self.code() == Some(ErrorCode::NotEmpty)
     }
 
-    /// The server does not know the operation.
+    /// Whether the server does not know the operation.
     pub fn is_unimplemented(&self) -> bool {
         self.code() == Some(ErrorCode::Unimplemented)
     }
 
-    /// The operation may have been done although there is an error.
+    /// Whether the operation may have been done although there is an error.
     pub fn is_outcome_unknown(&self) -> bool {
         matches!(self, Error::ConnectionLoss { .. } | Error::BadReply { .. } | Error::Undecided { .. })
     }
 
-    /// There is no connection, or there was none; a later try may do better.
+    /// Whether the connection was lost or missing, or the server throttled the request: a later try may succeed.
     pub fn is_connection_trouble(&self) -> bool {
         match self {
             Error::ConnectionLoss { .. } | Error::NotConnected { .. } => true,
-            // The connection was lost, and with it, in the end, the session: in the next one a later try may do better.
+            // The connection was lost, and then the session: a later try in the next session may succeed.
             Error::Undecided { last } if last.is_session_expired() => true,
             Error::Undecided { last } => last.is_connection_trouble(),
             other => other.code() == Some(ErrorCode::ThrottledOp),
         }
     }
 
-    /// A later try may do better without anybody's doing, at the same server or the next one.
+    /// Whether a later try may succeed, at the same server or another one: connection trouble, a read-only server, or a
+    /// session that has moved.
     pub fn may_pass(&self) -> bool {
         self.is_connection_trouble()
             || matches!(self.code(), Some(ErrorCode::NotReadOnly | ErrorCode::SessionMoved))
     }
 
-    /// The session in which it was asked for has expired, and the last try was not done: this client says so, or the
-    /// server.
+    /// Whether the session has expired, by this client or by the server, and so the last try was not done.
     pub(crate) fn is_session_expired(&self) -> bool {
         matches!(self.last_try(), Error::SessionExpired { .. })
             || self.code() == Some(ErrorCode::SessionExpired)
     }
 
-    /// The session that it was meant for is over.
+    /// Whether the session that the operation belongs to is over, or the client is closed.
     pub fn is_session_over(&self) -> bool {
         matches!(self.last_try(), Error::SessionChanged { .. } | Error::Closed) || self.is_session_expired()
     }
 }
 
-/// What an operation was about, for its errors.
+/// The operation, path and session that errors name.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct About<'a> {
     pub(crate) operation: &'static str,
@@ -268,7 +268,7 @@ impl About<'_> {
     }
 }
 
-/// What went wrong with an attempt to connect, for the log and for `Unreachable`.
+/// Why an attempt to connect has failed, for the log and for [`Error::Unreachable`].
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DialError {
     #[error("the name {0} cannot be resolved: {1}")]

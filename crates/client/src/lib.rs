@@ -18,9 +18,9 @@
 //! ```
 //!
 //! # Operations
-//! Each operation of the protocol is a method of [`Client`], named as ZooKeeper names it. Options are said before
-//! the await: `client.create("/a", b"x").ephemeral().creating_parents().await`. The request is handed over when
-//! `await` or `send()` is called, and requests are done in that order; many can be under way at once:
+//! Each operation of the protocol is a method of [`Client`] with ZooKeeper's name. Options come before the await:
+//! `client.create("/a", b"x").ephemeral().creating_parents().await`. The request is handed to the client when `await`
+//! or `send()` is called. Requests are done in that order, and many can be under way at once:
 //!
 //! ```
 //! # mod server { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client/server.rs")); }
@@ -42,15 +42,15 @@
 //! | `exists`, `getData`, `getChildren`, with a watcher | [`Client::exists`] and so on, [`Read::watch`] |
 //! | `setData`, `setACL`, `getACL`, `sync`, `getEphemerals`, `getAllChildrenNumber`, `whoAmI` | methods of the same names |
 //! | `multi`, `inTransaction` | [`Client::multi`], [`Client::multi_read`] |
-//! | `addWatch`, `CuratorCache`'s ground | [`Client::add_watch`], [`WatchStream`] |
+//! | `addWatch`, `PersistentWatcher` | [`Client::add_watch`], [`WatchStream`] |
 //! | `ConnectionStateListener` | [`Client::states`], [`Client::state`] |
 //! | `usingNamespace` | [`Client::using_namespace`] |
 //! | `RetryPolicy` | [`RetryPolicy`] |
 //!
 //! # Sessions
-//! A client has one session at a time and, unless told otherwise, makes a new one when it is lost. An operation
-//! belongs to the session in which it was asked for, and fails if that ends before it was sent. A [`Session`] is a
-//! handle that is bound to one session: whatever is asked through it later is done there or not at all.
+//! A client has one session at a time. By default it opens a new one when the session is lost. An operation belongs to
+//! the session in which it was handed over, and fails if that session ends before the request is sent. A [`Session`] is
+//! a handle that is bound to one session: its operations are done in that session or not at all.
 //!
 //! ```
 //! # mod server { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client/server.rs")); }
@@ -61,32 +61,33 @@
 //! # client.create("/election", b"").await?;
 //! let session = client.session().await?;
 //! let mine = session.create("/election/n-", b"").ephemeral_sequential().protected().await?;
-//! let token = mine.stat.czxid; // only grows: a fencing token
+//! let token = mine.stat.czxid; // grows from holder to holder: a fencing token
 //! tokio::select! {
-//!     () = session.suspended() => println!("act as if it were lost"),
+//!     () = session.suspended() => println!("stop: the session may be lost"),
 //!     done = session.multi().check(&mine.path, -1).set_data("/state", b"x").commit() => { done?; }
 //! }
 //! # Ok(()) }
 //! ```
 //!
-//! `LOST` is told by this client's own monotonic clock before a server can have expired the session, given that
-//! the clocks run equally fast and that the servers' tick is no longer than [`ClientBuilder::tick_time`]. It is the
-//! leader that expires sessions, and it learns half a tick later what a follower has answered, or never, if the
-//! follower dies; so not the last answer counts, but one that the leader must have heard of.
+//! The client reports [`ConnectionState::Lost`] by its own monotonic clock, before a server can have expired the
+//! session. This needs clocks that run equally fast, and servers whose tick is no longer than
+//! [`ClientBuilder::tick_time`]. The leader expires sessions. It learns half a tick later what a follower has answered,
+//! or never, if the follower dies. So the client does not count from the last answer, but from one that the leader must
+//! have heard of.
 //!
 //! # Connection loss
-//! If the connection is lost between request and reply, the operation may have been done or not. Reads are tried
-//! again by themselves, as the [`RetryPolicy`] says; so are writes that say `idempotent`, `protected` or
-//! `guaranteed`. Any other write gives [`Error::ConnectionLoss`]. If a write that is tried again cannot be brought to an
-//! end after that, it gives [`Error::Undecided`]; [`Error::is_outcome_unknown`] is true of both.
+//! If the connection is lost between request and reply, the operation may have been done or not. The client repeats
+//! reads, and writes with `idempotent`, `protected` or `guaranteed`, by its [`RetryPolicy`]. Any other write returns
+//! [`Error::ConnectionLoss`]. If a repeated write ends with another error, it returns [`Error::Undecided`], because an
+//! earlier try may have been done. [`Error::is_outcome_unknown`] is true for both errors.
 //!
 //! # Dropping
-//! Dropping a future does not take back what was sent. A protected create or a guaranteed delete that is dropped is
-//! brought to an end in the background: the znode is deleted. Dropping a [`Watch`] or [`WatchStream`] removes it at
-//! the server. Dropping the last [`Client`] closes the session.
+//! Dropping a future does not take back a request that was sent. If a protected create or a guaranteed delete is
+//! dropped, the znode is deleted in the background. Dropping a [`Watch`] or [`WatchStream`] removes it at the server.
+//! Dropping the last [`Client`] closes the session.
 //!
 //! # Time
-//! All waiting is done with `tokio::time`, so tests can pause it.
+//! All waits use `tokio::time`, so tests can pause the clock.
 #![deny(missing_docs)]
 
 mod background;

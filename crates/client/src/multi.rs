@@ -1,4 +1,4 @@
-//! Several operations as one.
+//! Multi and multiRead: several operations in one request.
 
 use crate::{
     client::{Client, checked},
@@ -20,7 +20,7 @@ use ostler_proto::{
 };
 use std::future::IntoFuture;
 
-/// Operations that are done all together or not at all: add them, then [`commit`](Multi::commit).
+/// Operations that are done all together or not at all: add them, then call [`commit`](Multi::commit).
 ///
 /// ```
 /// # mod server { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client/server.rs")); }
@@ -54,15 +54,15 @@ enum What {
     Check { version: i32 },
 }
 
-/// What an operation of a multi has done.
+/// The result of an operation of a multi.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OpResult {
     /// A create.
     Created {
-        /// The path, with what the server has added to the name.
+        /// The path of the created znode, with the digits of a sequential one.
         path: String,
-        /// Its Stat; `None` from servers before 3.8.2.
+        /// The znode's Stat; `None` from servers before 3.8.2.
         stat: Option<Stat>,
     },
     /// A delete.
@@ -74,7 +74,7 @@ pub enum OpResult {
 }
 
 impl OpResult {
-    /// The path that a create has made.
+    /// The path of the created znode, if this is a create.
     pub fn path(&self) -> Option<&str> {
         match self {
             OpResult::Created { path, .. } => Some(path),
@@ -82,7 +82,7 @@ impl OpResult {
         }
     }
 
-    /// The Stat after it, where there is one.
+    /// The Stat after a create or a setData.
     pub fn stat(&self) -> Option<&Stat> {
         match self {
             OpResult::Created { stat, .. } => stat.as_ref(),
@@ -98,22 +98,22 @@ impl Multi<'_> {
         self
     }
 
-    /// The znode is there and has this version, -1 for any.
+    /// Checks that the znode exists and has this version; -1 for any.
     pub fn check(self, path: &str, version: i32) -> Self {
         self.add(path, What::Check { version })
     }
 
-    /// Creates a persistent znode that everybody may use.
+    /// Creates a persistent znode with an ACL that allows everything to everybody.
     pub fn create(self, path: &str, data: impl AsRef<[u8]>) -> Self {
         self.create_with(path, data, CreateMode::Persistent, vec![Acl::world(Perms::ALL)])
     }
 
-    /// Creates a znode that everybody may use.
+    /// Creates a znode with an ACL that allows everything to everybody.
     pub fn create_mode(self, path: &str, data: impl AsRef<[u8]>, mode: CreateMode) -> Self {
         self.create_with(path, data, mode, vec![Acl::world(Perms::ALL)])
     }
 
-    /// Creates a znode.
+    /// Creates a znode with this ACL.
     pub fn create_with(self, path: &str, data: impl AsRef<[u8]>, mode: CreateMode, acl: Vec<Acl>) -> Self {
         let data = Bytes::copy_from_slice(data.as_ref());
         self.add(path, What::Create { data, mode, acl })
@@ -135,21 +135,21 @@ impl Multi<'_> {
         self.add(path, What::SetData { data, version })
     }
 
-    /// How many operations there are.
+    /// The number of operations.
     pub fn len(&self) -> usize {
         self.ops.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no operations.
     pub fn is_empty(&self) -> bool {
         self.ops.is_empty()
     }
 
-    /// Does all of them, in order, in one transaction; gives a result for each.
+    /// Does the operations in order, in one transaction. Returns a result for each.
     ///
     /// # Errors
-    /// [`Error::Multi`] with the first operation that fails: then none was done. [`Error::ConnectionLoss`]: all
-    /// or none were done.
+    /// [`Error::Multi`] with the first operation that fails: none was done. [`Error::ConnectionLoss`]: all or none were
+    /// done.
     pub fn commit(self) -> Operation<Vec<OpResult>> {
         if let Some(error) = self.ops.iter().find_map(|op| op.check().err()) {
             return Operation::refused(error);
@@ -162,7 +162,7 @@ impl Multi<'_> {
     }
 }
 
-/// A multi with everything that it needs to be asked for another way.
+/// A multi with everything that is needed to send it again for an older server.
 struct Plan {
     client: Client,
     topic: Topic,
@@ -170,7 +170,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// With `plainly`, in operations that every server knows.
+    /// Sends the multi. With `plainly` it has only operations that every server knows.
     fn ask(&self, plainly: bool) -> Call {
         let ops = self.ops.iter().map(|op| op.request(&self.client.chroot, plainly));
         self.client.call(&Request::Multi(ops.collect()))
@@ -187,7 +187,7 @@ impl Plan {
             return done;
         }
         match done {
-            // A server that does not know create2 cannot read a multi that has one, and so does nothing of it.
+            // A server that does not know create2 cannot read a multi with one, and does none of its operations.
             Err(error) if is_unreadable(&error) && shared.create2() != Create2::Known => {
                 let done = self.done(self.ask(true)).await;
                 if !done.as_ref().is_err_and(is_unreadable) {
@@ -204,7 +204,7 @@ impl Plan {
     }
 }
 
-/// The server could not read the request.
+/// Whether the error says that the server could not read the request.
 fn is_unreadable(error: &Error) -> bool {
     matches!(error, Error::Server { code: ErrorCode::MarshallingError, .. })
 }
@@ -268,7 +268,7 @@ fn results(reply: Reply, ops: &[PlannedOp], chroot: &Chroot) -> std::result::Res
             OpOutcome::Delete => OpResult::Deleted,
             OpOutcome::SetData(stat) => OpResult::DataSet(stat),
             OpOutcome::Check => OpResult::Checked,
-            // Taken back because of a later one, which says why.
+            // Undone because of a later operation, which has the reason.
             OpOutcome::Error(0) => continue,
             OpOutcome::Error(code) => return Err(failed(code, index, ops)),
             OpOutcome::GetData(..) | OpOutcome::GetChildren(_) => continue,
@@ -285,7 +285,7 @@ fn failed(code: i32, index: usize, ops: &[PlannedOp]) -> Trouble {
     }
 }
 
-/// Several reads in one request: add them, then [`read`](MultiRead::read).
+/// Several reads in one request: add them, then call [`read`](MultiRead::read).
 #[derive(Debug, Clone)]
 #[must_use = "nothing is read until read"]
 pub struct MultiRead<'a> {
@@ -293,7 +293,7 @@ pub struct MultiRead<'a> {
     ops: Vec<(Op, String)>,
 }
 
-/// What a read of a multiRead has found.
+/// The result of a read of a multiRead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReadResult {
@@ -316,11 +316,11 @@ impl MultiRead<'_> {
         self
     }
 
-    /// Does all of them; gives for each what it has found or its own error. Where the server knows no multiRead,
-    /// they are done one by one.
+    /// Does the reads. Returns for each its result or its own error. At a server that knows no multiRead they are sent
+    /// one by one.
     ///
     /// # Errors
-    /// What concerns all of them: [`Error::ConnectionLoss`] and the like.
+    /// Errors of the whole request: [`Error::ConnectionLoss`] and the like.
     pub fn read(self) -> Operation<Vec<Result<ReadResult>>> {
         if let Some(error) = self.ops.iter().find_map(|(_, path)| checked(path).err()) {
             return Operation::refused(error);
@@ -391,7 +391,7 @@ impl Client {
         Multi { client: self, ops: Vec::new() }
     }
 
-    /// Begins several reads that go to the server as one.
+    /// Begins several reads that are sent as one request.
     pub fn multi_read(&self) -> MultiRead<'_> {
         MultiRead { client: self, ops: Vec::new() }
     }

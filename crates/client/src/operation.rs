@@ -1,4 +1,4 @@
-//! An operation under way, and trying it again.
+//! An operation under way, and its further tries.
 
 use crate::{
     client::Client,
@@ -23,17 +23,17 @@ use tracing::{Instrument, Span};
 
 /// An operation that was handed to the client: a future of its result.
 ///
-/// Its place among the client's operations was fixed when it was made, so many can be under way at once and are
-/// done in the order in which they were made. Dropping it does not take back what was sent.
+/// The order of a client's operations is the order in which they were handed over, and many can be under way at once.
+/// Dropping the future does not take back a request that was sent.
 #[must_use = "an operation is a future; without an await its result is not known"]
 pub struct Operation<T> {
     inner: Inner<T>,
 }
 
 enum Inner<T> {
-    /// One request, and nothing allocated beside it. The usual case.
+    /// One request, without an allocation. The usual case.
     Direct(Direct<T>),
-    /// Whatever takes more than that.
+    /// Any other operation.
     Boxed(Boxed<T>),
 }
 
@@ -42,7 +42,7 @@ type Boxed<T> = Pin<Box<dyn Future<Output = Result<T>> + Send>>;
 /// How a reply is read.
 pub(crate) type Decode<T> = fn(Reply, &Chroot) -> std::result::Result<T, Trouble>;
 
-/// How a request is asked for again, given the path as the caller named it.
+/// Makes a read's request from its path. The flag asks for a watch.
 pub(crate) type Again = for<'x> fn(Cow<'x, str>, bool) -> Request<'x>;
 
 /// One request under way.
@@ -51,7 +51,7 @@ pub(crate) struct Direct<T> {
     pub(crate) client: Client,
     pub(crate) topic: Topic,
     pub(crate) decode: Decode<T>,
-    /// For requests that do no harm if they are done twice.
+    /// Makes the request again, for requests that do no harm if they are done twice.
     pub(crate) again: Option<Again>,
     pub(crate) span: Span,
 }
@@ -99,7 +99,7 @@ impl<T: Send + 'static> Future for Operation<T> {
     }
 }
 
-/// The further tries of a request whose first met with `error`.
+/// The further tries of a request whose first try has failed with `error`.
 async fn try_again<T: Send>(
     client: Client,
     topic: Topic,
@@ -141,11 +141,11 @@ impl<T> fmt::Debug for Operation<T> {
 /// A request that was handed over.
 pub(crate) type Call = oneshot::Receiver<Outcome>;
 
-/// What an operation is about, kept for errors, spans and further tries.
+/// The name, path and session of an operation, for errors, spans and further tries.
 #[derive(Debug, Clone)]
 pub(crate) struct Topic {
     pub(crate) operation: &'static str,
-    /// As the caller named it.
+    /// The path, as the caller gave it.
     pub(crate) path: Box<str>,
     pub(crate) session: Option<SessionId>,
 }
@@ -155,13 +155,13 @@ impl Topic {
         About { operation: self.operation, path: &self.path, session: self.session }
     }
 
-    /// Of the operation, from its request to its result.
+    /// The span of the operation, from its request to its result.
     pub(crate) fn span(&self) -> Span {
         tracing::debug_span!(target: "ostler_client", "operation", name = self.operation, path = &*self.path)
     }
 }
 
-/// Why a reply is not a result.
+/// Why a reply gives no result.
 pub(crate) enum Trouble {
     Code(i32),
     Jute(JuteError),
@@ -190,7 +190,7 @@ impl Reply {
     }
 }
 
-/// Waits for a call, and makes a result of its reply.
+/// Waits for the reply to a request, and decodes it.
 pub(crate) async fn finish<T>(
     call: Call,
     topic: &Topic,
@@ -205,7 +205,7 @@ fn result_of<T>(
     decode: impl FnOnce(Reply) -> std::result::Result<T, Trouble>,
 ) -> Result<T> {
     let about = topic.about();
-    // Nobody answers any more when the client's task is gone.
+    // The sender is gone if the client's task has ended.
     let reply = reply.unwrap_or(Err(Failure::Closed)).map_err(|failure| about.failure(failure))?;
     decode(reply).map_err(|trouble| match trouble {
         Trouble::Code(code) => about.code(code),
@@ -214,7 +214,7 @@ fn result_of<T>(
     })
 }
 
-/// Tries until it is done, refused for good, or the policy gives up. `first` is under way already.
+/// Repeats an operation until it is done or refused, or the policy gives up. `first` is under way already.
 pub(crate) async fn retried<T, F>(
     policy: RetryPolicy,
     first: F,

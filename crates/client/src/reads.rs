@@ -1,4 +1,4 @@
-//! Operations that change nothing.
+//! Operations that read: getData, exists, getChildren, getACL, sync and the like.
 
 use crate::{
     client::{Client, checked},
@@ -21,7 +21,7 @@ use std::{fmt, future::IntoFuture};
 
 type Decoded<T> = std::result::Result<T, Trouble>;
 
-/// How a read is asked for and its reply is read.
+/// One kind of read: how to make its request and decode its reply.
 pub(crate) struct Kind<T> {
     pub(crate) operation: &'static str,
     pub(crate) request: Again,
@@ -36,8 +36,8 @@ impl<T> Clone for Kind<T> {
 
 impl<T> Copy for Kind<T> {}
 
-/// A read of one znode: await it, or ask for a [`watch`](Read::watch) as well.
-#[must_use = "nothing is asked until it is awaited"]
+/// A read of one znode: await it, or call [`watch`](Read::watch) to set a watch as well.
+#[must_use = "no request is sent until it is awaited"]
 pub struct Read<'a, T> {
     client: &'a Client,
     path: &'a str,
@@ -51,13 +51,13 @@ impl<T> fmt::Debug for Read<'_, T> {
 }
 
 impl<T: Send + 'static> Read<'_, T> {
-    /// Hands it to the client now; [`IntoFuture`] does the same.
+    /// Hands the read to the client now; [`IntoFuture`] does the same.
     pub fn send(self) -> Operation<T> {
         self.client.read(self.path, self.kind)
     }
 
-    /// Reads, and watches for the next change of what was read: no change comes between the two. After an
-    /// `exists` of a znode that is not there, the watch is for its creation.
+    /// Reads, and sets a watch for the next change of what was read. No change between the two is missed. If `exists`
+    /// finds no znode, the watch is for its creation.
     pub fn watch(self) -> Operation<(T, Watch)> {
         self.client.read_and_watch(self.path, self.kind)
     }
@@ -126,7 +126,7 @@ const GET_EPHEMERALS: Kind<Vec<String>> = Kind {
     request: |prefix, _| Request::GetEphemerals { prefix: Some(prefix) },
     decode: |reply, chroot| {
         let paths = read_strings(&mut Reader::new(&reply.ok()?.body))?;
-        // The root's own name as a prefix is that of its siblings, too.
+        // A prefix that is the root's own path also matches its siblings.
         let ours = paths.into_iter().filter(|path| chroot.contains(path));
         Ok(ours.map(|path| crate::shared::relative(chroot, path)).collect())
     },
@@ -144,7 +144,7 @@ const WHO_AM_I: Kind<Vec<(String, String)>> = Kind {
     decode: |reply, _| Ok(read_identities(&mut Reader::new(&reply.ok()?.body))?),
 };
 
-/// A body of data and Stat. The data does not keep more than itself in memory.
+/// Reads a body of data and Stat. The data shares the body's memory.
 pub(crate) fn data(body: &Bytes) -> Decoded<(Bytes, Stat)> {
     let mut r = Reader::new(body);
     let data = r.buffer()?.unwrap_or_default();
@@ -153,7 +153,7 @@ pub(crate) fn data(body: &Bytes) -> Decoded<(Bytes, Stat)> {
 }
 
 impl Client {
-    /// A znode's data and Stat. A znode without data reads as one with empty data.
+    /// Reads a znode's data and Stat. A znode without data reads as one with empty data.
     ///
     /// ```
     /// # mod server { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client/server.rs")); }
@@ -174,7 +174,7 @@ impl Client {
         Read { client: self, path, kind: GET_DATA }
     }
 
-    /// A znode's Stat, `None` if it is not there.
+    /// Reads a znode's Stat; `None` if the znode does not exist. Curator's `checkExists`.
     ///
     /// # Errors
     /// `NoAuth` without READ, from servers since 3.8.4 and 3.9.2.
@@ -182,7 +182,7 @@ impl Client {
         Read { client: self, path, kind: EXISTS }
     }
 
-    /// The names of a znode's children, in no order.
+    /// Reads the names of a znode's children, in no order.
     ///
     /// # Errors
     /// `NoNode`; `NoAuth` without READ.
@@ -190,7 +190,7 @@ impl Client {
         Read { client: self, path, kind: GET_CHILDREN }
     }
 
-    /// The names of a znode's children, in no order, and its Stat: `getChildren2`.
+    /// Reads the names of a znode's children, in no order, and its Stat: `getChildren2`.
     ///
     /// # Errors
     /// `NoNode`; `NoAuth` without READ.
@@ -198,7 +198,7 @@ impl Client {
         Read { client: self, path, kind: GET_CHILDREN2 }
     }
 
-    /// A znode's access control list and Stat. Without ADMIN, digests are masked.
+    /// Reads a znode's ACL and Stat. Digests are masked for a client without ADMIN.
     ///
     /// # Errors
     /// `NoNode`; `NoAuth` without READ and ADMIN.
@@ -206,7 +206,7 @@ impl Client {
         self.read(path, GET_ACL)
     }
 
-    /// How many znodes are below one, at any depth.
+    /// Reads the number of znodes below one, at any depth.
     ///
     /// # Errors
     /// `NoNode`; `NoAuth` without READ.
@@ -214,31 +214,31 @@ impl Client {
         self.read(path, GET_ALL_CHILDREN_NUMBER)
     }
 
-    /// The ephemeral znodes of this session whose paths begin with `prefix`, letter by letter.
+    /// Reads the paths of this session's ephemeral znodes that begin with the text `prefix`.
     pub fn get_ephemerals(&self, prefix: &str) -> Operation<Vec<String>> {
         self.read(prefix, GET_EPHEMERALS)
     }
 
-    /// Brings the server that this client is connected to up to date: what is read after it is no older than the
-    /// moment of this call. The path plays no part, and need not exist.
+    /// Brings the server that this client is connected to up to date: later reads are no older than the moment of this
+    /// call. The path has no effect, and need not exist.
     pub fn sync(&self, path: &str) -> Operation<()> {
         self.read(path, SYNC)
     }
 
-    /// The identities that the server knows this connection by: scheme and user of each.
+    /// Reads the identities that the server has for this connection: scheme and user of each.
     pub fn who_am_i(&self) -> Operation<Vec<(String, String)>> {
         self.read("/", WHO_AM_I)
     }
 
-    /// The ensemble's configuration, as text, and the Stat of the znode that holds it.
+    /// Reads the ensemble's configuration, as text, and the Stat of its znode.
     ///
     /// # Errors
-    /// `NoAuth`, where its ACL is restricted.
+    /// `NoAuth` without READ on that znode.
     pub fn get_config(&self) -> Operation<(Bytes, Stat)> {
         self.unrooted().read(path::CONFIG, GET_DATA)
     }
 
-    /// This handle with the real root.
+    /// This handle with the servers' root.
     pub(crate) fn unrooted(&self) -> Client {
         Client { chroot: Chroot::none(), ..self.clone() }
     }

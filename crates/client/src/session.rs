@@ -42,10 +42,11 @@ impl Session {
         self.client.session_id() == Some(self.id)
     }
 
-    /// Something is held by the session, by a znode of its own: returns as soon as it is certain that the session lives.
-    /// From then on until all of its holds are dropped it is taken for lost in time, whatever its server believes:
-    /// only what takes a quorum counts as a sign of life. For that the client asks for a transaction that only checks,
-    /// where nothing else is written. See [`ClientBuilder::prove_holding`](crate::ClientBuilder::prove_holding).
+    /// Something is held by the session, by a znode of its own: returns as soon as it is certain that the session
+    /// lives. From then on until all of its holds are dropped it is taken for lost in time, whatever its server
+    /// believes: only what takes a quorum counts as a sign of life. For that the client asks for a transaction that
+    /// only checks, where nothing else is written. See
+    /// [`ClientBuilder::prove_holding`](crate::ClientBuilder::prove_holding).
     ///
     /// # Errors
     /// The session is over, or the client's others.

@@ -1,4 +1,4 @@
-//! Operations that change a znode.
+//! Operations that write: setData, setACL and reconfig.
 
 use crate::{
     client::{Client, checked},
@@ -18,10 +18,10 @@ use ostler_proto::{
 };
 use std::future::IntoFuture;
 
-/// Any version.
+/// The version that matches any version.
 pub(crate) const ANY: i32 = -1;
 
-/// A setData: say how, then await it.
+/// A setData: set its options, then await it.
 #[derive(Debug)]
 #[must_use = "nothing is set until it is awaited"]
 pub struct SetData<'a> {
@@ -33,20 +33,20 @@ pub struct SetData<'a> {
 }
 
 impl SetData<'_> {
-    /// Only if the znode has this version; any unless said.
+    /// Sets the data only if the znode has this version; any version by default.
     pub fn version(mut self, version: i32) -> Self {
         self.version = version;
         self
     }
 
-    /// Tries again after connection loss; if the version has then moved on by one and the data is this, it was
-    /// this.
+    /// Tries again after connection loss. If the znode then has this data and the next version, the first try counts as
+    /// done.
     pub fn idempotent(mut self) -> Self {
         self.idempotent = true;
         self
     }
 
-    /// Hands it to the client now; [`IntoFuture`] does the same.
+    /// Hands the operation to the client now; [`IntoFuture`] does the same.
     pub fn send(self) -> Operation<Stat> {
         if let Err(error) = checked(self.path) {
             return Operation::refused(error);
@@ -107,7 +107,7 @@ async fn set_until_known(
                 let (found, stat) = client.get_data(&topic.path).await.map_err(|error| tries.ended(error))?;
                 return match (stat.version == version.wrapping_add(1), found == *data) {
                     (true, true) => Ok(stat),
-                    // The first write after that version was another.
+                    // Another client's write came first.
                     (true, false) => Err(error),
                     (false, _) => Err(tries.ended(error)),
                 };
@@ -119,7 +119,7 @@ async fn set_until_known(
     }
 }
 
-/// A setACL: say how, then await it.
+/// A setACL: set its options, then await it.
 #[derive(Debug)]
 #[must_use = "nothing is set until it is awaited"]
 pub struct SetAcl<'a> {
@@ -130,13 +130,13 @@ pub struct SetAcl<'a> {
 }
 
 impl SetAcl<'_> {
-    /// Only if the ACL has this version (`aversion` of the Stat); any unless said.
+    /// Sets the ACL only if it has this version (`aversion` of the Stat); any version by default.
     pub fn version(mut self, version: i32) -> Self {
         self.version = version;
         self
     }
 
-    /// Hands it to the client now; [`IntoFuture`] does the same.
+    /// Hands the operation to the client now; [`IntoFuture`] does the same.
     pub fn send(self) -> Operation<Stat> {
         if let Err(error) = checked(self.path) {
             return Operation::refused(error);
@@ -163,7 +163,7 @@ impl IntoFuture for SetAcl<'_> {
     }
 }
 
-/// A change of the ensemble: say which, then await it.
+/// A change of the ensemble: set its options, then await it.
 #[derive(Debug)]
 #[must_use = "nothing is changed until it is awaited"]
 pub struct Reconfig<'a> {
@@ -172,32 +172,32 @@ pub struct Reconfig<'a> {
 }
 
 impl<'a> Reconfig<'a> {
-    /// Servers to add or change: `server.N=host:port:port;port`, joined by commas.
+    /// The servers to add or change: `server.N=host:port:port;port`, separated by commas.
     pub fn joining(mut self, servers: &'a str) -> Self {
         self.change.joining = Some(servers.into());
         self
     }
 
-    /// Numbers of servers to remove, joined by commas.
+    /// The ids of the servers to remove, separated by commas.
     pub fn leaving(mut self, servers: &'a str) -> Self {
         self.change.leaving = Some(servers.into());
         self
     }
 
-    /// All servers, in place of both.
+    /// The whole new list of servers, instead of [`joining`](Reconfig::joining) and [`leaving`](Reconfig::leaving).
     pub fn members(mut self, servers: &'a str) -> Self {
         self.change.members = Some(servers.into());
         self
     }
 
-    /// Only if the configuration has this version (`version=` in it, a hexadecimal number there); any unless
-    /// said.
+    /// Changes the ensemble only if its configuration has this version (`version=` in the text, where it is
+    /// hexadecimal); any version by default.
     pub fn from_config(mut self, version: i64) -> Self {
         self.change.current_config = version;
         self
     }
 
-    /// Hands it to the client now; [`IntoFuture`] does the same.
+    /// Hands the operation to the client now; [`IntoFuture`] does the same.
     pub fn send(self) -> Operation<(Bytes, Stat)> {
         let call = self.client.call(&Request::Reconfig(self.change));
         let topic = self.client.topic("reconfig", ostler_proto::path::CONFIG);
@@ -218,25 +218,25 @@ impl IntoFuture for Reconfig<'_> {
 }
 
 impl Client {
-    /// Sets a znode's data; gives the Stat after that.
+    /// Sets a znode's data; returns the new Stat.
     ///
     /// # Errors
-    /// `NoNode`; `BadVersion`; `NoAuth` without WRITE; [`Error::ConnectionLoss`](crate::Error::ConnectionLoss), after
-    /// which it may be set or not, unless it is [`idempotent`](SetData::idempotent).
+    /// `NoNode`; `BadVersion`; `NoAuth` without WRITE. [`Error::ConnectionLoss`](crate::Error::ConnectionLoss), unless
+    /// it is [`idempotent`](SetData::idempotent): the data may be set or not.
     pub fn set_data<'a>(&'a self, path: &'a str, data: &'a (impl AsRef<[u8]> + ?Sized)) -> SetData<'a> {
         SetData { client: self, path, data: data.as_ref(), version: ANY, idempotent: false }
     }
 
-    /// Sets a znode's access control list; gives the Stat after that.
+    /// Sets a znode's ACL; returns the new Stat.
     ///
     /// # Errors
-    /// `NoNode`; `BadVersion`; `InvalidAcl`; `NoAuth` without ADMIN;
-    /// [`Error::ConnectionLoss`](crate::Error::ConnectionLoss), after which it may be set or not.
+    /// `NoNode`; `BadVersion`; `InvalidAcl`; `NoAuth` without ADMIN.
+    /// [`Error::ConnectionLoss`](crate::Error::ConnectionLoss): the ACL may be set or not.
     pub fn set_acl<'a>(&'a self, path: &'a str, acl: &'a [Acl]) -> SetAcl<'a> {
         SetAcl { client: self, path, acl, version: ANY }
     }
 
-    /// Changes the ensemble; gives the configuration after that, and the Stat of the znode that holds it.
+    /// Changes the ensemble; returns the new configuration and the Stat of its znode.
     ///
     /// # Errors
     /// `ReconfigDisabled`; `NewConfigNoQuorum`; `ReconfigInProgress`; `BadVersion`; `BadArguments`; `NoAuth`.

@@ -1,4 +1,4 @@
-//! A client's session with a server that says anything: its frames, and how they meet requests, watches and time.
+//! Fuzzes a client's session: arbitrary frames from the server, mixed with requests, watches and the passage of time.
 
 mod ledger;
 
@@ -21,13 +21,13 @@ const ONE_SESSION: u8 = 2;
 const READ_ONLY: u8 = 4;
 const IDENTITY: u8 = 8;
 const PATHS: [&str; 5] = ["/a", "/a/b", "/", "", "a"];
-/// Longer scripts say nothing new.
+/// Longer scripts find nothing new.
 const STEPS_MAX: usize = 400;
-/// Nothing else is to come after the end of the connection.
+/// After the end of the connection a closed session must end within this many deadlines.
 const DEADLINES_MAX: usize = 10;
 
-/// The first byte says what the client is told at its start, and the rest is a script of what the application, the
-/// server and the clock do. What must be so after every step is in `Ledger`.
+/// The first byte sets the client's configuration. The rest is a script of what the application, the server and the
+/// clock do. `Ledger` checks the session after every step.
 pub fn check(bytes: &[u8]) {
     let mut script = Script::new(bytes);
     let mut client = Client::new(script.byte());
@@ -136,7 +136,7 @@ impl Client {
         self.step(Input::Deadline);
     }
 
-    /// A handshake as a server answers it.
+    /// A server's answer to the handshake.
     fn granted(&mut self, attempt: AttemptId, script: &mut Script<'_>) {
         let timeout_ms = i32::from(script.short()) - 1;
         let session = SessionId(i64::from(script.byte() & 1) + 1);
@@ -175,20 +175,20 @@ impl Client {
         self.ledger.step(&mut self.session, self.now, input);
     }
 
-    /// The application closes and the connection breaks: everything that was asked has one answer.
+    /// The application closes the session and the connection breaks. Then every request must have had one answer.
     fn end(&mut self) {
         let id = self.next_id();
         self.step(Input::Close(id));
-        // A server may have granted a month, and say nothing.
+        // Without this the session could wait for its whole timeout, which may be a month.
         self.step(Input::Disconnected(self.ledger.attempt()));
         for _ in 0..DEADLINES_MAX {
             let Some(next) = self.session.next_deadline() else {
-                return self.ledger.is_settled(&self.session);
+                return self.ledger.assert_settled(&self.session);
             };
             self.now = self.now.max(next);
             self.step(Input::Deadline);
         }
-        panic!("a session that is closed does not end: {:?}", self.session);
+        panic!("a closed session does not end: {:?}", self.session);
     }
 }
 

@@ -1,4 +1,4 @@
-//! zoo.cfg, the flags of a JVM that stand beside it, the file of an ensemble that can be changed, and `myid`.
+//! Fuzzes the reading of zoo.cfg, the JVM flags in the environment, the dynamic configuration file, and `myid`.
 
 use ostler_proto::membership::Membership;
 use ostler_server::config::{self, JVM_FLAG_VARIABLES};
@@ -14,8 +14,8 @@ thread_local! {
     static FOLDER: OnceCell<TempDir> = const { OnceCell::new() };
 }
 
-/// The file up to the first zero byte, flags after it, then `zoo.cfg.dynamic` and `myid` beside it; `@` stands for
-/// their folder. A refusal names the file; nothing else may happen.
+/// The input is split at zero bytes into zoo.cfg, JVM flags, `zoo.cfg.dynamic` and `myid`. `@` stands for their folder.
+/// A configuration is either read or refused with an error that names the file.
 pub fn check(bytes: &[u8]) {
     let mut parts = bytes.splitn(4, |byte| *byte == 0);
     let text = parts.next().unwrap_or_default();
@@ -31,7 +31,7 @@ pub fn check(bytes: &[u8]) {
     let put = |file: &str, text: &[u8]| {
         fs::write(folder.join(file), text).expect("the temporary folder takes a small file");
     };
-    // Nothing else names their folder.
+    // These two are found only through `@`.
     if text.contains(&b'@') {
         put("zoo.cfg.dynamic", dynamic);
         put("myid", my_id);
@@ -51,7 +51,7 @@ pub fn check(bytes: &[u8]) {
         }
         Err(error) => {
             let said = error.to_string();
-            // It may have named a file elsewhere.
+            // The error may name a file elsewhere.
             let names_file = text.windows(17).any(|name| name == b"dynamicConfigFile");
             assert!(said.contains(&here) || said.contains(JVM_FLAG_VARIABLES[1]) || names_file, "{said}");
         }
@@ -65,12 +65,12 @@ fn path() -> PathBuf {
     })
 }
 
-/// Host names are looked up as the file is read. No test asks a name server, so only plain addresses pass.
+/// Whether reading the file could look up host names. The check must not use the network, so only plain addresses pass.
 fn may_ask_the_network(text: &[u8]) -> bool {
     let text = String::from_utf8_lossy(text);
     let names_host = |line: &str| line.contains("ddress") || line.contains("erver.") || line.contains("peer");
     if !text.lines().any(names_host) {
-        // An escape can spell a key so that it is not seen here.
+        // A key can be spelled with escapes that are not decoded here.
         return text.contains("\\u") || text.contains("\\\n");
     }
     let plain = |part: &str| part.is_empty() || part.parse::<IpAddr>().is_ok() || part.parse::<u16>().is_ok();

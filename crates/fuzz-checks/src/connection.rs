@@ -1,7 +1,7 @@
-//! Whole connections: bytes become frames, frames become steps of a server whose disk is simulated.
+//! Fuzzes whole connections: bytes become frames, and frames become steps of a server with a simulated disk.
 //!
-//! The input is a script of what clients, disk and clock do. After every step the server's invariants must
-//! hold; at the end the log that it wrote must give the tree that it has.
+//! The input is a script of what clients, disk and clock do. The server's invariants must hold after every step. At the
+//! end its log must give the same tree again.
 
 mod client;
 mod crafted;
@@ -58,7 +58,7 @@ struct World {
     effects: Vec<Effect>,
     clients: [Option<Client>; CLIENTS],
     next_conn: u64,
-    /// Asked of the disk and not done.
+    /// Operations that the disk has not done yet.
     pending: VecDeque<(PersistSeq, Option<Record>)>,
     log: Vec<Record>,
     last_seq: PersistSeq,
@@ -102,14 +102,14 @@ impl World {
         }
     }
 
-    /// Any bytes, in pieces of any size.
+    /// Receives arbitrary bytes, in pieces of any size.
     fn receive_raw(&mut self, who: usize, script: &mut Script<'_>) {
         let size = usize::from(script.byte());
         let bytes = script.take(size).to_vec();
         self.receive(who, &bytes);
     }
 
-    /// Any bytes, but with the length of a frame in front.
+    /// Receives a frame with an arbitrary payload.
     fn receive_framed(&mut self, who: usize, script: &mut Script<'_>) {
         let size = usize::from(script.byte());
         let payload = script.take(size);
@@ -132,7 +132,7 @@ impl World {
         self.receive(who, &crafted::handshake(timeout_ms, None));
     }
 
-    /// A client takes up the session that another one has, or had.
+    /// A client takes over the session that another client has or had.
     fn come_back(&mut self, who: usize, script: &mut Script<'_>) {
         let other = usize::from(script.byte()) % CLIENTS;
         let session = self.clients[other].as_ref().and_then(|client| client.session);
@@ -140,7 +140,7 @@ impl World {
         self.receive(who, &crafted::handshake(8000, session));
     }
 
-    /// What a connection's task does with what it has read.
+    /// Does with bytes what a connection's task does.
     fn receive(&mut self, who: usize, bytes: &[u8]) {
         self.connect(who);
         let Some(client) = &mut self.clients[who] else { return };
@@ -166,7 +166,7 @@ impl World {
         }
     }
 
-    /// False if this is no frame that a connection survives.
+    /// Handles a frame's payload. False if the server must close the connection because of it.
     fn receive_payload(&mut self, who: usize, payload: &[u8]) -> bool {
         let Some(client) = &mut self.clients[who] else { return false };
         let conn = client.conn;
@@ -198,7 +198,7 @@ impl World {
         }
     }
 
-    /// Whoever runs the server ends the client's session, or its connection.
+    /// An operator ends the client's session or its connection.
     fn meddle(&mut self, who: usize, session: bool) {
         let Some(client) = &self.clients[who] else { return };
         let conn = client.conn;
@@ -209,7 +209,7 @@ impl World {
         }
     }
 
-    /// The disk gets so many things done.
+    /// The disk does the given number of operations.
     fn persist(&mut self, count: usize) {
         let count = count.min(self.pending.len());
         let mut reached = None;
@@ -257,7 +257,7 @@ impl World {
                 let mut seen = conns.clone();
                 seen.sort_unstable();
                 seen.dedup();
-                assert_eq!(seen.len(), conns.len(), "somebody is told twice of {path}");
+                assert_eq!(seen.len(), conns.len(), "a connection gets two events of {path}");
                 for conn in conns {
                     self.client(conn);
                 }
@@ -271,23 +271,23 @@ impl World {
                 assert!(frozen.zxid <= self.server.tree().last_processed());
                 assert_eq!(restored_from(&frozen).digest(), frozen.digest);
             }
-            other => panic!("a lone server has nobody to {other:?}"),
+            other => panic!("a standalone server has no peer for {other:?}"),
         }
     }
 
-    /// Effects are for connections that are there.
+    /// The client of a connection. An effect for a closed connection is an error.
     fn client(&mut self, conn: ConnId) -> &mut Client {
         let client = self.clients.iter_mut().flatten().find(|client| client.conn == conn);
         client.unwrap_or_else(|| panic!("an effect for {conn:?}, which is gone"))
     }
 
     fn keep(&mut self, seq: PersistSeq, op: PersistOp) {
-        assert_eq!(seq.0, self.last_seq.0 + 1, "numbers of persistent acts have no holes");
+        assert_eq!(seq.0, self.last_seq.0 + 1, "numbers of disk operations have no gaps");
         self.last_seq = seq;
         let record = match op {
             PersistOp::RollLog => None,
             PersistOp::Append { zxid, record } => {
-                assert_eq!(zxid, self.last_zxid.next(), "zxids have no holes");
+                assert_eq!(zxid, self.last_zxid.next(), "zxids have no gaps");
                 self.last_zxid = zxid;
                 Some(record)
             }
@@ -296,14 +296,14 @@ impl World {
         self.pending.push_back((seq, record));
     }
 
-    /// The disk does everything; then the log must tell what happened.
+    /// Lets the disk do everything. Then the log must give the server's tree again.
     fn settle(&mut self) {
         while !self.pending.is_empty() {
             self.persist(usize::MAX);
         }
         let tree = self.server.tree();
         assert_eq!(tree.last_processed(), self.last_zxid);
-        assert_eq!(tree.digest_mismatches(), 0, "what was prepared is not what was applied");
+        assert_eq!(tree.digest_mismatches(), 0, "a transaction was applied differently than it was prepared");
         check_tree(tree);
 
         let mut replayed = Tree::fresh(TYPES);
@@ -319,7 +319,7 @@ impl World {
         };
         assert_eq!(summary(tree), summary(&replayed));
         assert_eq!(replayed.digest_mismatches(), 0);
-        // Reports walk over everything that there is.
+        // Reports must not panic either.
         self.server.summary();
         self.server.connections();
         self.server.session_buckets(Scope::Global);

@@ -1,4 +1,4 @@
-//! A connection to the election port as the server behind it reads it: a greeting, then votes.
+//! Fuzzes what the election port reads from a connection: a greeting, then votes.
 
 use ostler_proto::{election::Notification, id::ServerId, membership::PeerAddress};
 use ostler_server::decoders::{greeting, read_greeting, read_message};
@@ -10,12 +10,13 @@ use std::{
 };
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// Two numbers and a length, and the longest address.
+/// The longest greeting: two numbers, a length, and the longest address.
 const GREETING_MAX: usize = 20 + 2048;
 const MESSAGE_MAX: usize = 512 << 10;
 
-/// The first byte says in which pieces the others come, which changes nothing. Nothing is read beyond a greeting: a
-/// vote begins there. One that is not whole is none. What was understood is understood again when it is written.
+/// The first byte gives the size of the pieces in which the others arrive; the result must not depend on it. Reading a
+/// greeting takes no byte of the vote that follows, and an incomplete greeting is refused. A greeting that is written
+/// again is read the same.
 pub fn check(bytes: &[u8]) {
     let Some((piece, stream)) = bytes.split_first() else { return };
     let mut read = Pieces { rest: stream, piece: usize::MAX };
@@ -31,26 +32,26 @@ pub fn check(bytes: &[u8]) {
         assert!(cut.is_err(), "{end} of {used} bytes are a greeting, too");
     }
     if !places.is_empty() {
-        is_understood_again(caller, places);
+        check_written_again(caller, places);
     }
     assert_eq!(votes(read), votes(in_pieces));
 }
 
-fn is_understood_again(caller: ServerId, places: Vec<(String, u16)>) {
+fn check_written_again(caller: ServerId, places: Vec<(String, u16)>) {
     let address = |(host, port): &(String, u16)| PeerAddress {
         host: host.clone(),
         quorum_port: 0,
         election_port: *port,
     };
     let written = greeting(caller, &places.iter().map(address).collect::<Vec<_>>());
-    // A letter that was no UTF-8 has become a longer one.
+    // Bytes that were no UTF-8 have become longer characters.
     if written.len() <= GREETING_MAX {
         let again = now(read_greeting(&mut Pieces { rest: &written, piece: usize::MAX }));
         assert_eq!(again.ok(), Some((caller, places)));
     }
 }
 
-/// All votes that are whole, understood or not, and the bytes behind them.
+/// All complete messages, decoded if possible, and the bytes after them.
 fn votes(mut read: Pieces<'_>) -> (Vec<Option<Notification>>, &[u8]) {
     let mut votes = Vec::new();
     let mut message = Vec::new();
@@ -66,7 +67,7 @@ fn votes(mut read: Pieces<'_>) -> (Vec<Option<Notification>>, &[u8]) {
     }
 }
 
-/// What these wait for is there at once.
+/// Runs a future that never waits, because all bytes are there.
 fn now<T>(work: impl Future<Output = T>) -> T {
     match pin!(work).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(done) => done,
@@ -74,7 +75,7 @@ fn now<T>(work: impl Future<Output = T>) -> T {
     }
 }
 
-/// A connection on which at most so many bytes come at a time.
+/// A connection on which at most `piece` bytes arrive at a time.
 struct Pieces<'a> {
     rest: &'a [u8],
     piece: usize,

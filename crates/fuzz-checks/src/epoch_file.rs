@@ -1,11 +1,11 @@
-//! `acceptedEpoch` and `currentEpoch`.
+//! Fuzzes the reading of `acceptedEpoch` and `currentEpoch`.
 
 use crate::ram_disk::RamDisk;
 use ostler_storage::epochs::{EpochFile, read_epoch, write_epoch};
 use std::path::Path;
 
-/// An epoch that is read is written, and read again, and one more can follow it; any other text is refused with its
-/// file's name.
+/// An epoch that is read can be written and read again, and has a successor. Any other text is refused with an error
+/// that names the file.
 pub fn check(bytes: &[u8]) {
     let dir = Path::new("/data/version-2");
     for (which, name) in [(EpochFile::Accepted, "acceptedEpoch"), (EpochFile::Current, "currentEpoch")] {

@@ -1,10 +1,10 @@
-//! Frames: however the bytes arrive, the same ones come out.
+//! Fuzzes the splitting of bytes into frames: the frames must not depend on how the bytes arrive.
 
 use ostler_proto::frame::{Split, split};
 
 const LIMIT: usize = 1 << 20;
 
-/// The bytes are taken whole, and in two pieces cut anywhere (the first byte says where).
+/// Takes the bytes whole, and in two pieces. The first byte gives the size of the first piece.
 pub fn check(bytes: &[u8]) {
     let Some((cut, bytes)) = bytes.split_first() else { return };
     let whole = frames(&[bytes]);
@@ -19,7 +19,7 @@ struct Taken {
     bad_length: Option<i32>,
 }
 
-/// As a connection does it: what is no whole frame yet waits for more.
+/// Splits bytes as a connection does: an incomplete frame waits for more.
 fn frames(pieces: &[&[u8]]) -> Taken {
     let mut taken = Taken { frames: Vec::new(), rest: Vec::new(), bad_length: None };
     for piece in pieces {

@@ -1,11 +1,11 @@
-//! The first frame in each direction.
+//! Fuzzes the first frame in each direction.
 
 use ostler_proto::{
     connect::{ConnectRequest, ConnectResponse},
     password,
 };
 
-/// Whatever is read is written back and read again; no password opens a session but its own.
+/// A handshake that is read can be written and read again. Only a session's own password opens it.
 pub fn check(payload: &[u8]) {
     if let Ok(request) = ConnectRequest::read(payload) {
         let mut frame = Vec::new();

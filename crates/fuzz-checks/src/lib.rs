@@ -1,8 +1,7 @@
-//! What the fuzz targets do with their bytes. A target is a `check` here and three lines in `fuzz_targets/`.
+//! The checks of the fuzz targets. A target is a `check` function here and three lines in `fuzz/fuzz_targets/`.
 //!
-//! Each check takes anything, and panics where a promise is broken: beside not crashing, not hanging and not
-//! taking memory that the bytes do not back, decoders promise that what they write they read again, and the
-//! server that its invariants hold after every step.
+//! Each check takes any bytes, and panics if a promise is broken. Nothing crashes, hangs, or allocates memory out of
+//! proportion to the input. Decoders read what encoders write. The server's invariants hold after every step.
 
 pub mod client_session;
 pub mod config_file;

@@ -1,4 +1,4 @@
-//! Transaction logs, as a server finds them at its start.
+//! Fuzzes the recovery from transaction logs at a server's start.
 
 use crate::{
     ram_disk::RamDisk,
@@ -19,19 +19,19 @@ use ostler_tree::Tree;
 use simd_adler32::adler32;
 use std::path::Path;
 
-/// "ZKLG", version 2; what came before is not known.
+/// The header of a log file: "ZKLG", version 2, database id 0.
 pub const HEADER: [u8; 16] = *b"ZKLG\0\0\0\x02\0\0\0\0\0\0\0\0";
 const FRAMED: u8 = 1;
 const WITHOUT_SNAPSHOT: u8 = 2;
 const TWO_FILES: u8 = 4;
-/// Names that have nothing to do with what the files hold, which the start refuses.
+/// The files' names do not match their first records. The start refuses such files.
 const ANY_NAME: u8 = 8;
 
-/// The first byte says what the rest is: bytes of the files themselves, or records to be framed with the
-/// right checksums, so that what lies behind a checksum is reached too.
+/// The first byte chooses what the rest is: the bytes of the files, or records that get a frame with the right
+/// checksum, so that the code behind the checksum is reached, too.
 ///
-/// A recovery that succeeds must succeed again with the same result, until nothing is left to tidy; one that fails
-/// must have changed nothing.
+/// A recovery that succeeds must succeed again with the same result, and soon find nothing more to tidy. A recovery
+/// that fails must not have changed anything.
 pub fn check(bytes: &[u8]) {
     let mut script = Script::new(bytes);
     let (disk, options) = lay_out(&mut script);
@@ -86,7 +86,7 @@ fn file(flags: u8, bytes: &[u8]) -> Vec<u8> {
     if flags & FRAMED == 0 { bytes.to_vec() } else { framed(&mut Script::new(bytes)) }
 }
 
-/// Records with their lengths in front; a length of 0 means that the rest is taken as it is.
+/// Frames records, which come with their lengths in front. After a length of 0 the rest is taken as it is.
 fn framed(script: &mut Script<'_>) -> Vec<u8> {
     let mut file = HEADER.to_vec();
     while !script.is_over() {
@@ -120,7 +120,7 @@ fn write_fresh_snapshot(disk: &dyn Disk, dir: &Path) -> Result<(), StorageError>
     writer.finish(SnapshotTrailer::default()).map(drop)
 }
 
-/// Each record read must be one that is there, framed and in its place.
+/// Each record that the reader returns must be in the file at its offset, with the right frame.
 fn read_each_file(disk: &RamDisk, folders: &DataFolders) {
     for name in disk.list(&folders.logs).expect("memory does not fail") {
         let path = folders.logs.join(name);
@@ -138,8 +138,8 @@ fn read_each_file(disk: &RamDisk, folders: &DataFolders) {
     }
 }
 
-/// With the same result each time, and soon with nothing left to tidy: a newest file that was cut back to its header is
-/// removed the next time, and the one before it is the newest then.
+/// Repeats the recovery until there is nothing more to tidy. That takes at most one start for each file: a newest file
+/// that was cut back to its header is removed at the next start, and then the file before it is the newest.
 fn recovers_again(
     disk: &RamDisk,
     folders: &DataFolders,

@@ -1,8 +1,9 @@
-//! Who is in an ensemble: the text of dynamic files, of votes, of proposals, and of a client's reconfig.
+//! Fuzzes the parsing of memberships: the text of dynamic files, votes, proposals, and reconfig requests.
 
 use ostler_proto::membership::Membership;
 
-/// What is accepted is written so that every server and every later start reads the same, by its file and by the znode.
+/// A membership that is accepted is written so that every server and every later start reads the same, from the file
+/// and from the znode.
 pub fn check(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let Ok(read) = Membership::parse(&text) else { return };

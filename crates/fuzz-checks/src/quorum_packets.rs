@@ -1,10 +1,11 @@
-//! Packets of the quorum port: however the bytes arrive, the same packets come out; each is written as it is read.
+//! Fuzzes packets of the quorum port: an incomplete packet is never taken for a whole one, and a packet that is written
+//! again is read the same.
 
 use ostler_proto::quorum_packet::{PacketSplit, split};
 
 const LIMIT: usize = 1 << 16;
 
-/// The first byte says in which direction.
+/// The first byte gives the direction.
 pub fn check(bytes: &[u8]) {
     let Some((direction, mut rest)) = bytes.split_first() else { return };
     let to_leader = direction & 1 == 1;

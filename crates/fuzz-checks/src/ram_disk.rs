@@ -10,14 +10,14 @@ use std::{
 
 type Bytes = Arc<Mutex<Vec<u8>>>;
 
-/// Shared by clones.
+/// The files by their paths. Clones share them.
 #[derive(Clone, Default)]
 pub struct RamDisk(Arc<Mutex<BTreeMap<PathBuf, Bytes>>>);
 
 struct RamFile(Bytes);
 
 impl RamDisk {
-    /// Puts a file there.
+    /// Writes a file.
     pub fn put(&self, path: &Path, bytes: Vec<u8>) {
         self.names().insert(path.to_path_buf(), Arc::new(Mutex::new(bytes)));
     }

@@ -1,4 +1,4 @@
-//! Replies and notifications as a client reads them.
+//! Fuzzes replies and notifications as a client reads them.
 
 use crate::script::Script;
 use ostler_proto::{
@@ -48,7 +48,8 @@ fn notification(header: ReplyHeader, mut r: Reader<'_>) {
     }
 }
 
-/// What is understood is written as a server writes it, and understood again; no byte less would have done.
+/// A body that is read can be written as a server writes it, and is read again the same. With fewer bytes it is
+/// refused.
 fn body(kind: u8, bytes: &[u8]) {
     let mut r = Reader::new(bytes);
     let Ok(body) = read_body(kind, &mut r) else { return };
@@ -64,7 +65,7 @@ fn body(kind: u8, bytes: &[u8]) {
     assert!(r.rest().is_empty());
 }
 
-/// As the client reads the body of its request's reply.
+/// Reads the body of a reply as the client does.
 fn read_body(kind: u8, r: &mut Reader<'_>) -> Result<Body> {
     let path = |r: &mut Reader<'_>| Ok(r.stored_string()?.ok_or(JuteError::Null)?.into_owned());
     Ok(match kind % 8 {
@@ -102,7 +103,7 @@ fn encoded(names: &[String]) -> SharedStrings {
     SharedStrings::encode(names.iter().map(|name| &**name))
 }
 
-/// Each takes four bytes or more.
+/// The number of list items in a body. Each takes at least four bytes.
 fn items(body: &Body) -> usize {
     match body {
         Body::Acl(acls, _) => acls.len() / 12,

@@ -1,4 +1,4 @@
-//! Requests as they come from a client.
+//! Fuzzes the decoding of client requests.
 
 use ostler_proto::{
     op::Op,
@@ -6,7 +6,7 @@ use ostler_proto::{
 };
 use ostler_server_core::ClientRequest;
 
-/// Only a header that is not whole is refused, and no list is longer than its bytes can be.
+/// Only an incomplete header is refused, and no list has more items than the payload has bytes.
 pub fn check(payload: &[u8]) {
     let Ok(request) = ClientRequest::decode(payload) else {
         assert!(payload.len() < 8);

@@ -1,4 +1,4 @@
-//! A tree made from files, as the server makes it at its start, with what it was made from on record.
+//! A tree that is restored from files as at a server's start, together with everything that was read.
 
 use ostler_proto::{
     acl::Acl,
@@ -15,10 +15,10 @@ use ostler_storage::{
 use ostler_tree::{FrozenTree, Tree};
 use std::collections::{BTreeSet, HashMap};
 
-/// TTL nodes are on, so that their owners mean something.
+/// TTL znodes are enabled, so that their owner ids are decoded.
 pub const TYPES: ExtendedTypes = ExtendedTypes { enabled: true, emulate_353: false };
 
-/// A znode of a snapshot, kept.
+/// A copy of a znode of a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptNode {
     pub path: String,
@@ -27,7 +27,7 @@ pub struct KeptNode {
     pub stat: StatPersisted,
 }
 
-/// Everything that came, and the tree that it makes.
+/// Everything that was read, and the tree that was made of it.
 #[derive(Debug)]
 pub struct Restored {
     pub tree: Tree,
@@ -101,13 +101,13 @@ impl RecoverySink for Restored {
 }
 
 impl Restored {
-    /// Ends the snapshot's part.
+    /// Ends the restore of a snapshot.
     pub fn finish(&mut self, zxid: Zxid, trailer: SnapshotTrailer) {
         self.tree.finish_restore(zxid, self.sessions.clone(), trailer.digest.map(|digest| digest.zxid));
     }
 }
 
-/// What must be true of any tree, and of the view that snapshots are written from.
+/// Asserts what must be true of every tree and of its frozen view.
 pub fn check_tree(tree: &Tree) {
     let frozen = tree.freeze();
     assert_eq!(frozen.len(), tree.node_count());
@@ -129,11 +129,11 @@ pub fn check_tree(tree: &Tree) {
     assert_eq!(
         restored_from(&frozen).digest(),
         tree.digest(),
-        "the digest that was kept up, and that of the znodes"
+        "the running digest differs from the digest of the znodes"
     );
 }
 
-/// The tree that a snapshot of this view would give.
+/// The tree that a snapshot of this view gives.
 pub fn restored_from(frozen: &FrozenTree) -> Tree {
     let acls: HashMap<i64, Vec<Acl>> =
         frozen.acls.iter().map(|(id, acls)| (id.to_disk(), acls.to_vec())).collect();

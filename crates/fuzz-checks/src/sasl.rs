@@ -1,4 +1,4 @@
-//! SASL tokens of a server, as a client reads them.
+//! Fuzzes a server's SASL tokens as a client reads them.
 
 use ostler_client_core::{
     SaslCredentials,
@@ -7,7 +7,7 @@ use ostler_client_core::{
 
 const CNONCE: &str = "00112233445566778899aabbccddeeff";
 
-/// The answer to a challenge says again what the challenge said, and to whom; no proof is taken but the one.
+/// The answer to a challenge repeats the challenge's nonce and realm. The client accepts only the right proof.
 pub fn check(token: &[u8]) {
     let credentials = SaslCredentials { user: "us\"er\\".into(), password: "p\u{e9}".into() };
     let Some(Answer { token: answered, proof }) = answer(&credentials, token, CNONCE) else {
@@ -25,7 +25,7 @@ pub fn check(token: &[u8]) {
     assert_eq!(value(&said, "qop").as_deref(), Some("auth"));
     let response = value(&said, "response").expect("an answer has its response");
     assert!(response.len() == 32 && response.bytes().all(|digit| digit.is_ascii_hexdigit()));
-    assert_ne!(response, proof, "who only repeats an answer proves nothing");
+    assert_ne!(response, proof, "a server that repeats the answer proves nothing");
     assert!(is_proof(format!("rspauth={proof}").as_bytes(), &proof));
     assert!(!is_proof(&answered, &proof) && !is_proof(format!("rspauth={}", &proof[1..]).as_bytes(), &proof));
 }

@@ -1,4 +1,4 @@
-//! Snapshot files in their three forms.
+//! Fuzzes the reading of snapshot files: plain, gzip and Snappy.
 
 use crate::{
     ram_disk::RamDisk,
@@ -19,13 +19,13 @@ use std::{io::Write, path::Path};
 
 const HEADER: [u8; 16] = *b"ZKSN\0\0\0\x02\xff\xff\xff\xff\xff\xff\xff\xff";
 const SEAL_END: [u8; 5] = *b"\0\0\0\x01/";
-/// The bytes are packed before they are read: a decompressor is not fooled by chance.
+/// The bytes are compressed before they are read, because random bytes seldom get through a decompressor.
 const PACKED: u8 = 1;
-/// The bytes get a header and checksums: the parts behind those are reached too.
+/// The bytes get a header and checksums, so that the code behind those is reached, too.
 const SEALED: u8 = 2;
 const DIR: &str = "/data/version-2";
 
-/// What can be read can be written, and reads the same again. The first byte says what the rest is.
+/// A snapshot that can be read can be written, and is read again the same. The first byte chooses what the rest is.
 pub fn check(bytes: &[u8], compression: Compression) {
     let mut script = Script::new(bytes);
     let flags = script.byte();
@@ -34,7 +34,7 @@ pub fn check(bytes: &[u8], compression: Compression) {
         file = packed(&file, compression);
     }
     let Some((read, mut trailer)) = load(file, compression) else { return };
-    // Older digests are read only: nobody writes them any more.
+    // Digests of older versions are only read, never written.
     trailer.digest = trailer.digest.filter(|digest| digest.version >= DIGEST_VERSION);
     let Some((again, trailer_again)) = load_written(&read, trailer, compression) else {
         panic!("what was written is not read");
@@ -70,7 +70,7 @@ fn seal(file: &mut Vec<u8>) {
     file.extend_from_slice(&SEAL_END);
 }
 
-/// As the writer packs it; plain bytes stay as they are.
+/// Compresses bytes as the writer does.
 pub fn packed(bytes: &[u8], compression: Compression) -> Vec<u8> {
     match compression {
         Compression::None => bytes.to_vec(),
@@ -120,8 +120,8 @@ fn read_newest(disk: &RamDisk) -> Option<(Restored, SnapshotTrailer)> {
 
 type Contents<'a> = (&'a [(SessionId, i32)], &'a [(i64, Vec<Acl>)], Vec<KeptNode>);
 
-/// No znode has a character outside the basic plane in its path. One that comes all the same is written as
-/// Java writes it, which Java does not read back: before and after count as the same here.
+/// No znode has a path with a character outside the basic plane. If a file has one, it is written as Java writes it,
+/// which Java cannot read back. So before and after such a write count as the same here.
 fn contents(read: &Restored) -> Contents<'_> {
     let as_java_reads_it = |path: &str| {
         let each = |c: char| if c > '\u{ffff}' { "\u{fffd}".repeat(6) } else { c.to_string() };

@@ -1,8 +1,8 @@
-//! Transaction records: as they stand in logs, and later between servers.
+//! Fuzzes transaction records, as in logs and between servers.
 
 use ostler_proto::txn::TxnRecord;
 
-/// Decoded, encoded and decoded again, a record is the same.
+/// A record that is decoded, encoded and decoded again is the same.
 pub fn check(bytes: &[u8]) {
     let Ok(record) = TxnRecord::read(bytes) else { return };
     let mut written = Vec::new();
@@ -10,8 +10,8 @@ pub fn check(bytes: &[u8]) {
     if bytes.iter().all(|byte| *byte < 0xF0) {
         check_again(&written, &record);
     } else {
-        // No znode has a character outside the basic plane in its path; one that comes all the same is
-        // written as Java writes it, which Java does not read back. From then on it is the same.
+        // No znode has a path with a character outside the basic plane. If a record has one, it is written as Java
+        // writes it, which Java cannot read back. After that it stays the same.
         let record = TxnRecord::read(&written).expect("what was written is read");
         let mut written = Vec::new();
         record.write(&mut written);

@@ -1,4 +1,4 @@
-//! The tree that a leader sends: what a learner makes of it, in whatever pieces it comes.
+//! Fuzzes the tree that a leader sends: the learner's result must not depend on the pieces in which it arrives.
 
 use crate::{
     restored::{Restored, TYPES, check_tree},
@@ -19,20 +19,20 @@ use std::{
     sync::Arc,
 };
 
-/// What ends a tree is put behind the bytes: a changed body is seldom followed by it.
+/// The end of a tree is added after the bytes, because mutated input seldom has one.
 const ENDED: u8 = 1;
-/// The end mark, and the signature behind it.
+/// The end mark and the signature after it.
 pub const END: &[u8] = b"\0\0\0\x01/\0\0\0\x0aBenWasHere";
 const SIGNATURE: &[u8] = b"\0\0\0\x0aBenWasHere";
-/// The first packet that follows may be there already.
+/// Bytes after the tree: the next packet may have arrived already.
 const BEHIND: &[u8] = b"\0\0\0\x0c, and more";
 const ZXID: Zxid = Zxid(0x1_0000_0007);
-/// No read has more room than this, or twice what came.
+/// The largest buffer of a read, unless twice the bytes so far are more.
 const ROOM: usize = 256 << 10;
 
-/// The first byte says whether the stream ends as it should, the second how large its pieces are. All of it at once,
-/// its pieces, and the loader of files over the same bytes make the same tree and leave the same bytes, or none makes
-/// one. A tree that was read is one, and comes out of its own stream again.
+/// The first byte chooses whether the stream gets a right end, the second the size of its pieces. Reading it whole, in
+/// pieces, and as a snapshot file must give the same tree and leave the same bytes, or all must fail. A tree that was
+/// read is valid, and is the same after it was sent and read again.
 pub fn check(bytes: &[u8]) {
     let mut script = Script::new(bytes);
     let (flags, piece) = (script.byte(), script.byte());
@@ -59,11 +59,11 @@ pub fn check(bytes: &[u8]) {
     assert_eq!(contents, self::contents(&other));
     assert_eq!(contents, self::contents(&file.tree));
     if !file.nodes.iter().any(|node| node.path.chars().any(|c| c > '\u{ffff}')) {
-        comes_out_again(&tree);
+        check_sent_again(&tree);
     }
 }
 
-fn comes_out_again(tree: &Tree) {
+fn check_sent_again(tree: &Tree) {
     let mut written = Vec::new();
     write_stream(&tree.freeze(), &mut written).expect("memory does not fail");
     written.extend(BEHIND);
@@ -72,7 +72,7 @@ fn comes_out_again(tree: &Tree) {
     assert_eq!(contents(tree), contents(&again));
 }
 
-/// Gives what is asked for, and sees how much room there is for it.
+/// A reader that checks the size of the buffer of each read.
 struct Watched<'a> {
     rest: &'a [u8],
     given: usize,
@@ -94,7 +94,7 @@ fn read_watched(stream: &[u8]) -> Option<(Tree, Vec<u8>)> {
     Some((tree, rest))
 }
 
-/// By the parts that read snapshot files, with the sink that the checks of files use.
+/// Reads the stream with the code for snapshot files.
 fn as_a_file_is_read(stream: &[u8]) -> Option<(Restored, Vec<u8>)> {
     let mut input = stream;
     let mut restored = Restored::default();
@@ -119,7 +119,7 @@ struct Contents {
     nodes: BTreeMap<String, Node>,
 }
 
-/// Everything, in an order that does not depend on how it came.
+/// Everything in a tree, in an order that does not depend on how the tree was made.
 fn contents(tree: &Tree) -> Contents {
     let frozen = tree.freeze();
     let node = |node: &ostler_tree::Znode| {

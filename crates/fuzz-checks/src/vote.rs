@@ -1,8 +1,8 @@
-//! Votes: whatever is read as one is written and read again.
+//! Fuzzes votes: a vote that is read can be written and read again.
 
 use ostler_proto::election::Notification;
 
-/// A message of the election port.
+/// The bytes are one message of the election port.
 pub fn check(bytes: &[u8]) {
     let Ok(vote) = Notification::read(bytes) else { return };
     let mut written = Vec::new();

@@ -1,4 +1,4 @@
-//! Four-letter words: which bytes are one, which may run, and what they print of hostile names.
+//! Fuzzes four-letter words: which bytes are a word, which words are allowed, and what they print for odd names.
 
 use crate::script::Script;
 use ostler_server::admin::four_letter::{
@@ -6,7 +6,7 @@ use ostler_server::admin::four_letter::{
     Word, refusal, render,
 };
 
-/// Four bytes as they come from a socket, a whitelist, and names of znodes.
+/// The input has four bytes of a socket, a whitelist, and names of znodes.
 pub fn check(bytes: &[u8]) {
     let mut script = Script::new(bytes);
     let choice = script.byte();
@@ -17,7 +17,7 @@ pub fn check(bytes: &[u8]) {
             assert_ne!(asked, TELNET_CLOSE);
             word
         }
-        // Most bytes are no word: one is printed all the same.
+        // Most bytes are no word: then another word is printed.
         None => Word::ALL[usize::from(choice) % Word::ALL.len()],
     };
     let size = usize::from(script.byte());

@@ -1,4 +1,4 @@
-//! Every seed through the check of its target, so that a broken promise and a check that no longer builds are seen
+//! Passes every seed to the check of its target, so that a broken promise or a check that does not build is found
 //! without libFuzzer.
 
 use ostler_fuzz_checks::{

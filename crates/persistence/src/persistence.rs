@@ -87,7 +87,7 @@ impl Persistence {
     ) -> Result<(Persistence, Restored), StorageError> {
         let restored = recovery::restore(&*disk, &folders, options.restoring)?;
         let mut log = TxnLog::open(disk.clone(), folders.logs.clone(), options.log);
-        log.goes_on_after(restored.recovered.last_zxid);
+        log.continue_after(restored.recovered.last_zxid);
         let skipped = restored.recovered.skipped_snapshots().map(Path::to_path_buf).collect();
         let snapshots = SnapshotSettings::new(disk.clone(), folders, log.spare(), options.snapshots, skipped);
         if matches!(restored.recovered.origin, Origin::Fresh | Origin::Log) {
@@ -168,7 +168,7 @@ impl Persistence {
                 // acknowledged; and snapshots go last, for the same reason as above.
                 snapshots::write_at_once(&frozen, settings)?;
                 self.log.truncate_after(frozen.zxid)?;
-                self.log.goes_on_after(frozen.zxid);
+                self.log.continue_after(frozen.zxid);
                 remove_snapshots_after(disk, &folders.snapshots, frozen.zxid)?;
                 tracing::info!(zxid = %frozen.zxid, logs = %folders.logs.display(), "the leader's tree is on disk");
             }
@@ -210,7 +210,7 @@ impl Persistence {
             %last,
             "what is left of the log does not reach back to where the leader cuts it: the newest snapshot stays"
         );
-        self.log.goes_on_after(last);
+        self.log.continue_after(last);
         Ok(restored)
     }
 

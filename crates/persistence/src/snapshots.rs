@@ -115,7 +115,7 @@ pub fn purge(settings: &SnapshotSettings) {
 
 /// Writes a frozen tree as a snapshot and makes it durable, as fast as it goes: somebody waits for it.
 pub fn write_at_once(frozen: &FrozenTree, settings: &SnapshotSettings) -> Result<(), StorageError> {
-    let mut snapshot = Unfinished::begin_as(Building::AtOnce, frozen, settings)?;
+    let mut snapshot = Unfinished::begin_as(Building::Foreground, frozen, settings)?;
     snapshot.advance(|_| true)?;
     snapshot.finish()
 }
@@ -132,7 +132,7 @@ impl<'a> Unfinished<'a> {
         frozen: &'a FrozenTree,
         settings: &'a SnapshotSettings,
     ) -> Result<Unfinished<'a>, StorageError> {
-        Unfinished::begin_as(Building::ByAndBy, frozen, settings)
+        Unfinished::begin_as(Building::Background, frozen, settings)
     }
 
     fn begin_as(

@@ -1,9 +1,9 @@
-//! Access control lists.
+//! Access control lists: permissions, identities and the entries that connect them.
 
 use crate::jute::{Reader, Result, Writer};
 use alloc::{borrow::Cow, string::String, vec::Vec};
 
-/// Permission bits.
+/// A set of permissions, one bit each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Perms(pub i32);
 
@@ -15,7 +15,7 @@ impl Perms {
     pub const ADMIN: Perms = Perms(16);
     pub const ALL: Perms = Perms(31);
 
-    /// These and the others.
+    /// The union of both sets.
     #[must_use]
     pub fn with(self, others: Perms) -> Perms {
         Perms(self.0 | others.0)
@@ -27,22 +27,22 @@ impl Perms {
     }
 }
 
-/// Who somebody is, as an authentication scheme says it.
+/// An identity of a client, as an authentication scheme names it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id {
     /// `world`, `auth`, `digest`, `ip`, `super`, ...
     pub scheme: String,
-    /// The scheme's name for them.
+    /// The name of the identity within the scheme.
     pub id: String,
 }
 
 impl Id {
-    /// From its two parts.
+    /// The identity `id` of `scheme`.
     pub fn new(scheme: impl Into<String>, id: impl Into<String>) -> Id {
         Id { scheme: scheme.into(), id: id.into() }
     }
 
-    /// About how many bytes it takes.
+    /// About how many bytes of memory the identity takes.
     pub fn size(&self) -> usize {
         self.scheme.len() + self.id.len() + size_of::<Id>()
     }
@@ -51,14 +51,14 @@ impl Id {
 /// One entry of a znode's access control list.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Acl {
-    /// What is granted.
+    /// The permissions that the entry grants.
     pub perms: Perms,
-    /// To whom.
+    /// The identity that gets them.
     pub id: Id,
 }
 
 impl Acl {
-    /// About how many bytes it takes.
+    /// About how many bytes of memory the entry takes.
     pub fn size(&self) -> usize {
         size_of::<Acl>() + self.id.scheme.len() + self.id.id.len()
     }
@@ -76,14 +76,14 @@ impl Acl {
     }
 }
 
-/// An entry as a client sent it: nothing is checked yet, and both strings may be null.
+/// An entry as a client sends it. Nothing is checked yet, and both strings may be null.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawAcl<'a> {
     /// Permission bits; any value is legal.
     pub perms: Perms,
-    /// Scheme.
+    /// The scheme; `None` for null.
     pub scheme: Option<Cow<'a, str>>,
-    /// Id within the scheme.
+    /// The id within the scheme; `None` for null.
     pub id: Option<Cow<'a, str>>,
 }
 
@@ -102,7 +102,7 @@ pub fn write_acls(out: &mut Vec<u8>, acls: &[Acl]) {
     }
 }
 
-/// Reads a list from disk or from a reply, where entries are whole; null reads as empty.
+/// Reads a list from disk or from a reply. A null list, scheme or id reads as empty.
 pub fn read_acls(r: &mut Reader<'_>) -> Result<Vec<Acl>> {
     let list = r.vector(|r| {
         let perms = Perms(r.i32()?);

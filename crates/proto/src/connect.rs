@@ -1,4 +1,4 @@
-//! The handshake: the first frame in each direction, which has no header.
+//! The handshake between client and server: the first frame in each direction, which has no header.
 
 use crate::{
     id::SessionId,
@@ -9,21 +9,21 @@ use alloc::vec::Vec;
 /// A session's password.
 pub type Password = [u8; 16];
 
-/// What a client asks for.
+/// A client's request for a session, new or resumed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectRequest<'a> {
-    /// 0; nobody looks at it.
+    /// Always 0; servers ignore it.
     pub protocol_version: i32,
     /// The highest zxid that the client has seen; compared as a signed number.
     pub last_zxid_seen: i64,
-    /// Session timeout wished for, ms.
+    /// The session timeout that the client wants, in ms.
     pub timeout_ms: i32,
-    /// The session to attach to again, or none.
+    /// The session to resume, or [`SessionId::NONE`] for a new one.
     pub session: SessionId,
-    /// That session's password.
+    /// The password of that session.
     pub password: Option<&'a [u8]>,
-    /// Whether a read-only server will do; `None` from clients before 3.4, which do not send the byte and
-    /// do not expect it in the response.
+    /// Whether the client accepts a read-only server. `None` from clients before 3.4: they neither send the byte nor
+    /// expect it in the response.
     pub read_only: Option<bool>,
 }
 
@@ -56,21 +56,21 @@ impl<'a> ConnectRequest<'a> {
     }
 }
 
-/// What the server grants.
+/// The session that the server grants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectResponse {
-    /// Negotiated timeout, ms; 0 says that the session is gone.
+    /// The negotiated timeout in ms; 0 if the session that was asked for has expired.
     pub timeout_ms: i32,
-    /// The session.
+    /// The id of the session.
     pub session: SessionId,
-    /// Its password.
+    /// The password with which a client resumes the session.
     pub password: Password,
-    /// Whether the server is read-only; `None` leaves the byte out.
+    /// Whether the server is read-only; with `None` the byte is not sent.
     pub read_only: Option<bool>,
 }
 
 impl ConnectResponse {
-    /// Says that the session asked for is gone. Clients read a timeout of 0 as expiry.
+    /// The response for a session that has expired. Clients read a timeout of 0 as expiry.
     pub fn expired(read_only: Option<bool>) -> Self {
         ConnectResponse { timeout_ms: 0, session: SessionId::NONE, password: [0; 16], read_only }
     }

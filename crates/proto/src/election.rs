@@ -1,4 +1,6 @@
-//! What servers tell each other on the election port: the greeting of a connection, and votes.
+//! Votes: the messages that servers exchange on the election port, and their bytes.
+//!
+//! The greeting that comes before them on a connection is in `crates/server/src/peers/election_door.rs`.
 
 use crate::{
     id::{Epoch, ServerId, Zxid},
@@ -9,17 +11,17 @@ use alloc::{
     vec::Vec,
 };
 
-/// What a server does at the moment.
+/// The state that a server names in its votes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum PeerState {
-    /// It has no leader and seeks one.
+    /// The server has no leader and searches for one.
     Looking = 0,
-    /// It follows a leader, and votes.
+    /// The server follows a leader, as a participant.
     Following = 1,
-    /// It leads.
+    /// The server leads.
     Leading = 2,
-    /// It follows a leader, and does not vote.
+    /// The server follows a leader, as an observer.
     Observing = 3,
 }
 
@@ -31,68 +33,69 @@ impl PeerState {
     }
 }
 
-/// Somebody who may be voted for. The order of the fields is the order of candidates: the later epoch wins,
-/// then the later zxid, then the larger id.
+/// A server that votes can back. Candidates are compared by the fields in their order: the later epoch wins, then the
+/// later zxid, then the larger id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Candidate {
-    /// The epoch of the last leader whose history it has (`peerEpoch`).
+    /// The candidate's current epoch: the epoch of the last leader whose history it has (`peerEpoch`).
     pub epoch: Epoch,
-    /// The last transaction in its log.
+    /// The last transaction in the candidate's log.
     pub zxid: Zxid,
-    /// Who.
+    /// The candidate's server id.
     pub id: ServerId,
 }
 
-/// A vote, as it is sent.
+/// A vote as servers send it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notification {
     /// The sender's state.
     pub state: PeerState,
-    /// Whom the sender backs. `None` for an observer, and for a server whose database is not trusted: such a
-    /// vote counts for nobody.
+    /// The candidate that the sender backs. `None` from an observer, and from a server whose database is not trusted:
+    /// such a vote counts for no candidate.
     pub candidate: Option<Candidate>,
-    /// The round of the election: the sender's logical clock, or that of the vote that elected its leader.
+    /// The election round: the sender's logical clock, or the round of the vote that elected its leader.
     pub round: u64,
-    /// The format: 0 had no configuration.
+    /// The version of the format. Votes below version 2 carry no configuration.
     pub version: i32,
-    /// The sender's configuration; empty in the older formats.
+    /// The text of the sender's configuration; empty in the older formats.
     pub config: String,
 }
 
-/// The format that is written.
+/// The version of the format that [`Notification::write`] writes.
 pub const NOTIFICATION_VERSION: i32 = 2;
-/// What stands in all three numbers of a vote for nobody.
+/// The value of server id, zxid and epoch in a vote without a candidate.
 const NOBODY: i64 = i64::MIN;
-/// Rounds are taken over from others: a later one than this would leave too few.
+/// The highest round that is accepted. A server takes over later rounds from others, so a round near the end of the
+/// numbers would leave none for the next elections.
 const ROUND_MAX: i64 = 1 << 48;
-/// What stands in the place of the epoch, and of the round, where no election was held.
+/// The value of epoch and round if the leader was suggested by a leader that left, without an election.
 const SUGGESTED: i64 = -1;
-/// Lengths of the two older formats.
+/// Lengths of the two older formats, in bytes.
 const WITHOUT_EPOCH: usize = 28;
 const WITHOUT_VERSION: usize = 40;
 
-/// Why bytes are no vote.
+/// The reason why bytes are not a vote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotificationError {
-    /// Shorter than the oldest format.
+    /// The message is shorter than its format.
     #[error("a vote of {0} bytes is too short")]
     Short(usize),
-    /// A state that does not exist.
+    /// The state is none of [`PeerState`].
     #[error("there is no server state {0}")]
     State(i32),
-    /// A candidate whose epoch has more than 32 bits.
+    /// The epoch of the candidate does not fit into 32 bits.
     #[error("{0} is no epoch")]
     Epoch(i64),
-    /// A round that would leave too few after it.
-    #[error("round {0} is further than any ensemble has come")]
+    /// The round is so high that it would leave too few for the next elections.
+    #[error("round {0} is higher than any ensemble reaches")]
     Round(i64),
-    /// A configuration that is longer than the message.
+    /// The configuration is longer than the rest of the message.
     #[error("a configuration of {0} bytes does not fit the message")]
     Config(i32),
 }
 
 impl Notification {
-    /// Reads a message, without its length. The total length tells the older formats.
+    /// Reads a message, without its length prefix. The older formats are recognized by the length.
     pub fn read(bytes: &[u8]) -> Result<Notification, NotificationError> {
         let short = |_| NotificationError::Short(bytes.len());
         let mut r = Reader::new(bytes);
@@ -113,7 +116,7 @@ impl Notification {
         let candidate = if leader == NOBODY || zxid < 0 {
             None
         } else {
-            // Upstream's server that leads or follows by the suggestion of a leader that left says -1.
+            // An upstream server sends -1 if its leader was suggested by a leader that left.
             let epoch = if epoch == SUGGESTED { zxid >> 32 } else { epoch };
             let epoch = u32::try_from(epoch).map_err(|_| NotificationError::Epoch(epoch))?;
             Some(Candidate { epoch: Epoch(epoch), zxid: Zxid::from_wire(zxid), id: ServerId(leader) })
@@ -124,7 +127,7 @@ impl Notification {
         Ok(Notification { state, candidate, round: round.max(0) as u64, version, config })
     }
 
-    /// Appends the message, without its length.
+    /// Appends the message, without its length prefix.
     pub fn write(&self, out: &mut Vec<u8>) {
         let vote = self.candidate.map_or([NOBODY; 3], |candidate| {
             [candidate.id.0, candidate.zxid.to_wire(), candidate.epoch.0.into()]
@@ -155,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fields_are_where_java_has_them() {
+    fn a_vote_has_the_bytes_of_java() {
         let mut bytes = Vec::new();
         vote().write(&mut bytes);
         let mut expected = vec![0, 0, 0, 0];
@@ -169,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_older_formats_are_told_by_their_length() {
+    fn older_formats_are_recognized_by_their_length() {
         let mut bytes = Vec::new();
         vote().write(&mut bytes);
         let old = |length: usize| Notification::read(&bytes[..length]);
@@ -182,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vote_for_nobody_survives_its_bytes() {
+    fn a_vote_without_candidate_is_read_as_it_was_written() {
         let nobody = Notification { candidate: None, state: PeerState::Observing, ..vote() };
         let mut bytes = Vec::new();
         nobody.write(&mut bytes);
@@ -190,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leader_by_suggestion_has_the_epoch_of_its_zxid() {
+    fn a_suggested_leader_gets_the_epoch_of_its_zxid() {
         let mut bytes = Vec::new();
         vote().write(&mut bytes);
         bytes[20..28].copy_from_slice(&(-1_i64).to_be_bytes());

@@ -1,6 +1,6 @@
-//! The error codes that a client can meet (`KeeperException.Code`).
+//! The error codes that a server sends to its clients (`KeeperException.Code`).
 
-/// What a reply header's error field can say. Each variant is named as upstream names it.
+/// A value of the error field of a reply header. Each variant has upstream's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum ErrorCode {
@@ -36,7 +36,7 @@ impl ErrorCode {
         self as i32
     }
 
-    /// The code of a number on the wire or in the log.
+    /// The code with this number, on the wire or in the log. `None` if the number is unknown.
     pub fn from_code(code: i32) -> Option<ErrorCode> {
         ALL.into_iter().find(|error| error.code() == code)
     }

@@ -1,4 +1,4 @@
-//! Watch events.
+//! Watch events, as a server writes them and a client reads them.
 
 use crate::{
     id::{Xid, Zxid},
@@ -6,7 +6,7 @@ use crate::{
 };
 use alloc::{borrow::Cow, vec::Vec};
 
-/// What happened to a znode. A server sends only these four.
+/// The change that a watch reports. A server sends no types but these four.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(i32)]
 pub enum EventType {
@@ -17,7 +17,7 @@ pub enum EventType {
 }
 
 impl EventType {
-    /// The type of a number on the wire.
+    /// The type with this number on the wire. `None` if the number is unknown.
     pub fn from_code(code: i32) -> Option<EventType> {
         Some(match code {
             1 => EventType::NodeCreated,
@@ -29,11 +29,11 @@ impl EventType {
     }
 }
 
-/// The state field of every event that a server sends.
+/// The value of the state field in every event that a server sends.
 pub const SYNC_CONNECTED: i32 = 3;
 
-/// Appends a whole notification frame. `zxid` is that of the transaction, or `None` for events that catch
-/// a client up after a reconnect: upstream sends -1 there.
+/// Appends a whole notification frame. `zxid` is the zxid of the transaction. It is `None` for events that a client
+/// missed and gets after a reconnect: upstream sends -1 then.
 pub fn write_frame(out: &mut Vec<u8>, zxid: Option<Zxid>, kind: EventType, path: &str) {
     let start = crate::reply::begin_frame(out);
     out.i32(Xid::NOTIFICATION.0);
@@ -48,11 +48,11 @@ pub fn write_frame(out: &mut Vec<u8>, zxid: Option<Zxid>, kind: EventType, path:
 /// A notification's body as a client reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WatcherEvent<'a> {
-    /// Event type number.
+    /// The number of the event type.
     pub kind: i32,
-    /// Keeper state number.
+    /// The number of the keeper state.
     pub state: i32,
-    /// The znode.
+    /// The path of the znode.
     pub path: Cow<'a, str>,
 }
 

@@ -1,21 +1,21 @@
-//! Frames: a 32-bit length, then that many bytes. "Not complete yet" is a normal answer.
+//! Splits a client's stream into frames: a 32-bit length, then that number of bytes.
 
-/// What the bytes at the front of a buffer are.
+/// The result of looking for a frame at the front of a buffer.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Split<'a> {
-    /// A whole frame's payload; it and its length take `used` bytes.
+    /// The buffer starts with a whole frame.
     Frame {
-        /// The bytes after the length.
+        /// The bytes after the length prefix.
         payload: &'a [u8],
-        /// Bytes to drop from the buffer once the frame is dealt with.
+        /// The size of the frame with its length prefix: the caller drops that number of bytes after use.
         used: usize,
     },
-    /// More bytes are needed; the whole frame will take `wanted` bytes, where its length is known.
+    /// The frame is not complete yet.
     Incomplete {
-        /// Length prefix included.
+        /// The size of the whole frame with its length prefix; 4 as long as the prefix is not complete.
         wanted: usize,
     },
-    /// A length below zero or above the limit: the connection is to be closed.
+    /// The length is below zero or above the limit. The connection must be closed.
     BadLength(i32),
 }
 
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_split_at_every_length() {
+    fn a_buffer_is_split_or_refused_by_the_length_of_its_frame() {
         let bytes = [0, 0, 0, 2, 7, 8, 0, 0];
         assert_eq!(split(&bytes[..3], 10), Split::Incomplete { wanted: 4 });
         assert_eq!(split(&bytes[..5], 10), Split::Incomplete { wanted: 6 });

@@ -1,41 +1,41 @@
-//! Identities: bare integers on the wire, types here.
+//! Ids of transactions, epochs, servers, sessions and requests. On the wire they are plain integers.
 
 use core::fmt;
 
-/// Transaction id: the epoch (a leader's time) in the upper 32 bits, the count of writes in it in the lower.
+/// The id of a transaction: the epoch in the upper 32 bits, the number of the transaction within it in the lower ones.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Zxid(pub u64);
 
 impl Zxid {
-    /// Before the first transaction.
+    /// The zxid of a server without transactions.
     pub const ZERO: Zxid = Zxid(0);
 
-    /// Puts epoch and counter together.
+    /// The zxid of transaction `counter` in `epoch`.
     pub fn new(epoch: Epoch, counter: u32) -> Zxid {
         Zxid(u64::from(epoch.0) << 32 | u64::from(counter))
     }
 
-    /// As written on the wire and on disk.
+    /// The zxid of a number on the wire or on disk.
     pub fn from_wire(value: i64) -> Zxid {
         Zxid(value as u64)
     }
 
-    /// As written on the wire and on disk.
+    /// The number that stands for the zxid on the wire and on disk.
     pub fn to_wire(self) -> i64 {
         self.0 as i64
     }
 
-    /// Whose epoch.
+    /// The epoch of the leader that proposed the transaction.
     pub fn epoch(self) -> Epoch {
         Epoch((self.0 >> 32) as u32)
     }
 
-    /// The count of writes in its epoch.
+    /// The number of the transaction within its epoch.
     pub fn counter(self) -> u32 {
         self.0 as u32
     }
 
-    /// The zxid after this one. A full counter moves the epoch on, so the order never breaks.
+    /// The zxid after this one. A counter that overflows increments the epoch, so a later zxid is always greater.
     pub fn next(self) -> Zxid {
         Zxid(self.0 + 1)
     }
@@ -58,15 +58,15 @@ impl fmt::Display for Zxid {
     }
 }
 
-/// The epoch of one leader.
+/// The number of a leader's time in office.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Epoch(pub u32);
 
 impl Epoch {
-    /// No epoch is above this one: a zxid is signed on the wire, and a negative one stands for none.
+    /// The highest epoch. A zxid is signed on the wire, and a negative one means that there is none.
     pub const LAST: Epoch = Epoch(i32::MAX as u32);
 
-    /// The one after it, unless it is the last or claims to be above that.
+    /// The epoch after this one. `None` from [`Epoch::LAST`] on.
     pub fn next(self) -> Option<Epoch> {
         (self < Epoch::LAST).then(|| Epoch(self.0 + 1))
     }
@@ -76,36 +76,37 @@ impl Epoch {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ServerId(pub i64);
 
-/// The byte below the server's in the id of a session with a secret password.
+/// The second byte, all ones, in the id of a session whose password is made with a secret.
 const SECRET_MARK: i64 = 0xff << 48;
 
-/// A client session. The top byte is the id of the server that made it.
+/// The id of a client session. The top byte is the id of the server that made the session.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct SessionId(pub i64);
 
 impl SessionId {
-    /// No session: what a client sends that wants a new one.
+    /// No session. A client that wants a new session sends this id.
     pub const NONE: SessionId = SessionId(0);
 
-    /// An id for a session that a server makes: its number in the top byte, as upstream has it, so that ids of an
-    /// ensemble never meet; below it 56 bits of chance, where upstream counts up from its clock. Of such an id nobody
-    /// learns another, and it tells nothing of when the server started or how many sessions it has made.
-    pub fn drawn(server: ServerId, chance: u64) -> SessionId {
-        // With nothing below the top byte an id could be none, or i64::MIN, which marks container nodes as an owner.
-        let below = (chance & (u64::MAX >> 8)).max(1);
-        let drawn = SessionId(server.0 << 56 | below as i64);
-        if drawn.has_secret() { SessionId(drawn.0 ^ 1 << 48) } else { drawn }
+    /// A random id for a new session. The top byte is the id of `server`, as upstream has it, so no two servers of an
+    /// ensemble make the same id. The other 56 bits are from `random`, where upstream counts up from its clock. So an
+    /// id shows neither the id of another session, nor when the server started, nor how many sessions it has made.
+    pub fn random(server: ServerId, random: u64) -> SessionId {
+        // With only zeros below the top byte the id could be `NONE`, or i64::MIN, the owner of container nodes.
+        let below = (random & (u64::MAX >> 8)).max(1);
+        let id = SessionId(server.0 << 56 | below as i64);
+        if id.has_secret() { SessionId(id.0 ^ 1 << 48) } else { id }
     }
 
-    /// The same, for a session whose password is made with a secret: all servers know it by the byte below the first.
+    /// A random id for a session whose password is made with a secret. All servers recognize such an id by its second
+    /// byte, which is 255.
     ///
-    /// Where ids count up, these are the highest bits of a clock in ms that runs for 34 years: since the machine's start in
-    /// Java, and since 2004 in servers of earlier versions.
-    pub fn drawn_with_secret(server: ServerId, chance: u64) -> SessionId {
-        SessionId(server.0 << 56 | SECRET_MARK | (chance & (u64::MAX >> 16)) as i64)
+    /// An id of a server that counts up has 255 there only after 34 years of its clock, in ms. In Java the clock starts
+    /// with the machine, in earlier versions of Ostler in 2004.
+    pub fn random_with_secret(server: ServerId, random: u64) -> SessionId {
+        SessionId(server.0 << 56 | SECRET_MARK | (random & (u64::MAX >> 16)) as i64)
     }
 
-    /// Whether the session's password is made with a secret, and does not follow from the id alone.
+    /// Whether the session's password is made with a secret. Otherwise it follows from the id alone.
     pub fn has_secret(self) -> bool {
         self.0 & SECRET_MARK == SECRET_MARK
     }
@@ -123,18 +124,18 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// A client's number for a request, echoed in the reply.
+/// The number that a client gives to a request. The reply has the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Xid(pub i32);
 
 impl Xid {
-    /// Watch events.
+    /// The number of watch events.
     pub const NOTIFICATION: Xid = Xid(-1);
-    /// Pings and their replies.
+    /// The number of pings and of their replies.
     pub const PING: Xid = Xid(-2);
-    /// Auth packets.
+    /// The number of auth packets.
     pub const AUTH: Xid = Xid(-4);
-    /// Watches that a client sets again after a reconnect.
+    /// The number of the request that sets a client's watches again after a reconnect.
     pub const SET_WATCHES: Xid = Xid(-8);
 }
 
@@ -143,21 +144,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_counter_moves_the_epoch_on() {
+    fn an_overflowing_counter_increments_the_epoch() {
         let last = Zxid::new(Epoch(4), u32::MAX);
         assert_eq!(last.next(), Zxid::new(Epoch(5), 0));
         assert!(last < last.next());
     }
 
     #[test]
-    fn a_session_id_carries_the_server_and_chance() {
-        let drawn = |server, chance| SessionId::drawn(ServerId(server), chance).0;
-        assert_eq!(drawn(1, 0xabcd_ef01_2345_6789), 0x01cd_ef01_2345_6789);
-        assert_eq!(drawn(255, u64::MAX) as u64, 0xfffe_ffff_ffff_ffff, "this one would have a secret");
-        assert_eq!(drawn(128, 7 << 56), i64::MIN + 1, "the owner of a container is no session");
-        assert_eq!(drawn(256, 0), 1, "no session is no session");
-        let secret = SessionId::drawn_with_secret(ServerId(3), 0xabcd_ef01_2345_6789);
+    fn a_session_id_has_the_server_in_its_top_byte_and_random_bits_below() {
+        let random = |server, random| SessionId::random(ServerId(server), random).0;
+        assert_eq!(random(1, 0xabcd_ef01_2345_6789), 0x01cd_ef01_2345_6789);
+        assert_eq!(
+            random(255, u64::MAX) as u64,
+            0xfffe_ffff_ffff_ffff,
+            "with this id it would have a secret"
+        );
+        assert_eq!(random(128, 7 << 56), i64::MIN + 1, "i64::MIN is the owner of containers");
+        assert_eq!(random(256, 0), 1, "0 is SessionId::NONE");
+        let secret = SessionId::random_with_secret(ServerId(3), 0xabcd_ef01_2345_6789);
         assert_eq!(secret.0, 0x03ff_ef01_2345_6789);
-        assert!(secret.has_secret() && !SessionId(drawn(3, u64::MAX)).has_secret());
+        assert!(secret.has_secret() && !SessionId(random(3, u64::MAX)).has_secret());
     }
 }

@@ -1,20 +1,20 @@
-//! Jute: ZooKeeper's record encoding. Big-endian, no tags, no padding; -1 as a length means null.
+//! Jute, ZooKeeper's record encoding: big-endian, without tags and padding. A length of -1 means null.
 
 use alloc::{borrow::Cow, string::String, vec::Vec};
 
-/// Why bytes could not be read as the record they should be.
+/// The reason why a record could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum JuteError {
     /// The record needs more bytes than there are.
     #[error("the record ends early")]
     Truncated,
-    /// A length below -1.
+    /// A length is below -1.
     #[error("unreasonable length {0}")]
     BadLength(i32),
-    /// Null where a value is needed.
+    /// A value is null that must not be.
     #[error("null where a value is needed")]
     Null,
-    /// A record type that nobody knows.
+    /// The number of a type or operation is unknown.
     #[error("unknown type {0}")]
     UnknownType(i32),
 }
@@ -29,7 +29,7 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Starts at the first byte of `bytes`.
+    /// A reader of `bytes`, from the first one.
     pub fn new(bytes: &'a [u8]) -> Self {
         Reader { rest: bytes }
     }
@@ -52,7 +52,7 @@ impl<'a> Reader<'a> {
         Ok(*head)
     }
 
-    /// One byte; any non-zero value reads as true, as upstream does.
+    /// One byte. Any value but 0 reads as true, as in upstream.
     pub fn bool(&mut self) -> Result<bool> {
         Ok(self.array::<1>()?[0] != 0)
     }
@@ -83,7 +83,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A string. Malformed UTF-8 reads as U+FFFD, as Java's decoder does.
+    /// A string that a client sent. Malformed UTF-8 reads as U+FFFD, as in Java's decoder.
     pub fn string(&mut self) -> Result<Option<Cow<'a, str>>> {
         Ok(self.buffer()?.map(|bytes| match str::from_utf8(bytes) {
             Ok(text) => Cow::Borrowed(text),
@@ -91,7 +91,7 @@ impl<'a> Reader<'a> {
         }))
     }
 
-    /// A string of a record that a server wrote.
+    /// A string that a server wrote, see [`stored_text`].
     pub fn stored_string(&mut self) -> Result<Option<Cow<'a, str>>> {
         Ok(self.buffer()?.map(stored_text))
     }
@@ -101,7 +101,7 @@ impl<'a> Reader<'a> {
         self.string()?.ok_or(JuteError::Null)
     }
 
-    /// A vector. Nothing is allocated ahead for a count that the bytes do not back.
+    /// A vector. The memory allocated ahead is bounded by the bytes that are there, whatever the count claims.
     pub fn vector<T>(&mut self, mut one: impl FnMut(&mut Self) -> Result<T>) -> Result<Option<Vec<T>>> {
         let Some(count) = self.length()? else { return Ok(None) };
         let mut items = Vec::with_capacity(count.min(self.rest.len() / 4));
@@ -112,8 +112,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The text of bytes that a server wrote: pairs of three-byte surrogates, as [`Writer::string`] makes them, are
-/// the characters that they stand for.
+/// The text of a string that a server wrote. Two three-byte surrogates, as [`Writer::string`] makes them, become one
+/// character.
 pub fn stored_text(bytes: &[u8]) -> Cow<'_, str> {
     if !bytes.contains(&0xED) {
         return String::from_utf8_lossy(bytes);
@@ -152,7 +152,7 @@ pub trait Writer {
     fn i64(&mut self, value: i64) {
         self.raw(&value.to_be_bytes());
     }
-    /// Appends a length or count. Nothing that fits a frame or a record comes near the limit.
+    /// Appends a length or a count. Lengths within a frame or a record are far below the limit of 31 bits.
     fn length(&mut self, length: usize) {
         self.i32(i32::try_from(length).expect("a record's length fits in 31 bits"));
     }
@@ -166,8 +166,8 @@ pub trait Writer {
             }
         }
     }
-    /// Appends a string. Characters outside the basic plane go out as two three-byte surrogates: Java's
-    /// encoder works on UTF-16 units, and its clients and files expect those bytes.
+    /// Appends a string. A character outside the basic plane becomes two three-byte surrogates: Java's encoder works on
+    /// UTF-16 units, and its clients and files have these bytes.
     fn string(&mut self, text: &str) {
         if text.bytes().fold(0, u8::max) < 0xF0 {
             self.buffer(Some(text.as_bytes()));
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_that_lie_are_refused() {
+    fn lengths_beyond_the_end_or_below_minus_one_are_errors() {
         assert_eq!(Reader::new(&[0x7f, 0xff, 0xff, 0xff]).buffer(), Err(JuteError::Truncated));
         assert_eq!(Reader::new(&[0xff, 0xff, 0xff, 0xfe]).buffer(), Err(JuteError::BadLength(-2)));
         assert_eq!(Reader::new(&[0x7f, 0xff, 0xff, 0xff]).vector(|r| r.i32()), Err(JuteError::Truncated));

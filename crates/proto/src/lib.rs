@@ -1,7 +1,7 @@
-//! The language spoken on ZooKeeper's wire and disk: records, their bytes, and nothing else.
+//! The records of ZooKeeper's wire protocols and files, and their bytes.
 //!
-//! Everything decodes from a borrowed slice and encodes onto a `Vec<u8>`; field order in the code is
-//! field order on the wire. The crate is `no_std`: it cannot reach a socket, a file or a clock.
+//! Records are decoded from a borrowed slice and encoded onto a `Vec<u8>`. Fields are in the order of the wire. The
+//! crate is `no_std`: it cannot reach a socket, a file or a clock.
 #![no_std]
 extern crate alloc;
 

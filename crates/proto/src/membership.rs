@@ -1,4 +1,5 @@
-//! Who is in an ensemble: the text that servers keep in files, send each other, and show in `/zookeeper/config`.
+//! The configuration of an ensemble and its text: lines in files, in votes, between leader and learners, and in
+//! `/zookeeper/config`.
 
 mod host_comparison;
 
@@ -12,75 +13,75 @@ use alloc::{
 };
 use core::fmt::{self, Display};
 
-/// A configuration of an ensemble.
+/// The configuration of an ensemble: servers, groups and weights.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Membership {
-    /// All servers.
+    /// All servers, voters and observers.
     pub servers: BTreeMap<ServerId, Member>,
-    /// The group of each voter, where there are groups.
+    /// The group of each voter; empty without groups.
     pub groups: BTreeMap<ServerId, u64>,
-    /// Weights other than 1.
+    /// The weights that are given. A voter without one has the weight 1.
     pub weights: BTreeMap<ServerId, u64>,
-    /// The zxid of the transaction that made it; 0 for the first.
+    /// The zxid of the transaction that made the configuration; 0 for the first one.
     pub version: u64,
 }
 
-/// A server: `host:port:port[:role][|…][;[host:]port]`.
+/// A server of the ensemble. Its text is `host:port:port[:role][|…][;[host:]port]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// Where the others reach it.
+    /// The addresses at which the other servers reach it; at least one.
     pub addresses: Vec<PeerAddress>,
-    /// It does not vote.
+    /// Whether it is an observer, which does not vote.
     pub observer: bool,
-    /// Where its clients connect, if that is part of the configuration.
+    /// The address for its clients. `None` if the configuration has none.
     pub client: Option<ClientAddress>,
 }
 
-/// Where other servers reach a server. The name is looked up anew at each attempt.
+/// An address at which other servers reach a server. The host is resolved anew for each attempt to connect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerAddress {
-    /// A name or an address, without brackets.
+    /// A host name or an IP address, without brackets.
     pub host: String,
-    /// For leader and learners.
+    /// The port to which learners connect.
     pub quorum_port: u16,
-    /// For votes.
+    /// The port for votes.
     pub election_port: u16,
 }
 
-/// Where a server's clients connect.
+/// An address to which a server's clients connect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientAddress {
-    /// A name or an address, without brackets.
+    /// A host name or an IP address, without brackets. 0.0.0.0 if the text names a port only.
     pub host: String,
-    /// The port.
+    /// The client port.
     pub port: u16,
 }
 
-/// Why a text describes no ensemble.
+/// The reason why a text is not a configuration of an ensemble.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MembershipError {
-    /// A key that has no place here.
+    /// The key is none of a configuration.
     #[error("{0}: only server.N, group.N, weight.N and version can stand here")]
     Key(String),
-    /// A server that does not have the form.
+    /// The value of a `server.N` line is malformed.
     #[error("{0}: must be host:port:port, then :observer or nothing, then ;clientPort or nothing")]
     Server(String),
-    /// Several addresses with several roles.
+    /// The addresses of one server have different roles.
     #[error("{0}: one server has one role, participant or observer")]
     Roles(String),
-    /// A number that is none.
+    /// A server id, group, weight or version is not a number.
     #[error("{0}: must be a number")]
     Number(String),
-    /// A voter in no group, while others are.
+    /// There are groups or weights, and a voter is in no group.
     #[error("server.{0} is in no group; with groups every voter has one")]
     NoGroup(i64),
-    /// Nobody could decide anything.
-    #[error("every server is an observer; somebody has to vote")]
+    /// No server votes.
+    #[error("every server is an observer; at least one server has to vote")]
     NobodyVotes,
 }
 
 impl Membership {
-    /// Reads a configuration's lines.
+    /// Reads and checks the text of a configuration. Empty lines and comments (`#`) are skipped.
     pub fn parse(text: &str) -> Result<Membership, MembershipError> {
         let mut read = Membership::default();
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
@@ -92,7 +93,7 @@ impl Membership {
         Ok(read)
     }
 
-    /// Takes one line.
+    /// Adds the setting of one line.
     pub fn take(&mut self, key: &str, value: &str) -> Result<(), MembershipError> {
         let number = || MembershipError::Number(key.into());
         match key.split_once('.') {
@@ -111,7 +112,7 @@ impl Membership {
             }
             Some(("weight", id)) => {
                 let id = ServerId(id.parse().map_err(|_| number())?);
-                // Sums of them must not overflow.
+                // 32 bits, so that a sum of weights does not overflow.
                 let weight: u32 = value.parse().map_err(|_| number())?;
                 self.weights.insert(id, weight.into());
             }
@@ -120,7 +121,7 @@ impl Membership {
         Ok(())
     }
 
-    /// Whether it can decide anything.
+    /// Checks that there is a voter, and with groups that each voter is in one.
     pub fn check(&self) -> Result<(), MembershipError> {
         if self.voters().next().is_none() {
             return Err(MembershipError::NobodyVotes);
@@ -132,17 +133,17 @@ impl Membership {
         }
     }
 
-    /// Who votes.
+    /// The ids of the voters, in order.
     pub fn voters(&self) -> impl Iterator<Item = ServerId> {
         self.servers.iter().filter(|(_, member)| !member.observer).map(|(id, _)| *id)
     }
 
-    /// Whether a server votes.
+    /// Whether `server` is a voter of this configuration.
     pub fn votes(&self, server: ServerId) -> bool {
         self.servers.get(&server).is_some_and(|member| !member.observer)
     }
 
-    /// Its lines without the version, as they stand in a file.
+    /// The lines of the configuration, without the version.
     pub fn lines(&self) -> Vec<String> {
         let mut lines: Vec<String> =
             self.servers.iter().map(|(id, member)| alloc::format!("server.{}={member}", id.0)).collect();
@@ -157,7 +158,7 @@ impl Membership {
 }
 
 impl Display for Membership {
-    /// As upstream writes it: the version in hex in the last line, without an end of line.
+    /// The text as upstream writes it: the version in hex in the last line, which has no line end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for line in self.lines() {
             writeln!(f, "{line}")?;
@@ -167,7 +168,7 @@ impl Display for Membership {
 }
 
 impl Member {
-    /// Reads a server; `key` names it in errors.
+    /// Reads the value of a `server.N` line; `key` stands for the server in errors.
     pub fn parse(key: &str, value: &str) -> Result<Member, MembershipError> {
         let malformed = || MembershipError::Server(key.into());
         let (addresses, client) = match value.split_once(';') {
@@ -183,9 +184,9 @@ impl Member {
         Ok(Member { addresses: parsed.into_iter().map(|(address, _)| address).collect(), observer, client })
     }
 
-    /// Whether two servers could not both listen.
+    /// Whether two servers have a port at the same host, so that only one of them could listen there.
     pub fn collides(&self, other: &Member) -> bool {
-        // Several servers of one machine may all be told to listen everywhere, or at home.
+        // These hosts mean another machine for each server, or several servers of one machine that listen everywhere.
         let shared = |host: &str| matches!(host, "0.0.0.0" | "::" | "127.0.0.1" | "::1" | "localhost");
         let ports = |member: &Member| -> Vec<(String, u16)> {
             let peers = member.addresses.iter().flat_map(|address| {
@@ -213,7 +214,7 @@ impl Display for Member {
     }
 }
 
-/// A host as it stands before a port.
+/// A host as it is written before a port: an IPv6 address in brackets.
 struct Bracketed<'a>(&'a str);
 
 impl Display for Bracketed<'_> {
@@ -246,7 +247,8 @@ fn parse_client(text: &str) -> Option<ClientAddress> {
     Some(ClientAddress { host: host.into(), port: port.parse().ok()? })
 }
 
-/// `host:rest` or `[host]:rest`. A host with a bracket or a space in it is written as a text that reads otherwise.
+/// Splits `host:rest` or `[host]:rest`. A host with a bracket or a space is refused: it could not be written and read
+/// again.
 fn split_host(text: &str) -> Option<(&str, &str)> {
     let (host, rest) = match text.strip_prefix('[') {
         Some(bracketed) => bracketed.split_once("]:")?,
@@ -302,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configuration_survives_its_text() {
+    fn a_configuration_is_read_as_it_was_written_or_refused() {
         let text = "server.1=a:1:2:participant;0.0.0.0:2181\nserver.2=b:1:2:participant\nserver.3=c:1:2:observer\n\
                     group.1=1\ngroup.2=2\nweight.2=3\nversion=100000000";
         let read = Membership::parse(text).unwrap();
@@ -320,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn two_servers_at_one_address_collide_unless_it_is_everybodys() {
+    fn servers_with_a_common_host_and_port_collide_unless_the_host_is_a_wildcard_or_loopback() {
         let collide = |a: &str, b: &str| member(a).unwrap().collides(&member(b).unwrap());
         assert!(collide("h:1:2", "h:3:2"));
         assert!(collide("h:1:2;g:3", "k:1:2;g:3"));

@@ -1,6 +1,6 @@
 //! Operation codes (`ZooDefs.OpCode`).
 
-/// What a request asks for.
+/// An operation that a request asks for, named as in upstream. Not all of them are open to clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum Op {
@@ -37,7 +37,7 @@ pub enum Op {
     CloseSession = -11,
 }
 
-/// Not an operation: marks errors in multi replies and in the log.
+/// The code of an error in a multi's reply and in the log. It is not an operation.
 pub const ERROR: i32 = -1;
 
 impl Op {
@@ -46,7 +46,7 @@ impl Op {
         self as i32
     }
 
-    /// The operation of a number on the wire.
+    /// The operation with this number on the wire. `None` if the number is unknown.
     pub fn from_code(code: i32) -> Option<Op> {
         Some(match code {
             1 => Op::Create,

@@ -1,7 +1,7 @@
-//! Path rules (`PathUtils.validatePath`), and the parts of a path.
+//! Rules for paths of znodes (`PathUtils.validatePath`), the parts of a path, and paths with a meaning.
 
-/// Whether `path` may name a znode: absolute, no empty, `.` or `..` part, no trailing slash but the
-/// root's own, no control or private characters.
+/// Whether `path` can be the path of a znode. It must be absolute, without empty, `.` or `..` parts, without a trailing
+/// slash (but for the root), and without control and private characters.
 pub fn is_valid(path: &str) -> bool {
     if path == "/" {
         return true;
@@ -9,8 +9,8 @@ pub fn is_valid(path: &str) -> bool {
     if !path.starts_with('/') || path.ends_with('/') {
         return false;
     }
-    // Most paths are plain ASCII, for which the bytes tell all.
-    // Nothing ends the loops early, so they take many bytes at a time.
+    // For plain ASCII, as most paths are, the bytes are enough.
+    // No loop ends early, so the compiler makes them work on many bytes at a time.
     let bytes = path.as_bytes();
     let plain = bytes.iter().fold(true, |plain, byte| plain & (*byte >= 0x20) & (*byte <= 0x7e));
     let suspicious = bytes.iter().zip(&bytes[1..]).fold(false, |suspicious, (before, byte)| {
@@ -24,8 +24,8 @@ fn is_forbidden(c: char) -> bool {
     matches!(c, '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..='\u{ffff}' | '\u{10000}'..)
 }
 
-/// The znode above: everything before the last slash, the root for its children. `None` where there is
-/// no slash or a NUL, which upstream refuses before anything else.
+/// The path of the parent: everything before the last slash, or "/" for the root's children. `None` without a slash,
+/// and for a path with a NUL, which upstream refuses before anything else.
 pub fn parent(path: &str) -> Option<&str> {
     if path.as_bytes().contains(&0) {
         return None;
@@ -36,12 +36,12 @@ pub fn parent(path: &str) -> Option<&str> {
     }
 }
 
-/// The last part of a path.
+/// The last part of a path, behind the last slash.
 pub fn name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// The root has two names upstream, "/" and the empty string; the tree knows it as "/".
+/// The path as the tree has it. In upstream the root is "/" and also the empty string; the tree has "/" only.
 pub fn canonical(path: &str) -> &str {
     if path.is_empty() { "/" } else { path }
 }
@@ -59,18 +59,18 @@ pub fn ancestors(path: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Znodes that cannot be deleted.
+/// Whether a path is one of the system znodes, which clients cannot delete.
 pub fn is_special(path: &str) -> bool {
     matches!(path, "/" | "/zookeeper" | QUOTA_ROOT | CONFIG)
 }
 
-/// Below it are the quota nodes.
+/// The znode above the quotas.
 pub const QUOTA_ROOT: &str = "/zookeeper/quota";
-/// Holds the ensemble's configuration.
+/// The znode with the ensemble's configuration.
 pub const CONFIG: &str = "/zookeeper/config";
-/// Name of the node that holds a quota's limits.
+/// The name of a znode with a quota's limits.
 pub const QUOTA_LIMITS: &str = "zookeeper_limits";
-/// Name of the node that holds a quota's usage.
+/// The name of a znode with a quota's usage.
 pub const QUOTA_STATS: &str = "zookeeper_stats";
 
 #[cfg(test)]
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn parents_and_ancestors() {
+    fn parents_and_ancestors_end_at_the_root() {
         assert_eq!(parent("/a"), Some("/"));
         assert_eq!(parent("/a/"), Some("/a"));
         assert_eq!(parent("a"), None);

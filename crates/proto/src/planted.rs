@@ -1,12 +1,12 @@
-//! Bugs on purpose, to see that the simulator finds them.
+//! Planted bugs, which show that the simulator's checks find bugs.
 //!
-//! Each stands where somebody could make it, behind `if planted::is(Bug::…)`. Without the feature `planted-bugs`, which
-//! only `ostler sim --planted` and its tests are built with, that is `if false`, and nothing of it is compiled.
+//! Each bug is in the code where it could occur, behind `if planted::is(Bug::…)`. Without the feature `planted-bugs`,
+//! which only builds for `ostler sim --planted` and its tests have, the condition is `false`, and no bug is compiled.
 
 /// A bug that can be planted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-#[allow(missing_docs, reason = "the table says what each is")]
+#[allow(missing_docs, reason = "`Bug::ALL` describes each bug")]
 pub enum Bug {
     AckBeforeSync,
     AppendOutOfOrder,
@@ -76,7 +76,7 @@ pub enum Bug {
 }
 
 impl Bug {
-    /// All of them, with their names and what they are.
+    /// All bugs, with their names and descriptions.
     pub const ALL: [(Bug, &'static str, &'static str); 65] = [
         (Bug::AckBeforeSync, "ack-before-sync", "a server acknowledges what its disk has not synced"),
         (Bug::AppendOutOfOrder, "append-out-of-order", "records of one batch are written in the wrong order"),
@@ -85,7 +85,7 @@ impl Bug {
             "new-leader-ack-early",
             "a follower acknowledges NEWLEADER before its history is durable",
         ),
-        (Bug::TruncSkipped, "trunc-skipped", "a follower that is told to cut its log back does nothing"),
+        (Bug::TruncSkipped, "trunc-skipped", "a follower ignores TRUNC and does not cut its log back"),
         (
             Bug::TruncInMemoryOnly,
             "trunc-in-memory-only",
@@ -101,11 +101,7 @@ impl Bug {
             "stale-epoch-accepted",
             "a follower promises an epoch below one that it has promised",
         ),
-        (
-            Bug::ObserverCounts,
-            "observer-counts",
-            "an observer counts where a quorum is gathered for an epoch",
-        ),
+        (Bug::ObserverCounts, "observer-counts", "the vote of an observer counts for the quorum of an epoch"),
         (Bug::MinorityCommits, "minority-commits", "a proposal commits when one server has it"),
         (
             Bug::EpochBeforeSnapshot,
@@ -113,26 +109,30 @@ impl Bug {
             "the current epoch is saved before the leader's tree is",
         ),
         (Bug::EphemeralsLeft, "ephemerals-left", "a closed session's last ephemeral stays"),
-        (Bug::WatchAfterReply, "watch-after-reply", "watchers are told after the writer is answered"),
+        (
+            Bug::WatchAfterReply,
+            "watch-after-reply",
+            "the writer gets its answer before the watchers get their events",
+        ),
         (
             Bug::WatchesLostOnReconnect,
             "watches-lost-on-reconnect",
-            "what a client missed while it was away is not told",
+            "a client gets no events for the changes that it missed between two connections",
         ),
         (
             Bug::NewLeaderExpiresEarly,
             "new-leader-expires-early",
-            "a new leader gives sessions half of their time",
+            "a new leader gives sessions half of their timeout",
         ),
         (
             Bug::CversionOffInSnapshot,
             "cversion-off-in-snapshot",
-            "a snapshot's count of children is that of today's, not of all",
+            "a snapshot has the number of existing children as cversion, not the number of all changes of the list",
         ),
         (
             Bug::AclMissingInSnapshot,
             "acl-missing-in-snapshot",
-            "a snapshot lacks the list that was added last",
+            "a snapshot lacks the ACL that was added last",
         ),
         (
             Bug::EpochBeforeHistory,
@@ -172,7 +172,7 @@ impl Bug {
         (
             Bug::EpochReused,
             "epoch-reused",
-            "a new leader takes the highest epoch that it hears of, not the next",
+            "a new leader takes the highest epoch that it knows of, not the next one",
         ),
         (Bug::EpochNotSaved, "epoch-not-saved", "a leader proposes its epoch before that is durable"),
         (
@@ -180,7 +180,7 @@ impl Bug {
             "reads-overtake-writes",
             "a read does not wait for the session's own write",
         ),
-        (Bug::SyncAtOnce, "sync-at-once", "a follower answers a sync by itself"),
+        (Bug::SyncAtOnce, "sync-at-once", "a follower answers a sync without asking its leader"),
         (Bug::OlderTreeServed, "older-tree-served", "a server serves a client that has seen a later tree"),
         (
             Bug::TouchesForgotten,
@@ -192,18 +192,18 @@ impl Bug {
         (
             Bug::TailDropped,
             "tail-dropped",
-            "a new leader forgets what it had logged and does not know to be committed",
+            "a new leader drops the records in its log that it does not know to be committed",
         ),
         (Bug::FailedMultiHalfDone, "failed-multi-half-done", "the first part of a multi that failed is done"),
         (
             Bug::CommitOutOfTurn,
             "commit-out-of-turn",
-            "a leader counts its own disk before it has the proposal",
+            "a leader counts itself for a proposal that is not on its own disk yet",
         ),
         (
             Bug::MovedSessionWrites,
             "moved-session-writes",
-            "a session's late write by way of its former server happens",
+            "a late write that comes through the former server of a session is carried out",
         ),
         (Bug::ConfigKept, "config-kept", "a follower keeps its configuration when another commits"),
         (
@@ -214,10 +214,18 @@ impl Bug {
         (
             Bug::AnswersMixedUp,
             "answers-mixed-up",
-            "a write on a session's new connection gets the answer to an earlier one with its number",
+            "a write on a new connection gets the answer to an earlier write of the session with the same xid",
         ),
-        (Bug::EventsSwapped, "events-swapped", "of two transactions the later one's watchers are told first"),
-        (Bug::MissedToldTwice, "missed-told-twice", "what a client missed while it was away is told twice"),
+        (
+            Bug::EventsSwapped,
+            "events-swapped",
+            "the events of a later transaction come before the events of an earlier one",
+        ),
+        (
+            Bug::MissedToldTwice,
+            "missed-told-twice",
+            "a client gets two events for one change that it missed between two connections",
+        ),
         (
             Bug::AclsMixedUpInSnapshot,
             "acls-mixed-up-in-snapshot",
@@ -227,38 +235,42 @@ impl Bug {
         (
             Bug::GrandchildrenUnwatched,
             "grandchildren-unwatched",
-            "a recursive watch is told of a znode and its children, and of nothing below them",
+            "a recursive watch fires for a znode and its children, and for no znode below them",
         ),
         (
             Bug::PersistentNotSetAgain,
             "persistent-not-set-again",
-            "a client that comes back gets its one-shot watches again, and no others",
+            "a client that reconnects gets its one-shot watches again, and no others",
         ),
         (
             Bug::ToldForEachMode,
             "told-for-each-mode",
-            "who has a one-shot and a persistent watch of one znode is told twice",
+            "a client with a one-shot and a persistent watch of one znode gets two events for one change",
         ),
         (
             Bug::OtherWatchRemoved,
             "other-watch-removed",
-            "who removes a persistent watch loses the recursive one of that path, too",
+            "the removal of a persistent watch removes the recursive watch of the same path, too",
         ),
         (
             Bug::ModesReplaced,
             "modes-replaced",
-            "a watch takes the place of another of the same path (ZooKeeper 3.8)",
+            "a watch replaces the watch with another mode of the same path (ZooKeeper 3.8)",
         ),
         (
             Bug::RecursiveSeesLists,
             "recursive-sees-lists",
-            "a recursive watch is told of changed lists of children (ZooKeeper 3.8)",
+            "a recursive watch fires when a list of children changes (ZooKeeper 3.8)",
         ),
-        (Bug::AclOfBefore, "acl-of-before", "setACL logs the list that the request before it gave the znode"),
+        (
+            Bug::AclOfBefore,
+            "acl-of-before",
+            "setACL logs the ACL of the request before it for the same znode",
+        ),
         (
             Bug::AuthIsTheFirst,
             "auth-is-the-first",
-            "`auth` in a list stands for one identity of who asks, and not for all",
+            "`auth` in an ACL stands for one identity of the caller, not for all",
         ),
         (
             Bug::TruncInLogOnly,
@@ -268,23 +280,23 @@ impl Bug {
         (
             Bug::MutexLooksOnce,
             "mutex-looks-once",
-            "who waits for a lock has it when the one before it is gone, whoever else holds it",
+            "a process that waits for a lock takes it when the znode before its own is gone, even if another process holds it",
         ),
         (Bug::LatchLeadsOn, "latch-leads-on", "a latch leads on when its session is lost"),
         (
             Bug::OrphanNotSought,
             "orphan-not-sought",
-            "a protected create without an answer is done again, and the first is not looked for",
+            "a protected create without an answer is sent again, without a search for the first one",
         ),
         (
             Bug::SearchWithoutSync,
             "search-without-sync",
-            "a protected create is looked for on a server that may not have seen it yet",
+            "the search for a protected create asks a server that may not have applied the create yet",
         ),
         (
             Bug::HolderAsksNoClock,
             "holder-asks-no-clock",
-            "a holder believes to hold until somebody tells it of the session's end",
+            "a process takes itself for the holder until a server reports the end of the session",
         ),
         (
             Bug::SessionOutlived,
@@ -294,46 +306,46 @@ impl Bug {
         (
             Bug::PingsProve,
             "pings-prove",
-            "a holder takes answered pings for a proof that its session lives, from a server that is cut off, too",
+            "a holder takes answered pings as proof that its session lives, even from a server that is cut off",
         ),
         (
             Bug::PromisedTwice,
             "promised-twice",
-            "a promise counts though the epoch was promised to another leader before",
+            "a promise of an epoch counts although the epoch was promised to another leader before",
         ),
         (
             Bug::CutStillCounts,
             "cut-still-counts",
-            "a follower counts for what it had acknowledged before its log was cut back",
+            "an acknowledgement still counts after its proposal was cut from the follower's log",
         ),
         (
             Bug::RevalidatedUntouched,
             "revalidated-untouched",
-            "a leader does not take a session's return to a learner for a sign of it",
+            "a leader does not count a session's return to a learner as a sign of life",
         ),
         (
             Bug::ChangeBeforeForgotten,
             "change-before-forgotten",
-            "a server with two changes of the ensemble in its log goes by the oldest configuration and the newest",
+            "a server with two changes of the ensemble in its log uses only the oldest and the newest configuration",
         ),
         (
             Bug::FalseVotesCount,
             "false-votes-count",
-            "votes in the name of a server that is away count as long as they come, whatever comes of them",
+            "votes in the name of a server that is away count for as long as they come",
         ),
         (
             Bug::AnswersAfterDroppedEvent,
             "answers-after-dropped-event",
-            "a client that reads too slowly to be told of a change is still answered what was asked later",
+            "a client whose event was dropped, because it reads too slowly, still gets later answers",
         ),
         (
             Bug::PasswordSeenLate,
             "password-seen-late",
-            "a session loses its connection to whoever names it, and then the password is looked at",
+            "the connection of a session is closed for every caller that names the session, before the password is checked",
         ),
     ];
 
-    /// By its name.
+    /// The bug with this name.
     pub fn named(name: &str) -> Option<Bug> {
         Bug::ALL.into_iter().find(|(_, of, _)| *of == name).map(|(bug, ..)| bug)
     }
@@ -345,10 +357,10 @@ mod planted_one {
     use core::sync::atomic::{AtomicU8, Ordering};
 
     const NONE: u8 = u8::MAX;
-    /// The only global of the workspace: of this build, which keeps nobody's data.
+    /// The only global variable of the workspace. Builds with it are for tests only.
     static PLANTED: AtomicU8 = AtomicU8::new(NONE);
 
-    /// Plants a bug in this process, or takes it out.
+    /// Plants a bug in this process, or removes it.
     pub fn plant(bug: Option<Bug>) {
         PLANTED.store(bug.map_or(NONE, |bug| bug as u8), Ordering::Relaxed);
     }

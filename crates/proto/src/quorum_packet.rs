@@ -1,6 +1,6 @@
-//! What leader and learners tell each other on the quorum port.
+//! The packets between leader and learners on the quorum port.
 //!
-//! A stream is packets one after the other, without any length in front: type, zxid, data, authinfo.
+//! A stream is a sequence of packets, each of type, zxid, data and identities. A packet has no length in front.
 
 use crate::{
     acl::Id,
@@ -9,176 +9,179 @@ use crate::{
 };
 use alloc::{borrow::Cow, string::String, vec::Vec};
 
-/// The protocol that both sides speak (`0x10000`: the one with LEADERINFO).
+/// The protocol version of this server. Since this version there is LEADERINFO.
 pub const PROTOCOL_VERSION: i32 = 0x10000;
-/// Nothing that a client's request carries has more identities; upstream sends a handful.
+/// The highest number of identities in a packet. No client has as many.
 const IDS_MAX: usize = 10_000;
 
-/// Who a learner says it is.
+/// A learner's information about itself, in its first packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LearnerInfo {
-    /// Its number; `None` from an observer that has none.
+    /// The learner's server id; `None` from an observer that has none.
     pub server: Option<ServerId>,
-    /// Its protocol.
+    /// The learner's protocol version.
     pub protocol: i32,
-    /// The version of the configuration that it uses.
+    /// The version of the configuration that the learner uses.
     pub config_version: u64,
-    /// It can judge session passwords that are made with a secret. Servers of other makes neither can nor say so, and do not
-    /// look at what is said after the rest.
+    /// Whether the learner can check session passwords that are made with a secret. Only Ostler can, and Java ignores
+    /// the bytes that say it.
     pub knows_secrets: bool,
 }
 
-/// Ostler's own word behind a learner's information.
+/// The number that Ostler appends to its information for [`LearnerInfo::knows_secrets`].
 const KNOWS_SECRETS: i32 = i32::from_be_bytes(*b"Ostl");
 
-/// A packet, by its meaning.
+/// A packet, decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Packet<'a> {
-    /// A client's write, or its sync, or the making or closing of a session, for the leader to decide on.
+    /// A learner forwards a client's write or sync, or the begin or end of a session, to the leader.
     Request {
-        /// Whose.
+        /// The client's session.
         session: SessionId,
-        /// The client's number for it.
+        /// The xid that the client gave to the request.
         cxid: i32,
-        /// The operation.
+        /// The operation code.
         code: i32,
-        /// As the client sent it.
+        /// The body of the request, as the client sent it.
         body: Cow<'a, [u8]>,
-        /// Who the client has proved to be.
+        /// The identities that the client has proved.
         ids: Vec<Id>,
     },
-    /// To be logged and acknowledged.
+    /// The leader proposes a transaction. The follower logs and acknowledges it.
     Proposal {
-        /// Its place.
+        /// The zxid of the transaction.
         zxid: Zxid,
         /// Header, txn and digest, as they are logged.
         record: Cow<'a, [u8]>,
     },
-    /// It is on the sender's disk.
+    /// The sender has the transaction with this zxid on its disk.
     Ack(Zxid),
-    /// A quorum has it.
+    /// A quorum has acknowledged the transaction with this zxid.
     Commit(Zxid),
-    /// A heartbeat.
+    /// A heartbeat of the leader, or a learner's answer to it.
     Ping {
-        /// The leader's last proposal.
+        /// The zxid of the leader's last proposal.
         zxid: Zxid,
-        /// The learner's answer: sessions heard of since the last one, with their timeouts.
+        /// In the answer: the sessions that were heard of since the last answer, with their timeouts in ms. `None` in
+        /// the leader's heartbeat.
         touched: Option<Vec<(SessionId, i32)>>,
     },
-    /// A client has come back with this session.
+    /// A learner asks whether a session lives, since its client has connected to the learner.
     Revalidate {
-        /// Which.
+        /// The session that the client resumes.
         session: SessionId,
-        /// The timeout that was agreed on, ms.
+        /// The negotiated timeout in ms.
         timeout_ms: i32,
     },
-    /// Whether it lives.
+    /// The leader's answer to [`Packet::Revalidate`].
     Revalidated {
-        /// Which.
+        /// The session that the learner asked about.
         session: SessionId,
-        /// The answer.
+        /// Whether the session lives.
         valid: bool,
     },
-    /// What came of a session was stopped, for its client has moved on to another server. Upstream does not know this; for
-    /// Java it says that the session lives, which is so, and if nobody has asked that is nothing.
+    /// A request of this session was stopped, because the client has moved to another server. Upstream has no such
+    /// packet. Java reads it as an answer that the session lives, which is true, and ignores an answer that it did not
+    /// ask for.
     SessionMoved(SessionId),
-    /// All that was proposed before a forwarded sync has been sent.
+    /// The answer to a forwarded sync: everything that was proposed before it has been sent.
     Sync,
-    /// Proposal and commit in one, for observers.
+    /// Proposal and commit in one packet, for observers.
     Inform {
-        /// Its place.
+        /// The zxid of the transaction.
         zxid: Zxid,
-        /// As in a proposal.
+        /// Header, txn and digest, as in a proposal.
         record: Cow<'a, [u8]>,
     },
-    /// The commit of a reconfiguration.
+    /// The commit of a reconfiguration. From here on the new configuration counts.
     CommitAndActivate {
-        /// Its place.
+        /// The zxid of the transaction.
         zxid: Zxid,
-        /// Who shall lead under it.
+        /// The server that will lead in the new configuration.
         leader: ServerId,
     },
-    /// The same, for observers.
+    /// Proposal and commit of a reconfiguration in one packet, for observers.
     InformAndActivate {
-        /// Its place.
+        /// The zxid of the transaction.
         zxid: Zxid,
-        /// Who shall lead under it.
+        /// The server that will lead in the new configuration.
         leader: ServerId,
-        /// As in a proposal.
+        /// Header, txn and digest, as in a proposal.
         record: Cow<'a, [u8]>,
     },
-    /// The history before is the leader's; its epoch begins when a quorum has acknowledged this.
+    /// The learner has got the leader's history. The epoch begins when a quorum has acknowledged this packet.
     NewLeader {
-        /// The epoch.
+        /// The new epoch.
         epoch: Epoch,
-        /// Its configuration.
+        /// The text of the leader's configuration.
         config: Cow<'a, str>,
     },
-    /// A follower's first word.
+    /// The first packet of a follower.
     FollowerInfo {
-        /// The highest epoch that it has accepted.
+        /// The follower's accepted epoch.
         accepted: Epoch,
-        /// Who.
+        /// The follower's information about itself.
         info: LearnerInfo,
     },
-    /// An observer's first word.
+    /// The first packet of an observer.
     ObserverInfo {
-        /// The highest epoch that it has accepted.
+        /// The observer's accepted epoch.
         accepted: Epoch,
-        /// Who.
+        /// The observer's information about itself.
         info: LearnerInfo,
     },
-    /// The epoch has begun: clients may be served.
+    /// The epoch has begun. The learner may serve clients.
     UpToDate,
-    /// What the learner has is the beginning of what follows.
+    /// The learner's log is a beginning of the leader's history. What it lacks up to this zxid follows.
     Diff(Zxid),
-    /// Everything after this is to be taken off the log.
+    /// The learner must cut its log after this zxid.
     Trunc(Zxid),
-    /// A whole tree follows, then this zxid is the last.
+    /// A whole tree follows, with this zxid as the last.
     Snap(Zxid),
-    /// The epoch that is proposed.
+    /// The leader proposes its new epoch.
     LeaderInfo {
-        /// Which.
+        /// The proposed epoch.
         epoch: Epoch,
-        /// The leader's protocol.
+        /// The leader's protocol version.
         protocol: i32,
     },
-    /// The epoch is accepted.
+    /// The learner accepts the proposed epoch.
     AckEpoch {
         /// The last transaction in the learner's log.
         last: Zxid,
-        /// The epoch of the leader whose history it has; `None` if it had accepted the epoch before.
+        /// The learner's current epoch. `None` if it had accepted the proposed epoch before: then it does not count for
+        /// the quorum.
         current: Option<Epoch>,
     },
 }
 
-/// Why a stream cannot be read on.
+/// The reason why a stream cannot be read further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PacketError {
-    /// A type that does not exist.
+    /// The packet type is unknown.
     #[error("there is no packet type {0}")]
     Type(i32),
-    /// Data longer than the limit.
+    /// The data, or an identity, is longer than the limit.
     #[error("a packet with {0} bytes of data")]
     Length(i32),
-    /// Data that does not fit the type.
+    /// The data does not have the form of the packet's type.
     #[error("the data of a packet of type {0} is malformed")]
     Data(i32),
 }
 
-/// What the bytes at the front of a stream are.
+/// The result of looking for a packet at the front of a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub enum PacketSplit<'a> {
-    /// A whole packet of so many bytes.
+    /// A whole packet, and its size in bytes.
     Packet(Packet<'a>, usize),
-    /// More bytes are needed.
+    /// The packet is not complete yet.
     Incomplete,
-    /// The stream is broken.
+    /// The bytes are not a packet. The connection must be closed.
     Bad(PacketError),
 }
 
-/// Looks at the front of `bytes` for a packet whose data have at most `limit` bytes. `to_leader` tells
-/// apart what has one number in both directions.
+/// Looks at the front of `bytes` for a packet with at most `limit` bytes of data. `to_leader` is the direction: some
+/// types have the same number in both directions.
 pub fn split(bytes: &[u8], limit: usize, to_leader: bool) -> PacketSplit<'_> {
     let mut r = Reader::new(bytes);
     match read_parts(&mut r, limit) {
@@ -192,9 +195,10 @@ pub fn split(bytes: &[u8], limit: usize, to_leader: bool) -> PacketSplit<'_> {
     }
 }
 
-type Parts<'a> = (i32, Zxid, Option<&'a [u8]>, Vec<Id>);
+/// Type, zxid, data and identities of a packet.
+type RawPacket<'a> = (i32, Zxid, Option<&'a [u8]>, Vec<Id>);
 
-fn read_parts<'a>(r: &mut Reader<'a>, limit: usize) -> Result<Option<Parts<'a>>, PacketError> {
+fn read_parts<'a>(r: &mut Reader<'a>, limit: usize) -> Result<Option<RawPacket<'a>>, PacketError> {
     let (Ok(code), Ok(zxid)) = (r.i32(), r.i64()) else { return Ok(None) };
     if !(REQUEST..=INFORMANDACTIVATE).contains(&code) {
         return Err(PacketError::Type(code));
@@ -214,8 +218,8 @@ fn read_parts<'a>(r: &mut Reader<'a>, limit: usize) -> Result<Option<Parts<'a>>,
     Ok(Some((code, Zxid::from_wire(zxid), data, ids)))
 }
 
-/// `None` where bytes are missing, `Some(None)` for null.
-#[expect(clippy::option_option, reason = "missing and null are different things here")]
+/// `None` if bytes are missing, `Some(None)` for null.
+#[expect(clippy::option_option, reason = "incomplete and null are different results")]
 fn read_buffer<'a>(r: &mut Reader<'a>, limit: usize) -> Result<Option<Option<&'a [u8]>>, PacketError> {
     let Ok(length) = r.i32() else { return Ok(None) };
     match usize::try_from(length) {
@@ -245,11 +249,11 @@ const LEADERINFO: i32 = 17;
 const ACKEPOCH: i32 = 18;
 const INFORMANDACTIVATE: i32 = 19;
 
-/// No zxid.
+/// The zxid of packets that have none.
 const NONE: i64 = -1;
 
-/// A Java server that has no data, and is not told that this is right, says -1 for its epochs and its last zxid. It has
-/// nothing; that its promise does not count it says by -1 for its current epoch.
+/// A Java server without data that does not trust its empty database sends -1 for its epochs and its last zxid. It has
+/// no history, so this reads as zero. Its promise does not count: that follows from -1 for its current epoch.
 fn known(zxid: Zxid) -> Zxid {
     if zxid.to_wire() < 0 { Zxid::ZERO } else { zxid }
 }
@@ -307,7 +311,7 @@ impl<'a> Packet<'a> {
             DIFF => Packet::Diff(zxid),
             TRUNC => Packet::Trunc(zxid),
             SNAP => Packet::Snap(zxid),
-            // Before 0x10000 there was no such packet; one without data is taken for the first.
+            // Older protocols have no such packet. Without data the version is taken to be the first that has it.
             LEADERINFO => {
                 let protocol = if bytes.is_empty() { PROTOCOL_VERSION } else { r.i32()? };
                 Packet::LeaderInfo { epoch: zxid.epoch(), protocol }
@@ -415,7 +419,7 @@ fn whole(out: &mut Vec<u8>, code: i32, zxid: i64, data: Option<&[u8]>) {
 }
 
 impl LearnerInfo {
-    /// Old learners send less: nothing, only the number, or number and protocol.
+    /// Older learners send nothing, the server id only, or server id and protocol version.
     fn read(bytes: &[u8]) -> Result<LearnerInfo, JuteError> {
         let mut r = Reader::new(bytes);
         let server = if bytes.is_empty() { None } else { Some(ServerId(r.i64()?)) };
@@ -499,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn every_packet_survives_its_bytes_and_is_whole_only_at_its_end() {
+    fn every_packet_is_read_as_it_was_written_and_incomplete_before_its_end() {
         let ids = vec![Id::new("ip", "127.0.0.1")];
         let info =
             LearnerInfo { server: Some(ServerId(3)), protocol: 1, config_version: 2, knows_secrets: false };
@@ -548,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_trust_that_it_has_nothing_has_nothing() {
+    fn negative_epochs_and_zxids_of_an_untrusted_empty_server_read_as_zero() {
         let info = LearnerInfo {
             server: Some(ServerId(3)),
             protocol: PROTOCOL_VERSION,
@@ -571,7 +575,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_streams_are_told_before_memory_is_spent_on_them() {
+    fn malformed_packets_are_refused_before_they_are_complete() {
         for (text, error) in [
             ("00000014 0000000000000000", PacketError::Type(20)),
             ("00000002 0000000000000000 7fffffff", PacketError::Length(i32::MAX)),

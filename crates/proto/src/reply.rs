@@ -1,4 +1,4 @@
-//! Replies: header and body, written as whole frames.
+//! Replies of a server: header and body, written as whole frames. The client's side is in `reply/read.rs`.
 
 mod read;
 
@@ -16,33 +16,33 @@ use crate::{
 };
 use alloc::{string::String, vec::Vec};
 
-/// A znode's data, shared with the tree; null and empty are different.
+/// A znode's data, shared with the tree. `None` is null, which is different from empty.
 pub type Data = Option<SharedBytes>;
 
-/// What one operation of a multi came to.
+/// The result of one operation of a multi or multiRead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OpResult {
-    /// create and createTTL with a plain flag.
+    /// create, and createTTL with the flag of another mode: the path.
     Create(String),
-    /// create2, createTTL, createContainer.
+    /// create2, createTTL, createContainer: the path and its Stat.
     Create2(String, Stat),
     Delete,
     SetData(Stat),
     Check,
     GetData(Data, Stat),
     GetChildren(SharedStrings),
-    /// The code; 0 for operations that a later failure took back.
+    /// The operation was not done: its error code, or 0 if only a later operation failed.
     Error(i32),
 }
 
 /// The body of a successful reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Body {
-    /// Header only.
+    /// No body: the reply is a header.
     None,
-    /// The path created, or echoed by sync.
+    /// create: the path of the new znode. sync: the path of the request.
     Path(String),
-    /// The path created and its Stat.
+    /// create2, createContainer, createTTL: the path and the Stat of the new znode.
     PathStat(String, Stat),
     /// exists, setData, setACL.
     Stat(Stat),
@@ -52,26 +52,26 @@ pub enum Body {
     Children(SharedStrings),
     /// getChildren2.
     ChildrenStat(SharedStrings, Stat),
-    /// getACL, as an encoded vector.
+    /// getACL. The list is an encoded vector.
     Acl(Vec<u8>, Stat),
     /// getAllChildrenNumber.
     Count(i32),
     /// getEphemerals.
     Paths(SharedStrings),
-    /// addWatch: its success looks like an error record that says 0.
+    /// addWatch: success is an error record with the code 0.
     WatchAdded,
-    /// whoAmI: scheme and user.
+    /// whoAmI: scheme and user of each identity.
     Identities(Vec<(String, String)>),
-    /// A null: the token of a sasl reply where no mechanism is configured, and the path of a sync that had none.
+    /// A null buffer: the token of a sasl reply if no mechanism is configured, or the path of a sync without a path.
     Null,
     /// multi and multiRead.
     Multi(Vec<OpResult>),
-    /// A multiRead that breaks off: the one reply with both an error and a body.
+    /// A multiRead that stops at an operation that cannot be done. It is the only reply with both an error and a body.
     BrokenMultiRead(Vec<OpResult>),
 }
 
 impl Body {
-    /// About how many bytes of a tree it takes. Data that is a znode's own takes none: it is shared until it is sent.
+    /// About how many bytes of memory the body takes beside the tree. A znode's data takes none, since it is shared.
     pub fn size(&self) -> usize {
         match self {
             Body::Children(names) | Body::ChildrenStat(names, _) | Body::Paths(names) => names.size(),
@@ -85,15 +85,15 @@ impl Body {
 /// A whole reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
-    /// The request's number.
+    /// The number of the request.
     pub xid: Xid,
-    /// `None` where upstream sends -1 (unknown operations).
+    /// The server's last zxid. `None` for unknown operations, for which upstream sends -1.
     pub zxid: Option<Zxid>,
-    /// The outcome. An error has no body.
+    /// The body, or the error. A reply with an error has no body.
     pub result: core::result::Result<Body, ErrorCode>,
 }
 
-/// Reserves a frame's length; give the result to [`end_frame`].
+/// Reserves room for a frame's length. The result is the start that [`end_frame`] needs.
 pub fn begin_frame(out: &mut Vec<u8>) -> usize {
     out.i32(0);
     out.len()
@@ -116,7 +116,7 @@ impl Reply {
         end_frame(out, start);
     }
 
-    /// Appends the header alone, for who writes the frame in parts.
+    /// Appends the header alone, for a caller that writes the frame in parts.
     pub fn write_header(&self, out: &mut Vec<u8>) {
         out.i32(self.xid.0);
         out.i64(self.zxid.map_or(-1, Zxid::to_wire));
@@ -173,7 +173,7 @@ impl Body {
 }
 
 impl OpResult {
-    /// About how many bytes it takes: its data or names.
+    /// The size of the data or names in bytes.
     pub fn size(&self) -> usize {
         match self {
             OpResult::GetData(data, _) => data.as_ref().map_or(0, |data| data.len()),
@@ -182,7 +182,7 @@ impl OpResult {
         }
     }
 
-    /// Appends all of it.
+    /// Appends the result.
     pub fn write(&self, out: &mut Vec<u8>) {
         self.write_before(out);
         match self {
@@ -193,14 +193,14 @@ impl OpResult {
         self.write_after(out);
     }
 
-    /// Appends what comes behind data or names.
+    /// Appends the part of the result that follows its data or names.
     pub fn write_after(&self, out: &mut Vec<u8>) {
         if let OpResult::GetData(_, stat) = self {
             stat.write(out);
         }
     }
 
-    /// Appends what comes in front of data or names, or all where there are none.
+    /// Appends the part of the result before its data or names, or the whole result if it has none.
     pub fn write_before(&self, out: &mut Vec<u8>) {
         let header = |code: i32, error| MultiHeader { code, done: false, error };
         match self {
@@ -235,22 +235,22 @@ impl OpResult {
     }
 }
 
-/// Reply header as a client reads it.
+/// A reply's header, as a client reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplyHeader {
-    /// The request's number, or -1 for notifications.
+    /// The number of the request, or -1 for watch events.
     pub xid: Xid,
     /// The server's last zxid.
     pub zxid: i64,
-    /// 0 or an error code.
+    /// The error code; 0 for success.
     pub error: i32,
 }
 
 impl ReplyHeader {
-    /// Bytes on the wire.
+    /// The size of the header in bytes.
     pub const SIZE: usize = 16;
 
-    /// Reads the header; the body is what the reader has left.
+    /// Reads the header. The rest of the reader is the body.
     pub fn read(r: &mut Reader<'_>) -> Result<Self> {
         Ok(ReplyHeader { xid: Xid(r.i32()?), zxid: r.i64()?, error: r.i32()? })
     }

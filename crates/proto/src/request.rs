@@ -1,4 +1,5 @@
-//! Requests as clients send them, borrowed from their frame.
+//! Requests of clients, as a server reads them. They borrow from their frame. The client's side is in
+//! `request/write.rs`.
 
 mod write;
 
@@ -10,12 +11,12 @@ use crate::{
 };
 use alloc::{borrow::Cow, vec::Vec};
 
-/// Request header: what every frame after the handshake begins with.
+/// The header of a request: every frame after the handshake begins with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestHeader {
-    /// Echoed in the reply.
+    /// The number of the request, which the reply has too.
     pub xid: Xid,
-    /// Operation code as sent; it may be unknown.
+    /// The operation code as the client sent it; it may be unknown.
     pub code: i32,
 }
 
@@ -36,17 +37,17 @@ impl RequestHeader {
 /// create, create2, createContainer and createTTL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Create<'a> {
-    /// Which of the four.
+    /// The operation: one of the four.
     pub op: Op,
-    /// The znode; a sequential one gets its number appended.
+    /// The path of the znode. For a sequential znode the number is appended to it.
     pub path: Cow<'a, str>,
-    /// Null and empty are different.
+    /// The data; `None` for null, which is different from empty.
     pub data: Option<&'a [u8]>,
-    /// As sent, unchecked.
+    /// The ACL as the client sent it, not checked yet; `None` for null.
     pub acl: Option<Vec<RawAcl<'a>>>,
-    /// Create mode number.
+    /// The number of the create mode.
     pub flags: i32,
-    /// Milliseconds; -1 for operations that carry none.
+    /// The TTL in ms; -1 for operations without a TTL.
     pub ttl_ms: i64,
 }
 
@@ -61,12 +62,12 @@ impl<'a> Create<'a> {
     }
 }
 
-/// A path and the version it must have; -1 fits any.
+/// delete and check: a znode and the version that it must have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathVersion<'a> {
-    /// The znode.
+    /// The path of the znode.
     pub path: Cow<'a, str>,
-    /// Expected version.
+    /// The expected version; -1 for any.
     pub version: i32,
 }
 
@@ -80,33 +81,33 @@ impl<'a> PathVersion<'a> {
     }
 }
 
-/// setData, setACL and check call a null path a bad argument, as they do any invalid path; elsewhere a null
-/// path is a body that does not decode.
+/// setData, setACL and check answer a null path with BadArguments, as any invalid path: so null reads as empty here.
+/// For other operations a null path makes the body malformed.
 fn null_is_invalid<'a>(r: &mut Reader<'a>) -> Result<Cow<'a, str>> {
     Ok(r.string()?.unwrap_or_default())
 }
 
-/// A change of the ensemble.
+/// reconfig: a change of the ensemble.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reconfig<'a> {
-    /// Servers to add or change: `server.N=spec`, joined by commas.
+    /// The servers to add or change: `server.N=spec`, joined by commas.
     pub joining: Option<Cow<'a, str>>,
-    /// Ids of servers to remove, joined by commas.
+    /// The ids of the servers to remove, joined by commas.
     pub leaving: Option<Cow<'a, str>>,
-    /// All servers, in place of both.
+    /// The whole new list of servers, in place of the two others.
     pub members: Option<Cow<'a, str>>,
-    /// The version that is to be changed; -1 for any.
+    /// The version that the configuration must have; -1 for any.
     pub current_config: i64,
 }
 
 /// setData.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetData<'a> {
-    /// The znode.
+    /// The path of the znode.
     pub path: Cow<'a, str>,
-    /// New data.
+    /// The new data; `None` for null.
     pub data: Option<&'a [u8]>,
-    /// Expected version.
+    /// The expected version; -1 for any.
     pub version: i32,
 }
 
@@ -116,12 +117,12 @@ impl<'a> SetData<'a> {
     }
 }
 
-/// A read that may leave a watch.
+/// exists, getData, getChildren and getChildren2: a read that can set a watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathWatch<'a> {
-    /// The znode.
+    /// The path of the znode.
     pub path: Cow<'a, str>,
-    /// Leave a one-shot watch.
+    /// Whether to set a one-shot watch.
     pub watch: bool,
 }
 
@@ -131,16 +132,20 @@ impl<'a> PathWatch<'a> {
     }
 }
 
-/// setWatches and setWatches2: what a client watches, after it has reconnected.
+/// setWatches and setWatches2: the watches of a client that has reconnected.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SetWatches<'a> {
-    /// The last change that the client knows of; compared as a signed number, so that -1 is before all.
+    /// The last zxid that the client has seen. It is compared as a signed number, so -1 is before all others.
     pub relative_zxid: i64,
-    /// Paths of each kind of watch.
+    /// The paths with a watch set by getData.
     pub data: Vec<Cow<'a, str>>,
+    /// The paths with a watch set by exists, where there was no znode.
     pub exist: Vec<Cow<'a, str>>,
+    /// The paths with a watch set by getChildren.
     pub child: Vec<Cow<'a, str>>,
+    /// The paths with a persistent watch; only in setWatches2.
     pub persistent: Vec<Cow<'a, str>>,
+    /// The paths with a persistent recursive watch; only in setWatches2.
     pub persistent_recursive: Vec<Cow<'a, str>>,
 }
 
@@ -194,14 +199,14 @@ pub enum Request<'a> {
     },
     GetChildren(PathWatch<'a>),
     GetChildren2(PathWatch<'a>),
-    /// The path is echoed, null included.
+    /// The reply has the same path, also if it is null.
     Sync(Option<Cow<'a, str>>),
     Ping,
     Multi(Vec<MultiOp<'a>>),
     MultiRead {
-        /// The reads up to the first that cannot be done: a write, or a null path.
+        /// The reads before the first operation that cannot be done: a write, or a read with a null path.
         ops: Vec<MultiReadOp<'a>>,
-        /// Whether there is one.
+        /// Whether there is such an operation.
         broken: bool,
     },
     Reconfig(Reconfig<'a>),
@@ -217,7 +222,7 @@ pub enum Request<'a> {
         scheme: Option<Cow<'a, str>>,
         auth: Option<&'a [u8]>,
     },
-    /// A token of the mechanism; the first may be empty, but not null.
+    /// A token of the SASL mechanism. The first token may be empty, but not null.
     Sasl(&'a [u8]),
     SetWatches(SetWatches<'a>),
     AddWatch {
@@ -230,14 +235,15 @@ pub enum Request<'a> {
     GetAllChildrenNumber(Cow<'a, str>),
     WhoAmI,
     CloseSession,
-    /// A known operation whose body does not decode.
+    /// A known operation with a malformed body.
     Malformed(Op),
-    /// An operation that clients may not ask for, or that nobody knows.
+    /// An operation that is unknown, or that clients may not send.
     Unimplemented,
 }
 
 impl<'a> Request<'a> {
-    /// Whether a quorum has to agree on it: that it is done shows that the server is not cut off. Sync does not take one.
+    /// Whether a quorum has to agree on the request. If so, its success shows that the server has a quorum. Sync needs
+    /// none.
     pub fn takes_quorum(&self) -> bool {
         matches!(
             self,
@@ -250,8 +256,9 @@ impl<'a> Request<'a> {
         )
     }
 
-    /// Decodes a body. What a client may not send (session creation, the reaper's deletes, a lone check)
-    /// is `Unimplemented`: upstream lets some of it through and is hurt by it.
+    /// Decodes the body of a request with this operation code. Operations that a client may not send are
+    /// `Unimplemented`: createSession, deleteContainer, and check outside of a multi. Upstream lets some of them
+    /// through, which harms it.
     pub fn read(code: i32, body: &'a [u8]) -> Request<'a> {
         match Op::from_code(code) {
             None | Some(Op::Check | Op::DeleteContainer | Op::CreateSession) => Request::Unimplemented,
@@ -310,19 +317,19 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Header of each entry of a multi, in both directions.
+/// The header before each operation of a multi, and before each result in its reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MultiHeader {
-    /// Operation code, or -1 for errors and for the end.
+    /// The operation code; -1 for an error and for the end of the list.
     pub code: i32,
-    /// The end of the list.
+    /// Whether this is the end of the list.
     pub done: bool,
-    /// Error code.
+    /// The error code; -1 in requests and at the end.
     pub error: i32,
 }
 
 impl MultiHeader {
-    /// Ends a list.
+    /// The header that ends a list.
     pub const END: MultiHeader = MultiHeader { code: op::ERROR, done: true, error: -1 };
 
     /// Reads a header.
@@ -338,7 +345,7 @@ impl MultiHeader {
     }
 }
 
-/// Create flags above this are out of range.
+/// The highest number of a create mode.
 const FLAG_MAX: i32 = 6;
 const CONTAINER_FLAG: i32 = 4;
 
@@ -366,9 +373,9 @@ fn read_multi<'a>(r: &mut Reader<'a>) -> Result<Vec<MultiOp<'a>>> {
     }
 }
 
-/// Inside a multi upstream takes the operation from the flags, not from the header: a TTL flag needs
-/// type 21, a container flag makes a container, type 21 without a TTL flag is a plain create. A flag that
-/// is no mode, or a null ACL, fails the whole request.
+/// Inside a multi upstream takes the operation from the flags and not from the header. A TTL flag needs type 21, a
+/// container flag makes a container, and type 21 without a TTL flag is a plain create. A flag that is no mode, or a
+/// null ACL, makes the whole request malformed.
 fn multi_create(mut create: Create<'_>) -> Result<Create<'_>> {
     if create.acl.is_none() {
         return Err(JuteError::Null);
@@ -403,7 +410,7 @@ fn read_multi_read<'a>(r: &mut Reader<'a>) -> Result<Request<'a>> {
     }
 }
 
-/// One operation of a multiRead; `None` if it has no path.
+/// Reads one operation of a multiRead, header first. `None` if its path is null.
 pub fn read_multi_read_op<'a>(r: &mut Reader<'a>) -> Result<Option<MultiReadOp<'a>>> {
     read_after(MultiHeader::read(r)?, r)
 }
@@ -431,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn a_create_captured_from_java_decodes() {
+    fn a_create_of_java_is_read() {
         let body = hex(
             "00000002 2f67 00000002 6869 00000001 0000001f 00000005 776f726c64 00000006 616e796f6e65 00000000",
         );
@@ -441,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn short_bodies_and_odd_operations_are_told_apart() {
+    fn a_short_body_is_malformed_and_an_operation_not_for_clients_is_unimplemented() {
         assert_eq!(Request::read(4, &[0, 0]), Request::Malformed(Op::GetData));
         assert_eq!(Request::read(4, &hex("ffffffff 00")), Request::Malformed(Op::GetData));
         for code in [0, 10, 13, 20, -10, 77] {

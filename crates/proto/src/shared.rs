@@ -1,9 +1,9 @@
-//! Bytes that a znode, a reply and a socket can hold at once: one pointer wide, one allocation.
+//! Immutable bytes that a znode, a reply and a connection share: one pointer, one allocation.
 
 use core::{fmt, ops::Deref};
 use triomphe::ThinArc;
 
-/// Immutable shared bytes. A million znodes hold one each, so it is a thin pointer.
+/// Immutable shared bytes. The pointer is thin, since each of a million znodes can have one.
 #[derive(Clone)]
 pub struct SharedBytes(ThinArc<(), u8>);
 

@@ -1,4 +1,4 @@
-//! A znode's Stat: as stored (and hashed into the digest), and as clients see it.
+//! A znode's Stat as it is stored and hashed into the digest, and as clients see it.
 
 use crate::{
     id::{SessionId, Zxid},
@@ -6,103 +6,104 @@ use crate::{
 };
 use alloc::vec::Vec;
 
-/// How long a znode's TTL may be: 40 bits of milliseconds.
+/// The longest TTL of a znode, in ms: 40 bits.
 pub const TTL_MAX_MS: i64 = 0x00ff_ffff_ffff;
 const CONTAINER: i64 = i64::MIN;
 const TTL_MARK: u64 = 0xff00_0000_0000_0000;
 
-/// The stored owner field, which also encodes containers and TTLs.
+/// The stored owner field. It has the session of an ephemeral, the mark of a container, or the TTL of a TTL znode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EphemeralOwner(pub i64);
 
-/// What kind of znode an owner field means.
+/// The kind of a znode, as its owner field tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeKind {
-    /// Stays until it is deleted.
+    /// The znode stays until a client deletes it.
     Persistent,
-    /// Goes with its session.
+    /// The znode is deleted with this session.
     Ephemeral(SessionId),
-    /// Is deleted some time after its last child.
+    /// The znode is deleted some time after its last child.
     Container,
-    /// Is deleted when unchanged and childless for so many milliseconds.
+    /// The znode is deleted if it has no children and is not changed for this time, in ms.
     Ttl(i64),
 }
 
 /// How owner fields with a set top byte are read (`extendedTypesEnabled`, `emulate353TTLNodes`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ExtendedTypes {
-    /// TTL nodes exist.
+    /// Whether there are TTL znodes.
     pub enabled: bool,
-    /// Read the owner format of ZooKeeper 3.5.3, which used the top bit alone.
+    /// Whether owner fields of ZooKeeper 3.5.3 are TTLs too. They have the top bit alone set.
     pub emulate_353: bool,
 }
 
 impl ExtendedTypes {
-    /// The greatest id that a server of the ensemble may have: it is the top byte of its sessions' ids, and those of a greater
-    /// one would mark TTL nodes. An ephemeral of such a session would outlive it. `None` where nothing is marked so.
+    /// The greatest server id that the ensemble may have. The server id is the top byte of session ids, and with a
+    /// greater one an ephemeral would be taken for a TTL znode and outlive its session. `None` without TTL znodes: no
+    /// limit.
     pub fn server_id_max(self) -> Option<i64> {
         self.enabled.then_some(if self.emulate_353 { 0x7f } else { 0xfe })
     }
 
-    /// Whether a server may have this id.
-    pub fn allow_server(self, id: i64) -> bool {
+    /// Whether a server may have this id, see [`ExtendedTypes::server_id_max`].
+    pub fn allows_server(self, id: i64) -> bool {
         self.server_id_max().is_none_or(|max| (0..=max).contains(&id))
     }
 }
 
 impl EphemeralOwner {
-    /// Of a persistent znode.
+    /// The owner field of a persistent znode.
     pub const NONE: EphemeralOwner = EphemeralOwner(0);
-    /// Of a container.
+    /// The owner field of a container.
     pub const CONTAINER: EphemeralOwner = EphemeralOwner(CONTAINER);
 
-    /// Of a TTL node. `ttl_ms` must be within 1..=[`TTL_MAX_MS`].
+    /// The owner field of a TTL znode. `ttl_ms` must be within 1..=[`TTL_MAX_MS`].
     pub fn ttl(ttl_ms: i64) -> EphemeralOwner {
         EphemeralOwner((TTL_MARK | ttl_ms as u64) as i64)
     }
 
-    /// What the field means.
+    /// The kind of the znode with this owner field.
     pub fn kind(self, types: ExtendedTypes) -> NodeKind {
         match self.0 {
             0 => NodeKind::Persistent,
             CONTAINER => NodeKind::Container,
             raw if types.enabled && types.emulate_353 && raw < 0 => NodeKind::Ttl(raw & TTL_MAX_MS),
-            // Bits 40 to 55 are reserved and 0 in a TTL owner; other values are sessions of server 255,
-            // which configuration forbids together with extended types.
+            // Bits 40 to 55 are reserved and 0 in a TTL owner. Other values would be sessions of server 255, which the
+            // configuration forbids if there are TTL znodes.
             raw if types.enabled && raw as u64 & TTL_MARK == TTL_MARK => NodeKind::Ttl(raw & TTL_MAX_MS),
             raw => NodeKind::Ephemeral(SessionId(raw)),
         }
     }
 }
 
-/// What snapshots and digests contain of a znode besides path, data and ACL: 60 bytes.
+/// The Stat of a znode as snapshots store it and digests include it: 60 bytes.
 ///
-/// Packed, so that it takes no more in memory: a million znodes have one each.
+/// Packed, so that it takes 60 bytes in memory too: each of a million znodes has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C, packed(4))]
 pub struct StatPersisted {
-    /// Zxid of the create.
+    /// The zxid of the create.
     pub czxid: Zxid,
-    /// Zxid of the create or the last setData.
+    /// The zxid of the create or the last setData.
     pub mzxid: Zxid,
-    /// Wall clock of the create, ms.
+    /// The time of the create by the leader's wall clock, in ms.
     pub ctime: i64,
-    /// Wall clock of the create or the last setData, ms.
+    /// The time of the create or the last setData by the leader's wall clock, in ms.
     pub mtime: i64,
-    /// Count of setData.
+    /// The number of setData.
     pub version: i32,
-    /// Count of children ever created; clients see [`Stat::cversion`] instead.
+    /// The number of children that were ever created. Clients see [`Stat::cversion`] instead.
     pub cversion: i32,
-    /// Count of setACL.
+    /// The number of setACL.
     pub aversion: i32,
-    /// Owner, container or TTL mark.
+    /// The session of an ephemeral, or the mark of a container or TTL znode.
     pub ephemeral_owner: EphemeralOwner,
-    /// Zxid of the create or the last create or delete of a child.
+    /// The zxid of the create, or of the last create or delete of a child.
     pub pzxid: Zxid,
 }
 
 impl StatPersisted {
-    /// Of a znode created now.
+    /// The Stat of a new znode.
     pub fn created(zxid: Zxid, time_ms: i64, owner: EphemeralOwner) -> Self {
         StatPersisted {
             czxid: zxid,
@@ -144,39 +145,39 @@ impl StatPersisted {
     }
 }
 
-/// A znode's Stat as clients see it: 68 bytes.
+/// The Stat of a znode as clients see it: 68 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stat {
-    /// Zxid of the create.
+    /// The zxid of the create.
     pub czxid: Zxid,
-    /// Zxid of the create or the last setData.
+    /// The zxid of the create or the last setData.
     pub mzxid: Zxid,
-    /// Wall clock of the create, ms.
+    /// The time of the create by the leader's wall clock, in ms.
     pub ctime: i64,
-    /// Wall clock of the create or the last setData, ms.
+    /// The time of the create or the last setData by the leader's wall clock, in ms.
     pub mtime: i64,
-    /// Count of setData.
+    /// The number of setData.
     pub version: i32,
-    /// Count of creates and deletes of children.
+    /// The number of creates and deletes of children.
     pub cversion: i32,
-    /// Count of setACL.
+    /// The number of setACL.
     pub aversion: i32,
-    /// The owning session; 0 for containers and TTL nodes too.
+    /// The session of an ephemeral; 0 for all others.
     pub ephemeral_owner: i64,
-    /// Bytes of data; 0 for null.
+    /// The length of the data in bytes; 0 for null.
     pub data_length: i32,
-    /// Direct children.
+    /// The number of direct children.
     pub num_children: i32,
-    /// Zxid of the create or the last create or delete of a child.
+    /// The zxid of the create, or of the last create or delete of a child.
     pub pzxid: Zxid,
 }
 
 impl Stat {
-    /// Bytes on the wire.
+    /// The size in bytes.
     pub const SIZE: usize = 68;
 
-    /// What a client sees of a stored stat. The stored cversion counts creates only; a client sees creates
-    /// and deletes, which is twice the creates less the children still there.
+    /// The client's view of a stored Stat. The stored cversion counts creates only. A client sees the number of creates
+    /// and deletes: twice the creates less the children that are there.
     pub fn of(stored: &StatPersisted, data_length: usize, num_children: u32, types: ExtendedTypes) -> Stat {
         let owner = match stored.ephemeral_owner.kind(types) {
             NodeKind::Ephemeral(session) => session.0,
@@ -237,7 +238,7 @@ mod tests {
     const TTL_ON: ExtendedTypes = ExtendedTypes { enabled: true, emulate_353: false };
 
     #[test]
-    fn owners_mean_what_upstream_means() {
+    fn an_owner_field_means_the_same_kind_as_in_upstream() {
         let off = ExtendedTypes::default();
         assert_eq!(EphemeralOwner(0).kind(off), NodeKind::Persistent);
         assert_eq!(EphemeralOwner::CONTAINER.kind(off), NodeKind::Container);
@@ -252,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_see_creates_and_deletes_in_cversion() {
+    fn the_cversion_of_clients_counts_creates_and_deletes() {
         let stored = StatPersisted { cversion: 5, ..StatPersisted::default() };
         assert_eq!(Stat::of(&stored, 0, 2, TTL_ON).cversion, 8);
     }

@@ -1,38 +1,38 @@
-//! Vectors of strings, encoded and shared.
+//! Vectors of strings, encoded as a reply has them and shared without a copy.
 
 use crate::{jute::Writer, shared::SharedBytes};
 use alloc::{sync::Arc, vec::Vec};
 
-/// A vector of strings as a reply has it: names of children, or paths. Encoded once, shared until it is written. A long
-/// one shares the tree's own parts, so that it costs no more than their number.
+/// An encoded vector of strings: names of children, or paths. It is shared until it is written. A long vector shares
+/// the parts that the tree has, so a reply with it costs one pointer for each part.
 #[derive(Debug, Clone)]
 pub enum SharedStrings {
-    /// All of it in one piece, the number of strings in front.
+    /// The vector in one piece, with the number of strings in front.
     Whole(SharedBytes),
-    /// In parts.
-    Parts(Arc<Parts>),
+    /// A long vector, in parts.
+    Parts(Arc<StringParts>),
 }
 
-/// A long vector of strings.
+/// A long vector of strings, in parts that the tree shares.
 #[derive(Debug)]
-pub struct Parts {
+pub struct StringParts {
     count: usize,
     len: usize,
     parts: Vec<Arc<Vec<u8>>>,
 }
 
-impl Parts {
-    /// Bytes of all of it, the number of strings in front among them.
+impl StringParts {
+    /// The encoded size of the vector in bytes, with the number of strings in front.
     pub fn size(&self) -> usize {
         4 + self.len
     }
 
-    /// How many strings there are.
+    /// The number of strings.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// The encoded strings, some in each part, without their number in front.
+    /// The encoded strings, without their number in front. Each part has some of them.
     pub fn parts(&self) -> &[Arc<Vec<u8>>] {
         &self.parts
     }
@@ -42,10 +42,10 @@ impl SharedStrings {
     /// A vector of `count` strings that are encoded in these parts.
     pub fn of_parts(count: usize, parts: Vec<Arc<Vec<u8>>>) -> SharedStrings {
         let len = parts.iter().map(|part| part.len()).sum();
-        SharedStrings::Parts(Arc::new(Parts { count, len, parts }))
+        SharedStrings::Parts(Arc::new(StringParts { count, len, parts }))
     }
 
-    /// Encodes strings.
+    /// Encodes strings in one piece.
     pub fn encode<'s>(strings: impl ExactSizeIterator<Item = &'s str>) -> SharedStrings {
         let mut out = Vec::new();
         out.length(strings.len());
@@ -53,7 +53,7 @@ impl SharedStrings {
         SharedStrings::Whole(SharedBytes::from(&out[..]))
     }
 
-    /// Bytes of all of it.
+    /// The encoded size of the vector in bytes.
     pub fn size(&self) -> usize {
         match self {
             SharedStrings::Whole(bytes) => bytes.len(),
@@ -61,7 +61,7 @@ impl SharedStrings {
         }
     }
 
-    /// Appends all of it.
+    /// Appends the encoded vector.
     pub fn write(&self, out: &mut Vec<u8>) {
         match self {
             SharedStrings::Whole(bytes) => out.raw(bytes),
@@ -72,7 +72,7 @@ impl SharedStrings {
         }
     }
 
-    /// A copy in one piece.
+    /// The encoded vector as a copy in one piece.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.size());
         self.write(&mut out);
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_have_the_bytes_of_the_whole() {
+    fn a_vector_in_parts_has_the_bytes_of_one_in_one_piece() {
         let whole = SharedStrings::encode(["a", "bc", "d"].into_iter());
         let bytes = whole.to_vec();
         assert_eq!(bytes, [0, 0, 0, 3, 0, 0, 0, 1, b'a', 0, 0, 0, 2, b'b', b'c', 0, 0, 0, 1, b'd']);

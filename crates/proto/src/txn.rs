@@ -1,6 +1,6 @@
-//! Transactions: what is agreed on and logged.
+//! Transactions as they are proposed and logged.
 //!
-//! A record is `TxnHeader`, the txn of the header's type, and a `TxnDigest` where the leader computed one.
+//! A record is a `TxnHeader`, the txn of the header's type, and a `TxnDigest` if the leader computed one.
 
 use crate::{
     acl::{Acl, read_acls, write_acls},
@@ -10,23 +10,23 @@ use crate::{
 };
 use alloc::{borrow::Cow, vec::Vec};
 
-/// First 32 bytes of a record.
+/// The first 32 bytes of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TxnHeader {
-    /// Whose request it was.
+    /// The session that made the request.
     pub session: SessionId,
-    /// The request's xid; 0 for the server's own.
+    /// The xid of the request; 0 for transactions of the server itself.
     pub cxid: i32,
-    /// Its place in the order.
+    /// The number of the transaction.
     pub zxid: Zxid,
-    /// The leader's wall clock, ms.
+    /// The time of the leader's wall clock, in ms.
     pub time_ms: i64,
-    /// Which txn follows.
+    /// The type of the txn that follows.
     pub code: i32,
 }
 
 impl TxnHeader {
-    /// Bytes in a record.
+    /// The size of the header in bytes.
     pub const SIZE: usize = 32;
 
     /// Reads the header.
@@ -50,33 +50,33 @@ impl TxnHeader {
     }
 }
 
-/// What kind of create a txn is; each has a record of its own.
+/// The kind of a create; most have a record format of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TxnCreateKind {
-    /// Type 1.
+    /// Type 1: the reply has the path.
     Create,
-    /// Type 15; the same record.
+    /// Type 15: the reply has path and Stat. The record is the same as of type 1.
     Create2,
-    /// Type 19.
+    /// Type 19: a container.
     Container,
-    /// Type 21, with its milliseconds.
+    /// Type 21: a TTL znode, with its TTL in ms.
     Ttl(i64),
 }
 
-/// A create.
+/// The txn of a create.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CreateTxn<'a> {
-    /// Which kind.
+    /// The kind, by which the record's format differs.
     pub kind: TxnCreateKind,
-    /// The final path.
+    /// The path of the znode, with the number of a sequential one.
     pub path: Cow<'a, str>,
-    /// Data.
+    /// The data; `None` for null.
     pub data: Option<&'a [u8]>,
-    /// The list as fixed up by the leader.
+    /// The ACL, as the leader has checked and completed it.
     pub acl: Cow<'a, [Acl]>,
-    /// Owned by the header's session.
+    /// Whether the znode is an ephemeral of the header's session.
     pub ephemeral: bool,
-    /// The parent's stored cversion after this; -1 in logs of ZooKeeper 3.3, meaning one more.
+    /// The parent's stored cversion after this create; -1 in logs of ZooKeeper 3.3, which means one more than before.
     pub parent_cversion: i32,
 }
 
@@ -86,16 +86,16 @@ pub enum Txn<'a> {
     CreateSession {
         timeout_ms: i32,
     },
-    /// The session's ephemerals at the time; `None` is the empty record of ZooKeeper 3.5 and before.
+    /// The session's ephemerals at that time. `None` for the empty record of ZooKeeper 3.5 and before.
     CloseSession(Option<Vec<Cow<'a, str>>>),
     Create(CreateTxn<'a>),
     Delete {
-        /// Type 20: by the container reaper.
+        /// Whether the server deleted a container or TTL znode itself (type 20).
         reaped: bool,
         path: Cow<'a, str>,
     },
     SetData {
-        /// Type 16: a reconfiguration.
+        /// Whether this is a reconfiguration (type 16).
         reconfig: bool,
         path: Cow<'a, str>,
         data: Option<&'a [u8]>,
@@ -108,11 +108,12 @@ pub enum Txn<'a> {
         /// The new aversion.
         version: i32,
     },
-    /// Only inside a multi.
+    /// A check of a version, only inside a multi.
     Check {
         path: Cow<'a, str>,
         version: i32,
     },
+    /// A write that was refused, with its error code.
     Error(i32),
     Multi(Vec<Txn<'a>>),
 }
@@ -180,7 +181,7 @@ impl<'a> Txn<'a> {
         }
     }
 
-    /// Reads the txn of a header's type.
+    /// Reads a txn of type `code`.
     pub fn read(code: i32, r: &mut Reader<'a>) -> Result<Self> {
         if code == op::ERROR {
             return Ok(Txn::Error(r.i32()?));
@@ -209,7 +210,7 @@ impl<'a> Txn<'a> {
     }
 }
 
-/// Sub-transactions may not nest: a multi inside a multi is refused, so depth is bounded.
+/// A multi inside a multi is refused, so the depth is bounded.
 fn read_multi<'a>(r: &mut Reader<'a>) -> Result<Vec<Txn<'a>>> {
     let txns = r.vector(|r| {
         let code = r.i32()?;
@@ -274,31 +275,31 @@ impl<'a> CreateTxn<'a> {
     }
 }
 
-/// The digest format that this code computes.
+/// The version of the digests that Ostler computes.
 pub const DIGEST_VERSION: i32 = 2;
 
 /// The leader's digest of the tree after a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TxnDigest {
-    /// Format; only [`DIGEST_VERSION`] is compared.
+    /// The version of the digest; only [`DIGEST_VERSION`] is compared.
     pub version: i32,
-    /// Sum of the znodes' digests.
+    /// The sum of the digests of all znodes.
     pub tree: u64,
 }
 
 /// A whole record, decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TxnRecord<'a> {
-    /// Who, when, where in the order.
+    /// Session, zxid and time of the transaction.
     pub header: TxnHeader,
-    /// What.
+    /// The change of the tree.
     pub txn: Txn<'a>,
-    /// The tree's digest afterwards, where the record has one.
+    /// The digest of the tree after the transaction, if the record has one.
     pub digest: Option<TxnDigest>,
 }
 
 impl<'a> TxnRecord<'a> {
-    /// Reads a whole record. A digest is there when twelve bytes are left, as upstream decides it.
+    /// Reads a whole record. If twelve bytes are left behind the txn, they are a digest, as in upstream.
     pub fn read(bytes: &'a [u8]) -> Result<Self> {
         let mut r = Reader::new(bytes);
         let header = TxnHeader::read(&mut r)?;
@@ -332,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn every_txn_survives_its_bytes() {
+    fn every_txn_is_read_as_it_was_written() {
         let acl = vec![Acl::world(Perms::ALL)];
         let create = |kind| {
             let ephemeral = kind == TxnCreateKind::Create;
@@ -368,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn the_old_create_without_parent_version_is_read() {
+    fn a_create_of_zookeeper_3_3_without_parent_cversion_is_read() {
         let mut bytes = Vec::new();
         header(1).write(&mut bytes);
         bytes.string("/a");

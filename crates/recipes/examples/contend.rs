@@ -1,5 +1,5 @@
-//! `contend SERVERS RECIPE,RECIPE... NAME`: takes /contended/RECIPE again and again, and leaves a trace of each turn. The
-//! counterpart of `interop/recipes/Contend.java`, for one lock with it; `interop/recipes/contend.py` runs both.
+//! `contend SERVERS RECIPE,RECIPE... NAME`: takes /contended/RECIPE again and again, and leaves a trace of each turn.
+//! The counterpart of `interop/recipes/Contend.java`, for one lock with it; `interop/recipes/contend.py` runs both.
 //!
 //! Whoever holds alone has an ephemeral znode /held/RECIPE, whoever shares one below /sharing/RECIPE, and every turn is
 //! written into /journal/RECIPE: all in one transaction, which is done only if the holder's znode is there. So the

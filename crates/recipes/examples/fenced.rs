@@ -1,5 +1,5 @@
-//! `fenced SERVERS latch|mutex NAME SESSION_MS`: holds and writes into /journal without end. After it was stopped for as
-//! long as its session lasts it writes at once, and says what became of that. `interop/recipes/fencing.py` stops it.
+//! `fenced SERVERS latch|mutex NAME SESSION_MS`: holds and writes into /journal without end. After it was stopped for
+//! as long as its session lasts it writes at once, and says what became of that. `interop/recipes/fencing.py` stops it.
 //!
 //! Every record is the token of whoever wrote it, so that the journal itself shows whether anybody has written after a
 //! later holder.

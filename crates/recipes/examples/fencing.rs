@@ -64,13 +64,13 @@ async fn paused_holder(servers: &str, store: &Store, says: &mpsc::Sender<()>) ->
     let client = Client::builder(servers).session_timeout(Duration::from_secs(1)).connect().await?;
     client.create(LEDGER, "").creating_parents().or_set_data().await?;
     let guard = InterProcessMutex::new(&client, LOCK).acquire().await?;
-    println!("first holds it, with token {}, and stands still", guard.token());
+    println!("first holds it, with token {}, and is paused", guard.token());
     says.send(())?;
     let granted = client.session_timeout().ok_or("no session")?;
     // Not a task's sleep: nothing of this client runs meanwhile.
     thread::sleep(granted * 3);
 
-    println!("first goes on, and believes to hold it: {}", guard.is_held());
+    println!("first goes on, and takes itself for the holder: {}", guard.is_held());
     match guard.multi().set_data(LEDGER, "first").commit().await {
         Ok(_) => println!("first has written"),
         Err(error) => println!("first is refused: {error}"),

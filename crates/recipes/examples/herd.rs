@@ -1,9 +1,10 @@
-//! `herd SERVER fair|unfair CONTENDERS HAND_OVERS`: so many contend in one election, each in a session of its own; the
-//! leader leaves and comes back as the last, so many times. Prints the watch events and requests that this took, as the
-//! clients have counted them and as the server has (`mntr`). `interop/recipes/herd.py` makes a table of it.
+//! `herd SERVER fair|unfair CONTENDERS HAND_OVERS`: CONTENDERS participants contend in one election, each in a session
+//! of its own; the leader leaves and comes back as the last, HAND_OVERS times. Prints the watch events and requests
+//! that this took, as the clients have counted them and as the server has (`mntr`). `interop/recipes/herd.py` makes a
+//! table of it.
 //!
-//! One process, for its clients' counts; one session for each contender, as contenders are processes: within one session
-//! a watch that many have asked for would be one at the server.
+//! One process, for its clients' counts; one session for each contender, as contenders are processes: within one
+//! session a watch that many have asked for would be one at the server.
 
 use ostler_client::Client;
 use ostler_recipes::{

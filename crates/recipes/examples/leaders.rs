@@ -40,7 +40,7 @@ async fn participant(servers: &str, name: &str) -> Result<LeaderSelector> {
     let lead = move |leadership: Leadership| {
         let (name, times) = (own.clone(), times.fetch_add(1, Relaxed) + 1);
         async move {
-            println!("{name} leads for the {times}. time, with token {}", leadership.token());
+            println!("{name} leads, time {times}, with token {}", leadership.token());
             sleep(Duration::from_millis(500)).await;
             println!("{name} hands over");
         }

@@ -43,7 +43,7 @@ async fn mutex(a: &Client, b: &Client) -> Done {
     let nodes = of_b.participant_nodes().await?;
     attempt_revoke(b, &nodes[0]).await?;
     held.revocation_requested().await?;
-    println!("mutex: a is asked to give it up, and does");
+    println!("mutex: a is asked to release it, and does");
     held.release().await?;
     again.release().await?;
     let guard = of_b.acquire().await?;
@@ -55,7 +55,7 @@ async fn semaphore_mutex(a: &Client, b: &Client) -> Done {
     let path = "/examples/semaphore-mutex";
     let held = InterProcessSemaphoreMutex::new(a, path).acquire().await?;
     let other = InterProcessSemaphoreMutex::new(b, path).acquire_within(MOMENT).await?;
-    println!("semaphore mutex: a holds it, b does: {}", other.is_some());
+    println!("semaphore mutex: a holds it, b got it: {}", other.is_some());
     Ok(held.release().await?)
 }
 
@@ -71,9 +71,9 @@ async fn read_write(a: &Client, b: &Client) -> Done {
     println!("read-write: a writer waits for {} readers", of_a.reader_nodes().await?.len());
     try_join!(one.release(), two.release())?;
     let writer = writer.await??;
-    println!("read-write: it writes, with token {}", writer.token());
+    println!("read-write: the writer writes, with token {}", writer.token());
     let reader = writer.downgrade().await?;
-    println!("read-write: it has become a reader");
+    println!("read-write: the writer has become a reader");
     Ok(reader.release().await?)
 }
 
@@ -83,12 +83,12 @@ async fn multi(a: &Client, b: &Client) -> Done {
     let second = of_b.acquire().await?;
     let both = of_a.acquire_within(MOMENT).await?;
     let first = InterProcessMutex::new(a, paths[0]);
-    println!("multi: while b holds one, a has both: {}", both.is_some());
+    println!("multi: b holds one lock, a got both: {}", both.is_some());
     // What it had is released in the background.
     while !first.participant_nodes().await?.is_empty() {
         sleep(MOMENT).await;
     }
-    println!("multi: and keeps neither");
+    println!("multi: a has kept neither");
     second.release().await?;
     let both = of_a.acquire().await?;
     println!("multi: now a holds {}", both.guards().len());

@@ -1,5 +1,5 @@
-//! Each of the queues, with one consumer. `cargo run -p ostler-recipes --example queues` runs it against a server of its
-//! own; with a connect string, against that.
+//! Each of the queues, with one consumer. `cargo run -p ostler-recipes --example queues` runs it against a server of
+//! its own; with a connect string, against that.
 
 use ostler_client::{Bytes, Client};
 use ostler_recipes::queue::{QueueBuilder, SimpleDistributedQueue};

@@ -63,9 +63,14 @@ async fn grown(client: &Client) -> std::result::Result<(), Box<dyn std::error::E
     let more =
         tokio::spawn(async move { Result::Ok((semaphore.acquire().await?, semaphore.acquire().await?)) });
     sleep(WORK).await;
-    println!("one lease is out, others are had: {}", more.is_finished());
+    println!("one lease is held, others were given out: {}", more.is_finished());
     count.set(3).await?;
     let (second, third) = more.await??;
-    println!("with a size of 3 they are: tokens {}, {}, {}", first.token(), second.token(), third.token());
+    println!(
+        "with a size of 3 all are given out: tokens {}, {}, {}",
+        first.token(),
+        second.token(),
+        third.token()
+    );
     Ok(())
 }

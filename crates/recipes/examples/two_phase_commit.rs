@@ -21,10 +21,10 @@ async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     for (number, votes) in [[yes, yes, yes], [yes, no, yes], [yes, yes, None]].into_iter().enumerate() {
         let path = format!("/examples-transaction-{number}");
         let transaction = Transaction::begin(&coordinator, &path, &SITES).await?;
-        let mut told = Vec::new();
+        let mut waiting = Vec::new();
         for (site, vote) in SITES.into_iter().zip(votes) {
             let transaction = Transaction::join(&sites, &path);
-            told.push(tokio::spawn(async move { site_of(&transaction, site, vote).await }));
+            waiting.push(tokio::spawn(async move { site_of(&transaction, site, vote).await }));
         }
         let decision = match timeout(Duration::from_millis(500), transaction.announce()).await {
             Ok(decision) => decision?,
@@ -34,7 +34,7 @@ async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
                 transaction.announce().await?
             }
         };
-        for site in told {
+        for site in waiting {
             site.await??;
         }
         println!("{number}: the decision is to {decision}");
@@ -43,13 +43,13 @@ async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// A site: it votes, if it does, and waits until the decision is written down.
+/// A site: votes, unless `vote` is `None`, and waits for the announced decision.
 async fn site_of(transaction: &Transaction, site: &str, vote: Option<Vote>) -> Result<()> {
     if let Some(vote) = vote {
         transaction.vote(site, vote).await?;
     }
     println!(
-        "   {site} is for {}, is told to {}",
+        "   {site} votes {}, result {}",
         vote.map_or("-".to_owned(), |vote| vote.to_string()),
         transaction.announced().await?
     );

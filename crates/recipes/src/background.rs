@@ -1,54 +1,54 @@
-//! Tasks that end with the value they work for. They run where their client runs: the runtime in which a recipe is used
-//! may end before the client does.
+//! Background tasks of recipes. They run in the client's runtime, because the runtime in which a recipe is used may end
+//! before the client does.
 
 use ostler_client::Client;
 use tokio::{sync::watch, task::JoinHandle};
 
 /// A task that is stopped when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Background(JoinHandle<()>);
+pub(crate) struct BackgroundTask(JoinHandle<()>);
 
-impl Background {
-    pub(crate) fn spawn(client: &Client, work: impl Future<Output = ()> + Send + 'static) -> Background {
-        Background(client.runtime().spawn(work))
+impl BackgroundTask {
+    pub(crate) fn spawn(client: &Client, work: impl Future<Output = ()> + Send + 'static) -> BackgroundTask {
+        BackgroundTask(client.runtime().spawn(work))
     }
 }
 
-impl Drop for Background {
+impl Drop for BackgroundTask {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
-/// The end of a task, for whoever wants to wait for it, and as often.
+/// A handle by which any number of callers wait for the end of a task.
 #[derive(Debug, Clone)]
-pub(crate) struct Ended(watch::Receiver<()>);
+pub(crate) struct TaskEnd(watch::Receiver<()>);
 
-/// Held by a task, and by what it leaves to others to do: as long as one of these is there, the task has not ended.
+/// Held by a task and by each task to which it leaves work. A [`TaskEnd`] waits until all clones are dropped.
 #[derive(Debug, Clone)]
-pub(crate) struct Running {
+pub(crate) struct TaskGuard {
     _ended: watch::Sender<()>,
 }
 
-impl Ended {
-    /// Begins a task that nobody stops from outside.
-    pub(crate) fn of<F>(client: &Client, work: impl FnOnce(Running) -> F) -> Ended
+impl TaskEnd {
+    /// Spawns a task that runs until it returns.
+    pub(crate) fn of<F>(client: &Client, work: impl FnOnce(TaskGuard) -> F) -> TaskEnd
     where
         F: Future<Output = ()> + Send + 'static,
     {
         let (running, ended) = watch::channel(());
-        let running = Running { _ended: running };
+        let running = TaskGuard { _ended: running };
         let work = work(running.clone());
         client.runtime().spawn(async move {
             let _running = running;
             work.await;
         });
-        Ended(ended)
+        TaskEnd(ended)
     }
 
-    /// Waits until everything that the task had is dropped, and what it has left to do is done.
+    /// Waits until the task has ended, and the tasks to which it has left work.
     pub(crate) async fn wait(mut self) {
-        // It says nothing but that it is gone.
+        // Nothing is ever sent: this returns when the last sender is dropped.
         let _ = self.0.changed().await;
     }
 }

@@ -1,4 +1,5 @@
-//! A barrier, and one that a number of processes enter and leave together.
+//! Barriers: a barrier that processes wait for, and a double barrier that a number of processes enter and leave
+//! together.
 
 use crate::until_answered::{fired, until_answered};
 use ostler_client::{Client, Result};
@@ -8,12 +9,12 @@ mod double;
 
 pub use double::DistributedDoubleBarrier;
 
-/// A znode that holds back everybody who waits for it to go. Curator's `DistributedBarrier`.
+/// A barrier: a znode that processes wait for until it is deleted. Curator's `DistributedBarrier`.
 ///
-/// Waiting goes on through lost connections and sessions; what is seen is never older than the call, but at a leader that
-/// its followers have left and that does not know it yet: there `sync` is answered at once. That the barrier is gone is
-/// true at one moment: it can be set again before the caller acts. Everybody who waits is woken at once, which
-/// is what a barrier is for.
+/// A wait goes on over connection losses and lost sessions. It calls `sync` first, so what it sees is never older than
+/// the call. The exception is a leader that its followers have left and that does not know it yet: it answers `sync` at
+/// once. The barrier can be set again before a process that was released acts. When the barrier is removed, all waiting
+/// processes go on.
 #[derive(Debug, Clone)]
 pub struct DistributedBarrier {
     client: Client,
@@ -26,7 +27,7 @@ impl DistributedBarrier {
         DistributedBarrier { client: client.clone(), path: path.to_owned() }
     }
 
-    /// Sets it: who waits from now on, waits. Does nothing if it is set.
+    /// Sets the barrier: calls of [`wait`](DistributedBarrier::wait) wait from now on. Has no effect if it is set.
     ///
     /// # Errors
     /// Those of create.
@@ -38,20 +39,20 @@ impl DistributedBarrier {
         }
     }
 
-    /// Removes it: everybody goes on. Does nothing if it is not set.
+    /// Removes the barrier: all waiting processes go on. Has no effect if it is not set.
     ///
     /// # Errors
-    /// Those of delete but `NoNode`.
+    /// Those of delete, except `NoNode`.
     pub async fn remove(&self) -> Result<()> {
         until_answered(&self.client, || self.client.delete(&self.path).quietly()).await
     }
 
-    /// Waits until it is not set.
+    /// Waits until the barrier is not set. Returns at once if it is not set.
     ///
     /// # Errors
     /// [`Error::Closed`](ostler_client::Error::Closed); those of exists.
     pub async fn wait(&self) -> Result<()> {
-        // The server that is asked can be behind the one at which the barrier was set.
+        // This client's server can lag behind the server at which the barrier was set.
         until_answered(&self.client, || self.client.sync(&self.path)).await?;
         loop {
             let look = || self.client.exists(&self.path).watch();
@@ -62,7 +63,7 @@ impl DistributedBarrier {
         }
     }
 
-    /// Waits until it is not set, but no longer than `limit`; false if it still is.
+    /// Waits until the barrier is not set, at most for `limit`. Returns false if it is still set then.
     ///
     /// # Errors
     /// Those of [`wait`](DistributedBarrier::wait).

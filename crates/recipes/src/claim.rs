@@ -1,32 +1,32 @@
-//! A znode that says that somebody has something.
+//! An ephemeral znode by which one process claims something, such as an item of a queue.
 
-use crate::until_answered::{passes, pause, until_answered};
+use crate::until_answered::{is_transient, pause, until_answered};
 use ostler_client::{Client, Error, Multi, Result, Session, Zxid};
 use uuid::Uuid;
 
-/// An ephemeral znode that says that its maker has something. Dropped, it is deleted in the background.
+/// A claim that this process holds. The znode is deleted in the background when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Claim {
     session: Session,
     path: String,
-    /// Its data, by which it is known to be this one.
+    /// The znode's data: a random text by which this process recognizes its own znode.
     token: String,
     zxid: Zxid,
     held: bool,
 }
 
 impl Claim {
-    /// `None` if somebody else has it. The znodes above are created as containers.
+    /// Creates the znode, or returns `None` if another process has it. Missing parents are created as containers.
     pub(crate) async fn take(client: &Client, path: &str) -> Result<Option<Claim>> {
         let token = Uuid::new_v4().to_string();
         let mut tries = 0;
-        // Of a try without an answer. What a lost session has made goes with it.
+        // The claim of an attempt whose reply was lost. A znode of a lost session is deleted with it.
         let mut maybe_there: Option<Claim> = None;
         loop {
             let session = client.session().await?;
             let earlier = maybe_there.take().filter(|claim| claim.session.id() == session.id());
             let is_repeated = earlier.is_some();
-            // From here on it may be there.
+            // From here on the znode may exist.
             let mut claim = earlier.unwrap_or_else(|| Claim {
                 session,
                 path: path.to_owned(),
@@ -57,7 +57,7 @@ impl Claim {
                     return Ok(None);
                 }
                 Err(Error::Closed) => return Err(Error::Closed),
-                Err(error) if passes(&error) || error.is_session_over() => maybe_there = Some(claim),
+                Err(error) if is_transient(&error) || error.is_session_over() => maybe_there = Some(claim),
                 Err(error) => return Err(error),
             }
             tries += 1;
@@ -65,9 +65,9 @@ impl Claim {
         }
     }
 
-    /// The transaction that made it, if it is there.
+    /// The transaction that created the znode, if the znode exists and is this process's.
     async fn find(&self) -> Result<Option<Zxid>> {
-        // The server may be one that has not seen it come, or go.
+        // Without sync the server may not have applied the create, or the deletion, yet.
         until_answered(&self.session, || self.session.sync(&self.path)).await?;
         match until_answered(&self.session, || self.session.get_data(&self.path)).await {
             Ok((data, stat)) => Ok((data == self.token).then_some(stat.czxid)),
@@ -76,8 +76,8 @@ impl Claim {
         }
     }
 
-    /// Asks for what deletes it, until that is answered; `None` if it is not there any more. A request without an
-    /// answer may have deleted it, and what is there then is somebody else's.
+    /// Repeats a request that deletes the znode until it is answered; `None` if the znode is gone. A request without an
+    /// answer may have deleted it, and a znode that exists then belongs to another process.
     async fn delete_by<T, F>(&self, mut is_there: bool, ask: impl Fn() -> F) -> Result<Option<T>>
     where
         F: IntoFuture<Output = Result<T>>,
@@ -88,7 +88,7 @@ impl Claim {
                 return Ok(None);
             }
             match ask().await {
-                Err(error) if passes(&error) => {}
+                Err(error) if is_transient(&error) => {}
                 answer => return answer.map(Some),
             }
             is_there = false;
@@ -98,7 +98,7 @@ impl Claim {
         }
     }
 
-    /// Deletes it if it is there.
+    /// Deletes the znode if it exists.
     async fn remove(&self) -> Result<()> {
         match self.delete_by(false, || self.session.delete(&self.path).quietly()).await {
             Err(error) if error.is_session_over() => Ok(()),
@@ -106,23 +106,23 @@ impl Claim {
         }
     }
 
-    /// The session that it lives as long as.
+    /// The session that owns the znode.
     pub(crate) fn session(&self) -> &Session {
         &self.session
     }
 
-    /// The transaction that made it.
+    /// The transaction that created the znode.
     pub(crate) fn zxid(&self) -> Zxid {
         self.zxid
     }
 
-    /// Gives it back, and does what `add` adds in the same multi. False if it has gone with its session before: then
-    /// nothing was done.
+    /// Deletes the znode together with the operations that `add` adds, in one multi. Returns false if the znode has
+    /// gone with its session before: then nothing was done.
     pub(crate) async fn release(mut self, add: impl for<'a> Fn(Multi<'a>) -> Multi<'a>) -> Result<bool> {
         let multi = || add(self.session.multi().delete(&self.path, -1));
         let done = match self.delete_by(true, multi).await {
             Err(error) if error.is_session_over() && !matches!(error, Error::Closed) => false,
-            // Something was removed by hand.
+            // A znode was deleted by another client.
             Err(error) if error.is_no_node() => {
                 self.remove().await?;
                 true
@@ -140,7 +140,7 @@ impl Drop for Claim {
             let (session, path, token) = (self.session.clone(), self.path.clone(), self.token.clone());
             let left = Claim { session, path, token, zxid: self.zxid, held: false };
             self.session.runtime().spawn(async move {
-                // In another session it is gone by itself.
+                // If this fails, the session is over and the znode is deleted with it.
                 let _ = left.remove().await;
             });
         }

@@ -1,56 +1,58 @@
-//! What can go wrong.
+//! The error type of all recipes.
 
 use crate::fencing::Token;
 
 /// Result of a recipe's operation.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What can go wrong.
+/// Why a recipe's operation has failed.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Neither done nor to be done: whoever asked does not hold any more what the operation is bound to.
+    /// The caller no longer holds the lock, lease or leadership that the operation is bound to. Nothing was done, and
+    /// nothing will be.
     #[error(
         "{node} with token {token} is no longer held, so nothing was done; stop what was done as its holder"
     )]
     NotHeld {
-        /// The znode by which it was held.
+        /// The path of the znode by which the caller held it.
         node: Box<str>,
-        /// Its token.
+        /// The fencing token of the caller's time as the holder.
         token: Token,
     },
-    /// A reader asks for the write lock, for which it would wait for itself.
+    /// An owner that has the read lock asks for the write lock, and would wait for its own read lock.
     #[error("{path}: its owner holds the read lock and would wait for itself; release it first")]
     WouldWaitForItself {
-        /// The lock.
+        /// The lock's path.
         path: Box<str>,
     },
-    /// The recipe was closed meanwhile.
+    /// The recipe was closed before or during the call.
     #[error("{path}: closed")]
     Closed {
-        /// Where the recipe is.
+        /// The recipe's path.
         path: Box<str>,
     },
-    /// Clients with different roots meet, and one of them would have to use a znode that it has no name for.
+    /// Two clients with different roots are used together, and a znode is not below the root of the client that would
+    /// have to use it.
     #[error("{path} cannot be named by a client whose root is {root}")]
     OutsideOfRoot {
-        /// The znode, as the servers know it.
+        /// The znode's path from the servers' root.
         path: Box<str>,
-        /// The root, as the servers know it.
+        /// The client's root, as a path from the servers' root.
         root: Box<str>,
     },
-    /// What the client met.
+    /// An error of the client.
     #[error(transparent)]
     Client(#[from] ostler_client::Error),
 }
 
 impl Error {
-    /// Whether it is lost what the operation was bound to.
+    /// Whether the caller no longer holds what the operation was bound to: [`Error::NotHeld`].
     pub fn is_not_held(&self) -> bool {
         matches!(self, Error::NotHeld { .. })
     }
 
-    /// The client's error.
+    /// The client's error, if this is one.
     pub fn client(&self) -> Option<&ostler_client::Error> {
         match self {
             Error::Client(error) => Some(error),

@@ -1,12 +1,12 @@
-//! Fencing: what keeps a holder that was paused, or cut off, from doing harm.
+//! Fencing: refuses writes of a process that was the holder and is not any more.
 //!
-//! A lock tells others to stay away; it cannot stop its holder. A process that stands still between "I hold it" and
-//! its write finds, when it goes on, that its session has expired and somebody else holds the lock. Asking the lock
-//! once more before the write makes that rarer, never impossible. What helps is that the store refuses.
+//! A lock keeps other processes away; it cannot stop its holder. If a process is paused between its check that it holds
+//! the lock and its write, its session may expire meanwhile and another process may hold the lock. Another check before
+//! the write makes this rarer, never impossible. Only the store can prevent it, by refusing the write.
 //!
-//! **Writes to ZooKeeper** go through [`Fence::multi`]: the check that the holder's znode is there and the write are
-//! one transaction, in the holder's session. Either it is still the holder at that point of the history, or nothing is
-//! done.
+//! **Writes to ZooKeeper** go through [`Fence::multi`]. The check that the holder's znode exists and the write are one
+//! transaction in the holder's session. If the process is not the holder when the transaction is done, nothing is
+//! written.
 //!
 //! ```
 //! # use ostler_recipes::lock::InterProcessMutex;
@@ -17,21 +17,23 @@
 //! # client.create("/ledger", b"").await?;
 //! let lock = InterProcessMutex::new(&client, "/locks/ledger");
 //! let guard = lock.acquire().await?;
-//! // However long the process stood still here:
+//! // The process may be paused here for any time.
 //! guard.multi().set_data("/ledger", b"42").commit().await?;
 //! guard.release().await?;
 //! # Ok(()) }
 //! ```
 //!
 //! **Other stores** need the [`Token`]: a number that grows from holder to holder. The holder sends it with each
-//! write, and the store keeps the largest that it has seen and refuses smaller ones. With SQL, for instance:
+//! write. The store keeps the largest token that it has seen, and refuses writes with smaller ones. With SQL, for
+//! instance:
 //!
 //! ```sql
 //! UPDATE ledger SET amount = 42, token = :token WHERE id = 7 AND token <= :token
 //! ```
 //!
-//! No row changed means that a later holder has written: stop. With an object store, the token goes into the object's
-//! metadata and the write is conditional on what was read. A store that can do neither cannot be protected by any lock.
+//! If no row was changed, a later holder has written: stop. With an object store, put the token into the object's
+//! metadata and make the write conditional on the metadata that was read. No lock can protect a store that allows
+//! neither.
 
 use crate::error::{Error, Result};
 use ostler_client::{Acl, CreateMode, EventKind, Hold, Multi, OpResult, Session, Zxid};
@@ -44,15 +46,14 @@ use std::{
 };
 use tokio::time::{Instant, sleep};
 
-/// A number that grows from holder to holder: the `czxid` of the znode by which something is held.
+/// A fencing token: a number that grows from holder to holder. It is the `czxid` of the holder's znode.
 ///
-/// It grows with the order in which the holders came, over restarts of every client and server, for as long as the
-/// znode above is not restored from a backup.
+/// It keeps growing over restarts of clients and servers, unless the servers' data is restored from a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(pub Zxid);
 
 impl Token {
-    /// The number, for stores that want one.
+    /// The token as a number, for stores.
     pub fn number(self) -> u64 {
         self.0.0
     }
@@ -65,21 +66,23 @@ impl fmt::Display for Token {
     }
 }
 
-/// What a holder holds: a znode, in a session, with a token. Clones speak of the same.
+/// What a holder of a lock, a lease or leadership has: a znode, the session that owns it, and a token. Clones share all
+/// of it.
 #[derive(Debug, Clone)]
 pub struct Fence {
-    held: Arc<Held>,
+    inner: Arc<Inner>,
 }
 
 #[derive(Debug)]
-struct Held {
+struct Inner {
     session: Session,
     node: Box<str>,
     token: Token,
-    /// A znode that has this version for as long as it is held: for znodes whose name others can have after us.
-    reign: Option<(Box<str>, i32)>,
+    /// A znode that has this version as long as this holder holds. It is needed where a later holder's znode has the
+    /// same path.
+    version_check: Option<(Box<str>, i32)>,
     released: AtomicBool,
-    /// From the moment on at which it is held.
+    /// Proves by writes that the session lives; from the beginning of the holding until the release.
     hold: Mutex<Option<Hold>>,
 }
 
@@ -88,55 +91,59 @@ impl Fence {
         Fence::of(session, node, token, None)
     }
 
-    pub(crate) fn with_reign(session: Session, node: &str, token: Token, reign: (&str, i32)) -> Fence {
-        Fence::of(session, node, token, Some((reign.0.into(), reign.1)))
+    pub(crate) fn with_version_check(
+        session: Session,
+        node: &str,
+        token: Token,
+        version_check: (&str, i32),
+    ) -> Fence {
+        Fence::of(session, node, token, Some((version_check.0.into(), version_check.1)))
     }
 
-    fn of(session: Session, node: &str, token: Token, reign: Option<(Box<str>, i32)>) -> Fence {
+    fn of(session: Session, node: &str, token: Token, version_check: Option<(Box<str>, i32)>) -> Fence {
         let (released, hold) = (AtomicBool::new(false), Mutex::new(None));
-        Fence { held: Arc::new(Held { session, node: node.into(), token, reign, released, hold }) }
+        Fence { inner: Arc::new(Inner { session, node: node.into(), token, version_check, released, hold }) }
     }
 
-    /// It is held, as far as the server knows: returns as soon as its session is certain to live.
+    /// Begins the holding: returns as soon as it is certain that the session lives.
     pub(crate) async fn begin(&self) -> ostler_client::Result<()> {
-        let hold = self.held.session.hold().await?;
-        *self.held.hold.lock().unwrap_or_else(PoisonError::into_inner) = Some(hold);
+        let hold = self.inner.session.hold().await?;
+        *self.inner.hold.lock().unwrap_or_else(PoisonError::into_inner) = Some(hold);
         Ok(())
     }
 
-    /// The token.
+    /// The holder's token.
     pub fn token(&self) -> Token {
-        self.held.token
+        self.inner.token
     }
 
-    /// The path of the znode by which it is held.
+    /// The path of the holder's znode.
     pub fn node(&self) -> &str {
-        &self.held.node
+        &self.inner.node
     }
 
-    /// The session in which it is held.
+    /// The session that owns the holder's znode.
     pub fn session(&self) -> &Session {
-        &self.held.session
+        &self.inner.session
     }
 
-    /// Whether it can be taken to be held at this moment: it was not released, and by this machine's monotonic clock
-    /// no server can have expired the session. True while the connection is suspended for less than that. What a server
-    /// says that is cut off from its leader counts for nothing, unless the client was built without
-    /// [`prove_holding`](ostler_client::ClientBuilder::prove_holding).
+    /// Whether the caller can take itself for the holder now: it has not released, and by this machine's monotonic
+    /// clock no server can have expired the session. This stays true while the connection is suspended for a shorter
+    /// time. Answers of a server that is cut off from its leader do not count, unless the client was built with
+    /// [`prove_holding(false)`](ostler_client::ClientBuilder::prove_holding).
     ///
-    /// It is the best answer that a process can give to itself without asking a server, and it can be outdated when
-    /// the caller acts on it: see [`multi`](Fence::multi).
+    /// No request is sent. The answer can be outdated when the caller acts on it: see [`multi`](Fence::multi).
     pub fn is_held(&self) -> bool {
-        !self.held.released.load(SeqCst) && self.held.session.is_alive()
+        !self.inner.released.load(SeqCst) && self.inner.session.is_alive()
     }
 
-    /// Asks the ensemble whether it is held, by a transaction that only checks. After connection trouble it asks again,
-    /// as the client's retry policy says.
+    /// Asks the ensemble whether the caller is still the holder, by a transaction that only checks. After connection
+    /// trouble it asks again, by the client's retry policy.
     ///
     /// # Errors
-    /// [`Error::NotHeld`]; the client's errors.
+    /// [`Error::NotHeld`] if it is not; the client's errors.
     pub async fn verify(&self) -> Result<()> {
-        let (policy, begun, mut tries) = (self.held.session.retry_policy(), Instant::now(), 0);
+        let (policy, begun, mut tries) = (self.inner.session.retry_policy(), Instant::now(), 0);
         loop {
             let error = match self.multi().commit().await {
                 Err(Error::Client(error)) if error.is_connection_trouble() => error,
@@ -149,14 +156,14 @@ impl Fence {
         }
     }
 
-    /// Waits until its holder should act as if it were lost: the connection is suspended, the session is over, or the
-    /// znode is gone, by release or by somebody's hand.
+    /// Waits until the holder should stop: the connection is suspended, the session is over, or the znode is gone, by a
+    /// release or because another client has deleted it.
     pub async fn lost(&self) {
         let watched = async {
-            // Whatever error there is: it cannot be watched, so it cannot be relied on.
-            while let Ok(((_, stat), gone)) = self.held.session.get_data(self.node()).watch().await {
-                // By another holder, whose znode has the same name.
-                let is_replaced = self.held.reign.is_some() && stat.czxid != self.token().0;
+            // Any error ends the wait: a znode that cannot be watched cannot be relied on.
+            while let Ok(((_, stat), gone)) = self.inner.session.get_data(self.node()).watch().await {
+                // A later holder's znode can have the same path.
+                let is_replaced = self.inner.version_check.is_some() && stat.czxid != self.token().0;
                 if is_replaced || gone.await.map_or(true, |event| event.kind == EventKind::NodeDeleted) {
                     return;
                 }
@@ -164,15 +171,15 @@ impl Fence {
         };
         tokio::select! {
             biased;
-            () = self.held.session.suspended() => {}
+            () = self.inner.session.suspended() => {}
             () = watched => {}
         }
     }
 
-    /// Begins a transaction that is done only if this is held when it is done.
+    /// Begins a transaction that is done only if the caller is the holder at that moment.
     pub fn multi(&self) -> FencedMulti<'_> {
-        let multi = self.held.session.multi().check(self.node(), -1);
-        let (multi, checks) = match &self.held.reign {
+        let multi = self.inner.session.multi().check(self.node(), -1);
+        let (multi, checks) = match &self.inner.version_check {
             Some((path, version)) => (multi.check(path, *version), 2),
             None => (multi, 1),
         };
@@ -180,16 +187,17 @@ impl Fence {
     }
 
     pub(crate) fn set_released(&self) {
-        self.held.released.store(true, SeqCst);
-        *self.held.hold.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.inner.released.store(true, SeqCst);
+        *self.inner.hold.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     pub(crate) fn not_held(&self) -> Error {
-        Error::NotHeld { node: self.held.node.clone(), token: self.held.token }
+        Error::NotHeld { node: self.inner.node.clone(), token: self.inner.token }
     }
 }
 
-/// Operations that are done all together, and only by the holder: add them, then [`commit`](FencedMulti::commit).
+/// Operations that are done all together or not at all, and only if the caller is still the holder: add them, then call
+/// [`commit`](FencedMulti::commit).
 #[derive(Debug, Clone)]
 #[must_use = "nothing is done until commit"]
 pub struct FencedMulti<'a> {
@@ -204,22 +212,22 @@ impl FencedMulti<'_> {
         self
     }
 
-    /// The znode is there and has this version, -1 for any.
+    /// Checks that the znode exists and has this version; -1 for any.
     pub fn check(self, path: &str, version: i32) -> Self {
         self.map(|multi| multi.check(path, version))
     }
 
-    /// Creates a persistent znode that everybody may use.
+    /// Creates a persistent znode with an ACL that allows everything to everybody.
     pub fn create(self, path: &str, data: impl AsRef<[u8]>) -> Self {
         self.map(|multi| multi.create(path, data))
     }
 
-    /// Creates a znode that everybody may use.
+    /// Creates a znode with an ACL that allows everything to everybody.
     pub fn create_mode(self, path: &str, data: impl AsRef<[u8]>, mode: CreateMode) -> Self {
         self.map(|multi| multi.create_mode(path, data, mode))
     }
 
-    /// Creates a znode.
+    /// Creates a znode with this ACL.
     pub fn create_with(self, path: &str, data: impl AsRef<[u8]>, mode: CreateMode, acl: Vec<Acl>) -> Self {
         self.map(|multi| multi.create_with(path, data, mode, acl))
     }
@@ -239,14 +247,14 @@ impl FencedMulti<'_> {
         self.map(|multi| multi.set_data_version(path, data, version))
     }
 
-    /// Does all of them, in order, in one transaction; gives a result for each.
+    /// Does the operations in order, in one transaction. Returns a result for each.
     ///
     /// # Errors
-    /// [`Error::NotHeld`]: nothing was done, and nothing will be. `Multi` of the client's errors, counted from the
-    /// first operation that the caller added; `ConnectionLoss`: all or none were done.
+    /// [`Error::NotHeld`]: nothing was done, and nothing will be. The client's `Multi`: an operation fails and none was
+    /// done; its index counts from the first operation that the caller added. `ConnectionLoss`: all or none were done.
     pub async fn commit(self) -> Result<Vec<OpResult>> {
         let (fence, checks) = (self.fence, self.checks);
-        if fence.held.released.load(SeqCst) {
+        if fence.inner.released.load(SeqCst) {
             return Err(fence.not_held());
         }
         match self.multi.commit().await {

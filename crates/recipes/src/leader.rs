@@ -1,21 +1,23 @@
-//! Elections.
+//! Leader elections.
 //!
 //! | Curator | here |
 //! |---|---|
-//! | `LeaderLatch` | [`LeaderLatch`]: leads until it is closed |
+//! | `LeaderLatch` | [`LeaderLatch`]: once elected, it leads until it is closed |
 //! | `LeaderLatchListener` | [`LeaderLatch::changes`], a stream of [`LeaderChange`]s |
-//! | `LeaderSelector`, `LeaderSelectorListener` | [`LeaderSelector`], [`TakeLeadership`]: leads until a function returns |
-//! | `CancelLeadershipException` | the function is cancelled by itself when leadership is lost or in doubt |
+//! | `LeaderSelector` | [`LeaderSelector`]: once elected, it leads until a function returns |
+//! | `LeaderSelectorListener` | [`TakeLeadership`] |
+//! | `CancelLeadershipException` | none: the function is cancelled when leadership is lost or in doubt |
 //! | `Participant` | [`Participant`] |
-//! | - | [`UnfairElection`]: one znode, and whoever is first has it |
-//! | - | [`Acknowledgement`]: the leader has run its procedure |
+//! | - | [`UnfairElection`]: the participant that creates the only znode first leads |
+//! | - | [`Acknowledgement`]: a znode that says that the leader is ready |
 //!
-//! In the first two, which are fair, everybody has a place in a queue and watches the one before: one event for each
-//! change of leader, however many contend. In the unfair one everybody watches the leader.
+//! [`LeaderLatch`] and [`LeaderSelector`] are fair: each participant has a place in a queue and watches the participant
+//! before it. A change of leader causes one event, whatever the number of participants. In an [`UnfairElection`] each
+//! participant watches the leader.
 //!
-//! # Leading and knowing it
-//! A leader can only say of itself that it led a moment ago. What it may do because it leads goes through
-//! [`Fence::multi`](crate::fencing::Fence::multi), or takes the [`Token`](crate::fencing::Token) along.
+//! # Leadership and writes
+//! A participant can only know that it led a moment ago. So a write that only the leader may do must go through
+//! [`Fence::multi`](crate::fencing::Fence::multi), or carry the [`Token`](crate::fencing::Token).
 
 mod acknowledgement;
 mod latch;

@@ -1,10 +1,10 @@
-//! A place in a queue: one ephemeral sequential znode, in one session.
+//! A contender's place in a queue: one ephemeral sequential znode, owned by one session.
 
 use crate::{
-    background::Running,
+    background::TaskGuard,
     error::Result,
     fencing::{Fence, Token},
-    line_order::{Arrivals, Queue, Standing, arrival_in, number_of, undecided},
+    line_order::{Arrivals, Position, Queue, arrival_in, number_of, undecided},
     planted::{self, Bug},
     until_answered::pause,
 };
@@ -12,101 +12,106 @@ use ostler_client::{Client, ConnectionState, CreateMode, Created, Operation, Ses
 use ostler_proto::planted::{self as simulated, Bug as Simulated};
 use tokio::sync::oneshot;
 
-/// What kind of place to take.
+/// A place to take: the queue, and what the contender's znode looks like.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Line<'a> {
-    /// The queue's znode; made as a container if it is missing.
+pub(crate) struct PlaceSpec<'a> {
+    /// The queue's znode. It is created as a container if it is missing.
     pub(crate) path: &'a str,
-    /// The recipe's word in the names.
+    /// The recipe's word, which is in the names of its znodes.
     pub(crate) word: &'a str,
+    /// The data of the contender's znode.
     pub(crate) data: &'a [u8],
 }
 
-/// A place, left when it is dropped: its znode is deleted in the background.
+/// A place in the queue. Its znode is deleted in the background when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct QueuePlace {
     fence: Fence,
-    /// The queue as it was when we came, until it is looked at.
+    /// The names that were read right after the create, until they are used.
     on_arrival: Vec<String>,
-    /// Of the queue when it was last looked at.
+    /// The arrivals of the queue when it was last read.
     arrivals: Arrivals,
-    /// Somebody else sees to the znode, or there is none.
+    /// The znode is gone, or its deletion is under way: dropping this does not delete it.
     left: bool,
-    /// Whose task has not ended before the znode is gone.
-    running: Option<Running>,
+    /// Keeps the owner's task from counting as ended before the znode is gone.
+    running: Option<TaskGuard>,
 }
 
-/// How waiting for one's turn has ended.
+/// How the wait for the turn has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// Nobody is before us.
+    /// No contender that counts is before this one.
     Ours,
-    /// Our znode is gone although the session lives: somebody has deleted it.
+    /// This contender's znode is gone although its session lives: another client has deleted it.
     Gone,
 }
 
-impl Place {
-    /// Goes to the end of the queue. If the future is dropped at any moment, no znode is left behind.
-    pub(crate) async fn take(session: &Session, line: Line<'_>) -> Result<Place> {
-        Place::made(session, go(session, line)).await
+impl QueuePlace {
+    /// Creates the znode, at the end of the queue. If the future is dropped at any moment, no znode is left behind.
+    pub(crate) async fn take(session: &Session, line: PlaceSpec<'_>) -> Result<QueuePlace> {
+        QueuePlace::made(session, go(session, line)).await
     }
 
-    /// [`take`](Place::take), for whoever waits for its [`turn`](Place::turn) next: the queue is read right behind the
-    /// create, without waiting for its reply.
-    pub(crate) async fn take_for_turn(session: &Session, line: Line<'_>) -> Result<Place> {
+    /// [`take`](QueuePlace::take) for a caller that then waits for its [`turn`](QueuePlace::turn): the request that
+    /// reads the queue is sent right behind the create, without waiting for its reply.
+    pub(crate) async fn take_for_turn(session: &Session, line: PlaceSpec<'_>) -> Result<QueuePlace> {
         #[cfg(feature = "planted-bugs")]
         if let Some((id, look)) = planted::kept_id() {
             return find_or_go(session, line, id, look).await;
         }
         let create = go(session, line);
         let names = session.get_children(line.path).send();
-        let mut place = Place::made(session, create).await?;
-        // Whatever is wrong with it: without our name in it there will be another look.
+        let mut place = QueuePlace::made(session, create).await?;
+        // Errors do not matter here: without this contender's name in the list the queue is read again.
         place.on_arrival = names.await.unwrap_or_default();
         Ok(place)
     }
 
-    /// [`take_for_turn`](Place::take_for_turn), for a task that is stopped by dropping what it does: it has not ended as
-    /// long as the znode may still come, or is there.
-    pub(crate) async fn take_while(session: &Session, line: Line<'_>, running: &Running) -> Result<Place> {
+    /// [`take_for_turn`](QueuePlace::take_for_turn) for a task that is stopped by dropping its future: the task counts
+    /// as running as long as the znode exists or may still be created.
+    pub(crate) async fn take_while(
+        session: &Session,
+        line: PlaceSpec<'_>,
+        running: &TaskGuard,
+    ) -> Result<QueuePlace> {
         let (to, taken) = oneshot::channel();
         let (runtime, session, running) = (session.runtime(), session.clone(), running.clone());
         let (path, word, data) = (line.path.to_owned(), line.word.to_owned(), line.data.to_owned());
         runtime.spawn(async move {
-            let line = Line { path: &path, word: &word, data: &data };
-            let taken = Place::take_for_turn(&session, line).await;
+            let line = PlaceSpec { path: &path, word: &word, data: &data };
+            let taken = QueuePlace::take_for_turn(&session, line).await;
             let taken = taken.map(|mut place| {
                 place.running = Some(running);
                 place
             });
-            // If nobody waits for it any more, it is dropped here, and its znode deleted.
+            // If the receiver is gone, the place is dropped here, and its znode deleted.
             drop(to.send(taken));
         });
         taken.await.map_err(|_| ostler_client::Error::Closed)?
     }
 
-    async fn made(session: &Session, create: Operation<Created>) -> Result<Place> {
+    async fn made(session: &Session, create: Operation<Created>) -> Result<QueuePlace> {
         let made = create.await?;
-        Ok(Place::at(session, &made.path, Token(made.stat.czxid)))
+        Ok(QueuePlace::at(session, &made.path, Token(made.stat.czxid)))
     }
 
-    /// A znode with a name that is given instead of numbered by the server, held at once with somebody's token.
+    /// Creates a znode whose name the caller gives. It is held at once, with the token of an earlier znode.
     pub(crate) async fn take_named(
         session: &Session,
         path: &str,
         data: &[u8],
         token: Token,
-    ) -> Result<Place> {
+    ) -> Result<QueuePlace> {
         let create = session.create(path, data).mode(CreateMode::Ephemeral).protected();
         let made = create.creating_container_parents().await?;
-        let place = Place::at(session, &made.path, token);
+        let place = QueuePlace::at(session, &made.path, token);
         place.fence.begin().await?;
         Ok(place)
     }
 
-    pub(crate) fn at(session: &Session, path: &str, token: Token) -> Place {
+    pub(crate) fn at(session: &Session, path: &str, token: Token) -> QueuePlace {
         let fence = Fence::new(session.clone(), path, token);
-        Place { fence, on_arrival: Vec::new(), arrivals: Arrivals::new(), left: false, running: None }
+        QueuePlace { fence, on_arrival: Vec::new(), arrivals: Arrivals::new(), left: false, running: None }
     }
 
     pub(crate) fn fence(&self) -> &Fence {
@@ -129,29 +134,29 @@ impl Place {
         paths::parent(self.path()).unwrap_or("/")
     }
 
-    /// Waits until `standing` finds nobody before us. Watches one znode at a time; after each event the queue is
-    /// looked at again, as the one before us may have gone while another still holds.
+    /// Waits until `position` finds no contender before this one. Watches one znode at a time. After each event the
+    /// queue is read again, because the watched contender may have left while an earlier one still holds.
     ///
-    /// The list is read in the session that our znode belongs to: what is in it and bears our name is ours, and not
-    /// what a session before this one has left behind (CURATOR-604, CURATOR-696).
+    /// The queue is read in the session that owns this contender's znode. So a name in it that equals this contender's
+    /// is its znode, and not one that an earlier session has left behind (CURATOR-604, CURATOR-696).
     pub(crate) async fn turn(
         &mut self,
         words: &[&str],
-        standing: impl for<'n> Fn(&'n Queue, &str) -> Standing<'n>,
+        position: impl for<'n> Fn(&'n Queue, &str) -> Position<'n>,
     ) -> Result<Turn> {
         loop {
             let names = self.look().await?;
             let queue = self.with_arrivals(names, words).await?;
-            let before = match standing(&queue, self.name()) {
-                Standing::First => {
+            let before = match position(&queue, self.name()) {
+                Position::First => {
                     self.fence.begin().await?;
                     return Ok(Turn::Ours);
                 }
-                Standing::Gone => return Ok(Turn::Gone),
-                Standing::Behind(name) => paths::join(self.queue(), name),
+                Position::Gone => return Ok(Turn::Gone),
+                Position::Behind(name) => paths::join(self.queue(), name),
             };
             self.arrivals = queue.arrivals;
-            // A read, and not `exists`: that would leave a watch behind if it is gone already.
+            // getData instead of exists: exists would leave a watch behind if the znode is gone already.
             match self.session().get_data(&before).watch().await {
                 Err(error) if error.is_no_node() => {
                     if planted::is(Bug::MissingPredecessorMakesZnode) {
@@ -170,10 +175,10 @@ impl Place {
         }
     }
 
-    /// Who is in the queue: the first time, who was when we came.
+    /// The names in the queue. The first time, the list that was read right after the create, if it has this contender.
     async fn look(&mut self) -> Result<Vec<String>> {
         let on_arrival = std::mem::take(&mut self.on_arrival);
-        // With our name in it, it was made after we came.
+        // A list with this contender's name was read after the create.
         if on_arrival.iter().any(|name| name == self.name()) {
             return Ok(on_arrival);
         }
@@ -183,14 +188,15 @@ impl Place {
         }
     }
 
-    /// Where numbers do not tell who came first, asks for what does. Once per contender: it does not change.
+    /// The queue, with the zxids of the contenders that the numbers do not order. They do not change, so they are read
+    /// once for each contender.
     async fn with_arrivals(&mut self, names: Vec<String>, words: &[&str]) -> Result<Queue> {
         let known = std::mem::take(&mut self.arrivals);
         with_arrivals(self.session(), self.queue(), words, names, known).await
     }
 
-    /// Leaves the queue, and waits until the znode is deleted. If connection trouble lasts, or this is dropped, that
-    /// goes on in the background.
+    /// Leaves the queue, and waits until the znode is deleted. If connection trouble lasts, or this future is dropped,
+    /// the deletion goes on in the background.
     pub(crate) async fn leave(mut self) -> Result<()> {
         self.fence.set_released();
         self.left = true;
@@ -199,20 +205,20 @@ impl Place {
         }
         let deleted = self.session().delete(self.path()).guaranteed().quietly().send();
         match deleted.await {
-            // Its znode goes with it.
+            // The znode was deleted with its session.
             Err(error) if error.is_session_over() => Ok(()),
             deleted => Ok(deleted?),
         }
     }
 
-    /// There is no znode to delete.
+    /// Drops the place without a deletion: its znode is gone.
     pub(crate) fn forget(mut self) {
         self.fence.set_released();
         self.left = true;
     }
 }
 
-impl Drop for Place {
+impl Drop for QueuePlace {
     fn drop(&mut self) {
         self.fence.set_released();
         if self.left || !self.session().is_alive() || planted::is(Bug::DroppedPlaceStays) {
@@ -223,28 +229,28 @@ impl Drop for Place {
         };
         let deleted = self.session().delete(self.path()).guaranteed().quietly().send();
         self.session().runtime().spawn(async move {
-            // If there is connection trouble, it goes on in the background.
+            // After an error the deletion goes on in the background.
             let _ = deleted.await;
             drop(running);
         });
     }
 }
 
-/// The create of a place at the end of the queue.
-fn go(session: &Session, line: Line<'_>) -> Operation<Created> {
+/// Sends the create of a znode at the end of the queue.
+fn go(session: &Session, line: PlaceSpec<'_>) -> Operation<Created> {
     let path = paths::join(line.path, line.word);
     let create = session.create(&path, line.data).ephemeral_sequential().protected();
     create.creating_container_parents().send()
 }
 
-/// The create, preceded by a look for what an earlier one with this id has made, in whichever session.
+/// Takes a znode that an earlier create with this id has made, in any session; creates one if there is none.
 #[cfg(feature = "planted-bugs")]
 async fn find_or_go(
     session: &Session,
-    line: Line<'_>,
+    line: PlaceSpec<'_>,
     id: ostler_client::ProtectionId,
     mut look: bool,
-) -> Result<Place> {
+) -> Result<QueuePlace> {
     let path = paths::join(line.path, &format!("_c_{id}-{}", line.word));
     loop {
         let names = match look {
@@ -255,20 +261,20 @@ async fn find_or_go(
         for name in names.iter().filter(|name| id.is_in(name)) {
             let path = paths::join(line.path, name);
             if let Ok(Some(stat)) = session.exists(&path).await {
-                return Ok(Place::at(session, &path, Token(stat.czxid)));
+                return Ok(QueuePlace::at(session, &path, Token(stat.czxid)));
             }
         }
         match session.create(&path, line.data).ephemeral_sequential().creating_container_parents().await {
             Err(error) if error.is_connection_trouble() => drop(session.wait_connected().await?),
             made => {
                 let made = made?;
-                return Ok(Place::at(session, &made.path, Token(made.stat.czxid)));
+                return Ok(QueuePlace::at(session, &made.path, Token(made.stat.czxid)));
             }
         }
     }
 }
 
-/// Of those who are gone meanwhile nothing is left in the queue.
+/// Adds the zxids of the undecided contenders. Names whose znodes are gone meanwhile are left out.
 async fn with_arrivals(
     client: &Client,
     path: &str,
@@ -296,7 +302,7 @@ async fn with_arrivals(
     Ok(Queue { names, arrivals })
 }
 
-/// The paths of a queue's znodes, the first in it first.
+/// The paths of a queue's znodes, in the order of the queue.
 pub(crate) async fn participant_nodes(client: &Client, path: &str, word: &str) -> Result<Vec<String>> {
     let names = match client.get_children(path).await {
         Err(error) if error.is_no_node() => Vec::new(),
@@ -307,7 +313,7 @@ pub(crate) async fn participant_nodes(client: &Client, path: &str, word: &str) -
     Ok(names.iter().map(|name| paths::join(path, name)).collect())
 }
 
-/// Whether writes reach a majority of the servers now. A server that is cut off from them answers reads.
+/// Whether writes reach a majority of the servers now. In read-only mode only reads are answered.
 pub(crate) fn is_writable(state: ConnectionState) -> bool {
     matches!(state, ConnectionState::Connected | ConnectionState::Reconnected)
 }
@@ -320,16 +326,16 @@ pub(crate) async fn wait_writable(client: &Client) -> Result<()> {
             return Ok(());
         }
     }
-    // Ended for a reader who is too slow, or with the client: the next operation knows.
+    // The stream ends for a slow reader, and with the client. If the client is closed, this returns the error.
     Ok(client.wait_connected().await.map(drop)?)
 }
 
-/// How often a session that lives may be called over. A server that has just expired it says so before the client
-/// knows; one that goes on saying so means that what is asked for is not for this session: that is what followers
-/// answer to a multi with an ephemeral znode in a local session.
+/// How often servers may say that a session has expired which the client takes for alive. A server knows of an expiry
+/// before the client does, so this happens once. A follower also says so each time it gets a multi with an ephemeral
+/// znode in a local session; then it is an error.
 const CALLED_OVER_MAX: u32 = 5;
 
-/// Does `attempt` in the present session, and again in the next one if that is over before it was done.
+/// Does `attempt` in the present session, and again in the next one if the session ends before the attempt is done.
 pub(crate) async fn in_a_session<T, F>(client: &Client, mut attempt: impl FnMut(Session) -> F) -> Result<T>
 where
     F: Future<Output = Result<T>> + Send,
@@ -350,7 +356,7 @@ where
                 } else {
                     called_over = 0;
                 }
-                tracing::debug!(%error, "contending anew in another session");
+                tracing::debug!(%error, "contending again in another session");
             }
             done => return done,
         }

@@ -1,26 +1,27 @@
-//! Who is before whom in a queue of sequential znodes.
+//! The order of a queue of sequential znodes.
 //!
-//! A name is anything, then the recipe's own word (`lock-`, `latch-`), then the number that the server has appended.
-//! Names without that word are no contenders: Curator counts them too, and then waits for them for ever (CURATOR-43).
+//! A contender's name is any text, then the recipe's own word (`lock-`, `latch-`), then the number that the server has
+//! appended. Names without that word are no contenders. Curator counts them too, and waits for them for ever
+//! (CURATOR-43).
 //!
-//! Numbers decide, as in Curator, as long as they tell who came first. A parent's counter ends at 2,147,483,647, and
-//! stays there: all who come from then on have that number. (Old servers went on below zero.) Names with an id in front
-//! of the word do not clash, so each of several contenders would be first by its number, and be right. Then the
-//! transactions that have made the znodes decide ([`Arrivals`]): they grow in the order in which contenders come.
-//! Curator has nothing for this: several of its programs hold such a lock at once.
+//! The numbers decide, as in Curator, as long as they differ and grow. A parent's counter ends at 2,147,483,647 and
+//! stays there, so all later contenders have that number. (Old servers went on below zero.) Their names do not clash,
+//! because of the ids before the word, and by the numbers alone several contenders would be first. So the zxids of the
+//! transactions that have created the znodes decide then ([`Arrivals`]): they grow in the order in which the contenders
+//! came. Curator does not handle this: several of its programs hold such a lock at once.
 
 use crate::planted::{self, Bug};
 use ostler_proto::id::Zxid;
 use std::collections::HashMap;
 
-/// Where a contender stands.
+/// The position of a contender in the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing<'a> {
-    /// Nobody is before it.
+pub(crate) enum Position<'a> {
+    /// No contender that counts is before it.
     First,
-    /// It has to wait until this znode is gone, and then to look again.
+    /// The contender has to wait until the znode with this name is gone, and then to read the queue again.
     Behind(&'a str),
-    /// Its znode is not in the queue.
+    /// The contender's znode is not in the queue.
     Gone,
 }
 
@@ -33,17 +34,18 @@ pub(crate) fn number_after(name: &str, word: &str) -> Option<i32> {
     digits.parse().ok().filter(|_| is_number)
 }
 
-/// The number in a name of one of these kinds.
+/// The number after one of these words in a znode's name.
 pub(crate) fn number_of(name: &str, words: &[&str]) -> Option<i32> {
     words.iter().find_map(|word| number_after(name, word))
 }
 
-/// What a name has in front of the word, if it stands in the place of another contender that came by this transaction.
+/// The prefix of a znode's name that takes the place of an earlier contender's znode: the zxid by which that one was
+/// created.
 pub(crate) fn arrival_prefix(came: Zxid) -> String {
     format!("{:016x}-", came.0)
 }
 
-/// By which transaction the contender came, if its name says so.
+/// The zxid of [`arrival_prefix`] in a name, if it has one.
 pub(crate) fn arrival_in(name: &str, words: &[&str]) -> Option<Zxid> {
     let at = words.iter().find_map(|word| name.rfind(word))?;
     let before = name[..at].strip_suffix('-')?;
@@ -51,7 +53,7 @@ pub(crate) fn arrival_in(name: &str, words: &[&str]) -> Option<Zxid> {
     u64::from_str_radix(came, 16).ok().map(Zxid)
 }
 
-/// By which transactions contenders came, by their names. Only those that are [`undecided`] need to be here.
+/// For names of contenders, the zxid of the transaction that created the znode. Only the [`undecided`] ones are needed.
 pub(crate) type Arrivals = HashMap<String, Zxid>;
 
 /// The znodes of a queue.
@@ -62,7 +64,7 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// A queue in which numbers tell who came first, as nearly always.
+    /// A queue in which the numbers give the order. This is the usual case.
     pub(crate) fn of(names: Vec<String>) -> Queue {
         Queue { names, arrivals: Arrivals::new() }
     }
@@ -84,15 +86,15 @@ impl Queue {
         mine: &str,
         number: impl Fn(&str) -> Option<i32>,
         counts: impl Fn(&str) -> bool,
-    ) -> Standing<'_> {
+    ) -> Position<'_> {
         let all = self.in_order(number);
-        let Some(place) = all.iter().position(|name| *name == mine) else { return Standing::Gone };
+        let Some(place) = all.iter().position(|name| *name == mine) else { return Position::Gone };
         let before = all[..place].iter().rev().find(|name| counts(name));
-        before.map_or(Standing::First, |name| Standing::Behind(name))
+        before.map_or(Position::First, |name| Position::Behind(name))
     }
 }
 
-/// The contenders whose numbers do not tell who came first.
+/// The contenders that the numbers do not order: equal ones, or all of them if there are negative ones.
 pub(crate) fn undecided(names: &[String], number: impl Fn(&str) -> Option<i32>) -> Vec<&str> {
     let mut all: Vec<_> = names.iter().filter_map(|name| Some((number(name)?, &**name))).collect();
     all.sort_unstable_by_key(|(number, _)| *number);
@@ -103,22 +105,22 @@ pub(crate) fn undecided(names: &[String], number: impl Fn(&str) -> Option<i32>) 
     all.into_iter().map(|(_, name)| name).collect()
 }
 
-/// Where `mine` stands in a queue in which everybody waits for the one before it.
-pub(crate) fn standing<'a>(queue: &'a Queue, mine: &str, word: &str) -> Standing<'a> {
-    standing_behind(queue, mine, |name| number_after(name, word))
+/// The position of `mine` in a queue in which each contender waits for the one before it.
+pub(crate) fn position<'a>(queue: &'a Queue, mine: &str, word: &str) -> Position<'a> {
+    position_by_number(queue, mine, |name| number_after(name, word))
 }
 
-/// Where `mine` stands, counting those that have a number.
-pub(crate) fn standing_behind<'a>(
+/// The position of `mine` among the names for which `number` returns a number.
+pub(crate) fn position_by_number<'a>(
     queue: &'a Queue,
     mine: &str,
     number: impl Fn(&str) -> Option<i32>,
-) -> Standing<'a> {
-    if planted::is(Bug::StrangersAreContenders)
+) -> Position<'a> {
+    if planted::is(Bug::OtherZnodesAreContenders)
         && queue.names.iter().any(|name| name == mine)
-        && let Some(stranger) = queue.names.iter().find(|name| number(name).is_none())
+        && let Some(other) = queue.names.iter().find(|name| number(name).is_none())
     {
-        return Standing::Behind(stranger);
+        return Position::Behind(other);
     }
     queue.nearest_before(mine, number, |_| true)
 }
@@ -155,9 +157,9 @@ mod tests {
 
     #[test]
     fn everybody_waits_for_the_one_before_it() {
-        use Standing::{Behind, First, Gone};
+        use Position::{Behind, First, Gone};
         let (one, two, nine) = ("_c_b-lock-0000000001", "_c_a-lock-0000000002", "_c_c-lock-0000000009");
-        let table: &[(&[&str], &str, Standing<'_>)] = &[
+        let table: &[(&[&str], &str, Position<'_>)] = &[
             (&[one], one, First),
             (&[nine, one, two], one, First),
             (&[nine, one, two], two, Behind(one)),
@@ -171,7 +173,7 @@ mod tests {
         ];
         for (queue, mine, expected) in table {
             let queue = Queue::of(names(queue));
-            assert_eq!(standing(&queue, mine, "lock-"), *expected, "{mine} in {queue:?}");
+            assert_eq!(position(&queue, mine, "lock-"), *expected, "{mine} in {queue:?}");
         }
     }
 
@@ -187,10 +189,10 @@ mod tests {
                 .map(|(_, n)| n.clone())
                 .collect();
             let queue = Queue::of(queue);
-            let first = queue.names.iter().filter(|mine| standing(&queue, mine, "lock-") == Standing::First);
+            let first = queue.names.iter().filter(|mine| position(&queue, mine, "lock-") == Position::First);
             assert_eq!(first.count(), 1, "{queue:?}");
             for pair in queue.in_order(lock_number).windows(2) {
-                assert_eq!(standing(&queue, pair[1], "lock-"), Standing::Behind(pair[0]));
+                assert_eq!(position(&queue, pair[1], "lock-"), Position::Behind(pair[0]));
             }
         }
     }
@@ -223,7 +225,8 @@ mod tests {
     type Contenders = [(i32, u64)];
 
     const END: i32 = i32::MAX;
-    /// As servers count: up to the end, where the counter stays. And as somebody may have counted who goes on below zero.
+    /// As servers count: up to the end, where the counter stays. And as somebody may have counted who goes on below
+    /// zero.
     const COUNTED: [[i32; 5]; 5] = [
         [0, 1, 2, 3, 4],
         [END - 2, END - 1, END, END, END],
@@ -245,10 +248,10 @@ mod tests {
         let names: Vec<String> = named.iter().map(|(name, _)| name.clone()).collect();
         let own = &named.iter().find(|(_, came)| *came == mine).unwrap().0;
         let arrivals = named.iter().cloned().map(|(name, came)| (name, Zxid(came))).collect();
-        match standing(&Queue { names, arrivals }, own, "lock-") {
-            Standing::First => None,
-            Standing::Behind(name) => Some(came(name)),
-            Standing::Gone => panic!("{own} is in the queue"),
+        match position(&Queue { names, arrivals }, own, "lock-") {
+            Position::First => None,
+            Position::Behind(name) => Some(came(name)),
+            Position::Gone => panic!("{own} is in the queue"),
         }
     }
 

@@ -12,25 +12,25 @@
 //! | the thread that owns a lock | [`Owner`] |
 //!
 //! # What holding means
-//! A guard holds a znode in a session. [`Fence::is_held`](crate::fencing::Fence::is_held) answers from this machine's
-//! clock whether it still does, [`lost`](crate::fencing::Fence::lost) waits until its holder should stop, and writes
-//! through [`multi`](crate::fencing::Fence::multi) are refused once it does not. A lock alone does not protect data
-//! from a process that was paused: see [`fencing`](crate::fencing).
+//! A guard holds an ephemeral znode of one session. [`Fence::is_held`](crate::fencing::Fence::is_held) says by this
+//! machine's clock whether the lock is still held. [`Fence::lost`](crate::fencing::Fence::lost) waits until the holder
+//! should stop. Writes through [`Fence::multi`](crate::fencing::Fence::multi) are refused once the lock is not held. A
+//! lock alone does not protect data from a process that was paused: see [`fencing`](crate::fencing).
 //!
 //! # Dropping
-//! A future of `acquire` that is dropped at whatever moment leaves no place in the queue. A guard that is dropped
-//! releases in the background, however long the connection is gone; `release` does the same and waits for it. Its
-//! znode's deletion is sent before whatever the client is asked for next.
+//! A future of `acquire` can be dropped at any time and leaves no place in the queue. A guard that is dropped releases
+//! the lock in the background, however long the connection is gone; `release` does the same and waits for it. The
+//! deletion of the guard's znode is sent before any later request of the client.
 //!
 //! # Connection loss and expiry
-//! Whoever waits keeps its place over connection losses, and contends anew, at the end of the queue, when its session
-//! has expired. Whoever holds keeps the lock over connection losses shorter than the session's timeout, and has lost
-//! it with the session: a guard is never carried over into another one.
+//! A waiting contender keeps its place over connection losses. When its session has expired, it contends again, from
+//! the end of the queue. A holder keeps the lock over connection losses that are shorter than the session's timeout,
+//! and loses it with the session: a guard is never carried over into another session.
 //!
 //! # Cost
-//! A mutex or read-write lock that nobody holds takes one round trip to get and one to give back; Curator's takes two
-//! and one. The queue is read right behind the create of one's znode, without waiting for its reply. A hand-over takes
-//! one event and one look at the queue, however many wait.
+//! A mutex or read-write lock that is free takes one round trip to acquire and one to release; Curator's takes two and
+//! one. The request that reads the queue is sent right behind the create, without waiting for its reply. A hand-over
+//! takes one event and one list of the queue, whatever the number of waiting contenders.
 
 mod multi_lock;
 mod mutex;

@@ -1,8 +1,8 @@
-//! A set of things, divided among the members of a group so that each has one owner.
+//! Divides a set of items among the members of a group, so that each item has one owner.
 //!
-//! Curator has no such recipe; kazoo calls it `SetPartitioner`. Members are ephemeral znodes below `path/party`, and
-//! whoever owns a thing has an ephemeral znode for it below `path/locks`, so that nobody begins with it before its
-//! former owner has let go, however the members see each other.
+//! Curator has no such recipe; kazoo calls it `SetPartitioner`. Members are ephemeral znodes below `path/party`. The
+//! owner of an item has an ephemeral znode for it below `path/locks`, so no member gets an item before its former owner
+//! has released it, also while the members see different lists of each other.
 //!
 //! ```text
 //!               settled, all locks taken              members changed,
@@ -21,7 +21,7 @@ use ostler_client::{Client, Error, Hold, Result, Watch, Zxid, paths};
 use std::{collections::BTreeSet, time::Duration};
 use tokio::time::timeout;
 
-/// A member of a group that divides a set among itself.
+/// A member of a group that divides a set of items.
 ///
 /// ```
 /// # use ostler_recipes::partitioner::SetPartitioner;
@@ -57,7 +57,7 @@ pub struct SetPartitioner {
     member: PersistentNode,
 }
 
-/// What of the set a member owns. Dropped, it is let go of in the background.
+/// The items that a member owns. They are released in the background when this is dropped.
 #[derive(Debug)]
 #[must_use = "what is dropped is not owned any more"]
 pub struct Share {
@@ -65,18 +65,18 @@ pub struct Share {
     members: Option<Watch>,
 }
 
-/// Why a share must be let go of.
+/// Why a share must be released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ShareEnd {
-    /// Members have come or gone. `RELEASE` in kazoo.
+    /// A member has joined or left. `RELEASE` in kazoo.
     MembersChanged,
-    /// The connection is lost: the session may be, or will be.
+    /// The connection is lost, and the session may be lost soon.
     Suspended,
-    /// The session is lost: others may own the share already. `FAILURE` in kazoo.
+    /// The session is lost: other members may own the items already. `FAILURE` in kazoo.
     Lost,
 }
 
-/// The items of a member: each n-th from its own place on, everything in order.
+/// The items of a member: every n-th item, from its own place in the order of the n members on.
 fn share_of<'a>(own: &str, members: &[String], items: &'a BTreeSet<String>) -> Option<Vec<&'a str>> {
     let members: BTreeSet<&str> = members.iter().map(String::as_str).collect();
     let place = members.iter().position(|member| *member == own)?;
@@ -84,8 +84,8 @@ fn share_of<'a>(own: &str, members: &[String], items: &'a BTreeSet<String>) -> O
 }
 
 impl SetPartitioner {
-    /// Joins the group at `path` as `id`, which must be its own. All members must be given the same items, names of
-    /// znodes. The set is divided once nobody has come or gone for as long as `settle`.
+    /// Joins the group at `path` as `id`, which no other member may use. All members must be given the same items.
+    /// Items are used as names of znodes. The set is divided once no member has joined or left for `settle`.
     ///
     /// # Errors
     /// [`Error::BadPath`], also if the id or an item has a slash in it.
@@ -110,8 +110,8 @@ impl SetPartitioner {
         Ok(SetPartitioner { client, path, id, items, settle, member })
     }
 
-    /// Waits until the members have settled and this one's share is let go of by its former owners, and takes it. A
-    /// share that was taken before must be let go of first.
+    /// Waits until the members have settled and the former owners have released this member's items, and takes them.
+    /// The caller must release an earlier share first.
     ///
     /// # Errors
     /// [`Error::Closed`]; a server's refusal.
@@ -124,12 +124,12 @@ impl SetPartitioner {
         }
     }
 
-    /// `None` if the members have changed meanwhile.
+    /// Tries once; `None` if the members have changed meanwhile.
     async fn attempt(&self) -> Result<Option<Share>> {
         let party = paths::join(&self.path, "party");
         let look = || self.client.get_children(&party).watch();
         let (names, mut members) = match until_answered(&self.client, look).await {
-            // Deleted by somebody; this member's own znode comes back with it.
+            // Another client has deleted it; this member creates it again with its own znode.
             Err(error) if error.is_no_node() => {
                 pause(1).await;
                 return Ok(None);
@@ -156,7 +156,7 @@ impl SetPartitioner {
         }
     }
 
-    /// Takes each item as soon as its former owner lets go of it.
+    /// Takes each item as soon as its former owner releases it.
     async fn take(&self, items: &[&str]) -> Result<Vec<(String, Claim, Hold)>> {
         let mut claims = Vec::with_capacity(items.len());
         for item in items {
@@ -180,27 +180,27 @@ impl SetPartitioner {
 }
 
 impl Share {
-    /// What is owned.
+    /// The items of this share.
     pub fn items(&self) -> Vec<&str> {
         self.claims.iter().map(|(item, ..)| item.as_str()).collect()
     }
 
-    /// A token for an item that only grows from owner to owner, so that another store can refuse what a former owner
-    /// sends.
+    /// The fencing token of an item: a number that grows from owner to owner, by which another store can refuse writes
+    /// of a former owner. `None` if the item is not in this share.
     pub fn token(&self, item: &str) -> Option<Zxid> {
         self.claims.iter().find(|(owned, ..)| owned == item).map(|(_, claim, _)| claim.zxid())
     }
 
-    /// Whether all of it is owned, as far as this machine's clock can tell.
+    /// Whether all items are still owned, by this machine's clock.
     pub fn is_owned(&self) -> bool {
         self.claims.iter().all(|(_, claim, _)| claim.session().is_alive())
     }
 
-    /// Waits until it must be let go of.
+    /// Waits until the share must be released, and says why.
     pub async fn ended(&mut self) -> ShareEnd {
         let members = &mut self.members;
         let changed = async {
-            // Without it they have changed before. It stays for the next time if this is not waited for.
+            // No watch: the members have changed before. The watch stays here if this future is dropped.
             if let Some(watch) = members {
                 let _ = watch.await;
                 *members = None;
@@ -209,7 +209,7 @@ impl Share {
         let suspended = async {
             match self.claims.first() {
                 Some((_, claim, _)) => claim.session().suspended().await,
-                // Nothing can be lost; the members alone matter.
+                // An empty share cannot be lost: only the members matter.
                 None => std::future::pending().await,
             }
         };
@@ -224,10 +224,11 @@ impl Share {
         }
     }
 
-    /// Lets go of it, and waits until that is done. Dropped, it goes on in the background.
+    /// Releases the items, and waits until that is done. If the future is dropped, the release goes on in the
+    /// background.
     ///
     /// # Errors
-    /// [`Error::Closed`], with which it is gone as well.
+    /// [`Error::Closed`]: the client is closed, and the items are released with its session.
     pub async fn release(self) -> Result<()> {
         for (_, claim, _) in self.claims {
             claim.release(|multi| multi).await?;

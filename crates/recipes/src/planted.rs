@@ -1,15 +1,15 @@
-//! Curator's bugs on purpose, to see that the tests that name them find them.
+//! Bugs that Curator has had, which can be switched on to check that the tests find them.
 //!
-//! Each stands where somebody could make it, behind `if planted::is(Bug::…)`. Without the feature `planted-bugs`, which
-//! only `tests/holding/planted.rs` is built with, that is `if false`, and nothing of it is compiled. Those that the
-//! simulator finds are on the list of `ostler_proto::planted`.
+//! Each is in the code behind `if planted::is(Bug::…)`. Without the feature `planted-bugs` this is `if false`, and the
+//! bug is not compiled. Only `tests/holding/planted.rs` is built with the feature. Bugs that the simulator finds are
+//! listed in `ostler_proto::planted`.
 
 /// A bug that can be planted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 #[cfg_attr(
     not(feature = "planted-bugs"),
-    allow(dead_code, unreachable_pub, reason = "public, and made, where bugs are built in")
+    allow(dead_code, unreachable_pub, reason = "used and public only with the feature planted-bugs")
 )]
 #[allow(missing_docs, reason = "the table says what each is")]
 pub enum Bug {
@@ -25,13 +25,13 @@ pub enum Bug {
     SelectorHidesError,
     ReleaseGivesUp,
     DowngradeToTheEnd,
-    StrangersAreContenders,
+    OtherZnodesAreContenders,
     DroppedPlaceStays,
 }
 
 #[cfg(feature = "planted-bugs")]
 impl Bug {
-    /// All of them, with the issues that they were reported in and what they are.
+    /// All bugs: the bug, the numbers of Curator's issues, and what goes wrong.
     pub const ALL: [(Bug, &'static str, &'static str); 14] = [
         (Bug::LatchKeepsOldZnode, "696", "in its next session a latch leads by the znode of the last one"),
         (Bug::MutexFindsOldZnode, "604", "a mutex that looks for its znode takes that of its last session"),
@@ -40,28 +40,33 @@ impl Bug {
         (
             Bug::LeadsByAnEarlierLook,
             "653",
-            "after a reconnect a latch leads with a new znode, by a look at the queue with the last one",
+            "after a reconnect a latch creates a new znode, but decides that it leads from a list of the queue with its \
+             old one",
         ),
         (Bug::ReconnectMakesZnode, "644", "a reconnect makes a latch give its znode up and create another"),
         (
             Bug::MissingPredecessorMakesZnode,
             "645",
-            "whoever finds the znode before its own gone creates another one instead of looking again",
+            "a contender that finds the znode before its own gone creates another one instead of looking again",
         ),
-        (Bug::PathMadeOnce, "724", "a latch creates the znode above its own only before its first reign"),
+        (
+            Bug::PathMadeOnce,
+            "724",
+            "a latch creates the parent of its znode only before its first leadership",
+        ),
         (Bug::SelectorForgetsZnode, "188", "a selector that has led leaves its znode behind"),
         (Bug::SelectorHidesError, "15", "a selector that cannot contend does not say why"),
         (Bug::ReleaseGivesUp, "595, 678", "a release that meets a connection loss is not tried again"),
-        (Bug::DowngradeToTheEnd, "621, 276", "a writer that becomes a reader is one at the end of the queue"),
+        (Bug::DowngradeToTheEnd, "621, 276", "a writer that becomes a reader goes to the end of the queue"),
         (
-            Bug::StrangersAreContenders,
+            Bug::OtherZnodesAreContenders,
             "43",
-            "znodes below a lock that are none of its own are before all others",
+            "znodes below a lock that are no contenders come before all contenders",
         ),
-        (Bug::DroppedPlaceStays, "335, 462", "whoever stops waiting leaves its znodes behind"),
+        (Bug::DroppedPlaceStays, "335, 462", "a contender that stops waiting leaves its znodes behind"),
     ];
 
-    /// By the number of an issue.
+    /// The bug that was reported in the issue with this number.
     pub fn of_issue(number: &str) -> Option<Bug> {
         let mut all = Bug::ALL.into_iter();
         all.find(|(_, issues, _)| issues.split(", ").any(|issue| issue == number)).map(|(bug, ..)| bug)
@@ -78,7 +83,7 @@ mod planted_one {
     };
 
     const NONE: u8 = u8::MAX;
-    /// Of this build, which keeps nobody's data.
+    /// The bug of this process. A global is fine here: the feature is for tests only.
     static PLANTED: AtomicU8 = AtomicU8::new(NONE);
     static KEPT: LazyLock<ProtectionId> = LazyLock::new(ProtectionId::new);
     static IS_USED: AtomicBool = AtomicBool::new(false);
@@ -93,7 +98,8 @@ mod planted_one {
         PLANTED.load(Ordering::Relaxed) == bug as u8
     }
 
-    /// What whoever keeps its id from session to session has in its znode's name, and whether it is to look for that.
+    /// With a bug that keeps a contender's id from session to session: the id, and whether it was used before, so that
+    /// the contender looks for a znode with it.
     pub(crate) fn kept_id() -> Option<(ProtectionId, bool)> {
         let is_kept = is(Bug::MutexFindsOldZnode) || is(Bug::LatchFindsOldZnode);
         is_kept.then(|| (*KEPT, IS_USED.swap(true, Ordering::Relaxed)))

@@ -1,15 +1,15 @@
 //! Two-phase commit, as ZooKeeper's recipes describe it: all sites of a transaction agree to commit or to abort.
 //!
-//! The coordinator creates a znode for the transaction and one below it for each site, without data. Each site writes
-//! its vote there, once. With all votes for it the decision is to commit, with one against it to abort. Votes are writes
-//! that only the first succeeds with, so everybody who looks comes to the same decision, whatever becomes of the
-//! coordinator.
+//! The coordinator creates a znode for the transaction, and below it one for each site, without data. Each site writes
+//! its vote to its znode. If all sites vote to commit, the decision is to commit; one vote to abort makes it an abort.
+//! A site's first vote counts and cannot be changed, so all readers come to the same decision, also if the coordinator
+//! dies.
 //!
-//! Anybody can wait for the [`decision`](Transaction::decision) by watching all sites: n sites that all do so cost n²
-//! messages. With many sites the coordinator alone should, and [`announce`](Transaction::announce) it: the sites wait
-//! for [`announced`](Transaction::announced), which is one step slower.
+//! Any process can wait for the [`decision`](Transaction::decision) by watching all sites. If n sites do so, this costs
+//! n² messages. With many sites, let the coordinator alone wait and [`announce`](Transaction::announce) the decision:
+//! the sites wait for [`announced`](Transaction::announced), which takes one more step.
 //!
-//! A site that dies before it votes leaves the transaction undecided. Somebody has to decide then, by
+//! A site that dies before it votes leaves the transaction undecided. Then a process has to call
 //! [`abort_undecided`](Transaction::abort_undecided).
 
 use crate::until_answered::{fired, until_answered};
@@ -17,12 +17,12 @@ use futures_util::{StreamExt, stream::FuturesUnordered};
 use ostler_client::{Client, Error, ErrorCode, Result, Watch, paths};
 use std::fmt;
 
-/// What a site wants, and what all do.
+/// The vote of a site, and the decision of all sites.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Vote {
-    /// `commit`
+    /// Commit. The znode's data is `commit`.
     Commit,
-    /// `abort`
+    /// Abort. The znode's data is `abort`.
     Abort,
 }
 
@@ -48,7 +48,8 @@ impl fmt::Display for Vote {
     }
 }
 
-/// What some votes decide. Data that is no vote is none.
+/// The decision that these votes make, if there are enough. `None` in the list is a site that has not voted, or whose
+/// data is no vote.
 fn decide(votes: &[Option<Vote>]) -> Option<Vote> {
     if votes.contains(&Some(Vote::Abort)) {
         return Some(Vote::Abort);
@@ -64,10 +65,11 @@ pub struct Transaction {
 }
 
 impl Transaction {
-    /// Creates a transaction for these sites, all of it or nothing. The znode above must be there.
+    /// Creates a transaction for these sites, in one multi. The parent of `path` must exist.
     ///
     /// # Errors
-    /// `NodeExists`; `NoNode`; connection loss: it may be created or not.
+    /// `NodeExists`: there is a znode at `path`. `NoNode`: its parent is missing. Connection loss: the transaction may
+    /// be created or not.
     pub async fn begin(client: &Client, path: &str, sites: &[&str]) -> Result<Transaction> {
         let mut multi = client.multi().create(path, b"");
         for site in sites {
@@ -77,16 +79,16 @@ impl Transaction {
         Ok(Transaction::join(client, path))
     }
 
-    /// A transaction that somebody has begun.
+    /// A handle to a transaction that another process has begun. No request is sent.
     pub fn join(client: &Client, path: &str) -> Transaction {
         Transaction { client: client.clone(), path: path.to_owned() }
     }
 
-    /// Votes for a site. Gives the vote that counts: another one if the site has voted before.
+    /// Votes for a site. Returns the vote that counts: the site's earlier vote if there is one.
     ///
     /// # Errors
-    /// `NoNode`: there is no such site, or the transaction is over. `BadVersion`: something that is no vote is written
-    /// there.
+    /// `NoNode`: there is no such site, or the transaction has ended. `BadVersion`: the site's znode has data that is
+    /// no vote.
     pub async fn vote(&self, site: &str, vote: Vote) -> Result<Vote> {
         let path = paths::join(&self.path, site);
         let set = || self.client.set_data(&path, vote.as_bytes()).version(0).idempotent();
@@ -94,17 +96,17 @@ impl Transaction {
             Ok(_) => Ok(vote),
             Err(error) if error.is_bad_version() => {
                 let (data, _) = until_answered(&self.client, || self.client.get_data(&path)).await?;
-                // What else is written there counts as no vote, and none can be cast any more.
+                // Other data counts as no vote, and its version keeps a vote out.
                 Vote::read(&data).ok_or(error)
             }
             Err(error) => Err(error),
         }
     }
 
-    /// Votes to abort for each site that has not voted; gives the decision that stands then.
+    /// Votes to abort for each site that has not voted. Returns the decision.
     ///
     /// # Errors
-    /// `NoNode`: the transaction is over.
+    /// `NoNode`: the transaction has ended.
     pub async fn abort_undecided(&self) -> Result<Vote> {
         let mut votes = Vec::new();
         for site in self.sites().await? {
@@ -113,12 +115,12 @@ impl Transaction {
         Ok(decide(&votes).unwrap_or(Vote::Abort))
     }
 
-    /// Waits for the votes that decide.
+    /// Waits until there are enough votes for a decision.
     ///
     /// # Errors
-    /// `NoNode`: the transaction is over; [`Error::Closed`].
+    /// `NoNode`: the transaction has ended; [`Error::Closed`].
     pub async fn decision(&self) -> Result<Vote> {
-        // The sites never change, and one that goes from here on is found to be gone below.
+        // The list of sites never changes. If a site is deleted from here on, the read below fails.
         let sites = self.sites().await?;
         loop {
             let (mut votes, mut waiting) =
@@ -142,7 +144,8 @@ impl Transaction {
         }
     }
 
-    /// Waits for the votes that decide, and writes the decision down for those who wait for it only.
+    /// Waits for the decision and writes it to the transaction's znode, for processes that wait for
+    /// [`announced`](Transaction::announced).
     ///
     /// # Errors
     /// Those of [`decision`](Transaction::decision).
@@ -152,10 +155,10 @@ impl Transaction {
         Ok(decision)
     }
 
-    /// Waits for the decision to be written down.
+    /// Waits until the decision is [announced](Transaction::announce).
     ///
     /// # Errors
-    /// `NoNode`: the transaction is over; [`Error::Closed`].
+    /// `NoNode`: the transaction has ended; [`Error::Closed`].
     pub async fn announced(&self) -> Result<Vote> {
         loop {
             let look = || self.client.get_data(&self.path).watch();
@@ -167,14 +170,15 @@ impl Transaction {
         }
     }
 
-    /// Deletes the transaction, once everybody knows the decision: all of it or nothing, unless there is more below the
-    /// sites or it is larger than a request may be. Who looks when a part of it is gone finds that it is over.
+    /// Deletes the transaction's znodes, once all sites know the decision. One multi deletes them all, unless a site
+    /// has children or the multi is too large for a request; then they are deleted one by one. A process that reads the
+    /// transaction meanwhile gets `NoNode`.
     ///
     /// # Errors
-    /// Those of delete but `NoNode`.
+    /// Those of delete, except `NoNode`.
     pub async fn end(&self) -> Result<()> {
         match until_answered(&self.client, || self.end_at_once()).await {
-            // It is over, or it takes more than one request.
+            // Another process ends it, or it takes more than one request.
             Err(error)
                 if error.is_no_node() || error.is_not_empty() || matches!(error, Error::TooLarge { .. }) => {}
             ended => return ended,
@@ -191,12 +195,12 @@ impl Transaction {
         multi.delete(&self.path, -1).commit().await.map(drop)
     }
 
-    /// All sites. When some are gone somebody is ending the transaction, and the votes of the others decide nothing: it
-    /// is over for those who look now.
+    /// All sites. `NoNode` if some were deleted: then another process is ending the transaction, and the votes of the
+    /// remaining sites decide nothing.
     async fn sites(&self) -> Result<Vec<String>> {
         let list = || self.client.get_children_and_stat(&self.path);
         let (sites, stat) = until_answered(&self.client, list).await?;
-        // It counts the children that have come and those that have gone.
+        // cversion counts creations and deletions of children, so it is larger if one was deleted.
         if stat.cversion != stat.num_children {
             let path = self.path.as_str().into();
             return Err(Error::Server { code: ErrorCode::NoNode, operation: "getChildren2", path });

@@ -1,4 +1,4 @@
-//! Asking until there is an answer, through lost connections and lost sessions.
+//! Repeats a request until a server answers it, over connection losses and lost sessions.
 
 use ostler_client::{Client, Error, ErrorCode, Result, RetryPolicy, WatchedEvent};
 use std::time::Duration;
@@ -7,15 +7,15 @@ use tokio::time::sleep;
 const WAITS: RetryPolicy =
     RetryPolicy::exponential(Duration::from_millis(20), Duration::from_secs(2), u32::MAX);
 
-/// Whether the same question may be answered later, by a server that is not cut off, or in another session.
-pub(crate) fn passes(error: &Error) -> bool {
+/// Whether the same request may succeed later: at a server that is not cut off, or in another session.
+pub(crate) fn is_transient(error: &Error) -> bool {
     error.may_pass()
         || matches!(error, Error::SessionExpired { .. })
         || error.code() == Some(ErrorCode::SessionExpired)
 }
 
-/// Asks until a server has answered or refused, or the client is closed. Only for what does no harm if it is done
-/// twice. Asked through a [`Session`](ostler_client::Session) it ends with that.
+/// Repeats a request until a server has answered or refused it, or the client is closed. The request must do no harm if
+/// it is done twice. A request through a [`Session`](ostler_client::Session) ends with that session.
 pub(crate) async fn until_answered<T, F>(client: &Client, mut ask: impl FnMut() -> F) -> Result<T>
 where
     F: IntoFuture<Output = Result<T>>,
@@ -23,7 +23,7 @@ where
     let mut tries = 0;
     loop {
         match ask().await {
-            Err(error) if passes(&error) => {}
+            Err(error) if is_transient(&error) => {}
             answer => return answer,
         }
         tries += 1;
@@ -32,8 +32,8 @@ where
     }
 }
 
-/// What a watch of a client's says: there is to be another look, also if somebody has removed it, or nothing more will
-/// be told.
+/// Turns the end of a watch into a result: `Ok` if the caller is to read again (also if the watch was removed), an
+/// error if the client is closed and no event will come.
 pub(crate) fn fired(event: Result<WatchedEvent>) -> Result<()> {
     match event {
         Ok(_) | Err(Error::WatchRemoved { .. }) => Ok(()),
@@ -41,11 +41,12 @@ pub(crate) fn fired(event: Result<WatchedEvent>) -> Result<()> {
     }
 }
 
-/// Between looks at what a server refuses, which nobody tells of being allowed: each time twice as long.
+/// The waits between attempts of a request that the server refuses: there is no event when it becomes allowed. Each
+/// wait is twice as long as the one before.
 const REFUSED_WAITS: RetryPolicy =
     RetryPolicy::exponential(Duration::from_millis(100), Duration::from_secs(60), u32::MAX);
 
-/// For how long what was refused so many times is left.
+/// The wait after a request was refused this number of times.
 pub(crate) fn refused_for(times: u32) -> Duration {
     REFUSED_WAITS.wait(times, Duration::ZERO, times.into()).unwrap_or_default()
 }
@@ -55,7 +56,7 @@ pub(crate) async fn pause(tries: u32) {
     sleep(WAITS.wait(tries, Duration::ZERO, tries.into()).unwrap_or_default()).await;
 }
 
-/// Waits until there is no connection: what is asked then waits for the next one.
+/// Waits until the client has no connection. A request that is sent then waits for the next one.
 pub(crate) async fn disconnected(client: &Client) {
     let mut states = client.states();
     while states.next().await.is_some() {
@@ -63,7 +64,7 @@ pub(crate) async fn disconnected(client: &Client) {
             return;
         }
     }
-    // The client is closed, which whoever asks is told.
+    // The client is closed: requests that are under way end with that error.
     std::future::pending().await
 }
 
@@ -84,7 +85,7 @@ mod tests {
             (server(ErrorCode::NoAuth), false),
             (Error::Closed, false),
         ] {
-            assert_eq!(passes(&error), expected, "{error}");
+            assert_eq!(is_transient(&error), expected, "{error}");
         }
     }
 }

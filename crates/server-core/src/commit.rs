@@ -6,7 +6,7 @@ use crate::{
     config::CoreConfig,
     effect::{CloseReason, Effect, PeerMessage, PersistOp},
     ensemble::{AfterPersist, is_reconfig},
-    fifo::{AnswerForm, WriteTxn, Waiting},
+    fifo::{AnswerForm, Waiting, WriteTxn},
     input::{ClientRequest, ConnId, Mono, Now},
     server::{Outstanding, Phase, Server, SyncWaiter, UNANSWERED},
     work,
@@ -61,7 +61,7 @@ impl Server {
         self.commit_decided(now, effects);
     }
 
-    /// Commits what has been decided, as far as there is work to spend; see [`crate::backlog`] for the rest.
+    /// Commits what has been decided, as far as there is work to spend; see [`crate::go_on`] for the rest.
     pub(crate) fn commit_decided(&mut self, now: Now, effects: &mut Vec<Effect>) {
         self.backlog.commits = false;
         let Some(mut committed) = self.proposals.as_ref().map(Proposals::committed) else { return };

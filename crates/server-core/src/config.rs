@@ -7,7 +7,7 @@ use ostler_proto::{id::ServerId, stat::ExtendedTypes};
 /// Settings of one member; times in milliseconds.
 #[derive(Debug, Clone)]
 pub struct CoreConfig {
-    /// This server's number; a lone server is 1.
+    /// This server's number; a standalone server is 1.
     pub server: ServerId,
     /// Sessions expire in steps of this.
     pub tick_time_ms: u64,

@@ -2,7 +2,7 @@
 
 use crate::{
     effect::{CloseReason, Effect},
-    fifo::{AnswerForm, WriteTxn, Waiting},
+    fifo::{AnswerForm, Waiting, WriteTxn},
     input::{ConnId, Mono, Now},
     passwords::Verdict,
     server::{Phase, Pipeline, Server, SyncWaiter, UNANSWERED},

@@ -1,4 +1,4 @@
-//! What the world shall do.
+//! What a member wants the shell to do.
 
 use crate::input::ConnId;
 use alloc::{boxed::Box, vec::Vec};
@@ -19,185 +19,187 @@ use ostler_zab::{PersistSeq, leading::LinkId};
 /// Why a connection is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CloseReason {
-    /// The client said goodbye.
+    /// The client closed its session.
     ClosedByClient,
-    /// Its session expired or was never there.
+    /// The session has expired, or never existed.
     SessionExpired,
-    /// The session came back on another connection.
+    /// The client has come back on another connection, here or at another server.
     SessionMoved,
-    /// The session's password is made with a secret, and this server does not know that this is the one.
+    /// The session's password is made with a secret that this server does not have, so it cannot check it.
     PasswordUnknown,
-    /// The client has seen a later state than this server has.
+    /// The client has seen a later zxid than this server has. It has to try another server.
     ClientAhead,
-    /// It could not prove who it is.
+    /// Authentication has failed.
     AuthFailed,
-    /// It sent what no client sends.
+    /// The client broke the protocol, or let too many notifications wait.
     Protocol,
-    /// This server has no leader at the moment.
+    /// The server has lost its leader, or leads no more.
     NotServing,
-    /// This server serves only clients that are content to read, and no session that all servers know.
+    /// The server is read-only, and the client did not ask for a read-only session or has a global one.
     ReadOnly,
-    /// It said nothing for as long as its session may be silent. Its client may have gone to another server.
+    /// Nothing has come for a whole session timeout. The client may have gone to another server.
     Silent,
-    /// Whoever runs the server wanted it so.
+    /// An operator has asked for it.
     ClosedByOperator,
 }
 
-/// Whom a learner follows.
+/// The server that a learner connects to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DialTarget {
     /// The leader, at its quorum port.
     Leader(ServerId),
-    /// A follower, at its port for observers.
+    /// A follower as observer master, at its port for observers.
     Follower(ServerId),
 }
 
-/// A persistent act.
+/// Something that a member wants to have on disk.
 #[derive(Debug)]
 pub enum PersistOp {
-    /// Append a record to the log.
+    /// Append a transaction to the log.
     Append {
-        /// The record's zxid.
+        /// The transaction's zxid.
         zxid: Zxid,
-        /// Its bytes.
+        /// The encoded transaction.
         record: Record,
     },
-    /// Start a new log file with the next record.
+    /// Begin a new log file with the next transaction.
     RollLog,
-    /// Note that there was nothing on disk, and that a leader's history begins to come. Until the next
-    /// [`PersistOp::SaveCurrent`] is done, a start finds [`EnsembleConfig::incomplete`].
+    /// Note on disk that this server had no data and that a leader's history begins to come. If the server restarts
+    /// before the next [`PersistOp::SaveCurrent`] is done, it finds [`EnsembleConfig::incomplete`] set.
     ///
     /// [`EnsembleConfig::incomplete`]: crate::EnsembleConfig::incomplete
     MarkIncomplete,
-    /// Save the accepted epoch.
+    /// Save the accepted epoch (`acceptedEpoch`).
     SaveAccepted(Epoch),
-    /// Save the current epoch.
+    /// Save the current epoch (`currentEpoch`).
     SaveCurrent(Epoch),
-    /// Take everything after `to` off the disk. With `reload`, read the tree anew then, for [`Input::Reloaded`].
-    ///
-    /// [`Input::Reloaded`]: crate::Input::Reloaded
+    /// Remove all transactions after `to` from the disk, logs and snapshots.
     Truncate {
         /// The last transaction that stays.
         to: Zxid,
-        /// The server's [`Effect::Dial`]'s search, if the tree has some of what goes.
+        /// If the tree has transactions that go: read it again from disk, and pass it to the core as
+        /// [`Input::Reloaded`](crate::Input::Reloaded) with this number.
         reload: Option<u64>,
     },
-    /// Write a configuration into the files beside zoo.cfg: the one in force, or one that may come to be.
+    /// Write a configuration into the files beside zoo.cfg.
     SaveConfig {
-        /// Which.
+        /// The configuration.
         membership: Membership,
-        /// It is in force.
+        /// True if it is in force, false if it is only proposed.
         active: bool,
     },
-    /// Write a tree that has come from the leader, and take everything after it off the disk.
+    /// Write the tree that has come from the leader as a snapshot, and remove all later transactions from the disk.
     Install(Box<FrozenTree>),
 }
 
-/// Everything that a member asks for.
+/// Something that a member wants done. The shell does it in the order in which effects were appended. What may not happen
+/// before the disk has come so far is not asked for before [`Input::Persisted`](crate::Input::Persisted).
 #[derive(Debug)]
 pub enum Effect {
-    /// Answer a handshake.
+    /// Answer a handshake. A refused client gets a session timeout of 0, then [`Effect::Close`].
     Connected {
-        /// To whom.
+        /// The client's connection.
         conn: ConnId,
         /// The answer.
         response: ConnectResponse,
     },
-    /// Answer a request.
+    /// Answer a request. Replies of one connection come in the order of its requests.
     Reply {
-        /// To whom.
+        /// The client's connection.
         conn: ConnId,
         /// The answer.
         reply: Reply,
     },
-    /// Tell watchers of a change.
+    /// Tell clients of a change that they watch. It comes before any reply that shows the change.
     Notify {
-        /// Whom; none of them twice.
+        /// The clients' connections, each of them once.
         conns: Vec<ConnId>,
-        /// The transaction, or `None` for what a reconnected client had missed.
+        /// The transaction, or `None` for a change that a client missed while it was not connected.
         zxid: Option<Zxid>,
-        /// What happened.
+        /// The kind of change.
         kind: EventType,
-        /// Where.
+        /// The path of the watched znode.
         path: ArcStr,
     },
-    /// Send what is queued for a connection, then close it.
+    /// Send everything that waits for a connection, then close it. Its requests are not taken any more.
+    /// [`Input::Disconnected`](crate::Input::Disconnected) has to follow.
     Close {
-        /// Which.
+        /// The client's connection.
         conn: ConnId,
-        /// Why.
+        /// The reason, for the log and the counters.
         reason: CloseReason,
     },
-    /// Make something durable, in order of the numbers.
+    /// Do this on disk and sync it, in the order of the numbers, then report
+    /// [`Input::Persisted`](crate::Input::Persisted). Many may share a sync. After an error nothing more is done or
+    /// reported, and the server ends.
     Persist {
-        /// Its number.
+        /// The number of the act, one more than the last.
         seq: PersistSeq,
-        /// What.
+        /// The act.
         op: PersistOp,
     },
-    /// Write a snapshot, in the background.
+    /// Write this tree as a snapshot in the background, then report
+    /// [`Input::SnapshotDone`](crate::Input::SnapshotDone). There is never more than one.
     Snapshot(Box<FrozenTree>),
-    /// These are the servers that may have to be reached from now on. The first configuration is in force.
+    /// From now on the servers of these configurations have to be reachable, and others need not be. The first
+    /// configuration is in force, a second one is proposed.
     Servers(Vec<Membership>),
-    /// Send a vote.
+    /// Send a vote to another server's election port. If it cannot be reached, report
+    /// [`Input::ElectionLink`](crate::Input::ElectionLink).
     SendVote {
-        /// To whom.
+        /// The server to send it to.
         to: ServerId,
-        /// What.
+        /// The vote.
         notification: Notification,
     },
-    /// Close the connection on which a server has just voted: it is of another ensemble.
+    /// Close the connection on which a server has just voted: its configuration belongs to another ensemble.
     RefuseVotes {
-        /// Whose.
+        /// The server that voted.
         of: ServerId,
-        /// How that shows.
+        /// The difference between the configurations, for the log.
         why: OtherEnsemble,
     },
-    /// Connect to whom this server is to follow, for [`Input::LeaderLink`] or [`Input::LeaderUnreachable`].
-    ///
-    /// [`Input::LeaderLink`]: crate::Input::LeaderLink
-    /// [`Input::LeaderUnreachable`]: crate::Input::LeaderUnreachable
+    /// Connect to the server that is to be followed, then report [`Input::LeaderLink`](crate::Input::LeaderLink), or
+    /// [`Input::LeaderUnreachable`](crate::Input::LeaderUnreachable) if that fails for half a second.
     Dial {
-        /// To be given back with the answer.
+        /// The number of the search, for the report.
         search_id: u64,
-        /// Whom.
+        /// The server, and at which of its ports.
         to: DialTarget,
     },
-    /// Send something to a learner, or to the leader.
+    /// Send a packet over the quorum port, in order behind those before it.
     ToPeer {
-        /// On which connection.
+        /// The connection of the learner, or of the leader.
         link: LinkId,
-        /// What.
+        /// The packet.
         message: PeerMessage,
     },
-    /// Read committed records from the log on disk, for [`Input::LogRead`].
-    ///
-    /// [`Input::LogRead`]: crate::Input::LogRead
+    /// Read committed transactions from the log for a learner, then report [`Input::LogRead`](crate::Input::LogRead).
     ReadLog {
-        /// To be given back with the answer.
+        /// The number of the search, for the report.
         search_id: u64,
-        /// The learner that lacks them.
+        /// The connection of the learner that lacks them.
         link: LinkId,
-        /// The last that it has.
+        /// The last transaction that the learner has.
         after: Zxid,
-        /// The last that is wanted.
+        /// The last transaction that is wanted.
         through: Zxid,
     },
-    /// Close a connection of the quorum port once what is queued is sent.
+    /// Send everything that waits for a connection of the quorum port, then close it.
     HangUp(LinkId),
 }
 
-/// What is sent on the quorum port.
+/// A message on the quorum port.
 #[derive(Debug)]
 pub enum PeerMessage {
-    /// A packet.
+    /// A single packet.
     Packet(Packet<'static>),
-    /// A proposal, whose bytes all learners share.
+    /// PROPOSAL. All learners share the bytes.
     Proposal(Zxid, Record),
-    /// A proposal and its commit in one.
+    /// INFORM: a proposal and its commit in one, for observers.
     Inform(Zxid, Record),
-    /// Committed records: a proposal and a commit for each.
+    /// PROPOSAL and COMMIT for each of these committed transactions, for a DIFF.
     History(Vec<(Zxid, Record)>),
-    /// SNAP and the tree.
+    /// SNAP, then the whole tree.
     Snapshot(Box<FrozenTree>),
 }

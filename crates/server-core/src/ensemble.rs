@@ -110,7 +110,7 @@ enum RevalidationWaiter {
     Observer(LinkId),
 }
 
-/// The state of a member that a lone server does not have.
+/// The state of a member that a standalone server does not have.
 #[derive(Debug)]
 pub(crate) struct Ensemble {
     config: EnsembleConfig,
@@ -312,7 +312,7 @@ impl Server {
         self.ensemble.as_ref().is_some_and(|ensemble| ensemble.reloading.is_some())
     }
 
-    /// What a member does for clients; `None` for a lone server.
+    /// What a member does for clients; `None` for a standalone server.
     pub fn mode(&self) -> Option<MemberMode> {
         self.ensemble.as_ref().map(|ensemble| ensemble.mode())
     }

@@ -62,7 +62,7 @@ pub(crate) enum Waiting {
     UnderWay { until: Zxid },
     /// Answered once everything proposed before it has committed.
     Sync { xid: Xid, after: Zxid, path: Option<Box<str>>, arrived: Mono },
-    /// Behind a write or a sync. Its answer will be about so many bytes of the tree, see [`Server::answer_size`].
+    /// Behind a write or a sync. Its answer will take about this number of bytes of the tree, see [`Server::answer_size`].
     ///
     /// [`Server::answer_size`]: crate::Server::answer_size
     Parked { payload: Box<[u8]>, arrived: Mono, reserved: usize },

@@ -67,7 +67,7 @@ impl Identities {
         }
         push(&mut self.ids, id);
         let ids = &self.ids;
-        // From so many on they are looked up: those before go in with the first that is.
+        // From this number on they are looked up. The earlier ones go in with the first that is.
         let first = if ids.len() == FEW { 0 } else { ids.len() - 1 };
         if ids.len() >= FEW {
             for (at, id) in ids.iter().enumerate().skip(first) {
@@ -119,7 +119,7 @@ impl Identities {
     }
 
     fn find_out(&self, list: &AclList) -> Perms {
-        let mut granted = list.everybody();
+        let mut granted = list.perms_of_everybody();
         if list.len() <= self.ids.len() {
             let by_id = list.iter().filter(|entry| !is_of_addresses(&entry.id.scheme));
             for entry in by_id.filter(|entry| self.contains(&entry.id)) {
@@ -127,11 +127,11 @@ impl Identities {
             }
         } else {
             for id in self.ids.iter().filter(|id| !is_of_addresses(&id.scheme)) {
-                granted = granted.with(list.of_id(id));
+                granted = granted.with(list.perms_of_id(id));
             }
         }
         for address in &self.addresses {
-            granted = granted.with(list.of_address(*address));
+            granted = granted.with(list.perms_of_address(*address));
         }
         granted
     }

@@ -1,4 +1,4 @@
-//! What happens in the world.
+//! The events that a member reacts to.
 
 use alloc::{boxed::Box, vec::Vec};
 use core::net::SocketAddr;
@@ -73,136 +73,152 @@ impl<'a> ClientRequest<'a> {
     }
 }
 
-/// Everything that a member reacts to.
+/// An event outside the core. The shell passes each one to [`Server::step`](crate::Server::step), in the order in which it
+/// happened, and carries out the effects before the next step.
 #[derive(Debug)]
 pub enum Input<'a> {
-    /// A client has connected.
+    /// A client has opened a TCP connection. It is the first input of that connection. Nothing is answered yet.
     Accepted {
-        /// Its connection.
+        /// The new connection. Its number was never used before.
         conn: ConnId,
-        /// Where it comes from.
+        /// The client's address, for ACLs of scheme `ip` and for `cons`.
         peer: SocketAddr,
     },
-    /// The first frame of a connection.
+    /// The first frame of a connection has come: the client opens a session, or comes back to one. The answer is
+    /// [`Effect::Connected`](crate::Effect::Connected), perhaps after a quorum has the new session, or
+    /// [`Effect::Close`](crate::Effect::Close).
     Connect {
-        /// Its connection.
+        /// The connection on which the frame came.
         conn: ConnId,
-        /// The handshake.
+        /// The decoded handshake.
         request: ConnectRequest<'a>,
-        /// Bits that nobody can foresee, for the id of a new session.
+        /// 56 random bits for the id of a new session. Nobody may be able to predict them.
         chance: u64,
     },
-    /// Any later frame.
+    /// A later frame of a connection has come. Each request gets one [`Effect::Reply`](crate::Effect::Reply), in the
+    /// order in which the requests came, unless its connection is closed first.
     Request {
-        /// Its connection.
+        /// The connection on which the frame came.
         conn: ConnId,
-        /// The request.
+        /// The decoded request.
         request: ClientRequest<'a>,
     },
-    /// Bytes came, or were taken, on a connection whose requests have to wait to be read: its session lives.
+    /// The client sends bytes or takes answers, but its requests cannot be read now because too much of it waits. The
+    /// session counts as alive, as if a ping had been read.
     Alive {
-        /// Its connection.
+        /// The client's connection.
         conn: ConnId,
     },
-    /// The connection is gone.
+    /// A client's connection is gone. The session lives on until it expires or the client comes back. No effect names
+    /// this connection any more.
     Disconnected {
-        /// Its connection.
+        /// The connection.
         conn: ConnId,
     },
-    /// All persistent acts up to this one are on disk.
+    /// All acts of [`Effect::Persist`](crate::Effect::Persist) up to and including this number are on disk. Only now
+    /// acknowledgements and answers that depend on them leave the core. After a failed write or sync it never comes
+    /// again.
     Persisted(PersistSeq),
-    /// The snapshot that was asked for is on disk, or was given up.
+    /// The snapshot of [`Effect::Snapshot`](crate::Effect::Snapshot) is on disk, or was given up. The core may ask for
+    /// the next one.
     SnapshotDone,
-    /// The time that [`crate::Server::next_deadline`] named has come.
+    /// The time that [`Server::next_deadline`](crate::Server::next_deadline) named has come. An earlier or a repeated one
+    /// does no harm.
     Deadline,
-    /// A session is to end now, as if its time were over. Only the server that leads can do that, or a local session's
-    /// own server; elsewhere, and for a session that is not there, nothing happens.
+    /// An operator or a test wants a session to expire now. The leader proposes the end of a global session, and a local
+    /// session's own server ends it. On another server, and for a session that does not exist, nothing happens.
     ExpireSession(SessionId),
-    /// A connection is to end now; its session lives on.
+    /// An operator wants a client's connection closed. The session lives on.
     CloseConnection(ConnId),
-    /// A vote has come.
+    /// A vote has come over the election port.
     Vote {
-        /// From whom.
+        /// The server that sent it.
         from: ServerId,
-        /// What.
+        /// The vote.
         notification: Notification,
     },
-    /// A connection to a server's election port has come, is gone, or cannot be had.
+    /// The connection to another server's election port has been made or lost, or could not be made. An election that
+    /// waits for this server's vote waits no longer if it cannot be reached.
     ElectionLink {
-        /// Whose.
+        /// The other server.
         peer: ServerId,
-        /// Whether there is one.
+        /// True if there is a connection now.
         up: bool,
     },
-    /// The leader that was dialled has answered.
+    /// The connection that [`Effect::Dial`](crate::Effect::Dial) asked for is made. If the search is over, the core
+    /// hangs up.
     LeaderLink {
-        /// Of the [`Effect::Dial`](crate::Effect::Dial).
+        /// The number in the effect.
         search_id: u64,
-        /// The connection.
+        /// The new connection.
         link: LinkId,
     },
-    /// The leader that was dialled did not answer.
+    /// The connection that [`Effect::Dial`](crate::Effect::Dial) asked for could not be made. The core asks again, or
+    /// looks for another leader.
     LeaderUnreachable {
-        /// Of the [`Effect::Dial`](crate::Effect::Dial).
+        /// The number in the effect.
         search_id: u64,
     },
-    /// Somebody has connected to the port for observers.
+    /// A server has connected to the port for observers (`observerMasterPort`).
     ObserverCalls {
-        /// The connection.
+        /// The new connection.
         link: LinkId,
     },
-    /// Where a learner's connection comes from, beside the addresses that the configuration has for the server that it says
-    /// to be. To be told before its first packet; without, nothing is known of it.
+    /// What a learner's address says about its id. It comes before the learner's first packet. If two learners have one
+    /// id, it helps to decide between them.
     LearnerFrom {
-        /// The connection.
+        /// The learner's connection.
         link: LinkId,
-        /// Where.
+        /// How its address compares with those that the configuration has for its id.
         place: AddressMatch,
     },
-    /// A packet from a learner, or from the leader.
+    /// A packet has come over the quorum port, from a learner or from the leader.
     Peer {
-        /// On which connection.
+        /// The connection on which it came.
         link: LinkId,
-        /// What.
+        /// The packet.
         packet: Packet<'a>,
     },
-    /// A whole tree begins to come from the leader, which may take long.
+    /// The leader begins to send a whole tree, which may take long. [`Input::Snap`] or [`Input::PeerGone`] follows.
     SnapBegins {
-        /// On which connection.
+        /// The leader's connection.
         link: LinkId,
     },
-    /// Bytes of a tree, or of a part of the log, go over a connection, and it will be long until there is a packet to say
-    /// that its other end lives.
+    /// Bytes of a tree, or of a part of the log, are on their way over a connection. No packet can come meanwhile, so
+    /// these count as a sign of life of the other side.
     StreamMoves {
-        /// Which.
+        /// The connection.
         link: LinkId,
     },
-    /// A whole tree has come from the leader.
+    /// The leader's whole tree has come. It takes the place of this server's tree.
     Snap {
-        /// On which connection.
+        /// The leader's connection.
         link: LinkId,
-        /// The tree.
+        /// The leader's tree.
         tree: Box<Tree>,
     },
-    /// The disk has taken back what a [`PersistOp::Truncate`](crate::PersistOp::Truncate) named; this is left.
+    /// The disk has cut the log as [`PersistOp::Truncate`](crate::PersistOp::Truncate) with `reload` asked, and has read
+    /// the tree again.
     Reloaded {
-        /// Of that act.
+        /// The number in `reload`.
         search_id: u64,
-        /// What is left.
+        /// The tree without what was cut.
         tree: Box<Tree>,
     },
-    /// What an [`Effect::ReadLog`](crate::Effect::ReadLog) found.
+    /// The answer to [`Effect::ReadLog`](crate::Effect::ReadLog).
     LogRead {
-        /// The learner that lacks it.
+        /// The learner's connection in the effect.
         link: LinkId,
-        /// Of the effect.
+        /// The number in the effect.
         search_id: u64,
-        /// `None` if the log does not reach back so far, or a snapshot is less to send.
+        /// `None` if the log does not go back far enough, or if a whole tree takes fewer bytes. Then the learner gets the
+        /// whole tree.
         read: Option<LogPart>,
     },
-    /// A connection of the quorum port is gone.
+    /// A connection of the quorum port is gone. A learner that loses its leader looks for a new one. A leader that loses
+    /// its quorum steps down.
     PeerGone {
-        /// Which.
+        /// The connection.
         link: LinkId,
     },
 }

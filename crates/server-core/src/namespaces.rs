@@ -9,14 +9,14 @@ use alloc::{boxed::Box, vec::Vec};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
-/// How many are counted apart.
+/// The number of namespaces that are counted. Later ones are not.
 const NAMES_MAX: usize = 1000;
-/// Nobody reads longer ones in a table.
+/// Longer names are not counted.
 const NAME_MAX_BYTES: usize = 256;
-/// What upstream takes for the Stat that goes along with each read.
+/// Upstream counts this number of bytes for the Stat of each read.
 const STAT_BYTES: usize = 68;
 
-/// What was done below one name.
+/// Counts of one namespace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NamespaceStats {
     /// Bytes of each read.
@@ -27,19 +27,25 @@ pub struct NamespaceStats {
     pub quota_refusals: u64,
 }
 
-/// All of them.
+/// Counts of all namespaces.
 #[derive(Debug, Clone, Default)]
-pub struct Namespaces(HashMap<Box<str>, NamespaceStats, FxBuildHasher>);
+pub struct Namespaces {
+    all: Vec<(Box<str>, NamespaceStats)>,
+    /// Where each stands in `all`.
+    places: HashMap<Box<str>, usize, FxBuildHasher>,
+    /// The place of the one that was counted last: requests for one namespace come together.
+    last: usize,
+}
 
 impl Namespaces {
-    /// A read of a znode was answered with so many bytes beside its Stat.
+    /// Counts a read that was answered with this number of bytes beside the Stat.
     pub(crate) fn count_read(&mut self, path: &str, bytes: usize) {
         if let Some(stats) = self.of(path) {
             stats.reads.add((path.len() + bytes + STAT_BYTES) as u64);
         }
     }
 
-    /// A znode has changed, and has so much data now.
+    /// Counts a change after which the znode has this number of bytes.
     pub(crate) fn count_write(&mut self, path: &str, bytes: usize) {
         if let Some(stats) = self.of(path) {
             stats.writes.add((path.len() + bytes) as u64);
@@ -53,16 +59,31 @@ impl Namespaces {
     }
 
     fn of(&mut self, path: &str) -> Option<&mut NamespaceStats> {
-        let name = path.split('/').nth(1).filter(|name| !name.is_empty())?;
-        if name.len() > NAME_MAX_BYTES || (self.0.len() >= NAMES_MAX && !self.0.contains_key(name)) {
+        let below_root = path.strip_prefix('/')?;
+        let end = below_root.bytes().position(|byte| byte == b'/').unwrap_or(below_root.len());
+        let name = &below_root[..end];
+        let is_last = self.all.get(self.last).is_some_and(|(last, _)| **last == *name);
+        if !is_last {
+            self.last = self.find_or_add(name)?;
+        }
+        self.all.get_mut(self.last).map(|(_, stats)| stats)
+    }
+
+    fn find_or_add(&mut self, name: &str) -> Option<usize> {
+        if let Some(place) = self.places.get(name) {
+            return Some(*place);
+        }
+        if name.is_empty() || name.len() > NAME_MAX_BYTES || self.all.len() >= NAMES_MAX {
             return None;
         }
-        Some(self.0.entry_ref(name).or_default())
+        self.places.insert(name.into(), self.all.len());
+        self.all.push((name.into(), NamespaceStats::default()));
+        Some(self.all.len() - 1)
     }
 
     /// In the order of their names.
     pub fn sorted(&self) -> Vec<(&str, &NamespaceStats)> {
-        let mut all: Vec<_> = self.0.iter().map(|(name, stats)| (&**name, stats)).collect();
+        let mut all: Vec<_> = self.all.iter().map(|(name, stats)| (&**name, stats)).collect();
         all.sort_unstable_by_key(|(name, _)| *name);
         all
     }
@@ -94,11 +115,14 @@ mod tests {
     fn names_without_number_or_end_take_no_memory() {
         let mut all = Namespaces::default();
         all.count_write(&format!("/{}", "x".repeat(NAME_MAX_BYTES + 1)), 1);
-        assert!(all.0.is_empty());
+        assert!(all.all.is_empty());
+        all.count_write(&format!("/{}", "x".repeat(NAME_MAX_BYTES)), 1);
+        assert_eq!(core::mem::take(&mut all).all.len(), 1);
         for n in 0..NAMES_MAX * 2 {
             all.count_write(&format!("/n{n}"), 1);
         }
         all.count_write("/n0/a", 1);
-        assert_eq!((all.0.len(), all.0["n0"].writes.count), (NAMES_MAX, 2));
+        assert_eq!((all.all.len(), all.of("/n0").map(|stats| stats.writes.count)), (NAMES_MAX, Some(2)));
+        assert_eq!(all.of(&format!("/n{NAMES_MAX}")), None);
     }
 }

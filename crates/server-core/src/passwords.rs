@@ -94,8 +94,8 @@ impl Passwords {
     /// An id for a new session.
     pub(crate) fn draw(&self, server: ServerId, chance: u64) -> SessionId {
         match self.new {
-            NewPasswords::Secret if !self.secrets.is_empty() => SessionId::drawn_with_secret(server, chance),
-            _ => SessionId::drawn(server, chance),
+            NewPasswords::Secret if !self.secrets.is_empty() => SessionId::random_with_secret(server, chance),
+            _ => SessionId::random(server, chance),
         }
     }
 

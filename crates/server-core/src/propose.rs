@@ -87,7 +87,13 @@ impl Server {
             return Some(self.append(now, session, cxid, moved, Some(conn), effects));
         }
         if let Request::Reconfig(change) = &request.request {
-            return Some(self.propose_reconfig(now, (session, cxid), change, Requester::Client(conn), effects));
+            return Some(self.propose_reconfig(
+                now,
+                (session, cxid),
+                change,
+                Requester::Client(conn),
+                effects,
+            ));
         }
         let mut preparer = self.preparer(zxid, now, session, Requester::Client(conn));
         preparer.ephemerals = may_have_ephemerals(scope, &request.request);

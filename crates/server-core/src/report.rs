@@ -72,7 +72,7 @@ pub struct QuorumReport {
 }
 
 impl Server {
-    /// A member's place in its ensemble; `None` for a lone server.
+    /// A member's place in its ensemble; `None` for a standalone server.
     pub fn quorum(&self) -> Option<QuorumReport> {
         let ensemble = self.ensemble.as_ref()?;
         Some(ensemble.report(self.syncs.len()))
@@ -139,7 +139,7 @@ impl Server {
         }
     }
 
-    /// It is answered, in so many parts.
+    /// It is answered, in this number of parts.
     pub fn count_word_answered(&mut self, conn: ConnId, parts: u64) {
         self.stats.packets_sent += parts;
         if let Some(state) = self.conns.get_mut(&conn) {

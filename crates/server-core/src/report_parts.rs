@@ -1,5 +1,5 @@
-//! Long reports in parts: whoever holds the server takes so many entries, lets others go on, and comes back with the last
-//! entry that it has. What changes meanwhile is in the report or is not.
+//! Long reports in parts: the caller takes a number of entries under the lock, lets others go on, and continues behind the
+//! last entry that it has. A change in between may or may not be in the report.
 
 use crate::{input::ConnId, report::ConnReport, server::Server, session::Scope};
 use alloc::{string::String, vec::Vec};

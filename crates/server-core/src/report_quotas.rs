@@ -52,7 +52,7 @@ impl Default for QuotaWalk {
 }
 
 impl Server {
-    /// Looks at so many znodes more. True once there are none left. As upstream looks for them: only a znode without
+    /// Looks at this number of further znodes. Returns true once there are none left. As upstream looks for them: only a znode without
     /// children is a quota's.
     pub fn walk_quotas(&self, walk: &mut QuotaWalk, max: usize) -> bool {
         let mut left = max;

@@ -2,11 +2,11 @@
 
 use crate::{
     access, auth,
+    backlog::Backlog,
     config::CoreConfig,
     effect::{CloseReason, Effect, Record},
-    ensemble::{Ensemble, EnsembleConfig, AfterPersist},
-    fifo::{AnswerForm, Fifo, WriteTxn, Waiting},
-    backlog::Backlog,
+    ensemble::{AfterPersist, Ensemble, EnsembleConfig},
+    fifo::{AnswerForm, Fifo, Waiting, WriteTxn},
     identities::Identities,
     input::{ClientRequest, ConnId, Input, Mono, Now},
     multi_read::ReadsLeft,
@@ -64,7 +64,7 @@ pub(crate) struct Conn {
     pub(crate) reserved: usize,
     /// Bytes of the tree that it was answered with since it last asked for anything.
     pub(crate) answered: usize,
-    /// Requests of the fifo wait for nothing but their turn, see [`crate::backlog`].
+    /// Requests of the fifo wait for nothing but their turn, see [`crate::go_on`].
     pub(crate) behind: bool,
     /// Requests that came before the handshake was answered.
     pub(crate) held: Vec<Box<[u8]>>,
@@ -136,7 +136,7 @@ pub struct Server {
     pub(crate) watches: WatchTable,
     /// Numbers proposals and counts acknowledgements, while this server leads.
     pub(crate) proposals: Option<Proposals>,
-    /// Its part in an ensemble; a lone server has none.
+    /// Its part in an ensemble; a standalone server has none.
     pub(crate) ensemble: Option<Box<Ensemble>>,
     pub(crate) gate: DiskGate<AfterPersist>,
     /// Logged or on the way there, and not committed.

@@ -141,11 +141,11 @@ pub struct WriteStats {
     pub own_ack_ms: Sampled,
     /// Until a server's acknowledgement came, at a leader: of one proposal in a thousand.
     pub ack_ms: BTreeMap<ServerId, Sampled>,
-    /// Changes of znodes that were noted for writes to come, at a leader or a lone server.
+    /// Changes of znodes that were noted for writes to come, at a leader or a standalone server.
     pub changes_noted: u64,
     /// Those of them that a commit has made true.
     pub changes_made: u64,
-    /// Requests that came to be prepared, at a leader or a lone server: all of its own clients, and the writes and syncs
+    /// Requests that came to be prepared, at a leader or a standalone server: all of its own clients, and the writes and syncs
     /// of learners' (`prep_processor_request_queued`).
     pub to_prepare: u64,
 }

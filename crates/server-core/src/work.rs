@@ -33,9 +33,9 @@ pub(crate) const COMMIT: usize = 8;
 pub(crate) const CHANGE: usize = 8;
 /// A path that is watched.
 pub(crate) const WATCH: usize = 3;
-/// So many names or entries of a list that is gone through are a step.
+/// The number of names, or entries of a list, that make a step.
 pub(crate) const NAMES: usize = 4;
-/// So many bytes that are copied or hashed are a step.
+/// The number of bytes, copied or hashed, that make a step.
 pub(crate) const BYTES: usize = 1024;
 
 /// Counts steps. Behind a cell, since looking something up pays as well.

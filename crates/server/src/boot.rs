@@ -7,10 +7,10 @@ use crate::{
     disk_thread::{self, DiskQueue, DiskWork},
     driver::{Clock, Doors, Driver},
     error::ServerError,
-    given::{Given, PeerListeners},
     handle::ServerHandle,
     listener::{self, ClientPort, ConnCounts},
     log_throttle::LogThrottle,
+    overrides::{Overrides, PeerListeners},
     peers::{AddressBook, ElectionDoor, QuorumDoor},
     room::Room,
     snapshot_thread::{self, SnapshotQueue},
@@ -78,12 +78,15 @@ impl RunningServer {
     /// Takes the port, then the folder, then loads the data. Nothing on disk is touched before the port is
     /// ours.
     pub async fn start(config: &ServerConfig) -> Result<RunningServer, ServerError> {
-        RunningServer::start_with(config, Given::of(config)).await
+        RunningServer::start_with(config, Overrides::of(config)).await
     }
 
     /// The same with what the caller gives.
-    pub async fn start_with(config: &ServerConfig, given: Given) -> Result<RunningServer, ServerError> {
-        let Given { files, peers } = given;
+    pub async fn start_with(
+        config: &ServerConfig,
+        overrides: Overrides,
+    ) -> Result<RunningServer, ServerError> {
+        let Overrides { files, peers } = overrides;
         let socket = bind(config)?;
         let (folders, lock) = take_folders(config, &*files)?;
         let lock = Arc::new(lock);
@@ -248,7 +251,7 @@ fn core_config(config: &ServerConfig) -> CoreConfig {
         schemes.clear();
     }
     CoreConfig {
-        // Upstream's lone server has the number 1 in its session ids, whatever myid says.
+        // Upstream's standalone server has the number 1 in its session ids, whatever myid says.
         server: config.ensemble.as_ref().map_or(ServerId(1), |ensemble| ensemble.me),
         tick_time_ms: config.tick_time_ms as u64,
         session_timeout_min_ms: config.min_session_timeout_ms,
@@ -332,14 +335,14 @@ fn ensemble_config(
 /// Listens on the ports for the other servers.
 async fn open_doors(
     doors: &Doors,
-    (given, observer_master_port, retries): (Option<PeerListeners>, Option<u16>, Option<u32>),
+    (listeners, observer_master_port, retries): (Option<PeerListeners>, Option<u16>, Option<u32>),
     driver: &Arc<Driver>,
     tasks: &mut JoinSet<()>,
 ) -> Result<(), ServerError> {
     doors.election.serve(driver);
     doors.quorum.serve(driver);
-    let (quorum, election) = match given {
-        Some(given) => (vec![ready(given.quorum)?], vec![ready(given.election)?]),
+    let (quorum, election) = match listeners {
+        Some(listeners) => (vec![ready(listeners.quorum)?], vec![ready(listeners.election)?]),
         None => {
             let quorum = patiently(retries, || doors.quorum.listen()).await?;
             (quorum, patiently(retries, || doors.election.listen()).await?)
@@ -382,10 +385,11 @@ where
     }
 }
 
-fn ready(given: std::net::TcpListener) -> Result<TcpListener, ServerError> {
-    let address = given.local_addr().map_or_else(|_| "a given socket".into(), |address| address.to_string());
+fn ready(listener: std::net::TcpListener) -> Result<TcpListener, ServerError> {
+    let address =
+        listener.local_addr().map_or_else(|_| "a given socket".into(), |address| address.to_string());
     let failed = |source| ServerError::ListenForPeers { address, source };
-    given.set_nonblocking(true).and_then(|()| TcpListener::from_std(given)).map_err(failed)
+    listener.set_nonblocking(true).and_then(|()| TcpListener::from_std(listener)).map_err(failed)
 }
 
 fn log_options(config: &ServerConfig) -> LogOptions {

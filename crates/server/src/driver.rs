@@ -216,8 +216,8 @@ impl Driver {
         }
     }
 
-    /// Takes packets of one connection of the quorum port under one lock: all that `work` gives it, which should stop when
-    /// it is told so.
+    /// Takes packets of one connection of the quorum port under one lock. `work` hands them over one by one, and stops when
+    /// the answer is [`Turn::Over`].
     pub(crate) fn peer_packets<T>(
         &self,
         link: LinkId,
@@ -370,7 +370,7 @@ impl Driver {
         self.lock().server.count_word(conn);
     }
 
-    /// It is answered, in so many parts.
+    /// It is answered, in this number of parts.
     pub(crate) fn count_word_answered(&self, conn: ConnId, parts: u64) {
         self.lock().server.count_word_answered(conn, parts);
     }

@@ -27,7 +27,7 @@ use tokio::{
 pub(crate) struct ConnCounts {
     /// From one address; `None` is no limit.
     pub(crate) per_address: Option<u32>,
-    /// IPv6 addresses that begin with so many equal bits count as one.
+    /// IPv6 addresses that have this number of first bits in common count as one.
     pub(crate) ipv6_prefix: u8,
     /// In total; `None` is no limit.
     pub(crate) total: Option<u32>,

@@ -11,10 +11,11 @@ use ostler_proto::{
     request::MultiHeader,
     shared::SharedBytes,
     stat::Stat,
-    strings::{Parts, SharedStrings},
+    strings::{SharedStrings, StringParts},
 };
 use ostler_server_core::CloseReason;
 use std::{
+    cell::RefCell,
     io::IoSlice,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -25,9 +26,28 @@ use tokio::sync::Notify;
 
 /// Data from here on is not copied into the buffer but shared with the znode until it is written.
 const SHARE_FROM: usize = 16 << 10;
-/// Buffers larger than this are given back after use: most connections are idle most of the time. What waits in larger
-/// ones is counted, see [`Room`].
+/// Larger buffers are freed after use. What waits in them is counted, see [`Room`].
 const KEEP_MAX: usize = 16 << 10;
+/// Buffers that each thread keeps for its next connection. An idle connection has none.
+const SPARES_MAX: usize = 4;
+
+thread_local! {
+    /// The connections of a thread take turns with the same few buffers, so these stay in the processor's cache.
+    static SPARES: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+}
+
+fn take_spare() -> Vec<u8> {
+    SPARES.with_borrow_mut(Vec::pop).unwrap_or_default()
+}
+
+fn keep_spare(mut bytes: Vec<u8>) {
+    SPARES.with_borrow_mut(|spares| {
+        if bytes.capacity() <= KEEP_MAX && spares.len() < SPARES_MAX {
+            bytes.clear();
+            spares.push(bytes);
+        }
+    });
+}
 
 #[derive(Debug)]
 enum Chunk {
@@ -36,7 +56,7 @@ enum Chunk {
     Shared(Lent<SharedBytes>),
     /// One part of a long list of names.
     Listed {
-        list: Arc<Lent<Arc<Parts>>>,
+        list: Arc<Lent<Arc<StringParts>>>,
         part: usize,
     },
 }
@@ -77,7 +97,7 @@ impl State {
         self.full_len + self.tail.len()
     }
 
-    /// Writes a successful reply's frame length and header; a body of so many bytes follows.
+    /// Writes the frame length and header of a successful reply whose body has this number of bytes.
     fn begin(&mut self, reply: &Reply, body: usize) {
         self.tail.length(ReplyHeader::SIZE + body);
         reply.write_header(&mut self.tail);
@@ -184,6 +204,9 @@ impl Outbox {
             return None;
         }
         let before = state.len();
+        if state.tail.capacity() == 0 {
+            state.tail = take_spare();
+        }
         write(&mut state);
         if state.tail.len() > KEEP_MAX {
             state.end_chunk(&self.room);
@@ -237,8 +260,8 @@ impl Outbox {
         }
     }
 
-    /// So many encoded notifications. True when the client has let too many of them wait: these are dropped, and the
-    /// connection is closed. Answers that wait do not count; no more of them are made until they are read.
+    /// Appends a number of encoded notifications. Returns true if the client has let too many of them wait. Then these
+    /// are dropped, and the connection is closed. Answers that wait do not count; no more of them are made until they are read.
     pub(crate) fn notify(&self, frames: &[u8], count: u64) -> bool {
         let mut overfull = false;
         self.push(|state| {
@@ -317,8 +340,7 @@ impl Outbox {
         if state.len() > 0 {
             sending.chunks.append(&mut state.full);
             if !state.tail.is_empty() {
-                let spare = std::mem::take(&mut sending.spare);
-                sending.chunks.push(Chunk::Own(std::mem::replace(&mut state.tail, spare)));
+                sending.chunks.push(Chunk::Own(std::mem::take(&mut state.tail)));
             }
             state.full_len = 0;
             if state.unread.bytes() > 0 {
@@ -335,7 +357,6 @@ pub(crate) struct Sending {
     chunks: Vec<Chunk>,
     /// Of the first chunk, already written.
     written: usize,
-    spare: Vec<u8>,
     /// The notifications among them.
     unread: Option<Unread>,
 }
@@ -378,11 +399,8 @@ impl Sending {
             done += 1;
         }
         for chunk in self.chunks.drain(..done) {
-            if let Chunk::Own(mut bytes) = chunk
-                && bytes.capacity() <= KEEP_MAX
-            {
-                bytes.clear();
-                self.spare = bytes;
+            if let Chunk::Own(bytes) = chunk {
+                keep_spare(bytes);
             }
         }
         if self.chunks.is_empty() {
@@ -390,9 +408,8 @@ impl Sending {
         }
     }
 
-    /// The connection has been idle: no buffer is kept for it.
+    /// The connection is idle: no memory is kept for it.
     pub(crate) fn shrink(&mut self) {
-        self.spare = Vec::new();
         self.chunks.shrink_to_fit();
     }
 }

@@ -32,7 +32,7 @@ impl Responses {
         self.count_size(size);
     }
 
-    /// A frame with a notification was given to so many connections.
+    /// Counts a frame with a notification that was given to this number of connections.
     pub(crate) fn count_notification(&mut self, frame_len: usize, conns: usize) {
         if conns > 0 {
             let size = frame_len.saturating_sub(LENGTH_BYTES) as u64;

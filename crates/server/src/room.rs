@@ -4,7 +4,7 @@
 //! count once, and those that the tree shares with them count too, for it may let go of them at any time.
 //! Notifications: nobody asks for them at a chosen time, so a client that takes too few of them loses its connection.
 
-use ostler_proto::{shared::SharedBytes, strings::Parts};
+use ostler_proto::{shared::SharedBytes, strings::StringParts};
 use rustc_hash::FxBuildHasher;
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -56,12 +56,12 @@ impl Room {
         self.answers.load(Ordering::Relaxed).saturating_add(promised) >= self.max
     }
 
-    /// Whether an answer of so many bytes may have to wait for its turn. If not its size need not be known.
+    /// Whether an answer may have to wait for room. If not, its size need not be known.
     pub(crate) fn is_scarce(&self, promised: usize) -> bool {
         self.is_beyond(self.max / 4 * 3, promised.saturating_add(LONGEST))
     }
 
-    /// Whether an answer of about so many bytes fits. What is longer than all of it does once nothing is taken.
+    /// Whether an answer of about this number of bytes fits. A longer one than all the room fits once nothing is taken.
     pub(crate) fn fits(&self, size: usize, promised: usize) -> bool {
         let limit = if size > LONG { self.max / 4 * 3 } else { self.max };
         !self.is_beyond(limit, promised.saturating_add(size)) || !self.is_beyond(0, promised)
@@ -118,13 +118,13 @@ impl Shared for SharedBytes {
     }
 }
 
-impl Shared for Arc<Parts> {
+impl Shared for Arc<StringParts> {
     fn address(&self) -> usize {
         Arc::as_ptr(self) as usize
     }
 
     fn size(&self) -> usize {
-        Parts::size(self)
+        StringParts::size(self)
     }
 }
 

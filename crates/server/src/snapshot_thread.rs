@@ -122,14 +122,14 @@ struct Pace {
 }
 
 impl Pace {
-    /// When so many bytes are due, counted from the beginning.
+    /// When this number of bytes is due, counted from the beginning.
     fn due(&self, written: u64, logged: u64) -> Duration {
         let at = |pace: u64, bytes: u64| Duration::from_micros(bytes * 1_000_000 / pace);
         let urged = (logged - self.logged) * HURRY;
         at(PACE_BYTES_PER_S, written.saturating_sub(urged)).max(at(PACE_MAX_BYTES_PER_S, written))
     }
 
-    /// How much too early so many bytes are. At most a moment: the log may grow meanwhile.
+    /// How much too early this number of bytes is. At most a moment: the log may grow meanwhile.
     fn early(&self, written: u64, logged: u64) -> Option<Duration> {
         const MOMENT: Duration = Duration::from_millis(50);
         let early = self.due(written, logged).saturating_sub(self.begun.elapsed());

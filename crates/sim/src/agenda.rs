@@ -1,31 +1,32 @@
-//! What is to happen, and when: in order of time, and of being said.
+//! The queue of future events, in order of time. Events of one millisecond keep the order in which they were added.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// Most of what is said happens within so many milliseconds. A power of two.
+/// Length of the near range in milliseconds; most events are added within it. A power of two.
 const NEAR: u64 = 1024;
 
-/// Entries at the same time come out in the order in which they went in.
+/// Entries at the same time come out in the order in which they were added.
 pub(crate) struct Agenda<T> {
-    /// A queue for each millisecond that is near, beginning with `from` at its place.
+    /// One queue for each of the next `NEAR` milliseconds, used as a ring that begins at `from`.
     near: Vec<VecDeque<(u64, T)>>,
-    /// Whatever went in when it was further away; so it comes before what is near and at the same time.
+    /// Entries that were out of the near range when they were added. So they were added before the near entries of the
+    /// same time, and come out first.
     far: BTreeMap<(u64, u64), T>,
-    /// Nothing is earlier.
+    /// The current time: no entry is earlier.
     from: u64,
-    /// How many have gone in.
+    /// The number of entries added so far.
     count: u64,
     left: usize,
 }
 
 impl<T> Agenda<T> {
-    /// Nothing will happen before `from`.
+    /// An empty queue whose time begins at `from`.
     pub(crate) fn new(from: u64) -> Agenda<T> {
         let near = (0..NEAR).map(|_| VecDeque::new()).collect();
         Agenda { near, far: BTreeMap::new(), from, count: 0, left: 0 }
     }
 
-    /// How many are to come.
+    /// The number of entries that are still to come.
     pub(crate) fn len(&self) -> usize {
         self.left
     }
@@ -45,7 +46,7 @@ impl<T> Agenda<T> {
         }
     }
 
-    /// The next one at or before `until`, with its time and its number.
+    /// Takes out the next entry at or before `until`, with its time and its number.
     pub(crate) fn next(&mut self, until: u64) -> Option<(u64, u64, T)> {
         while self.left > 0 {
             let at = self.from;
@@ -57,7 +58,7 @@ impl<T> Agenda<T> {
                 self.left -= 1;
                 return Some((at, number, entry));
             }
-            // More can be said for this very moment.
+            // More can be added for this same millisecond.
             if at >= until {
                 return None;
             }
@@ -73,7 +74,7 @@ mod tests {
     use super::*;
     use crate::chance::Chance;
 
-    /// A number at a time, and the same once more for the order in which they went in.
+    /// Adds an entry that holds its own time and number.
     fn add(agenda: &mut Agenda<(u64, u64)>, said: &mut Vec<(u64, u64)>, at: u64) {
         let number = said.len() as u64 + 1;
         agenda.add(at, (at, number));
@@ -81,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_come_in_order_of_time_and_then_of_being_said() {
+    fn entries_come_in_order_of_time_and_then_of_being_added() {
         let mut chance = Chance::new(1);
         let (mut agenda, mut said, mut came) = (Agenda::new(7), Vec::new(), Vec::new());
         let mut now = 7;
@@ -91,7 +92,7 @@ mod tests {
                 add(&mut agenda, &mut said, at);
             }
             let until = now + chance.below(5);
-            // What is said meanwhile may be for this very moment.
+            // Entries that are added meanwhile may be for the same millisecond.
             while let Some((at, number, entry)) = agenda.next(until) {
                 assert_eq!((at, number), entry);
                 came.push(entry);

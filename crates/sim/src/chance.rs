@@ -1,11 +1,11 @@
-//! Chance that a seed repeats.
+//! A random number generator: the same seed gives the same numbers.
 
 pub(crate) struct Chance(u64);
 
 impl Chance {
     pub(crate) fn new(seed: u64) -> Chance {
         let mut chance = Chance(seed.wrapping_mul(2).wrapping_add(1));
-        // Neighbouring seeds begin alike.
+        // The first numbers of neighbouring seeds are alike.
         (0..4).for_each(|_| _ = chance.below(2));
         chance
     }
@@ -15,7 +15,7 @@ impl Chance {
         (self.0 >> 33) % limit
     }
 
-    /// Both ends included.
+    /// A number from `low` to `high`, both included.
     pub(crate) fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high - low + 1)
     }

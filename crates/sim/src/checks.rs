@@ -1,8 +1,8 @@
-//! What a client is shown, held against the history.
+//! Compares every reply to a client with the history.
 
 use crate::{
-    asked,
-    client::{Intent, Sent},
+    acl_checks,
+    client::{Intent, SentRequest},
     truth::{Truth, sorted},
     words,
     world::World,
@@ -40,12 +40,12 @@ impl World {
         self.trace(|| format!("client {client} gets {}", words::reply(reply)));
         let of = &mut self.clients[client];
         if reply.xid == Xid::AUTH {
-            // Answered out of turn, as upstream does.
+            // Answered out of order, as upstream does.
             assert_eq!((reply.zxid, &reply.result), (Some(Zxid::ZERO), &Ok(Body::None)), "[answers]");
             return of.sent.retain(|sent| sent.intent != Intent::Auth);
         }
-        let sent = of.sent.pop_front().expect("only what was asked is answered");
-        let session = of.session.expect("only a session gets answers");
+        let sent = of.sent.pop_front().expect("a reply answers a request");
+        let session = of.session.expect("a connection with replies has a session");
         assert_eq!(reply.xid, sent.xid, "[session order] replies come in the order of the requests");
         let zxid = reply.zxid.expect("every known request has a zxid");
         assert!(zxid >= of.seen, "[zxid back] client {client} was at {} and is at {zxid}", of.seen);
@@ -68,9 +68,9 @@ impl World {
         if let Err(error) = &reply.result {
             assert!(FAILURES.contains(error), "[answers] {sent:?} gives {error:?}");
             let refused = *error == ErrorCode::InvalidAcl;
-            assert!(!refused || sent.has_no_list(), "[acl] {sent:?} is refused for its list");
+            assert!(!refused || sent.has_invalid_acl(), "[acl] {sent:?} is refused for its list");
         }
-        // On a new connection to the server of a local session numbers begin anew: a write before can have had this one.
+        // A local session's xids begin anew on each connection: an earlier write may have had the same xid.
         let has_transaction = truth.request_at(zxid) == asked && zxid > sent.floor;
         match &sent.intent {
             Intent::Close if self.shape.local != LocalSessions::Off && !has_transaction => {
@@ -91,7 +91,7 @@ impl World {
                 }
                 assert!(
                     zxid > sent.floor,
-                    "[linearizable] {sent:?} comes before what was known when it was sent"
+                    "[linearizable] {sent:?} comes before a write that was acknowledged when it was sent"
                 );
                 check_write(truth, zxid, &sent, reply);
                 self.acknowledged = self.acknowledged.max(zxid);
@@ -106,13 +106,13 @@ impl World {
                 self.own_writes_come_first(client, zxid);
             }
             Intent::Sync => {
-                // Whoever goes along with a leader that is none any more does not learn of what came after it.
+                // A follower of a deposed leader does not learn of later commits.
                 let deposed = !self.calm && zxid.epoch() < sent.floor.epoch();
                 assert!(zxid >= sent.floor || deposed, "[sync] {sent:?} was answered at {zxid}");
                 self.count("sync");
             }
             Intent::Ping => assert_eq!(reply.xid, Xid::PING),
-            // Their own check has seen to them.
+            // `watch_answered` has checked these.
             Intent::SetWatches | Intent::AddWatch(..) | Intent::RemoveWatches { .. } => {}
             Intent::CheckWatches(..) | Intent::Auth => {}
         }
@@ -125,7 +125,7 @@ impl World {
         }
     }
 
-    /// What a session has asked for on a connection before has happened by now, or never does.
+    /// A write that the session requested on an earlier connection has happened by now, or never does.
     fn own_writes_come_first(&mut self, client: usize, zxid: Zxid) {
         let marks = &mut self.truth.marks;
         for mark in std::mem::take(&mut self.clients[client].unsettled) {
@@ -133,15 +133,16 @@ impl World {
         }
     }
 
-    /// What a server without a leader answers: reads, of a tree that is whole and not older than what was seen.
-    fn read_only_answered(&mut self, client: usize, sent: &Sent, reply: &Reply, proven: bool) {
+    /// Checks a reply of a server without a leader. It answers reads only, from a complete tree that is not older than
+    /// what the client has seen.
+    fn read_only_answered(&mut self, client: usize, sent: &SentRequest, reply: &Reply, proven: bool) {
         let of = &mut self.clients[client];
         match &sent.intent {
             Intent::Write(_) | Intent::MarkedWrite(..) | Intent::Sync => {
                 assert_eq!(reply.result, Err(ErrorCode::NotReadOnly), "{sent:?}");
                 self.count("read-only refusal");
             }
-            Intent::Close if std::mem::take(&mut of.borrowed) => {
+            Intent::Close if std::mem::take(&mut of.has_read_only_session) => {
                 assert_eq!(reply.result, Ok(Body::None));
                 of.session = None;
             }
@@ -168,7 +169,7 @@ impl World {
     }
 }
 
-/// Whether nothing comes of a write.
+/// Whether a write was refused, and so changes nothing.
 fn is_refusal(reply: &Reply) -> bool {
     match &reply.result {
         Ok(Body::Multi(parts)) => parts.iter().any(|part| matches!(part, OpResult::Error(_))),
@@ -176,15 +177,15 @@ fn is_refusal(reply: &Reply) -> bool {
     }
 }
 
-fn check_write(truth: &Truth, zxid: Zxid, sent: &Sent, reply: &Reply) {
-    let record = truth.record(zxid).expect("what is acknowledged is in the history");
+fn check_write(truth: &Truth, zxid: Zxid, sent: &SentRequest, reply: &Reply) {
+    let record = truth.record(zxid).expect("an acknowledged write is in the history");
     let record = TxnRecord::read(&record.0).unwrap();
     if reply.result.is_ok() {
-        asked::assert_logged(&sent.given, &record.txn);
+        acl_checks::assert_logged(&sent.given, &record.txn);
     }
     match (&record.txn, &reply.result) {
         (Txn::Error(code), Err(ErrorCode::EphemeralOnLocalSession)) => {
-            // A leader does not know that a learner's session is a local one.
+            // A leader does not know that a learner's session is local.
             let codes = [ErrorCode::EphemeralOnLocalSession, ErrorCode::SessionExpired];
             assert!(codes.iter().any(|of| of.code() == *code), "{code}");
         }
@@ -199,13 +200,14 @@ fn check_write(truth: &Truth, zxid: Zxid, sent: &Sent, reply: &Reply) {
         (Txn::SetAcl { version, .. }, Ok(Body::Stat(stat))) => assert_eq!(*version, stat.aversion),
         (Txn::Delete { .. } | Txn::CloseSession(_), Ok(Body::None)) => {}
         (Txn::Multi(logged), Ok(Body::Multi(parts))) => check_parts(logged, parts),
-        // The session is over already, or lives elsewhere; the connection is closed all the same.
+        // The session has ended or has moved to another server; the connection is closed all the same.
         (Txn::Error(_), Ok(Body::None)) if sent.intent == Intent::Close => {}
         (txn, result) => panic!("[answers] {txn:?} is answered with {result:?}"),
     }
 }
 
-/// Of a multi that fails in one part nothing comes: the parts before it are logged as they were meant, and answered with 0.
+/// Checks the parts of a multi. A multi that fails in one part changes nothing: the parts before the failure are logged
+/// as they were requested, and answered with error 0.
 fn check_parts(logged: &[Txn<'_>], parts: &[OpResult]) {
     assert_eq!(logged.len(), parts.len(), "[answers] {logged:?} is answered with {parts:?}");
     let failed = logged.iter().any(|txn| matches!(txn, Txn::Error(_)));
@@ -254,7 +256,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "[answers]")]
-    fn a_part_of_a_multi_has_its_own_answer() {
+    fn the_result_of_another_operation_in_a_multi_is_found() {
         let delete = Txn::Delete { reaped: false, path: "/a".into() };
         let error = |code: ErrorCode| Txn::Error(code.code());
         let told = |code: ErrorCode| OpResult::Error(code.code());

@@ -1,12 +1,13 @@
-//! Clients: they keep their sessions, ask for this and that at once, lose their connections and come back elsewhere.
+//! Simulated clients. They keep their sessions, send random requests without waiting for replies, lose their
+//! connections and reconnect to other servers.
 
 use crate::{
-    asked::{Given, IDENTITIES},
+    acl_checks::{ExpectedAcl, IDENTITIES},
     chance::Chance,
     marks::Mark,
     network::{Caller, Conn, Parcel, Route},
-    watching::{Kind, Lasting, Watching},
-    wire::{self, Ask},
+    watching::{ClientWatches, WatchKind, WatchMode},
+    wire::{self, WireRequest},
     world::{Event, World},
 };
 use ostler_proto::{
@@ -21,102 +22,111 @@ use ostler_proto::{
 use ostler_server_core::{ConnId, Input};
 use std::collections::VecDeque;
 
-/// What a client has asked for.
+/// What a client has requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Intent {
     Write(String),
-    /// One with data that no other has.
+    /// A write whose data is unique.
     MarkedWrite(String, Mark),
     Get(String, bool),
     Exists(String, bool),
     Children(String, bool),
     Acl(String),
-    AddWatch(String, Lasting),
+    AddWatch(String, WatchMode),
     RemoveWatches {
         path: String,
-        kind: Kind,
-        /// The client forgets them, whether a server answers or not.
+        kind: WatchKind,
+        /// The client drops the watches even if no server answers.
         local: bool,
     },
-    CheckWatches(String, Kind),
-    /// Who it is.
+    CheckWatches(String, WatchKind),
+    /// The client adds an identity to its connection.
     Auth,
     Sync,
     Ping,
     Close,
-    /// What it watches, on a new connection.
+    /// The client sets its watches again on a new connection.
     SetWatches,
 }
 
+/// A request that is not answered yet.
 #[derive(Debug)]
-pub(crate) struct Sent {
+pub(crate) struct SentRequest {
     pub(crate) xid: Xid,
     pub(crate) intent: Intent,
-    /// What some client had been told of when this was sent.
+    /// The last write that had been acknowledged to any client when this was sent.
     pub(crate) floor: Zxid,
-    /// Access control lists that must come of it.
-    pub(crate) given: Vec<Given>,
+    /// The ACLs that must be logged for it.
+    pub(crate) given: Vec<ExpectedAcl>,
 }
 
-impl Sent {
-    /// Whether it asks for a list that nobody can have.
-    pub(crate) fn has_no_list(&self) -> bool {
-        self.given.iter().any(Given::is_nothing)
+impl SentRequest {
+    /// Whether the server must refuse one of its ACLs.
+    pub(crate) fn has_invalid_acl(&self) -> bool {
+        self.given.iter().any(ExpectedAcl::is_invalid)
     }
 }
 
+/// A simulated client.
 #[derive(Debug, Default)]
 pub(crate) struct Client {
     pub(crate) session: Option<SessionId>,
-    /// As it was given last.
+    /// The password from the last handshake.
     pub(crate) password: Password,
     pub(crate) timeout_ms: u64,
-    /// It is content with a server that has no leader.
+    /// The client accepts a server that has no leader (read-only mode).
     pub(crate) reader: bool,
-    /// Its session is one of a server that has no leader, and is of no use elsewhere.
-    pub(crate) borrowed: bool,
-    /// It has asked for an ephemeral.
+    /// The session was given by a server without a leader, and is not valid at any other server.
+    pub(crate) has_read_only_session: bool,
+    /// The session has requested an ephemeral znode.
     pub(crate) asked_for_ephemeral: bool,
     pub(crate) conn: Option<ConnId>,
     /// The handshake is done.
     pub(crate) open: bool,
     pub(crate) last_xid: i32,
-    /// It numbers its requests anew on each connection, as kazoo does.
-    pub(crate) counts_anew: bool,
-    /// Requests that it has thought of.
-    pub(crate) thought: u64,
+    /// The client begins its xids anew on each connection, as kazoo does.
+    pub(crate) restarts_xids: bool,
+    /// The number of writes so far, for the next [`Mark`].
+    pub(crate) mark_count: u64,
+    /// The highest zxid of all replies to this session.
     pub(crate) seen: Zxid,
-    /// The transaction of the last event on this connection.
-    pub(crate) told: Zxid,
-    pub(crate) sent: VecDeque<Sent>,
-    /// Writes of this session that were not answered before their connection was lost.
+    /// The zxid of the last watch event on this connection.
+    pub(crate) last_event: Zxid,
+    /// Requests without an answer, in the order in which they were sent.
+    pub(crate) sent: VecDeque<SentRequest>,
+    /// Writes of this session whose connection was lost before the answer.
     pub(crate) unsettled: Vec<Mark>,
-    pub(crate) watching: Watching,
-    /// It leaves watches that stay.
-    pub(crate) keeps_watch: bool,
-    /// How many it proves to have.
+    /// The watches that the client has set.
+    pub(crate) watching: ClientWatches,
+    /// The client sets persistent watches.
+    pub(crate) uses_persistent_watches: bool,
+    /// The number of [`IDENTITIES`] that the client adds to each connection.
     pub(crate) identities: usize,
-    /// What it was told on a new connection of the time before.
+    /// Events that came on a new connection for changes before it.
     pub(crate) caught_up: Vec<(String, EventType)>,
+    /// When the last packet from the server arrived.
     pub(crate) heard: u64,
+    /// When the client last sent a request.
     pub(crate) spoke: u64,
+    /// The client does nothing before this time.
     pub(crate) away_until: u64,
+    /// The client sends no random request before this time.
     pub(crate) thinks_until: u64,
-    /// It never comes back.
+    /// The client never reconnects.
     pub(crate) retired: bool,
-    /// A test says what it does.
+    /// A test decides what the client does.
     pub(crate) driven: bool,
-    /// The last outcome, for a test that waits for it.
+    /// The last reply, for a test that waits for it.
     pub(crate) outcome: Option<ostler_proto::reply::Reply>,
 }
 
 impl Client {
-    /// One of those that ask for this and that.
+    /// The n-th client that sends random requests.
     pub(crate) fn nth(n: usize, chance: &mut Chance) -> Client {
         Client {
             reader: n % 2 == 1,
-            counts_anew: n.is_multiple_of(3),
-            keeps_watch: chance.one_in(2),
+            restarts_xids: n.is_multiple_of(3),
+            uses_persistent_watches: chance.one_in(2),
             identities: chance.below(IDENTITIES.len() as u64 + 1) as usize,
             ..Client::default()
         }
@@ -124,12 +134,13 @@ impl Client {
 }
 
 const PATHS: [&str; 9] = ["/a", "/b", "/c", "/a/x", "/a/y", "/b/x", "/c/x", "/d", "/a/x/1"];
-/// Where watches stay.
+/// Where clients set persistent watches.
 const WATCHED: [&str; 6] = ["/", "/a", "/a/x", "/b", "/c", "/d"];
 const LASTING_MAX: usize = 4;
 const UNANSWERED_MAX: usize = 8;
 
 impl World {
+    /// A client's regular step: it connects, pings, or sends random requests. Schedules the next step.
     pub(crate) fn client_acts(&mut self, client: usize) {
         let pause = self.chance.between(5, 60);
         self.after(pause, Event::Client(client));
@@ -137,7 +148,7 @@ impl World {
         if of.retired || of.away_until > self.now {
             return;
         }
-        // Nobody who was not there comes in a lull: that would be a transaction.
+        // In a lull no client opens a session: that would be a transaction.
         let nobody_writes = self.idle_until > self.now;
         let lull = self.quiet_until > self.now || (nobody_writes && of.session.is_none());
         if lull && of.conn.is_none() {
@@ -189,7 +200,7 @@ impl World {
             }
             2 => self.ask(client, Intent::Close, wire::close_session()),
             3..=5 => {
-                // To another server while the old connection lives on.
+                // Connects to another server while the old connection stays open.
                 let ids = self.ids();
                 let member = self.chance.pick(&ids);
                 self.forget_connection(client);
@@ -205,7 +216,7 @@ impl World {
         }
     }
 
-    /// A client asks for much, and takes nothing for a while.
+    /// A client sends many requests and reads nothing for a while.
     fn read_slowly(&mut self, client: usize) {
         let (longest, conn) = (self.clients[client].timeout_ms / 2, self.clients[client].conn);
         let until = self.now + self.chance.below(longest);
@@ -218,22 +229,22 @@ impl World {
         }
     }
 
-    fn some_intent(&mut self, client: usize) -> (Intent, Ask) {
-        if self.clients[client].keeps_watch && self.chance.one_in(10) {
+    fn some_intent(&mut self, client: usize) -> (Intent, WireRequest) {
+        if self.clients[client].uses_persistent_watches && self.chance.one_in(10) {
             return self.some_watch_intent(client);
         }
         let path = self.chance.pick(&PATHS);
         let watch = self.chance.one_in(3) && self.clients[client].watching.once.len() < 6;
         let of = &mut self.clients[client];
-        of.thought += 1;
-        let mark = Mark { client, count: of.thought };
+        of.mark_count += 1;
+        let mark = Mark { client, count: of.mark_count };
         let mut data = mark.to_string().into_bytes();
         if self.shape.large_bytes > 0 && self.chance.one_in(12) {
             data.resize(self.shape.large_bytes, b' ');
         }
         let data = &*data;
         let version = if self.chance.one_in(3) { self.chance.below(4) as i32 } else { -1 };
-        let write = |ask: Ask| (Intent::MarkedWrite(path.into(), mark), ask);
+        let write = |ask: WireRequest| (Intent::MarkedWrite(path.into(), mark), ask);
         match self.chance.below(18) {
             0 => write(wire::create(path).data(data).acl(&self.some_acl()).into()),
             1..=2 => write(wire::create(path).data(data).into()),
@@ -282,20 +293,20 @@ impl World {
         }
     }
 
-    /// A watch that stays, its end, or the question whether there is one.
-    fn some_watch_intent(&mut self, client: usize) -> (Intent, Ask) {
+    /// A request to add, remove or check a persistent watch.
+    fn some_watch_intent(&mut self, client: usize) -> (Intent, WireRequest) {
         let path = self.chance.pick(&WATCHED);
         let lasting = &self.clients[client].watching.lasting;
         let act = self.chance.below(8);
         if act < 4 && lasting.len() < LASTING_MAX {
-            let mode = self.chance.pick(&[Lasting::Persistent, Lasting::Recursive]);
-            let ask = wire::watch_always(path, mode == Lasting::Recursive);
+            let mode = self.chance.pick(&[WatchMode::Persistent, WatchMode::Recursive]);
+            let ask = wire::watch_always(path, mode == WatchMode::Recursive);
             return (Intent::AddWatch(path.into(), mode), ask);
         }
-        // Mostly where there is one.
+        // Mostly the path of an existing watch.
         let one = lasting.iter().nth(self.chance.below(LASTING_MAX as u64) as usize);
         let path = one.map_or(path.to_owned(), |(path, _)| path.clone());
-        let kind = self.chance.pick(&Kind::ALL);
+        let kind = self.chance.pick(&WatchKind::ALL);
         if act < 6 {
             let (local, ask) = (self.chance.one_in(2), wire::remove_watches(&path, kind as i32));
             return (Intent::RemoveWatches { path, kind, local }, ask);
@@ -304,7 +315,7 @@ impl World {
         (Intent::CheckWatches(path, kind), ask)
     }
 
-    /// One that lets everybody do everything, and is another than most.
+    /// A random ACL that allows everything to everybody, and differs from the default.
     fn some_acl(&mut self) -> Vec<Acl> {
         let user = format!("user{}:x", self.chance.below(6));
         let own = Acl { perms: Perms::READ, id: Id::new("digest", user) };
@@ -318,7 +329,8 @@ impl World {
         }
     }
 
-    pub(crate) fn ask(&mut self, client: usize, intent: Intent, ask: Ask) {
+    /// Sends a request on the client's connection, if there is one.
+    pub(crate) fn ask(&mut self, client: usize, intent: Intent, ask: WireRequest) {
         let (now, floor) = (self.now, self.acknowledged);
         self.trace(|| format!("client {client} asks {}: {intent:?}", self.clients[client].last_xid + 1));
         let of = &mut self.clients[client];
@@ -334,23 +346,23 @@ impl World {
         };
         of.spoke = now;
         let identities = &IDENTITIES[..of.identities];
-        let given: Vec<Given> =
-            ask.acls.iter().map(|(path, acl)| Given::new(path, acl, identities)).collect();
+        let given: Vec<ExpectedAcl> =
+            ask.acls.iter().map(|(path, acl)| ExpectedAcl::new(path, acl, identities)).collect();
         if let Some(session) = of.session {
             self.truth.asked.ask(session, xid.0, &given);
         }
-        of.sent.push_back(Sent { xid, intent, floor, given });
+        of.sent.push_back(SentRequest { xid, intent, floor, given });
         let payload = ask.payload(xid);
         let lane = self.net.conns[&conn].up;
         self.send(lane, Parcel::Request(payload));
     }
 
-    /// A connection to a member, and the lane to it; none where none is up.
+    /// Opens a connection to a member: its id, and the lane towards the member. `None` if the member is down.
     pub(crate) fn open(&mut self, caller: Caller, member: i64) -> Option<(ConnId, u64)> {
         let now = self.time_of(member);
         let server = self.nodes.get_mut(&member)?.server.as_mut()?;
         let conn = ConnId(self.net.number());
-        // The port is open, whatever the process does.
+        // The kernel accepts the connection even if the process is paused.
         server.step(now, Input::Accepted { conn, peer: ([10, 0, 0, 1], 40_000).into() }, &mut Vec::new());
         let process = (member, self.nodes[&member].life);
         let up = self.net.lane(Route::ToServer(conn), None, Some(process));
@@ -370,13 +382,13 @@ impl World {
         Some((conn, up))
     }
 
-    /// Calls a member; nobody answers where none is up.
+    /// Connects to a member. Nothing happens if the member is down.
     pub(crate) fn connect(&mut self, client: usize, member: i64) {
         let Some((conn, up)) = self.open(Caller::Client(client), member) else { return };
         let asked_ms = self.chance.between(8, 30) as i32 * 100;
         let of = &mut self.clients[client];
-        if std::mem::take(&mut of.borrowed) {
-            // What it has seen it has seen.
+        if std::mem::take(&mut of.has_read_only_session) {
+            // `seen` stays: the next server must not be older.
             (of.session, of.last_xid) = (None, 0);
         } else if of.session.is_none() {
             (of.seen, of.last_xid) = (Zxid::ZERO, 0);
@@ -388,7 +400,7 @@ impl World {
         } else if self.shape.timeouts_change && asked_ms % 400 == 0 {
             of.timeout_ms = asked_ms as u64;
         }
-        if of.counts_anew {
+        if of.restarts_xids {
             of.last_xid = 0;
         }
         (of.conn, of.open, of.heard, of.spoke) = (Some(conn), false, self.now, self.now);
@@ -416,7 +428,7 @@ impl World {
         self.forget_connection(client);
     }
 
-    /// What was not answered may have happened or not.
+    /// Drops the connection. Requests without an answer may or may not happen.
     pub(crate) fn forget_connection(&mut self, client: usize) {
         let of = &mut self.clients[client];
         (of.conn, of.open) = (None, false);
@@ -429,11 +441,11 @@ impl World {
             }
         }
         of.watching.loses_connection();
-        of.told = Zxid::ZERO;
+        of.last_event = Zxid::ZERO;
         of.caught_up.clear();
     }
 
-    /// The first words on a new connection of a session: who it is, and what it watches.
+    /// Sends the first requests on a new connection of a session: its identities, and its watches.
     fn introduce(&mut self, client: usize) {
         for (proof, _) in &IDENTITIES[..self.clients[client].identities] {
             self.ask(client, Intent::Auth, wire::auth("digest", proof.as_bytes()));
@@ -449,25 +461,26 @@ impl World {
         ]
         .map(|paths| paths.into_iter().collect::<Vec<_>>());
         let [persistent, recursive] =
-            [Lasting::Persistent, Lasting::Recursive].map(|mode| of.watching.lasting_paths(mode));
-        let watched = wire::Watched {
+            [WatchMode::Persistent, WatchMode::Recursive].map(|mode| of.watching.lasting_paths(mode));
+        let watched = wire::WatchedPaths {
             data: &data,
             exist: &exist,
             child: &child,
             persistent: &persistent,
             recursive: &recursive,
         };
-        // As clients do that also speak to servers which do not know the other.
+        // Without persistent watches clients use the older request, which every server knows.
         let set = if of.watching.lasting.is_empty() { wire::set_one_shot_watches } else { wire::set_watches };
         let ask = set(of.seen.to_wire(), &watched);
         self.ask(client, Intent::SetWatches, ask);
     }
 
+    /// A parcel has arrived on a client connection.
     pub(crate) fn client_gets(&mut self, conn: ConnId, parcel: Parcel) {
         let client = match self.net.conns[&conn].caller {
             Caller::Client(client) => client,
             Caller::Contender(contender) => return self.contender_gets(contender, conn, parcel),
-            Caller::Stranger => return,
+            Caller::SessionThief => return,
         };
         if self.clients[client].conn != Some(conn) {
             return;
@@ -487,20 +500,20 @@ impl World {
                 let is_derived = response.password == password_of(response.session);
                 assert!(
                     is_derived != response.session.has_secret(),
-                    "[stranger] a password that everybody knows"
+                    "[session thief] a password that everybody knows"
                 );
                 of.password = response.password;
                 of.timeout_ms = response.timeout_ms as u64;
                 of.open = true;
-                if of.counts_anew {
-                    self.truth.counts_anew(response.session);
+                if of.restarts_xids {
+                    self.truth.restarts_xids(response.session);
                 }
                 let read_only = response.read_only == Some(true);
                 assert!(
                     of.reader || !read_only,
-                    "only who is content with it gets a server without a leader"
+                    "a client that does not accept read-only mode gets a server without a leader"
                 );
-                of.borrowed = read_only && before.is_none();
+                of.has_read_only_session = read_only && before.is_none();
                 self.count(if before.is_some() { "session back" } else { "session" });
                 self.trace(|| format!("client {client} has {:?}", response.session));
                 self.introduce(client);

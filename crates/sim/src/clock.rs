@@ -1,18 +1,18 @@
-//! A server's clocks: no two agree.
+//! A server's clocks. The clocks of two servers differ.
 
 use ostler_server_core::{Now, input::Mono};
 
 const EPOCH_MS: i64 = 1_700_000_000_000;
 const MILLION: u64 = 1_000_000;
 
-/// How a server's clocks go.
+/// The monotonic and the wall clock of one server.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clock {
-    /// How much of a second its seconds are, in millionths.
+    /// Speed: milliseconds that the clock shows in 1,000,000 ms of virtual time.
     rate: u64,
-    /// Where the monotonic clock was when its rate changed, and when that was.
+    /// What the monotonic clock showed when its rate last changed, and the virtual time of that change.
     since: (u64, u64),
-    /// The wall clock is so much ahead, ms.
+    /// How far the wall clock is ahead of the monotonic one, ms.
     pub(crate) ahead_ms: i64,
 }
 
@@ -21,7 +21,7 @@ impl Clock {
         Clock { rate: MILLION, since: (0, 0), ahead_ms: 13 * id }
     }
 
-    /// What it shows.
+    /// What both clocks show at a virtual time.
     pub(crate) fn at(&self, now: u64) -> Now {
         let mono = self.mono(now);
         Now { mono: Mono(mono), wall_ms: EPOCH_MS + mono as i64 + self.ahead_ms }
@@ -32,7 +32,7 @@ impl Clock {
         mono + (now - since) * self.rate / MILLION
     }
 
-    /// The first moment at which it shows this or more.
+    /// The first virtual time at which the monotonic clock shows this or more.
     pub(crate) fn when(&self, shown: Mono) -> u64 {
         let (mono, since) = self.since;
         if shown.0 == u64::MAX {
@@ -41,7 +41,7 @@ impl Clock {
         since + (shown.0.saturating_sub(mono) * MILLION).div_ceil(self.rate)
     }
 
-    /// From now on it goes so fast.
+    /// Changes the rate from now on.
     pub(crate) fn drift(&mut self, now: u64, rate: u64) {
         (self.since, self.rate) = ((self.mono(now), now), rate);
     }
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moment_is_found_again_whatever_the_rate() {
+    fn the_time_of_a_reading_is_found_at_every_rate() {
         let mut clock = Clock::of(1);
         for (now, rate) in [(1_000, 1_013_000), (5_000, 987_001), (9_000, MILLION)] {
             clock.drift(now, rate);

@@ -1,10 +1,11 @@
-//! Processes that want the same locks and leaderships, by the client and the recipes that others use.
+//! Contenders: processes that compete for locks and leaderships with the real client and the real recipes.
 //!
-//! Each is a runtime of its own on a clock that the world moves, so that it can be stopped for longer than its session
-//! lasts, and can die without a word. What a recipe says that it holds is judged where it says so: each holder's token is
-//! above that of the one before, and nobody is said to hold anything in a session that a server has ended.
+//! Each contender has its own runtime on a clock that the world moves. So it can be paused for longer than its session
+//! lasts, and it can die without closing connections. When a recipe reports that something is held, this is checked at
+//! that moment: a holder's token is above the token of the holder before, and nothing is held in a session that a
+//! server has ended.
 
-mod desk;
+mod control;
 mod jobs;
 mod mishaps;
 mod pipe;
@@ -16,7 +17,7 @@ use crate::{
     network::{Caller, Parcel},
     world::{Event, Shape, World},
 };
-use desk::{Holder, Note};
+use control::{Holding, Note};
 use ostler_proto::{
     event,
     frame::{Split, split},
@@ -25,28 +26,29 @@ use ostler_proto::{
 use ostler_server_core::{ClientRequest, ConnId};
 use ostler_zab::EpochLength;
 use pipe::pipe;
-use process::{Line, Make, Missed, Process};
+use process::{Delivery, OpenConnection, Process, ProcessConfig};
 use std::{borrow::Cow, collections::BTreeMap};
 
-/// How often a process runs whatever comes: its timers are late for the network by less than this.
+/// A process runs at least this often. Its timers are late by less than this.
 const STEP_MS: u64 = 5;
-/// A machine that hears nothing asks again so soon.
+/// Pause before a connection attempt that got no answer is repeated.
 const CALL_AGAIN_MS: u64 = 20;
-/// A connection's frame is smaller.
+/// Upper limit of a frame's size, bytes.
 const FRAME_MAX: usize = 1 << 20;
-/// A session's timeout, at most.
+/// The longest session timeout.
 const TIMEOUT_MS: u64 = 3_000;
-/// Where servers notice so late that they are cut off, holders write nothing for so long, at most.
+/// If `sync_limit_ms` is above this, holders may pause between writes for up to `REST_MS`.
 const LONG_LIMIT_MS: u64 = 1_000;
 const REST_MS: u64 = 4_000;
-/// In the calm, somebody has each thing so long after the last session that may be gone has ended.
+/// After the last fault, each resource must be held by some process within this time. The last session that may be gone
+/// ends before.
 const TURN_MS: u64 = TIMEOUT_MS + 6_000;
-/// And those who are told to stop have given back all that they had.
+/// Contenders that are asked to stop must have released everything within this time.
 const END_MS: u64 = 12_000;
 
-/// What is to be had.
+/// What contenders compete for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Thing {
+pub(crate) enum Resource {
     Mutex,
     Latch,
     Selector,
@@ -54,66 +56,67 @@ pub(crate) enum Thing {
     ReadWrite,
 }
 
-impl Thing {
-    const ALL: [Thing; 5] = [Thing::Mutex, Thing::Latch, Thing::Selector, Thing::Semaphore, Thing::ReadWrite];
+impl Resource {
+    const ALL: [Resource; 5] =
+        [Resource::Mutex, Resource::Latch, Resource::Selector, Resource::Semaphore, Resource::ReadWrite];
 
     /// The recipe's znode.
     fn path(self) -> &'static str {
         match self {
-            Thing::Mutex => "/recipes/mutex",
-            Thing::Latch => "/recipes/latch",
-            Thing::Selector => "/recipes/selector",
-            Thing::Semaphore => "/recipes/semaphore",
-            Thing::ReadWrite => "/recipes/read-write",
+            Resource::Mutex => "/recipes/mutex",
+            Resource::Latch => "/recipes/latch",
+            Resource::Selector => "/recipes/selector",
+            Resource::Semaphore => "/recipes/semaphore",
+            Resource::ReadWrite => "/recipes/read-write",
         }
     }
 
-    /// What only a holder writes.
+    /// The znode that only a holder writes.
     fn guarded(self) -> String {
         format!("{GUARDED}{}", &self.path()["/recipes/".len()..])
     }
 
     fn word(self) -> &'static str {
         match self {
-            Thing::Mutex => "mutex held",
-            Thing::Latch => "latch held",
-            Thing::Selector => "selector held",
-            Thing::Semaphore => "semaphore held",
-            Thing::ReadWrite => "write lock held",
+            Resource::Mutex => "mutex held",
+            Resource::Latch => "latch held",
+            Resource::Selector => "selector held",
+            Resource::Semaphore => "semaphore held",
+            Resource::ReadWrite => "write lock held",
         }
     }
 }
 
-/// A process, or the place of one that has died.
+/// A contending process. It may be dead, and is then started again.
 pub(crate) struct Contender {
-    make: Make,
+    config: ProcessConfig,
     process: Option<Process>,
-    /// It does not run before then; dead, it is not started.
+    /// The process does not run, or is not started, before this time.
     idle_until: u64,
     paused: bool,
-    /// What has come for it while it did not run.
-    missed: Vec<Missed>,
-    /// Nothing passes between it and any server before then.
+    /// Deliveries that came while the process was paused.
+    missed: Vec<Delivery>,
+    /// The process reaches no server before this time, except `reaches`.
     cut_until: u64,
-    /// But this one, if there is one.
+    /// The only server that the process reaches until `cut_until`.
     reaches: Option<i64>,
-    /// Calls so far.
+    /// The number of connection attempts so far.
     calls: u64,
 }
 
 impl Contender {
-    /// All who contend for some things.
+    /// All contenders of a run, with the resources that they compete for.
     pub(crate) fn all(shape: &Shape, chance: &mut Chance) -> Vec<Contender> {
         if shape.contenders == 0 {
             return Vec::new();
         }
-        let mut things = vec![chance.pick(&Thing::ALL), chance.pick(&Thing::ALL)];
-        things.sort_unstable();
-        things.dedup();
+        let mut resources = vec![chance.pick(&Resource::ALL), chance.pick(&Resource::ALL)];
+        resources.sort_unstable();
+        resources.dedup();
         let make = |_| Contender {
-            make: Make {
+            config: ProcessConfig {
                 hosts: shape.voters + shape.observers,
-                things: things.clone(),
+                resources: resources.clone(),
                 timeout_ms: chance.between(8, TIMEOUT_MS / 100) * 100,
                 rest_ms: if shape.sync_limit_ms > LONG_LIMIT_MS { REST_MS } else { 0 },
                 seed: chance.below(1 << 30),
@@ -130,7 +133,7 @@ impl Contender {
     }
 }
 
-/// A parcel in a few words.
+/// A parcel in a few words, for the trace.
 fn said(parcel: &Parcel) -> String {
     match parcel {
         Parcel::Request(payload) => match ClientRequest::decode(payload) {
@@ -143,32 +146,32 @@ fn said(parcel: &Parcel) -> String {
     }
 }
 
-/// Who has had what.
+/// The last token and the number of holders of each resource.
 #[derive(Debug, Default)]
-pub(crate) struct Turns {
-    /// The token of the last that held each thing, and how many have.
-    last: BTreeMap<Thing, (u64, u64)>,
+pub(crate) struct HoldingCounts {
+    /// By resource: the last holder's token, and the number of holders so far.
+    last: BTreeMap<Resource, (u64, u64)>,
 }
 
-impl Turns {
-    fn token(&self, thing: Thing) -> u64 {
-        self.last.get(&thing).map_or(0, |(token, _)| *token)
+impl HoldingCounts {
+    fn token(&self, resource: Resource) -> u64 {
+        self.last.get(&resource).map_or(0, |(token, _)| *token)
     }
 
-    fn count(&self, thing: Thing) -> u64 {
-        self.last.get(&thing).map_or(0, |(_, count)| *count)
+    fn count(&self, resource: Resource) -> u64 {
+        self.last.get(&resource).map_or(0, |(_, count)| *count)
     }
 }
 
 impl World {
-    /// Time has come for something.
+    /// A contender's regular step: starts it, resumes it, or lets its timers run.
     pub(crate) fn contender_acts(&mut self, contender: usize) {
         let (now, quiet) = (self.now, self.quiet_until > self.now);
         if contender >= self.contenders.len() {
             return;
         }
         let resumes = self.contenders[contender].paused && self.contenders[contender].idle_until <= now;
-        // What has come, or that time has passed: either can be noticed first.
+        // A resumed process may run its timers or read its connections first.
         let late = resumes && self.chance.one_in(2);
         self.after(STEP_MS, Event::Contender(contender));
         let of = &mut self.contenders[contender];
@@ -177,30 +180,30 @@ impl World {
         }
         match &of.process {
             None => {
-                of.make.seed = of.make.seed.wrapping_add(1 << 32);
-                let process = Process::start(of.make.clone(), now);
+                of.config.seed = of.config.seed.wrapping_add(1 << 32);
+                let process = Process::start(of.config.clone(), now);
                 of.process = Some(process);
             }
             Some(process) if std::mem::take(&mut of.paused) => {
                 process.resume(now, std::mem::take(&mut of.missed), late);
                 self.trace(|| format!("contender {contender} runs again"));
             }
-            Some(process) => process.desk.hush(quiet),
+            Some(process) => process.control.set_quiet(quiet),
         }
         self.contender_learns(contender, |_| {});
     }
 
-    /// A process lives until now, learns of something, and what it has done is carried out.
+    /// Runs a process until now, passes it a delivery, and carries out what it does.
     fn contender_learns(&mut self, contender: usize, learns: impl FnOnce(&Process) + 'static) {
         let now = self.now;
         let of = &mut self.contenders[contender];
         let Some(process) = &of.process else { return };
         if of.paused {
-            // The kernel keeps it.
+            // The kernel buffers it.
             return of.missed.push(Box::new(learns));
         }
         process.run(now, learns);
-        for call in process.board.take() {
+        for call in process.pending_calls.take() {
             let delay = self.chance.between(1, 5);
             let of = &mut self.contenders[contender];
             of.calls += 1;
@@ -211,28 +214,28 @@ impl World {
             self.after(delay, Event::ContenderCalls { contender, call: number, member });
         }
         self.contender_sends(contender);
-        self.judge(contender);
+        self.check_notes(contender);
     }
 
     fn contender_sends(&mut self, contender: usize) {
         let mut parcels = Vec::new();
         let Some(process) = &mut self.contenders[contender].process else { return };
-        for (conn, line) in &mut process.lines {
-            line.rest.extend(line.far.take());
+        for (conn, connection) in &mut process.connections {
+            connection.rest.extend(connection.network_end.take());
             let mut used = 0;
-            while let Split::Frame { payload, used: size } = split(&line.rest[used..], FRAME_MAX) {
-                let first = !std::mem::replace(&mut line.greeted, true);
+            while let Split::Frame { payload, used: size } = split(&connection.rest[used..], FRAME_MAX) {
+                let first = !std::mem::replace(&mut connection.greeted, true);
                 let payload = payload.to_vec();
                 parcels
                     .push((*conn, if first { Parcel::Connect(payload) } else { Parcel::Request(payload) }));
                 used += size;
             }
-            line.rest.drain(..used);
-            if line.far.is_left() {
+            connection.rest.drain(..used);
+            if connection.network_end.is_closed_by_client() {
                 parcels.push((*conn, Parcel::End));
             }
         }
-        process.lines.retain(|_, line| !line.far.is_left());
+        process.connections.retain(|_, connection| !connection.network_end.is_closed_by_client());
         for (conn, parcel) in parcels {
             self.trace(|| format!("contender {contender} sends on {conn:?}: {}", said(&parcel)));
             let lane = self.net.conns[&conn].up;
@@ -240,7 +243,7 @@ impl World {
         }
     }
 
-    /// A call has reached a port, or a machine on which nobody listens.
+    /// A connection attempt has reached a server, or a machine without a running server.
     pub(crate) fn contender_calls(&mut self, contender: usize, call: u64, member: i64) {
         let is_cut_off = |of: &Contender| of.cut_until > self.now && of.reaches != Some(member);
         if self.contenders.get(contender).is_some_and(is_cut_off) {
@@ -252,18 +255,21 @@ impl World {
             return;
         }
         let opened = self.open(Caller::Contender(contender), member);
-        let (near, far) = pipe();
-        let answer_of = opened.map(|_| near).ok_or_else(|| std::io::ErrorKind::ConnectionRefused.into());
+        let (client_end, network_end) = pipe();
+        let answer_of =
+            opened.map(|_| client_end).ok_or_else(|| std::io::ErrorKind::ConnectionRefused.into());
         if let (Some((conn, _)), Some(process)) = (opened, &mut self.contenders[contender].process) {
-            process.lines.insert(conn, Line { far, greeted: false, rest: Vec::new() });
+            process
+                .connections
+                .insert(conn, OpenConnection { network_end, greeted: false, rest: Vec::new() });
         }
         self.contender_learns(contender, move |_| drop(answer.send(answer_of)));
     }
 
-    /// Something has come on a contender's connection.
+    /// A parcel has arrived on a contender's connection.
     pub(crate) fn contender_gets(&mut self, contender: usize, conn: ConnId, parcel: Parcel) {
         let process = self.contenders.get(contender).and_then(|of| of.process.as_ref());
-        if !process.is_some_and(|process| process.lines.contains_key(&conn)) {
+        if !process.is_some_and(|process| process.connections.contains_key(&conn)) {
             return;
         }
         self.trace(|| format!("contender {contender} gets on {conn:?}: {}", said(&parcel)));
@@ -281,7 +287,7 @@ impl World {
                 event::write_frame(&mut frame, zxid, kind, &path);
                 false
             }
-            // In the middle of a frame, maybe.
+            // The connection may end in the middle of a frame.
             _ => {
                 let lost = [0, 0, 0, 20, 0, 0, 0, 1];
                 frame.extend_from_slice(&lost[..self.chance.below(lost.len() as u64 + 1) as usize]);
@@ -289,29 +295,29 @@ impl World {
             }
         };
         self.contender_learns(contender, move |process| {
-            if let Some(line) = process.lines.get(&conn) {
-                line.far.feed(&frame);
+            if let Some(connection) = process.connections.get(&conn) {
+                connection.network_end.feed(&frame);
                 if ends {
-                    line.far.end();
+                    connection.network_end.end();
                 }
             }
         });
     }
 
-    /// What a process says, and what its recipes would say.
-    fn judge(&mut self, contender: usize) {
+    /// Checks the notes of a process's tasks, and everything that its recipes report as held now.
+    fn check_notes(&mut self, contender: usize) {
         let Some(process) = &self.contenders[contender].process else { return };
-        let notes = process.desk.take_notes();
+        let notes = process.control.take_notes();
         for note in notes {
             match note {
                 Note::Holds(holder) => self.take_hold(contender, holder),
                 Note::StillHolds(holder) => drop(self.check_holder(contender, holder)),
                 Note::TooLate => self.count("held too late"),
                 Note::Wrote(holder) => {
-                    let written = self.truth.guarded.has(&holder.thing.guarded(), holder.token);
+                    let written = self.truth.guarded.has(&holder.resource.guarded(), holder.token);
                     assert!(
                         written,
-                        "[linearizable] contender {contender} was told that {holder:x?} has written"
+                        "[linearizable] contender {contender} got an answer to a write that never happened: {holder:x?}"
                     );
                     self.count("guarded writes");
                 }
@@ -324,92 +330,95 @@ impl World {
             }
         }
         let Some(process) = &self.contenders[contender].process else { return };
-        for holder in process.believed() {
+        for holder in process.held_now() {
             self.check_holder(contender, holder);
         }
     }
 
-    /// A recipe says that a contender holds something from now on.
-    fn take_hold(&mut self, contender: usize, holder: Holder) {
+    /// A recipe reports that a contender holds something from now on.
+    fn take_hold(&mut self, contender: usize, holder: Holding) {
         self.trace(|| format!("contender {contender} holds {holder:x?}"));
         if self.check_holder(contender, holder) {
-            let (_, count) = self.turns.last.entry(holder.thing).or_default();
+            let (_, count) = self.holding_counts.last.entry(holder.resource).or_default();
             let next = (holder.token, *count + 1);
-            self.turns.last.insert(holder.thing, next);
-            self.count(holder.thing.word());
+            self.holding_counts.last.insert(holder.resource, next);
+            self.count(holder.resource.word());
         }
     }
 
-    /// False for one whose session was ended while it must believe to have time: what is guarded refuses it.
-    fn check_holder(&mut self, contender: usize, holder: Holder) -> bool {
-        let Holder { thing, token, session } = holder;
+    /// Checks a holder. If an operator has ended its session, the holder cannot know that yet, and only the fence
+    /// protects the guarded znode: then this returns false for a token that is not above the last one.
+    fn check_holder(&mut self, contender: usize, holder: Holding) -> bool {
+        let Holding { resource, token, session } = holder;
         if self.condemned.contains(&session) {
-            return token > self.turns.token(thing);
+            return token > self.holding_counts.token(resource);
         }
         assert!(
             !self.truth.ended.contains_key(&session),
-            "[lost first] contender {contender} is told that it holds {thing:?} with {token:#x}, and {session:?} was ended"
+            "[lost first] contender {contender} holds {resource:?} with {token:#x}, and {session:?} has ended"
         );
-        let last = self.turns.token(thing);
+        let last = self.holding_counts.token(resource);
         assert!(
             token >= last,
-            "[one holder] contender {contender} is told that it holds {thing:?} with {token:#x}, after {last:#x}"
+            "[one holder] contender {contender} holds {resource:?} with {token:#x}, after {last:#x}"
         );
         true
     }
 
-    /// In the calm everybody runs, and everything that is wanted is had by somebody.
+    /// After the last fault all contenders run, and each resource must be held by some process.
     pub(crate) fn contenders_have_their_turn(&mut self) {
         for of in &mut self.contenders {
             (of.idle_until, of.cut_until) = (0, 0);
         }
-        // The others only keep their sessions from now on.
+        // The clients only keep their sessions from now on.
         self.quiet = true;
-        // A new leader gives every session its whole time again, so of short epochs no dead holder's session ends.
+        // A new leader gives every session its whole timeout again. So in short epochs a dead holder's session never
+        // ends.
         if self.shape.epoch != EpochLength::default() {
             return;
         }
         let Some(first) = self.contenders.first() else { return };
-        let things = first.make.things.clone();
-        let before: Vec<u64> = things.iter().map(|thing| self.turns.count(*thing)).collect();
+        let resources = first.config.resources.clone();
+        let before: Vec<u64> =
+            resources.iter().map(|resource| self.holding_counts.count(*resource)).collect();
         let waits = |world: &World| {
-            let counts = things.iter().zip(&before);
-            counts.filter(|(thing, before)| world.turns.count(**thing) == **before).count()
+            let counts = resources.iter().zip(&before);
+            counts.filter(|(resource, before)| world.holding_counts.count(**resource) == **before).count()
         };
         let all = self.run_until(TURN_MS, |world| waits(world) == 0);
         assert!(
             all,
-            "[liveness] nobody gets one of {things:?}, which were had {before:?} times, in {TURN_MS} ms"
+            "[liveness] no contender gets one of {resources:?}, held {before:?} times before, in {TURN_MS} ms"
         );
     }
 
-    /// Nobody wants anything any more: nothing of theirs is left, though their sessions live. Then those end.
+    /// Stops all contenders. No znode of theirs may be left, although their sessions still live. Then the sessions end.
     pub(crate) fn contenders_leave(&mut self) {
         let processes = |world: &World| {
             let of = world.contenders.iter().filter_map(|of| of.process.as_ref());
             of.map(|process| (process.done, process.closed)).collect::<Vec<_>>()
         };
-        let desks = |world: &World| {
+        let controls = |world: &World| {
             let of = world.contenders.iter().filter_map(|of| of.process.as_ref());
-            of.map(|process| process.desk.clone()).collect::<Vec<_>>()
+            of.map(|process| process.control.clone()).collect::<Vec<_>>()
         };
-        // Who has died stays dead.
+        // Dead contenders are not started again.
         for of in self.contenders.iter_mut().filter(|of| of.process.is_none()) {
             of.idle_until = u64::MAX;
         }
-        desks(self).iter().for_each(|desk| desk.stop());
+        controls(self).iter().for_each(|control| control.stop());
         let done = self.run_until(END_MS, |world| processes(world).iter().all(|(done, _)| *done));
-        assert!(done, "[liveness] a contender that is told to stop does not come to an end");
+        assert!(done, "[liveness] a contender that is asked to stop does not stop");
         self.run_until(TIMEOUT_MS + 2_000, |world| world.left_behind().is_empty());
         let left = self.left_behind();
-        assert!(left.is_empty(), "[orphans] nobody holds anything or waits for it, and there are {left:?}");
-        desks(self).iter().for_each(|desk| desk.close());
+        assert!(left.is_empty(), "[orphans] all contenders have stopped, and {left:?} are left");
+        controls(self).iter().for_each(|control| control.close());
         let closed = self.run_until(END_MS, |world| processes(world).iter().all(|(_, closed)| *closed));
         assert!(closed, "[liveness] a contender's client is not closed");
         self.contenders.clear();
     }
 
-    /// What is in the recipes' queues.
+    /// The ephemeral znodes below the recipes' paths.
     fn left_behind(&self) -> Vec<String> {
         let all = self.truth.tree().ephemerals_by_session().flat_map(|(_, paths)| paths.iter());
         all.filter(|path| path.starts_with("/recipes/")).map(Cow::into_owned).collect()

@@ -1,10 +1,11 @@
-//! A member's disk: acts are queued and done in order, by the code that does them in a server, on files that forget.
+//! A member's disk. The operations of the core are queued and carried out in order, by the same code as in a server, on
+//! simulated files.
 //!
-//! Beside the files is written down what they were said to hold durably: a start must find no less.
+//! `Reported` notes what the disk has reported as durable: a start must find at least that.
 
 use crate::{
     chance::Chance,
-    files::{SimFiles, Trouble, TroubleKind},
+    files::{DiskFault, DiskFaultKind, SimFiles},
     history::History,
 };
 use ostler_persistence::{
@@ -36,26 +37,26 @@ use std::{
 
 const DATA_DIR: &str = "/data";
 const ZOO_CFG: &str = "/conf/zoo.cfg";
-/// More of the log than this part of a snapshot is not read for a learner, in percent; there is a floor of 1 MiB.
+/// The most that is read of the log for a learner, in percent of a snapshot's size; at least 1 MiB.
 const LOG_PERCENT: u32 = 33;
 
 /// How a server ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// Only its process: what it had written is in the system's memory.
+    /// Only the process ends. What it had written stays in the system's memory.
     Killed,
-    /// The machine, with what was not synced.
+    /// The machine loses its power, and with it what was not synced.
     PowerLost,
 }
 
-/// What the member is told.
-pub(crate) enum Told {
+/// What the disk reports to the member.
+pub(crate) enum DiskReport {
     Reloaded(u64, Box<Tree>, History),
     Persisted(PersistSeq),
 }
 
-/// What a start finds.
-pub(crate) struct Found {
+/// The state that a server starts with, as read from the disk.
+pub(crate) struct StartState {
     pub(crate) tree: Tree,
     pub(crate) replayed: u64,
     pub(crate) history: History,
@@ -65,17 +66,17 @@ pub(crate) struct Found {
     pub(crate) incomplete: bool,
     pub(crate) membership: Membership,
     pub(crate) pending: Option<Membership>,
-    /// Nobody has spoilt it.
+    /// No fault has removed anything from the disk.
     pub(crate) whole: bool,
 }
 
-/// The files were said to hold this.
+/// What the disk has reported as durable.
 #[derive(Debug, Clone, Default)]
-struct Said {
+struct Reported {
     history: History,
     accepted: Epoch,
     current: Epoch,
-    /// The last epoch that was promised to a leader.
+    /// The last epoch that the member has promised to a leader.
     promised: Epoch,
 }
 
@@ -89,20 +90,20 @@ pub(crate) struct MemberDisk {
     pub(crate) files: SimFiles,
     folders: DataFolders,
     options: KeepingOptions,
-    /// While the server runs.
+    /// `Some` while the server runs.
     persistence: Option<Persistence>,
     queue: VecDeque<(PersistSeq, PersistOp, Option<History>)>,
     snapshotting: Option<Snapshotting>,
-    said: Said,
-    /// What is in the snapshots.
+    reported: Reported,
+    /// The transactions in each snapshot, by the snapshot's zxid.
     snapshots: BTreeMap<Zxid, History>,
-    /// Somebody has spoilt it: nothing that it was said to hold needs to be there.
+    /// A fault has spoilt the disk: what it has reported may be missing.
     spoilt: bool,
-    /// What it held when it was spoilt, until it is whole again: it had acknowledged that.
+    /// What the disk held when it was spoilt, until it is complete again: the member had acknowledged that.
     lost: History,
 }
 
-/// How members keep their data; the configuration changes where one is given.
+/// The storage options of members. With `reconfigurable`, the configuration file may change.
 pub(crate) fn keeping_options(prealloc_bytes: u64, reconfigurable: Option<ServerId>) -> KeepingOptions {
     KeepingOptions {
         restoring: Restoring::default(),
@@ -119,7 +120,7 @@ pub(crate) fn keeping_options(prealloc_bytes: u64, reconfigurable: Option<Server
 }
 
 impl MemberDisk {
-    /// An empty one, and a zoo.cfg that names these servers.
+    /// An empty disk with a zoo.cfg that names these servers.
     pub(crate) fn new(me: ServerId, membership: &Membership, prealloc_bytes: u64) -> MemberDisk {
         let files = SimFiles::default();
         let mut disk = MemberDisk {
@@ -129,7 +130,7 @@ impl MemberDisk {
             persistence: None,
             queue: VecDeque::new(),
             snapshotting: None,
-            said: Said::default(),
+            reported: Reported::default(),
             snapshots: BTreeMap::new(),
             spoilt: false,
             lost: History::default(),
@@ -142,52 +143,52 @@ impl MemberDisk {
         self.files.put(Path::new(ZOO_CFG), membership.lines().join("\n").as_bytes());
     }
 
-    /// The operator writes a configuration.
+    /// The operator replaces the configuration.
     pub(crate) fn reconfigure(&mut self, membership: &Membership) {
         self.files.forget(Path::new("/conf"));
         self.write_zoo_cfg(membership);
     }
 
-    /// Nothing is left but the configuration that the operator gives it.
+    /// Removes everything, and writes the configuration that the operator gives it.
     pub(crate) fn wipe(&mut self, membership: &Membership) {
         self.spoil();
         self.files.wipe();
         self.write_zoo_cfg(membership);
         self.snapshots.clear();
-        (self.said, self.spoilt) = (Said::default(), false);
+        (self.reported, self.spoilt) = (Reported::default(), false);
     }
 
-    /// It may not hold any more what it was said to hold.
+    /// Notes that the disk may have lost what it has reported as durable.
     pub(crate) fn spoil(&mut self) {
         if !std::mem::replace(&mut self.spoilt, true) && self.lost == History::default() {
-            self.lost = self.said.history.clone();
+            self.lost = self.reported.history.clone();
         }
     }
 
-    /// It holds again what it was said to hold.
+    /// Notes that the disk holds again what it had lost.
     pub(crate) fn set_whole(&mut self) {
         self.lost = History::default();
     }
 
-    /// An older copy takes its place.
+    /// Replaces the files by an older copy.
     pub(crate) fn put_back(&mut self, copy: &BTreeMap<PathBuf, Vec<u8>>) {
         self.spoil();
         self.files.put_back(copy);
     }
 
-    /// Bits flip in a log or a snapshot.
+    /// Flips bits in a log or a snapshot. Returns its path.
     pub(crate) fn rot(&mut self, chance: &mut Chance) -> Option<PathBuf> {
         self.spoil();
         self.files.rot(&self.folders.snapshots, chance)
     }
 
-    /// A configuration that was proposed is there.
+    /// Writes the file of a proposed configuration.
     #[cfg(test)]
     pub(crate) fn leave_proposed(&mut self, text: &str) {
         self.files.put(Path::new(&format!("{ZOO_CFG}.dynamic.next")), text.as_bytes());
     }
 
-    /// The newest snapshot cannot be read any more.
+    /// Damages the newest snapshot.
     #[cfg(test)]
     pub(crate) fn damage_newest_snapshot(&mut self) {
         let found = ostler_storage::snapshot::find_snapshots(&self.files, &self.folders.snapshots).unwrap();
@@ -195,22 +196,22 @@ impl MemberDisk {
         self.files.damage(&found[0].path);
     }
 
-    /// What starts next is a binary of today, or one that ends its snapshots with less: with the digest only, as
-    /// ZooKeeper 3.8 does, or with nothing.
+    /// Chooses how the next process ends its snapshots: as this version, with the digest only, as ZooKeeper 3.8 does,
+    /// or with nothing.
     pub(crate) fn set_binary(&mut self, binary: u64) {
         const ENDS: [(bool, bool); 4] = [(true, true), (true, true), (true, false), (false, false)];
         let of = &mut self.options.snapshots;
         (of.digest, of.last_processed) = ENDS[binary as usize % ENDS.len()];
     }
 
-    /// Another server starts on it next.
+    /// The next server that starts on this disk has another id.
     #[cfg(test)]
     pub(crate) fn belongs_to(&mut self, server: ServerId) {
         self.options.reconfigurable = Some((ZOO_CFG.into(), server));
     }
 
-    /// Lets a server start on what is there.
-    pub(crate) fn start(&mut self) -> Result<Found, StorageError> {
+    /// Starts a server on the files.
+    pub(crate) fn start(&mut self) -> Result<StartState, StorageError> {
         let disk = Arc::new(self.files.clone());
         let configuration = self.configuration().ok_or(io::Error::from(io::ErrorKind::InvalidData));
         let (membership, pending) = configuration.during("read the configuration in", Path::new(ZOO_CFG))?;
@@ -222,23 +223,23 @@ impl MemberDisk {
             ostler_persistence::epochs(&*disk, &self.folders, restored.tree.last_processed())?;
         let whole = !std::mem::take(&mut self.spoilt);
         if whole {
-            let said = &self.said;
+            let reported = &self.reported;
             assert!(
-                history.has_all_of(&said.history),
+                history.has_all_of(&reported.history),
                 "[durable] the disk was said to have {:?}, and has {history:?}",
-                said.history
+                reported.history
             );
             assert!(
-                accepted >= said.accepted && current >= said.current,
+                accepted >= reported.accepted && current >= reported.current,
                 "[durable] epochs {:?} and {:?} were saved, and {accepted:?} and {current:?} are there",
-                said.accepted,
-                said.current
+                reported.accepted,
+                reported.current
             );
         }
-        let promised = if whole { self.said.promised } else { Epoch::default() };
-        self.said = Said { history: history.clone(), accepted, current, promised };
+        let promised = if whole { self.reported.promised } else { Epoch::default() };
+        self.reported = Reported { history: history.clone(), accepted, current, promised };
         self.persistence = Some(persistence);
-        Ok(Found {
+        Ok(StartState {
             replayed: restored.recovered.records,
             log_from: ostler_persistence::log_from(restored.recovered.origin),
             incomplete: ostler_persistence::is_incomplete(&*disk, &self.folders)?,
@@ -252,8 +253,8 @@ impl MemberDisk {
         })
     }
 
-    /// As a server's configuration reads it: the one in force, and one that was proposed. None where a lost sync has left
-    /// what no server starts with.
+    /// Reads the configuration as a server does: the one in force, and a proposed one. `None` if a lost sync has left a
+    /// configuration with which no server starts.
     pub(crate) fn configuration(&self) -> Option<(Membership, Option<Membership>)> {
         let text = |path: &str| self.files.text(Path::new(path));
         let zoo_cfg = text(ZOO_CFG)?;
@@ -269,7 +270,7 @@ impl MemberDisk {
         Some((membership, pending))
     }
 
-    /// Which transactions are in a tree that was read from the files.
+    /// The transactions in a tree that was read from the files.
     fn history_of(&mut self, restored: &Restored) -> Result<History, StorageError> {
         let (from, mut history) = match restored.recovered.origin {
             Origin::Snapshot(zxid) => (zxid, self.snapshots.get(&zxid).cloned().unwrap_or_default()),
@@ -282,7 +283,7 @@ impl MemberDisk {
         Ok(history)
     }
 
-    /// `history` is what is in a tree that is to be installed.
+    /// Queues an operation. `history` holds the transactions in a tree that is to be installed.
     pub(crate) fn push(&mut self, seq: PersistSeq, op: PersistOp, history: Option<History>) {
         self.queue.push_back((seq, op, history));
     }
@@ -299,41 +300,41 @@ impl MemberDisk {
         matches!(self.queue.front(), Some((_, PersistOp::Truncate { reload: Some(_), .. }, _)))
     }
 
-    /// Whether a transaction cannot be lost here any more.
+    /// Whether a transaction is durable here.
     pub(crate) fn has(&self, zxid: Zxid) -> bool {
-        self.said.history.has(zxid) || self.lost.has(zxid)
+        self.reported.history.has(zxid) || self.lost.has(zxid)
     }
 
-    /// The last transaction that was said to be here.
-    pub(crate) fn last_said(&self) -> Zxid {
-        self.said.history.last()
+    /// The last transaction that was reported as durable.
+    pub(crate) fn last_reported(&self) -> Zxid {
+        self.reported.history.last()
     }
 
     pub(crate) fn accepted(&self) -> Epoch {
-        self.said.accepted
+        self.reported.accepted
     }
 
     pub(crate) fn current(&self) -> Epoch {
-        self.said.current
+        self.reported.current
     }
 
-    /// A leader is told that what it proposes is accepted, and that this counts. False if a leader was told so before.
-    pub(crate) fn promises(&mut self, epoch: Epoch) -> bool {
-        std::mem::replace(&mut self.said.promised, epoch) < epoch
+    /// Notes that the member promises an epoch to a leader. False if it has promised this or a later one before.
+    pub(crate) fn note_promise(&mut self, epoch: Epoch) -> bool {
+        std::mem::replace(&mut self.reported.promised, epoch) < epoch
     }
 
-    /// So many acts are done. An error ends the server.
-    pub(crate) fn sync(&mut self, count: usize) -> Result<Vec<Told>, StorageError> {
+    /// Carries out the given number of operations. An error ends the server.
+    pub(crate) fn sync(&mut self, count: usize) -> Result<Vec<DiskReport>, StorageError> {
         let (mut told, mut reached, mut appended) = (Vec::new(), None, Vec::new());
         for _ in 0..count.min(self.queue.len()) {
             let Some((seq, op, history)) = self.queue.pop_front() else { break };
             if let Some((search_id, tree, history)) = self.carry_out(op, history, &mut appended)? {
-                told.push(Told::Reloaded(search_id, tree, history));
+                told.push(DiskReport::Reloaded(search_id, tree, history));
             }
             reached = Some(seq);
         }
         self.sync_log(&mut appended)?;
-        told.extend(reached.map(Told::Persisted));
+        told.extend(reached.map(DiskReport::Persisted));
         Ok(told)
     }
 
@@ -341,11 +342,11 @@ impl MemberDisk {
         if let Some(persistence) = &mut self.persistence {
             persistence.sync()?;
         }
-        appended.drain(..).for_each(|zxid| self.said.history.push(zxid));
+        appended.drain(..).for_each(|zxid| self.reported.history.push(zxid));
         self.persistence.as_mut().map_or(Ok(()), Persistence::note_synced)
     }
 
-    /// Between the beginning and the end of an act that takes something back only what stays is certain.
+    /// Carries out one operation. While an operation removes something, only the rest is certain to be there.
     fn carry_out(
         &mut self,
         op: PersistOp,
@@ -362,11 +363,11 @@ impl MemberDisk {
             PersistOp::SaveAccepted(epoch) => accepted = Some(*epoch),
             PersistOp::SaveCurrent(epoch) => current = Some(*epoch),
             PersistOp::Truncate { to, .. } => {
-                self.said.history.cut(*to);
+                self.reported.history.cut(*to);
             }
             PersistOp::Install(frozen) => {
                 let history = history.unwrap();
-                self.said.history = self.said.history.common(&history);
+                self.reported.history = self.reported.history.common(&history);
                 self.snapshots.insert(frozen.zxid, history.clone());
                 installed = Some(history);
             }
@@ -377,25 +378,25 @@ impl MemberDisk {
         }
         let Some(persistence) = &mut self.persistence else { return Ok(None) };
         let reloaded = persistence.carry_out(op)?;
-        self.said.accepted = accepted.unwrap_or(self.said.accepted);
-        self.said.current = current.unwrap_or(self.said.current);
-        self.said.history = installed.unwrap_or_else(|| std::mem::take(&mut self.said.history));
+        self.reported.accepted = accepted.unwrap_or(self.reported.accepted);
+        self.reported.current = current.unwrap_or(self.reported.current);
+        self.reported.history = installed.unwrap_or_else(|| std::mem::take(&mut self.reported.history));
         let Some(reloaded) = reloaded else { return Ok(None) };
         let history = self.history_of(&reloaded.restored)?;
-        // Where the log has less, a tree stays that has more.
-        let stays = &self.said.history;
+        // A tree may stay that has more than the log.
+        let stays = &self.reported.history;
         assert!(stays.agrees(&history, stays.last()), "of {stays:?} a cut has left {history:?}");
-        self.said.history = history.clone();
+        self.reported.history = history.clone();
         Ok(Some((reloaded.search_id, Box::new(reloaded.restored.tree), history)))
     }
 
-    /// A snapshot in the background is begun.
+    /// Begins a snapshot in the background.
     pub(crate) fn begin_snapshot(&mut self, tree: Box<FrozenTree>, history: History) {
         let Some(persistence) = &self.persistence else { return };
         self.snapshotting = Some(Snapshotting { frozen: persistence.frozen(tree), history });
     }
 
-    /// It is written, all at once. One that fails changes nothing, for the log has all of it.
+    /// Writes the snapshot, all at once. A failure changes nothing: the log has everything.
     pub(crate) fn finish_snapshot(&mut self) {
         let (Some(persistence), Some(of)) = (&self.persistence, self.snapshotting.take()) else { return };
         let before = self.snapshots.insert(of.frozen.zxid(), of.history);
@@ -407,37 +408,37 @@ impl MemberDisk {
         }
     }
 
-    /// What a learner lacks.
+    /// The part of the log that a learner lacks.
     pub(crate) fn log_part(&self, after: Zxid, through: Zxid) -> Option<LogPart> {
         ostler_persistence::log_part(&self.files, &self.folders, (after, through), LOG_PERCENT).ok().flatten()
     }
 
-    /// The server ends at any moment: in the middle of what its disk is asked for, or between.
+    /// Ends the server at a random moment: during an operation of its disk, or between two.
     pub(crate) fn end(&mut self, ending: Ending, chance: &mut Chance) {
-        let dead = |at| Some(Trouble { at, kind: TroubleKind::Dead });
+        let dead = |at| Some(DiskFault { at, kind: DiskFaultKind::Dead });
         if chance.one_in(3) && self.snapshotting.is_some() {
-            self.files.trouble(dead(chance.below(12)));
+            self.files.set_fault(dead(chance.below(12)));
             self.finish_snapshot();
         }
-        self.files.trouble(dead(chance.below(16)));
+        self.files.set_fault(dead(chance.below(16)));
         let count = chance.below(self.queue.len() as u64 + 1) as usize;
-        // What it would have reported nobody hears.
+        // The process is gone, so its reports do not matter.
         let _ = self.sync(count);
-        self.files.trouble(None);
+        self.files.set_fault(None);
         if ending == Ending::PowerLost {
             self.files.lose_power(chance);
         }
         self.stop();
     }
 
-    /// No server runs on it. Whatever was wrong with it is put right before one does.
+    /// Notes that no server runs on the disk. Faults that are still pending are removed.
     pub(crate) fn stop(&mut self) {
-        self.files.trouble(None);
+        self.files.set_fault(None);
         (self.persistence, self.snapshotting) = (None, None);
         self.queue.clear();
     }
 
-    /// What a start would find now.
+    /// The tree and the history that a start would find now.
     pub(crate) fn look(&mut self) -> (Tree, History) {
         let disk = self.files.clone();
         let restored = recovery::restore(&disk, &self.folders, self.options.restoring).unwrap();

@@ -1,8 +1,8 @@
-//! After all is healed: one leads, the others follow, and all have the same.
+//! The end of a run: after the last fault one server leads, the others follow, and all have the same tree.
 
 use crate::{
     client::{Client, Intent},
-    wire::{self, Ask},
+    wire::{self, WireRequest},
     world::{Event, World},
 };
 use ostler_proto::{id::SessionId, reply::Reply};
@@ -11,7 +11,7 @@ use ostler_zab::EpochLength;
 use std::collections::BTreeSet;
 
 impl World {
-    /// A client that does what the test says, with a session at a member.
+    /// Opens a client that the test controls, with a session at a member.
     pub(crate) fn join(&mut self, member: i64) -> usize {
         self.try_join(member).unwrap_or_else(|| panic!("{member} gives no session"))
     }
@@ -21,7 +21,7 @@ impl World {
         self.run_until(4_000, |world| world.clients[client].open).then_some(client)
     }
 
-    /// A client that a test drives calls a member.
+    /// A client that the test controls connects to a member. Does not wait for the session.
     pub(crate) fn call(&mut self, member: i64, reader: bool) -> usize {
         let client = self.clients.len();
         self.clients.push(Client { driven: true, reader, ..Client::default() });
@@ -30,7 +30,7 @@ impl World {
         client
     }
 
-    /// A client loses its connection and calls a member. Whether it has its session there.
+    /// A client closes its connection and connects to a member. Returns whether it has its former session there.
     pub(crate) fn come_back(&mut self, client: usize, member: i64) -> bool {
         self.hang_up_client(client);
         self.run(30);
@@ -43,8 +43,8 @@ impl World {
         self.clients[client].open && self.clients[client].session == before
     }
 
-    /// Asks and waits for the answer.
-    pub(crate) fn answer(&mut self, client: usize, intent: Intent, ask: Ask) -> Option<Reply> {
+    /// Sends a request and waits for the reply.
+    pub(crate) fn answer(&mut self, client: usize, intent: Intent, ask: WireRequest) -> Option<Reply> {
         self.clients[client].outcome = None;
         self.ask(client, intent, ask);
         let xid = self.clients[client].sent.back()?.xid;
@@ -56,7 +56,7 @@ impl World {
         self.clients[client].outcome.take().filter(|reply| reply.xid == xid)
     }
 
-    pub(crate) fn write(&mut self, client: usize, ask: impl Into<Ask>) -> Option<Reply> {
+    pub(crate) fn write(&mut self, client: usize, ask: impl Into<WireRequest>) -> Option<Reply> {
         self.answer(client, Intent::Write(String::new()), ask.into())
     }
 
@@ -81,19 +81,19 @@ impl World {
             self.leader().filter(|leader| !back && self.waits_for_the_next_epoch(*leader))
         {
             self.count("outside until the next epoch");
-            self.fell(leader);
+            self.take_down(leader);
             self.start_if_down(leader);
             back = self.all_come_back();
         }
         self.idle_until = 0;
         let modes: Vec<_> = self.ids().into_iter().map(|id| (id, self.mode(id))).collect();
-        assert!(back, "[liveness] nobody leads, or somebody does not follow: {modes:?}");
+        assert!(back, "[liveness] no server leads, or a server does not follow: {modes:?}");
         self.run(2_000);
-        self.every_member_takes_a_write();
+        self.assert_every_member_takes_a_write();
         self.contenders_have_their_turn();
         self.contenders_leave();
         self.sessions_end_and_stay();
-        self.all_have_the_same();
+        self.assert_all_have_the_same();
     }
 
     fn all_come_back(&mut self) -> bool {
@@ -103,16 +103,16 @@ impl World {
         })
     }
 
-    /// Whether those who do not serve, and nobody else, have promised a later epoch than the one that the others are in:
-    /// what docs/simulation.md names as open. Each epoch that follows is nearer to them.
+    /// Whether each server that does not serve has promised a later epoch than the leader's (see "Open" in
+    /// docs/simulation.md). A new epoch brings them closer.
     fn waits_for_the_next_epoch(&self, leader: i64) -> bool {
         let epoch = self.epoch_of(leader);
         let outside = |id: i64| self.mode(id).is_some() && self.nodes[&id].disk.accepted() > epoch;
         self.members().iter().all(|id| self.serves(*id) || outside(*id))
     }
 
-    fn every_member_takes_a_write(&mut self) {
-        // A short epoch may end just then, and an observer is late in each.
+    fn assert_every_member_takes_a_write(&mut self) {
+        // A short epoch may end at that moment, and an observer joins each one late.
         let tries = if self.shape.epoch == EpochLength::default() { 1 } else { 12 };
         for id in self.members() {
             assert!((0..tries).any(|_| self.write_through(id)), "[liveness] server {id} takes no write");
@@ -129,7 +129,7 @@ impl World {
         reply.is_some_and(|reply| reply.result.is_ok())
     }
 
-    /// Half of the clients go without a word; the others do nothing but stay.
+    /// Half of the clients leave without closing; the others only keep their sessions.
     fn sessions_end_and_stay(&mut self) {
         self.quiet = true;
         self.clients.iter_mut().for_each(|client| client.away_until = 0);
@@ -143,15 +143,15 @@ impl World {
         };
         let (live, epochs) = (here(self), self.truth.epochs());
         self.run(6_000);
-        // A short epoch may have ended just now.
+        // A short epoch may have ended a moment ago.
         self.run_until(1_000, |world| live.is_subset(&here(world)));
-        // What only one server knows ends with an epoch.
+        // A local session ends with the epoch.
         let forgotten = self.shape.local != LocalSessions::Off && self.truth.epochs() > epochs;
         assert!(
             forgotten || live.is_subset(&here(self)),
-            "[session early] a session of a client that is there was ended"
+            "[session early] the session of a connected client was ended"
         );
-        self.nothing_is_promised();
+        self.assert_nothing_is_promised();
         let live = here(self);
         let local = self.local_sessions();
         for client in self.clients.iter().filter(|client| !client.retired && client.open) {
@@ -167,16 +167,17 @@ impl World {
             let tree = node.server.as_ref().unwrap().tree();
             let sessions: BTreeSet<_> = tree.sessions().map(|(session, _)| session).collect();
             let all: BTreeSet<_> = sessions.union(&local).copied().collect();
-            assert_eq!(all, live, "[sessions] sessions that have clients live, and no others");
-            assert!(sessions.is_disjoint(&local), "a session is known to all or to one");
+            assert_eq!(all, live, "[sessions] exactly the sessions with clients are alive");
+            assert!(sessions.is_disjoint(&local), "a session is both global and local");
             for (owner, paths) in tree.ephemerals_by_session() {
                 assert!(live.contains(&owner), "[ephemerals] {paths:?} outlive their session");
             }
         }
     }
 
-    /// Who has been answered is promised nothing any more: a server takes no more requests while that is much.
-    fn nothing_is_promised(&self) {
+    /// A server counts the bytes of answers that it owes a connection, and takes no more requests while they are many.
+    /// A client that has all its answers must be owed nothing.
+    fn assert_nothing_is_promised(&self) {
         for client in self.clients.iter().filter(|client| client.open && client.sent.is_empty()) {
             let Some(conn) = client.conn else { continue };
             let server = self.nodes[&self.net.conns[&conn].member.0].server.as_ref();
@@ -185,7 +186,7 @@ impl World {
         }
     }
 
-    /// Sessions that only one server knows.
+    /// The local sessions of all servers.
     fn local_sessions(&self) -> BTreeSet<SessionId> {
         let servers = self.nodes.values().filter_map(|node| node.server.as_ref());
         let buckets = servers.flat_map(|server| server.session_buckets(Scope::Local));
@@ -196,8 +197,8 @@ impl World {
         all
     }
 
-    /// What a member would start with is what was agreed on last, if anything was.
-    fn has_the_configuration(&self, id: i64) {
+    /// Asserts that a member would start with the configuration that was agreed on last, if there was one.
+    fn assert_configuration(&self, id: i64) {
         let agreed = self.truth.membership();
         if agreed.version > 0 && self.nodes[&id].disk.waiting() == 0 {
             let (active, _) = self.nodes[&id].disk.configuration().unwrap();
@@ -205,9 +206,8 @@ impl World {
         }
     }
 
-    fn all_have_the_same(&mut self) {
-        // The servers may be about to take away a container in which nothing is left, or have that on disk and not agreed
-        // on yet.
+    fn assert_all_have_the_same(&mut self) {
+        // The deletion of an empty container may still be under way.
         self.run_until(2_000, |world| {
             let settled = |id: &i64| {
                 let node = &world.nodes[id];
@@ -223,14 +223,17 @@ impl World {
             let tree = node.server.as_ref().unwrap().tree();
             self.truth.applied(id, tree, &node.history);
             self.truth.model.assert_is(id, tree);
-            self.has_the_configuration(id);
+            self.assert_configuration(id);
             assert!(tree.last_processed() >= last, "[liveness] {id} lags behind: {}", tree.last_processed());
             assert_eq!(tree.node_count(), self.truth.tree().node_count(), "{id}");
             assert_eq!(node.disk.waiting(), 0);
             let (on_disk, history) = self.node(id).disk.look();
             self.truth.applied(id, &on_disk, &history);
             self.truth.model.assert_is(id, &on_disk);
-            assert!(on_disk.last_processed() >= last, "[durable] {id} has all but not on disk");
+            assert!(
+                on_disk.last_processed() >= last,
+                "[durable] {id} has everything in memory but not on disk"
+            );
         }
     }
 }

@@ -1,25 +1,25 @@
-//! The kinds of things that go wrong, and of what puts them right.
+//! The kinds of faults and repairs.
 
 /// A kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FaultKind {
-    /// Servers that are down are started. Some of it is in every run.
+    /// A repair: two servers are started if they are down. Every run has repairs.
     Restart,
-    /// All cuts end. In every run, too.
+    /// A repair: all cuts end, and all disks are fast again. Every run has repairs.
     Mend,
     /// A server's process dies.
     Kill,
-    /// A server's machine loses its power, and the disk what was not synced.
+    /// A server's machine loses its power, and its disk loses what was not synced.
     PowerLoss,
-    /// The leader dies, one way or the other.
+    /// The leader is killed or loses its power.
     KillLeader,
     /// All servers die at once.
     Blackout,
-    /// Nothing passes from one server to another.
+    /// No message passes from one server to another.
     Cut,
     /// A server is cut off from all others.
     Isolate,
-    /// A server is cut off in one direction, the leader if there is one.
+    /// The leader, or a server if there is no leader, is cut off in one direction.
     IsolateOneWay,
     /// A server's process does not run for a while.
     Pause,
@@ -33,34 +33,34 @@ pub enum FaultKind {
     ClockJump,
     /// A clock goes too fast or too slow.
     ClockDrift,
-    /// A leader logs what nobody else gets, and comes back to one that knows nothing of it.
+    /// A leader is cut off, logs proposals that no other server gets, and returns to a new leader.
     Tail,
-    /// Somebody ends a session, and the connections of a server.
+    /// An operator ends a session, and the connections of a server.
     Meddle,
-    /// Clients' connections die without a word.
+    /// Clients' connections die without a close.
     LostClients,
-    /// A disk is emptied, and its server started.
+    /// A server dies, its disk is emptied, and the server is started again.
     Wipe,
     /// A disk goes back to an older copy of itself.
     OldDisk,
     /// Bits flip in a file.
     BitRot,
-    /// A disk does not sync what it says it has synced, and then the power goes.
+    /// A disk reports syncs that it has not done, and then loses its power.
     LostSyncs,
-    /// The ensemble is changed: a server comes, goes, or gets a vote or loses it.
+    /// A reconfiguration: a server joins, leaves, or changes between participant and observer.
     Reconfigure,
-    /// A process that holds locks and leads does not run for a while.
+    /// A contender does not run for a while.
     ContenderPause,
-    /// It dies without a word.
+    /// A contender dies.
     ContenderDeath,
-    /// It is cut off from all servers.
+    /// A contender is cut off from all servers.
     ContenderCut,
-    /// For some seconds nobody writes, and leaders die.
+    /// No client writes for some seconds, and leaders die meanwhile.
     Idle,
 }
 
 impl FaultKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [FaultKind; 27] = [
         FaultKind::Restart,
         FaultKind::Mend,
@@ -91,7 +91,7 @@ impl FaultKind {
         FaultKind::Idle,
     ];
 
-    /// As in `--without`.
+    /// The name in `--without`.
     pub fn name(self) -> &'static str {
         match self {
             FaultKind::Restart => "restart",
@@ -124,7 +124,7 @@ impl FaultKind {
         }
     }
 
-    /// By its name.
+    /// The kind with this name.
     pub fn named(name: &str) -> Option<FaultKind> {
         FaultKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
@@ -133,12 +133,12 @@ impl FaultKind {
         matches!(self, FaultKind::Restart | FaultKind::Mend)
     }
 
-    /// Nothing happens where nobody contends.
+    /// Whether this is a fault of contenders, and does nothing in a run without any.
     pub(crate) fn is_of_contenders(self) -> bool {
         matches!(self, FaultKind::ContenderPause | FaultKind::ContenderDeath | FaultKind::ContenderCut)
     }
 
-    /// How often it comes among others.
+    /// How often it is chosen, relative to the other kinds.
     pub(crate) fn weight(self) -> u64 {
         match self {
             FaultKind::Restart => 4,

@@ -1,11 +1,11 @@
-//! What goes wrong, and how it is put right.
+//! Carries out faults and repairs.
 
 use crate::{
     chance::Chance,
     client::Intent,
     disk::Ending,
     fault::FaultKind,
-    files::{Trouble, TroubleKind},
+    files::{DiskFault, DiskFaultKind},
     plan::Planned,
     wire,
     world::{Event, World, line},
@@ -17,9 +17,9 @@ use ostler_proto::{
 use ostler_server_core::{ConnId, Input};
 
 const CLOCK_JUMP_MS: i64 = 3_600_000;
-/// The most that a clock goes wrong, in millionths.
+/// The largest error of a clock's rate, in millionths.
 const DRIFT: u64 = 5_000;
-/// A start asks about so much of its disk.
+/// About the number of disk calls of a start.
 const START_CALLS: u64 = 40;
 
 impl World {
@@ -33,13 +33,13 @@ impl World {
         for contender in 0..self.contenders.len() {
             self.after(1, Event::Contender(contender));
         }
-        if self.shape.strangers {
-            self.after(1, Event::Stranger);
+        if self.shape.session_thieves {
+            self.after(1, Event::SessionThief);
         }
     }
 
-    /// A server's end, one way or the other.
-    pub(crate) fn fell(&mut self, id: i64) {
+    /// Ends a server: its process is killed, or its machine loses power.
+    pub(crate) fn take_down(&mut self, id: i64) {
         let ending = if self.chance.one_in(2) { Ending::Killed } else { Ending::PowerLost };
         self.crash(id, ending);
     }
@@ -76,7 +76,7 @@ impl World {
         }
     }
 
-    /// Cuts one off from all others: what it sends, what is sent to it, or both.
+    /// Cuts a server off from all others: what it sends (`out`), what is sent to it (`into`), or both.
     pub(crate) fn isolate(&mut self, id: i64, out: bool, into: bool) {
         self.trace(|| format!("server {id} is cut off, out {out}, into {into}"));
         for other in self.ids().into_iter().filter(|other| *other != id) {
@@ -92,10 +92,10 @@ impl World {
         self.after(ms, Event::Resume { id, life });
     }
 
-    /// What the plan has go wrong next.
+    /// Carries out a planned fault.
     pub(crate) fn inject(&mut self, planned: &Planned) {
-        self.mind_ailing();
-        // A server that has lost what it had acknowledged is one fault more than a quorum bears with others.
+        self.check_ailing();
+        // While a server lacks what it had acknowledged, a quorum bears no other fault.
         if self.ailing.is_some() {
             return;
         }
@@ -115,10 +115,10 @@ impl World {
             FaultKind::PowerLoss => self.end(id, Ending::PowerLost, &mut chance),
             FaultKind::KillLeader => {
                 if let Some(leader) = self.leader() {
-                    self.fell(leader);
+                    self.take_down(leader);
                 }
             }
-            FaultKind::Blackout => ids.into_iter().for_each(|id| self.fell(id)),
+            FaultKind::Blackout => ids.into_iter().for_each(|id| self.take_down(id)),
             FaultKind::Cut => {
                 self.trace(|| format!("nothing passes from server {id} to {other}"));
                 self.net.cut.insert((id, other));
@@ -130,13 +130,13 @@ impl World {
                 self.isolate(id, out, !out);
             }
             FaultKind::Pause => {
-                // Any length: some outlive a session.
+                // Some are longer than a session's timeout.
                 let ms = [50, 400, 1_500, 6_000][chance.below(4) as usize];
                 self.pause(id, chance.between(ms / 4, ms));
             }
             FaultKind::SlowDisk => self.node(id).sync_ms = chance.between(50, 600),
-            FaultKind::DiskError => self.break_disk(id, TroubleKind::Io, &mut chance),
-            FaultKind::DiskFull => self.break_disk(id, TroubleKind::Full, &mut chance),
+            FaultKind::DiskError => self.break_disk(id, DiskFaultKind::Io, &mut chance),
+            FaultKind::DiskFull => self.break_disk(id, DiskFaultKind::Full, &mut chance),
             FaultKind::ClockJump => {
                 let jump = chance.between(0, 2 * CLOCK_JUMP_MS as u64) as i64 - CLOCK_JUMP_MS;
                 self.node(id).clock.ahead_ms += jump;
@@ -144,7 +144,7 @@ impl World {
             FaultKind::ClockDrift => {
                 let (now, rate) = (self.now, chance.between(1_000_000 - DRIFT, 1_000_000 + DRIFT));
                 self.node(id).clock.drift(now, rate);
-                self.mind_deadline(id);
+                self.schedule_deadline(id);
             }
             FaultKind::Tail => self.leave_a_tail(&mut chance),
             FaultKind::Meddle => self.meddle(id),
@@ -156,18 +156,18 @@ impl World {
             FaultKind::ContenderPause => self.pause_contender(&mut chance),
             FaultKind::ContenderDeath => self.end_contender(&mut chance),
             FaultKind::ContenderCut => self.cut_contender(&mut chance),
-            FaultKind::Idle => self.epoch_idle(&mut chance),
+            FaultKind::Idle => self.idle_through_epochs(&mut chance),
         }
     }
 
-    /// A server dies; one that is down is started, and dies while it reads what it has.
+    /// Ends a server. A server that is down is started first, and dies while it reads its disk.
     fn end(&mut self, id: i64, ending: Ending, chance: &mut Chance) {
         if self.nodes[&id].server.is_some() {
             return self.crash(id, ending);
         }
-        self.name_itself(id);
-        let dead = Trouble { at: chance.below(START_CALLS), kind: TroubleKind::Dead };
-        self.node(id).disk.files.trouble(Some(dead));
+        self.give_current_configuration(id);
+        let dead = DiskFault { at: chance.below(START_CALLS), kind: DiskFaultKind::Dead };
+        self.node(id).disk.files.set_fault(Some(dead));
         if self.boot(id) {
             return self.crash(id, ending);
         }
@@ -177,10 +177,10 @@ impl World {
         }
     }
 
-    /// The disk of a server that is down fails when that is started.
-    fn break_disk(&mut self, id: i64, kind: TroubleKind, chance: &mut Chance) {
-        let trouble = Trouble { at: chance.below(START_CALLS), kind };
-        self.node(id).disk.files.trouble(Some(trouble));
+    /// Makes one of a disk's next calls fail.
+    fn break_disk(&mut self, id: i64, kind: DiskFaultKind, chance: &mut Chance) {
+        let fault = DiskFault { at: chance.below(START_CALLS), kind };
+        self.node(id).disk.files.set_fault(Some(fault));
     }
 
     fn start_all_that_are_down(&mut self, id: i64, other: i64) {
@@ -191,17 +191,17 @@ impl World {
 
     pub(crate) fn start_if_down(&mut self, id: i64) {
         if self.nodes[&id].server.is_none() {
-            self.name_itself(id);
+            self.give_current_configuration(id);
             self.boot(id);
         }
     }
 
-    /// A server that was taken out and, while it was down, added again does not know the latter: the operator gives it the
-    /// configuration of today, for it starts with none that does not name it.
-    fn name_itself(&mut self, id: i64) {
+    /// A server that was removed, and added again while it was down, has a configuration that does not name it, and
+    /// does not start with that. The operator gives it the current configuration.
+    fn give_current_configuration(&mut self, id: i64) {
         if self.is_forgotten(id) {
             let today = self.truth.membership().clone();
-            self.trace(|| format!("server {id} is given the configuration of today"));
+            self.trace(|| format!("server {id} is given the current configuration"));
             self.node(id).disk.reconfigure(&today);
         }
     }
@@ -212,7 +212,7 @@ impl World {
             && self.nodes[&id].disk.configuration().is_some_and(|(active, _)| lacks(&active))
     }
 
-    /// Those that were added again only now could not be started before.
+    /// Starts servers that are members again but could not be started with their own configuration.
     pub(crate) fn start_the_forgotten(&mut self) {
         for id in self.members() {
             if self.nodes[&id].server.is_none() && self.is_forgotten(id) {
@@ -221,7 +221,8 @@ impl World {
         }
     }
 
-    /// A disk loses what it was said to hold. That is borne while all others are well, and until it has it again.
+    /// Makes a disk lose what it has reported as durable. An ensemble bears that only while all other servers are well,
+    /// and no second such loss before the server has its data again.
     fn spoil(&mut self, id: i64, kind: FaultKind, chance: &mut Chance) {
         if !self.all_serve() || !self.net.cut.is_empty() || !self.bears_the_loss_of(id) {
             return;
@@ -263,7 +264,7 @@ impl World {
         self.die_while_brought_back(id, chance);
     }
 
-    /// What it had is being brought back, and has come in part.
+    /// The server dies several times while its leader sends it the data that it lost.
     fn die_while_brought_back(&mut self, id: i64, chance: &mut Chance) {
         let times = if self.shape.wide { chance.below(4) } else { 0 };
         for _ in 0..times {
@@ -275,25 +276,25 @@ impl World {
         }
     }
 
-    /// Nobody writes for a while, and epochs that have begun meanwhile end.
-    fn epoch_idle(&mut self, chance: &mut Chance) {
+    /// Clients do not write for a while, and leaders are ended meanwhile, so epochs begin and end without a write.
+    fn idle_through_epochs(&mut self, chance: &mut Chance) {
         self.idle_until = self.now + chance.between(2_000, 8_000);
         for _ in 0..chance.between(1, 3) {
             self.run(chance.between(100, 1_500));
             if let Some(leader) = self.leader() {
-                self.fell(leader);
+                self.take_down(leader);
                 self.run(chance.between(50, 800));
                 self.start_if_down(leader);
             }
         }
     }
 
-    /// Whether every quorum has a disk with all that is committed, and with all that this server may have acknowledged,
-    /// epochs too, when this one has nothing. While the ensemble changes there may be too few for both quorums: a leader
-    /// does not count one that has lost its data before it leads.
+    /// Whether this server may lose its disk: every quorum of the others must have a disk with everything that is
+    /// committed and everything that this server has acknowledged, epochs too. Not while the ensemble changes: there
+    /// may be too few servers for both quorums, because a leader does not count a server that has lost its data.
     fn bears_the_loss_of(&self, id: i64) -> bool {
         let lost = &self.nodes[&id].disk;
-        let last = self.truth.last().max(lost.last_said());
+        let last = self.truth.last().max(lost.last_reported());
         let lacks = |other: i64| {
             let disk = &self.nodes[&other].disk;
             let is_behind = disk.accepted() < lost.accepted() || disk.current() < lost.current();
@@ -302,7 +303,7 @@ impl World {
         self.truth.decides(|other| other != id) && !self.truth.decides(lacks) && !self.may_change()
     }
 
-    /// Whether a change of the ensemble is logged somewhere and not agreed on yet.
+    /// Whether a reconfiguration is logged at some server and not committed yet.
     fn may_change(&self) -> bool {
         let now = self.truth.membership().version;
         let pending = |id: &i64| self.nodes[id].disk.configuration().and_then(|(_, pending)| pending);
@@ -313,7 +314,7 @@ impl World {
         self.run_until(5_000, |world| world.bears_the_loss_of(id))
     }
 
-    /// What cannot be started is emptied, as the message says.
+    /// Starts a server whose disk was spoilt. If it refuses, the disk is emptied first, as the error message advises.
     fn start_spoilt(&mut self, id: i64) {
         if self.nodes[&id].server.is_none() && !self.boot(id) {
             self.wipe(id);
@@ -327,8 +328,8 @@ impl World {
         self.trace(|| format!("the disk of server {id} is emptied"));
     }
 
-    /// Whether the server whose disk was spoilt has again all that is committed.
-    fn mind_ailing(&mut self) {
+    /// Checks whether the server whose disk was spoilt has everything again that is committed; then it is well.
+    fn check_ailing(&mut self) {
         let Some(id) = self.ailing else { return };
         self.start_spoilt(id);
         let well = self.all_serve()
@@ -340,7 +341,8 @@ impl World {
         }
     }
 
-    /// A leader logs what nobody else gets, and comes back, as it is or anew, to one that knows nothing of it.
+    /// Cuts the leader off while it logs proposals that no other server gets, may end it, and reconnects it to its
+    /// successor.
     fn leave_a_tail(&mut self, chance: &mut Chance) {
         let Some(leader) = self.leader() else { return };
         self.isolate(leader, true, true);
@@ -348,7 +350,7 @@ impl World {
         let (lull, next) = (chance.between(1000, 3000), chance.between(800, 1600));
         self.quiet_until = self.now + lull + next;
         if chance.one_in(2) {
-            self.fell(leader);
+            self.take_down(leader);
         }
         self.run(next);
         self.net.cut.clear();
@@ -356,7 +358,7 @@ impl World {
         self.run(chance.below(lull));
     }
 
-    /// Whoever runs the servers ends a session, wherever that is tried, and the connections of one server.
+    /// An operator ends a session, at every server that runs, and all connections of one server.
     fn meddle(&mut self, id: i64) {
         let Some(server) = &self.nodes[&id].server else { return };
         let sessions: Vec<SessionId> = server.tree().sessions().map(|(session, _)| session).collect();
@@ -374,7 +376,7 @@ impl World {
         }
     }
 
-    /// Somebody asks, through any client, for a server to come, to go, or to get a vote or lose it.
+    /// Asks for a reconfiguration through a random client.
     fn reconfigure(&mut self, chance: &mut Chance) {
         let open: Vec<usize> = (0..self.clients.len()).filter(|client| self.clients[*client].open).collect();
         let ids = self.ids();
@@ -401,7 +403,8 @@ impl World {
         self.ask(client, Intent::Write(String::new()), ask);
     }
 
-    /// The whole list of servers is given, with one more or one less, and now and then with groups and weights.
+    /// Asks for a reconfiguration by the whole list of servers, with one added or removed, and at times with groups and
+    /// weights.
     fn reconfigure_as_a_whole(&mut self, client: usize, id: i64, joins: Option<&str>, chance: &mut Chance) {
         let mut next = self.truth.membership().clone();
         match joins.and_then(|line| line.split_once('=')) {
@@ -423,7 +426,7 @@ impl World {
         self.ask(client, Intent::Write(String::new()), wire::reconfig_as_a_whole(&list));
     }
 
-    /// A server that is to come is given the configuration of today, and follows first.
+    /// Starts a server that is to join, with the current configuration and itself as an observer.
     fn join_anew(&mut self, id: i64) {
         let mut membership = self.truth.membership().clone();
         if membership.servers.contains_key(&ServerId(id)) {
@@ -434,7 +437,7 @@ impl World {
         self.start_if_down(id);
     }
 
-    /// Some clients' connections die without a word.
+    /// Some clients' connections die without a close.
     fn lose_clients(&mut self) {
         let lanes: Vec<u64> = self.net.conns.values().filter(|of| !of.gone).map(|of| of.up).collect();
         for lane in lanes {
@@ -453,7 +456,7 @@ impl World {
             self.resume(id);
             let node = self.node(id);
             node.sync_ms = 10;
-            node.disk.files.trouble(None);
+            node.disk.files.set_fault(None);
             if self.ailing == Some(id) {
                 self.start_spoilt(id);
             } else {

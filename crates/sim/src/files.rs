@@ -1,7 +1,7 @@
-//! A file system in memory that forgets, fails, rots and lies.
+//! A file system in memory with faults: lost writes, failing calls, flipped bits, and syncs that do nothing.
 //!
-//! A loss of power keeps what was synced. Of the rest each sector and each change of a name is kept or lost by chance,
-//! in any combination, as real disks do it: so a write can be torn, and a later one kept where an earlier one is lost.
+//! A loss of power keeps what was synced. Every other sector and every other change of a name is kept or lost at
+//! random, as on real disks. So a write can be torn, and a later write can be kept where an earlier one is lost.
 
 use crate::chance::Chance;
 use ostler_storage::disk::{Disk, DiskFile, FileIdentity};
@@ -16,15 +16,15 @@ use std::{
 const SECTOR: usize = 512;
 const EIO: i32 = 5;
 
-/// Whole paths, by their bytes: to compare paths part by part takes long.
+/// Whole paths as bytes, because comparing paths part by part is slow.
 type Names = BTreeMap<OsString, usize>;
 
-/// The rest of a name in a folder.
+/// A path relative to a folder, if it is anywhere below it.
 fn within<'a>(folder: &Path, name: &'a OsStr) -> Option<&'a [u8]> {
     name.as_encoded_bytes().strip_prefix(folder.as_os_str().as_encoded_bytes())?.strip_prefix(b"/")
 }
 
-/// The rest of a name that is right in a folder.
+/// A path relative to a folder, if it is directly in it.
 fn own_name<'a>(folder: &Path, name: &'a OsStr) -> Option<&'a [u8]> {
     within(folder, name).filter(|rest| !rest.contains(&b'/'))
 }
@@ -33,19 +33,19 @@ fn is_in(folder: &Path, name: &OsStr) -> bool {
     own_name(folder, name).is_some()
 }
 
-/// Shared by clones.
+/// The file system. Clones share it.
 #[derive(Clone, Default)]
 pub(crate) struct SimFiles(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    /// As the running system sees names, and as a loss of power leaves them.
+    /// Names as the running system sees them (`names`), and as a loss of power certainly leaves them (`durable_names`).
     names: Names,
     durable_names: Names,
-    /// Indexed by number. A file without a name is emptied, so that its memory is free.
+    /// By file number. A file without a name is emptied to free its memory.
     files: Vec<Content>,
-    trouble: Option<Trouble>,
-    /// A sync is reported done and is not.
+    fault: Option<DiskFault>,
+    /// Syncs report success and do nothing.
     lies: bool,
     /// Calls since the trouble was set.
     calls: u64,
@@ -55,26 +55,26 @@ struct State {
 struct Content {
     now: Vec<u8>,
     synced: Vec<u8>,
-    /// Sectors in which the two differ, maybe.
+    /// Sectors in which the two may differ.
     dirty: BTreeSet<usize>,
 }
 
-/// What goes wrong.
+/// A fault to inject.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Trouble {
+pub(crate) struct DiskFault {
     /// The first call that fails, counted from 0.
     pub(crate) at: u64,
-    pub(crate) kind: TroubleKind,
+    pub(crate) kind: DiskFaultKind,
 }
 
-/// How it goes wrong.
+/// What a fault does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TroubleKind {
+pub(crate) enum DiskFaultKind {
     /// One call fails (EIO).
     Io,
-    /// Everything that needs space fails until somebody makes some (ENOSPC).
+    /// All calls that need space fail until the fault is removed (ENOSPC).
     Full,
-    /// The process is gone: nothing more happens.
+    /// The process is gone: no call has an effect any more.
     Dead,
 }
 
@@ -83,10 +83,10 @@ impl SimFiles {
         self.0.lock().unwrap()
     }
 
-    /// Counts calls from 0 again, and lets one of them fail.
-    pub(crate) fn trouble(&self, trouble: Option<Trouble>) {
+    /// Sets or removes a fault. Calls are counted from 0 again.
+    pub(crate) fn set_fault(&self, fault: Option<DiskFault>) {
         let mut state = self.state();
-        (state.trouble, state.calls) = (trouble, 0);
+        (state.fault, state.calls) = (fault, 0);
     }
 
     /// Calls since the last trouble was set or taken away.
@@ -95,12 +95,12 @@ impl SimFiles {
         self.state().calls
     }
 
-    /// From now on syncs do nothing, or again what they say.
+    /// Chooses whether syncs do nothing from now on.
     pub(crate) fn lie(&self, lies: bool) {
         self.state().lies = lies;
     }
 
-    /// Everything is durable as it is now.
+    /// Makes everything durable as it is now.
     pub(crate) fn sync_all(&self) {
         let mut state = self.state();
         state.files.iter_mut().for_each(Content::sync);
@@ -108,7 +108,7 @@ impl SimFiles {
         state.free();
     }
 
-    /// The power goes.
+    /// Loses power.
     pub(crate) fn lose_power(&self, chance: &mut Chance) {
         let mut state = self.state();
         let all: BTreeSet<OsString> = state.names.keys().chain(state.durable_names.keys()).cloned().collect();
@@ -129,8 +129,8 @@ impl SimFiles {
         state.free();
     }
 
-    /// Bits flip in one file of a folder, but not in those that hold a number only, which no checksum guards. Its
-    /// path, if there is one to spoil.
+    /// Flips bits in one file of a folder, and returns its path, if there is one. Files that hold only a number have no
+    /// checksum and are left alone.
     pub(crate) fn rot(&self, folder: &Path, chance: &mut Chance) -> Option<PathBuf> {
         let mut state = self.state();
         let written = |of: &usize| state.files[*of].now.iter().any(|byte| *byte != 0);
@@ -153,7 +153,7 @@ impl SimFiles {
         Some(name.into())
     }
 
-    /// A bit flips in the middle of a file.
+    /// Flips a bit in the middle of a file.
     #[cfg(test)]
     pub(crate) fn damage(&self, path: &Path) {
         let mut state = self.state();
@@ -165,25 +165,25 @@ impl SimFiles {
         content.sync();
     }
 
-    /// Nothing is left.
+    /// Removes everything.
     pub(crate) fn wipe(&self) {
         let mut state = self.state();
         *state = State { lies: state.lies, ..State::default() };
     }
 
-    /// As it is now, for whom it is put back later. Unsynced bytes are in it.
+    /// A copy of all files for [`SimFiles::put_back`], unsynced bytes included.
     pub(crate) fn copy(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let state = self.state();
         state.names.iter().map(|(name, file)| (name.clone().into(), state.files[*file].now.clone())).collect()
     }
 
-    /// Puts a copy in the place of everything.
+    /// Replaces everything by a copy.
     pub(crate) fn put_back(&self, copy: &BTreeMap<PathBuf, Vec<u8>>) {
         self.wipe();
         copy.iter().for_each(|(path, bytes)| self.put(path, bytes));
     }
 
-    /// Puts a file there, durably.
+    /// Writes a file durably.
     pub(crate) fn put(&self, path: &Path, bytes: &[u8]) {
         let mut state = self.state();
         let file = state.files.len();
@@ -193,14 +193,14 @@ impl SimFiles {
         state.durable_names.insert(path.into(), file);
     }
 
-    /// Takes all files out of a folder, for good.
+    /// Removes all files of a folder durably.
     pub(crate) fn forget(&self, folder: &Path) {
         let mut state = self.state();
         state.names.retain(|name, _| !is_in(folder, name));
         state.durable_names.retain(|name, _| !is_in(folder, name));
     }
 
-    /// A file's text.
+    /// A file's text, if it is UTF-8.
     pub(crate) fn text(&self, path: &Path) -> Option<String> {
         let state = self.state();
         let file = state.names.get(path.as_os_str())?;
@@ -234,7 +234,7 @@ impl Content {
         }
     }
 
-    /// As Linux does: what could not be written counts as written, and is read back as it was until memory is short.
+    /// As Linux does: data that could not be synced counts as written, and can be read until memory is short.
     fn fail_to_sync(&mut self) {
         self.dirty.clear();
     }
@@ -263,18 +263,18 @@ impl Content {
 }
 
 impl State {
-    /// A call that changes something, or only reads.
-    fn call(&mut self, changes: bool) -> io::Result<()> {
+    /// Counts a call, and fails it if the fault says so. `needs_space` tells whether a full disk fails it.
+    fn call(&mut self, needs_space: bool) -> io::Result<()> {
         let this = self.calls;
         self.calls += 1;
-        match self.trouble {
-            Some(Trouble { at, kind: TroubleKind::Io }) if this == at => {
+        match self.fault {
+            Some(DiskFault { at, kind: DiskFaultKind::Io }) if this == at => {
                 Err(io::Error::from_raw_os_error(EIO))
             }
-            Some(Trouble { at, kind: TroubleKind::Full }) if this >= at && changes => {
+            Some(DiskFault { at, kind: DiskFaultKind::Full }) if this >= at && needs_space => {
                 Err(io::ErrorKind::StorageFull.into())
             }
-            Some(Trouble { at, kind: TroubleKind::Dead }) if this >= at => {
+            Some(DiskFault { at, kind: DiskFaultKind::Dead }) if this >= at => {
                 Err(io::Error::other("the process is gone"))
             }
             _ => Ok(()),
@@ -332,7 +332,7 @@ impl Disk for SimFiles {
     fn exists(&self, path: &Path) -> io::Result<bool> {
         let mut state = self.state();
         state.call(false)?;
-        // What is in a folder makes it one.
+        // A folder exists if it has files.
         Ok(state.names.contains_key(path.as_os_str())
             || state.names.keys().any(|name| within(path, name).is_some()))
     }
@@ -402,9 +402,9 @@ impl DiskFile for OpenFile {
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let mut state = self.disk.state();
         let size = state.files[self.file].now.len();
-        // What is there has its space.
+        // Overwriting needs no space.
         let done = state.call(offset as usize + bytes.len() > size);
-        // A write that fails may have got half-way.
+        // A failing write may have written half of its bytes.
         let bytes = if done.is_err() { &bytes[..bytes.len() / 2] } else { bytes };
         state.files[self.file].write(bytes, offset as usize);
         done
@@ -480,7 +480,7 @@ mod tests {
         PersistOp::Append { zxid, record: Record(record.into()) }
     }
 
-    /// After a sync that failed, the file reads as if nothing had happened, and the next sync has nothing to do.
+    /// After a failed sync the file reads as if nothing had happened, and the next sync has nothing to do.
     #[test]
     fn a_start_does_not_trust_what_it_reads_after_a_failed_sync() {
         let mut failed = 0;
@@ -493,11 +493,11 @@ mod tests {
             let (mut first, _) = start();
             first.carry_out(append(Zxid(1))).unwrap();
             first.sync().unwrap();
-            files.trouble(Some(Trouble { at, kind: TroubleKind::Io }));
+            files.set_fault(Some(DiskFault { at, kind: DiskFaultKind::Io }));
             let logged = first.carry_out(append(Zxid(2))).map(drop).and_then(|()| first.sync());
             failed += usize::from(logged.is_err());
             drop(first);
-            files.trouble(None);
+            files.set_fault(None);
             let (mut second, restored) = start();
             let last = restored.recovered.last_zxid.next();
             second.carry_out(append(last)).unwrap();

@@ -1,8 +1,8 @@
-//! One number for all that happened in a run, in its order: two runs of a seed have the same.
+//! A hash of everything that happened in a run, in order. Two runs of one seed have the same fingerprint.
 
 use crate::network::Parcel;
 
-/// A hash that goes on (FNV-1a over words).
+/// A running hash (in the manner of FNV-1a, over 64-bit words).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fingerprint(u64);
 
@@ -13,7 +13,7 @@ impl Default for Fingerprint {
 }
 
 impl Fingerprint {
-    /// The number.
+    /// The hash so far.
     pub fn value(self) -> u64 {
         self.0
     }
@@ -29,7 +29,7 @@ impl Fingerprint {
         }
     }
 
-    /// Something has come to the end of its lane.
+    /// Adds a parcel that has arrived.
     pub(crate) fn parcel(&mut self, lane: u64, parcel: &Parcel) {
         self.number(lane);
         match parcel {

@@ -1,4 +1,4 @@
-//! What holders of something write, as the servers' history has it: no holder's write comes after a later holder's.
+//! Checks the writes of lock holders in the servers' history: no write comes after a write of a later holder.
 
 use ostler_proto::{
     id::Zxid,
@@ -6,24 +6,24 @@ use ostler_proto::{
 };
 use std::collections::BTreeMap;
 
-/// Znodes below this are written by holders only, each with the number of its token.
+/// Znodes below this path are written by holders only; the data is the holder's token.
 pub(crate) const GUARDED: &str = "/guarded/";
 
-/// The last token of each, and when it was written.
+/// The last token that was written to each guarded znode, and the zxid of that write.
 #[derive(Debug, Default)]
 pub(crate) struct Guarded {
     last: BTreeMap<String, (u64, Zxid)>,
 }
 
 impl Guarded {
-    /// A transaction is committed.
+    /// Checks a committed transaction.
     pub(crate) fn commit(&mut self, record: &TxnRecord<'_>) {
         self.take(record.header.zxid, &record.txn);
     }
 
     fn take(&mut self, zxid: Zxid, txn: &Txn<'_>) {
         match txn {
-            // Of one that failed nothing happens.
+            // A failed multi changes nothing.
             Txn::Multi(parts) if parts.iter().any(|part| matches!(part, Txn::Error(_))) => {}
             Txn::Multi(parts) => parts.iter().for_each(|part| self.take(zxid, part)),
             Txn::SetData { path, data, .. } if path.starts_with(GUARDED) => {
@@ -40,7 +40,7 @@ impl Guarded {
         }
     }
 
-    /// Whether a holder's write has happened.
+    /// Whether the write of a holder with this token, or of a later one, has happened.
     pub(crate) fn has(&self, path: &str, token: u64) -> bool {
         self.last.get(path).is_some_and(|(last, _)| *last >= token)
     }

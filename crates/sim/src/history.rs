@@ -1,9 +1,10 @@
-//! Which transactions somebody has, in few words: an epoch's are counted without a gap.
+//! The transactions that a server has, in compact form: the counters of an epoch have no gaps, so the last one is
+//! enough.
 
 use ostler_proto::id::{Epoch, Zxid};
 use std::collections::BTreeMap;
 
-/// The last count of each epoch.
+/// The last counter of each epoch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct History(BTreeMap<Epoch, u32>);
 
@@ -34,7 +35,7 @@ impl History {
         self.0.last_key_value().map_or(Zxid::ZERO, |(epoch, count)| Zxid::new(*epoch, *count))
     }
 
-    /// Whether both have the same up to here.
+    /// Whether both have the same transactions up to a zxid.
     pub(crate) fn agrees(&self, other: &History, upto: Zxid) -> bool {
         self.counts_upto(upto).eq(other.counts_upto(upto))
     }
@@ -45,18 +46,18 @@ impl History {
         earlier.chain(same).filter(|(_, count)| *count > 0)
     }
 
-    /// What the epoch that counted farthest has counted.
+    /// The highest counter of all epochs.
     pub(crate) fn longest_epoch(&self) -> u32 {
         self.0.values().copied().max().unwrap_or(0)
     }
 
-    /// What both have.
+    /// The transactions that both have.
     pub(crate) fn common(&self, other: &History) -> History {
         let both = self.0.iter().filter_map(|(epoch, count)| Some((*epoch, *count.min(other.0.get(epoch)?))));
         History(both.collect())
     }
 
-    /// Whether nothing of the other is missing here.
+    /// Whether this has every transaction of the other.
     pub(crate) fn has_all_of(&self, other: &History) -> bool {
         other.0.iter().all(|(epoch, count)| self.0.get(epoch).is_some_and(|own| own >= count))
     }

@@ -1,15 +1,14 @@
-//! Whole ensembles with their clients, in one thread and on virtual time.
+//! Simulates whole ensembles with their clients, in one thread and on virtual time.
 //!
-//! The members are those of a server ([`ostler_server_core::Server`]), and so is what keeps their data
-//! ([`ostler_persistence`]); the network, the clocks and the files under them are simulated, and go wrong. All that
-//! is left to chance comes from one number, so the same [`Plan`] is the same run, event by event. Everything that is
-//! promised is checked as it happens: a broken promise is a panic whose message begins with the promise's name in
-//! brackets.
+//! The servers run the real core ([`ostler_server_core::Server`]) and the real storage ([`ostler_persistence`]). The
+//! network, the clocks and the files are simulated, and have faults. Every random choice comes from one number, the
+//! seed. So the same [`Plan`] gives the same run, event by event. Every promise is checked at each step: a broken
+//! promise is a panic whose message begins with the promise's name in brackets. docs/simulation.md lists the promises.
 
-#![expect(clippy::unwrap_used, reason = "what must be so is so, or the run has found something")]
+#![expect(clippy::unwrap_used, reason = "a panic ends the run and reports what it has found")]
 
+mod acl_checks;
 mod agenda;
-mod asked;
 mod chance;
 mod checks;
 mod client;
@@ -31,10 +30,10 @@ mod network;
 mod plan;
 mod run;
 mod scenes;
+mod session_thief;
 mod sessions;
 mod shell;
 mod shrink;
-mod stranger;
 mod truth;
 mod watch_checks;
 mod watching;

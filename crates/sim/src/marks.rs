@@ -1,4 +1,5 @@
-//! Writes by their data, which is another for each: what happened is known also of clients that use numbers again.
+//! Follows writes by their unique data (marks). So it is known what became of each write, even of clients that reuse
+//! xids.
 
 use ostler_proto::{
     id::{SessionId, Zxid},
@@ -9,14 +10,14 @@ use std::{
     fmt::{self, Display},
 };
 
-/// Which client's write it is, and its how manyth.
+/// Names one write: the client, and a number that counts the client's writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Mark {
     pub(crate) client: usize,
     pub(crate) count: u64,
 }
 
-/// As it is written.
+/// As it stands in a znode's data.
 impl Display for Mark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.client, self.count)
@@ -33,7 +34,7 @@ impl Mark {
         match txn {
             Txn::Create(create) => Mark::read(create.data?),
             Txn::SetData { data, .. } => Mark::read((*data)?),
-            // Of one that failed nothing happens, and its record keeps what came before the failure.
+            // A failed multi changes nothing, though its record has the operations before the failure.
             Txn::Multi(parts) if parts.iter().any(|part| matches!(part, Txn::Error(_))) => None,
             Txn::Multi(parts) => parts.iter().find_map(Mark::of),
             _ => None,
@@ -41,18 +42,19 @@ impl Mark {
     }
 }
 
-/// What became of them.
+/// What became of each marked write.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
     happened: BTreeMap<Mark, Zxid>,
     refused: BTreeSet<Mark>,
     last: BTreeMap<SessionId, u64>,
-    /// Their sessions have been shown something since, on another connection, and they had not happened: up to where.
+    /// Writes that had not happened when their session, on a later connection, was shown this zxid. They must never
+    /// happen.
     passed: BTreeMap<Mark, Zxid>,
 }
 
 impl Marks {
-    /// A transaction is committed: each write happens once, in the order of its session, and not after a refusal.
+    /// Checks a committed transaction: each write happens once, in the order of its session, and not after a refusal.
     pub(crate) fn commit(&mut self, record: &TxnRecord<'_>) {
         let (session, zxid) = (record.header.session, record.header.zxid);
         let Some(mark) = Mark::of(&record.txn) else { return };
@@ -72,15 +74,15 @@ impl Marks {
         self.happened.get(&mark).copied()
     }
 
-    /// A session is shown something, and has asked for this on a connection before. If that has not happened yet it never
-    /// does.
+    /// Notes that a session is shown a zxid after it has sent this write on an earlier connection. If the write has not
+    /// happened yet, it must never happen.
     pub(crate) fn pass(&mut self, mark: Mark, zxid: Zxid) {
         if !self.happened.contains_key(&mark) {
             self.passed.insert(mark, zxid);
         }
     }
 
-    /// A client was told that it did not happen.
+    /// Notes that a client got an error for a write.
     pub(crate) fn refuse(&mut self, mark: Mark) {
         self.refused.insert(mark);
     }

@@ -1,6 +1,6 @@
-//! What transactions make of a tree, said as simply as possible, and without a line of the server's.
+//! A model of the tree: applies transactions as simply as possible, without the server's code.
 
-use crate::truth::Seen;
+use crate::truth::ZnodeState;
 use ostler_proto::{
     acl::{Acl, Perms},
     id::{SessionId, Zxid},
@@ -10,10 +10,10 @@ use ostler_proto::{
 use ostler_tree::{Change, Tree};
 use std::{borrow::Cow, collections::BTreeMap};
 
-/// Below this the server keeps things for itself.
+/// The server's own znodes are below this path.
 const OWN: &str = "/zookeeper";
 
-/// A znode.
+/// A znode of the model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Node {
     data: Vec<u8>,
@@ -25,21 +25,21 @@ struct Node {
     mtime: i64,
     version: i32,
     aversion: i32,
-    /// Children ever created.
+    /// The number of children ever created.
     births: i32,
     owner: SessionId,
     children: i32,
 }
 
-/// All znodes that clients made, and the sessions.
+/// All znodes that clients have made, and the sessions.
 #[derive(Debug, Default)]
 pub(crate) struct Model {
     nodes: BTreeMap<String, Node>,
     pub(crate) sessions: BTreeMap<SessionId, i32>,
 }
 
-/// A znode that is not as it was, and what watchers may hear of that: of its ACL nothing.
-pub(crate) type Happened = (String, Option<Change>);
+/// A path whose znode has changed, and the change that watchers are notified of: `None` for an ACL.
+pub(crate) type ModelChange = (String, Option<Change>);
 
 pub(crate) fn parent(path: &str) -> &str {
     match path.rfind('/') {
@@ -48,7 +48,7 @@ pub(crate) fn parent(path: &str) -> &str {
     }
 }
 
-/// The number at the end of a sequential znode's path. Nobody here ends another with ten digits.
+/// The number at the end of a sequential znode's path. No other path in the simulator ends with ten digits.
 fn number_of(path: &str) -> Option<i32> {
     let digits = path.get(path.len().checked_sub(10)?..)?;
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
@@ -60,14 +60,14 @@ impl Model {
         Model { nodes: [("/".to_owned(), root)].into(), sessions: BTreeMap::new() }
     }
 
-    /// Applies what is committed.
-    pub(crate) fn apply(&mut self, record: &TxnRecord<'_>) -> Vec<Happened> {
+    /// Applies a committed transaction.
+    pub(crate) fn apply(&mut self, record: &TxnRecord<'_>) -> Vec<ModelChange> {
         let mut happened = Vec::new();
         self.apply_txn(&record.header, &record.txn, &mut happened);
         happened
     }
 
-    fn apply_txn(&mut self, header: &TxnHeader, txn: &Txn<'_>, happened: &mut Vec<Happened>) {
+    fn apply_txn(&mut self, header: &TxnHeader, txn: &Txn<'_>, happened: &mut Vec<ModelChange>) {
         match txn {
             Txn::CreateSession { timeout_ms } => {
                 self.sessions.insert(header.session, *timeout_ms);
@@ -89,7 +89,7 @@ impl Model {
                 happened.push((path.to_string(), None));
             }
             Txn::Multi(txns) => {
-                // One that failed did nothing.
+                // A failed multi changes nothing.
                 if !txns.iter().any(|txn| matches!(txn, Txn::Error(_))) {
                     txns.iter().for_each(|txn| self.apply_txn(header, txn, happened));
                 }
@@ -98,13 +98,13 @@ impl Model {
         }
     }
 
-    fn create(&mut self, header: &TxnHeader, create: &CreateTxn<'_>, happened: &mut Vec<Happened>) {
+    fn create(&mut self, header: &TxnHeader, create: &CreateTxn<'_>, happened: &mut Vec<ModelChange>) {
         let path = create.path.to_string();
         let above = self.nodes.get_mut(parent(&path));
-        let above = above.unwrap_or_else(|| panic!("[history] {path} is created below nothing"));
+        let above = above.unwrap_or_else(|| panic!("[history] {path} is created without a parent"));
         if let Some(number) = number_of(&path) {
-            // As upstream has it; so no two are the same, and later ones are higher, also when some were deleted.
-            assert_eq!(number, above.births, "[sequence] {path} is to count all that came before it");
+            // As upstream: no number comes twice, and later ones are higher, even after deletions.
+            assert_eq!(number, above.births, "[sequence] {path} does not count all children before it");
         }
         above.births += 1;
         above.children += 1;
@@ -124,7 +124,7 @@ impl Model {
         if create.ephemeral {
             assert!(
                 self.sessions.contains_key(&header.session),
-                "[ephemerals] {path} is created by a session that is over"
+                "[ephemerals] {path} is created by a session that has ended"
             );
         }
         let before = self.nodes.insert(path.clone(), node);
@@ -132,7 +132,7 @@ impl Model {
         happened.push((path, Some(Change::Created)));
     }
 
-    fn delete(&mut self, path: &str, zxid: Zxid, happened: &mut Vec<Happened>) {
+    fn delete(&mut self, path: &str, zxid: Zxid, happened: &mut Vec<ModelChange>) {
         let gone = self.nodes.remove(path).unwrap_or_else(|| panic!("[history] {path} is deleted twice"));
         assert_eq!(gone.children, 0, "[history] {path} is deleted, and has children");
         let above = self.nodes.get_mut(parent(path)).unwrap();
@@ -141,12 +141,13 @@ impl Model {
         happened.push((path.to_owned(), Some(Change::Deleted)));
     }
 
-    /// Its ephemerals go in the order in which they are listed, so that watchers hear of them in the same everywhere.
+    /// Deletes the session's ephemerals in the listed order, so that watchers get the events in the same order
+    /// everywhere.
     fn close_session(
         &mut self,
         header: &TxnHeader,
         listed: Option<&[Cow<'_, str>]>,
-        happened: &mut Vec<Happened>,
+        happened: &mut Vec<ModelChange>,
     ) {
         let own = self.nodes.iter().filter(|(_, node)| node.owner == header.session);
         let mut own: Vec<String> = own.map(|(path, _)| path.clone()).collect();
@@ -158,8 +159,8 @@ impl Model {
         self.sessions.remove(&header.session);
     }
 
-    /// What clients are to see of a znode, if it is there.
-    pub(crate) fn get(&self, path: &str) -> Option<Seen> {
+    /// The state of a znode that clients must see, if it exists.
+    pub(crate) fn get(&self, path: &str) -> Option<ZnodeState> {
         let node = self.nodes.get(path)?;
         let stat = Stat {
             czxid: node.czxid,
@@ -174,7 +175,12 @@ impl Model {
             num_children: node.children,
             pzxid: node.pzxid,
         };
-        Some(Seen { data: node.data.clone(), acl: node.acl.clone(), stat, children: self.children(path) })
+        Some(ZnodeState {
+            data: node.data.clone(),
+            acl: node.acl.clone(),
+            stat,
+            children: self.children(path),
+        })
     }
 
     fn children(&self, path: &str) -> Vec<String> {
@@ -190,7 +196,7 @@ impl Model {
         names
     }
 
-    /// Whether a server's tree is this one.
+    /// Asserts that a server's tree equals the model.
     pub(crate) fn assert_is(&self, who: i64, tree: &Tree) {
         for (path, node) in &self.nodes {
             let found = tree.get(path).unwrap_or_else(|| panic!("[tree] {who} has no {path}"));
@@ -203,7 +209,11 @@ impl Model {
             assert_eq!(owned, node.owner != SessionId::NONE, "[ephemerals] {path} at {who}");
         }
         let own = 1 + tree.count_below(OWN);
-        assert_eq!(tree.node_count(), self.nodes.len() + own, "[tree] {who} has znodes that nobody made");
+        assert_eq!(
+            tree.node_count(),
+            self.nodes.len() + own,
+            "[tree] {who} has znodes that no transaction created"
+        );
         assert!(tree.sessions().eq(self.sessions.iter().map(|(id, ms)| (*id, *ms))), "[sessions] at {who}");
     }
 }

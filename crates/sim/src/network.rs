@@ -1,4 +1,5 @@
-//! Connections: each direction is a lane in which nothing overtakes; lanes stall, die and end.
+//! The simulated network. Each direction of a connection is a lane: parcels arrive in order, and a lane can stall, die
+//! without a close, or end.
 
 use crate::{
     chance::Chance,
@@ -19,26 +20,26 @@ use ostler_server_core::{ConnId, Input};
 use ostler_zab::leading::LinkId;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Bytes of data in a packet.
+/// The largest packet that is accepted, bytes.
 pub(crate) const PACKET_MAX: usize = 1 << 26;
 
-/// The kernels of a learner and its leader ask each other now and then whether their connection is still there.
+/// How long the kernels of a learner and its leader take to notice a dead connection (keepalive).
 const KERNEL_ASKS_MS: u64 = 2_000;
 
-/// A part of a tree comes every so often.
+/// How often a part of a tree that is being sent arrives, ms.
 const TREE_MOVES_MS: u64 = 100;
 
-/// A process: a member and the number of its life.
-pub(crate) type Process = (i64, u64);
+/// A process: the member's id, and the number of its start.
+pub(crate) type MemberProcess = (i64, u64);
 
-/// What is under way.
+/// A message on its way.
 #[derive(Debug)]
 pub(crate) enum Parcel {
     Vote(Notification),
     Packet(Vec<u8>),
-    /// The first thing on a connection to the port for observers.
+    /// The first message on a connection to the port for observers.
     Call,
-    /// A whole tree, and which transactions are in it.
+    /// A whole tree, and the transactions in it.
     Tree {
         zxid: Zxid,
         digest: u64,
@@ -54,13 +55,13 @@ pub(crate) enum Parcel {
         kind: EventType,
         path: String,
     },
-    /// The beginning of one of these, of which the rest never comes: bytes that are no packet, or no tree, yet.
+    /// The first bytes of a packet or a tree whose rest never comes.
     Part(PartOf, Vec<u8>),
-    /// The other side has hung up.
+    /// The other side has closed.
     End,
 }
 
-/// What a part is of.
+/// What a cut message was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PartOf {
     Packet,
@@ -68,7 +69,7 @@ pub(crate) enum PartOf {
 }
 
 impl PartOf {
-    /// Whether a server waits for more when it has these bytes.
+    /// Whether a server takes these bytes for an incomplete message.
     pub(crate) fn is_incomplete(self, bytes: &[u8], to_leader: bool) -> bool {
         match self {
             PartOf::Packet => split(bytes, PACKET_MAX, to_leader) == PacketSplit::Incomplete,
@@ -78,7 +79,7 @@ impl PartOf {
 }
 
 impl Parcel {
-    /// Some of its bytes, where it is bytes.
+    /// The first bytes of a packet or a tree; `None` for other parcels.
     fn cut_off(self, chance: &mut Chance) -> Option<Parcel> {
         let (of, mut bytes) = match self {
             Parcel::Packet(bytes) => (PartOf::Packet, bytes),
@@ -90,7 +91,7 @@ impl Parcel {
     }
 }
 
-/// What a lane is part of.
+/// What a lane connects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Route {
     Vote { from: i64 },
@@ -99,36 +100,40 @@ pub(crate) enum Route {
     ToClient(ConnId),
 }
 
+/// One direction of a connection.
 #[derive(Debug)]
 pub(crate) struct Lane {
     pub(crate) route: Route,
-    from: Option<Process>,
-    pub(crate) to: Option<Process>,
+    from: Option<MemberProcess>,
+    pub(crate) to: Option<MemberProcess>,
+    /// Parcels on their way, with the times of their arrival.
     parcels: VecDeque<(u64, Parcel)>,
+    /// When the last parcel arrives: no later parcel arrives before it.
     last: u64,
+    /// Whether an event for the first parcel is scheduled.
     scheduled: bool,
-    /// Nothing arrives any more, and nobody is told.
+    /// No parcel arrives any more, and neither side is notified.
     dead: bool,
-    /// It has met a cut, and outlasts that.
+    /// The lane was stalled by a cut and goes on after it.
     stalled: bool,
-    /// The receiver waits for its disk first.
+    /// Parcels wait until the receiver has reloaded its tree.
     pub(crate) held: bool,
-    /// Nothing arrives before this.
+    /// No parcel arrives before this time.
     pub(crate) held_until: u64,
 }
 
 /// A learner's connection to its leader.
 #[derive(Debug)]
 pub(crate) struct Link {
-    pub(crate) learner: Process,
-    pub(crate) leader: Process,
+    pub(crate) learner: MemberProcess,
+    pub(crate) leader: MemberProcess,
     pub(crate) up: u64,
     pub(crate) down: u64,
-    /// Who sends no more: learner, leader.
+    /// Whether the side sends no more: learner, leader.
     pub(crate) closed: [bool; 2],
-    /// Who has been told of its end.
+    /// Whether the side knows that the link has ended: learner, leader.
     pub(crate) gone: [bool; 2],
-    /// What had been proposed when the leader was sent each sync that it has not answered.
+    /// For each sync that the leader has not answered: the last zxid proposed when the sync arrived.
     pub(crate) syncs: VecDeque<Zxid>,
 }
 
@@ -143,35 +148,35 @@ impl Link {
     }
 }
 
-/// Whose a connection is.
+/// The owner of a client connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Caller {
     Client(usize),
     Contender(usize),
-    /// It has no session.
-    Stranger,
+    /// Has no session of its own, and asks for others' sessions.
+    SessionThief,
 }
 
 /// A client's connection.
 #[derive(Debug)]
 pub(crate) struct Conn {
     pub(crate) caller: Caller,
-    pub(crate) member: Process,
+    pub(crate) member: MemberProcess,
     pub(crate) up: u64,
     pub(crate) down: u64,
-    /// The member has no leader; whether all that it shows is committed.
+    /// `Some` if the member has no leader: whether everything that it shows is committed.
     pub(crate) shown: Option<bool>,
-    /// It is one of a session that has had another before.
+    /// The handshake names an existing session.
     pub(crate) returns: bool,
-    /// The member wants no more of it.
+    /// The member has closed it.
     pub(crate) closing: bool,
-    /// An event for its client was dropped: nothing goes out any more.
+    /// An event for the client was dropped: the member sends nothing more.
     pub(crate) sealed: bool,
-    /// The member has been told of its end.
+    /// The member knows that the connection has ended.
     pub(crate) gone: bool,
 }
 
-/// A connection of two election ports; the smaller id first.
+/// A connection between two election ports. `lanes`: from the smaller id, from the larger id.
 #[derive(Debug)]
 pub(crate) struct Election {
     pub(crate) lanes: (u64, u64),
@@ -184,9 +189,9 @@ pub(crate) struct Net {
     pub(crate) links: BTreeMap<LinkId, Link>,
     pub(crate) conns: BTreeMap<ConnId, Conn>,
     pub(crate) elections: BTreeMap<(i64, i64), Election>,
-    /// The newest vote for a server to which there is no connection yet.
+    /// By sender and receiver: the newest vote that is not sent yet.
     pub(crate) votes: BTreeMap<(i64, i64), Notification>,
-    /// Pairs between which nothing passes, in this direction.
+    /// Pairs (from, to) between which no parcel passes in this direction.
     pub(crate) cut: BTreeSet<(i64, i64)>,
 }
 
@@ -196,7 +201,12 @@ impl Net {
         self.count
     }
 
-    pub(crate) fn lane(&mut self, route: Route, from: Option<Process>, to: Option<Process>) -> u64 {
+    pub(crate) fn lane(
+        &mut self,
+        route: Route,
+        from: Option<MemberProcess>,
+        to: Option<MemberProcess>,
+    ) -> u64 {
         let number = self.number();
         let lane = Lane {
             route,
@@ -214,7 +224,7 @@ impl Net {
         number
     }
 
-    pub(crate) fn is_cut(&self, from: Option<Process>, to: Option<Process>) -> bool {
+    pub(crate) fn is_cut(&self, from: Option<MemberProcess>, to: Option<MemberProcess>) -> bool {
         from.zip(to).is_some_and(|((from, _), (to, _))| self.cut.contains(&(from, to)))
     }
 
@@ -227,7 +237,7 @@ impl Net {
 }
 
 impl Lane {
-    /// Notifications that are not taken yet.
+    /// The number of watch events that have not arrived yet.
     pub(crate) fn unread(&self) -> usize {
         self.parcels.iter().filter(|(_, parcel)| matches!(parcel, Parcel::Event { .. })).count()
     }
@@ -240,10 +250,10 @@ impl World {
         let Some(of) = self.net.lanes.get_mut(&lane).filter(|of| !of.dead) else { return };
         of.last = of.last.max(self.now + delay);
         of.parcels.push_back((of.last, parcel));
-        self.mind_lane(lane);
+        self.schedule_lane(lane);
     }
 
-    fn mind_lane(&mut self, lane: u64) {
+    fn schedule_lane(&mut self, lane: u64) {
         let Some(of) = self.net.lanes.get_mut(&lane).filter(|of| !of.scheduled) else { return };
         if let Some((at, _)) = of.parcels.front() {
             of.scheduled = true;
@@ -286,10 +296,10 @@ impl World {
         let Some((_, parcel)) = of.parcels.pop_front() else { return };
         let (route, to) = (of.route, of.to);
         self.arrived(lane, route, to, parcel);
-        self.mind_lane(lane);
+        self.schedule_lane(lane);
     }
 
-    /// A tree that is sent now arrives piece by piece, and all that is sent after it then.
+    /// Delays a lane by the time that a tree takes to arrive. Both sides notice meanwhile that it moves.
     pub(crate) fn tree_takes_its_time(&mut self, link: LinkId, lane: u64) {
         let (least, most) = self.shape.tree_ms;
         if most == 0 {
@@ -304,8 +314,8 @@ impl World {
         }
     }
 
-    /// One side has taken a part of a tree, or sent it.
-    pub(crate) fn tree_moves(&mut self, (id, life): Process, link: LinkId, until: u64) {
+    /// One side has received or sent a part of a tree.
+    pub(crate) fn tree_moves(&mut self, (id, life): MemberProcess, link: LinkId, until: u64) {
         let of = &self.net.links[&link];
         let side = of.side(id);
         let is_cut = self.net.is_cut(Some(of.leader), Some(of.learner));
@@ -318,14 +328,14 @@ impl World {
         self.after(TREE_MOVES_MS, Event::TreeMoves { id, life, link, until });
     }
 
-    /// Whether something is at the end of a lane and was there before this moment.
+    /// Whether a parcel has waited at the end of a lane since before this moment.
     pub(crate) fn waits_to_be_read(&self, lane: u64) -> bool {
         let of = &self.net.lanes[&lane];
         !of.dead && of.parcels.front().is_some_and(|(at, _)| *at < self.now)
     }
 
-    /// TCP tries again for long: what a short cut holds up arrives after it, or the connection is lost without a
-    /// word.
+    /// TCP repeats what was lost for a long time: after a short cut the parcels arrive, or the connection dies without
+    /// a close.
     fn outlasts_cut(&mut self, lane: u64) -> bool {
         let lucky = self.chance.one_in(2);
         let Some(of) = self.net.lanes.get_mut(&lane) else { return false };
@@ -333,7 +343,7 @@ impl World {
         !first || lucky
     }
 
-    fn update_held(&mut self, lane: u64, to: Option<Process>) -> bool {
+    fn update_held(&mut self, lane: u64, to: Option<MemberProcess>) -> bool {
         let Some((id, _)) = to else { return false };
         let reloading = self.nodes[&id].server.as_ref().is_some_and(|server| server.is_reloading());
         let Some(of) = self.net.lanes.get_mut(&lane) else { return false };
@@ -341,19 +351,20 @@ impl World {
         of.held
     }
 
-    /// What a process had sent when it died: some of it is on its way, to the middle of a packet, and then the end.
+    /// Cuts the lane of a process that died: some parcels are on their way, perhaps the first bytes of one more, then
+    /// the end.
     pub(crate) fn cut_short(&mut self, lane: u64) {
         let Some(of) = self.net.lanes.get_mut(&lane).filter(|of| !of.dead) else { return };
         let kept = self.chance.below(of.parcels.len() as u64 + 1) as usize;
         let lost = of.parcels.drain(kept..).next();
-        // Where in it matters to nothing that comes after.
+        // The place of the cut must not change later random choices.
         let mut place = Chance::new(self.now ^ lane << 32);
         let part = lost.and_then(|(at, parcel)| Some((at, parcel.cut_off(&mut place)?)));
         of.parcels.extend(part);
         self.send(lane, Parcel::End);
     }
 
-    /// A process ends its side of a link, once what it has sent is on its way.
+    /// A process closes its side of a link. Parcels that it has sent still arrive.
     pub(crate) fn hang_up(&mut self, id: i64, link: LinkId) {
         let Some(of) = self.net.links.get_mut(&link) else { return };
         let side = of.side(id);
@@ -366,7 +377,7 @@ impl World {
         self.after(delay, Event::Gone { id, life, link });
     }
 
-    /// One side of a link is over: by its own will, or because the other side's end has come.
+    /// One side of a link has ended: it has closed, or it has got the other side's end.
     pub(crate) fn link_gone(&mut self, id: i64, link: LinkId) {
         let Some(of) = self.net.links.get_mut(&link) else { return };
         let side = of.side(id);

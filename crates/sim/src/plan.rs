@@ -1,4 +1,4 @@
-//! What a seed decides before anything happens: the ensemble, its clients, and what goes wrong when.
+//! What a seed decides before a run begins: the ensemble, its clients, and the faults with their times.
 
 use crate::{
     chance::Chance,
@@ -13,46 +13,46 @@ use std::{
     fmt::{self, Display},
 };
 
-/// How long the end of a run takes, at most: the ensemble comes back, then sessions end.
+/// The longest time for the end of a run: the ensemble comes back, then sessions end.
 const ENDING_MS: u64 = 15_000;
 /// The longest pause between two faults.
 const PAUSE_MAX_MS: u64 = 1_200;
 
-/// One run. Of the same plan comes the same run, event by event.
+/// One run. The same plan gives the same run, event by event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// All that is left to chance comes from it.
+    /// The source of every random choice.
     pub seed: u64,
-    /// What happens, instead of faults by chance. Then nothing else here matters but the seed.
+    /// A scene to play instead of random faults. Then of the other fields only the seed matters.
     pub scene: Option<Scene>,
-    /// Servers that vote at the beginning.
+    /// The number of participants at the beginning.
     pub voters: u8,
-    /// Servers that do not.
+    /// The number of observers at the beginning.
     pub observers: u8,
-    /// Clients that ask for this and that.
+    /// The number of clients that send random requests.
     pub clients: u8,
-    /// Processes that want the same locks and leaderships.
+    /// The number of processes that compete for locks and leaderships.
     pub contenders: u8,
-    /// How long it lasts, in virtual seconds; the last fifteen are for the ensemble to come back.
+    /// The length of the run in virtual seconds. In the last 15 the ensemble comes back.
     pub seconds: u64,
-    /// What does not go wrong here, of what the seed would have go wrong.
+    /// Kinds of faults that are left out.
     pub without: BTreeSet<FaultKind>,
-    /// Numbers of single faults that do not happen.
+    /// Numbers of single faults that are left out.
     pub skip: BTreeSet<u32>,
 }
 
-/// A fault and when.
+/// A fault and its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Planned {
     pub(crate) number: u32,
-    /// How long after the one before it, ms.
+    /// Time since the fault before it, ms.
     pub(crate) pause: u64,
     pub(crate) kind: FaultKind,
-    /// What is left to chance in it.
+    /// The seed for random choices within the fault.
     pub(crate) salt: u64,
 }
 
-/// Each sort of decision has a stream of its own, so that leaving something out changes little else.
+/// Each sort of decision has its own random numbers, so that leaving something out changes little else.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Stream {
     World = 0,
@@ -63,10 +63,10 @@ pub(crate) enum Stream {
 }
 
 impl Plan {
-    /// No run is shorter, in virtual seconds.
+    /// The shortest run, in virtual seconds.
     pub const SECONDS_MIN: u64 = ENDING_MS / 1_000 + 1;
 
-    /// What a seed decides, for an ensemble of so many voters.
+    /// The run that a seed decides, for an ensemble of this many voters.
     pub fn new(seed: u64, voters: u8, seconds: u64) -> Plan {
         let mut chance = Plan::chance_of(seed, Stream::Shape);
         Plan {
@@ -82,7 +82,7 @@ impl Plan {
         }
     }
 
-    /// How many servers vote where nobody says it: mostly three or five, now and then as few or as many as there may be.
+    /// The default number of voters of a seed: mostly 3 or 5, for 2 of 16 seeds another number from 1 to 7.
     pub fn usual_voters(seed: u64) -> u8 {
         let one_of = |sizes: &[u8]| sizes[(seed / 16) as usize % sizes.len()];
         match seed % 16 {
@@ -93,7 +93,7 @@ impl Plan {
         }
     }
 
-    /// A scene, whose times the seed decides.
+    /// A run of a scene. The seed decides its times.
     pub fn of_scene(scene: Scene, seed: u64) -> Plan {
         Plan { scene: Some(scene), ..Plan::new(seed, 0, 0) }
     }
@@ -106,12 +106,13 @@ impl Plan {
         Chance::new(seed.wrapping_mul(5).wrapping_add(stream as u64))
     }
 
-    /// When faults end, in ms from the beginning.
+    /// The time of the last fault, in ms from the beginning.
     pub(crate) fn faults_end(&self) -> u64 {
         (self.seconds * 1_000).saturating_sub(ENDING_MS)
     }
 
-    /// Every run has some kinds of faults and not others: many at once hide what few would show.
+    /// The kinds of faults in this run. Every run has only some kinds, because many kinds at once hide what few would
+    /// show.
     fn swarm(&self) -> Vec<FaultKind> {
         let mut chance = self.chance(Stream::Swarm);
         let share = chance.between(1, 3);
@@ -159,7 +160,8 @@ impl Plan {
         if self.is_wide() { self.widened(shape) } else { shape }
     }
 
-    /// Two of five seeds have more than the others. Those are as they ever were.
+    /// Whether the seed has the additional features of [`Plan::widened`]. Two of five seeds do; the runs of all other
+    /// seeds stay as they were before these features existed.
     fn is_wide(&self) -> bool {
         matches!(self.seed % 5, 2 | 3)
     }
@@ -168,7 +170,7 @@ impl Plan {
         let mut chance = self.chance(Stream::Wide);
         let mut one_of = |count: u64| chance.below(count) as usize;
         let slow = ([LOG_MS, LOG_MS, (500, 3_000)][one_of(3)], [(0, 0), (0, 0), (200, 3_000)][one_of(3)]);
-        // With an epoch that ends after a hundred writes, nobody who needs longer than those take would ever get there.
+        // In an epoch of 100 writes, a learner that needs longer than the epoch lasts would never be synchronized.
         let (log_ms, tree_ms) = if shape.epoch.most < 10_000 { (LOG_MS, (0, 0)) } else { slow };
         Shape {
             wide: true,
@@ -178,7 +180,7 @@ impl Plan {
             large_bytes: [0, 0, 20_000][one_of(3)],
             slow_readers: one_of(3) == 0,
             idle_end: one_of(2) == 0,
-            strangers: self.seed % 5 == 3,
+            session_thieves: self.seed % 5 == 3,
             secret: self.seed % 10 == 3,
             ..shape
         }
@@ -202,7 +204,7 @@ impl Plan {
             epoch: [EpochLength::default(), EpochLength { enough: 100, most: 120 }, EpochLength::default()]
                 [one_of(3)],
             pace_ms: [20, 150, 500][one_of(3)],
-            // A lock wants ephemerals.
+            // A lock needs ephemerals.
             local: [LocalSessions::Off, LocalSessions::Upgradeable, LocalSessions::Fixed]
                 [one_of(if self.contenders > 0 { 2 } else { 3 })],
             read_only_after_ms: [None, Some(300)][one_of(2)],
@@ -215,17 +217,17 @@ impl Plan {
             slow_readers: false,
             wide: false,
             idle_end: false,
-            strangers: false,
+            session_thieves: false,
             secret: false,
-            // Nothing may need it: with a minute, who waits for it without need is not there at the end.
+            // No server may depend on it: with a minute, a server that waits for it is not back at the end.
             init_ms: [1_500, 60_000][one_of(2)],
-            // Longer than many of their sessions last: who is cut off does not know it for so long.
+            // Longer than many sessions of contenders: a server that is cut off notices that only after this time.
             sync_limit_ms: if self.contenders > 0 { [500, 2_000][one_of(2)] } else { 500 },
         }
     }
 }
 
-/// As the arguments of `ostler sim` have it.
+/// The arguments of `ostler sim` that repeat the run.
 impl Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(scene) = self.scene {
@@ -245,7 +247,7 @@ impl Display for Plan {
     }
 }
 
-/// `3,4,5,9` as `3-5,9`.
+/// Writes `3,4,5,9` as `3-5,9`.
 fn ranges(numbers: &BTreeSet<u32>) -> Vec<String> {
     let mut runs: Vec<(u32, u32)> = Vec::new();
     for number in numbers {
@@ -268,7 +270,7 @@ pub fn parse_skip(text: &str) -> Result<BTreeSet<u32>, String> {
         };
         let (first, last) = (number(first)?, number(last)?);
         if last.saturating_sub(first) > 100_000 {
-            return Err(format!("{part}: no run has so many faults"));
+            return Err(format!("{part}: no run has more than 100,000 faults"));
         }
         numbers.extend(first..=last);
     }
@@ -280,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_skipped_is_written_and_read() {
+    fn a_list_of_skipped_faults_is_written_and_read() {
         let skip = BTreeSet::from([3, 4, 5, 9, 11, 12]);
         assert_eq!(ranges(&skip).join(","), "3-5,9,11-12");
         assert_eq!(parse_skip("3-5,9,11-12"), Ok(skip));
@@ -296,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn leaving_out_a_kind_moves_no_other_fault() {
+    fn a_plan_without_a_kind_of_fault_has_the_same_schedule() {
         let plan = Plan::new(7, 3, 60);
         let schedule = plan.schedule();
         let kind = schedule[3].kind;

@@ -1,4 +1,4 @@
-//! A run, from its plan to its end.
+//! Runs a plan to its end.
 
 use crate::{
     fingerprint::Fingerprint,
@@ -7,26 +7,26 @@ use crate::{
 };
 use std::collections::BTreeMap;
 
-/// What came of a run in which no promise was broken.
+/// The result of a run in which no promise was broken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// Of all that happened.
+    /// The hash of all events.
     pub fingerprint: Fingerprint,
-    /// How long it lasted, in virtual ms.
+    /// The length of the run in virtual ms.
     pub virtual_ms: u64,
-    /// How often what happened.
+    /// How often each thing happened, by its name.
     pub tally: BTreeMap<&'static str, u64>,
 }
 
-/// Runs a plan: its scene or its faults first, then a time in which nothing goes wrong, and the ensemble must come back.
-/// With `explain` every event is printed.
+/// Runs a plan: first its scene or its faults, then a time without faults in which the ensemble must come back. With
+/// `explain` every event is printed. Panics if a promise is broken.
 pub fn run(plan: &Plan, explain: bool) -> Report {
     let mut world = World::new(plan.chance(Stream::World), plan.shape());
     world.traced |= explain;
     world.start_all();
     match plan.scene {
         Some(scene) => scene.play(&mut world),
-        None => go_wrong(&mut world, plan),
+        None => inject_faults(&mut world, plan),
     }
     world.must_come_back();
     let rest = (plan.seconds * 1_000).saturating_sub(world.elapsed());
@@ -37,7 +37,7 @@ pub fn run(plan: &Plan, explain: bool) -> Report {
     Report { fingerprint: world.fingerprint, virtual_ms: world.elapsed(), tally }
 }
 
-fn go_wrong(world: &mut World, plan: &Plan) {
+fn inject_faults(world: &mut World, plan: &Plan) {
     for fault in plan.schedule() {
         world.run(fault.pause);
         if world.elapsed() >= plan.faults_end() {

@@ -1,6 +1,6 @@
-//! Courses of events that chance alone seldom takes. Their times are left to chance.
+//! Scenes: courses of events that random faults seldom produce. Their times are random.
 //!
-//! Most are tests and nothing else. One that has a name is run like a seed, too: `ostler sim --scene NAME`.
+//! Most scenes are only tests. A scene with a name can also be run like a seed: `ostler sim --scene NAME`.
 
 #[cfg(test)]
 mod courses;
@@ -29,11 +29,11 @@ mod reconfigurations;
 #[cfg(test)]
 mod seeds;
 #[cfg(test)]
+mod session_thieves;
+#[cfg(test)]
 mod slow_synchronisation;
 #[cfg_attr(not(test), allow(dead_code, reason = "tests use the rest"))]
 mod steering;
-#[cfg(test)]
-mod strangers;
 mod two_changes;
 
 use crate::{
@@ -44,27 +44,27 @@ use ostler_proto::planted::Bug;
 use ostler_server_core::ensemble::{LocalSessions, ObserverOptions};
 use ostler_zab::EpochLength;
 
-/// A course of events with a name.
+/// A scene with a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scene {
-    /// Two servers have promised an epoch that has not been reached, and meet the leader of an earlier one.
+    /// Two servers have promised an epoch that never began, and meet the leader of an earlier one.
     LaterEpoch,
-    /// A holder and its follower are cut off together.
+    /// A lock holder and the follower that it is connected to are cut off together.
     CutOffHolder,
-    /// Two changes of the ensemble, of which nobody knows whether they are in force.
+    /// Two reconfigurations, and a server that does not know whether they are in force.
     TwoChanges,
-    /// A server loses its disk and dies while it is brought back.
+    /// A server loses its disk and dies while it is synchronized again.
     LostDisk,
     /// Two leaders propose the same epoch.
     EpochTwice,
-    /// A follower takes back what it has acknowledged.
+    /// A follower's log is cut back below a proposal that it has acknowledged.
     CutAcknowledgement,
-    /// Somebody votes in the names of servers.
+    /// An attacker sends votes in the names of servers.
     FalseVotes,
 }
 
 impl Scene {
-    /// All of them.
+    /// All scenes with a name.
     pub const ALL: [Scene; 7] = [
         Scene::LaterEpoch,
         Scene::CutOffHolder,
@@ -75,7 +75,7 @@ impl Scene {
         Scene::FalseVotes,
     ];
 
-    /// As in `--scene`.
+    /// The name in `--scene`.
     pub fn name(self) -> &'static str {
         match self {
             Scene::LaterEpoch => "later-epoch",
@@ -88,12 +88,12 @@ impl Scene {
         }
     }
 
-    /// By its name.
+    /// The scene with this name.
     pub fn named(name: &str) -> Option<Scene> {
         Scene::ALL.into_iter().find(|scene| scene.name() == name)
     }
 
-    /// The one that leads up to a bug which chance seldom meets.
+    /// The scene that leads up to a bug that random faults seldom find.
     fn of_bug(bug: Bug) -> Option<Scene> {
         match bug {
             Bug::StaleEpochAccepted => Some(Scene::LaterEpoch),
@@ -118,7 +118,7 @@ impl Scene {
         }
     }
 
-    /// From the start of all servers on.
+    /// Plays the scene. All servers have been started.
     pub(crate) fn play(self, world: &mut World) {
         match self {
             Scene::LaterEpoch => later_epoch::play(world),
@@ -132,11 +132,10 @@ impl Scene {
     }
 }
 
-/// At so many paces a scene is played to find a bug.
+/// The number of paces (seeds) at which a scene is played to find a bug.
 const PACES: u64 = 20;
 
-/// The runs in which a planted bug is looked for: first the scene that leads up to it, if there is one, then those that
-/// are left to chance.
+/// The runs in which a planted bug is searched: first the scene that leads up to it, if there is one, then `by_chance`.
 pub fn search(bug: Bug, by_chance: impl Iterator<Item = Plan>) -> impl Iterator<Item = Plan> {
     let paces = Scene::of_bug(bug).into_iter().flat_map(|scene| (1..=PACES).map(move |seed| (scene, seed)));
     paces.map(|(scene, seed)| Plan::of_scene(scene, seed)).chain(by_chance)
@@ -167,7 +166,7 @@ fn shape(seed: u64) -> Shape {
         slow_readers: false,
         wide: false,
         idle_end: false,
-        strangers: false,
+        session_thieves: false,
         secret: false,
     }
 }

@@ -1,5 +1,6 @@
-//! No session is ended before its time: the leader lets it live a timeout after the last sign of it, and a follower
-//! passes on every sign that it has. What came while a server did not run counts, though it has not read it.
+//! Checks that no session ends early: the leader lets it live for its timeout after the last sign of life, and a
+//! follower reports every sign of life. A packet that arrived while a server was paused counts, even if it is not read
+//! yet.
 
 use crate::{client::Intent, network::Caller, world::World};
 use ostler_proto::{
@@ -10,15 +11,15 @@ use ostler_proto::{
 use ostler_server_core::{ConnId, Input, Record, ensemble::MemberMode};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a server has heard of sessions since it has its role.
+/// The signs of life of sessions that a server has got since it has its role.
 #[derive(Debug, Default)]
-pub(crate) struct Signs {
-    /// By its own clock.
+pub(crate) struct SignsOfLife {
+    /// The begin of the role, by the server's own clock.
     since: u64,
     heard: BTreeMap<SessionId, u64>,
-    /// At a leader: timeouts of sessions that have come back.
+    /// At a leader: timeouts of sessions whose clients have reconnected.
     timeouts: BTreeMap<SessionId, i32>,
-    /// At a follower: since its last answer to the leader's heartbeat.
+    /// At a follower: sessions with a sign of life since its last answer to the leader's ping.
     unsaid: BTreeSet<SessionId>,
     /// Sessions that the operator ends.
     condemned: BTreeSet<SessionId>,
@@ -29,10 +30,10 @@ impl World {
         self.time_of(id).mono.0
     }
 
-    /// Whether a server has its role anew.
+    /// Notes that a server has a new role.
     pub(crate) fn new_role(&mut self, id: i64) {
         let since = self.mono_of(id);
-        self.node(id).signs = Signs { since, ..Signs::default() };
+        self.node(id).signs = SignsOfLife { since, ..SignsOfLife::default() };
     }
 
     fn heard_of(&mut self, id: i64, session: SessionId) {
@@ -40,7 +41,7 @@ impl World {
         self.node(id).signs.heard.insert(session, now);
     }
 
-    /// A request has come on a client's connection.
+    /// Notes a request on a client's connection.
     pub(crate) fn client_spoke(&mut self, id: i64, conn: ConnId) {
         let of = &self.net.conns[&conn];
         let Caller::Client(client) = of.caller else { return };
@@ -58,7 +59,7 @@ impl World {
         }
     }
 
-    /// A learner has said something to its leader.
+    /// Notes the signs of life in a learner's packet to its leader.
     pub(crate) fn learner_spoke(&mut self, id: i64, packet: &Packet<'_>) {
         if self.mode(id) != Some(MemberMode::Leader) {
             return;
@@ -73,8 +74,8 @@ impl World {
         }
     }
 
-    /// A leader hears that a client has come back, here or at a learner: its session lives for as long as the client is
-    /// told now.
+    /// Notes at a leader that a client has reconnected, here or at a learner. From now on the session has the timeout
+    /// that the client gets in the handshake.
     pub(crate) fn session_is_back(&mut self, id: i64, session: SessionId, timeout_ms: i32) {
         if self.mode(id) == Some(MemberMode::Leader) {
             self.heard_of(id, session);
@@ -82,7 +83,7 @@ impl World {
         }
     }
 
-    /// A follower answers a heartbeat.
+    /// Checks a follower's answer to the leader's ping: it must name all sessions with a sign of life.
     pub(crate) fn follower_answers(&mut self, id: i64, packet: &Packet<'_>) {
         let Packet::Ping { touched: Some(touched), .. } = packet else { return };
         let said: BTreeSet<SessionId> = touched.iter().map(|(session, _)| *session).collect();
@@ -101,14 +102,14 @@ impl World {
         self.step(id, Input::ExpireSession(session));
     }
 
-    /// Whether a server has had something on a session's connection since before this moment, and has not read it.
+    /// Whether bytes have waited unread on a session's connection to a server since before this moment.
     fn has_unread(&self, id: i64, session: SessionId) -> bool {
         let open = self.clients.iter().filter(|client| client.session == Some(session) && client.open);
         let mut conns = open.filter_map(|client| self.net.conns.get(&client.conn?));
         conns.any(|of| of.member.0 == id && !of.closing && !of.gone && self.waits_to_be_read(of.up))
     }
 
-    /// A leader proposes something.
+    /// Checks a leader's proposal: a session that it ends must not have had a sign of life within its timeout.
     pub(crate) fn check_session_end(&mut self, id: i64, record: &Record) {
         let Ok(record) = TxnRecord::read(&record.0) else { return };
         let session = record.header.session;
@@ -126,7 +127,10 @@ impl World {
                     now - last
                 );
                 let unread = self.has_unread(id, session) && !signs.condemned.contains(&session);
-                assert!(!unread, "[session early] {id} ends {session} and has not read what came of it");
+                assert!(
+                    !unread,
+                    "[session early] {id} ends {session} and has not read a packet of its client"
+                );
             }
             _ => {}
         }

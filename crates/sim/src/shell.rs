@@ -1,7 +1,7 @@
-//! What a server's shell does: inputs go in, effects are carried out.
+//! The simulated shell around each server's core: passes inputs to it, carries out its effects, and checks them.
 
 use crate::{
-    disk::{Ending, Told},
+    disk::{DiskReport, Ending},
     network::{Election, Link, Parcel, Route},
     words,
     world::{Event, World},
@@ -19,10 +19,11 @@ use ostler_server_core::{
 use ostler_zab::leading::LinkId;
 use std::{borrow::Cow, collections::VecDeque};
 
-/// How long a leader's port is tried.
+/// How long a refused connection to a leader is retried, ms.
 const REFUSED_FOR: u64 = 300;
 const CONNECT_TIMEOUT: u64 = 400;
-/// Events that a client may leave unread, where clients read slowly; and how long the end of its connection takes then.
+/// In runs with slow readers: the number of events that a client may leave unread, and how long the server then takes
+/// to end the connection.
 const UNREAD_MAX: usize = 3;
 const DROPPED_MS: u64 = 30;
 
@@ -30,19 +31,19 @@ impl World {
     pub(crate) fn step(&mut self, id: i64, input: Input<'_>) {
         let now = self.time_of(id);
         let mut effects = Vec::new();
-        let stranger = self.stranger_of(&input);
+        let thief = self.session_thief_of(&input);
         let server = self.node(id).server.as_mut().unwrap();
         let before = server.mode();
         server.step(now, input, &mut effects);
-        if let Some(stranger) = stranger {
-            self.disturbs_nobody(id, stranger, &effects);
+        if let Some(thief) = thief {
+            self.assert_nobody_else_notices(id, thief, &effects);
         }
         let server = self.node(id).server.as_mut().unwrap();
         server.invariants();
         assert_eq!(
             server.tree().digest_mismatches(),
             0,
-            "[digest] the tree of {id} is what its leader predicted"
+            "[digest] the tree of {id} differs from its leader's digest"
         );
         let mode = server.mode();
         if before != mode {
@@ -58,8 +59,8 @@ impl World {
             }
         }
         let serves = self.serves(id);
-        // The step that ends an epoch may commit first. One that ends a follower's service may begin an epoch of its own,
-        // for which all that is logged is applied.
+        // The step that ends an epoch may commit first. A step in which a follower stops serving is not checked: it may
+        // begin an epoch of its own, and applies everything that is logged.
         if serves || before == Some(MemberMode::Leader) {
             self.observe(id);
         }
@@ -69,7 +70,7 @@ impl World {
         for effect in effects {
             self.carry_out(id, effect);
         }
-        self.mind_deadline(id);
+        self.schedule_deadline(id);
     }
 
     fn note_log(&mut self, id: i64, op: &PersistOp) {
@@ -99,7 +100,8 @@ impl World {
         }
     }
 
-    /// What a member that serves has applied is committed: a quorum has it on disk, and so have all others in time.
+    /// Checks that everything that a serving member has applied is committed: a quorum has it on disk. Adds it to the
+    /// history.
     fn observe(&mut self, id: i64) {
         let node = &self.nodes[&id];
         let Some(server) = &node.server else { return };
@@ -107,7 +109,7 @@ impl World {
         let epoch = applied.epoch();
         let shown = self.shown(id);
         let leads = server.mode() == Some(MemberMode::Leader);
-        let begins = leads && self.truth.leads_in(epoch, (id, node.life));
+        let begins = leads && self.truth.note_leader(epoch, (id, node.life));
         if shown > self.truth.last() {
             for zxid in node.history.after(self.truth.last()).take_while(|zxid| *zxid <= shown) {
                 let record = self.truth.proposal(zxid);
@@ -119,8 +121,7 @@ impl World {
                 self.truth.commit(zxid, &record);
             }
         }
-        // After what it has applied: a change of the ensemble may be among it that nobody else has shown yet, when the
-        // leader that committed it gave way in the same step.
+        // After the commits above: they may contain a reconfiguration that changes the quorum.
         if begins {
             let kept = |voter: i64| self.nodes[&voter].disk.current() >= epoch;
             assert!(
@@ -134,24 +135,25 @@ impl World {
         }
     }
 
-    /// Up to where clients may have been shown what a member has applied. Whoever votes alone is elected in the step in which
-    /// it gives way, and applies all that it has logged; of that, what is on its disk is committed.
+    /// The last applied transaction that clients of a member may have seen. A server that is a quorum alone is elected
+    /// again in the step in which its epoch ends, and applies everything that it has logged; only what is on its disk
+    /// is committed.
     fn shown(&self, id: i64) -> Zxid {
         let node = &self.nodes[&id];
         let applied = node.server.as_ref().unwrap().tree().last_processed();
         if !self.serves(id) && self.truth.decides(|voter| voter == id) {
-            return applied.min(node.disk.last_said());
+            return applied.min(node.disk.last_reported());
         }
         applied
     }
 
-    /// Whether all that a member without a leader has applied is committed. If not it has it in its log: after a
-    /// restart, or an election that came to nothing.
-    fn shows_what_is_committed(&mut self, id: i64) -> bool {
+    /// Whether everything that a member without a leader has applied is committed. If not, asserts that it is in the
+    /// member's log: that happens after a restart or an election without a result.
+    fn check_read_only_tree(&mut self, id: i64) -> bool {
         let node = &self.nodes[&id];
         let applied = node.server.as_ref().unwrap().tree().last_processed();
         let shown = node.history.upto(applied);
-        // What it has logged up to there ends where its tree does; the beginning of an epoch alone is no transaction.
+        // The log up to there must end where the tree does. The begin of an epoch is no transaction.
         let logged = shown.last() == applied || applied.counter() == 0;
         assert!(logged, "[read-only] {id} shows {applied}, and has not logged more than {}", shown.last());
         let proven = shown.last() <= self.truth.last() && self.truth.has_all_of(&shown);
@@ -164,9 +166,13 @@ impl World {
         match effect {
             Effect::Connected { conn, response } => {
                 let read_only = self.mode(id) == Some(MemberMode::ReadOnly);
-                assert_eq!(response.read_only, Some(read_only), "[read-only] {id} says what it is");
+                assert_eq!(
+                    response.read_only,
+                    Some(read_only),
+                    "[read-only] {id} reports its mode in the handshake"
+                );
                 if read_only {
-                    let proven = self.shows_what_is_committed(id);
+                    let proven = self.check_read_only_tree(id);
                     self.net.conns.get_mut(&conn).unwrap().shown = Some(proven);
                 }
                 if response.timeout_ms > 0 && self.net.conns[&conn].returns {
@@ -192,7 +198,7 @@ impl World {
             Effect::Persist { seq, op } => {
                 let history = matches!(op, PersistOp::Install(_)).then(|| self.nodes[&id].history.clone());
                 self.node(id).disk.push(seq, op, history);
-                self.mind_disk(id);
+                self.schedule_sync(id);
             }
             Effect::Snapshot(frozen) => {
                 let slow = self.chance.one_in(4);
@@ -217,7 +223,7 @@ impl World {
                 self.after(delay, Event::LogRead { id, life, search_id, link, after, through });
             }
             Effect::HangUp(link) => self.hang_up(id, link),
-            Effect::RefuseVotes { of, why } => unreachable!("{id} takes {of:?} for a stranger: {why}"),
+            Effect::RefuseVotes { of, why } => unreachable!("{id} refuses the votes of {of:?}: {why}"),
             Effect::Servers(_) => {}
         }
     }
@@ -229,8 +235,8 @@ impl World {
         }
     }
 
-    /// A client that leaves too many events unread is not told of more, and loses its connection. What was changed it
-    /// learns when it comes back, if it was shown nothing later.
+    /// Sends an event. A client that leaves too many events unread gets no more, and loses its connection. It gets the
+    /// missed events when it sets its watches again.
     fn notify_client(&mut self, conn: ConnId, event: Parcel) {
         let lane = &self.net.lanes[&self.net.conns[&conn].down];
         if !self.shape.slow_readers || lane.unread() < UNREAD_MAX {
@@ -246,7 +252,7 @@ impl World {
         self.after(DROPPED_MS, Event::ConnGone { conn });
     }
 
-    /// The member learns that a client's connection is over.
+    /// Tells the member that a client's connection has ended.
     pub(crate) fn conn_gone(&mut self, conn: ConnId) {
         let Some(of) = self.net.conns.get_mut(&conn) else { return };
         let (id, down, up) = (of.member.0, of.down, of.up);
@@ -267,10 +273,10 @@ impl World {
         let mut bytes = Vec::new();
         match message {
             PeerMessage::Packet(packet) => {
-                self.is_on_disk(id, &packet);
+                self.assert_on_disk(id, &packet);
                 self.check_promised_once(id, &packet);
                 self.follower_answers(id, &packet);
-                self.sync_is_due(id, link, &packet);
+                self.assert_sync_complete(id, link, &packet);
                 packet.write(&mut bytes);
             }
             PeerMessage::Proposal(zxid, record) => {
@@ -298,7 +304,7 @@ impl World {
         self.send(lane, Parcel::Packet(bytes));
     }
 
-    /// A leader is asked for a sync: all that it has proposed by now is to come first.
+    /// Notes a sync at a leader: everything that is proposed by now must be applied before the answer.
     pub(crate) fn note_sync(&mut self, id: i64, link: LinkId, packet: &Packet<'_>) {
         let sync = matches!(packet, Packet::Request { code, .. } if *code == Op::Sync.code());
         if sync && self.mode(id) == Some(MemberMode::Leader) {
@@ -307,7 +313,7 @@ impl World {
         }
     }
 
-    fn sync_is_due(&mut self, id: i64, link: LinkId, packet: &Packet<'_>) {
+    fn assert_sync_complete(&mut self, id: i64, link: LinkId, packet: &Packet<'_>) {
         if *packet == Packet::Sync && self.mode(id) == Some(MemberMode::Leader) {
             let proposed = self.net.links.get_mut(&link).unwrap().syncs.pop_front().unwrap();
             let applied = self.nodes[&id].server.as_ref().unwrap().tree().last_processed();
@@ -318,8 +324,8 @@ impl World {
         }
     }
 
-    /// Nothing is promised before it is on disk.
-    fn is_on_disk(&self, id: i64, packet: &Packet<'_>) {
+    /// Asserts that what a packet says is on disk.
+    fn assert_on_disk(&self, id: i64, packet: &Packet<'_>) {
         let disk = &self.nodes[&id].disk;
         let kept = match packet {
             Packet::LeaderInfo { epoch, .. } => disk.accepted() >= *epoch,
@@ -337,21 +343,21 @@ impl World {
         assert!(kept, "[disk first] {id} says {packet:?} before it is on disk");
     }
 
-    /// An epoch is promised to one leader: to another that has it, too, the answer counts for nothing.
+    /// Asserts that an epoch is promised to one leader only. The answer to a second leader carries no promise.
     fn check_promised_once(&mut self, id: i64, packet: &Packet<'_>) {
         if let Packet::AckEpoch { current: Some(_), .. } = packet {
             let disk = &mut self.node(id).disk;
             let epoch = disk.accepted();
-            assert!(disk.promises(epoch), "[promised epoch] {id} promises {epoch:?} to a second leader");
+            assert!(disk.note_promise(epoch), "[promised epoch] {id} promises {epoch:?} to a second leader");
         }
     }
 
-    pub(crate) fn mind_disk(&mut self, id: i64) {
+    pub(crate) fn schedule_sync(&mut self, id: i64) {
         let node = &self.nodes[&id];
         if node.syncing || node.disk.waiting() == 0 {
             return;
         }
-        // To read a tree anew may take longer than a learner has patience.
+        // Reloading a tree may take longer than a learner waits.
         let reload_ms =
             if node.disk.reloads_next() { [100, 4_000][self.chance.below(2) as usize] } else { 0 };
         let node = &self.nodes[&id];
@@ -370,24 +376,24 @@ impl World {
             Err(error) => {
                 self.count("disk failed");
                 self.trace(|| format!("server {id} ends: {error}"));
-                // Nothing more is written after that.
+                // The queue is dropped: nothing is written after an error.
                 self.node(id).disk.stop();
                 return self.crash(id, Ending::Killed);
             }
         };
         for told in told {
             match told {
-                Told::Reloaded(search_id, tree, history) => {
+                DiskReport::Reloaded(search_id, tree, history) => {
                     self.node(id).history = history;
                     self.step(id, Input::Reloaded { search_id, tree });
                 }
-                Told::Persisted(seq) => self.step(id, Input::Persisted(seq)),
+                DiskReport::Persisted(seq) => self.step(id, Input::Persisted(seq)),
             }
         }
-        self.mind_disk(id);
+        self.schedule_sync(id);
     }
 
-    /// Calls a port, which is open whatever its server thinks that it is.
+    /// Connects to a quorum port. The port is open whatever role its server has.
     pub(crate) fn dial(&mut self, id: i64, search_id: u64, to: DialTarget, since: u64) {
         let life = self.nodes[&id].life;
         let (master, refused_for) = match to {
@@ -422,7 +428,7 @@ impl World {
         self.step(id, Input::LeaderLink { search_id, link });
     }
 
-    /// Sends the newest vote, over a new connection if need be.
+    /// Sends the newest vote, over a new connection if there is none.
     fn post_vote(&mut self, from: i64, to: i64) {
         let (key, life) = ((from.min(to), from.max(to)), self.nodes[&from].life);
         let Some(of) = self.net.elections.get(&key) else {
@@ -468,7 +474,7 @@ impl World {
         }
     }
 
-    /// A connection of two election ports breaks; both find out some time.
+    /// Breaks the connection between two election ports. Both servers notice within `longest` ms.
     pub(crate) fn break_election(&mut self, (low, high): (i64, i64), longest: u64) {
         let Some(of) = self.net.elections.remove(&(low, high)) else { return };
         self.net.kill(of.lanes.0);

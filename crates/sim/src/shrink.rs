@@ -1,9 +1,9 @@
-//! From a run that fails to a smaller one that does: fewer faults, clients and servers, and less time.
+//! Searches for a smaller run that still fails: fewer faults, clients and servers, and less time.
 
 use crate::plan::{Plan, Planned};
 use std::collections::BTreeSet;
 
-/// Makes a failing plan smaller as long as it fails, with at most `runs` runs. A scene has nothing to leave out.
+/// Makes a failing plan smaller as long as it still fails, with at most `runs` runs. A scene is returned as it is.
 pub fn shrink(plan: &Plan, runs: usize, fails: impl FnMut(&Plan) -> bool) -> Plan {
     if plan.scene.is_some() {
         return plan.clone();
@@ -23,7 +23,7 @@ struct Shrinker<F> {
 }
 
 impl<F: FnMut(&Plan) -> bool> Shrinker<F> {
-    /// Takes a plan if it fails too.
+    /// Runs a plan, and keeps it as the best one if it fails, too.
     fn attempt(&mut self, plan: Plan) -> bool {
         if plan == self.best || self.left == 0 {
             return false;
@@ -40,12 +40,12 @@ impl<F: FnMut(&Plan) -> bool> Shrinker<F> {
         self.best.schedule().into_iter().filter(|of| self.best.happens(of)).collect()
     }
 
-    /// Leaves out faults: halves, then quarters, to single ones.
+    /// Leaves out faults: halves, then quarters, down to single ones.
     fn faults(&mut self) {
         let mut size = self.happening().len().div_ceil(2);
         while size > 0 && self.left > 0 {
             let numbers: Vec<u32> = self.happening().iter().map(|of| of.number).collect();
-            // The last ones are the likeliest to do nothing any more.
+            // The last faults are the most likely to be needless.
             for part in numbers.rchunks(size) {
                 let skip: BTreeSet<u32> = self.best.skip.iter().chain(part).copied().collect();
                 self.attempt(Plan { skip, ..self.best.clone() });
@@ -77,7 +77,7 @@ impl<F: FnMut(&Plan) -> bool> Shrinker<F> {
         }
     }
 
-    /// The time after the last fault, and in the end between them, is not needed.
+    /// Shortens the run to the time of the last fault and the end, or a little more.
     fn shorter(&mut self) {
         let needed = |plan: &Plan| {
             let last = plan.schedule().into_iter().filter(|of| plan.happens(of)).map(|of| of.number).max();
@@ -95,7 +95,7 @@ impl<F: FnMut(&Plan) -> bool> Shrinker<F> {
                 break;
             }
         }
-        // What was skipped lies after the end now.
+        // Skipped faults may be after the new end.
         let planned = self.best.schedule().len() as u32;
         self.best.skip.retain(|number| *number < planned);
     }
@@ -105,9 +105,9 @@ impl<F: FnMut(&Plan) -> bool> Shrinker<F> {
 mod tests {
     use super::*;
 
-    /// It fails as long as two of its faults happen, and there is a client.
+    /// A plan that fails as long as two of its faults happen and there is a client.
     #[test]
-    fn what_matters_is_left() {
+    fn only_the_faults_and_clients_that_a_failure_needs_are_left() {
         let plan = Plan::new(5, 5, 60);
         let schedule = plan.schedule();
         let needed = [&schedule[3], &schedule[9]];

@@ -1,7 +1,7 @@
-//! What must be true of the one history, whoever shows it.
+//! The reference history: every committed transaction, the tree that follows from it, and checks of what servers have.
 
 use crate::{
-    asked::Asked,
+    acl_checks::RequestedAcls,
     guarded::Guarded,
     history::History,
     marks::Marks,
@@ -20,57 +20,57 @@ use ostler_tree::{Change, Tree};
 use ostler_zab::Quorum;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A znode at one time.
+/// A znode's state at one zxid.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct ZnodeState {
     pub(crate) data: Vec<u8>,
     pub(crate) acl: Vec<Acl>,
     pub(crate) stat: Stat,
     pub(crate) children: Vec<String>,
 }
 
-/// One change of one znode.
+/// A change of a znode that watchers are notified of.
 #[derive(Debug)]
-pub(crate) struct Changed {
+pub(crate) struct ZnodeChange {
     pub(crate) zxid: Zxid,
     pub(crate) path: String,
     pub(crate) change: Change,
 }
 
-/// After so many transactions the whole tree is held against the model.
+/// The whole tree is compared with the model once in this many transactions.
 const LOOK_EVERY: usize = 64;
 
 type Sessions = Vec<(SessionId, i32)>;
 
-/// The history as members that serve have committed it, and the tree that comes of it.
+/// The history as serving members have committed it, and the tree that follows from it.
 pub(crate) struct Truth {
-    /// All that was ever proposed.
+    /// Every record that was ever proposed.
     proposed: BTreeMap<Zxid, Record>,
     history: History,
     committed: usize,
-    /// Who decides.
+    /// The configuration in force.
     membership: Membership,
-    /// As the server's own code has it.
+    /// The tree by the server's own code.
     tree: Tree,
-    /// And as it ought to be.
+    /// The tree by the model.
     pub(crate) model: Model,
-    /// Digest and sessions of the tree.
+    /// Digest and sessions of the tree after each transaction.
     trees: BTreeMap<Zxid, (u64, Sessions)>,
     leaders: BTreeMap<Epoch, (i64, u64)>,
-    /// What was committed when an epoch began.
+    /// The committed history at the begin of each epoch.
     begun: BTreeMap<Epoch, History>,
-    /// Every znode at every time; `None` while it is not there.
-    znodes: BTreeMap<String, Vec<(Zxid, Option<Seen>)>>,
-    /// All that watchers may be told of, in its order.
-    changes: Vec<Changed>,
+    /// All states of every znode, with the zxids from which they hold; `None` while it does not exist.
+    znodes: BTreeMap<String, Vec<(Zxid, Option<ZnodeState>)>>,
+    /// All changes that watchers may be notified of, in order.
+    changes: Vec<ZnodeChange>,
     requests: BTreeMap<Zxid, (SessionId, i32)>,
-    pub(crate) asked: Asked,
+    pub(crate) asked: RequestedAcls,
     last_cxid: BTreeMap<SessionId, i32>,
-    /// Sessions whose client numbers its requests anew on each connection.
-    counting_anew: BTreeSet<SessionId>,
+    /// Sessions whose client begins its xids anew on each connection.
+    restarting_xids: BTreeSet<SessionId>,
     pub(crate) marks: Marks,
     pub(crate) guarded: Guarded,
-    /// Sessions that are over, and whether their time was.
+    /// Sessions that have ended; the value is true if a server ended them, not their client.
     pub(crate) ended: BTreeMap<SessionId, bool>,
 }
 
@@ -90,9 +90,9 @@ impl Truth {
             znodes: BTreeMap::new(),
             changes: Vec::new(),
             requests: BTreeMap::new(),
-            asked: Asked::default(),
+            asked: RequestedAcls::default(),
             last_cxid: BTreeMap::new(),
-            counting_anew: BTreeSet::new(),
+            restarting_xids: BTreeSet::new(),
             marks: Marks::default(),
             guarded: Guarded::default(),
             ended: BTreeMap::new(),
@@ -114,19 +114,19 @@ impl Truth {
         &self.membership
     }
 
-    /// Whether these are a quorum of the configuration in force.
+    /// Whether the servers for which `of` is true are a quorum of the configuration in force.
     pub(crate) fn decides(&self, of: impl Fn(i64) -> bool) -> bool {
         Quorum::of(&self.membership).is_quorum(|ServerId(id)| of(id))
     }
 
-    /// Whether these may commit a record. One that changes the ensemble needs a quorum of what comes after it, too.
+    /// Whether these servers may commit a record. A reconfiguration also needs a quorum of the new configuration.
     pub(crate) fn decides_on(&self, record: &Record, of: impl Fn(i64) -> bool) -> bool {
         let next = new_membership(record);
         self.decides(&of) && next.is_none_or(|next| Quorum::of(&next).is_quorum(|ServerId(id)| of(id)))
     }
 
-    /// What was committed of earlier epochs before this one, or one after it, began. A leader that slept may see that it
-    /// has begun when later epochs have committed more.
+    /// The transactions of earlier epochs that were committed before this epoch, or the next known one, began. The
+    /// begin of an epoch is noted late if its leader was paused, when later epochs have committed more.
     pub(crate) fn before(&self, epoch: Epoch) -> History {
         let then = self.begun.range(epoch..).next().map_or(&self.history, |(_, history)| history);
         then.upto(Zxid::new(epoch, 0))
@@ -144,18 +144,18 @@ impl Truth {
         self.proposed.get(&zxid).filter(|_| self.history.has(zxid))
     }
 
-    /// Somebody logs a record: no zxid is ever given to two.
+    /// Notes a logged record: no two transactions may have one zxid.
     pub(crate) fn propose(&mut self, zxid: Zxid, record: &Record) {
         let known = self.proposed.entry(zxid).or_insert_with(|| record.clone());
-        assert_eq!(known, record, "[zxid order] {zxid} is two transactions");
+        assert_eq!(known, record, "[zxid order] two transactions have {zxid}");
     }
 
     pub(crate) fn proposal(&self, zxid: Zxid) -> Record {
         self.proposed[&zxid].clone()
     }
 
-    /// A member leads: nobody else has had its epoch. True if that is new.
-    pub(crate) fn leads_in(&mut self, epoch: Epoch, member: (i64, u64)) -> bool {
+    /// Notes that a member leads an epoch. No other member may have led it. True if the epoch is new.
+    pub(crate) fn note_leader(&mut self, epoch: Epoch, member: (i64, u64)) -> bool {
         let before = self.leaders.insert(epoch, member);
         assert!(before.is_none_or(|before| before == member), "[one leader] {epoch:?} has two leaders");
         if before.is_none() {
@@ -164,26 +164,26 @@ impl Truth {
         before.is_none()
     }
 
-    /// One more is committed.
+    /// Adds a committed transaction to the history, and checks it.
     pub(crate) fn commit(&mut self, zxid: Zxid, record: &Record) {
         self.history.push(zxid);
         self.committed += 1;
         if let Some(membership) = new_membership(record) {
             self.membership = membership;
             let change = Change::DataChanged;
-            self.changes.push(Changed { zxid, path: path::CONFIG.into(), change });
+            self.changes.push(ZnodeChange { zxid, path: path::CONFIG.into(), change });
         }
         let read = TxnRecord::read(&record.0).unwrap();
         assert_eq!(read.header.zxid, zxid);
         self.tree.apply(&read, &mut Vec::new());
-        assert_eq!(self.tree.digest_mismatches(), 0, "[digest] {zxid} does what its leader predicted");
+        assert_eq!(self.tree.digest_mismatches(), 0, "[digest] {zxid} does not give its leader's digest");
         let happened = self.model.apply(&read);
         let sessions = self.model.sessions.iter().map(|(id, ms)| (*id, *ms)).collect();
         self.trees.insert(zxid, (self.tree.digest(), sessions));
         for (path, change) in &happened {
             self.look_at(path, zxid);
             let Some(change) = change else { continue };
-            self.changes.push(Changed { zxid, path: path.clone(), change: *change });
+            self.changes.push(ZnodeChange { zxid, path: path.clone(), change: *change });
             if *change != Change::DataChanged {
                 self.look_at(parent(path), zxid);
             }
@@ -191,7 +191,7 @@ impl Truth {
         if self.committed.is_multiple_of(LOOK_EVERY) {
             self.model.assert_is(0, &self.tree);
         }
-        self.in_order(&read);
+        self.check_order(&read);
         self.asked.commit(&read);
         self.marks.commit(&read);
         self.guarded.commit(&read);
@@ -206,8 +206,8 @@ impl Truth {
         times.push((zxid, seen));
     }
 
-    /// A session's writes happen in the order in which it sent them, each once, and none after its end.
-    fn in_order(&mut self, record: &TxnRecord<'_>) {
+    /// Checks that a session's writes happen in the order in which it sent them, each once, and none after its end.
+    fn check_order(&mut self, record: &TxnRecord<'_>) {
         let (session, cxid) = (record.header.session, record.header.cxid);
         let failed = matches!(record.txn, Txn::Error(_));
         if session == SessionId::NONE {
@@ -216,7 +216,7 @@ impl Truth {
         if !failed {
             assert!(
                 !self.ended.contains_key(&session),
-                "[sessions] {} is of a session that is over",
+                "[sessions] {} is of a session that has ended",
                 record.header.zxid
             );
         }
@@ -226,7 +226,7 @@ impl Truth {
         if cxid != 0 {
             let last = self.last_cxid.entry(session).or_default();
             assert!(
-                failed || cxid > *last || self.counting_anew.contains(&session),
+                failed || cxid > *last || self.restarting_xids.contains(&session),
                 "[session order] request {cxid} of {session} happened after {last}"
             );
             *last = (*last).max(cxid);
@@ -234,18 +234,18 @@ impl Truth {
         }
     }
 
-    /// Whether all of this is committed.
+    /// Whether every transaction of a history is committed.
     pub(crate) fn has_all_of(&self, history: &History) -> bool {
         history.agrees(&self.history, history.last())
     }
 
-    /// Whether a session is known to all servers at that time.
+    /// Whether a global session exists at a zxid.
     pub(crate) fn has_session(&self, session: SessionId, zxid: Zxid) -> bool {
         let sessions = self.trees.range(..=zxid).next_back().map(|(_, (_, sessions))| sessions);
         sessions.is_some_and(|sessions| sessions.iter().any(|(of, _)| *of == session))
     }
 
-    /// What a member has applied that serves clients.
+    /// Checks the tree of a member against the history.
     pub(crate) fn applied(&self, who: i64, tree: &Tree, history: &History) {
         let zxid = tree.last_processed();
         assert!(
@@ -261,27 +261,27 @@ impl Truth {
         );
     }
 
-    /// Whose request a transaction is, and its number.
+    /// The session and the xid of a transaction's request.
     pub(crate) fn request_at(&self, zxid: Zxid) -> Option<(SessionId, i32)> {
         self.requests.get(&zxid).copied()
     }
 
-    pub(crate) fn counts_anew(&mut self, session: SessionId) {
-        self.counting_anew.insert(session);
+    pub(crate) fn restarts_xids(&mut self, session: SessionId) {
+        self.restarting_xids.insert(session);
     }
 
-    pub(crate) fn at(&self, path: &str, zxid: Zxid) -> Option<&Seen> {
+    pub(crate) fn at(&self, path: &str, zxid: Zxid) -> Option<&ZnodeState> {
         let times = self.znodes.get(path)?;
         let after = times.partition_point(|(at, _)| *at <= zxid);
         times[..after].last()?.1.as_ref()
     }
 
-    /// How many of all changes there were up to a transaction.
+    /// The number of changes up to and including a transaction.
     pub(crate) fn changes_upto(&self, zxid: Zxid) -> usize {
         self.changes.partition_point(|changed| changed.zxid <= zxid)
     }
 
-    pub(crate) fn changes(&self, from: usize, upto: usize) -> &[Changed] {
+    pub(crate) fn changes(&self, from: usize, upto: usize) -> &[ZnodeChange] {
         self.changes.get(from..upto).unwrap_or_default()
     }
 

@@ -1,9 +1,9 @@
-//! What clients are told of what they watch.
+//! Checks the watch events that clients get.
 
 use crate::{
-    client::{Intent, Sent},
+    client::{Intent, SentRequest},
     truth::Truth,
-    watching::{Due, Watch},
+    watching::{DueEvent, Watch},
     world::World,
 };
 use ostler_proto::{
@@ -16,57 +16,52 @@ use std::collections::BTreeSet;
 
 impl World {
     pub(crate) fn client_notified(&mut self, client: usize, zxid: Option<Zxid>, kind: EventType, path: &str) {
-        self.trace(|| format!("client {client} is told that {path} changed: {kind:?} at {zxid:?}"));
+        self.trace(|| format!("client {client} gets an event of {path}: {kind:?} at {zxid:?}"));
         let (truth, of) = (&self.truth, &mut self.clients[client]);
         let again = of.sent.front().is_some_and(|sent| sent.intent == Intent::SetWatches);
         let Some(zxid) = zxid else {
-            assert!(again, "[watch] {path} changed, and nobody knows when");
+            assert!(again, "[watch] an event of {path} has no zxid");
             of.caught_up.push((path.to_owned(), kind));
             return;
         };
-        assert!(!again, "[watch late] {path} changed at {zxid} before what was missed was told");
+        assert!(
+            !again,
+            "[watch late] the event of {path} at {zxid} comes before the events of missed changes"
+        );
         assert!(
             zxid > of.seen,
             "[watch late] {path} changed at {zxid}, and the client was at {} before",
             of.seen
         );
         assert!(
-            zxid >= of.told,
-            "[watch order] {path} changed at {zxid}, and client {client} was told of {} before",
-            of.told
+            zxid >= of.last_event,
+            "[watch order] {path} changed at {zxid}, and client {client} has got an event of {} before",
+            of.last_event
         );
-        of.told = zxid;
+        of.last_event = zxid;
         assert!(truth.changed_at(path, zxid), "[watch] {path} did not change at {zxid}");
-        let due = Due { zxid, kind, path: path.to_owned() };
-        let before = of.watching.untold_before(truth, zxid);
-        assert!(
-            before.is_none(),
-            "[watch late] client {client} is told of {due:?}, and not yet of {before:?}"
-        );
-        let place = of.watching.told(truth, &due);
+        let due = DueEvent { zxid, kind, path: path.to_owned() };
+        let before = of.watching.first_due_before(truth, zxid);
+        assert!(before.is_none(), "[watch late] client {client} gets {due:?}, and has not got {before:?}");
+        let place = of.watching.take_due(truth, &due);
         let place = place.unwrap_or_else(|| {
-            panic!(
-                "[watch twice] client {client} is told of {due:?}, and has heard of it or does not watch it"
-            )
+            panic!("[watch twice] client {client} gets {due:?}, which is not due, or comes again")
         });
         assert_eq!(
             place, 0,
-            "[watch order] client {client} is told of {due:?} before what comes first in it"
+            "[watch order] client {client} gets {due:?} before an earlier event of the same transaction"
         );
         self.count("event");
     }
 
-    /// A client is shown a transaction, and was told before of all that it watches.
+    /// Checks that a client has got all its events before it is shown a transaction.
     pub(crate) fn check_told_first(&mut self, client: usize, zxid: Zxid) {
-        let untold = self.clients[client].watching.untold(&self.truth, zxid);
-        assert!(
-            untold.is_none(),
-            "[watch lost] client {client} was not told of {untold:?}, but {zxid} is shown"
-        );
+        let untold = self.clients[client].watching.first_due(&self.truth, zxid);
+        assert!(untold.is_none(), "[watch lost] client {client} has not got {untold:?}, and is shown {zxid}");
     }
 
-    /// A request that leaves a watch, takes one away or asks for it is answered.
-    pub(crate) fn watch_answered(&mut self, client: usize, sent: &Sent, reply: &Reply) {
+    /// Checks and notes the reply to a request that sets, removes or checks a watch.
+    pub(crate) fn watch_answered(&mut self, client: usize, sent: &SentRequest, reply: &Reply) {
         let watching = &mut self.clients[client].watching;
         let watch = |path: &str, of_children| Watch {
             path: path.into(),
@@ -95,9 +90,9 @@ impl World {
         }
     }
 
-    /// The same of a server without a leader, of which nobody knows which watches it keeps: nothing changes there. A
-    /// client sets those that stay again elsewhere.
-    pub(crate) fn watch_answered_read_only(&mut self, client: usize, sent: &Sent, reply: &Reply) {
+    /// The same for a server without a leader. Its tree does not change, so it sends no events, and its replies about
+    /// watches are not checked. The client sets its persistent watches again at the next server.
+    pub(crate) fn watch_answered_read_only(&mut self, client: usize, sent: &SentRequest, reply: &Reply) {
         let watching = &mut self.clients[client].watching;
         match &sent.intent {
             Intent::AddWatch(path, mode) => {
@@ -105,18 +100,18 @@ impl World {
                 watching.lasting.insert((path.clone(), *mode));
             }
             Intent::RemoveWatches { path, kind, .. } if reply.result.is_ok() => watching.remove(path, *kind),
-            // It is not known what of this tree is committed.
+            // It is not known which transactions of this tree are committed.
             Intent::SetWatches => watching.once.clear(),
             _ => {}
         }
     }
 
-    /// A client that came back has been told of all that its one-shot watches had missed, and watches the rest. Of what
-    /// those that stay have missed nobody tells it.
+    /// Checks the reply to `setWatches`: the client has got an event for each one-shot watch that missed a change, and
+    /// keeps the other watches. Persistent watches get no events for missed changes.
     pub(crate) fn watches_again(&mut self, client: usize, before: Zxid, zxid: Zxid) {
         let (truth, of) = (&self.truth, &mut self.clients[client]);
         let missed = |watch: &Watch| missed(truth, watch, before, zxid);
-        // It names a path once for each sort of watch, and is told once for each.
+        // The request names a path once for each sort of watch, and gets one event for each.
         let lists: BTreeSet<(&str, bool, bool, EventType)> = of
             .watching
             .once
@@ -128,7 +123,7 @@ impl World {
         due.sort_unstable();
         told.sort_unstable();
         let twice = told.windows(2).any(|two| two[0] == two[1]) && told.len() > due.len();
-        assert!(!twice, "[watch twice] client {client} was away, and is told of {told:?} instead of {due:?}");
+        assert!(!twice, "[watch twice] client {client} was away, and gets {told:?} instead of {due:?}");
         assert_eq!(told, due, "[watch lost] client {client} was away from {before} to {zxid}");
         of.watching.once.retain(|watch| missed(watch).is_none());
         of.watching.begins_at(truth, zxid);

@@ -1,11 +1,12 @@
-//! What a client watches, as its server is to have it, and what it is to be told of.
+//! A model of one client's watches, and of the events that the client must get.
 //!
-//! The rules are those of ZooKeeper 3.9: a server has two tables, of which a persistent watch is in both and a recursive
-//! one in that of znodes alone; modes of one path add up, and a change is told once for each table that it fires.
+//! The rules are those of ZooKeeper 3.9. A server has two tables, one for znodes and one for lists of children. A
+//! persistent watch is in both, a recursive one only in the first. A path can have watches of several modes. A change
+//! fires one event for each table in which it finds a watch.
 
 use crate::{
     model::parent,
-    truth::{Changed, Truth},
+    truth::{Truth, ZnodeChange},
 };
 use ostler_proto::{event::EventType, id::Zxid};
 use ostler_tree::Change;
@@ -16,22 +17,22 @@ use std::collections::{BTreeSet, VecDeque};
 pub(crate) struct Watch {
     pub(crate) path: String,
     pub(crate) of_children: bool,
-    /// The znode was not there: its creation is waited for.
+    /// The znode did not exist: the watch waits for its creation.
     pub(crate) for_creation: bool,
 }
 
-/// One that stays.
+/// The mode of a watch that stays after it has fired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Lasting {
-    /// Of a znode and the list of its children.
+pub(crate) enum WatchMode {
+    /// Watches a znode and the list of its children.
     Persistent,
-    /// Of a znode and all below it, but of no list.
+    /// Watches a znode and all znodes below it, but no list of children.
     Recursive,
 }
 
-/// What `removeWatches` and `checkWatches` ask for.
+/// The kind of watch that `removeWatches` and `checkWatches` name, by its number in the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum WatchKind {
     Children = 1,
     Data = 2,
     Any = 3,
@@ -39,48 +40,48 @@ pub(crate) enum Kind {
     Recursive = 5,
 }
 
-impl Kind {
-    pub(crate) const ALL: [Kind; 5] =
-        [Kind::Children, Kind::Data, Kind::Any, Kind::Persistent, Kind::Recursive];
+impl WatchKind {
+    pub(crate) const ALL: [WatchKind; 5] =
+        [WatchKind::Children, WatchKind::Data, WatchKind::Any, WatchKind::Persistent, WatchKind::Recursive];
 
     fn is_of(self, watch: &Watch) -> bool {
         match self {
-            Kind::Children => watch.of_children,
-            Kind::Data => !watch.of_children,
-            Kind::Any => true,
-            Kind::Persistent | Kind::Recursive => false,
+            WatchKind::Children => watch.of_children,
+            WatchKind::Data => !watch.of_children,
+            WatchKind::Any => true,
+            WatchKind::Persistent | WatchKind::Recursive => false,
         }
     }
 
-    fn is_of_lasting(self, mode: Lasting) -> bool {
+    fn is_of_lasting(self, mode: WatchMode) -> bool {
         match self {
-            Kind::Children | Kind::Data => false,
-            Kind::Any => true,
-            Kind::Persistent => mode == Lasting::Persistent,
-            Kind::Recursive => mode == Lasting::Recursive,
+            WatchKind::Children | WatchKind::Data => false,
+            WatchKind::Any => true,
+            WatchKind::Persistent => mode == WatchMode::Persistent,
+            WatchKind::Recursive => mode == WatchMode::Recursive,
         }
     }
 }
 
-/// One event.
+/// An event that the client must get.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Due {
+pub(crate) struct DueEvent {
     pub(crate) zxid: Zxid,
     pub(crate) kind: EventType,
     pub(crate) path: String,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Watching {
+pub(crate) struct ClientWatches {
     pub(crate) once: Vec<Watch>,
-    pub(crate) lasting: BTreeSet<(String, Lasting)>,
-    /// So many of all changes are looked through.
+    pub(crate) lasting: BTreeSet<(String, WatchMode)>,
+    /// The number of changes that were looked through for events.
     looked_at: usize,
-    /// What the client is to be told of these, and was not yet.
-    due: VecDeque<Due>,
+    /// Events of these changes that the client has not got yet.
+    due: VecDeque<DueEvent>,
 }
 
-impl Watching {
+impl ClientWatches {
     pub(crate) fn is_empty(&self) -> bool {
         self.once.is_empty() && self.lasting.is_empty()
     }
@@ -91,31 +92,32 @@ impl Watching {
         self.due.clear();
     }
 
-    /// A connection is over: what was not told on it is not told in this way any more.
+    /// The connection has ended: events that did not come on it come only as missed ones.
     pub(crate) fn loses_connection(&mut self) {
         self.due.clear();
         self.looked_at = 0;
     }
 
-    /// What is watched from here on.
+    /// Expects events only for changes after this zxid.
     pub(crate) fn begins_at(&mut self, truth: &Truth, zxid: Zxid) {
         self.looked_at = truth.changes_upto(zxid);
         self.due.clear();
     }
 
-    /// The first that the client has not been told of, though it is shown this transaction.
-    pub(crate) fn untold(&mut self, truth: &Truth, zxid: Zxid) -> Option<&Due> {
+    /// The first event up to this transaction that the client has not got.
+    pub(crate) fn first_due(&mut self, truth: &Truth, zxid: Zxid) -> Option<&DueEvent> {
         self.look_through(truth, zxid);
         self.due.front()
     }
 
-    /// The first of an earlier transaction that the client has not been told of.
-    pub(crate) fn untold_before(&mut self, truth: &Truth, zxid: Zxid) -> Option<&Due> {
-        self.untold(truth, zxid).filter(|due| due.zxid < zxid)
+    /// The first event of an earlier transaction that the client has not got.
+    pub(crate) fn first_due_before(&mut self, truth: &Truth, zxid: Zxid) -> Option<&DueEvent> {
+        self.first_due(truth, zxid).filter(|due| due.zxid < zxid)
     }
 
-    /// The client is told of something: where that is among what is due of the same transaction.
-    pub(crate) fn told(&mut self, truth: &Truth, due: &Due) -> Option<usize> {
+    /// Takes out an event that the client gets. Returns its place among the due events of its transaction, or `None` if
+    /// the event is not due.
+    pub(crate) fn take_due(&mut self, truth: &Truth, due: &DueEvent) -> Option<usize> {
         self.look_through(truth, due.zxid);
         let at = self.due.iter().position(|of| of == due)?;
         let begins = self.due.iter().position(|of| of.zxid == due.zxid)?;
@@ -131,8 +133,8 @@ impl Watching {
         self.looked_at = self.looked_at.max(upto);
     }
 
-    fn fire(&mut self, changed: &Changed) {
-        let Changed { zxid, path, change } = changed;
+    fn fire(&mut self, changed: &ZnodeChange) {
+        let ZnodeChange { zxid, path, change } = changed;
         let kind = match change {
             Change::Created => EventType::NodeCreated,
             Change::Deleted => EventType::NodeDeleted,
@@ -140,52 +142,52 @@ impl Watching {
         };
         let mut told = self.uses_up(path, false);
         told |= self.lasting.iter().any(|(at, mode)| match mode {
-            Lasting::Persistent => at == path,
-            Lasting::Recursive => covers(at, path),
+            WatchMode::Persistent => at == path,
+            WatchMode::Recursive => covers(at, path),
         });
-        // Who hears of a deletion by either table hears of it once.
+        // A deletion fires one event even if both tables have a watch.
         if *change == Change::Deleted {
             told |= self.uses_up(path, true);
         }
         if told {
-            self.due.push_back(Due { zxid: *zxid, kind, path: path.clone() });
+            self.due.push_back(DueEvent { zxid: *zxid, kind, path: path.clone() });
         }
         if *change == Change::DataChanged {
             return;
         }
         let parent = parent(path);
         let mut told = self.uses_up(parent, true);
-        told |= self.lasting.iter().any(|(at, mode)| *mode == Lasting::Persistent && at == parent);
+        told |= self.lasting.iter().any(|(at, mode)| *mode == WatchMode::Persistent && at == parent);
         if told {
             let kind = EventType::NodeChildrenChanged;
-            self.due.push_back(Due { zxid: *zxid, kind, path: parent.to_owned() });
+            self.due.push_back(DueEvent { zxid: *zxid, kind, path: parent.to_owned() });
         }
     }
 
-    /// Takes out the one-shot watches that fire, if there are any.
+    /// Removes the one-shot watches that fire. Returns whether there were any.
     fn uses_up(&mut self, path: &str, of_children: bool) -> bool {
         let before = self.once.len();
         self.once.retain(|watch| watch.path != path || watch.of_children != of_children);
         self.once.len() < before
     }
 
-    pub(crate) fn has(&self, path: &str, kind: Kind) -> bool {
+    pub(crate) fn has(&self, path: &str, kind: WatchKind) -> bool {
         self.once.iter().any(|watch| watch.path == path && kind.is_of(watch))
             || self.lasting.iter().any(|(at, mode)| at == path && kind.is_of_lasting(*mode))
     }
 
-    pub(crate) fn remove(&mut self, path: &str, kind: Kind) {
+    pub(crate) fn remove(&mut self, path: &str, kind: WatchKind) {
         self.once.retain(|watch| watch.path != path || !kind.is_of(watch));
         self.lasting.retain(|(at, mode)| at != path || !kind.is_of_lasting(*mode));
     }
 
-    /// Paths of one-shot watches, each once.
+    /// The paths of the one-shot watches for which `of` is true, each once.
     pub(crate) fn paths(&self, of: impl Fn(&Watch) -> bool) -> BTreeSet<&str> {
         self.once.iter().filter(|watch| of(watch)).map(|watch| &*watch.path).collect()
     }
 
-    /// Paths of watches that stay.
-    pub(crate) fn lasting_paths(&self, of: Lasting) -> Vec<&str> {
+    /// The paths of the watches with this mode.
+    pub(crate) fn lasting_paths(&self, of: WatchMode) -> Vec<&str> {
         self.lasting.iter().filter(|(_, mode)| *mode == of).map(|(path, _)| &**path).collect()
     }
 }
@@ -199,8 +201,8 @@ fn covers(at: &str, path: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn events(watching: &mut Watching, path: &str, change: Change) -> Vec<(EventType, String)> {
-        watching.fire(&Changed { zxid: Zxid(1), path: path.into(), change });
+    fn events(watching: &mut ClientWatches, path: &str, change: Change) -> Vec<(EventType, String)> {
+        watching.fire(&ZnodeChange { zxid: Zxid(1), path: path.into(), change });
         watching.due.drain(..).map(|due| (due.kind, due.path)).collect()
     }
 
@@ -208,21 +210,26 @@ mod tests {
         Watch { path: path.into(), of_children, for_creation: false }
     }
 
-    /// As `crates/tree/src/watch.rs` has it for a server, and the tests of ZooKeeper for both.
+    /// The same cases as in `crates/tree/src/watch.rs` and in ZooKeeper's own tests.
     #[test]
-    fn a_change_is_told_once_for_each_table() {
-        let mut both = Watching { once: vec![once("/a", false), once("/a", true)], ..Watching::default() };
-        both.lasting.insert(("/a".into(), Lasting::Persistent));
-        both.lasting.insert(("/".into(), Lasting::Recursive));
+    fn a_change_fires_one_event_for_each_table() {
+        let mut both =
+            ClientWatches { once: vec![once("/a", false), once("/a", true)], ..ClientWatches::default() };
+        both.lasting.insert(("/a".into(), WatchMode::Persistent));
+        both.lasting.insert(("/".into(), WatchMode::Recursive));
         let told = |kind, path: &str| (kind, path.to_owned());
         let below = events(&mut both, "/a/b", Change::Created);
         assert_eq!(below, [told(EventType::NodeCreated, "/a/b"), told(EventType::NodeChildrenChanged, "/a")]);
         assert_eq!(both.once, [once("/a", false)]);
         assert_eq!(events(&mut both, "/a", Change::DataChanged), [told(EventType::NodeDataChanged, "/a")]);
         assert_eq!((both.once.len(), both.lasting.len()), (0, 2));
-        both.remove("/a", Kind::Persistent);
+        both.remove("/a", WatchKind::Persistent);
         assert_eq!(events(&mut both, "/a", Change::Deleted), [told(EventType::NodeDeleted, "/a")]);
-        assert!(both.has("/", Kind::Any) && !both.has("/", Kind::Data) && !both.has("/a", Kind::Any));
+        assert!(
+            both.has("/", WatchKind::Any)
+                && !both.has("/", WatchKind::Data)
+                && !both.has("/a", WatchKind::Any)
+        );
     }
 
     #[test]

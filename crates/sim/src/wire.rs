@@ -1,4 +1,4 @@
-//! Requests as a client puts them on the wire.
+//! Encodes requests as a client sends them.
 
 use ostler_proto::{
     acl::{Acl, Perms, write_acls},
@@ -8,20 +8,20 @@ use ostler_proto::{
     request::{MultiHeader, RequestHeader},
 };
 
-/// A request without its number: operation code and body.
+/// A request without its xid: operation code and body.
 #[derive(Debug, Clone)]
-pub(crate) struct Ask {
+pub(crate) struct WireRequest {
     pub(crate) code: i32,
     pub(crate) body: Vec<u8>,
-    /// Access control lists that it has, and for which paths.
+    /// The ACLs in the request, with their paths.
     pub(crate) acls: Vec<(String, Vec<Acl>)>,
 }
 
-impl Ask {
-    pub(crate) fn new(op: Op, write: impl FnOnce(&mut Vec<u8>)) -> Ask {
+impl WireRequest {
+    pub(crate) fn new(op: Op, write: impl FnOnce(&mut Vec<u8>)) -> WireRequest {
         let mut body = Vec::new();
         write(&mut body);
-        Ask { code: op.code(), body, acls: Vec::new() }
+        WireRequest { code: op.code(), body, acls: Vec::new() }
     }
 
     /// The frame's payload.
@@ -33,9 +33,9 @@ impl Ask {
     }
 }
 
-/// A znode to be created; the methods say how it differs from an empty, persistent, open one.
+/// A create request. The default is an empty persistent znode that everybody may change.
 #[derive(Debug, Clone)]
-pub(crate) struct Create {
+pub(crate) struct CreateRequest {
     op: Op,
     path: String,
     data: Option<Vec<u8>>,
@@ -44,56 +44,56 @@ pub(crate) struct Create {
     ttl_ms: i64,
 }
 
-pub(crate) fn create(path: &str) -> Create {
+pub(crate) fn create(path: &str) -> CreateRequest {
     let acls = vec![Acl::world(Perms::ALL)];
-    Create { op: Op::Create, path: path.into(), data: Some(Vec::new()), acls, flags: 0, ttl_ms: -1 }
+    CreateRequest { op: Op::Create, path: path.into(), data: Some(Vec::new()), acls, flags: 0, ttl_ms: -1 }
 }
 
-impl Create {
-    pub(crate) fn data(mut self, data: &[u8]) -> Create {
+impl CreateRequest {
+    pub(crate) fn data(mut self, data: &[u8]) -> CreateRequest {
         self.data = Some(data.into());
         self
     }
 
-    pub(crate) fn no_data(mut self) -> Create {
+    pub(crate) fn no_data(mut self) -> CreateRequest {
         self.data = None;
         self
     }
 
-    pub(crate) fn ephemeral(mut self) -> Create {
+    pub(crate) fn ephemeral(mut self) -> CreateRequest {
         self.flags |= 1;
         self
     }
 
-    pub(crate) fn sequential(mut self) -> Create {
+    pub(crate) fn sequential(mut self) -> CreateRequest {
         self.flags |= 2;
         self
     }
 
-    pub(crate) fn container(mut self) -> Create {
+    pub(crate) fn container(mut self) -> CreateRequest {
         (self.op, self.flags) = (Op::CreateContainer, 4);
         self
     }
 
-    pub(crate) fn ttl(mut self, ttl_ms: i64) -> Create {
+    pub(crate) fn ttl(mut self, ttl_ms: i64) -> CreateRequest {
         (self.op, self.flags, self.ttl_ms) = (Op::CreateTtl, 5, ttl_ms);
         self
     }
 
-    pub(crate) fn with_stat(mut self) -> Create {
+    pub(crate) fn with_stat(mut self) -> CreateRequest {
         self.op = Op::Create2;
         self
     }
 
-    pub(crate) fn acl(mut self, acls: &[Acl]) -> Create {
+    pub(crate) fn acl(mut self, acls: &[Acl]) -> CreateRequest {
         self.acls = acls.into();
         self
     }
 }
 
-impl From<Create> for Ask {
-    fn from(create: Create) -> Ask {
-        let ask = Ask::new(create.op, |out| {
+impl From<CreateRequest> for WireRequest {
+    fn from(create: CreateRequest) -> WireRequest {
+        let ask = WireRequest::new(create.op, |out| {
             out.string(&create.path);
             out.buffer(create.data.as_deref());
             write_acls(out, &create.acls);
@@ -102,109 +102,109 @@ impl From<Create> for Ask {
                 out.i64(create.ttl_ms);
             }
         });
-        Ask { acls: vec![(create.path, create.acls)], ..ask }
+        WireRequest { acls: vec![(create.path, create.acls)], ..ask }
     }
 }
 
-fn path_version(op: Op, path: &str, version: i32) -> Ask {
-    Ask::new(op, |out| {
+fn path_version(op: Op, path: &str, version: i32) -> WireRequest {
+    WireRequest::new(op, |out| {
         out.string(path);
         out.i32(version);
     })
 }
 
-fn path_watch(op: Op, path: &str, watch: bool) -> Ask {
-    Ask::new(op, |out| {
+fn path_watch(op: Op, path: &str, watch: bool) -> WireRequest {
+    WireRequest::new(op, |out| {
         out.string(path);
         out.bool(watch);
     })
 }
 
-pub(crate) fn delete(path: &str) -> Ask {
+pub(crate) fn delete(path: &str) -> WireRequest {
     delete_at(path, -1)
 }
 
-pub(crate) fn delete_at(path: &str, version: i32) -> Ask {
+pub(crate) fn delete_at(path: &str, version: i32) -> WireRequest {
     path_version(Op::Delete, path, version)
 }
 
 /// Only inside a multi.
-pub(crate) fn check(path: &str, version: i32) -> Ask {
+pub(crate) fn check(path: &str, version: i32) -> WireRequest {
     path_version(Op::Check, path, version)
 }
 
-pub(crate) fn set(path: &str, data: &[u8]) -> Ask {
+pub(crate) fn set(path: &str, data: &[u8]) -> WireRequest {
     set_at(path, Some(data), -1)
 }
 
-pub(crate) fn set_at(path: &str, data: Option<&[u8]>, version: i32) -> Ask {
-    Ask::new(Op::SetData, |out| {
+pub(crate) fn set_at(path: &str, data: Option<&[u8]>, version: i32) -> WireRequest {
+    WireRequest::new(Op::SetData, |out| {
         out.string(path);
         out.buffer(data);
         out.i32(version);
     })
 }
 
-pub(crate) fn set_acl(path: &str, acls: &[Acl], version: i32) -> Ask {
-    let ask = Ask::new(Op::SetAcl, |out| {
+pub(crate) fn set_acl(path: &str, acls: &[Acl], version: i32) -> WireRequest {
+    let ask = WireRequest::new(Op::SetAcl, |out| {
         out.string(path);
         write_acls(out, acls);
         out.i32(version);
     });
-    Ask { acls: vec![(path.into(), acls.into())], ..ask }
+    WireRequest { acls: vec![(path.into(), acls.into())], ..ask }
 }
 
-pub(crate) fn get_acl(path: &str) -> Ask {
-    Ask::new(Op::GetAcl, |out| out.string(path))
+pub(crate) fn get_acl(path: &str) -> WireRequest {
+    WireRequest::new(Op::GetAcl, |out| out.string(path))
 }
 
-pub(crate) fn get(path: &str) -> Ask {
+pub(crate) fn get(path: &str) -> WireRequest {
     path_watch(Op::GetData, path, false)
 }
 
-pub(crate) fn get_and_watch(path: &str) -> Ask {
+pub(crate) fn get_and_watch(path: &str) -> WireRequest {
     path_watch(Op::GetData, path, true)
 }
 
-pub(crate) fn exists(path: &str) -> Ask {
+pub(crate) fn exists(path: &str) -> WireRequest {
     path_watch(Op::Exists, path, false)
 }
 
-pub(crate) fn exists_and_watch(path: &str) -> Ask {
+pub(crate) fn exists_and_watch(path: &str) -> WireRequest {
     path_watch(Op::Exists, path, true)
 }
 
-pub(crate) fn children(path: &str) -> Ask {
+pub(crate) fn children(path: &str) -> WireRequest {
     path_watch(Op::GetChildren, path, false)
 }
 
-pub(crate) fn children_and_watch(path: &str) -> Ask {
+pub(crate) fn children_and_watch(path: &str) -> WireRequest {
     path_watch(Op::GetChildren, path, true)
 }
 
-pub(crate) fn children2(path: &str, watch: bool) -> Ask {
+pub(crate) fn children2(path: &str, watch: bool) -> WireRequest {
     path_watch(Op::GetChildren2, path, watch)
 }
 
-pub(crate) fn sync(path: &str) -> Ask {
-    Ask::new(Op::Sync, |out| out.string(path))
+pub(crate) fn sync(path: &str) -> WireRequest {
+    WireRequest::new(Op::Sync, |out| out.string(path))
 }
 
-pub(crate) fn ping() -> Ask {
-    Ask::new(Op::Ping, |_| ())
+pub(crate) fn ping() -> WireRequest {
+    WireRequest::new(Op::Ping, |_| ())
 }
 
-pub(crate) fn close_session() -> Ask {
-    Ask::new(Op::CloseSession, |_| ())
+pub(crate) fn close_session() -> WireRequest {
+    WireRequest::new(Op::CloseSession, |_| ())
 }
 
-/// An operation that nobody knows.
-pub(crate) fn unknown() -> Ask {
-    Ask { code: 77, body: Vec::new(), acls: Vec::new() }
+/// A request with an unknown operation code.
+pub(crate) fn unknown() -> WireRequest {
+    WireRequest { code: 77, body: Vec::new(), acls: Vec::new() }
 }
 
-pub(crate) fn auth(scheme: &str, proof: &[u8]) -> Ask {
-    Ask::new(Op::Auth, |out| {
+pub(crate) fn auth(scheme: &str, proof: &[u8]) -> WireRequest {
+    WireRequest::new(Op::Auth, |out| {
         out.i32(0);
         out.string(scheme);
         out.buffer(Some(proof));
@@ -212,25 +212,25 @@ pub(crate) fn auth(scheme: &str, proof: &[u8]) -> Ask {
 }
 
 /// addWatch with a persistent watch.
-pub(crate) fn watch_always(path: &str, recursive: bool) -> Ask {
-    Ask::new(Op::AddWatch, |out| {
+pub(crate) fn watch_always(path: &str, recursive: bool) -> WireRequest {
+    WireRequest::new(Op::AddWatch, |out| {
         out.string(path);
         out.i32(recursive.into());
     })
 }
 
 /// removeWatches; kinds are 1 children, 2 data, 3 any, 4 persistent, 5 recursive.
-pub(crate) fn remove_watches(path: &str, kind: i32) -> Ask {
+pub(crate) fn remove_watches(path: &str, kind: i32) -> WireRequest {
     path_version(Op::RemoveWatches, path, kind)
 }
 
-pub(crate) fn check_watches(path: &str, kind: i32) -> Ask {
+pub(crate) fn check_watches(path: &str, kind: i32) -> WireRequest {
     path_version(Op::CheckWatches, path, kind)
 }
 
-/// A change of the ensemble: servers that come, as their lines, and ids of those that go.
-pub(crate) fn reconfig(joining: Option<&str>, leaving: Option<&str>) -> Ask {
-    Ask::new(Op::Reconfig, |out| {
+/// A reconfiguration: configuration lines of servers that join, and ids of servers that leave.
+pub(crate) fn reconfig(joining: Option<&str>, leaving: Option<&str>) -> WireRequest {
+    WireRequest::new(Op::Reconfig, |out| {
         for list in [joining, leaving, None] {
             match list {
                 Some(list) => out.string(list),
@@ -241,9 +241,9 @@ pub(crate) fn reconfig(joining: Option<&str>, leaving: Option<&str>) -> Ask {
     })
 }
 
-/// A change of the ensemble: the whole list of what it is to be.
-pub(crate) fn reconfig_as_a_whole(list: &str) -> Ask {
-    Ask::new(Op::Reconfig, |out| {
+/// A reconfiguration by the whole list of servers.
+pub(crate) fn reconfig_as_a_whole(list: &str) -> WireRequest {
+    WireRequest::new(Op::Reconfig, |out| {
         out.buffer(None);
         out.buffer(None);
         out.string(list);
@@ -251,9 +251,9 @@ pub(crate) fn reconfig_as_a_whole(list: &str) -> Ask {
     })
 }
 
-/// What a client watches, after it has reconnected.
+/// The paths that a client watches, for `setWatches` after a reconnect.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Watched<'a> {
+pub(crate) struct WatchedPaths<'a> {
     pub(crate) data: &'a [&'a str],
     pub(crate) exist: &'a [&'a str],
     pub(crate) child: &'a [&'a str],
@@ -261,9 +261,9 @@ pub(crate) struct Watched<'a> {
     pub(crate) recursive: &'a [&'a str],
 }
 
-/// setWatches with the last zxid that the client has seen: of one-shot watches alone.
-pub(crate) fn set_one_shot_watches(seen: i64, watched: &Watched<'_>) -> Ask {
-    Ask::new(Op::SetWatches, |out| {
+/// setWatches with the last zxid that the client has seen. It has one-shot watches only.
+pub(crate) fn set_one_shot_watches(seen: i64, watched: &WatchedPaths<'_>) -> WireRequest {
+    WireRequest::new(Op::SetWatches, |out| {
         out.i64(seen);
         for paths in [watched.data, watched.exist, watched.child] {
             out.length(paths.len());
@@ -273,8 +273,8 @@ pub(crate) fn set_one_shot_watches(seen: i64, watched: &Watched<'_>) -> Ask {
 }
 
 /// setWatches2 with the last zxid that the client has seen.
-pub(crate) fn set_watches(seen: i64, watched: &Watched<'_>) -> Ask {
-    Ask::new(Op::SetWatches2, |out| {
+pub(crate) fn set_watches(seen: i64, watched: &WatchedPaths<'_>) -> WireRequest {
+    WireRequest::new(Op::SetWatches2, |out| {
         out.i64(seen);
         for paths in [watched.data, watched.exist, watched.child, watched.persistent, watched.recursive] {
             out.length(paths.len());
@@ -285,14 +285,14 @@ pub(crate) fn set_watches(seen: i64, watched: &Watched<'_>) -> Ask {
     })
 }
 
-pub(crate) fn multi(asks: &[Ask]) -> Ask {
+pub(crate) fn multi(asks: &[WireRequest]) -> WireRequest {
     let acls = asks.iter().flat_map(|ask| ask.acls.clone()).collect();
-    let ask = Ask::new(Op::Multi, |out| {
+    let ask = WireRequest::new(Op::Multi, |out| {
         for ask in asks {
             MultiHeader { code: ask.code, done: false, error: op::ERROR }.write(out);
             out.extend(&ask.body);
         }
         MultiHeader::END.write(out);
     });
-    Ask { acls, ..ask }
+    WireRequest { acls, ..ask }
 }

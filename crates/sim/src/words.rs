@@ -1,4 +1,4 @@
-//! What happens, in words, for who reads a timeline.
+//! Describes events in words, for the trace (`--explain`).
 
 use ostler_proto::{
     quorum_packet::Packet,
@@ -11,7 +11,7 @@ use ostler_server_core::PersistOp;
 pub(crate) fn record(bytes: &[u8]) -> String {
     match TxnRecord::read(bytes) {
         Ok(record) => format!("{} of session {:x}", txn(&record.txn), record.header.session.0),
-        Err(_) => "what does not decode".into(),
+        Err(_) => "a record that cannot be decoded".into(),
     }
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn packet(of: &Packet<'_>) -> String {
     }
 }
 
-/// An act of the disk.
+/// An operation of the disk.
 pub(crate) fn act(of: &PersistOp) -> String {
     match of {
         PersistOp::Append { zxid, record: bytes } => format!("logs {zxid}: {}", record(&bytes.0)),
@@ -73,7 +73,7 @@ pub(crate) fn act(of: &PersistOp) -> String {
     }
 }
 
-/// An answer to a client.
+/// A reply to a client.
 pub(crate) fn reply(of: &Reply) -> String {
     let zxid = of.zxid.map(|zxid| zxid.to_string()).unwrap_or_default();
     let what = match &of.result {

@@ -1,16 +1,16 @@
-//! Time, and what happens in it.
+//! The simulated world: its servers, clients and network, virtual time, and the handling of events.
 
 use crate::{
     agenda::Agenda,
     chance::Chance,
     client::Client,
     clock::Clock,
-    contender::{Contender, Turns},
-    disk::{Found, MemberDisk},
+    contender::{Contender, HoldingCounts},
+    disk::{MemberDisk, StartState},
     fingerprint::Fingerprint,
     history::History,
-    network::{Net, PACKET_MAX, Parcel, Process, Route},
-    sessions::Signs,
+    network::{MemberProcess, Net, PACKET_MAX, Parcel, Route},
+    sessions::SignsOfLife,
     truth::Truth,
     words,
 };
@@ -36,152 +36,117 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) const TICK_MS: u64 = 100;
 const START_MS: u64 = 1_000;
-/// How long it takes to read a log, usually.
+/// The usual time to read a log for a learner: shortest and longest, ms.
 pub(crate) const LOG_MS: (u64, u64) = (1, 200);
-/// More events in one millisecond are a loop.
+/// More events than this in one millisecond are an endless loop.
 const AT_ONCE_MAX: u64 = 1_000_000;
-/// Events to come: some hundreds are usual.
+/// The most events that may be pending; some hundreds are usual.
 const PENDING_MAX: usize = 200_000;
 
+/// A future event. `id` and `life` name the server process that handles it: if that has ended, the event is dropped.
 #[derive(Debug)]
 pub(crate) enum Event {
+    /// The first parcel of a lane is due.
     Lane(u64),
-    Deadline {
-        id: i64,
-        life: u64,
-    },
-    Sync {
-        id: i64,
-        life: u64,
-    },
-    SnapshotDone {
-        id: i64,
-        life: u64,
-    },
-    LogRead {
-        id: i64,
-        life: u64,
-        search_id: u64,
-        link: LinkId,
-        after: Zxid,
-        through: Zxid,
-    },
-    Dial {
-        id: i64,
-        life: u64,
-        search_id: u64,
-        to: DialTarget,
-        since: u64,
-    },
-    DialElection {
-        id: i64,
-        life: u64,
-        to: i64,
-    },
-    Election {
-        id: i64,
-        life: u64,
-        peer: i64,
-        up: bool,
-    },
-    Gone {
-        id: i64,
-        life: u64,
-        link: LinkId,
-    },
-    /// A part of a tree has gone, or come.
-    TreeMoves {
-        id: i64,
-        life: u64,
-        link: LinkId,
-        until: u64,
-    },
-    ConnGone {
-        conn: ostler_server_core::ConnId,
-    },
-    /// A process may run again.
-    Resume {
-        id: i64,
-        life: u64,
-    },
+    /// The core's next deadline.
+    Deadline { id: i64, life: u64 },
+    /// The disk has done some of its operations.
+    Sync { id: i64, life: u64 },
+    /// A snapshot in the background is written.
+    SnapshotDone { id: i64, life: u64 },
+    /// The log was read for a learner.
+    LogRead { id: i64, life: u64, search_id: u64, link: LinkId, after: Zxid, through: Zxid },
+    /// A server tries to connect to a leader or an observer master.
+    Dial { id: i64, life: u64, search_id: u64, to: DialTarget, since: u64 },
+    /// A server tries to connect to an election port.
+    DialElection { id: i64, life: u64, to: i64 },
+    /// A server notices that a connection between election ports is open or broken.
+    Election { id: i64, life: u64, peer: i64, up: bool },
+    /// A server notices that a link has ended.
+    Gone { id: i64, life: u64, link: LinkId },
+    /// A part of a tree was sent or received.
+    TreeMoves { id: i64, life: u64, link: LinkId, until: u64 },
+    /// A server notices that a client connection has ended.
+    ConnGone { conn: ostler_server_core::ConnId },
+    /// A pause ends.
+    Resume { id: i64, life: u64 },
+    /// The regular step of a contender.
     Contender(usize),
-    /// A contender's call reaches a port.
-    ContenderCalls {
-        contender: usize,
-        call: u64,
-        member: i64,
-    },
+    /// A contender's connection attempt reaches a server.
+    ContenderCalls { contender: usize, call: u64, member: i64 },
+    /// The regular step of a client.
     Client(usize),
-    Stranger,
+    /// An attempt of a session thief.
+    SessionThief,
 }
 
 /// A member, up or down.
 pub(crate) struct Node {
     pub(crate) server: Option<Server>,
-    /// The number of its process: what was meant for an earlier one is lost.
+    /// The number of its starts. Events for an earlier process are dropped.
     pub(crate) life: u64,
     pub(crate) disk: MemberDisk,
     pub(crate) clock: Clock,
-    /// Nothing on its disk is right; servers of other makes always think so.
+    /// The server may start with an empty disk (`may_start_empty`), as servers of other makes always do.
     pub(crate) new_here: bool,
-    /// What it will have on disk once all acts are done.
+    /// The transactions on its disk once all queued operations are done.
     pub(crate) history: History,
-    /// What is in the tree that comes next.
+    /// The transactions in the tree that it is receiving.
     pub(crate) incoming: Option<History>,
     pub(crate) paused_until: u64,
-    /// What it finds when it runs again.
+    /// Events that came while it was paused.
     missed: Vec<Event>,
-    /// How long a sync may take.
+    /// The longest time of a sync, ms.
     pub(crate) sync_ms: u64,
     pub(crate) syncing: bool,
     pub(crate) wake: Option<u64>,
-    /// Found to be right so far.
+    /// The last zxid at which its tree was checked.
     pub(crate) checked: Zxid,
-    pub(crate) signs: Signs,
+    pub(crate) signs: SignsOfLife,
 }
 
-/// What a seed decides once.
+/// The parameters of a run that a seed decides.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape {
     pub(crate) voters: i64,
     pub(crate) observers: i64,
     pub(crate) clients: usize,
-    /// Processes that want the same locks and leaderships.
+    /// The number of processes that compete for locks and leaderships.
     pub(crate) contenders: usize,
-    /// Committed records that a leader keeps in memory.
+    /// The number of committed records that a leader keeps in memory.
     pub(crate) history: usize,
     pub(crate) snapshot_txns: u64,
     pub(crate) epoch: EpochLength,
     pub(crate) observing: ObserverOptions,
-    /// The longest that a client thinks.
+    /// The longest pause of a client between requests.
     pub(crate) pace_ms: u64,
     pub(crate) local: LocalSessions,
     pub(crate) read_only_after_ms: Option<u64>,
     /// How long a server waits for each step until an epoch begins (`initLimit`).
     pub(crate) init_ms: u64,
-    /// For how long a leader or a follower that hears nothing of the other goes on (`syncLimit`).
+    /// How long a leader or a follower goes on without a packet from the other (`syncLimit`).
     pub(crate) sync_limit_ms: u64,
-    /// How far ahead of the log's end space is reserved, bytes.
+    /// The space that is reserved beyond the log's end, bytes.
     pub(crate) prealloc_bytes: u64,
-    /// Whether the ensemble may be changed while it works.
+    /// Whether reconfigurations are allowed.
     pub(crate) reconfig: bool,
-    /// How long it takes to read the log for a learner: at least, at most.
+    /// The time to read the log for a learner: shortest and longest, ms.
     pub(crate) log_ms: (u64, u64),
-    /// How long a tree is on its way.
+    /// The time that a tree takes to arrive: shortest and longest, ms.
     pub(crate) tree_ms: (u64, u64),
-    /// Clients ask for another timeout when they come back.
+    /// Clients ask for another timeout when they reconnect.
     pub(crate) timeouts_change: bool,
-    /// Some of what is written has so many bytes.
+    /// The size of the data of some writes, bytes; 0 for none.
     pub(crate) large_bytes: usize,
-    /// Clients are slow to take what they are answered.
+    /// Some clients read replies slowly.
     pub(crate) slow_readers: bool,
-    /// A server that has lost its disk dies while it is brought back, and configurations come as whole lists, with groups
-    /// and weights.
+    /// A server that has lost its disk may die while it is synchronized, and reconfigurations may be whole lists, with
+    /// groups and weights.
     pub(crate) wide: bool,
-    /// At the end nobody writes before all are back.
+    /// At the end no client writes before all servers are back.
     pub(crate) idle_end: bool,
-    /// Somebody names sessions of others, and guesses at their passwords.
-    pub(crate) strangers: bool,
+    /// Session thieves ask for the sessions of others and guess the passwords.
+    pub(crate) session_thieves: bool,
     /// Session passwords are made with a secret.
     pub(crate) secret: bool,
 }
@@ -196,7 +161,7 @@ impl Shape {
         }
     }
 
-    /// The servers that the ensemble begins with.
+    /// The configuration that the ensemble begins with.
     pub(crate) fn membership(&self) -> Membership {
         let lines = (1..=self.voters + self.observers).map(|id| line(id, id > self.voters) + "\n");
         Membership::parse(&lines.collect::<String>()).unwrap()
@@ -218,27 +183,27 @@ pub(crate) struct World {
     pub(crate) net: Net,
     pub(crate) clients: Vec<Client>,
     pub(crate) truth: Truth,
-    /// The last write that any client knows of.
+    /// The last write that was acknowledged to any client.
     pub(crate) acknowledged: Zxid,
-    /// Nothing bad happens any more.
+    /// No more faults are injected.
     pub(crate) calm: bool,
     /// Clients only keep their sessions.
     pub(crate) quiet: bool,
     pub(crate) quiet_until: u64,
-    /// Clients keep their sessions and read until then, and nobody writes.
+    /// Until this time clients keep their sessions and read, but do not write.
     pub(crate) idle_until: u64,
     pub(crate) tally: BTreeMap<&'static str, u64>,
-    /// Somebody wants to read what happens.
+    /// Whether events are printed.
     pub(crate) traced: bool,
     pub(crate) fingerprint: Fingerprint,
-    /// A server whose disk was spoilt, until it has again what it lost: nothing else goes wrong meanwhile.
+    /// A server whose disk was spoilt, until it has its data again. No other fault is injected meanwhile.
     pub(crate) ailing: Option<i64>,
-    /// The log is never read for a learner, and to find that out takes long.
+    /// A test: the log can never be read for a learner, and the attempt takes long.
     pub(crate) logs_unread: bool,
     pub(crate) contenders: Vec<Contender>,
-    /// Who has held what.
-    pub(crate) turns: Turns,
-    /// Sessions that an operator has ended. Whoever has one does not know that its time is over.
+    /// The holders of each resource.
+    pub(crate) holding_counts: HoldingCounts,
+    /// Sessions that an operator has ended. Their clients cannot know that yet.
     pub(crate) condemned: BTreeSet<SessionId>,
 }
 
@@ -259,7 +224,7 @@ impl World {
             syncing: false,
             wake: None,
             checked: Zxid::ZERO,
-            signs: Signs::default(),
+            signs: SignsOfLife::default(),
         };
         World {
             shape,
@@ -280,7 +245,7 @@ impl World {
             ailing: None,
             logs_unread: false,
             contenders: Contender::all(&shape, &mut chance),
-            turns: Turns::default(),
+            holding_counts: HoldingCounts::default(),
             condemned: BTreeSet::new(),
             chance,
         }
@@ -313,7 +278,7 @@ impl World {
         self.nodes.keys().copied().collect()
     }
 
-    pub(crate) fn lives(&self, (id, life): Process) -> bool {
+    pub(crate) fn lives(&self, (id, life): MemberProcess) -> bool {
         self.nodes[&id].life == life && self.nodes[&id].server.is_some()
     }
 
@@ -321,7 +286,7 @@ impl World {
         self.nodes[&id].clock.at(self.now)
     }
 
-    /// A process starts on what the disk has. False if it refuses to.
+    /// Starts a server on its disk. False if the server refuses to start.
     pub(crate) fn boot(&mut self, id: i64) -> bool {
         let (now, shape) = (self.time_of(id), self.shape);
         let seed = self.chance.below(1 << 40);
@@ -345,11 +310,11 @@ impl World {
             self.trace(|| format!("server {id} does not start: it is in no configuration"));
             return false;
         }
-        let Found { tree, replayed, history, .. } = found;
+        let StartState { tree, replayed, history, .. } = found;
         let needed = self.truth.before(found.current);
         assert!(
             !found.whole || history.has_all_of(&needed),
-            "[current epoch] server {id} has saved {:?}, and of what was committed before has only {history:?}",
+            "[current epoch] server {id} has saved {:?}, and lacks earlier commits: it has {history:?}",
             found.current
         );
         let node = self.node(id);
@@ -387,11 +352,11 @@ impl World {
         let (last, life) = (tree.last_processed(), node.life);
         node.server = Some(Server::member(core, ensemble, tree, replayed, now));
         self.trace(|| format!("server {id} starts for the {life}. time, with all up to {last}"));
-        self.mind_deadline(id);
+        self.schedule_deadline(id);
         true
     }
 
-    pub(crate) fn mind_deadline(&mut self, id: i64) {
+    pub(crate) fn schedule_deadline(&mut self, id: i64) {
         let (now, node) = (self.now, self.node(id));
         let Some(server) = &node.server else { return };
         let next = server.next_deadline();
@@ -408,16 +373,19 @@ impl World {
         let mut at_once = 0;
         while let Some((at, number, event)) = self.events.next(until) {
             at_once = if at > self.now { 0 } else { at_once + 1 };
-            assert!(at_once < AT_ONCE_MAX, "[progress] things happen without end and time stands still");
-            assert!(self.events.len() < PENDING_MAX, "[progress] messages become more and more");
+            assert!(at_once < AT_ONCE_MAX, "[progress] events come without end and time stands still");
+            assert!(
+                self.events.len() < PENDING_MAX,
+                "[progress] the number of pending events grows without end"
+            );
             self.now = at;
             self.fingerprint.number(at ^ number << 32);
-            self.happen(event);
+            self.handle(event);
         }
         self.now = until;
     }
 
-    /// Runs until something is so; false if it takes too long.
+    /// Runs until a condition holds. False if it does not hold within `ms`.
     pub(crate) fn run_until(&mut self, ms: u64, is_so: impl Fn(&World) -> bool) -> bool {
         let until = self.now + ms;
         while self.now < until {
@@ -429,7 +397,7 @@ impl World {
         is_so(self)
     }
 
-    fn whose(&self, event: &Event) -> Option<Process> {
+    fn process_of(&self, event: &Event) -> Option<MemberProcess> {
         match event {
             Event::Deadline { id, life }
             | Event::Sync { id, life }
@@ -444,18 +412,18 @@ impl World {
             Event::ConnGone { conn } => self.net.conns.get(conn).map(|of| of.member),
             Event::Resume { .. }
             | Event::Client(_)
-            | Event::Stranger
+            | Event::SessionThief
             | Event::Contender(_)
             | Event::ContenderCalls { .. } => None,
         }
     }
 
-    fn happen(&mut self, event: Event) {
-        if let Some(process) = self.whose(&event) {
+    fn handle(&mut self, event: Event) {
+        if let Some(process) = self.process_of(&event) {
             if !self.lives(process) {
                 return;
             }
-            // A process that does not run finds everything later.
+            // A paused process gets the event when it runs again.
             if self.nodes[&process.0].paused_until > self.now {
                 return self.node(process.0).missed.push(event);
             }
@@ -481,7 +449,7 @@ impl World {
             Event::TreeMoves { id, life, link, until } => self.tree_moves((id, life), link, until),
             Event::ConnGone { conn } => self.conn_gone(conn),
             Event::Client(client) => self.client_acts(client),
-            Event::Stranger => self.stranger_acts(),
+            Event::SessionThief => self.session_thief_acts(),
             Event::Contender(contender) => self.contender_acts(contender),
             Event::ContenderCalls { contender, call, member } => {
                 self.contender_calls(contender, call, member);
@@ -494,7 +462,7 @@ impl World {
         }
     }
 
-    /// A process runs again, with all that has come meanwhile.
+    /// Ends the pause of a process. It gets all events that came meanwhile.
     pub(crate) fn resume(&mut self, id: i64) {
         let now = self.now;
         let node = self.node(id);
@@ -522,11 +490,11 @@ impl World {
                 "[progress] server {id} is woken and wants to be woken again at once"
             );
         }
-        self.mind_deadline(id);
+        self.schedule_deadline(id);
     }
 
-    /// Something has come to the end of its lane.
-    pub(crate) fn arrived(&mut self, lane: u64, route: Route, to: Option<Process>, parcel: Parcel) {
+    /// Handles a parcel that has arrived.
+    pub(crate) fn arrived(&mut self, lane: u64, route: Route, to: Option<MemberProcess>, parcel: Parcel) {
         let id = to.map_or(0, |(id, _)| id);
         self.fingerprint.parcel(lane, &parcel);
         match (route, parcel) {
@@ -535,7 +503,7 @@ impl World {
             }
             (Route::Peer { link, to_leader }, Parcel::Packet(bytes)) => {
                 let PacketSplit::Packet(packet, size) = split(&bytes, PACKET_MAX, to_leader) else {
-                    panic!("what was written cannot be read: {bytes:?}");
+                    panic!("a packet that was sent cannot be read: {bytes:?}");
                 };
                 assert_eq!(size, bytes.len());
                 self.trace(|| {
@@ -554,7 +522,10 @@ impl World {
             (Route::Peer { link, .. }, Parcel::Tree { zxid, digest, bytes, history }) => {
                 self.trace(|| format!("server {id} gets a tree of {zxid} on {}", link.0));
                 let (tree, rest) = recovery::read_stream(&bytes[..], zxid, ExtendedTypes::default()).unwrap();
-                assert!(rest.is_empty() && tree.digest() == digest, "[digest] a copy is what was sent");
+                assert!(
+                    rest.is_empty() && tree.digest() == digest,
+                    "[digest] the received tree differs from the sent one"
+                );
                 let tree = Box::new(tree);
                 self.node(id).incoming = Some(history);
                 self.step(id, Input::SnapBegins { link });
@@ -564,7 +535,7 @@ impl World {
                 self.count("part of a packet");
                 assert!(
                     of.is_incomplete(&bytes, to_leader),
-                    "[frames] a part of what was sent is taken for all"
+                    "[frames] a part of a message is taken for a whole message"
                 );
             }
             (Route::Peer { link, .. }, Parcel::Call) => {
@@ -580,7 +551,7 @@ impl World {
             }
             (Route::ToServer(conn), Parcel::Request(payload)) => {
                 let request = ClientRequest::decode(&payload).unwrap();
-                // Who says who it is asks for nothing, and does not live by that.
+                // An auth request is no sign of life.
                 if !matches!(request.request, Request::Auth { .. }) {
                     self.client_spoke(id, conn);
                 }
@@ -596,7 +567,7 @@ impl World {
         self.nodes[&id].server.as_ref().and_then(Server::mode)
     }
 
-    /// The member that leads in the latest epoch.
+    /// The member that leads the latest epoch.
     pub(crate) fn leader(&self) -> Option<i64> {
         let leading = |id: &i64| self.mode(*id) == Some(MemberMode::Leader);
         self.nodes.keys().copied().filter(leading).max_by_key(|id| self.epoch_of(*id))
@@ -607,7 +578,7 @@ impl World {
         server.map_or(Epoch::default(), |server| server.tree().last_processed().epoch())
     }
 
-    /// Whether a member has clients that write.
+    /// Whether a member serves clients that write.
     pub(crate) fn serves(&self, id: i64) -> bool {
         self.mode(id).is_some_and(|mode| !matches!(mode, MemberMode::Looking | MemberMode::ReadOnly))
     }

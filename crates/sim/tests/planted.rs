@@ -1,11 +1,11 @@
-//! Every bug that can be planted is found. Built with the feature `planted-bugs` only.
+//! Tests that the simulator finds every planted bug. Built only with the feature `planted-bugs`.
 //!
-//! `SIM_BUGS=name,name` looks for these only, and tells which promise each has broken and in which run.
+//! `SIM_BUGS=name,name` plants only these, and prints the promise that each has broken, and the run.
 
 use ostler_sim::{Bug, Plan, plant, run, search};
 use std::panic::{self, AssertUnwindSafe};
 
-/// Enough for the rarest of those that are left to chance.
+/// Enough seeds for the bug that random faults find least often.
 const SEEDS_MAX: u64 = 2_000;
 const SECONDS: u64 = 60;
 

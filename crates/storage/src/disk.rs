@@ -1,4 +1,5 @@
-//! The few things that are done with files, as a trait: the real disk here, a faulty one in tests.
+//! The operations on files as a trait, [`Disk`], and the operating system's files, [`OsDisk`]. Tests have a faulty
+//! disk.
 
 use crate::error::{IoContext, StorageError};
 use std::{
@@ -11,43 +12,44 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
-/// A file system. Paths are whole paths; nothing here follows a "current folder".
+/// A file system. All paths are complete, whatever the current folder of the process is.
 ///
-/// What survives a crash: bytes of a file after [`DiskFile::sync_data`]; its name (after a create, rename or
-/// remove) after [`Disk::sync_dir`] of its folder. Everything else may or may not.
+/// A crash keeps the bytes of a file that [`DiskFile::sync_data`] has made durable, and the changes of names (create,
+/// rename, remove) that [`Disk::sync_dir`] of the folder has made durable. It may keep or lose any other change.
 pub trait Disk: Send + Sync {
-    /// An empty file to write: made, or emptied where it exists.
+    /// Opens an empty file for writing. A file that exists is emptied.
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
-    /// An existing file, to read.
+    /// Opens an existing file for reading.
     fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
-    /// An existing file, to read and change; not what a link stands for.
+    /// Opens an existing file for reading and writing. A symbolic link is an error.
     fn open_to_change(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
-    /// Whether a file is a plain one without a second name, so that what is done to its bytes concerns nobody else. Whoever
-    /// keeps a copy of the folder by hard links has the same files under names of his own.
+    /// Whether the path is a plain file without another hard link. Only such a file may be written over: an operator
+    /// can have a copy of the folder that consists of hard links.
     fn is_only_here(&self, _path: &Path) -> io::Result<bool> {
         Ok(true)
     }
-    /// Whether something of that name exists.
+    /// Whether there is a file or folder at this path.
     fn exists(&self, path: &Path) -> io::Result<bool>;
-    /// Replaces `to`, if it exists.
+    /// Gives a file another name. A file that has the new name is replaced.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
-    /// Removes a file.
+    /// Removes a file. Frees the space of a large file slowly, so that other syncs are not held up.
     fn remove(&self, path: &Path) -> io::Result<()>;
-    /// The same, but takes its time only as long as `go_on` says so: nobody is spared by it when the server ends.
+    /// Removes a file, as [`Disk::remove`]. As soon as `go_on` returns false, as when the server ends, the rest of the
+    /// space is freed at once.
     fn remove_while(&self, path: &Path, _go_on: &dyn Fn() -> bool) -> io::Result<()> {
         self.remove(path)
     }
-    /// Names in a folder, in any order.
+    /// The names in a folder, in any order.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
-    /// The file that a path stands for, where that is a link.
+    /// The path of the file to which a symbolic link leads, or the path itself if it is no link.
     fn behind_links(&self, path: &Path) -> io::Result<PathBuf> {
         Ok(path.to_path_buf())
     }
-    /// Gives `to` the mode and the owner of `from`, as far as this process may.
+    /// Gives `to` the mode and the owner of `from`, as far as this process has the right to.
     fn copy_access(&self, _from: &Path, _to: &Path) -> io::Result<()> {
         Ok(())
     }
-    /// Makes a folder and those above it.
+    /// Makes a folder and all missing folders above it.
     fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
     /// Makes the names in a folder durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
@@ -55,44 +57,46 @@ pub trait Disk: Send + Sync {
 
 /// An open file.
 pub trait DiskFile: Send {
-    /// Which file this is, whatever its name.
+    /// The identity of the file, which does not depend on its name.
     fn identity(&self) -> io::Result<FileIdentity>;
-    /// Length in bytes.
+    /// The size in bytes.
     fn size(&self) -> io::Result<u64>;
-    /// Reads at most `into.len()` bytes; 0 at the end of the file.
+    /// Reads at most `into.len()` bytes. Returns the number of bytes read, 0 at the end of the file.
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize>;
-    /// Writes all bytes, making the file longer where needed.
+    /// Writes all bytes. The file becomes longer if needed.
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
-    /// Makes the file `size` bytes long with the new part reading as zeros, and reserves the space for it.
+    /// Makes the file `size` bytes long and reserves the space. The new part reads as zeros.
     fn allocate(&self, size: u64) -> io::Result<()>;
-    /// Makes all of the file read as zeros and keeps its space. `false` where that cannot be done.
+    /// Makes the whole file read as zeros and keeps its space. Returns false if the file system cannot do that.
     fn clear(&self) -> io::Result<bool>;
-    /// Cuts the file.
+    /// Cuts the file to `size` bytes.
     fn truncate(&self, size: u64) -> io::Result<()>;
-    /// Lets these bytes go to the disk in their own time, from now on. Says nothing of when they are durable.
+    /// Lets the system start to write these bytes to the disk. Does not wait, and does not make them durable.
     fn write_back(&self, offset: u64, length: u64) -> io::Result<()>;
     /// Makes the file's bytes and size durable.
     fn sync_data(&self) -> io::Result<()>;
 }
 
-/// What tells a file from all others of its file system, also from a copy, and from one that was removed.
+/// The identity of a file in its file system. It differs for a copy of the file, and for a new file in the place of a
+/// removed one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileIdentity {
-    /// Its number. A new file may get that of one that was removed.
+    /// The inode number. A new file can get the number of a removed one.
     pub inode: u64,
-    /// When it was made, in nanoseconds since 1970; 0 where the file system does not say.
+    /// The time of creation, in nanoseconds since 1970; 0 if the file system does not have it.
     pub born: u64,
 }
 
-/// The operating system's. What it makes is for this user alone; see [`SharedFiles`](crate::shared_files::SharedFiles).
+/// The files of the operating system. New files and folders are for this user only; for others see
+/// [`SharedFiles`](crate::shared_files::SharedFiles).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OsDisk;
 
-/// The mode of files that are for this user alone.
+/// The mode of files that only this user may read and write.
 pub const PRIVATE: u32 = 0o600;
 
-/// The same for a file of the system's. Where a link, or a file that has another name too, is in its place, that is replaced
-/// and not written to: it may be anybody's.
+/// [`Disk::create`] with a mode. A symbolic link at this path, or a file with another hard link, is replaced by a new
+/// file and not written to: it may belong to somebody else.
 pub(crate) fn create_with_mode(path: &Path, mode: u32) -> io::Result<Box<dyn DiskFile>> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(mode).custom_flags(NOT_THROUGH_LINKS);
@@ -111,12 +115,12 @@ pub(crate) fn create_with_mode(path: &Path, mode: u32) -> io::Result<Box<dyn Dis
     Ok(Box::new(OsFile(options.create_new(true).open(path)?)))
 }
 
-/// Makes a folder and those above it. Who may read files with this mode may look into them.
+/// Makes a folder and those above it. Users who can read files with this mode can open the folders.
 pub(crate) fn make_folders_with_mode(dir: &Path, mode: u32) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(mode | (mode & 0o444) >> 2).create(dir)
 }
 
-/// Flags for whatever is opened to be changed.
+/// The flags with which files are opened for writing: a symbolic link is an error.
 pub(crate) const NOT_THROUGH_LINKS: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
 
 fn is_only_here(file: &fs::Metadata) -> bool {
@@ -138,7 +142,7 @@ impl Disk for OsDisk {
             Ok(file) => Ok(Box::new(OsFile(file))),
             Err(_) if fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) => {
                 Err(io::Error::other(
-                    "it is a link, and what it stands for is not changed; put the file itself there",
+                    "it is a link, and the file that it leads to is not changed; put the file itself there",
                 ))
             }
             Err(error) => Err(error),
@@ -162,12 +166,13 @@ impl Disk for OsDisk {
     }
 
     fn remove_while(&self, path: &Path, go_on: &dyn Fn() -> bool) -> io::Result<()> {
-        // Some file systems remove no file that is open, and some files may be removed and not written.
+        // Opening can fail for a file that may be removed but not written. Then it is removed at once.
         let open = OpenOptions::new().write(true).custom_flags(NOT_THROUGH_LINKS).open(path).ok();
         match (fs::remove_file(path), open) {
-            // Under another name it is still there.
+            // The file still has another hard link, so its space stays.
             (Ok(()), Some(file)) if file.metadata()?.nlink() > 0 => Ok(()),
-            (Ok(()), Some(file)) => give_back(&file, go_on),
+            (Ok(()), Some(file)) => free_slowly(&file, go_on),
+            // Some file systems cannot remove a file that is open.
             (Err(error), Some(file)) if error.kind() != io::ErrorKind::NotFound => {
                 drop(file);
                 fs::remove_file(path)
@@ -177,7 +182,7 @@ impl Disk for OsDisk {
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
-        // A name that is not UTF-8 is none of ours.
+        // No file of the server has a name that is not UTF-8.
         fs::read_dir(dir)?
             .filter_map(|entry| entry.map(|entry| entry.file_name().into_string().ok()).transpose())
             .collect()
@@ -192,7 +197,7 @@ impl Disk for OsDisk {
 
     fn copy_access(&self, from: &Path, to: &Path) -> io::Result<()> {
         let (from, own) = (fs::metadata(from)?, fs::metadata(to)?);
-        // Only the system's administrator may give a file away.
+        // Only root may give a file to another user, so a failure is a warning.
         let gives = (from.uid(), from.gid()) != (own.uid(), own.gid());
         if gives && let Err(error) = chown(to, Some(from.uid()), Some(from.gid())) {
             tracing::warn!(file = %to.display(), %error, "this file gets another owner than the one that it replaces");
@@ -215,21 +220,22 @@ impl Disk for OsDisk {
     }
 }
 
-/// Space that is given back at once: a file system that tells its device of each freed block (`discard`)
-/// makes everybody's syncs wait meanwhile, for tens of milliseconds per log file.
-const GIVEN_BACK_AT_ONCE: u64 = 1 << 20;
-const GIVEN_BACK_EVERY: Duration = Duration::from_millis(20);
+/// The number of bytes that are freed at a time. A file system that tells its device of each freed block (`discard`)
+/// holds up all syncs meanwhile: tens of milliseconds for a whole log file.
+const FREED_AT_ONCE: u64 = 1 << 20;
+const FREED_EVERY: Duration = Duration::from_millis(20);
 
-/// Frees a nameless file's space bit by bit, and what is left of it at once when that may not go on.
-fn give_back(file: &File, go_on: &dyn Fn() -> bool) -> io::Result<()> {
+/// Frees the space of a removed file piece by piece. As soon as `go_on` returns false, the rest is freed at once, when
+/// the file is closed.
+fn free_slowly(file: &File, go_on: &dyn Fn() -> bool) -> io::Result<()> {
     let mut size = file.metadata()?.len();
-    while size > GIVEN_BACK_AT_ONCE && go_on() {
-        size -= GIVEN_BACK_AT_ONCE;
-        // Its name is gone: the space goes with the handle at the latest.
+    while size > FREED_AT_ONCE && go_on() {
+        size -= FREED_AT_ONCE;
+        // On an error the space is freed when the file is closed.
         if file.set_len(size).is_err() {
             break;
         }
-        thread::sleep(GIVEN_BACK_EVERY);
+        thread::sleep(FREED_EVERY);
     }
     Ok(())
 }
@@ -269,7 +275,7 @@ impl DiskFile for OsFile {
         let mode = rustix::fs::FallocateFlags::empty();
         match rustix::io::retry_on_intr(|| rustix::fs::fallocate(&self.0, mode, now, size - now)) {
             Ok(()) => Ok(()),
-            // A file system without reservations: a longer file with a hole, as Java makes it.
+            // The file system cannot reserve space: the file gets longer without it, as in Java.
             Err(error) if is_lacking(&error.into()) => self.0.set_len(size),
             Err(error) => Err(error.into()),
         }
@@ -289,7 +295,7 @@ impl DiskFile for OsFile {
     }
 
     fn write_back(&self, offset: u64, length: u64) -> io::Result<()> {
-        // Linux starts to write what is to be dropped from memory.
+        // With this advice Linux starts to write the bytes.
         let advice = rustix::fs::Advice::DontNeed;
         Ok(rustix::fs::fadvise(&self.0, offset, std::num::NonZero::new(length), advice)?)
     }
@@ -299,20 +305,20 @@ impl DiskFile for OsFile {
     }
 }
 
-/// Gives a small file this text, durably and all at once: a crash leaves the old text or the new one, and maybe what
-/// its `.tmp` file beside it. Upstream does it so too.
+/// Replaces the text of a small file durably and atomically. A crash leaves the old text or the new one, and maybe a
+/// `.tmp` file beside it. Upstream does the same.
 ///
-/// A file that exists keeps its mode and owner, and a link stays a link.
+/// An existing file keeps its mode and owner, and a symbolic link stays a link.
 pub fn replace_text(disk: &dyn Disk, path: &Path, text: &str) -> Result<(), StorageError> {
     replace_text_like(disk, path, text, path)
 }
 
-/// The same for a file that gets the mode and owner of another one, `like`, if that exists.
+/// As [`replace_text`]. The file gets the mode and owner of the file `like`, if that exists.
 pub fn replace_text_like(disk: &dyn Disk, path: &Path, text: &str, like: &Path) -> Result<(), StorageError> {
     let path = &disk.behind_links(path).during("look at", path)?;
     let unfinished = unfinished(path);
     let file = disk.create(&unfinished).during("create", &unfinished)?;
-    // Before there is anything in it to be read.
+    // Before the text is in it, so that nobody reads it who must not.
     if disk.exists(like).during("look for", like)? {
         disk.copy_access(like, &unfinished).during("set the mode of", &unfinished)?;
     }
@@ -323,15 +329,16 @@ pub fn replace_text_like(disk: &dyn Disk, path: &Path, text: &str, like: &Path) 
     sync_names(disk, dir)
 }
 
-/// What a file system lacks by nature gives one of these errors (CIFS, vboxsf, 9p, some NFS); what fails gives another.
+/// Whether the error says that the file system does not have the operation (CIFS, vboxsf, 9p, some NFS). An operation
+/// that fails gives other errors.
 pub(crate) fn is_lacking(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let lacking = [Errno::INVAL, Errno::OPNOTSUPP, Errno::NOSYS];
     error.raw_os_error().is_some_and(|code| lacking.iter().any(|errno| errno.raw_os_error() == code))
 }
 
-/// Makes the names in a folder durable, as far as the file system can: on one that cannot sync folders, a loss of power
-/// may take back the last changes of names, with Java's servers as well.
+/// Makes the names in a folder durable. If the file system cannot sync folders, this warns once and goes on: then a
+/// loss of power may undo the last changes of names, for Java servers too.
 pub(crate) fn sync_names(disk: &dyn Disk, dir: &Path) -> Result<(), StorageError> {
     static WARNED: AtomicBool = AtomicBool::new(false);
     match disk.sync_dir(dir) {
@@ -349,7 +356,7 @@ pub(crate) fn sync_names(disk: &dyn Disk, dir: &Path) -> Result<(), StorageError
     }
 }
 
-/// Lets bytes go to the disk in their own time. It is advice: where there is no such thing nothing is lost.
+/// [`DiskFile::write_back`]. A file system that does not have the operation is no error, since it is only advice.
 pub(crate) fn write_back(file: &dyn DiskFile, offset: u64, length: u64) -> io::Result<()> {
     match file.write_back(offset, length) {
         Err(error) if is_lacking(&error) => Ok(()),
@@ -365,14 +372,14 @@ pub(crate) fn create_empty(disk: &dyn Disk, path: &Path) -> Result<(), StorageEr
     sync_names(disk, dir)
 }
 
-/// Where [`replace_text`] writes first.
+/// The temporary file of [`replace_text`].
 pub(crate) fn unfinished(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".tmp");
     name.into()
 }
 
-/// Fills `into` from `offset` on; fewer bytes only at the end of the file.
+/// Reads until `into` is full or the file ends. Returns the number of bytes read.
 pub(crate) fn read_full(file: &dyn DiskFile, into: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut done = 0;
     while done < into.len() {
@@ -389,7 +396,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_is_cut_ends_there() {
+    fn a_truncated_file_keeps_its_first_bytes() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
         std::fs::write(&path, b"abcdef").unwrap();
@@ -397,17 +404,16 @@ mod tests {
         assert_eq!(std::fs::read(&path).unwrap(), b"abcd");
     }
 
-    /// A little at a time, for as long as that may go on.
     #[test]
-    fn space_is_given_back_bit_by_bit() {
+    fn space_is_freed_piece_by_piece_until_the_server_ends() {
         let file = tempfile::tempfile().unwrap();
-        file.set_len(5 * GIVEN_BACK_AT_ONCE).unwrap();
+        file.set_len(5 * FREED_AT_ONCE).unwrap();
         let sizes = std::cell::RefCell::new(Vec::new());
         let go_on = || {
-            sizes.borrow_mut().push(file.metadata().unwrap().len() / GIVEN_BACK_AT_ONCE);
+            sizes.borrow_mut().push(file.metadata().unwrap().len() / FREED_AT_ONCE);
             sizes.borrow().len() < 3
         };
-        give_back(&file, &go_on).unwrap();
+        free_slowly(&file, &go_on).unwrap();
         assert_eq!(*sizes.borrow(), [5, 4, 3]);
     }
 }

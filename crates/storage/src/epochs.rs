@@ -1,4 +1,5 @@
-//! `acceptedEpoch` and `currentEpoch`: a decimal number each, without a newline, beside the snapshots.
+//! The files beside the snapshots that say how far a server has come: `acceptedEpoch` and `currentEpoch`, a decimal
+//! number each without a newline, and the mark `historyIncomplete`.
 
 use crate::{
     disk::{Disk, create_empty, read_full, replace_text, sync_names, unfinished},
@@ -7,12 +8,12 @@ use crate::{
 use ostler_proto::id::Epoch;
 use std::path::Path;
 
-/// Which of the two.
+/// One of the two epoch files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EpochFile {
-    /// The newest epoch that this server has promised a leader to follow.
+    /// `acceptedEpoch`: the highest epoch that this server has promised to a leader.
     Accepted,
-    /// The newest epoch whose history this server has.
+    /// `currentEpoch`: the epoch of the last leader whose history this server has.
     Current,
 }
 
@@ -25,29 +26,29 @@ impl EpochFile {
     }
 }
 
-/// Reads an epoch; `None` where the file does not exist.
+/// Reads an epoch. `None` if the file does not exist.
 pub fn read_epoch(disk: &dyn Disk, dir: &Path, which: EpochFile) -> Result<Option<Epoch>> {
     read(disk, &dir.join(which.name()))
 }
 
-/// Reads what an interrupted [`write_epoch`] left in its temporary file.
+/// Reads the epoch in the temporary file that an interrupted [`write_epoch`] has left.
 pub fn read_unfinished_epoch(disk: &dyn Disk, dir: &Path, which: EpochFile) -> Result<Option<Epoch>> {
     read(disk, &unfinished(&dir.join(which.name())))
 }
 
-/// Writes an epoch, durably and all at once.
+/// Writes an epoch durably and atomically.
 pub fn write_epoch(disk: &dyn Disk, dir: &Path, which: EpochFile, epoch: Epoch) -> Result<()> {
     replace_text(disk, &dir.join(which.name()), &epoch.0.to_string())
 }
 
-/// An empty file beside the epochs. Java ignores it.
+/// An empty file that marks the history as incomplete. Java ignores it.
 const INCOMPLETE: &str = "historyIncomplete";
 
-/// Whether what is on disk may be only a part of what this server once had: its folder was empty, and a leader has
-/// begun to bring it to its history, but has not come to the end.
+/// Whether the history on disk may be only a part of what this server once had: its folder was empty, and its
+/// synchronization with a leader has begun but not ended.
 ///
-/// The mark is never set where a current epoch is on disk. Beside one it is left over: a crash came between the two, or
-/// Java went on here.
+/// The mark is only set while there is no current epoch. If there is one too, the mark is left over, and the history is
+/// complete: a crash came before the mark was removed, or Java used the folder.
 pub fn is_incomplete(disk: &dyn Disk, dir: &Path) -> Result<bool> {
     let path = dir.join(INCOMPLETE);
     let is_marked = disk.exists(&path).during("look for", &path)?;
@@ -55,12 +56,12 @@ pub fn is_incomplete(disk: &dyn Disk, dir: &Path) -> Result<bool> {
     Ok(is_marked && current == Epoch(0))
 }
 
-/// Notes durably that a history begins to come into an empty folder.
+/// Notes durably that the synchronization of an empty server begins.
 pub fn mark_incomplete(disk: &dyn Disk, dir: &Path) -> Result<()> {
     create_empty(disk, &dir.join(INCOMPLETE))
 }
 
-/// Notes durably that the history is all there.
+/// Notes durably that the history is complete.
 pub fn mark_complete(disk: &dyn Disk, dir: &Path) -> Result<()> {
     let path = dir.join(INCOMPLETE);
     if !disk.exists(&path).during("look for", &path)? {
@@ -79,7 +80,7 @@ fn read(disk: &dyn Disk, path: &Path) -> Result<Option<Epoch>> {
     let size = read_full(&*file, &mut bytes, 0).during("read", path)?;
     let content = String::from_utf8_lossy(&bytes[..size]);
     match content.trim_end().parse() {
-        // The last there is leaves none for the next leader.
+        // The last possible epoch is refused, since it leaves none for the next leader.
         Ok(epoch) if Epoch(epoch).next().is_some() => Ok(Some(Epoch(epoch))),
         _ => Err(StorageError::BadEpoch { file: path.to_path_buf(), content: content.into_owned() }),
     }
@@ -91,7 +92,7 @@ mod tests {
     use crate::disk::OsDisk;
 
     #[test]
-    fn epochs_survive() {
+    fn epochs_are_read_as_they_were_written() {
         let dir = tempfile::tempdir().unwrap();
         let read = |which| read_epoch(&OsDisk, dir.path(), which);
         assert_eq!(read(EpochFile::Accepted).unwrap(), None);
@@ -101,7 +102,11 @@ mod tests {
         assert_eq!(read(EpochFile::Current).unwrap(), None);
         assert_eq!(std::fs::read(dir.path().join("acceptedEpoch")).unwrap(), b"12");
         std::fs::write(dir.path().join("currentEpoch"), "3\n").unwrap();
-        assert_eq!(read(EpochFile::Current).unwrap(), Some(Epoch(3)), "a line end by hand is no harm");
+        assert_eq!(
+            read(EpochFile::Current).unwrap(),
+            Some(Epoch(3)),
+            "a line end, as editors add it, is ignored"
+        );
         std::fs::write(dir.path().join("currentEpoch"), "x").unwrap();
         assert!(matches!(read(EpochFile::Current), Err(StorageError::BadEpoch { .. })));
     }

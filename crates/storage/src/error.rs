@@ -1,4 +1,4 @@
-//! What can go wrong with files, said so that an operator knows what to do.
+//! The errors of the storage layer. Each message says what happened, where, and what an operator can do.
 
 use ostler_proto::id::Zxid;
 use std::{
@@ -6,42 +6,42 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Result of file work.
+/// The result of an operation on files.
 pub type Result<T> = std::result::Result<T, StorageError>;
 
-/// Whatever a caller's callback did not like.
+/// The reason for which a sink of the caller refused a part of a snapshot or a record.
 pub type Refusal = Box<dyn std::error::Error + Send + Sync>;
 
 /// A failure of the storage layer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StorageError {
-    /// The operating system refused.
+    /// An operation of the operating system failed.
     #[error("cannot {action} {path}: {source}")]
     Io {
-        /// What was tried: "read", "write", ...
+        /// The operation that failed: "read", "write", ...
         action: &'static str,
-        /// On what.
+        /// The file or folder.
         path: PathBuf,
-        /// Why not.
+        /// The system's error.
         source: io::Error,
     },
 
-    /// No space left, or no quota left.
+    /// The disk or the quota is full.
     #[error(
         "the disk is full: cannot {action} {path} ({source}). Free some space (old snapshots and logs can be \
          purged), then restart the server; nothing that was acknowledged is lost"
     )]
     DiskFull {
-        /// What was tried.
+        /// The operation that failed: "write", "create", ...
         action: &'static str,
-        /// On what.
+        /// The file or folder.
         path: PathBuf,
-        /// The system's words.
+        /// The system's error.
         source: io::Error,
     },
 
-    /// The ensemble was changed, and the files that tell the next start of it cannot be written.
+    /// The ensemble was changed, and the new configuration cannot be written to the files that the next start reads.
     #[error(
         "the ensemble was changed, and that cannot be kept beside {file}: {source}. A server that forgot it could count \
          votes that do not count any more. Make the file and its folder writable for the server and start it again; or \
@@ -49,13 +49,13 @@ pub enum StorageError {
          one, and start it again"
     )]
     ConfigNotKept {
-        /// The zoo.cfg.
+        /// The path of zoo.cfg.
         file: PathBuf,
-        /// What could not be done.
+        /// The error of writing the files.
         source: Box<StorageError>,
     },
 
-    /// A write or a sync failed before: what is on disk is unknown, so the log takes nothing more.
+    /// An earlier write or sync failed. What is on disk is unknown, so the log takes no more records.
     #[error(
         "the transaction log in {dir} is closed after an earlier write error: what reached the disk is not known. \
          Restart the server; it will read the log again and go on from what is there"
@@ -66,15 +66,15 @@ pub enum StorageError {
     },
 
     /// A log is damaged before its end.
-    #[error("{file}: damaged at byte {offset}: {reason}. {}", way_out(.file, *.offset, *.last_good))]
+    #[error("{file}: damaged at byte {offset}: {reason}. {}", remedy(.file, *.offset, *.last_good))]
     Corrupt {
         /// The log file.
         file: PathBuf,
-        /// Where the first unreadable record starts; 0 for the file's header.
+        /// The byte at which the first unreadable record starts; 0 for the header of the file.
         offset: u64,
-        /// What is wrong there.
+        /// The damage, in words.
         reason: String,
-        /// Everything up to here is intact.
+        /// The last transaction before the damage. Everything up to it is intact.
         last_good: Zxid,
     },
 
@@ -86,17 +86,17 @@ pub enum StorageError {
          files away"
     )]
     Gap {
-        /// The file that starts, or goes on, too late.
+        /// The file in which the gap is, or which starts after it.
         file: PathBuf,
         /// The last transaction before the gap.
         last: Zxid,
-        /// The first one after it.
+        /// The first transaction after the gap.
         found: Zxid,
-        /// The last one that is missing, as far as that is known.
+        /// The last transaction that is missing, as far as that is known.
         needed: Zxid,
     },
 
-    /// The logs end before what a damaged snapshot is known to have contained.
+    /// A snapshot cannot be read, and the logs end before the last transaction that it contained.
     #[error(
         "{snapshot} cannot be read ({reason}), and the logs in {dir} only reach {last}, so transactions up to \
          {needed} would be lost. Nothing was changed. Put the snapshot or the missing log files back from a backup; \
@@ -104,19 +104,19 @@ pub enum StorageError {
          snapshot away"
     )]
     LogTooShort {
-        /// The newest snapshot that was skipped.
+        /// The snapshot that was skipped.
         snapshot: PathBuf,
-        /// Why it was skipped.
+        /// The reason why it cannot be read.
         reason: String,
         /// The log folder.
         dir: PathBuf,
-        /// How far the logs go.
+        /// The last transaction in the logs.
         last: Zxid,
-        /// How far they should go at least.
+        /// The last transaction of the snapshot, which the logs should reach.
         needed: Zxid,
     },
 
-    /// The logs do not have what a damaged snapshot contained.
+    /// A snapshot cannot be read, and the logs do not have its last transaction.
     #[error(
         "{snapshot} cannot be read ({reason}), and nothing shows that the logs in {dir} have all that it contained: a \
          whole tree may have come from a leader in the place of transactions up to {needed}, and without it these logs \
@@ -126,15 +126,15 @@ pub enum StorageError {
     LogLacks {
         /// The snapshot that was skipped.
         snapshot: PathBuf,
-        /// Why it was skipped.
+        /// The reason why it cannot be read.
         reason: String,
         /// The log folder.
         dir: PathBuf,
-        /// Its last transaction.
+        /// The last transaction of the snapshot.
         needed: Zxid,
     },
 
-    /// Logs without any snapshot.
+    /// There are logs, and no snapshot that can be read.
     #[error(
         "{logs} has transaction logs, but {snapshots} has no snapshot that can be read{details}. Nothing was \
          changed. Put a snapshot back, or check dataDir and dataLogDir. If the logs go back to the very first \
@@ -145,11 +145,11 @@ pub enum StorageError {
         logs: PathBuf,
         /// The snapshot folder.
         snapshots: PathBuf,
-        /// The snapshots that were tried, with reasons; empty or starting with a separator.
+        /// The snapshots that cannot be read, each with the reason. Empty, or starts with a separator.
         details: String,
     },
 
-    /// Snapshots exist, none can be read, and there is no log either.
+    /// There are snapshots, none of them can be read, and there is no log.
     #[error(
         "no snapshot in {dir} can be read{details}. Nothing was changed. Put a good snapshot back from a backup; or \
          empty this server's data folders and let it copy from another server; or move the snapshots away to start \
@@ -158,20 +158,20 @@ pub enum StorageError {
     NoUsableSnapshot {
         /// The snapshot folder.
         dir: PathBuf,
-        /// Which and why.
+        /// The snapshots, each with the reason why it cannot be read.
         details: String,
     },
 
-    /// One snapshot cannot be read.
+    /// A snapshot cannot be read.
     #[error("{file}: not a usable snapshot: {reason}")]
     BadSnapshot {
-        /// The file.
+        /// The snapshot file.
         file: PathBuf,
-        /// What is wrong.
+        /// The reason, in words.
         reason: String,
     },
 
-    /// The caller could not apply a logged transaction.
+    /// The sink refused a transaction of the log.
     #[error(
         "{file}: transaction {zxid} at byte {offset} cannot be applied: {source}. Nothing was changed. Restore this \
          server's data folders from a backup, or empty them and let it copy from another server"
@@ -179,11 +179,11 @@ pub enum StorageError {
     Refused {
         /// The log file.
         file: PathBuf,
-        /// Where its record starts.
+        /// The byte at which the record starts.
         offset: u64,
         /// The transaction.
         zxid: Zxid,
-        /// The caller's reason.
+        /// The reason of the sink.
         source: Refusal,
     },
 
@@ -193,62 +193,62 @@ pub enum StorageError {
          this server read the folder: check that no other server writes to it, then restart"
     )]
     LogExists {
-        /// The file.
+        /// The log file that exists already.
         file: PathBuf,
     },
 
-    /// The folder for snapshots holds logs or the other way round.
+    /// The folder for snapshots has logs in it, or the folder for logs has snapshots.
     #[error(
         "{folder} is for {expected} only, but holds {found}. dataDir and dataLogDir differ: check that they are \
          not swapped, or move the file to the other folder"
     )]
     Misplaced {
-        /// The folder.
+        /// The folder with the wrong file.
         folder: PathBuf,
-        /// "snapshots" or "transaction logs".
+        /// The kind of files that belong there: "snapshots" or "transaction logs".
         expected: &'static str,
         /// The name of a file that does not belong there.
         found: String,
     },
 
-    /// A folder does not exist and may not be made.
+    /// A folder does not exist, and the configuration forbids to make it.
     #[error(
         "{folder} does not exist, and datadir.autocreate is off. Create it, or correct {setting} in the config"
     )]
     NoFolder {
-        /// The folder.
+        /// The folder that is missing.
         folder: PathBuf,
-        /// The setting that names it.
+        /// The setting that names the folder.
         setting: &'static str,
     },
 
-    /// Another process has the folder.
+    /// Another process has locked the folder.
     #[error(
         "{folder} is in use by another server{}. Nothing was touched. Stop that server, or give this one its own \
          folder", .pid.as_ref().map(|pid| format!(" (process {pid})")).unwrap_or_default()
     )]
     Locked {
-        /// The folder.
+        /// The folder that is locked.
         folder: PathBuf,
-        /// The holder's process id, where its lock file says it.
+        /// The id of the process that has the lock, if the lock file says it.
         pid: Option<u32>,
     },
 
-    /// An epoch file holds something else.
+    /// An epoch file does not have an epoch in it.
     #[error(
         "{file} should hold an epoch number, but holds {content:?}. Restore it from a backup, or empty this server's data \
          folders and let it copy from another server"
     )]
     BadEpoch {
-        /// The file.
+        /// The epoch file.
         file: PathBuf,
-        /// What it holds.
+        /// The content of the file.
         content: String,
     },
 }
 
 impl StorageError {
-    /// Wraps what the system said; a full disk gets its own variant.
+    /// Wraps an error of the system. A full disk has its own variant.
     pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> StorageError {
         let path = path.to_path_buf();
         match source.kind() {
@@ -260,8 +260,9 @@ impl StorageError {
     }
 }
 
-/// Adds what was tried, and on what, to the system's words.
+/// Adds the operation and the path to an error of the system.
 pub trait IoContext<T> {
+    /// Makes a [`StorageError`] of an error: `action` on `path` failed.
     fn during(self, action: &'static str, path: &Path) -> Result<T>;
 }
 
@@ -271,7 +272,8 @@ impl<T> IoContext<T> for io::Result<T> {
     }
 }
 
-fn way_out(file: &Path, offset: u64, last_good: Zxid) -> String {
+/// What an operator can do about a damaged log.
+fn remedy(file: &Path, offset: u64, last_good: Zxid) -> String {
     let file = file.display();
     let cut = match offset {
         0 => format!("move {file} and all later log files away"),

@@ -1,4 +1,5 @@
-//! Where the files are: `version-2` below `dataDir` (snapshots, epochs) and `dataLogDir` (logs).
+//! The folders of a server: `version-2` below `dataDir` (snapshots, epochs) and below `dataLogDir` (logs), and the
+//! `initialize` file.
 
 use crate::{
     disk::{Disk, sync_names},
@@ -7,24 +8,24 @@ use crate::{
 use std::path::{Path, PathBuf};
 
 const VERSION: &str = "version-2";
-/// An empty file beside the logs' `version-2`: the operator vouches that an empty database is right.
+/// An empty file in `dataLogDir`. With it an operator confirms that the server may start with an empty database.
 const INITIALIZE: &str = "initialize";
 
-/// The folders of a server, checked.
+/// The folders of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DataFolders {
-    /// `dataDir`.
+    /// The setting `dataDir`.
     pub data_dir: PathBuf,
-    /// `dataLogDir`; the same as `data_dir` where it is not set.
+    /// The setting `dataLogDir`, by default the same as `dataDir`.
     pub data_log_dir: PathBuf,
-    /// Snapshots and epochs.
+    /// The folder with snapshots and epochs.
     pub snapshots: PathBuf,
-    /// Transaction logs.
+    /// The folder with transaction logs.
     pub logs: PathBuf,
 }
 
 impl DataFolders {
-    /// Only the paths; nothing is made or checked.
+    /// Computes the paths. Nothing is made or checked.
     pub fn at(data_dir: &Path, data_log_dir: Option<&Path>) -> DataFolders {
         let data_log_dir = data_log_dir.unwrap_or(data_dir);
         DataFolders {
@@ -35,8 +36,8 @@ impl DataFolders {
         }
     }
 
-    /// Makes missing folders, unless `autocreate` (`datadir.autocreate`) is off, and refuses folders that look
-    /// swapped: where the two differ, logs and snapshots may not be in each other's place.
+    /// Makes missing folders if `autocreate` (`datadir.autocreate`) is on. Refuses folders that look swapped: if the
+    /// two differ, there may be no snapshot among the logs and no log among the snapshots.
     pub fn open(
         disk: &dyn Disk,
         data_dir: &Path,
@@ -53,14 +54,14 @@ impl DataFolders {
         Ok(folders)
     }
 
-    /// Whether the `initialize` file is there.
+    /// Whether the `initialize` file exists.
     pub fn has_initialize(&self, disk: &dyn Disk) -> Result<bool> {
         let path = self.data_log_dir.join(INITIALIZE);
         disk.exists(&path).during("look for", &path)
     }
 
-    /// Removes the `initialize` file if it is there: to be called once what it vouches for is durable, so that no start
-    /// needs it again. Upstream removes it earlier, and then a crash in between makes the next start refuse.
+    /// Removes the `initialize` file if it exists. To be called when the empty database is durable, so that no later
+    /// start needs the file. Upstream removes it earlier, and a crash in between makes the next start refuse.
     pub fn remove_initialize(&self, disk: &dyn Disk) -> Result<()> {
         let path = self.data_log_dir.join(INITIALIZE);
         if self.has_initialize(disk)? { disk.remove(&path).during("remove", &path) } else { Ok(()) }
@@ -90,7 +91,7 @@ fn make(disk: &dyn Disk, folder: &Path, setting: &'static str, autocreate: bool)
     Ok(())
 }
 
-/// By prefix, as upstream does, so that `snapshot.5.bak` counts as well.
+/// Refuses a folder with a file whose name starts with `prefix`. As in upstream, `snapshot.5.bak` counts too.
 fn refuse(disk: &dyn Disk, folder: &Path, prefix: &str, expected: &'static str) -> Result<()> {
     let names = disk.list(folder).during("list", folder)?;
     match names.into_iter().find(|name| name.starts_with(prefix)) {

@@ -1,14 +1,15 @@
-//! ZooKeeper's files: transaction logs, snapshots, epochs, and how a server starts from them.
+//! ZooKeeper's files: transaction logs, snapshots and epochs, and the recovery of a server from them.
 //!
-//! Files go both ways with Java ZooKeeper 3.8 and 3.9: either can start from a folder that the other left.
-//! The crate blocks, has no threads and no clock, and never looks inside a record beyond its header. All
-//! file work goes through [`disk::Disk`], so that a simulated disk with faults can stand in for the real one.
+//! Ostler starts from the files of Java ZooKeeper 3.8 and 3.9, and these from the files of Ostler. The crate blocks,
+//! has no threads and no clock, and reads of a record no more than its header. All file work goes through
+//! [`disk::Disk`], so tests can use a simulated disk with faults.
 //!
 //! - [`folders`]: `version-2` below `dataDir` and `dataLogDir`; [`lock`]: one process per folder.
-//! - [`txnlog`]: the log, written and read; what a torn end is and what corruption is.
-//! - [`snapshot`]: snapshots, written and read, plain, gzip or Snappy.
-//! - [`recover`]: newest usable snapshot + log; [`epochs`]: `acceptedEpoch` and `currentEpoch`.
-//! - [`retention`]: which files are needed no more.
+//! - [`txnlog`]: writes and reads the log, and tells a torn tail from damage.
+//! - [`snapshot`]: writes and reads snapshots, plain, gzip or Snappy.
+//! - [`recover`]: restores the state from the newest usable snapshot and the log after it.
+//! - [`epochs`]: the files `acceptedEpoch` and `currentEpoch`.
+//! - [`retention`]: removes files that no start needs.
 
 pub mod disk;
 pub mod epochs;

@@ -1,4 +1,5 @@
-//! One process per folder: an advisory lock on a file, which goes with the process however it ends.
+//! The lock that allows one process per folder: an advisory lock on a file. The system releases it when the process
+//! ends in any way.
 
 use crate::{
     disk::{NOT_THROUGH_LINKS, PRIVATE, is_lacking},
@@ -13,23 +14,24 @@ use std::{
     path::Path,
 };
 
-/// The file's name. Java does not look at it.
+/// The name of the lock file. Java ignores it.
 const LOCK_FILE: &str = "ostler.lock";
 
-/// Held as long as the folders are used.
+/// The locks of a server's folders, held until this is dropped.
 #[derive(Debug)]
 pub struct FolderLock {
     _files: Vec<File>,
 }
 
 impl FolderLock {
-    /// Locks `dataDir`, and `dataLogDir` where it is another folder. Another holder's files are not touched.
+    /// Locks `dataDir`, and `dataLogDir` if that is another folder. If another process has the lock, its files stay
+    /// unchanged.
     pub fn take(folders: &DataFolders) -> Result<FolderLock> {
         [&folders.data_dir, &folders.data_log_dir, &folders.snapshots, &folders.logs]
             .into_iter()
             .collect::<BTreeSet<_>>()
             .into_iter()
-            .for_each(|folder| warn_of_others(folder));
+            .for_each(|folder| warn_of_other_writers(folder));
         let mut files = vec![lock(&folders.data_dir)?];
         if folders.data_log_dir != folders.data_dir {
             files.push(lock(&folders.data_log_dir)?);
@@ -38,8 +40,8 @@ impl FolderLock {
     }
 }
 
-/// Whoever may change names in a folder may put anything in the place of its files.
-fn warn_of_others(folder: &Path) {
+/// Warns of a folder that other users can write to: they could replace its files.
+fn warn_of_other_writers(folder: &Path) {
     const OTHERS_WRITE: u32 = 0o002;
     let Ok(found) = fs::metadata(folder) else { return };
     let (owner, own) = (found.uid(), rustix::process::geteuid().as_raw());
@@ -56,7 +58,7 @@ fn warn_of_others(folder: &Path) {
 
 fn lock(folder: &Path) -> Result<File> {
     let path = folder.join(LOCK_FILE);
-    // Not emptied on open: until the lock is ours, the content is the holder's.
+    // Not emptied here: until this process has the lock, the content belongs to the one that has it.
     let mut file = OpenOptions::new()
         .read(true)
         .write(true)
@@ -73,7 +75,7 @@ fn lock(folder: &Path) -> Result<File> {
             let pid = file.read_to_string(&mut content).ok().and_then(|_| content.trim().parse().ok());
             return Err(StorageError::Locked { folder: folder.to_path_buf(), pid });
         }
-        // Upstream takes no lock at all.
+        // Only a warning, since upstream takes no lock at all.
         Err(TryLockError::Error(error)) if has_no_locks(&error) => tracing::warn!(
             folder = %folder.display(), %error,
             "this file system has no locks: see to it that no second server is started with this folder"
@@ -84,7 +86,7 @@ fn lock(folder: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// NFS without its lock service, and file systems that know of none.
+/// Whether the error says that there are no locks: NFS without its lock service, and file systems without locks.
 fn has_no_locks(error: &io::Error) -> bool {
     let none = error.raw_os_error() == Some(rustix::io::Errno::NOLCK.raw_os_error());
     none || is_lacking(error)
@@ -95,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_system_without_locks_is_told_from_a_folder_in_use() {
+    fn the_error_of_a_file_system_without_locks_differs_from_other_errors() {
         let error = |errno: rustix::io::Errno| io::Error::from_raw_os_error(errno.raw_os_error());
         assert!(has_no_locks(&error(rustix::io::Errno::NOLCK)));
         assert!(has_no_locks(&error(rustix::io::Errno::OPNOTSUPP)));
@@ -103,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_second_one_is_told_who_has_it() {
+    fn a_locked_folder_is_refused_with_the_process_id_of_the_holder() {
         let dir = tempfile::tempdir().unwrap();
         let folders = DataFolders::at(dir.path(), None);
         let held = FolderLock::take(&folders).unwrap();

@@ -1,7 +1,8 @@
-//! File names: `log.<zxid>` and `snapshot.<zxid>[.gz|.snappy]`, the zxid in lower-case hex without padding.
+//! The names of logs and snapshots: `log.<zxid>` and `snapshot.<zxid>[.gz|.snappy]`, with the zxid in lower-case hex
+//! without padding.
 //!
-//! Only exact names count. Upstream splits at dots and so takes `snapshot.5.bak` for a snapshot of zxid 5;
-//! here such files are left alone.
+//! Only exact names count. Upstream splits names at dots and takes `snapshot.5.bak` for a snapshot of zxid 5. Ostler
+//! ignores such files.
 
 use crate::{
     disk::Disk,
@@ -10,24 +11,25 @@ use crate::{
 use ostler_proto::id::Zxid;
 use std::path::{Path, PathBuf};
 
-/// How a snapshot comes about. A name of its own for each: a server may write one by and by while it is given another.
+/// The way in which a snapshot is written. Each has its own temporary name, since a server can write one of both at the
+/// same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Building {
-    /// Beside the service.
-    ByAndBy,
-    /// While somebody waits.
-    AtOnce,
+    /// Slowly, while the server goes on serving.
+    Background,
+    /// As fast as possible, since the server waits for it.
+    Foreground,
 }
 
 /// How a snapshot file is compressed (`snapshot.compression.method`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Compression {
-    /// Not at all.
+    /// Not compressed.
     #[default]
     None,
-    /// `.gz`
+    /// gzip; the name ends with `.gz`.
     Gz,
-    /// `.snappy`
+    /// Snappy; the name ends with `.snappy`.
     Snappy,
 }
 
@@ -41,23 +43,23 @@ impl Compression {
     }
 }
 
-/// A log file's name.
+/// The name of the log file that starts with transaction `first`.
 pub fn log_name(first: Zxid) -> String {
     format!("log.{:x}", first.0)
 }
 
-/// A snapshot file's name.
+/// The name of the snapshot file at `zxid`.
 pub fn snapshot_name(zxid: Zxid, compression: Compression) -> String {
     format!("snapshot.{:x}{}", zxid.0, compression.suffix())
 }
 
-/// The zxid in a log file's name.
+/// The zxid in the name of a log file. `None` for another name.
 pub fn parse_log_name(name: &str) -> Option<Zxid> {
     let zxid = parse_zxid(name.strip_prefix("log.")?)?;
     (log_name(zxid) == name).then_some(zxid)
 }
 
-/// The zxid and compression in a snapshot file's name.
+/// The zxid and the compression in the name of a snapshot file. `None` for another name.
 pub fn parse_snapshot_name(name: &str) -> Option<(Zxid, Compression)> {
     let rest = name.strip_prefix("snapshot.")?;
     let (hex, compression) = match rest.split_once('.') {
@@ -70,32 +72,33 @@ pub fn parse_snapshot_name(name: &str) -> Option<(Zxid, Compression)> {
     (snapshot_name(zxid, compression) == name).then_some((zxid, compression))
 }
 
-/// A zxid with the top bit set is -1 or worse in Java, which ignores such files.
+/// Java ignores files whose zxid has the top bit set, since such a zxid is negative.
 fn parse_zxid(hex: &str) -> Option<Zxid> {
     u64::from_str_radix(hex, 16).ok().filter(|zxid| i64::try_from(*zxid).is_ok()).map(Zxid)
 }
 
-/// Where a snapshot is built before it gets its name: no prefix that Java or we would take for a snapshot.
+/// The temporary name of a snapshot that is being written. Neither Java nor Ostler takes it for a snapshot.
 pub(crate) fn unfinished_name(building: Building, snapshot_name: &str) -> String {
-    let way = if building == Building::AtOnce { AT_ONCE } else { "" };
-    format!("{UNFINISHED}{way}{snapshot_name}")
+    let infix = if building == Building::Foreground { FOREGROUND } else { "" };
+    format!("{UNFINISHED}{infix}{snapshot_name}")
 }
 
 pub(crate) fn is_unfinished_snapshot(name: &str) -> bool {
-    let way = |name: &str| name.strip_prefix(AT_ONCE).unwrap_or(name).starts_with("snapshot.");
-    name.strip_prefix(UNFINISHED).is_some_and(way)
+    let is_snapshot = |name: &str| name.strip_prefix(FOREGROUND).unwrap_or(name).starts_with("snapshot.");
+    name.strip_prefix(UNFINISHED).is_some_and(is_snapshot)
 }
 
-/// Prefix of files that a crash may leave half-written.
+/// The prefix of files that a crash can leave half-written.
 pub(crate) const UNFINISHED: &str = "unfinished.";
-const AT_ONCE: &str = "at-once.";
+/// Follows the prefix in the names of snapshots that are written in the foreground.
+const FOREGROUND: &str = "at-once.";
 
 /// A log file in its folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogFile {
-    /// The zxid of its first transaction.
+    /// The zxid of its first transaction, from the name.
     pub first: Zxid,
-    /// Where it is.
+    /// The path of the file.
     pub path: PathBuf,
 }
 
@@ -115,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_go_both_ways() {
+    fn a_name_is_parsed_to_what_it_was_made_from() {
         assert_eq!(parse_log_name(&log_name(Zxid(0x1_0000_0001))), Some(Zxid(0x1_0000_0001)));
         for compression in [Compression::None, Compression::Gz, Compression::Snappy] {
             let name = snapshot_name(Zxid(0x1a), compression);
@@ -124,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn near_misses_are_left_alone() {
+    fn inexact_names_are_ignored() {
         for name in
             ["log", "log.", "log.05", "log.5.bak", "log.1A", "log.ffffffffffffffff", "xlog.5", "log.+5"]
         {

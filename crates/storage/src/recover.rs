@@ -1,17 +1,18 @@
-//! How a server gets its state back: the newest snapshot that can be read, then the log after it.
+//! Recovery: restores a server's state from the newest snapshot that can be read and the log after it.
 //!
-//! | snapshot | log | start |
+//! | snapshots | logs | start |
 //! |---|---|---|
-//! | one can be read | any | from it, and the log after it |
-//! | none | there is one | refused, unless `trust_empty`: then the whole log |
-//! | none, or torn ones of zxid 0 | none | empty; trusted if `db_autocreate` or an `initialize` file says so |
-//! | some, none of them readable | none | refused |
+//! | one can be read | any | from it and the log after it |
+//! | none can be read | some | refused; with `trust_empty` from the whole log |
+//! | none, or only bad ones of zxid 0 | none | empty; trusted with `db_autocreate` or an `initialize` file |
+//! | some with a higher zxid, none can be read | none | refused |
 //!
-//! An older snapshot stands in for a newer bad one only if the log has the bad one's last transaction; or if the newer one is
-//! a leader's tree that never came whole, and nothing came after it: that is removed. Nothing on disk is
-//! changed until everything has been read and applied; then what a crash left over is tidied: the torn tail is
-//! cut, files without content are removed. And what was read is synced: if only the process died, it may still
-//! be in the system's memory alone, and clients will soon be told of it.
+//! An older snapshot takes the place of a newer bad one in two cases. The log has the last transaction of the bad one.
+//! Or the bad one is a leader's tree that was never complete, and no transaction followed: then it is removed.
+//!
+//! Nothing on disk is changed before everything has been read and applied. Then the rests of a crash are removed: torn
+//! tails are cut, and files without content are deleted. What was read is synced: if only the process had died, it
+//! could be in the system's memory alone, and clients will soon see it.
 
 use crate::{
     disk::{Disk, read_full, sync_names},
@@ -20,7 +21,7 @@ use crate::{
     folders::DataFolders,
     names::{UNFINISHED, is_unfinished_snapshot, parse_log_name},
     snapshot::{Problem, SnapshotFile, SnapshotSink, SnapshotTrailer, find_snapshots, read_snapshot, spare},
-    txnlog::{LogReader, TornTail, ZxidStep, cut_torn_tail, note_durably, remove, takes_all},
+    txnlog::{LogReader, TornTail, ZxidStep, cut_torn_tail, is_whole_file, note_durably, remove},
 };
 use ostler_proto::id::{Epoch, Zxid};
 use std::{
@@ -30,30 +31,31 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Upstream gives up after so many bad snapshots.
+/// The number of bad snapshots after which no older one is tried, as in upstream.
 const SNAPSHOTS_TRIED: usize = 100;
 
-/// Takes what recovery reads. A snapshot first, if there is one: its parts (see [`SnapshotSink`]), then
-/// [`RecoverySink::snapshot_loaded`]; then the records of the log.
+/// Takes the state that recovery reads. First a snapshot, if there is one: its parts (see [`SnapshotSink`]), then
+/// [`RecoverySink::snapshot_loaded`]. Then the records of the log.
 pub trait RecoverySink: SnapshotSink {
-    /// What came so far was from a snapshot that turned out bad: back to the empty state.
+    /// The parts so far came from a bad snapshot. The sink returns to the empty state.
     fn reset(&mut self);
-    /// The snapshot is complete; a digest without a zxid is left out. A refusal makes it a bad one.
+    /// The snapshot is complete. A digest without a zxid is not passed on. If the sink refuses, the snapshot is bad.
     fn snapshot_loaded(&mut self, zxid: Zxid, trailer: SnapshotTrailer) -> std::result::Result<(), Refusal>;
-    /// The next record of the log. A refusal ends the recovery.
+    /// The next record of the log. If the sink refuses, the recovery ends with an error.
     fn record(&mut self, zxid: Zxid, record: &[u8]) -> std::result::Result<(), Refusal>;
 }
 
-/// What is allowed.
+/// The settings of a recovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecoverOptions {
-    /// Logs without a snapshot are replayed from the start (`snapshot.trust.empty`).
+    /// Whether logs without a snapshot are replayed from their start (`snapshot.trust.empty`).
     pub trust_empty: bool,
-    /// Without any files, an empty tree is right (`db.autocreate`).
+    /// Whether a server without any files may start with a trusted empty tree (`db.autocreate`).
     pub db_autocreate: bool,
-    /// This process uses the folders already: an unfinished snapshot is being written, and is left alone.
+    /// Whether this process uses the folders already. Then unfinished snapshots stay, since they are being written.
     pub in_use: bool,
-    /// Snapshots above this are left out: the log was cut back to it, and they have more.
+    /// The highest zxid of a snapshot that is read. After a TRUNC, later snapshots have transactions that were taken
+    /// back.
     pub through: Zxid,
 }
 
@@ -63,35 +65,35 @@ impl Default for RecoverOptions {
     }
 }
 
-/// What the state was made from.
+/// The files from which the state was restored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// This snapshot and the log after it.
+    /// The snapshot at this zxid, and the log after it.
     Snapshot(Zxid),
     /// The log alone.
     Log,
-    /// Nothing: a new, empty database.
+    /// No files: a new, empty database.
     Fresh,
-    /// Nothing, and nobody says that this is right: the server may have lost its data, so its vote must not
-    /// count (upstream's zxid -1).
+    /// No files, and no setting that allows this. The server may have lost its data, so its vote must not count
+    /// (upstream's zxid -1).
     Untrusted,
 }
 
-/// What [`recover`] did.
+/// The result of [`recover`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recovered {
-    /// What the state was made from.
+    /// The files from which the state was restored.
     pub origin: Origin,
     /// The highest zxid in the state.
     pub last_zxid: Zxid,
-    /// How many records of the log were replayed.
+    /// The number of log records that were replayed.
     pub records: u64,
-    /// What the operator should know; for the server's log.
+    /// Notes for the server's log, which the operator should see.
     pub notes: Vec<Note>,
 }
 
 impl Recovered {
-    /// Snapshots that look like ones and cannot be read.
+    /// The paths of the snapshots that could not be read.
     pub fn skipped_snapshots(&self) -> impl Iterator<Item = &Path> {
         self.notes.iter().filter_map(|note| match note {
             Note::SnapshotSkipped { file, .. } => Some(&**file),
@@ -100,27 +102,27 @@ impl Recovered {
     }
 }
 
-/// Something unusual that recovery coped with. `Display` says it in words.
+/// An unusual state of the files that recovery could handle. `Display` gives the line for the server's log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Note {
     /// A snapshot could not be read.
     SnapshotSkipped {
-        /// The snapshot.
+        /// The path of the snapshot.
         file: PathBuf,
-        /// Why.
+        /// The reason, in words.
         reason: String,
     },
-    /// The last, unacknowledged batch was incomplete and was cut off.
+    /// The torn tail of the newest log was cut.
     TornTail(TornTail),
-    /// The same in an older log, as Java leaves it: the next one goes on behind it.
+    /// An older log has a torn tail, as Java leaves it. It stays: the next log continues after the last whole record.
     TornBefore(TornTail),
     /// A log file without any record was removed.
     EmptyLogRemoved(PathBuf),
-    /// A half-written snapshot was given up.
+    /// A snapshot that was not completed was removed.
     UnfinishedGivenUp(PathBuf),
-    /// A record with a lower zxid than one before it; it was replayed, as Java does.
+    /// A record has a lower zxid than one before it. It was replayed, as in Java.
     ZxidBackwards(ZxidStep),
-    /// No snapshot; the log was trusted to go back to the first transaction.
+    /// There was no snapshot, and the log was trusted to start with the first transaction.
     EmptyTrusted,
 }
 
@@ -169,7 +171,7 @@ impl fmt::Display for Note {
     }
 }
 
-/// Gets the state back into `sink`, which must be empty.
+/// Restores the state into `sink`, which must be empty.
 pub fn recover(
     disk: &dyn Disk,
     folders: &DataFolders,
@@ -212,12 +214,12 @@ pub fn recover(
     let (never_whole, skipped): (Vec<_>, Vec<_>) = search
         .skipped
         .drain(..)
-        .partition(|skipped| !options.in_use && skipped.counted_for_nothing(last_zxid, current));
+        .partition(|skipped| !options.in_use && skipped.is_interrupted_sync(last_zxid, current));
     notes.extend(skipped.iter().map(Skipped::note));
     notes.extend(log.torn_before().iter().cloned().map(Note::TornBefore));
     notes.extend(log.backwards().iter().cloned().map(Note::ZxidBackwards));
     tidy_logs(disk, &log, &mut notes)?;
-    // The next start may find transactions after them, and could not tell any more.
+    // The next start may find transactions after them, and could not tell that they were never complete.
     for Skipped { file, .. } in never_whole {
         remove(disk, &file.path)?;
         notes.push(Note::UnfinishedGivenUp(file.path));
@@ -229,14 +231,17 @@ pub fn recover(
     Ok(Recovered { origin, last_zxid, records: replayed.records, notes })
 }
 
-/// What the table of this module decides on.
+/// The facts by which the table of this module decides.
 #[derive(Debug, Clone, Copy)]
 struct Facts {
+    /// The zxid of the snapshot that was read.
     loaded: Option<Zxid>,
-    /// A snapshot of something, not of an empty tree, cannot be read.
+    /// A snapshot above zxid 0 cannot be read.
     lost_snapshot: bool,
+    /// There are logs with records.
     logs: bool,
     trust_empty: bool,
+    /// `db_autocreate` or an `initialize` file allows an empty database.
     may_be_empty: bool,
 }
 
@@ -267,7 +272,7 @@ struct Search {
 struct Skipped {
     file: SnapshotFile,
     reason: String,
-    /// Only a part of it was ever written, as far as a first look shows.
+    /// The end of the file shows that it was never completed.
     incomplete: bool,
 }
 
@@ -276,12 +281,13 @@ impl Skipped {
         Note::SnapshotSkipped { file: self.file.path.clone(), reason: self.reason.clone() }
     }
 
-    /// A snapshot at the very start of an epoch (count 0) contains no transaction of it. One that was never completed, as
-    /// Java leaves it, and that nothing follows, is a leader's tree that was not acknowledged: the current epoch is
-    /// saved once the tree is on disk, and before that is said.
-    fn counted_for_nothing(&self, last: Zxid, current: Epoch) -> bool {
-        let begun = self.file.zxid.epoch();
-        self.file.zxid.counter() == 0 && self.incomplete && last.epoch() < begun && current < begun
+    /// Whether the snapshot is a leader's tree that was never complete on disk and never acknowledged: the server died
+    /// during its synchronization. Such a snapshot, as Java leaves it, is at the start of an epoch (counter 0) and has
+    /// no transaction of that epoch. Nor does the log, and the current epoch is lower: a server saves that when the
+    /// tree is on disk, before it acknowledges.
+    fn is_interrupted_sync(&self, last: Zxid, current: Epoch) -> bool {
+        let epoch = self.file.zxid.epoch();
+        self.file.zxid.counter() == 0 && self.incomplete && last.epoch() < epoch && current < epoch
     }
 }
 
@@ -291,14 +297,14 @@ impl Search {
         self.skipped.iter().map(each).collect()
     }
 
-    /// The log must have what the bad snapshots contained. A tree that came whole from a leader takes the place of
-    /// records that are never logged, and from one epoch to the next nothing in the log shows that some are missing:
-    /// so the last transaction of each bad snapshot must be there. How far the epoch went before one that stands at the
-    /// start of the next is not known.
+    /// Checks that the log has what the bad snapshots contained. A leader's tree takes the place of records that this
+    /// server never logs, and from one epoch to the next the log does not show that some are missing. So the last
+    /// transaction of each bad snapshot must be in the log. A bad snapshot at the start of an epoch is always an error:
+    /// it does not tell the last transaction of the epoch before.
     fn check_covered(&self, logs: &Path, (last, current): (Zxid, Epoch), replayed: &Replayed) -> Result<()> {
         for skipped in &self.skipped {
             let needed = skipped.file.zxid;
-            if needed == Zxid::ZERO || skipped.counted_for_nothing(last, current) {
+            if needed == Zxid::ZERO || skipped.is_interrupted_sync(last, current) {
                 continue;
             }
             let (snapshot, reason) = (skipped.file.path.clone(), skipped.reason.clone());
@@ -347,8 +353,9 @@ fn load(
         StorageError::BadSnapshot { reason, .. } => reason,
         other => other.to_string(),
     })?;
-    // Complete, and not what its name says: it was in these blocks before, and a disk that did not do what it was told
-    // lost what came over it. Java notes the zxid at the end of the writing, which is never below the name's.
+    // A complete snapshot that is older than its name: it was in these blocks before, and the disk has lost the new
+    // one, although it reported the sync as done. The zxid at the end is never below the one in the name, in Java's
+    // too.
     if let Some(older) = trailer.last_processed.filter(|zxid| *zxid < file.zxid) {
         return Err(format!("it holds an older tree, of {older}"));
     }
@@ -356,10 +363,10 @@ fn load(
     sink.snapshot_loaded(file.zxid, trailer).map_err(|refusal| refusal.to_string())
 }
 
-/// What the log had.
+/// The result of replaying the log.
 struct Replayed {
     records: u64,
-    /// Of the transactions that are looked for, those that were not there.
+    /// The wanted transactions that were not in the log.
     missing: BTreeSet<Zxid>,
 }
 
@@ -388,10 +395,10 @@ fn replay(
     Ok(Replayed { records, missing })
 }
 
-/// Leaves the folders so that the next record's file cannot meet an old one of its name, and the torn tail
-/// does not become a puzzle in the middle of the log.
+/// Removes empty log files, so that the next file can have such a name, and cuts the torn tail, so that it is not in
+/// the middle of the log later.
 fn tidy_logs(disk: &dyn Disk, log: &LogReader<'_>, notes: &mut Vec<Note>) -> Result<()> {
-    for file in log.void_files() {
+    for file in log.empty_files() {
         remove(disk, file)?;
         notes.push(Note::EmptyLogRemoved(file.clone()));
     }
@@ -402,12 +409,13 @@ fn tidy_logs(disk: &dyn Disk, log: &LogReader<'_>, notes: &mut Vec<Note>) -> Res
     Ok(())
 }
 
-/// Takes away what a process has left half-written.
+/// Removes snapshots that a process has left half-written.
 fn tidy_unfinished(disk: &dyn Disk, dir: &Path, notes: &mut Vec<Note>) -> Result<()> {
     for name in disk.list(dir).during("list", dir)? {
         if name.starts_with(UNFINISHED) {
             let file = dir.join(&name);
-            // To give back the space of a large file takes seconds, and clients wait.
+            // A snapshot becomes the spare if there is none: to free the space of a large file takes seconds, and
+            // clients wait.
             if !is_unfinished_snapshot(&name) || !spare::keep(disk, dir, &file)? {
                 remove(disk, &file)?;
             }
@@ -417,9 +425,10 @@ fn tidy_unfinished(disk: &dyn Disk, dir: &Path, notes: &mut Vec<Note>) -> Result
     Ok(())
 }
 
-/// After a sync that failed, the system takes pages for written that are not, and reads them back as long as it has
-/// the memory ("Can Applications Recover from fsync Failures?", ATC 2020). Another sync would do nothing. A server
-/// stops at the first that fails, so only what it wrote last can be meant. Java's batches may be longer than ours.
+/// Writes the last batch of the log again. After a failed sync the system takes its pages for written, and reads them
+/// back as long as they are in memory ("Can Applications Recover from fsync Failures?", ATC 2020). Another sync alone
+/// would do nothing for them. A server stops after the first failed sync, so only the last batch can be affected.
+/// Batches of Java can be longer than this one.
 fn write_again(disk: &dyn Disk, path: &Path, batch: Range<u64>) -> Result<()> {
     let file = disk.open_to_change(path).during("open", path)?;
     let mut bytes = vec![0; (batch.end - batch.start) as usize];
@@ -436,11 +445,12 @@ fn make_durable(
     if let Some((path, batch)) = log.last_batch() {
         write_again(disk, path, batch)?;
     }
-    // A log that was cut has its last batch again, and is synced again for it; one that had nothing else is gone.
-    let removed = |path: &Path| log.torn_tail().is_some_and(|torn| torn.file == path && takes_all(torn));
+    // A log that was cut is synced again, since its last batch was written again. If its torn tail was all it had, it
+    // is gone.
+    let removed = |path: &Path| log.torn_tail().is_some_and(|torn| torn.file == path && is_whole_file(torn));
     let logs = log.files_read().iter().map(PathBuf::as_path).filter(|path| !removed(path));
     for path in logs.chain(snapshot) {
-        // Some file systems sync no file that is open to be read only.
+        // Some file systems cannot sync a file that is open for reading only.
         let file = disk.open_to_change(path).or_else(|_| disk.open(path));
         file.and_then(|file| file.sync_data()).during("sync", path)?;
     }
@@ -453,7 +463,7 @@ fn make_durable(
     }
 }
 
-/// From now on nothing of this log is in doubt.
+/// Notes durably that this log is synced to its end.
 fn note_end(disk: &dyn Disk, dir: &Path, log: &Path, end: u64) -> Result<()> {
     let name = log.file_name().and_then(|name| name.to_str());
     match name.and_then(parse_log_name) {
@@ -467,7 +477,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_combination_has_its_start() {
+    fn every_combination_of_facts_starts_or_refuses_by_the_table() {
         let bits = [false, true];
         for loaded in [None, Some(Zxid(5))] {
             for (lost_snapshot, logs) in bits.iter().flat_map(|a| bits.map(|b| (*a, b))) {

@@ -1,4 +1,4 @@
-//! Removing snapshots and logs that no start will need (`autopurge.snapRetainCount`).
+//! The purge: removes snapshots and logs that no start will need (`autopurge.snapRetainCount`).
 
 use crate::{
     disk::Disk,
@@ -10,12 +10,12 @@ use crate::{
 };
 use std::path::PathBuf;
 
-/// Upstream keeps no fewer.
+/// The lowest number of snapshots that are kept, as in upstream.
 pub const RETAIN_AT_LEAST: usize = 3;
 
-/// Keeps the `retain` newest snapshots that look valid and are not known to be `unreadable`, and every log file that
-/// one of them needs; removes the older ones of both, oldest first. Returns what was removed. One of each may become
-/// the spare, so that the next is written into its file. Goes no further than `go_on` says: the next purge does.
+/// Keeps the `retain` newest snapshots that look valid and are not among the `unreadable`, and every log file that one
+/// of them needs. Removes older snapshots and logs, oldest first, and returns their paths. One of each can become the
+/// spare, into which the next file is written. Stops when `go_on` returns false; the next purge removes the rest.
 pub fn purge(
     disk: &dyn Disk,
     folders: &DataFolders,
@@ -29,7 +29,7 @@ pub fn purge(
     let Some(oldest) = valid.take(retain.max(RETAIN_AT_LEAST)).map(|file| file.zxid).min() else {
         return Ok(Vec::new());
     };
-    // The newest log that starts at or before the oldest snapshot goes on behind it.
+    // The newest log that starts at or before the oldest snapshot can have transactions after that snapshot.
     let logs = log_files(disk, &folders.logs)?;
     let needed = logs.iter().rposition(|file| file.first <= oldest).unwrap_or(0);
     let mut removed = Vec::new();
@@ -40,7 +40,7 @@ pub fn purge(
         removed.push(log.path);
     }
     for old in snapshots.into_iter().rev().filter(|file| file.zxid < oldest).take_while(|_| go_on()) {
-        if !spare::may_be(disk, &old)? || !spare::keep(disk, &folders.snapshots, &old.path)? {
+        if !spare::is_usable(disk, &old)? || !spare::keep(disk, &folders.snapshots, &old.path)? {
             disk.remove_while(&old.path, go_on).during("remove", &old.path)?;
         }
         removed.push(old.path);

@@ -1,4 +1,4 @@
-//! Files that not only the server's own user may read.
+//! [`SharedFiles`]: the operating system's files with a mode that lets other users read them.
 
 use crate::disk::{Disk, DiskFile, OsDisk, create_with_mode, make_folders_with_mode};
 use std::{
@@ -6,11 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The operating system's files, where those that are made have this mode, as far as the process's umask lets them. Files
-/// that exist keep theirs.
+/// The operating system's files. New ones get this mode, less the bits of the process's umask. Existing files keep
+/// their mode.
 #[derive(Debug, Clone, Copy)]
 pub struct SharedFiles {
-    /// Folders are open to those who may read.
+    /// The mode of new files. New folders can be opened by the users that the mode lets read.
     pub mode: u32,
 }
 
@@ -74,7 +74,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn others_may_read_what_is_made() {
+    fn a_new_file_has_the_given_mode() {
         let dir = tempfile::tempdir().unwrap();
         let (path, disk) = (dir.path().join("log"), SharedFiles { mode: 0o640 });
         assert!(!disk.exists(&path).unwrap());

@@ -1,4 +1,4 @@
-//! Snapshots: files named `snapshot.<zxid of the last transaction in it>[.gz|.snappy]`.
+//! The format of snapshots. A file is named `snapshot.<zxid of its last transaction>[.gz|.snappy]`.
 //!
 //! ```text
 //! file     = header sessions acls node* end seal digest? last?
@@ -12,10 +12,10 @@
 //! last     = zxid:i64 seal                                       ZooKeeper 3.9 and later
 //! ```
 //!
-//! A Java snapshot is fuzzy: it may contain effects of transactions after its zxid, which are then applied
-//! again. The digest belongs to its own zxid, which is above the file's for a fuzzy snapshot.
+//! A Java snapshot is fuzzy: it can contain effects of transactions after its zxid, which are then applied again. The
+//! digest has a zxid of its own, which is above the file's zxid in a fuzzy snapshot.
 //!
-//! The part between header and seal is also what a leader sends to a learner; [`body`] has it for any stream.
+//! A leader sends the part between header and seal to a learner too. [`body`] writes and reads that part on any stream.
 
 pub mod body;
 mod find;
@@ -36,26 +36,26 @@ use ostler_proto::id::Zxid;
 /// "ZKSN", version 2, dbid -1.
 const HEADER: [u8; 16] = *b"ZKSN\0\0\0\x02\xff\xff\xff\xff\xff\xff\xff\xff";
 
-/// The string "/": behind each checksum, and therefore at the end of every file.
+/// The string "/", which follows each checksum and so ends every file.
 const SEAL_END: [u8; 5] = *b"\0\0\0\x01/";
 
-/// The tree's digest at a zxid, as snapshots carry it.
+/// The tree's digest at a zxid, as a snapshot has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SnapshotDigest {
-    /// After this transaction.
+    /// The last transaction before the digest was taken.
     pub zxid: Zxid,
-    /// Format of the digest; 2 today.
+    /// The version of the digest; 2 today.
     pub version: i32,
-    /// The sum.
+    /// The digest: the sum over all znodes.
     pub digest: u64,
 }
 
-/// What stands behind a snapshot's znodes.
+/// The sections of a snapshot behind its znodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SnapshotTrailer {
-    /// The digest; `None` where the file has none. Java writes one of zxid 0 where it knows none, as after a
-    /// start without any log to replay.
+    /// The digest; `None` if the file has none. Java writes a digest of zxid 0 if it knows none, as after a start
+    /// without any log to replay.
     pub digest: Option<SnapshotDigest>,
-    /// The zxid at the end of the writing; 3.8 does not write it.
+    /// The server's last zxid when the snapshot was completed. ZooKeeper 3.8 does not write it.
     pub last_processed: Option<Zxid>,
 }

@@ -1,4 +1,5 @@
-//! The transaction log: files named `log.<zxid of the first record>`.
+//! The format of the transaction log, and the rules for the end of a log. A file is named `log.<zxid of its first
+//! record>`.
 //!
 //! ```text
 //! file   = header record* zeros*
@@ -7,22 +8,23 @@
 //! entry  = TxnHeader txn TxnDigest?          (this crate looks at the header only)
 //! ```
 //!
-//! Numbers are big-endian; the checksum covers the entry and its upper 32 bits are 0. Files are made longer
-//! ahead of the data, so a length of 0 is where a file's data normally ends.
+//! Numbers are big-endian. The checksum covers the entry, and its upper 32 bits are 0. Files are made longer ahead of
+//! the data, so the data of a file normally end at a length of 0.
 //!
-//! `before` is the zxid that the file's first record follows. Upstream calls the field dbid, writes 0 (here: not
-//! known), and shows it in its log tools only. From one epoch to the next the count starts again, and nothing else
-//! shows that whole files between two are gone, as after a disk that says it has synced and has not.
+//! `before` is the zxid before the file's first record. Upstream calls the field dbid, shows it in its log tools only,
+//! and writes 0, which means "not known" here. With each epoch the counter starts again. So without this field nothing
+//! would show that whole files between two others are lost, as after a disk that reports a sync as done and has not
+//! done it.
 //!
 //! # The end of a log
 //!
-//! A batch of records is acknowledged after it is synced, and the next batch is written after that. A crash
-//! can therefore damage the last, unacknowledged batch only; everything before it must read back as written.
-//! How far a log was synced is noted beside it (`synced.rs`). If a record that lies before that does not check out, or
-//! nothing is there, that is corruption. Behind it, or where there is no such note, what stands where a record should be
-//! and does not check out is judged by its bytes:
+//! A batch of records is acknowledged after it is synced, and the next batch is written after that. So a crash can
+//! damage only the last batch, which was not acknowledged. Everything before it must be read as it was written.
 //!
-//! | file | what is there | verdict |
+//! A mark beside the log says how far it was synced (`synced.rs`). If a record before that point is damaged or missing,
+//! the log is corrupt. Behind that point, or without a mark, the bytes at the place of a record decide:
+//!
+//! | file | bytes | verdict |
 //! |---|---|---|
 //! | any | zeros to the end, or nothing | clean end |
 //! | any | damage, and no whole record after it | torn tail |
@@ -32,19 +34,19 @@
 //! | any | damage more than one batch ([`BATCH_LIMIT`]) before the last data | corrupt |
 //! | older | wrong checksum, impossible length, bad header | corrupt |
 //!
-//! A torn tail is reported and, by recovery, cut; corruption is an error that names file and offset. The
-//! fourth row is the one where a crash and a disk error can look alike. A disk writes the sectors of a batch
-//! in any order, so after a power cut a sector in the middle may never have been written while later ones
-//! were. Such a sector reads as zeros, since log files are never overwritten (one that is used again, [`SpareLog`], is cleared and
-//! synced first). To blame a synced sector for it,
-//! the disk would have to lose a whole synced write, and then it could as well lose the very last one, which
-//! no reader can see. So a hole counts as torn, within one batch of the end; the writer keeps its batches below
-//! that bound. Any other damage in front of whole records was not made by a crash, and is refused: what follows
+//! A torn tail is reported, and recovery cuts it. Corruption is an error that names file and offset.
+//!
+//! In the fourth row a crash and a disk error can look alike. A disk writes the sectors of a batch in any order. So
+//! after a power cut a sector in the middle can be unwritten while later ones are written. It reads as zeros, since log
+//! files are never overwritten ([`SpareLog`] clears and syncs a file before it is used again). If a synced sector were
+//! missing instead, the disk would have lost a whole synced write. It could then lose the very last one too, which no
+//! reader can see. So a hole within one batch of the end is a torn tail, and the writer keeps its batches below that
+//! bound. Any other damage before whole records was not made by a crash. It is corruption, since the records after it
 //! may have been acknowledged.
 //!
-//! Older files may have torn tails because Java does not cut one, it goes on with a new file. Within an epoch that
-//! one must continue where the older one ends, else it is a gap; from one epoch to the next Java's files do not show
-//! that a record is missing, so damage that is no torn tail must be seen as such.
+//! An older file can have a torn tail, because Java does not cut it and continues in a new file. Within an epoch the
+//! new file must continue where the older one ends; otherwise it is a gap. From one epoch to the next Java's files do
+//! not show that a record is missing. So damage in an older file that is no torn tail is always corruption.
 
 mod cut;
 mod file;
@@ -55,7 +57,7 @@ mod tail;
 mod writer;
 
 pub use cut::{Truncated, truncate_after};
-pub(crate) use cut::{cut_torn_tail, remove, takes_all};
+pub(crate) use cut::{cut_torn_tail, is_whole_file, remove};
 pub use file::{Advance, FileEnd, LogFileReader, LogRecord};
 pub use reader::{LogReader, TornTail, ZxidStep};
 pub use spare::SpareLog;
@@ -64,15 +66,15 @@ pub use writer::{LogOptions, TxnLog};
 
 /// "ZKLG", version 2.
 const MAGIC: [u8; 8] = *b"ZKLG\0\0\0\x02";
-/// How long a file's header is.
+/// The size of a file's header.
 const HEADER: usize = 16;
-/// Checksum and length in front of an entry.
+/// The size of checksum and length, in front of an entry.
 const PREFIX: usize = 12;
-/// Behind an entry.
+/// The byte behind an entry.
 const END_BYTE: u8 = b'B';
-/// Prefix and end byte.
+/// The size of prefix and end byte.
 const FRAMING: usize = PREFIX + 1;
 
-/// The writer syncs at least once per so many bytes, so a crash leaves no more than this in doubt (or one
-/// record, if that is longer).
+/// The largest batch in bytes, if it is not a single longer record. The writer syncs after each batch, so a crash can
+/// damage no more than this.
 pub const BATCH_LIMIT: usize = 4 << 20;

@@ -33,7 +33,7 @@ pub(crate) fn append(
     let delete = Txn::Delete { reaped: false, path: child.as_str().into() };
     let options = LogOptions { prealloc_bytes: 0, ..LogOptions::default() };
     let mut log = TxnLog::open(disk.clone(), logs.to_owned(), options);
-    log.goes_on_after(last);
+    log.continue_after(last);
     for (zxid, txn) in [(Zxid(last.0 + 1), Txn::Create(create)), (Zxid(last.0 + 2), delete)] {
         let header = TxnHeader { session: SessionId::NONE, cxid: 0, zxid, time_ms: 0, code: txn.code() };
         let mut record = Vec::new();

@@ -33,12 +33,12 @@ struct Member {
 }
 
 impl TestEnsemble {
-    /// Starts so many members with the default options; all of them serve clients when this returns.
+    /// Starts this number of members with the default options. All of them serve clients when this returns.
     pub async fn start(members: usize) -> Result<TestEnsemble, TestkitError> {
         TestEnsemble::start_with(members, TestOptions::default()).await
     }
 
-    /// Starts so many members.
+    /// Starts this number of members.
     pub async fn start_with(members: usize, options: TestOptions) -> Result<TestEnsemble, TestkitError> {
         let (members, network) = (prepare(members, &options)?, Network::new()?);
         let mut ensemble = TestEnsemble { members, network, roster: Roster::default() };

@@ -17,7 +17,7 @@ pub enum TestkitError {
     /// A file for a server cannot be written.
     #[error("cannot write {}: {source}", .path.display())]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// What the system says.
         source: io::Error,
@@ -60,12 +60,12 @@ pub enum TestkitError {
         "{0} is applied, and not in the logs of the servers that run; were some of them sent a snapshot?"
     )]
     NotLogged(Zxid),
-    /// A record of a server's log makes no sense.
+    /// A record of a server's log cannot be decoded.
     #[error("{zxid} in a server's log is no transaction: {cause}")]
     Record {
-        /// Which.
+        /// The record's zxid.
         zxid: Zxid,
-        /// Why.
+        /// The reason.
         cause: JuteError,
     },
     /// There is no such session.

@@ -2,7 +2,7 @@
 
 use crate::{error::TestkitError, runtime::OwnRuntime};
 use ostler_proto::id::SessionId;
-use ostler_server::{Given, RunningServer, ServerError, ServerHandle, config::ServerConfig};
+use ostler_server::{Overrides, RunningServer, ServerError, ServerHandle, config::ServerConfig};
 use ostler_server_core::{Server, ensemble::MemberMode};
 use std::sync::mpsc;
 use tokio::{sync::oneshot, task::JoinHandle};
@@ -22,11 +22,12 @@ pub(crate) struct Process {
 impl Process {
     pub(crate) async fn start(
         config: ServerConfig,
-        given: Given,
+        overrides: Overrides,
         name: &str,
     ) -> Result<Process, TestkitError> {
         let runtime = OwnRuntime::new(name)?;
-        let starting = runtime.handle().spawn(async move { RunningServer::start_with(&config, given).await });
+        let starting =
+            runtime.handle().spawn(async move { RunningServer::start_with(&config, overrides).await });
         let server = starting.await.map_err(|_| TestkitError::Panicked)??;
         let (handle, (stop, stopped)) = (server.handle(), oneshot::channel());
         let ended = runtime.handle().spawn(server.run_until(async move {

@@ -11,7 +11,7 @@ use crate::{
     process::{self, Process},
 };
 use ostler_proto::id::{SessionId, Zxid};
-use ostler_server::{Given, PeerListeners, config};
+use ostler_server::{Overrides, PeerListeners, config};
 use ostler_server_core::Server;
 use ostler_storage::{disk::Disk, folders::DataFolders};
 use std::{
@@ -84,8 +84,8 @@ impl TestServer {
             Some(ensemble) => format!("test-server-{}", ensemble.me.0),
             None => "test-server".into(),
         };
-        let given = Given { files: self.files.clone(), peers };
-        self.process = Some(Process::start(config, given, &name).await?);
+        let overrides = Overrides { files: self.files.clone(), peers };
+        self.process = Some(Process::start(config, overrides, &name).await?);
         Ok(())
     }
 

@@ -1,7 +1,7 @@
-//! One access control list, and what is looked up in it.
+//! One access control list, with an index for permission checks.
 //!
-//! A client may store tens of thousands of entries. So what a check asks for is sorted once, when the list is made, and
-//! no check goes through the entries of a long list.
+//! A client can store tens of thousands of entries. So the index is built once, when the list is made, and no check
+//! goes through the entries of a long list.
 
 use crate::networks::Networks;
 use alloc::{sync::Arc, vec::Vec};
@@ -10,27 +10,27 @@ use hashbrown::HashTable;
 use ostler_proto::acl::{Acl, Id, Perms};
 use rustc_hash::FxBuildHasher;
 
-/// Shorter lists are gone through: most have one entry.
+/// The number of entries from which a list has an index. Most lists have one entry.
 pub const INDEX_FROM: usize = 9;
 
-/// What all entries of one id grant together.
+/// The permissions that all entries of one id grant together.
 #[derive(Debug)]
-struct Named {
-    /// The first of them.
+struct IdPerms {
+    /// The position of the first entry with this id.
     at: u32,
     perms: Perms,
 }
 
-/// A list of entries.
+/// An access control list.
 #[derive(Debug)]
 pub struct AclList {
     entries: Arc<[Acl]>,
     serial: u64,
     size: usize,
-    /// What `world:anyone` may do.
+    /// The permissions of `world:anyone`.
     everybody: Perms,
-    /// By id, but for addresses; empty for a short list.
-    named: HashTable<Named>,
+    /// The index of ids, without addresses; empty for a short list.
+    by_id: HashTable<IdPerms>,
     networks: Networks,
 }
 
@@ -42,14 +42,14 @@ fn is_anyone(id: &Id) -> bool {
     id.scheme == "world" && id.id == "anyone"
 }
 
-/// Whether ids of a scheme are networks, and not compared as they stand.
+/// Whether the ids of a scheme are networks. Ids of other schemes are compared as text.
 pub fn is_of_addresses(scheme: &str) -> bool {
     scheme == "ip"
 }
 
 impl AclList {
-    /// The list of these entries. `serial` is a number that no other list ever has, or 0: then nothing may be remembered
-    /// about it.
+    /// A list of these entries. `serial` is a number that no other list ever has, by which results of checks can be
+    /// cached. With 0 nothing is cached.
     pub fn new(entries: Arc<[Acl]>, serial: u64) -> AclList {
         let mut everybody = Perms(0);
         let mut networks = Vec::new();
@@ -62,7 +62,7 @@ impl AclList {
         }
         let networks = Networks::new(networks);
         let size = entries.iter().map(Acl::size).sum();
-        let mut list = AclList { entries, serial, size, everybody, named: HashTable::new(), networks };
+        let mut list = AclList { entries, serial, size, everybody, by_id: HashTable::new(), networks };
         if list.entries.len() >= INDEX_FROM {
             list.index();
         }
@@ -71,27 +71,27 @@ impl AclList {
 
     fn index(&mut self) {
         let entries = &self.entries;
-        let mut named: HashTable<Named> = HashTable::with_capacity(entries.len());
-        let by_id = entries.iter().enumerate().filter(|(_, entry)| !is_of_addresses(&entry.id.scheme));
-        for (at, Acl { perms, id }) in by_id {
+        let mut by_id: HashTable<IdPerms> = HashTable::with_capacity(entries.len());
+        let compared = entries.iter().enumerate().filter(|(_, entry)| !is_of_addresses(&entry.id.scheme));
+        for (at, Acl { perms, id }) in compared {
             let hash_value = hash(id);
-            match named.find_mut(hash_value, |other| entries[other.at as usize].id == *id) {
+            match by_id.find_mut(hash_value, |other| entries[other.at as usize].id == *id) {
                 Some(known) => known.perms = known.perms.with(*perms),
                 None => {
-                    let new = Named { at: at as u32, perms: *perms };
-                    named.insert_unique(hash_value, new, |other| hash(&entries[other.at as usize].id));
+                    let new = IdPerms { at: at as u32, perms: *perms };
+                    by_id.insert_unique(hash_value, new, |other| hash(&entries[other.at as usize].id));
                 }
             }
         }
-        self.named = named;
+        self.by_id = by_id;
     }
 
-    /// A number that no other list of this tree ever has; 0 for none.
+    /// The serial: a number that no other list of this tree ever has, or 0.
     pub fn serial(&self) -> u64 {
         self.serial
     }
 
-    /// About how many bytes the entries take.
+    /// About how many bytes of memory the entries take.
     pub fn size(&self) -> usize {
         self.size
     }
@@ -101,24 +101,24 @@ impl AclList {
         &self.entries
     }
 
-    /// What everybody may do.
-    pub fn everybody(&self) -> Perms {
+    /// The permissions of `world:anyone`.
+    pub fn perms_of_everybody(&self) -> Perms {
         self.everybody
     }
 
-    /// What an id may do that is no address.
-    pub fn of_id(&self, id: &Id) -> Perms {
+    /// The permissions of an id that is not an address.
+    pub fn perms_of_id(&self, id: &Id) -> Perms {
         if self.entries.len() < INDEX_FROM {
-            let of_it = self.entries.iter().filter(|entry| entry.id == *id);
-            return of_it.fold(Perms(0), |perms, entry| perms.with(entry.perms));
+            let matching = self.entries.iter().filter(|entry| entry.id == *id);
+            return matching.fold(Perms(0), |perms, entry| perms.with(entry.perms));
         }
-        let found = self.named.find(hash(id), |named| self.entries[named.at as usize].id == *id);
-        found.map_or(Perms(0), |named| named.perms)
+        let found = self.by_id.find(hash(id), |other| self.entries[other.at as usize].id == *id);
+        found.map_or(Perms(0), |found| found.perms)
     }
 
-    /// What an address may do.
-    pub fn of_address(&self, address: IpAddr) -> Perms {
-        self.networks.of(address)
+    /// The permissions of an address, by all networks that contain it.
+    pub fn perms_of_address(&self, address: IpAddr) -> Perms {
+        self.networks.perms_of(address)
     }
 }
 
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn short_and_long_lists_say_the_same() {
+    fn a_list_with_an_index_grants_the_same_as_a_short_one() {
         let few = [
             entry(1, "digest", "bob:h"),
             entry(4, "digest", "bob:h"),
@@ -152,12 +152,12 @@ mod tests {
         let many: Vec<Acl> = many.collect();
         for list in [&few[..], &many[..]] {
             let list = AclList::new(list.into(), 0);
-            assert_eq!(list.everybody(), Perms(8));
-            assert_eq!(list.of_id(&Id::new("digest", "bob:h")), Perms(5));
-            assert_eq!(list.of_id(&Id::new("digest", "eve:h")), Perms(0));
-            assert_eq!(list.of_id(&Id::new("world", "somebody")), Perms(16));
-            assert_eq!(list.of_address([10, 1, 2, 3].into()), Perms(2));
-            assert_eq!(list.of_address([11, 1, 2, 3].into()), Perms(0));
+            assert_eq!(list.perms_of_everybody(), Perms(8));
+            assert_eq!(list.perms_of_id(&Id::new("digest", "bob:h")), Perms(5));
+            assert_eq!(list.perms_of_id(&Id::new("digest", "eve:h")), Perms(0));
+            assert_eq!(list.perms_of_id(&Id::new("world", "somebody")), Perms(16));
+            assert_eq!(list.perms_of_address([10, 1, 2, 3].into()), Perms(2));
+            assert_eq!(list.perms_of_address([11, 1, 2, 3].into()), Perms(0));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Access control lists, stored once each and counted.
+//! The access control lists of a tree. Equal lists are stored once, with the number of znodes that use them.
 
 use crate::acl_list::AclList;
 use alloc::{sync::Arc, vec::Vec};
@@ -6,21 +6,21 @@ use hashbrown::HashMap;
 use ostler_proto::acl::{Acl, Perms};
 use rustc_hash::FxBuildHasher;
 
-/// A list's number in the table. On disk it is a long, -1 for the open list.
+/// The number of a list in the table. On disk it is an i64, with -1 for the open list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AclId(u32);
 
 impl AclId {
-    /// `world:anyone` may do all; it is never in the table.
+    /// The open list: `world:anyone` may do everything. It is never in the table.
     pub const OPEN: AclId = AclId(u32::MAX);
 
-    /// As snapshots write it.
+    /// The number in a snapshot.
     pub fn to_disk(self) -> i64 {
         if self == AclId::OPEN { -1 } else { i64::from(self.0) }
     }
 }
 
-/// A list; `None` is the open one, which nearly every znode has.
+/// A list. `None` is the open list, which nearly every znode has.
 pub type AclRef = Option<Arc<AclList>>;
 
 #[derive(Debug)]
@@ -29,28 +29,28 @@ struct Entry {
     uses: u64,
 }
 
-/// The lists in use.
+/// The lists that znodes use.
 #[derive(Debug, Default)]
 pub struct AclTable {
     by_id: HashMap<AclId, Entry, FxBuildHasher>,
     ids: HashMap<Arc<[Acl]>, AclId, FxBuildHasher>,
     last: u32,
-    /// Unlike a number, a serial is never given twice.
+    /// The last serial. Unlike a number, a serial is never used again.
     last_serial: u64,
 }
 
-/// Whether a list is the open one.
+/// Whether a list is the open list.
 pub fn is_open(acls: &[Acl]) -> bool {
     matches!(acls, [one] if one.perms == Perms::ALL && one.id.scheme == "world" && one.id.id == "anyone")
 }
 
-/// The list as a reference; the open one becomes `None`. The serial is one that no other list has, or 0.
+/// A reference to a new list; `None` for the open list. For `serial` see [`AclList::new`].
 pub fn to_ref(acls: &[Acl], serial: u64) -> AclRef {
     (!is_open(acls)).then(|| Arc::new(AclList::new(acls.into(), serial)))
 }
 
 impl AclTable {
-    /// The number of a list, one use more.
+    /// The number of a list, with one use more. A new list is entered.
     pub fn acquire(&mut self, acls: &[Acl]) -> AclId {
         if is_open(acls) {
             return AclId::OPEN;
@@ -68,7 +68,7 @@ impl AclTable {
         id
     }
 
-    /// A number that no list has. Each list that comes anew takes the next one, so after years they begin again.
+    /// A number that no list has. Each new list gets the next number; at the end they begin again.
     fn free_id(&mut self) -> AclId {
         loop {
             self.last = self.last.wrapping_add(1);
@@ -85,7 +85,7 @@ impl AclTable {
         }
     }
 
-    /// One use less; a list that nobody uses is forgotten.
+    /// One use less. A list without uses is removed.
     pub fn release(&mut self, id: AclId) {
         let Some(entry) = self.by_id.get_mut(&id) else { return };
         entry.uses -= 1;
@@ -95,16 +95,16 @@ impl AclTable {
         }
     }
 
-    /// The list of a number.
+    /// The list with this number.
     pub fn get(&self, id: AclId) -> AclRef {
-        // Nearly every znode's.
+        // Nearly every znode has the open list.
         if id == AclId::OPEN {
             return None;
         }
         self.by_id.get(&id).map(|entry| entry.acls.clone())
     }
 
-    /// All lists with their numbers, in order.
+    /// All lists, in the order of their numbers.
     pub fn entries(&self) -> Vec<(AclId, Arc<[Acl]>)> {
         let mut all: Vec<_> =
             self.by_id.iter().map(|(id, entry)| (*id, entry.acls.shared().clone())).collect();
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_begin_again_and_none_is_given_twice() {
+    fn numbers_begin_again_and_skip_those_in_use() {
         let list = |perms: i32| [Acl::world(Perms(perms))];
         let mut table = AclTable { last: u32::MAX - 2, ..AclTable::default() };
         let kept: Vec<AclId> = (1..=3).map(|perms| table.acquire(&list(perms))).collect();
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_shared_and_forgotten_with_their_last_use() {
+    fn equal_lists_are_shared_and_removed_with_their_last_use() {
         let mut table = AclTable::default();
         let list = [Acl::world(Perms::READ)];
         let id = table.acquire(&list);
@@ -142,9 +142,9 @@ mod tests {
         assert_ne!(table.acquire(&list), id);
     }
 
-    /// Verdicts on a list are remembered by its serial.
+    /// The results of checks are cached by serial.
     #[test]
-    fn no_list_has_the_serial_of_another() {
+    fn no_two_lists_have_the_same_serial() {
         let mut table = AclTable::default();
         let ids: Vec<AclId> = (1..=3).map(|perms| table.acquire(&[Acl::world(Perms(perms))])).collect();
         let mut serials: Vec<u64> = ids.iter().map(|id| table.get(*id).unwrap().serial()).collect();

@@ -1,11 +1,11 @@
-//! The one way in which the tree changes: leader, follower and recovery all apply the same records here.
+//! Applies records to the tree, at leaders, followers and in recovery. Transactions change the tree in no other way.
 
 use crate::{
     acl_table::AclRef,
     digest::DigestEntry,
     quota::{self, QuotaNode},
     table::SharedZnode,
-    tree::{Tree, is_root_or_named},
+    tree::{Tree, has_no_empty_name},
     znode::Znode,
 };
 use alloc::{borrow::Cow, string::String, vec::Vec};
@@ -20,68 +20,70 @@ use ostler_proto::{
     txn::{CreateTxn, DIGEST_VERSION, Txn, TxnCreateKind, TxnHeader, TxnRecord},
 };
 
-/// What an applied transaction answers to the client that asked for it.
+/// The outcome of an applied transaction, from which the reply to the client is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// A session began or ended.
     Session,
     /// A znode was created.
     Created {
-        /// Its path.
+        /// The path of the znode.
         path: ArcStr,
-        /// The transaction's kind, which decides the form of a multi's answer.
+        /// The kind of the create, which decides the form of the result in a multi's reply.
         kind: TxnCreateKind,
-        /// Its Stat.
+        /// The Stat of the znode.
         stat: Stat,
     },
     /// A znode was deleted.
     Deleted,
-    /// setData, with the new Stat.
+    /// setData: the new Stat.
     DataSet(Stat),
-    /// setACL, with the new Stat.
+    /// setACL: the new Stat.
     AclSet(Stat),
-    /// A check inside a multi that held.
+    /// A check inside a multi that was successful.
     Checked,
-    /// Nothing was done, for this reason.
+    /// Nothing was done: the error code. In a failed multi it is 0 for the operations before the failed one.
     Failed(i32),
-    /// Each operation's outcome.
+    /// The outcome of each operation of a multi.
     Multi(Vec<Outcome>),
 }
 
-/// What happened to a znode, for those who watch.
+/// The change of a znode, by which watches fire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// Also a change of the parent's children.
+    /// The znode was created, and so the parent's children changed.
     Created,
-    /// Also a change of the parent's children.
+    /// The znode was deleted, and so the parent's children changed.
     Deleted,
-    /// New data.
+    /// The znode has new data.
     DataChanged,
 }
 
-/// One change, in the order in which they happened.
+/// A change of the tree, for watches.
 #[derive(Debug, Clone)]
 pub struct TreeEvent {
-    /// The znode.
+    /// The path of the znode.
     pub path: ArcStr,
-    /// What happened.
+    /// The change.
     pub change: Change,
-    /// The znode's ACL: only those who may read it are told.
+    /// The znode's ACL: only clients that may read the znode get its events.
     pub acl: AclRef,
-    /// The parent's, for the children's change.
+    /// The parent's ACL, for events of the parent's children.
     pub parent_acl: AclRef,
-    /// The transaction.
+    /// The zxid of the transaction.
     pub zxid: Zxid,
-    /// Bytes of data that the znode has now; 0 for one that is gone.
+    /// The length of the znode's new data in bytes; 0 for a deleted znode.
     pub data_len: usize,
 }
 
+/// The digest of each transaction whose zxid is a multiple of this is logged.
 const DIGEST_LOG_INTERVAL: u64 = 128;
+/// The number of digests that are kept.
 const DIGEST_LOG_LENGTH: usize = 1024;
 
 impl Tree {
-    /// Applies a record. Events are appended in order. A record that does not fit the tree changes what it
-    /// can and answers with an error: replay over a fuzzy snapshot of Java's depends on that.
+    /// Applies a record and appends its events in order. A record that does not fit the tree changes as much as it can,
+    /// and its outcome is an error: the replay over a fuzzy snapshot of Java depends on that.
     pub fn apply(&mut self, record: &TxnRecord<'_>, events: &mut Vec<TreeEvent>) -> Outcome {
         let header = &record.header;
         let outcome = self.apply_txn(header, &record.txn, events);
@@ -111,8 +113,8 @@ impl Tree {
         }
     }
 
-    /// A multi that failed is logged with the operations before the failure as they were meant; if any of
-    /// its parts is an error, none is done.
+    /// Applies a multi. A failed multi is logged with the operations before the failure as if they were done. So if any
+    /// of its operations is an error, none is applied.
     fn apply_multi(&mut self, header: &TxnHeader, txns: &[Txn<'_>], events: &mut Vec<TreeEvent>) -> Outcome {
         if planted::is(Bug::FailedMultiHalfDone)
             && let Some(first @ (Txn::Create(_) | Txn::SetData { .. })) = txns.first()
@@ -140,7 +142,7 @@ impl Tree {
         let Some(parent_path) = path::parent(&create.path) else {
             return Outcome::Failed(ErrorCode::BadArguments.code());
         };
-        if !is_root_or_named(&create.path) {
+        if !has_no_empty_name(&create.path) {
             return Outcome::Failed(ErrorCode::BadArguments.code());
         }
         let is_new = self.table.get(&create.path).is_none();
@@ -163,8 +165,8 @@ impl Tree {
         }
         let acl = self.acls.acquire(&create.acl);
         if !is_new {
-            // Replay over a fuzzy snapshot: the znode stays, but its ACL becomes the transaction's, so
-            // that it never refers to a list that the snapshot does not hold (ZOOKEEPER-4846).
+            // Replay over a fuzzy snapshot: the znode stays, but gets the ACL of the transaction. So it never refers to
+            // a list that the snapshot does not have (ZOOKEEPER-4846).
             let old = self.change(&create.path, |node| core::mem::replace(&mut node.acl, acl));
             old.into_iter().for_each(|old| self.acls.release(old));
             return Outcome::Failed(ErrorCode::NodeExists.code());
@@ -199,11 +201,11 @@ impl Tree {
     }
 
     pub(crate) fn delete(&mut self, path: &str, zxid: Zxid, events: &mut Vec<TreeEvent>) -> Outcome {
-        // The parent's pzxid moves even where the child is gone already.
+        // The parent's pzxid advances even if the child is deleted already.
         if let Some(parent) = path::parent(path) {
             self.change_stat(parent, |parent| parent.pzxid = parent.pzxid.max(zxid));
         }
-        let Some(node) = self.take_out(path) else {
+        let Some(node) = self.remove_subtree(path) else {
             return Outcome::Failed(ErrorCode::NoNode.code());
         };
         let parent = path::parent(path).and_then(|parent| self.table.get(parent));
@@ -221,9 +223,9 @@ impl Tree {
         Outcome::Deleted
     }
 
-    /// Takes a znode out, with all that is below it. Only replay over a fuzzy snapshot of Java's, or over
-    /// damaged files, meets a deleted znode that still has children.
-    fn take_out(&mut self, path: &str) -> Option<SharedZnode> {
+    /// Removes a znode with everything below it. A deleted znode has children only in a replay over a fuzzy snapshot of
+    /// Java, or over damaged files.
+    fn remove_subtree(&mut self, path: &str) -> Option<SharedZnode> {
         let mut below: Vec<String> = self.paths_of_children(path).collect();
         let mut at = 0;
         while at < below.len() {
@@ -232,15 +234,15 @@ impl Tree {
             at += 1;
         }
         for path in below.iter().rev() {
-            if let Some(node) = self.take_out_one(path) {
+            if let Some(node) = self.remove_one(path) {
                 self.acls.release(node.acl);
             }
         }
-        self.take_out_one(path)
+        self.remove_one(path)
     }
 
-    /// Takes a znode out of the table and of every index. Its ACL's use is the caller's to release.
-    fn take_out_one(&mut self, path: &str) -> Option<SharedZnode> {
+    /// Removes a znode from the table and from every index. The caller releases its ACL.
+    fn remove_one(&mut self, path: &str) -> Option<SharedZnode> {
         let node = self.table.remove(path)?;
         self.digest = self.digest.wrapping_sub(u64::from(node.digest()));
         self.data_size -= (node.path.len() + node.data_len()) as i64;
@@ -336,7 +338,7 @@ impl Tree {
         Outcome::AclSet(stat)
     }
 
-    /// Deletes the listed znodes, then any that the tree still has for the session.
+    /// Deletes the listed znodes, then all other ephemerals of the session.
     fn close_session(
         &mut self,
         session: SessionId,
@@ -344,7 +346,7 @@ impl Tree {
         zxid: Zxid,
         events: &mut Vec<TreeEvent>,
     ) {
-        // Taken as a whole: each would have to be looked for in it.
+        // Removed as a whole, since otherwise each path would be searched in it.
         let own = self.ephemerals.remove(&session).unwrap_or_default();
         let spared = planted::is(Bug::EphemeralsLeft).then(|| own.iter().last()).flatten();
         if let Some(path) = &spared {
@@ -367,7 +369,7 @@ impl Tree {
 
     fn compare_digest(&mut self, record: &TxnRecord<'_>) {
         let zxid = record.header.zxid;
-        // Until a fuzzy snapshot's range is passed the tree is none that ever was.
+        // Within the range of a fuzzy snapshot the tree is in a state that never existed.
         if zxid.0.is_multiple_of(DIGEST_LOG_INTERVAL) && zxid > self.digest_trusted_after {
             if self.digest_log.len() == DIGEST_LOG_LENGTH {
                 self.digest_log.pop_front();
@@ -384,7 +386,7 @@ impl Tree {
     }
 }
 
-/// A child was created: the parent's cversion and pzxid move forward together, never back.
+/// Updates a parent's Stat after a create: cversion and pzxid advance together, and never go back.
 pub(crate) fn advance_children(stat: &mut StatPersisted, cversion: i32, zxid: Zxid) {
     if cversion > stat.cversion {
         stat.cversion = cversion;

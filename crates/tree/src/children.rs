@@ -1,7 +1,7 @@
-//! Names of children, by parent.
+//! The child index: the names of a znode's children, and the number and size of all znodes below it.
 //!
-//! They are not part of a frozen view (a snapshot's order of parents before children follows from the
-//! paths), so a change to a long list never copies it.
+//! The index is not part of a frozen view, so a change of a long list never copies it. A snapshot does not need it: the
+//! order of parents before children follows from the paths.
 
 use crate::{sorted_strings::SortedStrings, table::hash};
 use alloc::{borrow::Cow, vec::Vec};
@@ -14,11 +14,11 @@ use ostler_proto::{path, strings::SharedStrings};
 #[derive(Debug)]
 enum Names {
     Short(ShortList),
-    /// Encoded as an answer has them.
+    /// A long list, encoded as a reply has it.
     Long(SortedStrings),
 }
 
-/// A list of more names, or of more bytes of them, is kept as a long one.
+/// The highest number of names, and of their bytes, in a short list.
 const SHORT_MAX: usize = 1024;
 const SHORT_MAX_BYTES: usize = 256 << 10;
 
@@ -34,7 +34,7 @@ impl Names {
         }
     }
 
-    /// Whether it is new.
+    /// Returns whether the child is new.
     fn insert(&mut self, child: ArcStr) -> bool {
         match self {
             Names::Short(list) => list.insert(child),
@@ -49,7 +49,7 @@ impl Names {
         }
     }
 
-    /// From now on it is a long list, however short it becomes.
+    /// Makes it a long list. It stays one when it becomes shorter.
     fn lengthen(&mut self) {
         if let Names::Short(list) = self {
             let mut names: Vec<&str> = list.names.iter().map(|(_, child)| path::name(child)).collect();
@@ -71,7 +71,7 @@ impl Names {
         short.iter().map(|(_, child)| path::name(child).into()).chain(long)
     }
 
-    /// For an answer, and how many pieces it took to make it.
+    /// The list for a reply, and the number of pieces that it was made of, as a measure of the work.
     fn share(&self) -> (SharedStrings, usize) {
         match self {
             Names::Short(list) => {
@@ -83,14 +83,15 @@ impl Names {
     }
 }
 
-/// Names in the order of upstream, whose list is a `HashSet` of 8 at first: by buckets, of which there are twice as many
-/// whenever three quarters of them would be exceeded, and in a bucket as they came. Programs have got used to it: it
-/// starts with `bar snafu foo` under every parent.
+/// Names in the order of upstream, where the list is a `HashSet`. It starts with 8 buckets, and their number doubles
+/// when there are more names than three quarters of it. Names are ordered by bucket, and within a bucket by age.
+/// Programs have come to rely on it, since the same names have the same order under every parent, such as `bar snafu
+/// foo`.
 #[derive(Debug)]
 struct ShortList {
-    /// A power of two, which never goes back.
+    /// The number of buckets: a power of two, which never becomes smaller.
     buckets: u32,
-    /// With their hashes.
+    /// The children with the hashes of their names.
     names: Vec<(u32, ArcStr)>,
 }
 
@@ -101,7 +102,7 @@ impl ShortList {
         hash & (self.buckets - 1)
     }
 
-    /// Where a bucket begins and ends.
+    /// The names in the bucket of this hash.
     fn range(&self, hash: u32) -> Range<usize> {
         let bucket = self.bucket(hash);
         let begin = self.names.partition_point(|(other, _)| self.bucket(*other) < bucket);
@@ -132,7 +133,7 @@ impl ShortList {
     }
 }
 
-/// `HashMap.hash` of a `String`: its `hashCode`, which goes by UTF-16, with the upper half mixed into the lower.
+/// Java's `HashMap.hash` of a `String`: its `hashCode`, over UTF-16, with the upper half mixed into the lower one.
 fn java_hash(name: &str) -> u32 {
     let hash = match name.is_ascii() {
         true => name.bytes().fold(0_u32, |hash, byte| hash.wrapping_mul(31).wrapping_add(byte.into())),
@@ -143,36 +144,36 @@ fn java_hash(name: &str) -> u32 {
     hash ^ hash >> 16
 }
 
-/// The index by parent is in parts, so that no insertion ever rehashes more than a small part of it.
+/// The number of hash tables by parent. With several tables an insertion never rehashes more than a small part.
 const PARTS: usize = 256;
 
 fn part_of(hash: u64) -> usize {
     (hash >> 48) as usize % PARTS
 }
 
-/// The children of one parent, and what all that is below that parent comes to.
+/// The entry of one parent: the names of its children, and the totals of everything below it.
 #[derive(Debug)]
 struct Children {
     parent: ArcStr,
     names: Names,
-    /// The children that the parent is a child in; `NONE` for the root's.
+    /// The index of the entry in which the parent is a child; `NONE` for the root's entry.
     above: u32,
-    /// Znodes below the parent at any depth.
+    /// The number of znodes below the parent at any depth.
     below: u32,
-    /// Bytes of data in them.
+    /// The bytes of data in these znodes.
     bytes: i64,
-    /// Bytes of the names.
+    /// The bytes of the children's names.
     name_bytes: usize,
 }
 
 const NONE: u32 = u32::MAX;
-/// ChildIndex stand in blocks, so that no growth moves more than one.
+/// The number of entries in a block. With blocks, growth never moves an entry.
 const BLOCK: usize = 1024;
 
-/// Children by parent; parents without any have no entry.
+/// Children by parent. A parent without children has no entry.
 ///
-/// What is below each parent is kept up to date, so that nobody has to go through a subtree to count it. Each children knows
-/// the one above, so a change costs a step for each znode above it, and no look-up.
+/// The totals below each parent are kept up to date, so a count never goes through a subtree. Each entry has the index
+/// of the entry above it, so a change costs one step for each znode above, and no look-up.
 #[derive(Debug)]
 pub struct ChildIndex {
     by_parent: Vec<HashTable<u32>>,
@@ -202,6 +203,7 @@ impl ChildIndex {
         part.find(hash, |index| *self.at(*index).parent == *parent).copied()
     }
 
+    /// Adds the entry of a parent that gets its first child.
     fn begin(&mut self, parent: &ArcStr) -> u32 {
         let above =
             if parent == "/" { None } else { path::parent(parent).and_then(|above| self.find(above)) };
@@ -236,6 +238,7 @@ impl ChildIndex {
         index
     }
 
+    /// Removes the entry of a parent without children.
     fn end(&mut self, index: u32) {
         let hash = hash(&self.at(index).parent);
         if let Ok(slot) = self.by_parent[part_of(hash)].find_entry(hash, |other| *other == index) {
@@ -246,8 +249,8 @@ impl ChildIndex {
         self.free.push(index);
     }
 
-    /// Something has changed in a children: all above it have so much more below them.
-    fn count(&mut self, mut index: u32, znodes: i32, bytes: i64) {
+    /// Adds to the totals of an entry and of all entries above it.
+    fn add_to_totals(&mut self, mut index: u32, znodes: i32, bytes: i64) {
         while index != NONE {
             let children = self.at_mut(index);
             children.below = children.below.saturating_add_signed(znodes);
@@ -256,7 +259,7 @@ impl ChildIndex {
         }
     }
 
-    /// Adds a child with so many bytes of data.
+    /// Adds a child. `bytes` is the length of its data.
     pub fn insert(&mut self, parent: &ArcStr, child: ArcStr, bytes: usize) {
         let index = self.find(parent).unwrap_or_else(|| self.begin(parent));
         let children = self.at_mut(index);
@@ -266,11 +269,11 @@ impl ChildIndex {
             if children.names.len() > SHORT_MAX || children.name_bytes > SHORT_MAX_BYTES {
                 children.names.lengthen();
             }
-            self.count(index, 1, bytes as i64);
+            self.add_to_totals(index, 1, bytes as i64);
         }
     }
 
-    /// Removes a child that had so many bytes of data; whether it was there.
+    /// Removes a child. `bytes` is the length of its data. Returns false if there is no such child.
     pub fn remove(&mut self, parent: &str, child: &str, bytes: usize) -> bool {
         let Some(index) = self.find(parent) else { return false };
         let children = self.at_mut(index);
@@ -279,38 +282,38 @@ impl ChildIndex {
         }
         children.name_bytes -= path::name(child).len();
         let is_empty = children.names.len() == 0;
-        self.count(index, -1, -(bytes as i64));
+        self.add_to_totals(index, -1, -(bytes as i64));
         if is_empty {
             self.end(index);
         }
         true
     }
 
-    /// The data of a child has grown.
-    pub fn grown(&mut self, parent: &str, bytes: i64) {
+    /// Notes that the data of a child have become longer by this number of bytes.
+    pub fn add_bytes(&mut self, parent: &str, bytes: i64) {
         if let Some(index) = self.find(parent) {
-            self.count(index, 0, bytes);
+            self.add_to_totals(index, 0, bytes);
         }
     }
 
-    /// Znodes below a parent at any depth, and bytes of data in them.
+    /// The number of znodes below a parent at any depth, and the bytes of their data.
     pub fn below(&self, parent: &str) -> (usize, i64) {
         let children = self.find(parent).map(|index| self.at(index));
         children.map_or((0, 0), |children| (children.below as usize, children.bytes))
     }
 
-    /// Bytes of an encoded list of the children's names.
+    /// The size of the encoded list of the children's names, in bytes.
     pub fn names_size(&self, parent: &str) -> usize {
         let children = self.find(parent).map(|index| self.at(index));
         4 + children.map_or(0, |children| 4 * children.names.len() + children.name_bytes)
     }
 
-    /// The children's names: short lists in upstream's order, long ones in the order of their bytes.
+    /// The names of the children. Short lists are in upstream's order, long ones in the order of their bytes.
     pub fn of(&self, parent: &str) -> impl Iterator<Item = Cow<'_, str>> {
         self.find(parent).into_iter().flat_map(|index| self.at(index).names.iter())
     }
 
-    /// The same for an answer, and how many pieces it took to make it.
+    /// The names for a reply, and the number of pieces that the list was made of, as a measure of the work.
     pub fn share(&self, parent: &str) -> (SharedStrings, usize) {
         match self.find(parent) {
             Some(index) => self.at(index).names.share(),
@@ -337,7 +340,7 @@ mod tests {
         for names in [["foo", "bar", "snafu"], ["snafu", "foo", "bar"], ["bar", "snafu", "foo"]] {
             assert_eq!(ordered(&names), ["bar", "snafu", "foo"]);
         }
-        // Aa and BB have one hash: they stand as they came.
+        // Aa and BB have the same hash: they are ordered by age.
         assert_eq!(ordered(&["BB", "Aa"]), ["BB", "Aa"]);
         assert_eq!(ordered(&["Aa", "BB"]), ["Aa", "BB"]);
         // More than six: twice as many buckets.
@@ -347,9 +350,9 @@ mod tests {
         assert_eq!(java_hash("\u{1f600}"), (0xd83d_u32 * 31 + 0xde00) ^ (0xd83d * 31 + 0xde00) >> 16);
     }
 
-    /// A short list has upstream's order, a long one that of the names' bytes.
+    /// A short list is in upstream's order, a long one in the order of the names' bytes.
     #[test]
-    fn a_list_is_long_from_a_number_or_a_size_on() {
+    fn a_list_becomes_long_above_a_number_of_names_or_bytes() {
         let is_sorted = |count: usize, len: usize| {
             let names: alloc::vec::Vec<_> = (0..count).map(|n| format!("{n:0len$}")).collect();
             ordered(&names.iter().map(|name| &**name).collect::<alloc::vec::Vec<_>>()).is_sorted()
@@ -360,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn every_one_of_many_parents_is_found() {
+    fn children_of_many_parents_are_found_and_removed() {
         let mut child_index = ChildIndex::default();
         let parents: alloc::vec::Vec<ArcStr> = (0..20_000).map(|n| format!("/{n}").into()).collect();
         for parent in &parents {
@@ -398,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_below_is_known_without_counting() {
+    fn totals_below_a_parent_follow_every_change() {
         let mut child_index = ChildIndex::default();
         let tree = [
             ("/", "/a", 1),
@@ -412,11 +415,11 @@ mod tests {
         }
         let below = |child_index: &ChildIndex| ["/", "/a", "/a/b", "/e"].map(|path| child_index.below(path));
         assert_eq!(below(&child_index), [(5, 31), (3, 14), (2, 12), (0, 0)]);
-        child_index.grown("/a/b", 3);
+        child_index.add_bytes("/a/b", 3);
         assert!(child_index.remove("/a/b", "/a/b/c", 4));
         assert_eq!(below(&child_index), [(4, 30), (2, 13), (1, 11), (0, 0)]);
         assert!(child_index.remove("/a/b", "/a/b/d", 11) && child_index.remove("/a", "/a/b", 2));
-        // Another takes the place of a children that is gone.
+        // A new entry takes the place of a removed one.
         child_index.insert(&"/e".into(), "/e/f".into(), 32);
         child_index.insert(&"/e/f".into(), "/e/f/g".into(), 64);
         assert_eq!(below(&child_index), [(4, 113), (0, 0), (0, 0), (2, 96)]);

@@ -1,18 +1,19 @@
-//! The tree's digest, version 2: the sum of a CRC-32 per znode, as upstream computes it, so that Java
-//! servers and Ostler can compare their trees at every transaction.
+//! The tree's digest, version 2: the sum of a CRC-32 of each znode. It is computed as in upstream, so Java servers and
+//! Ostler can compare their trees at every transaction.
 
 use crc32fast::Hasher;
 use ostler_proto::{id::Zxid, stat::StatPersisted};
 
-/// Whether a znode counts: those below /zookeeper do not, since some of them change without a transaction.
+/// Whether a znode is part of the digest. Those below /zookeeper are not, since some of them change without a
+/// transaction.
 pub fn counts(path: &str) -> bool {
     !path.starts_with("/zookeeper/")
 }
 
-/// Whole znodes up to this size are hashed in one piece, which is several times as fast as three small ones.
+/// The largest znode in bytes that is hashed in one piece, which is several times as fast as three small pieces.
 const ONE_PIECE: usize = 512;
 
-/// A znode's digest; 0 for one that does not count.
+/// The digest of a znode; 0 if the znode does not count.
 pub fn of_znode(path: &str, data: Option<&[u8]>, stat: &StatPersisted) -> u32 {
     if !counts(path) {
         return 0;
@@ -37,13 +38,13 @@ fn in_parts(parts: &[&[u8]]) -> u32 {
     hasher.finalize()
 }
 
-/// The root's path is empty here.
+/// The path as it is hashed: the root's path is empty.
 fn hashed_path(path: &str) -> &[u8] {
     if path == "/" { b"" } else { path.as_bytes() }
 }
 
-/// The digest after a change of the Stat alone, whatever the size of the data: a CRC is linear, so what changes
-/// in it depends on the changed bits only.
+/// The digest after a change of the Stat alone. The data are not needed: a CRC is linear, so its change depends on the
+/// changed bits only.
 pub fn with_stat(digest: u32, old: &StatPersisted, new: &StatPersisted) -> u32 {
     let mut changed = hashed_stat(old);
     changed.iter_mut().zip(hashed_stat(new)).for_each(|(old, new)| *old ^= new);
@@ -53,7 +54,7 @@ pub fn with_stat(digest: u32, old: &StatPersisted, new: &StatPersisted) -> u32 {
     digest ^ !hasher.finalize()
 }
 
-/// The field order is the digest's own and differs from the one on disk.
+/// The Stat as it is hashed. The order of the fields differs from the one on disk.
 fn hashed_stat(stat: &StatPersisted) -> [u8; 60] {
     let mut bytes = [0; 60];
     let longs = [stat.czxid.to_wire(), stat.mzxid.to_wire(), stat.pzxid.to_wire(), stat.ctime, stat.mtime];
@@ -68,12 +69,12 @@ fn hashed_stat(stat: &StatPersisted) -> [u8; 60] {
     bytes
 }
 
-/// One line of the digest log (`hash` four-letter word).
+/// An entry of the log of digests (four-letter word `hash`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DigestEntry {
-    /// A multiple of 128.
+    /// The zxid of a transaction, a multiple of 128.
     pub zxid: Zxid,
-    /// The tree's digest after it.
+    /// The tree's digest after that transaction.
     pub digest: u64,
 }
 
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_fuzzy_snapshot_may_have_changed_is_not_in_the_log_of_digests() {
+    fn digests_within_the_range_of_a_fuzzy_snapshot_are_neither_logged_nor_compared() {
         let mut tree = crate::Tree::fresh(Default::default());
         tree.finish_restore(Zxid(100), [], Some(Zxid(200)));
         differ(&mut tree, 128);
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_of_a_changing_tree_is_compared_once_it_is_known_where_it_ends() {
+    fn a_copy_of_a_changing_tree_is_compared_after_the_zxid_where_the_copying_ended() {
         let mut tree = crate::Tree::fresh(Default::default());
         tree.finish_restore(Zxid(100), [], None);
         tree.distrust_digests();
@@ -129,11 +130,11 @@ mod tests {
         assert_eq!((logged(&tree), tree.digest_mismatches()), ([384].into(), 1));
         tree.trust_digests_after(Zxid(1000));
         differ(&mut tree, 512);
-        assert_eq!(logged(&tree), [384, 512], "what is trusted stays so");
+        assert_eq!(logged(&tree), [384, 512], "a trusted digest stays trusted");
     }
 
     #[test]
-    fn a_znode_has_one_digest_whatever_its_size() {
+    fn a_digest_is_the_same_in_one_piece_and_in_parts() {
         let stat = StatPersisted { version: 7, mtime: 9, ..StatPersisted::default() };
         for size in [0, 1, 100, ONE_PIECE - 62, ONE_PIECE - 61, ONE_PIECE, 100_000] {
             let data = alloc::vec![b'x'; size];
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_the_stat_needs_no_data() {
+    fn a_digest_after_a_change_of_the_stat_is_the_digest_of_the_new_znode() {
         let old = StatPersisted { version: 7, mtime: 9, ..StatPersisted::default() };
         let new = StatPersisted { cversion: 1, pzxid: Zxid(77), ..old };
         let before = of_znode("/a", Some(b"data"), &old);

@@ -1,4 +1,4 @@
-//! A view of the tree at one zxid, made in microseconds and read by another thread.
+//! The frozen view: the tree at one zxid. It is made in microseconds and can be read by another thread.
 
 use crate::{acl_table::AclId, table::SharedShard, tree::Tree, znode::Znode};
 use alloc::collections::BTreeMap;
@@ -10,16 +10,16 @@ use ostler_proto::{
     planted::{self, Bug},
 };
 
-/// Everything that a snapshot holds, exact at one zxid.
+/// The contents of a snapshot, exactly at one zxid.
 #[derive(Debug)]
 pub struct FrozenTree {
-    /// The last transaction in it.
+    /// The last transaction in the view.
     pub zxid: Zxid,
-    /// Digest of the tree at that zxid.
+    /// The digest of the tree at that zxid.
     pub digest: u64,
-    /// Sessions and their timeouts in ms, in order of their ids.
+    /// The sessions and their timeouts in ms, in the order of their ids.
     pub sessions: Vec<(SessionId, i32)>,
-    /// The lists that the znodes refer to.
+    /// The ACLs of the znodes.
     pub acls: Vec<(AclId, Arc<[Acl]>)>,
     shards: Vec<SharedShard>,
 }
@@ -35,16 +35,16 @@ impl FrozenTree {
         }
     }
 
-    /// The znodes, parents before their children, as ZooKeeper's loader needs them. Within a depth they
-    /// are ordered by shard, so equal trees give equal snapshots only up to insertion history.
+    /// The znodes, parents before their children, as ZooKeeper's loader needs them. Within a depth their order depends
+    /// on the history of the table, so two equal trees can have different orders.
     ///
-    /// They are put in order when the first is asked for, by whoever asks.
+    /// They are put in order with the first call of `next`, by the thread that calls it.
     pub fn nodes(&self) -> impl Iterator<Item = &Znode> {
         iter::once_with(|| self.by_depth()).flatten()
     }
 
-    /// A pointer to each znode would be much for a large tree. So the few depths where most znodes are go by the order
-    /// of the table, once each; only what is at other depths is collected.
+    /// For a large tree, a pointer to each znode would take much memory. So the few depths with most of the znodes are
+    /// read from the table, in one pass each. Only the znodes at other depths are collected.
     fn by_depth(&self) -> impl Iterator<Item = &Znode> + use<'_> {
         let depths: Arc<[u16]> = self.all().map(short_depth).collect();
         let mut counts: BTreeMap<u16, usize> = BTreeMap::new();
@@ -74,12 +74,12 @@ impl FrozenTree {
         self.shards.iter().flat_map(|shard| shard.iter()).map(|node| &**node)
     }
 
-    /// How many znodes.
+    /// The number of znodes.
     pub fn len(&self) -> usize {
         self.shards.iter().map(|shard| shard.len()).sum()
     }
 
-    /// Whether there is none: never so, since every tree has a root.
+    /// Whether there are no znodes. Always false, since every tree has a root.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -98,9 +98,9 @@ fn acl_entries(tree: &Tree) -> Vec<(AclId, Arc<[Acl]>)> {
     entries
 }
 
-/// At most so many depths are gone through by the table.
+/// A depth is read from the table if it has more than one znode in this number. So there are at most this many passes.
 const DEPTHS_BY_TABLE: usize = 8;
-/// Stands for itself and all that is deeper.
+/// Stands for this depth and all deeper ones.
 const DEEP: u16 = u16::MAX;
 
 fn short_depth(node: &Znode) -> u16 {

@@ -1,6 +1,7 @@
-//! The replicated state: znodes and what hangs on them, changed by one function from agreed records.
+//! The replicated state: znodes, sessions, ACLs, quotas and digests, and the watches of one server.
 //!
-//! Nothing here knows of epochs, peers, connections or files. `no_std`: no clock, no sockets, no threads.
+//! Committed records change it by one function, [`Tree::apply`]. Nothing here knows of elections, peers or files. The
+//! crate is `no_std`: it has no clock, no sockets and no threads.
 #![no_std]
 extern crate alloc;
 

@@ -1,20 +1,21 @@
-//! The ids of the scheme `ip`: an address, or an address and how many of its first bits count.
+//! The ids of the scheme `ip`: an address, or an address and the number of its first bits that count.
 
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
 use ostler_proto::acl::Perms;
 
-/// One network. Ordered by how many bits count, so that all networks of one width stand together.
+/// A network. Networks are ordered by the number of bits that count, so all networks of one width are together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Network {
     is_v6: bool,
+    /// The number of first bits that count.
     bits: u32,
-    /// The address with the bits that do not count set to 0.
+    /// The address. The bits that do not count are 0.
     address: u128,
 }
 
 impl Network {
-    /// From an id; `None` if it is none.
+    /// Parses an id. `None` if it is not a network.
     pub fn parse(text: &str) -> Option<Network> {
         let (address, bits) = match text.split_once('/') {
             Some((address, bits)) => (address, Some(bits.parse().ok()?)),
@@ -40,21 +41,21 @@ fn width(is_v6: bool) -> u32 {
     if is_v6 { 128 } else { 32 }
 }
 
-/// Four numbers up to 255; upstream takes leading zeros.
+/// Parses four numbers up to 255. As in upstream, they may have leading zeros.
 fn parse_v4(text: &str) -> Option<Ipv4Addr> {
     let mut parts = text.split('.').map(|part| part.parse::<i32>().ok().and_then(|n| u8::try_from(n).ok()));
     let address = Ipv4Addr::new(parts.next()??, parts.next()??, parts.next()??, parts.next()??);
     parts.next().is_none().then_some(address)
 }
 
-/// Networks with what they may do, in order. An address is looked for once for each width that occurs.
+/// Networks with their permissions, in order. An address is looked up once for each width that occurs.
 #[derive(Debug, Default)]
 pub struct Networks {
     sorted: Vec<(Network, Perms)>,
 }
 
 impl Networks {
-    /// What is no network matches nobody.
+    /// Networks of these ids. An id that is not a network is left out, so it matches no address.
     pub fn new<'a>(ids: impl IntoIterator<Item = (&'a str, Perms)>) -> Networks {
         let parsed = ids.into_iter().filter_map(|(id, perms)| Some((Network::parse(id)?, perms)));
         let mut sorted: Vec<(Network, Perms)> = parsed.collect();
@@ -69,8 +70,8 @@ impl Networks {
         Networks { sorted }
     }
 
-    /// What an address may do, by all networks that it is in.
-    pub fn of(&self, address: IpAddr) -> Perms {
+    /// The permissions of an address: those of all networks that contain it.
+    pub fn perms_of(&self, address: IpAddr) -> Perms {
         let (address, mut rest, mut granted) = (address.to_canonical(), &self.sorted[..], Perms(0));
         while let Some((Network { is_v6, bits, .. }, _)) = rest.first().copied() {
             let of_width =
@@ -93,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn networks_contain_by_their_first_bits() {
+    fn a_network_contains_the_addresses_with_its_first_bits() {
         for (address, network, is_in) in [
             ("10.1.2.3", "10.0.0.0/8", true),
             ("11.1.2.3", "10.0.0.0/8", false),
@@ -108,17 +109,21 @@ mod tests {
             ("::ffff:1.2.3.4", "1.2.0.0/16", true),
             ("1.2.3.4", "host", false),
         ] {
-            // Others of the same width and of other widths beside it.
+            // Other networks of the same width and of other widths.
             let beside = ["99.0.0.0/8", "99.1.0.0/16", "99.1.1.1", "fe80::/64", "fe80::1"];
             let all = beside.into_iter().chain([network]).map(|id| (id, Perms(1)));
-            assert_eq!(Networks::new(all).of(address.parse().unwrap()).0 == 1, is_in, "{address} {network}");
+            assert_eq!(
+                Networks::new(all).perms_of(address.parse().unwrap()).0 == 1,
+                is_in,
+                "{address} {network}"
+            );
         }
     }
 
     #[test]
-    fn what_several_networks_grant_adds_up() {
+    fn permissions_of_several_networks_add_up() {
         let all = [("10.0.0.0/8", Perms(1)), ("10.1.0.0/16", Perms(2)), ("10.9.9.9/8", Perms(4))];
-        assert_eq!(Networks::new(all).of([10, 1, 0, 0].into()), Perms(7));
-        assert_eq!(Networks::new(all).of([10, 2, 0, 0].into()), Perms(5));
+        assert_eq!(Networks::new(all).perms_of([10, 1, 0, 0].into()), Perms(7));
+        assert_eq!(Networks::new(all).perms_of([10, 2, 0, 0].into()), Perms(5));
     }
 }

@@ -1,7 +1,7 @@
-//! The tree as it will be once the outstanding proposals have committed.
+//! Pending changes: the tree as it will be when all outstanding proposals are committed.
 //!
-//! Prepare reads it and writes to it; an entry retires when its transaction is applied. A multi notes what
-//! it overwrote, so that a failure takes all of it back.
+//! Prepare reads the overlay and writes to it. An entry is removed when its transaction is applied. A multi notes the
+//! entries that it overwrites, so that they can be restored if it fails.
 
 use crate::{acl_table::AclRef, apply::advance_children, digest, tree::Tree, znode::Znode};
 use alloc::{
@@ -16,19 +16,19 @@ use ostler_proto::{
 };
 use rustc_hash::FxBuildHasher;
 
-/// A znode as it will be. Its data is not here: what prepare needs of it is its length and its digest.
+/// A znode as it will be. The data are not kept, since prepare needs only their length and the digest.
 #[derive(Debug, Clone)]
 pub struct PendingNode {
     stat: StatPersisted,
-    /// Direct children.
+    /// The number of direct children.
     pub num_children: u32,
-    /// Bytes of data.
+    /// The length of the data in bytes; 0 for null.
     pub data_len: usize,
-    /// Who may do what.
+    /// The ACL.
     pub acl: AclRef,
-    /// Of path, data and Stat. Means nothing where the path does not count.
+    /// The digest of path, data and Stat. It is not used if the path does not count for the tree's digest.
     digest: u32,
-    /// The tree's znode that this one was read from: its path and its digest.
+    /// Path and digest of the znode in the tree from which this one was made.
     origin: Option<(ArcStr, u32)>,
 }
 
@@ -56,7 +56,7 @@ impl PendingNode {
         }
     }
 
-    /// Stored Stat.
+    /// The stored part of the Stat.
     pub fn stat(&self) -> &StatPersisted {
         &self.stat
     }
@@ -67,7 +67,7 @@ impl PendingNode {
         self.digest = digest::with_stat(self.digest, &old, &self.stat);
     }
 
-    /// A pending setData.
+    /// Applies a pending setData.
     pub fn set_data(&mut self, path: &str, data: Option<&[u8]>, version: i32, zxid: Zxid, time_ms: i64) {
         self.stat.version = version;
         self.stat.mzxid = zxid;
@@ -76,19 +76,19 @@ impl PendingNode {
         self.digest = digest::of_znode(path, data, &self.stat);
     }
 
-    /// A pending setACL.
+    /// Applies a pending setACL.
     pub fn set_acl(&mut self, acl: AclRef, version: i32) {
         self.acl = acl;
         self.change_stat(|stat| stat.aversion = version);
     }
 
-    /// A pending create of a child. The counter and the pzxid move as they will when it is applied.
+    /// Applies a pending create of a child. cversion and pzxid advance in the same way as in the tree.
     pub fn child_created(&mut self, cversion: i32, zxid: Zxid) {
         self.num_children += 1;
         self.change_stat(|stat| advance_children(stat, cversion, zxid));
     }
 
-    /// A pending delete of a child.
+    /// Applies a pending delete of a child.
     pub fn child_deleted(&mut self, zxid: Zxid) {
         self.num_children = self.num_children.saturating_sub(1);
         self.change_stat(|stat| stat.pzxid = stat.pzxid.max(zxid));
@@ -98,9 +98,9 @@ impl PendingNode {
 #[derive(Debug, Clone)]
 struct Entry {
     zxid: Zxid,
-    /// `None`: will be deleted.
+    /// The znode; `None` if it will be deleted.
     node: Option<PendingNode>,
-    /// Its part of the tree's digest.
+    /// The znode's part of the tree's digest.
     digest: u32,
 }
 
@@ -114,18 +114,18 @@ impl Entry {
 #[derive(Debug, Default)]
 pub struct Overlay {
     entries: HashMap<ArcStr, Entry, FxBuildHasher>,
-    /// What to retire, in the order of the transactions.
+    /// All changes with their paths, in the order of the transactions.
     queue: VecDeque<(Zxid, ArcStr)>,
-    /// Paths of the entries that have an owner, by that: a session, for an ephemeral.
+    /// The paths of the entries with an owner, by owner: the session of an ephemeral.
     owned: HashMap<i64, BTreeSet<ArcStr>, FxBuildHasher>,
-    /// Of lists that the tree does not have yet.
+    /// The last serial of a list that the tree does not have yet.
     last_serial: u64,
-    /// The tree's digest once all is applied.
+    /// The tree's digest when everything is applied.
     digest: u64,
     undo: Option<Undo>,
 }
 
-/// Serials of pending lists, which never meet those of the tree's own.
+/// The bit in the serials of pending lists by which they differ from the serials of the tree.
 const PENDING_SERIALS: u64 = 1 << 63;
 
 #[derive(Debug)]
@@ -136,12 +136,12 @@ struct Undo {
 }
 
 impl Overlay {
-    /// Over a tree with nothing pending.
+    /// An overlay over a tree, without pending changes.
     pub fn new(tree: &Tree) -> Self {
         Overlay { digest: tree.digest(), ..Overlay::default() }
     }
 
-    /// The znode at `path` as it will be.
+    /// The znode at `path` as it will be. `None` if there will be none.
     pub fn get(&self, tree: &Tree, path: &str) -> Option<PendingNode> {
         if !self.entries.is_empty()
             && let Some(entry) = self.entries.get(path)
@@ -151,18 +151,18 @@ impl Overlay {
         tree.get(path).filter(|_| !path.is_empty()).map(|node| PendingNode::of(tree, node))
     }
 
-    /// A serial for a list that the tree does not have yet, see [`crate::AclList`].
+    /// The next serial for a list that the tree does not have yet, see [`crate::AclList::new`].
     pub fn next_serial(&mut self) -> u64 {
         self.last_serial += 1;
         PENDING_SERIALS | self.last_serial
     }
 
-    /// The tree's digest once all is applied.
+    /// The tree's digest when everything is applied.
     pub fn digest(&self) -> u64 {
         self.digest
     }
 
-    /// Notes what the transaction `zxid` makes of `path`: a znode, or nothing.
+    /// Notes the znode at `path` after transaction `zxid`; `None` if the transaction deletes it.
     pub fn put(&mut self, tree: &Tree, zxid: Zxid, path: &str, mut node: Option<PendingNode>) {
         let digest = node.as_ref().filter(|_| digest::counts(path)).map_or(0, |node| node.digest);
         let origin = node.as_mut().and_then(|node| node.origin.take());
@@ -206,18 +206,18 @@ impl Overlay {
         self.queue.push_back((zxid, path));
     }
 
-    /// From here on [`Overlay::roll_back`] can undo.
+    /// Begins a multi. [`Overlay::roll_back`] undoes all changes after this point.
     pub fn begin(&mut self) {
         assert!(self.undo.is_none(), "a multi begins inside a multi");
         self.undo = Some(Undo { digest: self.digest, queue_len: self.queue.len(), overwritten: Vec::new() });
     }
 
-    /// Keeps what was put since [`Overlay::begin`].
+    /// Ends a multi and keeps its changes.
     pub fn keep(&mut self) {
         self.undo = None;
     }
 
-    /// Takes back what was put since [`Overlay::begin`].
+    /// Ends a multi and undoes its changes.
     pub fn roll_back(&mut self) {
         let undo = self.undo.take().expect("a multi that fails has begun");
         self.digest = undo.digest;
@@ -232,7 +232,7 @@ impl Overlay {
         }
     }
 
-    /// The transactions up to `zxid` are applied: what they noted is in the tree now. Returns how many changes that were.
+    /// Removes the changes of the transactions up to `zxid`, which the tree has applied. Returns the number of changes.
     pub fn retire(&mut self, zxid: Zxid) -> u64 {
         let mut retired = 0;
         while let Some((noted, _)) = self.queue.front()
@@ -251,12 +251,12 @@ impl Overlay {
         retired
     }
 
-    /// Whether nothing is pending.
+    /// Whether there are no pending changes.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// A session's ephemerals as they will be, in order.
+    /// The paths of a session's ephemerals as they will be, in order.
     pub fn ephemerals(&self, tree: &Tree, session: SessionId, types: ExtendedTypes) -> BTreeSet<ArcStr> {
         let stays = |path: &str| {
             self.entries.is_empty() || self.entries.get(path).is_none_or(|entry| entry.owner() == session.0)
@@ -276,9 +276,8 @@ mod tests {
     use super::*;
     use ostler_proto::stat::ExtendedTypes;
 
-    /// A multi that fails leaves nothing, and one that is kept is there until it is applied.
     #[test]
-    fn what_is_rolled_back_was_never_there() {
+    fn a_multi_leaves_nothing_if_rolled_back_and_stays_until_applied_if_kept() {
         let tree = Tree::fresh(ExtendedTypes::default());
         let mut overlay = Overlay::new(&tree);
         let node = |data: &[u8]| PendingNode::new("/a", Some(data), StatPersisted::default(), None);
@@ -304,7 +303,7 @@ mod tests {
         }
         overlay.begin();
         overlay.roll_back();
-        assert!(overlay.get(&tree, "/a").is_none(), "the end of the one before is the beginning of this one");
+        assert!(overlay.get(&tree, "/a").is_none(), "only the changes since the last begin are undone");
         overlay.retire(Zxid(1));
         assert!(overlay.get(&tree, "/a").is_none(), "a later change waits");
         overlay.retire(Zxid(2));
@@ -312,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_has_what_is_pending_of_its_ephemerals() {
+    fn ephemerals_of_a_session_include_pending_creates_and_exclude_pending_deletes() {
         let (types, mine) = (ExtendedTypes::default(), SessionId(7));
         let mut tree = Tree::fresh(types);
         let owned =

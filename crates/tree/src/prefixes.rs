@@ -1,15 +1,15 @@
-//! Which paths at or above a path are in a set, however deep the path is.
+//! Finds the ancestors of a path that can be in a set of paths, without a look-up for each ancestor.
 
 use alloc::collections::BTreeMap;
 
-/// How many paths of each length a set has. Only at these lengths is the set asked: a path of ten thousand parts is above
-/// ten thousand others, each of which would be a look-up of its own.
+/// The lengths of the paths in a set, with the number of paths of each length. Only ancestors with such a length are
+/// looked up in the set: a path of ten thousand parts has ten thousand ancestors.
 #[derive(Debug, Default)]
-pub(crate) struct Lengths {
+pub(crate) struct PathLengths {
     counts: BTreeMap<usize, usize>,
 }
 
-impl Lengths {
+impl PathLengths {
     pub(crate) fn add(&mut self, path: &str) {
         *self.counts.entry(path.len()).or_default() += 1;
     }
@@ -27,17 +27,17 @@ impl Lengths {
         self.counts.is_empty()
     }
 
-    /// How many look-ups [`Lengths::above`] is, at most.
+    /// The highest number of paths that [`PathLengths::above`] returns.
     pub(crate) fn len(&self) -> usize {
         self.counts.len()
     }
 
-    /// Of the paths above `path` those that can be in the set, nearest first.
+    /// The ancestors of `path` that can be in the set by their length, nearest first.
     pub(crate) fn above<'p>(&self, path: &'p str) -> impl Iterator<Item = &'p str> {
         let lengths = self.counts.range(..path.len()).rev().map(|(length, _)| *length);
         lengths.filter_map(move |length| match length {
             0 => None,
-            // The root ends with its slash, and is above all others.
+            // The root ends with a slash, unlike other paths, and is above all of them.
             1 => (path != "/" && path.starts_with('/')).then_some("/"),
             _ => (path.as_bytes()[length] == b'/').then(|| &path[..length]),
         })
@@ -50,12 +50,13 @@ mod tests {
     use alloc::{string::String, vec::Vec};
 
     #[test]
-    fn only_lengths_that_occur_are_asked_for() {
-        let mut lengths = Lengths::default();
+    fn only_ancestors_of_a_length_that_occurs_are_returned() {
+        let mut lengths = PathLengths::default();
         for path in ["/", "/a", "/x/y", "/\u{e4}"] {
             lengths.add(path);
         }
-        let above = |lengths: &Lengths, path: &str| lengths.above(path).map(String::from).collect::<Vec<_>>();
+        let above =
+            |lengths: &PathLengths, path: &str| lengths.above(path).map(String::from).collect::<Vec<_>>();
         assert_eq!(above(&lengths, "/a/b/c/d"), ["/a/b", "/a", "/"]);
         assert_eq!(above(&lengths, "/a"), ["/"]);
         assert_eq!(above(&lengths, "/"), [""; 0]);

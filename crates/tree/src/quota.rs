@@ -1,7 +1,7 @@
-//! Quotas: limits that operators set as ordinary znodes below /zookeeper/quota, and the usage that every
-//! server keeps there by itself.
+//! Quotas: operators set limits as ordinary znodes below /zookeeper/quota, and every server counts the usage there
+//! without transactions.
 
-use crate::prefixes::Lengths;
+use crate::prefixes::PathLengths;
 use alloc::{
     collections::{BTreeMap, BTreeSet},
     format,
@@ -9,32 +9,32 @@ use alloc::{
 };
 use ostler_proto::path::{QUOTA_LIMITS, QUOTA_ROOT, QUOTA_STATS};
 
-/// What stands further on in the text of a limits or usage znode is not looked at: such a text is written anew with each
-/// write below it, and a client can write a megabyte there.
+/// The number of bytes of a limits or usage znode that are read. The text of a usage znode is written again with each
+/// write below the limited path, and a client can write a megabyte there.
 const TEXT_MAX: usize = 4096;
 
 fn read(text: &[u8]) -> alloc::borrow::Cow<'_, str> {
     String::from_utf8_lossy(&text[..text.len().min(TEXT_MAX)])
 }
 
-/// Numbers of a limits or a usage znode; -1 is "not set" (`StatsTrack`).
+/// The numbers in a limits or usage znode; -1 means "not set" (`StatsTrack`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuotaNumbers {
-    /// Znodes.
+    /// The soft limit or the number of znodes.
     pub count: i64,
-    /// Bytes of data.
+    /// The soft limit or the number of bytes of data.
     pub bytes: i64,
-    /// Znodes, refused above.
+    /// The hard limit of znodes. Writes above it are refused.
     pub count_hard: i64,
-    /// Bytes, refused above.
+    /// The hard limit of bytes. Writes above it are refused.
     pub bytes_hard: i64,
 }
 
 impl QuotaNumbers {
-    /// Nothing set.
+    /// No number is set.
     pub const UNSET: QuotaNumbers = QuotaNumbers { count: -1, bytes: -1, count_hard: -1, bytes_hard: -1 };
 
-    /// Parses `count=3,bytes=10=;byteHardLimit=5;countHardLimit=2`. What is no number counts as not set.
+    /// Parses `count=3,bytes=10=;byteHardLimit=5;countHardLimit=2`. A value that is not a number counts as not set.
     pub fn parse(text: &[u8]) -> QuotaNumbers {
         let mut numbers = QuotaNumbers::UNSET;
         let text = read(text);
@@ -58,8 +58,8 @@ impl QuotaNumbers {
         format!("count={count},bytes={bytes}")
     }
 
-    /// The text of a usage znode after a change. Keys that a client has put there stay, and numbers
-    /// wrap around, as upstream has both: a client can write anything here, and must not stop a server with it.
+    /// The text of a usage znode after a change. As in upstream, keys that a client has written there stay, and numbers
+    /// wrap around: a client can write anything there, and must not stop a server by it.
     pub fn grown_text(text: &[u8], count: i64, bytes: i64) -> String {
         let text = read(text);
         let pairs = text.split([',', ';']).filter_map(|pair| {
@@ -80,33 +80,33 @@ impl QuotaNumbers {
     }
 }
 
-/// Paths that have limits.
+/// The paths that have limits.
 #[derive(Debug, Default)]
 pub struct QuotaTable {
     limited: BTreeSet<String>,
-    lengths: Lengths,
+    lengths: PathLengths,
 }
 
-/// The quota nodes of a limited path.
+/// The path of the limits znode of a limited path.
 pub fn limits_path(limited: &str) -> String {
     format!("{QUOTA_ROOT}{limited}/{QUOTA_LIMITS}")
 }
 
-/// The usage node of a limited path.
+/// The path of the usage znode of a limited path.
 pub fn stats_path(limited: &str) -> String {
     format!("{QUOTA_ROOT}{limited}/{QUOTA_STATS}")
 }
 
-/// What a znode under /zookeeper/quota is.
+/// A znode of a quota, with the path that it limits.
 #[derive(Debug, PartialEq, Eq)]
 pub enum QuotaNode<'a> {
-    /// The limits of a path.
+    /// The limits znode of this path.
     Limits(&'a str),
-    /// The usage of a path.
+    /// The usage znode of this path.
     Stats(&'a str),
 }
 
-/// Tells whether `path` is a quota node, and whose.
+/// The kind of a quota's znode, and the path that it limits. `None` for any other znode.
 pub fn classify(path: &str) -> Option<QuotaNode<'_>> {
     let (limited, name) = path.strip_prefix(QUOTA_ROOT)?.rsplit_once('/')?;
     match name {
@@ -117,21 +117,21 @@ pub fn classify(path: &str) -> Option<QuotaNode<'_>> {
 }
 
 impl QuotaTable {
-    /// A limits znode appeared. A limit on the root is ignored, as upstream ignores it.
+    /// Adds a limited path, when its limits znode is created. As in upstream, a limit on the root is ignored.
     pub fn insert(&mut self, limited: &str) {
         if !limited.is_empty() && self.limited.insert(limited.into()) {
             self.lengths.add(limited);
         }
     }
 
-    /// A limits znode went.
+    /// Removes a limited path, when its limits znode is deleted.
     pub fn remove(&mut self, limited: &str) {
         if self.limited.remove(limited) {
             self.lengths.remove(limited);
         }
     }
 
-    /// The nearest path at or above `path` that has limits.
+    /// The nearest limited path at or above `path`.
     pub fn limit_of<'p>(&self, path: &'p str) -> Option<&'p str> {
         if self.limited.is_empty() {
             return None;
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_are_read_as_the_admin_client_writes_them() {
+    fn numbers_are_read_in_the_format_of_the_admin_client() {
         let numbers = QuotaNumbers::parse(b"count=3,bytes=10=;byteHardLimit=5;countHardLimit=2");
         assert_eq!(numbers, QuotaNumbers { count: 3, bytes: 10, count_hard: 2, bytes_hard: 5 });
         let unset = QuotaNumbers { count: -1, bytes: -1, count_hard: -1, bytes_hard: -1 };
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_limit_counts() {
+    fn the_nearest_limited_path_at_or_above_counts() {
         let mut table = QuotaTable::default();
         table.insert("/a");
         table.insert("/a/b");

@@ -1,8 +1,8 @@
-//! A long set of strings that an answer shares.
+//! A sorted set of strings for long lists, which replies share.
 //!
-//! The strings stand encoded as a reply has them, in the order of these bytes, in parts of a kilobyte or two. An answer
-//! is a list of these parts. A part that an answer has does not change any more: a copy takes its place. The order is the
-//! same at all members, whatever the parts are.
+//! The strings are encoded as in a reply and ordered by these bytes, in parts of one or two kilobytes. A reply is a
+//! list of these parts. A part that a reply shares is not changed: a changed copy takes its place. The order does not
+//! depend on the parts, so it is the same at all servers.
 
 use alloc::{borrow::Cow, sync::Arc, vec::Vec};
 use core::cmp::Ordering;
@@ -11,28 +11,29 @@ use ostler_proto::{
     strings::SharedStrings,
 };
 
-/// A part that grows beyond this becomes two. A longer string is a part by itself.
+/// The largest part in bytes. A part that becomes larger is split. A longer string is a part of its own.
 const PART_MAX: usize = 2048;
-/// A part that grows gets room for some more.
+/// The room in bytes that a part gets when it grows.
 const SPARE: usize = 128;
-/// Two neighbours that have no more than this together become one.
+/// Two neighbouring parts with at most this number of bytes together become one.
 const PAIR_MIN: usize = PART_MAX / 2;
 
-/// How much of a part's first string stands beside the others' in memory: to find a part among thousands, most are not
-/// looked into.
+/// The number of bytes of a part's first string that are kept beside the pointer to the part. With them the search for
+/// a part among thousands reads few of the parts themselves.
 const HEAD: usize = 16;
-/// Places in a part from which a search can begin.
+/// The number of places in a part from which a search can begin.
 const MARKS: usize = 6;
 
 #[derive(Debug, Clone)]
 struct Part {
     bytes: Arc<Vec<u8>>,
-    /// The beginning of its first string, and zeros.
+    /// The beginning of its first string, filled up with zeros.
     head: [u8; HEAD],
+    /// The number of strings.
     count: u16,
-    /// Where its last string begins.
+    /// The place where its last string begins.
     last_at: u16,
-    /// Where some others begin, in order.
+    /// The places where some other strings begin, in order.
     marks: [u16; MARKS],
 }
 
@@ -78,15 +79,15 @@ impl Part {
         Entries::of(&self.bytes[at..]).next().map_or(&[], |(_, key)| key)
     }
 
-    /// Whether its first string is this one or comes before it.
-    fn begins_by(&self, key: &[u8], head: &[u8; HEAD]) -> bool {
+    /// Whether the first string of the part is at or before `key`. `head` is the head of `key`.
+    fn begins_at_or_before(&self, key: &[u8], head: &[u8; HEAD]) -> bool {
         match self.head.cmp(head) {
             Ordering::Equal => self.first() <= key,
             other => other == Ordering::Less,
         }
     }
 
-    /// Where a string is, or where it would be.
+    /// The place of a string: `Ok` if the part has it, `Err` with the place where it would be inserted.
     fn find(&self, key: &[u8]) -> Result<usize, usize> {
         match self.last().cmp(key) {
             Ordering::Less => return Err(self.bytes.len()),
@@ -105,12 +106,12 @@ impl Part {
         Err(self.bytes.len())
     }
 
-    /// Where the string that follows the one at `at` begins.
+    /// The place behind the string at `at`.
     fn after(&self, at: usize) -> usize {
         at + 4 + self.key_at(at).len()
     }
 
-    /// Takes in another string.
+    /// Inserts an encoded string at `place`.
     fn insert(&mut self, entry: &[u8], place: usize) {
         let bytes = Arc::make_mut(&mut self.bytes);
         let len = bytes.len();
@@ -137,7 +138,7 @@ impl Part {
         }
     }
 
-    /// Removes a string of `len` encoded bytes that is not the last.
+    /// Removes the string at `place`, which has `len` encoded bytes and is not the last one.
     fn remove(&mut self, place: usize, len: usize) {
         Arc::make_mut(&mut self.bytes).drain(place..place + len);
         self.count -= 1;
@@ -151,7 +152,7 @@ impl Part {
     }
 }
 
-/// Encoded strings and where each begins.
+/// Iterates over encoded strings, with the place where each begins.
 struct Entries<'a> {
     reader: Reader<'a>,
     len: usize,
@@ -178,7 +179,7 @@ fn encoded(string: &str) -> Vec<u8> {
     out
 }
 
-/// Two parts for what has become too much for one, or more where a string is long.
+/// Splits the bytes of a part that has become too large: into two parts, or more if a string is long.
 fn halves(bytes: &[u8]) -> Vec<Part> {
     let (mut parts, mut begin) = (Vec::with_capacity(2), 0);
     for (at, key) in Entries::of(bytes) {
@@ -192,7 +193,7 @@ fn halves(bytes: &[u8]) -> Vec<Part> {
     parts
 }
 
-/// The set.
+/// A sorted set of strings.
 #[derive(Debug, Default)]
 pub struct SortedStrings {
     parts: Vec<Part>,
@@ -206,37 +207,37 @@ impl SortedStrings {
         SortedStrings { parts: Vec::new(), len: 0, bytes: 0 }
     }
 
-    /// How many strings there are.
+    /// The number of strings.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether there are no strings.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// How many parts they stand in.
+    /// The number of parts.
     pub fn parts(&self) -> usize {
         self.parts.len()
     }
 
-    /// Bytes of the encoded strings.
+    /// The size of the encoded strings in bytes, without their number in front.
     pub fn encoded_len(&self) -> usize {
         self.bytes
     }
 
-    /// The part that a string is in or belongs to.
+    /// The index of the part in which a string is, or would be inserted.
     fn part_of(&self, key: &[u8]) -> usize {
         let head = head(key);
-        // Most strings that come are the last.
-        if self.parts.last().is_some_and(|last| last.begins_by(key, &head)) {
+        // Most new strings come after all others.
+        if self.parts.last().is_some_and(|last| last.begins_at_or_before(key, &head)) {
             return self.parts.len() - 1;
         }
-        self.parts.partition_point(|part| part.begins_by(key, &head)).saturating_sub(1)
+        self.parts.partition_point(|part| part.begins_at_or_before(key, &head)).saturating_sub(1)
     }
 
-    /// Whether it is new.
+    /// Inserts a string. Returns false if the set has it already.
     pub fn insert(&mut self, string: &str) -> bool {
         let entry = encoded(string);
         let at = self.part_of(&entry[4..]);
@@ -249,7 +250,7 @@ impl SortedStrings {
         (self.len, self.bytes) = (self.len + 1, self.bytes + entry.len());
         let is_last = place == part.bytes.len();
         if is_last && part.bytes.len() + entry.len() > PART_MAX {
-            // Strings that come in order fill each part.
+            // A new part, and no split: so strings that come in order fill each part.
             part.mark();
             self.parts.insert(at + 1, Part::of(&entry));
             return true;
@@ -264,7 +265,7 @@ impl SortedStrings {
         true
     }
 
-    /// Whether it was there.
+    /// Removes a string. Returns false if the set does not have it.
     pub fn remove(&mut self, string: &str) -> bool {
         let entry = encoded(string);
         let at = self.part_of(&entry[4..]);
@@ -297,18 +298,18 @@ impl SortedStrings {
         }
     }
 
-    /// Whether it is there.
+    /// Whether the set has this string.
     pub fn contains(&self, string: &str) -> bool {
         let key = encoded(string);
         self.parts.get(self.part_of(&key[4..])).is_some_and(|part| part.find(&key[4..]).is_ok())
     }
 
-    /// All of them, in order.
+    /// All strings, in order.
     pub fn iter(&self) -> impl Iterator<Item = Cow<'_, str>> {
         self.parts.iter().flat_map(|part| Entries::of(&part.bytes)).map(|(_, key)| stored_text(key))
     }
 
-    /// Those that come after a string, in order.
+    /// The strings after `string`, in order.
     pub fn after(&self, string: &str) -> impl Iterator<Item = Cow<'_, str>> {
         let key = encoded(string);
         let (at, place) = self.place_of(&key[4..], true);
@@ -318,7 +319,8 @@ impl SortedStrings {
         core::iter::once(first).chain(others).flat_map(Entries::of).map(|(_, key)| stored_text(key))
     }
 
-    /// The part and the place in it from which on strings are not below the key, or are above it.
+    /// The part and the place in it of the first string at or after `key`, or with `above` of the first one after
+    /// `key`.
     fn place_of(&self, key: &[u8], above: bool) -> (usize, usize) {
         let at = self.part_of(key);
         let place = self.parts.get(at).map_or(0, |part| match part.find(key) {
@@ -328,12 +330,12 @@ impl SortedStrings {
         (at, place)
     }
 
-    /// All of them, for an answer.
+    /// All strings, for a reply.
     pub fn share(&self) -> SharedStrings {
         SharedStrings::of_parts(self.len, self.parts.iter().map(|part| part.bytes.clone()).collect())
     }
 
-    /// Those that begin so, for an answer.
+    /// The strings that begin with `prefix`, for a reply.
     pub fn share_prefix(&self, prefix: &str) -> SharedStrings {
         let key = encoded(prefix);
         let key = &key[4..];
@@ -368,7 +370,7 @@ mod tests {
     use super::*;
     use alloc::{collections::BTreeSet, format, string::String};
 
-    /// Numbers in an order that looks like none.
+    /// Pseudo-random numbers.
     struct Shuffled(u64);
 
     impl Shuffled {
@@ -393,11 +395,11 @@ mod tests {
     }
 
     #[test]
-    fn a_set_is_what_a_plain_one_is() {
+    fn random_changes_have_the_same_results_as_in_a_btree_set() {
         let (mut set, mut model) = (SortedStrings::default(), BTreeSet::<String>::new());
         let mut random = Shuffled(7);
         for round in 0..6000 {
-            // Few different ones, so that many are removed; it grows, and shrinks again.
+            // Few different names, so that many are removed. The set grows at first, and shrinks later.
             let number = random.next(3000);
             let name = format!(
                 "{}{number:0width$}",
@@ -443,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_begins_near_its_end() {
+    fn marks_are_spread_evenly_over_a_part() {
         let bytes: Vec<u8> = (0..100).flat_map(|n| encoded(&format!("{n:08}"))).collect();
         let part = Part::of(&bytes);
         // A seventh of a hundred is 14.
@@ -461,13 +463,13 @@ mod tests {
     #[test]
     fn a_part_that_is_too_long_is_halved() {
         let mut set = SortedStrings::default();
-        // Each comes before the others; an encoded one takes 32 bytes.
+        // Each name comes before the earlier ones. An encoded name has 32 bytes.
         let mut names: Vec<_> = (0..65).map(|n| format!("{:028}", 999 - n)).collect();
         names.iter().for_each(|name| assert!(set.insert(name)));
         let lens =
             |set: &SortedStrings| set.parts.iter().map(|part| part.bytes.len() / 32).collect::<Vec<_>>();
         assert_eq!(lens(&set), [33, 32]);
-        // One that is longer than a part stands alone.
+        // A name longer than a part is alone in its part.
         names.push(format!("{:028}{}", 951, "x".repeat(PART_MAX)));
         assert!(set.insert(&names[65]));
         assert_eq!(set.parts.iter().map(|part| part.count).collect::<Vec<_>>(), [17, 1, 16, 32]);
@@ -476,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn what_begins_with_a_string_begins_with_that_string() {
+    fn a_string_has_itself_as_a_prefix_but_is_not_after_itself() {
         let mut set = SortedStrings::default();
         ["a", "ab", "b"].iter().for_each(|name| assert!(set.insert(name)));
         assert_eq!(set.share_prefix("a"), SharedStrings::encode(["a", "ab"].into_iter()));
@@ -484,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_in_order_fill_their_parts_and_few_left_over_do_not_keep_many() {
+    fn strings_in_order_fill_their_parts_and_small_parts_are_joined_after_removals() {
         let mut set = SortedStrings::default();
         let names: Vec<_> = (0..10_000).map(|n| format!("{n:08}")).collect();
         names.iter().for_each(|name| assert!(set.insert(name)));
@@ -494,14 +496,14 @@ mod tests {
     }
 
     #[test]
-    fn strings_of_any_length_and_alphabet_have_a_place() {
+    fn strings_of_any_length_and_alphabet_are_inserted_in_order_and_removed() {
         let long = "l".repeat(3 * PART_MAX);
         let names = ["a", &long, "m", "\u{1f600}", "\u{e4}", "l", "\u{ffff}", "lz"];
         let mut set = SortedStrings::default();
         for name in names {
             assert!(set.insert(name) && set.contains(name) && !set.insert(name), "{name}");
         }
-        // In the order of the bytes that a reply has: upstream writes what is beyond 16 bits as two characters.
+        // The order is that of the bytes in a reply, where a character above 16 bits is written as two surrogates.
         assert!(set.iter().eq(["a", "l", &*long, "lz", "m", "\u{e4}", "\u{1f600}", "\u{ffff}"]));
         for (left, name) in names.iter().enumerate().rev() {
             assert!(set.remove(name));
@@ -513,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_shared_stays_as_it_was() {
+    fn a_shared_list_does_not_change_with_the_set() {
         let mut set = SortedStrings::default();
         (0..1000).for_each(|n| assert!(set.insert(&format!("{n}"))));
         let (shared, bytes) = (set.share(), set.share().to_vec());

@@ -1,7 +1,7 @@
-//! The flat map from path to znode, split into shards that a frozen view shares.
+//! The map from path to znode, split into shards that a frozen view shares.
 //!
 //! `freeze` copies a pointer for each shard, at most 4,096. The first later change in a shard copies that shard's
-//! pointers (`Arc::make_mut`), and the changed znode; everything else stays shared until the view is dropped.
+//! pointers and the changed znode (`Arc::make_mut`). Everything else stays shared until the view is dropped.
 
 use crate::znode::Znode;
 use alloc::vec::Vec;
@@ -10,20 +10,20 @@ use hashbrown::{HashTable, hash_table::Entry};
 use rustc_hash::FxBuildHasher;
 use triomphe::Arc;
 
-/// A power of two, as every count of shards.
+/// The lowest number of shards. Every number of shards is a power of two.
 const SHARDS_MIN: usize = 16;
 const SHARDS_MAX: usize = 4096;
-/// Znodes that a shard has on average when their number doubles, which moves all of them: at most 65,536 pointers, in
-/// about a millisecond.
+/// The average number of znodes in a shard above which the number of shards doubles. That moves all znodes: at most
+/// 65,536 pointers, in about a millisecond.
 const SPLIT_ABOVE: usize = 32;
 
-/// A znode that a frozen view may share. Its count takes eight bytes where std's takes sixteen.
+/// A znode that a frozen view can share. This `Arc` has a count of eight bytes, the one of std has sixteen.
 pub type SharedZnode = Arc<Znode>;
 
 type Shard = HashTable<SharedZnode>;
 pub(crate) type SharedShard = Arc<Shard>;
 
-/// Path to znode.
+/// The map from path to znode.
 #[derive(Debug)]
 pub struct ZnodeTable {
     shards: Vec<SharedShard>,
@@ -34,7 +34,7 @@ pub(crate) fn hash(path: &str) -> u64 {
     FxBuildHasher.hash_one(path)
 }
 
-/// Of a power of two.
+/// The index of a path's shard. `shards`, their number, must be a power of two.
 fn shard_of(hash: u64, shards: usize) -> usize {
     // The table inside a shard uses the lowest and the seven highest bits.
     (hash >> 40) as usize & (shards - 1)
@@ -48,12 +48,12 @@ impl Default for ZnodeTable {
 }
 
 impl ZnodeTable {
-    /// Znodes in the table.
+    /// The number of znodes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is none.
+    /// Whether there are no znodes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -64,20 +64,20 @@ impl ZnodeTable {
         self.shards[self.shard_of(hash)].find(hash, |node| *node.path == *path).map(|node| &**node)
     }
 
-    /// The znode at `path`, to be changed. A view that shares it keeps the old one.
+    /// The znode at `path` for a change. A view that shares it keeps the old one.
     pub fn get_mut(&mut self, path: &str) -> Option<&mut Znode> {
         let hash = hash(path);
         let at = self.shard_of(hash);
         let shard = &mut self.shards[at];
         if !shard.is_unique() {
-            // Looking first keeps a miss from copying a shared shard.
+            // If there is no such znode, the shared shard is not copied.
             shard.find(hash, |node| *node.path == *path)?;
         }
         let node = Arc::make_mut(shard).find_mut(hash, |node| *node.path == *path)?;
         Some(SharedZnode::make_mut(node))
     }
 
-    /// Puts a znode in; returns what was at its path.
+    /// Adds a znode. Returns the znode that was at its path before.
     pub fn insert(&mut self, node: SharedZnode) -> Option<SharedZnode> {
         if self.len == self.shards.len() * SPLIT_ABOVE && self.shards.len() < SHARDS_MAX {
             self.double();
@@ -96,7 +96,7 @@ impl ZnodeTable {
         }
     }
 
-    /// Takes the znode at `path` out.
+    /// Removes and returns the znode at `path`.
     pub fn remove(&mut self, path: &str) -> Option<SharedZnode> {
         let hash = hash(path);
         let at = self.shard_of(hash);
@@ -111,7 +111,7 @@ impl ZnodeTable {
         shard_of(hash, self.shards.len())
     }
 
-    /// Each shard becomes two. Views keep the old ones.
+    /// Doubles the number of shards. Views keep the old ones.
     fn double(&mut self) {
         let old = core::mem::take(&mut self.shards);
         let shards = old.len() * 2;
@@ -129,7 +129,7 @@ impl ZnodeTable {
         self.shards = new.into_iter().map(Arc::new).collect();
     }
 
-    /// The shards as they are now, shared.
+    /// The shards as they are now, shared with a view.
     pub(crate) fn share(&self) -> Vec<SharedShard> {
         self.shards.clone()
     }
@@ -146,7 +146,7 @@ mod tests {
         SharedZnode::new(Znode::new(path.into(), None, StatPersisted::default(), AclId::OPEN))
     }
 
-    /// A write while a view is shared copies one shard.
+    /// A write copies a shared shard, so no shard may be much larger than the others.
     #[test]
     fn znodes_are_spread_over_all_shards() {
         let mut table = ZnodeTable::default();
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_view_keeps_what_changes_afterwards() {
+    fn a_view_keeps_the_old_znodes_when_the_table_changes() {
         let mut table = ZnodeTable::default();
         for n in 0..5000 {
             assert!(table.insert(node(&format!("/{n}"))).is_none());
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn shards_double_up_to_a_limit_and_nothing_gets_lost() {
+    fn shards_double_up_to_the_limit_and_keep_all_znodes() {
         let mut table = ZnodeTable::default();
         let mut views = Vec::new();
         let count = SHARDS_MAX * SPLIT_ABOVE + 1;

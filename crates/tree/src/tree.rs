@@ -1,4 +1,4 @@
-//! The tree: znodes, and the indexes over them.
+//! The tree: znodes, sessions and the indexes over them, with the restoration from a snapshot.
 
 use crate::{
     acl_table::{AclId, AclRef, AclTable},
@@ -31,10 +31,10 @@ use ostler_proto::{
     strings::SharedStrings,
 };
 
-/// Of digests that are not trusted until it is known where the copying of a tree ended.
+/// The value of `digest_trusted_after` while it is not known at which zxid the copying of a tree ended.
 const NEVER: Zxid = Zxid(u64::MAX);
 
-/// The replicated state of one member.
+/// The replicated state, as one server has it.
 #[derive(Debug)]
 pub struct Tree {
     pub(crate) types: ExtendedTypes,
@@ -52,43 +52,43 @@ pub struct Tree {
     /// Digests are compared only above this: a fuzzy snapshot holds changes of later transactions.
     pub(crate) digest_trusted_after: Zxid,
     pub(crate) last_processed: Zxid,
-    /// Bytes of paths and data.
+    /// The bytes of all paths and data.
     pub(crate) data_size: i64,
 }
 
-/// A snapshot that cannot be put together to a tree.
+/// The reason why a snapshot cannot be restored to a tree.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RestoreError {
     /// A znode came before its parent.
     #[error("znode {path} comes before its parent")]
     NoParent {
-        /// The znode.
+        /// The path of the znode.
         path: ArcStr,
     },
-    /// A znode has no name of its own: its path ends with a slash.
-    #[error("znode {path:?} has an empty name")]
+    /// A name in the path of a znode is empty: it ends with a slash, or begins with two.
+    #[error("znode {path:?} has an empty name in its path")]
     NoName {
-        /// The znode.
+        /// The path of the znode.
         path: ArcStr,
     },
-    /// A znode came twice, or there was no root before it.
+    /// A znode came twice.
     #[error("znode {path} comes twice")]
     Twice {
-        /// The znode.
+        /// The path of the znode.
         path: ArcStr,
     },
-    /// A znode's ACL number is not in the snapshot's table.
+    /// The snapshot does not have an ACL with the number that a znode refers to.
     #[error("znode {path} has ACL number {acl}, which the snapshot does not define")]
     NoAcl {
-        /// The znode.
+        /// The path of the znode.
         path: ArcStr,
-        /// The number.
+        /// The number of the ACL.
         acl: i64,
     },
 }
 
 impl Tree {
-    /// A tree with nothing but the root: what a snapshot is restored into.
+    /// A tree without znodes, into which a snapshot is restored.
     pub fn empty(types: ExtendedTypes) -> Tree {
         Tree {
             types,
@@ -109,7 +109,7 @@ impl Tree {
         }
     }
 
-    /// A new tree with its system znodes.
+    /// The tree of a new database: the root and the system znodes.
     pub fn fresh(types: ExtendedTypes) -> Tree {
         let mut tree = Tree::empty(types);
         let data: Data = Some(SharedBytes::from([].as_slice()));
@@ -123,7 +123,7 @@ impl Tree {
         tree
     }
 
-    /// Adds a znode of a snapshot. `acls` is the snapshot's own table.
+    /// Adds a znode of a snapshot. `acl` is the number of its ACL in the snapshot, and the list with this number.
     pub fn restore_node(
         &mut self,
         path: &str,
@@ -134,7 +134,7 @@ impl Tree {
         self.restore_detached(DetachedZnode::new(path, data, stat), acl)
     }
 
-    /// The same of a znode that another thread may have made.
+    /// As [`Tree::restore_node`], for a znode that another thread can have made.
     pub fn restore_detached(
         &mut self,
         DetachedZnode(mut node): DetachedZnode,
@@ -144,7 +144,7 @@ impl Tree {
         if self.table.get(&path).is_some() {
             return Err(RestoreError::Twice { path });
         }
-        if !is_root_or_named(&path) {
+        if !has_no_empty_name(&path) {
             return Err(RestoreError::NoName { path });
         }
         let acl = match acl {
@@ -164,7 +164,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Ends a restore: the sessions, the zxid, the quotas.
+    /// Ends a restoration: sets sessions and zxid, and counts the usage of quotas. `digest_zxid` is the zxid from the
+    /// snapshot's digest; digests are compared after it.
     pub fn finish_restore(
         &mut self,
         zxid: Zxid,
@@ -177,21 +178,21 @@ impl Tree {
         self.set_up_quotas();
     }
 
-    /// The tree was copied from one that went on changing, up to nobody knows where yet. Digests are neither compared
-    /// nor kept.
+    /// Notes that the tree was copied from one that went on changing, and that it is not known yet at which zxid the
+    /// copying ended. Digests are neither compared nor logged.
     pub fn distrust_digests(&mut self) {
         self.digest_trusted_after = NEVER;
     }
 
-    /// Ends [`Tree::distrust_digests`]: the copy has nothing of what comes after this transaction.
+    /// Ends [`Tree::distrust_digests`]: the copying ended at this zxid at the latest.
     pub fn trust_digests_after(&mut self, zxid: Zxid) {
         if self.digest_trusted_after == NEVER {
             self.digest_trusted_after = zxid;
         }
     }
 
-    /// Znodes of ephemeral owners that are no session any more are dropped, without a transaction: a fuzzy
-    /// snapshot of Java's can hold some. Returns their paths.
+    /// Deletes the ephemerals of sessions that do not exist, without a transaction, and returns their paths. A fuzzy
+    /// snapshot of Java can have some.
     pub fn drop_orphaned_ephemerals(&mut self) -> Vec<ArcStr> {
         let orphans: Vec<ArcStr> = self
             .ephemerals
@@ -206,7 +207,7 @@ impl Tree {
         orphans
     }
 
-    /// The znode at `path`; the root also answers to the empty path.
+    /// The znode at `path`. The empty path is the root, too.
     pub fn get(&self, path: &str) -> Option<&Znode> {
         self.table.get(path::canonical(path))
     }
@@ -221,12 +222,13 @@ impl Tree {
         self.acls.get(node.acl)
     }
 
-    /// Names of a znode's children.
+    /// The names of a znode's children.
     pub fn children(&self, path: &str) -> impl Iterator<Item = Cow<'_, str>> {
         self.child_index.of(path::canonical(path))
     }
 
-    /// The same for an answer, and how many pieces it took to make it.
+    /// The names of a znode's children for a reply, and the number of pieces that the list was made of, as a measure of
+    /// the work.
     pub fn shared_children(&self, path: &str) -> (SharedStrings, usize) {
         self.child_index.share(path::canonical(path))
     }
@@ -236,33 +238,33 @@ impl Tree {
         self.child_index.of(path).map(move |name| format!("{above}/{name}"))
     }
 
-    /// Bytes of the names of a znode's children as a reply has them.
+    /// The size of the encoded list of the children's names, in bytes.
     pub fn names_size(&self, path: &str) -> usize {
         self.child_index.names_size(path::canonical(path))
     }
 
-    /// Znodes below `path`, at any depth.
+    /// The number of znodes below `path`, at any depth.
     pub fn count_below(&self, path: &str) -> usize {
         self.child_index.below(path::canonical(path)).0
     }
 
-    /// Ephemerals of a session.
+    /// The paths of a session's ephemerals.
     pub fn ephemerals(&self, session: SessionId) -> &SortedStrings {
         static NONE: SortedStrings = SortedStrings::new();
         self.ephemerals.get(&session).unwrap_or(&NONE)
     }
 
-    /// Sessions that have ephemerals, with them.
+    /// The sessions with ephemerals, each with their paths.
     pub fn ephemerals_by_session(&self) -> impl Iterator<Item = (SessionId, &SortedStrings)> {
         self.ephemerals.iter().map(|(session, paths)| (*session, paths))
     }
 
-    /// Container znodes in order, from behind this path on.
+    /// The paths of the containers after this path, in order.
     pub fn containers_after(&self, path: &str) -> btree_set::Range<'_, ArcStr> {
         after(&self.containers, path)
     }
 
-    /// Each ephemeral with its session, in order, and those alone that come after this one.
+    /// The ephemerals with their sessions, in order; with `after` those that come after this one.
     pub fn ephemerals_after<'a>(
         &'a self,
         after: Option<(SessionId, &'a str)>,
@@ -274,27 +276,27 @@ impl Tree {
         })
     }
 
-    /// TTL znodes in order, from behind this path on.
+    /// The paths of the TTL znodes after this path, in order.
     pub fn ttls_after(&self, path: &str) -> btree_set::Range<'_, ArcStr> {
         after(&self.ttls, path)
     }
 
-    /// Sessions and their timeouts, ms.
+    /// The sessions and their timeouts in ms.
     pub fn sessions(&self) -> impl Iterator<Item = (SessionId, i32)> {
         self.sessions.iter().map(|(session, timeout)| (*session, *timeout))
     }
 
-    /// Sessions from here on, and their timeouts in ms.
+    /// The sessions from this bound on, and their timeouts in ms.
     pub fn sessions_after(&self, from: Bound<SessionId>) -> impl Iterator<Item = (SessionId, i32)> {
         self.sessions.range((from, Unbounded)).map(|(session, timeout)| (*session, *timeout))
     }
 
-    /// How many there are.
+    /// The number of sessions.
     pub fn session_count(&self) -> usize {
         self.sessions.len()
     }
 
-    /// Whether there is such a session.
+    /// Whether this session exists.
     pub fn has_session(&self, session: SessionId) -> bool {
         self.sessions.contains_key(&session)
     }
@@ -309,53 +311,53 @@ impl Tree {
         Some((limited, numbers(&quota::limits_path(limited))?, numbers(&quota::stats_path(limited))?))
     }
 
-    /// How owner fields are read.
+    /// The setting by which owner fields are read.
     pub fn types(&self) -> ExtendedTypes {
         self.types
     }
 
-    /// The last transaction applied.
+    /// The zxid of the last applied transaction, or the beginning of the epoch after it.
     pub fn last_processed(&self) -> Zxid {
         self.last_processed
     }
 
-    /// An epoch begins; its first transaction will come after `zxid`.
+    /// Begins an epoch at `zxid`: its first transaction comes after this one.
     pub fn begin_epoch(&mut self, zxid: Zxid) {
         assert!(zxid >= self.last_processed, "{zxid} begins an epoch after {}", self.last_processed);
         self.last_processed = zxid;
     }
 
-    /// Digest of the tree as it is.
+    /// The digest of the tree as it is now.
     pub fn digest(&self) -> u64 {
         self.digest
     }
 
-    /// The last digests at multiples of 128.
+    /// The last digests after transactions whose zxid is a multiple of 128.
     pub fn digest_log(&self) -> impl Iterator<Item = &DigestEntry> {
         self.digest_log.iter()
     }
 
-    /// Transactions after which the tree was not what the leader said.
+    /// The number of transactions after which the tree's digest differed from the leader's.
     pub fn digest_mismatches(&self) -> u64 {
         self.digest_mismatches
     }
 
-    /// Znodes; the root counts once.
+    /// The number of znodes, with the root.
     pub fn node_count(&self) -> usize {
         self.table.len()
     }
 
-    /// Ephemeral znodes.
+    /// The number of ephemerals.
     pub fn ephemeral_count(&self) -> usize {
         self.ephemerals.values().map(SortedStrings::len).sum()
     }
 
-    /// Bytes of paths and data (`approximate_data_size`).
+    /// The bytes of all paths and data (`approximate_data_size`).
     pub fn data_size(&self) -> i64 {
         self.data_size
     }
 
-    /// An exact view of this moment.
+    /// A frozen view of the tree as it is now.
     pub fn freeze(&self) -> FrozenTree {
         FrozenTree::of(self)
     }
@@ -368,13 +370,13 @@ impl Tree {
         self.acls.entries()
     }
 
-    /// Puts a znode in and updates every index but the quota usage. Its parent must be there.
+    /// Adds a znode and updates every index, but not the usage of quotas. The parent must exist.
     pub(crate) fn put_new(&mut self, node: Znode) {
         assert!(self.attach(&node.path, node.data_len()), "a znode was put below nothing");
         self.put_attached(SharedZnode::new(node));
     }
 
-    /// Enters a path into its parent's children; false where there is no parent.
+    /// Adds a path to its parent's children. Returns false if the parent does not exist.
     fn attach(&mut self, path: &ArcStr, bytes: usize) -> bool {
         if path == "/" {
             return true;
@@ -387,7 +389,7 @@ impl Tree {
         true
     }
 
-    /// Puts a znode in whose parent has it among its children already.
+    /// Adds a znode that is among its parent's children already.
     pub(crate) fn put_attached(&mut self, node: SharedZnode) {
         let path = &node.path;
         self.digest = self.digest.wrapping_add(u64::from(node.digest()));
@@ -408,7 +410,7 @@ impl Tree {
         assert!(before.is_none(), "a znode was put where one is");
     }
 
-    /// Changes a znode in place and keeps the digest right.
+    /// Changes a znode and updates the digest.
     pub(crate) fn change<T>(&mut self, path: &str, change: impl FnOnce(&mut Znode) -> T) -> Option<T> {
         let node = self.table.get_mut(path)?;
         let old_digest = node.digest();
@@ -423,12 +425,12 @@ impl Tree {
             && path != "/"
             && let Some(parent) = path::parent(path)
         {
-            self.child_index.grown(parent, grown);
+            self.child_index.add_bytes(parent, grown);
         }
         Some(result)
     }
 
-    /// Changes a znode's Stat and keeps the digest right, whatever the size of the data.
+    /// Changes a znode's Stat and updates the digest, without hashing the data.
     pub(crate) fn change_stat(&mut self, path: &str, change: impl FnOnce(&mut StatPersisted)) {
         let Some(node) = self.table.get_mut(path) else { return };
         let old = node.digest();
@@ -436,8 +438,8 @@ impl Tree {
         self.digest = self.digest.wrapping_sub(old.into()).wrapping_add(node.digest().into());
     }
 
-    /// Adds to the usage of the limited path above `path`, which no transaction does: the data of the
-    /// usage znode changes, its version and mzxid stay.
+    /// Adds to the usage of the limited path above `path`. No transaction does this, so the data of the usage znode
+    /// change and its version and mzxid stay.
     pub(crate) fn count_usage(&mut self, path: &str, count: i64, bytes: i64) {
         let Some(limited) = self.quotas.limit_of(path) else { return };
         let stats = quota::stats_path(limited);
@@ -446,7 +448,7 @@ impl Tree {
         self.write_usage(&stats, &text);
     }
 
-    /// Sets the usage of a limited path to what is there.
+    /// Counts the usage of a limited path again.
     pub(crate) fn recount_usage(&mut self, limited: &str) {
         let limited_path = path::canonical(limited);
         let (mut count, mut bytes) = (0, 0);
@@ -477,10 +479,10 @@ impl Tree {
     }
 }
 
-/// Whether this may be the path of a znode whose parent is in the tree. An empty name would make a child's path,
-/// put together of its parent's and its name, the path of another znode.
-pub(crate) fn is_root_or_named(path: &str) -> bool {
-    path == "/" || !path.ends_with('/')
+/// Whether no part of this path is empty, if its parent is in the tree. Else the path that is put together of its
+/// parent's and its name would be another one: "//" and "//a" have the root as parent.
+pub(crate) fn has_no_empty_name(path: &str) -> bool {
+    path == "/" || !path.ends_with('/') && !path.starts_with("//")
 }
 
 fn after<'a>(paths: &'a BTreeSet<ArcStr>, path: &str) -> btree_set::Range<'a, ArcStr> {

@@ -1,8 +1,9 @@
-//! Who watches what. Local to a server and never replicated; a watch belongs to a connection.
+//! The watches of one server's connections, and the notifications that changes of the tree cause. They are not
+//! replicated.
 
 use crate::{
     apply::{Change, TreeEvent},
-    prefixes::Lengths,
+    prefixes::PathLengths,
 };
 use alloc::{
     collections::{BTreeMap, BTreeSet, VecDeque, btree_set},
@@ -18,18 +19,18 @@ use ostler_proto::{
 };
 use rustc_hash::FxBuildHasher;
 
-/// Whoever is told: the number of a connection.
+/// The number of a connection that watches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WatcherId(pub u64);
 
-/// How long and how far a watch reaches. Since 3.9 the modes of a path add up.
+/// The mode of a watch. Since ZooKeeper 3.9 a connection can watch a path in several modes at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WatchMode {
-    /// Fires once.
+    /// The watch fires once.
     Standard,
-    /// Stays.
+    /// The watch stays after it fires.
     Persistent,
-    /// Stays, and covers all that is below.
+    /// The watch stays after it fires, and also fires for all znodes below the path.
     Recursive,
 }
 
@@ -46,7 +47,7 @@ impl WatchMode {
 const STANDARD: u8 = 1;
 const RECURSIVE: u8 = 4;
 
-/// What `removeWatches` and `checkWatches` ask for (`WatcherType`).
+/// The watches that `removeWatches` and `checkWatches` mean (`WatcherType`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WatcherKind {
     Children,
@@ -57,7 +58,7 @@ pub enum WatcherKind {
 }
 
 impl WatcherKind {
-    /// From its number on the wire.
+    /// The kind with this number on the wire. `None` if the number is unknown.
     pub fn from_code(code: i32) -> Option<WatcherKind> {
         Some(match code {
             1 => WatcherKind::Children,
@@ -69,7 +70,7 @@ impl WatcherKind {
         })
     }
 
-    /// Mode bits that it covers in the data and in the child table.
+    /// The bits of the modes that it means in the data table, and in the child table.
     fn bits(self) -> (u8, u8) {
         match self {
             WatcherKind::Children => (0, WatchMode::Standard.bit()),
@@ -81,25 +82,25 @@ impl WatcherKind {
     }
 }
 
-/// Which of the two tables a standard watch is in.
+/// The target of a standard watch, which decides the table that has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WatchTarget {
-    /// The znode itself: getData and exists.
+    /// The znode itself: a watch of getData or exists.
     Data,
-    /// Its children: getChildren.
+    /// The list of the znode's children: a watch of getChildren.
     Children,
 }
 
-/// One event for one set of watchers.
+/// An event for a number of watchers.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Notification {
-    /// What they see.
+    /// The type of the event.
     pub kind: EventType,
-    /// Where.
+    /// The path in the event.
     pub path: ArcStr,
-    /// Whom to tell.
+    /// The connections that get the event, if they may read the znode.
     pub watchers: Vec<WatcherId>,
-    /// Whether the parent's ACL decides who may know, not the znode's own.
+    /// Whether the parent's ACL decides which connections get the event, and not the znode's own.
     pub by_parent_acl: bool,
 }
 
@@ -107,14 +108,15 @@ pub struct Notification {
 struct Table {
     by_path: HashMap<ArcStr, BTreeMap<WatcherId, u8>, FxBuildHasher>,
     by_watcher: HashMap<WatcherId, BTreeSet<ArcStr>, FxBuildHasher>,
-    /// Of the paths of recursive watches, each as often as there are some.
-    recursive: Lengths,
+    /// The lengths of the paths of all recursive watches.
+    recursive: PathLengths,
+    /// The number of pairs of path and watcher.
     entries: usize,
-    /// What is left of the watches of connections that are gone.
+    /// The watches of closed connections that are still to be removed.
     departed: VecDeque<(WatcherId, btree_set::IntoIter<ArcStr>)>,
 }
 
-/// Watches of a connection that is gone which are taken out at once, and with each call later.
+/// The number of watches that are removed when a connection is closed, and with each later call.
 const DEPART_AT_ONCE: usize = 512;
 
 impl Table {
@@ -178,7 +180,7 @@ impl Table {
         if self.departed.len() == 1 { self.clear_departed() } else { 0 }
     }
 
-    /// Takes out some of the watches of connections that are gone; how many.
+    /// Removes some of the watches of closed connections. Returns their number.
     fn clear_departed(&mut self) -> usize {
         let mut cleared = 0;
         while let Some((watcher, paths)) = self.departed.front_mut() {
@@ -204,8 +206,8 @@ impl Table {
         cleared
     }
 
-    /// Entries on `path` itself fire in any mode, and standard ones are used up; above it only recursive
-    /// ones fire. Each watcher is listed once.
+    /// The watchers of a change at `path`, each once. Watches of `path` itself fire in any mode, and standard ones are
+    /// removed. Of the watches above, only recursive ones fire.
     fn fire(&mut self, path: &str) -> Vec<WatcherId> {
         let mut fired: Vec<WatcherId> = Vec::new();
         if let Some(watchers) = self.by_path.get_mut(path) {
@@ -254,7 +256,7 @@ impl Table {
     }
 }
 
-/// Modes that a watch loses when it fires.
+/// The bits of the modes that are removed when a watch fires.
 fn used_up() -> u8 {
     if planted::is(Bug::WatchFiresTwice) {
         return 0;
@@ -273,7 +275,7 @@ pub struct WatchTable {
 }
 
 impl WatchTable {
-    /// Leaves a one-shot watch.
+    /// Adds a one-shot watch.
     pub fn add_standard(&mut self, target: WatchTarget, path: &str, watcher: WatcherId) {
         match target {
             WatchTarget::Data => self.data.add(path, watcher, STANDARD),
@@ -281,7 +283,8 @@ impl WatchTable {
         }
     }
 
-    /// addWatch. A recursive watch is in the data table alone, so it never sees changes of children lists.
+    /// Adds a persistent watch (addWatch). A recursive one is in the data table alone, so it never fires for a changed
+    /// list of children.
     pub fn add_persistent(&mut self, path: &str, watcher: WatcherId, recursive: bool) {
         if recursive {
             self.data.add(path, watcher, RECURSIVE);
@@ -294,7 +297,7 @@ impl WatchTable {
         }
     }
 
-    /// removeWatches; whether there was any.
+    /// Removes watches (removeWatches). Returns false if there were none.
     pub fn remove(&mut self, path: &str, watcher: WatcherId, kind: WatcherKind) -> bool {
         let (mut data, mut child) = kind.bits();
         if planted::is(Bug::OtherWatchRemoved) && data & child != 0 {
@@ -306,41 +309,41 @@ impl WatchTable {
         removed_data || removed_child
     }
 
-    /// checkWatches.
+    /// Whether there is such a watch (checkWatches).
     pub fn contains(&self, path: &str, watcher: WatcherId, kind: WatcherKind) -> bool {
         let (data, child) = kind.bits();
         self.data.modes(path, watcher) & data != 0 || self.child.modes(path, watcher) & child != 0
     }
 
-    /// A connection is gone, and its watches with it. Of many some stay until [`WatchTable::clear_departed`] has taken
-    /// them out; meanwhile they fire for a watcher that nobody knows any more. Gives how many were taken out at once.
+    /// Removes the watches of a closed connection, and returns their number. If there are many, the rest stays until
+    /// [`WatchTable::clear_departed`] removes it. Meanwhile these watches fire for a connection that does not exist.
     pub fn remove_watcher(&mut self, watcher: WatcherId) -> usize {
         self.data.remove_watcher(watcher) + self.child.remove_watcher(watcher)
     }
 
-    /// Whether watches of connections that are gone are left.
+    /// Whether there are watches of closed connections.
     pub fn has_departed(&self) -> bool {
         !(self.data.departed.is_empty() && self.child.departed.is_empty())
     }
 
-    /// Takes out some of them; how many.
+    /// Removes some of the watches of closed connections. Returns their number.
     pub fn clear_departed(&mut self) -> usize {
         self.data.clear_departed() + self.child.clear_departed()
     }
 
-    /// How many look-ups the search for recursive watches above a path is, at most.
+    /// The highest number of look-ups in a search for recursive watches above a path.
     pub fn lookups_above(&self) -> usize {
         self.data.recursive.len()
     }
 
-    /// Fires what a change fires, in upstream's order: the znode's own watchers, those of its children
-    /// (who hear of a deletion once), then those of the parent's children.
+    /// Fires the watches of a change, in upstream's order: the watches of the znode, then of its children, then of the
+    /// parent's children. A watcher of both the znode and its children gets a deletion once.
     pub fn fire(&mut self, event: &TreeEvent, notifications: &mut Vec<Notification>) {
         if self.data.by_path.is_empty() && self.child.by_path.is_empty() {
             return;
         }
         let path = &event.path;
-        let mut tell = |kind, path: &ArcStr, watchers: Vec<WatcherId>, by_parent_acl| {
+        let mut notify = |kind, path: &ArcStr, watchers: Vec<WatcherId>, by_parent_acl| {
             if !watchers.is_empty() {
                 notifications.push(Notification { kind, path: path.clone(), watchers, by_parent_acl });
             }
@@ -350,42 +353,42 @@ impl WatchTable {
             Change::Deleted => EventType::NodeDeleted,
             Change::DataChanged => EventType::NodeDataChanged,
         };
-        let told = self.data.fire(path);
+        let watchers = self.data.fire(path);
         if event.change == Change::Deleted {
             let mut others = self.child.fire(path);
-            others.retain(|watcher| told.binary_search(watcher).is_err());
-            tell(kind, path, told, false);
-            tell(kind, path, others, false);
+            others.retain(|watcher| watchers.binary_search(watcher).is_err());
+            notify(kind, path, watchers, false);
+            notify(kind, path, others, false);
         } else {
-            tell(kind, path, told, false);
+            notify(kind, path, watchers, false);
         }
         if event.change != Change::DataChanged
             && let Some(parent) = path::parent(path)
             && !self.child.by_path.is_empty()
         {
             let watchers = self.child.fire(parent);
-            tell(EventType::NodeChildrenChanged, &ArcStr::from(parent), watchers, true);
+            notify(EventType::NodeChildrenChanged, &ArcStr::from(parent), watchers, true);
         }
     }
 
-    /// Entries in both tables (`watch_count`).
+    /// The number of watches in both tables (`watch_count`).
     pub fn count(&self) -> usize {
         self.data.entries + self.child.entries
     }
 
-    /// Who is in the data table, which is what the four-letter words show.
+    /// The connections with a watch in the data table. The four-letter words show this table only.
     pub fn data_watchers(&self) -> impl Iterator<Item = WatcherId> {
         self.data.by_watcher.keys().copied()
     }
 
-    /// The paths of a watcher in the data table, in order, and those alone that come after this one.
+    /// The paths of a watcher in the data table, in order; with `after` those that come after this one.
     pub fn data_paths_after(&self, watcher: WatcherId, after: Option<&str>) -> impl Iterator<Item = &ArcStr> {
         let from = after.map_or(Unbounded, Excluded);
         let paths = self.data.by_watcher.get(&watcher).into_iter();
         paths.flat_map(move |paths| paths.range::<str, _>((from, Unbounded)))
     }
 
-    /// Connections with a watch in the data table, paths watched there, and entries there.
+    /// Of the data table: the number of connections with a watch, of watched paths, and of watches.
     pub fn data_summary(&self) -> (usize, usize, usize) {
         (self.data.by_watcher.len(), self.data.by_path.len(), self.data.entries)
     }
@@ -418,14 +421,14 @@ mod tests {
         assert_eq!(table.count(), 0);
     }
 
-    /// With more watches of each table than are taken out at once, and one that is left to others.
+    /// A table with this number of watches of A in each table, and a recursive watch of B.
     fn leaver(data: usize, child: usize) -> WatchTable {
         let mut table = WatchTable::default();
         table.add_persistent("/r", B, true);
         table.add_standard(WatchTarget::Data, "/r", A);
         table.add_persistent("/r", A, true);
         for n in 1..data {
-            // As long as the path of a recursive one, at first.
+            // The first ones are as long as the path of the recursive watch.
             table.add_standard(WatchTarget::Data, &alloc::format!("/{}", n + 1), A);
         }
         for n in 0..child {
@@ -436,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn many_watches_of_a_connection_that_is_gone_are_taken_out_in_parts() {
+    fn many_watches_of_a_closed_connection_are_removed_in_parts() {
         let at_once = DEPART_AT_ONCE;
         for (data, child, parts) in [
             (1, 0, vec![1]),
@@ -454,7 +457,7 @@ mod tests {
                 taken.push(table.clear_departed());
             }
             assert_eq!((taken, table.count()), (parts, 1), "{data} {child}");
-            // Whoever watches there still does.
+            // The watch of the other connection is still there.
             assert_eq!(
                 fire(&mut table, "/r/x", Change::DataChanged),
                 [(EventType::NodeDataChanged, vec![B])]
@@ -463,9 +466,8 @@ mod tests {
         }
     }
 
-    /// Of several that leave at a time the later ones wait for the first.
     #[test]
-    fn connections_that_are_gone_lose_their_watches_one_after_the_other() {
+    fn watches_of_closed_connections_are_removed_in_the_order_of_closing() {
         let mut table = leaver(DEPART_AT_ONCE + 1, 0);
         table.add_standard(WatchTarget::Data, "/other", B);
         assert_eq!(table.remove_watcher(A), DEPART_AT_ONCE);
@@ -476,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watch_that_is_removed_takes_no_other_away() {
+    fn removing_a_watch_keeps_the_recursive_watch_of_another_connection() {
         let mut table = WatchTable::default();
         table.add_persistent("/a", B, true);
         table.add_standard(WatchTarget::Data, "/a", A);
@@ -484,9 +486,8 @@ mod tests {
         assert_eq!(fire(&mut table, "/a/x", Change::DataChanged), [(EventType::NodeDataChanged, vec![B])]);
     }
 
-    /// Each length of a path at which there is one is looked up.
     #[test]
-    fn look_ups_above_a_path_are_as_many_as_there_are_lengths() {
+    fn look_ups_above_a_path_are_as_many_as_the_lengths_of_recursive_watches() {
         let mut table = WatchTable::default();
         for (path, lookups) in [("/a", 1), ("/b", 1), ("/a/b", 2), ("/a/b/c", 3)] {
             table.add_persistent(path, A, true);
@@ -515,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn recursive_watches_see_descendants_but_no_lists() {
+    fn a_recursive_watch_fires_for_znodes_below_but_not_for_lists_of_children() {
         let mut table = WatchTable::default();
         table.add_persistent("/a", A, true);
         table.add_persistent("/a/b", A, false);
@@ -532,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn modes_add_up_and_the_standard_one_goes_first() {
+    fn a_fired_watch_of_several_modes_loses_the_standard_one() {
         let mut table = WatchTable::default();
         table.add_persistent("/a", A, false);
         table.add_standard(WatchTarget::Data, "/a", A);
@@ -544,9 +545,8 @@ mod tests {
         assert_eq!((table.count(), table.data.by_path.len(), table.child.by_path.len()), (0, 0, 0));
     }
 
-    /// What is not there is not looked for at every change.
     #[test]
-    fn nobody_looks_upwards_once_the_last_recursive_watcher_is_gone() {
+    fn without_recursive_watches_no_ancestor_is_looked_up() {
         let mut table = WatchTable::default();
         table.add_persistent("/a", A, true);
         table.add_persistent("/b", A, true);

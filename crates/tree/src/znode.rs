@@ -1,4 +1,4 @@
-//! A znode.
+//! A znode: path, data, Stat and ACL, with its part of the tree's digest.
 
 use crate::{acl_table::AclId, digest, table::SharedZnode};
 use arcstr::ArcStr;
@@ -8,19 +8,19 @@ use ostler_proto::{
     stat::{ExtendedTypes, Stat, StatPersisted},
 };
 
-/// A znode. Its children's names live in [`crate::children::ChildIndex`], so that a frozen tree need not
-/// copy a long list of them when one changes.
+/// A znode. The names of its children are in [`crate::children::ChildIndex`], so that a change of a long list does not
+/// copy it for a frozen view.
 #[derive(Debug, Clone)]
 pub struct Znode {
     /// The whole path; the root's is "/". Shared with the parent's list of children.
     pub path: ArcStr,
-    /// Its data.
+    /// The data; `None` for null.
     pub data: Data,
-    /// What is stored of its Stat.
+    /// The stored part of the Stat.
     pub stat: StatPersisted,
-    /// Who may do what.
+    /// The number of the ACL in the tree's table.
     pub acl: AclId,
-    /// Direct children.
+    /// The number of direct children.
     pub num_children: u32,
     digest: u32,
 }
@@ -32,12 +32,12 @@ impl Znode {
         Znode { path, data, stat, acl, num_children: 0, digest }
     }
 
-    /// The znode's part of the tree's digest, as of the last [`Znode::hash`] or [`Znode::change_stat`].
+    /// The znode's part of the tree's digest, as the last [`Znode::hash`] or [`Znode::change_stat`] has computed it.
     pub(crate) fn digest(&self) -> u32 {
         self.digest
     }
 
-    /// Brings the digest up to date after a change.
+    /// Computes the digest again, after a change of data or Stat.
     pub(crate) fn hash(&mut self) {
         self.digest = digest::of_znode(&self.path, self.data.as_deref(), &self.stat);
     }
@@ -51,33 +51,34 @@ impl Znode {
         }
     }
 
-    /// What a client sees.
+    /// The Stat as clients see it.
     pub fn client_stat(&self, types: ExtendedTypes) -> Stat {
         Stat::of(&self.stat, self.data_len(), self.num_children, types)
     }
 
-    /// Bytes of data; 0 for null.
+    /// The length of the data in bytes; 0 for null.
     pub fn data_len(&self) -> usize {
         self.data.as_ref().map_or(0, |data| data.len())
     }
 }
 
-/// A znode of a snapshot that is in no tree yet: where it is made needs no tree.
+/// A znode of a snapshot that is in no tree yet, so any thread can make it.
 #[derive(Debug)]
 pub struct DetachedZnode(pub(crate) SharedZnode);
 
 impl DetachedZnode {
-    /// A znode without children, whose ACL its tree will know.
+    /// A znode without children. Its ACL is set when it gets into a tree.
     pub fn new(path: &str, data: Option<&[u8]>, stat: StatPersisted) -> DetachedZnode {
         let data = data.map(SharedBytes::from);
         DetachedZnode(SharedZnode::new(Znode::new(path.into(), data, stat, AclId::OPEN)))
     }
 
-    /// Its path.
+    /// The path of the znode.
     pub fn path(&self) -> &str {
         &self.0.path
     }
 }
 
-/// A million of them are held, each behind a count of eight bytes: the next size up would cost sixteen more.
+/// A large tree has millions of znodes, each behind a count of eight bytes. The allocator's next size is sixteen bytes
+/// larger.
 const _: () = assert!(size_of::<Znode>() <= 88);

@@ -1,4 +1,4 @@
-//! What a record makes of a tree, rule by rule.
+//! The effects of each kind of record on a tree.
 #![allow(clippy::unwrap_used)]
 
 use ostler_proto::{
@@ -13,7 +13,7 @@ use ostler_tree::{Change, Outcome, RestoreError, Tree, TreeEvent};
 const ME: SessionId = SessionId(0x0100_0000_0000_0001);
 const TYPES: ExtendedTypes = ExtendedTypes { enabled: true, emulate_353: false };
 
-/// A tree, and what it tells.
+/// A tree with the events of its last transaction.
 struct Applied {
     tree: Tree,
     zxid: u64,
@@ -70,7 +70,7 @@ impl Applied {
         self.tree.stat(self.tree.get(path).unwrap())
     }
 
-    fn told(&self) -> Vec<(&str, Change)> {
+    fn changes(&self) -> Vec<(&str, Change)> {
         self.events.iter().map(|event| (&*event.path, event.change)).collect()
     }
 
@@ -80,8 +80,8 @@ impl Applied {
         children
     }
 
-    /// The digest is the sum over what is there, however it came to be there.
-    fn has_the_digest_of_its_znodes(&self) {
+    /// The digest is the sum over all znodes, whatever changes have led to them.
+    fn check_digest(&self) {
         let mut again = Tree::empty(TYPES);
         let frozen = self.tree.freeze();
         let mut paths = vec!["/".to_owned()];
@@ -98,7 +98,7 @@ impl Applied {
 }
 
 #[test]
-fn a_znode_and_its_parent_after_a_create() {
+fn a_create_sets_the_stat_of_the_znode_and_changes_its_parent() {
     let mut applied = Applied::fresh();
     let Outcome::Created { path, kind, stat } = applied.create("/a") else { panic!("it is new") };
     assert_eq!((&*path, kind), ("/a", TxnCreateKind::Create));
@@ -106,28 +106,28 @@ fn a_znode_and_its_parent_after_a_create() {
     assert_eq!((stat.czxid, stat.mzxid, stat.pzxid), (Zxid(1), Zxid(1), Zxid(1)));
     assert_eq!((stat.ctime, stat.mtime, stat.version, stat.aversion), (1_001, 1_001, 0, 0));
     assert_eq!((stat.ephemeral_owner, stat.data_length, stat.num_children), (0, 4, 0));
-    assert_eq!(applied.told(), [("/a", Change::Created)]);
+    assert_eq!(applied.changes(), [("/a", Change::Created)]);
     let root = applied.stat("/");
     assert_eq!((root.cversion, root.pzxid, root.num_children), (0, Zxid(1), 2));
     assert_eq!(applied.children("/"), ["a", "zookeeper"]);
     assert_eq!(applied.tree.last_processed(), Zxid(1));
-    applied.has_the_digest_of_its_znodes();
+    applied.check_digest();
 }
 
 #[test]
-fn nothing_is_created_below_nothing_or_without_a_path() {
+fn a_create_without_a_parent_or_a_path_fails() {
     let mut applied = Applied::fresh();
     assert_eq!(applied.create("/a/b"), failed(ErrorCode::NoNode));
     assert_eq!(applied.create("a"), failed(ErrorCode::BadArguments));
-    assert_eq!((applied.told(), applied.tree.node_count()), (vec![], 4));
+    assert_eq!((applied.changes(), applied.tree.node_count()), (vec![], 4));
     assert_eq!(applied.tree.last_processed(), Zxid(2), "they have their places all the same");
 }
 
-/// The children of the root would be the root again, without end.
+/// Otherwise the root would be its own child, without end.
 #[test]
 fn a_znode_without_a_name_is_not_created_and_not_restored() {
     let mut applied = Applied::fresh();
-    for path in ["//", "/zookeeper/"] {
+    for path in ["//", "//a", "/zookeeper/"] {
         assert_eq!(applied.create(path), failed(ErrorCode::BadArguments));
         let stat = StatPersisted::default();
         let restored = applied.tree.restore_node(path, None, stat, (-1, None));
@@ -138,9 +138,9 @@ fn a_znode_without_a_name_is_not_created_and_not_restored() {
     assert!(applied.tree.get("/").is_none());
 }
 
-/// A record of a fuzzy snapshot's range. The parent's counters go forward only.
+/// Such a record is in the range of a fuzzy snapshot. The parent's counters never go back.
 #[test]
-fn a_create_of_what_is_there_takes_over_its_acl_alone() {
+fn a_create_of_an_existing_znode_changes_its_acl_only() {
     let mut applied = Applied::fresh();
     let at = |cversion| CreateTxn { parent_cversion: cversion, ..create("/a") };
     applied.apply(Txn::Create(at(7)));
@@ -156,14 +156,14 @@ fn a_create_of_what_is_there_takes_over_its_acl_alone() {
     let node = applied.tree.get("/a").unwrap();
     assert_eq!(node.data.as_deref(), Some(&b"four"[..]));
     assert_eq!(applied.tree.acl(node).as_deref().map(|list| &**list), Some(&read[..]));
-    assert_eq!((applied.told(), applied.stat("/").num_children), (vec![], 2));
+    assert_eq!((applied.changes(), applied.stat("/").num_children), (vec![], 2));
     assert_eq!(applied.apply(Txn::Create(at(9))), failed(ErrorCode::NodeExists));
     assert_eq!(root(&applied), (9, Zxid(3)));
-    applied.has_the_digest_of_its_znodes();
+    applied.check_digest();
 }
 
 #[test]
-fn each_kind_of_znode_is_in_its_own_list_until_it_goes() {
+fn each_kind_of_znode_is_in_its_own_list_until_it_is_deleted() {
     let mut applied = Applied::fresh();
     for (path, kind, ephemeral) in [
         ("/e", TxnCreateKind::Create, true),
@@ -189,16 +189,16 @@ fn each_kind_of_znode_is_in_its_own_list_until_it_goes() {
     assert_eq!(owners, [ME.0, 0, 0, 0]);
     for path in ["/e", "/c", "/t", "/p"] {
         assert_eq!(applied.apply(delete(path)), Outcome::Deleted);
-        assert_eq!(applied.told(), [(path, Change::Deleted)]);
+        assert_eq!(applied.changes(), [(path, Change::Deleted)]);
     }
     assert_eq!(lists(&applied), ("/e2".into(), "".into(), "".into()));
     applied.apply(delete("/e2"));
     assert_eq!(lists(&applied), ("".into(), "".into(), "".into()));
-    applied.has_the_digest_of_its_znodes();
+    applied.check_digest();
 }
 
 #[test]
-fn a_delete_moves_its_parent_on_also_where_nothing_is_left_to_delete() {
+fn a_delete_advances_the_pzxid_of_the_parent_also_if_the_znode_is_gone() {
     let mut applied = Applied::fresh();
     applied.create("/a");
     applied.create("/a/b");
@@ -207,46 +207,46 @@ fn a_delete_moves_its_parent_on_also_where_nothing_is_left_to_delete() {
     let parent = applied.stat("/a");
     assert_eq!((parent.pzxid, parent.num_children, parent.cversion), (Zxid(3), 0, 2));
     assert_eq!(applied.apply(delete("/a/b")), failed(ErrorCode::NoNode));
-    assert_eq!((applied.stat("/a").pzxid, applied.told()), (Zxid(4), vec![]));
-    applied.has_the_digest_of_its_znodes();
+    assert_eq!((applied.stat("/a").pzxid, applied.changes()), (Zxid(4), vec![]));
+    applied.check_digest();
 }
 
-/// Only what is replayed over a fuzzy snapshot, or damaged, comes to this.
+/// This happens only in a replay over a fuzzy snapshot, or over damaged files.
 #[test]
-fn a_delete_takes_all_that_is_below_with_it() {
+fn a_delete_removes_all_znodes_below() {
     let mut applied = Applied::fresh();
     for path in ["/a", "/a/b", "/a/b/c", "/a/d"] {
         applied.apply(Txn::Create(CreateTxn { ephemeral: path.len() > 4, ..create(path) }));
     }
     assert_eq!(applied.tree.count_below("/a"), 3);
     applied.apply(delete("/a"));
-    assert_eq!(applied.told(), [("/a", Change::Deleted)]);
+    assert_eq!(applied.changes(), [("/a", Change::Deleted)]);
     assert_eq!((applied.tree.node_count(), applied.tree.ephemeral_count()), (4, 0));
-    applied.has_the_digest_of_its_znodes();
+    applied.check_digest();
 }
 
 #[test]
-fn new_data_changes_the_version_and_the_times_and_nothing_else() {
+fn set_data_changes_data_version_mzxid_and_mtime_only() {
     let mut applied = Applied::fresh();
     applied.create("/a");
     let Outcome::DataSet(stat) = applied.apply(set_data("/a", b"seven 7", 5)) else { panic!("it is there") };
     assert_eq!(stat, applied.stat("/a"));
     assert_eq!((stat.czxid, stat.mzxid, stat.pzxid), (Zxid(1), Zxid(2), Zxid(1)));
     assert_eq!((stat.ctime, stat.mtime, stat.version, stat.data_length), (1_001, 1_002, 5, 7));
-    assert_eq!(applied.told(), [("/a", Change::DataChanged)]);
+    assert_eq!(applied.changes(), [("/a", Change::DataChanged)]);
     assert_eq!(applied.apply(set_data("/b", b"", 1)), failed(ErrorCode::NoNode));
-    applied.has_the_digest_of_its_znodes();
+    applied.check_digest();
 }
 
 #[test]
-fn a_new_acl_is_for_those_who_watch_from_then_on() {
+fn events_after_a_set_acl_have_the_new_acl() {
     let mut applied = Applied::fresh();
     applied.create("/a");
     let acl = vec![Acl::world(Perms::READ)];
     let set = |path: &str| Txn::SetAcl { path: path.to_owned().into(), acl: acl.clone().into(), version: 3 };
     let Outcome::AclSet(stat) = applied.apply(set("/a")) else { panic!("it is there") };
     assert_eq!((stat.aversion, stat.mzxid, stat), (3, Zxid(1), applied.stat("/a")));
-    assert_eq!(applied.told(), []);
+    assert_eq!(applied.changes(), []);
     assert_eq!(applied.apply(set("/b")), failed(ErrorCode::NoNode));
     applied.create("/a/b");
     assert_eq!(applied.events[0].parent_acl.as_deref().map(|list| &**list), Some(&acl[..]));
@@ -257,12 +257,12 @@ fn a_new_acl_is_for_those_who_watch_from_then_on() {
     assert_eq!(applied.events[0].parent_acl.as_deref().map(|list| &**list), Some(&acl[..]));
     applied.apply(delete("/a"));
     assert_eq!(applied.events[0].acl.as_deref().map(|list| &**list), Some(&acl[..]));
-    applied.has_the_digest_of_its_znodes();
+    applied.check_digest();
 }
 
-/// What is listed goes, and what is not listed and still there as well.
+/// The listed znodes are deleted first, then all other ephemerals of the session.
 #[test]
-fn the_end_of_a_session_takes_its_ephemerals() {
+fn the_end_of_a_session_deletes_its_ephemerals() {
     let listed = |paths: &[&'static str]| Some(paths.iter().map(|path| (*path).into()).collect());
     for (paths, order) in [
         (listed(&["/f", "/e"]), ["/f", "/e", "/g"]),
@@ -276,15 +276,15 @@ fn the_end_of_a_session_takes_its_ephemerals() {
             applied.apply(Txn::Create(CreateTxn { ephemeral: path != "/p", ..create(path) }));
         }
         assert_eq!(applied.apply(Txn::CloseSession(paths)), Outcome::Session);
-        assert_eq!(applied.told(), order.map(|path| (path, Change::Deleted)));
+        assert_eq!(applied.changes(), order.map(|path| (path, Change::Deleted)));
         assert_eq!((applied.tree.session_count(), applied.tree.has_session(ME)), (0, false));
         assert_eq!(applied.children("/"), ["p", "zookeeper"]);
-        applied.has_the_digest_of_its_znodes();
+        applied.check_digest();
     }
 }
 
 #[test]
-fn of_a_multi_all_is_done_or_nothing() {
+fn a_multi_applies_all_of_its_operations_or_none() {
     let mut applied = Applied::fresh();
     let check = Txn::Check { path: "/".into(), version: 0 };
     let done = vec![Txn::Create(create("/a")), check.clone(), set_data("/a", b"", 1), delete("/a")];
@@ -292,19 +292,19 @@ fn of_a_multi_all_is_done_or_nothing() {
     let created = |outcome: &Outcome| matches!(outcome, Outcome::Created { .. });
     assert!(created(&outcomes[0]) && matches!(outcomes[2], Outcome::DataSet(_)));
     assert_eq!((&outcomes[1], &outcomes[3]), (&Outcome::Checked, &Outcome::Deleted));
-    let told = [("/a", Change::Created), ("/a", Change::DataChanged), ("/a", Change::Deleted)];
-    assert_eq!(applied.told(), told);
+    let changes = [("/a", Change::Created), ("/a", Change::DataChanged), ("/a", Change::Deleted)];
+    assert_eq!(applied.changes(), changes);
     let no_node = ErrorCode::NoNode.code();
     let refused = vec![Txn::Create(create("/b")), Txn::Error(no_node), delete("/zookeeper"), Txn::Error(-3)];
     let inconsistent = failed(ErrorCode::RuntimeInconsistency);
     let expected = vec![Outcome::Failed(0), Outcome::Failed(no_node), inconsistent, Outcome::Failed(-3)];
     assert_eq!(applied.apply(Txn::Multi(refused)), Outcome::Multi(expected));
-    assert_eq!((applied.told(), applied.tree.node_count()), (vec![], 4));
+    assert_eq!((applied.changes(), applied.tree.node_count()), (vec![], 4));
     assert_eq!(applied.apply(Txn::Error(no_node)), Outcome::Failed(no_node));
 }
 
 #[test]
-fn a_quota_counts_what_is_below_it() {
+fn the_usage_of_a_quota_follows_the_znodes_below_it() {
     let mut applied = Applied::fresh();
     applied.create("/q");
     applied.create("/q/a");
@@ -329,7 +329,7 @@ fn a_quota_counts_what_is_below_it() {
     assert_eq!((usage(&applied, "/q"), applied.tree.quota("/other")), ((2, 8), None));
     applied.apply(delete("/zookeeper/quota/q/zookeeper_limits"));
     assert_eq!(applied.tree.quota("/q"), None);
-    applied.has_the_digest_of_its_znodes();
+    applied.check_digest();
 }
 
 fn restored(nodes: &[(&str, i64)], sessions: &[i64]) -> Tree {
@@ -343,7 +343,7 @@ fn restored(nodes: &[(&str, i64)], sessions: &[i64]) -> Tree {
 }
 
 #[test]
-fn a_quota_of_a_snapshot_counts_what_is_there() {
+fn the_usage_of_a_quota_is_counted_again_after_a_restoration() {
     let quota = "/zookeeper/quota/q";
     let (limits, stats) = (format!("{quota}/zookeeper_limits"), format!("{quota}/zookeeper_stats"));
     let tree = restored(&[("/q", 0), ("/q/a", 0), (quota, 0), (&limits, 0), (&stats, 0), ("/o", 0)], &[]);
@@ -353,7 +353,7 @@ fn a_quota_of_a_snapshot_counts_what_is_there() {
 }
 
 #[test]
-fn ephemerals_of_a_snapshot_go_with_their_session() {
+fn ephemerals_of_a_snapshot_without_a_session_are_dropped() {
     let nodes = [("/a", 1), ("/b", 2), ("/b2", 2), ("/c", 0), ("/d", 3)];
     let mut tree = restored(&nodes, &[1, 3]);
     let all = |tree: &Tree, after| {
@@ -370,7 +370,7 @@ fn ephemerals_of_a_snapshot_go_with_their_session() {
 }
 
 #[test]
-fn a_digest_that_differs_is_counted_where_it_can_be_compared() {
+fn a_digest_that_differs_is_counted_if_it_can_be_compared() {
     let mut applied = Applied::fresh();
     let digest = |tree| Some(TxnDigest { version: DIGEST_VERSION, tree });
     let before = applied.tree.digest();
@@ -410,12 +410,12 @@ fn a_configuration_is_shown_without_a_transaction() {
     let stat = applied.stat("/zookeeper/config");
     assert_eq!((stat.mzxid, stat.mtime, stat.version, stat.data_length), (Zxid(9), 77, -1, 14));
     assert_eq!(applied.tree.last_processed(), Zxid::ZERO);
-    applied.has_the_digest_of_its_znodes();
+    applied.check_digest();
 }
 
-/// As upstream's: its list of who may read it is set before anybody has changed it.
+/// Upstream sets the ACL of this znode when it creates the tree.
 #[test]
-fn the_znode_of_the_configuration_starts_with_a_list_of_its_own() {
+fn the_znode_of_the_configuration_starts_with_aversion_minus_one() {
     let tree = Tree::fresh(TYPES);
     let stat = |path: &str| tree.get(path).unwrap().stat;
     assert_eq!(stat("/zookeeper/config").aversion, -1);

@@ -1,4 +1,4 @@
-//! Who is told of what, and what is left of a watch then.
+//! The watchers that get each event, and the watches that are left afterwards.
 
 use ostler_proto::{event::EventType, id::Zxid};
 use ostler_tree::{
@@ -24,16 +24,16 @@ fn fire(table: &mut WatchTable, path: &str, change: Change) -> Vec<Notification>
     out
 }
 
-/// Who hears of a change, by what kind of event and where.
-fn told(table: &mut WatchTable, path: &str, change: Change) -> Vec<(EventType, String, Vec<u64>)> {
+/// The events of a change: type, path and watchers.
+fn events(table: &mut WatchTable, path: &str, change: Change) -> Vec<(EventType, String, Vec<u64>)> {
     let fired = fire(table, path, change).into_iter();
     fired.map(|of| (of.kind, of.path.to_string(), of.watchers.iter().map(|id| id.0).collect())).collect()
 }
 
 type Add = fn(&mut WatchTable, WatcherId);
 
-/// Every way to watch `/a`, and the kinds by which it is found.
-fn ways() -> [(Add, [bool; 5]); 4] {
+/// Every kind of watch of `/a`, and for each of `KINDS` whether it finds the watch.
+fn watches() -> [(Add, [bool; 5]); 4] {
     [
         (
             |table, who| table.add_standard(WatchTarget::Children, "/a", who),
@@ -47,7 +47,7 @@ fn ways() -> [(Add, [bool; 5]); 4] {
 
 #[test]
 fn a_watch_is_found_and_removed_by_its_kind() {
-    for (add, found_by) in ways() {
+    for (add, found_by) in watches() {
         for (kind, is_found) in KINDS.into_iter().zip(found_by) {
             let mut table = WatchTable::default();
             add(&mut table, A);
@@ -56,25 +56,25 @@ fn a_watch_is_found_and_removed_by_its_kind() {
             assert!(!table.remove("/a", B, kind) && !table.remove("/b", A, kind));
             let before = table.count();
             assert_eq!(table.remove("/a", A, kind), is_found, "{kind:?}");
-            assert!(!table.remove("/a", A, kind), "it is gone, or never was one");
+            assert!(!table.remove("/a", A, kind), "it is removed, or there was none");
             assert_eq!(table.count(), if is_found { 0 } else { before });
             let changes = [Change::DataChanged, Change::Created, Change::Deleted];
-            let hears = changes.into_iter().any(|change| !fire(&mut table, "/a", change).is_empty());
-            let hears = hears || !fire(&mut table, "/a/b", Change::Created).is_empty();
-            assert_eq!(hears, !is_found, "{kind:?}");
+            let fires = changes.into_iter().any(|change| !fire(&mut table, "/a", change).is_empty());
+            let fires = fires || !fire(&mut table, "/a/b", Change::Created).is_empty();
+            assert_eq!(fires, !is_found, "{kind:?}");
         }
     }
 }
 
 #[test]
-fn kinds_have_the_numbers_of_the_wire() {
+fn each_kind_has_its_number_on_the_wire_and_other_numbers_have_none() {
     let kinds = (1..=5).map(WatcherKind::from_code);
     assert!(kinds.eq(KINDS.map(Some)));
     assert_eq!([0, 6, -1].map(WatcherKind::from_code), [None; 3]);
 }
 
 #[test]
-fn each_change_is_told_to_those_whom_it_concerns() {
+fn each_change_fires_the_watches_of_the_znode_its_parent_and_above() {
     let mut table = WatchTable::default();
     table.add_standard(WatchTarget::Data, "/a/b", WatcherId(1));
     table.add_standard(WatchTarget::Children, "/a/b", WatcherId(2));
@@ -82,19 +82,22 @@ fn each_change_is_told_to_those_whom_it_concerns() {
     table.add_standard(WatchTarget::Data, "/a", WatcherId(4));
     table.add_persistent("/", WatcherId(5), true);
     let changed = (EventType::NodeDataChanged, "/a/b".to_owned(), vec![1, 5]);
-    assert_eq!(told(&mut table, "/a/b", Change::DataChanged), [changed]);
+    assert_eq!(events(&mut table, "/a/b", Change::DataChanged), [changed]);
     let created = (EventType::NodeCreated, "/a/c".to_owned(), vec![5]);
     let list = (EventType::NodeChildrenChanged, "/a".to_owned(), vec![3]);
-    assert_eq!(told(&mut table, "/a/c", Change::Created), [created.clone(), list]);
-    assert_eq!(told(&mut table, "/a/c", Change::Created), [created], "the list is watched no more");
+    assert_eq!(events(&mut table, "/a/c", Change::Created), [created.clone(), list]);
+    assert_eq!(
+        events(&mut table, "/a/c", Change::Created),
+        [created],
+        "the watch of the list has fired already"
+    );
     let deleted = |who| (EventType::NodeDeleted, "/a/b".to_owned(), vec![who]);
-    assert_eq!(told(&mut table, "/a/b", Change::Deleted), [deleted(5), deleted(2)]);
+    assert_eq!(events(&mut table, "/a/b", Change::Deleted), [deleted(5), deleted(2)]);
     assert_eq!(table.count(), 2);
 }
 
-/// The znode's own list of who may read, but for the change of a list of children.
 #[test]
-fn who_may_know_is_up_to_the_znode_that_was_watched() {
+fn the_parents_acl_decides_for_a_changed_list_of_children_and_the_znodes_own_otherwise() {
     let mut table = WatchTable::default();
     table.add_standard(WatchTarget::Data, "/a/b", A);
     table.add_standard(WatchTarget::Children, "/a/b", B);
@@ -104,22 +107,22 @@ fn who_may_know_is_up_to_the_znode_that_was_watched() {
 }
 
 #[test]
-fn a_persistent_watch_stays_and_sees_lists() {
+fn a_persistent_watch_stays_and_fires_for_lists_of_children() {
     let mut table = WatchTable::default();
     table.add_persistent("/a", A, false);
     assert_eq!(table.count(), 2, "in both tables");
     for _ in 0..2 {
         let list = (EventType::NodeChildrenChanged, "/a".to_owned(), vec![1]);
-        assert_eq!(told(&mut table, "/a/b", Change::Created), [list]);
+        assert_eq!(events(&mut table, "/a/b", Change::Created), [list]);
         let deleted = (EventType::NodeDeleted, "/a".to_owned(), vec![1]);
-        assert_eq!(told(&mut table, "/a", Change::Deleted), [deleted], "once");
+        assert_eq!(events(&mut table, "/a", Change::Deleted), [deleted], "once");
     }
-    assert_eq!(told(&mut table, "/a/b/c", Change::Created), []);
+    assert_eq!(events(&mut table, "/a/b/c", Change::Created), []);
 }
 
-/// Watching twice in one way is watching once, and the last recursive watch that goes ends the look upwards.
+/// To add the same watch twice is the same as once. After the last recursive watch no ancestor is looked up.
 #[test]
-fn a_recursive_watch_ends_once() {
+fn a_recursive_watch_added_twice_is_removed_by_one_removal() {
     let mut table = WatchTable::default();
     for _ in 0..2 {
         table.add_persistent("/a", A, true);
@@ -127,21 +130,21 @@ fn a_recursive_watch_ends_once() {
     table.add_persistent("/a", B, true);
     table.add_persistent("/a", A, false);
     assert!(table.remove("/a", A, WatcherKind::PersistentRecursive));
-    let told_of = |table: &mut WatchTable| told(table, "/a/b/c", Change::DataChanged);
+    let changes = |table: &mut WatchTable| events(table, "/a/b/c", Change::DataChanged);
     let changed = |who: &[u64]| (EventType::NodeDataChanged, "/a/b/c".to_owned(), who.to_vec());
-    assert_eq!(told_of(&mut table), [changed(&[2])]);
+    assert_eq!(changes(&mut table), [changed(&[2])]);
     table.remove_watcher(B);
-    assert_eq!(told_of(&mut table), []);
+    assert_eq!(changes(&mut table), []);
     assert!(table.contains("/a", A, WatcherKind::Persistent));
     table.add_persistent("/", A, true);
     table.add_persistent("/a/b", B, true);
-    assert_eq!(told_of(&mut table), [changed(&[1, 2])], "of different lengths of way");
+    assert_eq!(changes(&mut table), [changed(&[1, 2])], "watches at paths of different lengths");
     table.remove_watcher(A);
-    assert_eq!(told_of(&mut table), [changed(&[2])]);
+    assert_eq!(changes(&mut table), [changed(&[2])]);
 }
 
 #[test]
-fn what_is_left_is_counted() {
+fn counts_and_summaries_follow_added_fired_and_removed_watches() {
     let mut table = WatchTable::default();
     assert_eq!((table.count(), table.data_summary()), (0, (0, 0, 0)));
     table.add_standard(WatchTarget::Data, "/a", A);

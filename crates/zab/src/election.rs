@@ -12,9 +12,11 @@
 mod disruptive;
 mod late_votes;
 mod record;
+mod timing;
 mod without_vote;
 
-pub use record::{ElectionEvent, ElectionRecord, Entry, Rule, Verdict, IgnoreReason};
+pub use record::{ElectionEvent, ElectionRecord, Entry, IgnoreReason, Rule, Verdict};
+pub use timing::ElectionTiming;
 
 use crate::{quorum::Electorate, time::Mono};
 use alloc::{
@@ -28,43 +30,23 @@ use ostler_proto::{
     planted::{self, Bug},
 };
 
-/// How long things wait, in milliseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ElectionTiming {
-    /// After the first vote, until it is sent again (`minNotificationInterval`). Doubles each time.
-    pub resend_min: u64,
-    /// At most (`maxNotificationInterval`).
-    pub resend_max: u64,
-    /// At most while a voter cannot be reached: sending calls it. Upstream waits for up to `resend_max` after a
-    /// network has healed.
-    pub recall: u64,
-    /// After a quorum has agreed, for better votes (`finalizeWait`).
-    pub settle: u64,
-}
-
-impl Default for ElectionTiming {
-    fn default() -> Self {
-        ElectionTiming { resend_min: 200, resend_max: 60_000, recall: 1_000, settle: 200 }
-    }
-}
-
-/// What shall be done.
+/// What the server has to do for an election.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ElectionOutput {
-    /// Tell a server.
+    /// Send a vote to another server.
     Send {
-        /// Whom.
+        /// The server to send it to.
         to: ServerId,
-        /// What.
+        /// The vote.
         notification: Notification,
     },
-    /// The election is over.
+    /// The election is over: lead, or connect to the leader.
     Elected {
-        /// Who leads.
+        /// The elected server.
         leader: ServerId,
     },
-    /// The epoch of the elected server will not begin, whatever it has been promised: it looks for a leader
-    /// itself, or no quorum backs it any more. Look again.
+    /// The elected server will not lead: it looks for a leader itself, or no quorum backs it any more. Look for a leader
+    /// again.
     LookAgain,
 }
 
@@ -380,11 +362,18 @@ impl Election {
             return self.back_best_if_all_look(now, electorate, out);
         };
         if !electorate.votes(candidate.id) {
-            return self.record.received(now, from, vote, Verdict::Ignored(IgnoreReason::CandidateDoesNotVote));
+            return self.record.received(
+                now,
+                from,
+                vote,
+                Verdict::Ignored(IgnoreReason::CandidateDoesNotVote),
+            );
         }
         let ballot = Ballot { candidate, round: vote.round, state: vote.state };
         match vote.state {
-            PeerState::Observing => self.record.received(now, from, vote, Verdict::Ignored(IgnoreReason::NoVoter)),
+            PeerState::Observing => {
+                self.record.received(now, from, vote, Verdict::Ignored(IgnoreReason::NoVoter))
+            }
             PeerState::Looking if looking.own.is_none() && !self.observer => {
                 self.record.received(now, from, vote, Verdict::Ignored(IgnoreReason::Untrusted));
                 self.back_best_if_all_look(now, electorate, out);
@@ -498,7 +487,13 @@ impl Election {
     /// Somebody follows this server, which does not lead: others had its vote when it ended, and elected it. It does not
     /// take that up, as what they elected it for may not be on its disk any more. They wait for it, as upstream's do for as
     /// long as an epoch may take to begin, until they hear of it in a round after theirs.
-    fn move_past_round(&mut self, now: Mono, theirs: u64, electorate: &Electorate, out: &mut Vec<ElectionOutput>) {
+    fn move_past_round(
+        &mut self,
+        now: Mono,
+        theirs: u64,
+        electorate: &Electorate,
+        out: &mut Vec<ElectionOutput>,
+    ) {
         let Phase::Looking(looking) = &mut self.phase else { return };
         if looking.own.is_none() {
             return;
@@ -547,10 +542,12 @@ impl Election {
         };
         // A change that is only logged here may give votes to servers that have none under that leader. Who follows a
         // leader needs no promise from them: that leader got all that it needs before it brings its history.
-        let agreed = electorate.current.is_quorum(|server| looking.settled_votes.get(&server).is_some_and(same));
+        let agreed =
+            electorate.current.is_quorum(|server| looking.settled_votes.get(&server).is_some_and(same));
         if agreed && leads(&looking.settled_votes) {
             // As the leader itself counts: a later round of its means that this epoch is over.
-            let round = looking.settled_votes.get(&ballot.candidate.id).map_or(ballot.round, |vote| vote.round);
+            let round =
+                looking.settled_votes.get(&ballot.candidate.id).map_or(ballot.round, |vote| vote.round);
             return self.join_decided(now, ballot.candidate, round, electorate, out);
         }
         // Who has a leader speaks only when asked, and will say something else once its epoch has begun.

@@ -24,7 +24,7 @@ use ostler_proto::{
     planted::{self, Bug},
 };
 
-/// No two servers of one ensemble have ever been so many epochs apart. Who says so has another ensemble's data, or a
+/// No two servers of one ensemble have ever been this number of epochs apart. A server that says so has another ensemble's data, or a
 /// damaged file.
 const EPOCHS_AHEAD_MAX: u32 = 1 << 20;
 
@@ -52,75 +52,75 @@ pub struct LeadingTiming {
     pub sync: u64,
 }
 
-/// What a learner has said.
+/// A learner's packet, as far as the leader's state needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FromLearner {
     /// FOLLOWERINFO or OBSERVERINFO.
     Info {
-        /// Who.
+        /// The learner's server id.
         id: ServerId,
         /// It does not vote.
         observer: bool,
         /// The highest epoch that it has accepted.
         accepted: Epoch,
     },
-    /// The epoch is accepted, durably.
+    /// ACKEPOCH: the learner has the epoch as its accepted epoch on disk.
     AckEpoch {
         /// The last transaction in its log.
         last: Zxid,
-        /// `None` if it had accepted the epoch before: then it counts for nothing.
+        /// The learner's current epoch. `None` if it had accepted the epoch before: then its promise does not count.
         current: Option<Epoch>,
     },
-    /// Everything up to here is on its disk.
+    /// ACK: the learner has everything up to this zxid on disk.
     Ack(Zxid),
-    /// Anything else: it lives.
+    /// Any other packet: the learner is alive.
     SignOfLife,
 }
 
-/// What shall be done.
+/// What the server has to do for its leadership, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeadingOutput {
-    /// Make this the accepted epoch, durably, then call [`Leading::accepted_saved`].
+    /// Save this as the accepted epoch, and call [`Leading::accepted_saved`] once it is on disk.
     SaveAccepted(Epoch),
-    /// Make this the current epoch, durably, then call [`Leading::current_saved`].
+    /// Save this as the current epoch, and call [`Leading::current_saved`] once it is on disk.
     SaveCurrent(Epoch),
-    /// Propose the epoch to a learner.
+    /// Send LEADERINFO with the new epoch to a learner. It answers ACKEPOCH.
     LeaderInfo {
-        /// To whom.
+        /// The learner's connection.
         link: LinkId,
-        /// Which.
+        /// The new epoch.
         epoch: Epoch,
     },
-    /// Send what a learner lacks, and NEWLEADER after it.
+    /// Send a learner the history that it lacks, then NEWLEADER. It answers ACK once all of it is on disk.
     Synchronise {
-        /// To whom.
+        /// The learner's connection.
         link: LinkId,
         /// The last transaction in its log.
         last: Zxid,
     },
-    /// The epoch has begun.
+    /// A quorum has the history: the epoch has begun, and clients may be served.
     Established(Epoch),
-    /// Tell a learner that it may serve.
+    /// Send UPTODATE to a learner: it may serve clients.
     UpToDate(LinkId),
-    /// A learner of an established epoch has a proposal on disk.
+    /// A learner has acknowledged proposals of an established epoch.
     Acknowledged {
-        /// Who.
+        /// The learner's server id.
         from: ServerId,
-        /// Up to where.
+        /// The last proposal that it has on disk.
         zxid: Zxid,
     },
-    /// A server that had data has none: it does not count before the epoch has begun.
+    /// A server that had data has come back without. It does not count before the epoch has begun.
     DataLost(ServerId),
     /// Close a learner's connection.
     Refuse {
-        /// Which.
+        /// The connection.
         link: LinkId,
-        /// Whose, once it has said so.
+        /// The learner's server id, once it has sent it.
         server: Option<ServerId>,
-        /// Why.
+        /// The reason, for the log.
         why: Refusal,
     },
-    /// The epoch is over, or never began.
+    /// The leadership is over, or will not begin: look for a leader.
     StepDown(StepDown),
 }
 

@@ -1,7 +1,7 @@
 //! Agreement: which zxid a proposal gets, when it is durable at a quorum, in which order it commits.
 //!
 //! A record is opaque bytes here. `no_std`: messages and durable acknowledgements in; appends and commits
-//! out. A lone server is a quorum of one that goes the same way as an ensemble.
+//! out. A standalone server is a quorum of one that goes the same way as an ensemble.
 #![no_std]
 extern crate alloc;
 

@@ -13,9 +13,9 @@ use ostler_proto::{
 /// How many proposals an epoch makes, of which a zxid can count 4,294,967,295.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EpochLength {
-    /// After so many it ends as soon as nothing is under way.
+    /// After this number of proposals the epoch ends as soon as nothing is under way.
     pub enough: u32,
-    /// After so many it ends whatever is under way.
+    /// After this number it ends in any case.
     pub most: u32,
 }
 

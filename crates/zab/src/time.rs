@@ -5,7 +5,7 @@
 pub struct Mono(pub u64);
 
 impl Mono {
-    /// So many milliseconds later.
+    /// The time this number of milliseconds later.
     pub fn after(self, ms: u64) -> Mono {
         Mono(self.0.saturating_add(ms))
     }

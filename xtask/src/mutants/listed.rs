@@ -1,20 +1,20 @@
-//! The mutants that cargo-mutants finds.
+//! Reads the list of mutants that cargo-mutants finds.
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::process::Command;
 
-/// Where a line and a column begin at 1.
+/// A place in a file: line and column, both from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     pub(super) line: usize,
     pub(super) column: usize,
 }
 
-/// What is changed.
+/// The kind of code that a mutant changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A function returns at once.
+    /// A function's body is replaced by a value.
     FnValue,
     BinaryOperator,
     UnaryOperator,
@@ -23,28 +23,28 @@ pub(super) enum Kind {
     Other,
 }
 
-/// One change of the code.
+/// One mutant: a change of the code.
 #[derive(Debug, Clone)]
 pub(super) struct Mutant {
-    /// `FILE:LINE:COLUMN: what is changed`, alone of its name.
+    /// `FILE:LINE:COLUMN: what is changed`; unique.
     pub(super) name: String,
-    /// From the checkout on.
+    /// The file's path from the root of the checkout.
     pub(super) file: String,
     pub(super) kind: Kind,
     pub(super) replacement: String,
     pub(super) start: Place,
-    /// Lines of the function that it is in.
+    /// The lines of the function around it.
     pub(super) function: Option<(usize, usize)>,
 }
 
-/// Asks cargo-mutants, `command` with all that chooses.
+/// Runs cargo-mutants. `command` has the arguments that choose the mutants.
 pub(super) fn list(mut command: Command) -> Result<Vec<Mutant>> {
     let output = command.args(["--list", "--json"]).output().context("cannot run cargo mutants")?;
     if !output.status.success() {
         bail!("cargo mutants --list: {}", String::from_utf8_lossy(&output.stderr).trim());
     }
     if output.stdout.trim_ascii().is_empty() {
-        // So it says that a diff is about none of its files.
+        // cargo-mutants prints nothing if no file is in the diff.
         return Ok(Vec::new());
     }
     let found: Value = serde_json::from_slice(&output.stdout).context("cargo mutants --list --json")?;

@@ -1,4 +1,4 @@
-//! Mutants that cannot be built together: cargo-mutants builds a program for each.
+//! Tries mutants that cannot be built together: cargo-mutants builds a program for each.
 
 use super::{Part, SIMULATOR, SIMULATOR_TESTS, woven::Copy};
 use anyhow::{Context, Result, bail};
@@ -9,11 +9,11 @@ use std::{
     process::Command,
 };
 
-/// Seconds. A mutant that keeps its tests from ending is noticed.
+/// Seconds. A mutant whose tests do not end within this time is caught.
 const TIMEOUT: &str = "60";
 const SIMULATOR_TIMEOUT: &str = "400";
 
-/// Whose tests run.
+/// Whose tests are run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tests {
     OfThePart,
@@ -24,11 +24,11 @@ pub(super) enum Tests {
 pub(super) struct OneByOne<'a> {
     pub(super) copy: &'a Copy<'a>,
     pub(super) part: &'a Part,
-    /// For what cargo-mutants writes.
+    /// The folder for the files that cargo-mutants writes.
     pub(super) folder: PathBuf,
 }
 
-/// The names of those that were tried.
+/// The names of the mutants that were tried, by result.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     pub(super) caught: Vec<String>,
@@ -82,7 +82,7 @@ fn lines(file: &Path) -> Vec<String> {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }
 
-/// A regular expression for this text alone.
+/// A regular expression that matches exactly this text.
 fn escaped(text: &str) -> String {
     let special = |letter: char| letter.is_ascii_punctuation();
     text.chars().flat_map(|letter| special(letter).then_some('\\').into_iter().chain([letter])).collect()

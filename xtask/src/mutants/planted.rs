@@ -1,10 +1,11 @@
-//! Code that runs only where a bug was planted: a mutant of it changes no program that keeps data.
+//! Finds code that runs only with a planted bug. Mutants of such code do not matter.
 
 use std::{fs, path::Path};
 
 const PLANTED: &str = "planted::";
 
-/// Whether the line of a mutant, `FILE:LINE:COLUMN: what`, or one that it is indented under, asks for a planted bug.
+/// Whether the line of a mutant (`FILE:LINE:COLUMN: what`), or a line above with less indentation, tests for a planted
+/// bug.
 pub(super) fn is_in_planted_bug(checkout: &Path, mutant: &str) -> bool {
     let mut parts = mutant.split(':');
     let (Some(file), Some(Ok(line))) = (parts.next(), parts.next().map(str::parse::<usize>)) else {
@@ -26,7 +27,7 @@ fn asks_for_planted_bug(text: &str, line: usize) -> bool {
         })
 }
 
-/// What stands under a condition of several lines stands under its brace.
+/// The depth of indentation of a line. The opening brace stands for a condition of several lines.
 fn depth_of(line: &str) -> usize {
     line.len() - line.trim_start().len() + usize::from(line.trim() == "{")
 }

@@ -1,7 +1,7 @@
-//! All mutants of a file at once: each can be switched on by its number, and none is.
+//! Weaves all mutants of a file into it. Each can be switched on by its number; by default none is on.
 //!
-//! A program with all of its mutants is built once, where one program for each takes hours. What cannot be written so
-//! (constants, patterns that need every arm) is left out, for a program of its own.
+//! So one build is enough, where a program for each mutant takes hours. Mutants that cannot be woven (in constants, or
+//! of patterns that need every arm) are left out and get a program of their own.
 
 use super::listed::{Kind, Mutant, Place};
 use anyhow::{Context, Result};
@@ -15,7 +15,7 @@ use syn::{
     visit::{self, Visit},
 };
 
-/// The module that knows which mutant is on, at the end of a crate's first file.
+/// A module at the end of a crate's first file, which knows the mutant that is on.
 pub(super) const SWITCH: &str = r#"
 #[doc(hidden)]
 #[allow(warnings)]
@@ -28,18 +28,18 @@ pub(crate) mod woven_mutants {
 }
 "#;
 
-/// A file with its mutants.
+/// A file with its mutants woven in.
 #[derive(Debug, Default)]
 pub(super) struct Woven {
     pub(super) text: String,
-    /// Numbers of the mutants that it has.
+    /// The numbers of its mutants.
     pub(super) numbers: Vec<usize>,
-    /// What is there for a mutant, or for all of a place: bytes of the text.
+    /// For a mutant, or for all mutants of a place: their bytes in the text.
     pieces: Vec<(Range<usize>, Vec<usize>)>,
 }
 
 impl Woven {
-    /// The mutants that a compiler's error at these bytes is about: those of the smallest piece around it.
+    /// The mutants that cause a compiler error at these bytes: those of the smallest piece around it.
     pub(super) fn at(&self, bytes: Range<usize>) -> Vec<usize> {
         let around =
             self.pieces.iter().filter(|(piece, _)| piece.start <= bytes.start && bytes.end <= piece.end);
@@ -47,16 +47,16 @@ impl Woven {
     }
 }
 
-/// Something of the source that stands there in more than one form.
+/// A piece of the source that is there in more than one form.
 #[derive(Debug)]
 enum Form {
-    /// Mutants with their texts, in place of the whole; the parts that are woven themselves are in the original.
+    /// Mutants with the texts that replace the piece. The original still contains other woven pieces.
     Instead(Vec<(usize, String)>),
-    /// A guard of an arm: mutants with their texts, and one that takes the arm away.
+    /// The guard of an arm: mutants with their texts, and one that removes the arm.
     Guard(Vec<(usize, String)>, Option<usize>),
-    /// What follows the pattern of an arm without a guard.
+    /// The place after the pattern of an arm without a guard.
     NoGuard(usize),
-    /// At the beginning of a function.
+    /// The begin of a function.
     Return(Vec<(usize, String)>),
 }
 
@@ -90,8 +90,7 @@ fn line_starts(source: &str) -> Vec<usize> {
     std::iter::once(0).chain(source.match_indices('\n').map(|(at, _)| at + 1)).collect()
 }
 
-/// Where a form stands among others: by its beginning, then what is only put in, then the longest, then guards before
-/// the expressions that they are.
+/// The order of forms: by their begin, then insertions, then the longest first, then guards before their expressions.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Clone, Copy)]
 struct Rank {
     start: usize,
@@ -112,7 +111,7 @@ struct Finder<'a> {
     lines: Vec<usize>,
     by_start: HashMap<usize, Vec<(usize, Mutant)>>,
     forms: BTreeMap<Rank, Form>,
-    /// How many constants or constant functions are around.
+    /// The number of constants and constant functions around the current place.
     constant: u32,
 }
 
@@ -155,7 +154,7 @@ fn bytes(of: &impl Spanned) -> Range<usize> {
     of.span().byte_range()
 }
 
-/// A condition that binds names cannot be written twice.
+/// Whether a condition binds names. Such a condition cannot be written twice.
 fn binds(expr: &Expr) -> bool {
     match expr {
         Expr::Let(_) => true,

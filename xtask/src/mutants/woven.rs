@@ -1,4 +1,4 @@
-//! Builds a copy of the project with all mutants of a part, and runs its tests with one after the other.
+//! Builds a copy of the project with all mutants of a part, and runs its tests with one mutant after the other.
 
 use super::{
     listed::{Kind, Mutant},
@@ -20,15 +20,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Rounds of leaving out what does not compile.
+/// The most rounds of leaving out mutants that do not compile.
 const ROUNDS_MAX: usize = 25;
-/// A program that loops may take memory without end: KiB.
+/// Memory limit of a test program, KiB: a mutant may loop and allocate without end.
 const MEMORY_MAX: &str = "6000000";
-/// What a program may take, in times of what it takes without a mutant, and beyond that: a short one may be slowed down by
-/// whatever else runs.
+/// Time limit of a test program: this many times its time without a mutant, plus a fixed time, because a short program
+/// may be slowed down by other work.
 const TIMES_MAX: u32 = 3;
 const SPARE: Duration = Duration::from_secs(30);
-/// Tests of one program that run at a time. Many of them wait for time to pass.
+/// The number of tests of one program that run at a time. Many of them wait.
 const TESTS_AT_ONCE: &str = "4";
 
 /// A copy of the checkout with the mutants of one part in it.
@@ -48,7 +48,7 @@ struct Program {
 }
 
 impl<'a> Copy<'a> {
-    /// Of the tracked files as they are now. `results` is where it lies.
+    /// Copies the tracked files as they are now into a folder in `results`.
     pub(super) fn new(checkout: &'a Path, results: &Path, mutants: &'a [Mutant]) -> Result<Copy<'a>> {
         let tree = results.join("woven");
         let copy =
@@ -63,7 +63,7 @@ impl<'a> Copy<'a> {
         Ok(copy)
     }
 
-    /// A file that is as it should be is left alone, so that cargo builds no more than it must.
+    /// Writes only files that differ, so that cargo builds no more than it must.
     fn write(&self, file: &str, text: &[u8]) -> Result<()> {
         let path = self.tree.join(file);
         if fs::read(&path).is_ok_and(|old| old == text) {
@@ -74,7 +74,7 @@ impl<'a> Copy<'a> {
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// Weaves all mutants that compile into the sources. Which they are: by their places in the list.
+    /// Weaves all mutants that compile into the sources. Returns their places in the list.
     pub(super) fn weave(&mut self, package: &str) -> Result<BTreeSet<usize>> {
         let mut left_out: BTreeSet<usize> = BTreeSet::new();
         for _ in 0..ROUNDS_MAX {
@@ -128,7 +128,7 @@ impl<'a> Copy<'a> {
         Ok(())
     }
 
-    /// Takes all mutants out again: the folder, for cargo-mutants to put one in after the other.
+    /// Removes all mutants again. Returns the folder, in which cargo-mutants then inserts one after the other.
     pub(super) fn restore(&self) -> Result<&Path> {
         for file in self.mutants.iter().map(|mutant| &mutant.file).collect::<BTreeSet<_>>() {
             for file in [Some(file.clone()), root_of(file)].into_iter().flatten() {
@@ -140,7 +140,7 @@ impl<'a> Copy<'a> {
         Ok(&self.tree)
     }
 
-    /// Builds with what was built before.
+    /// Builds, using what was built before.
     pub(super) fn build_beside(&self, command: &mut Command) {
         command.env("CARGO_TARGET_DIR", &self.target).env("RUSTFLAGS", "--cap-lints=allow");
         command.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
@@ -165,7 +165,7 @@ impl<'a> Copy<'a> {
         Ok(found)
     }
 
-    /// Those at the place of an error; else all of the function that it is in.
+    /// The mutants at the place of an error, or else all of the function around it.
     fn guilty(&self, error: &CompileError) -> Vec<usize> {
         let mut guilty = Vec::new();
         for (file, bytes) in &error.places {
@@ -185,7 +185,7 @@ impl<'a> Copy<'a> {
         guilty
     }
 
-    /// Builds the tests of a package, and sees how long they take and that they pass without a mutant.
+    /// Builds the tests of a package, checks that they pass without a mutant, and measures their time.
     fn programs(&self, package: &str, tests: &[&str]) -> Result<Vec<Program>> {
         let arguments = [&["test", "--no-run", "--package", package], tests].concat();
         let output = self.cargo(&arguments).output().context("cannot run cargo")?;
@@ -216,7 +216,7 @@ impl<'a> Copy<'a> {
         Ok(programs)
     }
 
-    /// Runs the tests with each of the mutants, and says what came of each as it is known.
+    /// Runs the tests with each of the mutants, and reports each result at once.
     pub(super) fn run(
         &self,
         package: &str,
@@ -253,13 +253,13 @@ impl<'a> Copy<'a> {
     }
 }
 
-/// Lines that were put in before this end of a text.
+/// The number of lines that were inserted before this end of a text.
 fn inserted_lines(text: &str) -> usize {
     text.lines().filter(|line| line.contains("woven_mutants::is") && line.ends_with("; }")).count()
 }
 
 impl Program {
-    /// Whether it fails, or does not end.
+    /// Whether the program fails or does not end in time.
     fn notices(&self, mutant: Option<usize>) -> Result<bool> {
         let mut command = Command::new("sh");
         command.args(["-c", &format!("ulimit -v {MEMORY_MAX}; exec \"$0\" --quiet")]).arg(&self.executable);
@@ -294,7 +294,7 @@ impl Program {
     }
 }
 
-/// Whether a test has failed: known as it happens, so that the others need not run.
+/// Whether a test has failed. Known as it happens, so that the other tests need not run.
 fn names_a_failure(output: impl Read) -> bool {
     BufReader::new(output).split(b'\n').map_while(Result::ok).any(|line| line.ends_with(b"FAILED"))
 }
@@ -308,7 +308,7 @@ fn tracked(checkout: &Path) -> Result<Vec<String>> {
     Ok(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
 }
 
-/// The first file of the library that a file is of.
+/// The first file of the library to which a file belongs.
 fn root_of(file: &str) -> Option<String> {
     let (package, _) = file.split_once("/src/")?;
     Some(format!("{package}/src/lib.rs"))
@@ -325,7 +325,7 @@ fn messages(output: &[u8]) -> impl Iterator<Item = Value> {
 struct CompileError {
     code: String,
     text: String,
-    /// Files with bytes, the first ones first.
+    /// Files and bytes, the nearest first.
     places: Vec<(String, std::ops::Range<usize>)>,
 }
 

@@ -1,9 +1,9 @@
-//! Documents name files that exist: a map that is out of date is worse than none.
+//! Checks that files and folders named in documents exist.
 
 use super::sources::SourceFile;
 use std::path::Path;
 
-/// First parts of paths that documents name in backticks.
+/// A text in backticks is checked as a path if it begins with one of these.
 const ROOTS: [&str; 9] =
     ["crates/", "xtask/", "docs/", "interop/", "chaos/", "bench/", "fuzz/", ".ci/", ".cargo/"];
 
@@ -18,7 +18,7 @@ pub(crate) fn check(checkout: &Path, file: &SourceFile) -> Vec<String> {
     links.chain(paths).map(|missing| format!("{}: {missing} does not exist", file.name)).collect()
 }
 
-/// Targets of Markdown links into the checkout, without what is behind a `#`.
+/// Targets of Markdown links into the checkout, without the part after `#`.
 fn links(text: &str) -> Vec<&str> {
     let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     let local = targets.filter(|target| !target.contains("://") && !target.starts_with("mailto:"));
@@ -28,7 +28,7 @@ fn links(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Paths from the root of the checkout in backticks, patterns left out.
+/// Paths from the root of the checkout in backticks, without patterns.
 fn paths(text: &str) -> Vec<&str> {
     let quoted = text.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
     let named = quoted.filter(|name| ROOTS.iter().any(|root| name.starts_with(root)));

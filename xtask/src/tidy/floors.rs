@@ -1,81 +1,81 @@
-//! The floors of ARCHITECTURE.md: a crate imports only crates of floors below its own.
+//! Checks the floors of ARCHITECTURE.md: a crate imports only crates of floors below its own.
 
 use crate::metadata::{Metadata, Package};
 use anyhow::{Context, Result};
 use std::fs;
 
-/// A crate's place.
-struct Room {
+/// A crate and its floor.
+struct CrateFloor {
     name: &'static str,
     floor: u8,
-    /// Cannot reach a socket, a file, a clock or a thread.
+    /// Whether the crate is `no_std`, so that it cannot use a socket, a file, a clock or a thread.
     no_std: bool,
 }
 
-const fn room(name: &'static str, floor: u8, no_std: bool) -> Room {
-    Room { name, floor, no_std }
+const fn crate_floor(name: &'static str, floor: u8, no_std: bool) -> CrateFloor {
+    CrateFloor { name, floor, no_std }
 }
 
-const ROOMS: [Room; 16] = [
-    room("ostler", 7, false),
-    room("ostler-sim", 6, false),
-    room("ostler-recipes", 5, false),
-    room("ostler-testkit", 5, false),
-    room("ostler-fuzz-checks", 5, false),
-    room("ostler-server", 4, false),
-    room("ostler-client", 4, false),
-    room("ostler-console", 4, false),
-    room("ostler-persistence", 3, false),
-    room("ostler-server-core", 2, true),
-    room("ostler-client-core", 2, true),
-    room("ostler-tree", 1, true),
-    room("ostler-zab", 1, true),
-    room("ostler-storage", 1, false),
-    room("ostler-proto", 0, true),
-    // Runs the tools; knows no crate and is known by none.
-    room("xtask", 0, false),
+const CRATES: [CrateFloor; 16] = [
+    crate_floor("ostler", 7, false),
+    crate_floor("ostler-sim", 6, false),
+    crate_floor("ostler-recipes", 5, false),
+    crate_floor("ostler-testkit", 5, false),
+    crate_floor("ostler-fuzz-checks", 5, false),
+    crate_floor("ostler-server", 4, false),
+    crate_floor("ostler-client", 4, false),
+    crate_floor("ostler-console", 4, false),
+    crate_floor("ostler-persistence", 3, false),
+    crate_floor("ostler-server-core", 2, true),
+    crate_floor("ostler-client-core", 2, true),
+    crate_floor("ostler-tree", 1, true),
+    crate_floor("ostler-zab", 1, true),
+    crate_floor("ostler-storage", 1, false),
+    crate_floor("ostler-proto", 0, true),
+    // Imports no crate of the workspace, and none imports it.
+    crate_floor("xtask", 0, false),
 ];
 
-/// The one import on the same floor.
-const SIDEWAYS: (&str, &str) = ("ostler-server", "ostler-console");
+/// The only allowed import on the same floor.
+const SAME_FLOOR_IMPORT: (&str, &str) = ("ostler-server", "ostler-console");
 
-/// Below this floor nothing knows of sockets and tasks.
+/// Crates below this floor do not use sockets and tasks.
 const FLOOR_OF_IO: u8 = 4;
 const IO_CRATES: [&str; 4] = ["tokio", "tokio-util", "mio", "socket2"];
 
 pub(crate) fn check(metadata: &Metadata) -> Result<Vec<String>> {
     let mut complaints = Vec::new();
     for package in metadata.packages.iter().filter(|package| package.member) {
-        let Some(room) = find(&package.name) else {
+        let Some(own) = find(&package.name) else {
             let name = &package.name;
             complaints.push(format!(
                 "{name} has no floor; give it one in xtask/src/tidy/floors.rs and ARCHITECTURE.md"
             ));
             continue;
         };
-        complaints.extend(imports(package, room));
-        if room.no_std && !is_no_std(package)? {
-            complaints.push(format!("{}: src/lib.rs must say #![no_std]", room.name));
+        complaints.extend(imports(package, own));
+        if own.no_std && !is_no_std(package)? {
+            complaints.push(format!("{}: src/lib.rs must say #![no_std]", own.name));
         }
     }
     Ok(complaints)
 }
 
-fn find(name: &str) -> Option<&'static Room> {
-    ROOMS.iter().find(|room| room.name == name)
+fn find(name: &str) -> Option<&'static CrateFloor> {
+    CRATES.iter().find(|own| own.name == name)
 }
 
-fn imports(package: &Package, room: &Room) -> Vec<String> {
+fn imports(package: &Package, own: &CrateFloor) -> Vec<String> {
     let forbidden = package.imports.iter().filter_map(|import| {
-        if IO_CRATES.contains(&&**import) && room.floor < FLOOR_OF_IO && room.name != "xtask" {
-            return Some(format!("{} is below the floor of sockets, but imports {import}", room.name));
+        if IO_CRATES.contains(&&**import) && own.floor < FLOOR_OF_IO && own.name != "xtask" {
+            return Some(format!("{} is below the floor of sockets, but imports {import}", own.name));
         }
         let other = find(import)?;
-        let allowed = other.floor < room.floor || (room.name, other.name) == SIDEWAYS;
+        let allowed = other.floor < own.floor || (own.name, other.name) == SAME_FLOOR_IMPORT;
         (!allowed).then(|| {
             format!(
                 "{} (floor {}) imports {import} (floor {}): only floors below",
-                room.name, room.floor, other.floor
+                own.name, own.floor, other.floor
             )
         })
     });

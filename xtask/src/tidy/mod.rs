@@ -1,4 +1,4 @@
-//! Checks of the code as text: what rustc and clippy do not look at.
+//! Checks of the code as text, for what rustc and clippy do not check.
 
 mod documents;
 mod floors;
@@ -9,7 +9,7 @@ use crate::metadata::Metadata;
 use anyhow::Result;
 use std::path::Path;
 
-/// One sentence per complaint, and how many files were looked at.
+/// Returns one sentence per complaint, and the number of files that were checked.
 pub(crate) fn check(checkout: &Path, metadata: &Metadata) -> Result<(Vec<String>, usize)> {
     let files = sources::read(checkout)?;
     let mut complaints = floors::check(metadata)?;

@@ -1,4 +1,4 @@
-//! Sizes, names and words of files.
+//! Checks sizes and names of files, and marks of unfinished work.
 
 use anyhow::{Context, Result};
 use std::{
@@ -9,24 +9,24 @@ use std::{
 /// A text file of the checkout.
 #[derive(Debug)]
 pub(crate) struct SourceFile {
-    /// From the root of the checkout, with slashes.
+    /// The path from the root of the checkout, with slashes.
     pub(crate) name: String,
     pub(crate) text: String,
 }
 
 const LINES_MAX: usize = 700;
-/// Endings of code and of documents; a file without one is code if it starts with `#!`.
+/// Extensions of code and documents. A file without an extension is code if it starts with `#!`.
 const CODE: [&str; 5] = ["rs", "py", "js", "java", "sh"];
 const DOCUMENT: &str = "md";
-/// Folders of what tools and servers leave behind.
+/// Folders that tools and servers create; they are not checked.
 const NOT_OURS: [&str; 7] =
     ["target", "node_modules", "__pycache__", "corpus", "artifacts", "ostler-data", "ostler-ensemble"];
-/// Hidden folders that are ours.
+/// Hidden folders that are checked.
 const HIDDEN: [&str; 2] = [".ci", ".cargo"];
-/// Names that say nothing of what is inside.
+/// Parts of names that say nothing about the content.
 const EMPTY_NAMES: [&str; 8] =
     ["util", "utils", "common", "helper", "helpers", "manager", "managers", "misc"];
-/// Put together, so that this file does not complain of itself.
+/// Joined from parts, so that this file does not contain the words itself.
 const UNFINISHED: [&str; 6] = [
     concat!("TO", "DO"),
     concat!("FIX", "ME"),
@@ -46,7 +46,7 @@ impl SourceFile {
     }
 }
 
-/// Every file of code or text in the checkout.
+/// All files of code and text in the checkout.
 pub(crate) fn read(checkout: &Path) -> Result<Vec<SourceFile>> {
     let mut paths = Vec::new();
     walk(checkout, &mut paths).with_context(|| format!("cannot read the folder {}", checkout.display()))?;
@@ -55,7 +55,7 @@ pub(crate) fn read(checkout: &Path) -> Result<Vec<SourceFile>> {
     for path in paths {
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
-            // Somebody is at work here.
+            // The file may be deleted meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
         };
@@ -90,7 +90,7 @@ fn walk(folder: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
     Ok(())
 }
 
-/// What is wrong with a file.
+/// Complaints about a file.
 pub(crate) fn check(file: &SourceFile) -> Vec<String> {
     let mut complaints = Vec::new();
     if file.is_code() {

@@ -1,8 +1,9 @@
-//! The words of `docs/glossary.md`, and names that say what a function does.
+//! Checks that the code uses the words of `docs/glossary.md`, that functions whose names ask a question have no
+//! effects, and that docs have content.
 
 use super::sources::SourceFile;
 
-/// Second words for things that have one in the glossary, and phrases that have to be read twice.
+/// Words and phrases that are not used, each with its replacement.
 const REFUSED: [(&str, &str); 16] = [
     ("reign", "epoch, or leadership"),
     ("reigns", "leads, or epochs"),
@@ -21,18 +22,18 @@ const REFUSED: [(&str, &str); 16] = [
     ("are told so", "are informed"),
     ("so many", "the number"),
 ];
-/// They say which words are not used.
+/// Files that may name these words.
 const ABOUT_WORDS: [&str; 3] = ["docs/glossary.md", "CHANGELOG.md", "xtask/src/tidy/words.rs"];
 
-/// Beginnings of names that ask a question.
+/// Prefixes of names that ask a question.
 const QUESTIONS: [&str; 9] = ["is_", "are_", "has_", "had_", "may_", "can_", "was_", "takes_", "refuses_"];
-/// What makes an answer have consequences.
+/// Parameters that show that a function has effects.
 const ACTS: [&str; 2] = ["&mut self", "effects: &mut"];
 
-/// Docs that name nothing.
+/// Docs without content.
 const SILENCERS: [&str; 8] = ["What.", "Which.", "Why.", "Who.", "Whom.", "Whose.", "Where.", "When."];
 
-/// What is wrong with a file's words.
+/// Complaints about a file's words.
 pub(crate) fn check(file: &SourceFile) -> Vec<String> {
     let mut complaints = Vec::new();
     let is_about_words = ABOUT_WORDS.contains(&&*file.name);
@@ -55,7 +56,7 @@ pub(crate) fn check(file: &SourceFile) -> Vec<String> {
     complaints
 }
 
-/// Whether a word stands in a line by itself, or as a part of a name between underscores.
+/// Whether a line has a word as a whole, or as a part of a name between underscores.
 fn has_word(line: &str, word: &str) -> bool {
     let is_letter = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
     line.match_indices(word).any(|(at, _)| {
@@ -63,7 +64,7 @@ fn has_word(line: &str, word: &str) -> bool {
     })
 }
 
-/// A function whose name asks a question has no effects.
+/// Complaints about functions whose names ask a question and that have effects.
 fn questions_that_act(file: &SourceFile) -> Vec<String> {
     let mut complaints = Vec::new();
     for (at, _) in file.text.match_indices("fn ") {
@@ -103,7 +104,7 @@ fn docs_without_content(file: &SourceFile) -> Vec<String> {
     complaints
 }
 
-/// "To whom." beside "Whom."
+/// Whether the second word of a doc is one of the words without content: "To whom." is refused like "Whom."
 fn is_of(last: &str, word: &str) -> bool {
     last.eq_ignore_ascii_case(word)
 }

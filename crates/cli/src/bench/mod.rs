@@ -36,6 +36,7 @@ use std::{net::ToSocketAddrs, process::ExitCode, time::Duration};
 /// Works against any server of the ZooKeeper client protocol. Where the server runs on this machine, its CPU
 /// time and memory are reported too.
 #[derive(Args)]
+#[command(after_help = "Example: ostler bench mix --server 127.0.0.1:2181")]
 pub(crate) struct Bench {
     #[command(flatten)]
     common: Common,
@@ -45,16 +46,16 @@ pub(crate) struct Bench {
 
 #[derive(Args)]
 struct Common {
-    /// Where the server listens; several servers of an ensemble joined by commas, and sessions go round them
+    /// Address of the server, or of several servers joined by commas; the sessions are spread over them in turn.
     #[arg(long, global = true, default_value = "127.0.0.1:2181", value_name = "HOST:PORT,...")]
     server: String,
-    /// The server's process; found by itself where the server listens on a loopback address
+    /// Process id of the server [default: found by its port if the server listens on a loopback address].
     #[arg(long, global = true)]
     pid: Option<u32>,
-    /// Session timeout to ask for
+    /// Session timeout to ask for, in milliseconds.
     #[arg(long, global = true, default_value_t = 30_000, value_name = "MS")]
     session_timeout: u64,
-    /// Print the result as one JSON object
+    /// Print the result as one JSON object.
     #[arg(long, global = true)]
     json: bool,
 }

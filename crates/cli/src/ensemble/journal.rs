@@ -10,7 +10,7 @@ use std::{
 };
 
 const ENTRIES_MAX: usize = 100;
-/// The same complaint within so many entries is counted, not repeated.
+/// The same complaint within this number of entries is counted, not repeated.
 const REPEATED_WITHIN: usize = 8;
 
 /// Starts of the INFO lines that are shown; of WARN and ERROR all are.

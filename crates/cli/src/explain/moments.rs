@@ -182,7 +182,7 @@ impl Teller<'_> {
             What::Reached { peer } => {
                 let answer = answer(next, *peer);
                 let told = match answer {
-                    Some(Answer { vote: Some(_), .. }) => ", and is told the vote",
+                    Some(Answer { vote: Some(_), .. }) => ", and gets the vote",
                     Some(Answer { vote: None, .. }) => ", and is asked who leads",
                     None => "",
                 };
@@ -194,7 +194,7 @@ impl Teller<'_> {
             What::Agreed { vote } => {
                 let text = format!(
                     "a quorum votes for {}. Waits up to {} ms for a better vote.",
-                    if vote.id == me { "it".into() } else { format!("server {}", vote.id) },
+                    if vote.id == me { "this server".into() } else { format!("server {}", vote.id) },
                     self.part.witness.elections.settle_ms
                 );
                 self.say(moment.ms, text);
@@ -279,10 +279,10 @@ impl Teller<'_> {
         let text = match (verdict, vote) {
             (Judged::Ignored { why: Ignored::Decided }, _) => late(from, state, vote),
             (Judged::ElectionVoid, _) => {
-                format!("{} So what was decided here will not be.", late(from, state, vote))
+                format!("{} So the election on this server is void.", late(from, state, vote))
             }
             (Judged::Ignored { why }, _) => self.ignored(from, round, vote, why),
-            (_, None) => format!("server {from} backs nobody."),
+            (_, None) => format!("server {from} backs no candidate."),
             (Judged::Adopted { rule, later_round }, Some(vote)) => {
                 changed = true;
                 let text = self.adopted(from, vote, rule, later_round.then_some(round));
@@ -320,31 +320,38 @@ impl Teller<'_> {
 
     fn ignored(&self, from: i64, round: u64, vote: Option<Vote>, why: Ignored) -> String {
         let why = match (why, vote) {
-            (Ignored::NoVoter, _) => "it has no vote and only asks".into(),
-            (Ignored::BacksNobody, _) | (Ignored::CandidateDoesNotVote, None) => "it backs nobody".into(),
+            (Ignored::NoVoter, _) => "that server has no vote and only asks".into(),
+            (Ignored::BacksNobody, _) | (Ignored::CandidateDoesNotVote, None) => {
+                "that server backs no candidate".into()
+            }
             (Ignored::CandidateDoesNotVote, Some(vote)) => {
-                format!("server {}, which it backs, has no vote here", vote.id)
+                format!("that server backs server {}, which has no vote in this ensemble", vote.id)
             }
             (Ignored::EarlierRound, _) => {
-                format!("it is in round {round}, which is over; tells it of round {}", self.round)
+                format!(
+                    "that server is in round {round}, which is over; answers that the round is {}",
+                    self.round
+                )
             }
             (Ignored::Untrusted, _) => {
-                "this server's own folder is empty or not to be trusted, so it takes no part".into()
+                "this server's own data folder is empty or cannot be trusted, so this server does not vote"
+                    .into()
             }
-            (Ignored::Decided, _) => "it comes after the end".into(),
+            (Ignored::Decided, _) => "the election is over".into(),
             (Ignored::AnotherEnsemble, _) => {
-                "its configuration has none of this ensemble's servers, so it is of another one".into()
+                "its configuration has none of this ensemble's servers, so that server is in another ensemble"
+                    .into()
             }
             (Ignored::LeftOut, _) => {
-                "it, or whom it backs, has kept elections from their end again and again, or was \
-                elected and could not be reached: it is left out for some seconds"
+                "that server or its candidate has kept elections from ending again and again, or was \
+                elected and could not be reached: that server is left out for some seconds"
                     .into()
             }
             (Ignored::SaysTooMuchOfThisServer, _) => {
-                "it says that this server has more in its log than it has".into()
+                "the vote says that this server has a later zxid in its log than is true".into()
             }
         };
-        format!("does not count what server {from} says: {why}.")
+        format!("does not count the message of server {from}: {why}.")
     }
 
     fn adopted(&self, from: i64, vote: Vote, rule: Better, later_round: Option<u64>) -> String {
@@ -353,7 +360,7 @@ impl Teller<'_> {
             format!("{} {}", name(me, backed).replace("itself", "its own"), standing(backed))
         });
         let why = match rule {
-            Better::FirstHeard => "the first candidate that it hears of".into(),
+            Better::FirstHeard => "the first candidate that this server hears of".into(),
             Better::LaterEpoch => format!("a later epoch than {before}"),
             Better::LaterZxid => format!("the same epoch and a later zxid than {before}"),
             Better::LargerId => "epoch and zxid are the same, so the larger id wins".into(),
@@ -373,14 +380,21 @@ impl Teller<'_> {
     fn elected(&self, ms: u64, vote: Vote, ballots: &[BallotOf]) -> String {
         let (me, elections) = (self.me(), &self.part.witness.elections);
         if let Some(sayers) = self.joined(ms, vote) {
-            let own = if self.backed == Some(vote) { " and its own vote" } else { "" };
+            let is_backed = self.backed == Some(vote);
+            let say = if sayers.len() == 1 { "says" } else { "say" };
             let sayers = servers(&sayers);
             return match vote.id == me {
-                true => format!("leads, for a quorum follows it already: {sayers}{own}."),
-                false => format!(
-                    "server {} leads by the word of {sayers}{own}, a quorum: there is nothing to elect.",
-                    vote.id
-                ),
+                true => {
+                    let own = if is_backed { " and its own vote" } else { "" };
+                    format!("leads, because a quorum follows it already: {sayers}{own}.")
+                }
+                false => {
+                    let own = if is_backed { ", and this server votes for it" } else { "" };
+                    let leader = vote.id;
+                    format!(
+                        "{sayers} {say} that server {leader} leads{own}: a quorum, so there is nothing to elect."
+                    )
+                }
             };
         }
         let backers = backers(me, &elections.voters, vote, ballots);
@@ -395,7 +409,10 @@ impl Teller<'_> {
             (true, _) => "all voters agree, so there is nothing to wait for".into(),
             (false, Some(waited)) => format!("{waited} ms have brought no better vote"),
             (false, None) => {
-                format!("{} cannot be reached, so no better vote can come and nobody waits", servers(&others))
+                format!(
+                    "{} cannot be reached, so no better vote can come and this server does not wait",
+                    servers(&others)
+                )
             }
         };
         format!(
@@ -453,7 +470,7 @@ impl Teller<'_> {
         if let Some(takeover) = search.takeover {
             let text = match takeover.how {
                 How::Truncated => format!(
-                    "takes back what its log has after zxid {:#x}, up to {:#x}: it was never committed.",
+                    "removes the transactions after zxid {:#x}, up to {:#x}, from its log: they were never committed.",
                     takeover.last.0, search.last.0
                 ),
                 How::Snapshot => format!("gets the leader's whole tree, as of zxid {:#x}.", takeover.last.0),
@@ -531,7 +548,7 @@ impl Answer {
 
     fn words(self) -> String {
         match (self.state, self.vote) {
-            (_, None) => "Answers that it backs nobody.".into(),
+            (_, None) => "Answers that it backs no candidate.".into(),
             (State::Looking, Some(_)) => "Answers with its vote.".into(),
             (State::Leading, Some(_)) => "Answers that it leads.".into(),
             (State::Following | State::Observing, Some(vote)) => {
@@ -571,37 +588,40 @@ fn cause(search: &Search) -> String {
         Cause::Started => "it starts.".into(),
         Cause::LeaderGone => match search.silent_ms {
             Some(ms) => {
-                format!("the connection to {before} is gone, last heard of {} before.", duration(ms as i64))
+                format!(
+                    "the connection to {before} is gone; its last message came {} before.",
+                    duration(ms as i64)
+                )
             }
             None => format!("the connection to {before} is gone."),
         },
-        Cause::ElectionVoid => format!("{before}, just elected, does not lead, the others say."),
+        Cause::ElectionVoid => format!("the others say that {before}, just elected, does not lead."),
         Cause::LeaderUnreachable => format!("{before}, just elected, cannot be reached."),
         Cause::LeaderSilent { ms } => format!("{before} has said nothing for {}.", duration(ms as i64)),
-        Cause::LeaderBroken => format!("{before} has sent what no leader sends."),
+        Cause::LeaderBroken => format!("{before} has sent a message that no leader sends."),
         Cause::StaleEpoch { proposed, accepted } => {
             format!(
-                "{before} proposes epoch {proposed}, but it has promised epoch {accepted} to another leader, and stays \
-                 outside until the next epoch."
+                "{before} proposes epoch {proposed}, but this server has promised epoch {accepted} to another leader, \
+                 and follows no leader of an earlier epoch."
             )
         }
-        Cause::OutOfTurn => format!("{before} has said something out of turn."),
+        Cause::OutOfTurn => format!("{before} has sent a message out of turn."),
         Cause::Gap { last, next } => {
             format!("{before} has sent zxid {:#x}, which does not follow {:#x}.", next.0, last.0)
         }
         Cause::UnmatchedCommit { expected, committed } => {
             format!("{before} commits zxid {:#x}, but {:#x} is next.", committed.0, expected.0)
         }
-        Cause::NoFollowers => "gives up to lead: no quorum has connected to it.".into(),
-        Cause::EpochNotAccepted => "gives up to lead: no quorum has promised its epoch.".into(),
-        Cause::NotSynchronised => "gives up to lead: no quorum has taken over its history.".into(),
-        Cause::QuorumLost => "leads no longer: no quorum follows it.".into(),
-        Cause::NoEpochLeft => "gives up to lead: it has accepted the last epoch there is.".into(),
+        Cause::NoFollowers => "stops trying to lead: no quorum has connected to it.".into(),
+        Cause::EpochNotAccepted => "stops trying to lead: no quorum has promised its epoch.".into(),
+        Cause::NotSynchronised => "stops trying to lead: no quorum has taken over its history.".into(),
+        Cause::QuorumLost => "no longer leads: no quorum follows it.".into(),
+        Cause::NoEpochLeft => "stops trying to lead: it has accepted the last epoch there is.".into(),
         Cause::Reconfigured => "there is a new configuration.".into(),
         Cause::CutBack => {
-            "has cut its log back, and its leader is lost since, or has to send a whole tree instead.".into()
+            "has cut its log back. After that the leader was lost, or it must send its whole tree.".into()
         }
-        Cause::CounterFull => "ends its own epoch: nearly all zxids of the epoch are used.".into(),
+        Cause::CounterFull => "ends its own epoch: nearly all zxids of this epoch are used.".into(),
     };
     format!("{why} Looks for a leader.")
 }

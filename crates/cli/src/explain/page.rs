@@ -79,7 +79,7 @@ fn remarks(witnesses: &[Witness], silent: &[(String, Silence)]) -> Vec<String> {
     for witness in witnesses {
         let server = witness.elections.server;
         if witness.elections.voters.is_empty() {
-            remarks.push(format!("server {server} runs alone and takes part in no election"));
+            remarks.push(format!("server {server} is standalone and takes part in no election"));
         }
         if witness.ahead_ms != 0 {
             let (by, way) =
@@ -237,7 +237,7 @@ impl Section {
 
     fn write_ballots(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.ballots.is_empty() {
-            writeln!(f, "\nBallot boxes at the end")?;
+            writeln!(f, "\nVotes at the end")?;
         }
         for ballots in &self.ballots {
             let mut by_candidate: Vec<(&str, Vec<i64>)> = Vec::new();

@@ -23,14 +23,14 @@ fn formed(occasion: &Occasion<'_>, leader: i64, epoch: u32) -> String {
         text += &format!(": {backers} of {voters} voters backed it");
     }
     let (from, of_what) = start(&occasion.parts);
-    text += &format!("; {} from {of_what} to its epoch", duration(since - from));
+    text += &format!("; {} from {of_what} to the start of epoch {epoch}", duration(since - from));
     let commit = occasion.leader().and_then(|part| {
         let search = part.decisive();
         Some(part.wall(search, search.first_commit?.ms))
     });
     match commit {
         Some(commit) => text += &format!(", {} to the first commit.", duration(commit - from)),
-        None if occasion.leader().is_some() => text += ", in which nothing has been committed yet.",
+        None if occasion.leader().is_some() => text += ". Nothing has been committed in this epoch yet.",
         None => text += ".",
     }
     text
@@ -84,7 +84,7 @@ fn joined(occasion: &Occasion<'_>, leader: i64, epoch: u32) -> String {
             .map_or("the loss of its leader".into(), |id| format!("the loss of server {id}")),
     };
     let mut text = format!(
-        "Server {} {verb} server {leader} in epoch {epoch} {when} {}: there was a leader, so nobody was elected; {} \
+        "Server {} {verb} server {leader} in epoch {epoch} {when} {}: there was a leader, so there was no election; {} \
          from {from} until it served clients.",
         part.server(),
         clock(since),
@@ -93,7 +93,7 @@ fn joined(occasion: &Occasion<'_>, leader: i64, epoch: u32) -> String {
     if let Some(takeover) = search.takeover {
         text += &match takeover.how {
             How::Truncated => format!(
-                " What it had logged after zxid {:#x}, up to {:#x}, was never committed and is gone.",
+                " The transactions in its log after zxid {:#x}, up to {:#x}, were never committed and are removed.",
                 takeover.last.0, search.last.0
             ),
             How::Snapshot => " It got the leader's whole tree.".into(),
@@ -106,10 +106,10 @@ fn open(parts: &[Part<'_>]) -> String {
     let looking: Vec<i64> = parts.iter().map(Part::server).collect();
     let since = parts.iter().map(Part::began).min().unwrap_or_default();
     let voters = parts.first().map_or(&[][..], |part| &part.witness.elections.voters);
-    let verb = if looking.len() == 1 { "looks" } else { "look" };
-    let who = capitalised(&servers(&looking));
+    let verb = if looking.len() == 1 { "has" } else { "have" };
+    let subject = capitalised(&servers(&looking));
     format!(
-        "{who} {verb} for a leader since {}: it takes a quorum of the voters {}.",
+        "{subject} {verb} looked for a leader since {}: a leader needs a quorum of the voters {}.",
         clock(since),
         list(voters)
     )

@@ -121,14 +121,14 @@ fn a_dead_leader() {
         &takeover(),
         &[("127.0.0.1:2181".into(), dead)],
         &expect![[r#"
-            Server 3 leads epoch 2 since 12:00:00.230: 2 of 3 voters backed it; 10 ms from the loss of server 1 to its epoch, 14
-            ms to the first commit.
+            Server 3 leads epoch 2 since 12:00:00.230: 2 of 3 voters backed it; 10 ms from the loss of server 1 to the start of
+            epoch 2, 14 ms to the first commit.
 
             2026-11-21 UTC
-            12:00:00.220  server 2  The connection to server 1 is gone, last heard of 40 ms before. Looks for a leader.
+            12:00:00.220  server 2  The connection to server 1 is gone; its last message came 40 ms before. Looks for a leader.
             12:00:00.220  server 2  Votes for itself (epoch 1, zxid 0x100000005), and tells all others. Round 2.
             12:00:00.221  server 2  Server 1 cannot be reached.
-            12:00:00.221  server 3  The connection to server 1 is gone, last heard of 40 ms before. Looks for a leader.
+            12:00:00.221  server 3  The connection to server 1 is gone; its last message came 40 ms before. Looks for a leader.
             12:00:00.221  server 3  Votes for itself (epoch 1, zxid 0x100000007), and tells all others. Round 2.
             12:00:00.222  server 3  Keeps its vote against that of server 2 for itself (epoch 1, zxid 0x100000005): an earlier
                                     zxid.
@@ -136,11 +136,11 @@ fn a_dead_leader() {
             12:00:00.223  server 2  Server 3 votes for itself (epoch 1, zxid 0x100000007): the same epoch and a later zxid than
                                     its own (epoch 1, zxid 0x100000005). Changes its vote to server 3. Tells all others.
             12:00:00.223  server 2  Elects server 3: 2 of 3 voters back it (2 and 3); server 1 cannot be reached, so no better
-                                    vote can come and nobody waits. Tells all others.
+                                    vote can come and this server does not wait. Tells all others.
             12:00:00.223  server 3  Server 1 cannot be reached.
             12:00:00.223  server 3  Counts the vote of server 2 for server 3: the same candidate.
             12:00:00.223  server 3  Elects itself: 2 of 3 voters back it (2 and 3); server 1 cannot be reached, so no better
-                                    vote can come and nobody waits.
+                                    vote can come and this server does not wait.
             12:00:00.224  server 2  Is connected to server 3.
             12:00:00.226  server 2  Promises server 3 to follow no leader of an epoch before 2.
             12:00:00.227  server 3  A quorum promises to follow no leader of an epoch before 2.
@@ -156,7 +156,7 @@ fn a_dead_leader() {
               synchronise                5           3
               first commit               4           4
 
-            Ballot boxes at the end
+            Votes at the end
               server 2      round 2: 2 and 3 for server 3 (epoch 1, zxid 0x100000007)
               server 3      round 2: 2 and 3 for server 3 (epoch 1, zxid 0x100000007)
 
@@ -198,20 +198,20 @@ fn the_dead_one_comes_back() {
     let kinds: Vec<Kind> = occasions.iter().map(|occasion| occasion.kind).collect();
     assert_eq!(kinds, [Kind::Formed { leader: 3, epoch: 2 }, Kind::Joined { leader: 3, epoch: 2 }]);
     expect![[r#"
-        Server 1 follows server 3 in epoch 2 since 12:00:09.012: there was a leader, so nobody was elected; 12 ms from its
-        start until it served clients. What it had logged after zxid 0x100000007, up to 0x100000009, was never committed and
-        is gone.
+        Server 1 follows server 3 in epoch 2 since 12:00:09.012: there was a leader, so there was no election; 12 ms from
+        its start until it served clients. The transactions in its log after zxid 0x100000007, up to 0x100000009, were never
+        committed and are removed.
 
         2026-11-21 UTC
         12:00:09.000  server 1  It starts. Looks for a leader.
         12:00:09.000  server 1  Votes for itself (epoch 1, zxid 0x100000009), and tells all others. Round 1.
         12:00:09.002  server 1  Server 2 says that server 3 leads.
         12:00:09.004  server 1  Server 3 says that it leads.
-        12:00:09.004  server 1  Server 3 leads by the word of servers 2 and 3, a quorum: there is nothing to elect.
+        12:00:09.004  server 1  Servers 2 and 3 say that server 3 leads: a quorum, so there is nothing to elect.
         12:00:09.005  server 1  Is connected to server 3.
         12:00:09.007  server 1  Promises server 3 to follow no leader of an epoch before 2.
-        12:00:09.008  server 1  Takes back what its log has after zxid 0x100000007, up to 0x100000009: it was never
-                                committed.
+        12:00:09.008  server 1  Removes the transactions after zxid 0x100000007, up to 0x100000009, from its log: they were
+                                never committed.
         12:00:09.012  server 1  Has the leader's history on disk: follows, and serves clients. Epoch 2.
         12:00:09.900  server 1  Its first commit in this epoch: zxid 0x200000001.
 
@@ -222,7 +222,7 @@ fn the_dead_one_comes_back() {
           synchronise                5
           first commit             888
 
-        Ballot boxes at the end
+        Votes at the end
           server 1      round 1: 1 for server 3 (epoch 2, zxid 0x100000007)
     "#]].assert_eq(&Page::new(&occasions[1..], &witnesses, &[]).to_string());
 }
@@ -240,7 +240,10 @@ fn what_failed_before_belongs_to_it() {
     assert_eq!(occasion.parts[0].searches.len(), 2);
     let text = Page::new(&occasions, &witnesses, &[]).to_string();
     let summary = text.replace('\n', " ");
-    assert!(summary.contains("20 ms from the loss of server 1 to its epoch, 24 ms to the first"), "{text}");
+    assert!(
+        summary.contains("20 ms from the loss of server 1 to the start of epoch 2, 24 ms to the first"),
+        "{text}"
+    );
     assert!(text.contains("  failed attempts           10           -\n"), "{text}");
     assert!(text.contains("Server 1, just elected, cannot be reached."), "{text}");
 }
@@ -269,7 +272,7 @@ fn an_epoch_that_is_over_is_told_in_the_past() {
     let witnesses = [two, three];
     let text = Page::new(&occasions(&witnesses), &witnesses, &[]).to_string();
     assert!(text.starts_with("Server 3 led epoch 2 from 12:00:00.230: "), "{text}");
-    let open = "Server 3 looks for a leader since 12:00:05.000: it takes a quorum of the voters 1, 2 and 3.";
+    let open = "Server 3 has looked for a leader since 12:00:05.000: a leader needs a quorum of the voters 1, 2 and 3.";
     assert!(text.contains(open), "{text}");
 }
 
@@ -283,7 +286,7 @@ fn a_lone_server_says_so() {
         &expect![[r#"
             Note: a:1 does not allow the word elec: add it to 4lw.commands.whitelist in its zoo.cfg.
             Note: b:2 does not know the word elec: it is no Ostler server, or an older one.
-            Note: server 7 runs alone and takes part in no election.
+            Note: server 7 is standalone and takes part in no election.
         "#]],
     );
 }
@@ -359,39 +362,41 @@ fn all_that_can_happen_has_words() {
         &[witness(1, searches)],
         &[],
         &expect![[r#"
-            Server 1 looks for a leader since 12:00:00.000: it takes a quorum of the voters 1, 2 and 3.
+            Server 1 has looked for a leader since 12:00:00.000: a leader needs a quorum of the voters 1, 2 and 3.
 
             2026-11-21 UTC
-            12:00:00.000  server 1  Server 3, just elected, does not lead, the others say. Looks for a leader.
+            12:00:00.000  server 1  The others say that server 3, just elected, does not lead. Looks for a leader.
             12:00:00.001  server 1  Server 3, just elected, cannot be reached. Looks for a leader.
             12:00:00.002  server 1  Server 3 has said nothing for 4000 ms. Looks for a leader.
-            12:00:00.003  server 1  Server 3 has sent what no leader sends. Looks for a leader.
-            12:00:00.004  server 1  Server 3 proposes epoch 2, but it has promised epoch 3 to another leader, and stays outside
-                                    until the next epoch. Looks for a leader.
-            12:00:00.005  server 1  Server 3 has said something out of turn. Looks for a leader.
+            12:00:00.003  server 1  Server 3 has sent a message that no leader sends. Looks for a leader.
+            12:00:00.004  server 1  Server 3 proposes epoch 2, but this server has promised epoch 3 to another leader, and
+                                    follows no leader of an earlier epoch. Looks for a leader.
+            12:00:00.005  server 1  Server 3 has sent a message out of turn. Looks for a leader.
             12:00:00.006  server 1  Server 3 has sent zxid 0x7, which does not follow 0x5. Looks for a leader.
             12:00:00.007  server 1  Server 3 commits zxid 0x7, but 0x5 is next. Looks for a leader.
-            12:00:00.008  server 1  Gives up to lead: no quorum has connected to it. Looks for a leader.
-            12:00:00.009  server 1  Gives up to lead: no quorum has promised its epoch. Looks for a leader.
-            12:00:00.010  server 1  Gives up to lead: no quorum has taken over its history. Looks for a leader.
-            12:00:00.011  server 1  Leads no longer: no quorum follows it. Looks for a leader.
-            12:00:00.012  server 1  Gives up to lead: it has accepted the last epoch there is. Looks for a leader.
-            12:00:00.013  server 1  Ends its own epoch: nearly all zxids of the epoch are used. Looks for a leader.
+            12:00:00.008  server 1  Stops trying to lead: no quorum has connected to it. Looks for a leader.
+            12:00:00.009  server 1  Stops trying to lead: no quorum has promised its epoch. Looks for a leader.
+            12:00:00.010  server 1  Stops trying to lead: no quorum has taken over its history. Looks for a leader.
+            12:00:00.011  server 1  No longer leads: no quorum follows it. Looks for a leader.
+            12:00:00.012  server 1  Stops trying to lead: it has accepted the last epoch there is. Looks for a leader.
+            12:00:00.013  server 1  Ends its own epoch: nearly all zxids of this epoch are used. Looks for a leader.
             12:00:00.014  server 1  There is a new configuration. Looks for a leader.
-            12:00:00.015  server 1  Has cut its log back, and its leader is lost since, or has to send a whole tree instead.
-                                    Looks for a leader.
+            12:00:00.015  server 1  Has cut its log back. After that the leader was lost, or it must send its whole tree. Looks
+                                    for a leader.
             12:00:00.100  server 1  It starts. Looks for a leader.
             12:00:00.100  server 1  Votes for itself (epoch 4, zxid 0x9), and tells all others. Round 3.
             12:00:00.102  server 1  Repeats its vote, 2 times until 12:00:00.103.
             12:00:00.104  server 1  Keeps its vote against that of server 2 for itself (epoch 3, zxid 0x9): an earlier epoch.
             12:00:00.105  server 1  Keeps its vote against that of server 2 for itself (epoch 4, zxid 0x8): an earlier zxid.
             12:00:00.106  server 1  Keeps its vote against that of server 2 for server 0 (epoch 4, zxid 0x9): a smaller id.
-            12:00:00.107  server 1  Does not count what server 4 says: it has no vote and only asks.
-            12:00:00.109  server 1  Does not count what server 2 says: it backs nobody.
-            12:00:00.110  server 1  Does not count what server 2 says: server 1, which it backs, has no vote here.
-            12:00:00.111  server 1  Does not count what server 2 says: it is in round 1, which is over; tells it of round 3.
-            12:00:00.112  server 1  Does not count what server 2 says: this server's own folder is empty or not to be trusted,
-                                    so it takes no part.
+            12:00:00.107  server 1  Does not count the message of server 4: that server has no vote and only asks.
+            12:00:00.109  server 1  Does not count the message of server 2: that server backs no candidate.
+            12:00:00.110  server 1  Does not count the message of server 2: that server backs server 1, which has no vote in
+                                    this ensemble.
+            12:00:00.111  server 1  Does not count the message of server 2: that server is in round 1, which is over; answers
+                                    that the round is 3.
+            12:00:00.112  server 1  Does not count the message of server 2: this server's own data folder is empty or cannot be
+                                    trusted, so this server does not vote.
             12:00:00.113  server 1  Has no vote: asks the others who leads.
             12:00:00.114  server 1  Server 2 can be reached now.
             12:00:00.115  server 1  Joins round 4, a later one, where server 2 votes for itself (epoch 3, zxid 0x9). Its own
@@ -403,8 +408,8 @@ fn all_that_can_happen_has_words() {
             12:00:00.350  server 1  Elects server 3: 2 of 3 voters back it (1 and 2); 231 ms have brought no better vote.
             12:00:00.400  server 1  It starts. Looks for a leader.
             12:00:00.400  server 1  Has no vote: asks the others who leads.
-            12:00:00.401  server 1  Server 2 votes for server 3 (epoch 5, zxid 0x1): the first candidate that it hears of.
-                                    Changes its vote to server 3.
+            12:00:00.401  server 1  Server 2 votes for server 3 (epoch 5, zxid 0x1): the first candidate that this server hears
+                                    of. Changes its vote to server 3.
             12:00:00.409  server 1  Elects server 3: 3 of 3 voters back it (1, 2 and 3); all voters agree, so there is nothing
                                     to wait for.
             12:00:00.409  server 1  (12 votes before the last 500 were not kept)
@@ -417,7 +422,7 @@ fn all_that_can_happen_has_words() {
               synchronise                -
               first commit               -
 
-            Ballot boxes at the end
+            Votes at the end
               server 1      round 1: 1, 2 and 3 for server 3 (epoch 5, zxid 0x1)
         "#]],
     );
@@ -470,20 +475,22 @@ fn what_single_servers_are_told() {
     let text = Page::new(&occasions(&witnesses), &witnesses, &[]).to_string();
     let lines = text.split("UTC\n").nth(1).unwrap().split("\n\n").next().unwrap();
     expect![[r#"
-        12:00:00.000  server 3  The connection to server 1 is gone, last heard of 40 ms before. Looks for a leader.
+        12:00:00.000  server 3  The connection to server 1 is gone; its last message came 40 ms before. Looks for a leader.
         12:00:00.000  server 3  Votes for itself (epoch 1, zxid 0x9), and tells all others. Round 2.
-        12:00:00.001  server 3  Server 2 can be reached now, and is told the vote.
+        12:00:00.001  server 3  Server 2 can be reached now, and gets the vote.
         12:00:00.002  server 3  Keeps its vote against that of server 2 for itself (epoch 1, zxid 0x9): a smaller id.
                                 Answers with its vote. Once more at 12:00:00.003.
         12:00:00.004  server 3  Tells server 2 its vote, for itself (epoch 1, zxid 0x9), on a new connection. 2 times more
                                 until 12:00:00.006.
-        12:00:00.007  server 3  Does not count what server 1 says: it is in round 1, which is over; tells it of round 2.
-        12:00:00.008  server 3  Does not count what server 4 says: it has no vote and only asks. Answers with its vote.
-        12:00:00.009  server 3  Does not count what server 1 says: its configuration has none of this ensemble's servers, so
-                                it is of another one.
+        12:00:00.007  server 3  Does not count the message of server 1: that server is in round 1, which is over; answers
+                                that the round is 2.
+        12:00:00.008  server 3  Does not count the message of server 4: that server has no vote and only asks. Answers with
+                                its vote.
+        12:00:00.009  server 3  Does not count the message of server 1: its configuration has none of this ensemble's
+                                servers, so that server is in another ensemble.
         12:00:00.010  server 3  Counts the vote of server 2 for server 3: the same candidate.
         12:00:00.010  server 3  Elects itself: 2 of 3 voters back it (2 and 3); server 1 cannot be reached, so no better
-                                vote can come and nobody waits. Tells all others.
+                                vote can come and this server does not wait. Tells all others.
         12:00:00.011  server 3  Server 2 says that server 3 leads.
         12:00:00.012  server 3  Server 1 votes for server 2 (epoch 1, zxid 0x9). Answers that it leads. Once more at
                                 12:00:00.013.
@@ -491,8 +498,9 @@ fn what_single_servers_are_told() {
         12:00:00.016  server 3  A quorum has its history on disk: leads, and serves clients. Epoch 2.
         12:00:00.020  server 3  Its first commit in this epoch: zxid 0x200000001.
         12:00:05.000  server 3  Server 1 looks for a leader. Answers that it leads. Once more at 12:00:06.000.
-        12:00:07.000  server 3  Does not count what server 4 says: it has no vote and only asks. Answers that it leads.
-        12:00:08.000  server 3  Server 1 says that it leads. So what was decided here will not be.
+        12:00:07.000  server 3  Does not count the message of server 4: that server has no vote and only asks. Answers that
+                                it leads.
+        12:00:08.000  server 3  Server 1 says that it leads. So the election on this server is void.
         12:00:08.000  server 3  (40 votes after the end, before the last 150, were not kept)"#]].assert_eq(lines);
 }
 

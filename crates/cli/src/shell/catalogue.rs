@@ -44,19 +44,19 @@ pub(crate) const COMMANDS: &[Syntax] = &[
     command(
         "create",
         "[-s] [-e] [-c] [-t ttl] [-p] [-b] [--file name] path [data] [acl]",
-        "-s sequential, -e ephemeral, -c container, -t for so many ms, -p parents as well, -b given as base64",
+        "-s sequential, -e ephemeral, -c container, -t time to live in ms, -p parents as well, -b data in base64",
     )
     .flags(&["s", "e", "c", "p", "b"])
     .values(&["t", "file"]),
     command(
         "set",
         "[-s] [-v version] [-b] [--file name] path data",
-        "data; -v only at this version, -b given as base64, --file from a file, - for the input",
+        "data; -v only at this version, -b data in base64, --file from a file, - for the input",
     )
     .flags(&["s", "b"])
     .values(&["v", "file"]),
     command("delete", "[-v version] path", "one znode; -v only at this version").values(&["v"]),
-    command("deleteall", "path [-b batch size]", "a znode and all below; so many in one transaction")
+    command("deleteall", "path [-b batch size]", "deletes a znode and all below it; -b: the number of deletes in one transaction")
         .values(&["b"]),
     command(
         "setAcl",
@@ -69,7 +69,7 @@ pub(crate) const COMMANDS: &[Syntax] = &[
     command("begin", "", "begins a transaction: create, set, delete and check wait for commit"),
     command("commit", "", "does all of the transaction or nothing"),
     command("abort", "", "forgets the transaction"),
-    command("watch", "[-R] [-n count] path", "shows changes as they happen, until Ctrl-C or so many")
+    command("watch", "[-R] [-n count] path", "shows changes as they happen, until Ctrl-C or -n changes")
         .flags(&["R"])
         .values(&["n"]),
     command("addWatch", "[-m mode] path", "a watch that stays; PERSISTENT or PERSISTENT_RECURSIVE, which is usual")
@@ -84,7 +84,7 @@ pub(crate) const COMMANDS: &[Syntax] = &[
     command("setquota", "-n|-b|-N|-B val path", "-n znodes, -b bytes; in capitals refused above")
         .values(&["n", "b", "N", "B"]),
     command("listquota", "path", "limits and usage"),
-    command("delquota", "[-n|-b|-N|-B] path", "forgets limits; all of them unless said")
+    command("delquota", "[-n|-b|-N|-B] path", "removes limits; all of them by default")
         .flags(&["n", "b", "N", "B"]),
     command("config", "[-c] [-w] [-s]", "the ensemble; -c for clients").flags(&["c", "w", "s"]),
     command(
@@ -96,7 +96,7 @@ pub(crate) const COMMANDS: &[Syntax] = &[
     .values(&["v", "file", "members", "add", "remove"]),
     command("sync", "[path]", "what is read afterwards is no older than now"),
     command("addauth", "scheme auth", "shows an identity: digest user:password"),
-    command("whoami", "", "who the server takes us for"),
+    command("whoami", "", "the identities that the server has for this connection"),
     command("lock", "path [--] command args...", "runs a command while holding the lock at path").others_command(),
     command("elect", "path [--] command args...", "runs a command while leading the election at path")
         .others_command(),

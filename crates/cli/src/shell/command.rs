@@ -66,7 +66,7 @@ pub(crate) struct Create<D> {
     pub(crate) path: String,
     pub(crate) data: Option<D>,
     pub(crate) mode: CreateMode,
-    /// Open to all unless said.
+    /// By default everybody may do everything.
     pub(crate) acl: Option<Vec<Acl>>,
     pub(crate) parents: bool,
 }

@@ -168,9 +168,11 @@ fn refusal(code: ErrorCode, operation: &str, path: &str) -> String {
         ErrorCode::NodeExists => ("Node already exists", "set changes its data"),
         ErrorCode::NotEmpty => ("Node not empty", "deleteall deletes what is below as well"),
         ErrorCode::BadVersion if operation == "reconfig" => {
-            ("version No is not valid ", "the configuration has another, in the last line of config")
+            ("version No is not valid ", "the configuration has another version, in the last line of config")
         }
-        ErrorCode::BadVersion => ("version No is not valid ", "it has another, which stat shows"),
+        ErrorCode::BadVersion => {
+            ("version No is not valid ", "the znode has another version, which stat shows")
+        }
         ErrorCode::NoAuth => ("Insufficient permission ", "getAcl shows who may; addauth shows who you are"),
         ErrorCode::NoChildrenForEphemerals => ("Ephemerals cannot have children", "choose another parent"),
         ErrorCode::InvalidAcl => (
@@ -254,7 +256,7 @@ mod tests {
         assert_eq!(
             ShellError::from(error).to_string(),
             "nothing was done, because of operation 2 of the transaction (check /a): \
-             version No is not valid : /a; it has another, which stat shows"
+             version No is not valid : /a; the znode has another version, which stat shows"
         );
     }
 

@@ -5,9 +5,9 @@ use super::{
     answer::Look,
     completion::Completion,
     connection::ConnectOptions,
-    desk::{Desk, Flow, Input},
     error::{Exit, ShellError, While},
     output::{Output, Teller, note},
+    session::{Flow, Input, ShellSession},
     signals::Signals,
 };
 use ostler_client::ConnectionState;
@@ -38,7 +38,7 @@ pub(crate) fn run(
     }
     let printer = lines.create_external_printer().map_err(terminal)?;
     let teller = Teller::new(look).above_prompt(Box::new(printer));
-    let mut desk = Desk::new(servers, options, Output::new(look), teller).input_is(Input::Keyboard);
+    let mut shell = ShellSession::new(servers, options, Output::new(look), teller).input_is(Input::Keyboard);
     let mut signals = {
         let _entered = runtime.enter();
         Signals::interrupts().during("cannot listen for signals")?
@@ -47,12 +47,12 @@ pub(crate) fn run(
         "Ostler shell {}: help lists the commands, Tab completes, Ctrl-D ends",
         env!("CARGO_PKG_VERSION")
     );
-    runtime.block_on(begin(&mut desk))?;
+    runtime.block_on(begin(&mut shell))?;
     let exit = loop {
         if let Some(helper) = lines.helper_mut() {
-            helper.client = desk.connection().map(|connection| connection.client.clone());
+            helper.client = shell.connection().map(|connection| connection.client.clone());
         }
-        let line = match lines.readline(&prompt(&desk)) {
+        let line = match lines.readline(&prompt(&shell)) {
             Ok(line) => line,
             Err(ReadlineError::Interrupted) => continue,
             Err(ReadlineError::Eof) => break Exit::Done,
@@ -60,14 +60,14 @@ pub(crate) fn run(
         };
         remember(&mut lines, history.as_ref(), &line);
         signals.forget_interrupts();
-        if let Some(exit) = runtime.block_on(all(&mut desk, &line, &mut signals)) {
+        if let Some(exit) = runtime.block_on(all(&mut shell, &line, &mut signals)) {
             break exit;
         }
     };
-    if desk.writes_waiting().is_some_and(|writes| writes > 0) {
+    if shell.writes_waiting().is_some_and(|writes| writes > 0) {
         note("the transaction that was begun was not committed, so nothing of it was done");
     }
-    runtime.block_on(desk.close());
+    runtime.block_on(shell.close());
     Ok(exit)
 }
 
@@ -87,19 +87,19 @@ fn terminal(error: ReadlineError) -> ShellError {
 }
 
 /// Opens a session; if no server answers, the prompt comes all the same.
-async fn begin(desk: &mut Desk) -> Result<(), ShellError> {
-    desk.connect(None, false).await?;
-    let Some(connection) = desk.connection() else { return Ok(()) };
+async fn begin(shell: &mut ShellSession) -> Result<(), ShellError> {
+    shell.connect(None, false).await?;
+    let Some(connection) = shell.connection() else { return Ok(()) };
     if !connection.client.block_until_connected(FIRST_WAIT).await {
         note(&format!("{} has not answered yet; the search for a server goes on", connection.servers));
     }
-    desk.seen().await
+    shell.seen().await
 }
 
 /// What was pasted can be several lines. If they end the program, how.
-async fn all(desk: &mut Desk, lines: &str, signals: &mut Signals) -> Option<Exit> {
+async fn all(shell: &mut ShellSession, lines: &str, signals: &mut Signals) -> Option<Exit> {
     for line in lines.lines() {
-        match desk.line(line, signals).await {
+        match shell.line(line, signals).await {
             Ok(Flow::Goes) => {}
             Ok(Flow::Ends) => return Some(Exit::Done),
             Err(error) => {
@@ -114,13 +114,13 @@ async fn all(desk: &mut Desk, lines: &str, signals: &mut Signals) -> Option<Exit
 }
 
 /// As upstream's, with what waits for its commit.
-fn prompt(desk: &Desk) -> String {
-    let (servers, state) = match desk.connection() {
+fn prompt(shell: &ShellSession) -> String {
+    let (servers, state) = match shell.connection() {
         Some(connection) => (&*connection.servers, connection.client.state().state),
         None => ("", ConnectionState::Closed),
     };
-    let writes = desk.writes_waiting().map_or_else(String::new, |writes| format!(" multi:{writes}"));
-    format!("[zk: {servers}({}) {}{writes}] ", prompt_state(state), desk.next_number())
+    let writes = shell.writes_waiting().map_or_else(String::new, |writes| format!(" multi:{writes}"));
+    format!("[zk: {servers}({}) {}{writes}] ", prompt_state(state), shell.next_number())
 }
 
 /// Lines with secrets are not kept.

@@ -12,14 +12,14 @@ use super::{
     answer::Answer,
     catalogue,
     command::Command,
-    desk::{Desk, Flow},
     error::ShellError,
+    session::{Flow, ShellSession},
 };
 
 /// As many as upstream shows.
 const HISTORY_SHOWN: usize = 11;
 
-impl Desk {
+impl ShellSession {
     /// Does a command, and answers.
     pub(crate) async fn perform(&mut self, command: Command) -> Result<Flow, ShellError> {
         match command {

@@ -1,9 +1,9 @@
 //! Commands without a terminal: one from the program's arguments, or many from its input.
 
 use super::{
-    desk::{Desk, Flow},
     error::{Exit, ShellError, While},
     output::note,
+    session::{Flow, ShellSession},
     signals::Signals,
     words::Word,
 };
@@ -18,31 +18,31 @@ const LINE_MAX: u64 = 64 << 20;
 const INPUT: &str = "cannot read the input";
 
 /// Does one command.
-pub(crate) fn once(mut desk: Desk, words: &[Word], runtime: &Runtime) -> Result<Exit, ShellError> {
+pub(crate) fn once(mut shell: ShellSession, words: &[Word], runtime: &Runtime) -> Result<Exit, ShellError> {
     runtime.block_on(async {
         let mut signals = Signals::all().during("cannot listen for signals")?;
-        connect(&mut desk, &mut signals).await?;
-        let done = desk.words(words, &mut signals).await;
-        let seen = desk.seen().await;
-        desk.close().await;
+        connect(&mut shell, &mut signals).await?;
+        let done = shell.words(words, &mut signals).await;
+        let seen = shell.seen().await;
+        shell.close().await;
         seen?;
         done.map(|_| Exit::Done)
     })
 }
 
-/// Does what the input's lines ask for. It goes on after one that fails, unless told otherwise; the first failure is
+/// Does what the input's lines ask for. By default it goes on after one that fails; the first failure is
 /// what the program ends with.
 pub(crate) fn from_input(
-    mut desk: Desk,
+    mut shell: ShellSession,
     stop_at_failure: bool,
     runtime: &Runtime,
 ) -> Result<Exit, ShellError> {
     runtime.block_on(async {
         let mut signals = Signals::all().during("cannot listen for signals")?;
-        connect(&mut desk, &mut signals).await?;
-        let done = lines(&mut desk, stop_at_failure, &mut signals).await;
-        desk.close().await;
-        let (exit, waiting) = (done?, desk.writes_waiting().is_some_and(|writes| writes > 0));
+        connect(&mut shell, &mut signals).await?;
+        let done = lines(&mut shell, stop_at_failure, &mut signals).await;
+        shell.close().await;
+        let (exit, waiting) = (done?, shell.writes_waiting().is_some_and(|writes| writes > 0));
         if waiting {
             note("the transaction that was begun was not committed, so nothing of it was done");
         }
@@ -50,7 +50,11 @@ pub(crate) fn from_input(
     })
 }
 
-async fn lines(desk: &mut Desk, stop_at_failure: bool, signals: &mut Signals) -> Result<Exit, ShellError> {
+async fn lines(
+    shell: &mut ShellSession,
+    stop_at_failure: bool,
+    signals: &mut Signals,
+) -> Result<Exit, ShellError> {
     let mut input = input()?;
     let mut exit = Exit::Done;
     for number in 1_u64.. {
@@ -60,7 +64,7 @@ async fn lines(desk: &mut Desk, stop_at_failure: bool, signals: &mut Signals) ->
         };
         let done = match line {
             None => break,
-            Some(Ok(line)) => desk.line(&line, signals).await,
+            Some(Ok(line)) => shell.line(&line, signals).await,
             Some(Err(error)) => Err(error),
         };
         let error = match done {
@@ -95,9 +99,9 @@ fn input() -> Result<mpsc::Receiver<Result<String, ShellError>>, ShellError> {
     Ok(lines)
 }
 
-async fn connect(desk: &mut Desk, signals: &mut Signals) -> Result<(), ShellError> {
+async fn connect(shell: &mut ShellSession, signals: &mut Signals) -> Result<(), ShellError> {
     tokio::select! {
-        connected = desk.connect(None, true) => connected,
+        connected = shell.connect(None, true) => connected,
         _ = signals.next() => Err(ShellError::Interrupted),
     }
 }

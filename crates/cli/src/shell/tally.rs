@@ -17,7 +17,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Gives the sums of znodes that lie at most so many levels below the first.
+    /// Gives the sums of znodes that lie at most this number of levels below the first.
     pub(crate) fn new(depth_max: usize) -> Tally {
         Tally { depth_max, open: Vec::new() }
     }

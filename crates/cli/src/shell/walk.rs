@@ -41,7 +41,7 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    /// Begins at `path`, and goes so many levels down.
+    /// Begins at `path`, and goes down this number of levels.
     pub(crate) fn new(client: &Client, path: &str, depth_max: Option<usize>) -> Walk {
         let first = Unread { path: path.to_owned(), depth: 0, last: true, reading: None };
         Walk {

@@ -110,7 +110,7 @@ impl Sum {
         let ratio = of.virtual_ms as f64 / 1000.0 / wall / jobs as f64;
         format!(
             "{} seeds, {} virtual seconds, {} epochs, {} transactions, {} faults; {wall:.1} s on {jobs} processes, \
-             {ratio:.0} virtual seconds in a second of one; hash of all events {:016x}",
+             {ratio:.0} virtual seconds per second and process; hash of all events {:016x}",
             self.runs,
             of.virtual_ms / 1000,
             of.epochs,

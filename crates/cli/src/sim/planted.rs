@@ -15,7 +15,7 @@ use std::{
     thread,
 };
 
-/// A bug that is not found in so many seeds is not found.
+/// The number of seeds in which a bug has to be found.
 const SEEDS_MAX: u64 = 2_000;
 
 /// With a bug named by `--plant`, or with each in turn.

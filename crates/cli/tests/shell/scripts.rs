@@ -120,7 +120,7 @@ async fn a_failure_is_told_with_its_line_and_the_rest_is_done() {
     assert_eq!(out, "Created /a\n[a, zookeeper]\n");
     expect![[r#"
         line 2: Node does not exist: /b/c; create /b first, or let create -p make what is missing
-        line 4: version No is not valid : /a; it has another, which stat shows
+        line 4: version No is not valid : /a; the znode has another version, which stat shows
         line 5: Command not found frobnicate; help lists all
     "#]]
     .assert_eq(&err);

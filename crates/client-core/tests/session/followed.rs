@@ -21,8 +21,8 @@ struct Course {
     dies_at: u64,
 }
 
-/// When the client takes its session for lost, if it does until `end`, and when its leader has expired it. In ms after the
-/// session was made; the client's moment is rounded down.
+/// When the client takes its session for lost, if it does until `end`, and when its leader has expired it. In ms after
+/// the session was made; the client's moment is rounded down.
 fn play(course: Course, end: u64) -> (Option<u64>, Option<u64>) {
     let Course { tick, timeout, first_report, leader_clock, dies_at } = course;
     let ms = Duration::from_millis;
@@ -67,8 +67,8 @@ fn play(course: Course, end: u64) -> (Option<u64>, Option<u64>) {
     }
 }
 
-/// `minSessionTimeout` can be set to less than the two ticks that it is unless said. Below half a tick no follower can keep a
-/// session.
+/// `minSessionTimeout` can be set to less than its default of two ticks. Below half a tick no follower can
+/// keep a session.
 #[test]
 fn a_session_of_less_than_two_ticks_is_lost_before_its_leader_expires_it() {
     let (mut late, mut worst) = (0, None);
@@ -87,7 +87,7 @@ fn a_session_of_less_than_two_ticks_is_lost_before_its_leader_expires_it() {
             }
         }
     }
-    assert_eq!(worst, None, "{late} are told too late, the worst by so many ms");
+    assert_eq!(worst, None, "{late} are reported too late, the worst by this number of ms");
 }
 
 /// To take it for lost early is no way out.

@@ -69,8 +69,8 @@ fn what_is_bound_to_a_read_only_servers_session_does_not_reach_the_next() {
     assert!(rig.heard().contains(&Heard::Failed(bound, Failure::SessionChanged)));
 }
 
-/// A server that is cut off knows a session by its password alone, and answers pings long after the ensemble has expired
-/// it.
+/// A server that is cut off knows a session by its password alone, and answers pings long after the ensemble has
+/// expired it.
 #[test]
 fn a_read_only_server_does_not_show_that_a_session_of_others_lives() {
     let mut rig = Rig::online_with(Config { read_only: true, ..config() });

@@ -55,7 +55,7 @@ pub(crate) struct World {
     pub(crate) delivered: usize,
     /// Events among them, wanted or not.
     pub(crate) notified: usize,
-    /// Lose the connection after so many of them.
+    /// Lose the connection after this number of them.
     pub(crate) cut_after: Option<usize>,
     pub(crate) outcomes: BTreeMap<u64, Vec<Outcome>>,
     pub(crate) events: Vec<(u64, EventKind, String)>,

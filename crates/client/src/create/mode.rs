@@ -1,4 +1,4 @@
-//! Kinds of znodes.
+//! The kinds of znodes.
 
 use ostler_client_core::Chroot;
 use ostler_proto::{
@@ -8,7 +8,7 @@ use ostler_proto::{
 };
 use std::{borrow::Cow, time::Duration};
 
-/// What kind of znode to create.
+/// The kind of a znode to create.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum CreateMode {
     /// Stays until it is deleted.
@@ -16,16 +16,17 @@ pub enum CreateMode {
     Persistent,
     /// Stays until it is deleted; ten digits of the parent's counter are appended to its name.
     PersistentSequential,
-    /// Goes with its session.
+    /// Is deleted with its session.
     Ephemeral,
-    /// Goes with its session; ten digits of the parent's counter are appended to its name.
+    /// Is deleted with its session; ten digits of the parent's counter are appended to its name.
     EphemeralSequential,
-    /// Is deleted some time after its last child.
+    /// Is deleted by the server some time after its last child.
     Container,
-    /// Is deleted when it has been unchanged and childless for so long, which is 1 ms to about 34 years. Servers
-    /// do so only where `extendedTypesEnabled` is set.
+    /// Is deleted by the server when it has not been changed and has had no children for this time, 1 ms to about 34
+    /// years. Servers do so only with `extendedTypesEnabled`.
     PersistentWithTtl(Duration),
-    /// Likewise, with ten digits appended to its name.
+    /// As [`PersistentWithTtl`](CreateMode::PersistentWithTtl), with ten digits of the parent's counter appended to its
+    /// name.
     PersistentSequentialWithTtl(Duration),
 }
 
@@ -36,12 +37,13 @@ impl CreateMode {
         matches!(self, PersistentSequential | EphemeralSequential | PersistentSequentialWithTtl(_))
     }
 
-    /// Whether it goes with its session.
+    /// Whether the znode is deleted with its session.
     pub fn is_ephemeral(self) -> bool {
         matches!(self, CreateMode::Ephemeral | CreateMode::EphemeralSequential)
     }
 
-    /// The path to ask the server for. Digits after a root's own path would be those of its sibling.
+    /// The path for the request. A sequential znode directly below the root needs a slash before the digits, or it
+    /// would be a sibling of the root.
     pub(crate) fn absolute<'a>(self, path: &'a str, chroot: &Chroot) -> Cow<'a, str> {
         match path {
             "/" if self.is_sequential() && !chroot.is_none() => Cow::Owned(format!("{}/", chroot.root())),
@@ -70,7 +72,7 @@ impl CreateMode {
         }
     }
 
-    /// The operation that makes it and gives its Stat.
+    /// The operation that creates the znode and returns its Stat.
     pub(crate) fn op(self) -> Op {
         match self {
             CreateMode::Container => Op::CreateContainer,
@@ -79,7 +81,7 @@ impl CreateMode {
         }
     }
 
-    /// Its request, with an absolute path.
+    /// The request for an absolute path. `op` replaces [`op`](CreateMode::op).
     pub(crate) fn request<'a>(
         self,
         op: Option<Op>,

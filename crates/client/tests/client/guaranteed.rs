@@ -50,7 +50,7 @@ async fn a_guaranteed_delete_that_nobody_has_tried_says_that_its_version_is_anot
     stage.until_answered(1).await;
     assert!(stage.is_there().await);
     let events = traces.events();
-    assert!(events.contains(&(Level::WARN, "a znode is left undeleted".to_owned())), "{events:?}");
+    assert!(events.contains(&(Level::WARN, "a znode is not deleted".to_owned())), "{events:?}");
 }
 
 #[tokio::test]

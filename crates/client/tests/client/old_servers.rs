@@ -29,7 +29,7 @@ async fn what_is_missing_is_done_another_way() {
     assert!(matches!(&found[0], Ok(ReadResult::Data(data, _)) if data == "x"));
     assert!(matches!(&found[1], Ok(ReadResult::Children(names)) if names == &["d"]));
     assert!(found[2].as_ref().is_err_and(ostler_client::Error::is_no_node));
-    // There is no other way to watch a tree; whoever asks is told so.
+    // There is no other way to watch a tree, so the call fails.
     let refused = client.add_watch("/a", AddWatchMode::PersistentRecursive).await.unwrap_err();
     assert!(refused.is_unimplemented(), "{refused}");
     client.get_data("/a").await.unwrap();

@@ -63,7 +63,7 @@ impl Stage {
         }
     }
 
-    /// Waits until the client has had so many replies to deletes.
+    /// Waits until the client has had this number of replies to deletes.
     pub(crate) async fn until_answered(&self, replies: u64) {
         let answered = |client: &Client| client.metrics().operations.get("delete").map_or(0, |of| of.replies);
         let client = self.client.with_retry(RetryPolicy::forever(Duration::from_millis(5)));

@@ -1,9 +1,9 @@
-//! What servers send to clients: scripts of the session's target (see `client_session.rs`), and SASL tokens.
+//! Seeds of what servers send to clients: scripts for the target `client_session`, and SASL tokens.
 
 use crate::Seeds;
 use std::io;
 
-/// A time to wait, a connection, a handshake that grants thirty seconds.
+/// A pause, a connection, and a handshake that grants 30 seconds.
 const CONNECTED: [u8; 12] = [0, 7, 0, 0, 0, 4, 0, 8, 0x75, 0x30, 0, 0];
 const ANSWERED: [u8; 5] = [0, 9, 0, 0, 5];
 const CHALLENGE: &[u8] = br#"realm="zk-sasl-md5",nonce="a/b+c=",charset=utf-8,algorithm=md5-sess"#;

@@ -1,5 +1,5 @@
-//! Writes `seeds/`: small inputs for each target to start from, made of golden files of Java servers and of
-//! what clients send. Run from anywhere: `cargo run --package ostler-fuzz-checks --example seeds`.
+//! Writes `fuzz/seeds/`: small inputs from which each target starts, made from golden files of Java servers and from
+//! requests of clients. Run from anywhere: `cargo run --package ostler-fuzz-checks --example seeds`.
 
 mod clients;
 mod peers;
@@ -238,7 +238,7 @@ fn replies(seeds: &Seeds) -> io::Result<()> {
     seeds.put("reply", "notification", &frame)
 }
 
-/// Each record alone, files as they are, and files as lists of records.
+/// Seeds of logs: single records, files as they are, and files as lists of records.
 fn logs(seeds: &Seeds, golden: &Path) -> io::Result<()> {
     for (name, log) in [("single", "3.9.5/log.1"), ("quorum", "quorum-3.9.5/log.100000001")] {
         let disk = RamDisk::default();
@@ -262,7 +262,7 @@ fn logs(seeds: &Seeds, golden: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Replay over a fuzzy snapshot of Java's: a parent goes while its child, from later, is there already.
+/// Replays over a fuzzy snapshot of Java: a parent is deleted while a child from a later transaction exists already.
 fn replays(seeds: &Seeds) -> io::Result<()> {
     let create = |path: &'static str| {
         Txn::Create(CreateTxn {
@@ -290,8 +290,8 @@ fn replays(seeds: &Seeds) -> io::Result<()> {
     Ok(())
 }
 
-/// Sealed snapshots that no server writes: a znode twice, no root, a znode below an ephemeral one (which a TTL
-/// node is to a server that has those switched off).
+/// Sealed snapshots that no server writes: a znode twice, no root, a znode below an ephemeral one (a TTL znode looks
+/// ephemeral to a server that has TTL znodes disabled).
 fn odd_snapshots(seeds: &Seeds) -> io::Result<()> {
     let node = |path: &str, owner: i64| {
         let mut out = Vec::new();
@@ -308,6 +308,7 @@ fn odd_snapshots(seeds: &Seeds) -> io::Result<()> {
         ("no-root", node("/zookeeper", 0)),
         ("below-an-ephemeral", [root.clone(), node("/a", 77), node("/a/b", 0)].concat()),
         ("no-name", [node("", 5), node("//", 0)].concat()),
+        ("no-name-above", [root.clone(), node("//a", 0)].concat()),
         ("no-name-below", [root, node("/a", 5), node("/a/", 0)].concat()),
     ] {
         // No sessions, no ACLs.
@@ -377,7 +378,7 @@ fn words(seeds: &Seeds) -> io::Result<()> {
     seeds.put("four_letter_words", "telnet", b"\0\xff\xf4\xff\xfd\0")
 }
 
-/// Scripts of the connection target: see `connection.rs` for what the choices mean.
+/// Scripts for the target `connection`; `connection.rs` shows what the choices mean.
 fn connections(seeds: &Seeds) -> io::Result<()> {
     let handshake = handshake(SessionId::NONE, Some(false));
     let mut raw = vec![0, 0, handshake.len() as u8];
@@ -394,14 +395,14 @@ fn connections(seeds: &Seeds) -> io::Result<()> {
     let watched =
         [0, 2, 0, 40, 0x12, 0, 40, 0xf4, 8, 0, 0, 2, 0, 0, 0xf4, 0x1d, 0, 0, 1, 8, 3, 0, 2, 0, 0xf4];
     seeds.put("connection", "watch", &watched)?;
-    // A quota on /a, then usage that is at the edge of what a number holds.
+    // A quota on /a, then usage near the largest number.
     let mut quota = vec![1, 2, 0, 40, 0xf4];
     for (path, data) in [(0, 2), (8, 2), (9, 5), (10, 7), (2, 2), (3, 2)] {
         quota.extend([8, 0, path, data, 0, 0, 0xf4]);
     }
     quota.extend([8, 3, 10, 7, 0, 0xf4, 8, 0, 2, 3, 0, 0, 0xf4]);
     seeds.put("connection", "quota", &quota)?;
-    // Ephemerals and containers, a session that comes back, time that passes.
+    // Ephemerals and containers, a session that reconnects, time that passes.
     let passing = [
         0x40, 2, 0, 40, 0xf4, 8, 0, 0, 2, 0, 4, 0xf4, 8, 0, 2, 2, 0, 1, 8, 0, 3, 2, 0, 2, 0xf4, 0x13, 0,
         0x15, 1, 0x15, 0x0f, 0xff, 0xf4, 5, 0xff, 0xff, 0xf4, 7, 5, 0xff, 0xff, 0xf4,

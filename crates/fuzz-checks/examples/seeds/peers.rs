@@ -1,4 +1,4 @@
-//! What other servers of an ensemble send, and the small files that a member keeps.
+//! Seeds of what other servers of an ensemble send, and of a member's small files.
 
 use crate::{SMALL, Seeds};
 use ostler_fuzz_checks::tree_stream::END;
@@ -25,7 +25,7 @@ pub(crate) fn all(seeds: &Seeds, golden: &Path) -> io::Result<()> {
     seeds.put("epoch_file", "last", b"4294967295")
 }
 
-/// A body of Java's, a whole stream of ours, and what nobody sends.
+/// Seeds of trees: bodies from Java, a whole stream from Ostler, and streams that no server sends.
 fn trees(seeds: &Seeds, golden: &Path) -> io::Result<()> {
     const AS_IT_IS: u8 = 0;
     const ENDED: u8 = 1;

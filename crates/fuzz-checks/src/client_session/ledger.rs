@@ -1,4 +1,5 @@
-//! What a session owes: an answer to each request, events to those alone who watch, whole frames to the server.
+//! Checks a client session's effects: one answer to each request, events only to registered watchers, whole frames to
+//! the server.
 
 use ostler_client_core::{AttemptId, Effect, Effects, EventKind, Input, Mono, RequestId, Session, WatchId};
 use ostler_proto::{
@@ -8,16 +9,16 @@ use ostler_proto::{
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 const FRAME_MAX: usize = 1 << 20;
-/// So many deadlines may come at one moment.
+/// The most deadlines that may be due at one moment.
 const DEADLINES_AT_ONCE: usize = 20;
 
-/// The books.
+/// What the session has been asked, and has done so far.
 #[derive(Default)]
 pub(super) struct Ledger {
     unanswered: BTreeSet<RequestId>,
     watching: BTreeMap<WatchId, Watching>,
     attempt: AttemptId,
-    /// What went out on the connection, the handshake aside.
+    /// The xids of requests that were sent on the connection and not answered.
     xids: VecDeque<i32>,
     is_greeted: bool,
     last_zxid: Zxid,
@@ -50,7 +51,7 @@ impl Ledger {
         self.xids.pop_front()
     }
 
-    /// One step, and as many deadlines as are due after it.
+    /// Passes one input to the session, and then the deadlines that are due.
     pub(super) fn step(&mut self, session: &mut Session, now: Mono, input: Input<'_>) {
         let mut effects = Effects::default();
         session.step(now, input, &mut effects);
@@ -77,16 +78,19 @@ impl Ledger {
         }
         assert!(effects.bytes.is_empty() || !self.has_ended, "bytes after the end");
         self.sent(&effects.bytes);
-        assert!(self.last_zxid <= session.last_zxid(), "time runs backwards");
+        assert!(self.last_zxid <= session.last_zxid(), "the last zxid goes back");
         self.last_zxid = session.last_zxid();
-        assert!(session.watchers() <= self.watching.len(), "watchers that nobody is");
+        assert!(
+            session.watchers() <= self.watching.len(),
+            "the session has watchers that were never registered"
+        );
         assert_eq!(session.next_deadline().is_none(), self.has_ended);
     }
 
     fn take(&mut self, effect: Effect) {
         match effect {
             Effect::Reply { id, .. } | Effect::Failed { id, .. } => {
-                assert!(self.unanswered.remove(&id), "{id:?} is answered and was not asked, or twice");
+                assert!(self.unanswered.remove(&id), "{id:?} is answered twice, or was never sent");
             }
             Effect::Connect { attempt, .. } => {
                 assert!(attempt > self.attempt);
@@ -103,7 +107,10 @@ impl Ledger {
             }
             Effect::WatchesEnded(watchers) | Effect::WatchesRemoved(watchers) => {
                 for watcher in watchers {
-                    assert!(self.watching.remove(&watcher).is_some(), "{watcher:?} ends and was no watcher");
+                    assert!(
+                        self.watching.remove(&watcher).is_some(),
+                        "{watcher:?} ends and was not registered"
+                    );
                 }
             }
             Effect::Ended { .. } => self.has_ended = true,
@@ -118,13 +125,13 @@ impl Ledger {
 
     fn heard(&mut self, watcher: WatchId, kind: EventKind, path: &str) {
         let Some(watching) = self.watching.get_mut(&watcher) else {
-            panic!("{watcher:?} hears of {path:?} and does not watch any more");
+            panic!("{watcher:?} gets an event of {path:?} and is not registered");
         };
         watching.heard += 1;
-        assert!(!watching.one_shot || watching.heard == 1, "{watcher:?} hears twice: {kind:?} of {path:?}");
+        assert!(!watching.one_shot || watching.heard == 1, "{watcher:?} fires twice: {kind:?} of {path:?}");
     }
 
-    /// Whole frames, the first of a connection being the handshake.
+    /// Takes in what the session sends: whole frames, of which the first one on a connection is the handshake.
     fn sent(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let Split::Frame { payload, used } = split(bytes, FRAME_MAX) else {
@@ -139,8 +146,8 @@ impl Ledger {
         }
     }
 
-    /// After the end.
-    pub(super) fn is_settled(&self, session: &Session) {
+    /// Checks the session after its end.
+    pub(super) fn assert_settled(&self, session: &Session) {
         assert!(self.has_ended);
         assert!(self.unanswered.is_empty(), "no answer to {:?}", self.unanswered);
         assert_eq!(session.watchers(), 0, "watchers after the end");

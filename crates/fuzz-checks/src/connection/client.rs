@@ -1,4 +1,4 @@
-//! One client: what it sent, and whether what comes back can be the answer.
+//! One fuzzed client: notes its requests, and checks that each reply answers one of them.
 
 use ostler_proto::{
     connect::ConnectResponse,
@@ -12,14 +12,14 @@ use std::collections::VecDeque;
 
 pub(super) struct Client {
     pub(super) conn: ConnId,
-    /// Bytes that are no whole frame yet.
+    /// Bytes of an incomplete frame.
     pub(super) partial: Vec<u8>,
     pub(super) shaken_hands: bool,
     pub(super) session: Option<SessionId>,
     pub(super) next_xid: i32,
-    /// Answered in the order of asking, though not all are answered at the end of a session.
+    /// Xids that must be answered in the order of the requests. At the end of a session some stay without an answer.
     ordered: VecDeque<Xid>,
-    /// Answered outside the order: auth and sasl, and anything from one who may not ask yet.
+    /// Xids that may be answered out of order: auth and SASL, and requests of a client that is not authenticated yet.
     unordered: Vec<Xid>,
 }
 
@@ -72,6 +72,6 @@ impl Client {
                 return;
             }
         }
-        panic!("{reply:?} answers nothing, or out of order");
+        panic!("{reply:?} answers no request, or comes out of order");
     }
 }

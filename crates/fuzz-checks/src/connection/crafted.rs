@@ -1,5 +1,4 @@
-//! Frames that are what a client would send, over few znodes: chance alone rarely makes two that belong
-//! together.
+//! Crafts valid frames over few znodes, because random bytes seldom give two requests that belong together.
 
 use crate::script::Script;
 use ostler_proto::{
@@ -97,7 +96,7 @@ pub(super) fn handshake(timeout_ms: i32, session: Option<SessionId>) -> Vec<u8> 
     out
 }
 
-/// A whole frame. `kind` below 6 is a write, chosen further by the script.
+/// A whole request frame. If `kind` is below 5 the request is a write; the script chooses which one.
 pub(super) fn request(xid: i32, kind: u8, script: &mut Script<'_>) -> Vec<u8> {
     let code = if kind < 5 { *script.one_of(&CODES) } else { *script.one_of(&READS) };
     let mut out = Vec::new();
@@ -140,7 +139,7 @@ fn body(code: i32, script: &mut Script<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// What may stand alone or in a multi.
+/// The body of an operation that may be alone or in a multi.
 fn operation(code: i32, script: &mut Script<'_>, out: &mut Vec<u8>) {
     out.string(path(script));
     match code {

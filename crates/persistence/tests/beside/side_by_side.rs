@@ -49,7 +49,7 @@ fn append(zxid: u64) -> PersistOp {
     PersistOp::Append { zxid, record: Record(record.into()) }
 }
 
-/// A member with so many records on disk.
+/// A member with this number of records on disk.
 fn member(dir: &Path, records: u64) -> (Persistence, DataFolders) {
     let folders = DataFolders::open(&OsDisk, dir, None, true).unwrap();
     let (mut member, _) = Persistence::start(Arc::new(OsDisk), folders.clone(), options()).unwrap();

@@ -1,16 +1,16 @@
-//! Whether two configurations can be of one ensemble, by where their servers are.
+//! Decides by the hosts of their servers whether two configurations can be of the same ensemble.
 //!
-//! Nothing on the wire names an ensemble. What votes carry is a configuration, and one that places all its servers on
-//! other machines is another ensemble's. That is told only where it is plain, for an ensemble may change server by
-//! server, and spell its hosts anew: a name can stand for an address, `zk1` for `zk1.example.com`, and a host that means
-//! "here" or "everywhere" for any. Ports say nothing: what lies between two servers may give them others.
+//! Nothing on the wire names an ensemble, but votes carry a configuration. If all its servers are on other machines, it
+//! is of another ensemble. This must be certain, since an ensemble can change server by server, and can write its hosts
+//! differently: a name for an address, or `zk1` for `zk1.example.com`. A host such as 0.0.0.0 or localhost can be any
+//! machine. Ports are not compared: address translation between two servers can change them.
 
 use super::{Member, Membership};
 use crate::id::ServerId;
 use alloc::{format, string::String, vec::Vec};
 use core::net::IpAddr;
 
-/// A configuration that lists none of an ensemble's servers.
+/// The result for a configuration of another ensemble: what it lists, and what this ensemble lists.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("its configuration lists {theirs}, none of which is a server of this ensemble: {ours}")]
 pub struct OtherEnsemble {
@@ -18,12 +18,13 @@ pub struct OtherEnsemble {
     ours: String,
 }
 
-/// More servers than these are counted, not named.
+/// The number of servers that the message names. Further servers are only counted.
 const NAMED_MAX: usize = 9;
 
 impl Membership {
-    /// Why this configuration, from outside, is that of another ensemble than these are of: no host is in both, and of
-    /// the ids in both, more are plainly on different machines than may be on the same.
+    /// Compares this configuration, which came from outside, with `ours`, those of this ensemble. Returns the
+    /// difference if it is of another ensemble: no server is on a machine of `ours`, and of the ids on both sides, more
+    /// are certainly on different machines than can be on the same.
     pub fn of_another_ensemble(&self, ours: &[&Membership]) -> Option<OtherEnsemble> {
         let own: Vec<(ServerId, &Member)> =
             ours.iter().flat_map(|of| of.servers.iter().map(|(id, member)| (*id, member))).collect();
@@ -46,19 +47,19 @@ impl Membership {
     }
 }
 
-/// Whether two servers are on the same machine, the least likely first.
+/// Whether two servers are on the same machine. Ordered by how likely that is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HostComparison {
-    /// Plainly not.
+    /// They are on different machines.
     Apart,
-    /// It cannot be told.
+    /// The hosts do not show it: one is a name and the other an address, or one can be any machine.
     Unclear,
-    /// As far as names go.
+    /// They are on the same machine, by their names or addresses.
     Same,
 }
 
 impl HostComparison {
-    /// Whether two hosts, as they are written, are the same machine.
+    /// Compares two hosts as they are written. Nothing is resolved.
     pub fn of_hosts(one: &str, other: &str) -> HostComparison {
         let same = match (Host::read(one), Host::read(other)) {
             (Host::Address(one), Host::Address(other)) => one == other,
@@ -69,7 +70,7 @@ impl HostComparison {
     }
 }
 
-/// By the best of their addresses.
+/// Compares each address of one server with each of the other. The most likely result counts.
 fn comparison(one: &Member, other: &Member) -> HostComparison {
     let pairs = one.addresses.iter().flat_map(|a| other.addresses.iter().map(move |b| (&*a.host, &*b.host)));
     pairs.map(|(one, other)| HostComparison::of_hosts(one, other)).max().unwrap_or(HostComparison::Unclear)
@@ -78,7 +79,7 @@ fn comparison(one: &Member, other: &Member) -> HostComparison {
 enum Host<'a> {
     Name(&'a str),
     Address(IpAddr),
-    /// It means another machine to everybody.
+    /// A wildcard or loopback address, which is another machine for each server.
     Anywhere,
 }
 
@@ -94,7 +95,7 @@ impl Host<'_> {
     }
 }
 
-/// Whether a name is another, or its beginning up to a dot.
+/// Whether `short` is `long`, or its beginning up to a dot.
 fn is_short_for(short: &str, long: &str) -> bool {
     let (Some(begin), Some(rest)) = (long.get(..short.len()), long.get(short.len()..)) else { return false };
     begin.eq_ignore_ascii_case(short) && (rest.is_empty() || rest.starts_with('.'))
@@ -148,13 +149,13 @@ mod tests {
             ("1=zk1.b 2=zk2.a 3=zk3.b", false),
             ("1=zk3.a 2=zk2.b 3=zk1.b", false),
             ("1=zk1.b|zk1.a 2=zk2.b 3=zk3.b", false),
-            // No id in both: a server that is to join may say anything.
+            // No id in both: a server that will join can have any configuration.
             ("4=zk4.b 5=zk5.b", false),
-            // Names that go on, and one that only looks like it.
+            // Short and long names, and one that only looks like a long one.
             ("1=zk1 2=zk2 3=zk3", false),
             ("1=zk1.a.example 2=zk2.a.example 3=zk3.a.example", false),
             ("1=zk1.ab 2=zk2.ab 3=zk3.ab", true),
-            // Addresses may be those of the names.
+            // The addresses can be those of the names.
             ("1=10.0.0.1 2=10.0.0.2 3=10.0.0.3", false),
             ("1=zk1.b 2=10.0.0.2 3=10.0.0.3", false),
             ("1=zk1.b 2=zk2.b 3=10.0.0.3", true),
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_compared_as_such() {
+    fn addresses_are_compared_by_value_not_by_text() {
         let ours = "1=10.0.0.1 2=10.0.0.2 3=[fd00::3]";
         for (theirs, is_other) in [
             ("1=10.0.1.1 2=10.0.1.2 3=10.0.1.3", true),
@@ -176,10 +177,10 @@ mod tests {
         }
     }
 
-    /// Many a server is told to listen everywhere, under its own id. So at two of three ids nothing can be compared, and
-    /// the third may just be on its way to another machine.
+    /// Servers often have 0.0.0.0 in their own line. Then two of three ids cannot be compared, and the third server may
+    /// just move to another machine.
     #[test]
-    fn hosts_that_mean_any_machine_say_nothing() {
+    fn wildcard_and_loopback_hosts_do_not_show_another_ensemble() {
         for any in
             ["0.0.0.0", "[::]", "127.0.0.1", "127.0.1.1", "[::1]", "localhost", "LocalHost.localdomain"]
         {
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_proposed_last_counts_as_well() {
+    fn servers_of_the_proposed_configuration_are_of_this_ensemble() {
         let (in_force, proposed) = ("1=zk1.a 2=zk2.a", "1=zk1.b 2=zk2.b");
         check(&[in_force, proposed], proposed, false);
         check(&[in_force, proposed], "1=zk1.c 2=zk2.c", true);
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_names_both() {
+    fn the_reason_lists_servers_of_both_configurations() {
         let (ours, theirs) = (config("1=a1 2=a2"), config("1=b1|c1 2=b2"));
         let why = theirs.of_another_ensemble(&[&ours]).unwrap().to_string();
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Bodies of replies in the client's direction.
+//! Bodies of replies, as a client reads them.
 
 use crate::{
     jute::{JuteError, Reader, Result},
@@ -8,33 +8,33 @@ use crate::{
 };
 use alloc::{borrow::Cow, string::String, vec::Vec};
 
-/// What one operation of a multi or multiRead came to, as a client reads it.
+/// The result of one operation of a multi or multiRead, as a client reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OpOutcome<'a> {
-    /// The path created; the Stat where the server sends one.
+    /// The path of the new znode, and its Stat if the server sends one.
     Create(Cow<'a, str>, Option<Stat>),
     Delete,
     SetData(Stat),
     Check,
     GetData(Option<&'a [u8]>, Stat),
     GetChildren(Vec<String>),
-    /// The code; 0 for operations that a later failure took back.
+    /// The operation was not done: its error code, or 0 if only a later operation failed.
     Error(i32),
 }
 
-/// A list of names or paths; null reads as empty.
+/// Reads a list of names or paths. A null list reads as empty.
 pub fn read_strings(r: &mut Reader<'_>) -> Result<Vec<String>> {
     let names = r.vector(|r| Ok(r.stored_string()?.ok_or(JuteError::Null)?.into_owned()))?;
     Ok(names.unwrap_or_default())
 }
 
-/// whoAmI: scheme and user of each identity.
+/// Reads the body of whoAmI: scheme and user of each identity.
 pub fn read_identities(r: &mut Reader<'_>) -> Result<Vec<(String, String)>> {
     let text = |r: &mut Reader<'_>| Ok(r.stored_string()?.unwrap_or_default().into_owned());
     Ok(r.vector(|r| Ok((text(r)?, text(r)?)))?.unwrap_or_default())
 }
 
-/// The outcomes of a multi or a multiRead, in the order of its operations.
+/// Reads the results of a multi or multiRead, in the order of its operations.
 pub fn read_outcomes<'a>(r: &mut Reader<'a>) -> Result<Vec<OpOutcome<'a>>> {
     let mut outcomes = Vec::new();
     loop {
@@ -70,7 +70,7 @@ mod tests {
     use alloc::vec;
 
     #[test]
-    fn what_a_server_writes_a_client_reads() {
+    fn a_client_reads_every_result_of_a_multi_that_a_server_writes() {
         let stat = Stat { version: 4, ..Stat::default() };
         let body = Body::Multi(vec![
             OpResult::Create("/a".into()),

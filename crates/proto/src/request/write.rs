@@ -1,4 +1,4 @@
-//! Requests in the client's direction.
+//! Requests, as a client writes them.
 
 use super::{
     Create, MultiHeader, MultiOp, MultiReadOp, PathVersion, PathWatch, Request, RequestHeader, SetData,
@@ -14,7 +14,7 @@ use crate::{
 use alloc::{borrow::Cow, vec::Vec};
 
 impl Request<'_> {
-    /// The operation on the wire; `None` for what only a server makes of bytes that it could not read.
+    /// The operation on the wire. `None` for `Malformed` and `Unimplemented`, which no client sends.
     pub fn op(&self) -> Option<Op> {
         Some(match self {
             Request::Create(create) => create.op,
@@ -85,7 +85,7 @@ impl Request<'_> {
                 out.i32(*kind);
             }
             Request::Auth { scheme, auth } => {
-                // The type; nobody looks at it.
+                // The type, which servers ignore.
                 out.i32(0);
                 write_text(out, scheme.as_ref());
                 out.buffer(*auth);
@@ -154,7 +154,7 @@ impl SetData<'_> {
 }
 
 impl SetWatches<'_> {
-    /// setWatches where there is nothing that servers before 3.6 do not know.
+    /// setWatches, as long as no persistent watch needs setWatches2: servers before 3.6 do not have that one.
     fn op(&self) -> Op {
         match self.persistent.is_empty() && self.persistent_recursive.is_empty() {
             true => Op::SetWatches,
@@ -240,9 +240,8 @@ mod tests {
         PathVersion { path: "/a".into(), version: 3 }
     }
 
-    /// One of each, written and read again by the server's side.
     #[test]
-    fn what_a_client_writes_a_server_reads() {
+    fn a_server_reads_every_request_that_a_client_writes() {
         let watch = || PathWatch { path: "/a".into(), watch: true };
         let set = || SetData { path: "/a".into(), data: None, version: -1 };
         let set_watches = SetWatches {

@@ -1,44 +1,45 @@
-//! A barrier that a number of processes enter and leave together.
+//! The double barrier: a number of processes enter it together and leave it together.
 //!
-//! Each member is an ephemeral znode below the barrier's. The one that sees enough members creates `ready`, in one
-//! multi with checks that those members still are there; so a member that gives up before that is not counted, and
-//! one that gives up after that sees `ready`. Leaving is upstream's: all but the first delete their znodes and wait
-//! for the first to go, which goes last.
+//! Each member is an ephemeral znode below the barrier's znode. A member that sees enough members creates `ready`, in
+//! one multi that checks that those members still exist. So a member that gives up before that is not counted, and a
+//! member that gives up later sees `ready`. Leaving works as in Curator: all members but the first delete their znodes
+//! and wait for the first, which leaves last.
 //!
-//! A barrier is used round after round, and one that leaves slowly can find members of the next round. So each entry has
-//! a znode of its own, and whoever has deleted his waits only for those that were there before that.
+//! A barrier is used in rounds, and a slow member can find members of the next round. So each entry has a znode of its
+//! own, and a member that has deleted its znode waits only for members that were there before the deletion.
 
-use crate::until_answered::{disconnected, fired, passes, pause, until_answered};
+use crate::until_answered::{disconnected, fired, is_transient, pause, until_answered};
 use ostler_client::{Client, Error, ErrorCode, Result, Session, SessionId, Watch, Zxid, paths};
 use std::time::Duration;
 use uuid::Uuid;
 
 const READY: &str = "ready";
 
-/// A barrier that a number of processes enter together, and leave together. Curator's `DistributedDoubleBarrier`.
+/// A barrier that a number of processes enter together and leave together. Curator's `DistributedDoubleBarrier`;
+/// processes with Curator can be among the members.
 ///
-/// [`enter`](DistributedDoubleBarrier::enter) returns once there are enough members, or the barrier is open already;
-/// [`leave`](DistributedDoubleBarrier::leave) returns once all have left. Curator's processes can be among the members.
+/// [`enter`](DistributedDoubleBarrier::enter) returns once there are enough members, or the barrier is open already.
+/// [`leave`](DistributedDoubleBarrier::leave) returns once all members have left.
 ///
-/// A member whose session ends while it waits to enter joins anew. One whose session ends after that has left as far as
-/// the others can see. Dropped, and when an `enter` is dropped, it leaves in the background.
+/// A member whose session ends while it waits to enter joins again. If its session ends later, the other members see it
+/// leave. When this value, or a future of `enter`, is dropped, the member leaves in the background.
 #[derive(Debug)]
 pub struct DistributedDoubleBarrier {
     client: Client,
     path: String,
     members: usize,
     own: String,
-    /// The session in which the own znode was created, while it may be there.
+    /// The session in which this member's znode was created, while the znode may exist.
     joined: Option<SessionId>,
-    /// What is newer than this has come since the own znode has gone.
+    /// Members with a newer zxid have come after this member's znode was deleted.
     left_at: Option<Zxid>,
 }
 
-/// What the names below a barrier mean to one who wants to enter.
+/// What a member that wants to enter has to do next, by the names below the barrier.
 #[derive(Debug, PartialEq, Eq)]
 enum Entry<'a> {
     Open,
-    /// Enough members, who must still be there when it is opened.
+    /// Open the barrier: there are these members, which must still exist then.
     Enough(Vec<&'a str>),
     TooFew,
 }
@@ -56,16 +57,16 @@ fn entry(names: &[String], members: usize) -> Entry<'_> {
     Entry::Enough(found)
 }
 
-/// What the names below a barrier mean to one who wants to leave.
+/// What a member that wants to leave has to do next, by the names below the barrier.
 #[derive(Debug, PartialEq, Eq)]
 enum Exit<'a> {
-    /// Its own znode is gone: it waits for those that are left.
+    /// The member's znode is gone: it waits for the members that are left.
     Gone,
-    /// Only this one is left.
+    /// Only this member is left.
     Last,
-    /// This is the first, and goes last: it waits for that one to go.
+    /// This member is the first and leaves last: it waits for the named one to leave.
     First { waits_for: &'a str },
-    /// This one goes now, and then waits for the others, for the first before all.
+    /// This member deletes its znode now, and then waits for the others, the first one above all.
     Other,
 }
 
@@ -79,7 +80,7 @@ fn exit<'a>(names: &'a [String], own: &str) -> Exit<'a> {
     }
 }
 
-/// In their order.
+/// The names of the members, in their order.
 fn members(names: &[String]) -> Vec<&str> {
     let mut members: Vec<&str> = names.iter().map(String::as_str).filter(|name| *name != READY).collect();
     members.sort_unstable();
@@ -87,7 +88,7 @@ fn members(names: &[String]) -> Vec<&str> {
 }
 
 impl DistributedDoubleBarrier {
-    /// The barrier at `path`, for so many members.
+    /// The barrier at `path`, which opens with this number of members.
     pub fn new(client: &Client, path: &str, members: usize) -> DistributedDoubleBarrier {
         DistributedDoubleBarrier {
             client: client.clone(),
@@ -108,12 +109,12 @@ impl DistributedDoubleBarrier {
         entered.run().await
     }
 
-    /// Waits until there are enough members, but no longer than `limit`. False if there are not: then this one is no
-    /// member any more, and nobody has entered because of it.
+    /// Waits until there are enough members, at most for `limit`. Returns false if there are not: then this process is
+    /// no member any more, and the barrier was not opened with it.
     ///
     /// # Errors
-    /// Those of [`enter`](DistributedDoubleBarrier::enter). [`Error::ConnectionLoss`]: there is no connection when the
-    /// time is over, so it is not known whether others have entered because of it; it leaves in the background.
+    /// Those of [`enter`](DistributedDoubleBarrier::enter). [`Error::ConnectionLoss`]: there is no connection at the
+    /// limit, so it is not known whether the barrier was opened with this member. It leaves in the background.
     pub async fn enter_at_most(&mut self, limit: Duration) -> Result<bool> {
         let mut entering = Entering { barrier: self, done: false };
         let Ok(entered) = tokio::time::timeout(limit, entering.wait()).await else {
@@ -128,7 +129,7 @@ impl DistributedDoubleBarrier {
         entered.map(|()| true)
     }
 
-    /// Waits until all have left. Those that come after this one has left do not count.
+    /// Waits until all members have left. Members that come after this one has left do not count.
     ///
     /// # Errors
     /// [`Error::Closed`]; a server's refusal.
@@ -139,7 +140,7 @@ impl DistributedDoubleBarrier {
         Ok(())
     }
 
-    /// Waits until all have left, but no longer than `limit`; false if some have not. It can be called again.
+    /// Waits until all members have left, at most for `limit`. Returns false if some have not, and can be called again.
     ///
     /// # Errors
     /// Those of [`leave`](DistributedDoubleBarrier::leave).
@@ -158,7 +159,7 @@ impl DistributedDoubleBarrier {
         paths::join(&self.path, &self.own)
     }
 
-    /// All names below, and the newest transaction by which one of them has come or gone.
+    /// All names below the barrier, and the last transaction that has created or deleted one of them.
     async fn names(&self) -> Result<(Vec<String>, Zxid)> {
         match until_answered(&self.client, || self.client.get_children_and_stat(&self.path)).await {
             Err(error) if error.is_no_node() => Ok((Vec::new(), Zxid::default())),
@@ -166,10 +167,10 @@ impl DistributedDoubleBarrier {
         }
     }
 
-    /// Has the own znode be there, in this session.
+    /// Creates this member's znode in this session, unless it exists.
     async fn join(&mut self, session: &Session) -> Result<()> {
         if self.joined.is_none() {
-            // A delete of the former one may be on its way.
+            // A deletion of the former znode may be under way.
             self.own = Uuid::new_v4().to_string();
         }
         self.left_at = None;
@@ -182,11 +183,11 @@ impl DistributedDoubleBarrier {
                 Ok(_) => return Ok(()),
                 Err(error) if error.is_node_exists() => match session.exists(&own).await? {
                     Some(stat) if stat.ephemeral_owner == session.id().0 => return Ok(()),
-                    // Of a session that is over, and that the server has not ended yet.
+                    // The znode belongs to an old session that the server has not ended yet.
                     Some(_) => session.delete(&own).quietly().idempotent().await?,
                     None => {}
                 },
-                Err(error) if passes(&error) && session.is_alive() => {}
+                Err(error) if is_transient(&error) && session.is_alive() => {}
                 Err(error) => {
                     self.joined = self.joined.or(former);
                     return Err(error);
@@ -197,7 +198,7 @@ impl DistributedDoubleBarrier {
         }
     }
 
-    /// Deletes the own znode, if it is there.
+    /// Deletes this member's znode, if it exists.
     async fn quit(&mut self) -> Result<()> {
         if self.joined.is_some() {
             let own = self.own_path();
@@ -207,7 +208,7 @@ impl DistributedDoubleBarrier {
         Ok(())
     }
 
-    /// A step towards leaving; gives what to wait for before the next one, `None` when all have left.
+    /// Takes one step towards leaving. Returns the watch to wait for before the next step; `None` when all have left.
     async fn step_out(&mut self) -> Result<Option<Watch>> {
         loop {
             let (names, listed_at) = self.names().await?;
@@ -236,8 +237,8 @@ impl DistributedDoubleBarrier {
         }
     }
 
-    /// Deletes the own znode, which is the last, and `ready` with it: who comes now begins a new round. False if there
-    /// is to be another look.
+    /// Deletes this member's znode, the last one, together with `ready`. Members that come now begin a new round.
+    /// Returns false if the names must be read again.
     async fn close(&mut self) -> Result<bool> {
         let (own, ready) = (self.own_path(), self.ready());
         let delete = || self.client.multi().delete(&own, -1).delete(&ready, -1).commit();
@@ -254,12 +255,12 @@ impl DistributedDoubleBarrier {
         }
     }
 
-    /// What another one is waited for by, who was there when this one left; `None` if all of them have left.
+    /// A watch of another member that was there when this one left; `None` if all of them have left.
     async fn others(&self, names: &[String], left_at: Zxid) -> Result<Option<Watch>> {
         for member in members(names).into_iter().filter(|name| *name != self.own) {
             match self.watch(member).await? {
                 Some((gone, came_at)) if came_at <= left_at => return Ok(Some(gone)),
-                // It is gone, or of the next round.
+                // This member is gone, or belongs to the next round.
                 _ => {}
             }
         }
@@ -269,7 +270,7 @@ impl DistributedDoubleBarrier {
         Ok(None)
     }
 
-    /// Deletes the `ready` of this round, which the last one has not: it died.
+    /// Deletes the `ready` of this round, because the last member died before it could.
     async fn clear(&self, left_at: Zxid) -> Result<()> {
         let ready = self.ready();
         match until_answered(&self.client, || self.client.exists(&ready)).await? {
@@ -280,7 +281,7 @@ impl DistributedDoubleBarrier {
         }
     }
 
-    /// What tells that a member goes, and the transaction by which it came; `None` if it is gone.
+    /// A watch of a member, and the zxid of the transaction that created its znode; `None` if it is gone.
     async fn watch(&self, member: &str) -> Result<Option<(Watch, Zxid)>> {
         let path = paths::join(&self.path, member);
         let (found, gone) = until_answered(&self.client, || self.client.exists(&path).watch()).await?;
@@ -296,7 +297,7 @@ impl Drop for DistributedDoubleBarrier {
     }
 }
 
-/// An attempt to enter. Dropped before it is done, it leaves no member.
+/// An attempt to enter. If it is dropped before it has entered, it deletes its member's znode.
 struct Entering<'a> {
     barrier: &'a mut DistributedDoubleBarrier,
     done: bool,
@@ -324,14 +325,14 @@ impl Entering<'_> {
         self.barrier.join(session).await?;
         let (ready, own) = (self.barrier.ready(), self.barrier.own_path());
         loop {
-            // The watch first: what is not seen below is told by it.
+            // The watch comes first, so that it fires for changes after the list below was read.
             let (open, opened) = until_answered(session, || session.exists(&ready).watch()).await?;
             if open.is_some() {
                 return Ok(());
             }
             let names = until_answered(session, || session.get_children(&self.barrier.path)).await?;
             if !names.contains(&self.barrier.own) {
-                // Deleted by somebody: it joins again.
+                // Another client has deleted the znode: this member joins again.
                 self.barrier.join(session).await?;
                 continue;
             }
@@ -346,7 +347,7 @@ impl Entering<'_> {
                     let (there, gone) = until_answered(session, || session.exists(&own).watch()).await?;
                     if there.is_some() {
                         tokio::select! {
-                            // Whatever they say, there is another look, which finds out if the session is over.
+                            // After any result the names are read again, which shows whether the session is over.
                             _ = opened => {}
                             _ = gone => {}
                             () = session.ended() => {}
@@ -357,7 +358,7 @@ impl Entering<'_> {
         }
     }
 
-    /// Opens the barrier, if all who were counted still are members.
+    /// Opens the barrier, if all members that were counted still exist.
     async fn open(&self, session: &Session, members: &[&str]) -> Result<bool> {
         let mut multi = session.multi();
         for member in members {
@@ -366,13 +367,13 @@ impl Entering<'_> {
         match multi.create(&self.barrier.ready(), b"").commit().await {
             Ok(_) => Ok(true),
             Err(error) if error.code() == Some(ErrorCode::NodeExists) => Ok(true),
-            // One has given up; or the reply is lost, and the next look tells.
-            Err(error) if error.is_no_node() || passes(&error) => Ok(false),
+            // A member has given up, or the reply is lost. The next list of names shows what happened.
+            Err(error) if error.is_no_node() || is_transient(&error) => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    /// Stops to be a member, unless the barrier has been opened with it.
+    /// Ends this process's membership, unless the barrier was opened with it.
     async fn give_up(mut self) -> Result<bool> {
         if self.barrier.joined.is_none() {
             return Ok(false);

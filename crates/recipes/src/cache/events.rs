@@ -1,11 +1,12 @@
-//! A cache's events, for one reader.
+//! The stream of a cache's events, for one reader.
 
 use crate::cache::model::CacheEvent;
 use std::collections::VecDeque;
 use tokio::sync::broadcast::{self, error::RecvError};
 
-/// What a cache held when this was asked for, as `Created`, followed by `Initialized` if it was, and then every
-/// change. A reader that does not keep up is told how many it has missed.
+/// The events of a cache, for one reader. First comes `Created` for each znode that the cache held when the stream was
+/// made, then `Initialized` if the cache was initialized, then each change. A slow reader gets `Missed` with the number
+/// of events that were left out.
 #[derive(Debug)]
 pub struct CacheEvents {
     held: VecDeque<CacheEvent>,
@@ -20,7 +21,7 @@ impl CacheEvents {
         CacheEvents { held, changes }
     }
 
-    /// The next event; `None` once the cache or the client is closed.
+    /// Waits for the next event; `None` once the cache or the client is closed.
     pub async fn next(&mut self) -> Option<CacheEvent> {
         if let Some(event) = self.held.pop_front() {
             return Some(event);

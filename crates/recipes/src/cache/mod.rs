@@ -1,23 +1,24 @@
-//! A part of the tree, held here and kept as the servers have it. Curator's `CuratorCache`, and its path and node
-//! caches as views of it.
+//! Caches: copies of a part of the tree that follow the servers. Curator's `CuratorCache`, and its path and node caches
+//! as views of it.
 //!
-//! # What it guarantees
-//! - Once [`initialized`](CuratorCache::initialized), the cache holds everything that was there when it was started and
-//!   still is. A znode that changes all the time is held as it was a round trip before, and keeps nobody waiting.
-//! - What it holds is never newer than the servers', and is as new as they are as soon as nothing changes any more:
-//!   no change is lost for good, however often connection and session are.
-//! - The events of one znode are told in order: it is created before it is changed, its parent is created before it,
-//!   and it is deleted before its parent. Nothing is told twice, and nothing that was not so.
+//! # Guarantees
+//! - Once [`initialized`](CuratorCache::initialized), the cache holds all znodes that existed when it was started and
+//!   still exist. A znode that changes all the time does not delay this: the cache holds it as it was a round trip
+//!   before.
+//! - The cache is never newer than the servers. When changes stop, it becomes equal to them. No change is lost for
+//!   good, however often the connection or the session is lost.
+//! - The events of one znode come in order: it is created before it is changed, its parent is created before it, and it
+//!   is deleted before its parent. No event comes twice, and each one has happened.
 //!
-//! # What it does not
-//! - Changes that follow each other fast, or that happen while there is no connection, are told as one: a znode that
-//!   is created and deleted meanwhile is never heard of. One that is deleted and created again is told as that.
-//! - It is always a little behind. While there is no connection it stands still; look at
-//!   [`Client::state`](ostler_client::Client::state) where that matters.
+//! # Limits
+//! - Changes in quick succession, or without a connection, are reported as one. A znode that is created and deleted
+//!   meanwhile is not reported. A znode that is deleted and created again is reported as deleted and created.
+//! - The cache is always a little behind. Without a connection it does not change: see
+//!   [`Client::state`](ostler_client::Client::state).
 //!
-//! # How
-//! A persistent watch is set first, and then everything is read; servers before 3.6 know no such watches, so there
-//! each read leaves a watch of its own, which costs two watches for each znode.
+//! # How it works
+//! The cache sets a persistent watch first, and then reads everything. Servers before 3.6 know no such watches; there
+//! each read sets a watch of its own, two for each znode.
 
 mod events;
 pub(crate) mod model;
@@ -29,7 +30,7 @@ pub use events::CacheEvents;
 pub use model::{CacheEvent, CachedNode};
 pub use views::{NodeCache, PathChildrenCache, PathEvent, PathEvents};
 
-use crate::background::Background;
+use crate::background::BackgroundTask;
 use model::{Answer, Ask, Effects, Model, Scope, Watching, What};
 use ostler_client::{Bytes, Client, Error, Result, paths};
 use std::{
@@ -38,12 +39,12 @@ use std::{
 };
 use tokio::sync::{broadcast, watch};
 
-/// Events that a reader may leave unread, unless told otherwise.
+/// The number of events that a reader may leave unread, by default.
 const UNREAD_MAX: usize = 1024;
 /// Reads under way at once.
 const READS_MAX: usize = 256;
 
-/// A part of the tree, held here and kept as the servers have it.
+/// A copy of a part of the tree that follows the servers. The [module](self) says what it guarantees.
 ///
 /// ```
 /// # use ostler_recipes::cache::{CacheEvent, CuratorCache};
@@ -66,14 +67,14 @@ const READS_MAX: usize = 256;
 /// # Ok(()) }
 /// ```
 ///
-/// Dropped, it stops, and its watches are removed at the server.
+/// When the cache is dropped it stops, and its watches are removed at the server.
 #[derive(Debug)]
 pub struct CuratorCache {
     shared: Arc<Shared>,
-    _work: Background,
+    _work: BackgroundTask,
 }
 
-/// Describes a cache; [`start`](CuratorCacheBuilder::start) makes it.
+/// Options of a cache; [`start`](CuratorCacheBuilder::start) creates it.
 #[derive(Debug, Clone)]
 #[must_use = "nothing is read until start"]
 pub struct CuratorCacheBuilder {
@@ -103,12 +104,12 @@ struct State {
     model: Model,
     /// `None` once the cache has ended.
     events: Option<broadcast::Sender<CacheEvent>>,
-    /// What is to be read and is not under way.
+    /// Reads that are still to be sent.
     asks: VecDeque<Ask>,
 }
 
 impl CuratorCache {
-    /// Begins to hold a znode and all below it. It need not exist.
+    /// Starts a cache of a znode and all znodes below it. The znode need not exist.
     ///
     /// # Errors
     /// [`Error::BadPath`].
@@ -119,7 +120,7 @@ impl CuratorCache {
         CuratorCache::builder(client, path).start()
     }
 
-    /// Begins to describe a cache.
+    /// Options of a cache of a znode and all znodes below it.
     pub fn builder(client: &Client, path: &str) -> CuratorCacheBuilder {
         CuratorCacheBuilder {
             client: client.clone(),
@@ -131,10 +132,10 @@ impl CuratorCache {
         }
     }
 
-    /// Waits until everything that was there at the start has been read.
+    /// Waits until the znodes that existed at the start have been read.
     ///
     /// # Errors
-    /// [`Error::Closed`]: the client was closed before.
+    /// [`Error::Closed`]: the client was closed before that.
     pub async fn initialized(&self) -> Result<()> {
         let mut phase = self.shared.phase.subscribe();
         match phase.wait_for(|phase| *phase != Phase::Loading).await {
@@ -143,50 +144,50 @@ impl CuratorCache {
         }
     }
 
-    /// Whether everything that was there at the start has been read.
+    /// Whether the znodes that existed at the start have been read.
     pub fn is_initialized(&self) -> bool {
         self.shared.lock().model.is_initialized()
     }
 
-    /// A znode, if the cache holds it.
+    /// The znode at this path, if the cache holds it.
     pub fn get(&self, path: &str) -> Option<Arc<CachedNode>> {
         self.shared.lock().model.nodes().get(path).cloned()
     }
 
-    /// The children of a znode that the cache holds, by name.
+    /// The children of a znode that the cache holds, in the order of their names.
     pub fn children(&self, path: &str) -> Vec<Arc<CachedNode>> {
         model::children(self.shared.lock().model.nodes(), path).cloned().collect()
     }
 
-    /// Everything that the cache holds at one moment, by path. `stream` in Curator.
+    /// All znodes that the cache holds at this moment, in the order of their paths. `stream` in Curator.
     pub fn nodes(&self) -> Vec<Arc<CachedNode>> {
         self.shared.lock().model.nodes().values().cloned().collect()
     }
 
-    /// How many znodes it holds.
+    /// The number of znodes that the cache holds.
     pub fn len(&self) -> usize {
         self.shared.lock().model.nodes().len()
     }
 
-    /// Whether it holds none.
+    /// Whether the cache holds no znode.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What the cache holds, as `Created`, and then every change of it.
+    /// A stream of the cache's content, as `Created`, and then of its changes.
     pub fn events(&self) -> CacheEvents {
         self.shared.events()
     }
 }
 
 impl CuratorCacheBuilder {
-    /// Only the znode itself. `SINGLE_NODE_CACHE` in Curator.
+    /// Caches only the znode itself. `SINGLE_NODE_CACHE` in Curator.
     pub fn single_node(mut self) -> Self {
         self.scope = Scope::Node;
         self
     }
 
-    /// Only the znode itself and its children.
+    /// Caches only the znode itself and its children.
     pub(crate) fn children_only(mut self) -> Self {
         self.scope = Scope::Children;
         self
@@ -198,20 +199,20 @@ impl CuratorCacheBuilder {
         self
     }
 
-    /// Uses watches that fire once, as it does by itself at servers before 3.6.
+    /// Uses watches that fire once, which is the default at servers before 3.6.
     pub fn one_shot_watches(mut self) -> Self {
         self.one_shot = true;
         self
     }
 
-    /// How many events a reader may leave unread before it misses some; 1,024 unless said. Memory for them is set
-    /// aside at once.
+    /// The number of events that a reader may leave unread before it misses some; 1,024 by default. Their memory is
+    /// allocated at once.
     pub fn unread_max(mut self, events: usize) -> Self {
         self.unread_max = events.clamp(1, 1 << 20);
         self
     }
 
-    /// Begins to hold what was described.
+    /// Starts the cache.
     ///
     /// # Errors
     /// [`Error::BadPath`].
@@ -228,7 +229,7 @@ impl CuratorCacheBuilder {
         let shared = Arc::new(Shared { state: Mutex::new(state), phase: watch::Sender::new(Phase::Loading) });
         let ending = Ending(shared.clone());
         let client = self.client.clone();
-        let work = Background::spawn(&client, async move {
+        let work = BackgroundTask::spawn(&client, async move {
             let ending = ending;
             match self.run(&ending.0).await {
                 Ok(()) | Err(Error::Closed) => {}
@@ -254,7 +255,7 @@ impl CuratorCacheBuilder {
     }
 }
 
-/// Tells those who wait that nothing more will come.
+/// Ends the waits of readers when the cache's task ends.
 #[derive(Debug)]
 struct Ending(Arc<Shared>);
 
@@ -273,11 +274,11 @@ impl Drop for Ending {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A step that panicked is a bug; readers go on with what it left.
+        // A step that has panicked is a bug; readers go on with the state that it left.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Steps the model, and tells what comes of it.
+    /// Steps the model and sends its events.
     fn step<T>(&self, step: impl FnOnce(&mut Model, &mut Effects) -> T) -> T {
         let mut state = self.lock();
         let mut effects = Effects::default();
@@ -288,14 +289,14 @@ impl Shared {
                 self.phase.send_replace(Phase::Initialized);
             }
             if let Some(events) = &state.events {
-                // That nobody listens is no error.
+                // An error means that there is no reader.
                 let _ = events.send(event);
             }
         }
         result
     }
 
-    /// The next thing to read.
+    /// The next read to send.
     fn next_ask(&self) -> Option<Ask> {
         self.lock().asks.pop_front()
     }
@@ -311,7 +312,7 @@ impl Shared {
     }
 }
 
-/// What a refusal means to the model; other errors end the cache.
+/// The model's answer for a server's refusal; other errors end the cache.
 fn refusal(error: Error) -> Result<Answer> {
     match error.code() {
         _ if error.is_no_node() => Ok(Answer::NoNode),

@@ -1,14 +1,14 @@
-//! What a cache holds, and what an event or an answer does to it. No clock, no socket here.
+//! The model of a cache: its znodes, and how events and answers change them. It uses no clock and no socket.
 //!
-//! It relies on one thing: when an answer is given to it, all events that the server had sent before that answer
-//! have been given to it already. A server sends the event of a change before any answer that shows the change. So
-//! what an event says of a znode is never older than what is held of it, and an event that comes while a read of the
-//! same znode is under way means that the read's answer may be older than the event: it is asked for again. It is taken
-//! in all the same, for it is newer than what is held, and a znode that changes at every round trip would never be held
-//! otherwise. Only what may have been deleted since, or changed unnoticed, waits for the next answer.
+//! The caller must give the model all events that the server has sent before an answer, and then that answer. A server
+//! sends the event of a change before any answer that shows the change. So an event about a znode is never older than
+//! the model's content. If an event comes while a read of the same znode is under way, the read's answer may be older
+//! than the event, and the model asks again. It uses that answer all the same: the answer is newer than its content,
+//! and otherwise it would never hold a znode that changes in every round trip. Only if the znode may have been deleted
+//! since, or changed without an event, the model waits for the next answer.
 //!
-//! Answers to different questions may come in any order. A list of children that lacks a znode is newer than that
-//! znode only if the list's `pzxid` is not below the znode's `czxid`.
+//! Answers to different reads may come in any order. A list of children without a znode is newer than that znode only
+//! if the list's `pzxid` is not below the znode's `czxid`.
 
 use bytes::Bytes;
 use ostler_client::{ErrorCode, EventKind, Stat, paths};
@@ -21,46 +21,46 @@ use std::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CachedNode {
-    /// Its path.
+    /// The znode's path.
     pub path: String,
-    /// Its data; empty if the cache keeps no data.
+    /// The znode's data; empty if the cache keeps no data.
     pub data: Bytes,
-    /// Its Stat at the time when the data was read: the count of children may have changed since.
+    /// The znode's Stat when the data was read. The number of children may have changed since.
     pub stat: Stat,
 }
 
 impl CachedNode {
-    /// The last part of its path.
+    /// The znode's name, the last part of its path.
     pub fn name(&self) -> &str {
         paths::name(&self.path)
     }
 }
 
-/// A change of what a cache holds.
+/// A change of a cache's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CacheEvent {
-    /// A znode is there that was not.
+    /// A znode was created, or found at the start.
     Created(Arc<CachedNode>),
-    /// A znode has other data, or at least its data was set.
+    /// A znode's data was set. It can be equal to the old data.
     Changed {
-        /// Before.
+        /// The znode before the change.
         old: Arc<CachedNode>,
-        /// After.
+        /// The znode after the change.
         new: Arc<CachedNode>,
     },
-    /// A znode is gone.
+    /// A znode was deleted. This is its last content.
     Deleted(Arc<CachedNode>),
-    /// Everything that was there when the cache was started has been read. Told once.
+    /// All znodes that existed when the cache was started have been read. This comes once.
     Initialized,
-    /// A znode is there, and this client may not read it: the cache does not hold it.
+    /// This client may not read a znode that exists, so the cache does not hold it.
     Unreadable {
-        /// The znode.
+        /// The znode's path.
         path: String,
-        /// Why: `NoAuth`.
+        /// The server's error code, `NoAuth`.
         code: ErrorCode,
     },
-    /// This reader did not keep up: so many events were left out here. The cache itself holds everything.
+    /// The reader was too slow, and this number of events was left out. The cache itself has all changes.
     Missed(u64),
 }
 
@@ -139,8 +139,9 @@ pub(crate) struct Model {
     watching: Watching,
     nodes: BTreeMap<String, Arc<CachedNode>>,
     under_way: HashMap<Ask, UnderWay>,
-    /// After a gap everything that is there is looked at, from the root on: so many of these asks have no answer yet.
-    /// What is asked because something has changed is not among them, or the sweep would not end before the changes do.
+    /// After a gap everything that is there is looked at, from the root on: the number of these reads without an
+    /// answer. What is asked because something has changed is not among them, or the sweep would not end before the
+    /// changes do.
     sweeping: usize,
     initialized: bool,
 }

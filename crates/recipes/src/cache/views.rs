@@ -1,4 +1,4 @@
-//! A znode's children, or a znode alone: views of a cache.
+//! Views of a cache: the children of a znode, or a znode alone.
 
 use crate::cache::{CacheEvent, CacheEvents, CachedNode, CuratorCache};
 use ostler_client::{Client, Result};
@@ -17,15 +17,15 @@ pub struct PathChildrenCache {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PathEvent {
-    /// A child is there that was not.
+    /// A child was created, or found at the start.
     ChildAdded(Arc<CachedNode>),
     /// A child's data was set.
     ChildUpdated(Arc<CachedNode>),
-    /// A child is gone.
+    /// A child was deleted.
     ChildRemoved(Arc<CachedNode>),
-    /// All children that were there at the start have been told.
+    /// All children that existed at the start have been reported.
     Initialized,
-    /// This reader did not keep up: events were left out here. The cache itself holds everything.
+    /// The reader was too slow, and events were left out. The cache itself has all changes.
     Missed(u64),
 }
 
@@ -37,7 +37,7 @@ pub struct PathEvents {
 }
 
 impl PathChildrenCache {
-    /// Begins to hold a znode's children. It need not exist, and may go and come back.
+    /// Starts a cache of a znode's children. The znode need not exist, and can be deleted and created again.
     ///
     /// # Errors
     /// [`Error::BadPath`](ostler_client::Error::BadPath).
@@ -52,7 +52,7 @@ impl PathChildrenCache {
         Ok(PathChildrenCache { cache: cache.start()?, path: path.to_owned() })
     }
 
-    /// Waits until the children that were there at the start have been read.
+    /// Waits until the children that existed at the start have been read.
     ///
     /// # Errors
     /// [`Error::Closed`](ostler_client::Error::Closed): the client was closed before.
@@ -60,17 +60,17 @@ impl PathChildrenCache {
         self.cache.initialized().await
     }
 
-    /// The children, by name.
+    /// The children, in the order of their names.
     pub fn children(&self) -> Vec<Arc<CachedNode>> {
         self.cache.children(&self.path)
     }
 
-    /// The child of this name.
+    /// The child with this name, if the cache holds it.
     pub fn child(&self, name: &str) -> Option<Arc<CachedNode>> {
         self.cache.get(&ostler_client::paths::join(&self.path, name))
     }
 
-    /// The children, as `ChildAdded`, and then every change.
+    /// A stream of the children, as `ChildAdded`, and then of their changes.
     pub fn events(&self) -> PathEvents {
         PathEvents { events: self.cache.events(), path: self.path.clone() }
     }
@@ -110,7 +110,7 @@ pub struct NodeCache {
 }
 
 impl NodeCache {
-    /// Begins to hold a znode. It need not exist, and may go and come back.
+    /// Starts a cache of a znode. The znode need not exist, and can be deleted and created again.
     ///
     /// # Errors
     /// [`Error::BadPath`](ostler_client::Error::BadPath).
@@ -122,7 +122,7 @@ impl NodeCache {
         Ok(NodeCache { cache, path: path.to_owned() })
     }
 
-    /// Waits until the znode has been looked at.
+    /// Waits until the znode has been read.
     ///
     /// # Errors
     /// [`Error::Closed`](ostler_client::Error::Closed): the client was closed before.
@@ -130,12 +130,12 @@ impl NodeCache {
         self.cache.initialized().await
     }
 
-    /// The znode, `None` if it is not there.
+    /// The znode; `None` if it does not exist.
     pub fn node(&self) -> Option<Arc<CachedNode>> {
         self.cache.get(&self.path)
     }
 
-    /// The znode as it is now, and then every change.
+    /// A stream of the znode as it is now, and then of its changes.
     pub fn events(&self) -> CacheEvents {
         self.cache.events()
     }

@@ -109,7 +109,8 @@ pub type DistributedAtomicLong = DistributedAtomicNumber<i64>;
 pub type DistributedAtomicInteger = DistributedAtomicNumber<i32>;
 
 impl<N: AtomicNumber> DistributedAtomicNumber<N> {
-    /// The number in a znode, which is created when it is first set. `retry` is for when others are faster.
+    /// The number in a znode. The first write creates the znode. `retry` says how often to try again when other writers
+    /// are faster.
     pub fn new(client: &Client, path: &str, retry: RetryPolicy) -> Self {
         DistributedAtomicNumber {
             value: DistributedAtomicValue::new(client, path, retry),
@@ -117,21 +118,21 @@ impl<N: AtomicNumber> DistributedAtomicNumber<N> {
         }
     }
 
-    /// Goes on under a lock when the retry policy gives up.
+    /// Tries again under a lock when the retry policy gives up.
     #[must_use]
     pub fn promoted_to_lock(self, promotion: PromotedToLock) -> Self {
         DistributedAtomicNumber { value: self.value.promoted_to_lock(promotion), ..self }
     }
 
-    /// The number now; zero if there is none.
+    /// Reads the number; zero if the znode does not exist.
     ///
     /// # Errors
-    /// [`CounterError::Corrupt`]; those of getData but `NoNode`.
+    /// [`CounterError::Corrupt`]; those of getData, except `NoNode`.
     pub async fn get(&self) -> Result<N> {
         self.of(self.value.get().await?)
     }
 
-    /// Sets the number, whatever it is.
+    /// Sets the number unconditionally.
     ///
     /// # Errors
     /// Those of [`DistributedAtomicValue::force_set`].
@@ -139,8 +140,8 @@ impl<N: AtomicNumber> DistributedAtomicNumber<N> {
         self.value.force_set(encode(number)).await
     }
 
-    /// Sets the number if it is `expected`, which in a znode without data is zero. Tries once; a number that is not
-    /// there is not set.
+    /// Sets the number if it is `expected`; a znode without data holds zero. Tries once. If the znode does not exist,
+    /// nothing is set.
     ///
     /// # Errors
     /// [`CounterError::Corrupt`]; those of [`DistributedAtomicValue::compare_and_set`].
@@ -151,7 +152,7 @@ impl<N: AtomicNumber> DistributedAtomicNumber<N> {
         update.try_map(|data| self.of(data))
     }
 
-    /// Sets the number, and tells what was there before.
+    /// Sets the number, and returns the number before.
     ///
     /// # Errors
     /// Those of [`DistributedAtomicValue::update`].
@@ -178,7 +179,7 @@ impl<N: AtomicNumber> DistributedAtomicNumber<N> {
         self.add(N::from(true)).await
     }
 
-    /// Takes one away.
+    /// Subtracts one.
     ///
     /// # Errors
     /// Those of [`add`](DistributedAtomicNumber::add).
@@ -203,7 +204,7 @@ impl<N: AtomicNumber> DistributedAtomicNumber<N> {
         self.value.update(sum).await?.try_map(|data| self.of(data))
     }
 
-    /// Takes `delta` away.
+    /// Subtracts `delta`.
     ///
     /// # Errors
     /// Those of [`add`](DistributedAtomicNumber::add).
@@ -230,7 +231,7 @@ mod tests {
         }
         assert_eq!(
             decode::<i64>("/n", &[1, 2, 3]).unwrap_err().to_string(),
-            "/n: 3 bytes of data, which are no number of 8 bytes; something else is kept there"
+            "/n: 3 bytes of data, which are not a number of 8 bytes; the znode holds other data"
         );
     }
 }

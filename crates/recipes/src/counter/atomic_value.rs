@@ -8,17 +8,17 @@ use ostler_client::{Bytes, Client, RetryPolicy, Stat};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// What became of an attempt to change a value. `AtomicValue` in Curator.
+/// The result of an attempt to change a value. `AtomicValue` in Curator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "it says whether the value was changed"]
 pub struct AtomicUpdate<T> {
-    /// Whether it was changed. If not, others were faster, as often as the retry policy allowed.
+    /// Whether the value was changed. If not, other writers were faster in all tries that the retry policy allows.
     pub succeeded: bool,
     /// The value before.
     pub before: T,
-    /// The value after; without success the value before.
+    /// The value after; the value before if it was not changed.
     pub after: T,
-    /// What it took.
+    /// The number of tries, and their time.
     pub stats: AtomicStats,
 }
 
@@ -29,22 +29,23 @@ impl<T> AtomicUpdate<T> {
     }
 }
 
-/// What it took to change a value.
+/// The tries of one change of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AtomicStats {
-    /// Tries without the lock.
+    /// The number of tries without the lock.
     pub optimistic_tries: u32,
-    /// Tries under the lock.
+    /// The number of tries under the lock.
     pub promoted_tries: u32,
-    /// How long it was tried without the lock.
+    /// The time of the tries without the lock.
     pub optimistic_time: Duration,
-    /// How long it took with the lock, waiting for it included.
+    /// The time of the tries under the lock, including the wait for the lock.
     pub promoted_time: Duration,
 }
 
 /// A value that many processes change. Curator's `DistributedAtomicValue`.
 ///
-/// A change is tried as the retry policy says: first without a lock, and then, if that was asked for, under one.
+/// A change is tried by the retry policy, first without a lock and then, with
+/// [`promoted_to_lock`](DistributedAtomicValue::promoted_to_lock), under one.
 #[derive(Debug, Clone)]
 pub struct DistributedAtomicValue {
     client: Client,
@@ -54,12 +55,13 @@ pub struct DistributedAtomicValue {
 }
 
 impl DistributedAtomicValue {
-    /// The value of a znode, which is created when it is first set. `retry` is for when others are faster.
+    /// The value in a znode. The first write creates the znode. `retry` says how often to try again when other writers
+    /// are faster.
     pub fn new(client: &Client, path: &str, retry: RetryPolicy) -> DistributedAtomicValue {
         DistributedAtomicValue { client: client.clone(), path: path.to_owned(), retry, promotion: None }
     }
 
-    /// Goes on under a lock when the retry policy gives up.
+    /// Tries again under a lock when the retry policy gives up.
     #[must_use]
     pub fn promoted_to_lock(mut self, promotion: PromotedToLock) -> Self {
         self.promotion = Some(promotion);
@@ -70,28 +72,28 @@ impl DistributedAtomicValue {
         &self.path
     }
 
-    /// The value now; `None` if there is none.
+    /// Reads the value; `None` if the znode does not exist.
     ///
     /// # Errors
-    /// Those of getData but `NoNode`.
+    /// Those of getData, except `NoNode`.
     pub async fn get(&self) -> Result<Option<Bytes>> {
         Ok(self.read().await?.map(|(value, _)| value))
     }
 
-    /// Sets the value, whatever it is.
+    /// Sets the value unconditionally.
     ///
     /// # Errors
-    /// Those of setData and create; connection trouble: it may be set or not.
+    /// Those of setData and create. After connection trouble the value may be set or not.
     pub async fn force_set(&self, value: impl AsRef<[u8]>) -> Result<()> {
         let value = value.as_ref();
         self.client.create(&self.path, value).creating_container_parents().or_set_data().await?;
         Ok(())
     }
 
-    /// Sets the value if it is `expected`. Tries once; a value that is not there is not set.
+    /// Sets the value if it is `expected`. Tries once. If the znode does not exist, nothing is set.
     ///
     /// # Errors
-    /// Those of getData and setData; connection loss: it may be set or not.
+    /// Those of getData and setData. After connection loss the value may be set or not.
     pub async fn compare_and_set(
         &self,
         expected: impl AsRef<[u8]>,
@@ -100,7 +102,7 @@ impl DistributedAtomicValue {
         self.set_if(|data| Ok(data[..] == *expected.as_ref()), value.as_ref()).await
     }
 
-    /// Sets the value if what is there `is_expected`.
+    /// Sets the value if `is_expected` is true for the present one.
     pub(crate) async fn set_if(
         &self,
         is_expected: impl Fn(&Bytes) -> Result<bool>,
@@ -119,7 +121,7 @@ impl DistributedAtomicValue {
         Ok(AtomicUpdate { succeeded, before, after, stats })
     }
 
-    /// Sets the value. Unlike [`force_set`](DistributedAtomicValue::force_set) it tells what was there before.
+    /// Sets the value, and returns the value before, unlike [`force_set`](DistributedAtomicValue::force_set).
     ///
     /// # Errors
     /// Those of [`update`](DistributedAtomicValue::update).
@@ -131,16 +133,16 @@ impl DistributedAtomicValue {
     /// Creates the znode with this value; false if there is one already.
     ///
     /// # Errors
-    /// Those of create; connection loss: it may be created or not.
+    /// Those of create. After connection loss the znode may be created or not.
     pub async fn initialize(&self, value: impl AsRef<[u8]>) -> Result<bool> {
         Ok(swap::create(&self.client, &self.path, value.as_ref()).await? != Swap::Lost)
     }
 
-    /// Changes the value to what `make` makes of it, which can be called several times.
+    /// Changes the value to the result of `make`, which gets the present value and can be called several times.
     ///
     /// # Errors
-    /// Those of getData, setData and create, and of `make`; connection loss: it may be changed or not.
-    /// [`CounterError::Lock`]: it is not changed.
+    /// Those of getData, setData, create and `make`. After connection loss the value may be changed or not.
+    /// [`CounterError::Lock`]: the value was not changed.
     pub async fn update(
         &self,
         make: impl Fn(Option<&Bytes>) -> Result<Bytes>,

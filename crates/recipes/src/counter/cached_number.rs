@@ -5,7 +5,7 @@ use std::num::NonZeroU16;
 
 /// Draws numbers in blocks, and gives them out one by one. Curator's `CachedAtomicLong` and `CachedAtomicInteger`.
 ///
-/// Each number is given out once, whoever draws; what is left of a block is lost with this.
+/// No number is given out twice, in any process. The rest of a block is lost when this is dropped.
 #[derive(Debug)]
 pub struct CachedAtomicNumber<N> {
     number: DistributedAtomicNumber<N>,
@@ -19,7 +19,7 @@ impl<N: AtomicNumber + PartialEq + From<bool> + From<u16>> CachedAtomicNumber<N>
         CachedAtomicNumber { number, factor: N::from(factor.get()), left: None }
     }
 
-    /// The next number, counted from 0 in a new znode; `None` if a new block could not be drawn because others were
+    /// The next number, counted from 0 in a new znode; `None` if no new block could be drawn because other writers were
     /// faster.
     ///
     /// # Errors

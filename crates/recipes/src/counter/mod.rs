@@ -4,10 +4,10 @@
 //! big-endian.
 //!
 //! # Connection loss
-//! A write whose reply is lost may have been done. It is looked for after the reconnect: if the znode has not changed
-//! since, it is written again, and if it has changed in a way that this write cannot have caused, it was not done. What
-//! remains is [`Error::ConnectionLoss`]: the znode now looks as this write would have left it, or was changed again
-//! since. Adding once more could count twice, and only the caller knows what that would mean.
+//! A write whose reply is lost may have been done. After the reconnect the recipe reads the znode. If the znode has not
+//! changed, it writes again. If the znode has changed in a way that this write cannot have caused, the write was not
+//! done. Otherwise the call returns [`Error::ConnectionLoss`]: the write may have been done, and to add again could
+//! count twice.
 
 mod atomic_number;
 mod atomic_value;
@@ -28,38 +28,38 @@ pub use shared_value::{SharedValue, ValueChanges, VersionedValue};
 
 use ostler_client::Error;
 
-/// What can go wrong with a shared value or number.
+/// Why an operation on a shared value or number has failed.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum CounterError {
     /// An operation of the client fails.
     #[error(transparent)]
     Client(#[from] Error),
-    /// The lock that a writer goes on under could not be waited for. Nothing was changed.
-    #[error("the lock for when others are always faster: {0}")]
+    /// The lock of [`PromotedToLock`] could not be acquired. Nothing was changed.
+    #[error("the lock for many writers cannot be acquired: {0}")]
     Lock(#[source] crate::Error),
-    /// The znode's data is no number of this kind.
+    /// The znode's data is not a number of this kind.
     #[error(
-        "{path}: {size} bytes of data, which are no number of {expected} bytes; something else is kept there"
+        "{path}: {size} bytes of data, which are not a number of {expected} bytes; the znode holds other data"
     )]
     Corrupt {
-        /// The znode.
+        /// The znode's path.
         path: Box<str>,
-        /// Bytes that it has.
+        /// The size of the znode's data, in bytes.
         size: usize,
-        /// Bytes that a number takes.
+        /// The size of a number, in bytes.
         expected: usize,
     },
-    /// The znode has been set so often that its version is -1, which servers take for any version: nothing can be
-    /// set on the condition that it has not changed. Setting it without a condition once helps.
+    /// The znode's version has overflowed to -1, which servers take for any version. So a conditional write is not
+    /// possible. One unconditional write ends this state.
     #[error(
         "{path}: its version has overflowed to -1, which servers take for any version; set it unconditionally once"
     )]
     VersionUnusable {
-        /// The znode.
+        /// The znode's path.
         path: Box<str>,
     },
 }
 
-/// Result of an operation on a shared value or number.
+/// The result of an operation on a shared value or number.
 pub type Result<T> = std::result::Result<T, CounterError>;

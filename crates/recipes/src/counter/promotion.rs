@@ -1,16 +1,16 @@
-//! A lock for when there are too many writers.
+//! A lock that many writers of one value take when tries without a lock fail.
 
 use crate::{Result, lock::InterProcessMutex};
 use ostler_client::{Client, RetryPolicy};
 use std::{fmt, pin::Pin, sync::Arc, time::Duration};
 
-/// What [`PromotionLock::acquire`] gives: the holder's guard, whose drop releases the lock, or `None` if the lock could
-/// not be had in time.
+/// The future of [`PromotionLock::acquire`]: the holder's guard, whose drop releases the lock, or `None` after the
+/// limit.
 pub type LockFuture<'a> = Pin<Box<dyn Future<Output = Result<Option<Box<dyn Send>>>> + Send + 'a>>;
 
-/// A lock that writers of one value take by turns when setting it again and again has not helped.
+/// A lock that writers of one value take by turns after their tries without a lock have failed.
 pub trait PromotionLock: Send + Sync {
-    /// Waits for the lock, no longer than `limit`. Dropped, the future leaves nothing behind.
+    /// Waits for the lock, at most for `limit`. If the future is dropped, it must leave nothing behind.
     fn acquire(&self, limit: Duration) -> LockFuture<'_>;
 }
 
@@ -23,7 +23,7 @@ impl PromotionLock for InterProcessMutex {
     }
 }
 
-/// How to go on when others were always faster. Curator's `PromotedToLock`.
+/// How to go on under a lock when other writers were always faster. Curator's `PromotedToLock`.
 #[derive(Clone)]
 pub struct PromotedToLock {
     pub(crate) lock: Arc<dyn PromotionLock>,
@@ -32,14 +32,14 @@ pub struct PromotedToLock {
 }
 
 impl PromotedToLock {
-    /// Waits for the lock no longer than `limit`, and tries again under it as `retry` says: there can be writers that
-    /// do not take the lock.
+    /// Waits for the lock at most for `limit`, and tries again under it by `retry`, because other writers may not take
+    /// the lock.
     pub fn new(lock: impl PromotionLock + 'static, limit: Duration, retry: RetryPolicy) -> PromotedToLock {
         PromotedToLock { lock: Arc::new(lock), limit, retry }
     }
 
-    /// The same with the [`InterProcessMutex`] at `path`, as Curator's has: all who change the value name the same one.
-    /// It must not be the value's own path, whose children would be the lock's queue.
+    /// Uses the [`InterProcessMutex`] at `path`, as Curator does. All writers of the value must use the same one. It
+    /// must not be at the value's own path, because its queue would be that znode's children.
     pub fn at(client: &Client, path: &str, limit: Duration, retry: RetryPolicy) -> PromotedToLock {
         PromotedToLock::new(InterProcessMutex::new(client, path), limit, retry)
     }

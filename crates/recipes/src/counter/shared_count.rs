@@ -1,4 +1,4 @@
-//! A number that everybody sees change.
+//! A number that many processes share and follow.
 
 use crate::counter::{
     AtomicNumber, Result, SharedValue, ValueChanges, VersionedValue,
@@ -23,7 +23,7 @@ pub struct CountChanges {
 }
 
 impl CountChanges {
-    /// Waits for a change since the last call, and gives the newest count. `None` once the count or the client is
+    /// Waits for a change since the last call, and returns the newest count; `None` once the count or the client is
     /// closed.
     pub async fn next(&mut self) -> Option<Result<VersionedValue<i32>>> {
         let changed = self.changes.next().await?;
@@ -42,7 +42,7 @@ fn number(path: &str, value: VersionedValue<Bytes>) -> Result<VersionedValue<i32
 }
 
 impl SharedCount {
-    /// Creates the znode with `seed` if it is not there, and reads it.
+    /// Creates the znode with `seed` if it does not exist, and reads it.
     ///
     /// # Errors
     /// Those of [`SharedValue::start`].
@@ -67,7 +67,7 @@ impl SharedCount {
         number(&self.path, self.value.versioned())
     }
 
-    /// Sets the count, whatever it is now.
+    /// Sets the count unconditionally.
     ///
     /// # Errors
     /// Those of [`SharedValue::set`].
@@ -75,7 +75,7 @@ impl SharedCount {
         self.value.set(encode(count)).await
     }
 
-    /// Sets the count if nobody has since `previous` was read; false if somebody has.
+    /// Sets the count if it has not been set since `previous` was read. Returns false if it has.
     ///
     /// # Errors
     /// Those of [`SharedValue::try_set`].

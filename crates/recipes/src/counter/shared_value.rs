@@ -1,7 +1,7 @@
-//! A value that everybody sees change.
+//! A value that many processes share and follow.
 
 use crate::{
-    background::Background,
+    background::BackgroundTask,
     counter::{
         CounterError, Result,
         swap::{self, Swap},
@@ -15,7 +15,8 @@ use tokio::sync::watch;
 /// A value, and when it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VersionedValue<T> {
-    /// The transaction that wrote it. It only grows, also where versions overflow or begin anew.
+    /// The zxid of the transaction that wrote the value. It grows from write to write, also if the znode's version
+    /// overflows or the znode is created again.
     pub zxid: Zxid,
     /// The znode's version.
     pub version: i32,
@@ -31,16 +32,15 @@ impl<T> VersionedValue<T> {
 
 /// A value that many processes share: each sees the changes of all. Curator's `SharedValue`.
 ///
-/// What [`value`](SharedValue::value) says can be a little old; [`try_set`](SharedValue::try_set) takes care of that.
-/// While there is no connection the last value stays; after that it is read anew.
-///
-/// If the znode is deleted, or may not be read any more, the last value stays until there is a new one.
+/// [`value`](SharedValue::value) can be a little old; [`try_set`](SharedValue::try_set) writes only if the value is
+/// still the newest. Without a connection the last value stays, and after the reconnect it is read again. If the znode
+/// is deleted, or may not be read any more, the last value stays until there is a new one.
 #[derive(Debug)]
 pub struct SharedValue {
     client: Client,
     path: String,
     current: Arc<watch::Sender<Current>>,
-    _work: Background,
+    _work: BackgroundTask,
 }
 
 /// What is known of a value.
@@ -113,7 +113,7 @@ impl SharedValue {
             }
         };
         let current = Arc::new(watch::Sender::new(Current { value: first, ended: false }));
-        let work = Background::spawn(client, follow(client.clone(), path.to_owned(), current.clone()));
+        let work = BackgroundTask::spawn(client, follow(client.clone(), path.to_owned(), current.clone()));
         Ok(SharedValue { client: client.clone(), path: path.to_owned(), current, _work: work })
     }
 

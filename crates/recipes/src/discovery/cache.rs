@@ -1,4 +1,4 @@
-//! The instances of a service, held here.
+//! A cache of the instances of a service.
 
 use crate::{
     cache::{CachedNode, PathChildrenCache, PathEvent, PathEvents},
@@ -11,10 +11,10 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// The instances of a service, held here and kept as the servers have them. Curator's `ServiceCache`.
+/// A cache of the instances of a service. Curator's `ServiceCache`.
 ///
-/// It has the guarantees of [`CuratorCache`](crate::cache::CuratorCache): it is a little behind, and stands still
-/// without a connection. A znode whose data is no instance is left out.
+/// It has the guarantees of [`CuratorCache`](crate::cache::CuratorCache): it is a little behind, and does not change
+/// without a connection. A znode whose data is not an instance is left out.
 #[derive(Debug)]
 pub struct ServiceCache<P> {
     cache: PathChildrenCache,
@@ -30,7 +30,7 @@ type Read<P> = (Zxid, Option<Arc<ServiceInstance<P>>>);
 pub struct ServiceChanges(PathEvents);
 
 impl ServiceChanges {
-    /// Waits until an instance has come, gone or changed. `None` once the cache or the client is closed.
+    /// Waits until an instance is registered, unregistered or changed; `None` once the cache or the client is closed.
     pub async fn next(&mut self) -> Option<()> {
         while let PathEvent::Initialized = self.0.next().await? {}
         Some(())
@@ -42,7 +42,7 @@ impl<P: DeserializeOwned> ServiceCache<P> {
         Ok(ServiceCache { cache: PathChildrenCache::start(client, path)?, read: Mutex::new(HashMap::new()) })
     }
 
-    /// Waits until all instances that were there at the start are known.
+    /// Waits until all instances that existed at the start are known.
     ///
     /// # Errors
     /// [`Error::Closed`](ostler_client::Error::Closed): the client was closed before.
@@ -68,7 +68,7 @@ impl<P: DeserializeOwned> ServiceCache<P> {
         found
     }
 
-    /// The instances that are there, one by one, and then every change.
+    /// A stream with one item for each present instance, and then for each change.
     pub fn changes(&self) -> ServiceChanges {
         ServiceChanges(self.cache.events())
     }

@@ -1,4 +1,4 @@
-//! Instances that have failed their users.
+//! Instances that have failed, and are not given out for a while.
 
 use std::{collections::HashMap, time::Duration};
 use tokio::time::Instant;
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 pub struct DownInstancePolicy {
     /// For how long after its first error an instance's errors count.
     pub timeout: Duration,
-    /// With so many errors it is not given out.
+    /// An instance with this number of errors is not given out.
     pub error_threshold: u32,
 }
 

@@ -6,57 +6,57 @@ use serde_json::Value;
 use std::time::{SystemTime, UNIX_EPOCH};
 use uuid::Uuid;
 
-/// How long an instance stays.
+/// How long an instance stays registered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ServiceType {
-    /// As long as its process: its znode is ephemeral.
+    /// As long as the session of its process: its znode is ephemeral.
     #[default]
     Dynamic,
     /// Until it is unregistered.
     Static,
-    /// Until it is unregistered; for services that are not processes of one's own.
+    /// Until it is unregistered; for services that are not processes of this program.
     Permanent,
-    /// As long as its process; the server appends a number to the znode's name.
+    /// As long as the session of its process; the server appends a number to the znode's name.
     DynamicSequential,
 }
 
 /// An instance of a service. Curator's `ServiceInstance`.
 ///
-/// The payload is whatever the services agree on. Java reads and writes with it the name of its class, as a field
-/// `@class` of an object; it reads an object without that as a map. A list needs the class to be read by Java:
-/// `["java.util.ArrayList", [1, 2]]`.
+/// The programs choose the payload. Java writes its class as a field `@class` of an object, and reads an object without
+/// that field as a map. Java reads a list only with its class: `["java.util.ArrayList", [1, 2]]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", bound(serialize = "P: Serialize", deserialize = "P: DeserializeOwned"))]
 pub struct ServiceInstance<P = Value> {
     /// The service's name.
     #[serde(default)]
     pub name: String,
-    /// What tells it from the service's other instances.
+    /// The instance's id, unique in its service.
     #[serde(default)]
     pub id: String,
-    /// Its host.
+    /// The instance's host.
     #[serde(default)]
     pub address: Option<String>,
-    /// Its port.
+    /// The instance's port.
     #[serde(default)]
     pub port: Option<i32>,
-    /// Its port for TLS.
+    /// The instance's port for TLS.
     #[serde(default)]
     pub ssl_port: Option<i32>,
-    /// What its users should know.
+    /// Data of the programs' own.
     #[serde(default)]
     pub payload: Option<P>,
-    /// When it was registered, ms since 1970.
+    /// The time of the registration, in ms since 1970.
     #[serde(rename = "registrationTimeUTC", default)]
     pub registration_time_ms: i64,
-    /// How long it stays.
+    /// How long the instance stays registered.
     #[serde(default, deserialize_with = "null_as_default")]
     pub service_type: ServiceType,
-    /// How its address is made.
+    /// The template of the instance's URI.
     #[serde(default)]
     pub uri_spec: Option<UriSpec>,
-    /// Whether providers give it out. Written only if it is not so, as Curator's default serializer does not write it.
+    /// Whether providers give the instance out. The JSON has this field only if it is false, because Curator's default
+    /// serializer does not write it.
     #[serde(default = "enabled", skip_serializing_if = "is_enabled")]
     pub enabled: bool,
 }
@@ -74,7 +74,7 @@ fn null_as_default<'de, D: Deserializer<'de>>(value: D) -> Result<ServiceType, D
 }
 
 impl<P> ServiceInstance<P> {
-    /// A dynamic instance with an id of its own, registered now.
+    /// A dynamic instance with a random id and the present time as the time of registration.
     pub fn new(name: &str, address: &str, port: u16) -> ServiceInstance<P> {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         ServiceInstance {
@@ -91,7 +91,7 @@ impl<P> ServiceInstance<P> {
         }
     }
 
-    /// The address that its URI spec makes; empty without one. `variables` are looked at before its own fields.
+    /// The URI that the URI spec gives; empty without a spec. `variables` come before the instance's own fields.
     pub fn build_uri(&self, variables: &[(&str, &str)]) -> String {
         let Some(spec) = &self.uri_spec else { return String::new() };
         spec.build(&Variables { given: variables, instance: Some(self) })

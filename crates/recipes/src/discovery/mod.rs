@@ -1,10 +1,9 @@
-//! Services that register themselves and are found by name, compatible with `curator-x-discovery` and its
-//! `JsonInstanceSerializer`.
+//! Service discovery: instances of services register themselves, and are found by the service's name. Compatible with
+//! `curator-x-discovery` and its `JsonInstanceSerializer`.
 //!
-//! An instance is a znode below its service's, which is below the base path: `/base/name/id`, with JSON as data. Those of
-//! dynamic services are ephemeral: they go with their process, after its session's timeout. So a client can be given an
-//! instance that is not there any more, and one that is there can be unreachable:
-//! [`ServiceProvider::note_error`] is for that.
+//! An instance is a znode `/base/name/id` with JSON as data. Instances of dynamic services are ephemeral: when their
+//! process dies, they are deleted after its session's timeout. So a program can get an instance that is dead or
+//! unreachable, and reports it with [`ServiceProvider::note_error`].
 
 mod cache;
 mod down;
@@ -24,15 +23,15 @@ pub use uri_spec::{UriPart, UriSpec, UriSpecError};
 
 use ostler_client::Error;
 
-/// What can go wrong with the discovery of services.
+/// Why an operation of the discovery has failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DiscoveryError {
     /// An operation of the client fails.
     #[error(transparent)]
     Client(#[from] Error),
-    /// A znode's data is no instance.
-    #[error("{path}: no instance of a service: {cause}")]
+    /// A znode's data is not an instance.
+    #[error("{path}: not an instance of a service: {cause}")]
     NoInstance {
         /// The znode.
         path: Box<str>,
@@ -47,7 +46,7 @@ pub enum DiscoveryError {
         /// What is wrong with it.
         cause: serde_json::Error,
     },
-    /// An instance is not registered here.
+    /// The instance is not registered through this value.
     #[error("instance {id} of service {name} is not registered here")]
     NotRegistered {
         /// The service.

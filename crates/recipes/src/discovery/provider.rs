@@ -1,4 +1,4 @@
-//! One instance of a service at a time.
+//! A provider: gives out one instance of a service at a time.
 
 use crate::discovery::{
     DownInstancePolicy, ProviderStrategy, Result, RoundRobin, ServiceCache, ServiceInstance,
@@ -16,8 +16,8 @@ type Filter<P> = Box<dyn Fn(&ServiceInstance<P>) -> bool + Send + Sync>;
 
 /// Gives out instances of a service. Curator's `ServiceProvider`.
 ///
-/// Ask it each time that an instance is needed, and tell it when that has failed: after some errors it is left out for
-/// a while.
+/// Ask for an instance each time that one is needed, and report errors with
+/// [`note_error`](ServiceProvider::note_error): an instance with several errors is not given out for a while.
 pub struct ServiceProvider<P> {
     cache: ServiceCache<P>,
     strategy: Box<dyn ProviderStrategy<P>>,
@@ -25,7 +25,7 @@ pub struct ServiceProvider<P> {
     down: Mutex<DownInstances>,
 }
 
-/// Describes a [`ServiceProvider`].
+/// Options of a [`ServiceProvider`]; [`start`](ServiceProviderBuilder::start) creates it.
 #[must_use = "nothing is held until start"]
 pub struct ServiceProviderBuilder<P> {
     client: Client,
@@ -58,25 +58,25 @@ impl<P: DeserializeOwned + Send + Sync> ServiceProviderBuilder<P> {
         }
     }
 
-    /// Which of several instances to give out; one after the other unless said.
+    /// The strategy that chooses an instance; [`RoundRobin`](super::RoundRobin) by default.
     pub fn strategy(mut self, strategy: impl ProviderStrategy<P> + 'static) -> Self {
         self.strategy = Box::new(strategy);
         self
     }
 
-    /// Gives out only instances of which `filter` is true.
+    /// Gives out only instances for which `filter` returns true.
     pub fn filter(mut self, filter: impl Fn(&ServiceInstance<P>) -> bool + Send + Sync + 'static) -> Self {
         self.filters.push(Box::new(filter));
         self
     }
 
-    /// When an instance that has failed is left out.
+    /// When an instance that has failed is not given out; by default after two errors within 30 s.
     pub fn down_instances(mut self, policy: DownInstancePolicy) -> Self {
         self.down = policy;
         self
     }
 
-    /// Begins to hold the instances, and waits until those that are there are known.
+    /// Starts the provider, and waits until the present instances are known.
     ///
     /// # Errors
     /// [`Error::BadPath`](ostler_client::Error::BadPath); [`Error::Closed`](ostler_client::Error::Closed).
@@ -107,12 +107,12 @@ impl<P: DeserializeOwned> ServiceProvider<P> {
         self.strategy.choose(&self.all_instances())
     }
 
-    /// An instance that was given out has failed.
+    /// Notes an error of an instance that was given out.
     pub fn note_error(&self, instance: &ServiceInstance<P>) {
         self.down.lock().unwrap_or_else(PoisonError::into_inner).note(key(instance), Instant::now());
     }
 
-    /// The instances that it chooses from, those that are down or filtered out included.
+    /// The cache of all instances, including those that are down or filtered out.
     pub fn cache(&self) -> &ServiceCache<P> {
         &self.cache
     }

@@ -1,4 +1,4 @@
-//! Registering services, and asking for them.
+//! Registers instances of services, and finds them.
 
 use crate::{
     discovery::{DiscoveryError, Result, ServiceCache, ServiceInstance, ServiceProviderBuilder, ServiceType},
@@ -13,11 +13,12 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// Services below one path: registers those of this process, and finds all. Curator's `ServiceDiscovery`.
+/// The services below one path: registers instances of this process, and finds all instances. Curator's
+/// `ServiceDiscovery`.
 ///
-/// What is registered here stays registered through lost connections and sessions, with its last update; nothing is
-/// deleted and created again meanwhile but with the session. Dropped, everything that was registered here is
-/// unregistered in the background, [`close`](ServiceDiscovery::close) waits for that.
+/// An instance that is registered through this value stays registered over connection losses and lost sessions, with
+/// its last update. A reconnect does not delete and create its znode. When this is dropped, its instances are
+/// unregistered in the background; [`close`](ServiceDiscovery::close) waits for that.
 ///
 /// ```
 /// # use ostler_recipes::discovery::{ServiceDiscovery, ServiceInstance};
@@ -82,13 +83,13 @@ impl<P: Serialize + DeserializeOwned> ServiceDiscovery<P> {
         registered.entry(Key { name: name.to_owned(), id: id.to_owned() }).or_default().clone()
     }
 
-    /// Registers an instance, and waits until it can be found. One with this name and id that is registered here
-    /// already is updated; if it has another type now, it is unregistered first. Dropped, it is registered all the
-    /// same, but for one whose predecessor has not gone yet.
+    /// Registers an instance, and waits until it can be found. If an instance with this name and id is registered here
+    /// already, it is updated; if it has another type, it is unregistered first. If the future is dropped, the
+    /// registration goes on in the background, unless it waits for the end of an earlier one.
     ///
     /// # Errors
-    /// The server's refusal: it is registered as soon as that has gone nevertheless, unless it is unregistered;
-    /// [`DiscoveryError::Payload`].
+    /// The server's refusal: the registration is tried again until the server allows it or the instance is
+    /// unregistered. [`DiscoveryError::Payload`].
     pub async fn register(&self, instance: ServiceInstance<P>) -> Result<()> {
         let data = write(&instance)?;
         let service_type = instance.service_type;
@@ -115,7 +116,7 @@ impl<P: Serialize + DeserializeOwned> ServiceDiscovery<P> {
         Ok(())
     }
 
-    /// Changes an instance that is registered here, but for its type.
+    /// Changes an instance that is registered here. Its type stays.
     ///
     /// # Errors
     /// [`DiscoveryError::NotRegistered`]; [`DiscoveryError::Payload`]; the server's refusal.
@@ -129,8 +130,8 @@ impl<P: Serialize + DeserializeOwned> ServiceDiscovery<P> {
         Ok(known.node.set_data(data).await?)
     }
 
-    /// Unregisters an instance of a service, and waits until it is gone; false if it was not registered here. Dropped,
-    /// it goes on in the background.
+    /// Unregisters an instance of a service, and waits until its znode is deleted. Returns false if it was not
+    /// registered here. If the future is dropped, this goes on in the background.
     pub async fn unregister(&self, name: &str, id: &str) -> bool {
         let slot = self.slot(name, id);
         let mut registered = slot.lock().await;
@@ -143,7 +144,7 @@ impl<P: Serialize + DeserializeOwned> ServiceDiscovery<P> {
         }
     }
 
-    /// Unregisters everything that was registered here.
+    /// Unregisters all instances that were registered here, and waits for that.
     pub async fn close(self) {
         let slots = self.registered.into_inner().unwrap_or_else(PoisonError::into_inner);
         for slot in slots.into_values() {
@@ -153,18 +154,18 @@ impl<P: Serialize + DeserializeOwned> ServiceDiscovery<P> {
         }
     }
 
-    /// The names of all services that have been registered. Their instances can be gone.
+    /// Reads the names of all services that have been registered. They may have no instances any more.
     ///
     /// # Errors
-    /// Those of getChildren but `NoNode`.
+    /// Those of getChildren, except `NoNode`.
     pub async fn names(&self) -> Result<Vec<String>> {
         children(&self.client, &self.base).await
     }
 
-    /// The instances of a service. A znode whose data is no instance is left out.
+    /// Reads the instances of a service. A znode whose data is not an instance is left out.
     ///
     /// # Errors
-    /// Those of getChildren and getData but `NoNode`.
+    /// Those of getChildren and getData, except `NoNode`.
     pub async fn instances(&self, name: &str) -> Result<Vec<ServiceInstance<P>>> {
         let mut found = Vec::new();
         for id in children(&self.client, &self.service(name)).await? {
@@ -177,10 +178,10 @@ impl<P: Serialize + DeserializeOwned> ServiceDiscovery<P> {
         Ok(found)
     }
 
-    /// An instance; `None` if it is not there.
+    /// Reads an instance; `None` if it is not registered.
     ///
     /// # Errors
-    /// Those of getData but `NoNode`; [`DiscoveryError::NoInstance`].
+    /// Those of getData, except `NoNode`; [`DiscoveryError::NoInstance`].
     pub async fn instance(&self, name: &str, id: &str) -> Result<Option<ServiceInstance<P>>> {
         let path = paths::join(&self.service(name), id);
         match until_answered(&self.client, || self.client.get_data(&path)).await {
@@ -190,7 +191,7 @@ impl<P: Serialize + DeserializeOwned> ServiceDiscovery<P> {
         }
     }
 
-    /// Begins to hold the instances of a service.
+    /// Starts a cache of the instances of a service.
     ///
     /// # Errors
     /// [`Error::BadPath`](ostler_client::Error::BadPath).
@@ -201,7 +202,7 @@ impl<P: Serialize + DeserializeOwned> ServiceDiscovery<P> {
         ServiceCache::start(&self.client, &self.service(name))
     }
 
-    /// Begins to describe a provider of a service's instances.
+    /// Options of a provider of a service's instances.
     pub fn provider(&self, name: &str) -> ServiceProviderBuilder<P>
     where
         P: Send + Sync,

@@ -1,4 +1,4 @@
-//! Which of several instances to use.
+//! Strategies that choose one of several instances.
 
 use crate::discovery::ServiceInstance;
 use rand_xoshiro::{
@@ -11,13 +11,13 @@ use std::sync::{
 };
 use uuid::Uuid;
 
-/// Chooses one of the instances that are there.
+/// Chooses one of several instances.
 pub trait ProviderStrategy<P>: Send + Sync {
     /// One of `instances`, which are in the order of their ids; `None` if there are none.
     fn choose(&self, instances: &[Arc<ServiceInstance<P>>]) -> Option<Arc<ServiceInstance<P>>>;
 }
 
-/// One after the other. Curator's `RoundRobinStrategy`.
+/// Chooses one instance after the other. Curator's `RoundRobinStrategy`.
 #[derive(Debug, Default)]
 pub struct RoundRobin {
     next: AtomicUsize,
@@ -33,7 +33,7 @@ where
     }
 }
 
-/// Any. Curator's `RandomStrategy`.
+/// Chooses a random instance. Curator's `RandomStrategy`.
 #[derive(Debug)]
 pub struct Random {
     random: Mutex<SplitMix64>,
@@ -46,7 +46,7 @@ impl Default for Random {
 }
 
 impl Random {
-    /// With a choice that can be repeated.
+    /// Random choices from this seed, which can be repeated.
     pub fn seeded(seed: u64) -> Random {
         Random { random: Mutex::new(SplitMix64::seed_from_u64(seed)) }
     }
@@ -63,7 +63,7 @@ where
     }
 }
 
-/// Always the same, as long as it is there; then another, by another strategy. Curator's `StickyStrategy`.
+/// Chooses the same instance as long as it exists; then another one by another strategy. Curator's `StickyStrategy`.
 #[derive(Debug, Default)]
 pub struct Sticky<S> {
     other: S,
@@ -71,7 +71,7 @@ pub struct Sticky<S> {
 }
 
 impl<S> Sticky<S> {
-    /// Chooses by `other` when it has to.
+    /// Chooses a new instance by `other`.
     pub fn new(other: S) -> Sticky<S> {
         Sticky { other, id: Mutex::new(None) }
     }

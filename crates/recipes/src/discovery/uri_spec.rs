@@ -1,4 +1,4 @@
-//! How an instance's address is made.
+//! Templates for the URI of an instance.
 
 use crate::discovery::{ServiceInstance, ServiceType};
 use serde::{Deserialize, Serialize};

@@ -1,11 +1,11 @@
-//! A znode that says that the leader has run its procedure.
+//! A znode by which a leader says that it is ready.
 //!
-//! That nobody is before a participant makes it the leader, and says nothing about whether it knows, or has done what
-//! a new leader has to do first. Those who need that to be done wait for this znode, which the leader writes
-//! afterwards. It says whose reign it belongs to, and is void as soon as that leader's znode is gone.
+//! The first participant in the queue is the leader. The queue does not show whether it knows this, or has done what a
+//! new leader must do first. Processes that need this wait for the acknowledgement, a znode that the leader creates
+//! afterwards. The znode names the leader's own znode and token, and counts only as long as that znode exists.
 //!
-//! The leader writes it by the client that it leads with. That one's root can be another than those of the clients who
-//! ask, so it says where the leader's znode is as the servers know it.
+//! The leader creates it with the client by which it leads. Readers may use clients with another root, so the path of
+//! the leader's znode in it is the whole path on the servers.
 
 use crate::{
     error::{Error, Result},
@@ -14,38 +14,39 @@ use crate::{
 use ostler_client::{Bytes, Client, CreateMode, ErrorCode, Zxid, paths};
 use std::sync::Arc;
 
-/// The znode by which leaders of one election say that they are ready. It must not lie below the election's own znode.
+/// The znode by which the leaders of one election say that they are ready. It must not be below the election's znode.
 #[derive(Debug, Clone)]
 pub struct Acknowledgement {
     client: Client,
     path: Arc<str>,
 }
 
-/// What a leader has said.
+/// The content of a leader's acknowledgement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Acknowledged {
-    /// The token of the leader.
+    /// The leader's fencing token.
     pub token: Token,
     /// The path of the leader's znode.
     pub leader: String,
-    /// What it wanted to have said.
+    /// The data that the leader gave to [`acknowledge`](Acknowledgement::acknowledge).
     pub data: Bytes,
 }
 
 impl Acknowledgement {
-    /// The one at `path`.
+    /// A handle to the acknowledgement at `path`. No request is sent.
     pub fn new(client: &Client, path: &str) -> Acknowledgement {
         Acknowledgement { client: client.clone(), path: path.into() }
     }
 
-    /// Says that the leader has run its procedure. What a leader before it has said is replaced.
+    /// Says that the leader is ready. An acknowledgement of an earlier leader is replaced.
     ///
     /// # Errors
-    /// [`Error::NotHeld`] if it does not lead any more; [`Error::OutsideOfRoot`] if the leader's client has another root,
-    /// and this is not below it; the client's: after connection loss it may be said or not, and can be said again.
+    /// [`Error::NotHeld`] if the caller does not lead any more; [`Error::OutsideOfRoot`] if the acknowledgement's path
+    /// is not below the root of the leader's client; the client's errors. After connection loss the znode may be
+    /// written or not, and the call can be repeated.
     pub async fn acknowledge(&self, leader: &Fence, data: impl AsRef<[u8]>) -> Result<()> {
-        let place = self.place_for(leader)?;
-        let node = whole(leader.session().namespace(), leader.node());
+        let place = self.path_for(leader)?;
+        let node = absolute_path(leader.session().namespace(), leader.node());
         let text = written(leader.token(), &node, data.as_ref());
         loop {
             let create = leader.multi().create_mode(&place, &text, CreateMode::Ephemeral);
@@ -59,28 +60,29 @@ impl Acknowledgement {
             }
             let replace = leader.multi().delete(&place, -1);
             match replace.create_mode(&place, &text, CreateMode::Ephemeral).commit().await {
-                // It has gone with its session meanwhile.
+                // The earlier leader's znode was deleted with its session meanwhile.
                 Err(error) if code(&error) == Some(ErrorCode::NoNode) => {}
                 done => return done.map(drop),
             }
         }
     }
 
-    /// Takes it back.
+    /// Deletes the acknowledgement: the leader is not ready any more.
     ///
     /// # Errors
-    /// [`Error::NotHeld`] if it does not lead any more: then it is void anyhow. [`Error::OutsideOfRoot`]. The client's.
+    /// [`Error::NotHeld`] if the caller does not lead any more: then the acknowledgement does not count.
+    /// [`Error::OutsideOfRoot`], as for [`acknowledge`](Acknowledgement::acknowledge). The client's errors.
     pub async fn withdraw(&self, leader: &Fence) -> Result<()> {
-        match leader.multi().delete(&self.place_for(leader)?, -1).commit().await {
+        match leader.multi().delete(&self.path_for(leader)?, -1).commit().await {
             Err(error) if code(&error) == Some(ErrorCode::NoNode) => Ok(()),
             done => done.map(drop),
         }
     }
 
-    /// What the present leader has said; `None` if there is none or it has said nothing.
+    /// The present leader's acknowledgement; `None` if there is no leader or it has not acknowledged.
     ///
     /// # Errors
-    /// [`Error::OutsideOfRoot`] if the leader's znode is not below this client's root. The client's.
+    /// [`Error::OutsideOfRoot`] if the leader's znode is not below this client's root. The client's errors.
     pub async fn now(&self) -> Result<Option<Acknowledged>> {
         match self.client.get_data(&self.path).await {
             Ok((text, _)) => self.unless_void(text).await,
@@ -89,7 +91,7 @@ impl Acknowledgement {
         }
     }
 
-    /// Waits until a leader has said that it is ready.
+    /// Waits until the present leader has acknowledged.
     ///
     /// # Errors
     /// Those of [`now`](Acknowledgement::now).
@@ -102,7 +104,7 @@ impl Acknowledgement {
                 return Ok(acknowledged);
             }
             match changed.await {
-                // The next look is in another session.
+                // The znode is read again in the next session.
                 Err(error) if error.is_session_over() && self.client.wait_connected().await.is_ok() => {}
                 changed => drop(changed?),
             }
@@ -111,23 +113,24 @@ impl Acknowledgement {
 
     async fn unless_void(&self, text: Bytes) -> Result<Option<Acknowledged>> {
         let Some(said) = read(&text) else { return Ok(None) };
-        let acknowledged = Acknowledged { leader: named(self.client.namespace(), &said.leader)?, ..said };
+        let acknowledged =
+            Acknowledged { leader: client_path(self.client.namespace(), &said.leader)?, ..said };
         let leader = self.client.exists(&acknowledged.leader).await?;
         Ok(leader.filter(|stat| Token(stat.czxid) == acknowledged.token).map(|_| acknowledged))
     }
 
-    /// Where it is, as the leader's client names it.
-    fn place_for(&self, leader: &Fence) -> Result<String> {
-        named(leader.session().namespace(), &whole(self.client.namespace(), &self.path))
+    /// The acknowledgement's path, as the leader's client names it.
+    fn path_for(&self, leader: &Fence) -> Result<String> {
+        client_path(leader.session().namespace(), &absolute_path(self.client.namespace(), &self.path))
     }
 }
 
-/// By the leader's client, so that it is the parent of what that one is to write.
+/// Creates the parent of `place`, in the leader's session.
 async fn make_parent(leader: &Fence, place: &str) -> Result<()> {
     let parent = paths::parent(place).unwrap_or("/");
     match leader.session().create(parent, b"").creating_parents().idempotent().await {
         Err(error) if error.is_node_exists() => Ok(()),
-        // What leading is bound to is gone with it.
+        // The leader's znode is gone with its session.
         Err(error) if error.is_session_over() && !matches!(error, ostler_client::Error::Closed) => {
             Err(leader.not_held())
         }
@@ -135,8 +138,8 @@ async fn make_parent(leader: &Fence, place: &str) -> Result<()> {
     }
 }
 
-/// A path as the servers know it.
-fn whole(root: &str, path: &str) -> String {
+/// The whole path on the servers, of a path of a client with this root.
+fn absolute_path(root: &str, path: &str) -> String {
     match (root, path) {
         ("/", path) => path.to_owned(),
         (root, "/") => root.to_owned(),
@@ -144,8 +147,8 @@ fn whole(root: &str, path: &str) -> String {
     }
 }
 
-/// A path that the servers know, as a client with this root names it.
-fn named(root: &str, path: &str) -> Result<String> {
+/// The path by which a client with this root names a znode, from the whole path on the servers.
+fn client_path(root: &str, path: &str) -> Result<String> {
     let below = if root == "/" { Some(path) } else { path.strip_prefix(root) };
     match below {
         Some(below) if below.starts_with('/') => Ok(below.to_owned()),
@@ -158,7 +161,7 @@ fn code(error: &Error) -> Option<ErrorCode> {
     error.client()?.code()
 }
 
-/// `0x1f /election/latch-0000000001`, a line's end, and the data.
+/// The znode's data: `0x1f /election/latch-0000000001`, a line feed, and the leader's data.
 fn written(token: Token, leader: &str, data: &[u8]) -> Vec<u8> {
     [format!("{token} {leader}\n").as_bytes(), data].concat()
 }
@@ -194,11 +197,11 @@ mod tests {
         for (root, path, known) in
             [("/", "/a", "/a"), ("/", "/", "/"), ("/app", "/a/b", "/app/a/b"), ("/app", "/", "/app")]
         {
-            assert_eq!(whole(root, path), known);
-            assert_eq!(named(root, known).unwrap(), path);
+            assert_eq!(absolute_path(root, path), known);
+            assert_eq!(client_path(root, known).unwrap(), path);
         }
         for outside in ["/", "/other", "/apple/a", "/ap"] {
-            assert!(named("/app", outside).is_err(), "{outside}");
+            assert!(client_path("/app", outside).is_err(), "{outside}");
         }
     }
 }

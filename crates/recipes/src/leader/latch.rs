@@ -1,17 +1,17 @@
-//! Leading until closed.
+//! The leader latch: a participant that, once elected, leads until it is closed.
 //!
-//! One task owns the place in the queue, so nothing can interleave: it takes a place in the present session, waits for
-//! its turn, makes sure that the znode is there, says that it leads, and watches. Leadership is given up as soon as the
-//! connection is suspended. After a reconnect to the same session the place is still there and is kept; only a session
-//! that is over, or a znode that somebody has deleted, makes it take a new one.
+//! One task owns the place in the queue. It takes a place in the present session, waits for its turn, checks that its
+//! znode exists, takes up leadership, and watches the znode. It gives up leadership as soon as the connection is
+//! suspended. After a reconnect to the same session the latch keeps its place. It takes a new place only if its session
+//! is over or another client has deleted its znode.
 
 use super::participant::{self, Participant};
 use crate::{
-    background::{Ended, Running},
+    background::{TaskEnd, TaskGuard},
     error::{Error, Result},
     fencing::Fence,
-    line::{self, Line, Place, Turn, is_writable},
-    line_order::standing,
+    line::{self, PlaceSpec, QueuePlace, Turn, is_writable},
+    line_order::position,
     planted::{self, Bug},
 };
 use ostler_client::{Client, Session};
@@ -30,31 +30,31 @@ use tracing::Instrument;
 /// The word in the names of a latch's znodes.
 const WORD: &str = "latch-";
 
-/// What those who follow a latch's changes are told when it is closed.
+/// Whether [`LeaderLatch::changes`] reports the end of the leadership when a latch is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CloseMode {
-    /// Nothing.
+    /// The stream ends without [`LeaderChange::NotLeader`].
     #[default]
     Silent,
-    /// That it does not lead any more, if it did.
+    /// If the latch leads, the stream has [`LeaderChange::NotLeader`] before it ends.
     NotifyLeader,
 }
 
-/// Where a latch is in its life.
+/// The state of a latch.
 #[derive(Debug, Clone)]
 pub enum LatchState {
-    /// It was not started.
+    /// The latch was not started.
     Latent,
-    /// It contends, or leads.
+    /// The latch contends, or leads.
     Started,
-    /// It was closed.
+    /// The latch was closed.
     Closed,
-    /// It cannot contend, and has stopped.
+    /// The latch has stopped, because this error keeps it from contending.
     Failed(Error),
 }
 
-/// One participant of an election: it leads from the moment on at which all who came before it are gone, until it is
-/// closed. Curator's `LeaderLatch`, with its znodes, so that Java and Rust stand in one election.
+/// One participant of an election. It leads as soon as all earlier participants have left, until it is closed. This is
+/// Curator's `LeaderLatch`, with the same znodes: programs in Java and Rust can take part in one election.
 ///
 /// ```
 /// # use ostler_recipes::leader::{LeaderChange, LeaderLatch};
@@ -66,7 +66,7 @@ pub enum LatchState {
 /// let latch = LeaderLatch::new(&client, "/election", "server-7");
 /// latch.start();
 /// let fence = latch.wait_for_leadership().await?;
-/// // Written only if it leads when it is written:
+/// // The write is done only if the latch leads at that moment.
 /// fence.multi().set_data("/state", b"new").commit().await?;
 /// latch.close().await;
 /// # Ok(()) }
@@ -77,7 +77,7 @@ pub struct LeaderLatch {
     path: Arc<str>,
     id: Arc<str>,
     close_mode: CloseMode,
-    told: watch::Sender<Told>,
+    status: watch::Sender<LatchStatus>,
     run: Mutex<Run>,
 }
 
@@ -86,34 +86,35 @@ enum Run {
     Latent,
     Running {
         stop: oneshot::Sender<()>,
-        ended: Ended,
+        ended: TaskEnd,
     },
-    /// What is left to do has to be waited for, if it was started.
-    Over(Option<Ended>),
+    /// Closed. Other callers of `close` wait for the end of the task, if there was one.
+    Over(Option<TaskEnd>),
 }
 
-/// What everybody who asks or follows is told.
+/// The latch's status, as its methods and streams see it.
 #[derive(Debug, Clone)]
-struct Told {
+struct LatchStatus {
     state: LatchState,
-    /// Counts how often leadership was taken up.
-    reigns: u64,
+    /// How often leadership was taken up.
+    leaderships: u64,
     leading: Option<Fence>,
-    /// Whether the end of the last reign is kept from those who follow.
+    /// Whether streams end without [`LeaderChange::NotLeader`].
     silent: bool,
 }
 
 impl LeaderLatch {
-    /// A participant that calls itself `id`, of the election at `path`, whose children are the queue.
+    /// A participant with this id of the election at `path`, whose children are the queue. It contends after
+    /// [`start`](LeaderLatch::start).
     pub fn new(client: &Client, path: &str, id: &str) -> LeaderLatch {
         LeaderLatch {
             client: client.clone(),
             path: path.into(),
             id: id.into(),
             close_mode: CloseMode::default(),
-            told: watch::Sender::new(Told {
+            status: watch::Sender::new(LatchStatus {
                 state: LatchState::Latent,
-                reigns: 0,
+                leaderships: 0,
                 leading: None,
                 silent: false,
             }),
@@ -121,60 +122,61 @@ impl LeaderLatch {
         }
     }
 
-    /// What those who follow its changes are told when it is closed or dropped; nothing unless said.
+    /// Whether [`changes`](LeaderLatch::changes) reports the end of the leadership when the latch is closed or dropped;
+    /// [`CloseMode::Silent`] by default.
     pub fn close_mode(mut self, mode: CloseMode) -> LeaderLatch {
         self.close_mode = mode;
         self
     }
 
-    /// Begins to contend. Must be called within a tokio runtime. Only the first call does something.
+    /// Begins to contend. Must be called within a tokio runtime. Further calls have no effect.
     pub fn start(&self) {
         let mut run = self.run.lock().unwrap_or_else(PoisonError::into_inner);
         if !matches!(*run, Run::Latent) {
             return;
         }
-        self.told.send_modify(|told| told.state = LatchState::Started);
+        self.status.send_modify(|status| status.state = LatchState::Started);
         let (stop, stopped) = oneshot::channel();
         let contender = Contender {
             client: self.client.clone(),
             path: self.path.clone(),
             id: self.id.clone(),
-            told: self.told.clone(),
+            status: self.status.clone(),
             place: None,
         };
         let span =
             tracing::debug_span!(target: "ostler_recipes", "latch", path = &*self.path, id = &*self.id);
-        let ended = Ended::of(&self.client, |running| contender.run(running, stopped).instrument(span));
+        let ended = TaskEnd::of(&self.client, |running| contender.run(running, stopped).instrument(span));
         *run = Run::Running { stop, ended };
     }
 
-    /// Leaves the election. When this returns the znode is gone, or will go in the background if there is connection
-    /// trouble. Whoever else closes it waits for that as well. It cannot be started again.
+    /// Leaves the election. When this returns the znode is deleted, or the deletion goes on in the background if there
+    /// is connection trouble. Further callers wait for the same. A closed latch cannot be started again.
     pub async fn close(&self) {
         self.close_with(self.close_mode).await;
     }
 
-    /// [`close`](LeaderLatch::close), with another mode.
+    /// [`close`](LeaderLatch::close) with another mode than [`close_mode`](LeaderLatch::close_mode).
     pub async fn close_with(&self, mode: CloseMode) {
         if let Some(ended) = self.end(mode) {
             ended.wait().await;
         }
     }
 
-    /// From now on it does not lead, whatever the task still has to do.
-    fn end(&self, mode: CloseMode) -> Option<Ended> {
+    /// Ends leadership at once and stops the task. Returns the end of the task, if there was one.
+    fn end(&self, mode: CloseMode) -> Option<TaskEnd> {
         let mut run = self.run.lock().unwrap_or_else(PoisonError::into_inner);
         let was = std::mem::replace(&mut *run, Run::Over(None));
-        self.told.send_modify(|told| {
-            if !matches!(told.state, LatchState::Failed(_)) {
-                told.state = LatchState::Closed;
+        self.status.send_modify(|status| {
+            if !matches!(status.state, LatchState::Failed(_)) {
+                status.state = LatchState::Closed;
             }
-            told.leading = None;
-            told.silent = mode == CloseMode::Silent;
+            status.leading = None;
+            status.silent = mode == CloseMode::Silent;
         });
         let ended = match was {
             Run::Running { stop, ended } => {
-                // If nobody listens, it has ended by itself.
+                // If the receiver is gone, the task has ended already.
                 let _ = stop.send(());
                 Some(ended)
             }
@@ -185,15 +187,15 @@ impl LeaderLatch {
         ended
     }
 
-    /// Whether it leads, as far as it can know without asking a server: it took up leadership, the connection is up,
-    /// and by this machine's clock its session lives.
+    /// Whether the latch leads, without asking a server: it has taken up leadership, the client is connected, and by
+    /// this machine's clock its session lives.
     pub fn has_leadership(&self) -> bool {
         self.leadership().is_some()
     }
 
-    /// What leading means to servers and other stores, if it [leads](LeaderLatch::has_leadership).
+    /// The fence of this leadership, if the latch [leads](LeaderLatch::has_leadership).
     pub fn leadership(&self) -> Option<Fence> {
-        let leading = self.told.borrow().leading.clone()?;
+        let leading = self.status.borrow().leading.clone()?;
         if simulated::is(Simulated::LatchLeadsOn) {
             return Some(leading);
         }
@@ -201,25 +203,25 @@ impl LeaderLatch {
         (connected && leading.is_held()).then_some(leading)
     }
 
-    /// Waits until it leads. Curator's `await`.
+    /// Waits until the latch leads. Curator's `await`.
     ///
     /// # Errors
-    /// [`Error::Closed`]; what has made it [fail](LatchState::Failed).
+    /// [`Error::Closed`]; the error of [`LatchState::Failed`].
     pub async fn wait_for_leadership(&self) -> Result<Fence> {
-        let mut told = self.told.subscribe();
+        let mut status = self.status.subscribe();
         loop {
-            let now = told.borrow_and_update().clone();
+            let now = status.borrow_and_update().clone();
             match (now.state, now.leading) {
                 (LatchState::Failed(error), _) => return Err(error),
                 (LatchState::Closed, _) => return Err(self.closed()),
                 (_, Some(fence)) if fence.is_held() => return Ok(fence),
                 _ => {}
             }
-            told.changed().await.map_err(|_| self.closed())?;
+            status.changed().await.map_err(|_| self.closed())?;
         }
     }
 
-    /// Waits until it leads, but no longer than `limit`; `None` if it does not by then.
+    /// Waits until the latch leads, at most for `limit`; `None` after that time.
     ///
     /// # Errors
     /// As [`wait_for_leadership`](LeaderLatch::wait_for_leadership).
@@ -227,33 +229,33 @@ impl LeaderLatch {
         timeout(limit, self.wait_for_leadership()).await.ok().transpose()
     }
 
-    /// Its changes from now on, beginning with [`LeaderChange::IsLeader`] if it leads.
+    /// The changes of leadership from now on. The first is [`LeaderChange::IsLeader`] if the latch leads already.
     pub fn changes(&self) -> LeaderChanges {
-        LeaderChanges { told: self.told.subscribe(), reign: None }
+        LeaderChanges { status: self.status.subscribe(), reported: None }
     }
 
-    /// Where it is in its life.
+    /// The latch's state.
     pub fn state(&self) -> LatchState {
-        self.told.borrow().state.clone()
+        self.status.borrow().state.clone()
     }
 
-    /// What it calls itself.
+    /// The latch's id as a participant.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// All who take part, in the order of the queue.
+    /// All participants of the election, in the order of the queue.
     ///
     /// # Errors
-    /// The client's.
+    /// The client's errors.
     pub async fn participants(&self) -> Result<Vec<Participant>> {
         participant::all(&self.client, &self.path, WORD).await
     }
 
-    /// The first in the queue; `None` if nobody takes part.
+    /// The first participant in the queue; `None` if there is none.
     ///
     /// # Errors
-    /// The client's.
+    /// The client's errors.
     pub async fn leader(&self) -> Result<Option<Participant>> {
         participant::leader(&self.client, &self.path, WORD).await
     }
@@ -265,99 +267,100 @@ impl LeaderLatch {
 
 impl Drop for LeaderLatch {
     fn drop(&mut self) {
-        // The task leaves the queue without being waited for.
+        // The task leaves the queue in the background.
         drop(self.end(self.close_mode));
     }
 }
 
-/// A change of one participant's leadership.
+/// A change of a latch's leadership.
 #[derive(Debug, Clone)]
 pub enum LeaderChange {
-    /// It leads.
+    /// The latch leads, with this fence.
     IsLeader(Fence),
-    /// It does not lead any more: what was done as leader has to stop.
+    /// The latch does not lead any more. The program must stop what it does as the leader.
     NotLeader,
 }
 
-/// The changes of a latch, in turns [`IsLeader`](LeaderChange::IsLeader) and [`NotLeader`](LeaderChange::NotLeader).
+/// The changes of a latch: [`IsLeader`](LeaderChange::IsLeader) and [`NotLeader`](LeaderChange::NotLeader) by turns.
 ///
-/// A reign that has ended before it was read of is not told. If another has begun since the one that was told last,
-/// its end is told first, even if both are of the same znode. It ends when the latch is closed or has failed.
+/// A leadership that has begun and ended between two calls of [`next`](LeaderChanges::next) is left out. If one
+/// leadership has ended and another has begun between two calls, the end is returned first, even if both are by the
+/// same znode. The stream ends when the latch is closed or has failed.
 #[derive(Debug)]
 pub struct LeaderChanges {
-    told: watch::Receiver<Told>,
-    /// The reign that was told last, while its end was not.
-    reign: Option<u64>,
+    status: watch::Receiver<LatchStatus>,
+    /// The number of the leadership that was returned last, until its end is returned.
+    reported: Option<u64>,
 }
 
 impl LeaderChanges {
-    /// The next change; `None` once the latch is closed.
+    /// Waits for the next change; `None` once the latch is closed or has failed.
     pub async fn next(&mut self) -> Option<LeaderChange> {
         loop {
-            let told = self.told.borrow_and_update().clone();
-            let over = matches!(told.state, LatchState::Closed | LatchState::Failed(_));
-            match (self.reign, told.leading) {
-                (Some(last), Some(_)) if last == told.reigns => {}
+            let status = self.status.borrow_and_update().clone();
+            let over = matches!(status.state, LatchState::Closed | LatchState::Failed(_));
+            match (self.reported, status.leading) {
+                (Some(last), Some(_)) if last == status.leaderships => {}
                 (None, Some(fence)) => {
-                    self.reign = Some(told.reigns);
+                    self.reported = Some(status.leaderships);
                     return Some(LeaderChange::IsLeader(fence));
                 }
-                (Some(_), leading) if leading.is_some() || !(over && told.silent) => {
-                    self.reign = None;
+                (Some(_), leading) if leading.is_some() || !(over && status.silent) => {
+                    self.reported = None;
                     return Some(LeaderChange::NotLeader);
                 }
                 _ if over => return None,
                 _ => {}
             }
-            self.told.changed().await.ok()?;
+            self.status.changed().await.ok()?;
         }
     }
 }
 
-/// The task's side.
+/// The latch's task.
 struct Contender {
     client: Client,
     path: Arc<str>,
     id: Arc<str>,
-    told: watch::Sender<Told>,
-    place: Option<Place>,
+    status: watch::Sender<LatchStatus>,
+    place: Option<QueuePlace>,
 }
 
 impl Contender {
-    async fn run(mut self, running: Running, stopped: oneshot::Receiver<()>) {
+    async fn run(mut self, running: TaskGuard, stopped: oneshot::Receiver<()>) {
         let error = {
             let mut contend = pin!(self.contend(&running));
             tokio::select! {
                 biased;
-                // Sent, or the latch is gone.
+                // The latch is closed or dropped.
                 _ = stopped => None,
                 error = &mut contend => Some(error),
             }
         };
-        self.told.send_modify(|told| {
-            told.leading = None;
-            if let (Some(error), LatchState::Started) = (&error, &told.state) {
+        self.status.send_modify(|status| {
+            status.leading = None;
+            if let (Some(error), LatchState::Started) = (&error, &status.state) {
                 tracing::warn!(%error, "cannot contend for leadership");
-                told.state = LatchState::Failed(error.clone());
+                status.state = LatchState::Failed(error.clone());
             }
         });
         if let Some(place) = self.place.take() {
-            // It goes on in the background.
+            // After an error the deletion goes on in the background.
             let _ = place.leave().await;
         }
     }
 
-    /// Contends for ever; returns what makes that impossible.
-    async fn contend(&mut self, running: &Running) -> Error {
+    /// Contends for ever; returns the error that makes this impossible.
+    async fn contend(&mut self, running: &TaskGuard) -> Error {
         loop {
             let session = match self.client.session().await {
                 Ok(session) => session,
                 Err(error) => return error.into(),
             };
             if let Some(place) = self.place.take_if(|place| place.session().id() != session.id()) {
-                // Its znode goes with its session.
+                // The old place's znode is deleted with its session.
                 if planted::is(Bug::LatchKeepsOldZnode) {
-                    self.place = Some(Place::at(&session, place.path(), place.fence().token()));
+                    self.place = Some(QueuePlace::at(&session, place.path(), place.fence().token()));
                 }
             }
             match self.contend_in(&session, running).await {
@@ -383,26 +386,26 @@ impl Contender {
         }
     }
 
-    /// Waits for one's turn and leads, once. The place is kept for the next time, if it is not gone.
-    async fn contend_in(&mut self, session: &Session, running: &Running) -> Result<()> {
-        let line = Line { path: &self.path, word: WORD, data: self.id.as_bytes() };
+    /// Waits for the turn and leads, once. The place is kept for the next time, unless its znode is gone.
+    async fn contend_in(&mut self, session: &Session, running: &TaskGuard) -> Result<()> {
+        let line = PlaceSpec { path: &self.path, word: WORD, data: self.id.as_bytes() };
         if planted::is(Bug::ReconnectMakesZnode) {
             self.place = None;
         }
-        if planted::is(Bug::PathMadeOnce) && self.told.borrow().reigns > 0 {
+        if planted::is(Bug::PathMadeOnce) && self.status.borrow().leaderships > 0 {
             session.get_children(&self.path).await?;
         }
         let was_there = self.place.is_some();
         let place = match self.place.take() {
             Some(place) => place,
-            None => Place::take_while(session, line, running).await?,
+            None => QueuePlace::take_while(session, line, running).await?,
         };
         let place = self.place.insert(place);
-        let turn = place.turn(&[WORD], |queue, mine| standing(queue, mine, WORD)).await?;
+        let turn = place.turn(&[WORD], |queue, mine| position(queue, mine, WORD)).await?;
         if planted::is(Bug::LeadsByAnEarlierLook) && was_there {
-            *place = Place::take(session, line).await?;
+            *place = QueuePlace::take(session, line).await?;
         }
-        let kept = turn == Turn::Ours && lead(&self.client, place, &self.told).await?;
+        let kept = turn == Turn::Ours && lead(&self.client, place, &self.status).await?;
         if !kept && let Some(place) = self.place.take() {
             place.forget();
         }
@@ -410,8 +413,9 @@ impl Contender {
     }
 }
 
-/// Leads until the connection is suspended, the session is over, or the znode is gone; false if it is gone.
-async fn lead(client: &Client, place: &Place, told: &watch::Sender<Told>) -> Result<bool> {
+/// Leads until the connection is suspended, the session is over, or the znode is gone. Returns false if the znode is
+/// gone.
+async fn lead(client: &Client, place: &QueuePlace, status: &watch::Sender<LatchStatus>) -> Result<bool> {
     let read = place.session().get_data(place.path()).watch().await;
     let (((_, stat), mut changed), session) = match read {
         Err(error) if error.is_no_node() => return Ok(false),
@@ -421,12 +425,12 @@ async fn lead(client: &Client, place: &Place, told: &watch::Sender<Told>) -> Res
     if stat.ephemeral_owner != session.id().0 && !any_owner {
         return Ok(false);
     }
-    // The present state comes first: nothing is claimed while the connection is in doubt.
+    // The stream begins with the present state. The latch does not lead while the connection is in doubt.
     let mut states = client.states();
     if !states.next().await.is_some_and(|state| is_writable(state.state)) || !session.is_alive() {
         return Ok(true);
     }
-    let _reign = Reign::begin(told, place.fence());
+    let _published = PublishedLeadership::begin(status, place.fence());
     loop {
         tokio::select! {
             biased;
@@ -436,7 +440,7 @@ async fn lead(client: &Client, place: &Place, told: &watch::Sender<Told>) -> Res
                 _ => return Ok(true),
             },
             event = &mut changed => match event {
-                // Its data has changed, by somebody's hand.
+                // Another client has set the znode's data.
                 Ok(event) if event.kind != ostler_client::EventKind::NodeDeleted => {
                     match session.get_data(place.path()).watch().await {
                         Ok((_, next)) => changed = next,
@@ -452,24 +456,24 @@ async fn lead(client: &Client, place: &Place, told: &watch::Sender<Told>) -> Res
     }
 }
 
-/// Leading, told to everybody; its end too, however it comes.
-struct Reign<'a>(&'a watch::Sender<Told>);
+/// Publishes the leadership in the status, and its end when this is dropped.
+struct PublishedLeadership<'a>(&'a watch::Sender<LatchStatus>);
 
-impl<'a> Reign<'a> {
-    fn begin(told: &'a watch::Sender<Told>, fence: &Fence) -> Reign<'a> {
-        told.send_modify(|told| {
-            // Closed meanwhile: the task is about to learn of it.
-            if matches!(told.state, LatchState::Started) {
-                told.reigns += 1;
-                told.leading = Some(fence.clone());
+impl<'a> PublishedLeadership<'a> {
+    fn begin(status: &'a watch::Sender<LatchStatus>, fence: &Fence) -> PublishedLeadership<'a> {
+        status.send_modify(|status| {
+            // If the latch was closed meanwhile, the task is about to be stopped.
+            if matches!(status.state, LatchState::Started) {
+                status.leaderships += 1;
+                status.leading = Some(fence.clone());
             }
         });
-        Reign(told)
+        PublishedLeadership(status)
     }
 }
 
-impl Drop for Reign<'_> {
+impl Drop for PublishedLeadership<'_> {
     fn drop(&mut self) {
-        self.0.send_modify(|told| told.leading = None);
+        self.0.send_modify(|status| status.leading = None);
     }
 }

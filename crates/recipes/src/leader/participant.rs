@@ -1,20 +1,20 @@
-//! Who takes part in an election.
+//! The participants of an election.
 
 use crate::{error::Result, line};
 use ostler_client::Client;
 
-/// Somebody who takes part in an election.
+/// A participant of an election.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Participant {
-    /// What it calls itself.
+    /// The id that the participant has chosen.
     pub id: String,
-    /// Whether it was first in the queue. That it knows is another matter.
+    /// Whether the participant was the first in the queue. It may not know this yet.
     pub is_leader: bool,
-    /// The path of its znode.
+    /// The path of the participant's znode.
     pub node: String,
 }
 
-/// All who take part, in the order of the queue.
+/// All participants, in the order of the queue.
 pub(crate) async fn all(client: &Client, path: &str, word: &str) -> Result<Vec<Participant>> {
     let mut found = Vec::new();
     for node in line::participant_nodes(client, path, word).await? {
@@ -24,7 +24,7 @@ pub(crate) async fn all(client: &Client, path: &str, word: &str) -> Result<Vec<P
     Ok(found)
 }
 
-/// The first in the queue.
+/// The first participant in the queue.
 pub(crate) async fn leader(client: &Client, path: &str, word: &str) -> Result<Option<Participant>> {
     for node in line::participant_nodes(client, path, word).await? {
         if let Some(leader) = at(client, node, true).await? {
@@ -34,7 +34,7 @@ pub(crate) async fn leader(client: &Client, path: &str, word: &str) -> Result<Op
     Ok(None)
 }
 
-/// The one who made `node`, unless it is gone.
+/// The participant whose znode is `node`; `None` if the znode is gone.
 pub(crate) async fn at(client: &Client, node: String, is_leader: bool) -> Result<Option<Participant>> {
     match client.get_data(&node).await {
         Ok((data, _)) => {

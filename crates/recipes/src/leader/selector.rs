@@ -1,11 +1,11 @@
-//! Leading until a function returns.
+//! The leader selector: a participant that, once elected, leads until its function returns.
 
 use super::participant::{self, Participant};
 use crate::{
-    background::{Ended, Running},
+    background::{TaskEnd, TaskGuard},
     error::{Error, Result},
     fencing::{Fence, FencedMulti, Token},
-    line::{self, Place},
+    line::{self, QueuePlace},
     lock::{WORD, wait_in_line},
     planted::{self, Bug},
 };
@@ -14,10 +14,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{oneshot, watch};
 use tracing::Instrument;
 
-/// What a leader does. Closures that take a [`Leadership`] and return a future are of this kind.
+/// The function that a selector runs while it leads. Closures that take a [`Leadership`] and return a future implement
+/// it.
 pub trait TakeLeadership: Send + Sync + 'static {
-    /// Called when elected; leads until it returns. When leadership is lost or in doubt, interrupted or closed, the
-    /// future is dropped at its next `await`, and nobody else is elected by this selector's doing before that.
+    /// Called when the selector is elected. The selector leads until the future ends. If leadership is lost, in doubt
+    /// or interrupted, or the selector is closed, the future is dropped at its next `await`. The selector gives up its
+    /// place in the queue only after that.
     fn take_leadership(&self, leadership: Leadership) -> impl Future<Output = ()> + Send;
 }
 
@@ -31,7 +33,7 @@ where
     }
 }
 
-/// What a leader is given.
+/// A selector's leadership, as its function gets it.
 #[derive(Debug, Clone)]
 pub struct Leadership {
     client: Client,
@@ -39,44 +41,44 @@ pub struct Leadership {
 }
 
 impl Leadership {
-    /// The client.
+    /// The selector's client.
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// What leading means to servers and other stores.
+    /// The fence of this leadership.
     pub fn fence(&self) -> &Fence {
         &self.fence
     }
 
-    /// A number that grows from leader to leader.
+    /// The fencing token: a number that grows from leader to leader.
     pub fn token(&self) -> Token {
         self.fence.token()
     }
 
-    /// [`Fence::multi`].
+    /// Begins a transaction that is done only if the caller still leads: [`Fence::multi`].
     pub fn multi(&self) -> FencedMulti<'_> {
         self.fence.multi()
     }
 }
 
-/// Where a selector is in its life.
+/// The state of a selector.
 #[derive(Debug, Clone)]
 pub enum SelectorState {
-    /// It was not started.
+    /// The selector was not started.
     Latent,
-    /// It does not contend: its function has returned, or it could not contend, which the error says.
+    /// The selector does not contend: its function has ended, or the error kept it from contending.
     Idle(Option<Error>),
-    /// It stands in the queue, or is about to.
+    /// The selector is in the queue, or is about to enter it.
     Queued,
-    /// Its function runs.
+    /// The selector's function runs, with this fence.
     Leading(Fence),
-    /// It was closed.
+    /// The selector was closed.
     Closed,
 }
 
-/// One participant of an election: a function of it is called when it is elected, and it leads until that returns.
-/// Curator's `LeaderSelector`, with its znodes, so that Java and Rust stand in one election.
+/// One participant of an election. When it is elected it calls its function, and it leads until the function returns.
+/// This is Curator's `LeaderSelector`, with the same znodes: programs in Java and Rust can take part in one election.
 ///
 /// ```
 /// # use ostler_recipes::leader::{LeaderSelector, Leadership};
@@ -86,7 +88,7 @@ pub enum SelectorState {
 /// # let client = ostler_client::Client::connect(&server.connect_string()).await?;
 /// # client.create("/state", b"").await?;
 /// let lead = |leadership: Leadership| async move {
-///     // Written only if it leads when it is written:
+///     // The write is done only if the selector leads at that moment.
 ///     let written = leadership.multi().set_data("/state", b"new").commit().await;
 /// };
 /// let selector = LeaderSelector::builder(&client, "/election", lead).id("server-7").auto_requeue().start();
@@ -101,12 +103,12 @@ pub struct LeaderSelector {
     state: watch::Sender<SelectorState>,
     /// Counts interruptions.
     interrupt: watch::Sender<u64>,
-    /// Stops the task; taken by the first who closes it.
+    /// Stops the task; taken by the first call of `close`.
     stop: Mutex<Option<oneshot::Sender<()>>>,
-    ended: Ended,
+    ended: TaskEnd,
 }
 
-/// Describes a selector; [`start`](LeaderSelectorBuilder::start) makes it.
+/// Options of a selector; [`start`](LeaderSelectorBuilder::start) creates it.
 #[derive(Debug)]
 #[must_use = "nobody contends until start"]
 pub struct LeaderSelectorBuilder<H> {
@@ -118,13 +120,14 @@ pub struct LeaderSelectorBuilder<H> {
 }
 
 impl<H: TakeLeadership> LeaderSelectorBuilder<H> {
-    /// What it calls itself; nothing unless said.
+    /// The selector's id as a participant; empty by default.
     pub fn id(mut self, id: &str) -> Self {
         self.id = id.into();
         self
     }
 
-    /// Contends again whenever it has led, and whenever it could not contend because of connection trouble.
+    /// Lets the selector contend again whenever its leadership has ended, and when connection trouble kept it from
+    /// contending. Off by default.
     pub fn auto_requeue(mut self) -> Self {
         self.auto_requeue = true;
         self
@@ -146,21 +149,21 @@ impl<H: TakeLeadership> LeaderSelectorBuilder<H> {
             state: state.clone(),
             interrupt: interrupt.clone(),
         };
-        let ended = Ended::of(&self.client, |running| contender.run(running, stopped).instrument(span));
+        let ended = TaskEnd::of(&self.client, |running| contender.run(running, stopped).instrument(span));
         let stop = Mutex::new(Some(stop));
         LeaderSelector { client: self.client, path: self.path, id: self.id, state, interrupt, stop, ended }
     }
 }
 
 impl LeaderSelector {
-    /// Begins to describe a participant of the election at `path`, whose children are the queue.
+    /// Options of a participant of the election at `path`, whose children are the queue. `handler` runs while it leads.
     pub fn builder<H: TakeLeadership>(client: &Client, path: &str, handler: H) -> LeaderSelectorBuilder<H> {
         let id = "".into();
         LeaderSelectorBuilder { client: client.clone(), path: path.into(), id, auto_requeue: false, handler }
     }
 
-    /// Contends again, if it does not contend and is not closed; false otherwise. Whoever has seen it lead and then
-    /// not lead any more can requeue it (CURATOR-671).
+    /// Makes an idle selector contend again. Returns false if it contends already or is closed. As soon as the selector
+    /// is seen not to lead any more, it can be requeued (CURATOR-671).
     pub fn requeue(&self) -> bool {
         self.state.send_if_modified(|state| {
             let idle = matches!(state, SelectorState::Idle(_));
@@ -171,12 +174,14 @@ impl LeaderSelector {
         })
     }
 
-    /// Has the function's future dropped, if it runs. With auto-requeue it then contends again.
+    /// Ends the leadership: if the selector's function runs, its future is dropped. With auto-requeue the selector then
+    /// contends again.
     pub fn interrupt_leadership(&self) {
         self.interrupt.send_modify(|interruptions| *interruptions += 1);
     }
 
-    /// Whether its function runs and, as far as it can know without asking a server, it leads.
+    /// Whether the selector leads, without asking a server: its function runs, the client is connected, and by this
+    /// machine's clock its session lives.
     pub fn has_leadership(&self) -> bool {
         let leading = match &*self.state.borrow() {
             SelectorState::Leading(fence) => fence.is_held(),
@@ -185,12 +190,12 @@ impl LeaderSelector {
         leading && line::is_writable(self.client.state().state)
     }
 
-    /// Where it is in its life.
+    /// The selector's state.
     pub fn state(&self) -> SelectorState {
         self.state.borrow().clone()
     }
 
-    /// Waits until its state is as wanted.
+    /// Waits until `wanted` returns true for the selector's state, and returns that state.
     pub async fn wait_for(&self, mut wanted: impl FnMut(&SelectorState) -> bool) -> SelectorState {
         let mut states = self.state.subscribe();
         match states.wait_for(|state| wanted(state)).await {
@@ -200,40 +205,40 @@ impl LeaderSelector {
         }
     }
 
-    /// What it calls itself.
+    /// The selector's id as a participant.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// All who take part, in the order of the queue.
+    /// All participants of the election, in the order of the queue.
     ///
     /// # Errors
-    /// The client's.
+    /// The client's errors.
     pub async fn participants(&self) -> Result<Vec<Participant>> {
         participant::all(&self.client, &self.path, WORD).await
     }
 
-    /// The first in the queue; `None` if nobody takes part.
+    /// The first participant in the queue; `None` if there is none.
     ///
     /// # Errors
-    /// The client's.
+    /// The client's errors.
     pub async fn leader(&self) -> Result<Option<Participant>> {
         participant::leader(&self.client, &self.path, WORD).await
     }
 
-    /// Leaves the election. When this returns the function's future is dropped, and the znode is gone, or will go in
-    /// the background if there is connection trouble. Whoever else closes it waits for that as well.
+    /// Leaves the election. When this returns the function's future is dropped and the znode is deleted; if there is
+    /// connection trouble, the deletion goes on in the background. Further callers wait for the same.
     pub async fn close(&self) {
         let stop = self.stop.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(stop) = stop {
-            // If nobody listens, it has ended by itself.
+            // If the receiver is gone, the task has ended already.
             let _ = stop.send(());
         }
         self.ended.clone().wait().await;
     }
 }
 
-/// The task's side.
+/// The selector's task.
 struct Contender<H> {
     client: Client,
     path: Arc<str>,
@@ -246,9 +251,9 @@ struct Contender<H> {
 }
 
 impl<H: TakeLeadership> Contender<H> {
-    async fn run(self, running: Running, mut stopped: oneshot::Receiver<()>) {
+    async fn run(self, running: TaskGuard, mut stopped: oneshot::Receiver<()>) {
         loop {
-            // Sent, or the selector is gone; what was begun leaves the queue when it is dropped.
+            // The selector is closed or dropped. The dropped future of `elected` leaves the queue.
             let place = tokio::select! {
                 biased;
                 _ = &mut stopped => break,
@@ -258,7 +263,7 @@ impl<H: TakeLeadership> Contender<H> {
             if planted::is(Bug::SelectorForgetsZnode) {
                 place.forget();
             } else {
-                // It goes on in the background.
+                // After an error the deletion goes on in the background.
                 let _ = place.leave().await;
             }
             if stop {
@@ -268,8 +273,8 @@ impl<H: TakeLeadership> Contender<H> {
         self.state.send_replace(SelectorState::Closed);
     }
 
-    /// Waits until it is to contend and was elected.
-    async fn elected(&self, running: &Running) -> Place {
+    /// Waits until the selector is to contend, and until it is elected.
+    async fn elected(&self, running: &TaskGuard) -> QueuePlace {
         let mut states = self.state.subscribe();
         loop {
             if states.wait_for(|state| matches!(state, SelectorState::Queued)).await.is_err() {
@@ -283,28 +288,28 @@ impl<H: TakeLeadership> Contender<H> {
                 Ok(place) => return place,
                 Err(Error::Client(error)) if error.may_pass() && self.auto_requeue => {
                     tracing::debug!(%error, "waiting for a connection");
-                    // Closed if there is an error, which the next attempt finds.
+                    // An error means that the client is closed, which the next attempt returns as well.
                     let _ = line::wait_writable(&self.client).await;
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot contend for leadership");
-                    let told = Some(error).filter(|_| !planted::is(Bug::SelectorHidesError));
-                    self.state.send_replace(SelectorState::Idle(told));
+                    let error = Some(error).filter(|_| !planted::is(Bug::SelectorHidesError));
+                    self.state.send_replace(SelectorState::Idle(error));
                 }
             }
         }
     }
 
-    /// Runs the function; true if it is to stop.
-    async fn lead(&self, place: &Place, stopped: &mut oneshot::Receiver<()>) -> bool {
-        // From now on, an interruption is meant for this reign.
+    /// Runs the function. Returns true if the selector is to be closed.
+    async fn lead(&self, place: &QueuePlace, stopped: &mut oneshot::Receiver<()>) -> bool {
+        // From now on, an interruption is meant for this leadership.
         let mut interruptions = self.interrupt.subscribe();
         self.state.send_replace(SelectorState::Leading(place.fence().clone()));
         let leadership = Leadership { client: self.client.clone(), fence: place.fence().clone() };
         let handler = self.handler.clone();
-        // In a task of its own, so that its panic ends the reign and not the selector.
+        // In a task of its own, so that a panic of the function ends the leadership and not the selector.
         let mut task = self.client.runtime().spawn(async move { handler.take_leadership(leadership).await });
-        // To be closed ends all of it, whatever else has come; a function that has returned was not interrupted.
+        // Biased: closing comes first. A function that has returned does not count as interrupted.
         let (stop, ended) = tokio::select! {
             biased;
             _ = stopped => (true, None),

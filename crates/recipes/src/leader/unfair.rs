@@ -1,12 +1,12 @@
-//! An election without a queue: all want the same znode, whoever creates it leads, the others watch it.
+//! An election without a queue: the participant that creates the leader's znode first leads, the others watch it.
 //!
-//! Simple, and a herd: when the leader goes, all others are told and all try. With many participants use the
+//! When the leader leaves, all other participants get an event and all try. With many participants use the
 //! [latch](super::LeaderLatch).
 //!
-//! `leader` below the election's znode is the ephemeral one. As others have the same name after us, that it is there
-//! says nothing about us; so each leader also writes the election's own znode in the transaction that creates
-//! `leader`, and a write of that leader checks the version that it has made. From the same write it is known, after a
-//! lost reply, whether the transaction was ours.
+//! The leader's znode is the ephemeral `leader` below the election's znode. Later leaders create it again at the same
+//! path, so its existence does not show who leads. For that, the transaction that creates `leader` also writes the
+//! election's own znode, and each write through the leader's fence checks the version that this write has made. If the
+//! reply to the transaction is lost, the data of the election's znode shows whether it was done.
 
 use super::participant::{self, Participant};
 use crate::{
@@ -22,7 +22,7 @@ use tokio::{
 };
 use uuid::Uuid;
 
-/// An election in which whoever is first leads and the others have no order.
+/// A participant of an election without a queue: the first that creates the leader's znode leads.
 #[derive(Debug, Clone)]
 pub struct UnfairElection {
     client: Client,
@@ -32,21 +32,22 @@ pub struct UnfairElection {
 }
 
 impl UnfairElection {
-    /// A participant that calls itself `id`, of the election at `path`.
+    /// A participant with this id of the election at `path`. No request is sent.
     pub fn new(client: &Client, path: &str, id: &str) -> UnfairElection {
         let leader = paths::join(path, "leader").into();
         UnfairElection { client: client.clone(), path: path.into(), leader, id: id.into() }
     }
 
-    /// Waits until it leads. Dropping the future leaves no znode behind.
+    /// Waits until this participant leads. Dropping the future leaves no znode behind.
     ///
     /// # Errors
-    /// The client's: what forbids the znodes, and connection trouble that lasts longer than its retry policy.
+    /// The client's errors: the server refuses the znodes, or connection trouble lasts longer than the retry policy
+    /// allows.
     pub async fn campaign(&self) -> Result<UnfairLeadership> {
         line::in_a_session(&self.client, |session| self.campaign_in(session)).await
     }
 
-    /// Waits until it leads, but no longer than `limit`; `None` if it does not by then.
+    /// Waits until this participant leads, at most for `limit`; `None` after that time.
     ///
     /// # Errors
     /// As [`campaign`](UnfairElection::campaign).
@@ -54,10 +55,10 @@ impl UnfairElection {
         timeout(limit, self.campaign()).await.ok().transpose()
     }
 
-    /// Who leads now.
+    /// The present leader; `None` if there is none.
     ///
     /// # Errors
-    /// The client's.
+    /// The client's errors.
     pub async fn leader(&self) -> Result<Option<Participant>> {
         participant::at(&self.client, (*self.leader).to_owned(), true).await
     }
@@ -77,7 +78,8 @@ impl UnfairElection {
         }
     }
 
-    /// Tries once, in a task of its own: what comes of it when nobody waits any more is dropped, and so undone.
+    /// Tries once, in a task of its own. If the caller no longer waits, a leadership that was won is dropped, and so
+    /// given up.
     async fn claim(&self, session: &Session) -> Result<Option<UnfairLeadership>> {
         let claim = Claim {
             session: session.clone(),
@@ -102,22 +104,22 @@ struct Claim {
     path: Arc<str>,
     leader: Arc<str>,
     id: Arc<str>,
-    /// Written into the election's znode, so that this attempt is known again.
+    /// A random text that is written into the election's znode, by which this attempt is recognized.
     mark: String,
 }
 
 impl Claim {
-    /// Gives the outcome to whoever waits for it.
+    /// Sends the outcome to the waiting caller.
     async fn run(self, to: oneshot::Sender<Result<Option<UnfairLeadership>>>) {
         let (claimed, unknown) = self.claim().await;
-        // If nobody waits any more, what is in it is dropped, and so undone.
+        // If the receiver is gone, a leadership in the outcome is dropped, and so given up.
         let _ = to.send(claimed.map_err(Into::into));
         if unknown {
             self.undo().await;
         }
     }
 
-    /// The outcome, and whether there may be another one.
+    /// The outcome, and whether a transaction with a lost reply may still have created the znode.
     async fn claim(&self) -> (ostler_client::Result<Option<UnfairLeadership>>, bool) {
         let policy = self.session.retry_policy();
         let (begun, mut tries, mut unknown) = (Instant::now(), 0, false);
@@ -144,7 +146,7 @@ impl Claim {
             match multi.create_mode(&self.leader, &*self.id, CreateMode::Ephemeral).commit().await {
                 Ok(results) => {
                     let stat = results.first().and_then(|result| result.stat());
-                    // Both have the zxid of the transaction.
+                    // The created znode's czxid is the same zxid.
                     return Ok(stat.map(|stat| self.leadership(stat.version, Token(stat.mzxid))));
                 }
                 Err(error) if error.code() == Some(ErrorCode::NodeExists) => return Ok(None),
@@ -159,7 +161,8 @@ impl Claim {
         }
     }
 
-    /// Whether an attempt whose reply was lost has succeeded. After `sync`, so that no server hides it.
+    /// The leadership, if an attempt whose reply was lost has succeeded. Calls `sync` first, because the server may
+    /// lag.
     async fn find(&self) -> ostler_client::Result<Option<UnfairLeadership>> {
         self.session.sync(&self.path).await?;
         let (data, stat) = match self.session.get_data(&self.path).await {
@@ -172,11 +175,12 @@ impl Claim {
     }
 
     fn leadership(&self, version: i32, token: Token) -> UnfairLeadership {
-        let fence = Fence::with_reign(self.session.clone(), &self.leader, token, (&self.path, version));
+        let fence =
+            Fence::with_version_check(self.session.clone(), &self.leader, token, (&self.path, version));
         UnfairLeadership { path: self.path.clone(), version, fence, left: false }
     }
 
-    /// What was perhaps created must not stay: once found, it is dropped, and so deleted.
+    /// Deletes a znode that may have been created: a leadership that is found is dropped, and so given up.
     async fn undo(&self) {
         let mut tries = 0;
         while self.session.is_alive() {
@@ -194,7 +198,7 @@ impl Claim {
 const WAITS: RetryPolicy =
     RetryPolicy::exponential(Duration::from_millis(50), Duration::from_secs(5), u32::MAX);
 
-/// Deletes until it is done, refused for good, or the session is over and took everything along.
+/// Repeats the deletion until it is done or refused for good, or the session is over and the znode deleted with it.
 async fn delete_until_done(session: &Session, path: &str, version: i32, leader: &str) {
     let mut tries = 0;
     while session.is_alive() {
@@ -204,14 +208,14 @@ async fn delete_until_done(session: &Session, path: &str, version: i32, leader: 
                 sleep(WAITS.wait(tries, Duration::ZERO, tries.into()).unwrap_or_default()).await;
             }
             Err(error) if !error.is_session_over() => {
-                return tracing::warn!(%error, "a leader's znode is left undeleted");
+                return tracing::warn!(%error, "a leader's znode is not deleted");
             }
             _ => return,
         }
     }
 }
 
-/// Deletes the leader's znode if it is that of this reign.
+/// Deletes the leader's znode, unless a later leader has created it.
 async fn delete(session: &Session, path: &str, version: i32, leader: &str) -> ostler_client::Result<()> {
     match session.multi().check(path, version).delete(leader, -1).commit().await {
         Err(error) if matches!(error.code(), Some(ErrorCode::BadVersion | ErrorCode::NoNode)) => Ok(()),
@@ -219,7 +223,7 @@ async fn delete(session: &Session, path: &str, version: i32, leader: &str) -> os
     }
 }
 
-/// Leadership, held. Dropped, it is given up in the background.
+/// Leadership in an [`UnfairElection`]. It is given up in the background when this is dropped.
 #[derive(Debug)]
 #[must_use = "leadership that is dropped is given up"]
 pub struct UnfairLeadership {
@@ -230,35 +234,35 @@ pub struct UnfairLeadership {
 }
 
 impl UnfairLeadership {
-    /// What leading means to servers and other stores.
+    /// The fence of this leadership.
     pub fn fence(&self) -> &Fence {
         &self.fence
     }
 
-    /// A number that grows from leader to leader.
+    /// The fencing token: a number that grows from leader to leader.
     pub fn token(&self) -> Token {
         self.fence.token()
     }
 
-    /// [`Fence::is_held`].
+    /// Whether this participant still leads, by this machine's clock: [`Fence::is_held`].
     pub fn is_held(&self) -> bool {
         self.fence.is_held()
     }
 
-    /// [`Fence::multi`].
+    /// Begins a transaction that is done only if this participant still leads: [`Fence::multi`].
     pub fn multi(&self) -> FencedMulti<'_> {
         self.fence.multi()
     }
 
-    /// [`Fence::lost`].
+    /// Waits until this participant should stop leading: [`Fence::lost`].
     pub async fn lost(&self) {
         self.fence.lost().await;
     }
 
-    /// Gives it up, and waits until others can have it.
+    /// Gives up leadership, and waits until the leader's znode is deleted.
     ///
     /// # Errors
-    /// The client's. It is given up nevertheless: the deletion goes on in the background.
+    /// The client's errors. Leadership is given up nevertheless: the deletion goes on in the background.
     pub async fn resign(mut self) -> Result<()> {
         self.fence.set_released();
         let session = self.fence.session().clone();

@@ -1,4 +1,4 @@
-//! Several locks as one: all or none.
+//! The multi lock: several locks that are acquired together, all or none.
 
 use super::{
     mutex::{InterProcessMutex, MutexGuard},
@@ -11,7 +11,7 @@ use ostler_client::Client;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// A lock of whatever kind.
+/// A lock of any kind, for an [`InterProcessMultiLock`]. Curator's `InterProcessLock`.
 #[derive(Debug, Clone)]
 pub enum AnyLock {
     /// A mutex.
@@ -47,7 +47,7 @@ impl AnyLock {
     }
 }
 
-/// A lock of whatever kind, held.
+/// A held lock of any kind. It is released in the background when this is dropped.
 #[derive(Debug)]
 #[must_use = "a guard that is dropped releases its lock"]
 pub enum AnyGuard {
@@ -62,7 +62,7 @@ pub enum AnyGuard {
 }
 
 impl AnyGuard {
-    /// What holding it means to servers and other stores.
+    /// The holder's fence.
     pub fn fence(&self) -> &Fence {
         match self {
             AnyGuard::Mutex(guard) => guard.fence(),
@@ -72,10 +72,10 @@ impl AnyGuard {
         }
     }
 
-    /// Gives it up.
+    /// Releases the lock, and waits until the znode is deleted.
     ///
     /// # Errors
-    /// The client's. It is given up nevertheless: the deletion goes on in the background.
+    /// The client's errors. The lock is released nevertheless: the deletion goes on in the background.
     pub async fn release(self) -> Result<()> {
         match self {
             AnyGuard::Mutex(guard) => guard.release().await,
@@ -86,36 +86,36 @@ impl AnyGuard {
     }
 }
 
-/// Several locks as one. Curator's `InterProcessMultiLock`.
+/// Several locks that are acquired together, all or none. Curator's `InterProcessMultiLock`.
 ///
-/// They are taken in the order given and released in the opposite one. Whoever takes some of the same locks must give
-/// them in the same order, or two wait for each other.
+/// The locks are acquired in the given order and released in the opposite order. All programs that share some of the
+/// locks must give them in the same order. Otherwise two programs can wait for each other.
 #[derive(Debug, Clone)]
 pub struct InterProcessMultiLock {
     locks: Vec<AnyLock>,
 }
 
 impl InterProcessMultiLock {
-    /// Mutexes at these paths.
+    /// A multi lock of the mutexes at these paths.
     pub fn new<'p>(client: &Client, paths: impl IntoIterator<Item = &'p str>) -> InterProcessMultiLock {
         InterProcessMultiLock::of(paths.into_iter().map(|path| InterProcessMutex::new(client, path).into()))
     }
 
-    /// These locks.
+    /// A multi lock of these locks.
     pub fn of(locks: impl IntoIterator<Item = AnyLock>) -> InterProcessMultiLock {
         InterProcessMultiLock { locks: locks.into_iter().collect() }
     }
 
-    /// Waits for all of them. If one is not to be had, those that were are released.
+    /// Waits for all locks. If one cannot be acquired, the others are released.
     ///
     /// # Errors
-    /// The first lock's that is refused. One that was lost while others were waited for is not waited for again: look
-    /// at [`MultiGuard::is_held`].
+    /// The error of the first lock that cannot be acquired. A lock that is lost while this waits for the others is no
+    /// error: look at [`MultiGuard::is_held`].
     pub async fn acquire(&self) -> Result<MultiGuard> {
         self.acquire_as(&Owner::new()).await
     }
 
-    /// Waits for all of them, those aside that this owner holds.
+    /// Waits for all locks, except those that this owner holds already.
     ///
     /// # Errors
     /// As [`acquire`](InterProcessMultiLock::acquire).
@@ -125,7 +125,7 @@ impl InterProcessMultiLock {
             match lock.acquire_as(owner).await {
                 Ok(acquired) => guard.guards.push(acquired),
                 Err(error) => {
-                    // The first error is the one to tell; what cannot be released now is released in the background.
+                    // The first error is returned. A release that fails goes on in the background.
                     let _ = guard.release().await;
                     return Err(error);
                 }
@@ -134,7 +134,7 @@ impl InterProcessMultiLock {
         Ok(guard)
     }
 
-    /// Waits for all of them, but no longer than `limit` in all; `None` if they were not to be had.
+    /// Waits for all locks, at most for `limit` in all; `None` after that time.
     ///
     /// # Errors
     /// As [`acquire`](InterProcessMultiLock::acquire).
@@ -143,7 +143,7 @@ impl InterProcessMultiLock {
     }
 }
 
-/// Several locks, held. Dropped, all are released in the background.
+/// A held multi lock. All locks are released in the background when this is dropped.
 #[derive(Debug)]
 #[must_use = "a guard that is dropped releases its locks"]
 pub struct MultiGuard {
@@ -156,15 +156,15 @@ impl MultiGuard {
         &self.guards
     }
 
-    /// Whether all of them are held.
+    /// Whether all locks are still held, by this machine's clock.
     pub fn is_held(&self) -> bool {
         self.guards.iter().all(|guard| guard.fence().is_held())
     }
 
-    /// Gives all of them up, the last one first.
+    /// Releases all locks, the last one first.
     ///
     /// # Errors
-    /// The first that there was. All are given up nevertheless.
+    /// The first lock's error. All locks are released nevertheless.
     pub async fn release(mut self) -> Result<()> {
         let mut first = Ok(());
         while let Some(guard) = self.guards.pop() {

@@ -1,15 +1,15 @@
-//! One holder at a time, in the order of arrival.
+//! The mutex: a lock that has one holder at a time, in the order of arrival.
 
 use super::{
     owner::{Holdings, Owner},
     revocation,
 };
 use crate::{
-    background::Running,
+    background::TaskGuard,
     error::Result,
     fencing::{Fence, FencedMulti, Token},
-    line::{self, Line, Place, Turn},
-    line_order::standing,
+    line::{self, PlaceSpec, QueuePlace, Turn},
+    line_order::position,
 };
 use ostler_client::{Client, Session};
 use std::{sync::Arc, time::Duration};
@@ -18,8 +18,8 @@ use tokio::time::timeout;
 /// The word in the names of a mutex's znodes.
 pub(crate) const WORD: &str = "lock-";
 
-/// A lock that one holder has at a time, in the order of arrival. Curator's `InterProcessMutex`: the same znodes, so
-/// that Java and Rust compete for one lock. Clones are the same lock.
+/// A lock that has one holder at a time, in the order of arrival. This is Curator's `InterProcessMutex`, with the same
+/// znodes: programs in Java and Rust can share one lock. Clones are the same lock.
 ///
 /// ```
 /// # use ostler_recipes::lock::{InterProcessMutex, Owner};
@@ -34,7 +34,7 @@ pub(crate) const WORD: &str = "lock-";
 ///     guard.multi().set_data("/state", b"new").commit().await?;
 ///     guard.release().await?;
 /// }
-/// // To get it again while it is held, say who asks.
+/// // An owner can acquire the lock again while it holds it.
 /// let me = Owner::new();
 /// let outer = lock.acquire_as(&me).await?;
 /// let inner = lock.acquire_as(&me).await?;
@@ -51,7 +51,7 @@ pub struct InterProcessMutex {
 
 /// One acquisition, shared by the guards of its owner.
 #[derive(Debug)]
-struct Holding(Place);
+struct Holding(QueuePlace);
 
 impl AsRef<Fence> for Holding {
     fn as_ref(&self) -> &Fence {
@@ -66,13 +66,13 @@ impl InterProcessMutex {
         InterProcessMutex { client: client.clone(), path: path.into(), data, holdings }
     }
 
-    /// Data for the znodes of this handle's acquisitions; empty unless said.
+    /// The data of the znodes of this handle's acquisitions; empty by default.
     pub fn node_data(mut self, data: impl Into<Vec<u8>>) -> InterProcessMutex {
         self.data = data.into().into();
         self
     }
 
-    /// Where it is.
+    /// The lock's path.
     pub fn path(&self) -> &str {
         &self.path
     }
@@ -80,22 +80,23 @@ impl InterProcessMutex {
     /// Waits for the lock, and for a session if the client has none.
     ///
     /// # Errors
-    /// The client's: what forbids the znode, and connection trouble that lasts longer than its retry policy.
+    /// The client's errors: the server refuses the znode, or connection trouble lasts longer than the retry policy
+    /// allows.
     pub async fn acquire(&self) -> Result<MutexGuard> {
         Ok(MutexGuard { holding: Arc::new(self.wait().await?) })
     }
 
-    /// Waits for the lock, but no longer than `limit`; `None` if it was not to be had.
+    /// Waits for the lock, at most for `limit`; `None` after that time.
     ///
     /// # Errors
     /// As [`acquire`](InterProcessMutex::acquire).
     pub async fn acquire_within(&self, limit: Duration) -> Result<Option<MutexGuard>> {
-        // Dropped when the time is over, which leaves the queue.
+        // The future is dropped at the limit, and so leaves the queue.
         timeout(limit, self.acquire()).await.ok().transpose()
     }
 
-    /// Waits for the lock, unless this owner holds it, through this lock or a clone: then it has it once more, and it
-    /// is released with the last of its guards.
+    /// Waits for the lock. If this owner holds it already, through this value or a clone, this returns at once with
+    /// another guard. The lock is released with the owner's last guard.
     ///
     /// # Errors
     /// As [`acquire`](InterProcessMutex::acquire).
@@ -103,7 +104,7 @@ impl InterProcessMutex {
         Ok(MutexGuard { holding: self.holdings.share(owner, self.wait()).await? })
     }
 
-    /// [`acquire_as`](InterProcessMutex::acquire_as), but no longer than `limit`.
+    /// [`acquire_as`](InterProcessMutex::acquire_as), at most for `limit`; `None` after that time.
     ///
     /// # Errors
     /// As [`acquire`](InterProcessMutex::acquire).
@@ -111,15 +112,15 @@ impl InterProcessMutex {
         timeout(limit, self.acquire_as(owner)).await.ok().transpose()
     }
 
-    /// Whether the owner holds it, through this lock or a clone.
+    /// Whether the owner holds the lock, through this value or a clone.
     pub fn is_held_by(&self, owner: &Owner) -> bool {
         self.holdings.held(owner).is_some()
     }
 
-    /// The znodes of the holder and of those who wait, in their order.
+    /// The paths of the znodes of the holder and of the waiting contenders, in the order of the queue.
     ///
     /// # Errors
-    /// The client's.
+    /// The client's errors.
     pub async fn participant_nodes(&self) -> Result<Vec<String>> {
         line::participant_nodes(&self.client, &self.path, WORD).await
     }
@@ -135,22 +136,22 @@ pub(crate) async fn wait_in_line(
     session: &Session,
     path: &str,
     data: &[u8],
-    running: Option<&Running>,
-) -> Result<Place> {
+    running: Option<&TaskGuard>,
+) -> Result<QueuePlace> {
     loop {
-        let line = Line { path, word: WORD, data };
+        let line = PlaceSpec { path, word: WORD, data };
         let mut place = match running {
-            Some(running) => Place::take_while(session, line, running).await?,
-            None => Place::take_for_turn(session, line).await?,
+            Some(running) => QueuePlace::take_while(session, line, running).await?,
+            None => QueuePlace::take_for_turn(session, line).await?,
         };
-        match place.turn(&[WORD], |queue, mine| standing(queue, mine, WORD)).await? {
+        match place.turn(&[WORD], |queue, mine| position(queue, mine, WORD)).await? {
             Turn::Ours => return Ok(place),
             Turn::Gone => place.forget(),
         }
     }
 }
 
-/// The lock, held. Dropped, it is released in the background.
+/// A held mutex. It is released in the background when its owner's last guard is dropped.
 #[derive(Debug)]
 #[must_use = "a guard that is dropped releases its lock"]
 pub struct MutexGuard {
@@ -158,54 +159,54 @@ pub struct MutexGuard {
 }
 
 impl MutexGuard {
-    /// What holding it means to servers and other stores.
+    /// The holder's fence.
     pub fn fence(&self) -> &Fence {
         self.holding.0.fence()
     }
 
-    /// A number that grows from holder to holder.
+    /// The fencing token: a number that grows from holder to holder.
     pub fn token(&self) -> Token {
         self.fence().token()
     }
 
-    /// The path of the znode by which it is held.
+    /// The path of the holder's znode.
     pub fn node(&self) -> &str {
         self.fence().node()
     }
 
-    /// [`Fence::is_held`].
+    /// Whether the lock is still held, by this machine's clock: [`Fence::is_held`].
     pub fn is_held(&self) -> bool {
         self.fence().is_held()
     }
 
-    /// [`Fence::multi`].
+    /// Begins a transaction that is done only if the lock is still held: [`Fence::multi`].
     pub fn multi(&self) -> FencedMulti<'_> {
         self.fence().multi()
     }
 
-    /// [`Fence::lost`].
+    /// Waits until the holder should stop: [`Fence::lost`].
     pub async fn lost(&self) {
         self.fence().lost().await;
     }
 
-    /// Holds it once more: it is released when all guards are.
+    /// Another guard of the same holder. The lock is released with the last one.
     pub fn again(&self) -> MutexGuard {
         MutexGuard { holding: self.holding.clone() }
     }
 
-    /// Waits until somebody asks its holder to give it up, by [`attempt_revoke`](super::attempt_revoke) or Curator's
-    /// `Revoker`. What the holder does about it is up to the holder.
+    /// Waits until another process asks the holder to release the lock, by [`attempt_revoke`](super::attempt_revoke) or
+    /// Curator's `Revoker`. The lock stays held until the holder releases it.
     ///
     /// # Errors
-    /// [`Error::NotHeld`](crate::Error::NotHeld) if it is lost before that; the client's errors.
+    /// [`Error::NotHeld`](crate::Error::NotHeld) if the lock is lost before that; the client's errors.
     pub async fn revocation_requested(&self) -> Result<()> {
         revocation::requested(self.fence()).await
     }
 
-    /// Gives it up, and waits until others can have it. With other guards of the same owner left, it stays held.
+    /// Releases the lock, and waits until the znode is deleted. If the owner has other guards, the lock stays held.
     ///
     /// # Errors
-    /// The client's. It is given up nevertheless: the deletion goes on in the background.
+    /// The client's errors. The lock is released nevertheless: the deletion goes on in the background.
     pub async fn release(self) -> Result<()> {
         match Arc::into_inner(self.holding) {
             Some(holding) => holding.0.leave().await,

@@ -1,7 +1,7 @@
-//! Who a lock belongs to.
+//! Owners of reentrant locks.
 //!
-//! In Java that is a thread. A task has no name, moves between threads and can be several futures at once, so here it
-//! is a value: whoever has it is the owner.
+//! In Java a thread owns a lock. A task has no name, moves between threads and can be several futures at once. So an
+//! owner is a value here, which the program passes to `acquire_as`.
 
 use crate::fencing::Fence;
 use std::{
@@ -10,22 +10,22 @@ use std::{
 };
 use uuid::Uuid;
 
-/// An owner of locks. Clones are the same owner; two that are made by `new` are two owners.
+/// An owner of locks. Clones are the same owner; two calls of `new` make two owners.
 ///
-/// Whoever holds a lock as an owner gets it again at once as the same owner. Keep it where code that must be able to
-/// take a lock again can reach it: in the request's context, say.
+/// An owner that holds a lock can acquire it again at once. Keep the owner where all code that acquires the lock again
+/// can reach it, for example in a request's context.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Owner(Uuid);
 
 impl Owner {
-    /// Somebody new.
+    /// A new owner, which holds nothing.
     #[allow(clippy::new_without_default)]
     pub fn new() -> Owner {
         Owner(Uuid::new_v4())
     }
 }
 
-/// What owners hold of one lock, so that they get it again at once.
+/// For one lock: what each owner holds, so that the owner can acquire it again.
 #[derive(Debug)]
 pub(crate) struct Holdings<H> {
     by_owner: Arc<Mutex<HashMap<Owner, Arc<Slot<H>>>>>,
@@ -33,7 +33,7 @@ pub(crate) struct Holdings<H> {
 
 #[derive(Debug)]
 struct Slot<H> {
-    /// Locked while the owner acquires, so that its other futures wait and then share.
+    /// Locked while the owner acquires. Other futures of the owner wait for the lock and then share what it holds.
     acquiring: tokio::sync::Mutex<()>,
     held: Mutex<Weak<H>>,
 }
@@ -63,7 +63,7 @@ impl<H> Slot<H> {
 }
 
 impl<H: AsRef<Fence>> Slot<H> {
-    /// What went with its session is not held, even if its guards are still there.
+    /// Whether the session lives. After its end the lock is not held, even if there still are guards.
     fn held(&self) -> Option<Arc<H>> {
         let holding = self.lock().upgrade();
         holding.filter(|holding| (**holding).as_ref().is_held())
@@ -81,7 +81,7 @@ impl<H: AsRef<Fence>> Holdings<H> {
 
     fn slot(&self, owner: &Owner) -> Arc<Slot<H>> {
         let mut slots = self.slots();
-        // What nobody acquires and nobody holds any more.
+        // Slots of owners that neither hold nor wait.
         slots.retain(|_, slot| Arc::strong_count(slot) > 1 || slot.lock().strong_count() > 0);
         slots.entry(owner.clone()).or_default().clone()
     }
@@ -107,14 +107,14 @@ impl<H: AsRef<Fence>> Holdings<H> {
         self.known(owner)?.held()
     }
 
-    /// What the owner holds once it does not wait for it any more.
+    /// What the owner holds, after a wait of the owner for the lock has ended.
     pub(crate) async fn settled(&self, owner: &Owner) -> Option<Arc<H>> {
         let slot = self.known(owner)?;
         let _acquiring = slot.acquiring.lock().await;
         slot.held()
     }
 
-    /// Whether the owner holds it or waits for it.
+    /// Whether the owner holds the lock or waits for it.
     pub(crate) fn is_wanted(&self, owner: &Owner) -> bool {
         self.known(owner).is_some_and(|slot| slot.acquiring.try_lock().is_err() || slot.held().is_some())
     }

@@ -1,4 +1,4 @@
-//! Many readers or one writer, in the order of arrival.
+//! The read-write lock: many readers or one writer at a time, in the order of arrival.
 
 use super::{
     owner::{Holdings, Owner},
@@ -8,20 +8,21 @@ use super::{
 use crate::{
     error::{Error, Result},
     fencing::{Fence, FencedMulti, Token},
-    line::{self, Line, Place, Turn},
-    line_order::{Queue, Standing, number_after},
+    line::{self, PlaceSpec, QueuePlace, Turn},
+    line_order::{Position, Queue, number_after},
     planted::{self, Bug},
 };
 use ostler_client::{Client, Error as ClientError, Session, paths};
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 
-/// A lock that many readers have at a time, or one writer, in the order of arrival: a reader waits for the writers
-/// before it, a writer for everybody. Curator's `InterProcessReadWriteLock`, with its znodes.
+/// A lock that many readers or one writer hold at a time, in the order of arrival. A reader waits for the writers
+/// before it; a writer waits for all readers and writers before it. This is Curator's `InterProcessReadWriteLock`, with
+/// the same znodes.
 ///
-/// Both are reentrant for an [`Owner`]. A writer can have the read lock as well, and keep it after it has released the
-/// write lock ([`WriteGuard::downgrade`]): no other writer comes in between. A reader cannot become a writer, for it
-/// would wait for itself.
+/// Both sides are reentrant for an [`Owner`]. A writer can acquire the read lock as well, and keep it after it has
+/// released the write lock ([`WriteGuard::downgrade`]); no other writer gets the lock in between. A reader cannot
+/// become a writer: it would wait for itself.
 #[derive(Debug, Clone)]
 pub struct InterProcessReadWriteLock {
     client: Client,
@@ -32,10 +33,10 @@ pub struct InterProcessReadWriteLock {
 }
 
 #[derive(Debug)]
-struct Reading(Place);
+struct Reading(QueuePlace);
 
 #[derive(Debug)]
-struct Writing(Place);
+struct Writing(QueuePlace);
 
 impl AsRef<Fence> for Reading {
     fn as_ref(&self) -> &Fence {
@@ -61,7 +62,7 @@ impl InterProcessReadWriteLock {
         }
     }
 
-    /// Data for the znodes of this handle's acquisitions; empty unless said.
+    /// The data of the znodes of this handle's acquisitions; empty by default.
     pub fn node_data(mut self, data: impl Into<Vec<u8>>) -> InterProcessReadWriteLock {
         self.data = data.into().into();
         self
@@ -70,20 +71,22 @@ impl InterProcessReadWriteLock {
     /// Waits for the read lock.
     ///
     /// # Errors
-    /// The client's: what forbids the znode, and connection trouble that lasts longer than its retry policy.
+    /// The client's errors: the server refuses the znode, or connection trouble lasts longer than the retry policy
+    /// allows.
     pub async fn read(&self) -> Result<ReadGuard> {
         self.read_as(&Owner::new()).await
     }
 
-    /// Waits for the read lock, unless this owner holds it or the write lock. If it waits for the write lock, it has
-    /// both then.
+    /// Waits for the read lock. If this owner holds the read or the write lock already, this returns at once. If
+    /// another future of this owner waits for the write lock, this waits for it and then acquires the read lock as
+    /// well.
     ///
     /// # Errors
     /// As [`read`](InterProcessReadWriteLock::read).
     pub async fn read_as(&self, owner: &Owner) -> Result<ReadGuard> {
         let acquire = async {
             match self.writing.settled(owner).await {
-                // Kept until the reader's znode is there: no moment without either.
+                // The write lock is kept until the reader's znode exists, so that one of both is always held.
                 Some(writing) => self.read_under(&writing).await,
                 None => self.wait(READ).await.map(Reading),
             }
@@ -91,7 +94,7 @@ impl InterProcessReadWriteLock {
         Ok(ReadGuard { holding: self.reading.share(owner, acquire).await? })
     }
 
-    /// [`read_as`](InterProcessReadWriteLock::read_as), but no longer than `limit`; `None` if it was not to be had.
+    /// [`read_as`](InterProcessReadWriteLock::read_as), at most for `limit`; `None` after that time.
     ///
     /// # Errors
     /// As [`read`](InterProcessReadWriteLock::read).
@@ -107,10 +110,10 @@ impl InterProcessReadWriteLock {
         self.write_as(&Owner::new()).await
     }
 
-    /// Waits for the write lock, unless this owner holds it.
+    /// Waits for the write lock. If this owner holds it already, this returns at once.
     ///
     /// # Errors
-    /// [`Error::WouldWaitForItself`] if the owner has only the read lock, or waits for that; otherwise as
+    /// [`Error::WouldWaitForItself`] if the owner holds only the read lock, or waits for it. Otherwise as
     /// [`read`](InterProcessReadWriteLock::read).
     pub async fn write_as(&self, owner: &Owner) -> Result<WriteGuard> {
         if !self.writing.is_wanted(owner) && self.reading.is_wanted(owner) {
@@ -121,7 +124,7 @@ impl InterProcessReadWriteLock {
         Ok(WriteGuard { holding, owner: owner.clone(), lock: self.clone() })
     }
 
-    /// [`write_as`](InterProcessReadWriteLock::write_as), but no longer than `limit`; `None` if it was not to be had.
+    /// [`write_as`](InterProcessReadWriteLock::write_as), at most for `limit`; `None` after that time.
     ///
     /// # Errors
     /// As [`write_as`](InterProcessReadWriteLock::write_as).
@@ -129,37 +132,37 @@ impl InterProcessReadWriteLock {
         timeout(limit, self.write_as(owner)).await.ok().transpose()
     }
 
-    /// The znodes of readers, in their order.
+    /// The paths of the readers' znodes, in the order of the queue.
     ///
     /// # Errors
-    /// The client's.
+    /// The client's errors.
     pub async fn reader_nodes(&self) -> Result<Vec<String>> {
         line::participant_nodes(&self.client, &self.path, READ).await
     }
 
-    /// The znodes of writers, in their order.
+    /// The paths of the writers' znodes, in the order of the queue.
     ///
     /// # Errors
-    /// The client's.
+    /// The client's errors.
     pub async fn writer_nodes(&self) -> Result<Vec<String>> {
         line::participant_nodes(&self.client, &self.path, WRITE).await
     }
 
-    /// A reader in the place of a writer, with its number and its token: a token of its own would be larger than those
-    /// of writers that have waited meanwhile.
+    /// Creates the znode of a reader in the place of a writer, with the writer's number and token. A token of its own
+    /// would be larger than those of writers that already wait.
     async fn read_under(&self, writing: &Writing) -> Result<Reading> {
         let writer = &writing.0;
         if planted::is(Bug::DowngradeToTheEnd) {
-            let line = Line { path: &self.path, word: READ, data: &self.data };
-            return Ok(Reading(Place::take(writer.session(), line).await?));
+            let line = PlaceSpec { path: &self.path, word: READ, data: &self.data };
+            return Ok(Reading(QueuePlace::take(writer.session(), line).await?));
         }
         let token = writer.fence().token();
         let path = paths::join(&self.path, &reader_after(writer.name(), token.0));
-        Ok(Reading(Place::take_named(writer.session(), &path, &self.data, token).await?))
+        Ok(Reading(QueuePlace::take_named(writer.session(), &path, &self.data, token).await?))
     }
 
-    /// The read lock for the owner of the write lock that is held by `writing`, and by nothing else: with that lost,
-    /// other writers may have come in between.
+    /// The read lock for the owner of the write lock `writing`. It fails if that write lock is lost: other writers may
+    /// have held the lock since.
     async fn read_while(&self, owner: &Owner, writing: &Writing) -> Result<ReadGuard> {
         let lost = || Err(writing.0.fence().not_held());
         if !writing.0.fence().is_held() {
@@ -169,20 +172,20 @@ impl InterProcessReadWriteLock {
             Err(Error::Client(error)) if error.is_session_over() && !matches!(error, ClientError::Closed) => {
                 lost()
             }
-            // Another future of the owner may have waited for it in another session.
+            // Another future of the owner may have acquired it in another session.
             Ok(_) if !writing.0.fence().is_held() => lost(),
             shared => Ok(ReadGuard { holding: shared? }),
         }
     }
 
-    async fn wait(&self, word: &'static str) -> Result<Place> {
+    async fn wait(&self, word: &'static str) -> Result<QueuePlace> {
         line::in_a_session(&self.client, |session| self.wait_in(session, word)).await
     }
 
-    async fn wait_in(&self, session: Session, word: &'static str) -> Result<Place> {
+    async fn wait_in(&self, session: Session, word: &'static str) -> Result<QueuePlace> {
         loop {
-            let line = Line { path: &self.path, word, data: &self.data };
-            let mut place = Place::take_for_turn(&session, line).await?;
+            let line = PlaceSpec { path: &self.path, word, data: &self.data };
+            let mut place = QueuePlace::take_for_turn(&session, line).await?;
             match place.turn(&[READ, WRITE], read_write_standing).await? {
                 Turn::Ours => return Ok(place),
                 Turn::Gone => place.forget(),
@@ -191,7 +194,7 @@ impl InterProcessReadWriteLock {
     }
 }
 
-fn read_write_standing<'n>(queue: &'n Queue, mine: &str) -> Standing<'n> {
+fn read_write_standing<'n>(queue: &'n Queue, mine: &str) -> Position<'n> {
     debug_assert!(number(mine).is_some(), "{mine} is neither a reader nor a writer");
     match number_after(mine, WRITE) {
         Some(_) => writer_standing(queue, mine),
@@ -199,7 +202,7 @@ fn read_write_standing<'n>(queue: &'n Queue, mine: &str) -> Standing<'n> {
     }
 }
 
-/// The read lock, held. Dropped, it is released in the background.
+/// A held read lock. It is released in the background when its owner's last read guard is dropped.
 #[derive(Debug)]
 #[must_use = "a guard that is dropped releases its lock"]
 pub struct ReadGuard {
@@ -207,8 +210,8 @@ pub struct ReadGuard {
 }
 
 impl ReadGuard {
-    /// What holding it means to servers and other stores. The token is for comparing with those of writers; readers
-    /// that hold at the same time have different ones.
+    /// The holder's fence. Compare its token with writers' tokens only: readers that hold at the same time have
+    /// different ones.
     pub fn fence(&self) -> &Fence {
         self.holding.0.fence()
     }
@@ -239,7 +242,7 @@ impl ReadGuard {
     }
 }
 
-/// The write lock, held. Dropped, it is released in the background.
+/// A held write lock. It is released in the background when its owner's last write guard is dropped.
 #[derive(Debug)]
 #[must_use = "a guard that is dropped releases its lock"]
 pub struct WriteGuard {
@@ -249,12 +252,12 @@ pub struct WriteGuard {
 }
 
 impl WriteGuard {
-    /// What holding it means to servers and other stores.
+    /// The holder's fence.
     pub fn fence(&self) -> &Fence {
         self.holding.0.fence()
     }
 
-    /// A number that grows from writer to writer.
+    /// The fencing token: a number that grows from writer to writer.
     pub fn token(&self) -> Token {
         self.fence().token()
     }
@@ -264,24 +267,24 @@ impl WriteGuard {
         self.fence().is_held()
     }
 
-    /// [`Fence::multi`].
+    /// Begins a transaction that is done only if the write lock is still held: [`Fence::multi`].
     pub fn multi(&self) -> FencedMulti<'_> {
         self.fence().multi()
     }
 
-    /// Takes the read lock as well, at once.
+    /// Acquires the read lock as well, without a wait.
     ///
     /// # Errors
-    /// [`Error::NotHeld`] if the write lock is lost: others may have written since. The client's.
+    /// [`Error::NotHeld`] if the write lock is lost: other writers may have held the lock since. The client's errors.
     pub async fn read(&self) -> Result<ReadGuard> {
         self.lock.read_while(&self.owner, &self.holding).await
     }
 
-    /// Becomes a reader, with no other writer in between.
+    /// Acquires the read lock and releases the write lock. No other writer holds the lock in between.
     ///
     /// # Errors
-    /// [`Error::NotHeld`] if the write lock is lost: others may have written since. The client's. If taking the read
-    /// lock fails, the write lock is given up, too.
+    /// [`Error::NotHeld`] if the write lock is lost: other writers may have held the lock since. The client's errors.
+    /// If the read lock cannot be acquired, the write lock is released, too.
     pub async fn downgrade(self) -> Result<ReadGuard> {
         let reading = self.read().await?;
         self.release().await?;

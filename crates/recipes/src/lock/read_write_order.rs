@@ -1,11 +1,12 @@
-//! Who is before whom among readers and writers.
+//! The order of readers and writers in the queue of a read-write lock.
 //!
-//! A writer waits for everybody before it, a reader only for the writers before it. Both kinds of names end in the
-//! number that the server has appended, so they form one queue. A reader that was a writer has that writer's number,
-//! so that it stays before writers that came in between (CURATOR-621). Where numbers do not tell who came first, it has
-//! the writer's transaction in its name as well ([`arrival_in`](crate::line_order::arrival_in)).
+//! A writer waits for all readers and writers before it, a reader only for the writers before it. Both kinds of names
+//! end in the number that the server has appended, so they form one queue. A reader that was a writer keeps that
+//! writer's number, so it stays before writers that have come since (CURATOR-621). Where the numbers do not give the
+//! order, its name also has the zxid by which the writer's znode was created
+//! ([`arrival_in`](crate::line_order::arrival_in)).
 
-use crate::line_order::{Queue, Standing, arrival_prefix, number_after, standing_behind};
+use crate::line_order::{Position, Queue, arrival_prefix, number_after, position_by_number};
 use ostler_proto::id::Zxid;
 
 pub(crate) const READ: &str = "__READ__";
@@ -16,20 +17,20 @@ pub(crate) fn number(name: &str) -> Option<i32> {
     number_after(name, READ).or_else(|| number_after(name, WRITE))
 }
 
-/// Where the reader `mine` stands. It watches the nearest writer before it: if that goes in its turn, no other is left.
-pub(crate) fn reader_standing<'a>(queue: &'a Queue, mine: &str) -> Standing<'a> {
+/// The position of the reader `mine`. It waits for the nearest writer before it: writers before that one leave earlier.
+pub(crate) fn reader_standing<'a>(queue: &'a Queue, mine: &str) -> Position<'a> {
     queue.nearest_before(mine, number, |name| number_after(name, WRITE).is_some())
 }
 
-/// Where the writer `mine` stands.
-pub(crate) fn writer_standing<'a>(queue: &'a Queue, mine: &str) -> Standing<'a> {
-    standing_behind(queue, mine, number)
+/// The position of the writer `mine`.
+pub(crate) fn writer_standing<'a>(queue: &'a Queue, mine: &str) -> Position<'a> {
+    position_by_number(queue, mine, number)
 }
 
-/// From here on numbers may soon not tell any more who came first.
+/// From this number on the numbers may soon no longer give the order.
 const NEAR_THE_END: i32 = 1 << 30;
 
-/// The name of a reader that was the writer `writer`, which had come by the transaction `came`.
+/// The name of a reader that was the writer `writer`, whose znode was created by the transaction `came`.
 pub(crate) fn reader_after(writer: &str, came: Zxid) -> String {
     let number = written_number(writer);
     match number.parse::<i32>() {
@@ -38,7 +39,7 @@ pub(crate) fn reader_after(writer: &str, came: Zxid) -> String {
     }
 }
 
-/// The number in a writer's name as it is written there: a reader that was this writer gets it too.
+/// The digits of the number in a writer's name, for the name of a reader that was this writer.
 pub(crate) fn written_number(writer: &str) -> &str {
     writer.rfind(WRITE).map_or("", |at| &writer[at + WRITE.len()..])
 }
@@ -54,12 +55,12 @@ mod tests {
 
     #[test]
     fn readers_share_and_writers_do_not() {
-        use Standing::{Behind, First, Gone};
+        use Position::{Behind, First, Gone};
         let (r1, r2, r5) = ("a__READ__0000000001", "b__READ__0000000002", "c__READ__0000000005");
         let (w0, w3, w4) = ("d__WRIT__0000000000", "e__WRIT__0000000003", "f__WRIT__0000000004");
         // What w3 has become after a downgrade.
         let r3 = "e__READ__0000000003";
-        let table: &[(&[&str], &str, Standing<'_>)] = &[
+        let table: &[(&[&str], &str, Position<'_>)] = &[
             (&[r1, r2], r2, First),
             (&[r1, r2, w3], r2, First),
             (&[r1, r2, w3], w3, Behind(r2)),
@@ -128,7 +129,7 @@ mod tests {
                     true => writer_standing(&queue, &names[at]),
                     false => reader_standing(&queue, &names[at]),
                 };
-                found == Standing::First
+                found == Position::First
             };
             let have: Vec<usize> = (0..4).filter(|at| first(*at)).collect();
             // The first writer and nobody else, or all readers before it.

@@ -1,4 +1,4 @@
-//! Asking a holder to give a lock up. Curator's `Revoker`.
+//! Revocation: a process asks the holder of a lock to release it. Curator's `Revoker`.
 
 use crate::{
     error::{Error, Result},
@@ -6,16 +6,16 @@ use crate::{
 };
 use ostler_client::Client;
 
-/// What is written into the holder's znode.
+/// The data that is written into the holder's znode.
 const REVOKE: &[u8] = b"__REVOKE__";
 
-/// Asks the holder of a lock's znode to give it up: one of a mutex's
-/// [`participant_nodes`](super::InterProcessMutex::participant_nodes), the first of which is the holder's, or of a
-/// read-write lock's [`reader_nodes`](super::InterProcessReadWriteLock::reader_nodes) and
-/// [`writer_nodes`](super::InterProcessReadWriteLock::writer_nodes). Nothing happens if it is gone.
+/// Asks the participant whose znode is `node` to release its lock. For a mutex take a znode from
+/// [`participant_nodes`](super::InterProcessMutex::participant_nodes), whose first one is the holder's. For a
+/// read-write lock take one from [`reader_nodes`](super::InterProcessReadWriteLock::reader_nodes) or
+/// [`writer_nodes`](super::InterProcessReadWriteLock::writer_nodes). Has no effect if the znode is gone.
 ///
 /// # Errors
-/// The client's.
+/// The client's errors.
 pub async fn attempt_revoke(client: &Client, node: &str) -> Result<()> {
     match client.set_data(node, REVOKE).await {
         Err(error) if error.is_no_node() => Ok(()),

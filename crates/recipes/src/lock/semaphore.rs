@@ -1,11 +1,11 @@
-//! So many holders at a time.
+//! The semaphore: a number of leases, given out in the order of arrival.
 
 use super::mutex::wait_in_line;
 use crate::{
     counter::{CountChanges, SharedCount},
     error::Result,
     fencing::{Fence, FencedMulti, Token},
-    line::{self, Line, Place},
+    line::{self, PlaceSpec, QueuePlace},
 };
 use ostler_client::{Bytes, Client, Session, paths};
 use std::{future::pending, sync::Arc, time::Duration};
@@ -14,15 +14,15 @@ use tokio::{sync::watch, time::timeout};
 /// The word in the names of leases.
 const WORD: &str = "lease-";
 
-/// How many leases there are at a time.
+/// The number of leases that a semaphore gives out at a time.
 #[derive(Debug, Clone)]
 pub enum SemaphoreSize {
-    /// Always so many. All who use the semaphore must say the same.
+    /// A fixed number. All programs that use the semaphore must give the same.
     Fixed(u32),
-    /// As many as a [`SharedCount`] says, which all who use the semaphore share. Below zero is none, and so is data that
-    /// is no count. When the count is dropped, what it said last stays.
+    /// The value of a [`SharedCount`] that all programs share. Negative numbers and data that is no number count as
+    /// zero. When the count is dropped, its last value stays in force.
     Shared(CountChanges),
-    /// As many as something else says that all of them watch. Below zero is none.
+    /// The value of another source that all programs watch. Negative numbers count as zero.
     Watched(watch::Receiver<i32>),
 }
 
@@ -50,7 +50,7 @@ impl SemaphoreSize {
         let leases = match self {
             SemaphoreSize::Fixed(leases) => return *leases as usize,
             SemaphoreSize::Shared(leases) => leases.now().unwrap_or_else(|error| {
-                tracing::warn!(%error, "a semaphore without a size gives out no lease");
+                tracing::warn!(%error, "a semaphore's size cannot be read; it gives out no lease");
                 0
             }),
             SemaphoreSize::Watched(leases) => *leases.borrow_and_update(),
@@ -65,17 +65,17 @@ impl SemaphoreSize {
             SemaphoreSize::Watched(leases) => leases.changed().await.is_ok(),
         };
         if !is_counted {
-            // Nobody counts any more.
+            // The size does not change any more.
             pending::<()>().await;
         }
     }
 }
 
-/// A number of leases, given out in the order of arrival. Curator's `InterProcessSemaphoreV2`, with its znodes:
-/// `locks`, a mutex for whoever is next, and `leases`.
+/// A number of leases, given out in the order of arrival. This is Curator's `InterProcessSemaphoreV2`, with the same
+/// znodes: `locks`, a mutex for the contender that is next, and `leases`.
 ///
-/// A smaller size takes no lease away: fewer are given out until it is met. With a [`SharedCount`] for its size
-/// everybody sees a change, though not at the same moment.
+/// A smaller size takes no lease away: no new lease is given out until the leases fit the size. With a [`SharedCount`]
+/// as the size all programs see a change, but not at the same moment.
 ///
 /// ```
 /// # use ostler_recipes::{counter::SharedCount, lock::InterProcessSemaphore};
@@ -101,8 +101,8 @@ pub struct InterProcessSemaphore {
 }
 
 enum Wait {
-    Leased(Place),
-    /// Somebody has deleted our znode.
+    Leased(QueuePlace),
+    /// Another client has deleted this contender's znode.
     Gone,
 }
 
@@ -118,7 +118,7 @@ impl InterProcessSemaphore {
         }
     }
 
-    /// Data for the znodes of this handle's leases; empty unless said.
+    /// The data of the znodes of this handle's leases; empty by default.
     pub fn node_data(mut self, data: impl Into<Vec<u8>>) -> InterProcessSemaphore {
         self.data = data.into().into();
         self
@@ -127,12 +127,13 @@ impl InterProcessSemaphore {
     /// Waits for a lease.
     ///
     /// # Errors
-    /// The client's: what forbids the znodes, and connection trouble that lasts longer than its retry policy.
+    /// The client's errors: the server refuses the znodes, or connection trouble lasts longer than the retry policy
+    /// allows.
     pub async fn acquire(&self) -> Result<Lease> {
         Ok(Lease { place: line::in_a_session(&self.client, |session| self.wait(session)).await? })
     }
 
-    /// Waits for so many leases. Either all are had, or those that were are returned.
+    /// Waits for this number of leases. If one cannot be acquired, the others are returned.
     ///
     /// # Errors
     /// As [`acquire`](InterProcessSemaphore::acquire).
@@ -140,13 +141,13 @@ impl InterProcessSemaphore {
         let mut acquired: Vec<Lease> = Vec::new();
         while acquired.len() < leases {
             acquired.push(self.acquire().await?);
-            // Those of a session that is over are none any more.
+            // Leases of a session that is over are lost.
             acquired.retain(|lease| lease.fence().is_held());
         }
         Ok(acquired)
     }
 
-    /// Waits for a lease, but no longer than `limit`; `None` if there was none to be had.
+    /// Waits for a lease, at most for `limit`; `None` after that time.
     ///
     /// # Errors
     /// As [`acquire`](InterProcessSemaphore::acquire).
@@ -154,7 +155,7 @@ impl InterProcessSemaphore {
         timeout(limit, self.acquire()).await.ok().transpose()
     }
 
-    /// Waits for so many leases, but no longer than `limit`; `None` if they were not to be had.
+    /// Waits for this number of leases, at most for `limit` in all; `None` after that time.
     ///
     /// # Errors
     /// As [`acquire`](InterProcessSemaphore::acquire).
@@ -162,21 +163,22 @@ impl InterProcessSemaphore {
         timeout(limit, self.acquire_many(leases)).await.ok().transpose()
     }
 
-    /// The znodes of all leases, in the order in which they were asked for; with one that waits, more than the size.
+    /// The paths of the leases' znodes, in the order in which they were asked for. If a contender waits for a lease,
+    /// its znode is among them, so there can be more than the size.
     ///
     /// # Errors
-    /// The client's.
+    /// The client's errors.
     pub async fn participant_nodes(&self) -> Result<Vec<String>> {
         line::participant_nodes(&self.client, &self.leases, WORD).await
     }
 
-    async fn wait(&self, session: Session) -> Result<Place> {
+    async fn wait(&self, session: Session) -> Result<QueuePlace> {
         let mut size = self.size.clone();
         loop {
             let lock = wait_in_line(&session, &self.locks, &[], None).await?;
             let waited = self.wait_as_next(&session, &mut size).await?;
             match lock.leave().await {
-                // The lease is had; the rest is done in the background.
+                // The lease is acquired. If the release of the mutex fails, it goes on in the background.
                 Err(crate::Error::Client(error)) if error.is_connection_trouble() => {}
                 left => left?,
             }
@@ -186,10 +188,10 @@ impl InterProcessSemaphore {
         }
     }
 
-    /// Only whoever has the lock waits here, so a returned lease wakes one contender.
+    /// Only the holder of the mutex waits here, so a returned lease wakes one contender.
     async fn wait_as_next(&self, session: &Session, size: &mut SemaphoreSize) -> Result<Wait> {
-        let line = Line { path: &self.leases, word: WORD, data: &self.data };
-        let place = Place::take(session, line).await?;
+        let line = PlaceSpec { path: &self.leases, word: WORD, data: &self.data };
+        let place = QueuePlace::take(session, line).await?;
         loop {
             let watched = session.get_children(&self.leases).watch().await;
             let (names, changed) = match watched {
@@ -203,7 +205,7 @@ impl InterProcessSemaphore {
                 place.fence().begin().await?;
                 return Ok(Wait::Leased(place));
             }
-            // Both lead to the same look.
+            // After either of them the leases are read again.
             tokio::select! {
                 biased;
                 changed = changed => drop(changed?),
@@ -215,51 +217,51 @@ impl InterProcessSemaphore {
     }
 }
 
-/// A lease, held. Dropped, it is returned in the background.
+/// A held lease. It is returned in the background when this is dropped.
 #[derive(Debug)]
 #[must_use = "a lease that is dropped is returned"]
 pub struct Lease {
-    place: Place,
+    place: QueuePlace,
 }
 
 impl Lease {
-    /// What holding it means to servers and other stores.
+    /// The holder's fence.
     pub fn fence(&self) -> &Fence {
         self.place.fence()
     }
 
-    /// A number that grows from lease to lease.
+    /// The fencing token: a number that grows from lease to lease.
     pub fn token(&self) -> Token {
         self.fence().token()
     }
 
-    /// [`Fence::is_held`].
+    /// Whether the lease is still held, by this machine's clock: [`Fence::is_held`].
     pub fn is_held(&self) -> bool {
         self.fence().is_held()
     }
 
-    /// [`Fence::multi`].
+    /// Begins a transaction that is done only if the lease is still held: [`Fence::multi`].
     pub fn multi(&self) -> FencedMulti<'_> {
         self.fence().multi()
     }
 
-    /// The name of its znode.
+    /// The name of the lease's znode.
     pub fn node_name(&self) -> &str {
         self.place.name()
     }
 
-    /// The data of its znode.
+    /// Reads the data of the lease's znode.
     ///
     /// # Errors
-    /// The client's.
+    /// The client's errors.
     pub async fn data(&self) -> Result<Bytes> {
         Ok(self.place.session().get_data(self.place.path()).await?.0)
     }
 
-    /// Returns it, and waits until others can have it.
+    /// Returns the lease, and waits until its znode is deleted.
     ///
     /// # Errors
-    /// The client's. It is returned nevertheless: the deletion goes on in the background.
+    /// The client's errors. The lease is returned nevertheless: the deletion goes on in the background.
     pub async fn release(self) -> Result<()> {
         self.place.leave().await
     }

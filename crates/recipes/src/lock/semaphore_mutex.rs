@@ -1,4 +1,4 @@
-//! One holder at a time, by a semaphore with one lease.
+//! The semaphore mutex: a lock that is a semaphore of one lease.
 
 use super::semaphore::{InterProcessSemaphore, Lease};
 use crate::{
@@ -8,7 +8,8 @@ use crate::{
 use ostler_client::Client;
 use std::time::Duration;
 
-/// A lock that one holder has at a time and nobody twice. Curator's `InterProcessSemaphoreMutex`, with its znodes.
+/// A lock that has one holder at a time and is not reentrant. This is Curator's `InterProcessSemaphoreMutex`, with the
+/// same znodes.
 #[derive(Debug, Clone)]
 pub struct InterProcessSemaphoreMutex {
     semaphore: InterProcessSemaphore,
@@ -23,12 +24,13 @@ impl InterProcessSemaphoreMutex {
     /// Waits for the lock.
     ///
     /// # Errors
-    /// The client's: what forbids the znodes, and connection trouble that lasts longer than its retry policy.
+    /// The client's errors: the server refuses the znodes, or connection trouble lasts longer than the retry policy
+    /// allows.
     pub async fn acquire(&self) -> Result<SemaphoreMutexGuard> {
         Ok(SemaphoreMutexGuard { lease: self.semaphore.acquire().await? })
     }
 
-    /// Waits for the lock, but no longer than `limit`; `None` if it was not to be had.
+    /// Waits for the lock, at most for `limit`; `None` after that time.
     ///
     /// # Errors
     /// As [`acquire`](InterProcessSemaphoreMutex::acquire).
@@ -37,7 +39,7 @@ impl InterProcessSemaphoreMutex {
     }
 }
 
-/// The lock, held. Dropped, it is released in the background.
+/// A held semaphore mutex. It is released in the background when this is dropped.
 #[derive(Debug)]
 #[must_use = "a guard that is dropped releases its lock"]
 pub struct SemaphoreMutexGuard {
@@ -45,30 +47,30 @@ pub struct SemaphoreMutexGuard {
 }
 
 impl SemaphoreMutexGuard {
-    /// What holding it means to servers and other stores.
+    /// The holder's fence.
     pub fn fence(&self) -> &Fence {
         self.lease.fence()
     }
 
-    /// A number that grows from holder to holder.
+    /// The fencing token: a number that grows from holder to holder.
     pub fn token(&self) -> Token {
         self.fence().token()
     }
 
-    /// [`Fence::is_held`].
+    /// Whether the lock is still held, by this machine's clock: [`Fence::is_held`].
     pub fn is_held(&self) -> bool {
         self.fence().is_held()
     }
 
-    /// [`Fence::multi`].
+    /// Begins a transaction that is done only if the lock is still held: [`Fence::multi`].
     pub fn multi(&self) -> FencedMulti<'_> {
         self.fence().multi()
     }
 
-    /// Gives it up, and waits until others can have it.
+    /// Releases the lock, and waits until the znode is deleted.
     ///
     /// # Errors
-    /// The client's. It is given up nevertheless: the deletion goes on in the background.
+    /// The client's errors. The lock is released nevertheless: the deletion goes on in the background.
     pub async fn release(self) -> Result<()> {
         self.lease.release().await
     }

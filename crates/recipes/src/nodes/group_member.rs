@@ -1,4 +1,4 @@
-//! A group that everybody in it knows.
+//! Membership of a group whose members know each other.
 
 use crate::{
     cache::{PathChildrenCache, PathEvents},
@@ -16,12 +16,14 @@ pub(crate) fn place(group: &str, id: &str) -> Result<String> {
     Ok(path)
 }
 
-/// Membership of a group: an ephemeral znode below the group's, and a cache of the others. Curator's `GroupMember`.
+/// Membership of a group: an ephemeral znode below the group's znode, and a cache of the other members. Curator's
+/// `GroupMember`.
 ///
-/// The list of members is a little old, and stands still without a connection; a member whose session has ended is in
-/// it until its server has noticed. Two members of the same id are one: they set each other's data.
+/// The list of members is a little old, and does not change without a connection. A member that has died stays in the
+/// list until its session has expired. Two members with the same id share one znode, and set each other's data.
 ///
-/// [`close`](GroupMember::close) leaves the group and waits for that. Dropped, it leaves in the background.
+/// [`close`](GroupMember::close) leaves the group and waits for that. When this is dropped, the member leaves in the
+/// background.
 #[derive(Debug)]
 pub struct GroupMember {
     id: String,
@@ -30,7 +32,7 @@ pub struct GroupMember {
 }
 
 impl GroupMember {
-    /// Joins the group at `path` as `id`, with data for the others to see.
+    /// Joins the group at `path` as `id`, with data that the other members can read.
     ///
     /// # Errors
     /// [`Error::BadPath`], also if the id has a slash in it.
@@ -42,7 +44,7 @@ impl GroupMember {
         Ok(GroupMember { id: id.to_owned(), node, cache: PathChildrenCache::start(client, path)? })
     }
 
-    /// Waits until this member has joined and knows the others.
+    /// Waits until this member has joined and knows the other members.
     ///
     /// # Errors
     /// Those of [`PersistentNode::created`].
@@ -60,12 +62,12 @@ impl GroupMember {
         members
     }
 
-    /// Who comes and goes, and whose data changes.
+    /// A stream of members that join, leave and change their data.
     pub fn events(&self) -> PathEvents {
         self.cache.events()
     }
 
-    /// Sets this member's data, and waits until a server has it.
+    /// Sets this member's data, and waits until that is done.
     ///
     /// # Errors
     /// Those of [`PersistentNode::set_data`].
@@ -73,7 +75,7 @@ impl GroupMember {
         self.node.set_data(data).await
     }
 
-    /// The times that this member joins anew, after its session has ended, say.
+    /// A stream with an item each time that this member has joined again, for example after its session has ended.
     pub fn joins(&self) -> Creations {
         self.node.creations()
     }

@@ -1,4 +1,4 @@
-//! Znodes that are there as long as somebody wants them to be, and groups made of them.
+//! Persistent nodes: znodes that are created again when they are lost, and groups of them.
 
 mod group_member;
 mod persistent_node;

@@ -1,21 +1,21 @@
-//! A znode that is there as long as somebody wants it to be.
+//! A persistent node: a znode that is created again when its session ends or another client deletes it.
 
 use crate::nodes::upkeep::{self, Plan, Status, Wish};
 use ostler_client::{Bytes, Client, CreateMode, Error, Result, paths};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use tokio::sync::watch;
 
-/// A znode that is there as long as this is: it is created again when its session ends or somebody deletes it. Curator's
-/// `PersistentNode`.
+/// A znode that exists as long as this value: it is created again when its session ends or another client deletes it.
+/// Curator's `PersistentNode`.
 ///
-/// Whoever watches the znode sees it go and come back when the session ends. While there is no connection it is not
-/// known whether it is there.
+/// When the session ends, a watch of the znode sees a deletion and a creation. Without a connection it is not known
+/// whether the znode exists.
 ///
-/// If there is a znode of that name already, it is taken over and its data set, whoever has made it; but one that is
-/// ephemeral and belongs to an earlier session of this node is replaced at once, so that it does not vanish with that
-/// session later.
+/// If a znode with that name exists already, it is taken over and its data is set. If it is ephemeral and belongs to an
+/// earlier session of this value, it is replaced at once, because it would be deleted with that session.
 ///
-/// [`close`](PersistentNode::close) deletes it and waits for that. Dropped, it is deleted in the background.
+/// [`close`](PersistentNode::close) deletes the znode and waits for that. When this is dropped, the znode is deleted in
+/// the background.
 #[derive(Debug)]
 pub struct PersistentNode {
     wish: watch::Sender<Wish>,
@@ -24,7 +24,7 @@ pub struct PersistentNode {
     refusal_told: AtomicBool,
 }
 
-/// Describes a [`PersistentNode`]; [`start`](PersistentNodeBuilder::start) makes it.
+/// Options of a [`PersistentNode`]; [`start`](PersistentNodeBuilder::start) creates it.
 #[derive(Debug, Clone)]
 #[must_use = "nothing is created until start"]
 pub struct PersistentNodeBuilder {
@@ -32,7 +32,7 @@ pub struct PersistentNodeBuilder {
     data: Bytes,
 }
 
-/// The times that a [`PersistentNode`] is created, for one reader.
+/// The creations of a [`PersistentNode`]'s znode, for one reader.
 #[derive(Debug)]
 pub struct Creations {
     status: watch::Receiver<Status>,
@@ -40,8 +40,8 @@ pub struct Creations {
 }
 
 impl Creations {
-    /// Waits until the znode is created after the last call, and gives its path; several creations can be told as one.
-    /// `None` once the node or the client is closed.
+    /// Waits until the znode has been created since the last call, and returns its path. Several creations can be
+    /// reported as one. `None` once the node or the client is closed.
     pub async fn next(&mut self) -> Option<String> {
         let seen = self.seen;
         let status = self.status.wait_for(|status| status.creations > seen).await.ok()?;
@@ -51,20 +51,21 @@ impl Creations {
 }
 
 impl PersistentNodeBuilder {
-    /// Puts an id into the name, as [`Create::protected`](ostler_client::Create::protected) does. Sequential ones
+    /// Puts an id into the name, as [`Create::protected`](ostler_client::Create::protected) does. Sequential nodes
     /// always have it.
     pub fn protected(mut self) -> Self {
         self.plan.protected = true;
         self
     }
 
-    /// Does not create the znodes above, which are containers otherwise: while they are missing, so is this.
+    /// Does not create missing parents. While they are missing, the znode is not created. By default they are created
+    /// as containers.
     pub fn without_parents(mut self) -> Self {
         self.plan.parents = false;
         self
     }
 
-    /// Begins to keep it there.
+    /// Starts to create the znode and to keep it.
     ///
     /// # Errors
     /// [`Error::BadPath`].
@@ -84,7 +85,7 @@ impl PersistentNodeBuilder {
 }
 
 impl PersistentNode {
-    /// Begins to describe one. The mode is one of those that stay or of those that go with the session.
+    /// Options of a persistent node. The mode is a persistent or an ephemeral one.
     pub fn builder(
         client: &Client,
         mode: CreateMode,
@@ -102,7 +103,7 @@ impl PersistentNode {
         PersistentNodeBuilder { plan, data: Bytes::copy_from_slice(data.as_ref()) }
     }
 
-    /// An ephemeral one.
+    /// Starts a persistent node whose znode is ephemeral.
     ///
     /// # Errors
     /// [`Error::BadPath`].
@@ -113,11 +114,11 @@ impl PersistentNode {
         PersistentNode::builder(client, CreateMode::Ephemeral, path, data).start()
     }
 
-    /// Waits until it is there for the first time; gives its path.
+    /// Waits until the znode is created for the first time; returns its path.
     ///
     /// # Errors
-    /// The server's refusal, `NoAuth` say, once: it is tried again and again nevertheless, and another call waits for
-    /// that. [`Error::Closed`].
+    /// The server's refusal, for example `NoAuth`. It is returned once; the creation is tried again, and another call
+    /// waits for that. [`Error::Closed`].
     pub async fn created(&self) -> Result<String> {
         let mut status = self.status.clone();
         let told = self.refusal_told.load(SeqCst);
@@ -134,21 +135,22 @@ impl PersistentNode {
         }
     }
 
-    /// Where it is, with what the server and protection have added to the name; the same after each creation. `None`
-    /// before the first.
+    /// The znode's path, including the digits of a sequential name and the id of a protected one. It is the same after
+    /// each creation. `None` before the first one.
     pub fn path(&self) -> Option<String> {
         self.status.borrow().path.clone()
     }
 
-    /// The data that it has, or will have.
+    /// The data that the znode has, or will have.
     pub fn data(&self) -> Bytes {
         self.wish.borrow().data.clone()
     }
 
-    /// Sets its data, also before it is created, and waits until a server has it. Dropped, it is set all the same.
+    /// Sets the znode's data, also before its creation, and waits until that is done. If the future is dropped, the
+    /// data is set in the background.
     ///
     /// # Errors
-    /// The server's refusal; it is tried again and again nevertheless. [`Error::Closed`].
+    /// The server's refusal; the write is tried again nevertheless. [`Error::Closed`].
     pub async fn set_data(&self, data: impl AsRef<[u8]>) -> Result<()> {
         let mut version = 0;
         self.wish.send_modify(|wish| {
@@ -168,12 +170,12 @@ impl PersistentNode {
         }
     }
 
-    /// The creations from now on, the first one included if it is still to come.
+    /// A stream of the creations from now on. It includes the first one if that is still to come.
     pub fn creations(&self) -> Creations {
         Creations { status: self.status.clone(), seen: self.status.borrow().creations }
     }
 
-    /// Deletes it, and waits until it is gone. Dropped, this goes on in the background.
+    /// Deletes the znode, and waits for that. If the future is dropped, the deletion goes on in the background.
     pub async fn close(self) {
         self.finish().await;
     }

@@ -1,7 +1,7 @@
 //! A znode that the server deletes some time after its owner is gone.
 
 use crate::{
-    background::Background,
+    background::BackgroundTask,
     nodes::{Creations, PersistentNode},
 };
 use ostler_client::{Bytes, Client, CreateMode, Result, paths};
@@ -13,19 +13,19 @@ const TOUCHED: &str = "touch";
 /// Touches in one TTL. `DEFAULT_TOUCH_SCHEDULE_FACTOR` in Curator.
 const TOUCHES: u32 = 2;
 
-/// A znode that outlives its owner for a while, whatever becomes of the session: it has a TTL, and a child, also with a
-/// TTL, that is touched twice in that time. When the touching ends, the server deletes the child and then the znode.
-/// Curator's `PersistentTtlNode`.
+/// A znode that outlives its owner, and its session, for a while. The znode has a TTL, and a child with a TTL that the
+/// owner touches twice in that time. When the owner stops, the server deletes the child and then the znode. Curator's
+/// `PersistentTtlNode`.
 ///
-/// Servers delete so only with `extendedTypesEnabled`. Closed or dropped, it is left to them.
+/// Servers have TTLs only with `extendedTypesEnabled`. When this is closed or dropped, the znode is left to the server.
 #[derive(Debug)]
 pub struct PersistentTtlNode {
     node: PersistentNode,
-    _touching: Background,
+    _touching: BackgroundTask,
 }
 
 impl PersistentTtlNode {
-    /// Begins to keep it there.
+    /// Starts to create the znode and to keep it.
     ///
     /// # Errors
     /// [`Error::BadPath`](ostler_client::Error::BadPath).
@@ -42,10 +42,10 @@ impl PersistentTtlNode {
         builder.plan.deleted_at_end = false;
         let node = builder.start()?;
         let work = touch(client.clone(), paths::join(path, TOUCHED), ttl);
-        Ok(PersistentTtlNode { node, _touching: Background::spawn(client, work) })
+        Ok(PersistentTtlNode { node, _touching: BackgroundTask::spawn(client, work) })
     }
 
-    /// Waits until it is there for the first time; gives its path.
+    /// Waits until the znode is created for the first time; returns its path.
     ///
     /// # Errors
     /// Those of [`PersistentNode::created`]: `Unimplemented` where servers have no TTLs.
@@ -53,12 +53,12 @@ impl PersistentTtlNode {
         self.node.created().await
     }
 
-    /// The data that it has, or will have.
+    /// The data that the znode has, or will have.
     pub fn data(&self) -> Bytes {
         self.node.data()
     }
 
-    /// Sets its data, and waits until a server has it.
+    /// Sets the znode's data, and waits until that is done.
     ///
     /// # Errors
     /// Those of [`PersistentNode::set_data`].
@@ -66,7 +66,7 @@ impl PersistentTtlNode {
         self.node.set_data(data).await
     }
 
-    /// The creations from now on.
+    /// A stream of the znode's creations from now on.
     pub fn creations(&self) -> Creations {
         self.node.creations()
     }

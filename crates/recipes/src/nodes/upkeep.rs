@@ -1,6 +1,6 @@
 //! Keeping a znode there.
 
-use crate::until_answered::{fired, passes, pause, until_answered};
+use crate::until_answered::{fired, is_transient, pause, until_answered};
 use ostler_client::{Bytes, Client, CreateMode, Created, Error, EventKind, Result, Session, SessionId, Stat};
 use tokio::sync::watch;
 
@@ -106,7 +106,7 @@ impl Upkeep {
             if matches!(error, Error::Closed) {
                 return Err(error);
             }
-            if !error.is_session_over() && !passes(&error) {
+            if !error.is_session_over() && !is_transient(&error) {
                 let tried = self.wishes.borrow().version;
                 self.status.send_modify(|status| {
                     status.refused = Some(error);
@@ -268,7 +268,7 @@ impl Upkeep {
             }
             match delete(client, &place, &stat).await {
                 Ok(Deleted::Changed) => {}
-                Err(error) if passes(&error) => {}
+                Err(error) if is_transient(&error) => {}
                 deleted => return deleted.map(drop),
             }
             tries += 1;

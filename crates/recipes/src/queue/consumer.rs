@@ -1,7 +1,7 @@
-//! Taking items out of a queue.
+//! The consumer of a queue's items.
 
 use crate::{
-    background::Background,
+    background::BackgroundTask,
     claim::Claim,
     queue::{
         ErrorMode, items,
@@ -9,7 +9,7 @@ use crate::{
         names::{self, Kind},
         set_aside::SetAside,
     },
-    until_answered::{fired, passes, pause, until_answered},
+    until_answered::{fired, is_transient, pause, until_answered},
 };
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
@@ -19,11 +19,11 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-/// Takes items out of a queue for as long as it lives. Dropped, it stops; an item that it was about to consume under a
-/// lock is left to others.
+/// Takes items out of a queue until it is dropped. An item that it consumes under a lock at that moment is left to
+/// other consumers.
 #[derive(Debug)]
 pub struct Consumer {
-    _work: Background,
+    _work: BackgroundTask,
 }
 
 pub(crate) struct Consumption {
@@ -67,7 +67,7 @@ impl Consumer {
                 }
             }
         };
-        Consumer { _work: Background::spawn(&client, work) }
+        Consumer { _work: BackgroundTask::spawn(&client, work) }
     }
 }
 
@@ -276,7 +276,7 @@ async fn delete(client: &Client, path: &str, stat: &Stat) -> Result<bool> {
                 }
                 return Ok(false);
             }
-            Err(error) if passes(&error) => {
+            Err(error) if is_transient(&error) => {
                 unknown |= error.is_outcome_unknown();
                 client.wait_connected().await?;
                 until_answered(client, || client.sync(path)).await?;

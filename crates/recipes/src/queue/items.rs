@@ -12,18 +12,18 @@ const VERSION: u32 = 0x0001_0001;
 const ITEM: u8 = 1;
 const END: u8 = 2;
 
-/// Data that is no queue item.
+/// Why a znode's data is not a queue item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ItemError {
-    /// It begins with another version.
-    #[error("version {0:#x}, which this does not read")]
+    /// The data begins with an unknown version.
+    #[error("unknown version {0:#x}")]
     Version(u32),
-    /// There is neither an item nor an end where one must be.
+    /// The data has an unknown code where an item or the end must be.
     #[error("code {0} where an item or the end must be")]
     Code(u8),
-    /// It ends too early.
-    #[error("it ends too early")]
+    /// The data ends too early.
+    #[error("the data ends too early")]
     Short,
 }
 

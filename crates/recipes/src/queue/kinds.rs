@@ -1,4 +1,4 @@
-//! Queues to put items in.
+//! The kinds of queues, and their options.
 
 use crate::{
     queue::{
@@ -16,21 +16,21 @@ use std::time::{Duration, SystemTime};
 /// Long enough for what fails always to be no burden.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// What becomes of an item whose consumer says that it has failed. Without a lock path it is gone already.
+/// What happens to an item whose consumer fails. Without a lock path the item is deleted already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ErrorMode {
-    /// It is put back with its id or its priority, behind all others that have this priority. In a delay queue it is
-    /// [due again later](QueueBuilder::retry_after).
+    /// The item is put back with its id or its priority, behind all other items of this priority. In a delay queue it
+    /// is [due again later](QueueBuilder::retry_after).
     ///
-    /// Curator keeps the id only. There an item without its priority comes before all others from then on, and one
-    /// without its time is due at once and before all others.
+    /// Curator keeps only the id. There an item that was put back loses its priority or its due time, and comes before
+    /// all other items.
     #[default]
     Requeue,
-    /// It is deleted.
+    /// The item is deleted.
     Delete,
 }
 
-/// Describes a queue.
+/// Options of a queue; the `build` functions create it.
 #[derive(Debug, Clone)]
 #[must_use = "there is no queue before it is built"]
 pub struct QueueBuilder {
@@ -54,7 +54,7 @@ pub(crate) struct Queue {
 }
 
 impl QueueBuilder {
-    /// A queue at `path`, which is created if it is not there.
+    /// Options of a queue at `path`, whose znode is created if it does not exist.
     pub fn new(client: &Client, path: &str) -> QueueBuilder {
         QueueBuilder {
             client: client.clone(),
@@ -66,33 +66,33 @@ impl QueueBuilder {
         }
     }
 
-    /// Delivers at least once instead of once at most: while an item is consumed there is an ephemeral znode for it
-    /// below `path`, and the item is deleted after that. All consumers of a queue must agree on it.
+    /// Delivers items at least once instead of at most once: while an item is consumed there is an ephemeral znode for
+    /// it below `path`, and the item is deleted after that. All consumers of a queue must use the same path.
     pub fn lock_path(mut self, path: &str) -> Self {
         self.lock_path = Some(path.to_owned());
         self
     }
 
-    /// Has `put` wait while there are so many items. Several producers at once can exceed it a little.
+    /// Makes `put` wait while the queue has this number of items. Several producers at once can exceed it a little.
     pub fn max_items(mut self, items: usize) -> Self {
         self.max_items = Some(items.max(1));
         self
     }
 
-    /// What becomes of an item whose consumer fails; it is put back unless said.
+    /// What happens to an item whose consumer fails; [`ErrorMode::Requeue`] by default.
     pub fn error_mode(mut self, mode: ErrorMode) -> Self {
         self.error_mode = mode;
         self
     }
 
-    /// When an item of a delay queue is due again that was put back: so long after its consumer has failed; a second
-    /// unless said. The other queues know no time, and give it out as soon as it comes to it.
+    /// The time after which an item of a delay queue is due again when its consumer has failed; one second by default.
+    /// Has no effect on other queues.
     pub fn retry_after(mut self, delay: Duration) -> Self {
         self.retry_after = delay;
         self
     }
 
-    /// A queue whose items come out in the order in which they were put in.
+    /// Creates a queue whose items come out in the order in which they were put in.
     ///
     /// # Errors
     /// Those of create.
@@ -100,7 +100,7 @@ impl QueueBuilder {
         Ok(DistributedQueue(self.start(Kind::Plain).await?))
     }
 
-    /// A queue whose items can be removed by their ids.
+    /// Creates a queue whose items have ids, by which they can be removed.
     ///
     /// # Errors
     /// Those of create.
@@ -108,9 +108,10 @@ impl QueueBuilder {
         Ok(DistributedIdQueue(self.start(Kind::Id).await?))
     }
 
-    /// A queue whose items come out by priority, the lowest number first. A consumer looks for newer items after it
-    /// has taken `before_refresh`: few of them cost more reads, many let urgent items wait. Those that have failed and
-    /// were put back do not count, or one that always fails would keep all after it waiting.
+    /// Creates a queue whose items come out by priority, the lowest number first. A consumer looks for newer items
+    /// after it has taken `before_refresh` items. A small number costs more reads; with a large number urgent items
+    /// wait longer. Items that have failed and were put back do not count, because an item that always fails would keep
+    /// later items waiting.
     ///
     /// # Errors
     /// Those of create.
@@ -119,7 +120,7 @@ impl QueueBuilder {
         Ok(DistributedPriorityQueue(self.start(kind).await?))
     }
 
-    /// A queue whose items come out when their time has come, by the consumers' wall clocks.
+    /// Creates a queue whose items come out when they are due, by the consumers' wall clocks.
     ///
     /// # Errors
     /// Those of create.
@@ -182,8 +183,8 @@ impl Queue {
 macro_rules! queue {
     ($queue:ident) => {
         impl $queue {
-            /// Begins to take items out, one after the other, for as long as the [`Consumer`] lives. A panic of the
-            /// function is a failure like another.
+            /// Takes items out, one after the other, until the [`Consumer`] is dropped. A panic of the function counts
+            /// as a failure.
             ///
             /// # Panics
             /// Outside of a tokio runtime.
@@ -196,7 +197,7 @@ macro_rules! queue {
                 self.0.consume(consume)
             }
 
-            /// How many items there are.
+            /// Reads the number of items.
             ///
             /// # Errors
             /// Those of getChildren.
@@ -204,7 +205,7 @@ macro_rules! queue {
                 Ok(self.0.names().await?.len())
             }
 
-            /// Whether there are none.
+            /// Reads whether there are no items.
             ///
             /// # Errors
             /// Those of getChildren.
@@ -215,19 +216,19 @@ macro_rules! queue {
     };
 }
 
-/// Items come out in the order in which they were put in. Curator's `DistributedQueue`.
+/// A queue whose items come out in the order in which they were put in. Curator's `DistributedQueue`.
 #[derive(Debug, Clone)]
 pub struct DistributedQueue(Queue);
 
-/// Items have ids, and can be removed by them. Curator's `DistributedIdQueue`.
+/// A queue whose items have ids, by which they can be removed. Curator's `DistributedIdQueue`.
 #[derive(Debug, Clone)]
 pub struct DistributedIdQueue(Queue);
 
-/// Items come out by priority. Curator's `DistributedPriorityQueue`.
+/// A queue whose items come out by priority. Curator's `DistributedPriorityQueue`.
 #[derive(Debug, Clone)]
 pub struct DistributedPriorityQueue(Queue);
 
-/// Items come out when their time has come. Curator's `DistributedDelayQueue`.
+/// A queue whose items come out when they are due. Curator's `DistributedDelayQueue`.
 #[derive(Debug, Clone)]
 pub struct DistributedDelayQueue(Queue);
 
@@ -263,8 +264,8 @@ impl DistributedIdQueue {
         self.0.put(&names::with_id(id), &[item.as_ref()]).await
     }
 
-    /// Removes the items with this id that nobody is consuming; gives how many. Ids that differ in slashes, bars and
-    /// underscores alone are the same.
+    /// Removes the items with this id that are not being consumed; returns their number. Ids that differ only in
+    /// slashes, bars and underscores are the same.
     ///
     /// # Errors
     /// Those of getChildren and delete.
@@ -281,7 +282,7 @@ impl DistributedIdQueue {
 }
 
 impl DistributedPriorityQueue {
-    /// Puts an item in. Those with lower numbers come out first.
+    /// Puts an item in. Items with a lower `priority` come out first.
     ///
     /// # Errors
     /// Those of create; [`ConnectionLoss`](ostler_client::Error::ConnectionLoss): it may be in the queue or not.

@@ -1,8 +1,8 @@
 //! Queues, compatible with Curator's.
 //!
 //! # A warning
-//! ZooKeeper makes a very bad queue, as Curator's own documentation says in its technical note 4, and nothing here
-//! changes that:
+//! ZooKeeper makes a very bad queue, as Curator's own documentation says in its technical note 4. This crate cannot
+//! change that:
 //! - An item must be smaller than a packet (1 MB), and a queue's list of names must fit in one as well: some ten
 //!   thousands of items.
 //! - All of it is in the servers' memory, and each item costs two writes of the whole ensemble.
@@ -12,18 +12,19 @@
 //! Use a message broker, unless the queue is short and rarely used.
 //!
 //! # What is delivered
-//! Without a lock path an item is delivered once at most: it is deleted first, and lost if its consumer dies after that.
-//! With a [lock path](QueueBuilder::lock_path) it is delivered at least once: it is deleted after the consumer is done
-//! with it, and delivered again if that dies before or its session ends.
+//! Without a lock path an item is delivered at most once: it is deleted first, and is lost if its consumer dies after
+//! that. With a [lock path](QueueBuilder::lock_path) it is delivered at least once: it is deleted after the consumer
+//! has ended, and delivered again if the consumer dies, or its session ends, before that.
 //!
 //! # What fails
-//! With a lock path an item whose consumer fails is [put back](ErrorMode::Requeue) under its id or priority, or with
-//! another due time, and the rest goes on meanwhile; a panic of it is a failure like another. Nobody counts how often:
-//! one that always fails comes again and again, so a consumer that wants to give one up must say that it is done with
-//! it.
+//! With a lock path an item whose consumer fails is [put back](ErrorMode::Requeue) with its id or priority, or with a
+//! later due time. Other items are consumed meanwhile. A panic of the consumer counts as a failure. Failures are not
+//! counted: an item whose consumer always fails is delivered again and again. To give such an item up, the consumer
+//! must return success.
 //!
-//! An item that cannot be handled at all, because a server refuses to let it be read, say, or because it is too large to
-//! be put back, stays where it is. It is logged, left for a while and tried again, and the rest goes on meanwhile.
+//! An item that cannot be handled at all stays where it is, for example because the server refuses to read it, or
+//! because it is too large to be put back. This is logged, and the item is tried again after a while. Other items are
+//! consumed meanwhile.
 
 mod consumer;
 mod items;

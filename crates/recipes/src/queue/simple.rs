@@ -1,4 +1,4 @@
-//! A queue with the methods of the JDK's.
+//! A queue with the methods of the JDK's queues.
 
 use crate::until_answered::{disconnected, fired, until_answered};
 use ostler_client::{Bytes, Client, Result, Stat, Watch, paths};
@@ -41,7 +41,7 @@ impl SimpleDistributedQueue {
         Ok(())
     }
 
-    /// The first item, which stays; `None` if there is none.
+    /// Reads the first item, which stays in the queue; `None` if there is none.
     ///
     /// # Errors
     /// Those of getChildren and getData.
@@ -57,8 +57,8 @@ impl SimpleDistributedQueue {
     /// Takes the first item; `None` if there is none.
     ///
     /// # Errors
-    /// Those of getChildren, getData and delete; [`ConnectionLoss`](ostler_client::Error::ConnectionLoss): an item may be
-    /// taken from the queue and lost, if the connection is lost just when it is deleted.
+    /// Those of getChildren, getData and delete; [`ConnectionLoss`](ostler_client::Error::ConnectionLoss): an item may
+    /// be taken from the queue and lost, if the connection is lost just when it is deleted.
     pub async fn poll(&self) -> Result<Option<Bytes>> {
         for name in self.names().await? {
             if let Some(found) = self.read(&name).await?
@@ -70,8 +70,7 @@ impl SimpleDistributedQueue {
         Ok(None)
     }
 
-    /// Takes the first item, and waits for it no longer than `limit`; `None` if there is none, or there is no connection
-    /// by then.
+    /// Takes the first item, and waits for one at most for `limit`; `None` if there is none, or no connection, by then.
     ///
     /// # Errors
     /// Those of [`poll`](SimpleDistributedQueue::poll).
@@ -92,8 +91,8 @@ impl SimpleDistributedQueue {
         }
     }
 
-    /// Takes the first item, and waits for it. Dropped while it waits, it takes none; dropped while it takes one, that
-    /// can be lost.
+    /// Takes the first item, and waits until there is one. If the future is dropped while it waits, it takes none. If
+    /// it is dropped while it takes an item, that item can be lost.
     ///
     /// # Errors
     /// Those of [`poll`](SimpleDistributedQueue::poll).

@@ -176,7 +176,7 @@ async fn curator_536_leaving_ends_at_its_limit() {
     two.unwrap();
 }
 
-/// Waits until there are so many members, and gives their names in order.
+/// Waits until there is this number of members, and returns their names in order.
 async fn members(world: &World, wanted: usize) -> Vec<String> {
     loop {
         let (mut names, changed) = world.other.get_children("/d").watch().await.unwrap();
@@ -297,7 +297,7 @@ async fn who_stops_entering_or_is_dropped_leaves_no_member() {
     within(world.no_ephemerals()).await;
 }
 
-/// Who waits when the client is closed is told so, and who waits when the watch is taken away waits on.
+/// A wait ends with an error when the client is closed, and goes on when the watch is removed.
 #[tokio::test]
 async fn waiting_ends_with_the_client_and_not_with_a_watch() {
     let world = World::new().await;

@@ -14,7 +14,7 @@ fn under_lock(world: &World) -> QueueBuilder {
     QueueBuilder::new(&world.client, "/q").lock_path("/locks")
 }
 
-/// A consumer's function that hands each item to the test, and fails with one of them so many times.
+/// A consumer's function that hands each item to the test, and fails with one of them a given number of times.
 fn failing(
     item: &'static str,
     mut times: usize,

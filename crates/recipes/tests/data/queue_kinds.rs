@@ -207,7 +207,7 @@ fn under_lock(client: &Client) -> QueueBuilder {
     QueueBuilder::new(client, "/q").lock_path("/locks")
 }
 
-/// Waits until so many znodes are left.
+/// Waits until this number of znodes is left.
 async fn until_left(world: &World<impl Servers>, path: &str, left: usize) {
     loop {
         world.let_other_see().await;

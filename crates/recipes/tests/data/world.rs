@@ -211,7 +211,8 @@ pub(crate) async fn struck_at<S, T, U>(
 ) -> (T, Option<U>) {
     let mut held = world.proxy.hold_at(point);
     let strike = async {
-        // Another order of messages can need fewer of them, and a frame that is to be held can be lost with its connection.
+        // Another order of messages can need fewer of them, and a frame that is to be held can be lost with its
+        // connection.
         held.reached().await.ok()?;
         let struck = strike.await;
         held.cut();

@@ -31,7 +31,7 @@ fn assert_passes(error: &Error) {
     assert!(error.is_not_held() || error.client().is_some_and(passes), "{error}");
 }
 
-/// Says at the beginning of each of its reigns that it is ready.
+/// Acknowledges at the beginning of each leadership.
 async fn lead(latch: &LeaderLatch, ready: &Acknowledgement, text: &str) -> Infallible {
     loop {
         let fence = latch.wait_for_leadership().await.unwrap();

@@ -1,6 +1,6 @@
 //! The same at an ensemble of three: the client's connection breaks at each message, and it goes on at another member;
-//! the leader is killed at each message, and comes back, or it stands still or is left by its followers at each step; the
-//! session expires at each message; any two of a queue die.
+//! the leader is killed at each message, and comes back, or it stands still or is left by its followers at each step;
+//! the session expires at each message; any two of a queue die.
 
 use crate::{
     exchange::{Hold, Site},
@@ -94,8 +94,9 @@ at_an_ensemble! {
     an_unfair_election: Unfair,
 }
 
-/// Our znode is proposed, and no majority has it yet, when our connection is lost and we are back at the leader. Whoever
-/// then looks for it without a `sync` does not find it, makes a second one, and waits behind the first for ever.
+/// Our znode is proposed, and no majority has it yet, when our connection is lost and we are back at the leader.
+/// Whoever then looks for it without a `sync` does not find it, makes a second one, and waits behind the first for
+/// ever.
 async fn is_not_made_twice(recipe: Recipe) {
     let world = World::ensemble().await;
     let ensemble = &world.server;

@@ -15,7 +15,8 @@ async fn clients(world: &World) -> Vec<Client> {
     clients
 }
 
-/// Of the hand-overs among so many: events at most, and requests of the median; pings come in between.
+/// Of the hand-overs among this number of contenders: events at most, and requests of the median; pings come in
+/// between.
 async fn fair(contenders: usize, hand_overs: usize) -> (u64, u64) {
     let world = World::start().await;
     let clients = clients(&world).await;

@@ -16,7 +16,7 @@ pub(crate) type Queue = [Recipe; QUEUE];
 pub(crate) const READERS_AND_WRITERS: Queue =
     [Recipe::Write, Recipe::Read, Recipe::Write, Recipe::Read, Recipe::Read];
 
-/// Ephemeral znodes and watches once so many have come.
+/// The ephemeral znodes and watches, once there are as many as expected.
 fn in_queue(queue: &Queue, come: usize) -> (usize, usize) {
     match queue[0] {
         // The holder has both of the two, and all others wait for the first.

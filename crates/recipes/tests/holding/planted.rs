@@ -62,7 +62,7 @@ const FOUND_BY: [(Bug, &str, &[&str]); 14] = [
     ),
     (Bug::DowngradeToTheEnd, "curator_621_and_276_a_downgrade_lets_no_writer_in", &["both wait"]),
     (
-        Bug::StrangersAreContenders,
+        Bug::OtherZnodesAreContenders,
         "curator_43_other_znodes_below_a_lock_are_not_waited_for",
         &["Mutex takes too long"],
     ),

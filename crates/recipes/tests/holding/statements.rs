@@ -524,7 +524,7 @@ async fn r8_the_function_is_dropped_when_leadership_is_in_doubt() {
 }
 
 #[tokio::test]
-async fn r8_a_functions_panic_ends_its_reign_and_not_the_selector() {
+async fn r8_a_functions_panic_ends_its_leadership_and_not_the_selector() {
     let world = World::start().await;
     let client = world.client().await;
     let (to, mut led) = mpsc::unbounded_channel();

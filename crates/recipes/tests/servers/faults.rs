@@ -36,7 +36,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Where the client is for it. At the leader, a cut and an expiry are what they are at a lone server.
+    /// Where the client is for it. At the leader, a cut and an expiry are what they are at a standalone server.
     pub(crate) fn attach(self) -> Attach {
         match self {
             Kind::LeaderKilled | Kind::LeaderPaused | Kind::LeaderDeserted => Attach::ToLeader,
@@ -44,7 +44,7 @@ impl Kind {
         }
     }
 
-    /// The faults of this kind in an exchange of so many messages.
+    /// The faults of this kind in an exchange of this number of messages.
     pub(crate) fn everywhere(self, requests: u64, events: u64, attach: Attach) -> Vec<Fault> {
         let all = CutPoint::all(requests, events).filter(|point| match point {
             CutPoint::BeforeRequest(_) | CutPoint::BeforeEvent(_) => true,
@@ -68,8 +68,8 @@ pub(crate) async fn count(play: impl AsyncFn(usize) -> (u64, u64)) -> (u64, u64)
     (requests[COUNTED / 2], events[COUNTED / 2])
 }
 
-/// An exchange that goes by a timer takes more messages while the machine is busy. If that was when they were counted, the
-/// last of them never come again: one in so many may be missed, and no more.
+/// An exchange that goes by a timer takes more messages while the machine is busy. If that was when they were counted,
+/// the last of them never come again: a small part may be missed, and no more.
 const MISSED_ONE_IN: usize = 20;
 
 /// Plays an exchange for each point until it has come to that, each time with another number that

@@ -20,7 +20,8 @@ pub struct EnsembleConfig {
     pub timing: LeadingTiming,
     /// Servers whose configuration is another ensemble's have no say.
     pub refuse_others: bool,
-    /// A change of the configuration leaves so many voters at least; upstream's is 2 where a server alone is in no ensemble.
+    /// The least number of voters that a change of the configuration may leave. Upstream: 2, or 1 with `standaloneEnabled`
+    /// off.
     pub voters_min: usize,
     /// What concerns observers.
     pub observing: ObserverOptions,

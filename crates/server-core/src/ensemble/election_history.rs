@@ -58,25 +58,25 @@ pub enum Takeover {
     Snapshot(Zxid),
 }
 
-/// Where an election ended.
+/// The end of an election.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outcome {
-    /// When.
+    /// The time at which this server had elected a leader.
     pub at: Mono,
-    /// Who leads.
+    /// The elected server.
     pub leader: ServerId,
-    /// What this server is to do.
+    /// What this server does from then on.
     pub role: PeerState,
 }
 
 /// One search for a leader, up to the first commit of the epoch that it led to. Each phase has a time once it is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Search {
-    /// Why.
+    /// The reason for the search.
     pub why: SearchReason,
-    /// When. All other times are on the same monotonic clock.
+    /// The beginning. All other times are on the same monotonic clock.
     pub began: Now,
-    /// Who led before.
+    /// The leader before, if there was one.
     pub before: Option<ServerId>,
     /// When that leader was last heard of; a leader never hears of itself.
     pub last_word: Option<Mono>,
@@ -248,7 +248,7 @@ impl Server {
         }
     }
 
-    /// This member's last elections; `None` for a lone server.
+    /// This member's last elections; `None` for a standalone server.
     pub fn elections(&self) -> Option<Elections> {
         let ensemble = self.ensemble.as_ref()?;
         let mut searches: Vec<Search> = ensemble.election_history.searches.iter().cloned().collect();

@@ -1,8 +1,8 @@
 //! The learner's side: the leader's history is taken over, then what it proposes.
 
 use super::{
-    AfterPersist, Learner, ObserverMaster, Reload, RevalidationWaiter, Role, EnsembleAct, election_history::SearchReason,
-    has_no_history, own_info, reconfig::is_reconfig,
+    AfterPersist, EnsembleAct, Learner, ObserverMaster, Reload, RevalidationWaiter, Role,
+    election_history::SearchReason, has_no_history, own_info, reconfig::is_reconfig,
 };
 use crate::{
     effect::{DialTarget, Effect, PeerMessage, PersistOp},
@@ -196,7 +196,11 @@ impl Server {
                     if let Some(ensemble) = &mut self.ensemble {
                         ensemble.promised_later_epoch = true;
                     }
-                    return self.look(now, SearchReason::Left(HangUp::StaleEpoch { proposed, accepted }), effects);
+                    return self.look(
+                        now,
+                        SearchReason::Left(HangUp::StaleEpoch { proposed, accepted }),
+                        effects,
+                    );
                 }
                 LearningOutput::HangUp(why) => {
                     tracing::warn!(?why, "this server leaves its leader");

@@ -3,7 +3,7 @@
 use super::{RevalidationWaiter, Role};
 use crate::{
     effect::{CloseReason, Effect, PeerMessage},
-    fifo::{WriteTxn, Waiting},
+    fifo::{Waiting, WriteTxn},
     identities::Identities,
     input::{ClientRequest, ConnId, Now},
     prepare::Ephemerals,

@@ -1,11 +1,11 @@
 //! The leader's side: learners are brought to its history, then get what it proposes.
 
 use super::{
-    Delayed, AfterPersist, Role, EnsembleAct,
+    AfterPersist, Delayed, EnsembleAct, Role,
     election_history::SearchReason,
     peer_says,
     pending_learners::PendingLearner,
-    reconfig::{is_reconfig, has_needed_config},
+    reconfig::{has_needed_config, is_reconfig},
 };
 use crate::{
     effect::{Effect, PeerMessage, PersistOp},
@@ -158,7 +158,9 @@ impl Server {
         let Some(ensemble) = &mut self.ensemble else { return };
         let mut out = Vec::new();
         match (act, &mut ensemble.role) {
-            (EnsembleAct::AcceptedSaved, Role::Leading(leading)) => leading.accepted_saved(now.mono, &mut out),
+            (EnsembleAct::AcceptedSaved, Role::Leading(leading)) => {
+                leading.accepted_saved(now.mono, &mut out)
+            }
             (EnsembleAct::CurrentSaved, Role::Leading(leading)) => leading.current_saved(now.mono, &mut out),
             (EnsembleAct::Send(packet), Role::Learning(learner)) => {
                 effects.push(Effect::ToPeer { link: learner.link, message: PeerMessage::Packet(packet) });
@@ -351,7 +353,9 @@ impl Server {
             SyncPlan::Snap | SyncPlan::AskLog => None,
         };
         let learners = self.ensemble.as_ref().and_then(|ensemble| ensemble.learners());
-        if let Some((leader, server)) = self.proposals.as_mut().zip(learners.and_then(|of| of.server_of(link))) {
+        if let Some((leader, server)) =
+            self.proposals.as_mut().zip(learners.and_then(|of| of.server_of(link)))
+        {
             leader.cut_back(server, kept.unwrap_or(Zxid::ZERO));
         }
         effects.push(send(match planned {

@@ -106,7 +106,9 @@ impl Server {
     }
 
     fn asked_by_observer(&mut self, now: Now, link: LinkId, packet: Packet<'_>, effects: &mut Vec<Effect>) {
-        let Some(leader_link) = self.ensemble.as_ref().and_then(|ensemble| ensemble.following()) else { return };
+        let Some(leader_link) = self.ensemble.as_ref().and_then(|ensemble| ensemble.following()) else {
+            return;
+        };
         let to_leader = match packet {
             Packet::Ping { touched: Some(touched), .. } => {
                 if let Some(ensemble) = &mut self.ensemble {

@@ -130,7 +130,12 @@ impl Server {
         }
     }
 
-    pub(super) fn learner_calls_early(&mut self, link: LinkId, packet: &Packet<'_>, effects: &mut Vec<Effect>) {
+    pub(super) fn learner_calls_early(
+        &mut self,
+        link: LinkId,
+        packet: &Packet<'_>,
+        effects: &mut Vec<Effect>,
+    ) {
         let Some(ensemble) = &mut self.ensemble else { return };
         let said = learner_info(packet, ensemble.config.membership.version);
         let early = said.map(|(info, config_version)| {

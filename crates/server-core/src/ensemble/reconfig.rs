@@ -153,7 +153,7 @@ impl Server {
                 "too few servers would vote: two at least, or one where standaloneEnabled=false",
             ));
         }
-        if membership.servers.keys().any(|id| !self.config.types.allow_server(id.0)) {
+        if membership.servers.keys().any(|id| !self.config.types.allows_server(id.0)) {
             return Err(bad(
                 "an id is above 254 (127 with emulate353TTLNodes), which none may be where TTL znodes are enabled",
             ));

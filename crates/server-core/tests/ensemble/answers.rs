@@ -47,13 +47,13 @@ fn a_client_hears_what_became_of_its_change_of_the_ensemble() {
     let ensemble = config(&[1, 2, 3], at(1, 0));
     for version in [-1, 1] {
         let mut leader = Follower { member: leader(), leader: LinkId(2), session: SESSION };
-        let conn = leader.is_called_anew(1);
+        let conn = leader.connect_for_new_session(1);
         all_acknowledge(&mut leader.member, 1);
         let mut body = leaving("3");
         let rest = body.len() - 8;
         body.truncate(rest);
         body.i64(version);
-        leader.is_asked(conn, Op::Reconfig, &body);
+        leader.request(conn, Op::Reconfig, &body);
         all_acknowledge(&mut leader.member, 2);
         let answer = leader.member.effects.iter().rev().find_map(|effect| match effect {
             Effect::Reply { conn: to, reply } if *to == conn => Some(reply.result.clone()),
@@ -104,11 +104,11 @@ fn a_learners_sync_is_answered_after_what_was_proposed_before_it() {
 #[test]
 fn a_clients_sync_is_answered_when_the_leader_has_answered_it() {
     let mut follower = Follower::start();
-    let conn = follower.is_called(1);
+    let conn = follower.reconnect(1);
     let mut body = Vec::new();
     body.string("/");
-    follower.is_asked(conn, Op::Sync, &body);
-    follower.is_asked_to_read(conn);
+    follower.request(conn, Op::Sync, &body);
+    follower.request_read(conn);
     assert_eq!(follower.answers(conn), []);
     follower.member.hears(follower.leader, Packet::Sync);
     assert_eq!(follower.answers(conn), [at(2, 1), at(2, 1)]);

@@ -23,7 +23,7 @@ fn a_follower_that_comes_back_ahead_of_the_commits_counts_when_it_has_them_again
     member.leads_with(&[2, 3, 4], &ensemble, 2);
     let (committed, proposed) = (at(2, 1), at(2, 2));
     for _ in [committed, proposed] {
-        member.is_asked(4, Op::CreateSession, &4_000_i32.to_be_bytes());
+        member.request(4, Op::CreateSession, &4_000_i32.to_be_bytes());
     }
     member.hears(three, Packet::Ack(committed));
     member.hears(two, Packet::Ack(proposed));
@@ -56,7 +56,7 @@ fn the_time_until_each_server_acknowledges_is_noted_now_and_then() {
     let noted = (1..2000).map(|counter| at(2, counter)).find(|zxid| zxid.0 % 1000 == 0).unwrap();
     let last = at(2, noted.counter() + 1);
     for _ in 0..last.counter() {
-        member.is_asked(3, Op::CreateSession, &4_000_i32.to_be_bytes());
+        member.request(3, Op::CreateSession, &4_000_i32.to_be_bytes());
     }
     let acknowledged = |member: &Member| {
         let acks = member.server.summary().stats.writes.ack_ms;
@@ -84,7 +84,7 @@ fn an_epoch_ends_when_it_has_counted_far_enough_and_nothing_is_under_way() {
     });
     member.leads_with(&[2, 3], &ensemble, 2);
     for _ in [1, 2] {
-        member.is_asked(2, Op::CreateSession, &4_000_i32.to_be_bytes());
+        member.request(2, Op::CreateSession, &4_000_i32.to_be_bytes());
     }
     member.hears(LinkId(2), Packet::Ack(at(2, 1)));
     assert_eq!(member.server.mode(), Some(MemberMode::Leader));

@@ -54,8 +54,8 @@ fn the_change_before_the_last_in_the_log_is_in_force() {
     member.hears_new_leader(link, 1, &between);
     member.loses(link);
     assert_eq!(member.vote().config, between.to_string());
-    assert!(!member.is_elected_by(&[2], &oldest), "a quorum of the oldest and of the newest");
-    assert!(member.is_elected_by(&[2, 4], &between));
+    assert!(!member.get_elected_by(&[2], &oldest), "a quorum of the oldest and of the newest");
+    assert!(member.get_elected_by(&[2, 4], &between));
 }
 
 #[test]
@@ -69,8 +69,8 @@ fn a_change_that_is_logged_needs_both_quorums() {
     member.loses(link);
     assert_eq!(member.voters(), [1, 2, 3, 4, 5]);
     assert_eq!(member.vote().config, oldest.to_string());
-    assert!(!member.is_elected_by(&[2], &oldest), "a quorum of the one");
-    assert!(member.is_elected_by(&[4], &oldest), "and of the other");
+    assert!(!member.get_elected_by(&[2], &oldest), "a quorum of the one");
+    assert!(member.get_elected_by(&[4], &oldest), "and of the other");
 }
 
 /// A configuration that could not be kept would end this server at its commit, and so it would every other in the same
@@ -84,9 +84,9 @@ fn a_leader_that_could_not_keep_a_change_refuses_it() {
         let mut member = Member::start_as(core, &own, None, fresh, 1, |_| {});
         member.leads_with(&[2, 3], &own, 2);
         assert_eq!(member.saved.as_ref().map(|saved| saved.version), Some(at(2, 0).0), "the first number");
-        member.is_asked(2, Op::CreateSession, &10_000_i32.to_be_bytes());
+        member.request(2, Op::CreateSession, &10_000_i32.to_be_bytes());
         member.effects.clear();
-        member.is_asked(2, Op::Reconfig, &leaving("3"));
+        member.request(2, Op::Reconfig, &leaving("3"));
         let logged = member.effects.iter().find_map(|effect| match effect {
             Effect::Persist { op: PersistOp::Append { record, .. }, .. } => Some(record.0.clone()),
             _ => None,
@@ -195,7 +195,7 @@ fn a_start_takes_up_a_saved_number_while_the_configuration_has_none() {
         let tree = Tree::fresh(ExtendedTypes::default());
         let mut member = Member::start(membership, Some(&saved), tree, 4);
         let own = member.vote().candidate.unwrap();
-        assert!(member.is_elected_by(&[2], membership), "{own:?}");
+        assert!(member.get_elected_by(&[2], membership), "{own:?}");
         let link = LinkId(100);
         let info = LearnerInfo {
             server: Some(ServerId(2)),
@@ -230,8 +230,8 @@ fn a_change_that_votes_bring_keeps_what_is_logged_after_it() {
     member.hears_vote(3, PeerState::Looking, other, &between);
     assert_eq!(member.saved, Some(between.clone()));
     assert_eq!(member.voters(), [1, 2, 3, 4, 5, 6]);
-    assert!(!member.is_elected_by(&[2, 3], &between), "no quorum of what is logged");
-    assert!(member.is_elected_by(&[2, 3, 5], &between));
+    assert!(!member.get_elected_by(&[2, 3], &between), "no quorum of what is logged");
+    assert!(member.get_elected_by(&[2, 3, 5], &between));
 }
 
 /// One that is logged before it is over.
@@ -261,14 +261,14 @@ fn who_does_not_know_what_is_in_force_is_not_brought_a_change_that_may_not_be_ag
     let mut member = Member::start(&between, Some(&newest), tree, 1);
     // One that calls early, and one that calls in time.
     member.hears(LinkId(10), info(2, &oldest));
-    assert!(member.is_elected_by(&[2, 4], &between));
+    assert!(member.get_elected_by(&[2, 4], &between));
     member.hears(LinkId(11), info(3, &oldest));
     member.hears(LinkId(12), info(4, &between));
     let away = [10, 11, 12].map(|link| member.has_hung_up(LinkId(link)));
     assert_eq!(away, [true, true, false]);
 
     let mut member = Member::start(&between, None, tree_with(&[&oldest, &between]), 1);
-    assert!(member.is_elected_by(&[2, 4], &between));
+    assert!(member.get_elected_by(&[2, 4], &between));
     member.hears(LinkId(10), info(2, &oldest));
     assert!(!member.has_hung_up(LinkId(10)), "nothing is under way");
 }
@@ -326,9 +326,9 @@ fn a_whole_configuration_takes_the_place_of_the_one_before() {
     let (old, new) = (config(&[1, 2, 3, 4, 5], at(1, 1)), config(&[1, 3, 4], at(2, 3)));
     let mut member = Member::start(&old, None, tree_with(&[&old]), 1);
     member.leads_with(&[2, 4, 3], &old, 2);
-    member.is_asked(2, Op::CreateSession, &10_000_i32.to_be_bytes());
+    member.request(2, Op::CreateSession, &10_000_i32.to_be_bytes());
     let ask = |member: &mut Member, current: u64, counter| {
-        member.is_asked(2, Op::Reconfig, &whole(&new, current as i64));
+        member.request(2, Op::Reconfig, &whole(&new, current as i64));
         for link in [2, 3, 4] {
             member.hears(LinkId(link), Packet::Ack(at(2, counter)));
         }
@@ -347,11 +347,11 @@ fn what_the_new_ones_have_commits_with_the_change() {
     let (old, new) = (config(&[1, 2, 3, 4, 5], at(1, 1)), [1, 2, 3]);
     let mut member = Member::start(&old, None, tree_with(&[&old]), 1);
     member.leads_with(&[2, 4], &old, 2);
-    member.is_asked(2, Op::CreateSession, &10_000_i32.to_be_bytes());
+    member.request(2, Op::CreateSession, &10_000_i32.to_be_bytes());
     member.hears(LinkId(2), Packet::Ack(at(2, 1)));
     member.hears(LinkId(4), Packet::Ack(at(2, 1)));
-    member.is_asked(2, Op::Reconfig, &leaving("4,5"));
-    member.is_asked(2, Op::CreateSession, &10_000_i32.to_be_bytes());
+    member.request(2, Op::Reconfig, &leaving("4,5"));
+    member.request(2, Op::CreateSession, &10_000_i32.to_be_bytes());
     assert_eq!(member.voters(), [1, 2, 3, 4, 5]);
     member.hears(LinkId(2), Packet::Ack(at(2, 3)));
     assert!(!member.has_told(2, &Packet::CommitAndActivate { zxid: at(2, 2), leader: ServerId(ME) }));
@@ -369,8 +369,8 @@ fn one_voter_is_enough_only_where_a_server_alone_is_an_ensemble() {
         let mut member =
             Member::start_with(&old, None, tree_with(&[&old]), 1, |config| config.voters_min = voters_min);
         member.leads_with(&[2, 3], &old, 2);
-        member.is_asked(2, Op::CreateSession, &10_000_i32.to_be_bytes());
-        member.is_asked(2, Op::Reconfig, &leaving("2,3"));
+        member.request(2, Op::CreateSession, &10_000_i32.to_be_bytes());
+        member.request(2, Op::Reconfig, &leaving("2,3"));
         for link in [2, 3] {
             member.hears(LinkId(link), Packet::Ack(at(2, 2)));
         }
@@ -394,8 +394,8 @@ fn no_server_joins_whose_sessions_look_like_marks_of_ttl_znodes() {
         let core = CoreConfig { reconfig: true, types, ..CoreConfig::default() };
         let mut member = Member::start_as(core, &old, None, tree_with(&[&old]), 1, |_| {});
         member.leads_with(&[2, 3], &old, 2);
-        member.is_asked(2, Op::CreateSession, &10_000_i32.to_be_bytes());
-        member.is_asked(2, Op::Reconfig, &whole(&config(&[1, 2, joining], at(2, 2)), -1));
+        member.request(2, Op::CreateSession, &10_000_i32.to_be_bytes());
+        member.request(2, Op::Reconfig, &whole(&config(&[1, 2, joining], at(2, 2)), -1));
         for link in [2, 3] {
             member.hears(LinkId(link), Packet::Ack(at(2, 2)));
         }

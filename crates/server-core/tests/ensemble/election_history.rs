@@ -14,7 +14,7 @@ use ostler_server_core::{
     Input,
     ensemble::{
         MemberMode,
-        election_history::{Search, Takeover, SearchReason},
+        election_history::{Search, SearchReason, Takeover},
     },
     input::Mono,
 };

@@ -35,7 +35,7 @@ fn leader(followers: &[i64]) -> Member {
     let ensemble = config(&[1, 2, 3, 4, 5], at(1, 0));
     let mut member = Member::start(&ensemble, None, Tree::fresh(ExtendedTypes::default()), 1);
     member.leads_with(followers, &ensemble, 2);
-    member.is_asked(followers[0], Op::CreateSession, &TIMEOUT_MS.to_be_bytes());
+    member.request(followers[0], Op::CreateSession, &TIMEOUT_MS.to_be_bytes());
     all_acknowledge(&mut member, followers, 1);
     member
 }
@@ -68,9 +68,9 @@ fn comes(member: &mut Member, server: i64, link: LinkId, observes: bool, last: Z
 #[test]
 fn a_leader_counts_what_it_proposes_and_commits() {
     let mut member = leader(&[2, 3]);
-    member.is_asked(2, Op::CloseSession, &[]);
-    member.is_asked(2, Op::CreateSession, &TIMEOUT_MS.to_be_bytes());
-    member.is_asked(2, Op::Reconfig, &leaving("5"));
+    member.request(2, Op::CloseSession, &[]);
+    member.request(2, Op::CreateSession, &TIMEOUT_MS.to_be_bytes());
+    member.request(2, Op::Reconfig, &leaving("5"));
     all_acknowledge(&mut member, &[2, 3], 4);
     assert_eq!(member.voters(), [1, 2, 3, 4]);
     let of = stats(&member);
@@ -85,7 +85,7 @@ fn a_leader_counts_what_it_proposes_and_commits() {
 fn a_leader_counts_what_learners_ask() {
     let mut member = leader(&[2, 3]);
     assert_eq!(stats(&member).writes.to_prepare, 1);
-    member.is_asked(2, Op::CloseSession, &[]);
+    member.request(2, Op::CloseSession, &[]);
     assert_eq!((stats(&member).writes.to_prepare, stats(&member).syncs.revalidations), (2, 0));
     for asked in [1, 2] {
         member.hears(LinkId(3), Packet::Revalidate { session: SESSION, timeout_ms: TIMEOUT_MS });
@@ -231,7 +231,7 @@ fn a_server_counts_local_sessions_alone() {
     let count = |follower: &Follower| follower.member.server.summary().local_sessions;
     assert_eq!(count(&follower), 0);
     for conn in [1, 2] {
-        follower.is_called_anew(conn);
+        follower.connect_for_new_session(conn);
         assert_eq!(count(&follower), conn as usize);
     }
 }

@@ -66,8 +66,8 @@ impl Follower {
     }
 
     /// The session's client is here from now on.
-    pub(crate) fn is_called(&mut self, conn: u64) -> ConnId {
-        let conn = self.is_asked_for_the_session(conn);
+    pub(crate) fn reconnect(&mut self, conn: u64) -> ConnId {
+        let conn = self.ask_for_session(conn);
         self.hears_that_it_lives();
         conn
     }
@@ -76,7 +76,7 @@ impl Follower {
         self.member.hears(self.leader, Packet::Revalidated { session: self.session, valid: true });
     }
 
-    pub(crate) fn is_asked_for_the_session(&mut self, conn: u64) -> ConnId {
+    pub(crate) fn ask_for_session(&mut self, conn: u64) -> ConnId {
         let conn = ConnId(conn);
         self.member.step(Input::Accepted { conn, peer: ([127, 0, 0, 1], 5_000).into() });
         self.connects(conn, self.session, Zxid::ZERO);
@@ -84,7 +84,7 @@ impl Follower {
     }
 
     /// A client without a session has one from now on.
-    pub(crate) fn is_called_anew(&mut self, conn: u64) -> ConnId {
+    pub(crate) fn connect_for_new_session(&mut self, conn: u64) -> ConnId {
         let conn = ConnId(conn);
         self.member.step(Input::Accepted { conn, peer: ([127, 0, 0, 1], 5_000).into() });
         self.connects(conn, SessionId::NONE, Zxid::ZERO);
@@ -113,22 +113,22 @@ impl Follower {
         })
     }
 
-    pub(crate) fn is_asked_to_read(&mut self, conn: ConnId) {
+    pub(crate) fn request_read(&mut self, conn: ConnId) {
         let mut body = Vec::new();
         body.string("/");
         body.bool(false);
-        self.is_asked(conn, Op::GetData, &body);
+        self.request(conn, Op::GetData, &body);
     }
 
-    pub(crate) fn is_asked_to_write(&mut self, conn: ConnId) {
+    pub(crate) fn request_write(&mut self, conn: ConnId) {
         let mut body = Vec::new();
         body.string("/");
         body.buffer(None);
         body.i32(-1);
-        self.is_asked(conn, Op::SetData, &body);
+        self.request(conn, Op::SetData, &body);
     }
 
-    pub(crate) fn is_asked(&mut self, conn: ConnId, op: Op, body: &[u8]) {
+    pub(crate) fn request(&mut self, conn: ConnId, op: Op, body: &[u8]) {
         let mut payload = Vec::new();
         payload.i32(XID);
         payload.i32(op.code());

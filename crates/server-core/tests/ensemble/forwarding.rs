@@ -47,8 +47,8 @@ fn write() -> Vec<u8> {
 #[test]
 fn a_write_goes_to_the_leader_with_who_asks() {
     let mut follower = Follower::start();
-    let conn = follower.is_called(1);
-    follower.is_asked_to_write(conn);
+    let conn = follower.reconnect(1);
+    follower.request_write(conn);
     let ids = vec![Id::new("ip", "127.0.0.1")];
     assert_eq!(requests(&follower), [(SESSION, XID, Op::SetData, write().len(), ids)]);
 }
@@ -56,7 +56,7 @@ fn a_write_goes_to_the_leader_with_who_asks() {
 #[test]
 fn a_new_session_is_asked_for_in_nobodys_name_and_answered_when_it_commits() {
     let mut follower = Follower::start_with(|_| {});
-    let conn = follower.is_called_anew(1);
+    let conn = follower.connect_for_new_session(1);
     let [(session, 0, Op::CreateSession, 4, ids)] = &requests(&follower)[..] else { panic!("a session") };
     assert_eq!((ids, follower.session_of(conn)), (&vec![], None));
     follower.session = *session;
@@ -70,14 +70,14 @@ fn a_new_session_is_asked_for_in_nobodys_name_and_answered_when_it_commits() {
 #[test]
 fn a_local_session_becomes_known_in_front_of_what_needs_that() {
     let mut follower = Follower::start_with(|config| config.local_sessions = LocalSessions::Upgradeable);
-    let conn = follower.is_called_anew(1);
+    let conn = follower.connect_for_new_session(1);
     assert_eq!(requests(&follower), []);
     let mut create = Vec::new();
     create.string("/e");
     create.buffer(None);
     create.i32(-1);
     create.i32(1);
-    follower.is_asked(conn, Op::Create, &create);
+    follower.request(conn, Op::Create, &create);
     let asked: Vec<(i32, Op)> = requests(&follower).iter().map(|asked| (asked.1, asked.2)).collect();
     assert_eq!(asked, [(0, Op::CreateSession), (XID, Op::Create)]);
 }
@@ -88,7 +88,7 @@ fn leader(local: LocalSessions) -> Member {
     let fresh = Tree::fresh(ExtendedTypes::default());
     let mut member = Member::start_with(&ensemble, None, fresh, 1, |config| config.local_sessions = local);
     member.leads_with(&[2, 3], &ensemble, 2);
-    member.is_asked(2, Op::CreateSession, &TIMEOUT_MS.to_be_bytes());
+    member.request(2, Op::CreateSession, &TIMEOUT_MS.to_be_bytes());
     member.hears(LinkId(2), Packet::Ack(at(2, 1)));
     member
 }
@@ -129,7 +129,7 @@ fn no_client_deletes_as_the_reaper_does() {
     let mut member = leader(LocalSessions::Off);
     let mut body = Vec::new();
     body.string("/zookeeper/quota");
-    member.is_asked(2, Op::DeleteContainer, &body);
+    member.request(2, Op::DeleteContainer, &body);
     assert_eq!(outcome(&member), Err(ErrorCode::MarshallingError));
     member.hears(LinkId(2), Packet::Ack(at(2, 2)));
     assert!(member.server.tree().get("/zookeeper/quota").is_some());
@@ -150,7 +150,7 @@ fn an_unknown_session_writes_where_it_may_be_a_learners_own() {
 #[test]
 fn a_session_that_has_ended_writes_nothing_for_as_long_as_something_of_it_may_be_on_its_way() {
     let mut member = leader(LocalSessions::Fixed);
-    member.is_asked(2, Op::CloseSession, &[]);
+    member.request(2, Op::CloseSession, &[]);
     member.hears(LinkId(2), Packet::Ack(at(2, 2)));
     assert_eq!(asked_by(&mut member, 2, SESSION), Err(ErrorCode::SessionExpired));
 }
@@ -175,10 +175,10 @@ fn who_has_not_taken_over_the_history_asks_in_vain() {
         if says_who_it_is {
             member.hears(LinkId(link as u64), Packet::ObserverInfo { accepted: Epoch(1), info });
         }
-        member.is_asked(link, Op::CreateSession, &TIMEOUT_MS.to_be_bytes());
+        member.request(link, Op::CreateSession, &TIMEOUT_MS.to_be_bytes());
         assert_eq!(logged(&member), before, "{link}");
     }
-    member.is_asked(3, Op::CreateSession, &TIMEOUT_MS.to_be_bytes());
+    member.request(3, Op::CreateSession, &TIMEOUT_MS.to_be_bytes());
     assert_eq!(logged(&member), before + 1);
 }
 

@@ -246,8 +246,8 @@ fn a_change_is_proposed_for_any_version_of_its_znode() {
     let own = config(&[1, 2, 3], at(1, 1));
     let mut member = Member::start(&own, None, tree_with(&[&own]), 1);
     member.leads_with(&[2, 3], &own, 2);
-    member.is_asked(2, Op::CreateSession, &10_000_i32.to_be_bytes());
-    member.is_asked(2, Op::Reconfig, &leaving("3"));
+    member.request(2, Op::CreateSession, &10_000_i32.to_be_bytes());
+    member.request(2, Op::Reconfig, &leaving("3"));
     let logged = member.effects.iter().rev().find_map(|effect| match effect {
         Effect::Persist { op: PersistOp::Append { record, .. }, .. } => Some(record.0.clone()),
         _ => None,
@@ -262,7 +262,7 @@ fn a_change_is_proposed_for_any_version_of_its_znode() {
     body.string(path::CONFIG);
     body.buffer(None);
     body.i32(1);
-    member.is_asked(2, Op::SetData, &body);
+    member.request(2, Op::SetData, &body);
     let logged = member.effects.iter().rev().find_map(|effect| match effect {
         Effect::Persist { op: PersistOp::Append { record, .. }, .. } => Some(record.0.clone()),
         _ => None,

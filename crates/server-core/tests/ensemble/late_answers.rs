@@ -17,14 +17,14 @@ use ostler_zab::leading::LinkId;
 fn a_write_of_an_earlier_connection_here_is_no_answer_to_one_of_the_next() {
     for ends_first in [true, false] {
         let mut follower = Follower::start();
-        let earlier = follower.is_called(1);
-        follower.is_asked_to_write(earlier);
+        let earlier = follower.reconnect(1);
+        follower.request_write(earlier);
         if ends_first {
             follower.member.step(Input::Disconnected { conn: earlier });
         }
-        let next = follower.is_called(2);
+        let next = follower.reconnect(2);
         assert!(ends_first || follower.has_closed(earlier));
-        follower.is_asked_to_write(next);
+        follower.request_write(next);
         for (counter, version) in [(2, 1), (3, 2)] {
             follower.hears_of_write(at(2, counter), version);
             follower.commits(at(2, counter));
@@ -38,8 +38,8 @@ fn a_write_of_an_earlier_connection_here_is_no_answer_to_one_of_the_next() {
 fn a_write_by_way_of_another_server_that_is_on_its_way_here_is_no_answer() {
     let mut follower = Follower::start();
     follower.hears_of_write(at(2, 2), 1);
-    let conn = follower.is_called(1);
-    follower.is_asked_to_write(conn);
+    let conn = follower.reconnect(1);
+    follower.request_write(conn);
     follower.commits(at(2, 2));
     assert_eq!(follower.answers(conn), []);
     follower.hears_of_write(at(2, 3), 2);
@@ -53,11 +53,11 @@ fn a_write_by_way_of_another_server_that_is_on_its_way_here_is_no_answer() {
 fn nobody_is_told_of_a_write_that_a_moved_session_was_refused() {
     for ends_its_session in [false, true] {
         let mut follower = Follower::start();
-        let conn = follower.is_called(1);
+        let conn = follower.reconnect(1);
         if ends_its_session {
-            follower.is_asked(conn, Op::CloseSession, &[]);
+            follower.request(conn, Op::CloseSession, &[]);
         } else {
-            follower.is_asked_to_write(conn);
+            follower.request_write(conn);
         }
         follower.hears_of(at(2, 2), XID, Txn::Error(ErrorCode::SessionMoved.code()));
         follower.commits(at(2, 2));
@@ -71,14 +71,14 @@ fn nobody_is_told_of_a_write_that_a_moved_session_was_refused() {
 fn a_write_that_was_stopped_on_its_way_is_not_waited_for() {
     for ends_first in [true, false] {
         let mut observer = Follower::start();
-        let earlier = observer.is_called(1);
-        observer.is_asked_to_write(earlier);
+        let earlier = observer.reconnect(1);
+        observer.request_write(earlier);
         if ends_first {
             observer.member.step(Input::Disconnected { conn: earlier });
         }
         observer.member.hears(observer.leader, Packet::SessionMoved(SESSION));
-        let next = observer.is_called(2);
-        observer.is_asked_to_write(next);
+        let next = observer.reconnect(2);
+        observer.request_write(next);
         observer.hears_of_write(at(2, 2), 1);
         observer.commits(at(2, 2));
         assert_eq!(observer.answers(next), [at(2, 2)], "an earlier end: {ends_first}");
@@ -88,8 +88,8 @@ fn a_write_that_was_stopped_on_its_way_is_not_waited_for() {
 #[test]
 fn of_two_connections_that_ask_for_a_session_at_once_the_second_has_it() {
     let mut follower = Follower::start();
-    let first = follower.is_asked_for_the_session(1);
-    let second = follower.is_asked_for_the_session(2);
+    let first = follower.ask_for_session(1);
+    let second = follower.ask_for_session(2);
     follower.hears_that_it_lives();
     follower.hears_that_it_lives();
     assert!(follower.has_closed(first));
@@ -102,14 +102,14 @@ fn a_leader_answers_for_a_session_after_what_that_has_under_way() {
     let ensemble = config(&[1, 2, 3], at(1, 0));
     let mut member = Member::start(&ensemble, None, Tree::fresh(ExtendedTypes::default()), 1);
     member.leads_with(&[2, 3], &ensemble, 2);
-    member.is_asked(2, Op::CreateSession, &TIMEOUT_MS.to_be_bytes());
+    member.request(2, Op::CreateSession, &TIMEOUT_MS.to_be_bytes());
     member.hears(LinkId(2), Packet::Ack(at(2, 1)));
 
     let mut body = Vec::new();
     body.string("/");
     body.buffer(None);
     body.i32(-1);
-    member.is_asked(2, Op::SetData, &body);
+    member.request(2, Op::SetData, &body);
     let (asked, alive) = (
         Packet::Revalidate { session: SESSION, timeout_ms: TIMEOUT_MS },
         Packet::Revalidated { session: SESSION, valid: true },

@@ -170,7 +170,7 @@ fn closed(member: &Member, conn: ConnId) -> Option<CloseReason> {
 fn a_local_session_ends_when_it_is_silent_or_somebody_ends_it() {
     for is_ended in [true, false] {
         let mut follower = Follower::start_with(|config| config.local_sessions = LocalSessions::Fixed);
-        let conn = follower.is_called_anew(1);
+        let conn = follower.connect_for_new_session(1);
         let member = &mut follower.member;
         assert_eq!(member.server.summary().local_sessions, 1);
         if is_ended {
@@ -195,11 +195,11 @@ fn the_leader_hears_of_sessions_that_it_knows_and_of_no_others() {
         } else {
             Follower::start()
         };
-        let conn = if local { follower.is_called_anew(1) } else { follower.is_called(1) };
+        let conn = if local { follower.connect_for_new_session(1) } else { follower.reconnect(1) };
         let ping = Packet::Ping { zxid: at(2, 1), touched: None };
         follower.member.hears(follower.leader, ping.clone());
         follower.member.effects.clear();
-        follower.is_asked(conn, Op::Ping, &[]);
+        follower.request(conn, Op::Ping, &[]);
         follower.member.hears(follower.leader, ping);
         let touched = if local { vec![] } else { vec![(SESSION, TIMEOUT_MS)] };
         let pong = Packet::Ping { zxid: at(2, 1), touched: Some(touched) };
@@ -230,8 +230,8 @@ fn a_local_session_at_the_leader_has_no_ephemerals() {
     ] {
         let member = leader(LocalSessions::Fixed);
         let mut leader = Follower { member, leader: LinkId(2), session: SESSION };
-        let conn = leader.is_called_anew(1);
-        leader.is_asked(conn, op, &body);
+        let conn = leader.connect_for_new_session(1);
+        leader.request(conn, op, &body);
         let is_refused = body == multi_of(EPHEMERAL);
         assert_eq!(outcome(&leader.member), expected, "{op:?}");
         let record = last_record(&leader.member);
@@ -251,8 +251,8 @@ fn what_a_local_session_is_told_of_an_ephemeral() {
         (Op::Multi, multi(Op::Create, &create(EPHEMERAL)), ErrorCode::SessionExpired),
     ] {
         let mut follower = Follower::start_with(|config| config.local_sessions = LocalSessions::Fixed);
-        let conn = follower.is_called_anew(1);
-        follower.is_asked(conn, op, &body);
+        let conn = follower.connect_for_new_session(1);
+        follower.request(conn, op, &body);
         follower.hears_of(at(2, 1), XID, Txn::Error(ErrorCode::SessionExpired.code()));
         follower.commits(at(2, 1));
         assert_eq!(refusal(&follower, conn), Some(told), "{op:?}");
@@ -263,8 +263,8 @@ fn what_a_local_session_is_told_of_an_ephemeral() {
 fn a_local_session_becomes_known_for_a_multi_with_an_ephemeral() {
     for (flags, expected) in [(EPHEMERAL, &[Op::CreateSession, Op::Multi][..]), (0, &[Op::Multi])] {
         let mut follower = Follower::start_with(|config| config.local_sessions = LocalSessions::Upgradeable);
-        let conn = follower.is_called_anew(1);
-        follower.is_asked(conn, Op::Multi, &multi(Op::Create, &create(flags)));
+        let conn = follower.connect_for_new_session(1);
+        follower.request(conn, Op::Multi, &multi(Op::Create, &create(flags)));
         let asked = follower.member.effects.iter().filter_map(|effect| match effect {
             Effect::ToPeer { message: PeerMessage::Packet(Packet::Request { code, .. }), .. } => {
                 Op::from_code(*code)

@@ -66,7 +66,7 @@ fn a_server_with_a_history_has_a_voice() {
 fn servers_of_which_none_has_a_history_elect_one_of_them() {
     for accepted in [0, 1, 3] {
         let mut member = started_with(accepted, 0, Zxid::ZERO);
-        assert!(member.is_elected_by(&[2], &config(&[1, 2, 3], at(1, 0))), "accepted epoch {accepted}");
+        assert!(member.get_elected_by(&[2], &config(&[1, 2, 3], at(1, 0))), "accepted epoch {accepted}");
     }
 }
 
@@ -104,7 +104,7 @@ fn a_server_to_which_nothing_has_come_yet_elects_with_others_that_have_nothing()
     member.loses(leader);
     let nothing = Candidate { epoch: Epoch(0), zxid: Zxid::ZERO, id: ServerId(ME) };
     assert_eq!(member.vote().candidate, Some(nothing));
-    assert!(member.is_elected_by(&[2], &ensemble));
+    assert!(member.get_elected_by(&[2], &ensemble));
 }
 
 /// It has the promises of a quorum, and ends before anybody has its history: of a new ensemble it alone has an epoch,
@@ -113,7 +113,7 @@ fn a_server_to_which_nothing_has_come_yet_elects_with_others_that_have_nothing()
 fn the_first_leader_of_a_new_ensemble_keeps_the_votes_of_the_others_if_its_epoch_does_not_begin() {
     let ensemble = config(&[1, 2, 3], at(1, 0));
     let mut leader = started_with(0, 0, Zxid::ZERO);
-    assert!(leader.is_elected_by(&[2], &ensemble));
+    assert!(leader.get_elected_by(&[2], &ensemble));
     let info = LearnerInfo {
         server: Some(ServerId(2)),
         protocol: PROTOCOL_VERSION,

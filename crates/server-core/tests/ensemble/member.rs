@@ -197,7 +197,7 @@ impl Member {
     }
 
     /// Whether it is elected when these back it, who have the configuration that they are said to have.
-    pub(crate) fn is_elected_by(&mut self, others: &[i64], under: &Membership) -> bool {
+    pub(crate) fn get_elected_by(&mut self, others: &[i64], under: &Membership) -> bool {
         for other in others {
             let own = self.vote().candidate.unwrap();
             self.hears_vote(*other, PeerState::Looking, own, under);
@@ -248,7 +248,7 @@ impl Member {
 
     /// It leads an epoch which these follow, whose links have their numbers.
     pub(crate) fn leads_with(&mut self, followers: &[i64], under: &Membership, epoch: u32) {
-        assert!(self.is_elected_by(followers, under));
+        assert!(self.get_elected_by(followers, under));
         for follower in followers {
             let info = LearnerInfo {
                 server: Some(ServerId(*follower)),
@@ -270,7 +270,7 @@ impl Member {
     }
 
     /// A client of a follower asks for something.
-    pub(crate) fn is_asked(&mut self, follower: i64, op: Op, body: &[u8]) {
+    pub(crate) fn request(&mut self, follower: i64, op: Op, body: &[u8]) {
         let (session, cxid, code) = (SESSION, 1, op.code());
         let packet = Packet::Request { session, cxid, code, body: Cow::Borrowed(body), ids: Vec::new() };
         self.hears(LinkId(follower as u64), packet);

@@ -109,7 +109,7 @@ fn a_client_that_goes_to_an_observer_leaves_its_connection_here() {
     let mut follower = with_two();
     follower.hears_of(at(2, 1), 0, ostler_proto::txn::Txn::CreateSession { timeout_ms: TIMEOUT_MS });
     follower.commits(at(2, 1));
-    let conn = follower.is_called(1);
+    let conn = follower.reconnect(1);
     assert!(!follower.has_closed(conn));
     follower.member.hears(FOUR, Packet::Revalidate { session: SESSION, timeout_ms: TIMEOUT_MS });
     assert!(follower.has_closed(conn));

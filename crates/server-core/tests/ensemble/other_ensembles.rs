@@ -9,7 +9,7 @@ use ostler_proto::{
 };
 use ostler_server_core::{Effect, ensemble::MemberMode};
 use ostler_tree::Tree;
-use ostler_zab::election::{ElectionEvent, Verdict, IgnoreReason};
+use ostler_zab::election::{ElectionEvent, IgnoreReason, Verdict};
 
 /// The same ids elsewhere.
 fn elsewhere(voters: &[i64], version: Zxid) -> Membership {
@@ -63,15 +63,15 @@ fn they_have_no_effect_on_an_election() {
     // One voice of its own is enough still.
     let own_vote = before.candidate.unwrap();
     member.hears_vote(2, PeerState::Looking, own_vote, &other);
-    assert!(!member.is_elected_by(&[], &own));
-    assert!(member.is_elected_by(&[3], &own));
+    assert!(!member.get_elected_by(&[], &own));
+    assert!(member.get_elected_by(&[3], &own));
 }
 
 #[test]
 fn they_get_no_answer_from_who_has_decided() {
     let (own, other) = (config(&[1, 2, 3], Zxid::ZERO), elsewhere(&[1, 2, 3], Zxid::ZERO));
     let mut member = start(&own, true);
-    assert!(member.is_elected_by(&[2], &own));
+    assert!(member.get_elected_by(&[2], &own));
     let said = sent(&member);
     member.hears_vote(3, PeerState::Looking, better(3), &other);
     member.hears_vote(2, PeerState::Leading, better(2), &other);
@@ -86,7 +86,7 @@ fn they_get_no_answer_from_who_has_decided() {
 fn they_count_where_they_are_let_in() {
     let (own, other) = (config(&[1, 2, 3], Zxid::ZERO), elsewhere(&[1, 2, 3], Zxid::ZERO));
     let mut member = start(&own, false);
-    assert!(member.is_elected_by(&[2], &other));
+    assert!(member.get_elected_by(&[2], &other));
     assert_eq!(refused(&member), [0; 0]);
     assert_eq!(member.vote().candidate.map(|own| own.id), Some(ServerId(ME)));
 }
@@ -97,7 +97,7 @@ fn what_moves_step_by_step_is_the_same_ensemble() {
     let own = config(&[1, 2, 3], Zxid::ZERO);
     let moved = Membership::parse("server.1=h1:1:2\nserver.2=k2:1:2\nserver.3=k3:1:2").unwrap();
     let mut member = start(&own, true);
-    assert!(member.is_elected_by(&[2], &moved));
+    assert!(member.get_elected_by(&[2], &moved));
     let all_new = Membership { version: at(1, 1).0, ..elsewhere(&[1, 2, 3], Zxid::ZERO) };
     let tree = crate::configurations::tree_with(&[&own, &all_new]);
     let mut member = Member::start(&own, Some(&all_new), tree, 1);

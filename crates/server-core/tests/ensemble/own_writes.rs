@@ -15,7 +15,7 @@ use ostler_zab::leading::LinkId;
 /// Its client has a session that no other server knows.
 fn with_local_session() -> (Follower, ConnId) {
     let mut follower = Follower::start_with(|config| config.local_sessions = LocalSessions::Upgradeable);
-    let conn = follower.is_called_anew(1);
+    let conn = follower.connect_for_new_session(1);
     assert_ne!(follower.session, SessionId::NONE);
     (follower, conn)
 }
@@ -25,7 +25,7 @@ fn comes_back(follower: &mut Follower, earlier: ConnId, ends_first: bool) -> Con
     if ends_first {
         follower.member.step(Input::Disconnected { conn: earlier });
     }
-    follower.is_asked_for_the_session(earlier.0 + 1)
+    follower.ask_for_session(earlier.0 + 1)
 }
 
 #[test]
@@ -33,9 +33,9 @@ fn who_comes_back_with_a_local_session_reads_what_it_has_written() {
     for ends_first in [true, false] {
         for refused in [false, true] {
             let (mut follower, earlier) = with_local_session();
-            follower.is_asked_to_write(earlier);
+            follower.request_write(earlier);
             let conn = comes_back(&mut follower, earlier, ends_first);
-            follower.is_asked_to_read(conn);
+            follower.request_read(conn);
             assert_eq!(follower.answers(conn), [], "the write is on its way, an earlier end: {ends_first}");
             if refused {
                 follower.hears_of(at(2, 1), XID, Txn::Error(ErrorCode::BadVersion.code()));
@@ -52,11 +52,11 @@ fn who_comes_back_with_a_local_session_reads_what_it_has_written() {
 #[test]
 fn who_comes_back_with_a_local_session_waits_for_all_its_writes() {
     let (mut follower, first) = with_local_session();
-    follower.is_asked_to_write(first);
+    follower.request_write(first);
     let second = comes_back(&mut follower, first, true);
-    follower.is_asked_to_write(second);
+    follower.request_write(second);
     let third = comes_back(&mut follower, second, true);
-    follower.is_asked_to_read(third);
+    follower.request_read(third);
     for (counter, version) in [(1, 1), (2, 2)] {
         assert_eq!(follower.answers(third), []);
         follower.hears_of_write(at(2, counter), version);
@@ -69,11 +69,11 @@ fn who_comes_back_with_a_local_session_waits_for_all_its_writes() {
 #[test]
 fn who_comes_back_with_a_session_that_all_know_reads_what_it_has_written() {
     let mut follower = Follower::start();
-    let earlier = follower.is_called(1);
-    follower.is_asked_to_write(earlier);
+    let earlier = follower.reconnect(1);
+    follower.request_write(earlier);
     let conn = comes_back(&mut follower, earlier, true);
     follower.hears_that_it_lives();
-    follower.is_asked_to_read(conn);
+    follower.request_read(conn);
     assert_eq!(follower.answers(conn), []);
     follower.hears_of_write(at(2, 2), 1);
     follower.commits(at(2, 2));
@@ -83,21 +83,21 @@ fn who_comes_back_with_a_session_that_all_know_reads_what_it_has_written() {
 #[test]
 fn who_comes_back_after_its_writes_were_decided_is_served_at_once() {
     let (mut follower, earlier) = with_local_session();
-    follower.is_asked_to_write(earlier);
+    follower.request_write(earlier);
     follower.hears_of_write(at(2, 1), 1);
     follower.commits(at(2, 1));
     let conn = comes_back(&mut follower, earlier, true);
     assert_eq!(follower.session_of(conn), Some(follower.session), "no leader is asked for it");
-    follower.is_asked_to_read(conn);
+    follower.request_read(conn);
     assert_eq!(follower.answers(conn), [at(2, 1)]);
 }
 
 #[test]
 fn nobody_waits_for_the_writes_of_another_session() {
     let (mut follower, earlier) = with_local_session();
-    follower.is_asked_to_write(earlier);
-    let other = follower.is_called_anew(9);
-    follower.is_asked_to_read(other);
+    follower.request_write(earlier);
+    let other = follower.connect_for_new_session(9);
+    follower.request_read(other);
     assert_eq!(follower.answers(other), [at(2, 0)]);
 }
 
@@ -111,16 +111,16 @@ fn who_comes_back_to_the_leader_itself_reads_what_it_has_written() {
         });
         member.leads_with(&[2, 3], &ensemble, 2);
         let mut leader = Follower { member, leader: LinkId(2), session: SESSION };
-        let earlier = leader.is_called_anew(1);
+        let earlier = leader.connect_for_new_session(1);
         let mut proposed = 0;
         if local_sessions == LocalSessions::Off {
             proposed = 1;
             leader.member.hears(LinkId(2), Packet::Ack(at(2, proposed)));
             leader.session = leader.session_of(earlier).unwrap();
         }
-        leader.is_asked_to_write(earlier);
+        leader.request_write(earlier);
         let conn = comes_back(&mut leader, earlier, true);
-        leader.is_asked_to_read(conn);
+        leader.request_read(conn);
         assert_eq!(leader.answers(conn), [], "{local_sessions:?}");
         leader.member.hears(LinkId(2), Packet::Ack(at(2, proposed + 1)));
         assert_eq!(leader.answers(conn), [at(2, proposed + 1)]);
@@ -146,9 +146,9 @@ fn many_reads(count: usize) -> Vec<u8> {
 #[test]
 fn a_multi_read_that_is_under_way_is_done_before_the_leaders_next_commit() {
     let (mut follower, other) = with_local_session();
-    let conn = follower.is_called_anew(9);
+    let conn = follower.connect_for_new_session(9);
     for asked in [conn, other] {
-        follower.is_asked(asked, Op::MultiRead, &many_reads(10_000));
+        follower.request(asked, Op::MultiRead, &many_reads(10_000));
     }
     assert!(follower.member.server.has_backlog());
     assert_eq!((follower.answers(conn), follower.answers(other)), (vec![], vec![]));
@@ -163,29 +163,29 @@ fn a_multi_read_that_is_under_way_is_done_before_the_leaders_next_commit() {
 #[test]
 fn one_who_wrote_behind_a_multi_read_is_answered_though_another_is_under_way() {
     let (mut follower, other) = with_local_session();
-    let conn = follower.is_called_anew(9);
-    follower.is_asked(other, Op::MultiRead, &many_reads(10_000));
+    let conn = follower.connect_for_new_session(9);
+    follower.request(other, Op::MultiRead, &many_reads(10_000));
     for _ in 0..2 {
-        follower.is_asked(conn, Op::MultiRead, &many_reads(10_000));
+        follower.request(conn, Op::MultiRead, &many_reads(10_000));
     }
-    follower.is_asked_to_write(conn);
+    follower.request_write(conn);
     follower.hears_of_write(at(2, 1), 1);
     follower.commits(at(2, 1));
     assert_eq!(follower.answers(other), [at(2, 0)]);
     assert_eq!(follower.answers(conn), [at(2, 0), at(2, 0), at(2, 1)]);
 }
 
-/// So many that they have their turn in parts, and a write behind them commits meanwhile.
+/// The reads are answered in parts, because there are many, and a write behind them commits meanwhile.
 #[test]
 fn reads_between_two_writes_see_the_first_and_not_the_second() {
     let mut follower = Follower::start();
-    let conn = follower.is_called(1);
+    let conn = follower.reconnect(1);
     let reads = many_reads(100);
-    follower.is_asked_to_write(conn);
+    follower.request_write(conn);
     for _ in 0..100 {
-        follower.is_asked(conn, Op::MultiRead, &reads);
+        follower.request(conn, Op::MultiRead, &reads);
     }
-    follower.is_asked_to_write(conn);
+    follower.request_write(conn);
     follower.hears_of_write(at(2, 2), 1);
     follower.hears_of_write(at(2, 3), 2);
     follower.commits(at(2, 2));
@@ -203,7 +203,7 @@ fn reads_between_two_writes_see_the_first_and_not_the_second() {
 #[test]
 fn the_connection_before_is_closed_as_its_session_comes_back() {
     let mut follower = Follower::start();
-    let earlier = follower.is_called(1);
-    let conn = follower.is_asked_for_the_session(2);
+    let earlier = follower.reconnect(1);
+    let conn = follower.ask_for_session(2);
     assert!(follower.has_closed(earlier) && !follower.has_closed(conn));
 }

@@ -133,7 +133,7 @@ fn at_a_leader() {
 #[test]
 fn at_a_follower() {
     let mut follower = Follower::start();
-    follower.is_called(OWNER.0);
+    follower.reconnect(OWNER.0);
     assert_left_alone("a follower", &mut follower.member, SESSION, Some(false));
 }
 
@@ -143,14 +143,14 @@ fn at_a_follower_with_observers() {
     let session = SESSION;
     follower.hears_of(at(2, 1), 0, ostler_proto::txn::Txn::CreateSession { timeout_ms: TIMEOUT_MS });
     follower.commits(at(2, 1));
-    follower.is_called(OWNER.0);
+    follower.reconnect(OWNER.0);
     assert_left_alone("an observer master", &mut follower.member, session, Some(false));
 }
 
 #[test]
 fn at_a_follower_with_a_local_session() {
     let mut follower = Follower::start_with(|config| config.local_sessions = LocalSessions::Upgradeable);
-    follower.is_called_anew(OWNER.0);
+    follower.connect_for_new_session(OWNER.0);
     let session = follower.session;
     assert_left_alone("a follower, a local session", &mut follower.member, session, Some(false));
 }
@@ -175,7 +175,7 @@ fn at_an_observer() {
 #[test]
 fn at_a_follower_that_asks_its_leader() {
     let mut follower = Follower::start();
-    follower.is_asked_for_the_session(OWNER.0);
+    follower.ask_for_session(OWNER.0);
     let before = follower.member.effects.len();
     calls(&mut follower.member, ConnId(200), SESSION, Some(&[1; 16]), Some(false));
     let told = &follower.member.effects[before..];
@@ -212,12 +212,12 @@ fn at_a_server_without_a_leader() {
 #[test]
 fn a_stranger_writes_nothing_in_the_name_of_a_session() {
     let mut follower = Follower::start();
-    follower.is_called(OWNER.0);
+    follower.reconnect(OWNER.0);
     calls(&mut follower.member, ConnId(200), SESSION, Some(&[1; 16]), Some(false));
     let before = follower.member.effects.len();
-    follower.is_asked_to_write(ConnId(200));
+    follower.request_write(ConnId(200));
     assert_eq!(follower.member.effects.len(), before, "nothing is taken from it");
-    follower.is_asked_to_write(OWNER);
+    follower.request_write(OWNER);
     let sent = follower.member.effects[before..].iter().find_map(|of| match of {
         Effect::ToPeer { message: PeerMessage::Packet(Packet::Request { session, ids, .. }), .. } => {
             Some((*session, ids.clone()))

@@ -134,7 +134,7 @@ fn a_learner_that_came_early_and_is_gone_is_none() {
     calls(&mut member, 2, 12);
     calls(&mut member, 3, 13);
     member.loses(LinkId(12));
-    assert!(member.is_elected_by(&[2, 3], &config(&[1, 2, 3], at(1, 0))));
+    assert!(member.get_elected_by(&[2, 3], &config(&[1, 2, 3], at(1, 0))));
     let epoch = Packet::LeaderInfo { epoch: Epoch(2), protocol: PROTOCOL_VERSION };
     assert_eq!([12, 13].map(|link| member.has_told(link, &epoch)), [false, true]);
     assert_eq!(member.server.quorum().unwrap().learners.all, 1);
@@ -279,7 +279,7 @@ fn who_had_data_and_comes_without_does_not_count() {
         // To back another that has data says nothing of its own.
         let candidate = Candidate { epoch: last.epoch(), zxid: last, id: ServerId(backed) };
         member.hears_vote(2, PeerState::Looking, candidate, &ensemble);
-        assert!(member.is_elected_by(&[2], &ensemble));
+        assert!(member.get_elected_by(&[2], &ensemble));
         let link = LinkId(2);
         let info = info(2);
         member.hears(link, Packet::FollowerInfo { accepted: Epoch(1), info });

@@ -55,7 +55,7 @@ fn refusal(member: &Member) -> Option<ErrorCode> {
     })?
 }
 
-fn is_asked(member: &mut Member, op: Op, body: &[u8]) {
+fn request(member: &mut Member, op: Op, body: &[u8]) {
     let mut payload = Vec::new();
     payload.i32(1);
     payload.i32(op.code());
@@ -79,18 +79,18 @@ fn who_is_content_to_read_is_served_after_a_while_without_a_leader() {
     assert_eq!((answered, closed(&member)), (Some(Some(true)), None));
     let mut root = Vec::new();
     root.string("/");
-    is_asked(&mut member, Op::Sync, &root);
+    request(&mut member, Op::Sync, &root);
     assert_eq!(refusal(&member), Some(ErrorCode::NotReadOnly));
     root.bool(false);
-    is_asked(&mut member, Op::GetData, &root);
+    request(&mut member, Op::GetData, &root);
     assert_eq!(refusal(&member), None);
     let mut write = Vec::new();
     write.string("/");
     write.buffer(None);
     write.i32(-1);
-    is_asked(&mut member, Op::SetData, &write);
+    request(&mut member, Op::SetData, &write);
     assert_eq!(refusal(&member), Some(ErrorCode::NotReadOnly));
-    is_asked(&mut member, Op::CloseSession, &[]);
+    request(&mut member, Op::CloseSession, &[]);
     assert_eq!(closed(&member), Some(CloseReason::ClosedByClient), "its session is this server's own");
 }
 
@@ -150,7 +150,7 @@ fn what_needs_a_leader_is_refused_also_where_it_does_not_decode() {
         let mut member = alone(LocalSessions::Off);
         member.passes(AFTER_MS + 10);
         calls_with(&mut member, known, Some(true));
-        is_asked(&mut member, op, &[]);
+        request(&mut member, op, &[]);
         assert_eq!(refusal(&member), Some(refused), "{op:?}");
         assert_eq!(closed(&member), None, "{op:?}");
     }

@@ -28,7 +28,7 @@ struct Change<'a> {
 fn leader(of: &Membership) -> Member {
     let mut member = Member::start(of, None, tree_with(&[of]), 1);
     member.leads_with(&[2, 3], of, 2);
-    member.is_asked(2, Op::CreateSession, &10_000_i32.to_be_bytes());
+    member.request(2, Op::CreateSession, &10_000_i32.to_be_bytes());
     for link in [2, 3] {
         member.hears(LinkId(link), Packet::Ack(at(2, 1)));
     }
@@ -45,7 +45,7 @@ fn asked(member: &mut Member, change: Change<'_>) -> Result<Vec<i64>, ErrorCode>
         }
     }
     body.i64(change.from.unwrap_or(-1));
-    member.is_asked(2, Op::Reconfig, &body);
+    member.request(2, Op::Reconfig, &body);
     let logged = member.effects.iter().rev().find_map(|effect| match effect {
         Effect::Persist { op: PersistOp::Append { record, .. }, .. } => Some(record.0.clone()),
         _ => None,

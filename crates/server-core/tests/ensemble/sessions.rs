@@ -21,7 +21,7 @@ fn a_session_that_comes_back_with_more_time_has_it_at_once() {
     let ensemble = config(&[1, 2, 3], at(1, 0));
     let mut member = Member::start(&ensemble, None, Tree::fresh(ExtendedTypes::default()), 1);
     member.leads_with(&[2], &ensemble, 2);
-    member.is_asked(2, Op::CreateSession, &4_000_i32.to_be_bytes());
+    member.request(2, Op::CreateSession, &4_000_i32.to_be_bytes());
     member.hears(LinkId(2), Packet::Ack(at(2, 1)));
     member.hears(LinkId(2), Packet::Revalidate { session: SESSION, timeout_ms: 40_000 });
     for _ in 0..6 {
@@ -38,12 +38,12 @@ fn a_session_that_only_syncs_lives() {
     let ensemble = config(&[1, 2, 3], at(1, 0));
     let mut member = Member::start(&ensemble, None, Tree::fresh(ExtendedTypes::default()), 1);
     member.leads_with(&[2], &ensemble, 2);
-    member.is_asked(2, Op::CreateSession, &TIMEOUT_MS.to_be_bytes());
+    member.request(2, Op::CreateSession, &TIMEOUT_MS.to_be_bytes());
     member.hears(LinkId(2), Packet::Ack(at(2, 1)));
     let mut sync = Vec::new();
     sync.string("/");
     for _ in 0..10 {
-        member.is_asked(2, Op::Sync, &sync);
+        member.request(2, Op::Sync, &sync);
         member.passes(TICK_MS);
         assert!(!member.has_given_up_the_session());
     }
@@ -96,10 +96,10 @@ fn that_a_session_has_moved_is_no_answer_to_whether_it_lives() {
 fn a_follower_closes_a_connection_that_is_silent_for_longer_than_its_session_may_be() {
     for talks in [true, false] {
         let mut follower = Follower::start();
-        let conn = follower.is_called(1);
+        let conn = follower.reconnect(1);
         for _ in 0..TIMEOUT_MS / 500 {
             if talks {
-                follower.is_asked(conn, Op::Ping, &[]);
+                follower.request(conn, Op::Ping, &[]);
             }
             follower.member.hears(follower.leader, Packet::Ping { zxid: at(2, 1), touched: None });
             follower.member.passes(1_000);

@@ -17,7 +17,7 @@ fn leader(followers: &[i64]) -> Member {
     let mut member = Member::start(&ensemble, None, Tree::fresh(ExtendedTypes::default()), 1);
     member.leads_with(followers, &ensemble, 2);
     for _ in 0..3 {
-        member.is_asked(followers[0], Op::CreateSession, &4_000_i32.to_be_bytes());
+        member.request(followers[0], Op::CreateSession, &4_000_i32.to_be_bytes());
     }
     for follower in followers {
         member.hears(LinkId(*follower as u64), Packet::Ack(at(2, 2)));
@@ -95,7 +95,7 @@ fn who_is_brought_to_the_history_hears_of_what_comes_meanwhile() {
     for observes in [false, true] {
         let (mut member, link) = (leader(&[2, 3]), LinkId(9));
         comes(&mut member, 4, link, observes, at(2, 2));
-        member.is_asked(2, Op::CreateSession, &4_000_i32.to_be_bytes());
+        member.request(2, Op::CreateSession, &4_000_i32.to_be_bytes());
         for follower in [2, 3] {
             member.hears(LinkId(follower), Packet::Ack(at(2, 4)));
         }
@@ -129,7 +129,7 @@ fn what_comes_while_the_log_is_read_goes_after_it() {
         });
         let search_id = search_id.unwrap();
         for counter in [1, 2] {
-            member.is_asked(2, Op::CreateSession, &4_000_i32.to_be_bytes());
+            member.request(2, Op::CreateSession, &4_000_i32.to_be_bytes());
             if counter == 1 {
                 [2, 3].into_iter().for_each(|of| member.hears(LinkId(of), Packet::Ack(at(2, 1))));
             }
@@ -159,10 +159,10 @@ fn a_tree_in_place_of_the_log_has_all_that_was_committed_meanwhile() {
     member.leads_with(&[2, 3], &ensemble, 2);
     comes(&mut member, 4, link, false, at(1, 2));
     for counter in [1, 2] {
-        member.is_asked(2, Op::CreateSession, &4_000_i32.to_be_bytes());
+        member.request(2, Op::CreateSession, &4_000_i32.to_be_bytes());
         [2, 3].into_iter().for_each(|of| member.hears(LinkId(of), Packet::Ack(at(2, counter))));
     }
-    member.is_asked(2, Op::CreateSession, &4_000_i32.to_be_bytes());
+    member.request(2, Op::CreateSession, &4_000_i32.to_be_bytes());
     let search_id = member.effects.iter().find_map(|effect| match effect {
         Effect::ReadLog { search_id, .. } => Some(*search_id),
         _ => None,
@@ -201,7 +201,7 @@ fn an_epoch_that_was_accepted_before_is_promised_to_nobody() {
     assert!(member.has_told(leader.0 as i64, &promise(Some(Epoch(2)))));
 
     let mut member = Member::start(&ensemble, None, fresh(), 1);
-    assert!(member.is_elected_by(&[2, 3], &ensemble));
+    assert!(member.get_elected_by(&[2, 3], &ensemble));
     for id in [2, 3] {
         let (link, config_version) = (LinkId(id), ensemble.version);
         let info = LearnerInfo { config_version, ..info(id as i64) };

@@ -6,8 +6,8 @@ use crate::{
     member::{Client, Member, TIMEOUT_MS},
     sight::Sight,
     wire::{
-        Ask, Watched, auth, check, check_watches, children, children2, close_session, create, delete, exists,
-        get, get_acl, get_and_watch, multi, ping, reconfig, remove_watches, set, set_acl,
+        WatchedPaths, WireRequest, auth, check, check_watches, children, children2, close_session, create,
+        delete, exists, get, get_acl, get_and_watch, multi, ping, reconfig, remove_watches, set, set_acl,
         set_one_shot_watches, set_watches, sync, watch_always,
     },
 };
@@ -29,20 +29,20 @@ pub(crate) const A_HOLD: u64 = WORK_PER_HOLD + 256;
 const LITTLE: u64 = 24;
 
 /// Of getData and getChildren.
-pub(crate) fn multi_read(asks: &[Ask]) -> Ask {
-    Ask { code: Op::MultiRead.code(), ..multi(asks) }
+pub(crate) fn multi_read(asks: &[WireRequest]) -> WireRequest {
+    WireRequest { code: Op::MultiRead.code(), ..multi(asks) }
 }
 
-fn ephemerals(prefix: &str) -> Ask {
-    Ask::new(Op::GetEphemerals, |out| out.string(prefix))
+fn ephemerals(prefix: &str) -> WireRequest {
+    WireRequest::new(Op::GetEphemerals, |out| out.string(prefix))
 }
 
-fn count_below(path: &str) -> Ask {
-    Ask::new(Op::GetAllChildrenNumber, |out| out.string(path))
+fn count_below(path: &str) -> WireRequest {
+    WireRequest::new(Op::GetAllChildrenNumber, |out| out.string(path))
 }
 
-fn who_am_i() -> Ask {
-    Ask::new(Op::WhoAmI, |_| ())
+fn who_am_i() -> WireRequest {
+    WireRequest::new(Op::WhoAmI, |_| ())
 }
 
 fn user(n: usize) -> Acl {
@@ -136,21 +136,21 @@ fn a_changed_list_has_another_verdict() {
 }
 
 /// One request of each operation, in a tree where `/p` has many children.
-fn request_of(op: Op) -> Ask {
+fn request_of(op: Op) -> WireRequest {
     match op {
         Op::Create => create("/p/new").into(),
         Op::Create2 => create("/p/new2").with_stat().into(),
         Op::CreateContainer => create("/p/container").container().into(),
         Op::CreateTtl => create("/p/ttl").ttl(1000).into(),
         Op::Delete => delete("/p/0000000"),
-        Op::DeleteContainer => Ask::new(op, |out| out.string("/p/0000001")),
+        Op::DeleteContainer => WireRequest::new(op, |out| out.string("/p/0000001")),
         Op::SetData => set("/p", b"new"),
         Op::SetAcl => set_acl("/p", &[Acl::world(Perms::ALL)], -1),
         Op::Check => check("/p", -1),
         Op::Multi => multi(&[check("/p", -1)]),
         Op::Reconfig => reconfig(None, Some("7")),
         Op::Sync => sync("/p"),
-        Op::CreateSession => Ask::new(op, |_| ()),
+        Op::CreateSession => WireRequest::new(op, |_| ()),
         Op::CloseSession => close_session(),
         Op::Exists => exists("/p"),
         Op::GetData => get("/p"),
@@ -163,12 +163,12 @@ fn request_of(op: Op) -> Ask {
         Op::WhoAmI => who_am_i(),
         Op::Ping => ping(),
         Op::Auth => auth("digest", b"u0:pw"),
-        Op::Sasl => Ask::new(op, |out| out.buffer(Some(b"token"))),
+        Op::Sasl => WireRequest::new(op, |out| out.buffer(Some(b"token"))),
         Op::AddWatch => watch_always("/p", true),
         Op::CheckWatches => check_watches("/p", 3),
         Op::RemoveWatches => remove_watches("/p", 3),
-        Op::SetWatches => set_one_shot_watches(0, &Watched { data: &["/p"], ..Watched::default() }),
-        Op::SetWatches2 => set_watches(0, &Watched { recursive: &["/p"], ..Watched::default() }),
+        Op::SetWatches => set_one_shot_watches(0, &WatchedPaths { data: &["/p"], ..WatchedPaths::default() }),
+        Op::SetWatches2 => set_watches(0, &WatchedPaths { recursive: &["/p"], ..WatchedPaths::default() }),
     }
 }
 
@@ -353,8 +353,13 @@ fn a_set_watches_of_many_paths_is_done_in_parts() {
     let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
     let none: Vec<String> = (0..1000).map(|n| format!("/none/{n}")).collect();
     let none: Vec<&str> = none.iter().map(String::as_str).collect();
-    let watched =
-        Watched { data: &paths, exist: &none, child: &paths[..100], persistent: &none, recursive: &["/r"] };
+    let watched = WatchedPaths {
+        data: &paths,
+        exist: &none,
+        child: &paths[..100],
+        persistent: &none,
+        recursive: &["/r"],
+    };
     m.take_costliest();
     m.send(a, set_watches(i64::MAX, &watched));
     m.send(a, get("/p"));

@@ -3,8 +3,8 @@
 use crate::{
     member::{Client, Member, TIMEOUT_MS},
     wire::{
-        Watched, auth, children_and_watch, create, delete, exists_and_watch, get, get_and_watch, multi, set,
-        set_acl, set_watches, watch_always,
+        WatchedPaths, auth, children_and_watch, create, delete, exists_and_watch, get, get_and_watch, multi,
+        set, set_acl, set_watches, watch_always,
     },
 };
 use ostler_proto::{
@@ -206,11 +206,11 @@ fn t4_the_catch_up_after_a_reconnect_tells_who_may_read() {
     m.ask(bob, create("/secret/child")).unwrap();
     m.ask(bob, create("/open")).unwrap();
     m.ask(bob, create("/writable").acl(&[bobs(Perms::ALL), Acl::world(Perms::WRITE)])).unwrap();
-    let watched = Watched {
+    let watched = WatchedPaths {
         data: &["/secret", "/writable", "/open", "/gone"],
         exist: &["/secret", "/writable", "/open"],
         child: &["/secret", "/writable", "/open", "/gone"],
-        ..Watched::default()
+        ..WatchedPaths::default()
     };
     m.send(bob, set_watches(-1, &watched));
     m.send(eve, set_watches(-1, &watched));
@@ -248,7 +248,7 @@ fn t4_the_catch_up_counts_who_it_is_now() {
     m.ask(bob, create("/secret").acl(&[bobs(Perms::ALL)])).unwrap();
     m.ask(bob, set("/secret", b"")).unwrap();
     let back = m.rejoin(bob, TIMEOUT_MS);
-    let watched = Watched { data: &["/secret"], ..Watched::default() };
+    let watched = WatchedPaths { data: &["/secret"], ..WatchedPaths::default() };
     m.send(back, set_watches(-1, &watched));
     m.send(back, auth("digest", b"bob:pw"));
     m.send(back, set_watches(-1, &watched));

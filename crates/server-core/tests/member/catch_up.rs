@@ -3,7 +3,7 @@
 use crate::{
     member::{Client, Member, TIMEOUT_MS},
     sight::Sight,
-    wire::{Watched, create, delete, set, set_watches},
+    wire::{WatchedPaths, create, delete, set, set_watches},
 };
 
 /// A client that left at the zxid that is returned, and what happened since.
@@ -25,7 +25,7 @@ fn away(m: &mut Member) -> (Client, Client, i64) {
     (a, b, seen)
 }
 
-const ALL: Watched<'_> = Watched {
+const ALL: WatchedPaths<'_> = WatchedPaths {
     data: &["/same", "/changed", "/replaced", "/gone", "/parent"],
     exist: &["/born", "/unborn"],
     child: &["/parent", "/gone", "/quiet"],
@@ -66,7 +66,7 @@ fn t4_set_watches_tells_what_was_missed_and_watches_the_rest() {
 fn t4_set_watches_with_minus_one_takes_everything_for_missed() {
     let mut m = Member::new();
     let (_, b, _) = away(&mut m);
-    let watched = Watched { data: &["/same", "/"], child: &["/quiet", "/"], ..Watched::default() };
+    let watched = WatchedPaths { data: &["/same", "/"], child: &["/quiet", "/"], ..WatchedPaths::default() };
     m.send(b, set_watches(-1, &watched));
     let expected = ["changed /same", "changed /", "children of /quiet", "children of /", "-8: ok"];
     assert_eq!(m.seen(b), expected, "a zxid is compared as a signed number");
@@ -77,7 +77,8 @@ fn t4_set_watches_with_minus_one_takes_everything_for_missed() {
 fn t4_set_watches_with_the_current_zxid_has_missed_nothing() {
     let mut m = Member::new();
     let (a, b, _) = away(&mut m);
-    let watched = Watched { data: &["/same", "/changed"], child: &["/parent"], ..Watched::default() };
+    let watched =
+        WatchedPaths { data: &["/same", "/changed"], child: &["/parent"], ..WatchedPaths::default() };
     m.send(b, set_watches(m.applied().to_wire(), &watched));
     assert_eq!(m.seen(b), ["-8: ok"]);
     m.ask(a, set("/changed", b"")).unwrap();
@@ -91,7 +92,7 @@ fn t4_set_watches_waits_for_the_writes_before_it() {
     let (a, b, _) = away(&mut m);
     let seen = m.applied().to_wire();
     m.send(b, set("/changed", b"mine"));
-    let watched = Watched { data: &["/changed", "/same"], ..Watched::default() };
+    let watched = WatchedPaths { data: &["/changed", "/same"], ..WatchedPaths::default() };
     m.send(b, set_watches(seen, &watched));
     m.send(a, set("/same", b"later"));
     assert_eq!(m.seen(b), [""; 0]);
@@ -105,7 +106,7 @@ fn t4_set_watches_sent_with_the_handshake_is_held_until_it_is_answered() {
     let (a, _, _) = away(&mut m);
     let conn = m.dial();
     m.shake_hands(conn, TIMEOUT_MS, ostler_proto::id::SessionId::NONE, &[0; 16]);
-    let watched = Watched { data: &["/same"], exist: &["/born"], ..Watched::default() };
+    let watched = WatchedPaths { data: &["/same"], exist: &["/born"], ..WatchedPaths::default() };
     m.send(conn, set_watches(m.applied().to_wire(), &watched));
     assert_eq!(m.seen(conn), [""; 0]);
     m.flush();

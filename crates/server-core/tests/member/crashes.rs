@@ -2,13 +2,13 @@
 
 use crate::{
     member::{Client, Member, TIMEOUT_MS},
-    wire::{Ask, close_session, create, delete, get, multi, set, set_at},
+    wire::{WireRequest, close_session, create, delete, get, multi, set, set_at},
 };
 use std::collections::BTreeMap;
 
 /// What happens next; clients by number.
 enum Step {
-    Send(usize, Ask),
+    Send(usize, WireRequest),
     Disk(usize),
 }
 
@@ -63,7 +63,7 @@ fn acknowledged(
 }
 
 /// The path that a step of the script is about.
-fn path_of(ask: &Ask) -> String {
+fn path_of(ask: &WireRequest) -> String {
     let body = if ask.code == 14 { &ask.body[9..] } else { &ask.body[..] };
     if body.is_empty() {
         return "session".into();

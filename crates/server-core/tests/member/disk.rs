@@ -55,7 +55,7 @@ impl Disk {
         self.acts.len() - self.reported
     }
 
-    /// Does so many more acts; returns what the member is told.
+    /// Does this number of further acts; returns what the member is told.
     pub(crate) fn advance(&mut self, acts: usize) -> PersistSeq {
         self.reported += acts.min(self.waiting());
         PersistSeq(self.reported as u64)
@@ -69,7 +69,7 @@ impl Disk {
         })
     }
 
-    /// What a crash leaves: all that the member was told of, and so many acts that had reached the disk
+    /// What a crash leaves: all that the member was told of, and this number of acts that had reached the disk
     /// without its knowing.
     pub(crate) fn left_by_crash(&self, unreported: usize) -> Vec<Record> {
         let end = self.reported + unreported.min(self.waiting());

@@ -3,7 +3,7 @@
 use crate::{
     disk::Disk,
     member::{Member, TIMEOUT_MS},
-    wire::{Ask, children_and_watch, create, delete, exists_and_watch, get_and_watch, set, set_acl},
+    wire::{WireRequest, children_and_watch, create, delete, exists_and_watch, get_and_watch, set, set_acl},
 };
 use ostler_proto::{
     acl::{Acl, Perms},
@@ -89,7 +89,7 @@ fn of_what_does_not_decode_only_a_multi_takes_a_zxid() {
     let mut m = Member::new();
     let a = m.join();
     let before = m.applied();
-    let malformed = Ask { code: Op::Multi.code(), body: vec![1, 2, 3], acls: Vec::new() };
+    let malformed = WireRequest { code: Op::Multi.code(), body: vec![1, 2, 3], acls: Vec::new() };
     assert_eq!(m.ask(a, malformed), Err(ErrorCode::MarshallingError));
     assert_eq!(m.applied(), before.next());
     let mut nobody = set_acl("/", &[Acl::world(Perms::ALL)], -1);

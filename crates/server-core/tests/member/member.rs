@@ -6,7 +6,7 @@
 use crate::{
     disk::{self, Disk},
     sight::Sight,
-    wire::Ask,
+    wire::WireRequest,
 };
 use ostler_proto::{
     connect::{ConnectRequest, ConnectResponse},
@@ -128,7 +128,7 @@ impl Member {
             }
             Effect::Persist { seq, op } => self.disk.push(seq, op),
             Effect::Snapshot(frozen) => self.snapshots.push(*frozen),
-            other => panic!("a lone server has nobody to {other:?}"),
+            other => panic!("a standalone server has nobody to {other:?}"),
         }
     }
 
@@ -216,7 +216,7 @@ impl Member {
     }
 
     /// Sends a request; pings, auth packets and setWatches have numbers of their own.
-    pub(crate) fn send(&mut self, conn: impl Into<ConnId>, ask: impl Into<Ask>) -> Xid {
+    pub(crate) fn send(&mut self, conn: impl Into<ConnId>, ask: impl Into<WireRequest>) -> Xid {
         let (conn, ask) = (conn.into(), ask.into());
         let end = self.ends.get_mut(&conn).expect("nobody sends on a connection that is gone");
         let op = Op::from_code(ask.code);
@@ -236,7 +236,7 @@ impl Member {
         xid
     }
 
-    /// The disk does so many acts.
+    /// The disk does this number of acts.
     pub(crate) fn disk_does(&mut self, acts: usize) {
         if acts > 0 && self.disk.waiting() > 0 {
             let seq = self.disk.advance(acts);
@@ -321,7 +321,7 @@ impl Member {
     }
 
     /// Sends a request, lets the disk work, and takes its reply out of what has been seen.
-    pub(crate) fn ask(&mut self, client: Client, ask: impl Into<Ask>) -> Result<Body, ErrorCode> {
+    pub(crate) fn ask(&mut self, client: Client, ask: impl Into<WireRequest>) -> Result<Body, ErrorCode> {
         let xid = self.send(client, ask);
         self.flush();
         self.reply(client, xid).result

@@ -4,7 +4,8 @@ use crate::{
     member::Member,
     sight::Sight,
     wire::{
-        Ask, children, close_session, create, delete, exists, get, multi, ping, set, set_at, sync, unknown,
+        WireRequest, children, close_session, create, delete, exists, get, multi, ping, set, set_at, sync,
+        unknown,
     },
 };
 use ostler_proto::{
@@ -118,9 +119,9 @@ fn t3_a_write_that_does_not_decode_is_answered_in_its_place() {
     let mut m = Member::new();
     let a = m.join();
     m.send(a, create("/a"));
-    let broken = Ask::new(Op::SetData, |out| out.extend([0, 0]));
+    let broken = WireRequest::new(Op::SetData, |out| out.extend([0, 0]));
     m.send(a, broken);
-    let broken = Ask::new(Op::GetData, |out| out.extend([0, 0]));
+    let broken = WireRequest::new(Op::GetData, |out| out.extend([0, 0]));
     m.send(a, broken);
     m.send(a, set("/a", b""));
     assert_eq!(m.seen(a), [""; 0]);

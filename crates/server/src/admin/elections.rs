@@ -12,7 +12,7 @@ use ostler_server_core::{
     input::Mono,
 };
 use ostler_zab::{
-    election::{ElectionEvent, Entry, Rule, Verdict, IgnoreReason},
+    election::{ElectionEvent, Entry, IgnoreReason, Rule, Verdict},
     leading::StepDown,
     learning::HangUp,
 };
@@ -24,7 +24,7 @@ pub struct Elections {
     pub server: i64,
     /// The server's wall clock at the time of the answer.
     pub now_ms: i64,
-    /// Empty for a lone server.
+    /// Empty for a standalone server.
     pub voters: Vec<i64>,
     /// How long an election waits for a better vote after a quorum has agreed.
     pub settle_ms: u64,
@@ -304,11 +304,14 @@ impl From<election_history::SearchReason> for Cause {
             SearchReason::LeaderUnreachable => Cause::LeaderUnreachable,
             SearchReason::LeaderSilent { ms } => Cause::LeaderSilent { ms },
             SearchReason::LeaderBroken => Cause::LeaderBroken,
-            SearchReason::Left(HangUp::StaleEpoch { proposed: Epoch(proposed), accepted: Epoch(accepted) }) => {
-                Cause::StaleEpoch { proposed, accepted }
-            }
+            SearchReason::Left(HangUp::StaleEpoch {
+                proposed: Epoch(proposed),
+                accepted: Epoch(accepted),
+            }) => Cause::StaleEpoch { proposed, accepted },
             SearchReason::Left(HangUp::OutOfTurn) => Cause::OutOfTurn,
-            SearchReason::Left(HangUp::Gap { last, next }) => Cause::Gap { last: last.into(), next: next.into() },
+            SearchReason::Left(HangUp::Gap { last, next }) => {
+                Cause::Gap { last: last.into(), next: next.into() }
+            }
             SearchReason::Left(HangUp::UnmatchedCommit { expected, committed }) => {
                 Cause::UnmatchedCommit { expected: expected.into(), committed: committed.into() }
             }
@@ -328,7 +331,9 @@ impl From<ElectionEvent> for What {
     fn from(happening: ElectionEvent) -> What {
         match happening {
             ElectionEvent::Began { round, own } => What::Began { round, own: own.map(Vote::from) },
-            ElectionEvent::SentToAll { candidate, round } => What::Told { round, vote: candidate.map(Vote::from) },
+            ElectionEvent::SentToAll { candidate, round } => {
+                What::Told { round, vote: candidate.map(Vote::from) }
+            }
             ElectionEvent::SentToOne { to, state, candidate, round } => {
                 What::ToldOne { to: to.0, state: state.into(), round, vote: candidate.map(Vote::from) }
             }

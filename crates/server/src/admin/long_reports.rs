@@ -14,7 +14,7 @@ use ostler_server_core::{
 };
 use std::{collections::BTreeMap, thread, time::Duration};
 
-/// So many entries are taken at a time: a few tenths of a millisecond.
+/// The number of entries that are taken at a time. That takes a few tenths of a millisecond.
 const PART: usize = 500;
 /// How long others have the core for themselves between two parts. Whoever lets go of a lock and takes it at once keeps
 /// those out who wait for it.

@@ -21,7 +21,7 @@ pub(crate) struct Loading {
 /// What was counted, in the core and around it.
 pub(crate) struct Counted<'a> {
     pub(crate) stats: &'a Stats,
-    /// `None` for a lone server.
+    /// `None` for a standalone server.
     pub(crate) mode: Option<MemberMode>,
     pub(crate) digest_mismatches: u64,
     pub(crate) responses: Responses,
@@ -104,7 +104,7 @@ fn summaries(of: &Counted<'_>) -> [(&'static str, stats::Summary); 20] {
 
 fn advanced<'a>(of: &'a Counted<'_>) -> [(&'static str, Option<&'a Sampled>); 12] {
     let Stats { writes, .. } = of.stats;
-    // A lone server commits what it has on disk, without a stage for it.
+    // A standalone server commits what it has on disk, without a stage for it.
     let staged = |sampled: &'a Sampled| of.mode.is_some().then_some(sampled);
     // An observer waits for its disk with nothing.
     let flushed = Some(&of.disk.total_ms).filter(|_| of.mode != Some(MemberMode::Observer));

@@ -15,9 +15,9 @@ use tokio::{
     time::timeout,
 };
 
-/// From the word to the last byte of its answer. Who reads more slowly is hung up on.
+/// From the word to the last byte of its answer. The connection of a slower reader is closed.
 const WITHIN: Duration = Duration::from_secs(10);
-/// So many long answers are in memory at once; others wait for their turn, within their time.
+/// The number of long answers that are in memory at once. Others wait for their turn, within their time.
 const LONG_ANSWERS: usize = 4;
 
 /// What the first bytes of a connection ask for that are no handshake.

@@ -174,7 +174,7 @@ pub(super) fn extended_types(settings: &Settings) -> ExtendedTypes {
 
 fn allowed(types: ExtendedTypes, entry: &Entry) -> bool {
     let id = entry.key.rsplit_once('.').and_then(|(_, id)| id.parse().ok());
-    id.is_none_or(|id| types.allow_server(id))
+    id.is_none_or(|id| types.allows_server(id))
 }
 
 fn local_sessions(settings: &Settings) -> LocalSessions {

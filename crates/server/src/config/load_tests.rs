@@ -362,7 +362,7 @@ fn an_ensemble_needs_to_know_which_server_this_is() {
     check_member_error(
         "1",
         "server.1=a:1:2:observer",
-        "zoo.cfg:3: server.1: every server is an observer; somebody has to vote",
+        "zoo.cfg:3: server.1: every server is an observer; at least one server has to vote",
     );
     check_error_of_lines(
         "standaloneEnabled=false",

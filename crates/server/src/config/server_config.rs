@@ -34,7 +34,7 @@ pub struct ServerConfig {
     pub max_cnxns: Option<u32>,
     /// Connections from one IP address, None for no limit.
     pub max_client_cnxns: Option<u32>,
-    /// IPv6 addresses that begin with so many equal bits count as one.
+    /// IPv6 addresses that have this number of first bits in common count as one.
     pub max_client_cnxns_ipv6_prefix: u8,
     pub client_tcp_keep_alive: bool,
     /// A connection without a session is closed after this time.

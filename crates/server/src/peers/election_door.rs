@@ -99,7 +99,7 @@ struct Peer {
     dialling: bool,
     /// To be sent once there is a connection.
     waiting: VecDeque<Vec<u8>>,
-    said_stranger: LogThrottle,
+    said_unidentified: LogThrottle,
     said_duplicate: LogThrottle,
     said_unknown: LogThrottle,
 }
@@ -224,7 +224,7 @@ impl ElectionDoor {
         let mut peers = self.lock();
         let Some(peer) = peers.get_mut(&of) else { return };
         let Some(link) = &peer.link else { return };
-        if peer.said_stranger.take_turn() {
+        if peer.said_unidentified.take_turn() {
             tracing::warn!(
                 server = of.0, address = %link.origin.words(), reason = %why,
                 "a server of another ensemble was sent away, and its vote does not count: correct the server.N lines, or \
@@ -406,7 +406,7 @@ impl ElectionDoor {
             None => AddressMatch::Unclear,
         };
         let origin = Origin::of_caller((from, at), places, configured.as_ref());
-        // Of those who are looked up only so many are there at a time, too.
+        // The number of callers whose names are looked up at a time is limited, too.
         self.note_place(id, &origin).await;
         drop(stranger);
         // Who was dialled where another one is now is that other one.

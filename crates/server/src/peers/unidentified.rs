@@ -13,7 +13,7 @@ use std::{
 };
 use tokio::sync::Notify;
 
-/// So many may be there from one address; each has a descriptor and a buffer.
+/// The number of connections from one address. Each has a descriptor and a buffer.
 const FROM_ONE_ADDRESS: usize = 64;
 const FROM_ALL: usize = 512;
 /// In a crowd one more is taken only after so long, so that each is there for long enough to say who it is.
@@ -121,11 +121,11 @@ impl UnidentifiedPeers {
             }
             return None;
         }
-        let (stranger, is_crowded) = self.take(from);
+        let (peer, is_crowded) = self.take(from);
         if is_crowded {
             tokio::time::sleep(IN_A_CROWD).await;
         }
-        Some(stranger)
+        Some(peer)
     }
 
     fn take(self: &Arc<Self>, from: IpAddr) -> (UnidentifiedPeer, bool) {
@@ -158,8 +158,8 @@ mod tests {
     use std::pin::pin;
     use std::task::{Context, Waker};
 
-    fn has_to_go(stranger: &UnidentifiedPeer) -> bool {
-        pin!(stranger.gives_way()).poll(&mut Context::from_waker(Waker::noop())).is_ready()
+    fn has_to_go(peer: &UnidentifiedPeer) -> bool {
+        pin!(peer.gives_way()).poll(&mut Context::from_waker(Waker::noop())).is_ready()
     }
 
     #[test]

@@ -158,7 +158,7 @@ pub(crate) fn set_data(path: &str, data: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A multiRead of the same znode so many times.
+/// A multiRead that reads the same znode a number of times.
 pub(crate) fn multi_read(path: &str, times: usize) -> Vec<u8> {
     let mut body = Vec::new();
     for _ in 0..times {

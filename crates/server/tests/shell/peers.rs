@@ -2,7 +2,7 @@
 
 use crate::gate;
 use ostler_proto::id::ServerId;
-use ostler_server::{Given, PeerListeners, RunningServer, ServerHandle, config};
+use ostler_server::{Overrides, PeerListeners, RunningServer, ServerHandle, config};
 use ostler_server_core::{Server, ensemble::MemberMode};
 use ostler_zab::election::ElectionEvent;
 use std::{
@@ -56,8 +56,8 @@ async fn pair(dir: &Path) -> Vec<Member> {
         fs::write(&file, own + &lines).unwrap();
         let mut config = config::load(&file).unwrap().config;
         config.client_address = ([127, 0, 0, 1], 0).into();
-        let given = Given { peers: Some(PeerListeners { quorum, election }), ..Given::default() };
-        let server = RunningServer::start_with(&config, given).await.unwrap();
+        let overrides = Overrides { peers: Some(PeerListeners { quorum, election }), ..Overrides::default() };
+        let server = RunningServer::start_with(&config, overrides).await.unwrap();
         let (address, handle, (stop, stopped)) = (server.address, server.handle(), oneshot::channel());
         let ended = async { server.run_until(async { drop(stopped.await) }).await.unwrap() };
         members.push(Member { address, handle, stop, ended: tokio::spawn(ended) });
@@ -144,8 +144,8 @@ async fn beside_one_at(other: u16, dir: &Path) -> (RunningServer, u16) {
     fs::write(&file, own + &servers).unwrap();
     let mut config = config::load(&file).unwrap().config;
     config.client_address = ([127, 0, 0, 1], 0).into();
-    let given = Given { peers: Some(PeerListeners { quorum, election }), ..Given::default() };
-    (RunningServer::start_with(&config, given).await.unwrap(), quorum_port)
+    let overrides = Overrides { peers: Some(PeerListeners { quorum, election }), ..Overrides::default() };
+    (RunningServer::start_with(&config, overrides).await.unwrap(), quorum_port)
 }
 
 async fn one_of_two_ends(abandoned: bool) {

@@ -115,7 +115,7 @@ impl TestServer {
         self.runtime.as_ref().unwrap().block_on(leads).unwrap().unwrap();
     }
 
-    /// Whether the server has no more than so many connections within some seconds.
+    /// Whether the server has at most this number of connections within some seconds.
     pub(crate) fn connections_fall_to(&self, expected: usize) -> bool {
         let fallen = self.handle.until(move |server| server.summary().connections <= expected);
         let fallen = async { timeout(Duration::from_secs(15), fallen).await.is_ok() };

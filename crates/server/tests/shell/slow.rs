@@ -127,7 +127,7 @@ fn who_reads_slowly_and_pings_keeps_its_session() {
     neighbour.content();
 }
 
-/// It has sent so many requests ahead that its pings are not read yet: that it takes its answers is a sign of life too.
+/// The client has sent many requests ahead, so its pings are not read yet. Taking answers is a sign of life too.
 #[test]
 fn who_reads_slowly_and_has_asked_for_much_ahead_keeps_its_session() {
     let server = TestServer::start_with(|config| {

@@ -1,17 +1,17 @@
-//! What happens to processes that contend: they stand still, die, and are cut off.
+//! Faults of contenders: pauses, deaths, and cut connections.
 
 use super::{Contender, TIMEOUT_MS};
 use crate::{chance::Chance, network::Parcel, world::World};
 use ostler_server_core::ConnId;
 
-/// How long something lasts: some outlive a session.
+/// A random duration in ms. Some are longer than a session's timeout.
 fn some_time(chance: &mut Chance) -> u64 {
     let ms = [100, 1_000, 3_000, 6_000][chance.below(4) as usize];
     chance.between(ms / 4, ms)
 }
 
 impl World {
-    /// A process does not run for a while, and then finds all that has come.
+    /// Pauses a process. When it runs again it gets everything that has arrived.
     pub(crate) fn pause_contender(&mut self, chance: &mut Chance) {
         let Some(contender) = self.some_contender(chance) else { return };
         let ms = some_time(chance);
@@ -21,7 +21,7 @@ impl World {
         (of.paused, of.idle_until) = (of.process.is_some(), now + ms);
     }
 
-    /// A process dies: with its machine, of which nobody hears, or alone.
+    /// Ends a process: together with its machine, so its connections are not closed, or alone.
     pub(crate) fn end_contender(&mut self, chance: &mut Chance) {
         let Some(contender) = self.some_contender(chance) else { return };
         let (silent, ms) = (chance.one_in(2), chance.between(100, 5_000));
@@ -30,8 +30,8 @@ impl World {
         self.contenders[contender].idle_until = self.now + ms;
     }
 
-    /// A process is cut off from all servers for a while, and its connections die without a word; or it is cut off
-    /// together with the one that it is connected to.
+    /// Cuts a process off from all servers for a while, and its connections die without a close. Or cuts it off
+    /// together with the server that it is connected to.
     pub(crate) fn cut_contender(&mut self, chance: &mut Chance) {
         let Some(contender) = self.some_contender(chance) else { return };
         if chance.one_in(3)
@@ -44,7 +44,7 @@ impl World {
         let of = &mut self.contenders[contender];
         (of.cut_until, of.reaches) = (self.now + ms, None);
         let conns: Vec<ConnId> =
-            of.process.iter().flat_map(|process| process.lines.keys().copied()).collect();
+            of.process.iter().flat_map(|process| process.connections.keys().copied()).collect();
         for conn in conns {
             let (up, down) = (self.net.conns[&conn].up, self.net.conns[&conn].down);
             self.net.kill(up);
@@ -52,7 +52,7 @@ impl World {
         }
     }
 
-    /// A process and its server are cut off from all others, until the session has ended there.
+    /// Cuts a process and its server off from all other servers, until the session has ended there.
     fn cut_with_server(&mut self, contender: usize, id: i64) {
         self.trace(|| format!("contender {contender} reaches only server {id}"));
         let until = self.now + 2 * TIMEOUT_MS;
@@ -61,11 +61,11 @@ impl World {
         self.isolate(id, true, true);
     }
 
-    /// A process that holds something by way of a follower is cut off together with that. False if there is none.
+    /// Cuts a holder that is connected to a follower off, together with that follower. False if there is none.
     pub(crate) fn cut_a_holder_with_its_follower(&mut self) -> bool {
         let leader = self.leader();
         let holds =
-            |of: &Contender| of.process.as_ref().is_some_and(|process| !process.believed().is_empty());
+            |of: &Contender| of.process.as_ref().is_some_and(|process| !process.held_now().is_empty());
         let holder = (0..self.contenders.len()).find_map(|contender| {
             let id = self.server_of(contender).filter(|id| leader.is_some_and(|leader| leader != *id))?;
             holds(&self.contenders[contender]).then_some((contender, id))
@@ -76,17 +76,17 @@ impl World {
         holder.is_some()
     }
 
-    /// Where a process has its connection.
+    /// The server of a process's newest connection.
     fn server_of(&self, contender: usize) -> Option<i64> {
         let process = self.contenders[contender].process.as_ref()?;
-        process.lines.keys().next_back().map(|conn| self.net.conns[conn].member.0)
+        process.connections.keys().next_back().map(|conn| self.net.conns[conn].member.0)
     }
 
-    /// One of them, mostly one that holds something.
+    /// A random contender, mostly one that holds something.
     fn some_contender(&self, chance: &mut Chance) -> Option<usize> {
         let holds = |number: &usize| {
             let of = &self.contenders[*number];
-            !of.paused && of.process.as_ref().is_some_and(|process| !process.believed().is_empty())
+            !of.paused && of.process.as_ref().is_some_and(|process| !process.held_now().is_empty())
         };
         let all: Vec<usize> = (0..self.contenders.len()).collect();
         let holders: Vec<usize> = all.iter().copied().filter(holds).collect();
@@ -99,7 +99,7 @@ impl World {
         of.paused = false;
         of.missed.clear();
         let Some(process) = of.process.take() else { return };
-        for conn in process.lines.keys() {
+        for conn in process.connections.keys() {
             let up = self.net.conns[conn].up;
             if silent {
                 self.net.kill(up);

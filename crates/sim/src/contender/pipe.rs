@@ -1,4 +1,4 @@
-//! Connections within the process: what a real client writes and reads instead of a socket.
+//! In-memory connections that the real client uses instead of sockets.
 
 use std::{
     io,
@@ -12,17 +12,17 @@ use tokio::{
 };
 
 #[derive(Debug, Default)]
-struct Ends {
+struct PipeState {
     to_client: Vec<u8>,
-    /// The server's side has hung up: after what has come there is nothing.
+    /// The server's side has closed: nothing comes after `to_client`.
     ended: bool,
     from_client: Vec<u8>,
-    /// The client has hung up.
+    /// The client has closed.
     gone: bool,
     reader: Option<Waker>,
 }
 
-type Shared = Arc<Mutex<Ends>>;
+type Shared = Arc<Mutex<PipeState>>;
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
@@ -30,19 +30,19 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The network's side of a connection.
 #[derive(Debug)]
-pub(super) struct Far(Shared);
+pub(super) struct NetworkEnd(Shared);
 
 /// The client's side.
 #[derive(Debug)]
-pub(super) struct Near(Shared);
+pub(super) struct ClientEnd(Shared);
 
-pub(super) fn pipe() -> (Near, Far) {
+pub(super) fn pipe() -> (ClientEnd, NetworkEnd) {
     let ends = Shared::default();
-    (Near(ends.clone()), Far(ends))
+    (ClientEnd(ends.clone()), NetworkEnd(ends))
 }
 
-impl Far {
-    /// Something has come for the client.
+impl NetworkEnd {
+    /// Passes bytes to the client.
     pub(super) fn feed(&self, bytes: &[u8]) {
         let mut ends = lock(&self.0);
         ends.to_client.extend_from_slice(bytes);
@@ -55,17 +55,17 @@ impl Far {
         ends.wake();
     }
 
-    /// What the client has written.
+    /// Takes what the client has written.
     pub(super) fn take(&self) -> Vec<u8> {
         std::mem::take(&mut lock(&self.0).from_client)
     }
 
-    pub(super) fn is_left(&self) -> bool {
+    pub(super) fn is_closed_by_client(&self) -> bool {
         lock(&self.0).gone
     }
 }
 
-impl Ends {
+impl PipeState {
     fn wake(&mut self) {
         if let Some(reader) = self.reader.take() {
             reader.wake();
@@ -73,13 +73,13 @@ impl Ends {
     }
 }
 
-impl Drop for Near {
+impl Drop for ClientEnd {
     fn drop(&mut self) {
         lock(&self.0).gone = true;
     }
 }
 
-impl AsyncRead for Near {
+impl AsyncRead for ClientEnd {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let mut ends = lock(&self.0);
         if ends.to_client.is_empty() && !ends.ended {
@@ -93,7 +93,7 @@ impl AsyncRead for Near {
     }
 }
 
-impl AsyncWrite for Near {
+impl AsyncWrite for ClientEnd {
     fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         lock(&self.0).from_client.extend_from_slice(bytes);
         Poll::Ready(Ok(bytes.len()))
@@ -108,26 +108,26 @@ impl AsyncWrite for Near {
     }
 }
 
-/// A client wants to be connected with a server.
-pub(super) struct Call {
+/// A client's attempt to connect to a server.
+pub(super) struct ConnectCall {
     pub(super) member: i64,
-    pub(super) answer: oneshot::Sender<io::Result<Near>>,
+    pub(super) answer: oneshot::Sender<io::Result<ClientEnd>>,
 }
 
-/// Calls that the network has not heard of yet.
+/// Connection attempts that the network has not taken yet.
 #[derive(Clone, Default)]
-pub(super) struct Board(Arc<Mutex<Vec<Call>>>);
+pub(super) struct PendingCalls(Arc<Mutex<Vec<ConnectCall>>>);
 
-impl Board {
-    pub(super) fn take(&self) -> Vec<Call> {
+impl PendingCalls {
+    pub(super) fn take(&self) -> Vec<ConnectCall> {
         std::mem::take(&mut lock(&self.0))
     }
 
-    /// What a client's connector does; servers are called `h1`, `h2` and so on.
-    pub(super) fn connect(&self, host: &str) -> impl Future<Output = io::Result<Near>> + use<> {
+    /// The client's connector. Host names are `h1`, `h2` and so on.
+    pub(super) fn connect(&self, host: &str) -> impl Future<Output = io::Result<ClientEnd>> + use<> {
         let (to, answer) = oneshot::channel();
         if let Ok(member) = host[1..].parse() {
-            lock(&self.0).push(Call { member, answer: to });
+            lock(&self.0).push(ConnectCall { member, answer: to });
         }
         async move { answer.await.unwrap_or_else(|_| Err(io::ErrorKind::ConnectionAborted.into())) }
     }

@@ -1,13 +1,13 @@
-//! A process with a real client and real recipes, on a clock that the world moves.
+//! A contender process: the real client and the real recipes in a runtime whose clock the world moves.
 //!
-//! tokio's clock stands still while anything can run, and goes on to the next timer when nothing can. So "run until it is
-//! this time" does all that a process does until then and no more, in an order that depends on nothing else.
+//! tokio's paused clock stands still while a task can run, and jumps to the next timer when none can. So running until
+//! a time does exactly what the process does until then, always in the same order.
 
 use super::{
-    Thing,
-    desk::{Desk, Holder},
+    Resource,
+    control::{Holding, JobControl},
     jobs,
-    pipe::{Board, Far, Near},
+    pipe::{ClientEnd, NetworkEnd, PendingCalls},
 };
 use crate::world::TICK_MS;
 use ostler_client::Client;
@@ -20,73 +20,73 @@ use tokio::{
     time::{Instant, advance, sleep_until},
 };
 
-/// How often the tasks that something has woken have their turn: each time all that are ready, and those that they wake.
-/// What needs more goes on at the next step.
+/// The number of rounds in which woken tasks run after a delivery. Tasks that need more rounds go on at the next step.
 const TURNS: u32 = 3;
 
-/// How a process is to be.
+/// Parameters of a process.
 #[derive(Debug, Clone)]
-pub(super) struct Make {
+pub(super) struct ProcessConfig {
     pub(super) hosts: i64,
-    pub(super) things: Vec<Thing>,
+    pub(super) resources: Vec<Resource>,
     pub(super) timeout_ms: u64,
-    /// The longest that a holder writes nothing.
+    /// The longest time without a write of a holder, ms.
     pub(super) rest_ms: u64,
     pub(super) seed: u64,
 }
 
-/// A connection that is open.
-pub(super) struct Line {
-    pub(super) far: Far,
-    /// The first frame is sent.
+/// An open connection of the client.
+pub(super) struct OpenConnection {
+    pub(super) network_end: NetworkEnd,
+    /// The first frame (the handshake) was sent.
     pub(super) greeted: bool,
-    /// The beginning of a frame.
+    /// Bytes of a frame that is not complete yet.
     pub(super) rest: Vec<u8>,
 }
 
-/// What a process learns when it runs again.
-pub(super) type Missed = Box<dyn FnOnce(&Process)>;
+/// An event for a process, kept while the process is paused.
+pub(super) type Delivery = Box<dyn FnOnce(&Process)>;
 
 pub(super) struct Process {
     runtime: Runtime,
-    /// Its clock at its birth, and the world's.
+    /// The process's clock and the world's clock at the start.
     born: (Instant, u64),
-    pub(super) board: Board,
-    pub(super) desk: Arc<Desk>,
-    pub(super) calls: BTreeMap<u64, oneshot::Sender<io::Result<Near>>>,
-    pub(super) lines: BTreeMap<ConnId, Line>,
+    pub(super) pending_calls: PendingCalls,
+    pub(super) control: Arc<JobControl>,
+    pub(super) calls: BTreeMap<u64, oneshot::Sender<io::Result<ClientEnd>>>,
+    pub(super) connections: BTreeMap<ConnId, OpenConnection>,
     pub(super) done: bool,
     pub(super) closed: bool,
 }
 
 impl Process {
-    pub(super) fn start(make: Make, now: u64) -> Process {
+    pub(super) fn start(config: ProcessConfig, now: u64) -> Process {
         let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
         let runtime = runtime.expect("a runtime that has only a clock asks nothing of the system");
-        let (board, desk) = (Board::default(), Arc::new(Desk::new(make.seed, make.rest_ms)));
+        let (pending_calls, control) =
+            (PendingCalls::default(), Arc::new(JobControl::new(config.seed, config.rest_ms)));
         let born = {
             let _within = runtime.enter();
             (Instant::now(), now)
         };
-        let servers: Vec<String> = (1..=make.hosts).map(|id| format!("h{id}:1")).collect();
-        let calling = board.clone();
+        let servers: Vec<String> = (1..=config.hosts).map(|id| format!("h{id}:1")).collect();
+        let calling = pending_calls.clone();
         let builder = Client::builder(&servers.join(","))
             .connector(move |host, _| calling.connect(&host))
-            .seed(make.seed)
-            .seed_of_ids(make.seed)
-            .session_timeout(Duration::from_millis(make.timeout_ms))
+            .seed(config.seed)
+            .seed_of_ids(config.seed)
+            .session_timeout(Duration::from_millis(config.timeout_ms))
             .tick_time(Duration::from_millis(TICK_MS))
             .connection_timeout(Duration::from_secs(5));
-        runtime.spawn(jobs::live(desk.clone(), builder, make.things));
-        let (calls, lines) = (BTreeMap::new(), BTreeMap::new());
-        Process { runtime, born, board, desk, calls, lines, done: false, closed: false }
+        runtime.spawn(jobs::live(control.clone(), builder, config.resources));
+        let (calls, connections) = (BTreeMap::new(), BTreeMap::new());
+        Process { runtime, born, pending_calls, control, calls, connections, done: false, closed: false }
     }
 
     fn at(&self, now: u64) -> Instant {
         self.born.0 + Duration::from_millis(now - self.born.1)
     }
 
-    /// Lives until it is `now`, learns of something then, and does what comes of it at once.
+    /// Runs until `now`, passes a delivery to the process, and lets the woken tasks run.
     pub(super) fn run(&self, now: u64, learns: impl FnOnce(&Process)) {
         let due = self.at(now);
         self.runtime.block_on(async {
@@ -100,10 +100,10 @@ impl Process {
         });
     }
 
-    /// It did not run: its clock has gone on, and it finds all that has come, with `late` after all that its timers do.
-    pub(super) fn resume(&self, now: u64, missed: Vec<Missed>, late: bool) {
+    /// Ends a pause: the clock jumps to `now`, and the process gets all deliveries. With `late` its timers run first.
+    pub(super) fn resume(&self, now: u64, missed: Vec<Delivery>, late: bool) {
         let due = self.at(now);
-        let find = |missed: Vec<Missed>| missed.into_iter().for_each(|learns| learns(self));
+        let find = |missed: Vec<Delivery>| missed.into_iter().for_each(|learns| learns(self));
         self.runtime.block_on(async {
             let mut missed = Some(missed);
             if let Some(missed) = missed.take_if(|_| !late) {
@@ -120,17 +120,17 @@ impl Process {
         });
     }
 
-    /// What its recipes say that it holds, at this moment.
-    pub(super) fn believed(&self) -> Vec<Holder> {
+    /// Everything that its recipes report as held now.
+    pub(super) fn held_now(&self) -> Vec<Holding> {
         let _within = self.runtime.enter();
-        self.desk.believed()
+        self.control.held_now()
     }
 }
 
 impl Drop for Process {
-    /// What its tasks do on their way out nobody hears of.
+    /// The world must not ask recipes whose runtime is gone.
     fn drop(&mut self) {
         let _within = self.runtime.enter();
-        self.desk.forget();
+        self.control.forget();
     }
 }

@@ -1,4 +1,4 @@
-//! Courses of events that chance alone seldom takes; their times are left to chance.
+//! Tests of general courses of events, and the starts of worlds that other scenes use.
 
 use super::{
     shape,
@@ -21,7 +21,7 @@ fn three_that_lead(seed: u64, epoch: EpochLength) -> World {
     started(seed, Shape { epoch, ..shape(seed) })
 }
 
-/// Three that vote, and observers that follow those who do not lead.
+/// Three participants, and observers that follow the followers.
 fn with_observers(seed: u64, observers: i64) -> World {
     let observing = ObserverOptions { masters: observers > 0, ..ObserverOptions::default() };
     started(seed, Shape { observers, observing, ..shape(seed) })
@@ -34,12 +34,12 @@ pub(super) fn started(seed: u64, shape: Shape) -> World {
     world
 }
 
-/// With local sessions.
+/// Three participants with local sessions.
 pub(crate) fn three_local(seed: u64, local: LocalSessions) -> World {
     started(seed, Shape { local, ..shape(seed) })
 }
 
-/// Servers that serve readers without a quorum, and an observer.
+/// Three participants and an observer that serve readers without a quorum.
 pub(crate) fn three_read_only(seed: u64, local: LocalSessions) -> World {
     started(seed, Shape { local, observers: 1, read_only_after_ms: Some(300), ..shape(seed) })
 }
@@ -51,7 +51,7 @@ fn a_write_goes_through_a_follower_and_outlives_the_leader() {
     let client = world.join(others(&world, leader)[0]);
     let reply = world.write(client, wire::create("/a").data(b"1")).unwrap();
     assert!(reply.result.is_ok(), "{reply:?}");
-    world.fell(leader);
+    world.take_down(leader);
     assert!(world.run_until(5_000, |world| world.leader().is_some_and(|id| id != leader)));
     let next = world.leader().unwrap();
     let client = world.join(next);
@@ -60,8 +60,8 @@ fn a_write_goes_through_a_follower_and_outlives_the_leader() {
     world.must_come_back();
 }
 
-/// A leader brings its tree, with a tail that nobody else has, to one that is far behind, and dies before it leads.
-/// The third then cuts the tail off, and what is left is less than it believes.
+/// A leader sends its tree, with a tail that no other server has, to a server that is far behind, and dies before its
+/// epoch begins. The third server then cuts the tail off.
 #[test]
 fn a_tree_of_a_leader_that_never_led_is_cut_back() {
     let mut cut = 0;
@@ -69,9 +69,9 @@ fn a_tree_of_a_leader_that_never_led_is_cut_back() {
         let mut world = three(seed);
         let leader = world.leader().unwrap();
         let [_, far] = others(&world, leader);
-        world.fell(far);
-        // The other two have an epoch behind them that this one has not.
-        world.fell(leader);
+        world.take_down(far);
+        // The other two have had an epoch without `far`.
+        world.take_down(leader);
         world.boot(leader);
         assert!(world.run_until(5_000, |world| world.leader().is_some()));
         let leader = world.leader().unwrap();
@@ -83,8 +83,8 @@ fn a_tree_of_a_leader_that_never_led_is_cut_back() {
         world.isolate(leader, true, true);
         burst(&mut world, client, 3);
         world.run(150);
-        world.fell(near);
-        world.fell(leader);
+        world.take_down(near);
+        world.take_down(leader);
         world.net.cut.clear();
         world.boot(leader);
         world.boot(far);
@@ -95,21 +95,21 @@ fn a_tree_of_a_leader_that_never_led_is_cut_back() {
         }
         let late = world.chance.below(8);
         world.run(late);
-        world.fell(leader);
+        world.take_down(leader);
         world.boot(near);
         world.run(500);
         cut += world.tally.get("cut and reload").copied().unwrap_or(0);
         world.run(2_000);
-        world.fell(far);
+        world.take_down(far);
         world.boot(far);
         world.must_come_back();
     }
     assert!(cut > 0, "in none of them was anything cut");
 }
 
-/// While the tail of a deposed leader is being cut off, its new leader dies, too.
+/// The new leader dies while the tail of the deposed leader is being cut off.
 #[test]
-fn whoever_loses_its_leader_while_it_reloads_votes_with_what_is_left() {
+fn a_server_that_loses_its_leader_while_it_reloads_votes_with_the_rest_of_its_log() {
     let mut cut = 0;
     for seed in 0..40 {
         let mut world = three(seed);
@@ -119,7 +119,7 @@ fn whoever_loses_its_leader_while_it_reloads_votes_with_what_is_left() {
         world.isolate(leader, true, true);
         burst(&mut world, client, 5);
         world.run(150);
-        world.fell(leader);
+        world.take_down(leader);
         assert!(world.run_until(3_000, |world| world.leader().is_some()));
         let next = world.leader().unwrap();
         world.net.cut.clear();
@@ -128,7 +128,7 @@ fn whoever_loses_its_leader_while_it_reloads_votes_with_what_is_left() {
             |world: &World| world.nodes[&leader].server.as_ref().is_some_and(|server| server.is_reloading());
         if world.run_until(1_500, reloads) {
             cut += 1;
-            world.fell(next);
+            world.take_down(next);
             let pause = world.chance.below(3_000);
             world.run(pause);
         }
@@ -137,7 +137,7 @@ fn whoever_loses_its_leader_while_it_reloads_votes_with_what_is_left() {
     assert!(cut > 0, "in none of them was anything cut");
 }
 
-/// A write that is stuck on its way through a follower comes when its session has lived at the leader meanwhile.
+/// A write is delayed between a follower and the leader. Meanwhile its session writes at the leader.
 #[test]
 fn a_late_write_through_another_server_does_not_happen() {
     for seed in 0..20 {
@@ -159,10 +159,10 @@ fn a_late_write_through_another_server_does_not_happen() {
     }
 }
 
-/// Epochs of 30 writes, or of 40 while writes are always under way. What was under way at the end of one happens or
-/// not, its client loses the connection and nothing else, and the next epoch counts from 0.
+/// Epochs end after 30 writes, or after 40 while writes are always under way. A write that is under way at the end of
+/// an epoch happens or not. Its client loses only its connection, and the next epoch counts from 0.
 #[test]
-fn an_epoch_that_has_counted_far_enough_makes_way_for_the_next() {
+fn an_epoch_that_has_counted_far_enough_ends_and_the_next_begins() {
     for seed in 0..12 {
         let mut world = three_that_lead(seed, EpochLength { enough: 30, most: 40 });
         let leader = world.leader().unwrap();
@@ -198,7 +198,7 @@ fn an_epoch_that_has_counted_far_enough_makes_way_for_the_next() {
     }
 }
 
-/// Whom an observer follows.
+/// The server that an observer follows.
 pub(super) fn master_of(world: &World, observer: i64) -> Option<i64> {
     let life = world.nodes[&observer].life;
     let mut links =
@@ -223,15 +223,15 @@ fn observers_follow_followers_and_find_the_next_when_one_is_gone() {
         burst(&mut world, client, 3);
         let reply = world.answer(client, Intent::Sync, wire::sync("/a")).unwrap();
         assert!(reply.zxid >= Some(world.acknowledged), "{reply:?}");
-        world.fell(masters[0]);
+        world.take_down(masters[0]);
         assert!(world.run_until(3_000, |world| master_of(world, 4) == Some(other) && world.serves(4)));
         world.connect(client, 4);
         assert!(world.run_until(1_000, |world| world.clients[client].open));
         assert_eq!(world.clients[client].session, session, "the session came back through another follower");
         assert!(world.write(client, wire::set("/a", b"2")).unwrap().result.is_ok());
         world.boot(masters[0]);
-        // The one that leads next is none that observers follow.
-        world.fell(leader);
+        // The next leader must not have observers.
+        world.take_down(leader);
         let apart = |world: &World| {
             let next = world.leader().filter(|next| *next != leader);
             next.is_some()
@@ -243,7 +243,7 @@ fn observers_follow_followers_and_find_the_next_when_one_is_gone() {
     assert!((5..=15).contains(&spread), "observers spread over followers: {spread}");
 }
 
-/// Behind one follower the leader cannot tell observers apart: the follower has to.
+/// The leader cannot tell observers of one follower apart, so the follower has to refuse the late write.
 #[test]
 fn a_late_write_through_an_observer_does_not_happen() {
     for seed in 0..20 {
@@ -259,7 +259,7 @@ fn a_late_write_through_an_observer_does_not_happen() {
         world.connect(client, goes_on_at);
         assert!(world.run_until(300, |world| world.clients[client].open));
         assert!(world.write(client, wire::set("/a", b"later")).is_some());
-        // It stalls for longer than the observer is silent for, in some runs.
+        // In some runs this is longer than the time after which a silent observer is dropped.
         let pause = world.chance.between(1, 400);
         world.run(pause);
         world.net.cut.clear();
@@ -268,7 +268,7 @@ fn a_late_write_through_an_observer_does_not_happen() {
     }
 }
 
-/// An observer may have commits from one follower that the next does not know of yet. It is not taken back.
+/// An observer may have commits that its next follower does not know yet. They are not cut back.
 #[test]
 fn an_observer_that_is_ahead_of_the_next_follower_waits_for_it() {
     let mut waited = 0;
@@ -278,14 +278,14 @@ fn an_observer_that_is_ahead_of_the_next_follower_waits_for_it() {
         let next = others(&world, leader).into_iter().find(|id| *id != follower).unwrap();
         let client = world.join(leader);
         world.write(client, wire::create("/a"));
-        // What goes to the next follower is late.
+        // The leader's packets to the next follower are late.
         let lane =
             world.net.links.values().find(|of| of.learner.0 == next && of.leader.0 == leader).unwrap().down;
         world.net.lanes.get_mut(&lane).unwrap().held_until = world.now + 400;
         burst(&mut world, client, 5);
         world.run(60);
         let ahead = world.nodes[&4].history.last();
-        world.fell(follower);
+        world.take_down(follower);
         assert!(world.run_until(300, |world| master_of(world, 4) == Some(next)));
         waited += i32::from(world.nodes[&next].history.last() < ahead);
         assert!(world.run_until(3_000, |world| world.serves(4)));
@@ -296,17 +296,17 @@ fn an_observer_that_is_ahead_of_the_next_follower_waits_for_it() {
     assert!(waited > 0, "none of them was ahead");
 }
 
-/// One of two that have a write loses its disk and says that it is new, as servers of other makes do; the other is
-/// down. The third has been there all the time, but not for that write: it knows that something is missing.
+/// Two servers have a write. One loses its disk and starts as a new server, as servers of other makes do; the other is
+/// down. The third server lacks the write, and knows that there were data: the two must not elect a leader.
 #[test]
-fn whoever_has_lost_its_data_does_not_help_one_that_lags_behind_to_epoch() {
+fn a_server_that_has_lost_its_data_does_not_help_to_elect_one_that_lags_behind() {
     for seed in 0..20 {
         let mut world = three(seed);
-        // There was an election among servers that have data.
+        // An election takes place among servers that have data.
         let leader = world.leader().unwrap();
         let client = world.join(leader);
         assert!(world.write(client, wire::create("/b")).is_some());
-        world.fell(leader);
+        world.take_down(leader);
         assert!(world.run_until(3_000, |world| world.leader().is_some()));
         world.boot(leader);
         assert!(world.run_until(3_000, World::all_serve));
@@ -315,10 +315,10 @@ fn whoever_has_lost_its_data_does_not_help_one_that_lags_behind_to_epoch() {
         world.isolate(far, true, true);
         let client = world.join(leader);
         assert!(world.write(client, wire::create("/a")).is_some());
-        // Whoever follows has heard the leader's vote for itself, and so knows that it had data.
+        // A follower has got the leader's vote for itself, and so knows that the leader had data.
         let loses = leader;
-        world.fell(other);
-        world.fell(loses);
+        world.take_down(other);
+        world.take_down(loses);
         let membership = world.truth.membership().clone();
         world.node(loses).disk.wipe(&membership);
         world.node(loses).new_here = true;
@@ -326,17 +326,17 @@ fn whoever_has_lost_its_data_does_not_help_one_that_lags_behind_to_epoch() {
         world.boot(loses);
         for _ in 0..100 {
             world.run(100);
-            assert_eq!(world.leader(), None, "seed {seed}: nobody knows what was committed");
+            assert_eq!(world.leader(), None, "seed {seed}: a server leads and may lack committed writes");
         }
         world.boot(other);
         world.must_come_back();
     }
 }
 
-/// The tree of a leader takes the place of records that are never logged. If it cannot be read later, an older snapshot
-/// with the log from before and after makes another tree, and nothing in the log shows it.
+/// A tree from the leader replaces records that are never logged here. If its snapshot cannot be read later, an older
+/// snapshot with the rest of the log would give a wrong tree, and nothing in the log shows that.
 #[test]
-fn an_older_snapshot_does_not_stand_in_for_a_tree_that_came_whole() {
+fn an_older_snapshot_does_not_replace_the_damaged_snapshot_of_a_tree_from_the_leader() {
     for seed in 0..10 {
         let shape = Shape { history: 4, snapshot_txns: 10_000, ..shape(seed) };
         let mut world = started(seed, shape);
@@ -345,7 +345,7 @@ fn an_older_snapshot_does_not_stand_in_for_a_tree_that_came_whole() {
         let client = world.join(leader);
         world.write(client, wire::create("/a"));
         world.run(100);
-        world.fell(far);
+        world.take_down(far);
         burst(&mut world, client, 30);
         world.run(300);
         world.logs_unread = true;
@@ -354,7 +354,7 @@ fn an_older_snapshot_does_not_stand_in_for_a_tree_that_came_whole() {
         assert_eq!(world.tally.get("install"), Some(&1), "it got a tree");
         burst(&mut world, client, 3);
         world.run(300);
-        world.fell(far);
+        world.take_down(far);
         world.node(far).disk.damage_newest_snapshot();
         assert!(!world.boot(far), "it has a tree that never was");
     }

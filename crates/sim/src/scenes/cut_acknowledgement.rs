@@ -1,6 +1,6 @@
-//! A follower acknowledges what its leader's own disk does not have yet, and loses its connection. When it comes back its
-//! log is cut back to what is committed, and it is sent the rest again: until that is on its disk it counts for nothing,
-//! whatever it has said before.
+//! A follower acknowledges a proposal that its leader's own disk does not have yet, and loses its connection. When it
+//! returns, its log is cut back to what is committed, and it gets the rest again. Until the proposal is on its disk
+//! again, its earlier acknowledgement must not count.
 
 use super::steering::{hold_down, others, runs_on, stop};
 use crate::{
@@ -44,7 +44,7 @@ fn cut_one(world: &mut World, leader: i64, client: usize) {
     if !runs_on(world, 400, |world| world.nodes[&near].disk.has(next)) {
         return;
     }
-    // Its word has come.
+    // The acknowledgement has arrived.
     world.run(12);
     stop(world, &[near]);
     world.boot(near);

@@ -1,10 +1,10 @@
-//! A process that holds something and the follower that it is connected to are cut off together from all others. The
-//! follower answers its pings for longer than the session lasts; meanwhile the leader ends that, and another process holds
-//! the same.
+//! A lock holder and the follower that it is connected to are cut off together from all other servers. The follower
+//! answers the holder's pings for longer than the session lasts. Meanwhile the leader ends the session, and another
+//! process gets the lock.
 
 use crate::world::{Shape, World};
 
-/// How long the follower takes to notice.
+/// How long the follower takes to notice that it is cut off.
 const NOTICES_MS: u64 = 4_000;
 const TIMES: usize = 5;
 
@@ -15,7 +15,7 @@ pub(super) fn shape(seed: u64) -> Shape {
 pub(super) fn play(world: &mut World) {
     assert!(world.run_until(5_000, World::all_serve));
     for _ in 0..TIMES {
-        // All of them can have come to the leader.
+        // All holders may be connected to the leader: wait for one that is not.
         let patience = world.now + 20_000;
         while !world.cut_a_holder_with_its_follower() {
             if world.now > patience {
@@ -26,7 +26,7 @@ pub(super) fn play(world: &mut World) {
         world.run(NOTICES_MS);
         world.net.cut.clear();
         assert!(world.run_until(15_000, World::all_serve));
-        // Until the process is no longer cut off.
+        // Wait until the process is no longer cut off.
         world.run(NOTICES_MS);
     }
 }

@@ -1,7 +1,7 @@
-//! Of five servers, one is elected and proposes an epoch to another; then it is cut off, and goes on gathering promises.
-//! The others elect a leader that proposes the same epoch, for none of them has heard of it. The one that has promised it
-//! comes to this leader, too: it may go along, but its promise is given. Would it count twice, each of the two could
-//! have a quorum of promises.
+//! One of five servers is elected and proposes an epoch to another one. Then it is cut off, and goes on gathering
+//! promises. The others elect a leader that proposes the same epoch, because none of them knows of it. The server that
+//! has promised the epoch comes to this leader, too. It may follow, but its promise must not count again: otherwise
+//! each of the two leaders could have a quorum of promises.
 
 use super::steering::{hold_down, lanes_of, stop};
 use crate::{
@@ -10,15 +10,15 @@ use crate::{
 };
 use ostler_proto::id::Epoch;
 
-/// Is elected first, and cut off.
+/// Is elected first, and is cut off.
 const FIRST: i64 = 5;
-/// Promises it the epoch.
+/// Promises the epoch to the first leader.
 const BOUND: i64 = 4;
-/// Votes for it, and is told of no epoch. The others elect it next.
+/// Votes for the first leader, and does not get its epoch. The others elect it next.
 const SECOND: i64 = 3;
-/// Promises the second the same epoch.
+/// Promises the same epoch to the second leader.
 const WILLING: i64 = 2;
-/// Is told of the epoch late.
+/// Gets the second leader's epoch late.
 const LATE: i64 = 1;
 
 pub(super) fn shape(seed: u64) -> Shape {
@@ -30,7 +30,7 @@ pub(super) fn play(world: &mut World) {
     let leader = world.leader().unwrap();
     let client = world.join(leader);
     assert!(world.write(client, wire::create("/a")).is_some());
-    // With the same history everywhere the highest id is elected.
+    // If all have the same history, the highest id is elected.
     let last = world.truth.last();
     assert!(world.run_until(1_000, |world| world.nodes.values().all(|node| node.disk.has(last))));
     let epoch = Epoch(world.epoch_of(leader).0 + 1);
@@ -40,7 +40,7 @@ pub(super) fn play(world: &mut World) {
     [FIRST, BOUND, SECOND].iter().for_each(|id| assert!(world.boot(*id)));
     until_promised(world, BOUND, SECOND, epoch);
     world.run(10);
-    // It does not learn that they are gone.
+    // The first leader does not notice that the others are gone.
     world.isolate(FIRST, true, true);
     stop(world, &[BOUND, SECOND]);
 
@@ -48,7 +48,7 @@ pub(super) fn play(world: &mut World) {
     until_promised(world, WILLING, LATE, epoch);
     assert!(world.boot(BOUND));
     let promises = world.run_until(500, |world| {
-        hears_of_no_other(world)
+        follows_the_second_leader(world)
             && lanes_of(world, BOUND).is_some()
             && world.nodes[&BOUND].disk.accepted() == epoch
     });
@@ -69,12 +69,12 @@ pub(super) fn play(world: &mut World) {
     world.run(3_000);
 }
 
-/// Whom the bound server follows now.
-fn hears_of_no_other(world: &World) -> bool {
+/// Whether the server that has promised the epoch follows the second leader now.
+fn follows_the_second_leader(world: &World) -> bool {
     world.net.links.values().rev().find(|of| of.learner.0 == BOUND).is_some_and(|of| of.leader.0 == SECOND)
 }
 
-/// A leader is elected, and of those who come to it this one is told of its epoch, and that one is not.
+/// Runs until a leader is elected and the server `told` has promised its epoch. The server `untold` does not get it.
 fn until_promised(world: &mut World, told: i64, untold: i64, epoch: Epoch) {
     let patience = world.now + 5_000;
     while world.nodes[&told].disk.accepted() < epoch {

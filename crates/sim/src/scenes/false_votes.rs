@@ -1,5 +1,6 @@
-//! Somebody votes in the names of servers: at the first start of an ensemble, as each of them to the others, and then as
-//! one that is away, for as long as the others look for a leader. Anybody who reaches the election port can.
+//! An attacker sends votes in the names of servers: at the first start of an ensemble in the name of each server to the
+//! others, and then in the name of a server that is down, for as long as the others look for a leader. Every program
+//! that reaches the election port can do that.
 
 use crate::world::{Shape, World};
 use ostler_proto::{
@@ -9,7 +10,7 @@ use ostler_proto::{
 use ostler_server_core::{Input, ensemble::MemberMode};
 
 const SERVERS: [i64; 3] = [1, 2, 3];
-/// Between two votes, ms.
+/// Time between two votes, ms.
 const EVERY: u64 = 20;
 
 pub(super) fn shape(seed: u64) -> Shape {
@@ -18,7 +19,7 @@ pub(super) fn shape(seed: u64) -> Shape {
 
 pub(super) fn play(world: &mut World) {
     at_the_first_start(world);
-    assert!(world.run_until(10_000, World::all_serve), "nobody claims any more that there are data");
+    assert!(world.run_until(10_000, World::all_serve), "all serve after the end of the false votes");
     let away = SERVERS[world.chance.below(3) as usize];
     let backed = SERVERS[world.chance.below(3) as usize];
     as_one_that_is_away(world, away, backed);
@@ -26,7 +27,7 @@ pub(super) fn play(world: &mut World) {
     assert!(world.run_until(15_000, World::all_serve), "the one that was away comes back");
 }
 
-/// Who tells a server something has a connection to it.
+/// Sends a false vote over a connection of its own.
 fn tells(world: &mut World, (claimed, to): (i64, i64), candidate: Candidate, round: u64) {
     if world.nodes[&to].server.is_none() {
         return;
@@ -47,7 +48,7 @@ fn claim(counter: u32, id: i64) -> Candidate {
     Candidate { epoch: Epoch(7), zxid: Zxid::new(Epoch(7), counter), id: ServerId(id) }
 }
 
-/// Each is told of data that somebody has.
+/// Tells each server that another server has data.
 fn at_the_first_start(world: &mut World) {
     for to in SERVERS {
         for claimed in SERVERS.into_iter().filter(|claimed| *claimed != to) {
@@ -59,10 +60,10 @@ fn at_the_first_start(world: &mut World) {
 }
 
 fn as_one_that_is_away(world: &mut World, away: i64, backed: i64) {
-    world.fell(away);
+    world.take_down(away);
     let others: Vec<i64> = SERVERS.into_iter().filter(|id| *id != away).collect();
-    // Both look anew.
-    others.iter().for_each(|id| world.fell(*id));
+    // Both begin a new search.
+    others.iter().for_each(|id| world.take_down(*id));
     others.iter().for_each(|id| assert!(world.boot(*id)));
     let serve = |world: &World| others.iter().all(|id| world.serves(*id));
     let until = world.now + 30_000;
@@ -76,5 +77,5 @@ fn as_one_that_is_away(world: &mut World, away: i64, backed: i64) {
         }
         world.run(EVERY);
     }
-    assert!(serve(world), "two of three elect one of themselves, whoever votes as the third");
+    assert!(serve(world), "two of three servers elect a leader in spite of votes in the name of the third");
 }

@@ -1,4 +1,4 @@
-//! Epochs in which nobody writes: their beginning, a zxid that counts 0, is the last there is.
+//! Epochs without a write: the last zxid is the begin of the epoch, with counter 0.
 
 use super::{
     courses::{master_of, started},
@@ -14,13 +14,13 @@ use ostler_server_core::ensemble::ObserverOptions;
 
 const OBSERVER: i64 = 4;
 
-/// Nobody has a session, so nobody's end is written.
+/// Closes the client's session, so that no end of a session is written later.
 fn leave(world: &mut World, client: usize) {
     assert!(world.answer(client, Intent::Close, wire::close_session()).is_some());
 }
 
-/// A leader brings a follower its tree in an idle epoch, and that brings it to an observer, and dies. The other follower
-/// has all that was ever written, and nothing that says that the epoch has begun.
+/// In an idle epoch a leader sends its tree to a follower, which sends it to an observer and dies. The other follower
+/// has every write, but no record that the epoch has begun.
 #[test]
 fn an_observer_that_has_the_beginning_of_an_idle_epoch_is_served_by_every_follower() {
     for seed in 0..10 {
@@ -31,14 +31,14 @@ fn an_observer_that_has_the_beginning_of_an_idle_epoch_is_served_by_every_follow
         let [with_tree, other] = others(&world, first_leader);
         let client = world.join(first_leader);
         world.write(client, wire::create("/a"));
-        world.fell(with_tree);
+        world.take_down(with_tree);
         burst(&mut world, client, 30);
         world.run(400);
         leave(&mut world, client);
         world.run(100);
 
         let epoch = world.epoch_of(first_leader);
-        world.fell(first_leader);
+        world.take_down(first_leader);
         world.boot(first_leader);
         let again = |world: &World| {
             world.leader().is_some_and(|id| world.epoch_of(id) > epoch) && world.serves(OBSERVER)
@@ -55,20 +55,20 @@ fn an_observer_that_has_the_beginning_of_an_idle_epoch_is_served_by_every_follow
         let moved = |world: &World| master_of(world, OBSERVER) == Some(with_tree) && world.serves(OBSERVER);
         assert!(world.run_until(8_000, moved), "seed {seed}");
         world.net.cut.clear();
-        world.fell(with_tree);
+        world.take_down(with_tree);
         assert!(world.run_until(500, |world| !world.serves(OBSERVER)));
         let last = world.truth.last();
         assert!(
             world.run_until(8_000, |world| world.serves(OBSERVER)),
             "[liveness] seed {seed}: {OBSERVER} waits for {follower}, which has all up to {last}"
         );
-        assert_eq!(world.truth.last(), last, "nobody has written");
+        assert_eq!(world.truth.last(), last, "no client has written");
         world.logs_unread = false;
         world.must_come_back();
     }
 }
 
-/// A client is shown the beginning of an idle epoch by its leader. The followers have all that it has seen.
+/// A leader shows a client the begin of an idle epoch. The followers have every write that the client has seen.
 #[test]
 fn a_client_that_has_seen_the_beginning_of_an_idle_epoch_is_served_by_every_follower() {
     for seed in 0..10 {
@@ -79,7 +79,7 @@ fn a_client_that_has_seen_the_beginning_of_an_idle_epoch_is_served_by_every_foll
         world.write(client, wire::create("/a"));
         world.run(100);
         let epoch = world.epoch_of(leader);
-        world.fell(leader);
+        world.take_down(leader);
         world.boot(leader);
         let again =
             |world: &World| world.all_serve() && world.leader().is_some_and(|id| world.epoch_of(id) > epoch);
@@ -91,7 +91,7 @@ fn a_client_that_has_seen_the_beginning_of_an_idle_epoch_is_served_by_every_foll
         for follower in others(&world, next) {
             assert!(
                 world.come_back(client, follower),
-                "[liveness] seed {seed}: {follower} turns away who has seen {:?}, where nothing is that it lacks",
+                "[liveness] seed {seed}: {follower} refuses a client that has seen {:?}, though it lacks no write",
                 read.zxid
             );
         }

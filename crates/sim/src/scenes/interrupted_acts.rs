@@ -1,9 +1,10 @@
-//! What a disk does when the leader changes, interrupted at each of its calls: a start finds a part of one history.
+//! Interrupts the disk operations of a change of leaders at each call. The next start must find a prefix of one
+//! history.
 
 use crate::{
     chance::Chance,
     disk::MemberDisk,
-    files::{Trouble, TroubleKind},
+    files::{DiskFault, DiskFaultKind},
     history::History,
 };
 use ostler_proto::{
@@ -32,7 +33,7 @@ fn append(zxid: Zxid) -> PersistOp {
     PersistOp::Append { zxid, record: Record(bytes.into()) }
 }
 
-/// A tree with so many transactions of the first epoch, at the beginning of another or not.
+/// Installs a tree with `count` transactions of the first epoch, and with `begun` as the begin of a later epoch.
 fn install(disk: &mut MemberDisk, count: u32, begun: Option<Zxid>) {
     let (mut tree, mut history) = (Tree::fresh(ExtendedTypes::default()), History::default());
     for zxid in (1..=count).map(|count| at(1, count)) {
@@ -49,7 +50,7 @@ fn sync(disk: &mut MemberDisk) -> bool {
     disk.sync(usize::MAX).is_ok()
 }
 
-/// It has logged three transactions, has got a tree with ten, and has logged two of the next epoch.
+/// A disk with three logged transactions, then a tree with ten, then two logged transactions of the next epoch.
 fn begun() -> (MemberDisk, History) {
     let membership = Membership::parse("server.1=h1:1:2;h1:3\nserver.2=h2:1:2;h2:3\n").unwrap();
     let mut disk = MemberDisk::new(ServerId(1), &membership, 4096);
@@ -63,16 +64,17 @@ fn begun() -> (MemberDisk, History) {
     (disk, history)
 }
 
-/// The disk itself sees that no less is there than was said to be.
+/// Interrupts `act` at each disk call, and starts on what is left. [`MemberDisk::start`] checks that nothing durable is
+/// missing.
 fn interrupted_anywhere(act: impl Fn(&mut MemberDisk)) {
     for power_lost in [false, true] {
         let mut is_done = false;
         for call in 0.. {
             let (mut disk, before) = begun();
             act(&mut disk);
-            disk.files.trouble(Some(Trouble { at: call, kind: TroubleKind::Dead }));
+            disk.files.set_fault(Some(DiskFault { at: call, kind: DiskFaultKind::Dead }));
             is_done = sync(&mut disk);
-            disk.files.trouble(None);
+            disk.files.set_fault(None);
             if power_lost {
                 disk.files.lose_power(&mut Chance::new(call));
             }
@@ -91,30 +93,31 @@ fn interrupted_anywhere(act: impl Fn(&mut MemberDisk)) {
 }
 
 #[test]
-fn an_older_tree_takes_the_place_of_a_newer_one() {
+fn installing_an_older_tree_can_be_interrupted_anywhere() {
     interrupted_anywhere(|disk| install(disk, 8, None));
 }
 
 #[test]
-fn a_newer_tree_takes_the_place_of_all() {
+fn installing_a_newer_tree_can_be_interrupted_anywhere() {
     interrupted_anywhere(|disk| install(disk, 10, Some(at(3, 0))));
 }
 
 #[test]
-fn a_log_is_cut_back_to_what_was_logged_before_a_tree_came() {
+fn cutting_a_log_back_to_before_a_tree_can_be_interrupted_anywhere() {
     let cut = || PersistOp::Truncate { to: at(1, 2), reload: Some(1) };
     interrupted_anywhere(|disk| disk.push(PersistSeq(1), cut(), None));
 }
 
 #[test]
-fn a_log_is_cut_back_to_a_tree_that_came() {
+fn cutting_a_log_back_to_a_tree_can_be_interrupted_anywhere() {
     let cut = || PersistOp::Truncate { to: at(2, 0), reload: None };
     interrupted_anywhere(|disk| disk.push(PersistSeq(1), cut(), None));
 }
 
-/// What stays is in the tree alone, and the tree has more: so it stays whole, for the log would go back to less.
+/// The transactions that stay are in the tree only, and the tree has more. It must stay whole, because the log has
+/// less.
 #[test]
-fn a_tree_that_came_is_kept_where_the_log_has_less_than_what_stays() {
+fn a_tree_from_the_leader_is_kept_where_the_log_has_less_than_what_stays() {
     let cut = || PersistOp::Truncate { to: at(1, 10), reload: Some(1) };
     interrupted_anywhere(|disk| disk.push(PersistSeq(1), cut(), None));
     let (mut disk, before) = begun();
@@ -123,7 +126,7 @@ fn a_tree_that_came_is_kept_where_the_log_has_less_than_what_stays() {
     assert_eq!(disk.look().1, before.upto(at(1, 10)));
 }
 
-/// A start meets a disk that fails, or a process that ends, at each of its calls; the next one finds what was there.
+/// Lets a start fail at each disk call, by an error or by the end of the process. The next start must find everything.
 fn starts_fail_anywhere(act: impl Fn(&mut MemberDisk)) {
     let ready = || {
         let (mut disk, _) = begun();
@@ -136,13 +139,13 @@ fn starts_fail_anywhere(act: impl Fn(&mut MemberDisk)) {
     let (mut disk, _) = ready();
     disk.start().unwrap();
     let calls = disk.files.calls();
-    for (kind, call) in [TroubleKind::Io, TroubleKind::Full, TroubleKind::Dead]
+    for (kind, call) in [DiskFaultKind::Io, DiskFaultKind::Full, DiskFaultKind::Dead]
         .into_iter()
         .flat_map(|kind| (0..calls).map(move |call| (kind, call)))
     {
         for power_lost in [false, true] {
             let (mut disk, before) = ready();
-            disk.files.trouble(Some(Trouble { at: call, kind }));
+            disk.files.set_fault(Some(DiskFault { at: call, kind }));
             let started = disk.start().is_ok();
             disk.stop();
             if power_lost {
@@ -155,17 +158,17 @@ fn starts_fail_anywhere(act: impl Fn(&mut MemberDisk)) {
 }
 
 #[test]
-fn a_start_on_a_log_fails() {
+fn a_start_on_a_log_can_fail_anywhere() {
     starts_fail_anywhere(|_| {});
 }
 
 #[test]
-fn a_start_on_a_tree_that_came_fails() {
+fn a_start_on_a_tree_from_the_leader_can_fail_anywhere() {
     starts_fail_anywhere(|disk| install(disk, 10, Some(at(3, 0))));
 }
 
 #[test]
-fn a_start_on_a_log_that_was_cut_back_fails() {
+fn a_start_on_a_log_that_was_cut_back_can_fail_anywhere() {
     starts_fail_anywhere(|disk| {
         disk.push(PersistSeq(1), PersistOp::Truncate { to: at(2, 0), reload: None }, None);
     });

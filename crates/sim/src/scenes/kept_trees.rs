@@ -1,4 +1,4 @@
-//! What a tree that came whole from a leader alone has on a server's disk.
+//! Transactions that a server has only in a tree that it got from a leader.
 
 use super::{courses::started, shape, steering::burst};
 use crate::{
@@ -6,12 +6,12 @@ use crate::{
     world::{Shape, World},
 };
 
-/// A leader brings its tree, with a tail that nobody else has, to one that is far behind, and both it and the one that
-/// would have made its epoch are gone before that begins. Of the others, who have all that was acknowledged, a leader
-/// brings nobody its history but the one with the tree, which it cuts back, and is gone, too: what was
-/// acknowledged has to outlive it, on two logs and in that tree.
+/// A leader sends its tree, with a tail that no other server has, to a server that is far behind. The leader and one
+/// follower die before the epoch begins. One of the three servers with all acknowledged writes is elected next. It
+/// reaches only the server with the tree, cuts the tail off there, and dies, too. The acknowledged writes must survive,
+/// in two logs and in that tree.
 #[test]
-fn what_a_tree_alone_has_is_not_cut_away() {
+fn transactions_that_only_a_tree_has_are_not_cut_away() {
     let mut cut = 0;
     for seed in 0..60 {
         let mut world = started(seed, Shape { voters: 5, ..shape(2 * seed) });
@@ -21,7 +21,7 @@ fn what_a_tree_alone_has_is_not_cut_away() {
             cut += u32::from(world.run_until(1_200, |world| cuts(world) > before));
             let late = world.chance.below(40);
             world.run(late);
-            world.fell(second);
+            world.take_down(second);
         }
         world.net.cut.clear();
         world.run(3_000);
@@ -34,7 +34,8 @@ fn cuts(world: &World) -> u64 {
     world.tally.get("cut and reload").copied().unwrap_or(0)
 }
 
-/// Who has got a tree with more than was acknowledged, and runs alone; and the three who have all that was.
+/// Returns the server that has got a tree with more than was acknowledged, and runs alone, and the three servers that
+/// have everything that was acknowledged.
 fn with_a_tree(world: &mut World) -> Option<(i64, Vec<i64>)> {
     let first = world.leader().unwrap();
     let mut others = world.ids().into_iter().filter(|id| *id != first);
@@ -43,13 +44,13 @@ fn with_a_tree(world: &mut World) -> Option<(i64, Vec<i64>)> {
     let client = world.join(first);
     world.write(client, wire::create("/a"));
     world.run(50);
-    world.fell(far);
+    world.take_down(far);
     burst(world, client, 60);
     world.run(400);
     world.isolate(first, true, true);
     burst(world, client, 3);
     world.run(150);
-    world.ids().into_iter().for_each(|id| world.fell(id));
+    world.ids().into_iter().for_each(|id| world.take_down(id));
     world.net.cut.clear();
     for id in [first, far, three[0]] {
         world.boot(id);
@@ -57,12 +58,12 @@ fn with_a_tree(world: &mut World) -> Option<(i64, Vec<i64>)> {
     let installed = world.run_until(3_000, |world| world.nodes[&far].history.last().counter() > 60);
     let late = world.chance.below(8);
     world.run(late);
-    world.fell(first);
-    world.fell(three[0]);
+    world.take_down(first);
+    world.take_down(three[0]);
     installed.then_some((far, three))
 }
 
-/// Two of the three back the third, and are cut off from it as it begins to bring its history.
+/// Two of the three servers elect the third, and are cut off from it when it begins to send its history.
 fn led_by_another(world: &mut World, far: i64, three: &[i64]) -> Option<i64> {
     let begun = world.nodes[&far].disk.accepted();
     world.isolate(far, true, true);

@@ -1,5 +1,5 @@
-//! Of five servers, two promise an epoch that the others do not hear of. Those begin an earlier epoch, and then
-//! the two come back: they must not go along, for whom they gave their promise may still count on it.
+//! Two of five servers promise an epoch that the others do not know of. The others begin an earlier epoch, and then the
+//! two return. They must not follow: the leader that has their promise may still count on it.
 
 use super::steering::stop;
 use crate::{
@@ -8,13 +8,13 @@ use crate::{
 };
 use ostler_proto::id::Epoch;
 
-/// Is elected twice, and both times gone before a quorum has promised its epoch.
+/// Is elected twice, and dies both times before a quorum has promised its epoch.
 const ELECTED: i64 = 5;
-/// Promises both.
+/// Promises both epochs.
 const BOUND: i64 = 4;
-/// Votes for it, and is told of no epoch.
+/// Votes for the elected server, and does not get its epoch.
 const UNTOLD: i64 = 3;
-const COURT: [i64; 3] = [ELECTED, BOUND, UNTOLD];
+const FIRST_VOTERS: [i64; 3] = [ELECTED, BOUND, UNTOLD];
 
 pub(super) fn shape(seed: u64) -> Shape {
     Shape { voters: 5, ..super::shape(seed) }
@@ -25,7 +25,7 @@ pub(super) fn play(world: &mut World) {
     let leader = world.leader().unwrap();
     let client = world.join(leader);
     assert!(world.write(client, wire::create("/a")).is_some());
-    // With the same history everywhere the highest id is elected.
+    // If all have the same history, the highest id is elected.
     let last = world.truth.last();
     assert!(world.run_until(1_000, |world| world.nodes.values().all(|node| node.disk.has(last))));
     let Epoch(first) = world.epoch_of(leader);
@@ -33,9 +33,9 @@ pub(super) fn play(world: &mut World) {
     stop(world, &all);
 
     for promised in [first + 1, first + 2] {
-        COURT.iter().for_each(|id| assert!(world.boot(*id)));
+        FIRST_VOTERS.iter().for_each(|id| assert!(world.boot(*id)));
         propose_to_one(world, Epoch(promised));
-        stop(world, &COURT);
+        stop(world, &FIRST_VOTERS);
     }
 
     let leading = [1, 2, UNTOLD];
@@ -55,21 +55,21 @@ pub(super) fn play(world: &mut World) {
     until_all_serve(world);
 }
 
-/// As the message of those who stay outside says. Each epoch is later than the one before, and one that they
-/// come to at its beginning has an epoch that they can promise.
+/// Ends epochs until all servers serve, as the log line of a server that stays outside advises. Each epoch is later
+/// than the one before. The servers outside can promise an epoch if they are there at its begin.
 fn until_all_serve(world: &mut World) {
     for _ in 0..2 {
         let leader = world.leader().unwrap();
-        world.fell(leader);
+        world.take_down(leader);
         assert!(world.boot(leader));
         if world.run_until(5_000, World::all_serve) {
             return;
         }
     }
-    panic!("who has promised a later epoch stays outside");
+    panic!("a server that has promised a later epoch stays outside");
 }
 
-/// One is elected, and of those who come to it only one is told of its epoch.
+/// Runs until a leader is elected and has proposed its epoch to one server only.
 fn propose_to_one(world: &mut World, epoch: Epoch) {
     let patience = world.now + 5_000;
     while world.nodes[&BOUND].disk.accepted() < epoch {

@@ -1,4 +1,4 @@
-//! Sessions live as long as their clients give signs of life, at whatever member, and no longer.
+//! Tests that sessions live as long as their clients send packets, to any member, and no longer.
 
 use crate::{
     scenes::{courses::started, shape},
@@ -7,14 +7,14 @@ use crate::{
 };
 use ostler_server_core::ensemble::LocalSessions::{self, Off, Upgradeable};
 
-/// Signs of life come after this share of the timeout, at the last moment that leaves time for their way.
+/// A client sends a packet after this share of the timeout: the last moment that leaves time for the way to the leader.
 const SILENCE: (u64, u64) = (4, 5);
 
 fn world(seed: u64, local: LocalSessions) -> World {
     started(seed, Shape { observers: 1, local, ..shape(seed) })
 }
 
-/// The client says nothing for that long, and does not mind that it hears nothing.
+/// The client sends nothing for `ms`, and does not give up its silent connection.
 fn stay_silent(world: &mut World, client: usize, ms: u64) {
     let end = world.now + ms;
     while world.now < end {
@@ -40,14 +40,14 @@ fn holder(world: &mut World, member: i64, timeout_ms: u64) -> usize {
     world.clients[client].asked_for_ephemeral = true;
     let path = format!("/of{client}");
     assert!(world.write(client, wire::create(&path).ephemeral()).unwrap().result.is_ok());
-    // Its timeout was chosen by chance: it asks for this one as it comes back.
+    // The first timeout was random: the client asks for this one as it reconnects.
     world.clients[client].timeout_ms = timeout_ms;
     assert!(world.come_back(client, member));
     assert_eq!(world.clients[client].timeout_ms, timeout_ms);
     client
 }
 
-/// A ping after nearly all of the timeout, three times.
+/// Sends a ping after nearly all of the timeout, three times.
 fn pings_keep_it(world: &mut World, client: usize, what: &str) {
     for nth in 1..=3 {
         let timeout_ms = world.clients[client].timeout_ms;
@@ -58,7 +58,7 @@ fn pings_keep_it(world: &mut World, client: usize, what: &str) {
     }
 }
 
-/// It says nothing more.
+/// The client sends nothing more, and its session must end.
 fn silence_ends_it(world: &mut World, client: usize, what: &str) {
     let timeout_ms = world.clients[client].timeout_ms;
     world.clients[client].retired = true;
@@ -69,7 +69,7 @@ fn silence_ends_it(world: &mut World, client: usize, what: &str) {
     );
 }
 
-/// From each member to each, with the same timeout, a longer and a shorter one.
+/// The client moves from each member to each, with the same timeout, a longer one and a shorter one.
 #[test]
 fn a_session_that_comes_back_at_the_last_moment_lives_its_whole_timeout_again() {
     for (local, timeouts) in [Off, Upgradeable]
@@ -92,7 +92,7 @@ fn a_session_that_comes_back_at_the_last_moment_lives_its_whole_timeout_again() 
     }
 }
 
-/// A session that one member alone knew becomes one that all know: the leader lets it live its timeout from then on.
+/// A local session becomes a global one: the leader lets it live for its timeout from then on.
 #[test]
 fn a_session_that_is_upgraded_lives_its_whole_timeout() {
     let mut world = world(5, Upgradeable);
@@ -110,7 +110,7 @@ fn a_session_that_is_upgraded_lives_its_whole_timeout() {
     world.must_come_back();
 }
 
-/// The next leader knows nothing of signs of life before its epoch: it lets every session live its whole timeout.
+/// The next leader does not know of packets before its epoch, so it lets every session live for its whole timeout.
 #[test]
 fn a_session_lives_its_whole_timeout_under_the_next_leader() {
     let mut world = world(6, Off);
@@ -124,7 +124,7 @@ fn a_session_lives_its_whole_timeout_under_the_next_leader() {
         let client = holder(&mut world, member, 2_500);
         let old = world.leader().unwrap();
         stay_silent(&mut world, client, 1_000);
-        world.fell(old);
+        world.take_down(old);
         assert!(world.run_until(5_000, |world| world.leader().is_some_and(|id| id != old)));
         world.boot(old);
         assert!(

@@ -1,4 +1,4 @@
-//! Sessions that only one server knows.
+//! Tests of local sessions, which only one server knows.
 
 use crate::{
     client::Intent,
@@ -20,7 +20,7 @@ use ostler_server_core::{
     ensemble::LocalSessions::{Fixed, Upgradeable},
 };
 
-/// The leader and a follower: what is true of one is true of the other.
+/// The leader and a follower: the tests run at both.
 fn leader_and_follower(world: &World) -> [i64; 2] {
     let leader = world.leader().unwrap();
     [leader, others(world, leader)[0]]
@@ -91,7 +91,7 @@ fn a_local_session_writes_and_its_writes_are_in_order_before_its_end() {
 }
 
 #[test]
-fn an_ephemeral_makes_its_session_known_to_all() {
+fn an_ephemeral_upgrades_its_session_to_a_global_one() {
     let mut world = three_local(3, Upgradeable);
     for member in leader_and_follower(&world) {
         let client = world.join(member);
@@ -119,7 +119,7 @@ fn an_ephemeral_makes_its_session_known_to_all() {
 }
 
 #[test]
-fn an_ephemeral_in_a_multi_makes_its_session_known_to_all_even_if_it_fails() {
+fn an_ephemeral_in_a_failed_multi_upgrades_its_session_to_a_global_one() {
     let mut world = three_local(4, Upgradeable);
     for member in leader_and_follower(&world) {
         let client = world.join(member);
@@ -141,7 +141,7 @@ fn an_ephemeral_is_refused_where_local_sessions_stay_local() {
         let client = world.join(member);
         let reply = world.write(client, wire::create("/e").ephemeral()).unwrap();
         assert_eq!(reply.result, Err(ErrorCode::EphemeralOnLocalSession));
-        // A follower knows why only where the whole request fails, as upstream.
+        // A follower reports the exact error only if the whole request fails, as upstream.
         let why =
             if member == leader { ErrorCode::EphemeralOnLocalSession } else { ErrorCode::SessionExpired };
         let ops = [wire::create("/e").ephemeral().into(), wire::create("/f").into()];
@@ -162,7 +162,7 @@ fn a_local_session_comes_back_where_it_is_and_nowhere_else() {
         assert!(world.come_back(client, member));
         let elsewhere = world.ids().into_iter().find(|id| *id != member).unwrap();
         assert!(!world.come_back(client, elsewhere), "a local session moves");
-        assert_eq!(world.clients[client].session, None, "it is told that its session is over");
+        assert_eq!(world.clients[client].session, None, "the server reports that the session has ended");
     }
     world.must_come_back();
 }
@@ -183,8 +183,8 @@ fn a_local_session_expires_at_its_server() {
     world.must_come_back();
 }
 
-/// A session is closed elsewhere while a write of it is stuck at its former server: to the leader it is a session
-/// that it does not know.
+/// A session is closed at another server while a write of it is delayed at its former one. The leader does not know the
+/// session any more.
 #[test]
 fn a_late_write_of_a_session_that_is_over_does_not_happen() {
     for seed in 0..10 {
@@ -207,8 +207,8 @@ fn a_late_write_of_a_session_that_is_over_does_not_happen() {
     }
 }
 
-/// What it asked for is on its way to the leader when it comes back to its server on another connection. Where that
-/// happens, it has happened before what it asks then.
+/// A write is on its way to the leader when its client reconnects to its server. If the write happens, a read on the
+/// new connection must see it.
 #[test]
 fn a_local_session_that_comes_back_to_its_server_sees_what_it_has_asked_for() {
     for (seed, local) in (0..10).flat_map(|seed| [(seed, Fixed), (seed, Upgradeable)]) {
@@ -224,7 +224,7 @@ fn a_local_session_that_comes_back_to_its_server_sees_what_it_has_asked_for() {
         let happened = world.truth.at("/own", world.truth.last()).map(|seen| seen.stat.czxid);
         assert!(
             happened.is_none() || read.result.is_ok(),
-            "[own writes] seed {seed}: {:?} at {:?} is shown without what the session asked for before, which happens at \
+            "[own writes] seed {seed}: {:?} at {:?} is shown without an earlier write of the session, which happens at \
              {happened:?}",
             read.result,
             read.zxid

@@ -1,6 +1,6 @@
-//! One of three is not there when something is acknowledged by the other two. One of these loses its disk, and dies while
-//! the third brings back what it lost. With the first it is a majority that may know nothing of what was acknowledged: so
-//! it has no voice before all of it has come.
+//! One of three servers is down while the other two acknowledge writes. One of these two loses its disk, and dies while
+//! the third sends it the data again. The first two are a majority that may lack the acknowledged writes. So the server
+//! that has lost its disk must not vote before it has everything again.
 
 use super::steering::{hold_down, stop};
 use crate::{
@@ -9,11 +9,11 @@ use crate::{
 };
 use ostler_proto::id::Zxid;
 
-/// Is not there for the last writes.
+/// Is down during the last writes.
 const BEHIND: i64 = 1;
 /// Loses its disk.
 const LOSES: i64 = 2;
-/// Keeps all. It has the highest id, so it leads where all have the same.
+/// Keeps everything. It has the highest id, so it is elected if all have the same history.
 const KEEPS: i64 = 3;
 
 pub(super) fn shape(seed: u64) -> Shape {
@@ -23,18 +23,18 @@ pub(super) fn shape(seed: u64) -> Shape {
 pub(super) fn play(world: &mut World) {
     assert!(world.run_until(5_000, World::all_serve));
     let Some(acknowledged) = acknowledged_by_two(world) else { return };
-    if is_being_brought_back(world) {
+    if bring_back_in_part(world) {
         without_the_third(world, acknowledged);
     }
 }
 
-/// What the first is not there for.
+/// Writes while `BEHIND` is down. Returns the last zxid.
 fn acknowledged_by_two(world: &mut World) -> Option<Zxid> {
     let client = world.join(KEEPS);
     world.write(client, wire::create("/a"))?;
     let last = world.truth.last();
     assert!(world.run_until(1_000, |world| world.nodes.values().all(|node| node.disk.has(last))));
-    world.fell(BEHIND);
+    world.take_down(BEHIND);
     if !world.run_until(5_000, |world| world.serves(KEEPS) && world.serves(LOSES)) {
         return None;
     }
@@ -46,14 +46,15 @@ fn acknowledged_by_two(world: &mut World) -> Option<Zxid> {
 }
 
 fn loses_its_disk(world: &mut World) {
-    world.fell(LOSES);
+    world.take_down(LOSES);
     let membership = world.truth.membership().clone();
     world.node(LOSES).disk.wipe(&membership);
 }
 
-/// The third is elected by the first, brings its history to the second as far as that goes, and nothing to the first.
-fn is_being_brought_back(world: &mut World) -> bool {
-    // A leader that has not lived on does not know that the second had data.
+/// The third server is elected with the vote of the first, and sends part of its history to the second only. Returns
+/// whether the second has promised its epoch.
+fn bring_back_in_part(world: &mut World) -> bool {
+    // A restarted leader does not know that the second server had data.
     if world.chance.one_in(2) {
         stop(world, &[KEEPS]);
     }
@@ -77,15 +78,15 @@ fn is_being_brought_back(world: &mut World) -> bool {
     has_promised
 }
 
-/// The first and the second alone.
+/// Runs the first and the second server alone: they must not elect a leader that lacks the acknowledged writes.
 fn without_the_third(world: &mut World, acknowledged: Zxid) {
-    [KEEPS, BEHIND, LOSES].iter().for_each(|id| world.fell(*id));
+    [KEEPS, BEHIND, LOSES].iter().for_each(|id| world.take_down(*id));
     world.net.cut.clear();
     [BEHIND, LOSES].iter().for_each(|id| assert!(world.boot(*id)));
     let here = &world.nodes[&LOSES];
     let has_all = here.history.has(acknowledged);
     let is_behind = !world.nodes[&BEHIND].history.has(acknowledged);
-    // Who has nothing is brought a whole tree, never some records.
+    // An empty server gets a whole tree, never single records.
     assert!(has_all || here.history.last() == Zxid::ZERO);
     if is_behind {
         world.count(if has_all { "lost a disk, has a tree" } else { "lost a disk, has a promise" });
@@ -95,7 +96,7 @@ fn without_the_third(world: &mut World, acknowledged: Zxid) {
         let leader = world.leader();
         assert!(
             leader.is_none_or(|leader| world.nodes[&leader].history.has(acknowledged)),
-            "[quorum] {leader:?} leads with the voice of one that lost {acknowledged}"
+            "[quorum] {leader:?} leads with the vote of a server that lost {acknowledged}"
         );
     }
     world.boot(KEEPS);

@@ -1,4 +1,4 @@
-//! What whoever runs the servers does wrong, and must lose nothing by.
+//! Errors of operators that must not lose data.
 
 use super::{
     courses::started,
@@ -8,7 +8,7 @@ use super::{
 use crate::{wire, world::World};
 use ostler_proto::id::ServerId;
 
-/// Each gets what the other has promised and logged.
+/// Swaps the disks of two servers.
 fn swap_disks(world: &mut World, [one, other]: [i64; 2]) {
     let (mut first, mut second) = (world.nodes.remove(&one).unwrap(), world.nodes.remove(&other).unwrap());
     std::mem::swap(&mut first.disk, &mut second.disk);
@@ -17,7 +17,7 @@ fn swap_disks(world: &mut World, [one, other]: [i64; 2]) {
     world.nodes.extend([(one, first), (other, second)]);
 }
 
-/// Two of three are stopped and started with each other's ids. One of them has not been there for the last writes.
+/// Two of three servers are stopped, and started with each other's ids. One of them lacks the last writes.
 #[test]
 fn servers_whose_ids_are_mixed_up_have_all_that_was_acknowledged() {
     for seed in 0..20 {
@@ -30,7 +30,7 @@ fn servers_whose_ids_are_mixed_up_have_all_that_was_acknowledged() {
         burst(&mut world, client, 10);
         assert!(world.write(client, wire::create("/b")).is_some());
         let mixed_up = [far, if seed % 2 == 0 { leader } else { near }];
-        mixed_up.iter().for_each(|id| world.fell(*id));
+        mixed_up.iter().for_each(|id| world.take_down(*id));
         swap_disks(&mut world, mixed_up);
         world.net.cut.clear();
         mixed_up.iter().for_each(|id| assert!(world.boot(*id)));

@@ -1,4 +1,4 @@
-//! Servers without a leader that serve those who only read.
+//! Tests of servers without a leader that serve read-only clients.
 
 use crate::{
     client::Intent,
@@ -11,13 +11,13 @@ use ostler_server_core::ensemble::{LocalSessions, MemberMode};
 
 const OBSERVER: i64 = 4;
 
-/// The leader and a follower die. The follower that is left.
+/// Ends the leader and a follower. Returns the follower that is left.
 fn lose_the_quorum(world: &mut World) -> i64 {
     let leader = world.leader().unwrap();
     let other = *others(world, leader).iter().find(|id| **id != OBSERVER).unwrap();
     let left = (1..=3).find(|id| *id != leader && *id != other).unwrap();
-    world.fell(leader);
-    world.fell(other);
+    world.take_down(leader);
+    world.take_down(other);
     for member in [left, OBSERVER] {
         assert!(world.run_until(500, |world| world.mode(member) == Some(MemberMode::Looking)));
     }
@@ -25,10 +25,7 @@ fn lose_the_quorum(world: &mut World) -> i64 {
     for member in [left, OBSERVER] {
         assert!(world.run_until(3_000, |world| world.mode(member) == Some(MemberMode::ReadOnly)));
     }
-    assert!(
-        world.now >= since + 250,
-        "a server that has only just lost its leader turns nobody away for good"
-    );
+    assert!(world.now >= since + 250, "a server that has just lost its leader is read-only too early");
     left
 }
 
@@ -39,7 +36,7 @@ fn reader_at(world: &mut World, member: i64) -> usize {
 }
 
 #[test]
-fn without_a_quorum_readers_read_and_nobody_writes() {
+fn without_a_quorum_clients_read_and_no_client_writes() {
     let mut world = three_read_only(1, LocalSessions::Upgradeable);
     let leader = world.leader().unwrap();
     let writer = world.join(leader);
@@ -71,7 +68,7 @@ fn without_a_quorum_readers_read_and_nobody_writes() {
 }
 
 #[test]
-fn a_session_that_all_servers_know_waits_for_a_leader() {
+fn a_global_session_waits_for_a_leader() {
     for local in [LocalSessions::Off, LocalSessions::Upgradeable] {
         let mut world = three_read_only(2, local);
         let leader = world.leader().unwrap();
@@ -82,7 +79,7 @@ fn a_session_that_all_servers_know_waits_for_a_leader() {
         let session = world.clients[client].session;
         let left = lose_the_quorum(&mut world);
         assert!(!world.come_back(client, left));
-        assert_eq!(world.clients[client].session, session, "nobody says that it is over");
+        assert_eq!(world.clients[client].session, session, "the client keeps its session");
         let reader = world.call(left, true);
         world.run(200);
         assert_eq!(world.clients[reader].open, local != LocalSessions::Off, "new ones are local ones");
@@ -97,7 +94,7 @@ fn a_session_that_all_servers_know_waits_for_a_leader() {
     }
 }
 
-/// Without local sessions nobody here knows which sessions live, but for those in the tree.
+/// Without local sessions a server without a leader knows only the sessions in its tree.
 #[test]
 fn without_local_sessions_a_password_is_enough() {
     let mut world = three_read_only(4, LocalSessions::Off);

@@ -1,4 +1,4 @@
-//! Courses of events around changes of the ensemble.
+//! Tests of reconfigurations.
 
 use super::{
     courses::started,
@@ -12,7 +12,7 @@ use crate::{
 };
 use ostler_proto::error::ErrorCode;
 
-/// Three who vote and some who observe, a client at the leader, and something written.
+/// Three participants and some observers, a client at the leader, and one write.
 fn three_and(observers: i64, seed: u64) -> (World, i64, usize) {
     let mut world = started(seed, Shape { reconfig: true, observers, ..shape(seed) });
     let leader = world.leader().unwrap();
@@ -21,14 +21,14 @@ fn three_and(observers: i64, seed: u64) -> (World, i64, usize) {
     (world, leader, client)
 }
 
-/// A follower gets the whole tree because the log cannot be read for it, and while that is found out the ensemble
-/// changes: the tree has the change, so the follower has to have it, too.
+/// A follower gets a whole tree because the log cannot be read for it. A reconfiguration commits while the leader finds
+/// that out. The tree has the new configuration, so the follower must have it, too.
 #[test]
-fn a_follower_that_gets_a_tree_late_gets_the_configuration_of_then() {
+fn a_follower_that_gets_a_tree_late_gets_the_configuration_of_the_tree() {
     for seed in (0..10).map(|seed| 2 * seed) {
         let (mut world, leader, client) = three_and(1, seed);
         let [_, far] = others(&world, leader);
-        world.fell(far);
+        world.take_down(far);
         burst(&mut world, client, 30);
         world.run(300);
         world.logs_unread = true;
@@ -47,15 +47,15 @@ fn a_follower_that_gets_a_tree_late_gets_the_configuration_of_then() {
     }
 }
 
-/// A change that only its leader has is taken back with its record, and never comes into force.
+/// A reconfiguration that only its leader has logged is cut from the log, and never comes into force.
 #[test]
-fn a_change_that_is_taken_back_is_forgotten() {
+fn a_change_that_is_cut_from_the_log_never_comes_into_force() {
     for seed in 0..20 {
         let (mut world, leader, client) = three_and(1, seed);
         let [near, far] = others(&world, leader);
         let before = world.truth.membership().clone();
         world.isolate(leader, true, true);
-        // To give a vote takes a larger quorum, of which one part is not there where it was not given.
+        // A change that gives a vote needs a larger quorum than one that removes an observer.
         let change = if seed % 3 == 0 {
             wire::reconfig(Some(&voters(&[4])), None)
         } else {
@@ -63,7 +63,7 @@ fn a_change_that_is_taken_back_is_forgotten() {
         };
         world.ask(client, Intent::Write(String::new()), change);
         assert!(world.run_until(100, |world| proposed_at(world, leader).is_some()));
-        world.fell(leader);
+        world.take_down(leader);
         let others_serve =
             |world: &World| world.leader().is_some() && world.serves(near) && world.serves(far);
         assert!(world.run_until(5_000, others_serve));
@@ -76,19 +76,23 @@ fn a_change_that_is_taken_back_is_forgotten() {
         assert_eq!(world.truth.membership().lines(), before.lines(), "seed {seed}");
         for id in 1..=4 {
             let active = active_at(&world, id);
-            assert_eq!(active.lines(), before.lines(), "seed {seed}: {id} has what was never agreed on");
+            assert_eq!(
+                active.lines(),
+                before.lines(),
+                "seed {seed}: {id} has a change that was never committed"
+            );
         }
     }
 }
 
-/// An observer hears of a change when it has committed, also one that comes while it is under way.
+/// An observer applies a reconfiguration only after its commit, even if it joins while the change is under way.
 #[test]
-fn a_change_that_is_under_way_is_not_in_force_for_an_observer_that_comes() {
+fn a_change_that_is_under_way_is_not_in_force_for_an_observer_that_joins() {
     for seed in 0..10 {
         let (mut world, leader, client) = three_and(2, seed);
         let [near, far] = others(&world, leader);
-        world.fell(4);
-        world.fell(far);
+        world.take_down(4);
+        world.take_down(far);
         world.run(200);
         let before = world.truth.membership().clone();
         world.net.cut.insert((near, leader));
@@ -98,12 +102,12 @@ fn a_change_that_is_under_way_is_not_in_force_for_an_observer_that_comes() {
         assert!(world.run_until(450, |world| world.serves(4)), "seed {seed}: it comes too late");
         world.run(20);
         let active = active_at(&world, 4);
-        assert_eq!(active.lines(), before.lines(), "seed {seed}: nobody has agreed on it");
+        assert_eq!(active.lines(), before.lines(), "seed {seed}: the change is not committed");
         world.must_come_back();
     }
 }
 
-/// The file of a change that is in force long since is there again after a loss of power.
+/// The file of an old proposed configuration may be there again after a loss of power.
 #[test]
 fn an_older_configuration_does_not_come_into_force_again() {
     for seed in 0..10 {
@@ -113,15 +117,15 @@ fn an_older_configuration_does_not_come_into_force_again() {
         let older = world.truth.membership().to_string();
         world.write(client, wire::reconfig(None, Some("5"))).unwrap();
         world.run(500);
-        world.fell(far);
+        world.take_down(far);
         world.node(far).disk.leave_proposed(&older);
         world.boot(far);
         world.must_come_back();
     }
 }
 
-/// Observers do not acknowledge what is proposed. A change that cannot be agreed on without them is refused, for it
-/// would stand in the way of everything after it.
+/// Observers do not acknowledge proposals. A change that cannot commit without them is refused, because it would block
+/// all later proposals.
 #[test]
 fn a_change_that_needs_observers_to_be_agreed_on_is_refused() {
     for seed in 0..4 {

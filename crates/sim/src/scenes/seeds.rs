@@ -1,6 +1,6 @@
-//! Runs from seeds: faults that come by chance, and scenes that have a name.
+//! Tests that run seeds and the scenes with a name.
 //!
-//! `SIM_SEEDS=from..to` runs other seeds, `SIM_TRACE=1` tells what happens.
+//! `SIM_SEEDS=from..to` runs other seeds. `SIM_TRACE=1` prints every event.
 
 use crate::{Plan, Report, Scene, run};
 use std::{
@@ -12,7 +12,7 @@ use std::{
     },
 };
 
-/// Says which run it was.
+/// Prints the run as a command if the test fails.
 struct Failing<'a>(&'a Plan);
 
 impl Drop for Failing<'_> {
@@ -59,30 +59,31 @@ fn ensembles_of_every_size_keep_what_they_promise() {
     }
 }
 
-/// In the step that ends an epoch because it has counted far enough, the next one's leader is elected.
+/// A server that votes alone is elected again in the same step in which its epoch ends.
 #[test]
-fn who_votes_alone_follows_itself() {
+fn a_server_that_votes_alone_is_elected_again_when_its_epoch_ends() {
     let plan = Plan::new(500_035, 1, 60);
     let _failing = Failing(&plan);
     assert!(run(&plan, false).tally["epochs"] > 5);
 }
 
-/// What runs from seeds have found.
+/// Seeds that have found bugs.
 #[test]
-fn what_once_broke_a_promise_does_so_no_more() {
+fn seeds_that_once_broke_a_promise_keep_it() {
     for (seed, voters) in [
-        // A disk that says it has synced and has not loses the file with the records of an epoch, and keeps those of the
+        // A disk that reports false syncs loses the file with the records of an epoch, and keeps the records of the
         // next.
         (950_831, 5),
-        // The last acknowledgement of an epoch waits for its leader to wake up, and three epochs come meanwhile.
+        // The last acknowledgement of an epoch waits for its paused leader, and three epochs begin meanwhile.
         (966_091, 6),
-        // A leader's tree is lost half-written, and the server comes back twice.
+        // A server loses a leader's tree that was half written, and restarts twice.
         (978_459, 4),
-        // A leader dies twice before it has led, and the others begin an earlier epoch: it waits for the next epoch.
+        // A leader dies twice before its epoch begins, and the others begin an earlier epoch: it waits for the next
+        // one.
         (1_100_444, 3),
         // A local session ends on the connection after the one whose last write had the same number.
         (615, 5),
-        // A leader before its epoch is called again by a voter that knows more, and has nobody else to wait for.
+        // An elected leader whose epoch has not begun gets another vote from a voter with more data, its only one.
         (5_001_821, 5),
     ] {
         let plan = Plan::new(seed, voters, 60);
@@ -100,7 +101,7 @@ fn a_seed_gives_the_same_run_every_time() {
     }
 }
 
-/// Plays a scene at so many paces: how often what happened.
+/// Plays a scene with several seeds. Returns how often each thing happened.
 fn play(scene: Scene, seeds: impl Iterator<Item = u64>) -> BTreeMap<&'static str, u64> {
     let mut tally = BTreeMap::new();
     for seed in seeds {
@@ -114,17 +115,17 @@ fn play(scene: Scene, seeds: impl Iterator<Item = u64>) -> BTreeMap<&'static str
 }
 
 #[test]
-fn who_has_promised_a_later_epoch_stays_outside() {
+fn a_server_that_has_promised_a_later_epoch_stays_outside() {
     play(Scene::LaterEpoch, 0..20);
 }
 
 #[test]
-fn a_holder_that_is_cut_off_with_its_follower_does_not_hold_for_too_long() {
+fn a_holder_that_is_cut_off_with_its_follower_notices_that_its_session_ends() {
     play(Scene::CutOffHolder, 0..20);
 }
 
 #[test]
-fn who_votes_in_the_name_of_others_keeps_no_ensemble_without_a_leader() {
+fn votes_in_the_name_of_others_do_not_prevent_an_election() {
     play(Scene::FalseVotes, 0..20);
 }
 
@@ -141,14 +142,14 @@ fn an_epoch_is_promised_to_one_leader_only() {
 }
 
 #[test]
-fn who_takes_back_what_it_has_acknowledged_does_not_count_for_it() {
+fn an_acknowledgement_does_not_count_after_its_proposal_was_cut_from_the_log() {
     let tally = play(Scene::CutAcknowledgement, 0..20);
     assert!(tally.get("an acknowledgement was cut away") > Some(&10), "{tally:?}");
 }
 
-/// Of the tree that it is brought it has nothing, but the promise of an epoch, or all.
+/// When the server dies again, it has either only promised the epoch, or has the whole tree.
 #[test]
-fn a_server_that_loses_its_disk_has_no_voice_before_the_tree_has_come() {
+fn a_server_that_loses_its_disk_does_not_vote_before_it_has_the_tree() {
     let tally = play(Scene::LostDisk, 0..60);
     for state in ["lost a disk, has a promise", "lost a disk, has a tree"] {
         assert!(tally.get(state) > Some(&5), "{tally:?}");

@@ -1,4 +1,4 @@
-//! Learners that are brought to the history slowly, by servers that all work: they get there.
+//! Tests that slow synchronization succeeds if all servers work.
 
 use super::{
     courses::started,
@@ -10,10 +10,10 @@ use crate::{
     world::{Shape, World},
 };
 
-/// Three of five begin an epoch. One of them has its leader's history on disk long before the other has, and what it says
-/// next takes its time on the way.
+/// Three of five servers begin an epoch. One learner has the leader's history on disk long before the other, and its
+/// next packets are slow.
 #[test]
-fn who_has_the_history_early_is_still_there_when_the_epoch_begins() {
+fn a_learner_that_has_the_history_early_is_not_dropped_before_the_epoch_begins() {
     let mut met = 0;
     for seed in 0..20 {
         let mut world = started(seed, Shape { voters: 5, ..shape(seed) });
@@ -25,7 +25,7 @@ fn who_has_the_history_early_is_still_there_when_the_epoch_begins() {
         stop(&mut world, &all);
         let three = [3, 4, 5];
         three.iter().for_each(|id| assert!(world.boot(*id)));
-        // It brings its history: the other two have promised the epoch.
+        // The leader sends its history when the other two have promised the epoch.
         let brings = |world: &World| three.into_iter().find(|id| world.nodes[id].disk.current() > before);
         assert!(runs_on(&mut world, 3_000, |world| brings(world).is_some()));
         let leader = brings(&world).unwrap();
@@ -52,16 +52,16 @@ fn who_has_the_history_early_is_still_there_when_the_epoch_begins() {
     assert!(met > 5, "in {met} of them one was early");
 }
 
-/// The log is read for a learner for longer than leader and learner have patience with each other.
+/// Reading the log for a learner takes longer than leader and learner wait for each other.
 #[test]
-fn a_learner_for_which_the_log_is_read_slowly_gets_there() {
+fn a_learner_for_which_the_log_is_read_slowly_is_synchronized() {
     for seed in (0..10).map(|seed| 2 * seed) {
         let mut world = started(seed, shape(seed));
         let leader = world.leader().unwrap();
         let [_, far] = others(&world, leader);
         let client = world.join(leader);
         world.write(client, wire::create("/a"));
-        world.fell(far);
+        world.take_down(far);
         burst(&mut world, client, 30);
         world.run(400);
         let patience = world.shape.init_ms + world.shape.sync_limit_ms;
@@ -77,7 +77,7 @@ fn a_learner_for_which_the_log_is_read_slowly_gets_there() {
     }
 }
 
-/// Nobody leads before a follower has a tree that is longer on its way than `initLimit`. It moves all the time.
+/// The epoch needs a follower whose tree takes longer than `initLimit` to arrive, but moves all the time.
 #[test]
 fn an_epoch_that_needs_a_follower_waits_for_a_tree_that_moves() {
     for seed in (0..10).map(|seed| 2 * seed) {
@@ -86,7 +86,7 @@ fn an_epoch_that_needs_a_follower_waits_for_a_tree_that_moves() {
         let [near, far] = others(&world, leader);
         let client = world.join(leader);
         world.write(client, wire::create("/a"));
-        world.fell(far);
+        world.take_down(far);
         burst(&mut world, client, 30);
         world.run(400);
         stop(&mut world, &[leader, near]);

@@ -1,7 +1,8 @@
-//! Seven servers vote. A change sends two of them away and gives two others a vote; while it is not known everywhere, a
-//! second one leaves the vote to three. One server is told of the first change by its own log and of the second by its
-//! leader, which dies before it can say that the first is in force. With those who know of neither it is a quorum of the
-//! oldest configuration and of the newest, but not of the one between, of which all others are.
+//! Seven servers vote. A first change removes two of them and gives two observers a vote. While it is not known
+//! everywhere, a second change leaves the vote to three servers. One server has the first change in its log, and gets
+//! the second one from its leader, which dies before it can report that the first is in force. With the servers that
+//! know of neither change, this server is a quorum of the oldest and of the newest configuration, but not of the one
+//! between. It must not lead: the other servers are a quorum of the one between.
 
 use super::steering::{hold_down, lanes_of, list, part, proposed_at, runs_on, voters};
 use crate::{
@@ -19,7 +20,7 @@ pub(super) fn shape(seed: u64) -> Shape {
 
 pub(super) fn play(world: &mut World) {
     assert!(world.run_until(5_000, World::all_serve));
-    if let Some(late) = is_told_of_both(world) {
+    if let Some(late) = lead_to_both_changes(world) {
         world.count("told of two changes");
         world.run(6_000);
         assert!(world.leader().is_some_and(|next| next != late), "[liveness] those between do not lead");
@@ -30,8 +31,9 @@ fn lane(world: &mut World, lane: u64, held_until: u64) {
     world.net.lanes.get_mut(&lane).unwrap().held_until = held_until;
 }
 
-/// Who has both changes in its log, is cut off from those between, and has lost its leader; where it came so far.
-fn is_told_of_both(world: &mut World) -> Option<i64> {
+/// Leads up to a server that has both changes in its log, is cut off from the servers of the configuration between, and
+/// has lost its leader. `None` if the course took another turn.
+fn lead_to_both_changes(world: &mut World) -> Option<i64> {
     let leader = world.leader()?;
     let rest: Vec<i64> = (1..=7).filter(|id| *id != leader).collect();
     let [near, next, late, left, gone, away] = rest[..] else { panic!("{rest:?}") };
@@ -40,7 +42,7 @@ fn is_told_of_both(world: &mut World) -> Option<i64> {
     world.write(client, wire::create("/a"));
     world.run(100);
 
-    // The first change: four of the seven log it, and the last of them says so late.
+    // The first change: four of the seven log it, and the acknowledgement of the last of them is late.
     part(world, &unknowing, &[leader, near, next, 8, 9]);
     let [up, _] = lanes_of(world, late)?;
     lane(world, up, world.now + 150);
@@ -57,7 +59,7 @@ fn is_told_of_both(world: &mut World) -> Option<i64> {
     let version = proposed_at(world, late)?;
     world.run(6);
 
-    // It begins anew before it hears that the change is in force, and is slow to say who it is.
+    // The server restarts before it learns that the change is in force, and its packets to the leader are delayed.
     world.crash(late, Ending::Killed);
     world.boot(late);
     let dialled = |world: &World| world.net.links.values().any(|of| of.learner == (late, 2));
@@ -87,11 +89,11 @@ fn is_told_of_both(world: &mut World) -> Option<i64> {
     if !runs_on(world, 150, |world| last(world) > version) {
         return None;
     }
-    // At some paces it does not hear any more what its leader has in force.
+    // With some seeds the server does not learn which configuration its leader has in force.
     hold_down(world, late, u64::MAX);
     lane(world, again, u64::MAX);
     assert!(world.run_until(100, |world| world.nodes[&late].disk.has(last(world))));
     part(world, &[late], &[near, next, 8, 9]);
-    world.fell(leader);
+    world.take_down(leader);
     Some(late)
 }

@@ -1,4 +1,5 @@
-//! Sessions, ACLs and znodes as bytes: what snapshot files and the leader's stream to a learner share.
+//! Writes and reads the body of a snapshot: sessions, ACLs and znodes. Snapshot files and the leader's stream to a
+//! learner have the same body.
 
 use crate::error::Refusal;
 use ostler_proto::{
@@ -13,38 +14,38 @@ use std::{
     io::{self, Read, Write},
 };
 
-/// How much is gathered before it is hashed and written, and how much is read at a time.
+/// The number of bytes that are collected before they are hashed and written, and that are read at a time.
 const CHUNK: usize = 1 << 18;
-/// No string or buffer in a snapshot is longer, so no frame of a client may be.
+/// The longest string or buffer that is read from a snapshot. So no frame of a client may be longer.
 pub const LONGEST_FIELD: usize = 1 << 28;
-/// Data's length, ACL index and stat.
+/// The size of a znode's ACL index and Stat.
 const NODE_FIXED: usize = 8 + STAT;
 const STAT: usize = 60;
 
 /// A znode of a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SnapshotNode<'a> {
-    /// Its path; the root's is "/" here.
+    /// The path; the root's is "/" here, and empty in the file.
     pub path: Cow<'a, str>,
-    /// Its data; null and empty differ.
+    /// The data; `None` for null, which is different from empty.
     pub data: Option<&'a [u8]>,
-    /// Index of its list in the snapshot's ACLs; -1 for "world may do all".
+    /// The index of the znode's ACL in the snapshot; -1 for the open ACL, by which everybody may do everything.
     pub acl: i64,
-    /// The rest of it, as stored.
+    /// The Stat.
     pub stat: StatPersisted,
 }
 
 /// Takes the contents of a snapshot in the order of the file: sessions, ACLs, znodes.
 pub trait SnapshotSink {
-    /// A session.
+    /// Takes a session.
     fn session(&mut self, id: SessionId, timeout_ms: i32) -> Result<(), Refusal>;
-    /// A list that znodes refer to.
+    /// Takes an ACL. Znodes refer to it by the index.
     fn acl(&mut self, index: i64, acl: Vec<Acl>) -> Result<(), Refusal>;
-    /// A znode. Its parent came before, unless the snapshot is bad: refuse it then.
+    /// Takes a znode. Refuses it if its parent has not come before: the snapshot is bad then.
     fn node(&mut self, node: SnapshotNode<'_>) -> Result<(), Refusal>;
 }
 
-/// Writes a snapshot's parts to a stream, with a checksum over all of it.
+/// Writes the body of a snapshot to a stream, with a checksum over everything.
 pub struct BodyWriter<W> {
     out: W,
     buffer: Vec<u8>,
@@ -53,12 +54,12 @@ pub struct BodyWriter<W> {
 }
 
 impl<W: Write> BodyWriter<W> {
-    /// Onto `out`.
+    /// A writer to `out`.
     pub fn new(out: W) -> Self {
         BodyWriter { out, buffer: Vec::with_capacity(2 * CHUNK), sum: Adler32::new(), flushed: 0 }
     }
 
-    /// All sessions.
+    /// Writes all sessions, with their timeouts in ms. To be called first.
     pub fn sessions(&mut self, sessions: impl ExactSizeIterator<Item = (SessionId, i32)>) -> io::Result<()> {
         self.buffer.length(sessions.len());
         for (id, timeout_ms) in sessions {
@@ -69,7 +70,7 @@ impl<W: Write> BodyWriter<W> {
         Ok(())
     }
 
-    /// All ACLs.
+    /// Writes all ACLs, with their indexes. To be called second.
     pub fn acls<'a>(&mut self, acls: impl ExactSizeIterator<Item = (i64, &'a [Acl])>) -> io::Result<()> {
         self.buffer.length(acls.len());
         for (index, acl) in acls {
@@ -80,7 +81,7 @@ impl<W: Write> BodyWriter<W> {
         Ok(())
     }
 
-    /// A znode; the root first, parents before children.
+    /// Writes a znode. The root comes first, and parents before their children.
     pub fn node(
         &mut self,
         path: &str,
@@ -95,18 +96,18 @@ impl<W: Write> BodyWriter<W> {
         self.flush_full()
     }
 
-    /// The mark behind the last znode.
+    /// Writes the end mark behind the last znode.
     pub fn end(&mut self) -> io::Result<()> {
         self.buffer.string("/");
         self.flush_full()
     }
 
-    /// Bytes so far.
+    /// The number of bytes so far.
     pub fn written(&self) -> u64 {
         self.flushed + self.buffer.len() as u64
     }
 
-    /// Writes what is left and gives the stream back.
+    /// Writes the rest of the buffer and returns the stream.
     pub fn finish(mut self) -> io::Result<W> {
         self.flush_all()?;
         Ok(self.out)
@@ -116,7 +117,7 @@ impl<W: Write> BodyWriter<W> {
         &mut self.buffer
     }
 
-    /// A checksum over everything so far.
+    /// Writes a seal: the checksum over everything so far, and "/".
     pub(super) fn seal(&mut self) -> io::Result<()> {
         self.flush_all()?;
         let sum = self.sum.finish();
@@ -138,27 +139,27 @@ impl<W: Write> BodyWriter<W> {
     }
 }
 
-/// Why a snapshot could not be read.
+/// The reason why the body of a snapshot could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum BodyError {
-    /// The stream failed, ended early, or could not be decompressed.
+    /// The stream could not be read or decompressed.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// A value that cannot be.
+    /// The stream ends early, or a value in it is malformed.
     #[error("{0}")]
     Malformed(#[from] JuteError),
-    /// A length beyond reason.
+    /// A string or buffer is longer than [`LONGEST_FIELD`].
     #[error("a string or buffer of {0} bytes")]
     TooLong(usize),
-    /// An ACL list that is null.
+    /// The ACL with this index is null.
     #[error("ACL {0} is null")]
     NullAcl(i64),
-    /// The sink refused what it was given.
+    /// The sink refused a session, an ACL or a znode.
     #[error("{0}")]
     Refused(Refusal),
 }
 
-/// Reads a snapshot's parts from a stream, with a checksum over all that was taken.
+/// Reads the body of a snapshot from a stream, with a checksum over the bytes taken.
 pub struct BodyReader<R> {
     input: R,
     buffer: Vec<u8>,
@@ -170,12 +171,12 @@ pub struct BodyReader<R> {
 }
 
 impl<R: Read> BodyReader<R> {
-    /// From `input`, which needs no buffering. It is read ahead of what is taken.
+    /// A reader of `input`. It has a buffer of its own, so it reads more from `input` than is taken.
     pub fn new(input: R) -> Self {
         BodyReader { input, buffer: vec![0; CHUNK], start: 0, filled: 0, hashed: 0, sum: Adler32::new() }
     }
 
-    /// Sessions, ACLs and znodes up to the end mark.
+    /// Reads sessions, ACLs and znodes up to the end mark into `sink`.
     pub fn body(&mut self, sink: &mut dyn SnapshotSink) -> Result<(), BodyError> {
         self.sessions(sink)?;
         self.acls(sink)?;
@@ -209,7 +210,7 @@ impl<R: Read> BodyReader<R> {
         Ok(())
     }
 
-    /// One znode; false at the end mark.
+    /// Reads one znode. Returns false at the end mark.
     fn node(&mut self, sink: &mut dyn SnapshotSink) -> Result<bool, BodyError> {
         let path_end = 4 + self.length_at(0)?.unwrap_or(0);
         if path_end == 5 && self.peek(5)?[4] == b'/' {
@@ -228,19 +229,19 @@ impl<R: Read> BodyReader<R> {
         Ok(true)
     }
 
-    /// A count; null counts as none.
+    /// Takes a count; null is 0.
     fn count(&mut self) -> Result<usize, BodyError> {
         Ok(Reader::new(self.take(4)?).length()?.unwrap_or(0))
     }
 
-    /// The length that stands `at` bytes ahead.
+    /// The length field at `at` bytes from here.
     fn length_at(&mut self, at: usize) -> Result<Option<usize>, BodyError> {
         let length = Reader::new(&self.peek(at + 4)?[at..]).length()?;
         check_length(length.unwrap_or(0))?;
         Ok(length)
     }
 
-    /// What was read and not taken.
+    /// The bytes that were read from the stream but not taken.
     pub fn into_rest(mut self) -> Vec<u8> {
         self.buffer.truncate(self.filled);
         self.buffer.split_off(self.start)
@@ -259,13 +260,13 @@ impl<R: Read> BodyReader<R> {
         Ok(&self.buffer[self.start..self.start + n])
     }
 
-    /// As many of the next `n` bytes as there are.
+    /// The next `n` bytes, or fewer if the stream ends, without taking them.
     pub(super) fn peek_at_most(&mut self, n: usize) -> Result<&[u8], BodyError> {
         while self.filled - self.start < n && self.read_more(n)? {}
         Ok(&self.buffer[self.start..self.filled.min(self.start + n)])
     }
 
-    /// The checksum of everything taken.
+    /// The checksum over all bytes taken.
     pub(super) fn checksum(&mut self) -> u32 {
         self.hash_taken();
         self.sum.finish()
@@ -285,8 +286,8 @@ impl<R: Read> BodyReader<R> {
         self.hashed = self.start;
     }
 
-    /// Reads once, with `n` bytes to be in the buffer in the end; false at the end of the input. The buffer
-    /// grows with what has really arrived, whatever lengths are claimed.
+    /// Reads once from the stream, on the way to `n` bytes in the buffer. Returns false at the end of the stream. The
+    /// buffer grows with the bytes that arrive, not with the lengths that are claimed.
     fn read_more(&mut self, n: usize) -> Result<bool, BodyError> {
         if self.start + n > self.buffer.len() && self.start > 0 {
             self.hash_taken();

@@ -1,4 +1,4 @@
-//! The snapshots of a folder.
+//! Lists the snapshots of a folder, with a check of the ends of each file, and removes those after a zxid.
 
 use super::{Compression, SEAL_END, snappy};
 use crate::{
@@ -15,36 +15,35 @@ use std::{
 
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// A snapshot file in its folder.
+/// A snapshot file in a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SnapshotFile {
-    /// From its name.
+    /// The last transaction in the snapshot, from the name.
     pub zxid: Zxid,
-    /// From its name.
+    /// The compression, from the name.
     pub compression: Compression,
-    /// Where it is.
+    /// The path of the file.
     pub path: PathBuf,
-    /// What a first look finds wrong with it: `None` means that it is worth reading.
+    /// The problem that the ends of the file show. `None` if it looks complete; it may be bad all the same.
     pub problem: Option<Problem>,
 }
 
-/// Why a snapshot is not worth reading.
+/// The reason why a snapshot is not even read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Problem {
-    /// It does not end as one does: maybe it was never completed.
+    /// The ends of the file are not those of a snapshot. It may never have been completed.
     Incomplete,
-    /// The disk did not let it be looked at. It may be whole.
+    /// The ends of the file could not be read, with the error. The snapshot may be complete.
     Unreadable(String),
 }
 
-/// All snapshots of a folder, newest first, each looked at as upstream does before it reads one: the ends of
-/// the file only.
+/// All snapshots of a folder, newest first. The ends of each file are checked, as upstream does before it reads one.
 pub fn find_snapshots(disk: &dyn Disk, dir: &Path) -> Result<Vec<SnapshotFile>> {
     let mut found = Vec::new();
     for name in disk.list(dir).during("list", dir)? {
         let Some((zxid, compression)) = parse_snapshot_name(&name) else { continue };
         let path = dir.join(name);
-        let problem = match first_look(disk, &path, compression) {
+        let problem = match has_complete_ends(disk, &path, compression) {
             Ok(true) => None,
             Ok(false) => Some(Problem::Incomplete),
             Err(error) => Some(Problem::Unreadable(error.to_string())),
@@ -55,7 +54,8 @@ pub fn find_snapshots(disk: &dyn Disk, dir: &Path) -> Result<Vec<SnapshotFile>> 
     Ok(found)
 }
 
-/// Removes the snapshots above `zxid`, newest first: they contain what a TRUNC to `zxid` takes back.
+/// Removes the snapshots above `zxid`, newest first, and returns their paths. They contain transactions that a TRUNC to
+/// `zxid` takes back.
 pub fn remove_snapshots_after(disk: &dyn Disk, dir: &Path, zxid: Zxid) -> Result<Vec<PathBuf>> {
     let mut removed = Vec::new();
     for file in find_snapshots(disk, dir)? {
@@ -67,7 +67,8 @@ pub fn remove_snapshots_after(disk: &dyn Disk, dir: &Path, zxid: Zxid) -> Result
     Ok(removed)
 }
 
-fn first_look(disk: &dyn Disk, path: &Path, compression: Compression) -> io::Result<bool> {
+/// Checks the last bytes of a plain file, and the first bytes of a compressed one.
+fn has_complete_ends(disk: &dyn Disk, path: &Path, compression: Compression) -> io::Result<bool> {
     let file = disk.open(path)?;
     let mut bytes = [0; 8];
     match compression {

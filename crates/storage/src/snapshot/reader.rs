@@ -1,4 +1,4 @@
-//! Reading a snapshot file.
+//! Reads a snapshot file into a sink and checks its seals.
 
 use super::{
     Compression, HEADER, SEAL_END, SnapshotDigest, SnapshotFile, SnapshotSink, SnapshotTrailer,
@@ -16,13 +16,13 @@ use ostler_proto::{
 };
 use std::io::{self, BufReader, Read};
 
-/// A digest of a version below 2 is a string, never longer than this.
+/// The longest digest of a version below 2, which is a string.
 const OLD_DIGEST: usize = 64;
-/// Checksum and "/".
+/// The size of a seal: checksum and "/".
 const SEAL: usize = 8 + SEAL_END.len();
 
-/// Streams a snapshot into `sink` and checks its seals. Whatever is wrong with it comes out as
-/// [`StorageError::BadSnapshot`], after which the sink holds a part of it.
+/// Reads a snapshot into `sink` and checks its seals. Every problem is a [`StorageError::BadSnapshot`]. Then the sink
+/// can have a part of the snapshot.
 pub fn read_snapshot(
     disk: &dyn Disk,
     file: &SnapshotFile,
@@ -63,8 +63,8 @@ fn read_stream(
     read_trailer(&mut reader)
 }
 
-/// The sections behind the znodes carry no tags; the file may end before either. Where only the second is
-/// there (Java with its digest switched off) the size tells.
+/// Reads the sections behind the znodes. They have no tags, and the file can end before each of them. If only the
+/// second one is there (Java with its digest switched off), the size shows it.
 fn read_trailer<R: Read>(reader: &mut BodyReader<R>) -> std::result::Result<SnapshotTrailer, BodyError> {
     let mut trailer = SnapshotTrailer::default();
     if reader.peek_at_most(8 + SEAL + 1)?.len() > 8 + SEAL {
@@ -78,7 +78,8 @@ fn read_trailer<R: Read>(reader: &mut BodyReader<R>) -> std::result::Result<Snap
     Ok(trailer)
 }
 
-/// `None` if the file ends inside: everything before it is sealed, so upstream takes it as not there.
+/// Reads the digest. `None` if the file ends inside of it: everything before is sealed, so upstream ignores such a
+/// rest.
 fn read_digest<R: Read>(
     reader: &mut BodyReader<R>,
 ) -> std::result::Result<Option<SnapshotDigest>, BodyError> {
@@ -143,9 +144,9 @@ mod tests {
     use ostler_proto::{acl::Acl, id::SessionId};
     use simd_adler32::adler32;
 
-    struct Nobody;
+    struct Discard;
 
-    impl SnapshotSink for Nobody {
+    impl SnapshotSink for Discard {
         fn session(&mut self, _: SessionId, _: i32) -> std::result::Result<(), Refusal> {
             Ok(())
         }
@@ -157,16 +158,16 @@ mod tests {
         }
     }
 
-    /// A checksum over all that stands so far.
+    /// Appends a seal over all bytes so far.
     fn seal(bytes: &mut Vec<u8>) {
         let sum = adler32(&bytes.as_slice());
         bytes.extend_from_slice(&u64::from(sum).to_be_bytes());
         bytes.extend_from_slice(&SEAL_END);
     }
 
-    /// Of older versions, with as many digits as there may be: upstream wrote them as text.
+    /// Older versions of upstream wrote the digest as text. This one has as many digits as possible.
     #[test]
-    fn a_digest_that_is_a_text_is_read() {
+    fn a_digest_in_text_form_is_read() {
         let mut body = BodyWriter::new(Vec::new());
         body.sessions([].into_iter()).unwrap();
         body.acls([].into_iter()).unwrap();
@@ -182,12 +183,11 @@ mod tests {
         seal(&mut bytes);
         let digest = SnapshotDigest { zxid: Zxid(9), version: 1, digest: 0x4d };
         let expected = SnapshotTrailer { digest: Some(digest), last_processed: Some(Zxid(7)) };
-        assert_eq!(read_stream(&*bytes, &mut Nobody).unwrap(), expected);
+        assert_eq!(read_stream(&*bytes, &mut Discard).unwrap(), expected);
     }
 
-    /// A read that a signal interrupts is done again.
     #[test]
-    fn an_interrupted_read_goes_on() {
+    fn a_read_that_a_signal_interrupts_is_repeated() {
         struct Interrupted<'a>(&'a [u8], bool);
         impl Read for Interrupted<'_> {
             fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_knows_how_much_it_has_written() {
+    fn the_written_bytes_are_counted_with_the_buffered_ones() {
         let mut body = BodyWriter::new(Vec::new());
         let mut last = body.written();
         for n in 0..20_000 {

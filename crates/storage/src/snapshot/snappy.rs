@@ -1,23 +1,23 @@
-//! The stream format of the Java Snappy library: a header, then blocks with their length in front.
+//! Writes and reads the stream format of the Java Snappy library: a header, then blocks with their length in front.
 //!
 //! ```text
 //! stream = 0x82 "SNAPPY" 0x00 version:i32=1 compatible:i32=1 (length:i32 block)*
 //! ```
 //!
-//! The blocks are plain Snappy; this is not Snappy's own framing format.
+//! The blocks are plain Snappy. The format is not Snappy's own framing format.
 
 use snap::raw::{Decoder, Encoder, decompress_len};
 use std::io::{self, Read, Write};
 
-/// What every stream starts with.
+/// The first bytes of every stream.
 pub(super) const MAGIC: [u8; 8] = *b"\x82SNAPPY\0";
 const VERSIONS: [u8; 8] = [0, 0, 0, 1, 0, 0, 0, 1];
-/// The Java library's default.
+/// The size of the blocks that are written, before compression: the Java library's default.
 const BLOCK: usize = 32 << 10;
-/// Blocks that say they are larger are refused before memory is set aside.
+/// The largest block that is read. A larger one is refused before memory is allocated.
 const BLOCK_LIMIT: usize = 16 << 20;
 
-/// Compresses onto a stream.
+/// Compresses to a stream.
 pub(super) struct SnappyWriter<W> {
     out: W,
     block: Vec<u8>,
@@ -33,7 +33,7 @@ impl<W: Write> SnappyWriter<W> {
         Ok(SnappyWriter { out, block: Vec::with_capacity(BLOCK), compressed, encoder: Encoder::new() })
     }
 
-    /// Writes the last block and gives the stream back.
+    /// Writes the last block and returns the stream.
     pub(super) fn finish(mut self) -> io::Result<W> {
         self.write_block()?;
         Ok(self.out)
@@ -78,7 +78,7 @@ pub(super) struct SnappyReader<R> {
 }
 
 impl<R: Read> SnappyReader<R> {
-    /// From the start of a stream.
+    /// A reader from the start of a stream.
     pub(super) fn new(input: R) -> Self {
         SnappyReader {
             input,
@@ -90,7 +90,7 @@ impl<R: Read> SnappyReader<R> {
         }
     }
 
-    /// Reads the next block; false at the end of the stream.
+    /// Reads the next block. Returns false at the end of the stream.
     fn next_block(&mut self) -> io::Result<bool> {
         if !self.started {
             let mut header = [0; 16];
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn streams_survive() {
+    fn a_stream_is_read_as_it_was_written_and_an_incomplete_one_is_an_error() {
         let bytes: Vec<u8> = (0..100_000u32).flat_map(|n| n.wrapping_mul(n).to_be_bytes()).collect();
         let mut writer = SnappyWriter::new(Vec::new()).unwrap();
         writer.write_all(&bytes).unwrap();
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn claimed_lengths_are_not_believed() {
+    fn a_block_with_a_huge_length_is_an_error() {
         let mut stream = [MAGIC, VERSIONS].concat();
         stream.extend([0x7f, 0xff, 0xff, 0xff, 1]);
         assert!(SnappyReader::new(&stream[..]).read_to_end(&mut Vec::new()).is_err());

@@ -1,8 +1,7 @@
-//! An old snapshot whose file becomes the next one.
+//! The spare snapshot: the file of an old snapshot, over which the next one is written.
 //!
-//! A snapshot that is removed frees hundreds of megabytes, and a file system that tells the device of every block
-//! freed holds up the syncs of the transaction log meanwhile; one that is written over an old one frees nothing and
-//! needs no new space.
+//! Removing a snapshot frees hundreds of megabytes, and a file system that tells its device of each freed block holds
+//! up the syncs of the transaction log meanwhile. Writing over an old file frees no space and needs none.
 
 use super::{Compression, SEAL_END, SnapshotFile};
 use crate::{
@@ -13,11 +12,11 @@ use crate::{
 use ostler_proto::id::Zxid;
 use std::{io, path::Path};
 
-/// No name that upstream would take for a snapshot's.
+/// The name of the spare, which upstream does not take for a snapshot.
 const NAME: &str = "spare-snapshot";
 
-/// A loss of power in the middle of a rename may leave both names, where file systems do not promise otherwise. Then the
-/// spare is a snapshot as well, and must not be written over.
+/// Removes the name of the spare if the same file also has the name of a snapshot. A loss of power during a rename can
+/// leave both names on some file systems. Then the file is a snapshot and must not be written over.
 fn remove_second_name(disk: &dyn Disk, dir: &Path) -> Result<()> {
     let spare = dir.join(NAME);
     if !disk.exists(&spare).during("look for", &spare)? {
@@ -34,13 +33,13 @@ fn remove_second_name(disk: &dyn Disk, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether a snapshot may become the spare: it says at its end which transaction it holds. A disk that loses what came
-/// over it then shows an older tree under the new name, and a start sees that. What ZooKeeper 3.8 has written does not say
-/// it, and of what is compressed it is not known.
-pub(crate) fn may_be(disk: &dyn Disk, old: &SnapshotFile) -> Result<bool> {
-    let says = || -> io::Result<bool> {
+/// Whether a snapshot can become the spare. It must have its last zxid at its end: if the disk loses what is written
+/// over it, the next start sees by this zxid that the tree is older than the name says. Snapshots of ZooKeeper 3.8 do
+/// not have it, and in compressed ones it is not looked for.
+pub(crate) fn is_usable(disk: &dyn Disk, old: &SnapshotFile) -> Result<bool> {
+    let has_last_zxid = || -> io::Result<bool> {
         let file = disk.open(&old.path)?;
-        // The end of the section before, then zxid, checksum and end.
+        // The end of the section before, then zxid, checksum and "/".
         let mut end = [0; SEAL_END.len() + 8 + 8 + SEAL_END.len()];
         let Some(offset) = file.size()?.checked_sub(end.len() as u64) else { return Ok(false) };
         let whole = read_full(&*file, &mut end, offset)? == end.len() && end.starts_with(&SEAL_END);
@@ -48,26 +47,26 @@ pub(crate) fn may_be(disk: &dyn Disk, old: &SnapshotFile) -> Result<bool> {
         Ok(whole && zxid >= Some(old.zxid))
     };
     let is_only_here = disk.is_only_here(&old.path).during("look at", &old.path)?;
-    Ok(is_only_here && old.compression == Compression::None && says().during("read", &old.path)?)
+    Ok(is_only_here && old.compression == Compression::None && has_last_zxid().during("read", &old.path)?)
 }
 
-/// Keeps a snapshot that nobody needs as the spare. `false` if it was left where it is, as there is a spare already.
+/// Makes an old snapshot the spare. Returns false and leaves the file if there is a spare already.
 pub(crate) fn keep(disk: &dyn Disk, dir: &Path, old: &Path) -> Result<bool> {
     let spare = dir.join(NAME);
     if disk.exists(&spare).during("look for", &spare)? {
         return Ok(false);
     }
     disk.rename(old, &spare).during("rename", old)?;
-    // Its old name must be gone for good before its bytes are.
+    // The old name must be gone durably before the bytes are overwritten.
     sync_names(disk, dir)?;
     Ok(true)
 }
 
-/// A file to write `unfinished` into: the spare under a new name, with all that is in it, or else an empty one.
+/// A file for a new snapshot at the path `unfinished`: the spare with its old bytes, or an empty file if there is none.
 pub(super) fn take(disk: &dyn Disk, dir: &Path, unfinished: &Path) -> Result<Box<dyn DiskFile>> {
     remove_second_name(disk, dir)?;
     let spare = dir.join(NAME);
-    // Somebody else's by now, or never one of ours.
+    // A link, or a file that has another name by now, is not written over.
     if disk.is_only_here(&spare).is_ok_and(|only_here| !only_here) {
         disk.remove(&spare).during("remove", &spare)?;
     }

@@ -1,4 +1,4 @@
-//! Writing a snapshot file.
+//! Writes a snapshot file under a temporary name, and gives it its name when it is complete and durable.
 
 use super::{Compression, HEADER, SnapshotTrailer, body::BodyWriter, snappy::SnappyWriter, spare};
 use crate::{
@@ -19,7 +19,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Writes one snapshot. It gets its name when it is complete and durable; dropped before, it leaves nothing.
+/// Writes one snapshot. The file gets its name when it is complete and durable. If the writer is dropped before, it
+/// removes the file.
 pub struct SnapshotWriter<'d> {
     disk: &'d dyn Disk,
     dir: PathBuf,
@@ -29,7 +30,7 @@ pub struct SnapshotWriter<'d> {
 }
 
 impl<'d> SnapshotWriter<'d> {
-    /// Starts the snapshot of `zxid` in `dir`, with its sessions and ACLs. The znodes follow.
+    /// Begins the snapshot at `zxid` in `dir`, with its sessions and ACLs. The znodes follow.
     pub fn begin<'a>(
         disk: &'d dyn Disk,
         dir: &Path,
@@ -38,10 +39,10 @@ impl<'d> SnapshotWriter<'d> {
         sessions: impl ExactSizeIterator<Item = (SessionId, i32)>,
         acls: impl ExactSizeIterator<Item = (i64, &'a [Acl])>,
     ) -> Result<SnapshotWriter<'d>> {
-        SnapshotWriter::begin_as(Building::ByAndBy, disk, dir, zxid, compression, sessions, acls)
+        SnapshotWriter::begin_as(Building::Background, disk, dir, zxid, compression, sessions, acls)
     }
 
-    /// The same, where two may be written at a time, each in a way of its own.
+    /// As [`SnapshotWriter::begin`], for a server that can write a snapshot of each [`Building`] at the same time.
     pub fn begin_as<'a>(
         building: Building,
         disk: &'d dyn Disk,
@@ -66,20 +67,21 @@ impl<'d> SnapshotWriter<'d> {
         Ok(writer)
     }
 
-    /// A znode: the root ("/") first, parents before children.
+    /// Writes a znode. The root ("/") comes first, and parents before their children.
     pub fn node(&mut self, path: &str, data: Option<&[u8]>, acl: i64, stat: &StatPersisted) -> Result<()> {
         self.write(|body| body.node(path, data, acl, stat))
     }
 
-    /// Bytes so far, before compression: for callers that do not want to hold the disk all the time.
+    /// The number of bytes so far, before compression. Callers that write slowly pause by it.
     pub fn written(&self) -> u64 {
         self.body.as_ref().map_or(0, BodyWriter::written)
     }
 
-    /// Completes the file and gives it its name; an older file of that name is replaced.
+    /// Completes the file, makes it durable and gives it its name. An older file with this name is replaced. Returns
+    /// the path.
     ///
-    /// Java expects the digest's section if its own digest is switched on, as it is by default, and cannot read
-    /// the file otherwise: so leave it out only where the digest is switched off in the configuration.
+    /// By default Java's digest is on, and then Java cannot read a snapshot without the section of the digest. So leave
+    /// it out only if the configuration switches the digest off.
     pub fn finish(mut self, trailer: SnapshotTrailer) -> Result<PathBuf> {
         self.write(|body| {
             body.end()?;
@@ -107,13 +109,13 @@ impl<'d> SnapshotWriter<'d> {
         Ok(std::mem::take(&mut self.finished))
     }
 
-    /// Gives it up: the file goes, as far as `go_on` lets it take its time. Where the server ends it stays, for the next
-    /// start makes a spare of it.
+    /// Abandons the snapshot and removes its file slowly, as long as `go_on` returns true. If it returns false at once,
+    /// because the server ends, the file stays, and the next start makes it the spare.
     pub fn give_up(mut self, go_on: &dyn Fn() -> bool) {
         self.finished = PathBuf::new();
         self.body = None;
         if go_on() {
-            // Should this fail, the next start removes the file.
+            // On an error the next start removes the file.
             let _ = self.disk.remove_while(&self.unfinished, go_on);
         }
     }
@@ -128,7 +130,7 @@ impl<'d> SnapshotWriter<'d> {
 
 impl Drop for SnapshotWriter<'_> {
     fn drop(&mut self) {
-        // Not finished. Should this fail too, the next start removes the file.
+        // The snapshot is not finished. On an error here the next start removes the file.
         if self.finished != Path::new("") {
             self.body = None;
             let _ = self.disk.remove(&self.unfinished);
@@ -136,7 +138,7 @@ impl Drop for SnapshotWriter<'_> {
     }
 }
 
-/// The file behind its compression.
+/// Compresses and writes to the file.
 enum Encoder {
     Plain(FileWriter),
     Gz(BufWriter<GzEncoder<FileWriter>>),
@@ -145,7 +147,7 @@ enum Encoder {
 
 impl Encoder {
     fn new(compression: Compression, file: Box<dyn DiskFile>) -> io::Result<Encoder> {
-        let file = FileWriter { file, position: 0, settled: 0 };
+        let file = FileWriter { file, position: 0, sent: 0 };
         Ok(match compression {
             Compression::None => Encoder::Plain(file),
             Compression::Gz => {
@@ -184,11 +186,12 @@ impl Write for Encoder {
 struct FileWriter {
     file: Box<dyn DiskFile>,
     position: u64,
-    settled: u64,
+    /// The file is sent to the disk up to this byte.
+    sent: u64,
 }
 
 impl FileWriter {
-    /// The file without what an older snapshot left behind the end of this one.
+    /// Cuts off the rest of an older snapshot behind the end of this one, and returns the file.
     fn finish(self) -> io::Result<Box<dyn DiskFile>> {
         if self.file.size()? > self.position {
             self.file.truncate(self.position)?;
@@ -197,18 +200,18 @@ impl FileWriter {
     }
 }
 
-/// A snapshot goes to the disk as it grows. Left to the end, all of it would go at once, and a sync of the
-/// transaction log would wait for it. Nor is it synced before its end: that makes the disk empty its cache,
-/// and the log wait again.
-const SETTLE_EVERY: u64 = 256 << 10;
+/// The number of bytes after which a snapshot is sent to the disk. If all of it were sent at the end, a sync of the
+/// transaction log would wait for that. It is not synced before its end: a sync makes the disk empty its cache, and the
+/// log would wait for that too.
+const WRITE_BACK_EVERY: u64 = 256 << 10;
 
 impl Write for FileWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.file.write_all_at(bytes, self.position)?;
         self.position += bytes.len() as u64;
-        if self.position - self.settled >= SETTLE_EVERY {
-            write_back(&*self.file, self.settled, self.position - self.settled)?;
-            self.settled = self.position;
+        if self.position - self.sent >= WRITE_BACK_EVERY {
+            write_back(&*self.file, self.sent, self.position - self.sent)?;
+            self.sent = self.position;
         }
         Ok(bytes.len())
     }

@@ -1,4 +1,4 @@
-//! Taking the end off a log: what Zab's TRUNC asks for, and what recovery does with a torn tail.
+//! Cuts a log at its end: after a zxid, for Zab's TRUNC, or before a torn tail, for recovery.
 
 use super::{
     HEADER, TornTail,
@@ -16,21 +16,21 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What [`truncate_after`] did.
+/// The result of [`truncate_after`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Truncated {
-    /// Log files removed, newest first.
+    /// The log files that were removed, newest first.
     pub removed: Vec<PathBuf>,
-    /// The file cut, and its size now.
+    /// The log file that was cut, and its new size.
     pub cut: Option<(PathBuf, u64)>,
-    /// The last transaction in the newest file that is left; zero if there is none.
+    /// The last transaction in the newest file that is left; zero if no file is left.
     pub last: Zxid,
 }
 
-/// Takes all transactions above `zxid` off the logs in `dir`.
+/// Removes all transactions above `zxid` from the logs in `dir`.
 ///
-/// From the newest on, each step durable before the next: wherever a crash comes between, the log that is
-/// left has no gap.
+/// It begins with the newest file, and each step is durable before the next. So a crash at any moment leaves a log
+/// without a gap.
 pub fn truncate_after(disk: &dyn Disk, dir: &Path, zxid: Zxid) -> Result<Truncated> {
     SyncedMark::remove(disk, dir)?;
     let mut done = Truncated::default();
@@ -42,7 +42,7 @@ pub fn truncate_after(disk: &dyn Disk, dir: &Path, zxid: Zxid) -> Result<Truncat
             continue;
         }
         if !disk.exists(&file.path).during("look for", &file.path)? {
-            // A purge has removed it since it was listed.
+            // A purge has removed the file since the folder was listed.
             continue;
         }
         let (last, above) = last_up_to(disk, &file.path, zxid)?;
@@ -60,7 +60,7 @@ pub fn truncate_after(disk: &dyn Disk, dir: &Path, zxid: Zxid) -> Result<Truncat
     Ok(done)
 }
 
-/// The last record up to `zxid`, and where the first one above it starts.
+/// The last zxid up to `zxid` in a file, and the offset of the first record above it.
 fn last_up_to(disk: &dyn Disk, path: &Path, zxid: Zxid) -> Result<(Zxid, Option<u64>)> {
     let mut file = LogFileReader::open(disk, path)?;
     let mut last = Zxid::ZERO;
@@ -75,14 +75,13 @@ fn last_up_to(disk: &dyn Disk, path: &Path, zxid: Zxid) -> Result<(Zxid, Option<
     }
 }
 
-/// Cuts a torn tail off. A file without any whole record goes altogether, so that its name is free for the
-/// record that will be written next.
+/// Cuts a torn tail off. A file without any whole record is removed, so that its name is free for the next record.
 pub(crate) fn cut_torn_tail(disk: &dyn Disk, torn: &TornTail) -> Result<()> {
     cut_at(disk, &torn.file, torn.offset)
 }
 
-/// Whether nothing of the file is left when its torn tail is cut off.
-pub(crate) fn takes_all(torn: &TornTail) -> bool {
+/// Whether a torn tail is all that the file has. Then cutting it removes the file.
+pub(crate) fn is_whole_file(torn: &TornTail) -> bool {
     !holds_records(torn.offset)
 }
 
@@ -99,10 +98,10 @@ fn holds_records(offset: u64) -> bool {
     offset > HEADER as u64
 }
 
-/// Removes a file for good.
+/// Removes a file durably. No error if it does not exist.
 pub(crate) fn remove(disk: &dyn Disk, path: &Path) -> Result<()> {
     match disk.remove(path) {
-        // A purge has been here first.
+        // A purge has removed it first.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         done => done.during("remove", path)?,
     }

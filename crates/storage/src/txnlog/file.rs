@@ -1,4 +1,4 @@
-//! One log file, record by record.
+//! Reads one log file, record by record.
 
 use super::{END_BYTE, FRAMING, HEADER, MAGIC, PREFIX};
 use crate::{
@@ -10,26 +10,26 @@ use simd_adler32::{Adler32, adler32};
 use std::path::{Path, PathBuf};
 
 const BUFFER: usize = 1 << 20;
-/// A record said to be longer is checked against its checksum before memory is set aside for it.
+/// A record with a greater length is checked against its checksum before memory is allocated for it.
 const TRUSTED_LENGTH: usize = 4 << 20;
 
 /// A record of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogRecord<'a> {
-    /// From its header.
+    /// The zxid, from the header of the transaction.
     pub zxid: Zxid,
-    /// Where it starts in its file.
+    /// The byte of the file at which the record starts.
     pub offset: u64,
     /// TxnHeader, txn and digest, as they were logged.
     pub bytes: &'a [u8],
 }
 
-/// Why a file has no further record.
+/// The reason why a file has no further record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileEnd {
     /// The file ends after a record.
     EndOfFile,
-    /// Length 0: never written.
+    /// The length is 0: nothing was written here.
     Unwritten,
     /// The file ends inside a record.
     CutOff,
@@ -37,16 +37,16 @@ pub enum FileEnd {
     NoEndByte,
     /// The record does not fit its checksum.
     WrongChecksum,
-    /// A negative length.
+    /// The length is negative.
     BadLength(i32),
-    /// Too short for a transaction's header.
+    /// The record is too short for the header of a transaction.
     NoTransaction,
     /// The file does not start as a log does.
     BadHeader,
 }
 
 impl FileEnd {
-    /// In words.
+    /// The reason in words, for error messages.
     pub fn reason(self) -> String {
         match self {
             FileEnd::EndOfFile => "the file ends".to_owned(),
@@ -67,29 +67,29 @@ pub(super) fn split_prefix(prefix: &[u8; PREFIX]) -> (u64, i32) {
     (u64::from_be_bytes(checksum), i32::from_be_bytes([a, b, c, d]))
 }
 
-/// Where [`LogFileReader::advance`] came to.
+/// The result of [`LogFileReader::advance`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Advance {
-    /// At a record; [`LogFileReader::record`] has it.
+    /// The next record has this zxid. [`LogFileReader::record`] returns it.
     Record(Zxid),
-    /// At the end of what can be read; the offset is where the next record would start, 0 for a bad header.
+    /// No further record can be read. [`LogFileReader::offset`] is where it would start, 0 for a bad header.
     End(FileEnd),
 }
 
-/// Reads one log file from its start. Only whole records with a correct checksum come out.
+/// Reads one log file from its start. It returns only whole records with a correct checksum.
 pub struct LogFileReader {
     path: PathBuf,
     file: Box<dyn DiskFile>,
     size: u64,
     buffer: Vec<u8>,
-    /// Where `buffer[0]` is in the file.
+    /// The offset of `buffer[0]` in the file.
     base: u64,
-    /// `start..filled` of the buffer is not dealt with yet.
+    /// `start..filled` of the buffer is not parsed yet.
     start: usize,
     filled: usize,
-    /// The record at hand; its bytes end at `start`.
+    /// Zxid and length of the current record. It ends, with its end byte, at `start`.
     at_hand: Option<(Zxid, usize)>,
-    /// What the header says that the first record follows.
+    /// The zxid before the first record, as the header says it.
     before: Option<Zxid>,
 }
 
@@ -112,17 +112,18 @@ impl LogFileReader {
         })
     }
 
-    /// The file.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Behind the last record read: where the next one starts.
+    /// The offset behind the last record read, where the next one starts.
     pub fn offset(&self) -> u64 {
         self.base + self.start as u64
     }
 
-    /// The zxid that the file's first record follows; zero if its writer did not say. `None` for a bad header.
+    /// The zxid before the file's first record, from the header; zero if the writer did not know it. `None` for a bad
+    /// header.
     pub fn before(&mut self) -> Result<Option<Zxid>> {
         if self.before.is_some() {
             return Ok(self.before);
@@ -132,7 +133,7 @@ impl LogFileReader {
             return Ok(None);
         };
         let Some(before) = before.first_chunk() else { return Ok(None) };
-        // The first half of the magic counts, the version does not, as upstream has it.
+        // As in upstream, the first half of the magic must be right, and the version does not matter.
         if magic[..4] != MAGIC[..4] {
             return Ok(None);
         }
@@ -141,7 +142,7 @@ impl LogFileReader {
         Ok(self.before)
     }
 
-    /// Goes to the next record.
+    /// Reads the next record.
     pub fn advance(&mut self) -> Result<Advance> {
         self.at_hand = None;
         if self.before()?.is_none() {
@@ -159,7 +160,7 @@ impl LogFileReader {
             Ok(length) => length,
             Err(_) => return Ok(Advance::End(FileEnd::BadLength(length))),
         };
-        if length > TRUSTED_LENGTH && self.distant_checksum(length)? != checksum {
+        if length > TRUSTED_LENGTH && self.checksum_in_pieces(length)? != checksum {
             return Ok(Advance::End(FileEnd::WrongChecksum));
         }
         if self.fill(FRAMING + length)? < FRAMING + length {
@@ -167,7 +168,7 @@ impl LogFileReader {
         }
         let entry_start = self.start + PREFIX;
         let entry = &self.buffer[entry_start..entry_start + length];
-        // In upstream's order: a missing end byte is a milder verdict than a wrong checksum.
+        // In upstream's order: a missing end byte can be a torn tail in an older file, a wrong checksum cannot.
         if self.buffer[entry_start + length] != END_BYTE {
             return Ok(Advance::End(FileEnd::NoEndByte));
         }
@@ -182,7 +183,7 @@ impl LogFileReader {
         Ok(Advance::Record(header.zxid))
     }
 
-    /// The record that [`LogFileReader::advance`] came to.
+    /// The record that [`LogFileReader::advance`] has read.
     pub fn record(&self) -> Option<LogRecord<'_>> {
         let (zxid, length) = self.at_hand?;
         let end = self.start - 1;
@@ -193,12 +194,12 @@ impl LogFileReader {
         })
     }
 
-    /// The open file and its size, to look at what comes after the last record.
+    /// The open file and its size, to judge the bytes after the last record.
     pub(super) fn raw(&self) -> (&dyn DiskFile, u64) {
         (&*self.file, self.size)
     }
 
-    /// Gets `wanted` bytes into the buffer if the file has them; returns how many of them are there.
+    /// Reads until `wanted` unparsed bytes are in the buffer or the file ends. Returns the smaller number of the two.
     fn fill(&mut self, wanted: usize) -> Result<usize> {
         if self.filled - self.start >= wanted {
             return Ok(wanted);
@@ -211,7 +212,7 @@ impl LogFileReader {
             self.buffer.resize(wanted, 0);
         }
         let offset = self.base + self.filled as u64;
-        // The file as it was when it was opened: it may be written meanwhile.
+        // Up to the size when the file was opened, since it may be written meanwhile.
         let left = usize::try_from(self.size.saturating_sub(offset)).unwrap_or(usize::MAX);
         let room = left.min(self.buffer.len() - self.filled);
         let into = &mut self.buffer[self.filled..self.filled + room];
@@ -219,8 +220,8 @@ impl LogFileReader {
         Ok(self.filled.min(wanted))
     }
 
-    /// The checksum of an entry of `length` bytes, without keeping it.
-    fn distant_checksum(&self, length: usize) -> Result<u64> {
+    /// The checksum of the next entry, which has `length` bytes. It is read in pieces and not kept.
+    fn checksum_in_pieces(&self, length: usize) -> Result<u64> {
         let mut sum = Adler32::new();
         let mut piece = vec![0; BUFFER];
         let (mut offset, mut left) = (self.offset() + PREFIX as u64, length);

@@ -1,4 +1,4 @@
-//! All log files of a folder as one stream of records.
+//! Reads all log files of a folder as one stream of records, and refuses damage and gaps.
 
 use super::{
     HEADER, MAGIC,
@@ -23,24 +23,24 @@ use std::{
 pub struct TornTail {
     /// The log file.
     pub file: PathBuf,
-    /// Where the first bad record starts; the newest file is to be cut here.
+    /// The byte at which the first incomplete record starts. The newest file is cut here.
     pub offset: u64,
-    /// The last good transaction.
+    /// The last transaction before the torn tail.
     pub zxid_before: Zxid,
-    /// How many bytes of the batch are there.
+    /// The number of bytes from `offset` to the last byte that is not 0.
     pub bytes: u64,
 }
 
-/// A record whose zxid is not above the one before it.
+/// A record whose zxid is below one before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ZxidStep {
     /// The log file.
     pub file: PathBuf,
-    /// Where the record starts.
+    /// The byte at which the record starts.
     pub offset: u64,
-    /// The highest zxid before it.
+    /// The highest zxid before the record.
     pub before: Zxid,
-    /// Its zxid.
+    /// The zxid of the record.
     pub zxid: Zxid,
 }
 
@@ -50,17 +50,18 @@ pub struct LogReader<'d> {
     files: VecDeque<LogFile>,
     read: Vec<PathBuf>,
     current: Option<LogFileReader>,
-    /// What the first record of the file at hand must be, until it is seen.
+    /// The zxid in the name of the current file, until its first record is compared with it.
     first: Option<Zxid>,
     newest: PathBuf,
     mark: Option<SyncedMark>,
-    /// Up to here the file at hand is known to have been synced.
+    /// The current file was synced up to this byte; 0 if that is not known.
     synced: u64,
     after: Zxid,
     last: Zxid,
-    void: Vec<PathBuf>,
-    /// Where the last record begins that was read, and where those of its file end.
+    empty: Vec<PathBuf>,
+    /// The offset of the last record read.
     last_record: u64,
+    /// The offset behind the last record of the last file that was read to its end.
     data_end: u64,
     torn: Option<TornTail>,
     torn_before: Vec<TornTail>,
@@ -68,11 +69,11 @@ pub struct LogReader<'d> {
 }
 
 impl<'d> LogReader<'d> {
-    /// Starts after `after` (the snapshot's zxid; zero for everything) in the logs of `dir`.
+    /// Opens the logs in `dir`, to read the records above `after`: the zxid of a snapshot, or zero for all records.
     pub fn open(disk: &'d dyn Disk, dir: &Path, after: Zxid) -> Result<LogReader<'d>> {
         let mut files = log_files(disk, dir)?;
         let mark = SyncedMark::read(disk, dir)?;
-        let void = split_void(disk, &mut files, mark)?;
+        let empty = split_empty(disk, &mut files, mark)?;
         let start = start_of(disk, &files, after)?;
         let newest = files.last().map(|file| file.path.clone()).unwrap_or_default();
         Ok(LogReader {
@@ -86,7 +87,7 @@ impl<'d> LogReader<'d> {
             synced: 0,
             after,
             last: after,
-            void,
+            empty,
             last_record: 0,
             data_end: 0,
             torn: None,
@@ -95,7 +96,7 @@ impl<'d> LogReader<'d> {
         })
     }
 
-    /// The next record; `None` at the end of the log.
+    /// The next record. `None` at the end of the log.
     pub fn next_record(&mut self) -> Result<Option<LogRecord<'_>>> {
         while self.current.is_some() || self.open_next()? {
             let Some(file) = &mut self.current else { break };
@@ -103,7 +104,7 @@ impl<'d> LogReader<'d> {
                 Advance::Record(zxid) => {
                     self.last_record = file.record().map_or(0, |record| record.offset);
                     self.check_first(zxid)?;
-                    // Others are covered by the snapshot.
+                    // The snapshot has the others.
                     if zxid > self.after {
                         self.check_order(zxid)?;
                         return Ok(self.current.as_ref().and_then(LogFileReader::record));
@@ -118,50 +119,51 @@ impl<'d> LogReader<'d> {
         Ok(None)
     }
 
-    /// The highest zxid so far; the one the reader started after, if there was no record yet.
+    /// The highest zxid so far; before the first record, the zxid after which the reader started.
     pub fn last(&self) -> Zxid {
         self.last
     }
 
-    /// The file being read.
+    /// The path of the file that is being read.
     pub fn file(&self) -> Option<&Path> {
         self.current.as_ref().map(LogFileReader::path)
     }
 
-    /// Whether there is any log file with more than a header.
+    /// Whether there is a log file that is not empty, see [`LogReader::empty_files`].
     pub fn has_files(&self) -> bool {
         self.newest != Path::new("")
     }
 
-    /// The files that records were read from so far.
+    /// The files that were opened for reading so far.
     pub fn files_read(&self) -> &[PathBuf] {
         &self.read
     }
 
-    /// The file that was read last, and the part of it that was written last: one batch, or one record that is longer.
-    /// `None` if it has no records. Known once [`LogReader::next_record`] has said `None`.
+    /// The file that was read last, and the part of it that can be its last batch, or its last record if that is
+    /// longer. `None` if the file has no records. To be called after [`LogReader::next_record`] has returned `None`.
     pub(crate) fn last_batch(&self) -> Option<(&Path, Range<u64>)> {
         let path = self.read.last().filter(|_| self.data_end > HEADER as u64)?;
         let start = self.data_end.saturating_sub(LONGEST_BATCH).min(self.last_record);
         Some((path, start..self.data_end))
     }
 
-    /// Of the newest file. Known once [`LogReader::next_record`] has said `None`.
+    /// The torn tail of the newest file. To be called after [`LogReader::next_record`] has returned `None`.
     pub fn torn_tail(&self) -> Option<&TornTail> {
         self.torn.as_ref()
     }
 
-    /// Of files so far that another one goes on behind, as Java leaves them.
+    /// The torn tails of older files so far, as Java leaves them.
     pub fn torn_before(&self) -> &[TornTail] {
         &self.torn_before
     }
 
-    /// The newest files, as far as no record was ever written to them: a crash at their creation.
-    pub fn void_files(&self) -> &[PathBuf] {
-        &self.void
+    /// The newest files to which no record was ever written, because of a crash when they were created.
+    pub fn empty_files(&self) -> &[PathBuf] {
+        &self.empty
     }
 
-    /// Records so far that stepped back. A repeated zxid is none: Java logs failures of malformed requests so.
+    /// The records so far with a zxid below an earlier one. A repeated zxid is not among them: Java logs the failures
+    /// of malformed requests with one.
     pub fn backwards(&self) -> &[ZxidStep] {
         &self.backwards
     }
@@ -180,7 +182,7 @@ impl<'d> LogReader<'d> {
                 last_good: self.last,
             });
         }
-        // Name and header tell what came before the first record, even if that record is torn.
+        // Name and header show what came before the first record, even if that record is torn.
         let fits = next.first <= self.last || follows(self.last, next.first);
         if before > self.last || !fits {
             let needed = if before > Zxid::ZERO { before } else { next.first.previous() };
@@ -193,8 +195,8 @@ impl<'d> LogReader<'d> {
         Ok(true)
     }
 
-    /// Whole records of another file: they were in these blocks before, and a disk that did not do what it was told
-    /// lost what came over them.
+    /// Checks the first record of a file against the file's name. Whole records of another file were in these blocks
+    /// before: then the disk has lost what was written over them, although it reported the sync as done.
     fn check_first(&mut self, zxid: Zxid) -> Result<()> {
         let (Some(named), Some(file)) = (self.first.take(), &self.current) else { return Ok(()) };
         if named == zxid {
@@ -269,21 +271,22 @@ fn synced_of(mark: Option<SyncedMark>, file: &LogFileReader, first: Zxid) -> Res
     mark.map_or(Ok(0), |mark| mark.synced_of(file.raw().0, first).during("read", file.path()))
 }
 
-/// Takes the newest files off the list as long as they hold nothing, and never did.
-fn split_void(disk: &dyn Disk, files: &mut Vec<LogFile>, mark: Option<SyncedMark>) -> Result<Vec<PathBuf>> {
-    let mut void = Vec::new();
+/// Moves the newest files off the list as long as no record was ever written to them.
+fn split_empty(disk: &dyn Disk, files: &mut Vec<LogFile>, mark: Option<SyncedMark>) -> Result<Vec<PathBuf>> {
+    let mut empty = Vec::new();
     while let Some(newest) = files.last() {
         let mut file = LogFileReader::open(disk, &newest.path)?;
-        if synced_of(mark, &file, newest.first)? > 0 || !tail::is_void(&mut file)? {
+        if synced_of(mark, &file, newest.first)? > 0 || !tail::never_had_records(&mut file)? {
             break;
         }
-        void.extend(files.pop().map(|file| file.path));
+        empty.extend(files.pop().map(|file| file.path));
     }
-    Ok(void)
+    Ok(empty)
 }
 
-/// A file covers everything up to the next one's name. A newest file without a whole record does not count: it will be
-/// removed, and the next start must not find more to read than this one.
+/// The index of the first file to read for the records above `after`: a file has everything up to the zxid in the next
+/// one's name. A newest file without a whole record does not count. Recovery will remove it, and then the next start
+/// would have to read more files than this one.
 fn start_of(disk: &dyn Disk, files: &[LogFile], after: Zxid) -> Result<usize> {
     let mut lasting = files;
     while let [before @ .., newest] = lasting {
@@ -295,8 +298,9 @@ fn start_of(disk: &dyn Disk, files: &[LogFile], after: Zxid) -> Result<usize> {
     Ok(lasting.iter().rposition(|file| file.first <= after.next()).unwrap_or(0))
 }
 
-/// Whether `next` can come right after `last`: within an epoch the count has no holes, and a new epoch starts
-/// its count at 1 (at 0 where a full count overflowed). How far an old epoch went only a file's header knows.
+/// Whether `next` can come right after `last`. Within an epoch no number is left out. A new epoch starts at 1, or at 0
+/// after an overflow of the counter. The last number of an old epoch is not known here; the next file's header can have
+/// it.
 fn follows(last: Zxid, next: Zxid) -> bool {
     if next.epoch() > last.epoch() { next.counter() <= 1 } else { next <= last.next() }
 }
@@ -306,7 +310,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_have_no_holes_within_an_epoch() {
+    fn within_an_epoch_no_number_may_be_left_out() {
         let zxid = |epoch: u64, counter: u64| Zxid(epoch << 32 | counter);
         for (last, next, ok) in [
             (zxid(0, 0), zxid(0, 1), true),

@@ -1,8 +1,7 @@
-//! An old log file that becomes the next one.
+//! The spare log: an old log file that is cleared and becomes the next one.
 //!
-//! Removing a log and reserving space for another costs a busy server tens of milliseconds each time: the
-//! file system tells the device of every block freed, and all syncs wait for that. Clearing a file keeps
-//! its blocks.
+//! Removing a log and reserving space for another costs a busy server tens of milliseconds each time: the file system
+//! tells its device of each freed block, and all syncs wait for that. Clearing a file keeps its blocks.
 
 use crate::{
     disk::{Disk, DiskFile, sync_names},
@@ -13,30 +12,30 @@ use std::{
     sync::{Mutex, PoisonError, TryLockError},
 };
 
-/// No name that upstream would take for a log's.
+/// The name of the spare, which upstream does not take for a log.
 const NAME: &str = "spare-log";
 
-/// The place of one spare file, shared by who removes logs and who writes them.
+/// The place for one spare file. The purge puts a file there, and the writer of the log takes it.
 ///
-/// Only a file that this process has cleared and synced is ready. One that an earlier process left may hold
-/// records, and is replaced by the next.
+/// Only a file that this process has cleared and synced is used. A spare of an earlier process may have records, and
+/// the next spare replaces it.
 #[derive(Debug)]
 pub struct SpareLog {
     dir: PathBuf,
-    /// Whether there is a spare. Locked while one is made: two at once would take each other's name.
+    /// Whether there is a spare. Locked while one is made, since two at a time would have the same name.
     ready: Mutex<bool>,
 }
 
 impl SpareLog {
-    /// For the logs in `dir`.
+    /// The place for a spare of the logs in `dir`. There is none yet.
     pub fn new(dir: PathBuf) -> SpareLog {
         SpareLog { dir, ready: Mutex::new(false) }
     }
 
-    /// Keeps a log that nobody needs as the spare, or removes it where files cannot be cleared. `false` if it was
-    /// left where it is, as there is a spare already.
+    /// Makes an old log the spare, or removes it if it cannot be cleared or has another name. Returns false and leaves
+    /// the file if there is a spare already.
     pub fn keep(&self, disk: &dyn Disk, old: &Path) -> Result<bool> {
-        // Nothing in here panics half-way: an error leaves no spare.
+        // A poisoned lock can be used: `ready` is set only when the spare is complete.
         let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
         if *ready {
             return Ok(false);
@@ -45,7 +44,7 @@ impl SpareLog {
             disk.remove(old).during("remove", old)?;
             return Ok(true);
         }
-        // Its old name must be gone for good before its records are.
+        // The old name must be gone durably before the records are cleared.
         let spare = self.dir.join(NAME);
         disk.rename(old, &spare).during("rename", old)?;
         sync_names(disk, &self.dir)?;
@@ -59,8 +58,8 @@ impl SpareLog {
         Ok(true)
     }
 
-    /// Gives the spare, if there is one, the name of a new log. The name is not durable yet. Nobody waits for a
-    /// spare that is being made.
+    /// Gives the spare the name of a new log, not durably. `None` if there is no spare, or if one is just being made:
+    /// the log does not wait for it.
     pub(crate) fn take(&self, disk: &dyn Disk, log: &Path) -> Result<Option<Box<dyn DiskFile>>> {
         let mut ready = match self.ready.try_lock() {
             Ok(ready) => ready,
@@ -71,7 +70,7 @@ impl SpareLog {
             return Ok(None);
         }
         let spare = self.dir.join(NAME);
-        // It may have got another name since.
+        // It may have got another hard link since.
         if !disk.is_only_here(&spare).during("look at", &spare)? {
             disk.remove(&spare).during("remove", &spare)?;
             return Ok(None);

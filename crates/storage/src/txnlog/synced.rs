@@ -1,21 +1,20 @@
-//! How far the newest log was synced: a mark beside it, in the file `log-synced`.
+//! The mark that says how far the newest log was synced: the file `log-synced` beside it.
 //!
-//! After a crash, the bytes of a log do not tell whether a bad record was acknowledged: a sector that a power cut left
-//! unwritten and data that were zeros look alike. The mark tells it. It is written after each batch that was
-//! synced, so what lies before it was acknowledged, or could have been: anything wrong there is damage.
+//! After a crash the bytes of a log do not show whether a bad record was acknowledged: a sector that a power cut left
+//! unwritten looks like data of zeros. The mark shows it. It is written after each batch that was synced. So everything
+//! before that point was acknowledged, or could have been, and any fault there is damage.
 //!
-//! Nobody waits for the mark: it is not synced with each batch, so after a power cut it may be some batches old. It is
-//! then a lower bound, and the rules of `tail.rs` judge what lies behind it.
+//! The mark is not synced with each batch, so after a power cut it can be some batches old. Then it is a lower bound,
+//! and the rules of `tail.rs` judge the bytes behind it.
 //!
 //! ```text
 //! mark = "OSTSYNC1" first:u64 inode:u64 born:u64 through:u64 adler32:u32
 //! ```
 //!
-//! The mark is believed only if it fits: the log whose name has the zxid `first` is the same file, by its inode and the
-//! time of its creation, and is at least `through` bytes long. A copy is another file, so a folder that was copied
-//! while a server ran is judged by its bytes alone. (A backup that is written into the same file is not: the error says
-//! what to do.) A log that Java has cut back is shorter. Java ignores the mark: its
-//! name does not begin with `log.`.
+//! The mark counts only for its own file. The log with the zxid `first` in its name must have the same inode and time
+//! of creation, and be at least `through` bytes long. A copy is another file, so a folder that was copied while a
+//! server ran is judged by its bytes alone. A backup that is written into the same file looks damaged; the error says
+//! what to do. A log that Java has cut is shorter. Java ignores the mark, because its name does not begin with `log.`.
 
 use crate::{
     disk::{Disk, DiskFile, FileIdentity, read_full, sync_names, write_back},
@@ -30,25 +29,27 @@ use std::{
 
 const NAME: &str = "log-synced";
 const MAGIC: [u8; 8] = *b"OSTSYNC1";
-/// Less than a sector, so that a disk writes all of it or nothing.
+/// The size of the mark. It is less than a sector, so a disk writes all of it or nothing.
 const SIZE: usize = MAGIC.len() + 4 * 8 + 4;
-/// What is written: a whole page, so that the system need not read the rest of it first.
+/// The number of bytes that are written: a whole page, so that the system does not have to read the rest of it first.
 const PAGE: usize = 4096;
-/// The mark is sent to the disk after so many bytes of the log, or so many marks. It is durable with the next sync of
-/// the log, which empties the disk's own memory as well.
+/// The bytes of the log, and the number of marks, after which the mark is sent to the disk. It is durable with the next
+/// sync of the log, which also empties the disk's cache.
 const SENT_AFTER: (u64, u32) = (1 << 20, 256);
 
-/// Up to where a log file was synced.
+/// The mark: how far a log file was synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SyncedMark {
     /// The zxid in the log's name.
     pub(super) first: Zxid,
+    /// The log file to which the mark belongs.
     pub(super) file: FileIdentity,
+    /// The file is synced up to this byte.
     pub(super) through: u64,
 }
 
 impl SyncedMark {
-    /// Up to where the log that starts with `first` was synced; 0 if the mark is not this file's.
+    /// The byte up to which the log that starts with `first` was synced; 0 if the mark belongs to another file.
     pub(super) fn synced_of(&self, file: &dyn DiskFile, first: Zxid) -> io::Result<u64> {
         let fits = first == self.first && file.identity()? == self.file && file.size()? >= self.through;
         Ok(if fits { self.through } else { 0 })
@@ -73,7 +74,7 @@ impl SyncedMark {
         (*magic == MAGIC && mark.encode() == *bytes).then_some(mark)
     }
 
-    /// The mark in a folder of logs. `None` if there is none, or it is damaged.
+    /// Reads the mark in a folder of logs. `None` if there is none, or if it is damaged.
     pub(super) fn read(disk: &dyn Disk, dir: &Path) -> Result<Option<SyncedMark>> {
         let path = dir.join(NAME);
         if !disk.exists(&path).during("look for", &path)? {
@@ -85,8 +86,7 @@ impl SyncedMark {
         Ok(SyncedMark::decode(&bytes).filter(|_| size == SIZE))
     }
 
-    /// Removes the mark, durably: the log is going to be cut, and a later file may get the name and inode of one that
-    /// is removed.
+    /// Removes the mark durably, before the log is cut: a later file can get the name and inode of a removed one.
     pub(super) fn remove(disk: &dyn Disk, dir: &Path) -> Result<()> {
         let path = dir.join(NAME);
         if disk.exists(&path).during("look for", &path)? { super::remove(disk, &path) } else { Ok(()) }
@@ -114,13 +114,14 @@ pub(crate) fn note_durably(
 pub(super) struct MarkFile {
     path: PathBuf,
     file: Box<dyn DiskFile>,
-    /// When it was last sent to the disk, and how often it was written since.
+    /// `through` of the mark that was last sent to the disk.
     sent_through: u64,
+    /// The number of marks since then.
     unsent: u32,
 }
 
 impl MarkFile {
-    /// Opens the file. If it is not there, this makes it durably, so that only its bytes change later.
+    /// Opens the file. If it does not exist, it is made durably, so that later only its bytes change.
     pub(super) fn open(disk: &dyn Disk, dir: &Path) -> Result<MarkFile> {
         let path = dir.join(NAME);
         let is_there = disk.exists(&path).during("look for", &path)?;
@@ -135,7 +136,7 @@ impl MarkFile {
         Ok(MarkFile { path, file, sent_through: 0, unsent: 0 })
     }
 
-    /// Writes the mark. It is durable some time later.
+    /// Writes the mark. It becomes durable later, see [`SENT_AFTER`].
     pub(super) fn note(&mut self, mark: &SyncedMark) -> Result<()> {
         self.write(mark)?;
         self.unsent += 1;
@@ -159,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_with_any_bit_changed_is_none() {
+    fn a_mark_with_any_bit_changed_is_ignored() {
         let mark = SyncedMark {
             first: Zxid(0x5_0000_0001),
             file: FileIdentity { inode: 77, born: 8 },

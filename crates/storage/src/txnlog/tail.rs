@@ -1,4 +1,4 @@
-//! What the bytes after a file's last good record are: the rules of the module above.
+//! Judges the bytes after the last good record of a log file, by the rules in `txnlog.rs`.
 
 use super::{
     BATCH_LIMIT, END_BYTE, FRAMING, FileEnd, HEADER, LogFileReader, MAGIC, PREFIX, file::split_prefix,
@@ -10,23 +10,24 @@ use crate::{
 use ostler_proto::{id::Zxid, jute::Reader, txn::TxnHeader};
 use simd_adler32::adler32;
 
-/// The unit that a disk writes as a whole.
+/// The number of bytes that a disk writes as a whole.
 const SECTOR: u64 = 512;
 const CHUNK: usize = 1 << 20;
+/// The largest first batch of a file, with the header.
 pub(super) const LONGEST_BATCH: u64 = (BATCH_LIMIT + HEADER) as u64;
 
-/// What follows the last good record.
+/// The verdict on the bytes after the last good record.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Nothing, or zeros.
+    /// There are no bytes, or only zeros.
     Clean,
-    /// The remains of a batch that was not synced: so many bytes up to the last one that is not 0.
+    /// The remains of a batch that was not synced. `bytes` is their number up to the last byte that is not 0.
     Torn { bytes: u64 },
-    /// Damage that a crash does not do.
+    /// Damage that a crash cannot do.
     Corrupt { reason: String },
 }
 
-/// Judges the end of a file, where `reader` stopped for `end`. `last` is the last good zxid.
+/// Judges the end of a file, at which `reader` stopped with `end`. `last` is the last good zxid.
 pub(super) fn judge(reader: &LogFileReader, end: FileEnd, last: Zxid) -> Result<Verdict> {
     let (file, size) = reader.raw();
     let start = reader.offset();
@@ -39,7 +40,7 @@ pub(super) fn judge(reader: &LogFileReader, end: FileEnd, last: Zxid) -> Result<
     if longest.is_some_and(|claimed| bytes > claimed.max(LONGEST_BATCH)) {
         return corrupt(format!(", and {bytes} bytes of data follow"));
     }
-    // If it is not known how long the record is, whole records behind it are looked for in the next batches only.
+    // If the length of the record is not known, whole records after it are looked for in two batches only.
     let looked_at = if longest.is_some() { bytes } else { bytes.min(2 * LONGEST_BATCH) };
     let mut tail = vec![0; looked_at as usize];
     let got = read_full(file, &mut tail, start).during("read", reader.path())?;
@@ -63,8 +64,8 @@ pub(super) fn judge(reader: &LogFileReader, end: FileEnd, last: Zxid) -> Result<
     }
 }
 
-/// A crash leaves sectors out, and what comes last; it changes no bytes. So a record that is there to its end, with
-/// something wrong in it, was damaged later.
+/// Whether the damaged record is complete. A crash leaves out sectors, or the end of a record, and changes no bytes. So
+/// a complete record with a wrong byte was damaged later.
 fn is_whole_but_wrong(tail: &[u8], end: FileEnd, start: u64) -> bool {
     let Some((prefix, rest)) = tail.split_first_chunk() else { return false };
     let (checksum, length) = split_prefix(prefix);
@@ -74,7 +75,7 @@ fn is_whole_but_wrong(tail: &[u8], end: FileEnd, start: u64) -> bool {
         (FileEnd::NoEndByte, Some((entry, [_, ..]))) => {
             fits(entry) && !is_in_hole(tail, start, PREFIX + entry.len())
         }
-        // Of a long record the checksum is looked at first: its end byte may not have arrived.
+        // The checksum of a long record is checked before its end byte, which may not have been written.
         (FileEnd::WrongChecksum, Some((entry, _))) => {
             tail.get(..PREFIX + entry.len() + 1).is_some_and(|whole| !has_hole(whole, start))
         }
@@ -82,14 +83,14 @@ fn is_whole_but_wrong(tail: &[u8], end: FileEnd, start: u64) -> bool {
         (FileEnd::NoTransaction, _) => true,
         _ => false,
     };
-    // Its length is wrong, or its end byte is where it ends.
+    // The length is wrong, but the entry up to the last byte of data fits the checksum.
     wrong || matches!(rest.split_last(), Some((&END_BYTE, entry)) if fits(entry))
 }
 
-/// How many bytes the record at `start` says it has, if there is the start of a record: a single record may be
-/// longer than a batch of several. `None` if the sector did not arrive that should say it.
+/// The size of the record at `start` by its length field; 0 if no record starts there. A single record can be longer
+/// than a batch. `None` if the sector with the length field was not written.
 fn claimed_length(file: &dyn DiskFile, start: u64) -> std::io::Result<Option<u64>> {
-    // What is behind the end of the file counts as zeros.
+    // Bytes behind the end of the file count as zeros.
     let mut prefix = [0; PREFIX];
     read_full(file, &mut prefix, start)?;
     if prefix[..4] != [0; 4] {
@@ -99,8 +100,9 @@ fn claimed_length(file: &dyn DiskFile, start: u64) -> std::io::Result<Option<u64
     Ok((length != 0).then(|| u64::try_from(length).unwrap_or(0) + FRAMING as u64))
 }
 
-/// Whether a file holds no record at all and never did: empty, or a header at most, then zeros.
-pub(super) fn is_void(reader: &mut LogFileReader) -> Result<bool> {
+/// Reads the start of a file. Returns whether no record was ever written to it: it is empty, or has at most a header
+/// and then zeros.
+pub(super) fn never_had_records(reader: &mut LogFileReader) -> Result<bool> {
     let end = match reader.advance()? {
         super::Advance::Record(_) => return Ok(false),
         super::Advance::End(end) => end,
@@ -118,7 +120,7 @@ pub(super) fn is_void(reader: &mut LogFileReader) -> Result<bool> {
     }
 }
 
-/// Behind the last byte that is not 0 in `from..size`.
+/// The offset behind the last byte in `from..size` that is not 0. `None` if all are 0.
 fn last_data(file: &dyn DiskFile, from: u64, size: u64) -> std::io::Result<Option<u64>> {
     let mut chunk = vec![0; CHUNK.min(size.saturating_sub(from) as usize)];
     let mut end = size;
@@ -140,14 +142,14 @@ fn all_zero(bytes: &[u8]) -> bool {
     bytes.chunks(4096).all(|part| part.iter().fold(0, |seen, byte| seen | byte) == 0)
 }
 
-/// A header that was not written yet, or only in part: what is there fits, the rest is zero.
+/// Whether the bytes can be a header that was not written, or only in part: a beginning of the magic, then zeros.
 fn could_become_header(tail: &[u8]) -> bool {
     let head = &tail[..tail.len().min(HEADER)];
     let data = head.iter().rposition(|byte| *byte != 0).map_or(0, |at| at + 1);
     MAGIC.starts_with(&head[..data.min(MAGIC.len())])
 }
 
-/// The first whole record after the start of `tail`, with a zxid that can follow `last`.
+/// The first whole record behind the start of `tail` whose zxid is not below `last`: its place and its zxid.
 fn next_record(tail: &[u8], last: Zxid) -> Option<(usize, Zxid)> {
     (1..tail.len()).find_map(|at| {
         let zxid = whole_record(&tail[at..]).filter(|zxid| *zxid >= last)?;
@@ -155,6 +157,7 @@ fn next_record(tail: &[u8], last: Zxid) -> Option<(usize, Zxid)> {
     })
 }
 
+/// The zxid of the record at the start of `bytes`, if it is whole.
 fn whole_record(bytes: &[u8]) -> Option<Zxid> {
     let (prefix, rest) = bytes.split_first_chunk()?;
     let (checksum, length) = split_prefix(prefix);
@@ -167,21 +170,21 @@ fn whole_record(bytes: &[u8]) -> Option<Zxid> {
     (u64::from(adler32(&entry)) == checksum).then_some(header.zxid)
 }
 
-/// A record starts with zeros, so it is whole even if its first bytes are in a sector that was never written.
+/// The number of zeros at the start of a record. A record is whole even if these are in a sector that was not written.
 fn leading_zeros(record: &[u8]) -> usize {
     record.iter().take_while(|byte| **byte == 0).count()
 }
 
-/// Whether a sector of the damage, which starts at `start` in the file, was never written. Of the sector that
-/// the damage starts in, only the part behind the last good record can be missing; as healthy records start
-/// with four zeros, that part must be longer.
+/// Whether a sector of the damage was not written. The damage starts at `start` in the file. In its first sector only
+/// the part behind the last good record can be missing. A good record starts with four zeros, so that part must be
+/// longer.
 fn has_hole(damage: &[u8], start: u64) -> bool {
     let first = (start.next_multiple_of(SECTOR) - start) as usize;
     let Some((head, sectors)) = damage.split_at_checked(first) else { return false };
     (head.len() > 4 && all_zero(head)) || sectors.chunks_exact(SECTOR as usize).any(all_zero)
 }
 
-/// Whether the byte at `at` of a tail, which starts at `start` in the file, is in a sector that was never written.
+/// Whether byte `at` of a tail is in a sector that was not written. The tail starts at `start` in the file.
 fn is_in_hole(tail: &[u8], start: u64, at: usize) -> bool {
     let within = (start + at as u64) % SECTOR;
     let from = at.saturating_sub(within as usize);
@@ -208,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_half_written_header_is_known() {
+    fn a_half_written_header_is_recognized() {
         assert!(could_become_header(b""));
         assert!(could_become_header(b"ZKL"));
         assert!(could_become_header(&MAGIC));
@@ -223,7 +226,7 @@ mod tests {
 
     const START: usize = HEADER;
 
-    /// The header of a transaction, and `more` bytes behind that.
+    /// The header of a transaction, and `more` bytes after it.
     fn entry(zxid: u64, more: usize) -> Vec<u8> {
         let mut entry = Vec::new();
         let header = TxnHeader { session: SessionId(1), cxid: 1, zxid: Zxid(zxid), time_ms: 1, code: -11 };
@@ -237,7 +240,7 @@ mod tests {
         [&checksum.to_be_bytes()[..], &length.to_be_bytes(), entry, &[END_BYTE]].concat()
     }
 
-    /// The verdict on these bytes, right behind the header of a log.
+    /// The verdict on these bytes after the header of a log.
     fn judged(tail: &[u8]) -> Verdict {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log.1");
@@ -255,18 +258,17 @@ mod tests {
         }
     }
 
-    /// A batch, and the header of the file if it is the first: what is behind that was written after a sync.
+    /// A batch, with the header of the file if it is the first one. Bytes behind it were written after a sync.
     #[test]
-    fn a_batch_at_most_is_torn() {
+    fn damage_up_to_one_batch_is_torn_and_more_is_corrupt() {
         let garbage = vec![0xff; BATCH_LIMIT + 16 + 1];
         assert!(is_torn(&garbage[1..]));
         assert!(!is_torn(&garbage));
     }
 
-    /// Its length did not arrive, so it is not known where the next record would be: whole ones are looked for as far as
-    /// two batches go.
+    /// The length was not written, so the place of the next record is not known.
     #[test]
-    fn behind_a_record_of_unknown_length_whole_ones_are_looked_for_in_two_batches() {
+    fn after_a_record_of_unknown_length_whole_records_are_looked_for_in_two_batches() {
         let unknown = |at: usize| {
             let mut tail = vec![0; PREFIX];
             tail.resize(at, 0xff);
@@ -278,9 +280,10 @@ mod tests {
         assert!(is_torn(&unknown(two - record + 1)));
     }
 
-    /// The end byte is alone in a sector, or has zeros of the entry before it, which are right although they did not arrive.
+    /// The end byte is alone in its sector, or comes after zeros of the entry, which are right although the sector was
+    /// not written.
     #[test]
-    fn an_end_byte_whose_sector_did_not_arrive_is_not_damage() {
+    fn a_record_whose_end_byte_is_in_an_unwritten_sector_is_torn() {
         let sector = SECTOR as usize;
         for zeros in [0, 100] {
             let mut whole = entry(1, 2 * sector + zeros - START - PREFIX - TxnHeader::SIZE);
@@ -289,19 +292,19 @@ mod tests {
             let mut tail = framed(&whole);
             assert_eq!((START + tail.len()) % sector, zeros + 1);
             *tail.last_mut().unwrap() = 0;
-            // The sector that did not arrive, and one of the next record that did.
+            // A sector that was not written, and one of the next record that was.
             tail.resize(3 * sector - START, 0);
             tail.resize(4 * sector - START, 0xbb);
             assert!(is_torn(&tail), "{zeros}");
-            // Here the sector did arrive: a crash does not change a byte.
+            // Here the sector was written: a crash does not change a byte.
             tail[3 * sector - START - 1] = 0xbb;
             assert!(!is_torn(&tail), "{zeros}");
         }
     }
 
-    /// Its checksum is looked at before its end byte. If that one is not there, the record may not have been written whole.
+    /// The checksum of a long record is checked before its end byte. Without the end byte the record may be incomplete.
     #[test]
-    fn a_long_record_with_a_wrong_checksum_is_damage_if_it_is_there_to_its_end() {
+    fn a_long_record_with_a_wrong_checksum_is_damage_if_its_end_byte_is_there() {
         let mut tail = framed(&entry(1, BATCH_LIMIT + 1000));
         tail[5000] ^= 1;
         assert!(!is_torn(&tail));
@@ -309,25 +312,24 @@ mod tests {
         assert_eq!(judged(&tail), Verdict::Torn { bytes: tail.len() as u64 - 1 });
     }
 
-    /// No server writes one that has no header of a transaction, whatever stands behind it.
+    /// No server writes such a record, whatever follows.
     #[test]
-    fn a_whole_record_that_is_no_transaction_is_damage() {
+    fn a_whole_record_without_a_transaction_header_is_damage() {
         let tail = [framed(&[7; 9]), vec![0xff; 40]].concat();
         assert!(!is_torn(&tail));
     }
 
-    /// Such as the end of a session in the older formats.
+    /// In the older formats the end of a session is such a record.
     #[test]
-    fn a_record_that_is_a_header_alone_is_whole() {
+    fn a_record_of_a_header_alone_is_whole() {
         assert_eq!(whole_record(&framed(&entry(7, 0))), Some(Zxid(7)));
         assert_eq!(whole_record(&framed(&entry(7, 0)[1..])), None);
     }
 
-    /// Its header is zeros, as if it had not arrived, and data follow: there were records.
     #[test]
-    fn a_file_with_data_behind_a_header_that_is_missing_is_not_void() {
+    fn a_file_with_data_after_a_missing_header_once_had_records() {
         let dir = tempfile::tempdir().unwrap();
-        for (bytes, void) in [
+        for (bytes, is_empty) in [
             (vec![0; 100], true),
             (b"ZKLG\0\0".to_vec(), true),
             ([vec![0; HEADER], framed(&entry(1, 9))].concat(), false),
@@ -336,8 +338,8 @@ mod tests {
             let path = dir.path().join("log.1");
             std::fs::write(&path, &bytes).unwrap();
             assert_eq!(
-                is_void(&mut LogFileReader::open(&OsDisk, &path).unwrap()).unwrap(),
-                void,
+                never_had_records(&mut LogFileReader::open(&OsDisk, &path).unwrap()).unwrap(),
+                is_empty,
                 "{bytes:?}"
             );
         }

@@ -1,4 +1,4 @@
-//! Appending to the log.
+//! Appends records to the log, in batches with one write and one sync.
 
 use super::{
     BATCH_LIMIT, END_BYTE, FRAMING, HEADER, MAGIC, PREFIX, Truncated,
@@ -23,21 +23,22 @@ use std::{
     sync::Arc,
 };
 
-/// How near the end of a file the next piece is reserved; upstream's number.
+/// The number of bytes left in a file at which more space is reserved, as in upstream.
 const MARGIN: u64 = 4096;
-/// How far ahead zeros are written into reserved space. A sync of bytes that were written before has only those
-/// bytes to make durable; in space that is merely reserved the file system must note each time what is in use, and
-/// that waits for what else it is writing: a snapshot, say.
+/// The zeros that are written ahead of the records into reserved space. A sync of bytes that were written before has
+/// only those bytes to make durable. In space that is only reserved, the file system must also note that it is in use
+/// now, and this waits for other writes, such as a snapshot.
 static ZEROS: [u8; 256 << 10] = [0; 256 << 10];
-/// A buffer that one giant batch has grown is given back.
+/// The capacity of the buffer that is kept after a giant batch.
 const KEPT_BUFFER: usize = 2 * BATCH_LIMIT;
 
-/// How the log is written.
+/// The settings of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogOptions {
-    /// How much longer a file is made when it runs out (`preAllocSize`); 0 for not ahead at all.
+    /// The number of bytes by which a file is made longer when it is full (`preAllocSize`). With 0 no space is
+    /// reserved.
     pub prealloc_bytes: u64,
-    /// A file longer than this is followed by a new one (`txnLogSizeLimitInKb`).
+    /// The size of a file after which a new one is started (`txnLogSizeLimitInKb`). `None` for no limit.
     pub size_limit_bytes: Option<u64>,
     /// Whether a commit waits for the disk (`forceSync`).
     pub sync: bool,
@@ -49,10 +50,10 @@ impl Default for LogOptions {
     }
 }
 
-/// The writer. Each process run starts a file of its own with its first record.
+/// The writer of the log. Each process starts a new file with its first record.
 ///
-/// After any error the log is poisoned and takes nothing more. In particular a failed sync is not tried
-/// again: the system may have dropped the pages and would then report success for data that is not there.
+/// After any error the log is poisoned and takes no more records. In particular a failed sync is not repeated: the
+/// system may have dropped the pages, and would then report success for data that is not on disk.
 pub struct TxnLog {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
@@ -60,12 +61,12 @@ pub struct TxnLog {
     spare: Arc<SpareLog>,
     current: Option<CurrentFile>,
     marks: Option<MarkFile>,
-    /// The mark could not be written.
+    /// The mark could not be written, and is not written any more.
     unmarked: bool,
     /// Framed records that are not written yet.
     buffer: Vec<u8>,
     last: Option<Zxid>,
-    /// What comes before all that is appended, at least; zero if that is not known.
+    /// The last transaction on disk before the first record that is appended; zero if it is not known.
     base: Zxid,
     roll: bool,
     since_roll: u64,
@@ -76,24 +77,24 @@ struct CurrentFile {
     path: PathBuf,
     first: Zxid,
     file: Box<dyn DiskFile>,
-    /// Asked for once, with the first mark: it stays the same as long as the file is open.
+    /// The identity of the file, which does not change while it is open. Read with the first mark.
     identity: Option<FileIdentity>,
-    /// Up to here it is synced.
+    /// The file is synced up to this byte.
     synced: u64,
-    /// Up to here that is noted.
+    /// The mark says that the file is synced up to this byte.
     noted: u64,
-    /// Where the next write goes.
+    /// The offset of the next write.
     position: u64,
-    /// The file's size.
+    /// The size of the file, with the reserved space.
     size: u64,
-    /// Up to here the file's bytes were written, by records or ahead of them.
+    /// The bytes up to here were written, as records or as zeros ahead of them.
     filled: u64,
-    /// Its name is durable.
+    /// Whether the name of the file is durable.
     named: bool,
 }
 
 impl TxnLog {
-    /// For the logs in `dir`. Nothing is written before the first commit.
+    /// A writer of logs in `dir`. Nothing is written before the first commit.
     pub fn open(disk: Arc<dyn Disk>, dir: PathBuf, options: LogOptions) -> TxnLog {
         TxnLog {
             disk,
@@ -112,24 +113,25 @@ impl TxnLog {
         }
     }
 
-    /// Where logs that nobody needs any more can be left for this one to use.
+    /// The place of the spare log. The purge puts an old file there for this writer.
     pub fn spare(&self) -> Arc<SpareLog> {
         self.spare.clone()
     }
 
-    /// All up to `zxid` is on disk, in logs or as a snapshot: the next file says that it follows that. To be called
-    /// before the first record, and after a tree has taken the place of records.
-    pub fn goes_on_after(&mut self, zxid: Zxid) {
+    /// Sets the zxid up to which all transactions are on disk, in logs or in a snapshot. The header of the next file
+    /// says that the file follows it. To be called before the first record, and after a tree has taken the place of
+    /// records.
+    pub fn continue_after(&mut self, zxid: Zxid) {
         self.base = zxid;
         self.last = None;
     }
 
-    /// Takes a record. It is durable after the next [`TxnLog::commit`].
+    /// Adds a record to the batch. It is durable after the next [`TxnLog::commit`].
     pub fn append(&mut self, zxid: Zxid, record: &[u8]) -> Result<()> {
         self.guarded(|log| log.append_unguarded(zxid, record))
     }
 
-    /// Writes what was appended, with one write and one sync.
+    /// Writes the appended records, with one write and one sync.
     pub fn commit(&mut self) -> Result<()> {
         self.guarded(|log| {
             log.flush()?;
@@ -142,7 +144,7 @@ impl TxnLog {
         })
     }
 
-    /// Notes beside the log how far it is synced, for a later start. Nobody needs to wait for it.
+    /// Writes the mark that tells a later start how far the log is synced. No reply needs to wait for it.
     pub fn note_synced(&mut self) -> Result<()> {
         self.guarded(TxnLog::note_synced_unguarded)
     }
@@ -153,27 +155,29 @@ impl TxnLog {
         self.since_roll = 0;
     }
 
-    /// Bytes written since the last [`TxnLog::roll`]; the size limit's rolls do not count.
+    /// The number of bytes written since the last [`TxnLog::roll`]. A new file because of the size limit does not
+    /// count.
     pub fn bytes_since_roll(&self) -> u64 {
         self.since_roll
     }
 
-    /// The file being written.
+    /// The path of the file that is being written. `None` before the first record.
     pub fn file(&self) -> Option<&Path> {
         self.current.as_ref().map(|current| current.path.as_path())
     }
 
-    /// Takes all transactions above `zxid` off the log, durably. The next record starts a new file.
+    /// Removes all transactions above `zxid` from the log, durably. The next record starts a new file.
     pub fn truncate_after(&mut self, zxid: Zxid) -> Result<Truncated> {
         self.guarded(|log| {
             log.flush()?;
             (log.current, log.marks) = (None, None);
             let cut = truncate_after(&*log.disk, &log.dir, zxid)?;
-            log.goes_on_after(cut.last);
+            log.continue_after(cut.last);
             Ok(cut)
         })
     }
 
+    /// Runs `work`. After an error the log is poisoned, and this returns an error without running `work`.
     fn guarded<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.poisoned {
             return Err(StorageError::Poisoned { dir: self.dir.clone() });
@@ -188,8 +192,8 @@ impl TxnLog {
     }
 
     fn append_unguarded(&mut self, zxid: Zxid, record: &[u8]) -> Result<()> {
-        // A repeated zxid (the failure of a malformed request, from a Java leader) stays in the file of its
-        // twin: a new file would have the name that the twin's file may have.
+        // A repeated zxid (the failure of a malformed request, from a Java leader) stays in the file of the first
+        // record with this zxid: a new file could have the same name as that file.
         if self.roll && self.last.is_none_or(|last| zxid > last) {
             self.flush()?;
             self.note_synced_unguarded()?;
@@ -244,7 +248,7 @@ impl TxnLog {
         let noted = marks.and_then(|mut marks| marks.note(&mark).map(|()| marks));
         match noted {
             Ok(marks) => self.marks = Some(marks),
-            // An old mark says less, and nothing wrong. Whether the log itself can be written shows with the next batch.
+            // An old mark is a lower bound, so it is still right. An error of the log itself shows with the next batch.
             Err(error) => {
                 self.unmarked = true;
                 tracing::warn!(%error, "how far the log is synced is not noted any more");
@@ -306,7 +310,7 @@ impl CurrentFile {
         if step == 0 {
             return Ok(());
         }
-        // A new file's header is already there when upstream looks at the size.
+        // In upstream the header of a new file is already written at this point.
         let position = self.position.max(HEADER as u64);
         let mut size = padded_size(position, self.size.max(HEADER as u64), step);
         if self.position + length > size {
@@ -340,7 +344,7 @@ impl CurrentFile {
     }
 }
 
-/// The size upstream gives a file before a record is written at `position`.
+/// The size that upstream gives a file before it writes a record at `position`.
 fn padded_size(position: u64, size: u64, step: u64) -> u64 {
     if step == 0 || position + MARGIN < size {
         size
@@ -361,7 +365,7 @@ fn frame(record: &[u8], out: &mut Vec<u8>) {
     out.push(END_BYTE);
 }
 
-/// Whether a file holds a record, or anything that may have been one.
+/// Whether a file has a record, or damage that may have been one.
 fn holds_data(disk: &dyn Disk, path: &Path) -> Result<bool> {
     let mut file = LogFileReader::open(disk, path)?;
     match file.advance()? {
@@ -375,7 +379,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_grow_as_upstream_pads_them() {
+    fn files_grow_by_the_same_steps_as_in_upstream() {
         let step = 64 << 10;
         assert_eq!(padded_size(16, 16, step), 65552);
         assert_eq!(padded_size(61_000, 65552, step), 65552);

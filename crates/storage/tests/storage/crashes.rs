@@ -1,4 +1,4 @@
-//! Crashes of process and machine: what was acknowledged is there afterwards, and the server can always go on.
+//! Crashes of process and machine: afterwards all acknowledged transactions are there, and the server can go on.
 
 use crate::{
     faulty_disk::{Fault, FaultyDisk},
@@ -18,17 +18,17 @@ use std::{io, path::Path, sync::Arc};
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// Sizes of the records of one batch.
+    /// Commits a batch of records with these sizes.
     Commit(Vec<usize>),
     Roll,
-    /// Take back so many of the last transactions.
+    /// Takes back this number of the last transactions.
     Truncate(u64),
     Snapshot,
-    /// Old files go, or the machine dies meanwhile.
+    /// Purges old files. With `crash` the machine dies meanwhile.
     Purge {
         crash: bool,
     },
-    /// The process dies while it commits this batch; or the machine does.
+    /// The process dies while it commits this batch. With `power` the whole machine does.
     Crash {
         batch: Vec<usize>,
         power: bool,
@@ -56,10 +56,10 @@ struct Machine {
     folders: DataFolders,
     options: LogOptions,
     log: TxnLog,
-    /// Acknowledged.
+    /// The acknowledged records.
     durable: Vec<(Zxid, Vec<u8>)>,
     next: u64,
-    /// What was purged up to here is gone.
+    /// Transactions up to this one may have been purged.
     floor: u64,
     random: u64,
 }
@@ -138,8 +138,8 @@ impl Machine {
         }
     }
 
-    /// The end comes somewhere in the middle of a commit, or right after it. If only the process dies, the
-    /// next one sees what was written but not synced; what it makes of that must then last.
+    /// The crash comes during a commit or right after it. If only the process dies, the next one reads what was written
+    /// but not synced. What it keeps of that must be durable then.
     fn crash(&mut self, batch: &[usize], power: bool) {
         let in_doubt = self.records(batch);
         let at = self.random(7);
@@ -165,11 +165,11 @@ impl Machine {
         assert!(contents.records.len() >= acknowledged.len(), "acknowledged records are gone: {done:?}");
         let (old, new) = contents.records.split_at(acknowledged.len());
         assert!(old == acknowledged, "{done:?}");
-        assert!(in_doubt.starts_with(new), "what was kept of the last batch is its beginning");
+        assert!(in_doubt.starts_with(new), "the records kept of the last batch are its first ones");
         self.durable.extend_from_slice(new);
         self.next = self.durable.len() as u64 + 1;
 
-        // Whatever was left over is gone now.
+        // The first recovery has removed all rests of the crash.
         let again = recover(&self.disk, &self.folders, options, &mut Contents::default()).unwrap();
         assert_eq!((again.last_zxid.0, again.last_zxid), (self.next - 1, done.last_zxid));
         assert!(again.notes.iter().all(|note| matches!(note, ostler_storage::recover::Note::EmptyTrusted)));
@@ -178,7 +178,7 @@ impl Machine {
     }
 }
 
-/// `PROPTEST_CASES` for a long run.
+/// The number of cases: `PROPTEST_CASES`, by default 150.
 fn cases() -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(150)
 }
@@ -187,7 +187,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(cases()))]
 
     #[test]
-    fn what_was_acknowledged_survives(
+    fn acknowledged_records_survive_any_sequence_of_crashes(
         steps in steps(),
         prealloc_bytes in prop_oneof![Just(0u64), Just(4096u64), Just(16384u64)],
         seed: u64,
@@ -201,9 +201,9 @@ proptest! {
 }
 
 #[test]
-fn a_truncation_cut_short_leaves_no_gap() {
+fn an_interrupted_truncation_leaves_no_gap() {
     let mut seed = 1;
-    // Four files of three records; back to each zxid, with the power going at each change of the disk.
+    // Four files of three records. Truncates to each zxid, with a loss of power at each change of the disk.
     for keep in 0..=12 {
         for at in 0..12 {
             for _ in 0..4 {

@@ -1,4 +1,4 @@
-//! Damaged logs: what is a torn tail, what is corruption, what is a gap.
+//! Damaged logs: which damage is a torn tail, which is corruption, and which is a gap.
 
 use crate::{
     faulty_disk::FaultyDisk,
@@ -27,7 +27,7 @@ fn file(first: u64) -> PathBuf {
     logs().join(format!("log.{first:x}"))
 }
 
-/// Writes files; each starts at a zxid and has records of the given sizes.
+/// Writes log files. Each starts at a zxid and has records of the given sizes.
 fn write(files: &[(u64, &[usize])], prealloc_bytes: u64) -> (FaultyDisk, Records) {
     let disk = FaultyDisk::default();
     let mut all = Vec::new();
@@ -56,7 +56,7 @@ fn change(disk: &FaultyDisk, path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
     disk.put(path, &bytes);
 }
 
-/// Where each record of a file starts, and where the last one ends.
+/// The offset at which each record of a file starts, and at last the end of the last one.
 fn starts(records: &Records) -> Vec<u64> {
     let mut at = 16;
     let mut starts = vec![at];
@@ -75,7 +75,7 @@ fn corrupt_at(result: Result<(Records, Option<TornTail>)>) -> (u64, Zxid, String
 }
 
 #[test]
-fn cut_anywhere_the_whole_records_before_are_there() {
+fn a_file_cut_at_any_byte_has_all_whole_records_before() {
     let (disk, records) = write(&[(1, &[1, 40, 700, 3])], 0);
     let whole = disk.bytes(&file(1));
     let starts = starts(&records);
@@ -84,7 +84,7 @@ fn cut_anywhere_the_whole_records_before_are_there() {
         let (found, torn) = read(&disk).unwrap();
         let intact = starts.iter().filter(|start| **start <= size as u64).count().saturating_sub(1);
         assert_eq!(found, records[..intact], "cut at {size}");
-        // A checksum starts with zeros, which look like no record at all.
+        // A checksum starts with zeros, which do not look like a record.
         let clean = size <= 16 || whole[starts[intact] as usize..size].iter().all(|byte| *byte == 0);
         assert_eq!(torn.is_none(), clean, "cut at {size}: {torn:?}");
         if let Some(torn) = torn {
@@ -105,7 +105,7 @@ impl TrimEnd for [u8] {
 }
 
 #[test]
-fn a_flipped_bit_never_goes_unnoticed() {
+fn any_flipped_bit_of_a_file_is_reported() {
     let (disk, records) = write(&[(1, &[1, 40, 700, 3])], 1024);
     let whole = disk.bytes(&file(1));
     let starts = starts(&records);
@@ -117,9 +117,9 @@ fn a_flipped_bit_never_goes_unnoticed() {
             let result = read(&disk);
             match at as u64 {
                 0..4 => assert_eq!(corrupt_at(result).0, 0),
-                // The version: not looked at.
+                // The version, which is not checked.
                 4..8 => assert_eq!(result.unwrap(), (records.clone(), None)),
-                // What comes before the file is not after it.
+                // The zxid before the file would be above its first one.
                 8..16 => assert_eq!(corrupt_at(result).0, 8),
                 at => {
                     let hit = starts.iter().filter(|start| **start <= at).count() - 1;
@@ -149,9 +149,9 @@ fn an_older_file_is_corrupt_where_a_newer_one_would_be_torn() {
     assert!(error.contains("truncate -s 85 /logs/log.1"), "{error}");
 }
 
-/// From one epoch to the next no count shows that a record is missing.
+/// From one epoch to the next the zxids do not show that a record is missing.
 #[test]
-fn a_flipped_bit_in_a_file_before_another_epoch_never_goes_unnoticed() {
+fn any_flipped_bit_of_a_file_before_another_epoch_is_reported() {
     let next_epoch = Zxid::new(Epoch(1), 1).0;
     let (disk, records) = write(&[(1, &[10, 200, 10]), (next_epoch, &[10])], 1024);
     let whole = disk.bytes(&file(1));
@@ -169,7 +169,7 @@ fn a_flipped_bit_in_a_file_before_another_epoch_never_goes_unnoticed() {
 }
 
 #[test]
-fn java_leaves_torn_tails_behind_and_goes_on_in_the_next_file() {
+fn a_torn_tail_of_an_older_file_is_accepted_if_the_next_file_has_the_cut_record() {
     let (disk, records) = write(&[(1, &[10, 10]), (2, &[10, 10])], 0);
     // The second record of the first file was cut off, and written again in the next file.
     for cut in 1..=records[1].1.len() + 13 {
@@ -178,7 +178,7 @@ fn java_leaves_torn_tails_behind_and_goes_on_in_the_next_file() {
         let mut reader = LogReader::open(&disk, &logs(), Zxid::ZERO).unwrap();
         let found = drain(&mut reader).unwrap();
         assert_eq!((found, reader.torn_tail()), ([&records[..1], &records[2..]].concat(), None));
-        // Nothing is left of the record but the zeros it starts with, or something that is told.
+        // Only the zeros at the start of the record are left, or there is a torn tail to report.
         let told: Vec<_> = reader.torn_before().iter().map(|torn| (&*torn.file, torn.zxid_before)).collect();
         let (before, rest) = (file(1), records[1].1.len() + 13 - cut);
         assert_eq!(told, [(&*before, Zxid(1))][..usize::from(rest > 4)], "cut {cut}");
@@ -186,9 +186,9 @@ fn java_leaves_torn_tails_behind_and_goes_on_in_the_next_file() {
     }
 }
 
-/// The file ends before its checksum could be looked at.
+/// The file ends before the end of the record, so its checksum cannot be checked.
 #[test]
-fn java_leaves_long_torn_records_behind_as_well() {
+fn a_long_torn_record_of_an_older_file_is_accepted_if_the_next_file_has_the_cut_record() {
     let (disk, records) = write(&[(1, &[3_000_000, 3_000_000, 5_000_000]), (3, &[10])], 0);
     let cut = starts(&records[..3].to_vec())[2] + 1_000_000;
     change(&disk, &file(1), |bytes| bytes.truncate(cut as usize));
@@ -204,17 +204,17 @@ fn missing_files_are_a_gap() {
     let error = read(&disk).unwrap_err();
     assert!(matches!(error, StorageError::Gap { last: Zxid(2), found: Zxid(4), .. }), "{error}");
     assert!(error.to_string().contains("/logs/log.4"), "{error}");
-    // Also when the records that would show it are torn away.
+    // Also if the records that would show it are torn off.
     change(&disk, &file(4), |bytes| bytes.truncate(40));
     assert!(matches!(read(&disk), Err(StorageError::Gap { .. })));
-    // A snapshot of what is missing closes it.
+    // A snapshot with the missing transactions closes the gap.
     let (disk, records) = write(&[(1, &[10, 10]), (4, &[10])], 0);
     let found = drain(&mut LogReader::open(&disk, &logs(), Zxid(3)).unwrap()).unwrap();
     assert_eq!(found, records[2..]);
     assert!(drain(&mut LogReader::open(&disk, &logs(), Zxid(2)).unwrap()).is_err());
 }
 
-/// One writer, three epochs, a file for each.
+/// One writer writes three epochs, with a file for each.
 fn write_epochs() -> (FaultyDisk, Records) {
     let disk = FaultyDisk::default();
     let mut log = TxnLog::open(Arc::new(disk.clone()), logs(), LogOptions::default());
@@ -245,10 +245,10 @@ fn a_whole_epoch_that_is_missing_is_a_gap() {
     let error = read(&disk).unwrap_err();
     assert_eq!(gap(&error), (at(7, 3), at(9, 1), at(8, 3)));
     assert!(error.to_string().contains("a snapshot of 0x800000003 or later"), "{error}");
-    // Also when all records after it are torn away.
+    // Also if all records after it are torn off.
     change(&disk, &file(at(9, 1).0), |bytes| bytes.truncate(40));
     assert_eq!(gap(&read(&disk).unwrap_err()), (at(7, 3), at(9, 1), at(8, 3)));
-    // A snapshot of what is missing closes it, one of less does not.
+    // A snapshot with all missing transactions closes the gap, one with less does not.
     let after = |zxid| {
         let (disk, _) = write_epochs();
         disk.remove(&file(at(7, 1).0)).unwrap();
@@ -261,13 +261,13 @@ fn a_whole_epoch_that_is_missing_is_a_gap() {
 }
 
 #[test]
-fn a_log_goes_on_after_what_was_cut_off_or_came_as_a_tree() {
+fn a_log_continues_after_a_truncation_or_after_a_tree_from_a_leader() {
     let at = |epoch, counter| Zxid::new(Epoch(epoch), counter);
     let goes_on = |last: Option<Zxid>, cut: Option<Zxid>| {
         let (disk, _) = write_epochs();
         let mut log = TxnLog::open(Arc::new(disk.clone()), logs(), LogOptions::default());
         if let Some(last) = last {
-            log.goes_on_after(last);
+            log.continue_after(last);
         }
         if let Some(cut) = cut {
             log.truncate_after(cut).unwrap();
@@ -280,13 +280,13 @@ fn a_log_goes_on_after_what_was_cut_off_or_came_as_a_tree() {
             read(&disk).map(|(records, _)| records.len()),
         )
     };
-    // Who does not know says nothing, as Java does.
+    // A writer that does not know the zxid before writes 0, as in Java.
     assert!(matches!(goes_on(None, None), (Zxid::ZERO, Ok(10))));
     assert!(matches!(goes_on(Some(at(9, 3)), None), (last, Ok(10)) if last == at(9, 3)));
     assert!(matches!(goes_on(Some(at(9, 3)), Some(at(9, 2))), (last, Ok(9)) if last == at(9, 2)));
     assert!(matches!(goes_on(Some(at(9, 3)), Some(at(8, 7))), (last, Ok(7)) if last == at(8, 3)));
     assert!(matches!(goes_on(Some(at(9, 3)), Some(at(7, 0))), (Zxid::ZERO, Ok(1))));
-    // A tree of 0xb00000005 came, and is gone.
+    // A tree at 0xb00000005 came from a leader, and its snapshot is lost.
     assert!(matches!(
         goes_on(Some(at(11, 5)), None),
         (_, Err(StorageError::Gap { last, needed, .. })) if (last, needed) == (at(9, 3), at(11, 5))
@@ -294,7 +294,7 @@ fn a_log_goes_on_after_what_was_cut_off_or_came_as_a_tree() {
 }
 
 #[test]
-fn an_unwritten_sector_in_the_last_batch_is_torn_and_other_damage_there_is_not() {
+fn an_unwritten_sector_in_the_last_batch_is_torn_and_other_damage_there_is_corrupt() {
     let (disk, records) = write(&[(1, &[100, 3000, 100])], 16384);
     let starts = starts(&records);
     let whole = disk.bytes(&file(1));
@@ -315,7 +315,7 @@ fn an_unwritten_sector_in_the_last_batch_is_torn_and_other_damage_there_is_not()
 }
 
 #[test]
-fn a_hole_may_reach_into_the_zeros_that_the_next_record_starts_with() {
+fn a_hole_up_to_the_zeros_at_the_start_of_the_next_record_is_torn() {
     let framed = record(Zxid(1), 0).len() + 13;
     for before_the_sector in 1..=4 {
         let second = 1536 - before_the_sector - 16 - 100 - 2 * framed;
@@ -328,14 +328,14 @@ fn a_hole_may_reach_into_the_zeros_that_the_next_record_starts_with() {
 }
 
 #[test]
-fn a_hole_more_than_a_batch_before_the_end_is_corruption() {
+fn a_hole_more_than_a_batch_before_the_end_is_corrupt() {
     let sizes = [1_000_000; 6];
     let (disk, records) = write(&[(1, &sizes)], 0);
     change(&disk, &file(1), |bytes| bytes[1024..8192].fill(0));
     let (offset, last_good, reason) = corrupt_at(read(&disk));
     assert_eq!((offset, last_good), (16, Zxid(0)));
     assert!(reason.contains("bytes of data follow"), "{reason}");
-    // The same hole near the end was made by a crash.
+    // The same hole near the end can be made by a crash.
     let last = starts(&records)[5] as usize;
     let (disk, _) = write(&[(1, &sizes)], 0);
     change(&disk, &file(1), |bytes| bytes[last + 5000..last + 6024].fill(0));
@@ -352,7 +352,7 @@ fn records_longer_than_a_batch_are_read_and_may_be_torn() {
     assert!(torn.unwrap().bytes > 4_900_000);
 }
 
-/// Of such a record all bytes may be there but a sector.
+/// All bytes of the record are there, but for one sector.
 #[test]
 fn a_record_longer_than_a_batch_with_a_hole_is_torn_though_its_end_is_there() {
     for size in [4 << 20, 6_000_000] {
@@ -364,9 +364,9 @@ fn a_record_longer_than_a_batch_with_a_hole_is_torn_though_its_end_is_there() {
     }
 }
 
-/// The next batch is begun once this one was synced. Nothing says how long the record is, so it is looked for.
+/// The next batch was written after this one was synced. The length of the record is lost, so the next one is searched.
 #[test]
-fn a_record_longer_than_a_batch_whose_length_is_gone_is_corrupt_where_others_follow() {
+fn a_long_record_without_its_length_is_corrupt_if_others_follow() {
     for size in [4 << 20, 6_000_000] {
         let (disk, records) = write(&[(1, &[10, size, 10])], 0);
         let starts = starts(&records);
@@ -378,9 +378,9 @@ fn a_record_longer_than_a_batch_whose_length_is_gone_is_corrupt_where_others_fol
     }
 }
 
-/// The longest that the writer makes.
+/// The largest batch that the writer makes.
 #[test]
-fn a_batch_of_the_longest_size_is_torn_where_a_sector_is_missing() {
+fn a_batch_of_the_largest_size_is_torn_if_a_sector_is_missing() {
     let overhead = record(Zxid(1), 0).len() + 13;
     let rest = BATCH_LIMIT - 3 * overhead - 4000 - 10;
     let batch = [4000, rest, 10];
@@ -402,7 +402,7 @@ fn a_batch_of_the_longest_size_is_torn_where_a_sector_is_missing() {
 }
 
 #[test]
-fn files_that_are_no_logs_are_not_torn_logs() {
+fn a_file_that_is_not_a_log_is_corrupt() {
     let (disk, _) = write(&[(1, &[10])], 0);
     disk.put(&file(2), b"these are my notes, please do not delete them");
     let (offset, last_good, reason) = corrupt_at(read(&disk));
@@ -411,16 +411,16 @@ fn files_that_are_no_logs_are_not_torn_logs() {
 }
 
 #[test]
-fn newest_files_without_content_do_not_count() {
+fn empty_files_are_ignored_at_the_end_and_corrupt_in_the_middle() {
     let (disk, records) = write(&[(1, &[10, 10])], 0);
     disk.put(&file(3), b"");
     disk.put(&file(4), b"ZKLG\0\0");
     disk.put(&file(5), &[0; 70000]);
     let mut reader = LogReader::open(&disk, &logs(), Zxid::ZERO).unwrap();
     assert_eq!(drain(&mut reader).unwrap(), records);
-    assert_eq!(reader.void_files(), [file(5), file(4), file(3)]);
+    assert_eq!(reader.empty_files(), [file(5), file(4), file(3)]);
     assert_eq!(reader.torn_tail(), None);
-    // In the middle they do: whoever wrote the later file had read this one.
+    // In the middle they are corrupt: the server that wrote the later file had read this one.
     let (disk, _) = write(&[(1, &[10, 10]), (3, &[10])], 0);
     disk.put(&file(2), b"");
     assert_eq!(corrupt_at(read(&disk)).0, 0);
@@ -428,7 +428,7 @@ fn newest_files_without_content_do_not_count() {
 
 /// A leader reads its log for a learner while it writes it.
 #[test]
-fn what_comes_after_a_file_was_opened_is_not_in_it() {
+fn records_written_after_a_file_was_opened_are_not_read() {
     let (disk, records) = write(&[(1, &[10, 10])], 0);
     let whole = disk.bytes(&file(1));
     let (first, second) = (starts(&records)[0] as usize, starts(&records)[1] as usize);
@@ -475,7 +475,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn what_is_written_is_read_from_anywhere(
+    fn records_are_read_as_they_were_written_from_any_zxid_on(
         batches in prop::collection::vec(prop::collection::vec(0..5000usize, 0..6), 1..12),
         prealloc_bytes in prop_oneof![Just(0u64), Just(4096), Just(65536)],
         limit in prop_oneof![Just(None), Just(Some(3000u64))],
@@ -500,7 +500,7 @@ proptest! {
     }
 
     #[test]
-    fn garbage_does_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..3000), header: bool) {
+    fn random_bytes_cause_no_panic(bytes in prop::collection::vec(any::<u8>(), 0..3000), header: bool) {
         let disk = FaultyDisk::default();
         let start: &[u8] = if header { b"ZKLG\0\0\0\x02\0\0\0\0\0\0\0\0" } else { b"" };
         disk.put(&file(1), &[start, &bytes].concat());

@@ -1,4 +1,4 @@
-//! Why the records of one log file end where they do.
+//! The reasons for which the records of one log file end.
 
 use crate::{faulty_disk::FaultyDisk, sinks::record};
 use ostler_proto::{id::Zxid, txn::TxnHeader};
@@ -33,16 +33,17 @@ fn a_whole_record_without_the_header_of_a_transaction_is_no_transaction() {
     }
 }
 
-/// Before memory is set aside for it. Of others the end byte comes first, as upstream has it.
+/// The checksum is checked before memory is allocated. For shorter records the end byte is checked first, as in
+/// upstream.
 #[test]
-fn of_a_record_above_4_mib_the_checksum_is_looked_at_first() {
+fn the_checksum_of_a_record_above_4_mib_is_checked_before_its_end_byte() {
     for (length, end) in [(4 << 20, FileEnd::NoEndByte), ((4 << 20) + 1, FileEnd::WrongChecksum)] {
         let disk = holding(&[framed(&vec![7; length], 5, b'x')]);
         assert_eq!(open(&disk).advance().unwrap(), Advance::End(end), "{length} bytes");
     }
 }
 
-/// A server that takes back transactions cuts the log while somebody may be reading it.
+/// A server that takes back transactions can cut the log while it is being read.
 #[test]
 fn a_file_that_is_cut_after_it_was_opened_ends_inside_a_record() {
     let whole = |zxid| {

@@ -1,4 +1,4 @@
-//! Disks that refuse: errors come out, nothing is tried twice, nothing acknowledged is lost.
+//! Disks that fail: errors are returned, nothing is tried twice, and nothing acknowledged is lost.
 
 use crate::{
     faulty_disk::{Fault, FaultyDisk},
@@ -20,7 +20,7 @@ fn new_log(disk: &FaultyDisk) -> TxnLog {
     )
 }
 
-/// Three commits, the second one after a roll, until something fails. Returns how many were acknowledged.
+/// Three commits, the second one after a roll, until one fails. Returns the number of acknowledged ones, and the error.
 fn three_commits(log: &mut TxnLog) -> (u64, Option<StorageError>) {
     for zxid in 1..=3 {
         let done = log.append(Zxid(zxid), &record(Zxid(zxid), 50)).and_then(|()| log.commit());
@@ -50,7 +50,7 @@ fn any_failed_change_closes_the_log_for_good() {
             disk.fail(Some(Fault { at, lasting: false, kind }));
             let (acknowledged, error) = three_commits(&mut log);
             let Some(error) = error else {
-                // How far it is synced is good to know, and no more.
+                // The mark is not needed, so its failure is no error.
                 assert_eq!(acknowledged, 3);
                 needless += 1;
                 continue;
@@ -60,7 +60,7 @@ fn any_failed_change_closes_the_log_for_good() {
                 StorageError::Io { .. } => assert_eq!(kind, ErrorKind::Other),
                 error => panic!("{error}"),
             }
-            // The disk would work again, but what it has is not known.
+            // The disk would work again, but it is not known what it has.
             let before = disk.changes();
             assert!(matches!(log.commit(), Err(StorageError::Poisoned { .. })));
             assert!(matches!(log.append(Zxid(9), b"x"), Err(StorageError::Poisoned { .. })));
@@ -75,7 +75,7 @@ fn any_failed_change_closes_the_log_for_good() {
 }
 
 #[test]
-fn a_full_disk_is_named_as_such() {
+fn the_error_of_a_full_disk_says_that_it_is_full() {
     let disk = FaultyDisk::default();
     disk.fail(Some(Fault { at: 1, lasting: true, kind: ErrorKind::StorageFull }));
     let error = three_commits(&mut new_log(&disk)).1.unwrap().to_string();
@@ -103,7 +103,7 @@ fn transactions_are_never_overwritten() {
 }
 
 #[test]
-fn a_repeated_zxid_stays_in_the_file_of_its_twin() {
+fn a_repeated_zxid_stays_in_the_file_of_the_first_one() {
     let disk = FaultyDisk::default();
     let mut log = new_log(&disk);
     for zxid in [7, 7, 8] {
@@ -121,7 +121,7 @@ fn a_giant_batch_is_synced_in_parts() {
     let mut log = new_log(&disk);
     for zxid in 1..=5 {
         log.append(Zxid(zxid), &record(Zxid(zxid), 1_000_000)).unwrap();
-        // After the create: allocate, write, zeros ahead, sync, and the folder once.
+        // After the create: allocate, write, zeros ahead, sync, and one sync of the folder.
         assert_eq!(disk.changes(), if zxid < 5 { 1 } else { 6 });
     }
     log.commit().unwrap();
@@ -130,7 +130,7 @@ fn a_giant_batch_is_synced_in_parts() {
 }
 
 #[test]
-fn nothing_is_synced_when_that_is_wanted() {
+fn nothing_is_synced_if_sync_is_off() {
     let disk = FaultyDisk::default();
     let options = LogOptions { sync: false, prealloc_bytes: 0, ..LogOptions::default() };
     let mut log = TxnLog::open(Arc::new(disk.clone()), "/logs".into(), options);
@@ -140,7 +140,7 @@ fn nothing_is_synced_when_that_is_wanted() {
 }
 
 #[test]
-fn a_snapshot_that_fails_leaves_nothing() {
+fn a_failed_snapshot_leaves_no_file() {
     for at in 0..6 {
         let disk = FaultyDisk::default();
         disk.fail(Some(Fault { at, lasting: false, kind: ErrorKind::Other }));
@@ -149,7 +149,7 @@ fn a_snapshot_that_fails_leaves_nothing() {
         disk.fail(None);
         match done {
             Ok(path) => assert_eq!(disk.names(), [path]),
-            // Renamed, but the name may not last: the caller must not count on it.
+            // The file is renamed, but the name may not be durable: the caller must not count on it.
             Err(error) if error.to_string().contains("cannot sync /snapshots:") => {
                 assert_eq!(find_snapshots(&disk, dir).unwrap().len(), 1);
             }
@@ -158,9 +158,9 @@ fn a_snapshot_that_fails_leaves_nothing() {
     }
 }
 
-/// A purge may have removed it after the folder was listed.
+/// A purge can have removed the file after the folder was listed.
 #[test]
-fn a_file_that_is_gone_already_is_removed_and_one_that_cannot_be_removed_is_an_error() {
+fn removing_a_missing_file_is_no_error_and_failing_to_remove_one_is() {
     let dir = Path::new("/logs");
     for kind in [ErrorKind::NotFound, ErrorKind::PermissionDenied, ErrorKind::Other] {
         let disk = FaultyDisk::default();

@@ -1,8 +1,8 @@
 //! A disk in memory that can crash and fail.
 //!
-//! A crash keeps what was synced. Of the rest, each sector and each change of a name is kept or lost by
-//! chance, in any combination, as real disks do it. What a sync has failed for the system takes for synced: another sync
-//! does nothing for it until it is written again.
+//! A crash keeps what was synced. Each other sector and each other change of a name is kept or lost at random, in any
+//! combination, as on real disks. After a failed sync the system takes the sectors for synced: another sync does
+//! nothing for them until they are written again.
 
 use ostler_storage::disk::{Disk, DiskFile, FileIdentity};
 use std::{
@@ -14,16 +14,16 @@ use std::{
 
 const SECTOR: usize = 512;
 
-/// Shared by clones.
+/// The disk. Clones share it.
 #[derive(Clone, Default)]
 pub(crate) struct FaultyDisk(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    /// As the running system sees names, and as a crash leaves them.
+    /// The names as the running system has them, and as a crash leaves them.
     names: BTreeMap<PathBuf, usize>,
     durable_names: BTreeMap<PathBuf, usize>,
-    /// Indexed by number; files are never forgotten, names are.
+    /// The files by number. Files are never removed, only their names.
     files: Vec<Content>,
     fault: Option<Fault>,
     changes: usize,
@@ -33,19 +33,19 @@ struct State {
 struct Content {
     now: Vec<u8>,
     synced: Vec<u8>,
-    /// Sectors whose sync has failed.
+    /// The sectors whose sync has failed.
     given_up: BTreeSet<usize>,
     written_back: usize,
 }
 
-/// What goes wrong.
+/// A failure of the disk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fault {
-    /// The n-th change (write, sync, create, ...), counted from 0.
+    /// The number of the change (write, sync, create, ...) that fails, counted from 0.
     pub at: usize,
-    /// And all after it, too.
+    /// Whether all later changes fail too.
     pub lasting: bool,
-    /// How.
+    /// The kind of the error.
     pub kind: io::ErrorKind,
 }
 
@@ -61,12 +61,12 @@ impl FaultyDisk {
         state.changes = 0;
     }
 
-    /// How many changes there were since [`FaultyDisk::fail`].
+    /// The number of changes since [`FaultyDisk::fail`].
     pub(crate) fn changes(&self) -> usize {
         self.state().changes
     }
 
-    /// Power off and on. `choose(n)` gives a number below n.
+    /// A loss of power. `choose(n)` returns a number below n.
     pub(crate) fn crash(&self, mut choose: impl FnMut(usize) -> usize) {
         let mut state = self.state();
         let all: Vec<PathBuf> = state.names.keys().chain(state.durable_names.keys()).cloned().collect();
@@ -93,7 +93,7 @@ impl FaultyDisk {
         state.files[state.names[path]].now.clone()
     }
 
-    /// Puts a file there, durably.
+    /// Puts a file on the disk, durably.
     pub(crate) fn put(&self, path: &Path, bytes: &[u8]) {
         let mut state = self.state();
         let file = state.files.len();
@@ -102,7 +102,7 @@ impl FaultyDisk {
         state.durable_names.insert(path.to_path_buf(), file);
     }
 
-    /// The disk changes a file's bytes by itself: the file stays the same one.
+    /// Damages a file's bytes. The file keeps its identity.
     pub(crate) fn rot(&self, path: &Path, rot: impl FnOnce(&mut Vec<u8>)) {
         let mut state = self.state();
         let file = state.names[path];
@@ -111,7 +111,7 @@ impl FaultyDisk {
         content.synced.clone_from(&content.now);
     }
 
-    /// The system needs the memory: from `offset` on a file reads as it is on the disk.
+    /// Drops a file's pages from memory: from `offset` on it reads as it is on the disk.
     pub(crate) fn evict(&self, path: &Path, offset: usize) {
         let mut state = self.state();
         let file = state.names[path];
@@ -121,7 +121,7 @@ impl FaultyDisk {
         }
     }
 
-    /// How often a file was sent to the disk without waiting for it.
+    /// The number of times that a file was written back, without waiting for it.
     pub(crate) fn written_back(&self, path: &Path) -> usize {
         let state = self.state();
         state.files[state.names[path]].written_back
@@ -287,7 +287,7 @@ impl DiskFile for OpenFile {
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let mut state = self.disk.state();
         let done = state.change();
-        // A write that fails may have got half-way.
+        // A failed write can be half done.
         let bytes = if done.is_err() { &bytes[..bytes.len() / 2] } else { bytes };
         let now = &mut state.files[self.file].now;
         let (start, end) = (offset as usize, offset as usize + bytes.len());

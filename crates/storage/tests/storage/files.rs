@@ -1,4 +1,4 @@
-//! Which files a log has, how long they are, and which of them a reader opens.
+//! The files of a log: their number, their sizes, and those that a reader opens.
 
 use crate::{
     damage::logs,
@@ -15,14 +15,14 @@ use ostler_storage::{
 use std::sync::Arc;
 
 const HEADER: u64 = 16;
-/// Around a record.
+/// The bytes around a record.
 const FRAMING: u64 = 13;
 
 fn log_of(disk: &FaultyDisk, options: LogOptions) -> TxnLog {
     TxnLog::open(Arc::new(disk.clone()), logs(), options)
 }
 
-/// Not ahead of its data.
+/// Options for a log that reserves no space.
 fn tight() -> LogOptions {
     LogOptions { prealloc_bytes: 0, ..LogOptions::default() }
 }
@@ -36,7 +36,7 @@ fn log_files(disk: &FaultyDisk) -> usize {
 }
 
 #[test]
-fn a_file_longer_than_the_limit_is_the_last_one_of_its_log() {
+fn a_file_longer_than_the_limit_is_followed_by_a_new_one() {
     let bytes = record(Zxid(1), 100);
     let two = HEADER + 2 * (bytes.len() as u64 + FRAMING);
     for (limit, files) in [(two - 1, 2), (two, 1), (two + 1, 1)] {
@@ -50,7 +50,7 @@ fn a_file_longer_than_the_limit_is_the_last_one_of_its_log() {
     }
 }
 
-/// The next snapshot is due by it.
+/// The count decides when the next snapshot is due.
 #[test]
 fn bytes_are_counted_since_the_last_roll() {
     let disk = FaultyDisk::default();
@@ -65,9 +65,9 @@ fn bytes_are_counted_since_the_last_roll() {
     assert_eq!(log.bytes_since_roll(), 0);
 }
 
-/// A crash leaves one batch in doubt at most, so a longer one is written in two.
+/// A crash may damage one batch at most, so a larger one is written in two.
 #[test]
-fn a_batch_is_not_longer_than_its_limit() {
+fn a_batch_above_the_limit_is_written_in_two() {
     let rest = |first: usize| BATCH_LIMIT - HEADER as usize - (first + FRAMING as usize) - FRAMING as usize;
     let first = record(Zxid(1), 1000);
     let overhead = record(Zxid(2), 0).len();
@@ -85,9 +85,9 @@ fn a_batch_is_not_longer_than_its_limit() {
     }
 }
 
-/// Space is set aside for what is written, and no step more than Java sets aside.
+/// Space is reserved by the same steps as in Java, and no more.
 #[test]
-fn a_batch_that_fills_the_space_of_a_file_takes_no_more_of_it() {
+fn a_batch_that_fills_the_reserved_space_reserves_no_more() {
     let step = 64 << 10;
     let overhead = record(Zxid(1), 0).len() as u64 + FRAMING;
     for (first_batch, reserved) in [(step - 1, HEADER + step), (step, HEADER + step), (step + 1, 2 * step)] {
@@ -99,7 +99,7 @@ fn a_batch_that_fills_the_space_of_a_file_takes_no_more_of_it() {
     }
 }
 
-/// One write and one sync: space is set aside as a file runs out, and not each time.
+/// One write and one sync: space is reserved when a file is full, and not with each commit.
 #[test]
 fn a_commit_changes_the_disk_twice() {
     for options in [tight(), LogOptions::default()] {
@@ -110,16 +110,16 @@ fn a_commit_changes_the_disk_twice() {
             disk.fail(None);
             log.commit().unwrap();
             if zxid > 2 {
-                // And the mark that says how far the batch before was synced.
+                // And the mark, which says that the batch before was synced.
                 assert_eq!(disk.changes(), 3, "{options:?}");
             }
         }
     }
 }
 
-/// A log of another time is used again, where files are made ahead of their data.
+/// Only if space is reserved ahead of the data.
 #[test]
-fn a_log_that_nobody_needs_is_the_next_one() {
+fn an_old_log_that_became_the_spare_is_the_next_log() {
     for (prealloc_bytes, used) in [(1 << 16, true), (0, false)] {
         for linked in [false, true] {
             let dir = tempfile::tempdir().unwrap();
@@ -135,7 +135,7 @@ fn a_log_that_nobody_needs_is_the_next_one() {
             commit(&mut log, 2);
             assert!(log.spare().keep(&OsDisk, &dir.path().join(log_name(Zxid(1)))).unwrap());
             if linked {
-                // Somebody keeps it, under a name of their own.
+                // An operator keeps it under another name.
                 let spare = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path());
                 let spare = spare.into_iter().find(|path| !path.to_string_lossy().contains("/log")).unwrap();
                 std::fs::hard_link(spare, dir.path().join("kept")).unwrap();
@@ -149,7 +149,7 @@ fn a_log_that_nobody_needs_is_the_next_one() {
     }
 }
 
-/// Three files, of the transactions 1 to 9.
+/// Three files with the transactions 1 to 9.
 fn three_files() -> FaultyDisk {
     let disk = FaultyDisk::default();
     let mut log = log_of(&disk, tight());
@@ -168,7 +168,7 @@ fn read_after(disk: &FaultyDisk, after: u64) -> Result<Vec<u64>, StorageError> {
     Ok(drain(&mut reader)?.iter().map(|(zxid, _)| zxid.0).collect())
 }
 
-/// They may be damaged, or on their way to be removed.
+/// They can be damaged, or removed at the moment.
 #[test]
 fn files_before_the_first_record_are_not_opened() {
     let disk = three_files();
@@ -177,9 +177,9 @@ fn files_before_the_first_record_are_not_opened() {
     assert!(read_after(&disk, 2).is_err());
 }
 
-/// By the header of the file behind it, if that says so: Java's say nothing.
+/// The header of the next file says it. Files of Java do not.
 #[test]
-fn a_missing_file_is_named_by_the_last_transaction_that_it_had() {
+fn the_error_of_a_missing_file_names_its_last_transaction() {
     for (java, needed) in [(false, 6), (true, 6)] {
         let disk = three_files();
         let (first, gap) = (logs().join(log_name(Zxid(4))), logs().join(log_name(Zxid(7))));

@@ -1,4 +1,5 @@
-//! Files that Java ZooKeeper wrote (`tests/golden/README.md` says how), read, and written again byte by byte.
+//! Files that Java ZooKeeper wrote are read, and written again with the same bytes. `tests/golden/README.md` describes
+//! them.
 
 use crate::{
     faulty_disk::FaultyDisk,
@@ -33,7 +34,7 @@ fn read(file: &SnapshotFile) -> (Contents, SnapshotTrailer) {
     (contents, trailer)
 }
 
-/// The order of children is by chance in Java.
+/// Reads a snapshot and sorts it, since the order of children is random in Java.
 fn read_sorted(file: &SnapshotFile) -> Contents {
     let (mut contents, _) = read(file);
     contents.nodes.sort_by(|a, b| a.path.cmp(&b.path));
@@ -55,7 +56,7 @@ fn write(zxid: Zxid, contents: &Contents, trailer: SnapshotTrailer, compression:
 }
 
 #[test]
-fn plain_snapshots_go_both_ways() {
+fn a_plain_snapshot_of_java_is_read_and_written_with_the_same_bytes() {
     for version in ["3.8.0", "3.9.5", "quorum-3.9.5"] {
         for file in find_snapshots(&OsDisk, &golden(version)).unwrap() {
             assert_eq!(file.problem, None);
@@ -71,7 +72,7 @@ fn plain_snapshots_go_both_ways() {
 }
 
 #[test]
-fn compressed_snapshots_hold_what_the_plain_one_holds() {
+fn compressed_snapshots_of_java_have_the_contents_of_the_plain_one() {
     for version in ["3.8.0", "3.9.5"] {
         let files = find_snapshots(&OsDisk, &golden(version)).unwrap();
         let with = |compression| {
@@ -91,13 +92,13 @@ fn compressed_snapshots_hold_what_the_plain_one_holds() {
 }
 
 #[test]
-fn logs_go_both_ways() {
+fn a_log_of_java_is_read_and_written_with_the_same_bytes() {
     let mut types = BTreeSet::new();
     for (version, first, count) in [("3.8.0", 1, 26), ("3.9.5", 1, 26), ("quorum-3.9.5", 0x1_0000_0001, 3)] {
         let mut reader = LogReader::open(&OsDisk, &golden(version), Zxid::ZERO).unwrap();
         let records = drain(&mut reader).unwrap();
         assert_eq!((records.len(), records[0].0), (count, Zxid(first)));
-        assert_eq!((reader.torn_tail(), reader.void_files(), reader.backwards()), (None, &[][..], &[][..]));
+        assert_eq!((reader.torn_tail(), reader.empty_files(), reader.backwards()), (None, &[][..], &[][..]));
 
         let disk = FaultyDisk::default();
         let options = LogOptions { prealloc_bytes: 0, ..LogOptions::default() };
@@ -112,12 +113,12 @@ fn logs_go_both_ways() {
         let name = format!("log.{first:x}");
         assert!(disk.bytes(&Path::new("/d").join(&name)) == fs::read(golden(version).join(name)).unwrap());
     }
-    // All that Java logs: errors, sessions, creates, deletes, setData, setACL, multi, reconfig, container, TTL.
+    // All kinds that Java logs: errors, sessions, creates, deletes, setData, setACL, multi, reconfig, container, TTL.
     assert_eq!(types, BTreeSet::from([-11, -10, -1, 1, 2, 5, 7, 14, 15, 16, 19, 20, 21]));
 }
 
 #[test]
-fn a_java_folder_is_a_place_to_start_from() {
+fn a_server_starts_from_a_folder_of_java() {
     for version in ["3.8.0", "3.9.5", "quorum-3.9.5"] {
         let dir = tempfile::tempdir().unwrap();
         let folders = DataFolders::open(&OsDisk, dir.path(), None, true).unwrap();
@@ -137,7 +138,7 @@ fn a_java_folder_is_a_place_to_start_from() {
 }
 
 #[test]
-fn epochs_go_both_ways() {
+fn epoch_files_of_java_are_read_and_written_with_the_same_bytes() {
     let dir = tempfile::tempdir().unwrap();
     for which in [EpochFile::Accepted, EpochFile::Current] {
         assert_eq!(read_epoch(&OsDisk, &golden("quorum-3.9.5"), which).unwrap(), Some(Epoch(1)));
@@ -151,15 +152,15 @@ fn epochs_go_both_ways() {
     }
 }
 
-/// The current epoch is saved once the history is whole, by Java as well, which leaves the mark where it is; and a server
-/// may end between the two.
+/// The current epoch is saved when the history is complete. Java does this too, and does not remove the mark. And a
+/// server can end after the epoch is saved and before the mark is removed.
 #[test]
-fn with_a_current_epoch_a_history_is_not_incomplete_any_more() {
+fn with_a_current_epoch_the_history_is_complete_in_spite_of_the_mark() {
     let dir = tempfile::tempdir().unwrap();
     mark_incomplete(&OsDisk, dir.path()).unwrap();
     write_epoch(&OsDisk, dir.path(), EpochFile::Accepted, Epoch(1)).unwrap();
     assert!(is_incomplete(&OsDisk, dir.path()).unwrap(), "it has promised an epoch");
-    // As Java's `setCurrentEpoch`.
+    // In the same way as Java's `setCurrentEpoch`.
     fs::write(dir.path().join("currentEpoch"), "1").unwrap();
     assert!(!is_incomplete(&OsDisk, dir.path()).unwrap(), "it has a leader's history");
 }

@@ -1,5 +1,5 @@
-//! File systems that lack an operation by nature (CIFS, vboxsf, 9p, some NFS): all goes on without it. One that has it, and
-//! fails, is another thing.
+//! File systems that do not have an operation (CIFS, vboxsf, 9p, some NFS): the server works without it. If a file
+//! system has the operation and it fails, that is an error.
 
 use crate::sinks::{Contents, begin_snapshot, record};
 use ostler_proto::{
@@ -19,10 +19,10 @@ use rustix::io::Errno;
 use std::{io, path::Path, sync::Arc};
 use tempfile::TempDir;
 
-/// What such file systems answer.
+/// The errors of such file systems.
 const LACKING: [Errno; 3] = [Errno::INVAL, Errno::OPNOTSUPP, Errno::NOSYS];
 
-/// The system's, but for what always gives an error.
+/// The system's disk, on which some operations always return an error.
 #[derive(Debug, Clone, Copy, Default)]
 struct WithoutDisk {
     sync_dir: Option<Errno>,
@@ -120,13 +120,13 @@ impl DiskFile for WithoutFile {
     }
 }
 
-/// All that syncs a folder, in an empty one.
+/// All operations that sync a folder, in a new folder.
 struct Steps {
     dir: TempDir,
     disk: WithoutDisk,
 }
 
-/// A step's name, and what it does.
+/// The name of a step, and the step.
 type Step = (&'static str, fn(&Steps) -> Result<()>);
 
 const STEPS: [Step; 7] = [
@@ -166,7 +166,7 @@ impl Steps {
         Ok(log)
     }
 
-    /// With so many znodes of a megabyte.
+    /// Writes a snapshot with this number of znodes of a megabyte.
     fn snapshot(&self, zxid: u64, nodes: usize) -> Result<()> {
         let mut writer = begin_snapshot(&self.disk, self.dir.path(), zxid)?;
         writer.node("/", None, -1, &StatPersisted::default())?;
@@ -177,9 +177,9 @@ impl Steps {
     }
 }
 
-/// The name of a file that was acknowledged may be gone after a crash.
+/// Without the sync a file with acknowledged records can be gone after a crash.
 #[test]
-fn a_sync_of_a_folder_that_fails_is_an_error() {
+fn a_failed_sync_of_a_folder_is_an_error() {
     for (name, step) in STEPS {
         step(&Steps::on(WithoutDisk::default())).unwrap();
         for errno in [Errno::IO, Errno::NOSPC, Errno::ACCESS, Errno::BADF] {
@@ -190,7 +190,7 @@ fn a_sync_of_a_folder_that_fails_is_an_error() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_synced_by_nature_stops_nothing() {
+fn every_step_works_on_a_file_system_that_cannot_sync_folders() {
     let mut stopped = Vec::new();
     for errno in LACKING {
         let disk = WithoutDisk { sync_dir: Some(errno), ..WithoutDisk::default() };
@@ -209,7 +209,7 @@ fn a_folder_that_cannot_be_synced_by_nature_stops_nothing() {
 }
 
 #[test]
-fn a_server_starts_from_a_folder_that_cannot_be_synced_by_nature() {
+fn a_server_starts_on_a_file_system_that_cannot_sync_folders() {
     let written = Steps::on(WithoutDisk::default());
     let folders = DataFolders::open(&OsDisk, written.dir.path(), None, true).unwrap();
     let steps = Steps { dir: TempDir::new_in(written.dir.path()).unwrap(), disk: WithoutDisk::default() };
@@ -225,9 +225,9 @@ fn a_server_starts_from_a_folder_that_cannot_be_synced_by_nature() {
     assert_eq!(contents.records.len(), 3);
 }
 
-/// It only says when bytes should go to the disk.
+/// The advice only says when bytes should go to the disk.
 #[test]
-fn a_disk_that_takes_no_advice_writes_a_snapshot() {
+fn a_snapshot_is_written_on_a_file_system_that_takes_no_advice() {
     for errno in LACKING {
         let disk = WithoutDisk { write_back: Some(errno), ..WithoutDisk::default() };
         Steps::on(disk).snapshot(1, 40).unwrap();

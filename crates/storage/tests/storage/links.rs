@@ -1,4 +1,4 @@
-//! What somebody has put in the place of a server's files, or keeps of them under other names, stays as it is.
+//! Links in the place of a server's files, and other names of them: the server does not change the files behind them.
 
 use crate::sinks::begin_snapshot;
 use ostler_proto::stat::StatPersisted;
@@ -22,8 +22,8 @@ fn mode(path: &Path) -> u32 {
     fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777
 }
 
-/// A file of somebody's, and a name in another folder that leads to it.
-fn led_to(how: fn(&Path, &Path) -> std::io::Result<()>) -> (tempfile::TempDir, impl Fn(&str) -> bool) {
+/// A folder with a file of another user, and a function that puts a link to this file at a name.
+fn linked(how: fn(&Path, &Path) -> std::io::Result<()>) -> (tempfile::TempDir, impl Fn(&str) -> bool) {
     let dir = tempfile::tempdir().unwrap();
     let theirs = dir.path().join("theirs");
     fs::write(&theirs, SECRET).unwrap();
@@ -49,9 +49,9 @@ fn soft_link(from: &Path, to: &Path) -> std::io::Result<()> {
 }
 
 #[test]
-fn what_is_created_is_a_file_of_its_own() {
+fn a_link_in_the_place_of_a_new_file_is_replaced() {
     for how in [soft_link, hard_link] {
-        let (dir, put) = led_to(how);
+        let (dir, put) = linked(how);
         let path = dir.path().join("log.1");
         assert!(put("log.1"));
         let file = OsDisk.create(&path).unwrap();
@@ -65,20 +65,20 @@ fn what_is_created_is_a_file_of_its_own() {
         assert!(is_untouched(dir.path()));
         assert_eq!(fs::read_to_string(dir.path().join("currentEpoch")).unwrap(), "5");
     }
-    let (dir, put) = led_to(soft_link);
+    let (dir, put) = linked(soft_link);
     assert!(put("log.1"));
     let error = OsDisk.open_to_change(&dir.path().join("log.1")).err().unwrap();
     assert!(error.to_string().contains("it is a link"), "{error}");
-    // One that leads nowhere yet.
+    // A link to a file that does not exist yet.
     fs::remove_file(dir.path().join("theirs")).unwrap();
     OsDisk.create(&dir.path().join("log.1")).unwrap();
     assert!(!dir.path().join("theirs").exists());
 }
 
 #[test]
-fn what_is_removed_is_gone_only_here() {
+fn removing_a_link_keeps_the_file_behind_it() {
     for how in [soft_link, hard_link] {
-        let (dir, put) = led_to(how);
+        let (dir, put) = linked(how);
         let long = "x".repeat(5 << 20);
         fs::write(dir.path().join("theirs"), &long).unwrap();
         assert!(put("snapshot.5"));
@@ -89,9 +89,9 @@ fn what_is_removed_is_gone_only_here() {
 }
 
 #[test]
-fn no_spare_is_written_over_that_is_a_link_or_has_another_name() {
+fn a_spare_that_is_a_link_or_has_another_name_is_not_written_over() {
     for how in [soft_link, hard_link] {
-        let (dir, put) = led_to(how);
+        let (dir, put) = linked(how);
         assert!(put("spare-snapshot"));
         let mut writer = begin_snapshot(&OsDisk, dir.path(), 7).unwrap();
         writer.node("/", None, -1, &StatPersisted::default()).unwrap();
@@ -109,15 +109,15 @@ fn no_spare_is_written_over_that_is_a_link_or_has_another_name() {
 }
 
 #[test]
-fn the_lock_is_no_way_to_somebody_elses_file() {
-    let (dir, put) = led_to(soft_link);
+fn a_lock_file_that_is_a_link_is_refused() {
+    let (dir, put) = linked(soft_link);
     assert!(put("ostler.lock"));
     FolderLock::take(&DataFolders::at(dir.path(), None)).unwrap_err();
     assert!(is_untouched(dir.path()));
 }
 
 #[test]
-fn files_are_for_their_user_alone_unless_asked_otherwise() {
+fn files_are_private_by_default_and_have_the_given_mode_if_shared() {
     let dir = tempfile::tempdir().unwrap();
     let (data, logs) = (dir.path().join("a/data"), dir.path().join("a/logs"));
     let folders = DataFolders::open(&OsDisk, &data, Some(&logs), true).unwrap();
@@ -130,7 +130,7 @@ fn files_are_for_their_user_alone_unless_asked_otherwise() {
     for file in [&log, &data.join("ostler.lock"), &logs.join("ostler.lock")] {
         assert_eq!(mode(file), 0o600, "{}", file.display());
     }
-    // What exists keeps its mode.
+    // Existing files keep their mode.
     fs::set_permissions(&log, fs::Permissions::from_mode(0o640)).unwrap();
     OsDisk.create(&log).unwrap();
     assert_eq!(mode(&log), 0o640);
@@ -138,7 +138,7 @@ fn files_are_for_their_user_alone_unless_asked_otherwise() {
     let shared = SharedFiles { mode: 0o640 };
     let folders = DataFolders::open(&shared, &dir.path().join("b"), None, true).unwrap();
     shared.create(&folders.logs.join("log.1")).unwrap();
-    // As far as the umask of whoever runs this lets it.
+    // The mode of the others depends on the umask of this process.
     assert_eq!(mode(&folders.logs) & !0o050, 0o700);
     assert_eq!(mode(&folders.logs.join("log.1")) & !0o040, 0o600);
 }

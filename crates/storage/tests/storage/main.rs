@@ -1,4 +1,4 @@
-//! The storage crate from outside: golden files, crashes, faults, recovery.
+//! Tests of the storage crate through its public interface: golden files, crashes, faults, damage and recovery.
 #![allow(clippy::unwrap_used)]
 
 mod crashes;

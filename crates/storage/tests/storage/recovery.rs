@@ -1,4 +1,4 @@
-//! Which state a server starts from, and what it is told.
+//! Recovery: the state from which a server starts, its notes, and the errors that refuse a start.
 
 use crate::{
     faulty_disk::{Fault, FaultyDisk},
@@ -43,8 +43,8 @@ impl World {
         }
     }
 
-    /// The log goes on to 4, and of the tree at the beginning of the next epoch there is only a part.
-    fn with_a_tree_cut_short() -> (World, PathBuf) {
+    /// The log goes to 4, and the snapshot at the beginning of the next epoch is incomplete.
+    fn with_an_incomplete_tree() -> (World, PathBuf) {
         let world = World::new();
         world.snapshot(1);
         let cut_short = world.snapshot(2 << 32);
@@ -54,7 +54,7 @@ impl World {
         (world, cut_short)
     }
 
-    /// A log file with the given zxids.
+    /// Writes a log file with these zxids.
     fn log(&self, zxids: std::ops::RangeInclusive<u64>) -> PathBuf {
         let (disk, dir) = (Arc::new(self.disk.clone()), self.folders.logs.clone());
         let mut log = TxnLog::open(disk, dir, LogOptions { prealloc_bytes: 0, ..LogOptions::default() });
@@ -65,7 +65,7 @@ impl World {
         log.file().unwrap().to_path_buf()
     }
 
-    /// A snapshot with a root and a node named after its zxid.
+    /// Writes a snapshot with a root and a znode named after its zxid.
     fn snapshot(&self, zxid: u64) -> PathBuf {
         self.snapshot_with(zxid, None)
     }
@@ -79,8 +79,8 @@ impl World {
         writer.finish(SnapshotTrailer { digest, last_processed }).unwrap()
     }
 
-    /// A disk has lost what was written over the old file.
-    fn holds_what_was_there_before(&self, file: &Path, old: &Path) {
+    /// The disk has lost what was written over the old file.
+    fn lose_overwrite(&self, file: &Path, old: &Path) {
         self.disk.put(file, &self.disk.bytes(old));
     }
 
@@ -112,7 +112,7 @@ fn zxids(contents: &Contents) -> Vec<u64> {
 }
 
 #[test]
-fn nothing_at_all() {
+fn empty_folders_are_a_fresh_or_untrusted_database_by_the_settings() {
     let world = World::new();
     assert_eq!(world.recover(STRICT).unwrap().0.origin, Origin::Untrusted);
     assert_eq!(world.recover(RecoverOptions::default()).unwrap().0.origin, Origin::Fresh);
@@ -129,7 +129,7 @@ fn nothing_at_all() {
 }
 
 #[test]
-fn the_newest_snapshot_and_the_log_after_it() {
+fn the_state_is_the_newest_snapshot_and_the_log_after_it() {
     let world = World::new();
     world.snapshot(0);
     world.snapshot(3);
@@ -142,7 +142,7 @@ fn the_newest_snapshot_and_the_log_after_it() {
 }
 
 #[test]
-fn an_older_snapshot_stands_in_for_a_bad_one_if_the_log_covers_it() {
+fn an_older_snapshot_is_used_for_a_bad_one_if_the_log_has_its_last_transaction() {
     let world = World::new();
     world.snapshot(1);
     let bad = world.snapshot(5);
@@ -161,12 +161,12 @@ fn an_older_snapshot_stands_in_for_a_bad_one_if_the_log_covers_it() {
 }
 
 #[test]
-fn a_snapshot_with_an_older_tree_than_its_name_says_is_a_bad_one() {
+fn a_snapshot_with_an_older_tree_than_its_name_says_is_skipped() {
     let world = World::new();
     let old = world.snapshot(3);
     let new = world.snapshot(6);
     world.log(1..=8);
-    world.holds_what_was_there_before(&new, &old);
+    world.lose_overwrite(&new, &old);
     let (done, contents) = world.recover(STRICT).unwrap();
     assert_eq!((done.origin, zxids(&contents)), (Origin::Snapshot(Zxid(3)), vec![4, 5, 6, 7, 8]));
     let words: Vec<String> = done.notes.iter().map(Note::to_string).collect();
@@ -181,7 +181,7 @@ fn a_log_with_older_transactions_than_its_name_says_refuses_the_start() {
         let old = world.log(1..=3);
         world.log(4..=6);
         let new = world.log(7..=9);
-        world.holds_what_was_there_before(&new, &old);
+        world.lose_overwrite(&new, &old);
         let error = world.recover(STRICT).unwrap_err().to_string();
         let told = "log.7: damaged at byte 16: its first transaction is 0x1, and by its name it is 0x7";
         assert!(error.contains(told), "{error}");
@@ -189,7 +189,7 @@ fn a_log_with_older_transactions_than_its_name_says_refuses_the_start() {
 }
 
 #[test]
-fn an_older_snapshot_is_no_help_where_the_log_has_a_gap() {
+fn an_older_snapshot_is_refused_if_the_log_has_a_gap() {
     let world = World::new();
     world.snapshot(1);
     let bad = world.snapshot(5);
@@ -201,7 +201,7 @@ fn an_older_snapshot_is_no_help_where_the_log_has_a_gap() {
 }
 
 #[test]
-fn an_older_snapshot_is_no_help_where_the_log_ends_too_early() {
+fn an_older_snapshot_is_refused_if_the_log_ends_before_the_bad_one() {
     let world = World::new();
     world.snapshot(1);
     let bad = world.snapshot(5);
@@ -211,9 +211,9 @@ fn an_older_snapshot_is_no_help_where_the_log_ends_too_early() {
     assert!(matches!(error, StorageError::LogTooShort { last: Zxid(4), needed: Zxid(5), .. }), "{error}");
 }
 
-/// Between epochs nothing in the log shows that a tree took the place of records.
+/// Between epochs the log does not show that a tree took the place of records.
 #[test]
-fn an_older_snapshot_is_no_help_where_a_tree_stood_for_records() {
+fn an_older_snapshot_is_refused_if_the_log_lacks_the_last_transaction_of_the_bad_one() {
     let world = World::new();
     world.snapshot(1);
     let bad = world.snapshot(7);
@@ -233,22 +233,22 @@ fn an_older_snapshot_is_no_help_where_a_tree_stood_for_records() {
     assert!(matches!(error, StorageError::LogLacks { .. }), "{error}");
 }
 
-/// A server died while it took a tree from a leader. Started again, it learns what it lacks from the log of another, and
-/// is started once more.
+/// A server died while it got a tree from a leader. After a restart it gets the missing records from the log of another
+/// server, and is restarted again.
 #[test]
-fn a_tree_that_never_came_whole_is_in_nobodys_way_later() {
-    let (world, cut_short) = World::with_a_tree_cut_short();
+fn an_incomplete_tree_of_an_interrupted_sync_is_removed_and_later_starts_work() {
+    let (world, cut_short) = World::with_an_incomplete_tree();
     let started = world.recover(STRICT).unwrap().0;
     assert_eq!((started.last_zxid, &*started.notes), (Zxid(4), &[Note::UnfinishedGivenUp(cut_short)][..]));
     world.log((2 << 32) + 1..=(2 << 32) + 3);
     assert_eq!(world.recover(STRICT).unwrap().0.last_zxid, Zxid((2 << 32) + 3));
-    // Where the epoch has been saved the tree was whole before, and was acknowledged.
-    let (world, _) = World::with_a_tree_cut_short();
+    // If the current epoch is saved, the tree was complete before, and was acknowledged.
+    let (world, _) = World::with_an_incomplete_tree();
     write_epoch(&world.disk, &world.folders.snapshots, EpochFile::Current, Epoch(2)).unwrap();
     assert!(matches!(world.recover(STRICT), Err(StorageError::LogLacks { .. })));
     write_epoch(&world.disk, &world.folders.snapshots, EpochFile::Current, Epoch(1)).unwrap();
     assert_eq!(world.recover(STRICT).unwrap().0.last_zxid, Zxid(4));
-    // One that was whole may have stood for records.
+    // A complete tree can have taken the place of records.
     let world = World::new();
     world.snapshot(1);
     world.damage(&world.snapshot(2 << 32));
@@ -256,10 +256,10 @@ fn a_tree_that_never_came_whole_is_in_nobodys_way_later() {
     assert!(matches!(world.recover(STRICT), Err(StorageError::LogLacks { .. })));
 }
 
-/// It was whole once, else the log would not have gone on in its epoch.
+/// The tree was complete once, since the log continues in its epoch.
 #[test]
-fn a_tree_cut_short_is_missed_where_the_log_has_its_epoch() {
-    let (world, _) = World::with_a_tree_cut_short();
+fn an_incomplete_tree_refuses_the_start_if_the_log_has_its_epoch() {
+    let (world, _) = World::with_an_incomplete_tree();
     world.log((2 << 32) + 1..=(2 << 32) + 3);
     let error = world.recover(STRICT).unwrap_err();
     assert!(matches!(error, StorageError::LogLacks { .. }), "{error}");
@@ -282,9 +282,9 @@ fn after_a_hundred_bad_snapshots_no_older_one_is_tried() {
     assert!(error.to_string().contains("snapshot.1: there are too many bad ones before it"), "{error}");
 }
 
-/// Java writes zxid 0 where it knows no digest.
+/// Java writes zxid 0 if it knows no digest.
 #[test]
-fn a_digest_counts_if_it_says_after_which_transaction() {
+fn a_digest_without_a_zxid_is_left_out() {
     for (zxid, counts) in [(0, false), (1, true), (7, true), (u64::MAX, false)] {
         let world = World::new();
         let digest = Some(SnapshotDigest { zxid: Zxid(zxid), version: 2, digest: 77 });
@@ -295,7 +295,7 @@ fn a_digest_counts_if_it_says_after_which_transaction() {
 }
 
 #[test]
-fn a_transaction_that_the_tree_refuses_is_named_with_its_file() {
+fn the_error_of_a_refused_transaction_names_the_transaction_and_its_file() {
     let world = World::new();
     world.snapshot(0);
     world.log(1..=2);
@@ -306,7 +306,7 @@ fn a_transaction_that_the_tree_refuses_is_named_with_its_file() {
 }
 
 #[test]
-fn logs_without_a_snapshot_are_trusted_only_when_told_so() {
+fn logs_without_a_snapshot_are_replayed_only_with_trust_empty() {
     let world = World::new();
     world.log(1..=4);
     let error = world.recover(RecoverOptions::default()).unwrap_err();
@@ -322,21 +322,21 @@ fn logs_without_a_snapshot_are_trusted_only_when_told_so() {
 }
 
 #[test]
-fn snapshots_that_cannot_be_read_are_no_empty_database() {
+fn snapshots_that_cannot_be_read_refuse_the_start_without_logs() {
     let world = World::new();
     let bad = world.snapshot(5);
     world.damage(&bad);
     let error = world.recover(EASY).unwrap_err();
     assert!(matches!(error, StorageError::NoUsableSnapshot { .. }), "{error}");
     assert!(error.to_string().contains("/d/version-2/snapshot.5: "), "{error}");
-    // Unless it was one: a first start that did not get far.
+    // A bad snapshot of zxid 0 is an empty database: the first start was interrupted.
     let world = World::new();
     world.disk.put(Path::new("/d/version-2/snapshot.0"), b"ZKSN");
     assert_eq!(world.recover(EASY).unwrap().0.origin, Origin::Fresh);
 }
 
 #[test]
-fn leftovers_of_a_crash_are_tidied_and_reported() {
+fn rests_of_a_crash_are_removed_and_reported() {
     let world = World::new();
     world.snapshot(0);
     let log = world.log(1..=3);
@@ -355,17 +355,17 @@ fn leftovers_of_a_crash_are_tidied_and_reported() {
     );
     assert!(words[1].ends_with("the last transaction is 0x2"), "{}", words[1]);
     assert_eq!(words[2], "/d/version-2/unfinished.snapshot.3: given up: a snapshot that was not completed");
-    // Its file is the next one's: to free the space of a large one would hold up the start.
+    // Its file is the spare now: to free the space of a large one would delay the start.
     assert_eq!(world.disk.bytes(Path::new("/d/version-2/spare-snapshot")), b"ZKSN");
     assert_eq!(world.recover(STRICT).unwrap().0.notes, []);
-    // The next transaction has the name free.
+    // The name is free for the next transaction.
     assert_eq!(world.log(3..=3), Path::new("/l/version-2/log.3"));
     assert_eq!(zxids(&world.recover(STRICT).unwrap().1), [1, 2, 3]);
 }
 
-/// One becomes the spare. The other goes, or each crash would leave one more.
+/// One becomes the spare. The other is removed, or each crash would leave one more.
 #[test]
-fn of_two_half_written_snapshots_none_keeps_its_name() {
+fn two_half_written_snapshots_lose_their_names() {
     let world = World::new();
     world.snapshot(0);
     let unfinished =
@@ -381,7 +381,7 @@ fn of_two_half_written_snapshots_none_keeps_its_name() {
 }
 
 #[test]
-fn a_log_file_with_a_torn_first_record_goes() {
+fn a_log_file_with_a_torn_first_record_is_removed() {
     let world = World::new();
     world.snapshot(0);
     world.log(1..=2);
@@ -396,9 +396,9 @@ fn a_log_file_with_a_torn_first_record_goes() {
     world.log(3..=3);
 }
 
-/// The torn file goes, and then the one before it is the newest, which every start reads.
+/// The torn file will be removed. Then the file before it is the newest, which every start reads.
 #[test]
-fn damage_before_a_torn_file_refuses_this_start_and_not_the_next() {
+fn damage_in_the_file_before_a_torn_one_refuses_the_first_start_already() {
     let world = World::new();
     world.snapshot(2);
     let covered = world.log(1..=2);
@@ -421,7 +421,7 @@ fn damage_in_the_middle_refuses_the_start() {
 }
 
 #[test]
-fn folders_are_made_or_asked_for() {
+fn missing_folders_are_made_or_an_error_and_swapped_ones_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let (data, logs) = (dir.path().join("a/data"), dir.path().join("logs"));
     let error = DataFolders::open(&OsDisk, &data, Some(&logs), false).unwrap_err();
@@ -438,14 +438,14 @@ fn folders_are_made_or_asked_for() {
         DataFolders::open(&OsDisk, &data, Some(&logs), true),
         Err(StorageError::Misplaced { .. })
     ));
-    // With one folder for both, both belong there.
+    // One folder can have both.
     DataFolders::open(&OsDisk, &data, None, true).unwrap();
 }
 
-/// The system reads back what it could not write as long as it has the memory. What a start has found is there after a
-/// power cut, also where that memory was short already, and the log is cut.
+/// The system reads back bytes that it could not write as long as they are in memory. The records that a start has read
+/// are there after a power cut, also if a part of them was not in memory any more and the log is cut.
 #[test]
-fn what_is_read_after_a_failed_sync_is_written_again_and_synced() {
+fn records_read_after_a_failed_sync_are_written_again_and_synced() {
     for evicted in [false, true] {
         let world = World::new();
         world.snapshot(0);
@@ -469,7 +469,7 @@ fn what_is_read_after_a_failed_sync_is_written_again_and_synced() {
         }
         let found = world.recover(STRICT).unwrap().0.last_zxid;
         assert_eq!(found, Zxid(if evicted { 4 } else { 5 }));
-        // Nothing stays that need not.
+        // The system keeps in memory only what it must.
         world.disk.crash(|of| of - 1);
         assert_eq!(world.recover(STRICT).unwrap().0.last_zxid, found);
     }

@@ -1,4 +1,4 @@
-//! What is purged and what is kept.
+//! The purge: which snapshots and logs are removed, and which become spares.
 
 use crate::{faulty_disk::FaultyDisk, sinks::begin_snapshot};
 use ostler_proto::{id::Zxid, stat::StatPersisted};
@@ -22,7 +22,7 @@ fn the_newest_snapshots_and_the_logs_they_need_stay() {
     for name in ["snapshot.0", "snapshot.10", "snapshot.20", "snapshot.30"] {
         put(name, true);
     }
-    // Neither counts: one is incomplete, one is not ours.
+    // Neither counts: one is incomplete, and the other has a name that is not a snapshot's.
     put("snapshot.2f", false);
     put("snapshot.25.bak", true);
     for name in ["log.1", "log.8", "log.11", "log.21", "acceptedEpoch"] {
@@ -31,7 +31,7 @@ fn the_newest_snapshots_and_the_logs_they_need_stay() {
     let names = |paths: Vec<PathBuf>| -> Vec<String> {
         paths.iter().map(|path| path.file_name().unwrap().to_str().unwrap().to_owned()).collect()
     };
-    // log.8 may go on behind 0x10.
+    // log.8 can have transactions after 0x10.
     assert_eq!(names(purge(&disk, &folders, 3)), ["log.1", "snapshot.0"]);
     assert_eq!(names(purge(&disk, &folders, 1)), [""; 0], "three are kept whatever is asked");
     put("snapshot.40", true);
@@ -53,7 +53,7 @@ fn the_newest_snapshots_and_the_logs_they_need_stay() {
 }
 
 #[test]
-fn a_snapshot_is_written_over_the_spare_and_has_nothing_of_it() {
+fn a_snapshot_written_over_the_spare_has_no_bytes_of_it() {
     let disk = FaultyDisk::default();
     let folders = DataFolders::at(Path::new("/d"), None);
     let write = |zxid: u64, znodes: usize| {
@@ -79,9 +79,9 @@ fn a_snapshot_is_written_over_the_spare_and_has_nothing_of_it() {
     assert_eq!(write(0x60, 200).len(), write(0x70, 200).len(), "longer ones than the spare, and without");
 }
 
-/// If the disk loses what is written over it, its old tree shows under the new name, and nothing in it tells.
+/// If the disk lost what is written over it, the old tree would have the new name, and nothing in it would show this.
 #[test]
-fn a_snapshot_that_does_not_say_what_it_holds_is_no_spare() {
+fn a_snapshot_without_its_last_zxid_does_not_become_the_spare() {
     let disk = FaultyDisk::default();
     let folders = DataFolders::at(Path::new("/d"), None);
     for zxid in [0x10, 0x20, 0x30, 0x40] {
@@ -97,7 +97,7 @@ fn a_snapshot_that_does_not_say_what_it_holds_is_no_spare() {
 }
 
 #[test]
-fn without_a_valid_snapshot_nothing_goes() {
+fn without_a_valid_snapshot_nothing_is_removed() {
     let disk = FaultyDisk::default();
     let folders = DataFolders::at(Path::new("/d"), None);
     disk.put(&folders.snapshots.join("snapshot.5"), b"");

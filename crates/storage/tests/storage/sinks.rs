@@ -1,4 +1,4 @@
-//! What tests read into, and records to write.
+//! The sink that tests read into, and records and snapshots to write.
 
 use ostler_proto::{
     acl::Acl,
@@ -15,7 +15,7 @@ use ostler_storage::{
 };
 use std::path::Path;
 
-/// A znode, owned.
+/// A znode of a snapshot, owned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Node {
     pub path: String,
@@ -24,7 +24,7 @@ pub(crate) struct Node {
     pub stat: StatPersisted,
 }
 
-/// Keeps everything.
+/// A sink that keeps everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Contents {
     pub sessions: Vec<(SessionId, i32)>,
@@ -32,9 +32,9 @@ pub(crate) struct Contents {
     pub nodes: Vec<Node>,
     pub snapshot: Option<(Zxid, SnapshotTrailer)>,
     pub records: Vec<(Zxid, Vec<u8>)>,
-    /// The path of a node to refuse, as a tree does whose parent is missing.
+    /// The path of a znode that is refused, as a tree refuses one without a parent.
     pub refuses: Option<&'static str>,
-    /// A transaction to refuse.
+    /// The zxid of a transaction that is refused.
     pub refuses_record: Option<Zxid>,
 }
 
@@ -93,7 +93,7 @@ pub(crate) fn record(zxid: Zxid, size: usize) -> Vec<u8> {
     bytes
 }
 
-/// Everything a reader still has.
+/// All records that a reader still has.
 pub(crate) fn drain(reader: &mut LogReader<'_>) -> Result<Vec<(Zxid, Vec<u8>)>> {
     let mut records = Vec::new();
     while let Some(record) = reader.next_record()? {
@@ -102,7 +102,7 @@ pub(crate) fn drain(reader: &mut LogReader<'_>) -> Result<Vec<(Zxid, Vec<u8>)>> 
     Ok(records)
 }
 
-/// Starts a snapshot without sessions and ACLs.
+/// Begins a snapshot without sessions and ACLs.
 pub(crate) fn begin_snapshot<'d>(disk: &'d dyn Disk, dir: &Path, zxid: u64) -> Result<SnapshotWriter<'d>> {
     SnapshotWriter::begin(disk, dir, Zxid(zxid), Compression::None, [].into_iter(), [].into_iter())
 }

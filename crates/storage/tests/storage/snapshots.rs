@@ -1,4 +1,4 @@
-//! Snapshots of any content, whole and damaged.
+//! Snapshots with any content, complete and damaged.
 
 use crate::{
     faulty_disk::FaultyDisk,
@@ -62,7 +62,7 @@ fn sample() -> Contents {
 }
 
 #[test]
-fn sections_behind_the_znodes_may_be_missing() {
+fn a_snapshot_without_the_sections_behind_its_znodes_is_read() {
     let disk = FaultyDisk::default();
     write(&disk, &sample(), Compression::None, TRAILER);
     let path = Path::new("/snapshots/snapshot.9");
@@ -72,13 +72,13 @@ fn sections_behind_the_znodes_may_be_missing() {
         (0, TRAILER),
         (last, SnapshotTrailer { last_processed: None, ..TRAILER }),
         (last + digest, SnapshotTrailer::default()),
-        // Ends inside the digest: what is before is sealed.
+        // The file ends inside the digest. Everything before it is sealed.
         (last + 1, SnapshotTrailer::default()),
     ] {
         disk.put(path, &whole[..whole.len() - cut]);
         assert_eq!(read(&disk).unwrap(), (sample(), expected), "{cut} bytes less");
     }
-    // Java with its digest switched off writes the last section only.
+    // With its digest switched off, Java writes the last section only.
     let expected = SnapshotTrailer { digest: None, last_processed: Some(Zxid(5)) };
     write(&disk, &sample(), Compression::None, expected);
     assert_eq!(read(&disk).unwrap(), (sample(), expected));
@@ -100,7 +100,7 @@ fn every_flipped_bit_is_found() {
 }
 
 #[test]
-fn the_first_look_tells_complete_from_incomplete() {
+fn the_ends_of_a_file_show_that_a_snapshot_is_incomplete() {
     let disk = FaultyDisk::default();
     for compression in [Compression::None, Compression::Gz, Compression::Snappy] {
         write(&disk, &sample(), compression, TRAILER);
@@ -117,7 +117,7 @@ fn the_first_look_tells_complete_from_incomplete() {
 }
 
 #[test]
-fn claimed_lengths_and_counts_are_not_believed() {
+fn huge_lengths_and_counts_are_errors() {
     let disk = FaultyDisk::default();
     let header = b"ZKSN\0\0\0\x02\xff\xff\xff\xff\xff\xff\xff\xff";
     for tail in [&[0x7f, 0xff, 0xff, 0xff][..], &[0, 0, 0, 0, 0, 0, 0, 0, 0x0f, 0xff, 0xff, 0xff, 1]] {
@@ -127,7 +127,7 @@ fn claimed_lengths_and_counts_are_not_believed() {
 }
 
 #[test]
-fn big_snapshots_are_streamed() {
+fn a_snapshot_larger_than_the_buffers_is_read_as_it_was_written() {
     let mut contents = sample();
     for n in 0..1500 {
         let mut node = contents.nodes[1].clone();
@@ -177,14 +177,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn what_is_written_is_read(contents in any_contents(), compression in any_compression()) {
+    fn a_snapshot_is_read_as_it_was_written(contents in any_contents(), compression in any_compression()) {
         let disk = FaultyDisk::default();
         write(&disk, &contents, compression, TRAILER);
         prop_assert_eq!(read(&disk).unwrap(), (contents, TRAILER));
     }
 
     #[test]
-    fn garbage_does_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..2000), compression in any_compression()) {
+    fn random_bytes_cause_no_panic(bytes in prop::collection::vec(any::<u8>(), 0..2000), compression in any_compression()) {
         let start: &[u8] = match compression {
             Compression::None => b"ZKSN\0\0\0\x02\xff\xff\xff\xff\xff\xff\xff\xff",
             Compression::Gz => &[0x1f, 0x8b, 8],

@@ -1,5 +1,5 @@
-//! How far a log was synced: every subset of missing sectors of the last batch is a torn tail, every flipped bit before
-//! it is damage, with zeros in the data and without.
+//! The mark that says how far a log was synced. With it every subset of missing sectors of the last batch is a torn
+//! tail, and every flipped bit before that batch is damage, also if the data are zeros.
 
 use crate::{
     faulty_disk::FaultyDisk,
@@ -38,7 +38,7 @@ fn mark_file() -> PathBuf {
     folders().logs.join("log-synced")
 }
 
-/// A record with so many bytes of this value as data.
+/// A record with `size` bytes of this value as data.
 fn record(zxid: u64, size: usize, value: u8) -> (Zxid, Vec<u8>) {
     let header = TxnHeader { session: SessionId(1), cxid: 2, zxid: Zxid(zxid), time_ms: 3, code: 5 };
     let data = vec![value; size];
@@ -60,7 +60,7 @@ fn commit(log: &mut TxnLog, batch: &[(Zxid, Vec<u8>)]) {
     log.commit().unwrap();
 }
 
-/// Batches of data of these sizes, each synced alone.
+/// A log with batches of records of these sizes. Each batch is synced.
 fn written(batches: &[&[usize]], value: u8) -> (FaultyDisk, Records) {
     let disk = FaultyDisk::default();
     let mut log = open(&disk);
@@ -76,7 +76,7 @@ fn written(batches: &[&[usize]], value: u8) -> (FaultyDisk, Records) {
     (disk, all)
 }
 
-/// Where each record starts, and where the last one ends.
+/// The offset at which each record starts, and at last the end of the last one.
 fn starts(records: &[(Zxid, Vec<u8>)]) -> Vec<usize> {
     let mut at = 16;
     let mut starts = vec![at];
@@ -107,7 +107,7 @@ fn damaged_at(result: Result<(Records, Option<TornTail>)>) -> (u64, String) {
     }
 }
 
-/// Each subset of the sectors that the last batch touches arrives, the others stay as they were.
+/// Checks each subset of the sectors of the last batch: these are written, and the others stay as they were.
 fn tear(first: usize, last: &[usize], value: u8) {
     let (disk, records) = written(&[&[first, 3], last], value);
     let whole = disk.bytes(&log_file());
@@ -130,12 +130,12 @@ fn tear(first: usize, last: &[usize], value: u8) {
     }
 }
 
-/// Numbers below a sector's size: all near its border, some of the others.
+/// Numbers below the size of a sector: all near its border, and some of the others.
 fn below_sector() -> impl Iterator<Item = usize> {
     (0..SECTOR).filter(|at| at % 41 == 0 || (*at + 30) % SECTOR < 60)
 }
 
-/// Around the border of a sector every byte counts: where the batch begins, and where its records end.
+/// Near the border of a sector every byte can matter, for the start of the batch and for the end of its records.
 #[test]
 fn every_subset_of_missing_sectors_of_the_last_batch_is_a_torn_tail() {
     for first in below_sector() {
@@ -154,7 +154,7 @@ fn every_subset_of_missing_sectors_of_the_last_batch_is_a_torn_tail() {
     }
 }
 
-/// Records as long as a batch or longer: their length itself may not have arrived.
+/// In records as long as a batch or longer, the length field may not be written.
 #[test]
 fn a_record_longer_than_a_batch_is_torn_without_its_first_sector() {
     let size = (4 << 20) + 5000;
@@ -183,7 +183,8 @@ fn every_flipped_bit_before_the_last_batch_is_damage() {
     }
 }
 
-/// As `five records, each synced alone` lost four of them: the zeros looked like a sector that was not written.
+/// Without the mark the zeros would look like a sector that was not written, and the synced records after it would be
+/// lost.
 #[test]
 fn zeros_in_the_data_do_not_hide_damage() {
     let (disk, records) = written(&[&[10], &[4096], &[10], &[10], &[10]], 0);
@@ -194,7 +195,7 @@ fn zeros_in_the_data_do_not_hide_damage() {
 }
 
 #[test]
-fn what_was_synced_and_reads_as_nothing_is_damage() {
+fn synced_records_that_read_as_zeros_are_damage() {
     let (disk, records) = written(&[&[10], &[700], &[10], &[10]], 5);
     let starts = starts(&records);
     for from in 0..3 {
@@ -203,16 +204,16 @@ fn what_was_synced_and_reads_as_nothing_is_damage() {
         assert_eq!(damaged_at(read(&disk)).0, starts[from] as u64);
         disk.rot(&log_file(), |bytes| *bytes = whole);
     }
-    // Its header, too.
+    // The header of the file, too.
     disk.rot(&log_file(), |bytes| bytes.fill(0));
     assert_eq!(damaged_at(read(&disk)).0, 0);
 }
 
 #[test]
-fn after_a_start_the_last_batch_is_not_in_doubt_any_more() {
+fn after_a_start_damage_in_the_last_batch_is_no_torn_tail() {
     let (disk, records) = written(&[&[10], &[4096, 20]], 0);
     let starts = starts(&records);
-    // The last batch is in doubt: a server may have ended while it was written.
+    // The last batch may be torn: a server can have ended while it was written.
     recovered(&disk).unwrap();
     for at in starts[1]..starts[3] {
         disk.rot(&log_file(), |bytes| bytes[at] ^= 4);
@@ -223,7 +224,7 @@ fn after_a_start_the_last_batch_is_not_in_doubt_any_more() {
 }
 
 #[test]
-fn a_note_after_the_last_batch_leaves_nothing_in_doubt() {
+fn with_a_mark_after_the_last_batch_damage_in_it_is_no_torn_tail() {
     let disk = FaultyDisk::default();
     let mut log = open(&disk);
     let records = [record(1, 40, 0), record(2, 2000, 0)];
@@ -234,25 +235,25 @@ fn a_note_after_the_last_batch_leaves_nothing_in_doubt() {
 }
 
 #[test]
-fn the_mark_of_another_file_says_nothing() {
+fn the_mark_of_another_file_is_ignored() {
     let (disk, records) = written(&[&[10], &[4096], &[10], &[10]], 0);
     let mut bytes = disk.bytes(&log_file());
     bytes[starts(&records)[1] + 20] ^= 1;
-    // A copy: it may have been made while the server wrote.
+    // A copy, which can have been made while the server wrote.
     disk.put(&log_file(), &bytes);
     assert_eq!(read(&disk).unwrap().0, records[..1]);
 }
 
-/// Java cuts a log back by making it shorter, and knows nothing of the mark.
+/// Java cuts a log by making it shorter, and does not change the mark.
 #[test]
-fn a_log_that_java_has_cut_back_is_no_damage() {
+fn a_log_that_java_has_cut_is_not_damaged() {
     let (disk, records) = written(&[&[10], &[700], &[10], &[10]], 3);
     disk.rot(&log_file(), |bytes| bytes.truncate(starts(&records)[2]));
     assert_eq!(read(&disk).unwrap(), (records[..2].to_vec(), None));
 }
 
 #[test]
-fn a_truncation_takes_the_mark_away_first() {
+fn a_truncation_removes_the_mark_first() {
     let disk = FaultyDisk::default();
     let mut log = open(&disk);
     let records = [record(1, 40, 0), record(2, 20, 0), record(3, 20, 0)];
@@ -267,10 +268,11 @@ fn a_truncation_takes_the_mark_away_first() {
     assert_eq!(read(&disk).unwrap().0, records[..2]);
 }
 
-/// It becomes durable with a sync of the log, and only if it was sent to the disk: without that, all that was written since
-/// the start would be in doubt after a loss of power. Each mark alone would be a write more for each batch.
+/// The mark becomes durable with a sync of the log, if it was sent to the disk before. If it were never sent, all
+/// batches since the start could be taken for torn after a loss of power. To send each mark would be one more write for
+/// each batch.
 #[test]
-fn the_mark_is_sent_to_the_disk_now_and_then() {
+fn the_mark_is_sent_to_the_disk_after_a_number_of_bytes_or_marks() {
     for (size, batches) in [(0, 256), (1 << 16, 16), (1 << 20, 1)] {
         let disk = FaultyDisk::default();
         let mut log = open(&disk);
@@ -286,17 +288,16 @@ fn the_mark_is_sent_to_the_disk_now_and_then() {
     }
 }
 
-/// A damaged mark is as none.
 #[test]
-fn a_damaged_mark_is_not_believed() {
+fn a_damaged_mark_is_ignored() {
     let (disk, records) = written(&[&[10], &[4096], &[10], &[10]], 0);
     disk.rot(&mark_file(), |bytes| bytes[30] ^= 1);
     disk.rot(&log_file(), |bytes| bytes[starts(&records)[1] + 20] ^= 1);
     assert_eq!(read(&disk).unwrap().0, records[..1]);
 }
 
-/// `cp` over a file that is there keeps what tells it from others, and space was reserved in both: what is missing looks
-/// lost. The error says what to do then.
+/// `cp` over an existing file keeps its identity, and both have reserved space. So the records that the backup does not
+/// have look lost. The error says what to do.
 #[test]
 fn a_log_from_a_backup_that_was_copied_over_the_old_one_needs_its_mark_removed() {
     let dir = tempfile::tempdir().unwrap();
@@ -319,7 +320,7 @@ fn a_log_from_a_backup_that_was_copied_over_the_old_one_needs_its_mark_removed()
     assert_eq!(read().unwrap(), records[..1]);
 }
 
-/// Its end byte is the first of a sector, and that did not arrive, nor did one before.
+/// The end byte is the first byte of a sector. This sector was not written, nor was one before it.
 #[test]
 fn a_long_record_without_its_end_byte_and_with_a_hole_is_torn() {
     let (_, bytes) = record(1, 0, 0);

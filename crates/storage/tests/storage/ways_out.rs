@@ -1,5 +1,5 @@
-//! After an error of the log, what the message about it says to do: the next start, and the one after it, go on from what
-//! is there.
+//! The advice in the error messages of the log works: after it, the next start and the one after it continue from the
+//! records on disk.
 
 use crate::{
     faulty_disk::{Fault, FaultyDisk},
@@ -34,11 +34,11 @@ impl Server {
         let found = recover(&disk, &folders, RecoverOptions::default(), &mut contents).unwrap();
         let options = LogOptions { prealloc_bytes: 8192, ..LogOptions::default() };
         let mut log = TxnLog::open(Arc::new(disk.clone()), folders.logs.clone(), options);
-        log.goes_on_after(found.last_zxid);
+        log.continue_after(found.last_zxid);
         Server { disk, folders, log, last: found.last_zxid }
     }
 
-    /// One more, which is acknowledged if nothing fails.
+    /// Writes one more transaction. Without an error it is acknowledged.
     fn write(&mut self) -> Result<(), StorageError> {
         let next = Zxid(self.last.0 + 1);
         self.log.append(next, &record(next, 50)).and_then(|()| self.log.commit())?;
@@ -51,7 +51,7 @@ impl Server {
     }
 }
 
-/// Writes until something fails.
+/// Writes until a write fails.
 fn fails(server: &mut Server) -> Option<StorageError> {
     for count in 0..4 {
         if let Err(error) = server.write() {
@@ -65,12 +65,12 @@ fn fails(server: &mut Server) -> Option<StorageError> {
 }
 
 #[test]
-fn a_server_whose_disk_failed_or_was_full_goes_on_after_a_restart() {
+fn a_server_with_a_failed_or_full_disk_continues_after_a_restart() {
     let mut tried = 0;
     for kind in [ErrorKind::StorageFull, ErrorKind::Other] {
         for at in 0..30 {
             let mut server = Server::new();
-            // A full disk stays so until space is freed.
+            // A full disk stays full until space is freed.
             server.disk.fail(Some(Fault { at, lasting: kind == ErrorKind::StorageFull, kind }));
             let Some(error) = fails(&mut server) else { continue };
             let said = error.to_string();
@@ -99,7 +99,7 @@ fn a_server_whose_disk_failed_or_was_full_goes_on_after_a_restart() {
 
 /// The next start reads files that another server has put there while this one ran.
 #[test]
-fn a_log_that_was_not_there_is_gone_on_with_after_a_restart() {
+fn a_server_continues_a_log_that_appeared_while_it_ran_after_a_restart() {
     let mut server = Server::new();
     server.write().unwrap();
     server.log.roll();

@@ -18,7 +18,7 @@ pub enum CutPoint {
 }
 
 impl CutPoint {
-    /// Every place of an exchange of so many requests and events.
+    /// Every place of an exchange with this number of requests and events.
     pub fn all(requests: u64, events: u64) -> impl Iterator<Item = CutPoint> {
         let of_requests = (1..=requests)
             .flat_map(|n| [CutPoint::BeforeRequest(n), CutPoint::BeforeReply(n), CutPoint::AfterReply(n)]);

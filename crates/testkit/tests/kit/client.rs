@@ -157,8 +157,8 @@ impl Client {
         Ok(())
     }
 
-    /// Whether the server ends the connection, and sends nothing before.
-    pub(crate) async fn is_cut(&mut self) -> bool {
+    /// Reads to the end of the connection. Returns false if the server sends something first.
+    pub(crate) async fn read_end(&mut self) -> bool {
         let mut one = [0; 1];
         let read = timeout(PATIENCE, self.stream.read(&mut one)).await;
         !matches!(read.expect("the connection stays open and silent"), Ok(1..))

@@ -71,7 +71,7 @@ async fn the_others_go_on_when_the_leader_is_killed() {
         ensemble.kill(leader).await.unwrap();
         let address = ensemble.member(leader).unwrap().address();
         assert_eq!(TcpStream::connect(address).unwrap_err().kind(), ErrorKind::ConnectionRefused);
-        assert!(client.is_cut().await, "who follows has no leader, so its clients are sent away");
+        assert!(client.read_end().await, "who follows has no leader, so its clients are sent away");
 
         let next = ensemble.until_led().await.unwrap();
         assert_ne!(next, leader);
@@ -109,7 +109,7 @@ async fn a_session_at_a_follower_expires_by_the_leaders_word() {
     assert!(matches!(refused, Err(TestkitError::NotLeading)));
 
     ensemble.expire(client.session).await.unwrap();
-    assert!(client.is_cut().await);
+    assert!(client.read_end().await);
     ensemble.until_settled().await.unwrap();
     for id in ensemble.members() {
         assert!(!client_of(&ensemble, id).await.exists("/mine", false).await.unwrap());
@@ -126,7 +126,7 @@ async fn a_leader_that_is_cut_off_gives_up_and_follows_when_the_links_heal() {
     ensemble.cut_off(leader);
     let next = ensemble.until_led_by_another(leader).await.unwrap();
     assert_eq!(client_of(&ensemble, next).await.create("/a").await.unwrap(), 0);
-    assert!(left.is_cut().await, "it has no quorum");
+    assert!(left.read_end().await, "it has no quorum");
     ensemble.heal();
     all_have(&ensemble, "/a").await;
     assert_eq!(ensemble.leader(), Some(next));
@@ -185,7 +185,7 @@ async fn one_silent_direction_is_enough_to_lose_a_follower() {
             true => ensemble.silence(leader, follower),
             false => ensemble.silence(follower, leader),
         }
-        assert!(client.is_cut().await, "from the leader: {from_leader}");
+        assert!(client.read_end().await, "from the leader: {from_leader}");
         assert_eq!(client_of(&ensemble, leader).await.create("/a").await.unwrap(), 0, "two are left");
         ensemble.heal_between(leader, follower);
         all_have(&ensemble, "/a").await;

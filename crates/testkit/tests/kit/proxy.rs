@@ -137,7 +137,7 @@ async fn a_frame_is_held_until_the_test_says_more() {
     held.reached().await.unwrap();
     assert!(other.exists("/b", false).await.unwrap());
     held.cut();
-    assert!(client.is_cut().await);
+    assert!(client.read_end().await);
 
     // Nobody who decides: it passes.
     drop(proxy.hold_at(CutPoint::BeforeRequest(5)));
@@ -194,17 +194,17 @@ async fn a_proxy_cuts_blocks_and_heals() {
     let proxy = FrameProxy::start(server.address()).await.unwrap();
     let mut client = Client::open(proxy.address()).await.unwrap();
     proxy.cut_now();
-    assert!(client.is_cut().await);
+    assert!(client.read_end().await);
     let mut client = Client::reopen(proxy.address(), &client).await.unwrap();
     proxy.block();
-    assert!(client.is_cut().await);
+    assert!(client.read_end().await);
     assert!(Client::reopen(proxy.address(), &client).await.is_err());
     proxy.heal();
     let mut client = Client::reopen(proxy.address(), &client).await.unwrap();
     assert_eq!(client.create("/a").await.unwrap(), 0);
     // The server's own end is passed on, and its return found.
     server.kill().await;
-    assert!(client.is_cut().await);
+    assert!(client.read_end().await);
     assert!(Client::reopen(proxy.address(), &client).await.is_err());
     server.restart().await.unwrap();
     let mut client = Client::reopen(proxy.address(), &client).await.unwrap();

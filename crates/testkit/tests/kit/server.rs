@@ -12,7 +12,7 @@ async fn a_server_starts_and_goes_with_its_folder() {
     assert_eq!(client.create("/a").await.unwrap(), 0);
     assert!(dir.join("version-2").exists());
     drop(server);
-    assert!(client.is_cut().await);
+    assert!(client.read_end().await);
     assert_eq!(TcpStream::connect(address).unwrap_err().kind(), ErrorKind::ConnectionRefused);
     assert!(!dir.parent().unwrap().exists());
 }
@@ -33,7 +33,7 @@ async fn what_was_acknowledged_survives_a_kill() {
             assert!(matches!(client.next().await.unwrap(), Frame::Reply { error: 0, .. }), "{at}");
         }
         server.kill().await;
-        assert!(!server.is_up() && client.is_cut().await);
+        assert!(!server.is_up() && client.read_end().await);
         assert_eq!(TcpStream::connect(address).unwrap_err().kind(), ErrorKind::ConnectionRefused);
         assert!(matches!(server.counts(), Err(TestkitError::Down)));
         server.restart().await.unwrap();
@@ -107,7 +107,7 @@ async fn a_session_expires_on_call_and_its_client_learns_it_when_it_comes_back()
     server.expire(client.session).await.unwrap();
     assert_eq!(other.next().await.unwrap(), Frame::Event { path: "/mine".into() });
     assert!(!other.exists("/mine", false).await.unwrap());
-    assert!(client.is_cut().await);
+    assert!(client.read_end().await);
     assert_eq!(server.sessions().unwrap(), [other.session]);
     let again = Client::reopen(server.address(), &client).await.unwrap();
     assert_eq!((again.timeout_ms, again.session.0), (0, 0), "it is told that its session is gone");
@@ -122,7 +122,7 @@ async fn connections_are_cut_and_sessions_live_on() {
     let mut b = Client::open(server.address()).await.unwrap();
     assert_eq!(a.create_ephemeral("/a").await.unwrap(), 0);
     assert_eq!(server.cut_session(a.session).unwrap(), 1);
-    assert!(a.is_cut().await);
+    assert!(a.read_end().await);
     assert!(b.exists("/a", false).await.unwrap(), "the other one goes on");
     let session = a.session;
     a = Client::reopen(server.address(), &a).await.unwrap();
@@ -130,7 +130,7 @@ async fn connections_are_cut_and_sessions_live_on() {
     assert!(a.exists("/a", true).await.unwrap());
     server.until(|counts| counts.connections == 2).await.unwrap();
     assert_eq!(server.cut_connections().unwrap(), 2);
-    assert!(a.is_cut().await && b.is_cut().await);
+    assert!(a.read_end().await && b.read_end().await);
     server.until(|counts| counts.connections == 0).await.unwrap();
     let counts = server.counts().unwrap();
     assert_eq!((counts.sessions, counts.ephemerals, counts.watches), (2, 1, 0));

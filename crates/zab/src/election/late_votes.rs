@@ -1,6 +1,6 @@
 //! Votes that come after this server has elected a leader.
 
-use super::{Election, ElectionOutput, Phase, Settled, Verdict, IgnoreReason, beats};
+use super::{Election, ElectionOutput, IgnoreReason, Phase, Settled, Verdict, beats};
 use crate::{quorum::Electorate, time::Mono};
 use alloc::vec::Vec;
 use ostler_proto::{

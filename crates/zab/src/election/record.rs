@@ -23,20 +23,20 @@ pub struct ElectionRecord {
     pub left_out: usize,
     /// The same, of what came after the end.
     pub left_out_since: usize,
-    /// So many entries there were with the end of the election.
+    /// The number of entries up to the end of the election.
     end: Option<usize>,
 }
 
-/// One moment.
+/// An event with its time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// When.
+    /// The time of the event.
     pub at: Mono,
-    /// What.
+    /// The event.
     pub event: ElectionEvent,
 }
 
-/// What can happen.
+/// An event of an election, as one server saw it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ElectionEvent {
     /// The election began with a vote for oneself, if one may be elected.
@@ -46,57 +46,57 @@ pub enum ElectionEvent {
         /// The vote.
         own: Option<Candidate>,
     },
-    /// Everybody was told.
+    /// This server sent its vote to all voters.
     SentToAll {
-        /// Whom this server backs.
+        /// The candidate that it backs.
         candidate: Option<Candidate>,
         /// The number of the election.
         round: u64,
     },
-    /// One server was told: it has asked, or there is a new connection to it.
+    /// This server sent its vote to one other server, as an answer or over a new connection.
     SentToOne {
-        /// Whom.
+        /// The receiver.
         to: ServerId,
-        /// What this server does.
+        /// The state of this server.
         state: PeerState,
-        /// Whom it backs.
+        /// The candidate that this server backs.
         candidate: Option<Candidate>,
         /// The number of the election.
         round: u64,
     },
-    /// A vote came.
+    /// This server received a vote.
     Received {
-        /// From whom.
+        /// The sender.
         from: ServerId,
         /// The sender's state.
         state: PeerState,
-        /// Whom it backs.
+        /// The candidate that the sender backs.
         candidate: Option<Candidate>,
-        /// Its round.
+        /// The sender's round.
         round: u64,
-        /// What came of it.
+        /// What this server made of the vote.
         verdict: Verdict,
     },
     /// A voter can be reached now.
     Reached {
-        /// Which.
+        /// The voter.
         peer: ServerId,
     },
     /// A voter cannot be reached.
     Lost {
-        /// Which.
+        /// The voter.
         peer: ServerId,
     },
     /// A quorum backs a candidate; a better vote may still come.
     Agreed {
-        /// Whom.
+        /// The candidate.
         candidate: Candidate,
     },
-    /// The end, with the ballot box.
+    /// The election is over. The votes that decided it go along.
     Elected {
-        /// Who leads.
+        /// The elected candidate.
         candidate: Candidate,
-        /// What this server is now.
+        /// The state of this server from now on.
         state: PeerState,
         /// Who backed whom.
         votes: Vec<(ServerId, Candidate)>,

@@ -24,7 +24,8 @@ impl Election {
             return;
         }
         let unreachable = &self.unreachable;
-        let looks = |voter: &ServerId| looking.looking_voters.contains_key(voter) && !unreachable.contains(voter);
+        let looks =
+            |voter: &ServerId| looking.looking_voters.contains_key(voter) && !unreachable.contains(voter);
         let are_all_there = electorate.voters().iter().filter(|voter| **voter != me).all(looks);
         let heard = looking.looking_voters.values();
         let mut said = heard.clone().filter_map(|(candidate, _)| *candidate);

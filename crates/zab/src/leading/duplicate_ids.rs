@@ -5,10 +5,10 @@ use crate::time::Mono;
 use alloc::vec::Vec;
 use ostler_proto::id::ServerId;
 
-/// A learner that has not come further for so long gives way to another with its id, in milliseconds. Who comes and is
-/// refused tries again before this is over.
+/// After this time without progress, in milliseconds, a learner gives way to another one with its id. A refused learner
+/// tries again before this is over.
 const GIVES_WAY_AFTER: u64 = 1_000;
-/// So many that have no vote may be on their way to the history.
+/// The number of learners without a vote that may be in synchronization at a time.
 const UNSYNCED_MAX: usize = 256;
 
 impl Leading {

@@ -24,13 +24,13 @@ pub enum Refusal {
     },
     /// It has said nothing for too long.
     Silent,
-    /// It speaks, but does not accept the epoch, or does not take over the history.
+    /// It is alive, but does not accept the epoch, or does not take over the history.
     NoProgress,
     /// Another one has come with its id, for which more speaks.
     Replaced,
-    /// So many that do not vote are on their way to the history.
+    /// This number of learners without a vote is in synchronization already.
     TooMany(usize),
-    /// It speaks, but this proposal is not on its disk for too long.
+    /// It is alive, but has not acknowledged this proposal for too long.
     DiskStalled(Zxid),
     /// What it said does not belong here.
     OutOfTurn,

@@ -24,7 +24,7 @@ fn of_five() -> Hand {
     hand
 }
 
-/// An epoch with nothing in it is a history, and so is what a lone server has written in none.
+/// An epoch with nothing in it is a history, and so is what a standalone server has written in none.
 #[test]
 fn an_epoch_or_a_transaction_alone_is_something() {
     for (epoch, zxid, is_something) in

@@ -10,7 +10,7 @@ use ostler_proto::{
 };
 use ostler_zab::{
     Election, ElectionOutput, ElectionTiming, Electorate, Mono, Quorum,
-    election::{Verdict, IgnoreReason},
+    election::{IgnoreReason, Verdict},
 };
 
 fn nothing(id: i64) -> Option<Candidate> {
@@ -127,7 +127,11 @@ fn who_is_elected_and_is_not_there_is_left_out_the_second_time() {
         assert_eq!(hand.election.left_out(Mono(now)), left_out, "a leader may end just when it is elected");
         if let Some(verdict) = verdict {
             assert_eq!(heard, verdict);
-            assert_eq!(hand.hear(1, Looking, round, (7, 9, 3)), Verdict::Ignored(IgnoreReason::LeftOut), "by another");
+            assert_eq!(
+                hand.hear(1, Looking, round, (7, 9, 3)),
+                Verdict::Ignored(IgnoreReason::LeftOut),
+                "by another"
+            );
         }
         hand.election.leader_unreachable(Mono(now), ServerId(3));
     }

@@ -7,7 +7,7 @@ use ostler_proto::{
 };
 use ostler_zab::{
     ElectionOutput, Electorate, Mono, Quorum,
-    election::{Verdict, IgnoreReason},
+    election::{IgnoreReason, Verdict},
 };
 
 const IGNORED: Verdict = Verdict::Ignored(IgnoreReason::LeftOut);

@@ -7,7 +7,7 @@ use ostler_proto::{
 };
 use ostler_zab::{
     Election, ElectionOutput, ElectionTiming, Electorate, Mono, Quorum,
-    election::{ElectionEvent, Rule, Verdict, IgnoreReason},
+    election::{ElectionEvent, IgnoreReason, Rule, Verdict},
 };
 
 use PeerState::{Following, Leading, Looking};

@@ -263,8 +263,11 @@ fn what_a_follower_acknowledges_before_the_history_counts_with_it() {
 #[test]
 fn a_follower_whose_disk_stands_is_sent_away_though_it_speaks() {
     let at = |counter| Zxid::new(Epoch(5), counter);
-    let stands =
-        |zxid| LeadingOutput::Refuse { link: ONE, server: Some(ServerId(1)), why: Refusal::DiskStalled(zxid) };
+    let stands = |zxid| LeadingOutput::Refuse {
+        link: ONE,
+        server: Some(ServerId(1)),
+        why: Refusal::DiskStalled(zxid),
+    };
     let mut epoch = LeadingRig::established();
     epoch.leading.proposed(Mono(100), at(1));
     epoch.leading.proposed(Mono(300), at(2));

@@ -5,9 +5,9 @@
 
 use super::super::{
     command::Held,
-    desk::{Desk, Flow, Input},
     error::{ShellError, While},
     output::note,
+    session::{Flow, Input, ShellSession},
     signals::{Signals, Told},
     words::Word,
 };
@@ -43,7 +43,7 @@ const TOKEN: &str = "OSTLER_TOKEN";
 /// The znode by which it is held.
 const NODE: &str = "OSTLER_NODE";
 
-impl Desk {
+impl ShellSession {
     pub(crate) async fn hold(
         &mut self,
         what: Held,

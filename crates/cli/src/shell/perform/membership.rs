@@ -3,15 +3,15 @@
 use super::super::{
     answer::Answer,
     command::{Change, Reconfig},
-    desk::Desk,
     error::ShellError,
+    session::ShellSession,
     watches::Watched,
 };
 use ostler_client::Bytes;
 use ostler_proto::{membership::Membership, path::CONFIG};
 use std::{io, path::Path};
 
-impl Desk {
+impl ShellSession {
     pub(super) async fn config(
         &mut self,
         for_clients: bool,
@@ -62,7 +62,7 @@ fn text_of(data: &Bytes) -> String {
     String::from_utf8_lossy(data).into_owned()
 }
 
-/// The version and a connect string, as upstream puts them together. A lone server has neither.
+/// The version and a connect string, as upstream puts them together. A standalone server has neither.
 fn for_clients_of(data: &Bytes) -> Result<String, ShellError> {
     if data.trim_ascii().is_empty() {
         return Ok(String::new());

@@ -2,7 +2,8 @@
 
 use super::{
     super::{
-        answer::Answer, command::Limits, desk::Desk, error::ShellError, output::note, quota_text, walk::Walk,
+        answer::Answer, command::Limits, error::ShellError, output::note, quota_text, session::ShellSession,
+        walk::Walk,
     },
     reads::no_node,
 };
@@ -10,7 +11,7 @@ use ostler_client::{Client, Error, paths};
 use ostler_proto::path::{CONFIG, QUOTA_LIMITS, QUOTA_ROOT, ancestors};
 use ostler_tree::quota::{QuotaNumbers, limits_path, stats_path};
 
-impl Desk {
+impl ShellSession {
     /// A client without a root of its own, and the path as the servers know it.
     fn of_servers(&self, path: &str) -> Result<(Client, String), ShellError> {
         let connection = self.connected()?;

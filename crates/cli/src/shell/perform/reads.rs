@@ -2,15 +2,15 @@
 
 use super::super::{
     answer::{Answer, Look},
-    desk::Desk,
     error::ShellError,
     output::note,
+    session::ShellSession,
     value_text::{self, Form},
     watches::Watched,
 };
 use ostler_client::{Error, ErrorCode};
 
-impl Desk {
+impl ShellSession {
     pub(super) async fn ls(&mut self, path: String, stat: bool, watch: bool) -> Result<(), ShellError> {
         let client = self.client()?;
         let (mut names, found) = match watch {
@@ -42,7 +42,7 @@ impl Desk {
             }
         };
         if form == Form::Plain && self.output.look != Look::Json && value_text::text(&data).is_none() {
-            note("the data is no text: here it is in hexadecimal; get --raw gives the bytes");
+            note("the data is not text and is shown in hexadecimal; get --raw gives the bytes");
         }
         self.answer(&Answer::Data { path, data, form, stat: stat.then_some(found) })
     }

@@ -3,17 +3,17 @@
 use super::super::{
     answer::Answer,
     command::Wanted,
-    desk::Desk,
     drawing::Drawing,
     error::ShellError,
     pattern,
+    session::ShellSession,
     tally::{Sum, Tally},
     walk::Walk,
     watches::Watched,
 };
 use ostler_client::paths;
 
-impl Desk {
+impl ShellSession {
     /// Siblings together, then what is below each, as upstream shows them.
     pub(super) async fn ls_all(&mut self, path: &str, watch: bool) -> Result<(), ShellError> {
         let client = self.client()?;

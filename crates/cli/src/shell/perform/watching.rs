@@ -2,13 +2,13 @@
 
 use super::super::{
     answer::Answer,
-    desk::{Desk, now_ms},
     error::ShellError,
+    session::{ShellSession, now_ms},
     watches::Watched,
 };
 use ostler_client::{AddWatchMode, Error, EventKind, WatcherType};
 
-impl Desk {
+impl ShellSession {
     /// Shows changes as they come, until there were `count` of them.
     pub(super) async fn watch(
         &mut self,

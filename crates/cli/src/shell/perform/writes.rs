@@ -3,8 +3,8 @@
 use super::super::{
     answer::Answer,
     command::{Create, Data, Write},
-    desk::{Desk, Input},
     error::{ShellError, While},
+    session::{Input, ShellSession},
     walk::Walk,
 };
 use ostler_client::{Acl, Client, Error, Multi, OpResult, Perms};
@@ -20,7 +20,7 @@ const BATCH_BYTES: usize = 512 << 10;
 /// What a delete takes beside its path, and more.
 const DELETE_BYTES: usize = 32;
 
-impl Desk {
+impl ShellSession {
     /// Does a write, or keeps it for the transaction that was begun.
     pub(super) async fn write(&mut self, write: Write<Data>) -> Result<(), ShellError> {
         let read = async |data| match data {

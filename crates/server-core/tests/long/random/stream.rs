@@ -1,7 +1,7 @@
 //! What happens in a random run: drawn from a seed, and independent of what the member makes of it.
 
 use super::model::Model;
-use crate::wire::{self, Ask};
+use crate::wire::{self, WireRequest};
 use ostler_proto::acl::{Acl, Perms};
 use rand_xoshiro::{
     Xoshiro256PlusPlus,
@@ -208,7 +208,7 @@ fn part_of_multi(dice: &mut Dice, model: &Model) -> Write {
 }
 
 impl Write {
-    fn ask(&self) -> Ask {
+    fn ask(&self) -> WireRequest {
         match self {
             Write::Create { path, data, mode, with_stat } => {
                 let mut create = wire::create(path);
@@ -227,7 +227,7 @@ impl Write {
 }
 
 impl Intent {
-    pub(super) fn ask(&self) -> Ask {
+    pub(super) fn ask(&self) -> WireRequest {
         fn borrowed(paths: &[String]) -> Vec<&str> {
             paths.iter().map(String::as_str).collect()
         }
@@ -250,7 +250,7 @@ impl Intent {
             Intent::SetWatches { seen, data, exist, child } => {
                 let (data, exist, child) = (borrowed(data), borrowed(exist), borrowed(child));
                 let watched =
-                    wire::Watched { data: &data, exist: &exist, child: &child, ..Default::default() };
+                    wire::WatchedPaths { data: &data, exist: &exist, child: &child, ..Default::default() };
                 wire::set_watches(*seen, &watched)
             }
         }

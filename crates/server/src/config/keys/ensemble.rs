@@ -11,8 +11,8 @@ const KEYS: &[Key] = &[
         Text,
         "",
         Obeyed(
-            "A server of the ensemble; this one is the one that dataDir/myid names. A single line is a single node, \
-             and the client port behind its ; is obeyed",
+            "A server of the ensemble; dataDir/myid says which one this server is. A single line makes a standalone \
+             server, and the client port behind its ; is obeyed",
         ),
     ),
     file(
@@ -34,14 +34,15 @@ const KEYS: &[Key] = &[
         ANY_INT,
         "10",
         Obeyed(
-            "Ticks that a learner may take to connect and to take over the leader's history, not counting the time in which a whole tree goes on coming",
+            "Ticks that a learner may take to connect and to take over the leader's history, not counting the time in \
+             which a whole tree keeps coming",
         ),
     ),
     file(
         "syncLimit",
         ANY_INT,
         "5",
-        Obeyed("Ticks of silence between leader and learner before either gives the other up"),
+        Obeyed("Ticks of silence after which a leader and a learner give each other up"),
     ),
     file("connectToLearnerMasterLimit", ANY_INT, "0", Replaced(BETWEEN_SERVERS)),
     file("electionAlg", Int { min: 3, max: 3 }, "3", Replaced(BETWEEN_SERVERS)),
@@ -66,7 +67,7 @@ const KEYS: &[Key] = &[
         "false",
         Obeyed(
             "New sessions are known to the server that the client is connected to alone, cost no transaction and cannot \
-             move; a single node ignores this",
+             move; a standalone server ignores this",
         ),
     ),
     file(
@@ -89,9 +90,19 @@ const KEYS: &[Key] = &[
     ),
     property("multiAddress.reachabilityCheckTimeoutMs", ANY_INT, "1000", Replaced(BETWEEN_SERVERS)),
     property("multiAddress.reachabilityCheckEnabled", LooseBoolean, "true", Replaced(BETWEEN_SERVERS)),
-    file("oraclePath", Path, "", Absent("An oracle that decides between two servers")),
+    file(
+        "oraclePath",
+        Path,
+        "",
+        Absent("An oracle that decides between two servers is not part of this build"),
+    ),
     property("leaderServes", YesNo { otherwise: true }, "yes", Replaced("A leader always serves clients")),
-    property("forceSnapshotSync", LooseBoolean, "false", Absent("Bringing every learner a whole tree")),
+    property(
+        "forceSnapshotSync",
+        LooseBoolean,
+        "false",
+        Absent("Sending the whole tree to every learner is not part of this build"),
+    ),
     property(
         "commitLogCount",
         ANY_INT,
@@ -127,15 +138,17 @@ const KEYS: &[Key] = &[
         ANY_LONG,
         "0",
         Obeyed(
-            "Milliseconds that an observer waits at most, by chance, before it connects to the leader, or begins again \
-             with the first of the followers",
+            "Milliseconds; an observer waits a random time of at most this before it connects to the leader, or begins \
+             again with the first of the followers",
         ),
     ),
     property(
         "observer.election.DelayMs",
         ANY_LONG,
         "200",
-        Obeyed("Milliseconds that an observer waits at most, by chance, before it looks for a leader again"),
+        Obeyed(
+            "Milliseconds; an observer waits a random time of at most this before it looks for a leader again",
+        ),
     ),
     property(
         "observerMaster.sizeLimit",
@@ -162,9 +175,9 @@ const KEYS: &[Key] = &[
         ANY_INT,
         "3",
         Obeyed(
-            "How often, a second apart, a start tries again to listen where its name stands for no address yet or the port \
-             cannot be had, for clients by name and for other servers. 0: for ever, as in Kubernetes, where a name may come \
-             after its server",
+            "How often a start tries again to listen, a second apart, if its name has no address yet or the port is in \
+             use, for clients by name and for other servers. 0: for ever, as in Kubernetes, where a name may come after \
+             its server",
         ),
     ),
     property("tcpKeepAlive", LooseBoolean, "false", Replaced(BETWEEN_SERVERS)),
@@ -196,8 +209,8 @@ const KEYS: &[Key] = &[
         Boolean,
         "true",
         Obeyed(
-            "Ostler's own: a server that greets from elsewhere than its line says is called there, if it cannot be had \
-             where the line says. Set false where servers may reach each other only by what stands in the lines",
+            "Ostler's own: a server that greets from elsewhere than its line says is called there, if it cannot be \
+             reached where the line says. Set false where servers may reach each other by their lines only",
         ),
     ),
 ];

@@ -28,7 +28,7 @@ const KEYS: &[Key] = &[
         "globalOutstandingLimit",
         ANY_INT,
         "1000",
-        Obeyed("Unanswered requests of a connection from which on no more are read from it"),
+        Obeyed("Unanswered requests of a connection at which the server stops reading from it"),
     ),
     property("largeRequestThreshold", ANY_INT, "-1", Replaced(NO_LARGE_REQUESTS)),
     property("largeRequestMaxBytes", int_from(1), "104857600", Replaced(NO_LARGE_REQUESTS)),
@@ -59,7 +59,7 @@ const KEYS: &[Key] = &[
         "znode.container.maxPerMinute",
         int_from(1),
         "10000",
-        Obeyed("Of those, how many are deleted in a minute"),
+        Obeyed("Empty containers and expired TTL znodes that are deleted in a minute at most"),
     ),
     bare_property(
         "znode.container.maxNeverUsedIntervalMs",

@@ -69,7 +69,7 @@ pub const SECTIONS: [Section; 6] = [
 ];
 
 const JAVA_THREADS: &str = "Threads follow the number of cores; there are no pools to size";
-const BETWEEN_SERVERS: &str = "Servers find, wait for and feed each other without this setting";
+const BETWEEN_SERVERS: &str = "Servers connect, wait for and synchronize each other without this setting";
 
 const fn file(name: &'static str, kind: Kind, default: &'static str, fate: Fate) -> Key {
     Key { name, also: &[], form: Form::File, kind, default, fate }

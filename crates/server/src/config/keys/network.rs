@@ -37,8 +37,8 @@ const KEYS: &[Key] = &[
         Kind::Int { min: 0, max: 128 },
         "64",
         Obeyed(
-            "Ostler's own: IPv6 addresses that begin with so many equal bits count as one for maxClientCnxns. 128: each \
-             address by itself, as ZooKeeper has it",
+            "Ostler's own: IPv6 addresses whose first bits are equal, as far as this number says, count as one for \
+             maxClientCnxns. 128: each address by itself, as in ZooKeeper",
         ),
     ),
     property("clientTcpKeepAlive", LooseBoolean, "false", Obeyed("TCP keep-alive on client connections")),

@@ -46,8 +46,8 @@ const KEYS: &[Key] = &[
         OneOf(&["derived", "secret", "leaving"]),
         "derived",
         Obeyed(
-            "Ostler's own, see [sessions](sessions.md). derived: who knows a session's id can take it, as in \
-             ZooKeeper. secret: new sessions have passwords that no Java server knows. leaving: the way back",
+            "Ostler's own, see [sessions](sessions.md). derived: a client that knows a session's id can take the session, \
+             as in ZooKeeper. secret: new sessions have passwords that no Java server knows. leaving: the way back",
         ),
     ),
     property(
@@ -56,7 +56,7 @@ const KEYS: &[Key] = &[
         "",
         Obeyed(
             "Ostler's own: a file with a secret of at least 32 hexadecimal digits in each line, the same at all \
-             servers. The first makes session passwords, each is taken",
+             servers. The first makes session passwords, each is accepted",
         ),
     ),
     property(

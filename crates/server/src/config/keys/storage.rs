@@ -3,14 +3,20 @@ use super::super::values::{ANY_INT, ANY_LONG, int_from};
 use super::Fate::{Obeyed, Replaced};
 use super::{Key, Section, either_property, file, property};
 
-const GROUPED: &str = "The log writer takes all waiting txns into one disk write; there is nothing to tune";
+const GROUPED: &str =
+    "The log writer takes all waiting transactions into one disk write; there is nothing to tune";
 
 pub(super) const SECTION: Section = Section { title: "Storage", keys: KEYS };
 
 const KEYS: &[Key] = &[
     file("dataDir", Path, "", Obeyed("The folder of snapshots and, without dataLogDir, of logs; needed")),
     file("dataLogDir", Path, "", Obeyed("The folder of the logs; dataDir without it")),
-    property("snapCount", ANY_INT, "100000", Obeyed("Txns after which a snapshot is taken; 2 at least")),
+    property(
+        "snapCount",
+        ANY_INT,
+        "100000",
+        Obeyed("Transactions after which a snapshot is taken; 2 at least"),
+    ),
     property(
         "snapSizeLimitInKb",
         ANY_LONG,
@@ -55,7 +61,7 @@ const KEYS: &[Key] = &[
         "digest.enabled",
         LooseBoolean,
         "true",
-        Obeyed("The running checksum of the tree in txns and snapshots"),
+        Obeyed("The digest of the tree in transactions and snapshots"),
     ),
     property(
         "closeSessionTxn.enabled",
@@ -92,8 +98,8 @@ const KEYS: &[Key] = &[
         OneOf(&["600", "640", "644", "660", "664"]),
         "600",
         Obeyed(
-            "Ostler's own: the mode of logs, snapshots and other files that are made, less the process's umask; folders \
-             are open to who may read. Files that exist keep theirs. ZooKeeper's are 644",
+            "Ostler's own: the mode of new logs, snapshots and other files, less the process's umask. A folder can be \
+             entered by those that the mode lets read its files. Files that exist keep theirs. ZooKeeper's are 644",
         ),
     ),
     property("datadir.autocreate", LooseBoolean, "true", Obeyed("Make missing folders at the start")),

@@ -1,4 +1,4 @@
-//! Access control lists: what clients ask for, held against what is logged for them.
+//! Access control lists: compares the lists that clients request with the lists that are logged for them.
 
 use ostler_proto::{
     acl::{Acl, Id},
@@ -7,7 +7,7 @@ use ostler_proto::{
 };
 use std::collections::BTreeMap;
 
-/// A digest identity: what proves it, and its name in a list, as ZooKeeper's own program prints it.
+/// A digest identity: its `user:password`, and its id in an ACL as ZooKeeper's own program prints it.
 type Identity = (&'static str, &'static str);
 
 pub(crate) const IDENTITIES: [Identity; 3] = [
@@ -16,17 +16,17 @@ pub(crate) const IDENTITIES: [Identity; 3] = [
     ("lee:three", "lee:LphmNaiuEKmw4EZPq0AMhPuO26g="),
 ];
 
-/// A list for a znode, as it is to be kept: `None` where it cannot be.
+/// The ACL that must be logged for a znode. `acl` is `None` if the server must refuse the requested list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Given {
-    /// Without the number of a sequential one.
+pub(crate) struct ExpectedAcl {
+    /// For a sequential znode: the path without the number.
     path: String,
     acl: Option<Vec<Acl>>,
 }
 
-impl Given {
-    /// What becomes of a list: what comes twice goes, and `auth` is whoever the caller has proven to be.
-    pub(crate) fn new(path: &str, asked: &[Acl], identities: &[Identity]) -> Given {
+impl ExpectedAcl {
+    /// Computes the list to log: duplicates are removed, and `auth` stands for all identities of the connection.
+    pub(crate) fn new(path: &str, asked: &[Acl], identities: &[Identity]) -> ExpectedAcl {
         let mut kept = Vec::new();
         for (at, entry) in asked.iter().enumerate() {
             if asked[..at].contains(entry) {
@@ -37,15 +37,15 @@ impl Given {
                 continue;
             }
             if identities.is_empty() {
-                return Given { path: path.into(), acl: None };
+                return ExpectedAcl { path: path.into(), acl: None };
             }
             let named = identities.iter().map(|(_, name)| Id::new("digest", *name));
             kept.extend(named.map(|id| Acl { perms: entry.perms, id }));
         }
-        Given { path: path.into(), acl: Some(kept) }
+        ExpectedAcl { path: path.into(), acl: Some(kept) }
     }
 
-    pub(crate) fn is_nothing(&self) -> bool {
+    pub(crate) fn is_invalid(&self) -> bool {
         self.acl.is_none()
     }
 
@@ -58,10 +58,10 @@ impl Given {
     }
 }
 
-/// What is logged for a request that asked for this.
-fn is_logged(given: &[Given], logged: &[(&str, &[Acl])], whole: bool) -> bool {
+/// Whether the logged lists are those of a request with these expected lists.
+fn is_logged(given: &[ExpectedAcl], logged: &[(&str, &[Acl])], whole: bool) -> bool {
     let (asked, kept) = (given.len(), logged.len());
-    // Of a multi that failed its record has what came before the failure.
+    // The record of a failed multi has only the operations before the failure.
     (if whole { asked == kept } else { asked >= kept })
         && given.iter().zip(logged).all(|(given, logged)| given.is(*logged))
 }
@@ -75,13 +75,13 @@ fn lists<'a>(txn: &'a Txn<'_>, found: &mut Vec<(&'a str, &'a [Acl])>) {
     }
 }
 
-/// Whether a record has the lists of the request that it is said to be of.
-pub(crate) fn assert_logged(given: &[Given], txn: &Txn<'_>) {
+/// Asserts that a record has the lists of its request.
+pub(crate) fn assert_logged(given: &[ExpectedAcl], txn: &Txn<'_>) {
     let mut logged = Vec::new();
     lists(txn, &mut logged);
     assert!(
         is_logged(given, &logged, set_whole(txn)),
-        "[acl] {given:?} is asked for, and {logged:?} is kept"
+        "[acl] {given:?} was requested, and {logged:?} is logged"
     );
 }
 
@@ -92,21 +92,21 @@ fn set_whole(txn: &Txn<'_>) -> bool {
     }
 }
 
-/// What the requests of each session ask for, by their numbers; several where its client uses numbers again.
+/// The expected ACLs of each session's requests, by xid. A client that reuses xids has several for one xid.
 #[derive(Debug, Default)]
-pub(crate) struct Asked(BTreeMap<SessionId, BTreeMap<i32, Vec<Vec<Given>>>>);
+pub(crate) struct RequestedAcls(BTreeMap<SessionId, BTreeMap<i32, Vec<Vec<ExpectedAcl>>>>);
 
-impl Asked {
-    pub(crate) fn ask(&mut self, session: SessionId, cxid: i32, given: &[Given]) {
+impl RequestedAcls {
+    pub(crate) fn ask(&mut self, session: SessionId, cxid: i32, given: &[ExpectedAcl]) {
         let of = self.0.entry(session).or_default();
         if !given.is_empty() {
             of.entry(cxid).or_default().push(given.into());
         }
     }
 
-    /// A transaction is committed.
+    /// Asserts that a committed transaction has the lists of its request.
     pub(crate) fn commit(&self, record: &TxnRecord<'_>) {
-        // Others that write are not asked what they meant.
+        // Only requests of the simulated clients are noted.
         let Some(of) = self.0.get(&record.header.session) else { return };
         let (mut logged, whole) = (Vec::new(), set_whole(&record.txn));
         lists(&record.txn, &mut logged);
@@ -116,7 +116,7 @@ impl Asked {
         let asked = of.get(&record.header.cxid).map_or(&[][..], |asked| asked);
         assert!(
             asked.iter().any(|given| is_logged(given, &logged, whole)),
-            "[acl] {} has {logged:?}, and {asked:?} was asked for",
+            "[acl] {} has {logged:?}, and {asked:?} was requested",
             record.header.zxid
         );
     }
@@ -128,14 +128,14 @@ mod tests {
     use ostler_proto::acl::Perms;
 
     #[test]
-    fn what_is_kept_of_a_list() {
+    fn a_list_is_logged_without_duplicates_and_with_identities_for_auth() {
         let read = |scheme: &str, id: &str| Acl { perms: Perms::READ, id: Id::new(scheme, id) };
         let asked = [read("auth", ""), Acl::world(Perms::ALL), read("auth", "")];
-        let given = Given::new("/a", &asked, &IDENTITIES[..2]);
+        let given = ExpectedAcl::new("/a", &asked, &IDENTITIES[..2]);
         let [one, two] = [0, 1].map(|at| read("digest", IDENTITIES[at].1));
         let kept = [one, two, Acl::world(Perms::ALL)];
         assert!(given.is(("/a", &kept)) && given.is(("/a0000000012", &kept)));
         assert!(!given.is(("/b", &kept)) && !given.is(("/ab", &kept)) && !given.is(("/a", &kept[1..])));
-        assert_eq!(Given::new("/a", &asked, &[]).acl, None);
+        assert_eq!(ExpectedAcl::new("/a", &asked, &[]).acl, None);
     }
 }

@@ -6,9 +6,9 @@ use ostler_proto::{
     election::{Candidate, NOTIFICATION_VERSION, Notification, PeerState},
     id::{Epoch, ServerId, Zxid},
 };
-use ostler_server::{Given, PeerListeners, RunningServer, config};
+use ostler_server::{Overrides, PeerListeners, RunningServer, config};
 use ostler_server_core::{Server, ensemble::MemberMode};
-use ostler_zab::election::{ElectionEvent, Verdict, IgnoreReason};
+use ostler_zab::election::{ElectionEvent, IgnoreReason, Verdict};
 use std::{
     fs,
     io::{self, Read, Write},
@@ -48,8 +48,8 @@ impl Alone {
         fs::write(&file, own + &servers(names)).unwrap();
         let mut config = config::load(&file).unwrap().config;
         config.client_address = ([127, 0, 0, 1], 0).into();
-        let given = Given { peers: Some(PeerListeners { quorum, election }), ..Given::default() };
-        let server = runtime.block_on(RunningServer::start_with(&config, given)).unwrap();
+        let overrides = Overrides { peers: Some(PeerListeners { quorum, election }), ..Overrides::default() };
+        let server = runtime.block_on(RunningServer::start_with(&config, overrides)).unwrap();
         // What comes before that is of no election.
         let handle = server.handle();
         let looks = handle.until(|server| server.elections().is_some_and(|of| !of.searches.is_empty()));

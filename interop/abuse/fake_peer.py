@@ -1,4 +1,4 @@
-"""A program that is no server and speaks to a server's ports for the other servers: votes, and a learner's words."""
+"""Plays a fake server at the quorum port and the election port of a real one: false votes, and a false learner."""
 import socket
 import struct
 import threading
@@ -32,7 +32,7 @@ def follower_info(server, epoch=0):
 
 
 class Repeated:
-    """Does something again and again in a thread of its own, until it is left. Lost connections are no end."""
+    """Repeats an action in a thread of its own until the `with` block ends. It goes on after a lost connection."""
 
     def __init__(self, act, pause=0.02):
         self.act, self.pause, self.is_over, self.done = act, pause, threading.Event(), 0
@@ -57,7 +57,7 @@ class Repeated:
 
 
 def votes(member, claimed, said, source, backs=None, every=0.05):
-    """Greets a server as another, and votes for that, or for one that it backs, with ever more data in ever later rounds."""
+    """Sends votes in the name of another server, for that server or for `backs`, with a growing zxid and round."""
     count = [0]
 
     def act(is_over):
@@ -76,8 +76,8 @@ def votes(member, claimed, said, source, backs=None, every=0.05):
 
 
 def learner(member, claimed, source, is_whole):
-    """Comes to a leader as a follower. A whole one takes the history, acknowledges it and answers heartbeats; another
-    says no more than that it is there."""
+    """Connects to a leader as a follower. If `is_whole`, it acknowledges the history and answers pings. Otherwise it
+    only sends its first packet."""
 
     def act(is_over):
         with dial(member.port + 1, source) as s:
@@ -95,7 +95,7 @@ def learner(member, claimed, source, is_whole):
                     continue
                 if not is_whole:
                     continue
-                # A tree is no packet: what ends it is looked for.
+                # A tree is no packet: look for the packets around it.
                 head = buffered.find(struct.pack(">iq", LEADERINFO, 0)[:4])
                 if not epoch and head >= 0 and len(buffered) >= head + 12:
                     epoch = struct.unpack(">q", buffered[head + 4:head + 12])[0]

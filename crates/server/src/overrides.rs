@@ -8,7 +8,7 @@ use ostler_storage::{
 use std::{net::TcpListener, sync::Arc};
 
 /// By default nothing: the system's files, and the ports of the configuration.
-pub struct Given {
+pub struct Overrides {
     /// Where the data are. The lock of the folder and the configuration's files are the system's all the same.
     pub files: Arc<dyn Disk>,
     /// Where the other servers come in, in place of the ports in this server's `server.N` line: whoever gives these
@@ -25,18 +25,18 @@ pub struct PeerListeners {
     pub election: TcpListener,
 }
 
-impl Given {
+impl Overrides {
     /// What a configuration asks for: the system's files with its mode.
-    pub(crate) fn of(config: &ServerConfig) -> Given {
+    pub(crate) fn of(config: &ServerConfig) -> Overrides {
         match config.files_mode {
-            PRIVATE => Given::default(),
-            mode => Given { files: Arc::new(SharedFiles { mode }), peers: None },
+            PRIVATE => Overrides::default(),
+            mode => Overrides { files: Arc::new(SharedFiles { mode }), peers: None },
         }
     }
 }
 
-impl Default for Given {
-    fn default() -> Given {
-        Given { files: Arc::new(OsDisk), peers: None }
+impl Default for Overrides {
+    fn default() -> Overrides {
+        Overrides { files: Arc::new(OsDisk), peers: None }
     }
 }

@@ -1,4 +1,4 @@
-//! Strangers at every kind of member. That they disturb nobody is looked at in each step.
+//! Tests of session thieves at every kind of member. Each step checks that no other client notices.
 
 use crate::{
     scenes::{
@@ -10,13 +10,13 @@ use crate::{
 };
 use ostler_server_core::ensemble::{LocalSessions, MemberMode, ObserverOptions};
 
-/// Every session is named at every member, several times: each wrong password is one of a few.
-fn strangers_come(world: &mut World) {
+/// Asks every member for every session, several times, because the wrong password is chosen at random.
+fn session_thieves_come(world: &mut World) {
     let sessions: Vec<_> = world.clients.iter().filter_map(|client| client.session).collect();
     for _ in 0..5 {
         for member in world.ids() {
             for session in &sessions {
-                world.stranger_calls(member, *session);
+                world.session_thief_calls(member, *session);
             }
         }
         world.run(100);
@@ -28,7 +28,7 @@ fn conns(world: &World) -> Vec<Option<ostler_server_core::ConnId>> {
 }
 
 #[test]
-fn strangers_disturb_nobody_at_a_leader_a_follower_or_an_observer() {
+fn session_thieves_disturb_no_client_of_a_leader_a_follower_or_an_observer() {
     for local in [LocalSessions::Off, LocalSessions::Fixed, LocalSessions::Upgradeable] {
         for (masters, secret) in [(false, false), (true, false), (true, true)] {
             let observing = ObserverOptions { masters, ..ObserverOptions::default() };
@@ -37,7 +37,7 @@ fn strangers_disturb_nobody_at_a_leader_a_follower_or_an_observer() {
                 world.join(member);
             }
             let before = conns(&world);
-            strangers_come(&mut world);
+            session_thieves_come(&mut world);
             assert_eq!(conns(&world), before);
             assert!(before.iter().all(Option::is_some));
             for client in 0..world.clients.len() {
@@ -49,7 +49,7 @@ fn strangers_disturb_nobody_at_a_leader_a_follower_or_an_observer() {
 }
 
 #[test]
-fn strangers_disturb_nobody_at_a_server_without_a_leader() {
+fn session_thieves_disturb_no_client_of_a_server_without_a_leader() {
     for local in [LocalSessions::Off, LocalSessions::Fixed] {
         let mut world = three_read_only(4, local);
         let leader = world.leader().unwrap();
@@ -57,7 +57,7 @@ fn strangers_disturb_nobody_at_a_server_without_a_leader() {
         let ids = world.ids();
         let (left, gone): (Vec<i64>, Vec<i64>) = ids.iter().partition(|id| **id == leader || **id > 3);
         for id in gone {
-            world.fell(id);
+            world.take_down(id);
         }
         let quiet = |world: &World| left.iter().all(|id| world.mode(*id) == Some(MemberMode::ReadOnly));
         assert!(world.run_until(4_000, quiet));
@@ -68,7 +68,7 @@ fn strangers_disturb_nobody_at_a_server_without_a_leader() {
             world.run(300);
         }
         let before = conns(&world);
-        strangers_come(&mut world);
+        session_thieves_come(&mut world);
         assert_eq!(conns(&world), before);
         world.must_come_back();
     }

@@ -37,7 +37,7 @@ pub(crate) enum Input {
 
 /// Where commands are done: a connection, a transaction that was begun, a history.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct ShellSession {
     pub(super) options: ConnectOptions,
     pub(super) servers: String,
     pub(super) connection: Option<Connection>,
@@ -49,9 +49,14 @@ pub(crate) struct Desk {
     pub(super) input: Input,
 }
 
-impl Desk {
-    pub(crate) fn new(servers: &str, options: ConnectOptions, output: Output, teller: Teller) -> Desk {
-        Desk {
+impl ShellSession {
+    pub(crate) fn new(
+        servers: &str,
+        options: ConnectOptions,
+        output: Output,
+        teller: Teller,
+    ) -> ShellSession {
+        ShellSession {
             options,
             servers: servers.to_owned(),
             connection: None,
@@ -64,8 +69,8 @@ impl Desk {
     }
 
     /// Commands come from the program's input.
-    pub(crate) fn input_is(self, input: Input) -> Desk {
-        Desk { input, ..self }
+    pub(crate) fn input_is(self, input: Input) -> ShellSession {
+        ShellSession { input, ..self }
     }
 
     /// Opens a session, in place of one that there is.
