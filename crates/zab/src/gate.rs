@@ -1,15 +1,15 @@
-//! The disk gate: acts that must not precede the disk wait here for it.
+//! The disk gate: holds back acts until everything that was to be saved before them is on disk.
 //!
-//! Everything that a member persists is numbered and done in order by one disk queue, so "the disk has
-//! reached n" releases all that waited for n or less.
+//! All persistent acts of a member are numbered, and one disk queue does them in this order. So "the disk has reached
+//! n" releases everything that waits for n or less.
 
 use alloc::collections::VecDeque;
 
-/// Number of a persistent act; the disk queue does them in this order.
+/// The number of a persistent act. The disk queue does them in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct PersistSeq(pub u64);
 
-/// What waits for the disk, in order.
+/// The acts that wait for the disk, in order.
 #[derive(Debug)]
 pub struct DiskGate<T> {
     issued: PersistSeq,
@@ -35,13 +35,13 @@ impl<T> DiskGate<T> {
         self.waiting.push_back((self.issued, what));
     }
 
-    /// The disk has reached `seq`; it never goes back, and never ahead of what was asked of it.
+    /// The disk has done everything up to `seq`. Panics if it goes back, or ahead of the acts that were issued.
     pub fn reached(&mut self, seq: PersistSeq) {
         assert!(self.durable <= seq && seq <= self.issued, "the disk reports {seq:?} of {:?}", self.issued);
         self.durable = seq;
     }
 
-    /// The next that may go.
+    /// Takes the oldest act whose wait is over.
     pub fn pop(&mut self) -> Option<T> {
         let (seq, _) = self.waiting.front()?;
         if *seq > self.durable {

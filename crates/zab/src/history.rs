@@ -1,38 +1,38 @@
-//! The last committed records, for learners that missed only these.
+//! The last committed transactions, kept in memory for learners that lack only these.
 
 use alloc::{collections::VecDeque, sync::Arc};
 use ostler_proto::id::Zxid;
 
-/// An agreed record, encoded once; the log and every peer share the bytes.
+/// An encoded transaction. The log and all learners share its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record(pub Arc<[u8]>);
 
-/// What is kept in memory.
+/// How much is kept in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HistoryLimits {
-    /// Records (`commitLogCount`).
+    /// The most transactions (`commitLogCount`).
     pub records: usize,
-    /// Bytes of records.
+    /// The most bytes of transactions.
     pub bytes: usize,
 }
 
-/// Committed records without a gap, oldest first.
+/// Committed transactions without a gap, the oldest first.
 #[derive(Debug)]
 pub struct History {
     records: VecDeque<(Zxid, Record)>,
     bytes: usize,
     limits: HistoryLimits,
-    /// The last committed, also while nothing is kept.
+    /// The last committed transaction, also while none is kept.
     last: Zxid,
 }
 
 impl History {
-    /// Nothing kept yet; `last` is the last that was committed.
+    /// An empty history; `last` is the last committed transaction.
     pub fn new(limits: HistoryLimits, last: Zxid) -> Self {
         History { records: VecDeque::new(), bytes: 0, limits, last }
     }
 
-    /// One more was committed.
+    /// Adds a committed transaction, and drops the oldest ones beyond the limits.
     pub fn push(&mut self, zxid: Zxid, record: Record) {
         assert!(zxid > self.last, "{zxid} is committed after {}", self.last);
         self.last = zxid;
@@ -44,17 +44,17 @@ impl History {
         }
     }
 
-    /// The last committed.
+    /// The last committed transaction.
     pub fn last(&self) -> Zxid {
         self.last
     }
 
-    /// The oldest that is kept; the last committed if none is.
+    /// The oldest transaction that is kept; the last committed one if none is kept.
     pub fn first(&self) -> Zxid {
         self.records.front().map_or(self.last, |(zxid, _)| *zxid)
     }
 
-    /// The newest at or below `zxid`, and the records after `zxid`.
+    /// The newest kept transaction at or below `zxid`, and all that are kept after `zxid`.
     pub fn around(&self, zxid: Zxid) -> (Option<Zxid>, impl Iterator<Item = &(Zxid, Record)>) {
         let after = self.records.partition_point(|(kept, _)| *kept <= zxid);
         let before = after.checked_sub(1).map(|at| self.records[at].0);

@@ -24,7 +24,7 @@ use ostler_proto::{
     planted::{self, Bug},
 };
 
-/// No two servers of one ensemble have ever been this number of epochs apart. A server that says so has another ensemble's data, or a
+/// The most epochs that two servers of one ensemble can be apart. A learner beyond it has another ensemble's data, or a
 /// damaged file.
 const EPOCHS_AHEAD_MAX: u32 = 1 << 20;
 
@@ -48,7 +48,7 @@ pub struct DurableState {
 pub struct LeadingTiming {
     /// For each step until the epoch begins (`initLimit`).
     pub init: u64,
-    /// For any word of a learner, and for enough of them to connect (`syncLimit`).
+    /// For the next packet of a learner, and for a quorum to connect (`syncLimit`).
     pub sync: u64,
 }
 
@@ -127,31 +127,31 @@ pub enum LeadingOutput {
 /// Why a leader gives up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StepDown {
-    /// Too few followers came.
+    /// No quorum of followers has connected.
     NoFollowers,
-    /// Too few accepted the epoch.
+    /// No quorum has promised the epoch.
     EpochNotAccepted,
-    /// Too few took over the history.
+    /// No quorum has taken over the history.
     NotSynchronised,
-    /// Too few are left.
+    /// The followers are no quorum any more.
     QuorumLost,
-    /// The last epoch there is has been accepted: none is left for another leader.
+    /// The last possible epoch has been accepted, so no later one is left.
     NoEpochLeft,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LearnerStage {
-    /// Waits for the epoch.
+    /// It has sent FOLLOWERINFO or OBSERVERINFO, and waits for the epoch.
     Greeted,
-    /// Was told the epoch.
+    /// LEADERINFO is sent.
     EpochSent,
-    /// Has accepted it; this is its last transaction.
+    /// It has accepted the epoch; this is the last transaction in its log.
     EpochAcked(Zxid),
-    /// Is being sent the history.
+    /// The history is being sent to it.
     Syncing,
-    /// Has the history.
+    /// It has acknowledged NEWLEADER: it has the history on disk.
     Synced,
-    /// Serves.
+    /// UPTODATE is sent: it serves clients.
     Active,
 }
 
@@ -162,17 +162,17 @@ struct Learner {
     origin: LearnerOrigin,
     stage: LearnerStage,
     heard: Mono,
-    /// When it has last come further, as far as that is its own doing: words alone bring nobody to the history.
+    /// When it last made progress towards the history. Packets alone are not progress.
     progressed_at: Mono,
-    /// It has lost its data.
+    /// It had data, and has come without.
     lost_data: bool,
-    /// The last proposal that it has acknowledged before the history. Java 3.8 and 3.9.0 do that from a thread of its own
-    /// (ZOOKEEPER-4685), and do not say it again.
+    /// The last proposal that it has acknowledged before NEWLEADER. Java 3.8 and 3.9.0 may do that, and do not repeat
+    /// it (ZOOKEEPER-4685).
     acked_before_history: Zxid,
     awaited_acks: AwaitedAcks,
 }
 
-/// What a follower's disk is waited for: one proposal, and the last one since.
+/// Two proposals that a follower has not acknowledged, and when they were sent. They show how long its disk takes.
 #[derive(Debug, Clone, Copy, Default)]
 struct AwaitedAcks {
     first: Option<(Zxid, Mono)>,
@@ -193,28 +193,28 @@ impl AwaitedAcks {
 
 #[derive(Debug)]
 enum Stage {
-    /// Gathers followers; the highest epoch accepted by anybody so far.
+    /// Waits for a quorum of followers. `highest` is the highest accepted epoch of all that have come.
     Discovery { highest: Epoch },
-    /// Gathers promises to follow no earlier epoch.
+    /// Waits for a quorum to promise the epoch.
     Epoch { saved: bool, acks: BTreeSet<ServerId> },
-    /// Gathers those who have the history.
+    /// Waits for a quorum to have the history.
     Sync { saved: bool, acks: BTreeSet<ServerId> },
-    /// Proposes.
+    /// The epoch has begun: proposals are sent.
     Broadcast,
 }
 
-/// Learners by how far they are.
+/// The numbers of learners.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LearnerCounts {
-    /// All that have said who they are.
+    /// All learners that have sent their ids.
     pub all: usize,
     /// Followers that have the history.
     pub followers: usize,
-    /// Observers that have it.
+    /// Observers that have the history.
     pub observers: usize,
 }
 
-/// A leader, from its election to its end.
+/// A leader, from its election to the end of its leadership.
 #[derive(Debug)]
 pub struct Leading {
     me: ServerId,
@@ -223,17 +223,18 @@ pub struct Leading {
     electorate: Electorate,
     timing: LeadingTiming,
     stage: Stage,
-    /// When the stage has lasted too long.
+    /// When the leader steps down if the stage is not over.
     deadline: Mono,
     learners: BTreeMap<LinkId, Learner>,
     /// Servers that are known to have had data.
     servers_with_data: BTreeSet<ServerId>,
-    /// Voters whose promise is not to be had: they know more than this server, or have promised this epoch before.
+    /// Voters that cannot promise this epoch: they have a newer history than this server, or have promised the epoch
+    /// before.
     unwilling: BTreeSet<ServerId>,
 }
 
 impl Leading {
-    /// Elected.
+    /// For a server that has just been elected.
     pub fn new(
         now: Mono,
         me: ServerId,
@@ -249,7 +250,8 @@ impl Leading {
             electorate,
             timing,
             stage: Stage::Discovery { highest: own.accepted },
-            // Upstream waits for `init` here as well. But to connect is no work, and who does not may have another leader.
+            // Upstream waits for `init` here as well. But connecting takes no time, and a server that does not connect
+            // may have another leader.
             deadline: now.after(timing.init.min(timing.sync)),
             learners: BTreeMap::new(),
             servers_with_data: BTreeSet::new(),
@@ -259,8 +261,8 @@ impl Leading {
         leading
     }
 
-    /// A follower's side towards observers of its own: to them it is a leader whose epoch has begun, and whose being
-    /// there depends on nobody.
+    /// The observer master's side of a follower. To its observers it is a leader whose epoch has begun, and which needs
+    /// no quorum.
     pub fn relaying(me: ServerId, epoch: Epoch, timing: LeadingTiming) -> Leading {
         Leading {
             me,
@@ -276,28 +278,29 @@ impl Leading {
         }
     }
 
-    /// These servers had data. One that comes without any may have lost what it had acknowledged to another leader, so
-    /// it says nothing about the history: it counts only once the epoch has begun, which takes a quorum of others.
+    /// Sets the servers that are known to have had data. If one of them comes without data, it may have lost
+    /// transactions that it had acknowledged. So it does not count before the epoch has begun, which takes a quorum of
+    /// others.
     pub fn set_servers_with_data(&mut self, servers: BTreeSet<ServerId>) {
         self.servers_with_data = servers;
     }
 
-    /// From now on these decide.
+    /// From now on this electorate decides.
     pub fn set_electorate(&mut self, electorate: Electorate) {
         self.electorate = electorate;
     }
 
-    /// Learners that have the history: whether or not they vote.
+    /// The learners that have the history, with or without a vote.
     pub fn synced(&self) -> impl Iterator<Item = ServerId> {
         self.with_history().map(|of| of.id)
     }
 
-    /// Of these, those that acknowledge what is proposed, whether or not that counts. Observers do not.
+    /// The followers among them, with or without a vote. They acknowledge proposals; observers do not.
     pub fn synced_followers(&self) -> impl Iterator<Item = ServerId> {
         self.with_history().filter(|of| !of.observer).map(|of| of.id)
     }
 
-    /// Whether a learner has the history: before, it has nothing to ask of this leader.
+    /// Whether a learner has the history. Before that its requests are ignored.
     pub fn has_history(&self, link: LinkId) -> bool {
         use LearnerStage::{Active, Synced};
         self.learners.get(&link).is_some_and(|of| matches!(of.stage, Synced | Active))
@@ -308,7 +311,7 @@ impl Leading {
         self.learners.values().filter(|of| matches!(of.stage, Synced | Active))
     }
 
-    /// How many learners there are.
+    /// The numbers of learners.
     pub fn counts(&self) -> LearnerCounts {
         use LearnerStage::{Active, Synced};
         let mut counts = LearnerCounts { all: self.learners.len(), followers: 0, observers: 0 };
@@ -323,7 +326,7 @@ impl Leading {
         (!matches!(self.stage, Stage::Discovery { .. })).then_some(self.epoch)
     }
 
-    /// Whose connection this is, once it has said so.
+    /// The server id of a learner, once it has sent it.
     pub fn server_of(&self, link: LinkId) -> Option<ServerId> {
         self.learners.get(&link).map(|learner| learner.id)
     }
@@ -333,7 +336,8 @@ impl Leading {
         matches!(self.stage, Stage::Broadcast)
     }
 
-    /// Learners that get what is proposed: from the moment they are synchronised with.
+    /// The learners that get proposals and commits, from the beginning of their synchronization, and whether they are
+    /// observers.
     pub fn forwarding(&self) -> impl Iterator<Item = (LinkId, bool)> {
         use LearnerStage::{Active, Synced, Syncing};
         let live = self.learners.iter().filter(|(_, of)| matches!(of.stage, Syncing | Synced | Active));
@@ -345,12 +349,12 @@ impl Leading {
         self.learners.keys().copied()
     }
 
-    /// A learner has spoken, of which nothing is known but what it says.
+    /// Takes a packet from a learner of unknown origin.
     pub fn heard(&mut self, now: Mono, link: LinkId, what: FromLearner, out: &mut Vec<LeadingOutput>) {
         self.heard_from(now, link, LearnerOrigin::default(), what, out);
     }
 
-    /// A learner has spoken. Where it comes from matters with its first word.
+    /// Takes a packet from a learner. Its origin matters with the first packet.
     pub fn heard_from(
         &mut self,
         now: Mono,
@@ -373,8 +377,8 @@ impl Leading {
         }
     }
 
-    /// A learner takes what it is sent, or sends it, though no packet is whole yet. As long as a voter is brought to the
-    /// history, the epoch may still begin.
+    /// Bytes of a long packet move to or from a learner, so it is alive. As long as a voter is being synchronized, the
+    /// epoch may still begin.
     pub fn lives(&mut self, now: Mono, link: LinkId) {
         let Some(learner) = self.learners.get_mut(&link) else { return };
         (learner.heard, learner.progressed_at) = (now, now);
@@ -386,12 +390,12 @@ impl Leading {
         }
     }
 
-    /// A connection is gone.
+    /// A learner's connection is gone.
     pub fn disconnected(&mut self, link: LinkId) {
         self.learners.remove(&link);
     }
 
-    /// The accepted epoch is on disk.
+    /// The accepted epoch is on disk: it can be sent to learners.
     pub fn accepted_saved(&mut self, now: Mono, out: &mut Vec<LeadingOutput>) {
         let Stage::Epoch { saved, .. } = &mut self.stage else { return };
         *saved = true;
@@ -404,14 +408,14 @@ impl Leading {
         self.consider_history(now, out);
     }
 
-    /// The current epoch is on disk, and with it this server's own part in the quorum.
+    /// The current epoch is on disk: this server counts towards the quorum that has the history.
     pub fn current_saved(&mut self, now: Mono, out: &mut Vec<LeadingOutput>) {
         let Stage::Sync { saved, .. } = &mut self.stage else { return };
         *saved = true;
         self.consider_broadcast(now, out);
     }
 
-    /// Looks at who is still there; to be called every half tick.
+    /// Refuses learners that have taken too long, and steps down without a quorum. To be called every half tick.
     pub fn tick(&mut self, now: Mono, out: &mut Vec<LeadingOutput>) {
         let given_up: Vec<(LinkId, ServerId, Refusal)> = self
             .learners
@@ -423,8 +427,8 @@ impl Leading {
             out.push(LeadingOutput::Refuse { link, server: Some(server), why });
         }
         let overdue = self.deadline <= now;
-        // Who has gone before the epoch has begun looks for a leader again, and that is another one. Who is not here by
-        // now, or comes as an observer until a change is agreed on, is not waited for.
+        // A follower that has left before the epoch has begun looks for a leader again, and does not come back to this
+        // epoch. Servers that are not connected by now, or as observers only, are not waited for.
         let alone = !self.electorate.is_quorum(|server| self.is_here(server) && self.may_promise(server));
         let lost = match self.stage {
             Stage::Broadcast => {
@@ -438,16 +442,16 @@ impl Leading {
         out.extend(lost.map(LeadingOutput::StepDown));
     }
 
-    /// Why a learner is not waited for any longer, if that is so.
+    /// The reason to refuse a learner that has taken too long.
     fn reason_to_give_up(&self, now: Mono, of: &Learner) -> Option<Refusal> {
-        // Until it is synchronised a learner may be busy for as long as a step may take.
+        // Until it is synchronized, a learner may be busy for as long as a step may take.
         let is_active = of.stage == LearnerStage::Active;
         let patience = if is_active { self.timing.sync } else { self.timing.init + self.timing.sync };
         let overdue = of.awaited_acks.first.filter(|(_, since)| since.after(self.timing.sync) <= now);
         if of.heard.after(patience) <= now {
             return Some(Refusal::Silent);
         }
-        // It may answer heartbeats meanwhile, and write a large tree to a slow disk.
+        // It may answer heartbeats while it writes a large tree to a slow disk.
         let time = match of.stage {
             LearnerStage::EpochSent => Some(patience),
             LearnerStage::Syncing => Some(patience * 4),
@@ -459,8 +463,8 @@ impl Leading {
         overdue.map(|(zxid, _)| Refusal::DiskStalled(zxid))
     }
 
-    /// A proposal goes to all who get them. A follower that lives and whose disk stands holds up its own clients, and
-    /// everybody where it is needed; without it they find another server.
+    /// Notes a proposal that is sent to all followers. A live follower with a stalled disk holds up its clients, and
+    /// all writes if the quorum needs it. So it is refused after `syncLimit`, and its clients find another server.
     pub fn proposed(&mut self, now: Mono, zxid: Zxid) {
         let followers = self.learners.values_mut().filter(|of| !of.observer);
         for of in followers.filter(|of| of.stage == LearnerStage::Active) {
@@ -487,7 +491,8 @@ impl Leading {
         accepted: Epoch,
         out: &mut Vec<LeadingOutput>,
     ) {
-        // What is taken from a learner is never given back: a wrong one would use up the epochs of all.
+        // The new epoch is above each learner's accepted epoch, and epochs never go back: a wrong one would use up the
+        // epochs of the ensemble.
         let own = self.own.accepted;
         if accepted.0.saturating_sub(own.0) > EPOCHS_AHEAD_MAX || accepted.next().is_none() {
             return out.push(LeadingOutput::Refuse {
@@ -528,7 +533,7 @@ impl Leading {
         self.consider_epoch(now, out);
     }
 
-    /// A quorum is there: the epoch is one above the highest that any of them has accepted.
+    /// If a quorum is connected: the new epoch is one above the highest that any of them has accepted.
     fn consider_epoch(&mut self, now: Mono, out: &mut Vec<LeadingOutput>) {
         let Stage::Discovery { highest } = self.stage else { return };
         if !self.electorate.is_quorum(|server| self.is_here(server)) {
@@ -584,26 +589,26 @@ impl Leading {
             }
             return self.step_down_if_unpromised(out);
         }
-        // The history is settled: a late one needs no comparison.
+        // The leader's history is decided, so this learner's history is not compared with it.
         (learner.stage, learner.progressed_at) = (LearnerStage::Syncing, now);
         out.push(LeadingOutput::Synchronise { link, last });
     }
 
-    /// No quorum will promise this epoch. Upstream waits for as long as that may take; a new election has another epoch,
-    /// and maybe another leader.
+    /// Steps down if no quorum can promise this epoch any more. Upstream waits for `initLimit`.
     fn step_down_if_unpromised(&self, out: &mut Vec<LeadingOutput>) {
         if !self.electorate.is_quorum(|server| self.may_promise(server)) {
             out.push(LeadingOutput::StepDown(StepDown::EpochNotAccepted));
         }
     }
 
-    /// Whether this server's promise of the epoch is here or may still come.
+    /// Whether a server has promised the epoch or may still do so.
     fn may_promise(&self, server: ServerId) -> bool {
         let Stage::Epoch { acks, .. } = &self.stage else { return true };
         acks.contains(&server) || !self.unwilling.contains(&server)
     }
 
-    /// A quorum has promised to follow no earlier epoch, and none of it knows more than this server.
+    /// If a quorum has promised the epoch: none of them has a newer history than this server, so synchronization
+    /// begins.
     fn consider_history(&mut self, now: Mono, out: &mut Vec<LeadingOutput>) {
         let Stage::Epoch { saved: true, acks } = &self.stage else { return };
         if !self.electorate.is_quorum(|server| server == self.me || acks.contains(&server)) {
@@ -654,7 +659,7 @@ impl Leading {
                     self.consider_broadcast(now, out);
                 }
             }
-            // The second acknowledgement of the epoch itself has counter 0.
+            // A learner acknowledges UPTODATE, too, with the zxid of NEWLEADER, whose counter is 0.
             LearnerStage::Synced | LearnerStage::Active if zxid.counter() == 0 => {}
             LearnerStage::Synced | LearnerStage::Active => {
                 learner.awaited_acks.acknowledged(zxid);
@@ -667,7 +672,7 @@ impl Leading {
         }
     }
 
-    /// A quorum has the history on disk.
+    /// If a quorum has the history on disk, the epoch begins.
     fn consider_broadcast(&mut self, now: Mono, out: &mut Vec<LeadingOutput>) {
         let Stage::Sync { saved, acks } = &self.stage else { return };
         let has = |server: ServerId| (server == self.me && *saved) || acks.contains(&server);
@@ -679,7 +684,8 @@ impl Leading {
         self.up_to_date(now, out);
     }
 
-    /// Until now a learner had nothing to say, for as long as the others took. From now on it answers heartbeats.
+    /// Sends UPTODATE to learners that have the history. Only from then on do they answer heartbeats, so their silence
+    /// counts from now.
     fn up_to_date(&mut self, now: Mono, out: &mut Vec<LeadingOutput>) {
         for (link, learner) in &mut self.learners {
             if learner.stage == LearnerStage::Synced {

@@ -1,9 +1,9 @@
-//! A learner's way to its leader's history, and along with it (`Learner.syncWithLeader`, `Follower`,
-//! `Observer`).
+//! A learner, from its connection to the leader to the loss of that leader: it promises the epoch, takes over the
+//! leader's history, then logs and acknowledges proposals (`Learner.syncWithLeader`, `Follower`, `Observer`).
 //!
-//! Outputs are in the order in which they must become true. What waits for the disk says so: it may leave once
-//! all that was to be saved before it is durable. That one rule is what upstream had to mend several times: the
-//! epoch is promised only when it is on disk, and NEWLEADER is acknowledged only when all that precedes it is.
+//! The caller carries out the outputs in order. An output that waits for the disk may be sent only when every earlier
+//! output that saves something is on disk. So the epoch is promised only when it is on disk, and NEWLEADER is
+//! acknowledged only when the whole history before it is. Upstream had to fix this rule several times.
 
 use crate::{history::Record, leading::DurableState};
 use alloc::{collections::VecDeque, vec::Vec};
@@ -12,127 +12,130 @@ use ostler_proto::{
     planted::{self, Bug},
 };
 
-/// What a leader has said.
+/// A packet from the leader, as far as the learner's state needs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FromLeader {
-    /// LEADERINFO: the epoch that it proposes.
+    /// LEADERINFO: the leader proposes this epoch. The learner answers ACKEPOCH.
     LeaderInfo(Epoch),
-    /// What this server has is the beginning of what follows.
+    /// DIFF: this server's log is the beginning of the leader's history. The transactions that it lacks follow.
     Diff,
-    /// Back to here.
+    /// TRUNC: the leader does not have this server's transactions after this zxid. They have to be removed.
     Trunc(Zxid),
-    /// A whole tree has come with this packet.
+    /// SNAP: a whole tree has come with this packet. It takes the place of everything that this server has.
     Snap(Zxid),
-    /// To be logged.
+    /// PROPOSAL: a transaction to be logged. A follower acknowledges it; during synchronization it is acknowledged with
+    /// NEWLEADER.
     Proposal(Zxid, Record),
-    /// A quorum has it.
+    /// COMMIT: a quorum has the transaction, so it can be applied.
     Commit(Zxid),
-    /// Both at once.
+    /// INFORM: a proposal and its commit in one, for an observer.
     Inform(Zxid, Record),
-    /// The end of the history.
+    /// NEWLEADER: the history is complete. The learner acknowledges it once all of it is on disk.
     NewLeader(Epoch),
-    /// The epoch has begun.
+    /// UPTODATE: a quorum has the history, so the epoch has begun and clients can be served.
     UpToDate,
-    /// A heartbeat.
+    /// PING: a heartbeat. The learner answers it once the epoch has begun.
     Ping(Zxid),
 }
 
-/// What shall be done.
+/// What the server has to do as a learner, in this order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LearningOutput {
-    /// Save this as the accepted epoch.
+    /// Save this as the accepted epoch. It comes with a LEADERINFO of a later epoch than the accepted one.
     SaveAccepted(Epoch),
-    /// Promise to follow no earlier epoch. Waits for the disk.
+    /// Send ACKEPOCH: this server promises to follow no earlier epoch. Waits for the disk.
     AckEpoch {
-        /// The last transaction in the log, or what asks for a whole tree.
+        /// The last transaction in the log; or the first zxid of an epoch that no leader knows, to ask for a whole
+        /// tree.
         last: Zxid,
-        /// `None` where the epoch was accepted before: then it counts for nothing.
+        /// This server's current epoch. `None` if it had accepted the epoch before: then the promise does not count.
         current: Option<Epoch>,
     },
-    /// Take everything after this off the log and the tree.
+    /// Remove all transactions after this one from the log and the tree.
     Truncate(Zxid),
-    /// Make the tree that has come this server's, in memory and on disk.
+    /// Put the tree that has come, which ends at this zxid, in the place of this server's tree, in memory and on disk.
     Install(Zxid),
-    /// Log a record.
+    /// Append a transaction to the log.
     Append(Zxid, Record),
-    /// Apply what was logged, up to here.
+    /// Apply this transaction. It is the oldest that is logged and not applied.
     Commit(Zxid),
-    /// Save this as the current epoch.
+    /// Save this as the current epoch: the whole history of its leader has come.
     SaveCurrent(Epoch),
-    /// Acknowledge. Waits for the disk.
+    /// Send ACK for everything up to this zxid. Waits for the disk.
     Ack(Zxid),
-    /// Serve clients.
+    /// Serve clients: the epoch has begun.
     Serve(Epoch),
-    /// Answer a heartbeat.
+    /// Answer a heartbeat, with the zxid that came with it.
     Pong(Zxid),
-    /// Close the connection and look for a leader again.
+    /// Close the connection to the leader, and look for a leader again.
     HangUp(HangUp),
 }
 
-/// Why a leader is left.
+/// Why a learner leaves its leader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HangUp {
-    /// It proposes an epoch below one that was promised to another.
+    /// The leader proposes an epoch below one that this server has promised to another leader.
     StaleEpoch {
-        /// Its own.
+        /// The epoch that the leader proposes.
         proposed: Epoch,
-        /// What this server has accepted.
+        /// The accepted epoch of this server.
         accepted: Epoch,
     },
-    /// What it said does not belong here.
+    /// The leader sent a packet that does not belong to this stage.
     OutOfTurn,
-    /// Something is missing between two records.
+    /// Transactions are missing between the last one in the log and the one that came.
     Gap {
-        /// The last that this server has.
+        /// The last transaction in this server's log.
         last: Zxid,
-        /// What came.
+        /// The transaction that came.
         next: Zxid,
     },
-    /// It commits something else than what is next.
+    /// The leader commits another transaction than the oldest that is not committed.
     UnmatchedCommit {
-        /// What is next.
+        /// The oldest transaction that is not committed here.
         expected: Zxid,
-        /// What it commits.
+        /// The transaction that the leader commits.
         committed: Zxid,
     },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Has said who it is.
+    /// FOLLOWERINFO or OBSERVERINFO is sent.
     Greeting,
-    /// Has promised the epoch.
+    /// ACKEPOCH is sent, or waits for the disk.
     Promised,
-    /// Takes over the history.
+    /// The history is coming.
     Syncing,
-    /// Has it; the epoch has not begun.
+    /// The history is complete; the epoch has not begun.
     Ready,
-    /// Goes along.
+    /// The epoch has begun: proposals come, and clients are served.
     Following,
-    /// Has hung up.
+    /// The leader was left. Later packets are ignored.
     Gone,
 }
 
-/// A learner, from its connection to the leader to the end of that.
+/// A learner, from its connection to the leader to the end of the connection.
 #[derive(Debug)]
 pub struct Learning {
     own: DurableState,
     observer: bool,
-    /// What this server has cannot be cut back.
+    /// This server could not cut its log back as its last leader wanted, so it asks for a whole tree.
     wants_tree: bool,
     epoch: Epoch,
     stage: Stage,
-    /// The last in the log.
+    /// The last transaction in the log.
     last: Zxid,
-    /// Logged and not committed.
+    /// Transactions that are logged and not committed.
     pending: VecDeque<Zxid>,
-    /// The end of the tree that has come, until the epoch begins. A Java leader looks at it after it has begun to forward:
-    /// what it forwards first may be in the tree, and is not taken twice. Upstream's learners are as lenient.
+    /// The last zxid of the tree that has come, until the epoch begins. A Java leader takes the tree after it has begun
+    /// to forward proposals, so the first of them may be in the tree already. They are skipped, as upstream's learners
+    /// do.
     tree_through: Zxid,
 }
 
 impl Learning {
-    /// Connected, and FOLLOWERINFO or OBSERVERINFO is sent.
+    /// A learner that is connected to its leader and has sent FOLLOWERINFO or OBSERVERINFO.
     pub fn new(own: DurableState, observer: bool) -> Learning {
         Learning {
             own,
@@ -146,13 +149,14 @@ impl Learning {
         }
     }
 
-    /// Asks for a whole tree, as a cut would leave less here than the leader believes.
+    /// Makes the learner ask for a whole tree: if it were told to cut its log back, less would be left than the leader
+    /// believes.
     pub fn wanting_tree(mut self) -> Learning {
         self.wants_tree = true;
         self
     }
 
-    /// Whether it goes along without a vote.
+    /// Whether it is an observer.
     pub fn observes(&self) -> bool {
         self.observer
     }
@@ -162,7 +166,7 @@ impl Learning {
         self.stage == Stage::Following
     }
 
-    /// The leader has spoken.
+    /// Takes a packet from the leader.
     pub fn heard(&mut self, what: FromLeader, out: &mut Vec<LearningOutput>) {
         use FromLeader as From;
         match (self.stage, what) {
@@ -206,7 +210,7 @@ impl Learning {
                 if !planted::is(Bug::NewLeaderAckEarly) {
                     out.push(LearningOutput::Ack(Zxid::new(epoch, 0)));
                 }
-                // What the leader had proposed and not committed is on disk by then, too.
+                // The proposals that the leader has not committed are on disk by then, too.
                 if !self.observer {
                     out.extend(self.pending.iter().map(|zxid| LearningOutput::Ack(*zxid)));
                 }
@@ -227,7 +231,7 @@ impl Learning {
 
     fn promise(&mut self, epoch: Epoch, out: &mut Vec<LearningOutput>) {
         let accepted = self.own.accepted;
-        // No other could follow it.
+        // No later epoch could follow this one, so no other leader could ever be elected.
         if epoch > Epoch::LAST {
             return self.hang_up(HangUp::OutOfTurn, out);
         }
@@ -246,8 +250,9 @@ impl Learning {
         out.push(LearningOutput::AckEpoch { last: self.last_to_tell(), current });
     }
 
-    /// The beginning of an epoch that no leader knows is answered with a whole tree, by Java's leaders as well. It is
-    /// above all that there is: who compares it with what a leader has turns this server away rather than lose anything.
+    /// The last zxid to send with ACKEPOCH. To get a whole tree this server sends the first zxid of a later epoch:
+    /// leaders answer that with SNAP, Java's too. It is above every zxid of the ensemble, so a leader that still
+    /// compares it with its own history refuses this server. Nothing is lost then.
     fn last_to_tell(&self) -> Zxid {
         match self.epoch.next() {
             Some(unknown) if self.wants_tree => Zxid::new(unknown, 0),

@@ -1,7 +1,9 @@
-//! Agreement: which zxid a proposal gets, when it is durable at a quorum, in which order it commits.
+//! Zab, ZooKeeper's agreement protocol: elections, the phases of an epoch at leader and learner, and which proposals
+//! are committed.
 //!
-//! A record is opaque bytes here. `no_std`: messages and durable acknowledgements in; appends and commits
-//! out. A standalone server is a quorum of one that goes the same way as an ensemble.
+//! Pure state machines without I/O: they take messages and reports of the disk, and return outputs for the caller to
+//! carry out. A transaction is opaque bytes here. A standalone server is a quorum of one, on the same path as an
+//! ensemble.
 #![no_std]
 extern crate alloc;
 

@@ -1,7 +1,7 @@
-//! Broadcast at the proposals: proposals get their zxids here, and commit in order once a quorum has them on
-//! disk.
+//! The leader's proposals: numbers them, counts their acknowledgements, and finds the commit point, up to which a
+//! quorum has them on disk.
 //!
-//! `committed <= proposed`, and nobody acknowledges what was not proposed.
+//! `committed <= proposed`. An acknowledgement of something that was not proposed is a bug, and panics.
 
 use crate::quorum::Electorate;
 use alloc::collections::BTreeMap;
@@ -10,7 +10,7 @@ use ostler_proto::{
     planted::{self, Bug},
 };
 
-/// How many proposals an epoch makes, of which a zxid can count 4,294,967,295.
+/// The number of proposals after which an epoch ends. A zxid can count 4,294,967,295 of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EpochLength {
     /// After this number of proposals the epoch ends as soon as nothing is under way.
@@ -20,13 +20,13 @@ pub struct EpochLength {
 }
 
 impl Default for EpochLength {
-    /// What one step may propose, such as the ends of all sessions, has room behind both.
+    /// The distances leave room for everything that one step may propose, such as the end of every session.
     fn default() -> Self {
         EpochLength { enough: u32::MAX - 2_000_000, most: u32::MAX - 1_000_000 }
     }
 }
 
-/// A proposals in its epoch.
+/// The proposals of one epoch, at its leader.
 #[derive(Debug)]
 pub struct Proposals {
     electorate: Electorate,
@@ -36,17 +36,17 @@ pub struct Proposals {
 }
 
 impl Proposals {
-    /// With a history that ends at `last`, all of it committed.
+    /// For an epoch that begins with a history up to `last`, all of it committed.
     pub fn new(electorate: Electorate, last: Zxid) -> Self {
         Proposals { electorate, acknowledged: BTreeMap::new(), proposed: last, committed: last }
     }
 
-    /// From now on these decide. What was acknowledged before may be enough for them: see [`Proposals::count`].
+    /// From now on this electorate decides. Earlier acknowledgements may be enough for it: call [`Proposals::count`].
     pub fn set_electorate(&mut self, electorate: Electorate) {
         self.electorate = electorate;
     }
 
-    /// Up to where a server has acknowledged.
+    /// The last proposal that a server has acknowledged; zero if there is none.
     pub fn acknowledged_by(&self, server: ServerId) -> Zxid {
         self.acknowledged.get(&server).copied().unwrap_or_default()
     }
@@ -56,13 +56,13 @@ impl Proposals {
         self.proposed.next()
     }
 
-    /// A proposal was made with [`Proposals::next_zxid`].
+    /// Counts one more proposal, and returns its zxid, which is [`Proposals::next_zxid`].
     pub fn propose(&mut self) -> Zxid {
         self.proposed = self.proposed.next();
         self.proposed
     }
 
-    /// Whether the epoch has to end, so that the next can count from 0 again.
+    /// Whether the epoch has to end because its counter is nearly full. The next epoch counts from 0 again.
     pub fn is_over(&self, length: EpochLength) -> bool {
         let count = self.proposed.counter();
         count >= length.most || (count >= length.enough && self.committed == self.proposed)
@@ -78,7 +78,7 @@ impl Proposals {
         self.committed
     }
 
-    /// A server has everything up to `zxid` on disk. Returns the new commit point.
+    /// Notes that a server has everything up to `zxid` on disk. Returns the commit point, which may be new.
     pub fn acknowledge(&mut self, from: ServerId, zxid: Zxid) -> Zxid {
         assert!(zxid <= self.proposed, "{from:?} acknowledges {zxid}, but {} is the last", self.proposed);
         let mark = self.acknowledged.entry(from).or_default();
@@ -89,9 +89,10 @@ impl Proposals {
         self.count()
     }
 
-    /// A server that has come back keeps what it has up to `to`, and takes back or is sent anew what is behind that: it no
-    /// longer counts for what it has acknowledged there until it does so again. Upstream goes on counting it: with the
-    /// proposals lost meanwhile, what was committed by its word may be on no quorum's disks.
+    /// A server that has come back keeps only its proposals up to `to`; it removes the later ones or gets them again.
+    /// So its acknowledgements after `to` do not count until it repeats them. Upstream goes on counting them: a
+    /// proposal that commits by such an acknowledgement is not on the disks of a quorum, and is lost if the leader is
+    /// lost.
     pub fn cut_back(&mut self, server: ServerId, to: Zxid) {
         if planted::is(Bug::CutStillCounts) {
             return;
@@ -101,7 +102,7 @@ impl Proposals {
         }
     }
 
-    /// Counts again what has been acknowledged. Returns the commit point, which may be new when others decide now.
+    /// Counts the acknowledgements again, after the electorate has changed. Returns the commit point, which may be new.
     pub fn count(&mut self) -> Zxid {
         let reached = self.electorate.reached(|server| self.acknowledged_by(server));
         self.committed = self.committed.max(reached);
@@ -142,8 +143,8 @@ mod tests {
         assert_eq!(proposals.acknowledged_by(three), Zxid::ZERO, "nobody gets a word that it has not said");
     }
 
-    /// The last whose word the old configuration waits for may be one that the new one sends away: nobody else has
-    /// anything left to say.
+    /// The last acknowledgement that the old configuration needs may come from a server that the new one removes. After
+    /// it none of the others has anything left to acknowledge.
     #[test]
     fn what_the_new_ones_have_acknowledged_commits_with_the_change() {
         let [one, two, three] = [1, 2, 3].map(ServerId);

@@ -1,4 +1,5 @@
-//! Quorums: who decides.
+//! Quorums: which sets of voters decide, by a majority or by groups and weights, and under two configurations during a
+//! change.
 
 use alloc::{
     collections::{BTreeMap, BTreeSet},
@@ -10,29 +11,29 @@ use ostler_proto::{
     planted::{self, Bug},
 };
 
-/// How the voters of one configuration decide.
+/// The quorums of one configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Quorum {
-    /// More than half of the voters.
+    /// A quorum is more than half of the voters.
     Majority(BTreeSet<ServerId>),
-    /// Groups of weighted voters: more than half of the groups, each won by more than half of its weight.
+    /// A quorum is more than half of the weight in more than half of the groups.
     Groups {
         /// Each voter's group.
         groups: BTreeMap<ServerId, u64>,
-        /// Weights other than 1.
+        /// The weights that are not 1.
         weights: BTreeMap<ServerId, u64>,
     },
 }
 
 impl Quorum {
-    /// More than half of these.
+    /// A majority of these voters. Panics if there are none.
     pub fn majority(voters: impl IntoIterator<Item = ServerId>) -> Self {
         let voters: BTreeSet<ServerId> = voters.into_iter().collect();
         assert!(!voters.is_empty(), "an ensemble has at least one voter");
         Quorum::Majority(voters)
     }
 
-    /// As a configuration has it: a majority, unless it has groups.
+    /// The quorums of a configuration: by groups if it has some, else a majority.
     pub fn of(membership: &Membership) -> Self {
         if membership.groups.is_empty() {
             return Quorum::majority(membership.voters());
@@ -44,7 +45,7 @@ impl Quorum {
         }
     }
 
-    /// Who votes, in ascending order.
+    /// The voters, in ascending order.
     pub fn voters(&self) -> impl Iterator<Item = ServerId> {
         let (voters, groups) = match self {
             Quorum::Majority(voters) => (Some(voters), None),
@@ -61,7 +62,7 @@ impl Quorum {
         }
     }
 
-    /// What a voter's vote weighs; one that weighs nothing never leads.
+    /// The weight of a voter's vote. A voter with weight 0 never leads.
     pub fn weight(&self, server: ServerId) -> u64 {
         match self {
             Quorum::Groups { weights, .. } => weights.get(&server).copied().unwrap_or(1),
@@ -69,7 +70,7 @@ impl Quorum {
         }
     }
 
-    /// Whether these decide.
+    /// Whether the servers that `of` accepts are a quorum.
     pub fn is_quorum(&self, of: impl Fn(ServerId) -> bool) -> bool {
         match self {
             Quorum::Majority(voters) => voters.iter().filter(|voter| of(**voter)).count() > voters.len() / 2,
@@ -87,7 +88,7 @@ impl Quorum {
         }
     }
 
-    /// The highest zxid that a quorum has reached, given how far each server has.
+    /// The highest zxid that a quorum has reached. `of` gives the last zxid of each server.
     pub fn reached(&self, of: impl Fn(ServerId) -> Zxid) -> Zxid {
         let mut marks: Vec<Zxid> = self.voters().map(&of).collect();
         marks.sort_unstable_by(|a, b| b.cmp(a));
@@ -99,17 +100,17 @@ impl Quorum {
     }
 }
 
-/// The configurations that must agree: one, or two while the ensemble changes from one to the other.
+/// The quorums that have to agree: of the configuration in force, and of the next one while it is proposed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Electorate {
-    /// In force.
+    /// Of the configuration in force.
     pub current: Quorum,
-    /// Proposed and not in force yet.
+    /// Of the configuration that is proposed and not in force yet.
     pub next: Option<Quorum>,
 }
 
 impl Electorate {
-    /// A single configuration.
+    /// Of a single configuration.
     pub fn of(current: Quorum) -> Self {
         Electorate { current, next: None }
     }
@@ -118,17 +119,17 @@ impl Electorate {
         core::iter::once(&self.current).chain(&self.next)
     }
 
-    /// Whoever votes in any of them, in ascending order.
+    /// The voters of both configurations, in ascending order.
     pub fn voters(&self) -> BTreeSet<ServerId> {
         self.all().flat_map(Quorum::voters).collect()
     }
 
-    /// Whether a server votes in any of them.
+    /// Whether a server votes in one of them.
     pub fn votes(&self, server: ServerId) -> bool {
         self.all().any(|quorum| quorum.votes(server))
     }
 
-    /// Whether these decide in each of them.
+    /// Whether the servers that `of` accepts are a quorum in each of them.
     pub fn is_quorum(&self, of: impl Fn(ServerId) -> bool) -> bool {
         if planted::is(Bug::JointQuorumSkipped) {
             return self.next.as_ref().unwrap_or(&self.current).is_quorum(of);
@@ -136,7 +137,7 @@ impl Electorate {
         self.all().all(|quorum| quorum.is_quorum(&of))
     }
 
-    /// The highest zxid that a quorum of each has reached.
+    /// The highest zxid that a quorum of each of them has reached.
     pub fn reached(&self, of: impl Fn(ServerId) -> Zxid) -> Zxid {
         if planted::is(Bug::JointQuorumSkipped) {
             return self.next.as_ref().unwrap_or(&self.current).reached(of);

@@ -1,47 +1,51 @@
-//! How a learner is brought to the leader's history: nothing but a table (`LearnerHandler.syncFollower`).
+//! Decides how a learner gets the leader's history: by DIFF, TRUNC or SNAP (`LearnerHandler.syncFollower`). Pure
+//! functions without state.
 
 use ostler_proto::id::Zxid;
 
-/// What a learner is sent first.
+/// How a learner is brought to the leader's history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SyncPlan {
-    /// What it has is the beginning of the leader's history: the records after `after`, up to `through`.
+    /// DIFF: the learner's log is the beginning of the leader's history. It gets the transactions after `after`, up to
+    /// `through`.
     Diff {
-        /// Where the records begin, exclusively.
+        /// The last transaction that the learner has.
         after: Zxid,
         /// The zxid of the DIFF packet.
         through: Zxid,
     },
-    /// It has what the leader never committed: back to `to`, then the records after it.
+    /// TRUNC: the learner has transactions that the leader never committed. It removes everything after `to`, then gets
+    /// the transactions after it.
     Trunc {
-        /// The last that stays.
+        /// The last transaction that the learner keeps.
         to: Zxid,
     },
-    /// A whole tree.
+    /// SNAP: the learner gets the whole tree.
     Snap,
-    /// The records in memory do not reach back to it: the log on disk may. Ask [`plan_from_log`].
+    /// The transactions in memory begin after the learner's last one. Read the log on disk, then call
+    /// [`plan_from_log`].
     AskLog,
 }
 
-/// The leader's committed history, as far as memory has it.
+/// The part of the leader's committed history that is in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reach {
-    /// The oldest record in memory.
+    /// The oldest transaction in memory.
     pub first: Zxid,
-    /// The newest.
+    /// The newest transaction in memory.
     pub last: Zxid,
-    /// The last transaction applied.
+    /// The last transaction that is applied.
     pub applied: Zxid,
 }
 
-/// Decides by memory alone. `before` is the newest record in memory at or below `peer`, `next` the first after
-/// it.
+/// Decides by the transactions in memory. `peer` is the learner's last transaction, `before` the newest in memory at or
+/// below it, `next` the first after it.
 ///
-/// A peer whose counter is 0 ended with a new epoch and no transaction in it: there is nothing to cut, and what it
-/// has before is committed.
+/// If the counter of `peer` is 0, the learner had begun a new epoch without a transaction in it. There is nothing to
+/// cut, and everything it has from before is committed.
 pub fn plan(peer: Zxid, reach: Reach, before: Option<Zxid>, next: Option<Zxid>) -> SyncPlan {
     let new_epoch = peer.counter() == 0;
-    // With a new epoch applied and nothing in it, the last there is may be older, and need not be in memory.
+    // In a new epoch without transactions the last transaction is older than the epoch, and may not be in memory.
     if peer == reach.applied || peer == reach.last {
         return SyncPlan::Diff { after: peer, through: peer };
     }
@@ -54,8 +58,8 @@ pub fn plan(peer: Zxid, reach: Reach, before: Option<Zxid>, next: Option<Zxid>) 
     if peer < reach.first { SyncPlan::AskLog } else { SyncPlan::Snap }
 }
 
-/// Decides by the log on disk, which begins at or before `peer` and goes on to what memory has. `before` is the
-/// newest record there at or below `peer`, `next` the first after it.
+/// Decides by the log on disk, which begins at or before `peer` and reaches the transactions in memory. `before` is the
+/// newest in the log at or below `peer`, `next` the first after it.
 pub fn plan_from_log(peer: Zxid, reach: Reach, before: Option<Zxid>, next: Option<Zxid>) -> SyncPlan {
     walk(peer, reach.last, before, next)
 }

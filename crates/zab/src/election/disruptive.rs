@@ -1,10 +1,11 @@
-//! Voters whose votes keep an election from its end.
+//! Leaves out voters that keep an election from its end.
 //!
-//! Anybody can vote in the name of a server that is away: for ever better candidates, in ever later rounds, or for a
-//! candidate that nobody can follow. Such votes are known by their effect, wherever they come from. If a voter disrupts
-//! one election again and again, or is elected and cannot be reached, the election ignores it for a while, as if it were
-//! unreachable. Then the others elect one of themselves. Once a leader is established, votes change nothing. Committed
-//! transactions do not depend on who votes, so a voter that is left out by mistake loses time only.
+//! The election port does not prove who votes: votes can come in the name of a server that is away, for ever better
+//! candidates, in ever later rounds, or for a candidate that cannot be followed. Such votes are recognised by their
+//! effect. If a voter disrupts one election again and again, or is elected and cannot be reached, the election ignores
+//! it for a while, as if it were unreachable. Then the others elect one of themselves. Once a leader is established,
+//! votes change nothing. Committed transactions do not depend on who votes, so a voter that is left out by mistake
+//! loses time only.
 
 use super::{Election, Phase};
 use crate::{quorum::Electorate, time::Mono};
@@ -15,16 +16,16 @@ use ostler_proto::{
     planted::{self, Bug},
 };
 
-/// For how many milliseconds a voter is left out the first time. The time doubles with each further time.
+/// The time in milliseconds for which a voter is left out at first. It doubles each time, up to `LEFT_OUT_MAX`.
 const LEFT_OUT_MIN: u64 = 2_000;
 const LEFT_OUT_MAX: u64 = 8_000;
-/// Each has a few candidates in a round, and an election a few rounds.
+/// Disruptions that are normal: each voter backs a few candidates in a round, and an election has a few rounds.
 const DISRUPTIONS_OF_ONE: u32 = 10;
 const DISRUPTIONS_PER_VOTER: u32 = 2;
-/// A leader may end just when it is elected.
+/// Failures that are normal: a server may end just when it is elected.
 const FAILURES_FORGIVEN: u32 = 1;
 
-/// What came of each voter's votes, since it was last followed.
+/// The disruptions by each voter since it last led or followed.
 #[derive(Debug, Default)]
 pub(super) struct DisruptiveVoters {
     of: BTreeMap<ServerId, Disruptions>,
@@ -32,9 +33,9 @@ pub(super) struct DisruptiveVoters {
 
 #[derive(Debug, Default)]
 struct Disruptions {
-    /// In this search for a leader.
+    /// Disruptions in this search for a leader.
     count: u32,
-    /// It was elected and was not there.
+    /// How often it was elected and could not be reached.
     failures: u32,
     times_left_out: u32,
     until: Option<Mono>,
@@ -57,16 +58,18 @@ impl DisruptiveVoters {
         self.of.get(&server).and_then(|of| of.until).is_some_and(|until| now < until)
     }
 
-    /// Another search begins.
+    /// Another search for a leader begins.
     pub(super) fn begin(&mut self) {
         self.of.values_mut().for_each(|of| of.count = 0);
     }
 
-    /// A vote has changed what this server backs, or its round. True if its sender is to be left out from now on.
+    /// Counts a vote that has changed this server's candidate or round. Returns true if its sender is left out from now
+    /// on.
     fn count(&mut self, now: Mono, from: ServerId, candidate: Candidate, voters: usize) -> bool {
         let mut limit = DISRUPTIONS_OF_ONE + DISRUPTIONS_PER_VOTER * voters as u32;
         if candidate.id != from {
-            // It may pass on what it has heard: who says it first is to be left out first.
+            // It may only pass on a candidate that it has heard of. The server that names itself has to be left out
+            // first.
             limit *= 2;
         }
         let of = self.of.entry(from).or_default();
@@ -88,19 +91,20 @@ impl DisruptiveVoters {
 }
 
 impl Election {
-    /// Whom this server has elected was not there to be followed.
+    /// The server that was elected cannot be reached.
     pub fn leader_unreachable(&mut self, now: Mono, leader: ServerId) {
         if leader != self.me {
             self.disruptive.failed(now, leader);
         }
     }
 
-    /// A server has shown that it is there and takes its part: it leads this one, or follows it.
+    /// Forgets a server's disruptions: it leads this server, or follows it.
     pub fn forgive(&mut self, server: ServerId) {
         self.disruptive.of.remove(&server);
     }
 
-    /// A voter's vote has upset this election. True if that was once too often: it begins anew without that voter.
+    /// Notes that a voter has disrupted this election. Returns true if that was once too often: then the election has
+    /// begun a new round without it.
     pub(super) fn note_disruption(
         &mut self,
         now: Mono,
@@ -108,7 +112,7 @@ impl Election {
         candidate: Candidate,
         electorate: &Electorate,
     ) -> bool {
-        // Anybody may connect with any number.
+        // A connection can come with any server id.
         let voters = electorate.voters();
         if !voters.contains(&from) || !self.disruptive.count(now, from, candidate, voters.len()) {
             return false;

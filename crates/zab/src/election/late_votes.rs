@@ -30,9 +30,9 @@ impl Election {
         }
     }
 
-    /// Whether the elected server itself says that it will not lead: it looks for a leader in a later round, or has lost
-    /// the data it was elected for. The connection on which it gives up may be cut without a word, and upstream waits
-    /// for as long as the first phases may take (`initLimit`).
+    /// Whether the vote shows that the elected server will not lead: it looks for a leader in a later round, or has
+    /// lost its data. Without this check the server would wait for up to `initLimit`, as upstream does, if the
+    /// connection breaks silently.
     fn is_voided_by(&self, from: ServerId, vote: &Notification) -> bool {
         let Phase::Settled(Settled { candidate: Some(own), backed_since: Some(_), round, .. }) = &self.phase
         else {
@@ -41,7 +41,7 @@ impl Election {
         from == own.id
             && match vote.candidate {
                 None => vote.state == PeerState::Looking,
-                // It may even lead again.
+                // In a later round the sender may even lead again.
                 Some(_) => vote.state != PeerState::Observing && vote.round > *round,
             }
     }
@@ -57,9 +57,9 @@ impl Election {
         };
         match vote.state {
             PeerState::Observing => false,
-            // It has not heard of this election, or has not counted the votes yet.
+            // The sender has not heard of this election, or has not counted the votes yet.
             PeerState::Looking if vote.round < settled.round => false,
-            // If it has not heard of this server's leader yet, it will back that one.
+            // The sender will back this server's leader once it hears of it.
             PeerState::Looking
                 if vote.round == settled.round && beats(candidate, Some(own), electorate).is_none() =>
             {
@@ -73,7 +73,7 @@ impl Election {
         }
     }
 
-    /// Whether the voters that do not back another candidate are no quorum.
+    /// Whether too many voters back another candidate: the others are not a quorum.
     fn is_without_quorum(&self, electorate: &Electorate) -> bool {
         let Phase::Settled(Settled { candidate: Some(own), backed_since: Some(backed), .. }) = &self.phase
         else {

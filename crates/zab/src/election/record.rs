@@ -1,4 +1,4 @@
-//! What happened in an election, kept so that it can be explained.
+//! The record of an election, for `elec` and `ostler explain`.
 
 use crate::time::Mono;
 use alloc::vec::Vec;
@@ -7,10 +7,11 @@ use ostler_proto::{
     id::ServerId,
 };
 
-/// An election that goes on for hours must not fill the memory: how it began is kept, and how it ended.
+/// The number of entries that are kept from the beginning and from the end of an election. An election that goes on for
+/// hours must not fill the memory.
 const FIRST_KEPT: usize = 500;
 const LAST_KEPT: usize = 500;
-/// Nor what is heard and answered in the years after it.
+/// The same for votes that come and are answered after the election.
 const FIRST_KEPT_SINCE: usize = 50;
 const LAST_KEPT_SINCE: usize = 150;
 
@@ -98,30 +99,32 @@ pub enum ElectionEvent {
         candidate: Candidate,
         /// The state of this server from now on.
         state: PeerState,
-        /// Who backed whom.
+        /// The voters and the candidate that each of them backed.
         votes: Vec<(ServerId, Candidate)>,
     },
 }
 
-/// What came of a vote.
+/// What this server did with a vote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Not looked at further.
+    /// Ignored, for this reason.
     Ignored(IgnoreReason),
-    /// Its candidate is better than the one backed before.
+    /// Its candidate is better than the one that this server backed, so this server backs it now.
     Adopted {
-        /// By which rule.
+        /// The rule that decided.
         rule: Rule,
-        /// And the round was a later one, which was taken over.
+        /// The vote was of a later round, and this server has gone on to that round.
         later_round: bool,
     },
-    /// Its round was a later one, which was taken over; its candidate is no better than oneself.
+    /// It was of a later round, and this server has gone on to that round. Its candidate is no better than this server,
+    /// which backs itself.
     LaterRound,
-    /// It went into the ballot box, for the candidate that this server backs too.
+    /// Counted, for the candidate that this server backs.
     Counted,
-    /// It went into the ballot box; its candidate is not as good.
+    /// Counted, for a candidate that is worse than the one this server backs.
     Worse,
-    /// It came after the election, and says that what was decided here will not be.
+    /// It came after the election, and shows that the elected server will not lead. This server looks for a leader
+    /// again.
     ElectionVoid,
 }
 
@@ -141,24 +144,24 @@ pub enum Rule {
 /// Why a vote was ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IgnoreReason {
-    /// Its sender does not vote.
+    /// The sender does not vote.
     NoVoter,
-    /// It names no candidate.
+    /// The vote names no candidate.
     BacksNobody,
-    /// Its candidate is no voter here.
+    /// The candidate is not a voter in this server's configuration.
     CandidateDoesNotVote,
-    /// It belongs to an election that is over.
+    /// The vote is of an earlier round.
     EarlierRound,
-    /// This server's database is not trusted, so it does not take part.
+    /// This server may have lost data, so it has no vote and counts none.
     Untrusted,
-    /// This server has decided already.
+    /// This server has elected a leader already.
     Decided,
-    /// Its sender is a server of another ensemble.
+    /// The sender's configuration belongs to another ensemble.
     AnotherEnsemble,
-    /// Its sender, or its candidate, has upset elections again and again, or was elected and was not there: it is left out
-    /// for a while.
+    /// The sender or the candidate is left out for a while: it has disrupted elections again and again, or was elected
+    /// and could not be reached.
     LeftOut,
-    /// It says of this server that it has more than it has.
+    /// The vote claims a later epoch or zxid for this server than it has.
     SaysTooMuchOfThisServer,
 }
 

@@ -1,16 +1,16 @@
-//! How long an election waits.
+//! The waiting times of an election.
 
-/// How long things wait, in milliseconds.
+/// The waiting times of an election, in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ElectionTiming {
-    /// After the first vote, until it is sent again (`minNotificationInterval`). Doubles each time.
+    /// From the first sending of a vote to its repetition (`minNotificationInterval`). It doubles with each repetition.
     pub resend_min: u64,
-    /// At most (`maxNotificationInterval`).
+    /// The longest time between two repetitions (`maxNotificationInterval`).
     pub resend_max: u64,
-    /// At most while a voter cannot be reached: sending calls it. Upstream waits for up to `resend_max` after a
-    /// network has healed.
+    /// The longest time between two repetitions while a voter cannot be reached: sending a vote opens the connection
+    /// again. Upstream waits for up to `resend_max` after a network has healed.
     pub recall: u64,
-    /// After a quorum has agreed, for better votes (`finalizeWait`).
+    /// From the agreement of a quorum to the election: a better vote may still come (`finalizeWait`).
     pub settle: u64,
 }
 

@@ -1,4 +1,5 @@
-//! A server that may have lost what it had acknowledged has no voice, but for one case.
+//! The votes of a server that may have lost acknowledged transactions. Its vote counts in one case only: all other
+//! voters look for a leader, too.
 
 use super::{Ballot, Election, ElectionOutput, Phase, beats};
 use crate::{quorum::Electorate, time::Mono};
@@ -9,9 +10,10 @@ use ostler_proto::{
 };
 
 impl Election {
-    /// For a server without a voice: it backs the best candidate once all other voters look for a leader, too. What none
-    /// of them has is lost already, and without this a new ensemble whose first leader ended before its epoch had begun
-    /// would wait for ever. As soon as one of them does not look, or is not heard, it backs nobody again.
+    /// For a server without a vote: backs the best candidate once all other voters look for a leader, too. A
+    /// transaction that none of them has is lost already. Without this rule a new ensemble whose first leader ended
+    /// before its epoch had begun would wait for ever. As soon as a voter has a leader or cannot be reached, this
+    /// server backs no candidate again.
     pub(super) fn back_best_if_all_look(
         &mut self,
         now: Mono,
@@ -60,8 +62,8 @@ impl Election {
         self.check_quorum(now, electorate, out);
     }
 
-    /// All voters look, and none of them has anything, whatever somebody has said before. So this server begins as the
-    /// others begin that have nothing; else all would wait for data that nobody has.
+    /// All voters look for a leader, and none of them has data. So this server votes for itself, like the others: else
+    /// all would wait for data that no server has.
     fn regain_vote(
         &mut self,
         now: Mono,

@@ -1,4 +1,4 @@
-//! Two learners with one id, and learners without number.
+//! Decides which of two learners with one id stays, and limits the number of learners without a vote.
 
 use super::{Leading, LeadingOutput, Learner, LearnerOrigin, LearnerStage, Refusal, Stage};
 use crate::time::Mono;
@@ -12,12 +12,12 @@ const GIVES_WAY_AFTER: u64 = 1_000;
 const UNSYNCED_MAX: usize = 256;
 
 impl Leading {
-    /// Makes way for a learner with this id, if somebody is there with it; else why not.
+    /// Decides between a learner that comes and the connected one with the same id, if there is one. Removes the
+    /// connected one if it has to give way; else returns the refusal of the one that comes.
     ///
-    /// A learner that comes back closes its old connection first, or is silent on it for long. Whoever is heard on one
-    /// while another comes with the same id is a second server, or one of the two is none of this ensemble. More speaks
-    /// for the one whose address the configuration has; and for one of whom nothing of that kind is known, that it has
-    /// taken over the history.
+    /// A learner that comes back has closed its old connection, or is silent on it. So if packets come on the old
+    /// connection, there are two servers with one id. The better origin wins; between equal origins the connected
+    /// learner stays if it has the history or makes progress.
     pub(super) fn replace_duplicate(
         &mut self,
         now: Mono,
@@ -31,7 +31,7 @@ impl Leading {
         }
         let link = *link;
         self.learners.remove(&link);
-        // What it has promised in the name of the other counts for nothing.
+        // Promises on the closed connection may be of the wrong server, so they do not count.
         if let Stage::Epoch { acks, .. } | Stage::Sync { acks, .. } = &mut self.stage {
             acks.remove(&id);
         }
@@ -39,7 +39,7 @@ impl Leading {
         None
     }
 
-    /// Each takes memory until it has the history, and anybody can come with any number.
+    /// Each learner takes memory until it has the history, and a connection can come with any id.
     pub(super) fn too_many_unsynced(&self, id: ServerId) -> Option<Refusal> {
         use LearnerStage::{Active, Synced};
         let voters = self.electorate.voters();
@@ -51,7 +51,7 @@ impl Leading {
 
 fn gives_way(now: Mono, rival: &Learner, caller: LearnerOrigin) -> bool {
     use LearnerStage::{EpochSent, Greeted, Syncing};
-    // Who waits for this leader cannot come further by itself.
+    // In these stages the learner cannot go on by itself: it waits for this leader, or for its history.
     let stands = matches!(rival.stage, EpochSent | Syncing | Greeted);
     caller > rival.origin
         || (caller == rival.origin && stands && rival.progressed_at.after(GIVES_WAY_AFTER) <= now)

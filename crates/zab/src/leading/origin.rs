@@ -1,27 +1,26 @@
-//! Where a learner comes from, for the case that two come with one id.
+//! What the address of a learner says about its id. It decides which of two learners with one id stays.
 //!
-//! Until the quorum port has a key nothing proves who a learner is. Where it comes from says something, though not on its
-//! own: addresses are translated, names have several, servers move. So it matters only beside another learner with the
-//! same id.
+//! Nothing on the quorum port proves a learner's id. Its address is a hint, no more: addresses are translated, a name
+//! can have several, and servers move. So the address matters only if another learner has the same id.
 
-/// A learner's address beside those that the configuration has for its id, the worst first.
+/// How a learner's address compares with the addresses that the configuration has for its id. The worst comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum AddressMatch {
-    /// It is none of them.
+    /// The address is none of them.
     Elsewhere,
-    /// Nothing can be said: a name cannot be looked up, or the id is not in the configuration.
+    /// Not known: a name cannot be looked up, or the id is not in the configuration.
     #[default]
     Unclear,
-    /// It is one of them.
+    /// The address is one of them.
     AtHome,
 }
 
-/// What speaks for a learner, the least first.
+/// The reasons to believe a learner's id. The weakest comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct LearnerOrigin {
-    /// Its address.
+    /// The comparison of its address.
     pub place: AddressMatch,
-    /// When it came, there was a connection of the election ports with the server whose id it has: a server hears there
-    /// who leads before it comes.
+    /// Whether there was an election port connection with the server of this id when the learner came. A server has one
+    /// before it comes as a learner: it learns there which server leads.
     pub linked: bool,
 }

@@ -6,7 +6,7 @@ use ostler_proto::id::{Epoch, Zxid};
 /// Why a learner is sent away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// Another connection of the same id lives.
+    /// Another server with this id is connected, or the learner has the leader's own id.
     SameId,
     /// Its history is newer than the leader's: it should lead.
     Ahead {
@@ -15,24 +15,24 @@ pub enum Refusal {
         /// Its last transaction.
         last: Zxid,
     },
-    /// It says that it has accepted an epoch that this ensemble cannot have come to.
+    /// Its accepted epoch is so far above the leader's that it cannot belong to this ensemble.
     EpochTooFar {
-        /// What it says.
+        /// The accepted epoch that the learner sent.
         accepted: Epoch,
-        /// The highest that the leader itself had accepted.
+        /// The accepted epoch of the leader.
         own: Epoch,
     },
-    /// It has said nothing for too long.
+    /// Nothing has come from it for too long.
     Silent,
     /// It is alive, but does not accept the epoch, or does not take over the history.
     NoProgress,
-    /// Another one has come with its id, for which more speaks.
+    /// Another server with this id has come, and is more likely the right one: see [`super::LearnerOrigin`].
     Replaced,
     /// This number of learners without a vote is in synchronization already.
     TooMany(usize),
     /// It is alive, but has not acknowledged this proposal for too long.
     DiskStalled(Zxid),
-    /// What it said does not belong here.
+    /// It sent a packet that does not belong to its stage.
     OutOfTurn,
 }
 
