@@ -1,13 +1,14 @@
-//! Fast leader election: who leads next, from votes alone.
+//! Fast leader election: one server's side of all its elections. It takes votes and returns the votes to send and the
+//! elected leader.
 //!
-//! Everybody votes for itself first. A better candidate is adopted and told to all; once a quorum backs one
-//! candidate and nothing better comes, it is elected. The first in the order of [`Candidate`] has every
-//! transaction that a quorum has, so no committed one is lost. That two servers can still believe in
-//! different leaders for a moment is Zab's to deal with: only one of them gets a quorum of followers.
+//! Each server votes for itself first. If it gets a vote for a better candidate, it backs that one and sends its new
+//! vote to all. Once a quorum backs one candidate and no better one comes, it is elected. The best candidate in the
+//! order of [`Candidate`] has every transaction that a quorum has, so no committed one is lost. Two servers may still
+//! elect different leaders; only one of these gets a quorum of followers, so only one can begin an epoch.
 //!
-//! As upstream has it (`FastLeaderElection`), on the wire too, with one difference: upstream waits a fixed
-//! time for better votes after a quorum has agreed. Here that wait ends as soon as nobody is left who could
-//! send one: every voter has backed the candidate in this round, or is known to be out of reach.
+//! Rules and messages are upstream's (`FastLeaderElection`), with one difference: upstream waits a fixed time for
+//! better votes after a quorum has agreed. Here the wait ends as soon as every voter has backed the candidate in this
+//! round or is known to be unreachable.
 
 mod disruptive;
 mod late_votes;
@@ -58,32 +59,32 @@ struct Ballot {
     state: PeerState,
 }
 
-/// Between elections: what others are told who ask.
+/// After an election: the vote that other servers get when they ask.
 #[derive(Debug, Clone)]
 struct Settled {
     state: PeerState,
     candidate: Option<Candidate>,
     round: u64,
-    /// Whom others have backed since, until the epoch has begun.
+    /// The candidate that each voter has backed since; `None` once the epoch has begun.
     backed_since: Option<BTreeMap<ServerId, ServerId>>,
 }
 
 #[derive(Debug)]
 struct Looking {
-    /// The vote for oneself; `None` for one who cannot be elected.
+    /// The vote for this server; `None` if it has no vote.
     own: Option<Candidate>,
-    /// That vote when this election began: what it has on its disk does not change meanwhile.
+    /// That vote when this election began. The data on disk does not change during an election.
     initial_own: Option<Candidate>,
     proposal: Option<Candidate>,
     /// The ballot box: the last vote of each voter in this round.
     ballots: BTreeMap<ServerId, Ballot>,
-    /// Votes of those who have a leader.
+    /// Votes of servers that have a leader.
     settled_votes: BTreeMap<ServerId, Ballot>,
-    /// Voters that look for a leader as well: whom they back, if anybody, and their round. For a server without a voice.
+    /// Voters that look for a leader, too: their candidates, if any, and their rounds. For a server without a vote.
     looking_voters: BTreeMap<ServerId, (Option<Candidate>, u64)>,
     resend_at: Mono,
     resend_after: u64,
-    /// A quorum has agreed; until then something better may come.
+    /// A quorum has agreed, and the election ends at this time, unless a better vote comes before.
     settle_until: Option<Mono>,
 }
 
@@ -98,13 +99,13 @@ enum Phase {
 pub struct Election {
     me: ServerId,
     observer: bool,
-    /// There is nothing on disk: it may have been there, and been acknowledged.
+    /// There is no data on disk. There may have been some, and this server may have acknowledged it.
     without_history: bool,
     timing: ElectionTiming,
-    /// The logical clock: the number of this election. Lives as long as the process.
+    /// The election round, or logical clock. It begins at 0 with the process.
     round: u64,
     phase: Phase,
-    /// Voters to whom there is no connection, as far as is known.
+    /// Voters to which there is no connection, as far as is known.
     unreachable: BTreeSet<ServerId>,
     /// Sent along with every vote.
     config: String,
@@ -113,7 +114,7 @@ pub struct Election {
 }
 
 impl Election {
-    /// For one server. It is settled on nobody until [`Election::look`].
+    /// For one server. It has no leader and does not look for one until [`Election::look`].
     pub fn new(me: ServerId, observer: bool, timing: ElectionTiming, config: String) -> Self {
         let settled = Settled { state: PeerState::Looking, candidate: None, round: 0, backed_since: None };
         Election {
@@ -130,28 +131,29 @@ impl Election {
         }
     }
 
-    /// Whether nothing is on disk, and nobody has said that this is right. Such a server votes with others that have
-    /// nothing, and only joins where somebody has something: it may have lost what a quorum relies on.
+    /// Sets whether there is no data on disk, and no operator has declared the server new. It may have lost
+    /// transactions that it had acknowledged. So it votes only while no other voter has data, and gives up its vote
+    /// when it hears of one that has.
     pub fn set_without_history(&mut self, without_history: bool) {
         self.without_history = without_history;
     }
 
-    /// Whether this server has given up its vote in this election.
+    /// Whether this server, not an observer, has no vote in this election.
     pub fn has_no_vote(&self) -> bool {
         !self.observer && matches!(&self.phase, Phase::Looking(looking) if looking.own.is_none())
     }
 
-    /// The number of the current or last election.
+    /// The round of the current or last election.
     pub fn round(&self) -> u64 {
         self.round
     }
 
-    /// What happened in the current or last election.
+    /// The record of the current or last election.
     pub fn record(&self) -> &ElectionRecord {
         &self.record
     }
 
-    /// Whether a leader is sought.
+    /// Whether this server looks for a leader.
     pub fn is_looking(&self) -> bool {
         matches!(self.phase, Phase::Looking(_))
     }
@@ -166,8 +168,8 @@ impl Election {
         }
     }
 
-    /// Begins an election. `own` is the vote for oneself; `None` for an observer, and for a server whose
-    /// database is not trusted.
+    /// Begins an election. `own` is the vote for this server; `None` for an observer, and for a server that may have
+    /// lost data.
     pub fn look(
         &mut self,
         now: Mono,
@@ -180,8 +182,8 @@ impl Election {
         self.check_quorum(now, electorate, out);
     }
 
-    /// A leader that leaves has named the next: it is taken without an election, as upstream does. Whether it can
-    /// lead shows when it asks for its followers' epochs.
+    /// Elects the server that the last leader has named as the next, without votes, as upstream does. It still needs
+    /// the promises of a quorum to lead.
     pub fn accept_suggested(
         &mut self,
         now: Mono,
@@ -210,41 +212,41 @@ impl Election {
         });
     }
 
-    /// Synchronised with the leader: from now on the vote names the new epoch, as the leader's own does, so
-    /// that whoever comes later finds all votes equal.
+    /// The epoch has begun, and this server takes part in it. From now on its vote names the new epoch, as the leader's
+    /// does, so that a server that looks later finds equal votes.
     pub fn established(&mut self, epoch: Epoch) {
         if let Phase::Settled(Settled { candidate: Some(candidate), backed_since, .. }) = &mut self.phase {
             (candidate.epoch, *backed_since) = (epoch, None);
         }
     }
 
-    /// The leader brings its history, so it has the promises of a quorum: what was said before they were given is over, and
-    /// if it loses them it ends this connection.
+    /// The leader sends its history, so it has the promises of a quorum. Votes from before do not matter any more. If
+    /// the leader loses its quorum, it closes the connection.
     pub fn history_arrives(&mut self) {
         if let Phase::Settled(settled) = &mut self.phase {
             settled.backed_since = None;
         }
     }
 
-    /// A voter has connected to this server as to its leader, whatever it has said before.
+    /// A voter has connected to this server as its leader. Its votes for others do not count any more.
     pub fn voter_follows(&mut self, server: ServerId) {
         if let Phase::Settled(Settled { backed_since: Some(backed_since), .. }) = &mut self.phase {
             backed_since.remove(&server);
         }
     }
 
-    /// Whether a server has elected this one in another round than that of now: it is called back, and whatever it asks of
-    /// its leader until it knows is in vain.
+    /// Whether a server follows this one because of an earlier round, while this one looks for a leader. It will look
+    /// again once it hears of the later round, so its connection as a learner is of no use.
     pub fn has_elected_me_before(&self, server: ServerId) -> bool {
         let Phase::Looking(looking) = &self.phase else { return false };
         let vote = looking.settled_votes.get(&server);
         vote.is_some_and(|vote| vote.candidate.id == self.me && vote.round < self.round)
     }
 
-    /// The configuration that votes carry from now on, and whether this server votes under it.
+    /// Sets the configuration that votes carry from now on, and whether this server is an observer in it.
     pub fn set_config(&mut self, config: String, observer: bool) {
         (self.config, self.observer) = (config, observer);
-        // Who follows goes on, with or without a vote; only with one does it count for others who look.
+        // A server that follows goes on following. The state tells others whether its vote counts.
         if let Phase::Settled(settled) = &mut self.phase
             && settled.state != PeerState::Leading
         {
@@ -252,7 +254,7 @@ impl Election {
         }
     }
 
-    /// A connection to a voter has come, or cannot be had.
+    /// A connection to a voter has come (`up`), or is gone or cannot be had.
     pub fn link_changed(
         &mut self,
         now: Mono,
@@ -261,7 +263,7 @@ impl Election {
         electorate: &Electorate,
         out: &mut Vec<ElectionOutput>,
     ) {
-        // Anybody may connect with any number.
+        // A connection can come with any server id.
         let changed = if up {
             self.unreachable.remove(&peer)
         } else {
@@ -272,7 +274,7 @@ impl Election {
             looking.looking_voters.remove(&peer);
         }
         if up {
-            // Also where it takes the place of another: what was sent on that may be lost.
+            // Also if it takes the place of another connection: votes sent on that one may be lost.
             looking.resend_after = self.timing.resend_min;
             looking.resend_at = looking.resend_at.min(now.after(looking.resend_after));
         }
@@ -297,19 +299,19 @@ impl Election {
         electorate.voters().iter().any(|voter| self.unreachable.contains(voter))
     }
 
-    /// What a voter was sent last may be lost, and it may have nothing to say by itself.
+    /// Sends the vote again soon: the last one may be lost, and the other voter may send nothing by itself.
     fn resend_soon(&mut self, now: Mono) {
         if let Phase::Looking(looking) = &mut self.phase {
             looking.resend_at = looking.resend_at.min(now.after(self.timing.recall));
         }
     }
 
-    /// A vote has come from a server of another ensemble: it counts for nothing, and gets no answer.
+    /// A vote has come from a server of another ensemble. It is recorded, and gets no answer.
     pub fn refused_other_ensemble(&mut self, now: Mono, from: ServerId, vote: &Notification) {
         self.record.received(now, from, vote, Verdict::Ignored(IgnoreReason::AnotherEnsemble));
     }
 
-    /// A vote has come.
+    /// Takes a vote.
     pub fn notified(
         &mut self,
         now: Mono,
@@ -320,8 +322,8 @@ impl Election {
     ) {
         if !electorate.votes(from) {
             self.record.received(now, from, vote, Verdict::Ignored(IgnoreReason::NoVoter));
-            // An observer, or a server that is to join: it only wants to know. Two of them, each of whom takes the other
-            // for one, must not go on telling: upstream's do.
+            // The sender is an observer, or a server that is to join. It wants to know the leader only. Two observers
+            // must not answer each other, or they would never stop, as upstream's do.
             if vote.state == PeerState::Looking && !(self.observer && self.is_looking()) {
                 self.send_to(now, from, out);
             }
@@ -330,7 +332,8 @@ impl Election {
         let Phase::Looking(looking) = &mut self.phase else {
             return self.notified_after_decision(now, from, vote, electorate, out);
         };
-        // An epoch that has begun is another thing, as its leader has a quorum; but it is not this server's.
+        // Votes of servers with a leader still count, unless they name this server: an epoch that has begun has a
+        // quorum.
         let is_looking = vote.state == PeerState::Looking;
         let names = |is_so: &dyn Fn(ServerId) -> bool| vote.candidate.is_some_and(|of| is_so(of.id));
         let is_left_out = |server| self.disruptive.is_left_out(now, server);
@@ -342,7 +345,7 @@ impl Election {
         let has = looking.initial_own.map(|own| (own.epoch, own.zxid));
         let of_this = vote.candidate.filter(|of| of.id == self.me && is_looking);
         if of_this.is_some_and(|of| has.is_some_and(|has| (of.epoch, of.zxid) > has)) {
-            // What it was elected for in an earlier life may not be on its disk any more; or somebody makes it up.
+            // The vote may be from before this server lost its disk, or it is forged.
             let why = IgnoreReason::SaysTooMuchOfThisServer;
             self.record.received(now, from, vote, Verdict::Ignored(why));
             return if looking.own.is_some() {
@@ -350,8 +353,8 @@ impl Election {
             };
         }
         if vote.state == PeerState::Looking {
-            // What it has said of a leader does not hold any more. Upstream goes on counting it, and follows one whom all
-            // have left.
+            // The sender has left its leader, so its earlier vote does not count any more. Upstream goes on counting
+            // it, and may follow a leader that all have left.
             looking.settled_votes.remove(&from);
             looking.looking_voters.insert(from, (vote.candidate, vote.round));
         } else {
@@ -392,7 +395,7 @@ impl Election {
         }
     }
 
-    /// A time that [`Election::next_deadline`] named has come.
+    /// The time of [`Election::next_deadline`] has come: elects the candidate, or sends the vote again.
     pub fn deadline(&mut self, now: Mono, electorate: &Electorate, out: &mut Vec<ElectionOutput>) {
         let has_unreachable_voter = self.has_unreachable_voter(electorate);
         let Phase::Looking(looking) = &mut self.phase else { return };
@@ -402,7 +405,7 @@ impl Election {
             return self.elect_and_tell(now, candidate, self.round, electorate, out);
         }
         if looking.resend_at <= now {
-            // Nobody writes to an observer of his own accord: it has to ask until somebody has a leader.
+            // No voter sends votes to an observer unasked: it has to ask until one has a leader.
             if !self.observer && !has_unreachable_voter {
                 looking.resend_after = (looking.resend_after * 2).min(self.timing.resend_max);
             }
@@ -414,7 +417,7 @@ impl Election {
         }
     }
 
-    /// A vote of another who looks.
+    /// Takes a vote of a voter that looks for a leader.
     fn count_looking(
         &mut self,
         now: Mono,
@@ -430,14 +433,14 @@ impl Election {
             let backed = looking.own.is_some() || looking.proposal.is_some();
             (looking.own, looking.proposal, looking.settle_until) = (None, None, None);
             self.record.received(now, from, vote, Verdict::Ignored(IgnoreReason::Untrusted));
-            // Who votes answers each word of an observer.
+            // Only if it changes something: voters answer each vote of a server without a vote.
             if backed {
                 self.send_to_all(now, electorate, out);
             }
             return self.back_best_if_all_look(now, electorate, out);
         }
         if ballot.round < self.round {
-            // It learns the round from the answer.
+            // The answer tells the sender the round.
             self.record.received(now, from, vote, Verdict::Ignored(IgnoreReason::EarlierRound));
             return self.answer_voter(now, from, out);
         }
@@ -446,7 +449,7 @@ impl Election {
             self.round = ballot.round;
             looking.ballots.clear();
         }
-        // A server knows best what it has itself: whoever says more of it is wrong.
+        // A server's vote for itself says what it has. Votes of others that claim more for it are wrong.
         let is_denied = |of: Candidate| of.id == from && theirs.id == from && of > theirs;
         let denied = looking.proposal.filter(|of| is_denied(*of));
         looking.ballots.retain(|_, ballot| denied.is_none_or(|denied| ballot.candidate != denied));
@@ -465,28 +468,29 @@ impl Election {
         self.record.received(now, from, vote, verdict);
         if changed {
             looking.settle_until = None;
-            // Then it is not listened to for a while, and the others are to hear of something else.
+            // If the sender is left out now, the others have to hear of the new round.
             self.note_disruption(now, from, theirs, electorate);
             self.send_to_all(now, electorate, out);
         } else if verdict == Verdict::Worse && Some(theirs) < looking.proposal {
-            // It may have begun to look just now, and have missed what was told before. Upstream leaves it to the
-            // repetition of the vote. Weights may make each vote worse than the other: one of the two is silent.
+            // The sender may have begun to look only now, and have missed this vote. Upstream waits for the repetition
+            // of the vote. With weights each of two votes may be worse than the other; by the comparison only one of
+            // the two servers answers.
             self.answer_voter(now, from, out);
         }
         self.check_quorum(now, electorate, out);
     }
 
-    /// Tells a voter that looks what this server knows better. An observer does not: its word counts for nothing, and is
-    /// answered by whoever votes, so the two would go on as fast as they can until somebody leads.
+    /// Sends this server's vote to a voter that lacks it. An observer does not: voters answer each of its votes, so the
+    /// two would send votes without end until there is a leader.
     fn answer_voter(&mut self, now: Mono, voter: ServerId, out: &mut Vec<ElectionOutput>) {
         if !self.observer {
             self.send_to(now, voter, out);
         }
     }
 
-    /// Somebody follows this server, which does not lead: others had its vote when it ended, and elected it. It does not
-    /// take that up, as what they elected it for may not be on its disk any more. They wait for it, as upstream's do for as
-    /// long as an epoch may take to begin, until they hear of it in a round after theirs.
+    /// A server follows this one, which does not lead: it was elected by a vote from before its restart. It does not
+    /// accept that, as its data may not be on its disk any more. It goes on to a later round: the followers look again
+    /// when they hear of it, else they would wait for it for `initLimit`.
     fn move_past_round(
         &mut self,
         now: Mono,
@@ -504,7 +508,8 @@ impl Election {
         self.send_to_all(now, electorate, out);
     }
 
-    /// A vote of one who has a leader: that leader is joined once a quorum says so, and itself does.
+    /// Takes a vote of a server that has a leader. This server elects the same leader once a quorum and the leader
+    /// itself say so.
     fn count_settled(
         &mut self,
         now: Mono,
@@ -524,7 +529,8 @@ impl Election {
         };
         if ballot.round == round {
             looking.ballots.insert(from, ballot);
-            // Votes of this round that were counted before their senders had elected must fit whole.
+            // Votes of this round from servers that still looked have to name the same candidate with the same epoch
+            // and zxid.
             let same = |vote: &Ballot| match vote.state {
                 PeerState::Looking => vote.candidate == ballot.candidate && vote.round == ballot.round,
                 _ => vote.candidate.id == ballot.candidate.id,
@@ -540,27 +546,28 @@ impl Election {
         let same = |vote: &Ballot| {
             (vote.candidate.id, vote.candidate.epoch) == (ballot.candidate.id, ballot.candidate.epoch)
         };
-        // A change that is only logged here may give votes to servers that have none under that leader. Who follows a
-        // leader needs no promise from them: that leader got all that it needs before it brings its history.
+        // Only the configuration in force counts here. A change in this server's log may give votes to servers that do
+        // not vote under that leader, and to follow a leader their promises are not needed.
         let agreed =
             electorate.current.is_quorum(|server| looking.settled_votes.get(&server).is_some_and(same));
         if agreed && leads(&looking.settled_votes) {
-            // As the leader itself counts: a later round of its means that this epoch is over.
+            // The leader's own round: if it names a later one, this epoch is over.
             let round =
                 looking.settled_votes.get(&ballot.candidate.id).map_or(ballot.round, |vote| vote.round);
             return self.join_decided(now, ballot.candidate, round, electorate, out);
         }
-        // Who has a leader speaks only when asked, and will say something else once its epoch has begun.
+        // A server with a leader sends its vote only when asked, and another one once its epoch has begun. So ask
+        // again.
         self.resend_soon(now);
     }
 
-    /// Whether a quorum backs the proposal, and whether anything better can still come.
+    /// Elects the candidate if a quorum backs it: at once if no better vote can come, else after the settle time.
     fn check_quorum(&mut self, now: Mono, electorate: &Electorate, out: &mut Vec<ElectionOutput>) {
         let (me, round) = (self.me, self.round);
         let Phase::Looking(looking) = &mut self.phase else { return };
         let Some(candidate) = looking.proposal else { return };
         if self.observer {
-            // An observer's own voice is none: it hears from those who have a leader.
+            // An observer does not vote. It elects the leader that voters name.
             return;
         }
         let backs = |server: ServerId| {
@@ -587,7 +594,8 @@ impl Election {
         }
     }
 
-    /// Decided here: the others learn of it at once, for one that began late may count on this voice.
+    /// Elects a leader by votes of servers that look, and sends the result to all: a server that began late may need
+    /// this vote.
     fn elect_and_tell(
         &mut self,
         now: Mono,
@@ -602,7 +610,7 @@ impl Election {
         out.extend(elected);
     }
 
-    /// Decided by others: who has been told of another vote may count on it.
+    /// Elects a leader that others follow already. Sends the result to all if they have another vote of this server.
     fn join_decided(
         &mut self,
         now: Mono,
@@ -662,7 +670,7 @@ impl Election {
     }
 }
 
-/// The rule by which a candidate is better than what is backed now, if it is.
+/// The rule by which a candidate is better than the current one; `None` if it is not better.
 fn beats(new: Candidate, current: Option<Candidate>, electorate: &Electorate) -> Option<Rule> {
     if electorate.current.weight(new.id) == 0 {
         return None;

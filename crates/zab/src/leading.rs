@@ -1,8 +1,9 @@
-//! An epoch from its first follower on: discovery, synchronisation, and who is still there (Zab's phases 1 and 2).
+//! The leader's side of an epoch: discovery, synchronization, and the supervision of learners (Zab's phases 1 and 2).
+//! Proposals and commits are in [`crate::proposals`].
 //!
-//! The new epoch is one above the highest that a quorum has accepted, so no two leaders ever get one epoch; a
-//! leader whose history is not the newest of that quorum gives way; and the epoch begins when a quorum has the
-//! leader's history on disk. Nothing is promised before it is durable: the host reports each save.
+//! The new epoch is one above the highest that a quorum has accepted, so no two leaders have one epoch. A leader whose
+//! history is not the newest of that quorum steps down. The epoch begins when a quorum has the leader's history on
+//! disk. The caller reports each save, as nothing may be promised before it is on disk.
 
 mod duplicate_ids;
 mod origin;

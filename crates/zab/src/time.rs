@@ -1,6 +1,6 @@
-//! Time as it is passed in.
+//! The clock of the state machines. Every time is passed in; nothing here reads a clock.
 
-/// Milliseconds of a clock that never goes back; its zero means nothing.
+/// A time in milliseconds on a clock that never goes back. Its zero has no meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Mono(pub u64);
 
