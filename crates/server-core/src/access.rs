@@ -1,4 +1,4 @@
-//! Who may do what: checks of ACLs, and what becomes of a list that a client sends.
+//! Checks of ACLs, and the ACL that is stored for the one that a client sends.
 
 use crate::{auth, config::CoreConfig, identities::Identities, work::Work};
 use alloc::vec::Vec;
@@ -12,20 +12,20 @@ use ostler_proto::{
 use ostler_tree::AclRef;
 use rustc_hash::FxBuildHasher;
 
-/// Bytes that `auth` entries of one list may become: a short one of many permissions and a long id would take the
-/// machine's memory.
+/// The most bytes that the `auth` entries of one ACL may become: a short ACL with many permissions and a long id could
+/// take all memory.
 const EXPANDED_MAX: usize = 1 << 20;
-/// The same for all lists of one request. Servers take records of 64 MiB at least.
+/// The same for all ACLs of one request. All servers take transactions of 64 MiB.
 const EXPANDED_IN_REQUEST_MAX: usize = 16 << 20;
 
-/// What the `auth` entries of a request have become so far.
+/// The bytes that the `auth` entries of a request have become so far.
 #[derive(Debug, Default)]
 pub(crate) struct Expanded {
     bytes: usize,
 }
 
 impl Expanded {
-    /// Refuses with INVALIDACL what no server should log.
+    /// Counts the bytes. Fails with INVALIDACL if the ACL or the request would be too large to log.
     fn add(&mut self, in_list: usize, ids: usize) -> Result<(), ErrorCode> {
         self.bytes += ids;
         let is_too_much = in_list > EXPANDED_MAX || self.bytes > EXPANDED_IN_REQUEST_MAX;
@@ -33,7 +33,8 @@ impl Expanded {
     }
 }
 
-/// Whether somebody with these ids may do any of `wanted`. An open list, an empty one and `super` allow all.
+/// Whether a caller with these identities has one of the permissions. An open or empty ACL allows everything, and
+/// `super` may do everything.
 pub(crate) fn allows(
     config: &CoreConfig,
     acl: &AclRef,
@@ -45,7 +46,7 @@ pub(crate) fn allows(
     config.skip_acl || list.is_empty() || ids.is_super() || ids.granted(list, work).any_of(wanted)
 }
 
-/// Refuses with NOAUTH what [`allows`] does not allow.
+/// Fails with NOAUTH if [`allows`] is false.
 pub(crate) fn check(
     config: &CoreConfig,
     acl: &AclRef,
@@ -56,8 +57,8 @@ pub(crate) fn check(
     if allows(config, acl, wanted, ids, work) { Ok(()) } else { Err(ErrorCode::NoAuth) }
 }
 
-/// The list that is stored for the list that was sent: duplicates go, `auth` becomes the ids of the
-/// caller, everything else must be well formed.
+/// The ACL to store for the one that a client sent: without duplicates, and with the caller's identities in the place
+/// of `auth`. Every other entry must be well formed.
 pub(crate) fn fix_up(
     config: &CoreConfig,
     sent: Option<&[RawAcl<'_>]>,
@@ -77,7 +78,7 @@ pub(crate) fn fix_up(
             // The id does not matter here; kazoo sends null for an empty one.
             "auth" => {
                 let before = fixed.len();
-                // Only ids that prove somebody count; an address does not.
+                // Only identities that are proven count; an address is not.
                 let most = if planted::is(Bug::AuthIsTheFirst) { 1 } else { usize::MAX };
                 let proven = || ids.iter().filter(|id| id.scheme == "digest").take(most);
                 let size = proven().map(Id::size).sum::<usize>();
@@ -89,7 +90,7 @@ pub(crate) fn fix_up(
                 }
             }
             "world" | "digest" | "ip" => {
-                // Upstream trips over a null id of a scheme it knows.
+                // Upstream fails on a null id of a scheme that it knows.
                 let id = entry.id.as_deref().ok_or(ErrorCode::MarshallingError)?;
                 let valid = (scheme == "world" && id == "anyone") || auth::is_valid_id(config, scheme, id);
                 if !valid {
@@ -103,7 +104,7 @@ pub(crate) fn fix_up(
     if fixed.is_empty() { Err(ErrorCode::InvalidAcl) } else { Ok(fixed) }
 }
 
-/// What somebody without ADMIN sees of a list: the hashes of digest ids are hidden.
+/// Writes an ACL for a caller without ADMIN: the hashes of digest ids are hidden.
 pub(crate) fn write_masked(out: &mut Vec<u8>, acls: &[Acl]) {
     out.length(acls.len());
     for Acl { perms, id } in acls {

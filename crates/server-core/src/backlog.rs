@@ -1,10 +1,11 @@
-//! Work that did not fit into one hold of the member: it goes on at the next [`Input::Deadline`], which is due at once.
+//! Work that exceeded the budget of a step. It goes on at the next [`Input::Deadline`], which is due at once.
 //!
-//! What can be done in parts is: the requests of one connection that waited behind a write, a setWatches of many
-//! paths or a multiRead of many operations among them; transactions that have committed; and taking out the watches of connections that are gone. Sessions
-//! that end and the search for containers and TTL nodes to delete keep their own place. None of
-//! them changes the order of anything. What a connection has asked for is answered before its next write is applied, so a
-//! transaction waits, and all after it, while requests of its connection are left that came before it.
+//! Done in parts are: the requests of a connection that waited behind a write, also within a long setWatches or
+//! multiRead; committed transactions; and the removal of watches of closed connections. The ends of sessions and the
+//! search of the reaper note their own position.
+//!
+//! None of this changes the order of requests. A connection's requests are answered before its next write is applied:
+//! while some are left, that transaction waits, and all after it.
 //!
 //! [`Input::Deadline`]: crate::Input::Deadline
 
@@ -15,37 +16,37 @@ use crate::{
 };
 use alloc::{collections::VecDeque, vec::Vec};
 
-/// What is left to do.
+/// The work that is left.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
-    /// Connections with requests that wait for nothing but their turn, each once.
+    /// Connections with requests that wait for their turn only, each of them once.
     conns: VecDeque<ConnId>,
-    /// Transactions have committed and are not applied.
+    /// Transactions are committed and not applied.
     pub(crate) commits: bool,
-    /// Sessions have not ended whose time is over.
+    /// Sessions have expired and not ended.
     pub(crate) sessions: bool,
-    /// Whose turn it is first.
+    /// Whether the next step begins with commits, else with connections. They alternate.
     commits_first: bool,
-    /// The connection whose multiRead is under way, if it still is, see [`crate::multi_read`].
+    /// The connection whose multiRead was begun last, see [`crate::multi_read`].
     pub(crate) multi_read: Option<ConnId>,
-    /// Transactions that wait are applied before another multiRead begins.
+    /// Waiting transactions are applied before another multiRead begins.
     pub(crate) commits_are_next: bool,
 }
 
 impl Server {
-    /// Whether work is left that goes on at the next deadline, which is at once.
+    /// Whether work is left. Then the next deadline is due at once.
     pub fn has_backlog(&self) -> bool {
         let reaps = self.proposals.is_some() && self.reaper.is_searching();
         let left = &self.backlog;
         left.commits || left.sessions || !left.conns.is_empty() || self.watches.has_departed() || reaps
     }
 
-    /// Steps of work since the start, see [`crate::work`].
+    /// The units of work since the start, see [`crate::work`].
     pub fn work_done(&self) -> u64 {
         self.work.done()
     }
 
-    /// Goes on with what is left, for one hold.
+    /// Goes on with the work that is left, until the work budget is spent.
     pub(crate) fn go_on(&mut self, now: Now, effects: &mut Vec<Effect>) {
         self.backlog.commits_first = !self.backlog.commits_first;
         if self.backlog.commits_first {
@@ -64,7 +65,7 @@ impl Server {
         }
     }
 
-    /// One after the other, each for as long as there is work to spend.
+    /// Serves one connection after the other until the work budget is spent.
     fn go_on_serving(&mut self, now: Now, effects: &mut Vec<Effect>) {
         while !self.work.is_spent()
             && let Some(conn) = self.backlog.conns.pop_front()
@@ -76,7 +77,7 @@ impl Server {
         }
     }
 
-    /// The rest of a connection's requests has to wait for its turn.
+    /// Leaves the rest of a connection's requests until its next turn.
     pub(crate) fn leave_for_later(&mut self, conn: ConnId) {
         if let Some(state) = self.conns.get_mut(&conn)
             && !state.behind
@@ -86,20 +87,20 @@ impl Server {
         }
     }
 
-    /// Whether requests of a connection wait for nothing but their turn.
+    /// Whether requests of a connection wait for their turn only.
     pub(crate) fn is_behind_with(&self, conn: ConnId) -> bool {
         self.conns.get(&conn).is_some_and(|state| state.behind)
     }
 
-    /// Whether the connection that a transaction answers has requests left that came before it.
+    /// Whether the connection that waits for a proposal has earlier requests left.
     pub(crate) fn has_to_wait(&self, proposal: &Outstanding) -> bool {
         proposal.conn.is_some_and(|conn| self.is_behind_with(conn))
     }
 
-    /// Serves what was left of a connection's requests, however much it is: something is to be answered that came after.
+    /// Serves the rest of a connection's requests whatever the budget: a later request has to be answered now.
     pub(crate) fn catch_up_with(&mut self, now: Now, conn: ConnId, effects: &mut Vec<Effect>) {
         while self.is_behind_with(conn) {
-            // No other multiRead is in the way, and no transaction has its turn first.
+            // So that no other multiRead and no transaction has its turn first.
             self.finish_multi_read(now, effects);
             self.backlog.commits_are_next = false;
             self.backlog.conns.retain(|other| *other != conn);

@@ -1,5 +1,5 @@
-//! What happens when the disks of a quorum have a proposal: it is applied, watchers are told, then the
-//! writer, then those who waited behind it.
+//! Commits: when a quorum has a proposal on disk it is applied; then its watchers get their events, the writer its
+//! reply, and the requests that waited behind it are served. Also syncs, and when the next snapshot is due.
 
 use crate::{
     access,
@@ -28,7 +28,8 @@ use ostler_tree::{AclRef, Outcome, TreeEvent};
 use ostler_zab::{PersistSeq, Proposals};
 
 impl Server {
-    /// The disk has reached `seq`: this server's own acknowledgement of all proposals up to there.
+    /// The disk has reached `seq`: carries out the acts that waited for it. This server's own acknowledgement is one of
+    /// them.
     pub(crate) fn persisted(&mut self, now: Now, seq: PersistSeq, effects: &mut Vec<Effect>) {
         self.gate.reached(seq);
         let search_id = self.search_id();
@@ -47,13 +48,13 @@ impl Server {
                 AfterPersist::OwnAck { .. } | AfterPersist::Ensemble { .. } => {}
             }
         }
-        // What was held back may have ended the epoch.
+        // One of the acts may have ended the epoch.
         if let Some(durable) = own.filter(|_| self.search_id() == search_id) {
             self.acknowledged(now, self.config.server, durable, effects);
         }
     }
 
-    /// A server has everything up to `zxid` on disk. What a quorum has commits.
+    /// A server has everything up to `zxid` on disk. Commits the proposals that a quorum has.
     pub(crate) fn acknowledged(&mut self, now: Now, from: ServerId, zxid: Zxid, effects: &mut Vec<Effect>) {
         self.count_acknowledgement(now, from, zxid);
         let Some(leader) = &mut self.proposals else { return };
@@ -74,7 +75,7 @@ impl Server {
             let Some(proposal) = self.outstanding.pop_front() else { return };
             self.tell_commit(&proposal, effects);
             self.commit(now, &proposal, effects);
-            // From here on others decide, who may have acknowledged more.
+            // From here on the new electorate decides, and may have acknowledged more.
             if is_reconfig(&proposal.record)
                 && let Some(leader) = &mut self.proposals
             {
@@ -84,7 +85,8 @@ impl Server {
         }
     }
 
-    /// Of one proposal in a thousand it is noted how long each server took, as upstream does (`ack_latency`).
+    /// Notes for one proposal in a thousand how long each server took to acknowledge it, as upstream does
+    /// (`ack_latency`).
     fn count_acknowledgement(&mut self, now: Now, from: ServerId, zxid: Zxid) {
         const INTERVAL: u64 = 1000;
         let Some(leader) = self.proposals.as_ref().filter(|_| self.ensemble.is_some()) else { return };
@@ -98,7 +100,7 @@ impl Server {
         }
     }
 
-    /// Applies a transaction, tells its watchers, answers whoever waits for it here.
+    /// Applies a transaction, notifies its watchers, and answers the writer if it is connected here.
     pub(crate) fn commit(&mut self, now: Now, proposal: &Outstanding, effects: &mut Vec<Effect>) {
         let record = TxnRecord::read(&proposal.record.0).expect("a record is checked before it is logged");
         self.finish_multi_read(now, effects);
@@ -146,8 +148,8 @@ impl Server {
         }
     }
 
-    /// Requests of the writer's that came before this write, and have not had their turn, must not see it. A server that
-    /// leads has not let it come to that.
+    /// Serves the writer's earlier requests that still wait for their turn: they must not see this write. A leader has
+    /// waited for them before the commit.
     fn answer_what_came_before(
         &mut self,
         now: Now,
@@ -164,7 +166,7 @@ impl Server {
         }
     }
 
-    /// `ms` have passed since the transaction was made.
+    /// Counts a commit. `ms` have passed since the proposal was made.
     fn count_commit(&mut self, ms: u64, is_reconfig: bool) {
         let writes = &mut self.stats.writes;
         writes.propagation_ms.add(ms);
@@ -179,8 +181,8 @@ impl Server {
         }
     }
 
-    /// Tells those who watch and may read. A watch of one who may not is used up all the same, as upstream
-    /// has it.
+    /// Notifies the watchers that may read the znode. The watches of the others are used up all the same, as in
+    /// upstream.
     fn notify(&mut self, event: &TreeEvent, effects: &mut Vec<Effect>) {
         let mut notifications = Vec::new();
         self.watches.fire(event, &mut notifications);
@@ -210,7 +212,7 @@ impl Server {
         }
     }
 
-    /// Whether a connection is there and not closed.
+    /// Whether a connection exists and is not closed.
     fn is_connected(&self, conn: ConnId) -> bool {
         self.conns.get(&conn).is_some_and(|state| !matches!(state.phase, Phase::Closed { .. }))
     }
@@ -257,7 +259,7 @@ impl Server {
         let phase = state.phase;
         let moved = matches!(outcome, Outcome::Failed(code) if code == ErrorCode::SessionMoved.code());
         if moved && matches!(txn, WriteTxn::Forwarded { .. }) {
-            // It may have been a late write of another server's connection, with the number of this one.
+            // It may have been a late write from another server, with the same session and xid as this one.
             return self.close(conn, CloseReason::SessionMoved, effects);
         }
         match form {
@@ -307,20 +309,19 @@ impl Server {
         let result = result.map_err(|code| ErrorCode::from_code(code).unwrap_or(ErrorCode::MarshallingError));
         let refused = result.is_err();
         self.reply(now, conn, request, result, effects);
-        // As upstream shows it: what was refused before it was done is no operation.
+        // As in upstream's `cons`: a refused write does not count as the last operation.
         if refused && let Some(state) = self.conns.get_mut(&conn) {
             state.stats.last_op = None;
         }
     }
 
-    /// Serves what waits at the head of a fifo up to the next write that is still outstanding, as far as there is work to
-    /// spend.
+    /// Serves the requests at the head of a fifo up to the next outstanding write, until the work budget is spent.
     pub(crate) fn drain(&mut self, now: Now, conn: ConnId, effects: &mut Vec<Effect>) {
         loop {
             let applied = self.tree.last_processed();
             let Some(state) = self.conns.get_mut(&conn) else { return };
             if state.behind {
-                // It has its turn later.
+                // The connection has its turn later.
                 return;
             }
             match state.fifo.front() {
@@ -385,7 +386,7 @@ impl Server {
         }
     }
 
-    /// The leader has sent all that was proposed before the oldest sync that was forwarded to it.
+    /// The leader has answered the oldest forwarded sync: everything that was proposed before it has come.
     pub(crate) fn synced(&mut self, now: Now, effects: &mut Vec<Effect>) {
         let conn = match self.syncs.pop_front() {
             Some((_, SyncWaiter::Client(conn))) => conn,
@@ -394,7 +395,7 @@ impl Server {
                 let message = PeerMessage::Packet(Packet::Sync);
                 return effects.push(Effect::ToPeer { link, message });
             }
-            // A learner answers for no session.
+            // Only a leader answers whether a session lives.
             Some((_, SyncWaiter::Session { .. })) | None => return,
         };
         let Some(state) = self.conns.get_mut(&conn) else { return };
@@ -409,7 +410,8 @@ impl Server {
         self.drain(now, conn, effects);
     }
 
-    /// At a learner: what a session had under way when it came back here is decided.
+    /// At a learner: the earlier writes of a session that came back here are decided. Its requests are served from now
+    /// on.
     fn end_wait(&mut self, now: Now, conn: ConnId, effects: &mut Vec<Effect>) {
         let Some(state) = self.conns.get_mut(&conn) else { return };
         let is_over =
@@ -419,8 +421,8 @@ impl Server {
         }
     }
 
-    /// At a learner: nothing is under way any more that the session had asked for before it came back, though the sync is
-    /// not answered. A follower of another make passes its answer on in any order with the commits.
+    /// At a learner: ends the wait of a session that came back, if its earlier writes are decided, even if its sync is
+    /// not answered yet. A Java follower may pass on the answer of a sync and the commits in any order.
     fn end_wait_of_own(&mut self, now: Now, session: SessionId, effects: &mut Vec<Effect>) {
         let conn = self.sessions.get(session).and_then(|state| state.conn);
         if let Some(conn) = conn
@@ -440,12 +442,13 @@ impl Server {
     }
 }
 
-/// When the next snapshot is due.
+/// Decides when the next snapshot is due.
 #[derive(Debug)]
 pub(crate) struct SnapshotPlan {
     txns: u64,
     log_bytes: u64,
-    /// Random parts of the limits, so that the servers of an ensemble do not write theirs at once.
+    /// Makes the limits random within a factor of two, so that the servers of an ensemble do not write snapshots at the
+    /// same time.
     spread: u64,
     running: bool,
     random: u64,
@@ -472,7 +475,7 @@ impl SnapshotPlan {
             return false;
         }
         (self.txns, self.log_bytes, self.running) = (0, 0, true);
-        // xorshift64: any spread will do, and the seed makes it repeatable.
+        // xorshift64: its quality is enough, and the seed makes it repeatable.
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;

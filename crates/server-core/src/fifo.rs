@@ -1,7 +1,8 @@
-//! The order of one session: replies leave in the order in which the requests came.
+//! A connection's unanswered requests. Replies leave in the order in which the requests came.
 //!
-//! A write is proposed at once and waits for its commit. A read waits only behind writes of its own
-//! session; with none outstanding it is served at once. What waits is kept as the bytes it came in.
+//! A write is proposed at once and waits for its commit. A read waits only behind writes of its own connection; if none
+//! is outstanding it is served at once. `Server::enqueue_read` in server.rs puts requests in, `Server::drain` in
+//! commit.rs takes them out.
 
 use crate::{input::Mono, multi_read::ReadsLeft, watches::WatchesLeft};
 use alloc::{boxed::Box, collections::VecDeque};
@@ -19,35 +20,36 @@ pub(crate) enum AnswerForm {
     Path,
     /// create2, createContainer, createTTL: path and Stat.
     PathStat,
-    /// The outcome tells.
+    /// The body follows from the outcome.
     ByOutcome,
     /// reconfig: the new configuration and the Stat of its znode.
     Reconfig,
     /// createSession: the handshake's answer.
     Connected,
-    /// createSession for a session that was a local one: nothing.
+    /// createSession for a local session that becomes global: no answer.
     Upgraded,
-    /// A write that its local session may not do; the leader cannot tell why it fails.
+    /// A write that its local session may not do: this error. The leader cannot tell why it fails.
     Refused(ErrorCode),
     /// closeSession: answer, then close.
     Close,
 }
 
-/// Which transaction answers a write.
+/// The transaction whose commit answers a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WriteTxn {
-    /// That of this zxid.
+    /// This server has proposed the write, with this zxid.
     Proposed(Zxid),
-    /// The leader numbers it. It is known by its session and xid when it commits, and comes after all that this server
-    /// had heard of when it forwarded the request: a client that numbers its requests anew on each connection, as kazoo
-    /// does, may have used the xid before.
+    /// This server has forwarded the write to the leader, which numbers it. The transaction is recognised by its
+    /// session and xid. Its zxid is greater than `after`, the last that this server knew when it forwarded the write: a
+    /// client such as kazoo numbers its requests from 1 on each connection, so an earlier transaction may have the same
+    /// xid.
     Forwarded { after: Zxid },
 }
 
 /// A request that is not answered yet.
 #[derive(Debug)]
 pub(crate) enum Waiting {
-    /// Proposed; answered when it commits.
+    /// A write that is proposed or forwarded. It is answered when it commits.
     Write {
         xid: Xid,
         txn: WriteTxn,
@@ -56,17 +58,17 @@ pub(crate) enum Waiting {
         form: AnswerForm,
         arrived: Mono,
     },
-    /// Not a request: what the session had under way when it came back on this connection. Nothing is read until that
-    /// has committed, for the client would take it for not done. At a learner that is not known before the leader has
-    /// answered a sync.
+    /// Not a request: the session has come back on this connection with writes of an earlier one under way. No read is
+    /// served before they are decided, or the client would take them for not done. A learner knows that when the leader
+    /// has answered a sync.
     UnderWay { until: Zxid },
-    /// Answered once everything proposed before it has committed.
+    /// A sync. It is answered once everything proposed before it has committed.
     Sync { xid: Xid, after: Zxid, path: Option<Box<str>>, arrived: Mono },
     /// Behind a write or a sync. Its answer will take about this number of bytes of the tree, see [`Server::answer_size`].
     ///
     /// [`Server::answer_size`]: crate::Server::answer_size
     Parked { payload: Box<[u8]>, arrived: Mono, reserved: usize },
-    /// A multiRead of many operations, or the rest of it.
+    /// A multiRead of many operations, or what is left of it.
     Reading(Box<ReadsLeft>),
     /// The rest of a setWatches of many paths.
     Watching { xid: Xid, code: i32, arrived: Mono, payload: Box<[u8]>, left: WatchesLeft },
@@ -76,7 +78,7 @@ pub(crate) enum Waiting {
 pub(crate) type Fifo = VecDeque<Waiting>;
 
 impl Waiting {
-    /// Its number, if this is a write that went to the leader.
+    /// The xid of a write that was forwarded to the leader.
     pub(crate) fn forwarded(&self) -> Option<i32> {
         match self {
             Waiting::Write { xid, txn: WriteTxn::Forwarded { .. }, .. } => Some(xid.0),
@@ -84,7 +86,7 @@ impl Waiting {
         }
     }
 
-    /// Whether this is a write that went to the leader and came back as this transaction.
+    /// Whether this is a forwarded write that the leader has made this transaction of.
     pub(crate) fn is_answered_by(&self, txn: &TxnHeader) -> bool {
         matches!(self, Waiting::Write { xid, txn: WriteTxn::Forwarded { after }, .. }
             if xid.0 == txn.cxid && (*after < txn.zxid || planted::is(Bug::AnswersMixedUp)))

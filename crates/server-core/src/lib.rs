@@ -1,9 +1,8 @@
 //! One ensemble member as a deterministic value.
 //!
-//! What happens in the world is an [`Input`]; what the world shall do is an [`Effect`]. There is no clock,
-//! socket, file, thread or random number inside: the crate is `no_std`, so the compiler keeps it that way.
-//! A real server, a simulated one and an embedded one differ only in who calls [`Server::step`] and who
-//! carries out the effects.
+//! The shell passes each event to [`Server::step`] as an [`Input`], and carries out the [`Effect`]s that come back.
+//! There is no clock, socket, file, thread or random number inside: the crate is `no_std`, so the compiler enforces it.
+//! A real server, a simulated one and an embedded one differ only in their shells.
 #![no_std]
 extern crate alloc;
 

@@ -1,8 +1,8 @@
-//! A multiRead of many operations is done in parts, and shows one moment all the same: no transaction is applied until it
-//! is done. What only reads goes on meanwhile.
+//! A multiRead of many operations is done in parts. All of it still shows the tree at one zxid: no transaction is
+//! applied until it is done. Other reads go on meanwhile.
 //!
-//! One of them at a time is under way. When it is done, transactions that wait have their turn before the next begins. A
-//! learner does not let its leader's commits wait: it does the rest of a multiRead at once.
+//! Only one is under way at a time. When it is done, waiting transactions have their turn before the next one begins. A
+//! learner cannot let its leader's commits wait, so it does the rest of the multiRead at once when a commit comes.
 
 use crate::{
     effect::Effect,
@@ -21,32 +21,32 @@ use ostler_proto::{
     request::{MultiReadOp, Request, read_multi_read_op},
 };
 
-/// Operations of a multiRead that is done in one go.
+/// The most operations of a multiRead that is done at once.
 pub(crate) const SHORT_MAX: usize = 512;
 
-/// How far a multiRead has come.
+/// A multiRead that is done in parts, and its position.
 #[derive(Debug)]
 pub(crate) struct ReadsLeft {
     xid: Xid,
     arrived: Mono,
     payload: Box<[u8]>,
-    /// Where the next operation begins.
+    /// The position of the next operation in the payload.
     at: usize,
-    /// How many are left.
+    /// The number of operations that are left.
     count: usize,
-    /// Whether it breaks off behind them.
+    /// Whether the request breaks off after them.
     broken: bool,
     results: Vec<OpResult>,
     size: usize,
-    /// Bytes set aside for the answer.
+    /// Bytes reserved for the answer.
     reserved: usize,
 }
 
-/// Behind the request's header.
+/// The position after the request's header.
 const BODY_AT: usize = 8;
 
 impl ReadsLeft {
-    /// All of a request, if it is a multiRead of many operations.
+    /// The beginning of a request, if it is a multiRead of many operations.
     pub(crate) fn of(request: &ClientRequest<'_>, arrived: Mono, reserved: usize) -> Option<ReadsLeft> {
         let Request::MultiRead { ops, broken } = &request.request else { return None };
         (ops.len() > SHORT_MAX).then(|| ReadsLeft {
@@ -66,7 +66,7 @@ impl ReadsLeft {
         self.at > BODY_AT
     }
 
-    /// The next operation; `None` at the end. It has been decoded before, so it ends early for nothing else.
+    /// The next operation; `None` at the end. The request was decoded before, so no operation fails to decode.
     fn next(&mut self) -> Option<MultiReadOp<'_>> {
         self.count = self.count.checked_sub(1)?;
         let mut reader = Reader::new(self.payload.get(self.at..)?);
@@ -84,7 +84,7 @@ impl Server {
         matches!(first, Some(Waiting::Reading(left)) if left.has_begun()).then_some(conn)
     }
 
-    /// Goes on with a multiRead for as long as there is work to spend.
+    /// Goes on with a multiRead until the work budget is spent.
     pub(crate) fn read_many(
         &mut self,
         now: Now,
@@ -112,7 +112,7 @@ impl Server {
         self.leave_for_later(conn);
     }
 
-    /// Does one more; whether that was all.
+    /// Does one more operation. Returns true if the multiRead is done.
     fn read_next(&mut self, conn: ConnId, left: &mut ReadsLeft) -> bool {
         if left.size > MULTI_READ_MAX {
             return true;
@@ -133,7 +133,7 @@ impl Server {
         self.answer_read(now, conn, (left.xid, Op::MultiRead.code(), left.arrived), answer, effects);
     }
 
-    /// A transaction is about to be applied, and cannot wait.
+    /// Does the rest of the multiRead under way at once, as a transaction is applied now.
     pub(crate) fn finish_multi_read(&mut self, now: Now, effects: &mut Vec<Effect>) {
         let Some(conn) = self.conn_in_multi_read() else { return };
         let first = self.conns.get_mut(&conn).and_then(|state| state.fifo.pop_front());

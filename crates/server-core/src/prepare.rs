@@ -1,4 +1,4 @@
-//! Checks of writes, in upstream's order, and the transaction that comes of each.
+//! Checks writes in upstream's order, quotas included, and makes a transaction of each.
 
 use crate::{
     access::{self, Expanded},
@@ -21,10 +21,10 @@ use ostler_proto::{
 };
 use ostler_tree::{AclRef, Overlay, PendingNode, Tree, acl_table};
 
-/// What a request becomes: a transaction, or the error that the client gets.
+/// The transaction of a request, or the error that the client gets.
 pub(crate) type Prepared<'a> = Result<Txn<'a>, ErrorCode>;
 
-/// Prepares one request of one caller.
+/// Everything that is needed to prepare one request of one caller.
 pub(crate) struct Preparer<'s> {
     pub(crate) config: &'s CoreConfig,
     pub(crate) tree: &'s Tree,
@@ -39,12 +39,12 @@ pub(crate) struct Preparer<'s> {
     pub(crate) expanded: Expanded,
 }
 
-/// Whether a session may have ephemeral znodes: somebody has to delete them when it ends.
+/// Whether a session may have ephemeral znodes: the end of the session has to delete them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ephemerals {
-    /// All servers know it.
+    /// It may: the session is global, and its end is a transaction.
     Allowed,
-    /// It is a local one.
+    /// It may not: the session is a local one. The client gets this error.
     Refused(ErrorCode),
 }
 
@@ -68,7 +68,7 @@ impl Mode {
     }
 }
 
-/// A parent's counter stays at twice this: whoever looks after the ensemble is told in time.
+/// A parent's counter of child names ends at twice this number. The operator gets a warning in time.
 const HALF_OF_NUMBERS: i32 = 1 << 30;
 
 impl Preparer<'_> {
@@ -99,12 +99,12 @@ impl Preparer<'_> {
 
     fn fix_up(&mut self, sent: Option<&[RawAcl<'_>]>) -> Result<Vec<Acl>, ErrorCode> {
         let fixed = access::fix_up(self.config, sent, self.ids.all(), &mut self.expanded)?;
-        // Each entry is compared, checked, copied and sorted in.
+        // Each entry is compared, checked, copied and sorted.
         self.work.add(fixed.len() * 2);
         Ok(fixed)
     }
 
-    /// A list as it is before the tree has it.
+    /// An ACL that is not in the tree yet.
     fn pending_list(&mut self, acl: &[Acl]) -> AclRef {
         acl_table::to_ref(acl, self.overlay.next_serial())
     }
@@ -206,7 +206,7 @@ impl Preparer<'_> {
         Ok(Txn::Delete { reaped: false, path: delete.path.clone() })
     }
 
-    /// Notes that a znode will be gone.
+    /// Notes in the pending changes that a znode will be deleted.
     pub(crate) fn forget(&mut self, path: &str) {
         self.work.add(work::CHANGE);
         if let Some(parent_path) = path::parent(path)
@@ -259,8 +259,8 @@ impl Preparer<'_> {
         if path::is_valid(path) { self.node(path) } else { Err(ErrorCode::BadArguments) }
     }
 
-    /// A hard limit refuses; where only a soft one is set, the operator is told. Usage is that of the
-    /// applied tree, as upstream has it.
+    /// Checks the quota of a path: beyond a hard limit the write is refused, beyond a soft one it is logged. The usage
+    /// is that of the applied tree, as in upstream.
     fn check_quota(&mut self, path: &str, count: i64, bytes: i64) -> Result<(), ErrorCode> {
         if !self.config.enforce_quota {
             return Ok(());
@@ -276,7 +276,7 @@ impl Preparer<'_> {
         allowed
     }
 
-    /// The soft limit counts only where no hard one is set.
+    /// The soft limit counts only if no hard one is set.
     fn check_limit(
         &mut self,
         limited: &str,
@@ -308,7 +308,7 @@ impl Preparer<'_> {
     }
 }
 
-/// The version after the write, if the expected one is -1 or fits.
+/// The version after the write, if the expected version is -1 or the current one; else BADVERSION.
 fn check_version(current: i32, expected: i32) -> Result<i32, ErrorCode> {
     if expected != -1 && expected != current {
         return Err(ErrorCode::BadVersion);

@@ -1,4 +1,5 @@
-//! From a request to a proposal: prepared against the overlay, txn, encoded once.
+//! Makes a proposal of a write: prepares it with the pending changes, numbers it, encodes it once, and sends it to the
+//! disk and the followers.
 
 use crate::{
     access::Expanded,
@@ -19,12 +20,12 @@ use ostler_proto::{
     txn::{DIGEST_VERSION, Txn, TxnDigest, TxnHeader, TxnRecord},
 };
 
-/// On whose behalf something is written.
+/// The caller on whose behalf a write is prepared.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Requester<'a> {
-    /// A client here.
+    /// A client of this server.
     Client(ConnId),
-    /// Somebody with these identities.
+    /// A client of a learner, with these identities.
     Ids(&'a Identities),
     /// The server itself.
     Server,
@@ -64,8 +65,9 @@ impl Server {
         }
     }
 
-    /// Proposes a client's write. One that fails its checks is proposed as an error: it keeps its place in
-    /// the order, and takes a zxid. `None` for what upstream trips over instead of checking it.
+    /// Proposes a client's write, and returns its zxid. A write that fails its checks is proposed as an error: it keeps
+    /// its place in the order, and takes a zxid. `None` for a request on which upstream fails without a check: it is
+    /// answered in its place, without a transaction.
     pub(crate) fn propose_request(
         &mut self,
         now: Now,
@@ -82,7 +84,7 @@ impl Server {
         let state = self.sessions.get(session);
         let scope = state.map_or(Scope::Global, |state| state.scope);
         if state.is_some_and(|state| matches!(state.owner, Owner::Learner(_))) {
-            // It lives at another server by now.
+            // The client has moved to another server.
             let moved = Txn::Error(ErrorCode::SessionMoved.code());
             return Some(self.append(now, session, cxid, moved, Some(conn), effects));
         }
@@ -107,7 +109,8 @@ impl Server {
         Some(self.append(now, session, cxid, txn, Some(conn), effects))
     }
 
-    /// Numbers and encodes a transaction that is already in the overlay, and sends it to the disk.
+    /// Numbers and encodes a transaction that is in the pending changes already, and sends it to the disk and the
+    /// followers. Returns its zxid.
     pub(crate) fn append(
         &mut self,
         now: Now,

@@ -1,4 +1,4 @@
-//! Containers without children and TTL nodes past their time are deleted, a few at a time.
+//! Deletes containers without children and TTL znodes whose time is over, a few at a time.
 
 use crate::{
     effect::Effect,
@@ -14,24 +14,24 @@ use ostler_proto::{
     txn::Txn,
 };
 
-/// What is to be deleted, and when.
+/// The znodes that are to be deleted, and the search for them.
 #[derive(Debug)]
 pub(crate) struct Reaper {
     next_check: Mono,
     next_delete: Mono,
     doomed: VecDeque<ArcStr>,
-    /// The last znode that was looked at; `None` while nobody looks.
+    /// The position of the search; `None` while there is none under way.
     search: Option<SearchPosition>,
 }
 
-/// How far the search has come: first through the containers, then through the TTL nodes.
+/// The position of the search: it goes through the containers, then through the TTL znodes.
 #[derive(Debug, Clone)]
 struct SearchPosition {
     at_ttls: bool,
     after: ArcStr,
 }
 
-/// Znodes that are looked at before the work that is left is.
+/// The number of znodes that are checked between two looks at the work budget.
 const PORTION: usize = 64;
 
 impl Reaper {
@@ -73,8 +73,8 @@ impl Server {
     }
 
     fn propose_reaping(&mut self, now: Now, path: &str, effects: &mut Vec<Effect>) {
-        // Since it was found another may have taken its place, or used it again. Upstream looks only for
-        // children and ephemerals here, and deletes a persistent znode that has the path by now.
+        // Since the search, the znode may have been used again, or another znode may have its path. Upstream checks
+        // only for children and ephemerals here, and would delete a persistent znode.
         let node = self.overlay.get(&self.tree, path);
         if !node.is_some_and(|node| self.is_doomed(node.stat(), node.num_children, now)) {
             return;
@@ -86,7 +86,7 @@ impl Server {
         self.append(now, session, 0, txn, None, effects);
     }
 
-    /// Goes on with the search, for as long as there is work to spend.
+    /// Goes on with the search until the work budget is spent.
     fn look_for_doomed(&mut self, now: Now) {
         while !self.work.is_spent()
             && let Some(position) = self.reaper.search.take()
@@ -111,8 +111,8 @@ impl Server {
         }
     }
 
-    /// A container that has had children; one that never had, where a limit is set; a TTL node unchanged
-    /// for too long.
+    /// Whether a znode without children is to be deleted: a container that has had children; a container that never
+    /// had, after its limit, if there is one; a TTL znode that was not changed for its TTL.
     fn is_doomed(&self, stat: &StatPersisted, num_children: u32, now: Now) -> bool {
         let StatPersisted { cversion, mtime, ephemeral_owner, .. } = *stat;
         let age_ms = now.wall_ms - mtime;
@@ -120,7 +120,7 @@ impl Server {
         num_children == 0
             && match ephemeral_owner.kind(self.config.types) {
                 NodeKind::Container => cversion > 0 || (never_used_ms > 0 && age_ms > never_used_ms),
-                // None is upstream's word for "never".
+                // A znode with a TTL of 0 never expires, as in upstream.
                 NodeKind::Ttl(ttl_ms) => ttl_ms > 0 && age_ms > ttl_ms,
                 NodeKind::Persistent | NodeKind::Ephemeral(_) => false,
             }

@@ -1,4 +1,5 @@
-//! The door: one function that takes an input and gives effects.
+//! The member itself: its state, and [`Server::step`], which takes an input and returns effects. Also the order in
+//! which a connection's requests are taken.
 
 use crate::{
     access, auth,
@@ -33,12 +34,12 @@ use ostler_tree::{Overlay, Tree, TreeEvent, WatchTable};
 use ostler_zab::{DiskGate, Electorate, Proposals, Quorum, leading::LinkId};
 use rustc_hash::FxBuildHasher;
 
-/// How many identities a connection may have, and about how many bytes of them. Somebody has a few, and each is looked up
-/// in each list that a check comes upon for the first time.
+/// The most identities that a connection may have, and about the most bytes of them. A client has a few; each is looked
+/// up in each ACL that is checked for the first time.
 const IDS_MAX: usize = 128;
 const IDS_SIZE_MAX: usize = 512 << 10;
 
-/// Where a connection is in its life.
+/// The stage of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// No handshake yet.
@@ -60,9 +61,9 @@ pub(crate) struct Conn {
     pub(crate) ids: Identities,
     pub(crate) phase: Phase,
     pub(crate) fifo: Fifo,
-    /// Of what is parked there, all together.
+    /// Bytes reserved for the answers of the requests that wait in the fifo.
     pub(crate) reserved: usize,
-    /// Bytes of the tree that it was answered with since it last asked for anything.
+    /// Bytes of the tree in its answers since its last request came.
     pub(crate) answered: usize,
     /// Requests of the fifo wait for nothing but their turn, see [`crate::go_on`].
     pub(crate) behind: bool,
@@ -88,30 +89,31 @@ impl Conn {
     }
 }
 
-/// What a sync waits for that the leader has not answered.
+/// The zxid that a sync waits for while the leader has not answered it.
 pub(crate) const UNANSWERED: Zxid = Zxid(u64::MAX);
 
-/// Who waits for all that was proposed before.
+/// A client or learner that waits until everything proposed before is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SyncWaiter {
-    /// A client here.
+    /// A client of this server, for its sync.
     Client(ConnId),
-    /// A client that has come back here, for what its session has under way.
+    /// A client that has come back to this server, until the earlier writes of its session are decided.
     ComeBack(ConnId),
     /// A learner, for a client of its own.
     Learner(LinkId),
-    /// A learner that asked whether a session lives. One that was not valid then is not valid later.
+    /// A learner that asked whether a session lives. `valid` is the answer of that time; a session that was not valid
+    /// then is not valid later.
     Session { learner: LinkId, session: SessionId, valid: bool },
 }
 
-/// What becomes of a write.
+/// What this server does with a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pipeline {
-    /// This server proposes it.
+    /// Propose it: this server leads.
     Propose,
-    /// The leader does.
+    /// Forward it to the leader on this connection.
     Forward(LinkId),
-    /// Nobody: there is no quorum.
+    /// Refuse it: there is no leader, and this server serves reads only.
     ReadOnly,
 }
 
@@ -120,9 +122,9 @@ pub(crate) enum Pipeline {
 pub(crate) struct Outstanding {
     pub(crate) zxid: Zxid,
     pub(crate) record: Record,
-    /// When it was made, by the wall clock of its leader.
+    /// When the proposal was made, by its leader's wall clock, in ms since 1970.
     pub(crate) made_ms: i64,
-    /// Who waits for it.
+    /// The connection of this server that waits for it, if this server has proposed it.
     pub(crate) conn: Option<ConnId>,
 }
 
@@ -136,14 +138,14 @@ pub struct Server {
     pub(crate) watches: WatchTable,
     /// Numbers proposals and counts acknowledgements, while this server leads.
     pub(crate) proposals: Option<Proposals>,
-    /// Its part in an ensemble; a standalone server has none.
+    /// The member's part in an ensemble; `None` for a standalone server.
     pub(crate) ensemble: Option<Box<Ensemble>>,
     pub(crate) gate: DiskGate<AfterPersist>,
-    /// Logged or on the way there, and not committed.
+    /// Proposals that are logged, or being logged, and not committed.
     pub(crate) outstanding: VecDeque<Outstanding>,
-    /// Boxed, so that the table is small: it has room for up to twice as many, and moves them all as it grows.
+    /// Boxed to keep the table small: it has up to twice the room that is used, and moves all entries as it grows.
     pub(crate) conns: HashMap<ConnId, Box<Conn>, FxBuildHasher>,
-    /// Of what is parked for all connections together.
+    /// The bytes reserved for all connections together.
     pub(crate) reserved_by_all: usize,
     pub(crate) syncs: VecDeque<(Zxid, SyncWaiter)>,
     pub(crate) sessions: Sessions,
@@ -155,17 +157,17 @@ pub struct Server {
     pub(crate) scratch: Vec<u8>,
     /// Reused for what a record changes.
     pub(crate) events: Vec<TreeEvent>,
-    /// The identities of those who have none.
+    /// Empty identities, for a caller that has none.
     pub(crate) nobody: Identities,
     pub(crate) work: Work,
     pub(crate) backlog: Backlog,
-    /// Behind a cell: it is no state, only something not computed twice.
+    /// A cache, so it is behind a cell.
     pub(crate) last_list: RefCell<Option<SharedList>>,
 }
 
 impl Server {
-    /// A member that starts with a recovered tree. `replayed` is how many transactions its snapshot lacks.
-    /// All sessions start with a full timeout.
+    /// A standalone server that starts with a recovered tree. `replayed` is the number of transactions that came from
+    /// the log, after the snapshot. All sessions begin with a full timeout.
     pub fn new(config: CoreConfig, tree: Tree, replayed: u64, now: Now) -> Server {
         let mut sessions = Sessions::new(config.tick_time_ms.max(1));
         for (id, timeout_ms) in tree.sessions() {
@@ -215,7 +217,7 @@ impl Server {
         server
     }
 
-    /// Takes one input; what is to be done about it is appended to `effects`.
+    /// Takes one input, and appends the effects to carry out to `effects`.
     pub fn step(&mut self, now: Now, input: Input<'_>, effects: &mut Vec<Effect>) {
         self.work.begin();
         match input {
@@ -259,7 +261,7 @@ impl Server {
         self.end_full_epoch(now, effects);
     }
 
-    /// When the member next wants [`Input::Deadline`].
+    /// The time at which the member next needs [`Input::Deadline`].
     pub fn next_deadline(&self) -> Mono {
         if self.has_backlog() {
             return Mono(0);
@@ -273,7 +275,7 @@ impl Server {
         ensemble.into_iter().chain(reaper).chain(expiry).min().unwrap_or(Mono(u64::MAX))
     }
 
-    /// What becomes of writes; `None` while nobody is known to lead, and no client is served.
+    /// What this server does with writes; `None` while no client is served, as there is no leader.
     pub(crate) fn pipeline(&self) -> Option<Pipeline> {
         match (&self.proposals, &self.ensemble) {
             (Some(_), _) => Some(Pipeline::Propose),
@@ -283,18 +285,18 @@ impl Server {
         }
     }
 
-    /// Whether it serves clients and another server leads.
+    /// Whether this server serves clients while another server leads.
     pub(crate) fn follows(&self) -> bool {
         self.ensemble.as_ref().is_some_and(|ensemble| ensemble.following().is_some())
     }
 
-    /// The last proposal that this server knows of.
+    /// The last proposal that this server has made or logged.
     pub(crate) fn proposed(&self) -> Zxid {
         self.outstanding.back().map_or(self.tree.last_processed(), |proposal| proposal.zxid)
     }
 
-    /// Up to where this server's tree is complete. With its current epoch it has all that came before that epoch, also
-    /// where nothing was written in it yet: only a leader's tree says so by its last zxid, and trees that come from one.
+    /// The zxid up to which this server's tree is complete. It has everything before its current epoch, even if nothing
+    /// was written in that epoch yet. The last zxid of the tree shows that only at a leader.
     pub(crate) fn complete_through(&self) -> Zxid {
         let begun =
             self.ensemble.as_ref().map_or(Zxid::ZERO, |ensemble| Zxid::new(ensemble.current_epoch(), 0));
@@ -350,8 +352,8 @@ impl Server {
         }
     }
 
-    /// A request in its order: auth at once, writes into the pipeline, the rest behind the session's own
-    /// writes or at once.
+    /// Takes a request: auth is answered at once, a write is proposed or forwarded, and a read waits behind the
+    /// connection's own writes, if there are any.
     pub(crate) fn request(
         &mut self,
         now: Now,
@@ -366,7 +368,7 @@ impl Server {
                 state.held.push(request.payload.into());
                 return;
             }
-            // The shell sends the first frame as a handshake, so this is a bug there, not a client's.
+            // The shell passes the first frame as a handshake, so `Fresh` here would be the shell's bug.
             Phase::Fresh | Phase::Closing { .. } | Phase::Closed { .. } => return,
         };
         state.stats.received += 1;
@@ -513,9 +515,8 @@ impl Server {
         }
     }
 
-    /// Closes a connection once what was answered is sent. What it still waits for is not answered: its
-    /// watches are gone, so an answer could show a change before its event. Its session lives on unless it
-    /// was closed too.
+    /// Closes a connection after its answers so far are sent. Waiting requests are not answered: the watches are gone,
+    /// so an answer could show a change before its event. The session lives on unless it was closed, too.
     pub(crate) fn close(&mut self, conn: ConnId, reason: CloseReason, effects: &mut Vec<Effect>) {
         self.forget_watches(conn);
         let Some(state) = self.conns.get_mut(&conn) else { return };
@@ -552,7 +553,7 @@ impl Server {
         for id in ids {
             state.ids.add(id);
         }
-        // They go along with each forwarded request, and into each list that says `auth`.
+        // Identities go along with each forwarded request, and into each ACL that says `auth`.
         if state.ids.all().len() > IDS_MAX || state.ids.size() > IDS_SIZE_MAX {
             self.reply_at_once(conn, xid, Err(ErrorCode::AuthFailed), effects);
             return self.close(conn, CloseReason::AuthFailed, effects);
@@ -593,7 +594,8 @@ impl Server {
         result: Result<Body, ErrorCode>,
         effects: &mut Vec<Effect>,
     ) {
-        // Not the tree's last: a client must not see it go back from a leader in whose epoch nothing was written yet.
+        // Not the last zxid of the tree: after a leader whose new epoch has no transactions a client would see the zxid
+        // go back.
         let zxid = self.complete_through();
         let latency = now.mono.0.saturating_sub(arrived.0);
         self.stats.packets_sent += 1;
@@ -605,7 +607,7 @@ impl Server {
         effects.push(Effect::Reply { conn, reply: Reply { xid, zxid: Some(zxid), result } });
     }
 
-    /// Whether somebody may do something; an error otherwise.
+    /// Checks whether a connection has one of these permissions; NOAUTH otherwise.
     pub(crate) fn check_access(
         &self,
         conn: ConnId,

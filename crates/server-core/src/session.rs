@@ -1,4 +1,4 @@
-//! Sessions that this server keeps alive, in buckets by the time at which they expire.
+//! The sessions that this server knows, in buckets by the time at which they expire.
 
 use crate::input::{ConnId, Mono};
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -8,39 +8,39 @@ use ostler_proto::id::SessionId;
 use ostler_zab::leading::LinkId;
 use rustc_hash::FxBuildHasher;
 
-/// At a leader, or a follower with observers: whose client a session's is. Requests that come another way are late, and
-/// fail.
+/// The server that a session's client is connected to, as known by a leader or by a follower with observers. Requests
+/// of the session that come from another server are late, and fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
-    /// Whoever writes first.
+    /// Not known: the first server from which a write comes.
     Nobody,
-    /// This server's, also after its connection is gone.
+    /// This server, also after the client's connection is gone.
     Here,
-    /// A learner's.
+    /// The learner on this connection.
     Learner(LinkId),
 }
 
-/// Who knows of a session.
+/// Which servers know a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// All servers: its beginning and its end are transactions, and the leader keeps it alive.
+    /// All servers know it. Its beginning and end are transactions, and the leader decides when it expires.
     Global,
-    /// Only the server that its client is connected to. It has no ephemerals.
+    /// Only the server that its client is connected to knows it. It has no ephemerals.
     Local,
 }
 
 /// A live session.
 #[derive(Debug)]
 pub struct Session {
-    /// Who knows of it.
+    /// Which servers know it.
     pub scope: Scope,
     /// Negotiated timeout, ms.
     pub timeout_ms: i32,
-    /// The connection that it is on, if any.
+    /// The client's connection to this server, if there is one.
     pub conn: Option<ConnId>,
-    /// Its end has been proposed.
+    /// Whether its end has been proposed.
     pub closing: bool,
-    /// Where it is.
+    /// The server that its client is connected to.
     pub owner: Owner,
     bucket: Mono,
 }
@@ -55,12 +55,12 @@ pub struct Sessions {
     by_id: HashMap<SessionId, Session, FxBuildHasher>,
     global: Buckets,
     local: Buckets,
-    /// Until then none is given up.
+    /// Until this time no session expires.
     spared_until: Option<Mono>,
 }
 
 impl Sessions {
-    /// None yet; they expire in steps of `tick_ms`.
+    /// No sessions yet. They expire in steps of `tick_ms`.
     pub fn new(tick_ms: u64) -> Self {
         Sessions {
             tick_ms,
@@ -83,12 +83,12 @@ impl Sessions {
         }
     }
 
-    /// Begins to keep a session that all servers know. If it was a local one it is none any more.
+    /// Adds a global session. If it was a local one, it becomes global.
     pub fn insert(&mut self, now: Mono, id: SessionId, timeout_ms: i32, conn: Option<ConnId>) {
         self.keep(now, id, Scope::Global, timeout_ms, conn);
     }
 
-    /// Begins to keep a session that no other server knows.
+    /// Adds a local session.
     pub fn insert_local(&mut self, now: Mono, id: SessionId, timeout_ms: i32, conn: ConnId) {
         self.keep(now, id, Scope::Local, timeout_ms, Some(conn));
     }
@@ -101,7 +101,7 @@ impl Sessions {
         self.by_id.insert(id, Session { scope, timeout_ms, conn, closing: false, owner, bucket });
     }
 
-    /// All servers are to know of a local session from now on: its timeout.
+    /// Makes a local session global, and returns its timeout in ms. `None` if there is no such local session.
     pub fn make_global(&mut self, id: SessionId) -> Option<i32> {
         let session = self.by_id.get_mut(&id).filter(|session| session.scope == Scope::Local)?;
         session.scope = Scope::Global;
@@ -111,12 +111,12 @@ impl Sessions {
         Some(timeout_ms)
     }
 
-    /// Whether no other server knows it.
+    /// Whether this is a local session of this server.
     pub fn is_local(&self, id: SessionId) -> bool {
         self.by_id.get(&id).is_some_and(|session| session.scope == Scope::Local)
     }
 
-    /// A sign of life. False for sessions that are unknown or about to end.
+    /// Notes a sign of life. Returns false for a session that is unknown or about to end.
     pub fn touch(&mut self, now: Mono, id: SessionId) -> bool {
         let Some(session) = self.by_id.get(&id) else { return false };
         if session.closing {
@@ -146,25 +146,25 @@ impl Sessions {
         self.by_id.get_mut(&id)
     }
 
-    /// Stops keeping a session.
+    /// Removes a session.
     pub fn remove(&mut self, id: SessionId) -> Option<Session> {
         let session = self.by_id.remove(&id)?;
         leave_bucket(self.buckets_of(session.scope), session.bucket, id);
         Some(session)
     }
 
-    /// Gives up no session for a tick, unless that has been asked for before and is not over.
+    /// Lets no session expire for a tick from now. A time that was begun before and is not over is not prolonged.
     pub fn spare(&mut self, now: Mono) {
         self.spared_until.get_or_insert(now.after(self.tick_ms));
     }
 
-    /// Ends a time that [`Sessions::spare`] began, if it is over; gives whether sessions may be given up now.
+    /// Ends the time that [`Sessions::spare`] began, if it is over. Returns whether sessions may expire now.
     pub fn end_sparing(&mut self, now: Mono) -> bool {
         self.spared_until.take_if(|until| *until <= now);
         self.spared_until.is_none()
     }
 
-    /// Takes one of a scope's sessions whose time is over, and marks it.
+    /// Takes one session of a scope that has expired, and marks it as closing.
     pub fn expire_next(&mut self, now: Mono, scope: Scope) -> Option<SessionId> {
         while let Some(id) = take_first(self.buckets_of(scope), now) {
             if let Some(session) = self.by_id.get_mut(&id)
@@ -177,7 +177,8 @@ impl Sessions {
         None
     }
 
-    /// At a learner, where no session that all servers know ends: takes one whose time is over, and gives its connection.
+    /// At a learner, which does not end global sessions: takes one that has been silent for its timeout, and returns
+    /// its connection.
     pub fn next_silent(&mut self, now: Mono) -> Option<ConnId> {
         while let Some(id) = take_first(&mut self.global, now) {
             if let Some(conn) = self.by_id.get(&id).and_then(|session| session.conn) {
@@ -193,9 +194,9 @@ impl Sessions {
         first.map(|first| self.spared_until.map_or(first, |until| until.max(first)))
     }
 
-    /// How many there are.
+    /// The number of sessions.
     pub fn count(&self, scope: Scope) -> usize {
-        // Of those that are about to end only `by_id` knows, and local ones end at once.
+        // Sessions that are about to end are in `by_id` only; local ones end at once.
         let local = self.local.values().map(BTreeSet::len).sum();
         match scope {
             Scope::Global => self.by_id.len() - local,
@@ -212,7 +213,7 @@ impl Sessions {
         buckets.iter().map(|(bucket, ids)| (*bucket, ids))
     }
 
-    /// When each session expires, and those alone that come after this one.
+    /// Sessions with the times at which they expire, in this order, after the given one.
     pub fn ends_after(
         &self,
         scope: Scope,
@@ -287,7 +288,7 @@ mod tests {
         assert_eq!(sessions.next_silent(Mono(60_000)), Some(ConnId(4)));
     }
 
-    /// A report in parts goes on behind the last that it has told.
+    /// A report in parts goes on after the last session that it has.
     #[test]
     fn ends_go_on_behind_the_last() {
         let mut sessions = Sessions::new(2000);

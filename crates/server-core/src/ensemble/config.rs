@@ -1,4 +1,4 @@
-//! What a member needs to know of its ensemble.
+//! The settings of a member of an ensemble, and what it had on disk at its start.
 
 use super::{LocalSessions, ObserverOptions};
 use ostler_proto::{
@@ -7,43 +7,43 @@ use ostler_proto::{
 };
 use ostler_zab::{ElectionTiming, EpochLength, HistoryLimits, leading::LeadingTiming};
 
-/// What a member needs to know of its ensemble.
+/// The settings of a member of an ensemble, and what it had on disk at its start.
 #[derive(Debug, Clone)]
 pub struct EnsembleConfig {
     /// The configuration in force.
     pub membership: Membership,
-    /// One that was proposed, and may be in force elsewhere.
+    /// A configuration that was proposed; other servers may have it in force.
     pub pending: Option<Membership>,
-    /// How long an election waits.
+    /// The waiting times of elections.
     pub election: ElectionTiming,
-    /// How long a leader and its learners wait for each other.
+    /// The waiting times of a leader and its learners for each other.
     pub timing: LeadingTiming,
-    /// Servers whose configuration is another ensemble's have no say.
+    /// Whether votes are refused if the sender's configuration belongs to another ensemble.
     pub refuse_others: bool,
     /// The least number of voters that a change of the configuration may leave. Upstream: 2, or 1 with `standaloneEnabled`
     /// off.
     pub voters_min: usize,
-    /// What concerns observers.
+    /// The settings that concern observers.
     pub observing: ObserverOptions,
-    /// How many proposals an epoch makes.
+    /// The number of proposals after which an epoch ends.
     pub epoch: EpochLength,
-    /// Committed records kept in memory for learners that missed them.
+    /// How many committed transactions are kept in memory for learners that lack them.
     pub history: HistoryLimits,
-    /// Whether new sessions are made known to all servers.
+    /// Whether new sessions are local or global.
     pub local_sessions: LocalSessions,
-    /// How long, in ms, this server looks for a leader before it begins to serve those who only read; `None` is for
-    /// ever.
+    /// The time in ms for which this server looks for a leader before it serves read-only clients; `None` if it never
+    /// does.
     pub read_only_after_ms: Option<u64>,
-    /// Nothing on disk is right: this server is new.
+    /// Whether an empty data folder is right, as the operator says that this server is new. Then its vote counts.
     pub may_start_empty: bool,
-    /// What is on disk may be a part of what this server once had and acknowledged: see
-    /// [`PersistOp::MarkIncomplete`](crate::PersistOp::MarkIncomplete).
+    /// Whether the data on disk may be only a part of what this server once had and acknowledged: see
+    /// [`PersistOp::MarkIncomplete`](crate::PersistOp::MarkIncomplete). Its vote does not count then.
     pub incomplete: bool,
     /// The accepted epoch on disk.
     pub accepted: Epoch,
     /// The current epoch on disk.
     pub current: Epoch,
-    /// The log on disk lacks nothing from here on: the snapshot that the tree was recovered from. Before that a
-    /// whole tree may have taken the place of records.
+    /// From this zxid on the log on disk is complete: that of the snapshot from which the tree was recovered. Before it
+    /// transactions may be missing, if a leader has sent a whole tree.
     pub log_from: Zxid,
 }

@@ -1,10 +1,9 @@
-//! Serving those who only read while there is no leader.
+//! Read-only mode: a server without a leader serves clients that accept reads only.
 //!
-//! Who is let in says in its handshake that reading is enough. What it is shown is this server's tree: all that this
-//! server knew to be committed, and after a restart, or an election that came to nothing, what was logged after that
-//! as well. So it may be old, and its end may never come to be. Whatever would change something is refused, a `sync`
-//! too. Sessions here are this server's own and end with this mode; one that all servers know is not taken, but goes
-//! on when there is a leader again.
+//! Only clients that accept a read-only server in their handshakes are served. They see this server's tree: the
+//! transactions that it knows to be committed, and after a restart or a failed election also the logged ones that may
+//! never commit. So the tree may be old, or ahead of the ensemble. Writes and `sync` are refused. Sessions are local to
+//! this server and end with the mode. A global session is not taken; it goes on when there is a leader again.
 
 use super::Ensemble;
 use crate::{
@@ -21,14 +20,14 @@ use ostler_proto::{
     request::Request,
 };
 
-/// How far a server is that looks for a leader.
+/// The read-only state of a server that looks for a leader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReadOnly {
-    /// It does not look for one, or does not serve meanwhile.
+    /// Off: it does not look for a leader, or read-only mode is not enabled.
     No,
-    /// It will serve from then on.
+    /// It begins to serve at this time.
     From(Mono),
-    /// It serves.
+    /// It serves read-only clients.
     Serving,
 }
 
@@ -71,7 +70,7 @@ impl Server {
         );
     }
 
-    /// Upstream answers the handshake as it would a write: with a header in the place of the session.
+    /// Refuses a new session. As in upstream, the answer is a reply header in the place of a handshake's answer.
     pub(crate) fn refuse_session(&mut self, conn: ConnId, effects: &mut Vec<Effect>) {
         self.stats.packets_sent += 1;
         let zxid = Some(self.tree.last_processed());
@@ -80,7 +79,7 @@ impl Server {
         self.close(conn, CloseReason::ReadOnly, effects);
     }
 
-    /// Whether a request is none that a server without a leader can answer.
+    /// Whether a request needs a leader, so that a read-only server refuses it.
     pub(crate) fn needs_quorum(&self, session: SessionId, request: &ClientRequest<'_>) -> bool {
         match &request.request {
             write if write.takes_quorum() => true,

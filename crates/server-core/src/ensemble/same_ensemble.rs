@@ -1,5 +1,6 @@
-//! Votes of another ensemble's servers. One of them can come by a name that stands for another address since, or by a
-//! list with a wrong line; it may have an id that is known here, and a log that goes further than all others'.
+//! Refuses votes from servers of another ensemble. They can come because a host name has another address now, or
+//! because a configuration has a wrong line. Such a server may have an id of this ensemble, and a later zxid than all
+//! its servers.
 
 use crate::{effect::Effect, input::Now, server::Server};
 use alloc::vec::Vec;
