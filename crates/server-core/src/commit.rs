@@ -62,7 +62,7 @@ impl Server {
         self.commit_decided(now, effects);
     }
 
-    /// Commits what has been decided, as far as there is work to spend; see [`crate::go_on`] for the rest.
+    /// Commits the decided proposals until the work budget is spent. The rest follows, see [`crate::backlog`].
     pub(crate) fn commit_decided(&mut self, now: Now, effects: &mut Vec<Effect>) {
         self.backlog.commits = false;
         let Some(mut committed) = self.proposals.as_ref().map(Proposals::committed) else { return };

@@ -1,7 +1,7 @@
-//! A server's part in an ensemble: it looks for a leader, leads, or follows.
+//! A member's part in an ensemble: it looks for a leader, leads, or follows.
 //!
-//! What is agreed on stays in one place, whoever leads: `tree` has what is committed, `outstanding` what is
-//! logged after it. An epoch that ends leaves both; only what was prepared and not logged is forgotten.
+//! The history stays in the same two places in every role: `tree` has the committed transactions, `outstanding` the
+//! logged ones after them. The end of an epoch changes neither; only the pending changes are dropped.
 
 mod config;
 mod dial_target;
@@ -52,39 +52,40 @@ use observer_master::ObserverMaster;
 use read_only::ReadOnly;
 pub(crate) use reconfig::is_reconfig;
 
-/// What waits for the disk.
+/// An act that waits until everything before it is on disk.
 #[derive(Debug)]
 pub(crate) enum AfterPersist {
-    /// This server's own acknowledgement as a leader.
+    /// At a leader: its own acknowledgement of a proposal.
     OwnAck { search_id: u64, zxid: Zxid, made_ms: i64 },
-    /// Anything else.
+    /// Any other act, for the role that the server has in this search.
     Ensemble { search_id: u64, act: EnsembleAct },
 }
 
-/// What may happen once the disk has come so far.
+/// An act of a leader or learner that waits for the disk.
 #[derive(Debug)]
 pub(crate) enum EnsembleAct {
     AcceptedSaved,
     CurrentSaved,
-    /// To the leader.
+    /// Send a packet to the leader.
     Send(Packet<'static>),
-    /// The same; `made_ms` is when the proposal was made, if it is one.
+    /// Acknowledge to the leader everything up to `zxid`. `made_ms` is the time at which the proposal was made, if it
+    /// is one.
     Acknowledge {
         zxid: Zxid,
         made_ms: Option<i64>,
     },
 }
 
-/// Its role at the moment.
+/// The present role of a member.
 #[derive(Debug)]
 enum Role {
-    /// No leader is known.
+    /// It looks for a leader.
     Looking,
-    /// Elected; it leads once a quorum has its history.
+    /// It was elected. It leads once a quorum has its history.
     Leading(Box<Leading>),
-    /// A leader is known, and is being connected to, since then.
+    /// A leader is elected. Since this time this server tries to connect to it.
     Dialling(Mono),
-    /// Connected.
+    /// It is connected to its leader, or to an observer master.
     Learning(Box<Learner>),
 }
 
@@ -93,17 +94,17 @@ struct Learner {
     link: LinkId,
     learning: Learning,
     heard: Mono,
-    /// When it has promised the epoch.
+    /// When this server promised the epoch.
     promised: Mono,
-    /// Whom the leader names with a change of the ensemble, while that is taken.
+    /// The next leader that the present one named with a reconfiguration, while its commit is taken.
     suggested: Option<ServerId>,
-    /// A follower's observers, once it serves.
+    /// A follower's observers, if it is an observer master and serves.
     master: Option<ObserverMaster>,
-    /// Numbers of writes that went to the leader for connections that are gone, and did not come back yet, in their order.
+    /// The xids of forwarded writes of connections that are gone, in order, until their transactions come.
     abandoned: BTreeMap<SessionId, VecDeque<i32>>,
 }
 
-/// Who waits for the leader's word on a session.
+/// The client or observer that waits for the leader's answer whether a session lives.
 #[derive(Debug, Clone, Copy)]
 enum RevalidationWaiter {
     Client(ConnId),
@@ -114,69 +115,70 @@ enum RevalidationWaiter {
 #[derive(Debug)]
 pub(crate) struct Ensemble {
     config: EnsembleConfig,
-    /// Who decides, under `config`.
+    /// The quorums that decide under `config`.
     electorate: Electorate,
     me: ServerId,
     tick_ms: u64,
     election: Election,
     accepted: Epoch,
     current: Epoch,
-    /// What is on disk may be a part of what this server once had.
+    /// The data on disk may be only a part of what this server once had.
     incomplete: bool,
     role: Role,
     leader_id: Option<ServerId>,
-    /// Whom this server follows: the leader, or an observer a follower in its place.
+    /// The server that this one is connected to: the leader, or for an observer perhaps an observer master.
     master: Option<ServerId>,
-    /// Counts the searches for a leader. What was begun in an earlier one is void.
+    /// The number of the present search for a leader. Reports and acts of an earlier search are ignored.
     search_id: u64,
     next_tick: Mono,
     pending_learners: pending_learners::PendingLearners,
     history: History,
-    /// The log on disk lacks nothing from here on.
+    /// From this zxid on the log on disk is complete.
     log_from: Zxid,
-    /// Learners for whom the log on disk is being read, and what they get after it.
+    /// Learners whose synchronization has to wait, mostly for the log on disk, and the packets that they get after it.
     delayed: BTreeMap<LinkId, Delayed>,
-    /// The tree is being read anew.
+    /// The tree is being read again from disk.
     reloading: Option<Reload>,
-    /// What this server has could not be cut back as the last leader wished. Asked of one leader only: the next may
-    /// have all of it, and takes who asks for one who has more.
+    /// The last leader's TRUNC could not be carried out, so the next leader is asked for a whole tree. Only that one: a
+    /// later leader may have this server's whole log, and may take the request for a newer history.
     wants_tree: bool,
-    /// Sessions heard of since the leader's last heartbeat, and their timeouts.
+    /// Sessions with a sign of life since the leader's last heartbeat, and their timeouts.
     touched: BTreeMap<SessionId, i32>,
     read_only: ReadOnly,
     ended: local_sessions::EndedSessions,
-    /// Who waits for the leader's word on a session, with its timeout.
+    /// Waiting clients and observers by session, with the session timeouts. The leader is asked in this order.
     revalidating: BTreeMap<SessionId, VecDeque<(RevalidationWaiter, i32)>>,
     master_retry: MasterRetry,
-    /// The leader that was met last leads in an epoch below one that is promised.
+    /// The last leader had an epoch below one that this server has promised.
     promised_later_epoch: bool,
-    /// Other servers that are known to have had data, since this one has run.
+    /// Other servers that are known to have had data. Not kept over a restart.
     servers_with_data: BTreeSet<ServerId>,
-    /// The newest configuration that came from a server that is not believed, so that the log names it once.
+    /// The newest configuration from a server that may not bring one, so that it is logged once.
     unbelieved_version: u64,
     election_history: election_history::ElectionHistory,
     /// When this election began.
     election_began: Mono,
-    /// Since when clients are not served, if they are not.
+    /// When this server stopped serving clients, if it does not serve.
     unserved_since: Option<Mono>,
-    /// Learners that are being brought to the history, and whether by a tree.
+    /// Learners in synchronization; true for those that get a whole tree.
     being_synced: BTreeMap<LinkId, bool>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Reload {
-    /// The last transaction that the leader believes is left.
+    /// The last transaction that the leader wants to be left.
     to: Zxid,
-    /// The leader is lost meanwhile. What this server has will be known only then, so it looks for a leader then.
+    /// The leader was lost meanwhile. This server looks for a leader when the tree is read: only then its last zxid is
+    /// known.
     look: bool,
 }
 
-/// Whom a learner is to be brought to later, and what it gets then.
+/// A learner whose synchronization has to wait, and the packets that it gets after it.
 #[derive(Debug)]
 struct Delayed {
     peer: Zxid,
     then: Vec<crate::effect::PeerMessage>,
-    /// When it is given a tree instead, if the log on disk is being read for it.
+    /// If the log on disk is being read for it: when it gets a whole tree instead.
     tree_at: Option<Mono>,
 }
 
@@ -222,7 +224,7 @@ impl Ensemble {
 
     pub(crate) fn next_deadline(&self) -> Mono {
         if self.search_id == 0 {
-            // It has not begun to look.
+            // The first search has not begun.
             return Mono(0);
         }
         let others = [self.read_only.next_deadline(), self.master_retry.next_deadline()];
@@ -238,7 +240,7 @@ impl Ensemble {
         }
     }
 
-    /// What this server does, in upstream's words.
+    /// What this server does for clients.
     pub(crate) fn mode(&self) -> MemberMode {
         match &self.role {
             Role::Leading(leading) if leading.is_established() => MemberMode::Leader,
@@ -254,7 +256,7 @@ impl Ensemble {
         }
     }
 
-    /// The epoch of the last leader whose history this server has.
+    /// The current epoch.
     pub(crate) fn current_epoch(&self) -> Epoch {
         self.current
     }
@@ -263,8 +265,9 @@ impl Ensemble {
         self.config.membership.votes(self.me)
     }
 
-    /// It is listed as one. Who is not in the configuration does not vote either, but follows, as upstream's do: a change
-    /// that adds voters counts on those who follow already, see `change` in reconfig.rs.
+    /// Whether the configuration lists this server as an observer. A server that is not listed has no vote, but follows
+    /// as a follower, as in upstream: a reconfiguration that adds voters needs them to be followers already, see
+    /// `reconfigure` in reconfig.rs.
     fn is_observer(&self) -> bool {
         self.config.membership.servers.get(&self.me).is_some_and(|member| member.observer)
     }
@@ -276,7 +279,7 @@ impl Ensemble {
         }
     }
 
-    /// The learners of this server: a leader's, or the observers of a follower.
+    /// The learners of this server: those of a leader, or the observers of an observer master.
     fn learners(&self) -> Option<&Leading> {
         match &self.role {
             Role::Leading(leading) => Some(leading),
@@ -289,25 +292,25 @@ impl Ensemble {
 /// What a member does for clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemberMode {
-    /// Nothing: it has no leader.
+    /// It has no leader, and serves no clients.
     Looking,
-    /// It has no leader, and serves those who only read.
+    /// It has no leader, and serves read-only clients.
     ReadOnly,
-    /// It leads.
+    /// It leads, and serves clients.
     Leader,
-    /// It follows, and votes.
+    /// It follows as a follower, and serves clients.
     Follower,
-    /// It follows, and does not vote.
+    /// It follows as an observer, and serves clients.
     Observer,
 }
 
 impl Server {
-    /// The current search for a leader, or the last.
+    /// The number of the present or last search for a leader.
     pub(crate) fn search_id(&self) -> u64 {
         self.ensemble.as_ref().map_or(0, |ensemble| ensemble.search_id)
     }
 
-    /// Whether the tree is being read anew from disk. What a leader says meanwhile is about the new tree.
+    /// Whether the tree is being read again from disk. The leader's packets have to wait: they are about the new tree.
     pub fn is_reloading(&self) -> bool {
         self.ensemble.as_ref().is_some_and(|ensemble| ensemble.reloading.is_some())
     }
@@ -317,7 +320,7 @@ impl Server {
         self.ensemble.as_ref().map(|ensemble| ensemble.mode())
     }
 
-    /// What this server has on disk, once all that was asked of the disk is done.
+    /// The durable state, once every persistent act so far is done.
     fn durable_state(&self) -> DurableState {
         let (accepted, current) = self
             .ensemble
@@ -326,7 +329,7 @@ impl Server {
         DurableState { accepted, current, last: self.proposed() }
     }
 
-    /// Time has come for something.
+    /// Does everything that is due: elections, waits, read-only mode, and the half ticks of leader and learner.
     pub(crate) fn run_ensemble_timers(&mut self, now: Now, effects: &mut Vec<Effect>) {
         let Some(ensemble) = &mut self.ensemble else { return };
         if ensemble.search_id == 0 {
@@ -356,8 +359,8 @@ impl Server {
         }
     }
 
-    /// An epoch ends before its counter is full, and the next begins at 0. If it can be it ends while nothing is under
-    /// way; upstream ends it in the middle of a write.
+    /// Ends an epoch before its counter is full. The next begins at 0. If possible it ends while no proposal is
+    /// outstanding; upstream ends it during a write.
     pub(crate) fn end_full_epoch(&mut self, now: Now, effects: &mut Vec<Effect>) {
         let (Some(leader), Some(ensemble)) = (&self.proposals, &self.ensemble) else { return };
         if leader.is_over(ensemble.config.epoch) {
@@ -367,12 +370,12 @@ impl Server {
         }
     }
 
-    /// There is no leader any more, or never was: clients are sent away, and one is sought.
+    /// Looks for a leader: closes the clients' connections, leaves the present role, and begins an election.
     pub(crate) fn look(&mut self, now: Now, why: SearchReason, effects: &mut Vec<Effect>) {
         self.look_to(now, why, None, effects);
     }
 
-    /// There is no leader any more, but the one that left may have named the next.
+    /// The same; `next` is the leader that the last one named, if it did.
     fn look_to(&mut self, now: Now, why: SearchReason, next: Option<ServerId>, effects: &mut Vec<Effect>) {
         self.note_search(now, why);
         self.leave_role(effects);
@@ -448,7 +451,7 @@ impl Server {
         ensemble.master_retry.stop_waiting();
     }
 
-    /// Clients are sent away. What only this server knew of their sessions is forgotten.
+    /// Closes the clients' connections, and forgets all that only this server knew of their sessions.
     fn end_service(&mut self, effects: &mut Vec<Effect>) {
         self.close_clients(effects);
         self.sessions = Sessions::new(self.config.tick_time_ms.max(1));
@@ -469,7 +472,7 @@ impl Server {
         }
     }
 
-    /// All sessions start with a full timeout, at nobody in particular.
+    /// All sessions begin with a full timeout and without an owner.
     fn restart_sessions(&mut self, now: Now) {
         self.sessions = Sessions::new(self.config.tick_time_ms.max(1));
         for (id, timeout_ms) in self.tree.sessions() {
@@ -478,7 +481,7 @@ impl Server {
     }
 
     pub(crate) fn voted(&mut self, now: Now, from: ServerId, vote: &Notification, effects: &mut Vec<Effect>) {
-        // A text that is no configuration, or none, as in the older formats of votes, says nothing.
+        // Votes of older formats have no configuration. A text that does not parse is ignored.
         if let Ok(config) = Membership::parse(&vote.config)
             && (self.refuse_other_ensemble(now, from, vote, &config, effects)
                 || self.adopt_newer(now, from, config, effects))
@@ -493,7 +496,7 @@ impl Server {
         }
         let had_voice = !ensemble.election.has_no_vote();
         ensemble.election.notified(now.mono, from, vote, &ensemble.electorate, &mut out);
-        // The end of the connection tells them at once, and Java's servers nothing else.
+        // Their connections are closed, so that they look again at once. Java servers learn it in no other way.
         let in_vain = |early: &pending_learners::PendingLearner| {
             early.server().is_some_and(|id| ensemble.election.has_elected_me_before(id))
         };
@@ -524,7 +527,7 @@ impl Server {
                     effects.push(Effect::SendVote { to, notification });
                 }
                 ElectionOutput::Elected { leader } => self.elected(now, leader, effects),
-                // Else it looks as soon as it may.
+                // Else this server looks for a leader already.
                 ElectionOutput::LookAgain if self.has_elected() => {
                     self.look(now, SearchReason::ElectionVoid, effects);
                 }
@@ -533,7 +536,7 @@ impl Server {
         }
     }
 
-    /// Clients are served from now on. How long they were not.
+    /// Notes that clients are served from now on. Returns for how many ms they were not.
     fn service_begins(&mut self, now: Now) -> u64 {
         let since = self.ensemble.as_mut().and_then(|ensemble| ensemble.unserved_since.take());
         let ms = since.map_or(0, |since| now.mono.0.saturating_sub(since.0));
@@ -563,7 +566,7 @@ impl Server {
         self.dial(now, leader, effects);
     }
 
-    /// What is committed is kept for a while, for learners that miss it.
+    /// Keeps a committed transaction in memory for learners that lack it.
     pub(crate) fn remember(&mut self, committed: Outstanding) {
         if let Some(ensemble) = &mut self.ensemble {
             ensemble.history.push(committed.zxid, committed.record);
@@ -617,13 +620,14 @@ impl Server {
     }
 }
 
-/// Whether nothing of a leader's history is on disk. An accepted epoch is no history: a server that has lost its disk
-/// accepts one before it gets anything back.
+/// Whether the disk has nothing of any leader's history. The accepted epoch does not matter: a server that has lost its
+/// disk accepts an epoch before it gets any data back.
 fn has_no_history(durable: DurableState) -> bool {
     durable.current == Epoch(0) && durable.last == Zxid::ZERO
 }
 
-/// A learner's first word, and the version of its configuration; `None` if it is none, or that is newer than this one.
+/// A learner's first packet, and the version of its configuration. `None` if it is another packet, or if that version
+/// is newer than this server's.
 fn learner_info(packet: &Packet<'_>, version: u64) -> Option<(FromLearner, u64)> {
     let (accepted, info, observer) = match packet {
         Packet::FollowerInfo { accepted, info } => (*accepted, info, false),
@@ -642,7 +646,7 @@ fn learner_info(packet: &Packet<'_>, version: u64) -> Option<(FromLearner, u64)>
     Some((FromLearner::Info { id: info.server?, observer, accepted }, info.config_version))
 }
 
-/// What a learner says, for those who count it; `None` if it is to be sent away.
+/// A learner's packet, as [`Leading`] takes it. `None` if the learner has to be refused.
 fn peer_says(packet: &Packet<'_>, version: u64) -> Option<FromLearner> {
     Some(match packet {
         Packet::FollowerInfo { .. } | Packet::ObserverInfo { .. } => learner_info(packet, version)?.0,

@@ -65,7 +65,7 @@ pub(crate) struct Conn {
     pub(crate) reserved: usize,
     /// Bytes of the tree in its answers since its last request came.
     pub(crate) answered: usize,
-    /// Requests of the fifo wait for nothing but their turn, see [`crate::go_on`].
+    /// Requests at the head of the fifo could be served and wait for their turn only, see [`crate::backlog`].
     pub(crate) behind: bool,
     /// Requests that came before the handshake was answered.
     pub(crate) held: Vec<Box<[u8]>>,

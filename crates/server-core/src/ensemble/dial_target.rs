@@ -1,6 +1,7 @@
-//! Whom an observer follows, and how long it waits before it does.
+//! Chooses the server that a learner connects to. A follower takes the leader; an observer may take one observer master
+//! after the other, and waits before it connects.
 //!
-//! Many observers that lose one follower do not come to the next all at once: each waits for a time of its own.
+//! If many observers lose one server, they must not all come to the next at once: each waits for a random time.
 
 use super::{Ensemble, Role};
 use crate::{
@@ -13,32 +14,32 @@ use alloc::vec::Vec;
 use ostler_proto::id::ServerId;
 use ostler_zab::leading::Leading;
 
-/// Who is sent away for an epoch that it has promised comes again after at most so long.
+/// The longest time in ms before a server whose promised epoch is later than the leader's connects again.
 const OUTSIDE_FOR: u64 = 500;
 
-/// What only concerns observers and those who have some; times in milliseconds.
+/// The settings of observers and observer masters; times in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ObserverOptions {
-    /// A follower takes observers in, and an observer follows a follower (`observerMasterPort`).
+    /// Whether followers serve observers, and observers follow followers (`observerMasterPort`).
     pub masters: bool,
-    /// An observer waits for at most this before it looks for a leader again (`observer.election.DelayMs`).
+    /// The longest wait of an observer before it looks for a leader again (`observer.election.DelayMs`).
     pub election_delay: u64,
-    /// An observer waits for at most this before it connects to the leader, or begins again with the first of the
-    /// followers (`observer.reconnectDelayMs`).
+    /// The longest wait of an observer before it connects to the leader, or begins again with the first observer master
+    /// (`observer.reconnectDelayMs`).
     pub reconnect_delay: u64,
 }
 
-/// What an observer waits to do.
+/// What follows a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AfterWait {
     Elect,
     Dial(DialTarget),
 }
 
-/// An observer's way through those whom it can follow.
+/// An observer's attempts at one observer master after the other.
 #[derive(Debug)]
 pub(super) struct MasterRetry {
-    /// How many it has tried.
+    /// The number of attempts so far.
     tried: usize,
     waiting: Option<(Mono, AfterWait)>,
     random: u64,
@@ -50,9 +51,9 @@ impl MasterRetry {
         MasterRetry { tried: 0, waiting: None, random }
     }
 
-    /// A time of its own, at least a millisecond and at most `longest`.
+    /// A random time of at least 1 ms and at most `longest`.
     fn some_time(&mut self, longest: u64) -> u64 {
-        // xorshift64: any spread will do, and the seed makes it repeatable.
+        // xorshift64: its quality is enough, and the seed makes it repeatable.
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
@@ -69,7 +70,7 @@ impl MasterRetry {
 }
 
 impl Ensemble {
-    /// An observer that has lost its leader waits before it looks for one. True if it does.
+    /// Begins an observer's wait before its next election. Returns true if it has to wait.
     pub(super) fn delay_election(&mut self, now: Now) -> bool {
         let delay = self.config.observing.election_delay;
         if !self.is_observer() || self.search_id <= 1 || delay == 0 {
@@ -80,7 +81,8 @@ impl Ensemble {
         true
     }
 
-    /// Whom to follow now that this one leads. Every observer has an order of its own.
+    /// The next server to connect to, and whether to wait before. The order of observer masters differs between
+    /// observers.
     fn next_master(&mut self, leader: ServerId) -> (DialTarget, bool) {
         let observing = self.config.observing;
         let voters = self.config.membership.voters().filter(|voter| *voter != leader);
@@ -88,7 +90,7 @@ impl Ensemble {
         if !observing.masters || masters.is_empty() {
             return (DialTarget::Leader(leader), true);
         }
-        // Rotated by this server's number, observers spread over all of them.
+        // Rotated by the server id, so that observers spread over all of them.
         let start = self.me.0.unsigned_abs() as usize % masters.len();
         masters.rotate_left(start);
         let at = self.master_retry.tried % masters.len();
@@ -120,7 +122,7 @@ impl Ensemble {
 }
 
 impl Server {
-    /// The leader is known: it, or one of its followers, is to be connected to.
+    /// A leader is elected: connects to it or to an observer master, perhaps after a wait.
     pub(super) fn dial(&mut self, now: Now, leader: ServerId, effects: &mut Vec<Effect>) {
         let Some(ensemble) = &mut self.ensemble else { return };
         ensemble.role = Role::Dialling(now.mono);
@@ -143,7 +145,7 @@ impl Server {
         ensemble.master_retry.waiting = Some((until, AfterWait::Dial(to)));
     }
 
-    /// An observer's wait may be over.
+    /// Ends a wait that is over.
     pub(super) fn end_master_wait(&mut self, now: Now, effects: &mut Vec<Effect>) {
         let Some(ensemble) = &mut self.ensemble else { return };
         let Some((_, then)) = ensemble.master_retry.waiting.filter(|(until, _)| *until <= now.mono) else {

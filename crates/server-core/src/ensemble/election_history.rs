@@ -1,4 +1,4 @@
-//! What a member remembers of its last elections, so that they can be explained.
+//! The member's last searches for a leader, for `elec` and `ostler explain`.
 
 use super::{Ensemble, Role};
 use crate::{
@@ -16,7 +16,7 @@ use ostler_zab::{
     learning::{HangUp, LearningOutput},
 };
 
-/// A member that never finds a leader for long must not fill its memory.
+/// The number of searches that are kept. A member that loses its leader again and again must not fill its memory.
 const KEPT: usize = 16;
 
 /// Why a leader is sought.
@@ -26,35 +26,35 @@ pub enum SearchReason {
     Started,
     /// The connection to the leader is gone.
     LeaderGone,
-    /// Whom it had elected does not lead: the others said so before the epoch had begun.
+    /// The elected server will not lead: the others' votes showed it before the epoch had begun.
     ElectionVoid,
     /// No connection to the leader could be had.
     LeaderUnreachable,
-    /// The leader has said nothing for so long.
+    /// Nothing has come from the leader for this time.
     LeaderSilent {
         /// Milliseconds.
         ms: u64,
     },
-    /// The leader sent what no leader sends.
+    /// The leader sent a packet that no leader sends, or that does not fit this server's log.
     LeaderBroken,
-    /// What the leader wants does not fit what this server has promised or has.
+    /// This server has left its leader, for this reason.
     Left(HangUp),
-    /// This server led, or was to lead.
+    /// This server led, or was elected to lead, and has stepped down.
     SteppedDown(StepDown),
     /// The zxids of this server's epoch were nearly used up.
     CounterFull,
-    /// There is a new configuration: another leader, another part of this server, or other voters.
+    /// A new configuration: it has another leader or other voters, or this server has become a follower or an observer.
     Reconfigured,
-    /// The log was cut back for a leader that is lost since, or that has to send a whole tree instead.
+    /// The log was cut back for a leader that was lost meanwhile, or that has to send a whole tree instead.
     CutBack,
 }
 
-/// How the leader's history came.
+/// What happened to this server's own history, if it was not only added to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Takeover {
-    /// Everything after this was taken back, then what was missing came.
+    /// Everything after this zxid was removed, then the missing transactions came.
     Truncated(Zxid),
-    /// As a whole tree.
+    /// A whole tree with this last zxid took its place.
     Snapshot(Zxid),
 }
 
@@ -82,19 +82,19 @@ pub struct Search {
     pub last_word: Option<Mono>,
     /// The last transaction in the log.
     pub last: Zxid,
-    /// The votes.
+    /// The record of the votes.
     pub votes: ElectionRecord,
-    /// The end of the votes.
+    /// The result of the votes.
     pub elected: Option<Outcome>,
-    /// A learner has its connection to the leader.
+    /// When a learner had its connection to the leader.
     pub connected: Option<Mono>,
-    /// A learner has promised the epoch; a leader has the promises of a quorum.
+    /// When a learner promised the epoch, or a leader had the promises of a quorum.
     pub discovered: Option<(Mono, Epoch)>,
-    /// What a learner had to do beside adding what it lacked.
+    /// What happened to a learner's own history, if it was not only added to.
     pub takeover: Option<(Mono, Takeover)>,
-    /// The epoch has begun, and the server takes part in it.
+    /// When the epoch had begun and the server took part in it.
     pub synchronised: Option<Mono>,
-    /// The first transaction that was committed here from then on.
+    /// The first transaction that was committed here after that.
     pub first_commit: Option<(Mono, Zxid)>,
 }
 
@@ -103,7 +103,7 @@ pub struct Search {
 pub struct Elections {
     /// The member.
     pub me: ServerId,
-    /// Who votes.
+    /// The voters.
     pub voters: Vec<ServerId>,
     /// How long an election waits for a better vote, in milliseconds.
     pub settle_ms: u64,
@@ -114,7 +114,7 @@ pub struct Elections {
 #[derive(Debug, Default)]
 pub(super) struct ElectionHistory {
     searches: VecDeque<Search>,
-    /// The last search has come to votes: what the election keeps on record is about it.
+    /// Whether the last search has come to votes. Then the election's record is about it.
     votes: bool,
 }
 

@@ -1,4 +1,5 @@
-//! The learner's side: the leader's history is taken over, then what it proposes.
+//! The learner's side: carries out the outputs of [`Learning`]. It takes over the leader's history, then logs and
+//! applies its proposals.
 
 use super::{
     AfterPersist, EnsembleAct, Learner, ObserverMaster, Reload, RevalidationWaiter, Role,
@@ -23,8 +24,8 @@ use ostler_zab::{
     learning::{FromLeader, HangUp, Learning, LearningOutput},
 };
 
-/// A leader that has just been elected, and whose election port has a connection to this server, may open its quorum
-/// port for so long. Upstream's counts votes for 200 ms after the last one came; this server may have elected it at once.
+/// The time that a leader has to open its quorum port after its election, while its election port is connected. An
+/// upstream leader still waits 200 ms for votes when this server has elected it already.
 const LEADER_BEGINS_WITHIN_MS: u64 = 5_000;
 
 impl Server {
@@ -120,14 +121,14 @@ impl Server {
         };
         let search_id = self.search_id();
         self.learn(now, said, effects);
-        // A leader that is not to lead any more leaves it to its followers to go, to the one that it names.
+        // A leader that may not lead any more names the next one, and its followers leave it.
         let leader = self.ensemble.as_ref().and_then(|ensemble| ensemble.leader_id);
         if designated.is_some() && designated != leader && self.search_id() == search_id {
             self.look_to(now, SearchReason::Reconfigured, designated, effects);
         }
     }
 
-    /// The leader's word on a session, for who asked first.
+    /// The leader has answered whether a session lives. The answer is for the oldest waiting request.
     fn heard_of_session(&mut self, now: Now, session: SessionId, valid: bool, effects: &mut Vec<Effect>) {
         let waiting = self.ensemble.as_mut().and_then(|ensemble| {
             let queue = ensemble.revalidating.get_mut(&session)?;
@@ -217,8 +218,8 @@ impl Server {
         }
     }
 
-    /// A history begins to come to a server that has none. If it is stopped before the end, it must not be taken for one
-    /// that only lags: it may have acknowledged what it does not have yet.
+    /// Notes on disk that a history begins to come to a server that has none. If it restarts before the end, it must
+    /// not count as one that only lags: it may have acknowledged transactions that it does not have yet.
     fn mark_incomplete(&mut self, effects: &mut Vec<Effect>) {
         let durable = self.durable_state();
         let Some(ensemble) = &mut self.ensemble else { return };
@@ -234,13 +235,13 @@ impl Server {
         self.gate.hold(AfterPersist::Ensemble { search_id, act: EnsembleAct::Acknowledge { zxid, made_ms } });
     }
 
-    /// Waits for the disk.
+    /// Sends a packet to the leader when everything so far is on disk.
     fn answer_leader(&mut self, packet: Packet<'static>) {
         let search_id = self.search_id();
         self.gate.hold(AfterPersist::Ensemble { search_id, act: EnsembleAct::Send(packet) });
     }
 
-    /// What waits for nothing that is not on disk already may go at once.
+    /// Carries out the acts whose wait is over already.
     fn answers_without_disk(&mut self, now: Now, effects: &mut Vec<Effect>) {
         let search_id = self.search_id();
         while let Some(held) = self.gate.pop() {
@@ -284,7 +285,7 @@ impl Server {
         self.catch_up_with_observers(now, effects);
     }
 
-    /// What is logged here is the beginning of the leader's history: so it is committed.
+    /// With DIFF this server's log is the beginning of the leader's history, so all of it is committed.
     fn take_diff(&mut self, now: Now, effects: &mut Vec<Effect>) {
         let search_id = self.search_id();
         self.learn(now, FromLeader::Diff, effects);
@@ -293,7 +294,7 @@ impl Server {
         }
     }
 
-    /// Back to `to`: what was logged after it was never committed. False if it is known already that less is left.
+    /// Removes everything after `to`: it was never committed. Returns false if less than `to` would be left.
     fn truncate(&mut self, to: Zxid, effects: &mut Vec<Effect>) -> bool {
         if planted::is(Bug::TruncSkipped) {
             return true;
@@ -303,7 +304,7 @@ impl Server {
         }
         self.forget_proposed_after(to);
         self.apply_logged(to);
-        // A restart applies the whole log, for it cannot know what was committed.
+        // A restart applies the whole log, so the tree may have transactions that never committed.
         let last = self.tree.last_processed();
         let reload = (last > to && !planted::is(Bug::TruncInLogOnly)).then(|| self.search_id());
         if let Some(ensemble) = &mut self.ensemble {
@@ -315,7 +316,7 @@ impl Server {
         last >= to
     }
 
-    /// A tree that came whole from a leader may have been more than the log: then it has stayed, with more than `to`.
+    /// A snapshot from an earlier leader may have later transactions than `to`. Then they are still in the tree.
     pub(crate) fn reloaded(&mut self, now: Now, tree: Tree, effects: &mut Vec<Effect>) {
         let Some(reload) = self.ensemble.as_mut().and_then(|ensemble| ensemble.reloading.take()) else {
             return;
@@ -347,8 +348,8 @@ impl Server {
         }
     }
 
-    /// Whoever takes or sends a tree lives, for as long as that goes on: it may take longer than all the patience there
-    /// is, and whoever gave up would begin it anew.
+    /// Bytes of a long packet move, so the other side is alive. A tree may take longer than any timeout, and giving up
+    /// would only begin it again.
     pub(crate) fn stream_moves(&mut self, now: Now, link: LinkId) {
         let Some(ensemble) = &mut self.ensemble else { return };
         match &mut ensemble.role {
@@ -374,7 +375,8 @@ impl Server {
         let at = tree.last_processed();
         self.outstanding.clear();
         self.replace_tree(tree);
-        // A Java leader sends its tree while it changes. What changed it meanwhile comes before NEWLEADER.
+        // A Java leader sends its tree while it changes. The transactions that changed it come before NEWLEADER, so
+        // digests before that do not match.
         self.tree.distrust_digests();
         self.heard_config_of_tree(effects);
         let op = PersistOp::Install(Box::new(self.tree.freeze()));

@@ -1,4 +1,5 @@
-//! What clients of learners ask: on its way to the leader, and at the leader.
+//! Requests of learners' clients: how a learner forwards them, and what the leader does with them. Also revalidation of
+//! sessions.
 
 use super::{RevalidationWaiter, Role};
 use crate::{
@@ -24,7 +25,7 @@ use ostler_proto::{
 };
 use ostler_zab::leading::LinkId;
 
-/// A request of a learner's client.
+/// A forwarded request of a learner's client, at the leader.
 struct Forwarded<'a> {
     link: LinkId,
     session: SessionId,
@@ -62,12 +63,12 @@ impl Server {
         effects.push(Effect::ToPeer { link: leader_link, message: PeerMessage::Packet(packet) });
     }
 
-    /// How a write is known that is forwarded now.
+    /// How the transaction of a write is recognised that is forwarded now.
     pub(crate) fn forwarded_txn(&self) -> WriteTxn {
         WriteTxn::Forwarded { after: self.proposed() }
     }
 
-    /// The connection here that waits for a write which the leader has txn, if it is one of this server's.
+    /// At a learner: the connection of this server that waits for this transaction, if there is one.
     pub(crate) fn conn_of_forwarded(&mut self, now: Now, record: &TxnRecord<'_>) -> Option<ConnId> {
         self.ensemble.as_ref()?.following()?;
         let session = record.header.session;
@@ -84,8 +85,8 @@ impl Server {
         front.is_answered_by(&record.header).then_some(conn?)
     }
 
-    /// A connection ends: what becomes of its writes is not told to its session's next one, which may use the same
-    /// numbers.
+    /// A connection ends: notes its forwarded writes, so that they are not taken for writes of the session's next
+    /// connection, which may use the same xids.
     pub(crate) fn abandon_writes(&mut self, conn: ConnId) {
         let Some(state) = self.conns.get(&conn) else { return };
         let Some(session) = state.session() else { return };
@@ -97,7 +98,7 @@ impl Server {
         }
     }
 
-    /// Whether writes of a session went to the leader on connections that are gone, and did not come back yet.
+    /// Whether forwarded writes of a session's earlier connections are not decided yet.
     pub(crate) fn has_undecided_writes(&self, session: SessionId) -> bool {
         match self.ensemble.as_ref().map(|ensemble| &ensemble.role) {
             Some(Role::Learning(learner)) => learner.abandoned.contains_key(&session),
@@ -105,7 +106,8 @@ impl Server {
         }
     }
 
-    /// The last write that went to the leader for connections that are gone did not get there.
+    /// The last forwarded write of a session's earlier connections was stopped on its way, so no transaction comes of
+    /// it.
     pub(super) fn forget_stopped_write(&mut self, session: SessionId) {
         let Some(Role::Learning(learner)) = self.ensemble.as_mut().map(|ensemble| &mut ensemble.role) else {
             return;
@@ -118,8 +120,8 @@ impl Server {
         }
     }
 
-    /// Removes a write of a connection that is gone, and those before it. Returns true if it was one. The leader makes a
-    /// transaction of each forwarded write, in order, even of a refused one.
+    /// Removes a decided write of an earlier connection, and those before it. Returns true if the transaction is of
+    /// such a write. The leader makes a transaction of each forwarded write, in order, even of a refused one.
     fn take_abandoned(&mut self, record: &TxnRecord<'_>) -> bool {
         let session = record.header.session;
         let Some(Role::Learning(learner)) = self.ensemble.as_mut().map(|ensemble| &mut ensemble.role) else {
@@ -136,7 +138,7 @@ impl Server {
         place.is_some()
     }
 
-    /// Asks the leader whether a session lives that a client has come back with.
+    /// Asks the leader whether the session lives with which a client has come back.
     pub(crate) fn ask_leader(
         &mut self,
         leader_link: LinkId,
@@ -152,14 +154,14 @@ impl Server {
             .or_default()
             .push_back((RevalidationWaiter::Client(conn), timeout_ms));
         if let Some(state) = self.sessions.get_mut(session) {
-            // What it sends by way of an observer is late from now on.
+            // Requests of the session by way of an observer are late from now on.
             state.owner = Owner::Here;
         }
         let packet = Packet::Revalidate { session, timeout_ms };
         effects.push(Effect::ToPeer { link: leader_link, message: PeerMessage::Packet(packet) });
     }
 
-    /// At a learner: the leader hears of this session with the next heartbeat.
+    /// At a learner: notes a session's sign of life for the leader's next heartbeat.
     pub(crate) fn note_touch(&mut self, session: SessionId) {
         if let Some(ensemble) = &mut self.ensemble
             && ensemble.following().is_some()
@@ -177,8 +179,8 @@ impl Server {
         packet: Packet<'_>,
         effects: &mut Vec<Effect>,
     ) {
-        // An epoch that has not begun, or has just ended, answers nothing.
-        // Nor does it do what somebody asks who has not taken over the history, and may be no learner.
+        // Nothing is answered before the epoch has begun, nor to a caller without the history, which may not be a
+        // learner at all.
         if self.proposals.is_none() || !self.has_joined(link) {
             return;
         }
@@ -205,9 +207,9 @@ impl Server {
         effects: &mut Vec<Effect>,
     ) {
         self.stats.syncs.revalidations += 1;
-        // A local session of this server lives nowhere else.
+        // A local session of this server lives at no other server.
         let is_here = self.sessions.is_local(session);
-        // Before it is touched: it lives for as long as its client was told now, not for as long as before.
+        // Before the touch, so that the session lives for the timeout that its client gets now.
         if !is_here && let Some(state) = self.sessions.get_mut(session).filter(|state| !state.closing) {
             state.timeout_ms = timeout_ms;
         }
@@ -227,9 +229,10 @@ impl Server {
         self.answer_in_time(link, session, valid, effects);
     }
 
-    /// A client that has come back to another server may number its requests anew, as kazoo does, and that server knows
-    /// them by their numbers when they commit. So it hears of the session after what the session has under way. A learner
-    /// is answered in the order in which it asked: Java's observer masters drop what comes out of turn.
+    /// Answers a learner whether a session lives, after the session's outstanding writes have committed. A client that
+    /// has come back to another server may number its requests from 1 again, as kazoo does, and that server recognises
+    /// commits by these numbers. Answers keep the order of the questions: Java's observer masters drop an answer that
+    /// is out of order.
     fn answer_in_time(
         &mut self,
         learner: LinkId,
@@ -284,7 +287,7 @@ impl Server {
         }
     }
 
-    /// Answered once all that was proposed before has been sent.
+    /// Answers a sync once everything that was proposed before it has been sent.
     fn sync_for_learner(&mut self, link: LinkId, effects: &mut Vec<Effect>) {
         match self.outstanding.back() {
             Some(last) => self.syncs.push_back((last.zxid, SyncWaiter::Learner(link))),
@@ -314,7 +317,7 @@ impl Server {
         }
         let zxid = self.next_zxid();
         let prepared = match (request, ephemerals) {
-            // Nobody here knows of a session that could be closed.
+            // The session is not a global one, so there is nothing to close.
             (Request::CloseSession, Ok(_)) => Err(ErrorCode::SessionExpired),
             (_, Err(error)) if !forgiven(error) => Err(error),
             (_, ephemerals) => {
@@ -328,7 +331,7 @@ impl Server {
     }
 }
 
-/// Whether a bug is planted that lets a session's write pass in spite of this.
+/// Whether a planted bug lets a session's write pass in spite of this error.
 fn forgiven(error: ErrorCode) -> bool {
     match error {
         ErrorCode::SessionMoved => planted::is(Bug::MovedSessionWrites),

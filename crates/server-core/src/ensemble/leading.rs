@@ -1,4 +1,5 @@
-//! The leader's side: learners are brought to its history, then get what it proposes.
+//! The leader's side: carries out the outputs of [`Leading`], sends learners the history, then proposals and commits.
+//! An observer master uses parts of it, too.
 
 use super::{
     AfterPersist, Delayed, EnsembleAct, Role,
@@ -28,7 +29,7 @@ use ostler_zab::{
 
 impl Server {
     pub(super) fn begin_leading(&mut self, now: Now, effects: &mut Vec<Effect>) {
-        // A leader's log is the history: whoever elected it has all that may have been committed, or gets it.
+        // A leader's log is the history: everything in it counts as committed, and its followers get what they lack.
         if planted::is(Bug::TailDropped) {
             self.outstanding.clear();
         }
@@ -60,8 +61,8 @@ impl Server {
         self.lead(now, out, effects);
     }
 
-    /// A learner hears nothing while the log is read for it: the first word must say how it is brought to the history.
-    /// Before it loses patience it gets a tree.
+    /// While the log is read for a learner, it gets no packet: the first one has to be DIFF, TRUNC or SNAP. If the log
+    /// takes too long, it gets a whole tree, before its own timeout.
     pub(super) fn send_trees_for_logs(&mut self, now: Now, effects: &mut Vec<Effect>) {
         let Some(ensemble) = &mut self.ensemble else { return };
         let is_due = |_: &LinkId, of: &mut Delayed| of.tree_at.is_some_and(|due| due <= now.mono);
@@ -79,7 +80,7 @@ impl Server {
         let zxid = self.proposed();
         let Some(ensemble) = &self.ensemble else { return };
         let Some(learners) = ensemble.learners() else { return };
-        // The first word after the epoch is how the history is brought, which may wait for the log to be read.
+        // The first packet after the epoch has to be DIFF, TRUNC or SNAP, which may have to wait for the log.
         for (link, _) in learners.forwarding().filter(|(link, _)| !ensemble.delayed.contains_key(link)) {
             let message = PeerMessage::Packet(Packet::Ping { zxid, touched: None });
             effects.push(Effect::ToPeer { link, message });
@@ -105,7 +106,7 @@ impl Server {
                 }
                 LeadingOutput::Acknowledged { from, zxid } => {
                     if zxid > self.proposed() {
-                        // Said of what was never proposed: it counts for nothing.
+                        // An acknowledgement of something that was not proposed is ignored.
                         tracing::warn!(server = from.0, %zxid, "a follower acknowledges what was not proposed");
                     } else {
                         if let Some(ensemble) = &mut self.ensemble {
@@ -153,7 +154,7 @@ impl Server {
         self.gate.hold(AfterPersist::Ensemble { search_id, act: EnsembleAct::CurrentSaved });
     }
 
-    /// The disk has come so far.
+    /// Carries out an act whose wait for the disk is over.
     pub(crate) fn released(&mut self, now: Now, act: EnsembleAct, effects: &mut Vec<Effect>) {
         let Some(ensemble) = &mut self.ensemble else { return };
         let mut out = Vec::new();
@@ -217,7 +218,7 @@ impl Server {
             _ => false,
         };
         let Some(said) = said.filter(|_| !lacks) else {
-            // It hears of what is in force by the votes of the others, and comes again.
+            // It learns the configuration in force from the others' votes, and comes again.
             tracing::info!(
                 link = link.0,
                 lacks,
@@ -239,8 +240,9 @@ impl Server {
         self.asked_by_learner(now, link, packet, effects);
     }
 
-    /// Whether a learner can take this server's clients when they come to it. One that cannot would tell them that their
-    /// sessions are gone. Where an epoch goes on without it, it stays outside until the passwords are others.
+    /// Whether a learner can check the passwords of this server's sessions. One that cannot would tell clients that
+    /// their sessions have expired. So it is refused, if the epoch has begun without it, until the passwords have
+    /// changed.
     pub(super) fn judges_passwords(&self, learner: &LearnerInfo) -> bool {
         let judges = learner.knows_secrets || self.config.passwords.new != NewPasswords::Secret;
         if !judges {
@@ -256,8 +258,8 @@ impl Server {
         judges
     }
 
-    /// Sends what a learner lacks: from memory, from the log on disk, or the whole tree. All that is proposed
-    /// from now on follows by itself.
+    /// Sends a learner the history that it lacks: from memory, from the log on disk, or as a whole tree. Later
+    /// proposals follow by themselves.
     pub(super) fn synchronise(&mut self, now: Now, link: LinkId, peer: Zxid, effects: &mut Vec<Effect>) {
         if self.delay_for_commits(link, peer) {
             return;
@@ -270,7 +272,7 @@ impl Server {
         let next = after.next().map(|(zxid, _)| *zxid);
         drop(after);
         let planned = plan(peer, reach, before, next);
-        // Where records are missing between two epochs, nothing in the log shows it.
+        // The log itself does not show whether transactions are missing between two epochs.
         if planned == SyncPlan::AskLog && peer >= ensemble.log_from {
             let through = history.last();
             let tree_at = Some(now.mono.after(ensemble.config.timing.init / 2));
@@ -282,7 +284,7 @@ impl Server {
         self.finish_sync(link, effects);
     }
 
-    /// The log on disk has been read for a learner; `None` if it does not help.
+    /// The log on disk was read for a learner; `None` if the learner has to get a tree.
     pub(crate) fn log_read(
         &mut self,
         link: LinkId,
@@ -302,7 +304,7 @@ impl Server {
                 let reach = Reach { first: ensemble.history.first(), last, applied };
                 let next = part.records.first().map(|(zxid, _)| *zxid);
                 let planned = plan_from_log(delayed.peer, reach, part.before, next);
-                // A tree of now would have what waits to follow it.
+                // A tree of this moment may have some of the waiting transactions already.
                 if planned == SyncPlan::Snap {
                     return self.snapshot_late(link, delayed.then, effects);
                 }
@@ -313,8 +315,9 @@ impl Server {
         }
     }
 
-    /// A tree of this moment has all that was committed while the log was read, a change of the ensemble included. Of
-    /// what waited, only NEWLEADER, with the configuration of this moment, and what is not committed yet goes after it.
+    /// Sends a tree of this moment. It has everything that was committed while the log was read, reconfigurations
+    /// included. So of the waiting packets only NEWLEADER, with the configuration of this moment, and those about
+    /// uncommitted transactions follow.
     fn snapshot_late(&mut self, link: LinkId, then: Vec<PeerMessage>, effects: &mut Vec<Effect>) {
         self.send_plan(link, SyncPlan::Snap, None, effects);
         let Some(ensemble) = &self.ensemble else { return };
@@ -365,7 +368,7 @@ impl Server {
         }));
         let Some(from) = kept else { return };
         let Some(ensemble) = &self.ensemble else { return };
-        // What was committed while the log was read waits to follow.
+        // Transactions that were committed while the log was read wait in `delayed`.
         let in_memory = from_log.is_none().then(|| ensemble.history.around(from).1);
         let read = from_log.into_iter().flatten().filter(|(zxid, _)| *zxid > from);
         let records: Vec<(Zxid, Record)> = read.chain(in_memory.into_iter().flatten()).cloned().collect();
@@ -403,7 +406,7 @@ impl Server {
         (if by_tree { &mut syncs.trees_under_way } else { &mut syncs.without_tree_under_way }).add(count);
     }
 
-    /// What is proposed and not committed, and NEWLEADER.
+    /// Sends the outstanding proposals, then NEWLEADER.
     fn finish_sync(&mut self, link: LinkId, effects: &mut Vec<Effect>) {
         self.number_first_config();
         let Some(ensemble) = &mut self.ensemble else { return };
@@ -422,7 +425,7 @@ impl Server {
         }
     }
 
-    /// A proposal for all who vote.
+    /// Sends a proposal to all followers.
     pub(crate) fn tell_followers(
         &mut self,
         now: Now,
@@ -441,7 +444,7 @@ impl Server {
         }
     }
 
-    /// A commit for all.
+    /// Sends a commit to all learners.
     pub(crate) fn tell_commit(&mut self, proposal: &Outstanding, effects: &mut Vec<Effect>) {
         let Some(ensemble) = &self.ensemble else { return };
         let leader = || ensemble.suggested_leader().unwrap_or_else(|| self.designated_leader());
@@ -467,7 +470,7 @@ impl Server {
         }
     }
 
-    /// Sessions that learners have heard of live on.
+    /// Notes the signs of life that a learner has reported.
     pub(super) fn touched_at_learner(&mut self, now: Now, touched: &[(SessionId, i32)]) {
         for (session, _) in touched {
             self.sessions.touch(now.mono, *session);

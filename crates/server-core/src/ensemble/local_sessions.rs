@@ -1,9 +1,10 @@
-//! Sessions that only one server knows: they cost no transaction and cannot move, and have no ephemerals.
+//! Local sessions, which only one server knows: they cost no transaction, cannot move, and have no ephemerals. Also
+//! whether a session, local or global, may write through a learner.
 //!
-//! One that asks for an ephemeral is made known to all servers first, if that is allowed: its createSession goes to
-//! the leader in front of the request. The leader cannot tell a local session of a learner from one that does not
-//! exist, so it takes their writes, but for ids that it has given out itself. Upstream also takes a late write of a
-//! session that is over; here it is refused.
+//! If upgrades are allowed, a local session becomes global before it creates an ephemeral: its createSession goes to
+//! the leader before the request. The leader cannot tell a learner's local session from one that does not exist. So it
+//! takes writes of unknown sessions, unless it has given out the id itself. Upstream also takes a late write of a
+//! session that has ended; here it is refused.
 
 use crate::{
     effect::{CloseReason, Effect},
@@ -26,22 +27,22 @@ use ostler_proto::{
 use ostler_zab::leading::LinkId;
 use rustc_hash::FxBuildHasher;
 
-/// Whether new sessions are made known to all servers.
+/// Whether new sessions are local or global.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LocalSessions {
-    /// All of them are.
+    /// All sessions are global.
     #[default]
     Off,
-    /// None is, and none ever has an ephemeral.
+    /// All sessions are local, and none can have an ephemeral.
     Fixed,
-    /// One that asks for an ephemeral is.
+    /// Sessions are local; one becomes global when it creates an ephemeral.
     Upgradeable,
 }
 
-/// At a leader: global sessions that have ended not long ago.
+/// At a leader: global sessions that ended a short time ago.
 ///
-/// A learner hears of the end later than the leader does, and what its client asked before that may still come. It
-/// comes while either side still has patience with the other.
+/// A learner learns of the end after the leader, and requests of its client may still come until then. They come within
+/// the timeouts of leader and learner.
 #[derive(Debug, Default)]
 pub(super) struct EndedSessions {
     ids: HashSet<SessionId, FxBuildHasher>,
@@ -66,13 +67,13 @@ impl Server {
         self.ensemble.as_ref().map_or(LocalSessions::Off, |ensemble| ensemble.config.local_sessions)
     }
 
-    /// Whether there can be sessions that only this server knows.
+    /// Whether local sessions are enabled.
     pub fn has_local_sessions(&self) -> bool {
         self.local_sessions() != LocalSessions::Off
     }
 
-    /// Before a request of a client here is numbered or forwarded: its session is made global if it has to be. At a
-    /// learner, the error if it cannot be.
+    /// Makes a local session global if this request needs it, before the request is proposed or forwarded. Returns the
+    /// error if that is not allowed, at a learner.
     pub(crate) fn upgrade_if_needed(
         &mut self,
         now: Now,
@@ -88,7 +89,7 @@ impl Server {
             self.upgrade(now, conn, session, effects);
             return None;
         }
-        // What a multi answers is the leader's word on each of its operations, as upstream has it.
+        // For a multi the leader answers each of its operations, as in upstream.
         let single = matches!(request, Request::Create(_)) && self.proposals.is_none();
         single.then_some(ErrorCode::EphemeralOnLocalSession)
     }
@@ -111,8 +112,8 @@ impl Server {
         }
     }
 
-    /// At a leader: whether a session may write through a learner. The first to write after a change of leaders owns
-    /// it.
+    /// At a leader: whether a session may write through a learner. The first server to write for it after a change of
+    /// leaders becomes its owner.
     pub(super) fn check_writer(
         &mut self,
         now: Now,
@@ -137,7 +138,7 @@ impl Server {
         }
     }
 
-    /// It may be a local one of the learner's.
+    /// The same for an unknown session: it may be a local one of the learner's.
     fn check_unknown_writer(&self, session: SessionId) -> Result<Ephemerals, ErrorCode> {
         let ended = self.ensemble.as_ref().is_some_and(|ensemble| ensemble.ended.ids.contains(&session));
         let own = given_out_by(self.config.server, session);
@@ -147,7 +148,7 @@ impl Server {
         Ok(Ephemerals::Refused(ErrorCode::SessionExpired))
     }
 
-    /// A global session is over.
+    /// Notes the end of a global session.
     pub(crate) fn note_ended(&mut self, now: Now, session: SessionId) {
         if self.proposals.is_some()
             && let Some(ensemble) = &mut self.ensemble
@@ -158,7 +159,7 @@ impl Server {
         }
     }
 
-    /// A client closes a session that nobody else knows of.
+    /// A client closes its local session.
     pub(crate) fn close_local(
         &mut self,
         now: Now,
@@ -190,11 +191,11 @@ impl Server {
     }
 }
 
-/// At a leader: whether a session of a client of its own may have ephemerals.
+/// At a leader: whether a session of one of its own clients may have ephemerals.
 pub(crate) fn may_have_ephemerals(scope: Scope, request: &Request<'_>) -> Ephemerals {
     match scope {
         Scope::Global => Ephemerals::Allowed,
-        // It would have been upgraded if it could be.
+        // It was not upgraded, so it may not be.
         Scope::Local if asks_for_ephemeral(request) => {
             Ephemerals::Refused(ErrorCode::EphemeralOnLocalSession)
         }
@@ -202,8 +203,8 @@ pub(crate) fn may_have_ephemerals(scope: Scope, request: &Request<'_>) -> Epheme
     }
 }
 
-/// Upstream looks at two of the four operations that create, also inside a multi, and not past flags that mean
-/// nothing.
+/// Whether a request creates an ephemeral. As in upstream, only create and create2 count, also within a multi, up to
+/// the first invalid flags.
 fn asks_for_ephemeral(request: &Request<'_>) -> bool {
     let mode = |create: &Create<'_>| {
         matches!(create.op, Op::Create | Op::Create2).then(|| Mode::from_flags(create.flags))
@@ -219,7 +220,7 @@ fn asks_for_ephemeral(request: &Request<'_>) -> bool {
     }
 }
 
-/// The first byte of a session's id is the server that gave it out.
+/// The first byte of a session's id is the id of the server that gave it out.
 fn given_out_by(server: ServerId, session: SessionId) -> bool {
     session.0 >> 56 == i64::from(server.0 as i8)
 }

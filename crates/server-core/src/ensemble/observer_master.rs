@@ -1,7 +1,7 @@
-//! A follower's side towards observers that follow it in place of the leader (`ObserverMaster`).
+//! The observer master: a follower that serves observers in the leader's place (`ObserverMaster`, `LearnerMaster`).
 //!
-//! To them it is a leader whose epoch has begun: they are brought to what is committed here, and told of each commit
-//! as it comes. What their clients ask goes on to the leader, as if it were asked here.
+//! To its observers it is a leader whose epoch has begun: they get the history that is committed here, then each
+//! commit. Requests of their clients go on to the leader like those of this server's own clients.
 
 use super::{Delayed, Ensemble, RevalidationWaiter, Role, peer_says};
 use crate::{
@@ -22,13 +22,13 @@ use ostler_proto::{
 };
 use ostler_zab::leading::{Leading, LinkId};
 
-/// The observers of a follower.
+/// An observer master's observers.
 #[derive(Debug)]
 pub(super) struct ObserverMaster {
     pub(super) observers: Leading,
     /// Connections that came in at the port for observers.
     links: BTreeSet<LinkId>,
-    /// Observers that have more than is committed here yet, and up to where.
+    /// Observers with later transactions than are committed here, and their last zxids.
     ahead: BTreeMap<LinkId, Zxid>,
 }
 
@@ -58,7 +58,7 @@ impl ObserverMaster {
     }
 }
 
-/// What an observer asks for a client of its own.
+/// A request of an observer's client.
 struct Forwarded<'a> {
     session: SessionId,
     code: i32,
@@ -66,7 +66,7 @@ struct Forwarded<'a> {
 }
 
 impl Server {
-    /// An observer has connected. Only a follower that serves has something for it.
+    /// An observer has connected. Its connection is closed if this server is not a serving observer master.
     pub(crate) fn observer_calls(&mut self, link: LinkId, effects: &mut Vec<Effect>) {
         match self.ensemble.as_mut().and_then(|ensemble| ensemble.observer_master()) {
             Some(master) => drop(master.links.insert(link)),
@@ -137,8 +137,9 @@ impl Server {
         effects.push(Effect::ToPeer { link: leader_link, message: PeerMessage::Packet(to_leader) });
     }
 
-    /// Whether a request goes on to the leader, to which all that comes through here is of one learner: a late one, of
-    /// a client that has moved on to another server behind this one, is stopped here.
+    /// Whether a request may go on to the leader. The leader takes everything from here for one learner's. So a late
+    /// request of a client that has moved to another server behind this one has to be stopped here. Notes the owner of
+    /// the session.
     fn admit_forwarded(&mut self, now: Now, link: LinkId, asked: &Forwarded<'_>) -> bool {
         if asked.code == Op::CreateSession.code() {
             let Ok(bytes) = <[u8; 4]>::try_from(asked.body) else { return false };
@@ -148,7 +149,7 @@ impl Server {
             match state.owner {
                 Owner::Nobody => state.owner = Owner::Learner(link),
                 Owner::Learner(owner) if owner == link => {}
-                // One that comes late does no harm, and its observer counts on an answer to each.
+                // A late sync does no harm, and the observer needs an answer to each.
                 Owner::Learner(_) | Owner::Here => {
                     if asked.code != Op::Sync.code() {
                         return false;
@@ -162,10 +163,10 @@ impl Server {
         true
     }
 
-    /// A client has come to an observer with this session: whatever it sends by another way is late from now on.
+    /// A client has come to an observer with this session. From now on its requests from elsewhere are late.
     fn owned_by_observer(&mut self, link: LinkId, session: SessionId, effects: &mut Vec<Effect>) {
         let global = |state: &&mut Session| state.scope == Scope::Global;
-        // A local session of this server is valid nowhere else.
+        // A local session of this server is valid at no other server.
         let Some(state) = self.sessions.get_mut(session).filter(global) else { return };
         state.owner = Owner::Learner(link);
         if let Some(conn) = state.conn.take() {
@@ -173,7 +174,7 @@ impl Server {
         }
     }
 
-    /// The leader has said whether a session lives that a client came back with at an observer.
+    /// The leader has answered whether a session lives, for a client that came back at an observer.
     pub(super) fn revalidated_at_observer(
         &mut self,
         now: Now,
@@ -183,7 +184,7 @@ impl Server {
         effects: &mut Vec<Effect>,
     ) {
         if valid && self.sessions.get(session).is_none() {
-            // Its transaction is on the way here.
+            // Its createSession is still on its way here.
             self.sessions.insert(now.mono, session, timeout_ms, None);
             self.owned_by_observer(link, session, effects);
         }
@@ -191,19 +192,21 @@ impl Server {
         effects.push(Effect::ToPeer { link, message });
     }
 
-    /// At an observer: what a client here asked for was stopped on its way, since its session is elsewhere by now.
+    /// At an observer: a client's request was stopped at the observer master, as its session has moved to another
+    /// server.
     pub(super) fn moved_away(&mut self, session: SessionId, effects: &mut Vec<Effect>) {
         let conn = self.sessions.get_mut(session).and_then(|state| state.conn.take());
         if let Some(conn) = conn {
             self.close(conn, CloseReason::SessionMoved, effects);
         }
-        // Each one that is stopped is told of, and all that come after it are, until its observer has the session again.
+        // The observer master reports each stopped request, and stops all later ones, until the session comes back to
+        // this observer.
         self.forget_stopped_write(session);
     }
 
-    /// An observer that comes from another follower may have commits that are on the way here still. It waits for them:
-    /// a leader's epoch that this server goes along with never takes them back. True if it does. The beginning of the
-    /// epoch is no commit: whoever serves in it has that.
+    /// Lets an observer wait if it has later commits than this server, from another observer master. They will come
+    /// here, too, as both follow the same epoch. Returns true if it has to wait. The first zxid of the epoch is not a
+    /// commit: every server that serves in the epoch has it.
     pub(super) fn delay_for_commits(&mut self, link: LinkId, has: Zxid) -> bool {
         let applied = self.complete_through();
         let Some(ensemble) = &mut self.ensemble else { return false };
@@ -217,7 +220,7 @@ impl Server {
         true
     }
 
-    /// One more is committed here: whoever waited for it is brought to it, and to what was committed meanwhile.
+    /// A commit has come: synchronizes the observers that waited for it.
     pub(super) fn catch_up_with_observers(&mut self, now: Now, effects: &mut Vec<Effect>) {
         let applied = self.tree.last_processed();
         let Some(ensemble) = &mut self.ensemble else { return };
@@ -252,7 +255,7 @@ impl Ensemble {
         }
     }
 
-    /// Whom the leader has named to lead from the commit on that is being taken.
+    /// The next leader that the present one named with the commit that is being taken.
     pub(super) fn suggested_leader(&self) -> Option<ServerId> {
         match &self.role {
             Role::Learning(learner) => learner.suggested,

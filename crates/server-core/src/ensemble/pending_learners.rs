@@ -1,5 +1,5 @@
-//! Learners that call, what is known of each beside its own words, and those that call before this server leads: the
-//! others may be a moment ahead of it.
+//! Learners that connect before this server leads: they may have elected it a moment earlier than itself. Also the
+//! origin of each learner: its address, and whether its election port is connected.
 
 use super::{Ensemble, Role, learner_info};
 use crate::{effect::Effect, server::Server};
@@ -12,13 +12,13 @@ use ostler_zab::leading::{AddressMatch, FromLearner, LearnerOrigin, LinkId};
 
 const EARLY_MAX: usize = 100;
 
-/// A learner that calls before this server leads.
+/// A learner that has connected before this server leads.
 #[derive(Debug)]
 pub(super) struct PendingLearner {
     pub(super) link: LinkId,
     pub(super) info: FromLearner,
     pub(super) origin: LearnerOrigin,
-    /// Of the configuration that it has in force.
+    /// The version of the configuration that it has in force.
     pub(super) config_version: u64,
 }
 
@@ -31,13 +31,13 @@ impl PendingLearner {
     }
 }
 
-/// Who calls.
+/// Learners that have connected early, and the origins of all learners.
 #[derive(Debug, Default)]
 pub(super) struct PendingLearners {
     early: Vec<PendingLearner>,
-    /// Where learners' connections come from, beside the configuration.
+    /// The comparison of each learner's address with the configuration.
     places: BTreeMap<LinkId, AddressMatch>,
-    /// Servers with which there is a connection of the election ports.
+    /// Servers with an election port connection to this one.
     linked: BTreeSet<ServerId>,
 }
 
@@ -59,7 +59,7 @@ impl PendingLearners {
         }
     }
 
-    /// Whether this server has a connection to the other's election port.
+    /// Whether there is an election port connection to a server.
     pub(super) fn is_linked(&self, server: ServerId) -> bool {
         self.linked.contains(&server)
     }
@@ -73,13 +73,13 @@ impl PendingLearners {
         core::mem::take(&mut self.early)
     }
 
-    /// Those whose connections are to be closed, as what they wait for will not be.
+    /// Removes early learners that wait in vain, and returns their connections, which have to be closed.
     pub(super) fn drop_early(&mut self, in_vain: impl Fn(&PendingLearner) -> bool) -> Vec<LinkId> {
         self.early.extract_if(.., |early| in_vain(early)).map(|early| early.link).collect()
     }
 
-    /// One more, unless another one with its id is there for which more speaks. The connection that is to be closed for
-    /// it, if one is.
+    /// Adds an early learner, unless one with its id and a better origin is there. Returns the connection that has to
+    /// be closed, if there is one: the new one, or one that gives way.
     fn note_early(&mut self, new: PendingLearner, votes: impl Fn(ServerId) -> bool) -> Option<LinkId> {
         let id = new.server();
         let rival = self.early.iter().position(|early| early.server() == id);
@@ -89,7 +89,7 @@ impl PendingLearners {
             Some(rival) => Some(rival),
             None if self.early.len() < EARLY_MAX => None,
             None if !has_vote(&new) => return Some(new.link),
-            // Anybody can come with any number; there are fewer voters.
+            // A connection can come with any id. There are always fewer voters than places.
             None => match self.early.iter().position(|early| !has_vote(early)) {
                 None => return Some(new.link),
                 other => other,
@@ -102,13 +102,13 @@ impl PendingLearners {
 }
 
 impl Ensemble {
-    /// Whether a learner has the history, of this server as a leader or as a follower with observers.
+    /// Whether the other end of a connection is this server's leader, or a learner that has the history.
     fn has_joined(&self, link: LinkId) -> bool {
         matches!(&self.role, Role::Learning(learner) if learner.link == link)
             || self.learners().is_some_and(|learners| learners.has_history(link))
     }
 
-    /// Where a connection comes from, beside what the configuration says of its server.
+    /// The origin of a learner. It matters with its first packet only.
     pub(super) fn origin(&self, link: LinkId, said: FromLearner) -> LearnerOrigin {
         match said {
             FromLearner::Info { id, .. } => self.pending_learners.origin(link, id),
@@ -118,8 +118,8 @@ impl Ensemble {
 }
 
 impl Server {
-    /// Whether the other end of a connection of the quorum port is known to take its part: a learner that has the history,
-    /// or the leader. What others send is short.
+    /// Whether the other end of a quorum port connection is this server's leader, or a learner that has the history.
+    /// Packets from any other end must be short.
     pub fn has_joined(&self, link: LinkId) -> bool {
         self.ensemble.as_ref().is_some_and(|ensemble| ensemble.has_joined(link))
     }

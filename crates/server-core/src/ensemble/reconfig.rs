@@ -1,13 +1,16 @@
-//! Changing the ensemble while it works. From its proposal on, quorums of the old and of the new configuration are
-//! both needed; from its commit on, the new one alone decides.
+//! Reconfigurations: changes of the ensemble while it serves. From the proposal of a change on, quorums of the old and
+//! of the new configuration have to agree; from its commit on, the new one alone decides.
 //!
-//! A server asks quorums of two configurations at most: the one in force, and the last one in its log. That is enough
-//! because no third is ever between them that is not agreed on. A leader refuses a change while another is under way,
-//! and brings one that it finds in its log into force as its epoch begins, before it proposes anything. So a change in
-//! a log says that the one before it was in force at whoever proposed it, and a learner takes it for that
-//! ([`Server::heard_reconfig`]). Would it not, and ask the oldest and the newest, then it could lead without a quorum of
-//! the one between, under which others may agree on something else. A tree that comes whole shows the last change only:
-//! one that may not be agreed on goes to nobody who does not know the one before ([`has_needed_config`]).
+//! A server needs quorums of at most two configurations: the one in force, and the last one in its log. All changes
+//! between these two are committed: a leader refuses a change while another is outstanding, and puts a change that it
+//! finds in its log into force as its epoch begins, before it proposes anything.
+//!
+//! So a logged change shows that its proposer had the change before it in force, and a learner puts that one into
+//! force, too ([`Server::heard_reconfig`]). Otherwise it would ask the oldest and the newest configuration only. Then
+//! it could lead without a quorum of the one between them, under which other servers may agree on something else.
+//!
+//! A whole tree shows the last change only. A tree whose last change may not be committed is not sent to a learner that
+//! lacks the change before it ([`has_needed_config`]).
 
 use super::{EnsembleConfig, Role, election_history::SearchReason};
 use crate::{
@@ -43,8 +46,8 @@ impl EnsembleConfig {
     }
 }
 
-/// Whether what was proposed may still come into force: it is newer than what is, and its record is in the tree, which
-/// has all that is logged.
+/// Whether a proposed configuration may still come into force: it is newer than the one in force, and its transaction
+/// is in the tree, which has everything that is logged at this moment.
 pub(super) fn may_take_effect(proposed: &Membership, active: &Membership, tree: &Tree) -> bool {
     if is_numbered_only(proposed) {
         return active.version == 0;
@@ -52,25 +55,25 @@ pub(super) fn may_take_effect(proposed: &Membership, active: &Membership, tree: 
     proposed.version > active.version && shown_by(tree) >= Zxid(proposed.version)
 }
 
-/// The first configuration gets the number of an epoch, and no transaction. Until the epoch begins that number says
-/// nothing: another epoch may have given another.
+/// Whether a configuration is the first one: its version is the first zxid of an epoch, and it has no transaction.
+/// Before the epoch begins the version has no meaning: another epoch may have given it another one.
 fn is_numbered_only(membership: &Membership) -> bool {
     Zxid(membership.version).counter() == 0
 }
 
-/// Whether a learner that has a configuration of this version in force can be brought the history of a leader. Before its
-/// epoch a leader's tree may show a change that it only has in its log, and nothing of the one before.
+/// Whether a learner with this version in force may get a leader's history. Before the epoch begins the leader's tree
+/// may show a change that is only logged, and does not show the change before it.
 pub(super) fn has_needed_config(version: u64, config: &EnsembleConfig, established: bool) -> bool {
     let changes = config.pending.as_ref().is_some_and(|pending| !is_numbered_only(pending));
     established || !changes || version >= config.membership.version
 }
 
-/// The version of the configuration that a tree shows.
+/// The version of the configuration in a tree's `/zookeeper/config`.
 fn shown_by(tree: &Tree) -> Zxid {
     tree.get(path::CONFIG).map_or(Zxid::ZERO, |node| node.stat.mzxid)
 }
 
-/// Who decides.
+/// The quorums that decide under this configuration, and under the proposed one, if there is one.
 pub(super) fn electorate(config: &EnsembleConfig) -> Electorate {
     Electorate { current: Quorum::of(&config.membership), next: config.pending.as_ref().map(Quorum::of) }
 }
@@ -81,7 +84,7 @@ pub(crate) fn is_reconfig(record: &Record) -> bool {
 }
 
 impl Server {
-    /// At a leader: a change of the ensemble, or its refusal, as a proposal.
+    /// At a leader: proposes a change of the ensemble, or an error if it is refused. Returns the zxid.
     pub(crate) fn propose_reconfig(
         &mut self,
         now: Now,
@@ -111,7 +114,7 @@ impl Server {
         }
     }
 
-    /// The configuration that is asked for, if it can be had. Checks are in upstream's order.
+    /// The configuration that a request asks for, or its refusal. The checks are in upstream's order.
     fn reconfigure(
         &mut self,
         zxid: Zxid,
@@ -120,8 +123,8 @@ impl Server {
         change: &Reconfig<'_>,
         requester: Requester<'_>,
     ) -> Result<Membership, Refusal> {
-        // Upstream has no code for a leader that cannot write its configuration, and goes on without. To a client it is
-        // as if reconfiguration were off here: trying again does not help, an operator has to change the server.
+        // Upstream has no error code for a leader that cannot write its configuration, and goes on. Here the answer is
+        // the one for disabled reconfiguration: trying again does not help, an operator has to change the server.
         if !self.config.reconfig || !self.config.keeps_config {
             return Err(Refusal(
                 ErrorCode::ReconfigDisabled,
@@ -180,7 +183,7 @@ impl Server {
         Ok(membership)
     }
 
-    /// A configuration was proposed.
+    /// Notes a proposed configuration.
     fn set_pending(&mut self, membership: Membership, effects: &mut Vec<Effect>) {
         let Some(ensemble) = &mut self.ensemble else { return };
         effects.push(Effect::Servers(Vec::from([ensemble.config.membership.clone(), membership.clone()])));
@@ -190,8 +193,8 @@ impl Server {
         self.electorate_changed();
     }
 
-    /// Everything after `to` is taken back, and a change of the ensemble with it. Its file may stay: a start finds that
-    /// there is no record of it.
+    /// Drops a proposed configuration after `to`, as the log is cut back. Its file may stay: a start finds that it has
+    /// no transaction.
     pub(super) fn forget_proposed_after(&mut self, to: Zxid) {
         let Some(ensemble) = &mut self.ensemble else { return };
         if ensemble.config.pending.take_if(|pending| pending.version > to.0).is_some() {
@@ -199,7 +202,8 @@ impl Server {
         }
     }
 
-    /// A tree has come in place of all that was logged: what it shows is the last change, and others are taken back.
+    /// A whole tree has come in the place of the log: the configuration that it shows is the last change. Drops any
+    /// other.
     pub(super) fn heard_config_of_tree(&mut self, effects: &mut Vec<Effect>) {
         let Some(ensemble) = &mut self.ensemble else { return };
         let EnsembleConfig { membership, pending, .. } = &mut ensemble.config;
@@ -227,8 +231,8 @@ impl Server {
         }
     }
 
-    /// At a leader whose configuration has no number: it gets that of the epoch, in agreement with those who follow.
-    /// So it wins over what servers bring along that were never in an ensemble.
+    /// At a leader whose configuration has no version: gives it the first zxid of the epoch, as its followers do. So it
+    /// is newer than the configurations of servers that were in no ensemble yet.
     pub(super) fn number_first_config(&mut self) {
         let reconfig = self.config.reconfig;
         let Some(ensemble) = &mut self.ensemble else { return };
@@ -243,20 +247,20 @@ impl Server {
         }
     }
 
-    /// What learners are to follow with a history that ends now. A change that is under way comes to them as a proposal,
-    /// or when it has committed.
+    /// The configuration to send with NEWLEADER. In an established epoch an outstanding change is not part of it: it
+    /// follows as a proposal, or with its commit.
     pub(super) fn config_to_follow(ensemble: &EnsembleConfig, established: bool) -> String {
         if established { ensemble.membership.to_string() } else { ensemble.latest().to_string() }
     }
 
-    /// At a learner: a configuration has come, with the history or in it.
+    /// At a learner: a configuration has come with NEWLEADER, with a tree, or as a proposal.
     pub(super) fn heard_config(&mut self, text: &str, effects: &mut Vec<Effect>) {
         let Ok(membership) = Membership::parse(text) else { return };
         let Some(ensemble) = &self.ensemble else { return };
         let EnsembleConfig { membership: active, pending, .. } = &ensemble.config;
         let known = pending.as_ref().filter(|pending| !is_numbered_only(pending)).unwrap_or(active);
         let newer = membership.version > known.version && pending.as_ref() != Some(&membership);
-        // The leader had it in force when it proposed what is logged here.
+        // The leader had this one in force when it proposed the one that is logged here.
         let before = membership.version > active.version && membership.version < known.version;
         if self.config.reconfig && newer {
             self.set_pending(membership, effects);
@@ -265,7 +269,8 @@ impl Server {
         }
     }
 
-    /// At a learner: a change has been proposed. Its leader had the one before it in force.
+    /// At a learner: a change was proposed. Its leader had the change before it in force, so this server puts that one
+    /// into force, too.
     pub(super) fn heard_reconfig(&mut self, record: &Record, effects: &mut Vec<Effect>) {
         let Ok(TxnRecord { header, txn: Txn::SetData { data: Some(data), .. }, .. }) =
             TxnRecord::read(&record.0)
@@ -286,11 +291,11 @@ impl Server {
         (self.config.reconfig && !is_numbered_only(pending)).then(|| pending.clone())
     }
 
-    /// A server that looks for a leader hears of a newer configuration than its own, which may not even have the
-    /// servers that decide now: it begins anew under that one. True if it does.
+    /// Takes a newer configuration that came with a vote, while this server looks for a leader. The present voters may
+    /// not even be in it, so the election begins again under the new one. Returns true if it does.
     ///
-    /// Only a voter is believed, as upstream has it from 3.9.7 on. Anybody can reach the election port, and would put a
-    /// list of its own servers in force.
+    /// Only a voter may bring a configuration, as in upstream from 3.9.7 on: otherwise any caller of the election port
+    /// could put a list of other servers into force.
     pub(super) fn adopt_newer(
         &mut self,
         now: Now,
@@ -329,7 +334,8 @@ impl Server {
         !same
     }
 
-    /// The epoch has begun, and what came with its history is in force: the last change, unless it is still under way.
+    /// The epoch has begun: the configuration that came with its history is in force, unless its change is still
+    /// outstanding.
     pub(super) fn adopt_config(&mut self, now: Now, effects: &mut Vec<Effect>) {
         let Some(ensemble) = &self.ensemble else { return };
         let EnsembleConfig { membership, pending, .. } = &ensemble.config;
@@ -347,7 +353,7 @@ impl Server {
         }
     }
 
-    /// Whether this server follows its leader as one that votes and does not, or the other way round.
+    /// Whether this server follows as a follower and is an observer now, or the other way round.
     fn has_changed_voting_role(&self) -> bool {
         let Some(ensemble) = &self.ensemble else { return false };
         matches!(&ensemble.role, Role::Learning(learner) if learner.learning.observes() != ensemble.is_observer())
@@ -359,14 +365,14 @@ impl Server {
         self.tree.show_config(&membership.to_string(), Zxid(membership.version), now.wall_ms);
     }
 
-    /// A change has committed.
+    /// A change of the ensemble has committed.
     pub(crate) fn reconfigured(&mut self, now: Now, text: &[u8], effects: &mut Vec<Effect>) {
         let Ok(membership) = Membership::parse(&String::from_utf8_lossy(text)) else { return };
         let (Some(ensemble), Some(_)) = (&self.ensemble, self.pipeline()) else { return };
         if !self.config.reconfig || (planted::is(Bug::ConfigKept) && self.proposals.is_none()) {
             return;
         }
-        // A learner may have heard that it is in force before it came to the transaction.
+        // A learner may have put it into force before this transaction came.
         if membership.version > ensemble.config.membership.version {
             self.activate(now, membership, effects);
         } else {
@@ -374,7 +380,8 @@ impl Server {
         }
     }
 
-    /// From now on this configuration decides. A server whose part in it is another begins anew.
+    /// Puts a configuration into force. This server looks for a leader again if it may not lead any more, or has become
+    /// a follower or an observer.
     fn activate(&mut self, now: Now, membership: Membership, effects: &mut Vec<Effect>) {
         let designated = self.designated_leader();
         let Some(ensemble) = &self.ensemble else { return };
@@ -390,7 +397,8 @@ impl Server {
         let Some(ensemble) = &mut self.ensemble else { return };
         let version = alloc::format!("{:x}", membership.version);
         tracing::info!(version, servers = membership.servers.len(), "a configuration is in force");
-        // Others may have it in force before this server has, and go on from there to what is logged here already.
+        // Other servers may have put it into force earlier, and have proposed the next change, which is logged here
+        // already.
         let pending = ensemble.config.pending.take();
         let pending = pending.filter(|of| of.version > membership.version && !is_numbered_only(of));
         effects.push(Effect::Servers([membership.clone()].into_iter().chain(pending.clone()).collect()));
@@ -398,7 +406,7 @@ impl Server {
         effects.push(Effect::Persist { seq: self.gate.issue(), op });
         ensemble.config.membership = membership;
         ensemble.config.pending = pending;
-        // Who was taken out and comes again is new.
+        // A server that was removed and is added again is new.
         let membership = &ensemble.config.membership;
         ensemble.servers_with_data.retain(|server| membership.servers.contains_key(server));
         let observer = !ensemble.votes();
@@ -406,7 +414,8 @@ impl Server {
         self.electorate_changed();
     }
 
-    /// Who shall lead under the newest configuration: this leader if it votes there, else who has most of its log.
+    /// The server to lead under the newest configuration: this leader if it votes there, else the voter with the most
+    /// acknowledgements.
     pub(super) fn designated_leader(&self) -> ServerId {
         let Some(ensemble) = &self.ensemble else { return self.config.server };
         let latest = ensemble.config.latest();
@@ -420,7 +429,7 @@ impl Server {
     }
 }
 
-/// Why a change cannot be had: what the client is told, and for the log.
+/// Why a change is refused: the error for the client, and the reason for the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Refusal(ErrorCode, &'static str);
 
@@ -436,7 +445,7 @@ fn bad(reason: &'static str) -> Refusal {
 
 const LINE: &str = "a joining server's line cannot be read: server.N=host:port:port:role;port is one";
 
-/// Servers added, changed and removed, one by one.
+/// The configuration after servers are removed, then added or changed.
 fn step(active: &Membership, change: &Reconfig<'_>) -> Result<Membership, Refusal> {
     if !active.groups.is_empty() {
         return Err(bad("there are groups, and servers of groups cannot be added or removed one by one"));
@@ -453,7 +462,7 @@ fn step(active: &Membership, change: &Reconfig<'_>) -> Result<Membership, Refusa
     for joining in listed(&change.joining) {
         let (key, spec) = joining.split_once('=').ok_or(bad(LINE))?;
         let member = Member::parse(key, spec).map_err(|_| bad(LINE))?;
-        // `server.N` or N alone, as upstream takes it: whatever is before the last dot plays no part.
+        // `server.N` or N alone: as in upstream, the text before the last dot is ignored.
         let id = key.trim().rsplit('.').next().and_then(|id| id.parse().ok()).map(ServerId);
         let id = id.ok_or(bad(LINE))?;
         if member.client.is_none() {
