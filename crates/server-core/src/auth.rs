@@ -1,4 +1,4 @@
-//! Who a connection is.
+//! Authentication: the identities that an auth request proves, and the ids that ACLs may have.
 
 use crate::config::CoreConfig;
 use alloc::{format, string::String, string::ToString, vec::Vec};
@@ -14,7 +14,7 @@ use sha3::{Sha3_224, Sha3_256, Sha3_384, Sha3_512};
 /// all servers of an ensemble, and all clients that make ids themselves, have to agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DigestAlgorithm {
-    /// Upstream's default, and what clients use that make ids themselves.
+    /// Upstream's default. Clients that make ids themselves use it.
     #[default]
     Sha1,
     /// SHA-224
@@ -76,7 +76,7 @@ pub fn digest_id(auth: &str) -> String {
     DigestAlgorithm::Sha1.id(auth)
 }
 
-/// The ids that an auth packet proves, or nothing if it proves none.
+/// The identities that an auth request proves; `None` if it fails.
 pub fn authenticate(
     config: &CoreConfig,
     address: IpAddr,
@@ -98,7 +98,7 @@ pub fn authenticate(
     }
 }
 
-/// What `whoAmI` shows of an id.
+/// The user name that `whoAmI` shows for an identity.
 pub fn user_name(id: &Id) -> String {
     match &*id.scheme {
         "digest" => id.id.split(':').next().unwrap_or_default().into(),

@@ -1,4 +1,4 @@
-//! What the core needs to know of its configuration.
+//! The settings of the core.
 
 use crate::{auth::DigestAlgorithm, passwords::Passwords};
 use alloc::{string::String, vec::Vec};
@@ -9,7 +9,7 @@ use ostler_proto::{id::ServerId, stat::ExtendedTypes};
 pub struct CoreConfig {
     /// This server's number; a standalone server is 1.
     pub server: ServerId,
-    /// Sessions expire in steps of this.
+    /// Sessions expire in steps of this time (`tickTime`).
     pub tick_time_ms: u64,
     /// The shortest session timeout granted.
     pub session_timeout_min_ms: i32,
@@ -27,29 +27,30 @@ pub struct CoreConfig {
     pub digest_auth: bool,
     /// How session passwords are made and judged.
     pub passwords: Passwords,
-    /// Nobody's ACL is checked.
+    /// Whether no ACL is checked (`skipACL`).
     pub skip_acl: bool,
-    /// Schemes of which a connection must have one before it may ask for anything.
+    /// A connection must have an identity of one of these schemes before its requests are served. Empty: none is
+    /// needed.
     pub enforced_auth_schemes: Vec<String>,
     /// Whether hard quotas refuse writes.
     pub enforce_quota: bool,
     /// Whether `reconfig` is allowed at all.
     pub reconfig: bool,
-    /// Whether the configuration that a `reconfig` makes could be kept for the next start.
+    /// Whether the server can write a changed configuration to its files, so that the next start finds it.
     pub keeps_config: bool,
-    /// Write the list of ephemerals into closeSession transactions.
+    /// Whether closeSession transactions have the list of the session's ephemerals.
     pub close_session_paths: bool,
-    /// How often containers and TTL nodes are looked at.
+    /// The time between two searches for containers and TTL znodes to delete.
     pub reaper_interval_ms: u64,
-    /// How many of them are deleted a minute at most.
+    /// The most containers and TTL znodes that are deleted in a minute.
     pub reaper_max_per_minute: u32,
-    /// Delete containers that never had a child after this; 0 keeps them.
+    /// The time after which a container is deleted that never had a child; 0 keeps it.
     pub container_max_never_used_ms: i64,
     /// Transactions between snapshots, within a factor of two.
     pub snapshot_txns: u64,
     /// Bytes of log between snapshots, within a factor of two; `None` is no limit.
     pub snapshot_log_bytes: Option<u64>,
-    /// Spreads the snapshots of several servers.
+    /// A random number that differs between servers, so that they do not write snapshots at the same time.
     pub seed: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The handshake: new sessions, and old ones that come back.
+//! The handshake of a client: opens a new session, or takes one that comes back.
 
 use crate::{
     effect::{CloseReason, Effect},
@@ -41,13 +41,13 @@ impl Server {
             return self.close(conn, CloseReason::ReadOnly, effects);
         }
         if self.is_behind(Zxid::from_wire(request.last_zxid_seen)) && !planted::is(Bug::OlderTreeServed) {
-            // No answer: the client tries another server, which may have what it has seen.
+            // No answer: the client tries another server, which may have the zxid that it has seen.
             return self.close(conn, CloseReason::ClientAhead, effects);
         }
         let (min, max) = (self.config.session_timeout_min_ms, self.config.session_timeout_max_ms);
         let timeout_ms = request.timeout_ms.min(max).max(min);
         if read_only && self.tree.has_session(request.session) {
-            // It lives on in the ensemble, and goes on there.
+            // The global session lives on in the ensemble.
             return self.close(conn, CloseReason::ReadOnly, effects);
         }
         if request.session == SessionId::NONE {
@@ -58,8 +58,8 @@ impl Server {
         }
     }
 
-    /// Whether a client has seen a later state than this server has. The beginning of an epoch is none: whoever serves in
-    /// it has all that came before.
+    /// Whether a client has seen a later zxid than this server has. The first zxid of an epoch is no transaction: a
+    /// server that serves in the epoch has everything before it.
     fn is_behind(&self, seen: Zxid) -> bool {
         let last = if seen.counter() == 0 { self.complete_through() } else { self.tree.last_processed() };
         seen.to_wire() > last.to_wire()
@@ -101,7 +101,7 @@ impl Server {
         }
     }
 
-    /// An id that no living session has.
+    /// A session id that is not in use.
     fn unused_session(&self, mut chance: u64) -> SessionId {
         loop {
             let session = self.config.passwords.draw(self.config.server, chance);
@@ -112,8 +112,9 @@ impl Server {
         }
     }
 
-    /// The session's other connection is closed at once, since clients come back while their old one hangs; but not
-    /// before the password is looked at, as upstream does it: who only knows the id of a session could keep its owner out.
+    /// Takes a session that comes back. Its other connection is closed at once, as clients come back while their old
+    /// connection hangs. The password is checked before that, unlike in upstream, where a caller that only knows a
+    /// session's id can keep its owner out.
     fn reopen_session(
         &mut self,
         now: Now,
@@ -145,7 +146,7 @@ impl Server {
                 self.set_phase(conn, Phase::Opening { session, answer_read_only });
                 return self.ask_leader(leader_link, conn, session, timeout_ms, effects);
             }
-            // Without local sessions nobody here can tell, and upstream believes the password.
+            // Without local sessions this server cannot tell, and believes the password, as upstream does.
             Some(Pipeline::ReadOnly) => known || !self.has_local_sessions(),
             _ => known,
         };
@@ -156,8 +157,9 @@ impl Server {
         }
     }
 
-    /// Who may have a password that another server takes is not told that its session is gone, for that would be the end of
-    /// it: without an answer a client tries the others.
+    /// Refuses a client whose password did not open the session. If another server may accept the password, the
+    /// connection is closed without an answer, and the client tries the others. The answer "expired" would end its
+    /// session.
     fn not_opened(
         &mut self,
         conn: ConnId,
@@ -180,7 +182,7 @@ impl Server {
         self.close(conn, CloseReason::SessionExpired, effects);
     }
 
-    /// A new session is a request that is answered.
+    /// Counts the answer to a new session like that to a request.
     pub(crate) fn count_session(&mut self, now: Now, conn: ConnId, arrived: Mono) {
         let zxid = self.complete_through();
         self.stats.latency_ms.add(now.mono.0.saturating_sub(arrived.0));
@@ -207,10 +209,10 @@ impl Server {
     ) {
         self.stats.connection_revalidations += 1;
         if self.sessions.get(session).is_none() {
-            // The leader knows it; its transaction is on the way here.
+            // The leader knows the session; its createSession is still on its way here.
             self.sessions.insert(now.mono, session, timeout_ms, Some(conn));
         }
-        // Two may have come while the leader was asked.
+        // Another connection of the session may have come while the leader was asked.
         if let Some(other) =
             self.sessions.get(session).and_then(|state| state.conn).filter(|other| *other != conn)
         {
@@ -226,12 +228,12 @@ impl Server {
         self.connected(now, conn, session, answer_read_only, effects);
     }
 
-    /// A client that comes back looks for what it had asked for, as Curator does for a protected znode. Upstream's reads
-    /// are behind the writes of their session, whatever connection those came on.
+    /// Holds the first read of a session that came back until its earlier writes are decided: the client may look for
+    /// their results, as Curator does for a protected znode. In upstream, too, reads wait for all writes of their
+    /// session, on whatever connection.
     ///
-    /// At a learner, the session's writes of earlier connections are on their way to the leader, and so is what asks
-    /// here whether they are decided: a sync. If another server had taken them, the leader has told of the session after
-    /// they were decided.
+    /// At a learner, a sync follows the session's earlier writes to the leader; when it is answered, they are decided.
+    /// Writes by way of another server are decided already, as the leader has answered for the session after them.
     fn wait_for_what_is_under_way(
         &mut self,
         conn: ConnId,
@@ -251,7 +253,7 @@ impl Server {
         self.syncs.push_back((until, SyncWaiter::ComeBack(conn)));
     }
 
-    /// The leader has said whether a session lives that a client came back with.
+    /// The leader has answered whether the session lives with which a client came back.
     pub(crate) fn revalidated(
         &mut self,
         now: Now,
@@ -271,7 +273,7 @@ impl Server {
         }
     }
 
-    /// Answers the handshake and takes the requests that came with it.
+    /// Answers the handshake, and takes the requests that came before the answer.
     pub(crate) fn connected(
         &mut self,
         now: Now,

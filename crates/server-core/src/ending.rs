@@ -14,11 +14,12 @@ use ostler_proto::{
     txn::Txn,
 };
 
-/// Bytes of paths that the end of a session may name.
+/// The most bytes of paths that a closeSession transaction may list.
 const CLOSED_PATHS_MAX: usize = 1 << 20;
 
 impl Server {
-    /// After a pause what has come meanwhile is read first: signs of sessions may be among it.
+    /// Ends sessions that have expired. After a pause of the process none expires for a tick: signs of life may wait in
+    /// the sockets.
     pub(crate) fn expire_sessions(&mut self, now: Now, has_paused: bool, effects: &mut Vec<Effect>) {
         self.backlog.sessions = false;
         if has_paused {
@@ -29,14 +30,14 @@ impl Server {
         }
         self.expire_local_sessions(now, effects);
         self.end_global_sessions(now, effects);
-        // The deadline stays due for those that are left.
+        // The deadline stays due for the sessions that are left.
         self.backlog.sessions = self.work.is_spent();
     }
 
     fn end_global_sessions(&mut self, now: Now, effects: &mut Vec<Effect>) {
         if self.follows() {
-            // Only the leader ends a session, and nobody tells a learner that a client of its own has gone to another
-            // server without a word.
+            // Only the leader ends global sessions. A learner is not told when a client moves to another server, so it
+            // closes silent connections.
             while !self.work.is_spent()
                 && let Some(conn) = self.sessions.next_silent(now.mono)
             {
@@ -64,7 +65,7 @@ impl Server {
         }
     }
 
-    /// A close by the session's own client is a proposal like any other.
+    /// Proposes the end of a session, by its client or by its expiry. Returns the zxid.
     pub(crate) fn propose_close(
         &mut self,
         now: Now,
@@ -82,8 +83,8 @@ impl Server {
         for path in &paths {
             self.preparer(zxid, now, session, Requester::of(conn)).forget(path);
         }
-        // Without them every server deletes what it has of the session. A record that no packet holds would end all
-        // connections with followers.
+        // Without the list every server deletes the ephemerals that it has of the session. A transaction too large for
+        // a packet would close all connections to followers.
         let is_listed = self.config.close_session_paths
             && paths.iter().map(|path| path.len()).sum::<usize>() <= CLOSED_PATHS_MAX;
         let listed = paths.iter().map(|path| Cow::Borrowed(&**path)).collect();

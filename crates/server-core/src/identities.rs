@@ -1,4 +1,4 @@
-//! The identities of a client, and what lists grant them.
+//! The identities of a client, and the permissions that ACLs give to them.
 
 use crate::work::Work;
 use alloc::{boxed::Box, vec::Vec};
@@ -8,30 +8,30 @@ use ostler_proto::acl::{Id, Perms};
 use ostler_tree::{AclList, acl_list::is_of_addresses};
 use rustc_hash::FxBuildHasher;
 
-/// A check of so few entries times identities is made anew each time.
+/// Up to this product of entries and identities a check is simply repeated each time.
 const FEW: usize = 16;
-/// Lists of which it is remembered what they grant.
+/// The number of ACLs whose results are kept.
 const REMEMBERED: usize = 16;
 
-/// A list's serial, and what it grants.
+/// The serials of ACLs, and the permissions that they give.
 type Verdicts = [(u64, Perms); REMEMBERED];
 
-/// The identities of a connection, or of whoever sent a request to a learner.
+/// The identities of a connection, or of a learner's client with its forwarded request.
 #[derive(Debug, Default)]
 pub(crate) struct Identities {
     ids: Vec<Id>,
     /// About how many bytes they take.
     size: usize,
-    /// One of them may do all.
+    /// Whether one of them is `super`, which may do everything.
     is_super: bool,
     addresses: Vec<IpAddr>,
-    /// Where an id stands, if there are more than a few.
+    /// The position of each id, if there are more than a few.
     by_id: HashTable<u32>,
-    /// What lists grant, each in the place that its serial says. It is no state, only something not computed twice.
+    /// A cache of the permissions that ACLs give. The serial of an ACL decides its place.
     verdicts: RefCell<Option<Box<Verdicts>>>,
 }
 
-/// Nearly every client has one identity, its address: room is made for one first, and for more as more come.
+/// Adds an item. Nearly every client has one identity, its address, so there is room for one only at first.
 fn push<T>(all: &mut Vec<T>, one: T) {
     if all.is_empty() {
         all.reserve_exact(1);
@@ -52,7 +52,7 @@ impl Identities {
         all
     }
 
-    /// One more, unless it is among them already.
+    /// Adds an identity, unless it is there already.
     pub(crate) fn add(&mut self, id: Id) {
         if self.contains(&id) {
             return;
@@ -95,8 +95,8 @@ impl Identities {
         self.is_super
     }
 
-    /// What a list grants to any of them. It is found out once for a list, and takes as many look-ups as the shorter of the
-    /// two has members.
+    /// The permissions that an ACL gives to these identities. They are computed once for an ACL, with as many look-ups
+    /// as the shorter of the two has members.
     pub(crate) fn granted(&self, list: &AclList, work: &Work) -> Perms {
         if list.len() * self.ids.len() <= FEW {
             return self.find_out(list);
@@ -183,7 +183,7 @@ mod tests {
             ids.granted(&long, &work);
         }
         assert_eq!(work.done(), 100);
-        // One of another serial takes its place.
+        // An ACL with another serial takes its place.
         ids.granted(&list(3, 7, 5 + REMEMBERED as u64), &work);
         assert_eq!(work.done(), 105);
         ids.granted(&long, &work);

@@ -1,12 +1,12 @@
-//! multi: all of its operations or none.
+//! Prepares a multi: all of its operations or none.
 
 use crate::{prepare::Preparer, work};
 use alloc::vec::Vec;
 use ostler_proto::{error::ErrorCode, request::MultiOp, txn::Txn};
 
 impl Preparer<'_> {
-    /// Prepares each operation on top of those before it. After a failure nothing of it stays in the
-    /// overlay; the transaction keeps what stood before the failure, since upstream logs it so.
+    /// Prepares each operation after those before it. If one fails, none of them stays in the pending changes; the
+    /// transaction still has the operations before the failure, as upstream logs it so.
     pub(crate) fn multi<'a>(&mut self, ops: &[MultiOp<'a>]) -> Txn<'a> {
         self.overlay.begin();
         let mut failed = false;

@@ -1,8 +1,7 @@
 //! Counts by namespace, the first name of a path: `read_per_namespace`, `write_per_namespace` and
 //! `quota_exceeded_error_per_namespace` of `mntr`.
 //!
-//! Clients can make any number of names, so there is a limit. What comes beyond it is not counted: upstream keeps them
-//! all.
+//! Clients can make any number of names, so their number is limited; others are not counted. Upstream keeps all.
 
 use crate::stats::Summary;
 use alloc::{boxed::Box, vec::Vec};
@@ -81,7 +80,7 @@ impl Namespaces {
         Some(self.all.len() - 1)
     }
 
-    /// In the order of their names.
+    /// All namespaces in the order of their names.
     pub fn sorted(&self) -> Vec<(&str, &NamespaceStats)> {
         let mut all: Vec<_> = self.all.iter().map(|(name, stats)| (&**name, stats)).collect();
         all.sort_unstable_by_key(|(name, _)| *name);

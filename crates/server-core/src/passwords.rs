@@ -1,8 +1,9 @@
-//! Session passwords: how they are made and judged. What they protect and from whom is in docs/sessions.md.
+//! Session passwords: how they are made and checked. docs/sessions.md says what they protect.
 //!
-//! Of most sessions the password follows from the id, as upstream has it, so Java servers can judge it. Of a session
-//! whose id says so it is made with a secret that the servers of an ensemble share, and no Java server takes it. A client
-//! is given its password with each handshake, so it changes kind as clients come back.
+//! By default a password is derived from the session id as in upstream, so Java servers can check it. With secrets, new
+//! session ids are marked, and their passwords are made with a secret that the servers of an ensemble share; Java
+//! servers refuse these. A client gets its password with each handshake, so passwords change their kind as clients come
+//! back.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -14,18 +15,18 @@ use ostler_proto::{
 };
 use sha2::Sha256;
 
-/// Keeps what is made here apart from anything else that might be made of the same secret.
+/// Makes these passwords differ from anything else that is made with the same secret.
 const PURPOSE: &[u8] = b"ostler session password";
 
-/// What the servers of an ensemble know, and nobody else.
+/// A secret that only the servers of an ensemble know.
 #[derive(Clone)]
 pub struct Secret(Hmac<Sha256>);
 
 impl Secret {
-    /// Bytes that a secret has at least.
+    /// The least number of bytes of a secret.
     pub const LENGTH_MIN: usize = 16;
 
-    /// Of bytes that nobody can guess; `None` if they are too few.
+    /// A secret of random bytes; `None` if they are too few.
     pub fn new(bytes: &[u8]) -> Option<Secret> {
         if bytes.len() < Secret::LENGTH_MIN {
             return None;
@@ -45,7 +46,7 @@ impl Secret {
         password
     }
 
-    /// Takes the same time whatever is wrong with it.
+    /// Takes the same time for every wrong password of the right length.
     fn opens(&self, session: SessionId, given: &[u8]) -> bool {
         given.len() == Password::default().len() && self.mac_of(session).verify_truncated_left(given).is_ok()
     }
@@ -57,36 +58,36 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// What passwords this server makes (`sessionPasswords`).
+/// The kind of passwords that this server makes (`sessionPasswords`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum NewPasswords {
-    /// New sessions have passwords that follow from their ids.
+    /// New sessions have passwords that are derived from their ids.
     #[default]
     Derived,
-    /// They have passwords made with the first secret.
+    /// New sessions have passwords that are made with the first secret.
     Secret,
-    /// As `Derived`; and sessions that have a secret password get a derived one as their clients come back, so that Java
-    /// servers can take them.
+    /// As `Derived`. Also sessions with a secret password get a derived one as their clients come back, so that Java
+    /// servers accept them.
     Leaving,
 }
 
-/// What a server thinks of a password.
+/// The result of checking a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It opens the session.
+    /// The password is right.
     Right,
-    /// It opens it at no server.
+    /// The password is wrong at every server.
     Wrong,
-    /// Another server may know better: with another secret, or one that changes the kind of passwords already.
+    /// Wrong here, but another server may accept it: it may have another secret, or be at another step of a change.
     Unknown,
 }
 
 /// How a server makes and judges passwords.
 #[derive(Debug, Clone, Default)]
 pub struct Passwords {
-    /// What it makes.
+    /// The kind of new passwords.
     pub new: NewPasswords,
-    /// The first makes passwords, each opens sessions.
+    /// The first makes passwords; each of them checks passwords.
     pub secrets: Vec<Secret>,
 }
 
@@ -99,7 +100,7 @@ impl Passwords {
         }
     }
 
-    /// What a client that has shown that a session is its own is given.
+    /// The password for a client whose session is opened.
     pub(crate) fn password_of(&self, session: SessionId) -> Password {
         match self.secrets.first() {
             Some(secret) if session.has_secret() && self.new != NewPasswords::Leaving => {
@@ -117,7 +118,7 @@ impl Passwords {
         }
         let by_secret =
             given.is_some_and(|given| self.secrets.iter().any(|secret| secret.opens(session, given)));
-        // Without a secret this server stands where a Java server stands.
+        // Without a secret this server accepts the same passwords as a Java server.
         let takes_derived = self.secrets.is_empty() || self.new == NewPasswords::Leaving;
         if by_secret || derived && takes_derived { Verdict::Right } else { Verdict::Unknown }
     }

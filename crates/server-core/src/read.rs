@@ -1,4 +1,5 @@
-//! Reads, and everything else that is answered from local state.
+//! Reads, and all other requests that are answered from this server's own state. Also how many bytes of answers may
+//! wait.
 
 use crate::{
     access, auth,
@@ -24,20 +25,20 @@ use ostler_tree::{Znode, watch::WatchTarget};
 
 pub(crate) type Answer = Result<Body, ErrorCode>;
 
-/// Bytes of data and names that one multiRead may answer with.
+/// The most bytes of data and names in the answer of a multiRead.
 pub(crate) const MULTI_READ_MAX: usize = 64 << 20;
 
-/// Bytes that one connection may be answered with at once, all that waited behind a write for example. The shell takes
-/// no more requests than can be kept well below it, see [`Server::reserved_bytes`].
+/// The most bytes that one connection may be answered with at once, for example all reads that waited behind a write.
+/// The shell takes only as many requests as stay well below it, see [`Server::reserved_bytes`].
 const ANSWERED_MAX: usize = 2 * MULTI_READ_MAX;
 
-/// Shorter lists are shared anew each time.
+/// Shorter lists are not kept.
 const KEEP_LIST_FROM: usize = 16 << 10;
 
-/// Operations of a multiRead that are looked up to know how long its answer will be.
+/// The most operations of a multiRead that are looked up to estimate the size of its answer.
 const LOOKED_UP_MAX: usize = multi_read::SHORT_MAX;
 
-/// A longer answer has no frame.
+/// A longer answer does not fit into a frame.
 const FRAME_MAX: usize = i32::MAX as usize - 1024;
 
 /// The last long list of children that was asked for.
@@ -51,7 +52,7 @@ pub(crate) struct SharedList {
 }
 
 impl SharedList {
-    /// Whether it is that znode's list as it is now: every change of the list moves one of the three.
+    /// Whether this is the present list of a znode. Every change of the list changes one of the three numbers.
     fn is_of(&self, node: &Znode) -> bool {
         let stat = &node.stat;
         self.path == node.path
@@ -60,7 +61,7 @@ impl SharedList {
 }
 
 impl Server {
-    /// Serves a request that waits for nothing any more.
+    /// Serves a request that has nothing to wait for.
     pub(crate) fn serve(
         &mut self,
         now: Now,
@@ -87,7 +88,7 @@ impl Server {
         self.answer_read(now, conn, (xid, request.code(), arrived), answer, effects);
     }
 
-    /// Answers what was read, unless too much has been answered at once.
+    /// Answers a read. Closes the connection if too many bytes were answered at once.
     pub(crate) fn answer_read(
         &mut self,
         now: Now,
@@ -96,7 +97,7 @@ impl Server {
         answer: Answer,
         effects: &mut Vec<Effect>,
     ) {
-        // Most answers are small, and are not looked up for.
+        // Most answers have no such bytes, and need no look-up of the connection.
         let size = answer.as_ref().map_or(0, Body::size);
         if size > 0
             && let Some(state) = self.conns.get_mut(&conn)
@@ -110,7 +111,7 @@ impl Server {
         self.reply(now, conn, asked, answer, effects);
     }
 
-    /// An operation that nobody knows: upstream answers with zxid -1 and closes.
+    /// An unknown operation. As in upstream, the answer has zxid -1, and the connection is closed.
     fn refuse_unknown(&mut self, conn: ConnId, xid: Xid, effects: &mut Vec<Effect>) {
         self.stats.packets_sent += 1;
         let reply = Reply { xid, zxid: None, result: Err(ErrorCode::Unimplemented) };
@@ -131,7 +132,7 @@ impl Server {
             Request::GetAcl(path) => self.get_acl(conn, path),
             Request::GetAllChildrenNumber(path) => {
                 self.readable(conn, path)?;
-                // Asked for the empty path, upstream counts the root's entry under its other name too.
+                // For the empty path upstream counts the root's entry under its other name, too.
                 let extra = usize::from(path.is_empty());
                 Ok(Body::Count((self.tree.count_below(path) + extra) as i32))
             }
@@ -159,9 +160,9 @@ impl Server {
         }
     }
 
-    /// About how many bytes of the tree the answers of all that is parked for a connection will be, and the identities that
-    /// go along with each request to a leader. Who takes its requests should wait with more while this is much: all of
-    /// them are answered at once.
+    /// About how many bytes the answers to a connection's waiting requests will have, with the identities that go along
+    /// with each forwarded request. The caller should not read more requests while this is large: all of them are
+    /// answered at once.
     pub fn reserved_bytes(&self, conn: ConnId) -> usize {
         self.conns.get(&conn).map_or(0, |state| state.reserved + state.fifo.len() * state.ids.size())
     }
@@ -185,7 +186,7 @@ impl Server {
                 self.tree.ephemerals(session).encoded_len()
             }
             Request::MultiRead { ops, .. } => {
-                // Many are not looked up: their answer is at most so long.
+                // Many operations are not looked up: this is the longest possible answer.
                 if ops.len() > LOOKED_UP_MAX {
                     return MULTI_READ_MAX;
                 }
@@ -211,7 +212,7 @@ impl Server {
         self.tree.names_size(&node.path)
     }
 
-    /// The znode, if it is there and the caller may read it.
+    /// The znode, if it exists and the caller may read it.
     fn readable(&self, conn: ConnId, path: &str) -> Result<&Znode, ErrorCode> {
         let node = self.tree.get(path).ok_or(ErrorCode::NoNode)?;
         self.check_access(conn, &self.tree.acl(node), Perms::READ)?;
@@ -229,7 +230,7 @@ impl Server {
         Ok(body)
     }
 
-    /// A missing znode can be watched too. One that is there must be readable (3.9.2 and later).
+    /// A missing znode can be watched, too. An existing one must be readable (upstream 3.9.2 and later).
     fn exists(&mut self, conn: ConnId, read: &PathWatch<'_>) -> Answer {
         if read.path.contains('\0') {
             return Err(ErrorCode::BadArguments);
@@ -272,8 +273,7 @@ impl Server {
         kept.as_ref().filter(|list| list.is_of(node)).map(|list| list.names.clone())
     }
 
-    /// The names of a znode's children. A long list is kept, so that the same question asked again and again takes
-    /// neither time nor memory for it.
+    /// The names of a znode's children. The last long list is kept, so that repeated requests for it share the bytes.
     fn share_children(&self, node: &Znode) -> SharedStrings {
         if let Some(kept) = self.kept_list(node) {
             return kept;
@@ -306,8 +306,8 @@ impl Server {
 
     /// The caller's own ephemerals. The prefix is compared as text: "/a" covers "/ab" too.
     fn get_ephemerals(&self, conn: ConnId, prefix: Option<&str>) -> Answer {
-        // Whether it means all is decided with Java's trim, which takes away everything up to the space; what
-        // is compared is the prefix as sent.
+        // Java's trim, which removes all characters up to the space, decides whether the prefix means all paths. The
+        // comparison uses the prefix as sent.
         let means_all = |prefix: &str| matches!(prefix.trim_matches(|c| c <= ' '), "" | "/");
         let prefix = prefix.filter(|prefix| !means_all(prefix)).unwrap_or("/");
         let session = self.conns.get(&conn).and_then(|state| state.session()).unwrap_or_default();
@@ -340,13 +340,13 @@ impl Server {
         result
     }
 
-    /// Whether requests of a connection are taken.
+    /// Whether a connection's handshake is done and its requests are taken.
     pub fn is_open(&self, conn: ConnId) -> bool {
         self.conns.get(&conn).is_some_and(|state| matches!(state.phase, Phase::Open { .. }))
     }
 }
 
-/// A frame of a few kilobytes can ask for gigabytes, which no frame can answer.
+/// The answer of a multiRead; an error if it is too large. A request of a few kilobytes can ask for gigabytes.
 pub(crate) fn multi_read_answer(results: Vec<OpResult>, size: usize, broken: bool) -> Answer {
     match (size > MULTI_READ_MAX, broken) {
         (true, _) => Err(ErrorCode::MarshallingError),
@@ -355,12 +355,12 @@ pub(crate) fn multi_read_answer(results: Vec<OpResult>, size: usize, broken: boo
     }
 }
 
-/// Of an encoded list, without the length of each name and their number.
+/// The bytes of the names in an encoded list, without the lengths and the count.
 fn bytes_of_names(list: &SharedStrings, node: &Znode) -> usize {
     list.size().saturating_sub(4 + 4 * node.num_children as usize)
 }
 
-/// What a sync answers: the path that it was sent with.
+/// The answer of a sync: the path that it was sent with.
 pub(crate) fn sync_body(path: Option<&str>) -> Body {
     path.map_or(Body::Null, |path| Body::Path(path.into()))
 }

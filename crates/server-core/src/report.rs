@@ -1,4 +1,4 @@
-//! Data for the four-letter words and the admin interface, taken in one moment.
+//! Data for the four-letter words and the admin interface, all of one moment.
 
 use crate::{
     input::{ConnId, Mono},
@@ -15,22 +15,22 @@ use ostler_zab::leading::LearnerCounts;
 /// A connection as `cons` shows it.
 #[derive(Debug, Clone)]
 pub struct ConnReport {
-    /// Its number.
+    /// The number of the connection.
     pub conn: ConnId,
-    /// Where it comes from.
+    /// The client's address.
     pub peer: SocketAddr,
-    /// Its session and that session's timeout, after the handshake.
+    /// The session and its timeout in ms, after the handshake.
     pub session: Option<(SessionId, i32)>,
-    /// Its counts.
+    /// The connection's counts.
     pub stats: ConnStats,
     /// Requests not answered yet.
     pub outstanding: usize,
 }
 
-/// A server's state in numbers; cheap to take.
+/// A server's state in numbers. Cheap to compute.
 #[derive(Debug, Clone)]
 pub struct Summary {
-    /// Counts.
+    /// The server's counts.
     pub stats: Stats,
     /// Requests not answered yet, over all connections.
     pub outstanding: usize,
@@ -44,30 +44,30 @@ pub struct Summary {
     pub ephemerals_count: usize,
     /// Bytes of paths and data.
     pub data_size: i64,
-    /// Sessions that all servers know.
+    /// Global sessions.
     pub sessions: usize,
-    /// Sessions that only this one knows.
+    /// Local sessions.
     pub local_sessions: usize,
-    /// Connections.
+    /// Connections that are not closed.
     pub connections: usize,
-    /// Transactions whose digest did not fit.
+    /// Transactions after which the digest of the tree did not match.
     pub digest_mismatches: u64,
 }
 
 /// A member's place in its ensemble.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuorumReport {
-    /// How many vote.
+    /// The number of voters.
     pub voters: usize,
-    /// Learners that have the history, by what they are; of a leader, or of a follower that observers follow.
+    /// The numbers of learners, at a leader or an observer master.
     pub learners: LearnerCounts,
-    /// The followers among them that have a vote in no configuration, if this server leads.
+    /// The followers among them without a vote in any configuration, if this server leads.
     pub non_voting_followers: usize,
-    /// Syncs of clients that wait for what was proposed before them.
+    /// Syncs of clients that wait for earlier proposals.
     pub pending_syncs: usize,
-    /// Whom an observer follows, or is to follow.
+    /// The server that an observer is connected to, or tries to connect to.
     pub master: Option<ServerId>,
-    /// When this server's present part in an epoch began.
+    /// When this server began to take part in the present epoch.
     pub serves_since: Option<Mono>,
 }
 
@@ -78,7 +78,7 @@ impl Server {
         Some(ensemble.report(self.syncs.len()))
     }
 
-    /// The numbers.
+    /// The server's state in numbers.
     pub fn summary(&self) -> Summary {
         Summary {
             stats: self.stats.clone(),
@@ -105,12 +105,12 @@ impl Server {
         self.sessions.buckets(scope).map(|(bucket, ids)| (bucket.0, ids.iter().copied().collect())).collect()
     }
 
-    /// Whether another server keeps the global sessions alive, so that this one only knows them.
+    /// Whether another server decides when global sessions expire.
     pub fn learns_sessions(&self) -> bool {
         self.proposals.is_none()
     }
 
-    /// Sessions that only this server knows by the time at which they expire, if there can be any.
+    /// Local sessions by the time at which they expire; `None` if they are not enabled.
     pub fn local_session_buckets(&self) -> Option<Vec<(u64, Vec<SessionId>)>> {
         self.has_local_sessions().then(|| self.session_buckets(Scope::Local))
     }
@@ -121,7 +121,7 @@ impl Server {
         all.map(|(id, paths)| (id, paths.iter().map(Cow::into_owned).collect())).collect()
     }
 
-    /// Connections that watch, watched paths, watches.
+    /// The numbers of connections that watch, of watched paths, and of watches.
     pub fn watch_summary(&self) -> (usize, usize, usize) {
         self.watches.data_summary()
     }
@@ -131,7 +131,7 @@ impl Server {
         self.tree.digest_log().copied().collect()
     }
 
-    /// A four-letter word has come.
+    /// Counts a four-letter word that has come.
     pub fn count_word(&mut self, conn: ConnId) {
         self.stats.packets_received += 1;
         if let Some(state) = self.conns.get_mut(&conn) {
@@ -139,7 +139,7 @@ impl Server {
         }
     }
 
-    /// It is answered, in this number of parts.
+    /// Counts the answer of a four-letter word, in this number of parts.
     pub fn count_word_answered(&mut self, conn: ConnId, parts: u64) {
         self.stats.packets_sent += parts;
         if let Some(state) = self.conns.get_mut(&conn) {

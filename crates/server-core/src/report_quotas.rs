@@ -1,20 +1,20 @@
-//! The quotas of all namespaces, for whoever watches over the server.
+//! The quotas of all namespaces, for metrics.
 
 use crate::server::Server;
 use alloc::{collections::BTreeMap, string::String, vec::Vec};
 use ostler_proto::path;
 use ostler_tree::quota::{QuotaNode, QuotaNumbers, classify};
 
-/// The quotas below one name at the root, summed; `None` where none of them has such a znode.
+/// The sums of all quotas in one namespace; `None` if no quota has such a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NamespaceQuota {
-    /// Znodes; the hard limit where there is one.
+    /// The limit of znodes: of each quota the hard limit, or the soft one if there is none.
     pub count_limit: Option<i64>,
-    /// Bytes.
+    /// The limit of bytes, in the same way.
     pub bytes_limit: Option<i64>,
-    /// Znodes that are there.
+    /// The number of znodes.
     pub count_usage: Option<i64>,
-    /// Bytes that are there.
+    /// The number of bytes.
     pub bytes_usage: Option<i64>,
 }
 
@@ -36,12 +36,12 @@ impl NamespaceQuota {
     }
 }
 
-/// A walk over the znodes of quotas that others may interrupt: anybody may create very many.
+/// A walk over the znodes of quotas, in parts: clients may create very many.
 #[derive(Debug)]
 pub struct QuotaWalk {
-    /// Limits and usage by the first name of the paths that have quotas, as far as the walk has come.
+    /// Limits and usage by namespace, as far as the walk has come.
     pub found: BTreeMap<String, NamespaceQuota>,
-    /// Znodes that are still to be looked at, and how many children of each have been.
+    /// Znodes that are left, and how many children of each are done.
     rest: Vec<(String, usize)>,
 }
 
@@ -52,8 +52,8 @@ impl Default for QuotaWalk {
 }
 
 impl Server {
-    /// Looks at this number of further znodes. Returns true once there are none left. As upstream looks for them: only a znode without
-    /// children is a quota's.
+    /// Goes on with the walk by `max` znodes. Returns true once none is left. As in upstream, only a znode without
+    /// children belongs to a quota.
     pub fn walk_quotas(&self, walk: &mut QuotaWalk, max: usize) -> bool {
         let mut left = max;
         while left > 0 {

@@ -1,4 +1,4 @@
-//! Counts of what was done; the shell shows them in its own forms.
+//! The core's counts. The shell shows them as `mntr`, metrics and `cons`.
 
 use crate::{
     input::{Mono, Now},
@@ -16,12 +16,12 @@ pub struct Summary {
     pub max: u64,
     /// Sum of the values.
     pub sum: u64,
-    /// How many.
+    /// The number of values.
     pub count: u64,
 }
 
 impl Summary {
-    /// Of one value.
+    /// A summary of one value.
     pub fn of(value: u64) -> Summary {
         let mut summary = Summary::default();
         summary.add(value);
@@ -57,7 +57,7 @@ impl Sampled {
         if self.sample.len() < SAMPLE {
             return self.sample.push(value);
         }
-        // Any spread will do.
+        // A simple generator is enough.
         self.random =
             self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let at = ((u128::from(self.random) * u128::from(self.summary.count)) >> 64) as usize;

@@ -1,4 +1,4 @@
-//! Requests about watches.
+//! Requests about watches: setWatches, addWatch, checkWatches, removeWatches.
 
 use crate::{
     effect::Effect,
@@ -26,15 +26,15 @@ use ostler_tree::{
 const PERSISTENT: i32 = 0;
 const PERSISTENT_RECURSIVE: i32 = 1;
 
-/// How far a setWatches has been read. It may be of a hundred thousand paths, which are set a part at a time: what changes
-/// meanwhile is told of each path when its turn comes, as if the request had come only then.
+/// The position within a setWatches. It may have a hundred thousand paths, which are set in parts. Each path is
+/// compared with the tree when its turn comes, as if the request had come only then.
 #[derive(Debug)]
 pub(crate) struct WatchesLeft {
-    /// The last change that the client knows of.
+    /// The last zxid that the client has seen.
     seen: i64,
     at: usize,
     list: usize,
-    /// Of the present list, once its length is read.
+    /// The paths that are left of the present list, once its length is read.
     in_list: Option<usize>,
 }
 
@@ -45,11 +45,11 @@ struct WatchedPath<'a> {
 }
 
 const LISTS: usize = 3;
-/// Of setWatches2.
+/// The number of lists of setWatches2.
 const LISTS_OF_2: usize = 5;
 
 impl WatchesLeft {
-    /// All of a request's.
+    /// The beginning of a request.
     pub(crate) fn of(payload: &[u8]) -> WatchesLeft {
         let mut left = WatchesLeft { seen: -1, at: 8, list: 0, in_list: None };
         left.seen = left.read(payload, Reader::i64).unwrap_or(-1);
@@ -67,7 +67,7 @@ impl WatchesLeft {
         Some(read)
     }
 
-    /// The next path; `None` at the end. What is read here has been decoded before, so it ends early for nothing else.
+    /// The next path; `None` at the end. The request was decoded before, so no path fails to decode.
     fn next<'a>(&mut self, payload: &'a [u8], lists: usize) -> Option<WatchedPath<'a>> {
         while self.list < lists {
             let in_list = match self.in_list {
@@ -85,9 +85,9 @@ impl WatchesLeft {
 }
 
 impl Server {
-    /// A client that has reconnected says what it watches and what it last saw: what has changed since is
-    /// told at once, the rest is watched on. As when a watch fires, one who may not read a znode is not told of it, and its
-    /// watch is used up all the same. That there is no such znode is no secret: each answer says it.
+    /// Sets the watches of a client that has reconnected. Changes since the last zxid that it has seen are notified at
+    /// once; the other watches are set. As when a watch fires, a client that may not read a znode gets no event, and
+    /// its watch is used up all the same. A missing znode is no secret: every answer shows it.
     pub(crate) fn set_watches(
         &mut self,
         now: Now,
@@ -157,7 +157,7 @@ impl Server {
         effects.push(Effect::Notify { conns, zxid: None, kind, path: ArcStr::from(path) });
     }
 
-    /// Any path may be watched, whether it exists and may be read or not.
+    /// Adds a persistent watch. The path need not exist or be readable.
     pub(crate) fn add_watch(&mut self, conn: ConnId, path: &str, mode: i32) -> Result<Body, ErrorCode> {
         let recursive = match mode {
             PERSISTENT => false,

@@ -1,12 +1,12 @@
-//! How much work is done while nobody else gets at the member.
+//! The work budget: how much the member does before the shell lets others use it.
 //!
-//! Work is counted in steps: a look-up in a table, or so. Every request pays for itself and for whatever in it grows with
-//! what clients have made. The shell ends a batch of requests, and the member ends what it can do in parts, once
-//! [`WORK_PER_HOLD`] is spent; the rest goes on when others have had their turn.
+//! Work is counted in units, each about one look-up in a table. A request costs a fixed number of units, and more for
+//! everything whose size clients decide. When [`WORK_PER_HOLD`] is spent, the shell ends its batch of requests, and the
+//! member stops work that can be done in parts. The rest follows after others have had their turn.
 //!
-//! What cannot be done in parts pays as well, so that nothing comes after it in the same hold:
+//! Work that cannot be done in parts is counted, too, so that nothing else is done after it in the same hold:
 //!
-//! | One step of | is bounded by |
+//! | Work in one piece | is bounded by |
 //! |---|---|
 //! | getChildren, getChildren2, getEphemerals | the parts of one list: a million names are some thousand parts |
 //! | getACL | one list, and so a frame |
@@ -20,25 +20,25 @@
 
 use core::cell::Cell;
 
-/// Steps after which a hold of the member ends. A step takes a quarter of a microsecond or less.
+/// The units after which a hold of the member ends. A unit takes a quarter of a microsecond or less.
 pub const WORK_PER_HOLD: u64 = 4096;
 
-/// What each request costs, whatever it is.
+/// The cost of any request.
 pub(crate) const REQUEST: usize = 2;
-/// A write that is prepared, and each operation of a multi.
+/// The cost of preparing a write, or an operation of a multi.
 pub(crate) const WRITE: usize = 6;
-/// A transaction that is applied.
+/// The cost of applying a transaction.
 pub(crate) const COMMIT: usize = 8;
-/// One change in it: its znode, the lists and the counts above, its record.
+/// The cost of each change in a transaction.
 pub(crate) const CHANGE: usize = 8;
-/// A path that is watched.
+/// The cost of a watched path.
 pub(crate) const WATCH: usize = 3;
-/// The number of names, or entries of a list, that make a step.
+/// The number of names, or entries of a list, that cost a unit.
 pub(crate) const NAMES: usize = 4;
-/// The number of bytes, copied or hashed, that make a step.
+/// The number of bytes, copied or hashed, that cost a unit.
 pub(crate) const BYTES: usize = 1024;
 
-/// Counts steps. Behind a cell, since looking something up pays as well.
+/// Counts units. Behind a cell, as reads of the member count as well.
 #[derive(Debug, Default)]
 pub(crate) struct Work {
     done: Cell<u64>,
@@ -51,12 +51,12 @@ impl Work {
         self.done.set(self.done.get() + steps as u64);
     }
 
-    /// A new hold begins, for all that can be done in parts.
+    /// Begins a new hold.
     pub(crate) fn begin(&self) {
         self.began.set(self.done.get());
     }
 
-    /// Whether what can be done in parts has to stop.
+    /// Whether the budget is spent: work that can be done in parts has to stop.
     pub(crate) fn is_spent(&self) -> bool {
         self.done.get() - self.began.get() >= WORK_PER_HOLD
     }
